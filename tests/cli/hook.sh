@@ -60,10 +60,10 @@ odd() { check 0 "$1" train odd run.fresh=true train.epochs=1 'run.hook_on=[end]'
 odd 'run.hook (end, step 4): it ended with exit code 3; training goes on' 'exit 3'
 odd 'ended with exit code 127' /nowhere/hook
 odd 'ended by signal 9' 'kill -9 $$'
-odd "does not print a JSON object" 'echo epoch done'
-odd "does not print a JSON object" 'echo "{\"stop\": true} {}"'
+odd "it printed 'epoch done': not a JSON object" 'echo epoch done'
+odd ": not a JSON object" 'echo "{\"stop\": true} {}"'
 odd 'prints more than 65536 bytes' 'head -c 10000000 /dev/zero'
-odd 'the learning rate 0, which must be above 0' 'echo "{\"lr\": 0}"'
+odd '"lr", the learning rate, must be above 0' 'echo "{\"lr\": 0}"'
 odd 'it has not ended after 0.3 s (run.hook_s), so it was ended' 'echo $$ >pid; sleep 98765 & echo $! >>pid; sleep 98765' run.hook_s=0.3
 # The process has ended: it does not exist, or it is a zombie.
 gone() { for p in $(cat pid); do ! kill -0 "$p" 2>/dev/null || grep -q 'State:.*Z' "/proc/$p/status" 2>/dev/null || return 1; done; }

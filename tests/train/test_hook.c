@@ -49,7 +49,7 @@ static void answers(void)
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         CU_ASSERT_EQUAL(hook_request_parse(&request, bad[i]), ERR_DATA);
-        CU_ASSERT_FALSE(hook_request_any(&request));
+        CU_ASSERT_FALSE(hook_request_is_set(&request));
     }
 }
 
@@ -58,16 +58,18 @@ static void reasons(void)
 {
     static const struct {
         const char *text, *why;
-    } row[] = {{"{\"lr\": -1}\n", "the learning rate -1, which must be above 0: '{\"lr\": -1}'"},
-               {"{\"lr\": null}\n", "\"lr\" other than as a number: '{\"lr\": null}'"},
-               {"{\"stop\": 1}\n", "\"stop\" other than true or false: '{\"stop\": 1}'"},
-               {"{\n\t\"Stop\": true\n}\n",
-                "more than \"stop\", \"save\" and \"lr\": '{  \"Stop\": true }'"},
-               {"{\"save\":true,\"save\":true}", "\"save\" twice: '{\"save\":true,\"save\":true}'"},
-               {" epoch\x1b 3\n",
-                "does not print a JSON object such as {\"stop\": true}, {\"save\": true} or "
-                "{\"lr\": 0.01}, but 'epoch? 3'"},
-               {"[1]", "but '[1]'"}};
+    } row[] = {
+        {"{\"lr\": -1}\n", "it printed '{\"lr\": -1}': \"lr\", the learning rate, must be above 0"},
+        {"{\"lr\": null}\n", "it printed '{\"lr\": null}': \"lr\" must be a number"},
+        {"{\"stop\": 1}\n", "it printed '{\"stop\": 1}': \"stop\" must be true or false"},
+        {"{\n\t\"Stop\": true\n}\n",
+         "it printed '{  \"Stop\": true }': unknown key \"Stop\"; the keys are stop, save and lr"},
+        {"{\"save\":true,\"save\":true}",
+         "it printed '{\"save\":true,\"save\":true}': \"save\" occurs twice"},
+        {" epoch\x1b 3\n",
+         "it printed 'epoch? 3': not a JSON object such as {\"stop\": true}, {\"save\": true} or "
+         "{\"lr\": 0.01}"},
+        {"[1]", "it printed '[1]': not a JSON object"}};
     HookRequest request;
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i)
         CHECK_FAILS(hook_request_parse(&request, row[i].text), ERR_DATA, row[i].why);
@@ -77,7 +79,7 @@ static void reasons(void)
 static void additions(void)
 {
     HookRequest all = {.lr = 0.5};
-    CU_ASSERT_TRUE(hook_request_any(&all));
+    CU_ASSERT_TRUE(hook_request_is_set(&all));
     hook_request_merge(&all, &(HookRequest){.save = 1});
     hook_request_merge(&all, &(HookRequest){.lr = 0.25});
     CU_ASSERT(!all.stop && all.save && all.lr == 0.25);

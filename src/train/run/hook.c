@@ -239,7 +239,7 @@ bool hook_take_request(Hook *h, HookRequest *request)
 {
     *request = h->request;
     h->request = (HookRequest){0};
-    return hook_request_any(request);
+    return hook_request_is_set(request);
 }
 
 bool hook_busy(const Hook *h)
@@ -251,5 +251,5 @@ bool hook_busy(const Hook *h)
 
 bool hook_has_request(const Hook *h)
 {
-    return hook_request_any(&h->request);
+    return hook_request_is_set(&h->request);
 }

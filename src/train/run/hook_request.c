@@ -1,12 +1,17 @@
-/* Parses a hook's answer: an object of three known keys with true, false or a number. Any other
- * output is refused, so that a line of a program's log is never taken for a request. */
+/* Parses a hook's answer: a JSON object with any of "stop" and "save" (true or false) and "lr" (a
+ * number). Any other output is refused, so that log output of the command is not mistaken for a
+ * request. */
 #include "hook_request.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 #define BLANKS " \t\r\n"
 
-bool hook_request_any(const HookRequest *request)
+enum { KEY_STOP, KEY_SAVE, KEY_LR, KEYS };
+static const char *const key_name[KEYS] = {"stop", "save", "lr"};
+
+bool hook_request_is_set(const HookRequest *request)
 {
     return request->stop || request->save || request->lr > 0;
 }
@@ -18,58 +23,72 @@ void hook_request_merge(HookRequest *request, const HookRequest *later)
     if (later->lr > 0) request->lr = later->lr;
 }
 
-enum { QUOTED = 200 };
+enum { QUOTED_MAX = 200 };
 
-/* Fails with the message: it `what` 'the whole answer', on one line. */
-static Status wrong(const char *text, const char *what)
+/* Writes at most QUOTED_MAX characters of text to out, on one line and in ASCII, and "..." if there
+ * are more. */
+static void quote(char out[QUOTED_MAX + 4], const char *text)
 {
-    char line[QUOTED + 1];
-    size_t count = 0, length;
+    size_t length, count = 0;
     text += strspn(text, BLANKS);
     for (length = strlen(text); length > 0 && strchr(BLANKS, text[length - 1]);) --length;
-    for (; count < length && count < QUOTED; ++count) {
+    for (; count < length && count < QUOTED_MAX; ++count) {
         unsigned char c = (unsigned char)text[count];
-        line[count] = (char)(strchr(BLANKS, c) ? ' ' : c < ' ' || c > '~' ? '?' : c);
+        out[count] = (char)(strchr(BLANKS, c) ? ' ' : c < ' ' || c > '~' ? '?' : c);
     }
-    line[count] = 0;
-    return fail(ERR_DATA, "it %s '%s%s'", what, line, count < length ? "..." : "");
+    snprintf(out + count, 4, "%s", count < length ? "..." : "");
 }
 
-static Status read_switch(JsonScan *s, const char *key, int *value)
+/* Fails with "it printed 'ANSWER': REASON". */
+BASE_PRINTF(2, 3) static Status fail_answer(const char *answer, const char *reason, ...)
 {
-    char what[64];
+    char text[2 * QUOTED_MAX], quoted[QUOTED_MAX + 4];
+    va_list args;
+    va_start(args, reason);
+    vsnprintf(text, sizeof text, reason, args);
+    va_end(args);
+    quote(quoted, answer);
+    return fail(ERR_DATA, "it printed '%s': %s", quoted, text);
+}
+
+static Status read_bool(JsonScan *s, const char *key, int *value)
+{
     bool on = false;
-    snprintf(what, sizeof what, "says \"%s\" other than true or false:", key);
-    if (json_scan_bool(s, &on) != OK) return wrong(s->text, what);
+    if (json_scan_bool(s, &on) != OK)
+        return fail_answer(s->text, "\"%s\" must be true or false", key);
     *value = on;
     return OK;
 }
 
 static Status read_rate(JsonScan *s, double *value)
 {
-    char what[96];
-    if (json_scan_real(s, value) != OK)
-        return wrong(s->text, "says \"lr\" other than as a number:");
+    if (json_scan_real(s, value) != OK) return fail_answer(s->text, "\"lr\" must be a number");
     if (*value > 0) return OK;
-    snprintf(what, sizeof what, "asks for the learning rate %g, which must be above 0:", *value);
-    return wrong(s->text, what);
+    return fail_answer(s->text, "\"lr\", the learning rate, must be above 0");
 }
 
-/* Reads one "key": value; each key may occur once. */
-static Status read_entry(JsonScan *s, HookRequest *w, unsigned *seen)
+static Status find_key(const JsonScan *s, const char *name, int *key)
 {
-    static const char *const word[] = {"stop", "save", "lr"};
-    char *name = NULL, what[64];
-    int key = 0;
+    char quoted[QUOTED_MAX + 4];
+    for (*key = 0; *key < KEYS; ++*key)
+        if (strcmp(name, key_name[*key]) == 0) return OK;
+    quote(quoted, name);
+    return fail_answer(s->text, "unknown key \"%s\"; the keys are stop, save and lr", quoted);
+}
+
+/* Reads one "key": value; each key may occur once. seen: a bit for each key. */
+static Status read_entry(JsonScan *s, HookRequest *request, unsigned *seen)
+{
+    char *name = NULL;
+    int key;
     TRY(json_scan_key(s, &name));
-    while (key < 3 && strcmp(name, word[key]) != 0) ++key;
+    Status st = find_key(s, name, &key);
     mem_free(&name);
-    if (key == 3) return wrong(s->text, "says more than \"stop\", \"save\" and \"lr\":");
-    snprintf(what, sizeof what, "says \"%s\" twice:", word[key]);
-    if (*seen & 1u << key) return wrong(s->text, what);
+    TRY(st);
+    if (*seen & 1u << key) return fail_answer(s->text, "\"%s\" occurs twice", key_name[key]);
     *seen |= 1u << key;
-    if (key == 2) return read_rate(s, &w->lr);
-    return read_switch(s, word[key], key ? &w->save : &w->stop);
+    if (key == KEY_LR) return read_rate(s, &request->lr);
+    return read_bool(s, key_name[key], key == KEY_SAVE ? &request->save : &request->stop);
 }
 
 Status hook_request_parse(HookRequest *request, const char *text)
@@ -77,20 +96,19 @@ Status hook_request_parse(HookRequest *request, const char *text)
     JsonScan s = json_scan("", text, strlen(text));
     unsigned seen = 0;
     bool more;
-    HookRequest w = {0};
-    *request = w;
+    HookRequest parsed = {0};
+    *request = parsed;
     const char first = text[strspn(text, BLANKS)];
     if (!first) return OK;
     JsonScan whole = s;
     if (first != '{' || json_scan_skip(&whole) != OK || json_scan_end(&whole) != OK)
-        return wrong(text,
-                     "does not print a JSON object such as {\"stop\": true}, {\"save\": true} "
-                     "or {\"lr\": 0.01}, but");
+        return fail_answer(text, "not a JSON object such as {\"stop\": true}, {\"save\": true} or "
+                                 "{\"lr\": 0.01}");
     TRY(json_scan_open(&s, '{', &more));
     while (more) {
-        TRY(read_entry(&s, &w, &seen));
+        TRY(read_entry(&s, &parsed, &seen));
         TRY(json_scan_more(&s, '}', &more));
     }
-    *request = w;
+    *request = parsed;
     return OK;
 }

@@ -4,18 +4,21 @@
 
 #include "base.h"
 
-/* Plain bytes, so that it can be broadcast. */
+/* Has no pointers, so that it can be broadcast. */
 typedef struct HookRequest {
-    /* 1: end the run as complete; 1: write a checkpoint */
-    int stop, save;
+    /* 1: end the run as complete */
+    int stop;
+    /* 1: write a checkpoint */
+    int save;
     /* optim.lr from the next step on; 0: no request */
     double lr;
 } HookRequest;
-bool hook_request_any(const HookRequest *request);
+/* True if any field requests something. */
+bool hook_request_is_set(const HookRequest *request);
 /* Merges a later request into the first one. */
 void hook_request_merge(HookRequest *request, const HookRequest *later);
 /* Parses {"stop": true, "save": true, "lr": 0.01}: any of the keys, each at most once; blank text
- * is no request. Returns ERR_DATA with a message about the text, without its place. */
+ * is no request. ERR_DATA for any other text; the message quotes it, without line and column. */
 Status hook_request_parse(HookRequest *request, const char *text);
 
 #endif
