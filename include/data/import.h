@@ -10,20 +10,20 @@ Status data_import_idx(const char *images, const char *labels, const char *const
                        int classes, const char *out, bool force);
 Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
                          bool force);
-/* Import a text file's bytes, or an array of numbers, as tokens. bits: 16, 32 or 64 for a
+/* Import a text file's bytes, or an array of token ids. bits: 16, 32 or 64 for a
  * little-endian array without a header; 0: the file has a header (.npy, llm.c's shards). The last
  * test_share of the tokens goes to test_out (NULL: no test set). vocab 0: 1 + the largest token
  * (256 for text). gzip is unpacked. ERR_DATA: the file is damaged or not of the expected kind. */
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force);
-/* How data_import_encoded converts a text to tokens. */
+/* How a text is converted to tokens. */
 typedef struct TextTokens {
     /* path of the tokenizer, as tokenizer_open takes it */
     const char *tokenizer;
     /* <|endoftext|> in the text becomes one token */
     bool special;
 } TextTokens;
-Status data_import_encoded(const char *file, const TextTokens *how, const char *out,
+Status data_import_encoded(const char *file, const TextTokens *options, const char *out,
                            const char *test_out, double test_share, bool force);
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);

@@ -31,7 +31,7 @@ const char *tokenizer_hash(const Tokenizer *tokenizer);
  * unknown. */
 enum { TOKENIZER_IDENTITY = 32 };
 #define TOKENIZER_OF_BYTES "bytes"
-/* Finds the identity of a tokenizer, and 1 + its largest token (0: the file cannot be read as a
+/* Finds the identity of a tokenizer and the size of its vocabulary (0: the file cannot be read as a
  * tokenizer, which is logged). path TOKENIZER_OF_BYTES: bytes, not a file of that name.
  * ERR_NOINPUT, ERR_IO; ERR_DATA: a folder without a tokenizer. */
 Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], int64_t *vocab);
@@ -42,12 +42,13 @@ typedef enum TokenizerMatch {
     TOKENIZERS_UNKNOWN
 } TokenizerMatch;
 TokenizerMatch tokenizer_match(const char *a, const char *b);
-/* Returns words for tokens with this identity, to follow "its tokens are". path NULL: not known.
- * Owner: the caller. */
-char *tokenizer_words(const char *path, const char *identity);
-/* Returns the line for TOKENIZERS_UNKNOWN, with words for the tokens of set and of like. Owner: the
- * caller. */
-char *tokenizer_line(const char *set, const char *words, const char *like, const char *like_words);
+/* Describes tokens of this identity, as text after "its tokens are". path NULL: not known. Owner:
+ * the caller. */
+char *tokenizer_describe(const char *path, const char *identity);
+/* Returns the message for TOKENIZERS_UNKNOWN. set, other: what has the tokens; tokens,
+ * other_tokens: their descriptions. Owner: the caller. */
+char *tokenizer_unknown_message(const char *set, const char *tokens, const char *other,
+                                const char *other_tokens);
 
 /* Appends the tokens of a whole text to out. special: <|endoftext|> in the text becomes that
  * token. */

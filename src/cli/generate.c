@@ -96,6 +96,19 @@ static char *maker_words(const DataSet *set, const char *identity)
                : mem_format("the tokenizer with hash %s", identity);
 }
 
+static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const char *made,
+                                  const char *identity)
+{
+    char *name = mem_format("--tokenizer %s", tokenizer);
+    char *a = tokenizer_describe(NULL, hash), *b = tokenizer_describe(NULL, identity);
+    char *line = tokenizer_unknown_message(name, a, made, b);
+    log_info("%s", line);
+    mem_free(&line);
+    mem_free(&name);
+    mem_free(&a);
+    mem_free(&b);
+}
+
 /* Compares the tokenizer, of which t is NULL for bytes, with that of the checkpoint's training, or
  * of the data set where that is not known, and refuses another one: its token numbers have other
  * meanings. */
@@ -123,9 +136,7 @@ static Status check_tokenizer(const Trainer *trainer, const Request *r, const ch
                   "tokenizer of its training; give that one",
                   r->tokenizer, (long long)tokens, path, (long long)most);
     else if (match == TOKENIZERS_UNKNOWN)
-        log_info("--tokenizer %s has hash %s, and %s was made with %s: the two cannot be compared, "
-                 "so equal numbers are taken for equal tokens",
-                 r->tokenizer, hash, is_sets ? set->path : path, maker);
+        log_unknown_tokenizer(r->tokenizer, hash, is_sets ? set->path : path, then);
     mem_free(&maker);
     checkpoint_meta_fini(&meta);
     return st;

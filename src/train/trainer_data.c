@@ -9,9 +9,9 @@ static Status compare_tokenizers(const DataSet *set, const DataSet *train)
     TokenizerMatch match = tokenizer_match(set->tokenizer_hash, train->tokenizer_hash);
     Status st = OK;
     if (match == TOKENIZERS_SAME) return OK;
-    char *a = tokenizer_words(set->tokenizer, set->tokenizer_hash);
-    char *b = tokenizer_words(train->tokenizer, train->tokenizer_hash);
-    char *line = tokenizer_line(set->path, a, train->path, b);
+    char *a = tokenizer_describe(set->tokenizer, set->tokenizer_hash);
+    char *b = tokenizer_describe(train->tokenizer, train->tokenizer_hash);
+    char *line = tokenizer_unknown_message(set->path, a, train->path, b);
     if (match == TOKENIZERS_DIFFER)
         st = fail(ERR_DATA,
                   "%s: its tokens are %s, but those of %s are %s: import both with one tokenizer",

@@ -39,7 +39,7 @@ check 64 'ids.h5.tokens.part: is one of' "$WEFT" data import text ids.h5.tokens.
 holds 'the tokenizer and the texts are as before' sh -c 'diff -r -x link small marks && cmp text all.h5.part && cmp text ids.h5.tokens.part'
 rm all.h5.part ids.h5.tokens.part
 printf it >short
-check 65 'short: tokens in it: 1, for training: 1; at least 2 are needed, one and the one after it' \
+check 65 'short: has 1 token; no.h5 would get 1, and at least 2 are needed (an input and the next token)' \
     "$WEFT" data import text short --tokenizer small -o no.h5
 holds 'nothing is left of it' test -z "$(ls no.h5* 2>/dev/null)"
 holds 'an end of text is one token' test "$(tokens special.h5)" -lt "$(tokens all.h5)"
@@ -83,7 +83,7 @@ check 0 'tokenizer unknown' "$WEFT" data info unknown.h5
 printf 'no tokenizer of weft' >sp.model
 printf 'another one' >sp2.model
 check 0 'sp.model: line 1' ids ids sp --tokenizer sp.model --vocab 1001
-holds 'the file is known by its bytes' grep -qF 'the file is known by a hash of its bytes' both
+holds 'the file is known by its bytes' grep -qF 'using a hash of the file as' both
 check 0 'tokenizer sp.model, hash file-' "$WEFT" data info sp.h5
 check 0 '' ids ids-test sp2 --tokenizer sp2.model --vocab 1001
 check 66 'nothing' ids ids no --tokenizer nothing
@@ -117,7 +117,7 @@ check 65 'bytes.h5: its tokens are bytes, but those of the tokenizer with hash' 
 check 0 '' unknown train run.name=u
 check 0 '' unknown train run.name=u train.steps=3
 holds 'nothing is said of two unknown ones' sh -c '! grep -q "unknown tokenizer" both'
-check 0 'and unknown.h5 was made with an unknown tokenizer: the two' unknown generate run.name=u --tokenizer small --prompt it --tokens 2
+check 0 'and those of unknown.h5 are of an unknown tokenizer: the two' unknown generate run.name=u --tokenizer small --prompt it --tokens 2
 check 0 "and those of the training of runs/u/checkpoints/best.h5 are of an unknown tokenizer" "$WEFT" eval job.yaml run.name=u
 check 0 'resuming from' "$WEFT" train job.yaml run.name=u train.steps=4
 holds 'nothing is said of the very data' sh -c '! grep -q "unknown tokenizer" both'

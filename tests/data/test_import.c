@@ -372,13 +372,13 @@ static void tokens_bad(void)
     keep_path(good, "good.u16");
     token_file("good.u16", 16, 1000, 0);
     const char *path = file_put("none.txt", "", 0);
-    CHECK_FAILS(data_import_text(path, out, NULL, 0, false), ERR_DATA, "none.txt: tokens in it: 0");
+    CHECK_FAILS(data_import_text(path, out, NULL, 0, false), ERR_DATA, "none.txt: has 0 tokens");
     path = file_put("one.txt", "a", 1);
-    CHECK_FAILS(data_import_text(path, out, NULL, 0, false), ERR_DATA,
-                "tokens in it: 1, for training: 1;");
+    CHECK_FAILS(data_import_text(path, out, NULL, 0, false), ERR_DATA, "has 1 token; ");
     path = file_put("few.txt", "abcdef", 6);
-    CHECK_FAILS(data_import_text(path, out, test, 0.1, false), ERR_DATA, "for the test file: 1;");
-    CHECK_FAILS(data_import_text(path, out, test, 0.9, false), ERR_DATA, "for training: 0;");
+    CHECK_FAILS(data_import_text(path, out, test, 0.1, false), ERR_DATA,
+                "test.h5 would get 1, and");
+    CHECK_FAILS(data_import_text(path, out, test, 0.9, false), ERR_DATA, "would get 0, and");
     CHECK_FAILS(data_import_text(path, out, test, 0, false), ERR_USAGE, "between 0 and 1");
     CHECK_FAILS(data_import_text(path, out, test, 1, false), ERR_USAGE, "between 0 and 1");
     CHECK_FAILS(data_import_text(path, out, out, 0.5, false), ERR_USAGE, "give two names");

@@ -112,8 +112,10 @@ static void npy_refused(void)
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), }\n", "numbers of type f4"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (2, 2, 2), }", "has 3 dimensions"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (), }", "has 0 dimensions"},
-        {"{'descr': '<u2', 'fortran_order': False, 'shape': (9,), }", "promises 9 tokens"},
-        {"{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }", "is longer than its header"},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': (9,), }",
+         "has 4 of the 9 tokens of its header"},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }",
+         "has more than the 3 tokens of its header"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (4), }", "shape that is not"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (-4,), }", "shape that is not"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (4611686018427387904, 8), }",
@@ -192,9 +194,9 @@ static void shards(void)
     CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA, "of version 2");
     path = shard_file("more.bin", GPT2, 1, TOKENS + 1, 50257, 2, false);
     CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA,
-                "promises 5001 tokens, and there are 5000");
+                "has 5000 of the 5001 tokens of its header");
     path = shard_file("less.bin", GPT2, 1, TOKENS - 1, 50257, 2, false);
-    CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA, "is longer");
+    CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA, "has more than the");
     path = shard_file("choices.bin", CHOICES, 1, TOKENS, 50257, 2, false);
     CHECK_FAILS(data_import_tokens(path, 16, 0, out, NULL, 0, true), ERR_DATA, "with choices");
 }

@@ -61,9 +61,10 @@ static Status encode(Encoder *e)
     for (bool first = true, end = false; !end; first = false) {
         TRY(read_piece(e, &end));
         if (first)
-            TRY(token_file_foreign(e->in.path, (const uint8_t *)e->text,
-                                   e->bytes < TOKEN_HEAD_MOST ? e->bytes : TOKEN_HEAD_MOST,
-                                   e->in.packed ? INT64_MAX : e->in.bytes));
+            TRY(token_file_refuse_other_kinds(e->in.path, (const uint8_t *)e->text,
+                                              e->bytes < TOKEN_HEAD_MOST ? e->bytes
+                                                                         : TOKEN_HEAD_MOST,
+                                              e->in.packed ? INT64_MAX : e->in.bytes));
         size_t done = e->bytes;
         if (end)
             tokenizer_encode(e->tokenizer, e->text, e->bytes, e->special, &e->list);

@@ -69,7 +69,8 @@ static Status foreign_fail(const char *path, const char *name, const char *advic
     return fail(ERR_DATA, "%s: is %s, and neither text nor tokens; %s", path, name, advice);
 }
 
-Status token_file_foreign(const char *path, const uint8_t *head, size_t bytes, int64_t size)
+Status token_file_refuse_other_kinds(const char *path, const uint8_t *head, size_t bytes,
+                                     int64_t size)
 {
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; ++i) {
         const struct Foreign *f = &foreign[i];

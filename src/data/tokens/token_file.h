@@ -20,7 +20,8 @@ enum { TOKEN_HEAD_MOST = 1 << 16 };
 
 /* ERR_DATA: the file is of a known kind that holds neither text nor tokens. head: its first
  * TOKEN_HEAD_MOST bytes, or all; size: bytes of the file. */
-Status token_file_foreign(const char *path, const uint8_t *head, size_t bytes, int64_t size);
+Status token_file_refuse_other_kinds(const char *path, const uint8_t *head, size_t bytes,
+                                     int64_t size);
 /* Reads the format from the header, which must agree with bits (16, 32, 64, or 0: not given);
  * without a header, bits decides. ERR_DATA, ERR_USAGE. */
 Status token_format_read(TokenFormat *format, const char *path, const uint8_t *head, size_t bytes,

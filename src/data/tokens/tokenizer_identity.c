@@ -1,5 +1,5 @@
-/* Identity of the vocabulary that tokens belong to, by which files are compared: two sets of tokens
- * mean the same only if equal numbers stand for equal texts. */
+/* Hash that identifies a tokenizer, to compare data sets and checkpoints: tokens of two tokenizers
+ * with equal ids stand for other texts. */
 #include "tokenizer_private.h"
 
 #include "base/rng.h"
@@ -30,14 +30,14 @@ Status tokenizer_identify(const char *path, char identity[TOKENIZER_IDENTITY], i
         return OK;
     }
     if (st != ERR_DATA || stat(path, &about) != 0 || !S_ISREG(about.st_mode)) return st;
-    log_info("%s; the file is known by a hash of its bytes", fail_message());
-    TRY(file_text(path, TOKENIZER_FILE, &text, &bytes));
+    log_info("%s; using a hash of the file as the tokenizer's identity", fail_message());
+    TRY(file_text(path, TOKENIZER_FILE_MAX, &text, &bytes));
     snprintf(identity, TOKENIZER_IDENTITY, FILE_PREFIX "%016" PRIx64, hash_bytes(text, bytes));
     mem_free(&text);
     return OK;
 }
 
-static bool is_file(const char *identity)
+static bool is_file_hash(const char *identity)
 {
     return strncmp(identity, FILE_PREFIX, strlen(FILE_PREFIX)) == 0;
 }
@@ -46,11 +46,15 @@ TokenizerMatch tokenizer_match(const char *a, const char *b)
 {
     if (strcmp(a, b) == 0) return TOKENIZERS_SAME;
     if (!*a || !*b) return TOKENIZERS_UNKNOWN;
-    bool bytes = strcmp(a, TOKENIZER_OF_BYTES) == 0 || strcmp(b, TOKENIZER_OF_BYTES) == 0;
-    return is_file(a) == is_file(b) || bytes ? TOKENIZERS_DIFFER : TOKENIZERS_UNKNOWN;
+    /* no tokenizer has the bytes of a text as its ids */
+    if (strcmp(a, TOKENIZER_OF_BYTES) == 0 || strcmp(b, TOKENIZER_OF_BYTES) == 0)
+        return TOKENIZERS_DIFFER;
+    /* a hash of a file and a hash of tokens may be of one tokenizer */
+    if (is_file_hash(a) != is_file_hash(b)) return TOKENIZERS_UNKNOWN;
+    return TOKENIZERS_DIFFER;
 }
 
-char *tokenizer_words(const char *path, const char *identity)
+char *tokenizer_describe(const char *path, const char *identity)
 {
     if (!*identity) return mem_text("of an unknown tokenizer");
     if (strcmp(identity, TOKENIZER_OF_BYTES) == 0) return mem_text("bytes");
@@ -58,9 +62,10 @@ char *tokenizer_words(const char *path, const char *identity)
                 : mem_format("those of the tokenizer with hash %s", identity);
 }
 
-char *tokenizer_line(const char *set, const char *words, const char *like, const char *like_words)
+char *tokenizer_unknown_message(const char *set, const char *tokens, const char *other,
+                                const char *other_tokens)
 {
     return mem_format("%s: its tokens are %s, and those of %s are %s: the two cannot be compared, "
-                      "so equal numbers are taken for equal tokens",
-                      set, words, like, like_words);
+                      "and weft assumes that both use the same tokenizer",
+                      set, tokens, other, other_tokens);
 }

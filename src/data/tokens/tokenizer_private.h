@@ -4,7 +4,7 @@
 
 #include "data/tokenizer.h"
 
-enum { TOKENIZER_TOKENS = 1 << 22, TOKENIZER_BYTES = 1024, TOKENIZER_FILE = 1 << 26 };
+enum { TOKENIZER_TOKENS = 1 << 22, TOKENIZER_BYTES = 1024, TOKENIZER_FILE_MAX = 1 << 26 };
 #define END_OF_TEXT "<|endoftext|>"
 
 /* two tokens that are merged into one; lower ranks first. left -1: a free entry */

@@ -90,7 +90,7 @@ static Status read_vocab(Tokenizer *t, const char *path)
     size_t bytes;
     bool more;
     Names names = {0};
-    TRY(file_text(path, TOKENIZER_FILE, &text, &bytes));
+    TRY(file_text(path, TOKENIZER_FILE_MAX, &text, &bytes));
     JsonScan s = json_scan(path, text, bytes);
     Status st = json_scan_open(&s, '{', &more);
     while (st == OK && more) {
@@ -145,7 +145,7 @@ static Status read_merges(Tokenizer *t, const char *path)
 {
     char *text = NULL;
     size_t bytes;
-    Status st = file_text(path, TOKENIZER_FILE, &text, &bytes);
+    Status st = file_text(path, TOKENIZER_FILE_MAX, &text, &bytes);
     int64_t lines = 1, number = 0;
     int32_t rank = 0;
     for (size_t i = 0; st == OK && i < bytes; ++i) lines += text[i] == '\n';
@@ -266,7 +266,7 @@ Status tokenizer_read_ranks(Tokenizer *t, const char *path)
     size_t bytes;
     int64_t number = 0;
     Names names = {0};
-    TRY(file_text(path, TOKENIZER_FILE, &text, &bytes));
+    TRY(file_text(path, TOKENIZER_FILE_MAX, &text, &bytes));
     char *at = text;
     Status st = OK;
     for (char *line; st == OK && (line = next_line(&at, text + bytes));)

@@ -70,7 +70,7 @@ static bool shape_allowed(const Facts *then, const Facts *now)
 
 static void tokenizer_text(const Facts *f, char text[FACT_TEXT])
 {
-    char *words = tokenizer_words(NULL, f->tokenizer);
+    char *words = tokenizer_describe(NULL, f->tokenizer);
     if (*f->tokenizer) snprintf(text, FACT_TEXT, "%s", words);
     mem_free(&words);
 }
@@ -186,13 +186,13 @@ static void log_unknown_tokenizer(const Trainer *t, const Facts *then, const Fac
     bool same = !*then->tokenizer && data_fingerprint_known(t->train_data) &&
                 !strcmp(t->train_data, meta->data_train);
     if (same || tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_UNKNOWN) return;
-    char *a = tokenizer_words(NULL, now->tokenizer);
-    char *b = tokenizer_words(NULL, then->tokenizer);
-    char *like = mem_format("the training of %s", path);
-    char *line = tokenizer_line(now->path, a, like, b);
+    char *a = tokenizer_describe(NULL, now->tokenizer);
+    char *b = tokenizer_describe(NULL, then->tokenizer);
+    char *other = mem_format("the training of %s", path);
+    char *line = tokenizer_unknown_message(now->path, a, other, b);
     log_info("%s", line);
     mem_free(&line);
-    mem_free(&like);
+    mem_free(&other);
     mem_free(&a);
     mem_free(&b);
 }

@@ -1,0 +1,34 @@
+/* Imports of texts and token ids, for their verbs. Errors are those of data/import.h. */
+#ifndef WEFT_DATA_IMPORT_TOKENS_H
+#define WEFT_DATA_IMPORT_TOKENS_H
+
+#include "data/import.h"
+
+/* The data sets to write. */
+typedef struct TokenOutput {
+    /* borrowed: the data set, and the second one for the last part of the tokens (NULL: none) */
+    const char *path[2];
+    /* fraction of the tokens for the second one */
+    double test_share;
+    /* existing files are replaced */
+    bool force;
+} TokenOutput;
+
+/* What is known about an array of token ids. */
+typedef struct TokenArray {
+    /* bits of an id: 16, 32 or 64; 0: as the header says */
+    int bits;
+    /* size of the vocabulary; 0: the tokenizer's, or 1 + the largest id */
+    int64_t vocab;
+    /* borrowed: tokenizer file, which identifies the data set; its size is used if vocab is 0.
+     * NULL: unknown */
+    const char *tokenizer;
+} TokenArray;
+
+/* Imports a text's bytes as tokens. */
+Status import_text_bytes(const char *file, const TokenOutput *out);
+/* Imports a text that options->tokenizer encodes. */
+Status import_text_encoded(const char *file, const TextTokens *options, const TokenOutput *out);
+Status import_token_array(const char *file, const TokenArray *array, const TokenOutput *out);
+
+#endif
