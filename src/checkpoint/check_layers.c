@@ -2,8 +2,8 @@
  * same tensors but compute different results from them: another number of heads, another stride or
  * activation, other inputs. Layers are matched by name; one without tensors that has another name,
  * by its kind and inputs. Layers with tensors that only one model has are left to checkpoint_load,
- * which names their missing or surplus tensors. Dropout is ignored, because evaluation does not have
- * it. */
+ * which names their missing or surplus tensors. Dropout is ignored, because evaluation does not
+ * have it. */
 #include "checkpoint.h"
 #include "model.h"
 

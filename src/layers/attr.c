@@ -22,7 +22,7 @@ typedef enum AttrType {
     ATTR_WORD
 } AttrType;
 
-/* What a layer with another value of the attribute does differently. */
+/* Effect of another value of an attribute on its layer. */
 typedef enum AttrEffect {
     EFFECT_UNSET,
     /* it computes another output from the same tensors */

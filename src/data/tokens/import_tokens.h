@@ -14,7 +14,7 @@ typedef struct TokenOutput {
     bool force;
 } TokenOutput;
 
-/* What is known about an array of token ids. */
+/* Description of an array of token ids. */
 typedef struct TokenArray {
     /* bits of an id: 16, 32 or 64; 0: as the header says */
     int bits;
