@@ -260,7 +260,7 @@ static bool measure(SafeTensor *t, int64_t *span)
     t->elements = 1;
     for (int d = 0; d < t->ndim; ++d)
         if (__builtin_mul_overflow(t->elements, t->dim[d], &t->elements)) return false;
-    for (int d = 0; d < t->ndim && t->elements > 0; ++d)
+    for (int d = 0; d < t->ndim; ++d)
         if (__builtin_mul_overflow(t->dim[d] - 1, t->stride[d], &step) ||
             __builtin_add_overflow(last, step, &last))
             return false;
