@@ -174,6 +174,8 @@ static void external(void)
     CU_ASSERT_PTR_NOT_NULL_FATAL(rest);
     CU_ASSERT(memmem(rest, inside, "x.onnx.data", 11) && memmem(rest, inside, "offset", 6) &&
               !memmem(rest, inside, folder, strlen(folder)));
+    /* StringStringEntryProto: key, value; the embedding has 300 rows of 8 floats */
+    CU_ASSERT(memmem(rest, inside, "\n\6length\x12\0049600", 14) != NULL);
     /* the embedding comes first, and another tensor's page follows it */
     CU_ASSERT(data > 12288 && memmem(all, bytes, values, 300 * 8 * sizeof(float)));
     CU_ASSERT(memmem(all, bytes, values + 12288, 256) != NULL);
@@ -245,9 +247,16 @@ static void refused(void)
                        "groups: 2, bias: false}, global_pool, flatten], classes: 4}",
                        (OnnxModel){.input = image(2, 5)}, &made),
                 ERR_DATA, "not in this model: ");
-    mem_free(&out);
+    char *good = out;
     out = fixture_path(folder, "none/x.onnx");
     CHECK_FAILS(export(LAYERS, model, &made), ERR_IO, "cannot be written");
+    mem_free(&out);
+    out = good;
+    hid_t file = H5Fopen(source, H5F_ACC_RDWR, H5P_DEFAULT);
+    CU_ASSERT(H5Lmove(file, "/params/fc.bias", file, "/params/fc.new", 0, 0) >= 0);
+    H5Fclose(file);
+    CHECK_FAILS(export(LAYERS, model, &made), ERR_DATA,
+                "/params/fc.new has the checksum of another name");
     end();
 }
 

@@ -33,6 +33,70 @@ static void test_round_trip(void)
     fixture_clean(folder);
 }
 
+/* Tensors of a page or more begin at a multiple of its size, docs/formats.md. */
+static void test_alignment(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "a.h5");
+    int large = 0;
+    CHECK_OK(fixture_save(path, 1, 0));
+    hid_t file = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
+    for (int i = 0; i < FIXTURE_COUNT; ++i) {
+        if (shape_count(fixture_tensor[i].shape) * (int64_t)sizeof(float) < 4096) continue;
+        hid_t set = H5Dopen2(file, fixture_tensor[i].path, H5P_DEFAULT);
+        CU_ASSERT_EQUAL(H5Dget_offset(set) % 4096, 0);
+        H5Dclose(set);
+        ++large;
+    }
+    CU_ASSERT_EQUAL(large, 2);
+    H5Fclose(file);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
+typedef struct Calls {
+    const char *path, *also;
+    int before, after;
+    /* both files had their names at each call of after */
+    bool complete;
+} Calls;
+
+static void count_before(void *user)
+{
+    Calls *calls = user;
+    ++calls->before;
+    CU_ASSERT_EQUAL(calls->after, 0);
+}
+
+static void count_after(void *user)
+{
+    Calls *calls = user;
+    ++calls->after;
+    calls->complete = access(calls->path, F_OK) == 0 && access(calls->also, F_OK) == 0;
+}
+
+static void test_hooks(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "a.h5"), *also = fixture_path(folder, "best.h5");
+    Fixture *f = mem_new(sizeof *f);
+    Calls calls = {.path = path, .also = also};
+    CheckpointIo io = fixture_io(f, 0);
+    CheckpointMeta meta = fixture_meta(1);
+    World world = world_alone();
+    io.hooks = (CheckpointHooks){&calls, count_before, count_after};
+    io.also = also;
+    CHECK_OK(checkpoint_save(&world, path, &meta, &io));
+    /* two files are created and renamed */
+    CU_ASSERT_EQUAL(calls.before, 4);
+    CU_ASSERT_EQUAL(calls.after, 1);
+    CU_ASSERT(calls.complete);
+    mem_free(&f);
+    mem_free(&path);
+    mem_free(&also);
+    fixture_clean(folder);
+}
+
 static void test_overwrite(void)
 {
     const char *folder = fixture_folder();
@@ -160,8 +224,8 @@ static void test_no_tensors(void)
     fixture_clean(folder);
 }
 
-TEST_MAIN("save_load", {"round trip", test_round_trip},
-          {"overwrites a file and a stale part", test_overwrite},
+TEST_MAIN("save_load", {"round trip", test_round_trip}, {"alignment", test_alignment},
+          {"hooks", test_hooks}, {"overwrites a file and a stale part", test_overwrite},
           {"a long configuration", test_long_config}, {"parameters alone", test_params_only},
           {"h5dump reads it", test_h5dump}, {"chunked, compressed, other types", test_rewritten},
           {"no tensors at all", test_no_tensors})
