@@ -7,6 +7,7 @@
 #include "checkpoint.h"
 #include "harness.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <hdf5.h>
 #include <math.h>
@@ -211,11 +212,15 @@ static inline void fixture_write(const char *path, const void *data, size_t byte
     fclose(out);
 }
 
-/* Counts the open HDF5 files, data sets, groups, types and attributes; a difference before and
- * after a call shows a leak. */
+/* Counts the open HDF5 files, data sets, groups, types and attributes, and the descriptors of this
+ * process; a difference before and after a call shows a leak. */
 static inline int64_t fixture_handles(void)
 {
-    return H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL);
+    int64_t descriptors = 0;
+    DIR *all = opendir("/proc/self/fd");
+    while (all && readdir(all)) ++descriptors;
+    if (all) closedir(all);
+    return H5Fget_obj_count(H5F_OBJ_ALL, H5F_OBJ_ALL) + descriptors;
 }
 
 /* Returns the text printed to `out` and closes it; owner: the caller. Pass out to the function

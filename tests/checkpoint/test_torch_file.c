@@ -53,10 +53,12 @@ static void two_tensors(const char *leaf)
 
 static void plain(void)
 {
+    int64_t handles = fixture_handles();
     two_tensors("plain.pth");
     /* protocol 4: frames, STACK_GLOBAL, MEMOIZE */
     two_tensors("dict.pth");
     two_tensors("zip64.pth");
+    CU_ASSERT_EQUAL(fixture_handles(), handles);
 }
 
 /* ---- views ---- */
@@ -239,6 +241,17 @@ static void damaged(void)
             CU_ASSERT(refused_or_right(path));
             text[i] = (char)(text[i] ^ 1 << bit);
         }
+    /* the mark and the method in the second member's own header */
+    char *local = memmem(text + 4, bytes - 4, "PK\3\4", 4);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(local);
+    for (int at = 3; at <= 8; at += 5) {
+        ++local[at];
+        fixture_write(path, text, bytes);
+        CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA,
+                    "another header than the directory says");
+        safe_close(&set);
+        --local[at];
+    }
     fixture_write(path, text, bytes);
     CHECK_OK(safe_open(&set, path, NULL));
     safe_close(&set);

@@ -30,6 +30,7 @@ static void test_print(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "10 tensors"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "  trained on 200x1x28x28 uint8, labels 200 int32, xxh3"));
     CU_ASSERT_PTR_NULL(strstr(text, "tested on"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "  2 classes: cat, sea lion\n"));
     mem_free(&text);
     out = tmpfile();
     CHECK_OK(checkpoint_print(a, out, true));
