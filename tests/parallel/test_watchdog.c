@@ -131,6 +131,13 @@ static void hang(Rank *r)
     forever();
 }
 
+/* Rank 1 computes without end while the others wait for it. */
+static void endless(Rank *r)
+{
+    step_into(r, 1, forever);
+    forever();
+}
+
 /* A rank saves while the others are in the next step. */
 static void between(Rank *r)
 {
@@ -228,6 +235,12 @@ static const Case cases[] = {
      ERR_IO,
      /* 3 on an idle machine */
      {"no rank has made progress for ", " s (train.hang_s)", "waits for a message (7) of rank 0"},
+     "stopped by"},
+    {"endless",
+     endless,
+     3,
+     ERR_IO,
+     {"no rank has gone on for ", "is at backward of chunk 2", "waits for a message (7) of rank 1"},
      "stopped by"},
     {"between", between, 3, 0, {""}, "step"},
     {"suspended", suspended, 6, 0, {""}, "weft:"},
