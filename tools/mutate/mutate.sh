@@ -51,7 +51,7 @@ for part in *; do
     [ "$part" = src ] || [ "$part" = "${BUILD%%/*}" ] || ln -sfn "$root/$part" "$tree/$part"
 done
 cp -rpu src "$tree/"
-(cd "$tree" && find src -type f) | while read -r file; do [ -e "$file" ] || rm "$tree/$file"; done
+(cd "$tree" && find src -type f -not -name mutant_number.c) | while read -r file; do [ -e "$file" ] || rm "$tree/$file"; done
 mapfile -t files < <(for module in $MUTATE; do find "$cover/obj/src/$module" -name '*.o'; done | sed "s#^$cover/obj/##; s#\.o\$#.c#" | grep -v '_absent\.c$' | sort)
 cc -O1 -o "$out/mutate" tools/mutate/mutate.c tools/mutate/sites.c
 for file in "${files[@]}"; do mkdir -p "$out/draft/${file%/*}"; done
