@@ -51,6 +51,42 @@ static void test_print(void)
     end();
 }
 
+/* Only as many names of classes are printed as fit into a line. */
+static void test_many_classes(void)
+{
+    begin();
+    char classes[41 * 8] = "";
+    for (int i = 0; i < 40; ++i) sprintf(classes + 8 * i, "name %02d%s", i, i < 39 ? "\n" : "");
+    Fixture *f = mem_new(sizeof *f);
+    CheckpointIo io = fixture_io(f, 0);
+    CheckpointMeta meta = fixture_meta(1);
+    World world = world_alone();
+    meta.classes = classes;
+    meta.input.classes = 40;
+    CHECK_OK(checkpoint_save(&world, a, &meta, &io));
+    FILE *out = tmpfile();
+    CHECK_OK(checkpoint_print(a, out, false));
+    char *text = fixture_text(out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "  40 classes: name 00, name 01, "));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "name 06, name 07, ...\n"));
+    mem_free(&text);
+    mem_free(&f);
+    end();
+}
+
+static void test_format(void)
+{
+    begin();
+    CHECK_OK(fixture_save(a, 1, 0));
+    const int64_t version = 99;
+    hid_t file = H5Fopen(a, H5F_ACC_RDWR, H5P_DEFAULT), attr = H5Aopen(file, "version", 0);
+    CU_ASSERT(H5Awrite(attr, H5T_NATIVE_INT64, &version) >= 0);
+    H5Aclose(attr);
+    H5Fclose(file);
+    CHECK_FAILS(checkpoint_check(a, stdout), ERR_DATA, "checkpoint format 99, this weft reads");
+    end();
+}
+
 static void test_check(void)
 {
     begin();
@@ -159,4 +195,5 @@ static void test_diff(void)
     end();
 }
 
-TEST_MAIN("verbs", {"print", test_print}, {"check", test_check}, {"diff", test_diff})
+TEST_MAIN("verbs", {"print", test_print}, {"many classes", test_many_classes},
+          {"another format", test_format}, {"check", test_check}, {"diff", test_diff})

@@ -42,6 +42,8 @@ static void shapes_that_do_not(void)
     CHECK_FAILS(shape_for(&shape, 0, 4, 2, 2), ERR_CONFIG, "start 8, or set grid.pp to 1");
     CHECK_FAILS(shape_for(&shape, 0, 3, 2, 5), ERR_CONFIG, "but 5 were started: start 6");
     CU_ASSERT_PTR_NULL(strstr(fail_message(), ", or set"));
+    const Config served = {.grid = {.pp = 4, .tp = 1, .servers = 2}};
+    CHECK_FAILS(grid_shape(&shape, &served, 6), ERR_CONFIG, "but 8 were started: start 6 or 10");
     CHECK_FAILS(shape_for(&shape, 1048576, 1048576, 1048576, 5), ERR_CONFIG, "grid.dp");
 }
 
