@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 typedef enum RegionKind {
-    REGION_CONDITION, /* of an if */
+    REGION_CONDITION, /* condition of an if */
     REGION_LOOP,      /* condition of a while, do or for: it never becomes true */
     REGION_VALUE,     /* right side of an initialised declaration */
     REGION_RETURN,    /* value of a return statement */
