@@ -1,6 +1,6 @@
 /* A file that is only appended to, although other processes may remove, rename, replace or truncate
- * it meanwhile. Data that could not be written stays in memory. So a full disk leaves no gap: the
- * next flush continues where the last one stopped, even inside a record. */
+ * it meanwhile. Data that could not be written stays in memory. Therefore a full disk leaves no
+ * gap: the next flush continues where the last one stopped, even inside a record. */
 #include "observer.h"
 
 #include <errno.h>
@@ -69,8 +69,8 @@ int append_copy(int from, int to)
 
 enum { TAIL = 4096 };
 
-/* Makes a file of lines end with a whole line, since a torn one would join the next. Returns 0 or
- * errno. */
+/* Makes a file of lines end with a whole line, since a torn one would join the next: completes a
+ * last line that lacks only its newline, and removes a torn one. Returns 0 or errno. */
 static int end_line(int fd, int64_t size)
 {
     char tail[TAIL];
@@ -105,7 +105,7 @@ static int64_t last_step(int fd)
 
 /* Appends lines of later steps to a file that has replaced this one: an edited copy lacks the lines
  * written while it was being edited. Returns 0 or errno. */
-static int carry_over(int from, int to)
+static int append_later_lines(int from, int to)
 {
     char *line = NULL;
     size_t room = 0, done;
@@ -124,44 +124,45 @@ static int carry_over(int from, int to)
     return error;
 }
 
-/* Opens the path again: it was removed (again), or leads to another file. The descriptor's number
- * stays the same, since another thread may be syncing it. */
-static Status open_name(AppendFile *file, bool again)
+/* Opens the path again. removed: it leads to nothing, so the file is written again there; otherwise
+ * it leads to another file, which is continued. The number of the descriptor stays the same, since
+ * another thread may be syncing it. */
+static Status open_name(AppendFile *file, bool removed)
 {
     lease_hold(file->lease);
-    int fd = file_create(file->path, O_RDWR | O_APPEND | (again ? O_EXCL : 0));
-    int error = fd < 0 ? errno : again ? append_copy(file->fd, fd) : 0;
-    if (!error && !again && file->lines) error = end_line(fd, size_of(fd));
-    if (!error && !again && file->lines) error = carry_over(file->fd, fd);
+    int fd = file_create(file->path, O_RDWR | O_APPEND | (removed ? O_EXCL : 0));
+    int error = fd < 0 ? errno : removed ? append_copy(file->fd, fd) : 0;
+    if (!error && !removed && file->lines) error = end_line(fd, size_of(fd));
+    if (!error && !removed && file->lines) error = append_later_lines(file->fd, fd);
     if (!error && dup3(fd, file->fd, O_CLOEXEC) < 0) error = errno;
     if (fd >= 0) close(fd);
-    if (error && fd >= 0 && again) unlink(file->path);
+    if (error && fd >= 0 && removed) unlink(file->path);
     if (error)
         return fail(ERR_IO, "%s: has been %s, and cannot be opened again: %s", file->path,
-                    again ? "removed" : "replaced", file_error(error));
-    file->rewritten = file->rewritten || again;
-    file->moved = file->moved || !again;
+                    removed ? "removed" : "replaced", file_error(error));
+    file->rewritten = file->rewritten || removed;
+    file->moved = file->moved || !removed;
     file->size = size_of(file->fd);
     return OK;
 }
 
-NameState append_name(const char *path, const struct stat *is)
+NameState append_name(const char *path, const struct stat *opened)
 {
     struct stat named;
     if (lstat(path, &named) != 0)
         return errno == ENOENT || errno == ESTALE ? NAME_UNLINKED : NAME_SAME;
-    return file_is_same(is, &named) ? NAME_SAME : NAME_OTHER;
+    return file_is_same(opened, &named) ? NAME_SAME : NAME_OTHER;
 }
 
 static Status check_name(AppendFile *file)
 {
-    struct stat is;
-    if (fstat(file->fd, &is) != 0 || !S_ISREG(is.st_mode)) return OK;
-    NameState state = append_name(file->path, &is);
+    struct stat opened;
+    if (fstat(file->fd, &opened) != 0 || !S_ISREG(opened.st_mode)) return OK;
+    NameState state = append_name(file->path, &opened);
     return state == NAME_SAME ? OK : open_name(file, state == NAME_UNLINKED);
 }
 
-/* Drops the rest of a record whose beginning has been cut off. */
+/* Drops the unwritten rest of a record whose written beginning has been cut off. */
 static void drop_partial(AppendFile *file)
 {
     const char *end = file->partial && file->lines ? memchr(file->data, '\n', file->bytes) : NULL;

@@ -1,6 +1,6 @@
 /* Quality of scores for two classes. AUC = (sum over positives of 2 * (negatives below) + (equal
- * negatives)) / (2 P N). The exact one sorts positives and negatives separately and merges them;
- * the other one takes counters by buckets. */
+ * negatives)) / (2 P N), with P positives and N negatives. auc_exact sorts positives and negatives
+ * separately and merges them; binary_figures works on counts of scores per bucket. */
 #include "observe/binary.h"
 
 #include <math.h>
@@ -15,7 +15,9 @@ const char *auc_word(int auc)
     return word[auc];
 }
 
-static double share(Wide twice, int64_t positives, int64_t negatives)
+/* AUC from twice the number of pairs in which the positive scores higher; a pair of equal scores
+ * counts half. */
+static double auc_of_pairs(Wide twice, int64_t positives, int64_t negatives)
 {
     if (positives == 0 || negatives == 0) return NAN;
     return (double)twice / (double)(2 * (Wide)positives * (Wide)negatives);
@@ -34,7 +36,7 @@ static uint32_t key_of(float score)
     return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
 }
 
-/* Radix sort of key, lowest digit first. `other` is scratch. */
+/* Sorts key, lowest digit first (radix sort). `other` is scratch of the same size. */
 static void sort_keys(uint32_t *key, uint32_t *other, int64_t count)
 {
     uint32_t *const home = key;
@@ -51,8 +53,9 @@ static void sort_keys(uint32_t *key, uint32_t *other, int64_t count)
     if (key != home) memcpy(home, key, (size_t)count * sizeof *key);
 }
 
-static Wide pairs_of(const uint32_t *positive, int64_t positives, const uint32_t *negative,
-                     int64_t negatives)
+/* Twice the number of pairs in which the positive scores higher; both arrays are sorted. */
+static Wide twice_pairs(const uint32_t *positive, int64_t positives, const uint32_t *negative,
+                        int64_t negatives)
 {
     Wide twice = 0;
     int64_t below = 0, up_to = 0;
@@ -79,10 +82,10 @@ double auc_exact(const float *score, const int32_t *label, int64_t count)
     }
     sort_keys(key, other, positives);
     sort_keys(key + positives, other, negatives);
-    Wide twice = pairs_of(key, positives, key + positives, negatives);
+    Wide twice = twice_pairs(key, positives, key + positives, negatives);
     mem_free(&key);
     mem_free(&other);
-    return bad ? NAN : share(twice, positives, negatives);
+    return bad ? NAN : auc_of_pairs(twice, positives, negatives);
 }
 
 /* ---- by counters ---- */
@@ -117,7 +120,7 @@ BinaryFigures binary_figures(const BinarySums *sums)
     BinaryFigures f = {
         .samples = positives + negatives + sums->bad,
         .positives = positives,
-        .auc = share(twice, positives, negatives),
+        .auc = auc_of_pairs(twice, positives, negatives),
         .log_loss = (double)sums->loss * 0x1p-24 / n,
         .calibration = positives ? (double)sums->p * 0x1p-32 / (double)positives : NAN,
         .accuracy = (double)sums->right / n,

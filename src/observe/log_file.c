@@ -1,8 +1,8 @@
 /* log.txt in a run's folder: a copy of rank 0's messages, appended to those of earlier starts. Each
- * line is one write by the thread that reports it. The file is bounded: at LIMIT_BYTES it becomes
- * log.txt.1 and replaces an older one. Lines that a full disk does not take are counted, and the
- * count is written once there is room. Before each line the name and the size are checked: a file
- * that has been removed or renamed is written again. */
+ * line is one write by the thread that logs it. The size is bounded: at LIMIT_BYTES the file is
+ * renamed to log.txt.1, which replaces an older one. Lines that cannot be written, for instance on
+ * a full disk, are counted, and the count is written once there is room. Before each line the path
+ * and the size are checked: a file that has been removed or renamed is written again. */
 #include "observer.h"
 
 #include <errno.h>
@@ -20,7 +20,10 @@ static struct {
     /* path of the file; owned; NULL: none is open */
     char *path;
     int fd;
-    int64_t bytes, lost;
+    /* size of the file */
+    int64_t bytes;
+    /* lines that could not be written */
+    int64_t lost;
     /* borrowed; NULL: no other process writes in the folder */
     const Lease *lease;
 } file = {.fd = -1};
@@ -28,10 +31,11 @@ static struct {
 /* Changes of the file, kept for log_file_report, since nothing may be logged under the lock. */
 typedef enum Change { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } Change;
 static _Atomic unsigned changes;
+/* the path is no longer checked (log_file_pin) */
 static atomic_bool pinned;
 
-/* Opens the path for appending. Returns 0 or errno; on an error the file that was open stays
- * open. */
+/* Opens the path for appending; with O_EXCL, copies the file that was open to the new one. Returns
+ * 0 or errno; on an error the file that was open stays open. */
 static int open_end(int flags)
 {
     struct stat st;
@@ -58,15 +62,15 @@ static void open_again(bool unlinked)
 
 static void check_name(void)
 {
-    struct stat is;
-    if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &is) != 0) return;
-    NameState state = append_name(file.path, &is);
+    struct stat opened;
+    if (atomic_load(&pinned) || file.fd < 0 || fstat(file.fd, &opened) != 0) return;
+    NameState state = append_name(file.path, &opened);
     if (state != NAME_SAME) {
         open_again(state == NAME_UNLINKED);
         return;
     }
-    if (is.st_size < file.bytes) atomic_fetch_or(&changes, CUT);
-    file.bytes = (int64_t)is.st_size;
+    if (opened.st_size < file.bytes) atomic_fetch_or(&changes, CUT);
+    file.bytes = (int64_t)opened.st_size;
 }
 
 static void rotate(void)
@@ -161,6 +165,7 @@ void log_file_report(void)
         {NOT_OPENED, "was removed, renamed or replaced, and cannot be opened again: later lines "
                      "are lost"},
     };
+    /* NOT_OPENED has been reported, and the file has not been opened since */
     static bool unopened;
     unsigned now = atomic_exchange(&changes, 0);
     if (unopened) now &= ~(unsigned)NOT_OPENED;

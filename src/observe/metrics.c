@@ -1,9 +1,9 @@
-/* metrics.jsonl: one JSON object a line, for a training step, an evaluation or an event, in the
- * order of steps. A run that resumes at step S first removes the lines of later steps, which will
- * come again, and any line torn by a crash. Usually these are the last lines, and the file is
- * truncated, which needs no room on the disk. If others follow them, the rest is written to
- * metrics.jsonl.part, which is then renamed, so that a crash loses nothing. A run that starts over
- * renames an existing file. */
+/* Writes metrics.jsonl: one JSON object per line, for a training step, an evaluation or an event,
+ * in the order of steps. A run that resumes at step S first removes the lines of later steps, which
+ * it will write again, and any line torn by a crash. Usually these are the last lines, and
+ * truncating the file removes them without needing room on the disk. If lines to keep follow them,
+ * or truncating fails, the lines to keep are written to metrics.jsonl.part, which is then renamed,
+ * so that a crash loses nothing. A run that starts over renames an existing file. */
 #include "observer.h"
 
 #include <errno.h>
@@ -31,9 +31,9 @@ static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
     return end != at + 7 && step <= keep_step;
 }
 
-/* Copies the lines to keep to `out`, or only counts if it is NULL. Returns the number of dropped
- * lines, -1 on an error. *end: where the kept lines end if all dropped ones follow them, else
- * -1. */
+/* Copies the lines to keep to `out`, or only counts lines if it is NULL. Returns the number of
+ * lines to drop, -1 on an error. *end: file offset at which the lines to keep end if all others
+ * follow them, else -1. */
 static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 {
     char *line = NULL;
@@ -75,8 +75,8 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
     return status;
 }
 
-/* Truncates the file. Returns false where that failed. */
-static bool cut_off(const char *path, off_t end)
+/* Truncates the file to `end` bytes. Returns false if that fails. */
+static bool truncate_file(const char *path, off_t end)
 {
     int file = file_open(path, O_WRONLY | O_NOFOLLOW);
     bool good = file >= 0 && ftruncate(file, end) == 0 && fsync(file) == 0;
@@ -84,7 +84,7 @@ static bool cut_off(const char *path, off_t end)
     return good;
 }
 
-static Status cut(const char *path, const char *part, int64_t keep_step)
+static Status remove_later_lines(const char *path, const char *part, int64_t keep_step)
 {
     off_t end;
     /* O_NOFOLLOW: the file is going to be rewritten, which must not happen to the target of a
@@ -94,7 +94,7 @@ static Status cut(const char *path, const char *part, int64_t keep_step)
     if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
     int64_t dropped = lines_copy(in, NULL, keep_step, &end);
     Status status = dropped < 0 ? io_failed("reading", path) : OK;
-    if (dropped > 0 && (end < 0 || !cut_off(path, end)))
+    if (dropped > 0 && (end < 0 || !truncate_file(path, end)))
         status = rewrite(in, path, part, keep_step);
     fclose(in);
     return status;
@@ -116,7 +116,7 @@ Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, in
     char *path = mem_format("%s/metrics.jsonl", dir), *part = mem_format("%s.part", path);
     /* left by a start that was killed while it rewrote the file */
     unlink(part);
-    Status status = goes_on ? cut(path, part, step) : move_aside(path);
+    Status status = goes_on ? remove_later_lines(path, part, step) : move_aside(path);
     mem_free(&part);
     if (status == OK) status = append_open(metrics, path, 0, lease);
     metrics->lines = true;
@@ -124,7 +124,7 @@ Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, in
     return status;
 }
 
-/* A line in the making. */
+/* A line that is being written to memory. */
 typedef struct Line {
     Json json;
     char *text;

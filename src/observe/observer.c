@@ -1,6 +1,6 @@
-/* Observer: passes each report to the progress line, to metrics.jsonl and to TensorBoard's events.
- * Lines are written at once, so that none is lost if the process is killed. Once a second, and at
- * every evaluation, the names of the files are checked, too. */
+/* Passes each report to the progress line, to metrics.jsonl and to TensorBoard's events. Lines are
+ * written at once, so that none is lost if the process is killed. Once a second, and at every
+ * evaluation, it also checks whether the paths of the files still lead to them. */
 #include "observer.h"
 
 #include <math.h>
@@ -11,11 +11,13 @@
 struct Observer {
     AppendFile metrics, events;
     Progress progress;
-    /* dir: the run's folder, owned; lease: borrowed */
+    /* the run's folder; owned */
     char *dir;
+    /* borrowed */
     const Lease *lease;
-    /* step: of the newest line; written: of the newest line that is in the file */
+    /* step of the newest line of metrics, and of the newest one that is in the file */
     int64_t step, written;
+    /* time of the last flush */
     double flushed_s;
     /* the last flush could not write, and a warning has been printed */
     bool failing;
@@ -117,7 +119,7 @@ static void warn_of_changes(Observer *observer)
 static Status write_files(Observer *observer, Status (*write)(AppendFile *file))
 {
     Status events = write(&observer->events);
-    /* second, so that its message is the one that stays */
+    /* after the events, so that the error message of metrics.jsonl replaces theirs */
     Status metrics = write(&observer->metrics);
     warn_of_changes(observer);
     if (metrics == OK) observer->written = observer->step;
@@ -142,7 +144,7 @@ Status observer_sync(Observer *observer)
 }
 
 /* Flushes; warns when writing begins to fail and reports when it works again. */
-static void flush_or_wait(Observer *observer)
+static void flush_and_warn(Observer *observer)
 {
     bool failed = observer_flush(observer) != OK;
     if (failed == observer->failing) return;
@@ -174,7 +176,7 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     scalar(observer, "train/top5", line->step, line->top5);
     /* A failure here is reported by the next flush. */
     if (clock_s() - observer->flushed_s >= FLUSH_S)
-        flush_or_wait(observer);
+        flush_and_warn(observer);
     else
         (void)write_files(observer, append_write);
 }
@@ -192,14 +194,14 @@ void observer_eval(Observer *observer, const EvalLine *line)
         scalar(observer, "eval/normalized_entropy", line->step, line->normalized_entropy);
         scalar(observer, "eval/calibration", line->step, line->calibration);
     }
-    flush_or_wait(observer);
+    flush_and_warn(observer);
 }
 
 void observer_event(Observer *observer, const EventLine *line)
 {
     if (!observer) return;
     metrics_event(&observer->metrics, line);
-    flush_or_wait(observer);
+    flush_and_warn(observer);
 }
 
 void observer_break(Observer *observer)

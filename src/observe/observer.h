@@ -15,47 +15,52 @@ typedef struct AppendFile {
     int fd;
     /* checked before the path is opened again; borrowed; NULL: no other process writes there */
     const Lease *lease;
-    /* data: `bytes` bytes that have not been written yet; owned. partial: they begin inside a
-     * record */
+    /* data that has not been written yet, [bytes]; owned */
     char *data;
     size_t bytes;
+    /* true: data begins inside a record whose beginning is in the file already */
     bool partial;
-    /* records are lines */
+    /* true: each record is a line of text; false: a record of bytes */
     bool lines;
     /* size of the file after the last write, in bytes */
     int64_t size;
-    /* Changes by others, to be reported once. rewritten: the path led nowhere, and the whole file
-     * was written again. moved: the path led to another file, which is continued. lost: the number
-     * of bytes that were cut off the end of a file of lost_of bytes. */
-    bool rewritten, moved;
+    /* Changes by other processes that the observer has not reported yet. */
+    /* the path led nowhere, and the whole file was written again */
+    bool rewritten;
+    /* the path led to another file, which is continued */
+    bool moved;
+    /* bytes that were cut off the end of the file, and its size before */
     int64_t lost, lost_of;
 } AppendFile;
-/* Opens a file for appending. flags: for open, in addition to those for appending. If it fails
- * there is nothing to close, and errno gives the reason. All these functions fail with ERR_IO and
- * lose nothing. */
+/* Opens a file for appending. flags: flags of open(2), in addition to those for appending. If it
+ * fails there is nothing to close, and errno gives the reason. All append_ functions that return a
+ * Status fail with ERR_IO; data that could not be written stays in memory. */
 Status append_open(AppendFile *file, const char *path, int flags, const Lease *lease);
+/* Adds data to what the next append_write writes. */
 void append_put(AppendFile *file, const void *data, size_t bytes);
-/* Writes the data in memory. A file with records other than lines is not continued after a cut,
- * since its readers stop there. */
+/* Writes the data in memory. Once a file whose records are not lines has been cut short, nothing is
+ * written to it any more, since its readers stop at the torn record. */
 Status append_write(AppendFile *file);
-/* Checks the name, then writes like append_write: a file that has been removed or renamed is
- * written again under its name, from its first byte. */
+/* Checks that the path still leads to the open file, then writes like append_write. A file that has
+ * been removed or renamed is written again at its path, from its first byte. */
 Status append_flush(AppendFile *file);
 /* Syncs what has been flushed to the disk. Any thread may call it. */
 Status append_sync(AppendFile *file);
 /* Flushes and closes; what cannot be written now is lost. */
 Status append_close(AppendFile *file);
-/* State of the path of an open file: it leads to the file, to nothing, or to another file. */
+/* Whether the path of an open file leads to that file, to nothing, or to another file. */
 typedef enum NameState { NAME_SAME, NAME_UNLINKED, NAME_OTHER } NameState;
-/* is: fstat of the open file. NAME_SAME, too, where nobody can say. */
-NameState append_name(const char *path, const struct stat *is);
+/* Compares the path with the open file, whose fstat is `opened`. Returns NAME_SAME also if the path
+ * cannot be read. */
+NameState append_name(const char *path, const struct stat *opened);
 /* Appends a whole file to another one. Returns 0 or errno. */
 int append_copy(int from, int to);
 
-/* metrics.jsonl: one JSON object a line. */
-/* Opens dir/metrics.jsonl for appending. With goes_on it removes torn lines and those of steps >
- * step (by way of metrics.jsonl.part if lines to keep follow them); else it renames an earlier
- * run's file to metrics.jsonl.1, or the next free number. */
+/* metrics.jsonl: one JSON object per line. */
+/* Opens dir/metrics.jsonl for appending. If the run is resumed (goes_on), it first removes torn
+ * lines and lines of steps > step; it rewrites the file as metrics.jsonl.part unless truncating it
+ * is enough. Otherwise it renames an earlier run's file to metrics.jsonl.1, or the next free
+ * number. */
 Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, int64_t step,
                     bool goes_on);
 void metrics_train(AppendFile *metrics, const TrainLine *line);
@@ -68,22 +73,23 @@ typedef struct Progress {
     bool terminal;
     /* the terminal shows a line without its newline */
     bool shown;
+    /* time at which the line was last drawn; -1: it is drawn at the next report */
     double drawn_s;
 } Progress;
 void progress_open(Progress *progress);
 void progress_train(Progress *progress, const TrainLine *line, bool log_now);
 void progress_eval(Progress *progress, const EvalLine *line);
 void progress_break(Progress *progress);
-/* Writes the line to out, PROGRESS_CHARS bytes. It is at most `width` columns wide, not counting
- * colour codes: the least important fields are left out first. */
+/* Writes the text of the progress line to out, PROGRESS_CHARS bytes. It is at most `width` columns
+ * wide, not counting colour codes: the least important fields are left out first. */
 enum { PROGRESS_CHARS = 512 };
 void progress_text(const TrainLine *line, int width, bool colour, char *out);
 
 /* TensorBoard's event files: TFRecord framing (length, masked CRC-32C) around Event protocol
  * buffers. */
 Status event_file_open(AppendFile *events, const char *dir, const Lease *lease);
-/* Writes that this file continues at first_step: TensorBoard then hides what older files have from
- * there on. */
+/* Records that this file continues at first_step: TensorBoard then hides the events of older files
+ * from that step on. */
 void event_file_session(AppendFile *events, int64_t first_step);
 /* tag: at most 200 characters. */
 void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall_s,
@@ -96,7 +102,7 @@ char *text_count(int64_t value, char *out);
  * out: EVAL_CHARS bytes, returned. */
 enum { EVAL_CHARS = 512 };
 const char *text_eval(const EvalLine *line, char *out);
-/* Returns seconds since 1970. */
+/* Returns the time of day, in seconds since 1970. */
 double wall_s(void);
 
 #endif

@@ -1,6 +1,6 @@
-/* The progress line on stdout. On a terminal it is one line, rewritten with '\r' and clear-to-end
- * at most ten times a second and never wider than the window; otherwise plain lines. A stdout that
- * cannot be written (a closed pipe) does not stop the run: the figures are in metrics.jsonl. */
+/* Prints the progress line. On a terminal it is one line, rewritten at most ten times a second and
+ * never wider than the window; otherwise each report is a plain line. If stdout cannot be written
+ * (a closed pipe), the run goes on: the figures are in metrics.jsonl. */
 #include "observer.h"
 
 #include <math.h>
@@ -110,14 +110,14 @@ static int fields_width(char field[FIELDS][FIELD_CHARS])
 
 void progress_text(const TrainLine *line, int width, bool colour, char *out)
 {
-    static const int first_to_go[] = {FIELD_LR,   FIELD_TOP5, FIELD_TOP1, FIELD_EPOCH,
-                                      FIELD_RATE, FIELD_LEFT, FIELD_STEP};
+    static const int dropped_first[] = {FIELD_LR,   FIELD_TOP5, FIELD_TOP1, FIELD_EPOCH,
+                                        FIELD_RATE, FIELD_LEFT, FIELD_STEP};
     static const char *const paint[FIELDS] = {
         [FIELD_LOSS] = "\033[1m", [FIELD_LR] = "\033[2m", [FIELD_LEFT] = "\033[36m"};
     char field[FIELDS][FIELD_CHARS];
     fields_fill(line, field);
-    for (size_t i = 0; i < sizeof first_to_go / sizeof *first_to_go; ++i)
-        if (fields_width(field) > width) field[first_to_go[i]][0] = 0;
+    for (size_t i = 0; i < sizeof dropped_first / sizeof *dropped_first; ++i)
+        if (fields_width(field) > width) field[dropped_first[i]][0] = 0;
     if ((int)strlen(field[FIELD_LOSS]) > width) field[FIELD_LOSS][width > 0 ? width : 0] = 0;
     size_t at = 0;
     out[0] = 0;

@@ -32,7 +32,7 @@ static void print_phases(FILE *out)
     fputc('\n', out);
 }
 
-/* Always in megabytes, so that the two can be compared. */
+/* Both figures are in megabytes, so that they can be compared. */
 static void print_memory(const RunSummary *s, FILE *out)
 {
     char peak[16];
@@ -40,7 +40,7 @@ static void print_memory(const RunSummary *s, FILE *out)
     fprintf(out, "  memory       %.1f MB planned, %.1f MB measured (%+.1f %%)",
             s->planned_bytes / 1e6, s->measured_bytes / 1e6,
             100 * (s->measured_bytes / s->planned_bytes - 1));
-    fprintf(out, " on rank %d, which has most; with libraries never above %s\n", s->memory_rank,
+    fprintf(out, " on rank %d, which uses most; peak with libraries %s\n", s->memory_rank,
             text_bytes(s->peak_bytes, peak));
 }
 

@@ -1,7 +1,7 @@
 /* Channels: chooses the transport for each pair of ranks, makes the checks that all transports
- * share, and decides how a rank waits. Dies, as these are bugs, if lists differ between ranks, a
- * channel leads from a rank to itself, a call is made on the wrong end or without a slot or a
- * message, or channels are freed with messages in flight. */
+ * share, and decides how a rank waits. Reports as bugs: lists that differ between ranks, a channel
+ * from a rank to itself, a call on the wrong end or without a slot or a message, and channels that
+ * are freed with messages in flight. */
 #include "mpi/channel_mpi.h"
 #include "nccl/channel_nccl.h"
 #include "shm/channel_shm.h"
@@ -23,10 +23,12 @@ struct Channels {
     Channel *channel;
     /* number in the job of each of world's ranks, [world->size]; owned */
     int *job_rank;
+    /* memory of the pipes inside this node */
     PipeNode pipes;
     /* duplicate of world's communicator, so that tags are not shared; owned; MPI_COMM_NULL where no
      * channel uses MPI */
     MPI_Comm comm;
+    /* time of the last check whether peers live (clock_s) */
     double checked_s;
 };
 
@@ -42,6 +44,7 @@ static Status check_spec(const ChannelSpec *spec, int i, int ranks)
     return OK;
 }
 
+/* Fails unless all ranks give the same list. Collective. */
 static Status check_list(const World *world, const ChannelSpec *spec, int count)
 {
     uint64_t mine[2] = {(uint64_t)count, 1}, first[2];
@@ -62,8 +65,7 @@ static Status check_list(const World *world, const ChannelSpec *spec, int count)
 static Status check_transport(const World *world, int transport)
 {
     if (transport == TRANSPORT_NCCL && !world->gpus && world->size > 1)
-        return fail(ERR_CONFIG,
-                    "grid.transport: nccl carries messages between GPUs only; use auto");
+        return fail(ERR_CONFIG, "grid.transport: nccl sends messages only between GPUs; use auto");
     return transport == TRANSPORT_SHM ? shm_segment_needs_one_node(world) : OK;
 }
 
@@ -86,25 +88,26 @@ static void fill_channel(Channel *channel, const ChannelSpec *spec, const World 
                                              : END_ELSEWHERE;
 }
 
-/* Number of channels before channel i from the same sender to the same receiver. */
-static int count_twins(const Channel *channel, int i)
+/* Number of channels before channel i from the same sender to the same receiver; used as its
+ * tag. */
+static int count_same_ends(const Channel *channel, int i)
 {
-    int twins = 0;
+    int count = 0;
     for (int k = 0; k < i; ++k)
-        twins += channel[k].spec.from == channel[i].spec.from &&
+        count += channel[k].spec.from == channel[i].spec.from &&
                  channel[k].spec.to == channel[i].spec.to;
-    return twins;
+    return count;
 }
 
-/* Collective on world. */
-static void open_messages(Channels *c)
+/* Opens the channels that use MPI. Collective on world. */
+static void open_mpi(Channels *c)
 {
     bool any = false;
     for (int i = 0; i < c->count; ++i) any = any || c->channel[i].table == &channel_mpi;
     if (any) MPI_CHECK(MPI_Comm_dup(c->world->comm, &c->comm));
     for (int i = 0; i < c->count; ++i)
         if (c->channel[i].table == &channel_mpi && c->channel[i].end != END_ELSEWHERE)
-            channel_mpi_open(&c->channel[i], c->comm, count_twins(c->channel, i));
+            channel_mpi_open(&c->channel[i], c->comm, count_same_ends(c->channel, i));
 }
 
 static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
@@ -123,7 +126,7 @@ static Status open_channels(Channels *c, const ChannelSpec *spec, int transport)
         fill_channel(&c->channel[i], &spec[i], world, location, transport);
     Status mine = pipes_open(&c->pipes, &node, node_rank, c->channel, c->count);
     Status all = status_agree(world, mine);
-    if (all == OK) open_messages(c);
+    if (all == OK) open_mpi(c);
     for (int i = 0; i < c->count && all == OK; ++i)
         if (c->channel[i].table == &channel_nccl && c->channel[i].end != END_ELSEWHERE)
             channel_nccl_open(&c->channel[i], world->gpus);
@@ -174,10 +177,11 @@ void channels_free(Channels **channels)
     }
     if (c->world->comm != MPI_COMM_NULL)
         MPI_CHECK(MPI_Allreduce(&mine, &all, 1, MPI_INT64_T, MPI_SUM, c->world->comm));
-    if (all != 0) die("channels: freed with %lld messages under way", (long long)all);
+    if (all != 0) die("channels: freed with %lld messages in flight", (long long)all);
     release(channels);
 }
 
+/* Dies unless this rank is that end of the channel. */
 static Channel *end_of(Channels *c, int channel, ChannelEnd end)
 {
     if (channel < 0 || channel >= c->count || c->channel[channel].end != end)

@@ -1,5 +1,6 @@
-/* Communicators: chooses the transport, and makes the calls that are the same for all of them. Also
- * has comm_self, the transport of a single rank, which has nothing to sum. */
+/* Communicators: chooses the transport, and does what is the same for all transports: checks,
+ * counting, waiting. Also has comm_self, the transport of a single rank, which has nothing to
+ * sum. */
 #include "mpi/node_group.h"
 #include "order/tree_sum.h"
 #include "shm/shm_segment.h"
@@ -79,11 +80,12 @@ const CommTable comm_self = {
     .progress = self_progress,
 };
 
-static CommWay way;
+/* way of the communicators made from now on */
+static CommWay default_way;
 
-void comm_set_way(CommWay wanted)
+void comm_set_way(CommWay way)
 {
-    way = wanted;
+    default_way = way;
 }
 
 int comm_group_width(const World *world, int transport)
@@ -128,8 +130,7 @@ static Status choose(Comm *comm)
         *table = comm->group_width > 1 ? &comm_nodes : &comm_mpi;
         return OK;
     case TRANSPORT_NCCL:
-        return fail(ERR_CONFIG,
-                    "grid.transport: nccl needs train.device: cuda, and this is %s; use auto",
+        return fail(ERR_CONFIG, "grid.transport: nccl needs train.device: cuda, not %s; use auto",
                     comm->backend->table->name);
     default:
         *table = &comm_self;
@@ -146,7 +147,7 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
                    .rank = world->rank,
                    .size = world->size,
                    .transport = transport,
-                   .way = way,
+                   .way = default_way,
                    .group_width = 1,
                    .arena_elements = arena_elements};
     TRY(status_agree(world, choose(&chosen)));
@@ -166,11 +167,10 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
 Status comm_params_new(Comm *comm, int64_t elements)
 {
     if (!comm->table->params_open)
-        return fail(
-            ERR_CONFIG,
-            "grid.zero: sums of a GPU's memory by way of %s cannot be sharded: start a rank "
-            "for each GPU, with grid.transport=auto, or use grid.zero: 0",
-            comm->table->name);
+        return fail(ERR_CONFIG,
+                    "grid.zero: sums of GPU memory through %s cannot be sharded: start one rank "
+                    "per GPU, with grid.transport=auto, or use grid.zero: 0",
+                    comm->table->name);
     comm->param_elements = elements;
     return comm->table->params_open(comm, (size_t)elements * sizeof(float));
 }
@@ -206,7 +206,8 @@ static void check_bounds(const Comm *comm, const char *what, const Bounds *b, in
         b->ranks == comm->size && b->begin[0] + shift >= 0 && b->begin[b->count] + shift <= end;
     for (int i = 0; i < b->count; ++i) good = good && b->begin[i] < b->begin[i + 1];
     if (!good)
-        die("%s of [%lld, %lld) outside the arena of %lld, with bounds that fall, or of %d ranks",
+        die("%s of [%lld, %lld): outside the arena of %lld, or its bounds descend, or are for %d "
+            "ranks",
             what, (long long)(b->begin[0] + shift), (long long)(b->begin[b->count] + shift),
             (long long)end, b->ranks);
 }
@@ -232,8 +233,8 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 {
     check_bounds(comm, "push", push->bounds, push->shift, comm->arena_elements);
     if (push->first % comm->size || push->leaves % comm->size)
-        die("push of leaves %d.. of %d, no multiples of %d ranks", push->first, push->leaves,
-            comm->size);
+        die("push of leaves from %d on, of %d: both must be multiples of %d, the number of ranks",
+            push->first, push->leaves, comm->size);
     ++comm->pushes;
     comm->table->push_begin(comm, push);
     return comm->pushes;
@@ -241,7 +242,7 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 
 static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
-    /* none was begun; the table's wait may then be NULL */
+    /* No operation was begun, and `wait` may be NULL. */
     if (number == 0) return true;
     if (comm->waits) stopwatch_start(comm->waits);
     bool done = wait(comm, number);

@@ -1,6 +1,6 @@
-/* comm_staged: sums of GPU memory through host memory, where NCCL cannot serve or is not wanted.
- * Every range is copied to host memory, summed there by the transport that ranks without GPUs would
- * use, and copied back. The host waits for the copies. */
+/* comm_staged: sums of GPU memory through host memory, if NCCL cannot join the GPUs or another
+ * transport is configured. Every range is copied to host memory, summed there by the transport that
+ * ranks without GPUs would use, and copied back. The host waits for the copies. */
 #include "transport/comm_table.h"
 
 typedef struct Range {

@@ -1,5 +1,5 @@
-/* Words of the configuration keys that choose a transport, a way of summing, and which sums have
- * the same bits. */
+/* Values of the configuration keys that choose a transport, the way in which sums move, and the
+ * grids on which results must have the same bits. */
 #include "parallel/config_words.h"
 
 const ConfigWords parallel_words[PARALLEL_WORDS] = {

@@ -11,7 +11,7 @@ static Status absent_open(Comm *comm, Backend *backend, size_t arena_bytes)
     (void)arena_bytes;
     return fail(
         ERR_CONFIG,
-        "grid.transport: nccl, but weft was built without CUDA: use auto, or build where nvcc is "
+        "grid.transport: nccl, but weft was built without CUDA: use auto, or build with nvcc "
         "(`make info` says what was found)");
 }
 

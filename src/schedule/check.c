@@ -1,6 +1,6 @@
-/* Checks each stage's list separately: every task once, on its stage, after the tasks of that stage
- * that it needs, backward passes in the order of the micro-batches. Errors that only several lists
- * together show are found by the simulation. */
+/* Checks each stage's list separately: every task is there once, on its stage, after the tasks of
+ * that stage that it needs, and backward passes are in the order of the micro-batches. Errors that
+ * only show in several lists together are found by the simulation. */
 #include "private.h"
 
 #include <string.h>
@@ -14,8 +14,9 @@ enum {
     GOT_GRADIENT = 16,
     SENT_OUTPUT = 32,
     SENT_GRADIENT = 64,
-    DID_KINDS = 7
+    DID_BITS = 7
 };
+/* the bits that a task needs, and those that it sets */
 static const struct {
     int needs, sets;
 } rules[TASK_KINDS] = {
@@ -28,7 +29,8 @@ static const struct {
     [TASK_SEND_BACKWARD] = {DID_DATA, SENT_GRADIENT},
     [TASK_RECEIVE_BACKWARD] = {0, GOT_GRADIENT},
 };
-static const TaskKind maker[DID_KINDS] = {
+/* the task that sets each bit */
+static const TaskKind task_of_bit[DID_BITS] = {
     TASK_FORWARD,          TASK_BACKWARD_DATA, TASK_BACKWARD_WEIGHT, TASK_RECEIVE_FORWARD,
     TASK_RECEIVE_BACKWARD, TASK_SEND_FORWARD,  TASK_SEND_BACKWARD,
 };
@@ -36,32 +38,37 @@ static const TaskKind maker[DID_KINDS] = {
 typedef struct Check {
     const Schedule *schedule;
     int stage;
-    /* DID_ bits of each chunk of the stage and micro-batch, [chunks][micros]; owned */
+    /* the bits above for each chunk of the stage and micro-batch, [chunks][micros]; owned */
     uint8_t *did;
-    /* per chunk of the stage, [chunks]: backward passes done, weight halves done, live
-     * micro-batches; owned. The first two are also the number of the next micro-batch in order. */
-    int *backwards, *weights, *live;
-    /* the most live micro-batches so far, per chunk of the model; borrowed */
-    int *most;
+    /* data halves done of each chunk of the stage, [chunks], which is also the number of the next
+     * micro-batch; owned */
+    int *backwards;
+    /* the same for weight halves */
+    int *weights;
+    /* live micro-batches of each chunk of the stage, [chunks]; owned */
+    int *live;
+    /* the most live micro-batches so far of each chunk of the model; borrowed */
+    int *most_live;
 } Check;
 
-char *task_text(const Schedule *schedule, int stage, int place, char *out)
+char *task_text(const Schedule *schedule, int stage, int index, char *out)
 {
-    Task t = schedule->task[stage][place];
+    Task t = schedule->task[stage][index];
     bool known = (int)t.kind >= 0 && t.kind < TASK_KINDS;
-    snprintf(out, TASK_TEXT, "task %d of %d (%s, chunk %d, micro %d)", place + 1,
+    snprintf(out, TASK_TEXT, "task %d of %d (%s, chunk %d, micro %d)", index + 1,
              schedule->count[stage], known ? task_names[t.kind] : "unknown", t.chunk, t.micro);
     return out;
 }
 
-Status task_fail(const Schedule *schedule, int stage, int place, const char *what)
+Status task_fail(const Schedule *schedule, int stage, int index, const char *what)
 {
     char text[TASK_TEXT];
     return fail(ERR_CONFIG, "schedule %s: stage %d, %s: %s", schedule->name, stage,
-                task_text(schedule, stage, place, text), what);
+                task_text(schedule, stage, index, text), what);
 }
 
-/* Bits that a chunk must have at the end; messages only where there is a boundary. */
+/* Bits that a chunk must have at the end; those of messages only where the neighbouring chunk is on
+ * another stage. */
 static int chunk_duties(const Schedule *s, int chunk)
 {
     bool before = schedule_crosses(s, chunk - 1), after = schedule_crosses(s, chunk);
@@ -77,8 +84,8 @@ static uint8_t *did_at(const Check *c, int chunk, int micro)
     return c->did + local * (size_t)c->schedule->shape.micros + micro;
 }
 
-/* Returns NULL if the task may be in this stage's list. */
-static const char *place_fault(const Check *c, Task t)
+/* Says why the task cannot be in this stage's list. NULL: it can. */
+static const char *task_fault(const Check *c, Task t)
 {
     const ScheduleShape shape = c->schedule->shape;
     if ((int)t.kind < 0 || t.kind >= TASK_KINDS) return "there is no such task";
@@ -87,13 +94,15 @@ static const char *place_fault(const Check *c, Task t)
         return "the model has no such chunk, or the step no such micro-batch";
     if (schedule_stage(c->schedule, t.chunk) != c->stage) return "this chunk is on another stage";
     if (rules[t.kind].sets & ~chunk_duties(c->schedule, t.chunk))
-        return task_is_message(t.kind) ? "there is no such message: no other stage is on that side"
-                                       : "a schedule for evaluation has no backward passes";
+        return task_is_message(t.kind)
+                   ? "there is no such message: the neighbouring chunk is on this stage, or "
+                     "does not exist"
+                   : "a schedule for evaluation has no backward passes";
     return NULL;
 }
 
-/* False if the task needs a result of the neighbouring chunk on this stage, which no message
- * brings, and that result is missing. */
+/* False if the task needs a result of the neighbouring chunk on the same stage, for which there is
+ * no message, and that chunk has not computed it yet. */
 static bool neighbour_ready(const Check *c, Task t)
 {
     const Schedule *s = c->schedule;
@@ -105,18 +114,20 @@ static bool neighbour_ready(const Check *c, Task t)
            *did_at(c, t.chunk + 1, t.micro) & DID_DATA;
 }
 
+/* Says why the task cannot come next. NULL: it can. */
 static const char *order_fault(const Check *c, Task t)
 {
     int sets = rules[t.kind].sets, did = *did_at(c, t.chunk, t.micro);
     int needs = rules[t.kind].needs & chunk_duties(c->schedule, t.chunk);
     int local = schedule_local(c->schedule, t.chunk);
-    if (did & sets) return "appears twice, whole or in part";
+    if (did & sets) return "repeats an earlier task, or half of it";
     if (needs & ~did & DID_FORWARD) return "comes before the forward pass that it needs";
     if (needs & ~did & DID_DATA) return "comes before the backward pass (backward_data) it needs";
-    if (needs & ~did || !neighbour_ready(c, t)) return "comes before its inputs are there";
+    if (needs & ~did || !neighbour_ready(c, t))
+        return "comes before its inputs exist on this stage";
     if ((sets & DID_DATA && c->backwards[local] != t.micro) ||
         (sets & DID_WEIGHT && c->weights[local] != t.micro))
-        return "backward passes of a chunk go in the order of the micro-batches";
+        return "backward passes of a chunk must be in the order of the micro-batches";
     return NULL;
 }
 
@@ -127,7 +138,7 @@ static void apply(Check *c, Task t)
     c->backwards[local] += (sets & DID_DATA) != 0;
     c->weights[local] += (sets & DID_WEIGHT) != 0;
     c->live[local] += (sets & DID_FORWARD) != 0;
-    if (c->live[local] > c->most[t.chunk]) c->most[t.chunk] = c->live[local];
+    if (c->live[local] > c->most_live[t.chunk]) c->most_live[t.chunk] = c->live[local];
     c->live[local] -= sets & DID_WEIGHT || (sets & DID_FORWARD && schedule_is_forward(c->schedule));
 }
 
@@ -136,7 +147,8 @@ static Status fail_missing(const Check *c, int chunk, int micro, int missing)
     int bit = 0;
     while (!(missing >> bit & 1)) ++bit;
     bool whole = (missing & DID_DATA) && (missing & DID_WEIGHT) && !c->schedule->split;
-    TaskKind kind = maker[bit] == TASK_BACKWARD_DATA && whole ? TASK_BACKWARD : maker[bit];
+    TaskKind kind =
+        task_of_bit[bit] == TASK_BACKWARD_DATA && whole ? TASK_BACKWARD : task_of_bit[bit];
     return fail(ERR_CONFIG, "schedule %s: stage %d: its %d tasks lack %s of chunk %d, micro %d",
                 c->schedule->name, c->stage, c->schedule->count[c->stage], task_names[kind], chunk,
                 micro);
@@ -166,7 +178,7 @@ static Status check_stage(Check *c)
     memset(c->live, 0, chunks * sizeof *c->live);
     for (int i = 0; i < s->count[c->stage]; ++i) {
         Task t = s->task[c->stage][i];
-        const char *fault = place_fault(c, t);
+        const char *fault = task_fault(c, t);
         if (!fault) fault = order_fault(c, t);
         if (fault) return task_fail(s, c->stage, i, fault);
         apply(c, t);
@@ -182,7 +194,7 @@ Status schedule_check(const Schedule *schedule, int *live)
                .backwards = mem_new(chunks * sizeof(int)),
                .weights = mem_new(chunks * sizeof(int)),
                .live = mem_new(chunks * sizeof(int)),
-               .most = live};
+               .most_live = live};
     Status st = OK;
     for (; st == OK && c.stage < schedule->shape.stages; ++c.stage) st = check_stage(&c);
     mem_free(&c.did);

@@ -4,12 +4,13 @@
  * stage's parameters). The authors run a pair at the same time, so that work hides messages. Here
  * the passes of a pair follow each other, the gradients of a backward are sent before its weight
  * half, and each pass takes its full time. If a chunk's forward and both halves of its backward
- * take one unit each, messages take none, and there are 2p micro-batches or more, then a step takes
- * 6m + p - 1 units, and every stage has 2p + 1 live micro-batches of a chunk. */
+ * take one unit each, messages take none, and there are 2p micro-batches or more, then a step of m
+ * micro-batches on p stages takes 6m + p - 1 units, and the live micro-batches of a stage's two
+ * chunks add up to 2p + 1. */
 #include "private.h"
 
-/* Near the end, the first half of the pairs of backwards are whole; the second half leaves its
- * weight halves for the gaps that follow. */
+/* Near the end come pairs of backwards. In the first half of the pairs the weight halves follow
+ * their data halves at once; in the second half they fill the idle time that comes after. */
 static void order_dualpipe_v(TaskList *list, const Schedule *s, int stage)
 {
     int p = s->shape.stages, down = stage + 1, below = p - down;

@@ -1,8 +1,8 @@
-/* Schedule files: CSV with the head line `stage,task,chunk,micro` and one task per row, in the
- * order of each stage; blank lines and lines that begin with # are ignored. A line `stages,0,1,1,0`
- * before the head gives the stage of chunks 0, 1, .... Refuses, with file:line, other heads, rows
- * without four fields, unknown tasks and numbers outside the shape. Whether the lists can run is
- * checked by the simulation. */
+/* Reads schedule files: CSV with the header line `stage,task,chunk,micro` and one task per row, in
+ * the order of each stage; blank lines and lines that begin with # are ignored. A line
+ * `stages,0,1,1,0` before the header gives the stage of chunks 0, 1, .... Refuses, with file:line,
+ * other headers, rows without four fields, unknown tasks and numbers outside the shape. Whether the
+ * lists can run is checked by the simulation. */
 #include "private.h"
 
 #include <ctype.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum { FIELDS = 4, NUMBER_DIGITS = 9, FILE_BYTES = 64 << 20 };
-static const char *const heads[FIELDS] = {"stage", "task", "chunk", "micro"};
+static const char *const columns[FIELDS] = {"stage", "task", "chunk", "micro"};
 
 typedef struct Reader {
     /* borrowed */
@@ -21,7 +21,8 @@ typedef struct Reader {
     int *stage_of;
     /* [stages]; borrowed */
     TaskList *list;
-    bool head, stages, messages;
+    /* the header line has been read; a line of stages has; a row with a send or a receive has */
+    bool header, stages, messages;
 } Reader;
 
 /* Cuts the line at its commas into fields without surrounding blanks. Returns their number, at most
@@ -47,8 +48,8 @@ static Status read_number(const Reader *r, const char *name, const char *text, i
 {
     size_t digits = strspn(text, "0123456789");
     if (digits == 0 || digits > NUMBER_DIGITS || text[digits] != '\0')
-        return fail(ERR_CONFIG, "%s:%d: %s is '%s', which is not a number", r->path, r->line, name,
-                    text);
+        return fail(ERR_CONFIG, "%s:%d: %s is '%s', which is not a whole number", r->path, r->line,
+                    name, text);
     *value = atoi(text);
     if (*value >= limit)
         return fail(ERR_CONFIG,
@@ -72,14 +73,14 @@ static Status read_kind(const Reader *r, const char *text, TaskKind *kind)
                 near ? near : "");
 }
 
-static Status read_head(Reader *r, char *const *field, int count)
+static Status read_header(Reader *r, char *const *field, int count)
 {
     bool good = count == FIELDS;
-    for (int i = 0; good && i < FIELDS; ++i) good = strcmp(field[i], heads[i]) == 0;
+    for (int i = 0; good && i < FIELDS; ++i) good = strcmp(field[i], columns[i]) == 0;
     if (!good)
         return fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path,
                     r->line);
-    r->head = true;
+    r->header = true;
     return OK;
 }
 
@@ -90,10 +91,10 @@ static Status read_row(Reader *r, char *const *field, int count)
                     r->line);
     Task t;
     int stage;
-    TRY(read_number(r, heads[0], field[0], r->shape.stages, &stage));
+    TRY(read_number(r, columns[0], field[0], r->shape.stages, &stage));
     TRY(read_kind(r, field[1], &t.kind));
-    TRY(read_number(r, heads[2], field[2], r->shape.stages * r->shape.chunks, &t.chunk));
-    TRY(read_number(r, heads[3], field[3], r->shape.micros, &t.micro));
+    TRY(read_number(r, columns[2], field[2], r->shape.stages * r->shape.chunks, &t.chunk));
+    TRY(read_number(r, columns[3], field[3], r->shape.micros, &t.micro));
     if (r->stage_of[t.chunk] != stage)
         return fail(ERR_CONFIG, "%s:%d: chunk %d is on stage %d, not on stage %d", r->path, r->line,
                     t.chunk, r->stage_of[t.chunk], stage);
@@ -107,14 +108,14 @@ static Status check_stages(const Reader *r, int count)
     int chunks = r->shape.stages * r->shape.chunks;
     if (count != chunks)
         return fail(ERR_CONFIG,
-                    "%s:%d: says the stages of %d chunks, but there are %d: %d stages of %d",
+                    "%s:%d: gives the stages of %d chunks, but there are %d: %d stages of %d",
                     r->path, r->line, count, chunks, r->shape.stages, r->shape.chunks);
     for (int stage = 0; stage < r->shape.stages; ++stage) {
         int have = 0;
         for (int c = 0; c < chunks; ++c) have += r->stage_of[c] == stage;
         if (have != r->shape.chunks)
-            return fail(ERR_CONFIG, "%s:%d: stage %d has %d chunks here, and must have %d", r->path,
-                        r->line, stage, have, r->shape.chunks);
+            return fail(ERR_CONFIG, "%s:%d: stage %d has %d chunks in this line instead of %d",
+                        r->path, r->line, stage, have, r->shape.chunks);
     }
     return OK;
 }
@@ -124,19 +125,21 @@ static Status read_stages(Reader *r, char *line)
 {
     int count = 0, chunks = r->shape.stages * r->shape.chunks, stage;
     if (r->stages)
-        return fail(ERR_CONFIG, "%s:%d: the chunks' stages are said twice", r->path, r->line);
+        return fail(ERR_CONFIG,
+                    "%s:%d: a second line of stages; only one may stand before the header", r->path,
+                    r->line);
     strsep(&line, ",");
     for (char *text; (text = strsep(&line, ",")); ++count) {
         text += strspn(text, " \t");
         text[strcspn(text, " \t\r\n")] = '\0';
-        TRY(read_number(r, heads[0], text, r->shape.stages, &stage));
+        TRY(read_number(r, columns[0], text, r->shape.stages, &stage));
         if (count < chunks) r->stage_of[count] = stage;
     }
     r->stages = true;
     return check_stages(r, count);
 }
 
-static bool begins_stages(const char *line)
+static bool is_line_of_stages(const char *line)
 {
     static const char word[] = "stages";
     line += strspn(line, " \t");
@@ -153,20 +156,21 @@ static Status read_lines(Reader *r, char *text)
         line = strsep(&text, "\n");
         ++r->line;
         char *field[FIELDS + 1];
-        if (!r->head && begins_stages(line)) {
+        if (!r->header && is_line_of_stages(line)) {
             st = read_stages(r, line);
             continue;
         }
         int count = split_fields(line, field);
         if (field[0][0] == '#' || (count == 1 && field[0][0] == '\0')) continue;
-        st = r->head ? read_row(r, field, count) : read_head(r, field, count);
+        st = r->header ? read_row(r, field, count) : read_header(r, field, count);
     }
-    if (st == OK && !r->head)
+    if (st == OK && !r->header)
         st = fail(ERR_CONFIG, "%s:%d: the first line must be stage,task,chunk,micro", r->path, 1);
     return st;
 }
 
-static void put_messages_in(TaskList *list, const Schedule *schedule)
+/* Inserts sends and receives around the work of a list that has none. */
+static void insert_messages(TaskList *list, const Schedule *schedule)
 {
     TaskList full = {0};
     for (int i = 0; i < list->count; ++i) {
@@ -186,11 +190,12 @@ Status file_read(TaskList *list, const char *path, Schedule *schedule)
     TRY(file_text(path, FILE_BYTES, &text, &bytes));
     Reader r = {
         .path = path, .shape = schedule->shape, .stage_of = schedule->stage_of, .list = list};
-    Status st = strlen(text) == bytes ? read_lines(&r, text)
-                                      : fail(ERR_CONFIG, "%s: holds a zero byte", path);
+    Status st = strlen(text) == bytes
+                    ? read_lines(&r, text)
+                    : fail(ERR_CONFIG, "%s: contains a zero byte, so it is not a text file", path);
     mem_free(&text);
     for (int i = 0; st == OK && !r.messages && i < r.shape.stages; ++i)
-        put_messages_in(&list[i], schedule);
+        insert_messages(&list[i], schedule);
     return st;
 }
 

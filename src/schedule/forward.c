@@ -1,5 +1,5 @@
-/* The forward passes of an evaluation, for any mapping of chunks to stages. Time is counted in
- * units of one pass; in each unit every stage does the last of its chunks that can run, so a
+/* Orders the forward passes of an evaluation, for any mapping of chunks to stages. Time is counted
+ * in units of one pass; in each unit every stage runs the last of its chunks that can run, so a
  * micro-batch in flight has priority over a new one. At most `stages` micro-batches are in flight,
  * no channel has more than 2 messages, and where two consecutive chunks are on one stage, the
  * second runs before the first gets another micro-batch. */
@@ -7,18 +7,18 @@
 
 #include <string.h>
 
-enum { CHANNEL_PLACES = 2 };
+enum { CHANNEL_SLOTS = 2 };
 
 /* True if the chunk can run in this unit of time. done: micro-batches that each chunk has finished
  * before it. */
-static bool can_go(const Schedule *s, const int *done, int chunk)
+static bool can_run(const Schedule *s, const int *done, int chunk)
 {
     int last = schedule_chunks(s) - 1;
     if (done[chunk] == s->shape.micros) return false;
     if (chunk == 0 && done[0] - done[last] >= s->shape.stages) return false;
     if (chunk > 0 && done[chunk] == done[chunk - 1]) return false;
     if (chunk == last) return true;
-    return done[chunk] - done[chunk + 1] < (schedule_shares_stage(s, chunk) ? 1 : CHANNEL_PLACES);
+    return done[chunk] - done[chunk + 1] < (schedule_shares_stage(s, chunk) ? 1 : CHANNEL_SLOTS);
 }
 
 void order_forward(TaskList *list, const Schedule *s)
@@ -29,7 +29,7 @@ void order_forward(TaskList *list, const Schedule *s)
     while (done[chunks - 1] < s->shape.micros) {
         for (int stage = 0; stage < s->shape.stages; ++stage) {
             int local = s->shape.chunks - 1;
-            while (local >= 0 && !can_go(s, done, schedule_chunk(s, stage, local))) --local;
+            while (local >= 0 && !can_run(s, done, schedule_chunk(s, stage, local))) --local;
             if (local < 0) continue;
             int chunk = schedule_chunk(s, stage, local);
             list_add_work(&list[stage], s, TASK_FORWARD, chunk, next[chunk]++);

@@ -1,41 +1,44 @@
-/* Plays all stages as one sequence of work and messages: the task that can begin first is played
- * next, on a clock on which all work takes the same time and messages take none. A message moves as
- * soon as it has been sent and a slot is free. */
+/* Plays all stages as one sequence of tasks and moves. The task that can begin first is played
+ * next; every forward or backward takes the same time, and messages take none. A message moves as
+ * soon as it has been sent and the receiver has a free slot. */
 #include "private.h"
 
 typedef struct Channel {
-    int sent, moved, taken;
+    int sent, moved, received;
     /* per slot, [depth]: time at which its message moved or was received; owned */
     double *arrival;
 } Channel;
 
 typedef struct Sequence {
     const Schedule *schedule;
-    /* slots per channel, and the stage for which moves are recorded */
-    int depth, stage;
+    /* slots per channel */
+    int depth;
+    /* stage whose moves are recorded */
+    int stage;
     /* owned */
     Channel *channel;
-    /* next task of each stage, [stages]; owned */
-    int *at;
-    /* [stages]; owned */
+    /* index of each stage's next task, [stages]; owned */
+    int *next;
+    /* time that each stage has reached, [stages]; owned */
     double *clock;
     /* for each boundary, the number of boundaries before it at which messages pass; owned */
     int *number;
     Moves *moves;
-    int room;
+    /* moves for which moves->move has room */
+    int capacity;
 } Sequence;
 
 /* The task's earliest start, or -1 while it cannot begin. */
 static double task_start(const Sequence *q, int stage)
 {
-    if (q->at[stage] == q->schedule->count[stage]) return -1;
-    Task t = q->schedule->task[stage][q->at[stage]];
+    if (q->next[stage] == q->schedule->count[stage]) return -1;
+    Task t = q->schedule->task[stage][q->next[stage]];
     double now = q->clock[stage];
     if (!task_is_message(t.kind)) return now;
     const Channel *c = &q->channel[message_channel(t)];
     bool sends = task_is_send(t.kind);
-    bool can = sends ? c->sent - c->taken < q->depth : c->taken < c->moved;
-    double arrival = c->arrival[(sends ? c->sent : c->taken) % q->depth];
+    bool can = sends ? c->sent - c->received < q->depth : c->received < c->moved;
+    double arrival = c->arrival[(sends ? c->sent : c->received) % q->depth];
     return !can ? -1 : arrival > now ? arrival : now;
 }
 
@@ -52,15 +55,15 @@ static int first_stage(const Sequence *q, double *start)
     return best;
 }
 
-static void keep_move(Sequence *q, int channel)
+static void record_move(Sequence *q, int channel)
 {
     Moves *m = q->moves;
-    if (m->count == q->room) {
-        q->room = 2 * q->room + 64;
-        m->move = mem_resize(m->move, (size_t)q->room * sizeof *m->move);
+    if (m->count == q->capacity) {
+        q->capacity = 2 * q->capacity + 64;
+        m->move = mem_resize(m->move, (size_t)q->capacity * sizeof *m->move);
     }
     m->move[m->count++] =
-        (Move){.task = q->at[q->stage], .channel = 2 * q->number[channel / 2] + channel % 2};
+        (Move){.task = q->next[q->stage], .channel = 2 * q->number[channel / 2] + channel % 2};
 }
 
 /* Moves the channel's sent messages while slots are free. */
@@ -70,15 +73,15 @@ static void move_all(Sequence *q, int channel, double now)
     int boundary = channel / 2;
     bool mine = q->stage == schedule_stage(q->schedule, boundary) ||
                 q->stage == schedule_stage(q->schedule, boundary + 1);
-    for (; c->moved < c->sent && c->moved - c->taken < q->depth; ++c->moved) {
+    for (; c->moved < c->sent && c->moved - c->received < q->depth; ++c->moved) {
         c->arrival[c->moved % q->depth] = now;
-        if (mine) keep_move(q, channel);
+        if (mine) record_move(q, channel);
     }
 }
 
 static void play_next(Sequence *q, int stage, double start)
 {
-    Task t = q->schedule->task[stage][q->at[stage]++];
+    Task t = q->schedule->task[stage][q->next[stage]++];
     q->clock[stage] = start + !task_is_message(t.kind);
     if (!task_is_message(t.kind)) return;
     int number = message_channel(t);
@@ -86,7 +89,7 @@ static void play_next(Sequence *q, int stage, double start)
     if (task_is_send(t.kind))
         ++c->sent;
     else
-        c->arrival[c->taken++ % q->depth] = start;
+        c->arrival[c->received++ % q->depth] = start;
     move_all(q, number, start);
 }
 
@@ -97,7 +100,7 @@ Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int sta
     *moves = (Moves){0};
     Sequence q = {.schedule = schedule, .depth = depth, .stage = stage, .moves = moves};
     q.channel = mem_new((channels + 1) * sizeof *q.channel);
-    q.at = mem_new(stages * sizeof *q.at);
+    q.next = mem_new(stages * sizeof *q.next);
     q.clock = mem_new(stages * sizeof *q.clock);
     q.number = mem_new((channels + 1) * sizeof *q.number);
     for (int b = 0; b < (int)channels / 2; ++b)
@@ -108,14 +111,14 @@ Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int sta
     for (int i = first_stage(&q, &start); i >= 0; i = first_stage(&q, &start))
         play_next(&q, i, start);
     bool done = true;
-    for (size_t i = 0; i < stages; ++i) done = done && q.at[i] == schedule->count[i];
+    for (size_t i = 0; i < stages; ++i) done = done && q.next[i] == schedule->count[i];
     for (size_t c = 0; c < channels; ++c) mem_free(&q.channel[c].arrival);
     mem_free(&q.channel);
-    mem_free(&q.at);
+    mem_free(&q.next);
     mem_free(&q.clock);
     mem_free(&q.number);
     if (done) return OK;
     mem_free(&moves->move);
-    return fail(ERR_BUG, "schedule %s does not run with %d places a channel", schedule->name,
+    return fail(ERR_BUG, "schedule %s does not run with %d slots per channel", schedule->name,
                 depth);
 }

@@ -1,6 +1,6 @@
-/* The picture as text: one line per stage. A box with enough room shows its task ("F0", "B3", "W3";
- * with several chunks also a letter for the stage's chunk, "F0a"), others repeat the task's letter;
- * dots are idle time. */
+/* Draws the picture as text: one line per stage. A task that is wide enough shows its label ("F0",
+ * "B3", "W3"; with several chunks also a letter for the stage's chunk, "F0a"), a narrower one
+ * repeats its letter; dots are idle time. */
 #include "private.h"
 
 #include <math.h>
@@ -45,7 +45,8 @@ double shortest_work(const Schedule *s, const ScheduleReport *r)
     return shortest;
 }
 
-/* The scale at which the shortest task shows its label and a blank, or less if there is no room. */
+/* The scale at which the shortest task shows its label and a blank, or a smaller one at which the
+ * picture is `width` wide. */
 static double fitting_scale(const Schedule *s, const ScheduleReport *r, int width)
 {
     int widest = 0;

@@ -1,42 +1,45 @@
-/* Shared by the files of the schedule module: growing lists, the form of a kind of schedule, and
- * properties of lists. */
+/* Shared by the files of the schedule module: lists that grow, the functions that define a kind of
+ * schedule, the check of the lists, and properties of tasks and messages. */
 #ifndef WEFT_SCHEDULE_PRIVATE_H
 #define WEFT_SCHEDULE_PRIVATE_H
 
 #include "schedule.h"
 
 typedef struct TaskList {
-    /* owned */
+    /* [capacity]; owned */
     Task *task;
-    int count, room;
+    int count, capacity;
 } TaskList;
 void list_add(TaskList *list, TaskKind kind, int chunk, int micro);
-/* Adds a work task with its messages: receives just before it, sends just after. */
+/* Adds a forward or backward task with its messages: the receive just before it, the send just
+ * after. */
 void list_add_work(TaskList *list, const Schedule *schedule, TaskKind kind, int chunk, int micro);
 
 /* The functions that define a kind of schedule, in addition to its row in schedules.def. */
 typedef struct ScheduleForm {
-    /* stage of a chunk; NULL: the file decides */
+    /* Returns the stage of a chunk. NULL: chunk % stages, unless the file says otherwise. */
     int (*stage)(ScheduleShape shape, int chunk);
     /* Appends the tasks of one stage; the schedule's shape and mapping are set. NULL: the lists
      * come from a file. */
     void (*order)(TaskList *list, const Schedule *schedule, int stage);
-    /* true: backward passes are in halves; for a file it is found in its lists */
+    /* true: backward passes are in halves. A file's schedule is split if its lists contain a
+     * half. */
     bool split;
 } ScheduleForm;
 
 /* ---- mappings ---- */
-/* Round the stages: chunk % stages. */
+/* Round-robin: chunk % stages. */
 int stage_round(ScheduleShape shape, int chunk);
 /* Down the stages and back up (v_shaped.c). */
 int stage_v(ScheduleShape shape, int chunk);
 
 /* ---- orders ---- */
-/* The forwards and the backwards of a stage each have an order: by groups of micro-batches, inside
- * a group chunk by chunk. The list has `ahead` forwards first, then forwards and backwards in
- * turns, then the remaining backwards (turns.c). */
+/* Appends the tasks of a stage: first `ahead` forwards, then one forward and one backward in turns,
+ * then the remaining backwards. Both the forwards and the backwards go through the micro-batches
+ * group by group, and through a group chunk by chunk (turns.c). */
 void order_turns(TaskList *list, const Schedule *schedule, int stage, int groups, int64_t ahead);
-/* Micro-batches of group `group` if `groups` share them, the largest groups first. */
+/* Number of micro-batches in group number `group` of `groups`. Sizes differ by 1 at most; larger
+ * groups come first. */
 int group_size(ScheduleShape shape, int groups, int group);
 void order_interleaved(TaskList *list, const Schedule *schedule, int stage);
 
@@ -57,15 +60,17 @@ Status file_read(TaskList *list, const char *path, Schedule *schedule);
 /* Fills the lists of all stages (forward.c). */
 void order_forward(TaskList *list, const Schedule *schedule);
 
-/* Checks every list separately: each task once, after what it needs on the same stage. live:
- * receives the most live micro-batches, per chunk of the model. */
+/* Checks every list separately: each task is there once, after the tasks of the same stage that it
+ * needs. live: receives the most live micro-batches of each chunk of the model. */
 Status schedule_check(const Schedule *schedule, int *live);
-Status task_fail(const Schedule *schedule, int stage, int place, const char *what);
+/* Fails with the task at `index` of the stage's list, and what is wrong with it. */
+Status task_fail(const Schedule *schedule, int stage, int index, const char *what);
 /* Writes "task 7 of 40 (forward, chunk 2, micro 5)" to out, TASK_TEXT chars, and returns it. */
 enum { TASK_TEXT = 96 };
-char *task_text(const Schedule *schedule, int stage, int place, char *out);
+char *task_text(const Schedule *schedule, int stage, int index, char *out);
 bool schedule_is_forward(const Schedule *schedule);
-/* Time of the shortest work task that does not take 0; both pictures are scaled by it. */
+/* Duration of the shortest forward or backward task that takes any time; it determines the scale
+ * of both pictures. */
 double shortest_work(const Schedule *s, const ScheduleReport *r);
 
 static inline bool task_is_message(TaskKind kind)
@@ -87,6 +92,7 @@ static inline int message_channel(Task t)
     }
 }
 
+/* The stage at the other end of a message. */
 static inline int message_peer(const Schedule *s, Task t)
 {
     bool next = t.kind == TASK_SEND_FORWARD || t.kind == TASK_RECEIVE_BACKWARD;

@@ -1,6 +1,6 @@
-/* Schedules: the mapping of chunks to stages, and the lists of all stages, made by the pure
- * functions of a form. Refuses a shape that the kind does not support, and lists whose length does
- * not fit an int. */
+/* Makes a schedule: maps chunks to stages, and makes the lists of all stages with the functions of
+ * the kind's ScheduleForm. Refuses a shape that the kind does not support, and lists whose length
+ * does not fit an int. */
 #include "private.h"
 #include "schedules.def"
 
@@ -32,9 +32,9 @@ bool schedule_is_forward(const Schedule *schedule)
 
 void list_add(TaskList *list, TaskKind kind, int chunk, int micro)
 {
-    if (list->count == list->room) {
-        list->room = list->room ? 2 * list->room : 64;
-        list->task = mem_resize(list->task, (size_t)list->room * sizeof *list->task);
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity ? 2 * list->capacity : 64;
+        list->task = mem_resize(list->task, (size_t)list->capacity * sizeof *list->task);
     }
     list->task[list->count++] = (Task){kind, chunk, micro};
 }
@@ -100,7 +100,8 @@ static Status set_chunks(Schedule *s)
     }
     mem_free(&have);
     if (chunk == schedule_chunks(s)) return OK;
-    return fail(ERR_CONFIG, "schedule %s: stage %d has more than the %d chunk%s that a stage has",
+    return fail(ERR_CONFIG,
+                "schedule %s: stage %d gets more than %d chunk%s, the number that each stage has",
                 s->name, stage, shape.chunks, shape.chunks == 1 ? "" : "s");
 }
 
@@ -143,11 +144,12 @@ static Status check_halves(const Schedule *s, const TaskList *list, int stage)
         TaskKind kind = list->task[i].kind;
         if (s->split && kind == TASK_BACKWARD)
             return fail(ERR_BUG,
-                        "schedule %s: stage %d: .split is set: give both halves of a "
-                        "backward pass, not TASK_BACKWARD",
+                        "schedule %s: stage %d: the form sets .split, so its lists must have "
+                        "both halves of a backward pass, not TASK_BACKWARD",
                         s->name, stage);
         if (!s->split && is_half(kind))
-            return fail(ERR_BUG, "schedule %s: stage %d: has half a backward pass: set .split",
+            return fail(ERR_BUG,
+                        "schedule %s: stage %d: the list has half a backward pass: set .split",
                         s->name, stage);
     }
     return OK;
@@ -173,11 +175,11 @@ static Status chunks_check(int kind, const char *name, int chunks)
     if (chunks >= least && chunks <= most) return OK;
     if (most == 1)
         return fail(ERR_CONFIG,
-                    "schedule %s: takes one chunk a stage, not %d; use interleaved, or a file",
+                    "schedule %s: has one chunk per stage, not %d; use interleaved, or file:PATH",
                     name, chunks);
     if (least == most)
-        return fail(ERR_CONFIG, "schedule %s: takes %d chunks a stage, not %d", name, most, chunks);
-    return fail(ERR_CONFIG, "schedule %s: takes %d to %d chunks a stage, not %d", name, least, most,
+        return fail(ERR_CONFIG, "schedule %s: has %d chunks per stage, not %d", name, most, chunks);
+    return fail(ERR_CONFIG, "schedule %s: has %d to %d chunks per stage, not %d", name, least, most,
                 chunks);
 }
 

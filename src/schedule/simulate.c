@@ -8,14 +8,17 @@
 
 typedef struct Channel {
     /* messages sent and received so far */
-    int sent, taken;
+    int sent, received;
 } Channel;
-/* one of a channel's `depth` slots, which are used in turn */
-typedef struct Place {
+/* One of a channel's `depth` slots, which are used in turn. */
+typedef struct Slot {
+    /* micro-batch of its newest message */
     int micro;
-    /* time at which its message arrives, and at which it was received */
-    double arrival, free;
-} Place;
+    /* time at which that message arrives */
+    double arrival;
+    /* time at which that message was received, so that the slot was free again */
+    double free;
+} Slot;
 
 typedef struct Player {
     const Schedule *schedule;
@@ -24,11 +27,11 @@ typedef struct Player {
     int depth;
     /* two per boundary between chunks, forward and backward; owned */
     Channel *channel;
-    /* slots, [channels][depth]; owned */
-    Place *place;
-    /* next task of each stage, [stages]; owned */
-    int *at;
-    /* [stages]; owned */
+    /* [channels][depth]; owned */
+    Slot *slot;
+    /* index of each stage's next task, [stages]; owned */
+    int *next;
+    /* time that each stage has reached, [stages]; owned */
     double *clock;
     /* whether each stage is in the queue, [stages]; owned */
     bool *ready;
@@ -52,34 +55,34 @@ static double later(double a, double b)
 
 static Status fail_mixed(const Player *p, int stage, Task want, int got)
 {
-    char *what = mem_format("takes the oldest message of its channel, and that is of micro %d; "
-                            "stage %d must send in the order in which this stage takes",
+    char *what = mem_format("receives the oldest message of its channel, which is of micro %d; "
+                            "stage %d must send in the order in which this stage receives",
                             got, message_peer(p->schedule, want));
-    Status st = task_fail(p->schedule, stage, p->at[stage], what);
+    Status st = task_fail(p->schedule, stage, p->next[stage], what);
     mem_free(&what);
     return st;
 }
 
-/* Plays a send or a receive. *moved: false if the stage must wait. */
-static Status play_message(Player *p, int stage, Task t, bool *moved)
+/* Plays a send or a receive. *played: false if the stage must wait. */
+static Status play_message(Player *p, int stage, Task t, bool *played)
 {
     int number = message_channel(t);
     Channel *c = &p->channel[number];
-    Place *places = p->place + (size_t)number * (size_t)p->depth;
+    Slot *slots = p->slot + (size_t)number * (size_t)p->depth;
     double *clock = &p->clock[stage];
     if (task_is_send(t.kind)) {
-        *moved = c->sent - c->taken < p->depth;
-        if (!*moved) return OK;
-        Place *to = &places[c->sent++ % p->depth];
+        *played = c->sent - c->received < p->depth;
+        if (!*played) return OK;
+        Slot *to = &slots[c->sent++ % p->depth];
         *clock = later(*clock, to->free);
         to->micro = t.micro;
         to->arrival = *clock + p->cost[number / 2].message;
     } else {
-        *moved = c->taken < c->sent;
-        if (!*moved) return OK;
-        Place *from = &places[c->taken % p->depth];
+        *played = c->received < c->sent;
+        if (!*played) return OK;
+        Slot *from = &slots[c->received % p->depth];
         if (from->micro != t.micro) return fail_mixed(p, stage, t, from->micro);
-        ++c->taken;
+        ++c->received;
         from->free = *clock = later(*clock, from->arrival);
     }
     player_wake(p, message_peer(p->schedule, t));
@@ -96,16 +99,16 @@ static double work_cost(const TaskCost *cost, TaskKind kind)
 static Status play_stage(Player *p, int stage)
 {
     const Task *task = p->schedule->task[stage];
-    for (int *at = &p->at[stage]; *at < p->schedule->count[stage]; ++*at) {
-        Task t = task[*at];
+    for (int *next = &p->next[stage]; *next < p->schedule->count[stage]; ++*next) {
+        Task t = task[*next];
         double start = p->clock[stage];
-        bool moved = true;
+        bool played = true;
         if (task_is_message(t.kind))
-            TRY(play_message(p, stage, t, &moved));
+            TRY(play_message(p, stage, t, &played));
         else
             p->clock[stage] += work_cost(&p->cost[t.chunk], t.kind);
-        if (!moved) return OK;
-        if (p->span) p->span[stage][*at] = (ScheduleSpan){start, p->clock[stage]};
+        if (!played) return OK;
+        if (p->span) p->span[stage][*next] = (ScheduleSpan){start, p->clock[stage]};
     }
     return OK;
 }
@@ -116,10 +119,10 @@ static Status play(Player *p, int depth, bool *done)
     const ScheduleShape shape = p->schedule->shape;
     size_t channels = 2 * (size_t)(schedule_chunks(p->schedule) - 1), stages = (size_t)shape.stages;
     p->depth = depth;
-    p->place = mem_resize(p->place, (channels * (size_t)depth + 1) * sizeof *p->place);
-    memset(p->place, 0, channels * (size_t)depth * sizeof *p->place);
+    p->slot = mem_resize(p->slot, (channels * (size_t)depth + 1) * sizeof *p->slot);
+    memset(p->slot, 0, channels * (size_t)depth * sizeof *p->slot);
     memset(p->channel, 0, channels * sizeof *p->channel);
-    memset(p->at, 0, stages * sizeof *p->at);
+    memset(p->next, 0, stages * sizeof *p->next);
     for (size_t i = 0; i < stages; ++i) p->clock[i] = 0;
     for (int i = shape.stages - 1; i >= 0; --i) player_wake(p, i);
     while (p->queued) {
@@ -128,30 +131,31 @@ static Status play(Player *p, int depth, bool *done)
         TRY(play_stage(p, stage));
     }
     *done = true;
-    for (int i = 0; i < shape.stages; ++i) *done = *done && p->at[i] == p->schedule->count[i];
+    for (int i = 0; i < shape.stages; ++i) *done = *done && p->next[i] == p->schedule->count[i];
     return OK;
 }
 
 /* Finds a cycle of stages that wait for each other: follows the waits from a waiting stage until
  * one is reached for the second time. */
-static Status fail_dead_end(const Player *p)
+static Status fail_deadlock(const Player *p)
 {
     const Schedule *s = p->schedule;
     bool *seen = mem_new((size_t)s->shape.stages * sizeof *seen);
     int stage = 0;
-    while (p->at[stage] == s->count[stage]) ++stage;
+    while (p->next[stage] == s->count[stage]) ++stage;
     while (!seen[stage]) {
         seen[stage] = true;
-        stage = message_peer(s, s->task[stage][p->at[stage]]);
+        stage = message_peer(s, s->task[stage][p->next[stage]]);
     }
     mem_free(&seen);
-    int peer = message_peer(s, s->task[stage][p->at[stage]]);
+    int peer = message_peer(s, s->task[stage][p->next[stage]]);
     char a[TASK_TEXT], b[TASK_TEXT];
-    return fail(ERR_CONFIG,
-                "schedule %s: stage %d, %s waits for stage %d, which has come to %s and, by way of "
-                "others or not, waits for stage %d: a dead end",
-                s->name, stage, task_text(s, stage, p->at[stage], a), peer,
-                task_text(s, peer, p->at[peer], b), stage);
+    return fail(
+        ERR_CONFIG,
+        "schedule %s: stage %d, %s waits for stage %d, which is at %s and waits, directly or "
+        "through other stages, for stage %d: a deadlock",
+        s->name, stage, task_text(s, stage, p->next[stage], a), peer,
+        task_text(s, peer, p->next[peer], b), stage);
 }
 
 /* Finds the smallest depth >= 2 without deadlock. Leaves the player as played with it. */
@@ -161,7 +165,7 @@ static Status find_depth(Player *p, int *depth)
     bool done;
     TRY(play(p, low, &done));
     if (!done && high > low) TRY(play(p, high, &done));
-    if (!done) return fail_dead_end(p);
+    if (!done) return fail_deadlock(p);
     for (++low; p->depth > 2 && low < high;) {
         int middle = low + (high - low) / 2;
         TRY(play(p, middle, &done));
@@ -196,7 +200,7 @@ static void player_init(Player *p, const Schedule *s, const TaskCost *cost)
     *p = (Player){.schedule = s,
                   .cost = cost,
                   .channel = mem_new((2 * boundaries + 1) * sizeof *p->channel),
-                  .at = mem_new(stages * sizeof *p->at),
+                  .next = mem_new(stages * sizeof *p->next),
                   .clock = mem_new(stages * sizeof *p->clock),
                   .ready = mem_new(stages * sizeof *p->ready),
                   .queue = mem_new(stages * sizeof *p->queue)};
@@ -205,8 +209,8 @@ static void player_init(Player *p, const Schedule *s, const TaskCost *cost)
 static void player_fini(Player *p)
 {
     mem_free(&p->channel);
-    mem_free(&p->place);
-    mem_free(&p->at);
+    mem_free(&p->slot);
+    mem_free(&p->next);
     mem_free(&p->clock);
     mem_free(&p->ready);
     mem_free(&p->queue);

@@ -1,5 +1,5 @@
-/* The picture as SVG: one row per stage, time to the right, the micro-batch's number in every box
- * with room for it; later chunks are paler. Boxes too narrow to see are joined; a joined box of
+/* Draws the picture as SVG: one row per stage, time to the right, the micro-batch's number in every
+ * box with room for it; later chunks are paler. Boxes too narrow to see are joined; a joined box of
  * several kinds is striped. */
 #include "private.h"
 
@@ -27,8 +27,10 @@ typedef struct Box {
     /* px */
     double x0, x1;
     Look look;
-    /* chunk of the stage, and micro-batch; -1: joined boxes */
-    int chunk, micro;
+    /* chunk of the stage; -1: joined boxes of several kinds */
+    int chunk;
+    /* micro-batch; -1: joined boxes */
+    int micro;
 } Box;
 
 typedef struct Svg {
@@ -39,6 +41,7 @@ typedef struct Svg {
     double scale;
     /* px per stage */
     int row;
+    /* top of the current stage's row, in px */
     int y;
     /* boxes not yet written: last is complete, group may still grow; empty if x1 <= x0 */
     Box last, group;

@@ -1,15 +1,17 @@
-/* Orders in which forwards and backwards of a stage take turns. Each of the two goes by groups of
- * micro-batches, and inside a group chunk by chunk. */
+/* Orders in which forwards and backwards of a stage alternate. Both go through the micro-batches
+ * group by group, and through a group chunk by chunk. */
 #include "private.h"
 
-/* A position in the sequence of chunks and micro-batches of a stage. */
+/* The next forward or the next backward of a stage: its chunk and micro-batch. */
 typedef struct Cursor {
     ScheduleShape shape;
     int groups;
-    /* current group: number, first micro-batch, number of micro-batches */
+    /* current group: its number, first micro-batch, and number of micro-batches */
     int group, first, size;
-    /* chunk of the stage, and micro-batch of the group */
-    int turn, at;
+    /* chunk of the stage, counted in the order of the passes: backward starts at the last one */
+    int turn;
+    /* micro-batch of the group */
+    int micro;
 } Cursor;
 
 int group_size(ScheduleShape shape, int groups, int group)
@@ -19,8 +21,8 @@ int group_size(ScheduleShape shape, int groups, int group)
 
 static void cursor_next(Cursor *c)
 {
-    if (++c->at < c->size) return;
-    c->at = 0;
+    if (++c->micro < c->size) return;
+    c->micro = 0;
     if (++c->turn < c->shape.chunks) return;
     c->turn = 0;
     c->first += c->size;
@@ -30,14 +32,14 @@ static void cursor_next(Cursor *c)
 static void add_forward(TaskList *list, const Schedule *s, Cursor *c, int stage)
 {
     int chunk = schedule_chunk(s, stage, c->turn);
-    list_add_work(list, s, TASK_FORWARD, chunk, c->first + c->at);
+    list_add_work(list, s, TASK_FORWARD, chunk, c->first + c->micro);
     cursor_next(c);
 }
 
 static void add_backward(TaskList *list, const Schedule *s, Cursor *c, int stage)
 {
     int chunk = schedule_chunk(s, stage, c->shape.chunks - 1 - c->turn);
-    list_add_work(list, s, TASK_BACKWARD, chunk, c->first + c->at);
+    list_add_work(list, s, TASK_BACKWARD, chunk, c->first + c->micro);
     cursor_next(c);
 }
 

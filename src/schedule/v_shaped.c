@@ -24,12 +24,13 @@ typedef struct Walk {
     int stage;
     /* passes added so far, per chunk of the stage */
     int forwards[2], backwards[2];
-    /* weight halves in the order of their data halves */
-    TaskList left;
-    /* number of them already added */
+    /* weight halves of the data halves added so far, in the same order */
+    TaskList weight_halves;
+    /* number of weight halves added to the list so far */
     int weights;
 } Walk;
 
+/* Adds a task with its messages, unless its micro-batch exceeds those of the schedule. */
 static void add_work(const Walk *w, TaskKind kind, int chunk, int micro)
 {
     if (micro < w->schedule->shape.micros) list_add_work(w->list, w->schedule, kind, chunk, micro);
@@ -44,11 +45,11 @@ static void add_step(Walk *w, char step)
         add_work(w, TASK_FORWARD, chunk, w->forwards[local]++);
         break;
     case 'B':
-        list_add(&w->left, TASK_BACKWARD_WEIGHT, chunk, w->backwards[local]);
+        list_add(&w->weight_halves, TASK_BACKWARD_WEIGHT, chunk, w->backwards[local]);
         add_work(w, TASK_BACKWARD_DATA, chunk, w->backwards[local]++);
         break;
     default: {
-        Task t = w->left.task[w->weights++];
+        Task t = w->weight_halves.task[w->weights++];
         add_work(w, t.kind, t.chunk, t.micro);
     }
     }
@@ -61,5 +62,5 @@ void order_phases(TaskList *list, const Schedule *s, int stage, const SchedulePh
     for (int i = 0; i < phases; ++i)
         for (int k = 0; k < phase[i].times; ++k)
             for (const char *step = phase[i].steps; *step; ++step) add_step(&w, *step);
-    mem_free(&w.left.task);
+    mem_free(&w.weight_halves.task);
 }

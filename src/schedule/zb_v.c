@@ -2,9 +2,10 @@
  * parallelism", section 6, ZB-V; Qi et al. 2024, "Pipeline parallelism with controllable memory",
  * V-ZB). If a chunk's forward and both halves of its backward take one unit each, messages take
  * none, and there are 2p - 1 micro-batches or more, then no stage is idle between its first task
- * and its last, a step takes 6m + p - 1 units, and every stage has 2p live micro-batches of a
- * chunk, as much as the p of a whole stage in 1f1b. With fewer micro-batches stages wait for the
- * way down and back. */
+ * and its last, a step of m micro-batches on p stages takes 6m + p - 1 units, and the live
+ * micro-batches of a stage's two chunks add up to 2p, which take as much memory as the p of a whole
+ * stage in 1f1b. With fewer micro-batches stages are idle while a micro-batch goes down and comes
+ * back. */
 #include "private.h"
 
 /* Begins with as many forwards as fit until the first micro-batch comes back, then repeats one pass

@@ -51,12 +51,12 @@ rows $first $forwards $backwards >dead.csv
 rows $first $forwards ${backwards% *} >lost.csv
 rows 0,forward,0,0 0,forward,0,2 >micro.csv
 rows 0,forwards,0,0 >word.csv
-refused 'a dead end' grid.pp=2 grid.pipeline_schedule=file:dead.csv
+refused 'a deadlock' grid.pp=2 grid.pipeline_schedule=file:dead.csv
 refused 'lack send_backward of chunk 1, micro 1' grid.pp=2 grid.pipeline_schedule=file:lost.csv
 refused 'micro.csv:3: ' grid.pp=2 grid.pipeline_schedule=file:micro.csv
 refused "word.csv:2: unknown task 'forwards'" grid.pp=2 grid.pipeline_schedule=file:word.csv
 { echo stages,0,0,1; rows 0,forward,0,0; } >stages.csv
-refused 'stages.csv:1: says the stages of 3 chunks, but there are 4: 2 stages of 2' grid.pp=2 grid.chunks=2 grid.pipeline_schedule=file:stages.csv
+refused 'stages.csv:1: gives the stages of 3 chunks, but there are 4: 2 stages of 2' grid.pp=2 grid.chunks=2 grid.pipeline_schedule=file:stages.csv
 refused "'zero' is none of" grid.pp=2 grid.pipeline_schedule=zero
 check 66 'nowhere.csv: cannot be opened' timeout 240 "$WEFT" train -n 2 job.yaml grid.pp=2 grid.pipeline_schedule=file:nowhere.csv
 holds 'nothing was written' test ! -e runs

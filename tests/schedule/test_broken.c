@@ -81,7 +81,7 @@ static void test_doubled(void)
         int place = find(s, 2, kind[i], 3);
         insert(s, 2, place, s->task[2][place]);
         char *name = mem_format("(%s, chunk 2, micro 3)", task_names[kind[i]]);
-        refused(s, "stage 2, task", name, "twice");
+        refused(s, "stage 2, task", name, "repeats an earlier task");
         mem_free(&name);
     }
 }
@@ -127,11 +127,11 @@ static void test_mixed(void)
 {
     Schedule *s = good(SCHEDULE_1F1B, 2, 1, 3);
     insert(s, 1, find(s, 1, TASK_BACKWARD, 1) + 1, (Task){TASK_BACKWARD_WEIGHT, 1, 1});
-    refused(s, "stage 1", "(backward_weight, chunk 1, micro 1)", "in part");
+    refused(s, "stage 1", "(backward_weight, chunk 1, micro 1)", "repeats an earlier task");
 
     s = good(SCHEDULE_1F1B, 2, 1, 3);
     insert(s, 1, find(s, 1, TASK_BACKWARD, 1), (Task){TASK_BACKWARD_DATA, 1, 1});
-    refused(s, "stage 1", "(backward, chunk 1, micro 1)", "in part");
+    refused(s, "stage 1", "(backward, chunk 1, micro 1)", "repeats an earlier task");
 
     /* Whole backward for one micro-batch and halves for another are valid. */
     CHECK_OK(from_text(&s, (ScheduleShape){1, 1, 2},
@@ -191,7 +191,7 @@ static void test_dead_end(void)
                        "0,forward,0,0\n0,backward,0,0\n0,forward,0,1\n0,backward,0,1\n"
                        "1,forward,1,0\n1,forward,1,1\n1,backward,1,0\n1,backward,1,1\n"));
     refused(s, "stage 0, task 3 of 8 (receive_backward, chunk 0, micro 0) waits for stage 1",
-            "task 3 of 8 (receive_forward, chunk 1, micro 1)", "dead end");
+            "task 3 of 8 (receive_forward, chunk 1, micro 1)", "deadlock");
 
     /* A cycle of three: stage 0 first needs chunk 3's inputs from stage 2, stage 1 needs both
      * micro-batches before it sends. */
@@ -217,7 +217,7 @@ static void test_crossed(void)
     swap(s, 0, 2, 4);
     /* the messages of both */
     swap(s, 0, 3, 5);
-    refused(s, "stage 1", "(receive_forward, chunk 1, micro 1)", "that is of micro 2");
+    refused(s, "stage 1", "(receive_forward, chunk 1, micro 1)", "which is of micro 2");
 }
 
 static void add_rows(FILE *out, const char *task, int chunk, int micros)

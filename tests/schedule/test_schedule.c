@@ -194,7 +194,7 @@ static void test_refused(void)
 {
     Schedule *s;
     CHECK_FAILS(schedule_new(&s, SCHEDULE_1F1B, NULL, (ScheduleShape){4, 2, 8}), ERR_CONFIG,
-                "1f1b: takes one chunk a stage, not 2");
+                "1f1b: has one chunk per stage, not 2");
     CU_ASSERT_PTR_NULL(s);
     CHECK_FAILS(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){4, 1, 0}), ERR_CONFIG,
                 "at least 1");

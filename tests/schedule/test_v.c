@@ -40,9 +40,9 @@ static void test_mapping(void)
     CU_ASSERT(!schedule_shares_stage(s, -1) && !schedule_crosses(s, -1));
     schedule_free(&s);
     CHECK_FAILS(schedule_new(&s, SCHEDULE_ZB_V, NULL, (ScheduleShape){3, 1, 4}), ERR_CONFIG,
-                "zb-v: takes 2 chunks a stage, not 1");
+                "zb-v: has 2 chunks per stage, not 1");
     CHECK_FAILS(schedule_new(&s, SCHEDULE_DUALPIPE_V, NULL, (ScheduleShape){3, 3, 4}), ERR_CONFIG,
-                "dualpipe-v: takes 2 chunks a stage, not 3");
+                "dualpipe-v: has 2 chunks per stage, not 3");
 }
 
 /* Checks completeness by counting, independently of the simulation's own check. At the turn and at

@@ -12,7 +12,9 @@ static const size_t PIECE_BYTES = (size_t)1 << 30;
 typedef struct MpiEnd {
     /* borrowed */
     MPI_Comm comm;
-    int peer, tag, pieces;
+    int peer, tag;
+    /* messages of MPI per message of the channel */
+    int pieces;
     /* requests of each slot, [depth * pieces]; MPI_REQUEST_NULL where nothing is in flight;
      * owned */
     MPI_Request *request;
@@ -21,7 +23,7 @@ typedef struct MpiEnd {
 } MpiEnd;
 
 /* Begins the send or receive of slot `at`. */
-static void begin(Channel *channel, int at)
+static void begin_slot(Channel *channel, int at)
 {
     MpiEnd *end = channel->impl;
     char *data = channel->slots + (size_t)at * channel->spec.bytes;
@@ -38,7 +40,7 @@ static void begin(Channel *channel, int at)
 }
 
 /* The next message's slot, or NULL while MPI still uses it. */
-static void *settled(Channel *channel)
+static void *finished_slot(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
@@ -51,13 +53,13 @@ static void *settled(Channel *channel)
 
 static const void *received(Channel *channel)
 {
-    return settled(channel);
+    return finished_slot(channel);
 }
 
 static void begin_next(Channel *channel)
 {
     mpi_lock();
-    begin(channel, channel->at);
+    begin_slot(channel, channel->at);
     mpi_unlock();
     channel_step(channel);
 }
@@ -66,7 +68,7 @@ static void progress(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
-    /* another thread calls MPI, which moves these messages, too */
+    /* another thread is calling MPI, which moves these messages, too */
     if (!mpi_try_lock()) return;
     MPI_CHECK(
         MPI_Testall(end->pieces * channel->spec.depth, end->request, &done, MPI_STATUSES_IGNORE));
@@ -85,7 +87,7 @@ void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag)
     channel->slots = mem_pages_new(end->bytes);
     end->request = mem_new((size_t)(depth * end->pieces) * sizeof(MPI_Request));
     for (int i = 0; i < depth * end->pieces; ++i) end->request[i] = MPI_REQUEST_NULL;
-    for (int i = 0; i < depth && channel->end == END_RECEIVER; ++i) begin(channel, i);
+    for (int i = 0; i < depth && channel->end == END_RECEIVER; ++i) begin_slot(channel, i);
 }
 
 /* Closes an end. All messages have been received, so sends complete, and receives still posted are
@@ -103,7 +105,7 @@ static void close_end(Channel *channel)
 }
 
 const ChannelTable channel_mpi = {
-    .slot = settled,
+    .slot = finished_slot,
     .send = begin_next,
     .message = received,
     .release = begin_next,

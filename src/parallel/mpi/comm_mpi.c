@@ -1,17 +1,18 @@
 /* comm_mpi and comm_nodes: ordered sums by messages, for ranks on several nodes. A range is cut
- * into one shard per rank and moves in pieces, each a slice of every shard (or, by halving and at
- * given bounds, the shards of a consecutive range; see sum_by_slices). A piece has two phases.
- * Collect: every rank sends each peer that peer's slice and sums its slice from all of them, in
- * tree order. Spread: it sends the sum to all. The bytes on the wire are those of a ring, but in a
- * fixed order of additions. A reduce-scatter is only the first phase, an all-gather only the
- * second. A push is the first phase with another sum, and its pieces are summed in the order in
- * which they were begun. Between many ranks both phases go in rounds instead (order/halving.h).
+ * into one shard per rank and moves in pieces. A piece is a slice of every shard, or (by halving
+ * and at given bounds) a consecutive range with the shards that lie there; see sum_by_slices. A
+ * piece has two phases. Collect: every rank sends each peer that peer's slice, and sums its own
+ * slice over all ranks in tree order. Spread: every rank sends the sum of its slice to all peers.
+ * The bytes on the wire are those of a ring, but in a fixed order of additions. A reduce-scatter is
+ * only the first phase, an all-gather only the second. A push is the first phase, and adds the
+ * slices to the partial sums of a tree, piece after piece in the order in which they were begun.
+ * Between many ranks both phases go in rounds instead (order/halving.h).
  *
- * Ranks of a node first join in groups (node_group.h; of one rank in comm_mpi, as wide as the nodes
- * allow in comm_nodes). A rank's peers are the ranks of the same number in the other groups, its
+ * Ranks of a node form groups (node_group.h): of one rank in comm_mpi, of as many as the nodes
+ * allow in comm_nodes. A rank's peers are the ranks of the same number in the other groups, its
  * rail. A rank handles the slices of all ranks of its rail: it sums them over its group in shared
- * memory before the messages, and copies to its group what the messages bring. So each byte crosses
- * the network once per group, and a rank has as many peers as there are other groups.
+ * memory before the messages, and copies to its group what the messages bring. Therefore each byte
+ * crosses the network once per group, and a rank has as many peers as there are other groups.
  *
  * A few pieces are in flight at a time, each in a slot with staging memory, so memory is bounded
  * for any range and MPI counts stay far below 2^31. A progress thread (progress_thread.h) moves and
@@ -22,16 +23,16 @@
 #include <sched.h>
 #include <string.h>
 
-/* A waiting rank polls for LOOK_S and then leaves the work to the progress thread, checking every
- * WAIT_S. */
-static const double LOOK_S = 2e-4, WAIT_S = 1e-3;
+/* A waiting rank polls for POLL_S, and then leaves polling to the progress thread and sleeps, at
+ * most SLEEP_S at a time. */
+static const double POLL_S = 2e-4, SLEEP_S = 1e-3;
 /* interval between checks whether the group's ranks live */
 static const double CHECK_S = 0.1;
 
-static ProgressPoll poll(void *of);
+static ProgressPoll poll(void *user);
 
-/* Staging memory of one slot: a slice per rank of the rail; with two ranks, where nothing is
- * halved, one slice of the other. */
+/* Bytes of staging memory of one slot: a slice per rank of the rail. With two ranks, where halving
+ * is never used, one slice of the peer is enough. */
 static size_t slot_bytes(int ranks, int width, int64_t elements)
 {
     int rail = ranks / width, slices = rail - (rail <= 2);
@@ -115,8 +116,8 @@ static void mpi_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-/* Decides how the operation moves. */
-static void find_way(const Comm *comm, Operation *op)
+/* Decides whether the operation moves by halving, and what its pieces are. */
+static void choose_way(const Comm *comm, Operation *op)
 {
     const Messages *m = comm->impl;
     const Cut *cut = &op->cut;
@@ -141,7 +142,7 @@ static void begin(Comm *comm, Operation op)
         m->op = mem_resize(m->op, (size_t)m->op_capacity * sizeof *m->op);
     }
     op.id = ++m->begun;
-    find_way(comm, &op);
+    choose_way(comm, &op);
     m->op[m->op_count++] = op;
     if (!op.collect) m->gathers = op.number;
     node_group_mark(&m->group, MARK_BEGUN, m->begun);
@@ -188,15 +189,15 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                             .number = comm->pushes});
 }
 
-/* True if all ranks of the group have begun the oldest operation left. */
+/* True if all ranks of the group have begun the oldest operation that is not wholly in slots. */
 static bool can_start(const Messages *m)
 {
     return m->op_first < m->op_count &&
            m->op[m->op_first].id <= node_group_least(&m->group, MARK_BEGUN);
 }
 
-/* The largest number up to which everything begun (or, with gathers, every all-gather) is done on
- * this rank. */
+/* The largest number up to which all operations begun (or, with gathers, all all-gathers) are done
+ * on this rank. */
 static int64_t done_up_to(const Messages *m, bool gathers)
 {
     int64_t done = gathers ? m->gathers : m->begun;
@@ -206,7 +207,7 @@ static int64_t done_up_to(const Messages *m, bool gathers)
         if (!open || (gathers && op->collect)) continue;
         int64_t number = gathers ? op->number : op->id;
         if (number <= done) done = number - 1;
-        /* operations behind it are newer */
+        /* later operations have larger numbers */
         if (i >= m->slots) break;
     }
     return done;
@@ -219,7 +220,7 @@ static bool exchange_marks(Messages *m)
     bool moved = false;
     node_group_mark(&m->group, MARK_GATHERED, done_up_to(m, true));
     node_group_mark(&m->group, MARK_PUSHED, m->pushed);
-    /* last: see NodeMark */
+    /* last of all, as NodeMark demands */
     node_group_mark(&m->group, MARK_FINISHED, done_up_to(m, false));
     for (int i = 0; i < MARKS; ++i) {
         int64_t least = node_group_least(&m->group, i);
@@ -230,9 +231,9 @@ static bool exchange_marks(Messages *m)
 }
 
 /* Polls all slots once. */
-static ProgressPoll poll(void *of)
+static ProgressPoll poll(void *user)
 {
-    Comm *comm = of;
+    Comm *comm = user;
     Messages *m = comm->impl;
     bool moved = false;
     for (int i = 0; i < m->slots; ++i) {
@@ -246,10 +247,10 @@ static ProgressPoll poll(void *of)
                                               : PROGRESS_WAITING;
 }
 
-/* Sleeps until a poll of the progress thread has moved something, WAIT_S at most. */
+/* Sleeps until a poll of the progress thread has moved something, SLEEP_S at most. */
 static void sleep_a_little(Messages *m)
 {
-    progress_thread_wait(m->progress, WAIT_S);
+    progress_thread_wait(m->progress, SLEEP_S);
     double now = clock_s();
     if (m->group.size == 1 || now - m->checked_s < CHECK_S) return;
     m->checked_s = now;
@@ -259,7 +260,7 @@ static void sleep_a_little(Messages *m)
 static void mpi_wait(Comm *comm)
 {
     Messages *m = comm->impl;
-    double end = clock_s() + LOOK_S;
+    double end = clock_s() + POLL_S;
     mpi_lock();
     while (poll(comm) != PROGRESS_IDLE) {
         if (clock_s() < end) {

@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 
-/* The ranks of a node are consecutive, `first` being the lowest: groups may be as wide as the
- * largest power of two that divides both first and the number of ranks. The node with the narrowest
- * groups decides for all. */
+/* If the ranks of a node are consecutive, from `first` on, its groups may be as wide as the largest
+ * power of two that divides both first and the number of ranks; otherwise they have one rank. The
+ * node with the narrowest groups decides for all. */
 int node_group_width(const World *world)
 {
     if (world->comm == MPI_COMM_NULL || world->node == MPI_COMM_NULL) return 1;
@@ -14,6 +14,7 @@ int node_group_width(const World *world)
     MPI_CHECK(MPI_Allreduce(&world->rank, &first, 1, MPI_INT, MPI_MIN, world->node));
     MPI_CHECK(MPI_Allreduce(&world->rank, &last, 1, MPI_INT, MPI_MAX, world->node));
     int ranks = last - first + 1, both = first | ranks;
+    /* both & -both: lowest set bit */
     int mine = ranks == world->node_size ? both & -both : 1;
     MPI_CHECK(MPI_Allreduce(&mine, &width, 1, MPI_INT, MPI_MIN, world->comm));
     return width;

@@ -11,9 +11,8 @@
 
 #include <stdalign.h>
 
-/* Counters of one rank's progress, which only grow. A rank that sees something finished also sees
- * the other counters at least that far, because MARK_FINISHED is written last and read before the
- * two that follow it. */
+/* Counters of one rank's progress, which only grow. A rank that reads MARK_FINISHED, and then the
+ * two marks that follow it, finds those at least as far, because MARK_FINISHED is written last. */
 typedef enum NodeMark {
     /* sums, pushes and all-gathers that the rank has begun */
     MARK_BEGUN,
@@ -31,14 +30,16 @@ typedef struct NodeMarks {
 
 typedef struct NodeGroup {
     int size, rank;
-    /* each rank's arena and parameters, [size]; params is NULL before node_group_params; the arrays
-     * are owned */
-    float **arena, **params;
+    /* each rank's arena, [size]; the array is owned */
+    float **arena;
+    /* each rank's parameters, [size]; the array is owned; NULL before node_group_params */
+    float **params;
     /* each rank's marks, [size]; the array is owned */
     NodeMarks **marks;
     /* world of the group; owned; unused for one rank */
     World world;
-    /* segments with the arenas and marks, and with the parameters; owned; unused for one rank */
+    /* [0]: segments with the arenas and marks; [1]: with the parameters; owned; unused for one
+     * rank */
     ShmSegment shared[2];
     /* marks of a group of one rank */
     NodeMarks single_marks;
@@ -47,8 +48,9 @@ typedef struct NodeGroup {
 /* The widest groups that the placement of world's ranks on nodes allows. Collective. */
 int node_group_width(const World *world);
 /* Makes the groups, with an arena of arena_bytes for each of `width` ranks; for width 1 the caller
- * sets arena[0]. Errors as from shm_segment_init, the same on every rank of one group only; then
- * there is nothing to release. group must not move. Collective on world. */
+ * sets arena[0]. Errors as from shm_segment_init; only the ranks of one group are sure to return
+ * the same Status. On an error there is nothing to release. group must not move. Collective on
+ * world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
 /* Makes the memory of parameters for a group that has its arenas. Collective. */
 Status node_group_params(NodeGroup *group, size_t bytes);

@@ -1,11 +1,12 @@
-/* The two phases of a piece on its rail, preceded by the sum and followed by the copies inside the
- * group. A phase is one round in which all ranks exchange messages, or the rounds of halving. */
+/* Moves a piece: sums it inside the group, runs the two phases on the rail, and copies the result
+ * inside the group. A phase is one round in which all ranks exchange messages, or the rounds of
+ * halving. */
 #include "pieces.h"
 #include "../world/mpi_check.h"
 
 #include <string.h>
 
-/* tags stay below the 32767 that every MPI allows */
+/* pieces with different tags; the tags stay below 32767, which every MPI allows */
 enum { TAG_PIECES = 1 << 13 };
 
 /* The part of a piece that lies in one rank's shard: position in the arena or the parameters, and
@@ -15,9 +16,9 @@ typedef struct Slice {
     int count;
 } Slice;
 
-/* Index in the cut of the part of the rail's rank rail_rank. In an even cut, which we may order
- * freely, the parts of a rail are adjacent and in the order of halving's places, so that those of a
- * message are adjacent, too. */
+/* Which part of the cut belongs to rank rail_rank of the rail. In an even cut the order of the
+ * parts is free: the parts of a rail are adjacent and in the order of halving's places, so that
+ * those of a message are adjacent, too. */
 static int part_of(const Messages *m, const Operation *op, int rail_rank)
 {
     if (op->cut.bounds) return rail_rank * m->group.size + m->group.rank;
@@ -37,6 +38,7 @@ static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
     return (Slice){op->shift + begin, (int)count};
 }
 
+/* Address of a slice in this rank's memory. */
 static float *mine_at(const Messages *m, const Slot *slot, Slice slice)
 {
     return slot->op.base[m->group.rank] + slice.at;
@@ -77,9 +79,9 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
 
 /* ---- all to all ---- */
 
-/* Begins the messages of one phase. To collect, every rank sends each peer that peer's slice and
- * receives its slice from all; to spread, it sends its sum to all and receives theirs. Every rank
- * starts with its neighbour above, so that not all send to the same rank first. */
+/* Begins the messages of one phase. To collect, a rank sends each peer that peer's slice and
+ * receives its own slice from all peers; to spread, it sends its sum to all peers and receives
+ * theirs. Every rank sends to the next higher rank first, so that not all send to the same rank. */
 static void start_all(Comm *comm, Slot *slot, int tag)
 {
     const Messages *m = comm->impl;
@@ -111,7 +113,7 @@ typedef struct Block {
     const Comm *comm;
     const Slot *slot;
     HalvingMessage left;
-    /* next shard to look at, where bounds are given */
+    /* next shard to visit, where bounds are given */
     int shard;
 } Block;
 
@@ -178,7 +180,7 @@ static void block_pack(Block block, float *to)
     }
 }
 
-/* Copies a received block to its place. */
+/* Copies a received block to its slices in the arena. */
 static void block_unpack(Block block, const float *from)
 {
     Slice slice;
@@ -189,7 +191,7 @@ static void block_unpack(Block block, const float *from)
     }
 }
 
-/* Adds a received block; the lower ranks' sum is the left operand. */
+/* Adds a received block to this rank's sum; the sum of the lower ranks is the left operand. */
 static void block_add(Block block, const float *from, bool mine_first)
 {
     Slice slice;
@@ -213,7 +215,8 @@ static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag
     return staging + count;
 }
 
-/* Receives a block; one that is to be added always goes to the staging memory. */
+/* Receives a block. One that is to be added, or is not contiguous, goes to the staging memory.
+ * Returns the staging memory for the round's next block. */
 static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
@@ -289,8 +292,8 @@ static bool next_round(Comm *comm, Slot *slot)
 
 /* ---- sums ---- */
 
-/* Adds the collected slice to the push's partial sums. A group's sum is one leaf of the remaining
- * tree; after halving, the sum of all ranks (a power of two) is one leaf. */
+/* Adds the collected slices to the push's partial sums. The sum of a group counts as one leaf of a
+ * tree with fewer leaves; after halving, so does the sum of all ranks, which are a power of two. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;
@@ -309,8 +312,8 @@ static void push_slice(const Comm *comm, const Slot *slot)
     tree_push(&leaves, mine.count, 1);
 }
 
-/* True if an older piece of a push is still collecting: the sums of a tree are made in one
- * order. */
+/* True if this is a push and an older piece of a push is still collecting: leaves are added to a
+ * tree in order. */
 static bool must_wait_for_older(const Messages *m, const Slot *slot)
 {
     for (int i = 0; i < m->slots && slot->op.push.level; ++i) {
@@ -322,7 +325,7 @@ static bool must_wait_for_older(const Messages *m, const Slot *slot)
     return false;
 }
 
-/* Sums the collected slices; halving has already summed them on the way. */
+/* Sums the collected slices; halving has already summed them round by round. */
 static void finish_collect(Comm *comm, Slot *slot)
 {
     Messages *m = comm->impl;
@@ -377,7 +380,8 @@ static void find_shards(Operation *op, Slot *slot)
         ++slot->shard_end;
 }
 
-/* Cuts the next piece off the oldest operation: a slice of every shard, or a consecutive range. */
+/* Puts the next piece of the oldest operation into the slot: a slice of every shard, or a
+ * consecutive range. */
 static void cut_piece(const Comm *comm, Messages *m, Slot *slot)
 {
     Operation *op = &m->op[m->op_first];

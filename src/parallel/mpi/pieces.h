@@ -1,5 +1,5 @@
-/* Pieces of sums, pushes and all-gathers that move by messages, each in a slot, a few in flight.
- * Private to comm_mpi.c; mpi_lock is locked in all calls. */
+/* Pieces of sums, pushes and all-gathers that move by messages. Each is in a slot, and a few are in
+ * flight at a time. Private to comm_mpi.c, which holds mpi_lock in all calls. */
 #ifndef WEFT_PARALLEL_PIECES_H
 #define WEFT_PARALLEL_PIECES_H
 
@@ -17,14 +17,16 @@ typedef enum SlotState { SLOT_IDLE, SLOT_COLLECT, SLOT_SPREAD } SlotState;
 typedef struct Operation {
     /* arena or parameters of each of the group's ranks; borrowed */
     float *const *base;
-    /* distance of the data behind the bounds, in elements */
+    /* the data begin this many elements after the bounds */
     int64_t shift;
     Cut cut;
-    /* phases of the operation; halves: in rounds of halving, otherwise with all peers at once */
-    bool collect, spread, halves;
+    /* phases of the operation */
+    bool collect, spread;
+    /* true: phases go in rounds of halving; false: with all peers at once */
+    bool halves;
     /* true: pieces are the next slices of all shards; false: consecutive ranges */
     bool slices;
-    /* elements already given to pieces: of every shard, or of the range */
+    /* elements already in pieces: of every shard, or of the range */
     int64_t done;
     /* first shard that may have something left, where bounds are given */
     int shard;
@@ -39,12 +41,12 @@ typedef struct Operation {
 /* One piece in flight. */
 typedef struct Slot {
     SlotState state;
-    /* the operation. done: offset of the piece in every shard; where pieces are ranges, cut is that
-     * of the piece */
+    /* Copy of the operation. If pieces are slices, op.done is the offset of the piece in every
+     * shard; if they are ranges, op.cut is the cut of the piece. */
     Operation op;
-    /* range of shards that may have something in the piece, where bounds are given */
+    /* shards that may have elements in the piece, where bounds are given: shard .. shard_end - 1 */
     int shard, shard_end;
-    /* number of the piece */
+    /* number among all pieces started; wraps */
     uint32_t piece;
     /* true: the last piece of its operation */
     bool last;
@@ -70,9 +72,12 @@ typedef struct Messages {
     /* number of ranks of the rail, which is the number of groups, and this rank's number among
      * them */
     int rail_size, rail_rank;
-    /* upper limits of elements: of a slice, of a piece of an even cut, of a piece that is a range
-     * at given bounds */
-    int64_t slice, even, uneven;
+    /* most elements of a slice */
+    int64_t slice;
+    /* most elements of a piece of an even cut */
+    int64_t even;
+    /* most elements of a piece that is a range at given bounds */
+    int64_t uneven;
     /* owned */
     Halving *halving;
     /* staging memory of one slot */
@@ -92,8 +97,9 @@ typedef struct Messages {
     int64_t gathers;
     /* number of the last push done here */
     int64_t pushed;
-    /* minimum of the group's marks at the last poll */
+    /* minimum of each mark over the group at the last poll */
     int64_t seen[MARKS];
+    /* time of the last check whether the group's ranks live (clock_s) */
     double checked_s;
     /* owned; mpi_lock guards all fields except comm, slice and this one */
     ProgressThread *progress;
@@ -101,7 +107,7 @@ typedef struct Messages {
 
 /* Starts the next piece of the oldest operation in a slot that is idle. */
 void piece_start(Comm *comm, Slot *slot);
-/* Advances a slot as far as its messages allow. Returns true if it moved. */
+/* Advances a slot as far as its messages allow. Returns true if it advanced. */
 bool piece_advance(Comm *comm, Slot *slot);
 
 #endif

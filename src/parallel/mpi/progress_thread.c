@@ -1,4 +1,4 @@
-/* The progress thread, and the lock around MPI, of which there is one per process because MPI is
+/* The progress thread, and the lock around MPI. There is one lock per process because MPI is
  * global. */
 #include "progress_thread.h"
 
@@ -8,45 +8,46 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-/* Pause between two polls: doubled while nothing arrives. */
-static const long LOOK_NS = 20 * 1000, LONGEST_LOOK_NS = 80 * 1000;
-/* The kernel's default slack is about as long as the pause. */
+/* shortest and longest pause between two polls; a pause is doubled while nothing arrives */
+static const long PAUSE_NS = 20 * 1000, LONGEST_PAUSE_NS = 80 * 1000;
+/* how late the kernel may end a pause; its default is about as long as the pause */
 static const unsigned long TIMER_SLACK_NS = 1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct ProgressThread {
-    ProgressPoll (*poll)(void *of);
+    ProgressPoll (*poll)(void *user);
     /* borrowed */
-    void *of;
+    void *user;
     pthread_t thread;
     pthread_cond_t wake, moved;
+    /* awake: something may be in flight, so the thread polls; end: the thread must end */
     bool awake, end;
 };
 
-/* Pauses as the result of a poll demands, and returns the length of the next pause. */
+/* Pauses after a poll with this result. Returns the length of the next pause. */
 static long pause_after(ProgressPoll result, long sleep_ns)
 {
     if (result != PROGRESS_WAITING) {
         sched_yield();
-        return LOOK_NS;
+        return PAUSE_NS;
     }
     nanosleep(&(struct timespec){.tv_nsec = sleep_ns}, NULL);
-    return 2 * sleep_ns < LONGEST_LOOK_NS ? 2 * sleep_ns : LONGEST_LOOK_NS;
+    return 2 * sleep_ns < LONGEST_PAUSE_NS ? 2 * sleep_ns : LONGEST_PAUSE_NS;
 }
 
-static void *run(void *of)
+static void *run(void *user)
 {
-    ProgressThread *progress = of;
+    ProgressThread *progress = user;
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
-    long sleep_ns = LOOK_NS;
+    long sleep_ns = PAUSE_NS;
     pthread_mutex_lock(&lock);
     while (!progress->end) {
         if (!progress->awake) {
             pthread_cond_wait(&progress->wake, &lock);
             continue;
         }
-        ProgressPoll result = progress->poll(progress->of);
+        ProgressPoll result = progress->poll(progress->user);
         progress->awake = result != PROGRESS_IDLE;
         if (result != PROGRESS_WAITING) pthread_cond_broadcast(&progress->moved);
         pthread_mutex_unlock(&lock);
@@ -57,10 +58,10 @@ static void *run(void *of)
     return NULL;
 }
 
-ProgressThread *progress_thread_new(ProgressPoll (*poll)(void *of), void *of)
+ProgressThread *progress_thread_new(ProgressPoll (*poll)(void *user), void *user)
 {
     ProgressThread *progress = mem_new(sizeof *progress);
-    *progress = (ProgressThread){.poll = poll, .of = of};
+    *progress = (ProgressThread){.poll = poll, .user = user};
     cond_init(&progress->wake);
     cond_init(&progress->moved);
     int error = thread_begin(&progress->thread, run, progress);

@@ -1,7 +1,7 @@
 /* A progress thread: it moves messages while the other threads compute. MPI moves most of a message
- * only inside its calls (large messages need an answer before they start), so a sum begun between
- * two layers would otherwise stand still until the next layer ends. The thread sleeps while nothing
- * is in flight, and between polls while something is.
+ * only inside its calls (a large message starts after an answer of the receiver), so a sum begun
+ * between two layers would otherwise make no progress until the next layer ends. The thread sleeps
+ * while nothing is in flight, and between polls while something is.
  *
  * Only one thread at a time may call MPI (MPI_THREAD_SERIALIZED): every call is between mpi_lock
  * and mpi_unlock wherever a progress thread may be awake. The lock also guards the data that the
@@ -20,11 +20,11 @@ typedef enum ProgressPoll {
     PROGRESS_MOVED,
 } ProgressPoll;
 typedef struct ProgressThread ProgressThread;
-/* Starts the thread, which calls poll(of) with mpi_lock locked. */
-ProgressThread *progress_thread_new(ProgressPoll (*poll)(void *of), void *of);
+/* Starts the thread, which calls poll(user) with mpi_lock locked. */
+ProgressThread *progress_thread_new(ProgressPoll (*poll)(void *user), void *user);
 /* Ends the thread after its current poll; does not wait for what is in flight. */
 void progress_thread_free(ProgressThread **progress);
-/* Called with mpi_lock locked when something is in flight now. */
+/* Makes the thread poll. Call it with mpi_lock locked after something has been begun. */
 void progress_thread_wake(ProgressThread *progress);
 /* Sleeps until a poll has moved something, limit_s at most. mpi_lock is locked before and after. */
 void progress_thread_wait(ProgressThread *progress, double limit_s);

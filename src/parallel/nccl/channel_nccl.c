@@ -102,7 +102,8 @@ void channel_nccl_move(Channel *channel, const int *which, int count)
     nccl_group_begin(gpus);
     for (int i = 0; i < count; ++i) {
         if (!may_move(&channel[which[i]]))
-            die("channel %d: a message moves that was not sent, or has no slot", which[i]);
+            die("channel %d: a move of a message that was not sent, or for which no slot is free",
+                which[i]);
         begin_move(&channel[which[i]]);
     }
     nccl_group_end(gpus);

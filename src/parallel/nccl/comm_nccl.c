@@ -17,11 +17,12 @@
 /* Longer ranges are summed in pieces of this many elements, each with a slice of every shard, so
  * that the scratch memory stays at 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
-/* all in floats, except LEVELS; shards begin on multiples of LINE_FLOATS */
+/* all in floats, except LEVELS, the levels of a tree; shards begin on multiples of LINE_FLOATS */
 enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LINE_FLOATS = 16, LEVELS = 33 };
 
 typedef struct NcclState {
-    /* owned */
+    /* recorded on the compute stream before an operation, and on the communicator's after it;
+     * owned */
     Event *computed, *summed;
     /* one slice from each other rank; owned */
     float *scratch;
@@ -107,8 +108,8 @@ typedef struct Slice {
     int64_t elements;
 } Slice;
 
-/* The part of rank's shard in the piece that begins `done` elements into each shard. In an even
- * cut, which we may order freely, shards lie in the order of halving's places. */
+/* The slice of rank's shard in the piece that begins `done` elements into each shard. In an even
+ * cut the order of the shards is free: they lie in the order of halving's places. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
@@ -242,6 +243,7 @@ static void grow(const Comm *comm, float **part, Slice mine, int first, int leav
     }
 }
 
+/* Copies a sum to its destination, unless it is there. */
 static void settle_part(const Comm *comm, float *to, const float *part, Slice mine)
 {
     if (part != to) comm->backend->table->copy(stream_of(comm), to, part, bytes_of(mine));
@@ -288,8 +290,10 @@ static void end(const Comm *comm)
     state->in_flight = true;
 }
 
+/* An operation that is to be queued. */
 typedef struct Work {
     Range range;
+    /* ranks sum their slices; ranks send their slices to all */
     bool sum, spread;
     /* the push, or NULL */
     const CommPush *push;
@@ -307,10 +311,10 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
     if (work->spread) move(comm, range, done, GATHER);
 }
 
-/* Queues an operation in pieces. The scratch memory has room for all slices of a piece, whether
- * pieces are slices of shards at given bounds or even cuts, whose slices exceed an even share by a
- * line at most. With ranges at given bounds, one round of halving may receive all of the range, so
- * the range is limited to the scratch memory. Chooses the kind with fewer pieces. */
+/* Queues an operation in pieces. The scratch memory has room for all slices of a piece: of slices
+ * of shards at given bounds, and of an even cut, whose slices exceed an even share by at most one
+ * cache line. At given bounds a piece may also be a consecutive range; since one round of halving
+ * may receive all of it, it is limited to the scratch memory. Chooses what needs fewer pieces. */
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;

@@ -4,7 +4,8 @@
  * after it is received. */
 #include "nccl.h"
 
-/* bytes of a tensor that one piece covers; alignment of parts in the staging memory, in bytes */
+/* PIECE_BYTES: bytes of a tensor that one piece covers. PART_ALIGN: alignment of parts in the
+ * staging memory, in bytes. */
 enum { PIECE_BYTES = 16 << 20, PART_ALIGN = 256 };
 
 typedef struct GpuExchange {
@@ -13,9 +14,10 @@ typedef struct GpuExchange {
     const Gpus *gpus;
     /* capacity for one part */
     size_t part_bytes;
-    /* staging memory for the parts of all ranks, in rank order; out is the second half of in's
-     * allocation; owned */
-    char *in, *out;
+    /* staging memory for the received parts of all ranks, in rank order; owned */
+    char *in;
+    /* the same for parts to send: the second half of that allocation */
+    char *out;
 } GpuExchange;
 
 typedef struct Piece {

@@ -1,7 +1,7 @@
 /* Finds out which GPU each rank has and whether NCCL can join them, and makes the communicators:
  * one of all ranks, its id sent by broadcast, and those of the grid's replicas, stages and
- * tensor-parallel groups, split from it. Refuses GPUs of several models where bits must be those of
- * one rank, and transport nccl where ranks share a GPU, except in tests (WEFT_TEST_SHARED_GPU). */
+ * tensor-parallel groups, split from it. Refuses GPUs of several models if results must be the same
+ * on any grid, and transport nccl if ranks share a GPU, except in tests (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+/* time in which all ranks must have joined */
 static const double INIT_LIMIT_S = 120;
 /* Environment variable; "1": NCCL joins ranks of one node even if they share a GPU. For tests. */
 static const char SHARED_GPU[] = "WEFT_TEST_SHARED_GPU";
@@ -54,7 +55,8 @@ static int other_model(const Gpu *gpu, int ranks)
     return -1;
 }
 
-/* Refuses, or warns of, GPUs of several models: matrix products may have other bits on each. */
+/* Refuses GPUs of several models, or warns of them: matrix products may differ in their last bits
+ * from model to model. */
 static Status check_models(const Gpu *gpu, int ranks, int bits)
 {
     int r = other_model(gpu, ranks);
@@ -65,8 +67,9 @@ static Status check_models(const Gpu *gpu, int ranks, int bits)
     if (bits == REPRODUCIBLE_ANY_GRID)
         st = fail(
             ERR_CONFIG,
-            "train.reproducible: %s: results on several models have not the bits of one; start on "
-            "nodes with one model (Slurm: --constraint), or set train.reproducible=same_grid",
+            "train.reproducible: %s: results on different models are not identical to the last "
+            "bit; start "
+            "on nodes with one model (Slurm: --constraint), or set train.reproducible=same_grid",
             who);
     else
         log_warn("%s: each step is as slow as the slowest", who);
@@ -91,10 +94,10 @@ static void warn_hidden(const Gpu *gpu, int ranks)
         for (int a = gpu[b].node; a < b; ++a)
             if (gpu[a].node == gpu[b].node && gpu[a].visible == 1 && gpu[b].visible == 1) {
                 log_warn(
-                    "ranks %d and %d share a node and see one GPU each, so NCCL may not reach the "
-                    "others directly, by NVLink: show all to each rank (Slurm: --gpus-per-node "
-                    "instead of --gpus-per-task, or --gpu-bind=none; else "
-                    "CUDA_VISIBLE_DEVICES), and each takes its own",
+                    "ranks %d and %d share a node and see one GPU each, so NCCL may be unable to "
+                    "use NVLink between them: make all GPUs of a node visible to each rank (Slurm: "
+                    "--gpus-per-node instead of --gpus-per-task, or --gpu-bind=none; otherwise "
+                    "CUDA_VISIBLE_DEVICES); each rank still uses a different one",
                     a, b);
                 return;
             }
@@ -109,14 +112,15 @@ static bool sharing_is_allowed(const Gpu *gpu, int ranks)
     return true;
 }
 
-/* join: false where data go through host memory. as_hosts: each rank presents itself to NCCL as a
- * separate host. */
 typedef struct Verdict {
-    bool join, as_hosts;
+    /* NCCL joins the GPUs; false: data go through host memory */
+    bool join;
+    /* each rank presents itself to NCCL as a separate host */
+    bool as_hosts;
 } Verdict;
 
 /* Decides whether NCCL joins the GPUs. Returns the same on every rank. */
-static Status judge(const Gpu *gpu, int ranks, int transport, int bits, Verdict *verdict)
+static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict *verdict)
 {
     int a, b;
     *verdict = (Verdict){.join = transport == TRANSPORT_AUTO || transport == TRANSPORT_NCCL};
@@ -127,8 +131,8 @@ static Status judge(const Gpu *gpu, int ranks, int transport, int bits, Verdict 
         return OK;
     }
     if (sharing_is_allowed(gpu, ranks)) {
-        log_warn("%s: ranks %d and %d share the GPU %s, and NCCL joins them as if each were a host "
-                 "of its own, through sockets: slow, and for tests only",
+        log_warn("%s: ranks %d and %d share the GPU %s, and NCCL joins them through sockets as if "
+                 "each were a separate host: slow, and for tests only",
                  SHARED_GPU, a, b, gpu[a].bus);
         verdict->as_hosts = true;
         return OK;
@@ -149,9 +153,9 @@ static Status judge(const Gpu *gpu, int ranks, int transport, int bits, Verdict 
 
 /* ---- communicators ---- */
 
-/* Waits, at set-up, until comm is no longer in progress and, if child is given, NCCL has set it:
- * NCCL 2.28.9 reports the parent as done before its thread sets the child. If a rank does not
- * arrive in INIT_LIMIT_S, returns ERR_CONFIG. */
+/* Waits at set-up until comm's last call, which returned `result`, is complete and, if child is not
+ * NULL, NCCL has set *child: NCCL 2.28.9 reports the parent as done before its thread sets the
+ * child. ERR_CONFIG if the call fails, or is not complete after INIT_LIMIT_S. */
 static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks,
                     ncclComm_t *child)
 {
@@ -187,7 +191,7 @@ static Status make_id(const World *world, ncclUniqueId *id)
 
 /* Aborts the communicator if a rank could not make it, since finalizing would wait for the others.
  * st: the status on which all ranks agree; returned. */
-static Status keep(ncclComm_t *comm, Status st)
+static Status abort_if_failed(ncclComm_t *comm, Status st)
 {
     if (st != OK && *comm) {
         nccl.comm_abort(*comm);
@@ -206,7 +210,7 @@ static Status connect(ncclComm_t *comm, const World *world)
     world_bcast(world, &id, sizeof id, 0);
     ncclResult_t result = nccl.comm_init(comm, world->size, id, world->rank, &config);
     Status st = await(*comm, result, "ncclCommInitRankConfig", world->size, NULL);
-    return keep(comm, status_agree(world, st));
+    return abort_if_failed(comm, status_agree(world, st));
 }
 
 /* Makes the communicator of the parent's ranks that have one color. Collective on parent. */
@@ -218,7 +222,7 @@ static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int c
     ncclResult_t result = nccl.comm_split(parent, color, part->rank, comm, &config);
     Status st = await(parent, result, "ncclCommSplit", grid->world->size, comm);
     if (st == OK) st = await(*comm, ncclInProgress, "ncclCommSplit", part->size, NULL);
-    return keep(comm, status_agree(grid->world, st));
+    return abort_if_failed(comm, status_agree(grid->world, st));
 }
 
 static Gpus *gpus_new(Backend *backend, int bits, bool on_compute_stream)
@@ -246,7 +250,7 @@ static void gpus_free(Gpus **gpus)
     mem_free(gpus);
 }
 
-/* Collective on the grid's world. */
+/* Starts the thread that watches the communicators. Collective on the grid's world. */
 static Status watch_new(Grid *grid, const Gpu *mine)
 {
     const World *world = grid->world;
@@ -255,7 +259,7 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     node.comm = world->node;
     Status st = OK;
     if (node.size > 1) {
-        st = shm_segment_init(&watch->node, &node, sizeof(int), "what watches the GPUs");
+        st = shm_segment_init(&watch->node, &node, sizeof(int), "the GPU watchdog");
         watch->has_node = st == OK;
     }
     TRY(status_agree(world, st));
@@ -292,7 +296,7 @@ static void pose_as_host(int rank)
     setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
-/* Collective on the grid's world. */
+/* Makes all communicators. Collective on the grid's world. */
 static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
 {
     World *part[WATCH_COMMS] = {NULL, &grid->dp_world, &grid->pp_world, &grid->tp_world};
@@ -327,7 +331,7 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     TRY(status_agree(world, gpu_identify(backend, &mine)));
     Gpu *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &mine, sizeof mine, all);
-    Status st = judge(all, world->size, transport, bits, &verdict);
+    Status st = decide(all, world->size, transport, bits, &verdict);
     mem_free(&all);
     TRY(status_agree(world, st));
     if (!verdict.join) return OK;

@@ -30,8 +30,8 @@ extern Nccl nccl;
 Status nccl_load(void);
 
 /* A thread that checks a few times per second whether the communicators have failed, and whether
- * the processes of this node's ranks live. Over NVLink NCCL does not notice a dead process, and the
- * host may wait for a stream that never ends. Either ends the job. */
+ * the processes of this node's ranks live. If not, it ends the job. Over NVLink NCCL does not
+ * notice a dead process, and the host would wait for a stream that never ends. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
     /* borrowed; NULL: none */
@@ -40,13 +40,14 @@ typedef struct NcclWatch {
     char gpu[128];
     /* segment of this node's ranks, if there are several; owned */
     ShmSegment node;
+    /* node is set */
     bool has_node;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool running, stop;
 } NcclWatch;
-/* Starts the thread; all fields but node have been set. Not collective. */
+/* Starts the thread; comm, gpu and has_node (then also node) are set. Not collective. */
 Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
 /* Ends the job with a message that names this GPU, and the dead rank if there is one on this node.
@@ -60,12 +61,14 @@ typedef struct Gpus {
     ncclComm_t comm;
     /* borrowed */
     Backend *backend;
-    /* stream in use; separate: the same stream if it is not the compute stream, owned; otherwise
-     * NULL */
-    Stream *stream, *separate;
+    /* stream in use */
+    Stream *stream;
+    /* the same stream if it is not the compute stream, else NULL; owned */
+    Stream *separate;
     /* true: sums need not follow the tree */
     bool any_order;
-    /* shared by all Gpus of a Grid; owned by the Gpus of all ranks; NULL before it is made */
+    /* shared by all Gpus of a Grid, and owned by grid->gpus[0], which joins all ranks; NULL before
+     * it is made */
     NcclWatch *watch;
 } Gpus;
 /* Waits until a call is complete, and ends the job if it failed. Calls on a communicator must be

@@ -1,5 +1,5 @@
-/* NCCL's calls inside a step: polls a nonblocking communicator until a call is complete, and ends
- * the job if a call fails. */
+/* Calls NCCL inside a step: polls a nonblocking communicator until a call is complete, and ends the
+ * job if a call fails. */
 #include "nccl.h"
 
 #include <sched.h>

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* interval between two checks */
 static const double WATCH_EVERY_S = 0.2;
 
 static void check_peers(const NcclWatch *watch)

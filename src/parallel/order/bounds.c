@@ -1,6 +1,6 @@
-/* Bounds of shards, of which only those that are not empty are stored. A search starts where the
- * entry would be if the shards were evenly spread over the ranks, which they nearly are: a bucket
- * is cut evenly, in steps longer than a shard where ranks are many. */
+/* Bounds of shards; only shards that are not empty are stored. A search starts at the entry that a
+ * rank would have if the shards were evenly spread over the ranks. That is nearly right: a bucket
+ * is cut evenly, though with many ranks some get no shard. */
 #include "parallel.h"
 
 void bounds_init(Bounds *bounds, const int64_t *bound, int ranks)

@@ -10,7 +10,7 @@
 int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
 
 /* A range of an arena and its cut among ranks: at given bounds, which may begin before the range
- * and end behind it, or evenly by slice_bound. */
+ * and end after it, or evenly by slice_bound. */
 typedef struct Cut {
     int64_t offset, count;
     /* borrowed; NULL: an even cut */
@@ -18,6 +18,7 @@ typedef struct Cut {
 } Cut;
 /* The cut of the whole range that the bounds cover. */
 Cut cut_at(const Bounds *bounds);
+/* First element of part `part` (0..parts) of the range; part == parts: the end of the range. */
 int64_t cut_bound(const Cut *cut, int parts, int part);
 /* Elements of the longest part. With given bounds, of all shards, including any outside the
  * range. */

@@ -13,13 +13,15 @@ typedef struct Block {
     int first, size;
 } Block;
 
-/* The block of 2^level neighbours that starts at `first`; size 0: it does not exist. */
+/* The block of 2^level neighbours that starts at `first`; fewer if it is the last one. Size 0: it
+ * does not exist. */
 static Block block_from(int first, int level, int ranks)
 {
     int left = ranks > first ? ranks - first : 0;
     return (Block){first, left < 1 << level ? left : 1 << level};
 }
 
+/* The rank of the block that keeps a slice: see halving.h. */
 static int keeper(Block block, int slice)
 {
     while (slice >= block.size) slice &= ~(1 << floor_log2(slice));
@@ -76,7 +78,7 @@ int halving_most_sent(int ranks, bool collect, bool spread)
 }
 
 /* Follows the chain of incomplete last blocks: a whole block of 2^level ranks, and the `rest` ranks
- * behind it. Two members of the rest that have the same lowest bits share their slices, so each
+ * after it. Two members of the rest that have the same lowest bits share their slices, so each
  * sends half as many messages in that round as a member that has no such counterpart. */
 int halving_most_sends(int ranks)
 {
@@ -105,7 +107,7 @@ int64_t halving_all_sends(int ranks)
     return sends;
 }
 
-/* Sorts the existing slices by their numbers with reversed bits. */
+/* Sorts the slices by their numbers with reversed bits. */
 static void order_slices(Halving *h)
 {
     int bits = halving_rounds(h->ranks), place = 0;

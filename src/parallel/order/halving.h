@@ -3,8 +3,8 @@
  * powers of two).
  *
  * A piece is cut into one slice per rank. The tree's nodes of level q are blocks of 2^q
- * neighbouring ranks; the last block may have fewer. The ranks of a block share its sum, each with
- * a part of the slices. In round q a block and its neighbour, if it has one, are joined: each rank
+ * neighbouring ranks; the last block may have fewer. The ranks of a block share its sum: each has
+ * some of the slices. In round q a block and its neighbour, if it has one, are joined: each rank
  * keeps some of its slices, sends the others to the ranks that keep them in the joined block, and
  * adds what it receives.
  *
@@ -52,8 +52,10 @@ typedef struct Halving {
     int rounds;
     /* [rounds]; owned */
     HalvingRound *round;
-    /* slice at each place, and place of each slice, [ranks]; owned */
-    int *slice, *place;
+    /* slice stored at each place (position in the order above), [ranks]; owned */
+    int *slice;
+    /* place of each slice, [ranks]; owned */
+    int *place;
     /* all messages sent, one round after the other; owned */
     HalvingMessage *sent;
     int sent_count;
@@ -61,17 +63,18 @@ typedef struct Halving {
 Halving *halving_new(int rank, int ranks);
 /* Rounds of the rank that has most: log2(ranks), rounded up. */
 int halving_rounds(int ranks);
-/* Messages that a rank sends to collect, which is also the number that it receives to spread. The
- * rank has at least as many partners. O(log ranks). */
+/* Number of messages that a rank sends to collect, which is also the number that it receives to
+ * spread. The rank exchanges messages with at least as many other ranks. O(log ranks). */
 int halving_sends(int rank, int ranks);
-/* Messages that the busiest rank sends: to collect, to spread, or both. O(ranks log ranks). */
+/* Number of messages that the busiest rank sends: to collect, to spread, or both. O(ranks log
+ * ranks). */
 int halving_most_sent(int ranks, bool collect, bool spread);
-/* halving_sends of the busiest rank, and its sum over all ranks. O(log ranks). */
+/* halving_sends of the busiest rank. O(log ranks). */
 int halving_most_sends(int ranks);
+/* Sum of halving_sends over all ranks. O(log ranks). */
 int64_t halving_all_sends(int ranks);
-/* Takes the next contiguous run of a message, slices *first to *last: all that is left where the
- * cut is even (its slices are contiguous), otherwise one slice. Returns false if nothing is
- * left. */
+/* Removes the next contiguous slices, *first to *last, from the front of a message: all slices left
+ * in an even cut, where they are contiguous, otherwise one slice. Returns false if none is left. */
 static inline bool halving_next(const Halving *h, HalvingMessage *left, bool even, int *first,
                                 int *last)
 {

@@ -3,8 +3,9 @@
 #include "halving.h"
 #include "parallel/sums.h"
 
-/* Floats of a piece per rail, about: small enough that pieces overlap and memory is bounded, and at
- * least enough to be worth its messages. */
+/* PIECE: most floats of a piece per rail, about; small enough that pieces overlap and memory is
+ * bounded. PIECE_LEAST: fewer floats are not worth the messages of a piece. LINE_FLOATS: floats of
+ * a cache line. */
 enum { PIECE = 1 << 19, PIECE_LEAST = 1 << 16, LINE_FLOATS = 16 };
 
 int sum_pieces_in_flight(int width, int64_t arena_elements)
@@ -13,7 +14,7 @@ int sum_pieces_in_flight(int width, int64_t arena_elements)
     return pieces < 1 ? 1 : pieces > SUM_PIECES_IN_FLIGHT ? SUM_PIECES_IN_FLIGHT : (int)pieces;
 }
 
-/* Bounds of slices are rounded up to a cache line. */
+/* One cache line is added because the bounds of slices are rounded up to one. */
 int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
 {
     int64_t most = (int64_t)PIECE * width;
@@ -25,19 +26,24 @@ int64_t sum_slice_elements(int ranks, int width, int64_t arena_elements)
 int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
 {
     int64_t slice = sum_slice_elements(ranks, width, arena_elements);
-    /* a slice exceeds an even share by a line at most */
+    /* a slice exceeds an even share by at most one cache line */
     return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
 }
 
+/* With two ranks halving is the same as all to all. The sum of a push must be a node of the tree,
+ * which the sum of a rail is only if the rail has 2^k ranks. */
 static bool can_halve(const SumShape *shape)
 {
     int rail = shape->ranks / shape->width;
     return rail > 2 && (!shape->push || (rail & (rail - 1)) == 0);
 }
 
-/* Messages of a rail's ranks in one phase of a piece. */
+/* Messages that the ranks of a rail send in one phase of a piece. */
 typedef struct Load {
-    int most, rounds;
+    /* messages of the busiest rank */
+    int most;
+    int rounds;
+    /* mean number of messages per rank */
     double mean;
 } Load;
 
@@ -64,12 +70,13 @@ static int64_t parts_of(int64_t all, int64_t part)
     return (all + part - 1) / part;
 }
 
-/* Number of pieces that are slices, and of pieces that are ranges. */
+/* Number of pieces if each is a slice of every shard (sum_by_slices). */
 static int64_t slices_of(const SumShape *s)
 {
     return parts_of(s->longest, sum_slice_elements(s->ranks, s->width, s->arena_elements));
 }
 
+/* Number of pieces if each is a consecutive range. */
 static int64_t ranges_of(const SumShape *s)
 {
     return parts_of(s->elements, sum_range_elements(s->ranks, s->width, s->arena_elements));
@@ -96,26 +103,27 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
     double bytes = (double)shape->elements / shape->width * sizeof(float) * (rail - 1) / rail;
     int64_t most = way == COMM_ALL_TO_ALL ? phases * load.most
                                           : halving_most_sent(rail, shape->collect, shape->spread);
-    double once = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.byte_s;
+    double phase_s = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.byte_s;
     return (SumCost){.pieces = pieces,
                      .messages = pieces * most,
                      .mean_messages = (double)(phases * pieces) * load.mean,
                      .partners = load.most,
                      .rounds = phases * load.rounds,
                      .bytes = phases * bytes,
-                     .seconds = phases * once};
+                     .seconds = phases * phase_s};
 }
 
 int64_t sum_halving_from(int rail)
 {
     Load halving = load_of(COMM_HALVING, rail), all = load_of(COMM_ALL_TO_ALL, rail);
-    /* both waits are linear in the number of pieces: find where the lines cross */
+    /* the waiting times are linear in the number of pieces: find where the two lines cross */
     double saved =
         (waits_of(all, 1) - waits_of(all, 0)) - (waits_of(halving, 1) - waits_of(halving, 0));
     double more = waits_of(halving, 0) - waits_of(all, 0);
     return saved > 1e-9 ? (int64_t)(more / saved) + 1 : INT64_MAX;
 }
 
+/* Waiting time of one phase of the whole operation, as in waits_of. */
 static double waits_by(const SumShape *shape, CommWay way)
 {
     Load load = load_of(way, shape->ranks / shape->width);

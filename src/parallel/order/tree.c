@@ -1,7 +1,8 @@
-/* The sum over micro-batches inside a rank: a binary counter of partial sums. Full subtrees of 2^j
- * micro-batches lie on a stack, the biggest first; a new one is added to its neighbour as long as
- * both have the same size, and at the end the rest is added from the top of the stack down. This is
- * the tree in which neighbours 2i and 2i+1 are added and an odd last one moves up a level. */
+/* The order of the sum over micro-batches inside a rank: a binary counter of partial sums. Sums of
+ * full subtrees of 2^j micro-batches lie on a stack, the largest first. A new sum is added to the
+ * one below it as long as both subtrees have the same size, and at the end the remaining sums are
+ * added from the top of the stack down. This is the tree in which neighbours 2i and 2i+1 are added
+ * and an odd last one moves up a level. */
 #include "parallel.h"
 
 int tree_levels(int micros)
@@ -14,8 +15,8 @@ int tree_levels(int micros)
 TreeStep tree_step(int micro, int micros)
 {
     TreeStep step = {.write = __builtin_popcount((unsigned)micro)};
-    /* The number of trailing ones of micro (the carries of the counter); after the last micro-batch
-     * all additions down to arena 0. */
+    /* number of trailing ones of micro (the carries of the counter); after the last micro-batch,
+     * all additions down to arena 0 */
     int joins = micro == micros - 1 ? step.write : __builtin_ctz(~(unsigned)micro);
     for (int top = step.write; step.join_count < joins; --top) step.to[step.join_count++] = top - 1;
     return step;

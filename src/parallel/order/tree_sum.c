@@ -9,9 +9,9 @@
 
 #include <string.h>
 
-/* BLOCK: floats; LEVELS: enough for 2^31 leaves */
+/* BLOCK: floats per block; LEVELS: levels of the stack, enough for 2^31 leaves */
 enum { BLOCK = 512, LEVELS = 32 };
-/* fewer are summed by one thread */
+/* ranges with fewer elements are summed by one thread */
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
 /* Inlined into one function per vector width, so that it is compiled for that width. */
@@ -24,7 +24,7 @@ INLINE void add_two(float *to, const float *a, const float *b, int n)
     for (int k = 0; k < n; ++k) to[k] = a[k] + b[k];
 }
 
-/* Sums both arenas of two ranks at once: every element is read and written once. */
+/* Sums two ranks into both of their arenas: every element is read and written once. */
 INLINE void sum_pair(float *restrict a, float *restrict b, int64_t n)
 {
 #pragma omp simd
@@ -38,9 +38,9 @@ INLINE void sum_pair_once(float *out, const float *a, const float *b, int64_t n)
     for (int64_t k = 0; k < n; ++k) out[k] = a[k] + b[k];
 }
 
-/* Adds leaves `first` .. first + ins - 1 to one block of a tree. part[k] points to the partial sum
- * on level k of the stack, which lies in a leaf, in an arena, or in sum[k], where new sums are
- * written. */
+/* Adds leaves `first` .. first + ins - 1 to the partial sums of one block. part[k] points to the
+ * partial sum on level k of the stack: a leaf, a partial sum kept in an arena, or sum[k], where new
+ * sums are written. */
 INLINE void grow(const float **part, float (*sum)[BLOCK], const float *const *in, int ins,
                  int64_t at, int first, int leaves, int n)
 {

@@ -10,10 +10,10 @@
  * of the ins; otherwise they must not overlap. */
 void tree_sum(float *const *out, int outs, const float *const *in, int ins, int64_t at, int64_t n);
 
-/* Adds the leaves in[0..ins), numbered first .. first + ins - 1, to a tree of `leaves` leaves.
- * level[k] is arena k of tree_step, before and after; after the last leaf level[0] has the whole
- * sum. */
+/* Adds the leaves in[0..ins), numbered first .. first + ins - 1, to a tree of `leaves` leaves. */
 typedef struct TreePush {
+    /* the tree's partial sums: level[k] is arena k of tree_step; level[0] has the whole sum after
+     * the last leaf */
     float *const *level;
     /* first element of the partial sums in each level */
     int64_t level_at;
@@ -22,8 +22,9 @@ typedef struct TreePush {
     int64_t in_at;
     int ins, first, leaves;
 } TreePush;
+/* n: elements of each leaf. */
 void tree_push(const TreePush *push, int64_t n, int threads);
-/* Partial sums on the stack before leaf number `leaf` is added; 1 after the last leaf. */
+/* Number of partial sums on the stack before leaf number `leaf` is added; 1 after the last leaf. */
 int tree_depth_at(int leaf, int leaves);
 
 #endif

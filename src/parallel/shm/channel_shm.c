@@ -1,8 +1,8 @@
 /* Channels in shared memory. A pipe lies in its receiver's segment: two counters, each on a
  * separate cache line and written by one side only, followed by the slots. There are no locks: the
- * sender's release store of `sent` publishes a message, the receiver's of `released` frees its
- * slot. Each rank also has a bell, which its peers ring after either, so that it can sleep on one
- * word whatever it waits for. */
+ * sender's release store of `sent` publishes a message, and the receiver's release store of
+ * `released` frees its slot. Each rank also has a bell, a counter that its peers increment after
+ * either, so that it can sleep on one word whatever it waits for. */
 #include "channel_shm.h"
 #include "futex.h"
 
@@ -20,8 +20,10 @@ struct Bell {
     _Atomic uint32_t sleepers;
 };
 
+/* One end of a channel; both fields are borrowed from shared memory. */
 typedef struct PipeEnd {
     Pipe *pipe;
+    /* bell of the rank at the other end */
     struct Bell *peer;
 } PipeEnd;
 
@@ -74,8 +76,9 @@ const ChannelTable channel_pipe = {
     .close = pipe_close,
 };
 
-/* Computes each pipe's offset in its receiver's segment, behind the bell, and the bytes of each
- * segment. All ranks walk the same list and get the same result. Returns the number of pipes. */
+/* Computes each pipe's offset in its receiver's segment, after the bell, and the bytes of each
+ * segment. All ranks go through the same list and get the same result. Returns the number of
+ * pipes. */
 static int lay_out(const Channel *channel, int count, const int *node_rank, size_t *offset,
                    size_t *bytes, int ranks)
 {

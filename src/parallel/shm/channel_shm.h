@@ -7,7 +7,8 @@
 
 extern const ChannelTable channel_pipe;
 
-/* The memory of all pipes of a node's ranks. Without pipes nothing is shared, and bell is NULL. */
+/* The memory of all pipes between the ranks of a node. Without pipes nothing is shared, and bell is
+ * NULL. */
 typedef struct PipeNode {
     ShmSegment shared;
     /* bell of this rank; borrowed from shared */

@@ -3,8 +3,8 @@
  * arenas and the result is written to all of them, each byte once, as in a memcpy.
  *
  * A range is cut into one shard per rank, and a shard into tickets (shm_sum.c). Between layers
- * (comm_progress) a rank does the tickets of its shard that are due; a rank in comm_wait does
- * everybody's, so a fast rank relieves a slow one. The bits do not depend on which rank sums an
+ * (comm_progress) a rank does the tickets of its shard that are due; a rank in comm_wait does those
+ * of all shards, so a fast rank helps a slow one. The bits do not depend on which rank sums an
  * element.
  *
  * A push is read from all arenas, too, by each rank for its shard (shm_push.c); the partial sums
@@ -53,7 +53,7 @@ static void shm_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-/* Rank 0's segment serves all ranks; the others' segments are as small as possible. */
+/* All ranks use rank 0's segment; the other segments are as small as possible. */
 static Status shm_params_open(Comm *comm, size_t bytes)
 {
     Shm *shm = comm->impl;
@@ -89,9 +89,9 @@ static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
     futex_wake(&mine->gathers, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun all-gather `number`, or -1. Acquires what the ranks
- * before it have written. */
-static int find_gathering(const Shm *shm, int size, uint32_t number)
+/* Returns the first rank that has not begun all-gather `number`, or -1. Memory that the ranks
+ * before it have written is visible afterwards. */
+static int find_not_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)
         if (before(atomic_load_explicit(&shm->control[r]->gathers, memory_order_acquire), number))
@@ -102,7 +102,7 @@ static int find_gathering(const Shm *shm, int size, uint32_t number)
 static bool gather_wait(Comm *comm, int64_t number, double sleep_s)
 {
     const Shm *shm = comm->impl;
-    int late = find_gathering(shm, comm->size, (uint32_t)number);
+    int late = find_not_gathering(shm, comm->size, (uint32_t)number);
     if (late < 0) return true;
     Control *control = shm->control[late];
     uint32_t gathers = atomic_load(&control->gathers);
@@ -119,7 +119,7 @@ static bool shm_gather_wait(Comm *comm, int64_t number)
 static bool shm_progress(Comm *comm)
 {
     bool pushed = shm_pushes_progress(comm);
-    bool gathered = find_gathering(comm->impl, comm->size, (uint32_t)comm->gathers) < 0;
+    bool gathered = find_not_gathering(comm->impl, comm->size, (uint32_t)comm->gathers) < 0;
     return shm_sums_progress(comm) && pushed && gathered;
 }
 

@@ -21,7 +21,8 @@ bool futex_sleep(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t se
 
 void futex_wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers)
 {
-    /* Pairs with futex_sleep: either it sees the new value, or we see it among the sleepers. */
+    /* Pairs with futex_sleep: either the sleeper sees the new value, or this process sees the
+     * sleeper in the count. */
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(sleepers, memory_order_relaxed) > 0)
         syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);

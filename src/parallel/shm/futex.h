@@ -1,6 +1,6 @@
-/* Sleeping on a word of shared memory until another process changes it: the kernel's futex, called
- * only if a process sleeps. `sleepers` counts the processes asleep on the word (one counter may
- * serve several words). */
+/* Sleeps on a word of shared memory until another process changes it, with the kernel's futex;
+ * waking calls the kernel only if a process sleeps. `sleepers` counts the processes asleep on the
+ * word; one counter may be shared by several words. */
 #ifndef WEFT_PARALLEL_FUTEX_H
 #define WEFT_PARALLEL_FUTEX_H
 

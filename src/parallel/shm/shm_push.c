@@ -19,8 +19,8 @@ void shm_push_begin(Comm *comm, const CommPush *push)
 }
 
 /* Returns the first rank that has not begun (or, with added, not added) push `number`, or -1.
- * Acquires what the ranks before it have written. */
-static int find_before(const Shm *shm, int size, bool added, uint32_t number)
+ * Memory that the ranks before it have written is visible afterwards. */
+static int find_behind(const Shm *shm, int size, bool added, uint32_t number)
 {
     for (int r = 0; r < size; ++r) {
         const Control *c = shm->control[r];
@@ -59,7 +59,7 @@ static int add_pushes(Comm *comm)
     Control *mine = shm->control[comm->rank];
     while (shm->push_first < shm->push_end) {
         uint32_t number = oldest_push(comm);
-        int late = find_before(shm, comm->size, false, number);
+        int late = find_behind(shm, comm->size, false, number);
         if (late >= 0) return late;
         add_push(comm, &shm->push[shm->push_first++]);
         atomic_store_explicit(&mine->added, number, memory_order_release);
@@ -71,13 +71,13 @@ static int add_pushes(Comm *comm)
 bool shm_pushes_progress(Comm *comm)
 {
     return add_pushes(comm) < 0 &&
-           find_before(comm->impl, comm->size, true, (uint32_t)comm->pushes) < 0;
+           find_behind(comm->impl, comm->size, true, (uint32_t)comm->pushes) < 0;
 }
 
 bool shm_push_wait(Comm *comm, int64_t number)
 {
     Shm *shm = comm->impl;
-    int late = add_pushes(comm), slow = find_before(shm, comm->size, true, (uint32_t)number);
+    int late = add_pushes(comm), slow = find_behind(shm, comm->size, true, (uint32_t)number);
     if (slow < 0) return true;
     bool mine = slow == comm->rank;
     Control *control = shm->control[mine ? late : slow];

@@ -11,9 +11,9 @@
 #include "futex.h"
 #include "../order/tree_sum.h"
 
-/* elements; 256 KiB of each arena */
+/* elements of a ticket: 256 KiB of each arena */
 enum { TICKET = 1 << 16 };
-/* fewer tickets are not worth waking threads for */
+/* fewer tickets are done by one thread */
 enum { PARALLEL_TICKETS = 4 };
 
 static void post(Comm *comm, Cut cut, bool to_all)
@@ -45,8 +45,8 @@ void shm_reduce_begin(Comm *comm, const Bounds *bounds)
     post(comm, cut_at(bounds), false);
 }
 
-/* Updates shm->due. Returns the first rank that has posted less than this one, or -1. */
-static int find_due(Shm *shm, int size)
+/* Updates shm->due. Returns the first rank that has posted fewer sums than this one, or -1. */
+static int update_due(Shm *shm, int size)
 {
     uint32_t posted = shm->begun;
     int late = -1;
@@ -61,6 +61,7 @@ static int find_due(Shm *shm, int size)
     return late;
 }
 
+/* Claims the shard's next ticket that is due. Returns false if there is none. */
 static bool claim(Shm *shm, int shard, uint32_t *ticket)
 {
     _Atomic uint32_t *claimed = &shm->control[shard]->claimed;
@@ -90,7 +91,7 @@ static void do_ticket(Shm *shm, int size, int shard, uint32_t ticket)
 }
 
 /* Does the due and unclaimed tickets of shards first .. first + shards - 1 (modulo the ranks). */
-static void work(Comm *comm, int first, int shards)
+static void do_due_tickets(Comm *comm, int first, int shards)
 {
     Shm *shm = comm->impl;
     uint32_t open = 0;
@@ -111,8 +112,8 @@ static void work(Comm *comm, int first, int shards)
     }
 }
 
-/* Returns the first rank whose shard is not finished for all sums begun here, or -1. Acquires the
- * results of the ranks before it. */
+/* Returns the first rank whose shard is not finished for all sums begun here, or -1. The sums of
+ * the shards before it are visible afterwards. */
 static int find_unfinished(Shm *shm, int size)
 {
     for (int r = 0; r < size; ++r)
@@ -125,8 +126,8 @@ bool shm_sums_progress(Comm *comm)
 {
     Shm *shm = comm->impl;
     if (shm->sum_count == 0) return true;
-    find_due(shm, comm->size);
-    work(comm, comm->rank, 1);
+    update_due(shm, comm->size);
+    do_due_tickets(comm, comm->rank, 1);
     if (find_unfinished(shm, comm->size) >= 0) return false;
     shm->sum_count = 0;
     return true;
@@ -136,8 +137,8 @@ void shm_sums_wait(Comm *comm)
 {
     Shm *shm = comm->impl;
     while (shm->sum_count > 0) {
-        int late = find_due(shm, comm->size);
-        work(comm, comm->rank, comm->size);
+        int late = update_due(shm, comm->size);
+        do_due_tickets(comm, comm->rank, comm->size);
         int unfinished = find_unfinished(shm, comm->size);
         if (unfinished < 0) {
             shm->sum_count = 0;

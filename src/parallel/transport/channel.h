@@ -1,5 +1,5 @@
-/* The interface between channels.c and a channel's transports: pipes in memory shared by a node's
- * ranks, MPI messages, and NCCL between GPUs. */
+/* The interface between channels.c and the transports of a channel: pipes in memory that a node's
+ * ranks share, MPI messages, and NCCL between GPUs. */
 #ifndef WEFT_PARALLEL_CHANNEL_H
 #define WEFT_PARALLEL_CHANNEL_H
 
@@ -8,8 +8,8 @@
 typedef enum ChannelEnd { END_ELSEWHERE, END_SENDER, END_RECEIVER } ChannelEnd;
 typedef struct Channel Channel;
 
-/* Functions of a transport. Each acts on the next message in order; slot and message return NULL
- * where the caller has to wait. */
+/* Functions of a transport. Each acts on the next message in order; see channels.h. slot and
+ * message return NULL while the caller has to wait. */
 typedef struct ChannelTable {
     void *(*slot)(Channel *channel);
     void (*send)(Channel *channel);
@@ -24,7 +24,7 @@ typedef struct ChannelTable {
 struct Channel {
     ChannelSpec spec;
     const ChannelTable *table;
-    /* the end that this rank is */
+    /* whether this rank sends, receives, or does neither */
     ChannelEnd end;
     /* index of the next message's slot */
     int at;
@@ -36,6 +36,7 @@ struct Channel {
     void *impl;
 };
 
+/* The next message's slot. */
 static inline void *channel_at(const Channel *channel)
 {
     return channel->slots + (size_t)channel->at * channel->spec.bytes;

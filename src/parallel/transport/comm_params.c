@@ -1,4 +1,4 @@
-/* Parameters of a communicator in memory of each rank, not shared. */
+/* Parameters of a communicator that each rank allocates in its own memory. */
 #include "comm_table.h"
 
 Status comm_params_alloc(Comm *comm, size_t bytes)

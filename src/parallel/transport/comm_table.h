@@ -1,5 +1,5 @@
-/* The functions that a communicator's transport provides (comm.c chooses one), and parameters in
- * memory of each rank, for the transports that do not share them. */
+/* The functions that a communicator's transport provides (comm.c chooses one), and parameters that
+ * each rank allocates, for the transports that do not share them. */
 #ifndef WEFT_PARALLEL_COMM_TABLE_H
 #define WEFT_PARALLEL_COMM_TABLE_H
 

@@ -14,16 +14,19 @@
 
 /* DATAGRAM_BYTES: payload limit of a datagram. SOCKET_BYTES: receive buffer that is requested; the
  * kernel may grant less. SOCKET_HOLDS: datagrams of a kilobyte that fit in any case (Linux's
- * default buffer is 208 KB, and each takes 2.3). */
+ * default buffer is 208 KB, of which each takes 2.3 KB). */
 enum { DATAGRAM_BYTES = 65000, SOCKET_BYTES = 4 << 20, SOCKET_HOLDS = 64 };
 /* Datagrams per second to the first node, of all nodes together: a twentieth of a core at 10 us
  * each. */
 static const double DATAGRAMS_PER_S = 4096;
+/* longest time in which node_links_end tries to send */
 static const double END_S = 1;
 
 typedef enum NewsKind { NEWS_STATES, NEWS_ANSWER, NEWS_END } NewsKind;
+/* The beginning of every datagram. NEWS_STATES is followed by `count` RankStates. */
 typedef struct News {
     uint64_t token;
+    /* kind: a NewsKind; node: the sender's; code: exit code of NEWS_END */
     int32_t kind, node, count, code;
 } News;
 
@@ -95,7 +98,7 @@ static int open_socket(int family, in_port_t *port)
     return file;
 }
 
-/* The addresses of the first node's watchdog, broadcast at the start. */
+/* The addresses of the first node's watchdog, and the token; broadcast at the start. */
 typedef struct FirstNode {
     uint64_t token;
     int32_t count, family;
@@ -164,7 +167,7 @@ static News news_of(const NodeLinks *links, NewsKind kind)
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count)
 {
     if (links->socket < 0 || links->node == 0) return;
-    /* looks are not exactly periodic */
+    /* calls are not exactly periodic */
     if (now_s - links->sent_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
     links->sent_s = now_s;
     News news = news_of(links, NEWS_STATES);
@@ -173,7 +176,7 @@ void node_links_send(NodeLinks *links, double now_s, const RankState *state, int
     (void)send_to(links, &links->first[links->tried], &news, state);
 }
 
-static void keep_states(RankState *all, int ranks, const RankState *state, int count)
+static void store_states(RankState *all, int ranks, const RankState *state, int count)
 {
     for (int i = 0; i < count; ++i)
         if (state[i].rank >= 0 && state[i].rank < ranks) {
@@ -194,7 +197,7 @@ static void handle(NodeLinks *links, const News *news, const RankState *state, s
     if (news->kind == NEWS_END) links->end_code = news->code;
     if (news->kind != NEWS_STATES || !first) return;
     if (news->count < 0 || (size_t)news->count * sizeof *state > bytes) return;
-    keep_states(all, ranks, state, news->count);
+    store_states(all, ranks, state, news->count);
     News answer = news_of(links, NEWS_ANSWER);
     (void)send_to(links, from, &answer, NULL);
 }
@@ -219,7 +222,7 @@ void node_links_receive(NodeLinks *links, RankState *all, int ranks)
 
 void node_links_end(NodeLinks *links, int code)
 {
-    /* datagrams may be lost */
+    /* each datagram is sent several times, since some may be lost */
     enum { TIMES = 3 };
     if (links->socket < 0) return;
     struct pollfd room = {.fd = links->socket, .events = POLLOUT};

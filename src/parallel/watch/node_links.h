@@ -1,7 +1,8 @@
 /* Datagrams between the watchdogs of different nodes: the first rank of each node sends the state
  * of its ranks to the first node's, which answers. Losing a datagram is no error. All of them
- * arrive at one socket, which holds a few hundred; therefore each node sends once per period, nodes
- * one after the other, and the first node's watchdog reads after pauses in which only a few arrive.
+ * arrive at one socket, whose buffer may hold as few as 64; therefore each node sends once per
+ * period, nodes one after the other, and the first node's watchdog reads after pauses in which no
+ * more than that arrive.
  *
  *      node 0        reads  |  reads  |  reads  |  reads  |  reads  | ...
  *      nodes 1..           1 2       3 4       5 6       1 2       3 4
@@ -23,18 +24,21 @@ typedef struct NodeLink {
 } NodeLink;
 
 enum { LINK_ADDRESSES = 8 };
-/* Seconds between two looks at a node's ranks. */
+/* Seconds between two checks of a node's ranks. */
 #define LOOK_S 0.5
 
 typedef struct NodeLinks {
     /* -1: none */
     int socket;
+    /* number of this node, and number of nodes */
     int node, nodes;
     /* identifies this run's datagrams */
     uint64_t token;
     /* addresses of the first node's watchdog, tried in turn until it answers */
     struct sockaddr_storage first[LINK_ADDRESSES];
+    /* bytes of each address */
     socklen_t length;
+    /* number of addresses, and index of the one in use */
     int first_count, tried;
     /* time of the last datagram sent, by clock_s */
     double sent_s;
@@ -44,14 +48,16 @@ typedef struct NodeLinks {
     int end_code;
 } NodeLinks;
 
-/* Seconds. period: the interval at which a node sends, which is LOOK_S, or a multiple of it where
- * nodes are numerous and the first one would do little else than read. phase: when in the period a
- * node sends. pause: how long the first node waits between two reads. */
+/* Seconds between two datagrams of a node: LOOK_S, or a multiple of it if nodes are so numerous
+ * that the first one would otherwise spend its time reading. */
 double node_links_period_s(int nodes);
+/* Seconds after the start of a period at which a node sends. */
 double node_links_phase_s(int node, int nodes);
+/* Seconds between two reads of the first node. */
 double node_links_pause_s(int nodes);
 
-/* Opens a socket on a node's first rank (speaks); elsewhere none. Collective on world. */
+/* Opens a socket on the rank that sends for its node (speaks); other ranks have none. Collective on
+ * world. */
 void node_links_init(NodeLinks *links, const World *world, bool speaks, int node, int nodes);
 void node_links_fini(NodeLinks *links);
 /* Sends the state of this node's ranks, once per period; does nothing on the first node. now_s: by

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static void together(NodeRanks *node)
+/* Uses the shared segments. */
+static void use_segments(NodeRanks *node)
 {
     node->count = node->world.size;
     node->mine = node->world.rank;
@@ -29,7 +30,7 @@ bool node_ranks_init(NodeRanks *node, const World *world, int color)
                     ? split
                     : shm_segment_init(&node->shared, &node->world, sizeof(Beat), "the watchdog");
     if (st == OK && ranks > 1) {
-        together(node);
+        use_segments(node);
     } else {
         static Beat beat;
         node->count = 1;
@@ -66,9 +67,10 @@ int node_ranks_first(const NodeRanks *node)
     return node->mine;
 }
 
-static void note(double *since_s, bool is, double now_s)
+/* Sets *since_s to the time at which a condition was first seen to hold; 0: it does not hold. */
+static void note_since(double *since_s, bool holds, double now_s)
 {
-    if (!is)
+    if (!holds)
         *since_s = 0;
     else if (*since_s == 0)
         *since_s = now_s;
@@ -89,8 +91,8 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     double marked_s = state->newest.at_s, awake_s = node->awake_s;
     state->late_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
-    note(&node->times[rank].stopped_s, is_stopped(state->process_state), now_s);
-    note(&node->times[rank].dead_s, state->process_state == PROCESS_ENDED, now_s);
+    note_since(&node->times[rank].stopped_s, is_stopped(state->process_state), now_s);
+    note_since(&node->times[rank].dead_s, state->process_state == PROCESS_ENDED, now_s);
 }
 
 void node_ranks_look(NodeRanks *node, double now_s)

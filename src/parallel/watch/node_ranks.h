@@ -21,8 +21,9 @@ typedef struct NodeRanks {
     Beat **beat;
     RankState *state;
     RankTimes *times;
-    /* clock_s; earlier times do not count, because this process or the whole job was suspended, or
-     * because another rank watched */
+    /* Time (clock_s) from which on this process has watched without interruption. Waiting before it
+     * does not count, because this process or the whole job was suspended, or because another rank
+     * watched. */
     double awake_s;
 } NodeRanks;
 

@@ -1,6 +1,7 @@
 /* Describes a rank's state in words. */
 #include "rank_state.h"
 
+/* fewer swapped bytes are not reported */
 static const double SWAPPED_BYTES = 1 << 20;
 
 const char *mark_text(const BeatMark *mark, char out[RANK_TEXT])

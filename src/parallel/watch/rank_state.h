@@ -6,14 +6,18 @@
 #include "parallel.h"
 
 typedef struct RankState {
-    /* number in the job; and process id on its host */
+    /* number in the job, and process id on its host */
     int32_t rank, process;
     /* letter as returned by process_state */
     char process_state;
     /* the rank is in a step; the rank is a server */
     bool stepping, serves;
-    /* seconds: spent in this step, since the newest mark, and in a usual step (0: unknown) */
-    double late_s, still_s, usual_s;
+    /* seconds spent in this step */
+    double late_s;
+    /* seconds since the newest mark */
+    double still_s;
+    /* seconds of a usual step; 0: unknown */
+    double usual_s;
     double swapped_bytes;
     BeatMark newest;
 } RankState;

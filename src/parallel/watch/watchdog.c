@@ -9,22 +9,25 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A longer pause between two looks means that this process was suspended. */
+/* A longer pause between two checks means that this process was suspended. */
 static const double ASLEEP_S = 3;
-/* Time that a rank must be stopped, or dead, before the job ends; in the latter case another rank
- * that noticed can print the reason first. */
+/* Time for which a rank must be stopped, or dead, before the job ends. For a dead rank this lets
+ * another rank that notices it print the reason first. */
 static const double STOPPED_S = 4, DEAD_S = 2;
-/* Time, and number of sending periods, that a node must be silent before it is named, and before
- * the job ends. */
+/* Time, and number of sending periods, for which a node must be silent before it is named, and
+ * before the job ends. The longer of the two counts. */
 static const double SILENT_S = 5, SILENT_PERIODS = 3, SILENT_END_S = 20, SILENT_END_PERIODS = 6;
 /* A step is late after LATE_STEPS usual steps, and LATE_S at least; after LATE_UNKNOWN_S if the
  * usual time is unknown. */
 static const double LATE_STEPS = 3, LATE_S = 5, LATE_UNKNOWN_S = 30;
+/* longest time that writing the ranks' last marks may take */
 static const double DUMP_S = 2;
-/* The watchdog that ends the job first lets those of other nodes write what their ranks did last;
- * they wait longer than that for its abort. */
+/* OTHERS_S: time that the watchdog which ends the job gives those of other nodes to write their
+ * ranks' last marks. ABORT_S: time that those wait for its abort before they end their node
+ * themselves. */
 enum { OTHERS_S = 2, ABORT_S = 7 };
 
+/* WORDS: chars of a message. NAMED: ranks that a message describes; it counts the others. */
 enum { WORDS = 2048, NAMED = 8 };
 
 struct Watchdog {
@@ -32,17 +35,23 @@ struct Watchdog {
     const World *world;
     NodeRanks node;
     NodeLinks links;
-    /* [world->size] and [nodes]: state of each rank, by number in the job; node of each rank; host
-     * name of each node; owned */
+    /* state of each rank of the job, [world->size]; owned */
     RankState *rank;
+    /* node of each rank of the job, [world->size]; owned */
     int *node_of;
+    /* host name of each node, [nodes]; owned */
     char (*host)[HOST_BYTES];
-    /* the run's folder, the id of its lease ("": any), and the file for the ranks' last marks;
-     * owned */
-    char *folder, *owner, *dump;
+    /* the run's folder; owned */
+    char *folder;
+    /* id of the lease that the folder must have; "": any; owned */
+    char *owner;
+    /* path of the file for the last marks of this node's ranks; owned */
+    char *dump;
+    /* time of the last check */
     double looked_s;
-    /* the step last reported as late, the time of its next report, and the interval after that */
+    /* the step last reported as late */
     int64_t late_step;
+    /* time of the next report of that step, and interval between that report and the one after */
     double next_report_s, pause_s;
     /* whether each node has been reported as silent, [nodes]; owned */
     bool *silence_reported;
@@ -54,7 +63,8 @@ struct Watchdog {
 
 /* ---- messages ---- */
 
-static void add(char *words, const char *text)
+/* Appends text to a message; "; " separates the parts. */
+static void add_part(char *words, const char *text)
 {
     size_t used = strlen(words);
     snprintf(words + used, WORDS - used, "%s%s", used ? "; " : "", text);
@@ -65,11 +75,12 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     char what[RANK_TEXT], text[RANK_TEXT + HOST_BYTES + 64];
     snprintf(text, sizeof text, "rank %d on %s %s", state->rank, w->host[w->node_of[state->rank]],
              rank_state_text(state, what));
-    add(words, text);
+    add_part(words, text);
 }
 
-/* Adds the states of ranks in a step and of servers, those that wait or those that do not: NAMED of
- * them, and the number of the rest. Returns their number. */
+/* Adds the states of ranks that are in a step and of servers; only of those that wait (waits), or
+ * only of those that do not: NAMED of them, and the number of the rest. Returns how many there
+ * are. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;
@@ -79,12 +90,12 @@ static int add_states(const Watchdog *w, char *words, const RankState *all, int 
         if (++found <= NAMED) add_state(w, words, &all[r]);
     }
     snprintf(more, sizeof more, "and %d more", found - NAMED);
-    if (found > NAMED) add(words, more);
+    if (found > NAMED) add_part(words, more);
     return found;
 }
 
-/* Adds the states of the node's other ranks, also those between two steps, since a save waits for
- * all of them. */
+/* Adds the states of the node's other ranks, including those between two steps, since a save waits
+ * for all ranks. */
 static void add_others(const Watchdog *w, char *words, int local)
 {
     char more[32];
@@ -92,7 +103,7 @@ static void add_others(const Watchdog *w, char *words, int local)
     for (int r = 0; r < w->node.count; ++r)
         if (r != local && ++others <= NAMED) add_state(w, words, &w->node.state[r]);
     snprintf(more, sizeof more, "and %d more", others - NAMED);
-    if (others > NAMED) add(words, more);
+    if (others > NAMED) add_part(words, more);
 }
 
 /* ---- the end ---- */
@@ -104,9 +115,9 @@ typedef struct Dump {
     bool over;
 } Dump;
 
-static void *dump_run(void *of)
+static void *dump_run(void *user)
 {
-    Dump *dump = of;
+    Dump *dump = user;
     const Watchdog *w = dump->watchdog;
     bool owned = !*w->owner || lease_is(w->folder, w->owner);
     Status st = owned
@@ -136,6 +147,7 @@ static void write_dump(const Watchdog *w)
     pthread_mutex_unlock(&dump.lock);
 }
 
+/* Writes the last marks, and makes the abort kill this node's other ranks. */
 static void prepare_end(Watchdog *w)
 {
     write_dump(w);
@@ -143,16 +155,18 @@ static void prepare_end(Watchdog *w)
         if (r != w->node.mine) world_abort_also_kill((pid_t)w->node.state[r].process);
 }
 
+/* Ends the job and prints why. */
 static _Noreturn void end_job(Watchdog *w, const char *why)
 {
     prepare_end(w);
     node_links_end(&w->links, die_lost_code());
-    /* before the abort ends them */
+    /* the other watchdogs write their files before the abort ends them */
     if (w->links.nodes > 1) clock_rest(OTHERS_S);
     die_lost("%s; what each rank did last is in %s", why, w->dump);
 }
 
-/* Ends this process after another node's watchdog has announced the end and reports the reason. */
+/* Ends this process after another node's watchdog has announced that it ends the job; that one
+ * prints the reason. */
 static _Noreturn void end_with_others(Watchdog *w)
 {
     int code = w->links.end_code;
@@ -165,7 +179,9 @@ static _Noreturn void end_with_others(Watchdog *w)
 
 /* ---- checks ---- */
 
-static bool is_over(double since_s, double awake_s, double now_s, double limit_s)
+/* True if a condition that began at since_s (0: it does not hold) has lasted for limit_s while this
+ * process was awake. */
+static bool has_lasted(double since_s, double awake_s, double now_s, double limit_s)
 {
     if (since_s == 0) return false;
     return now_s - (since_s > awake_s ? since_s : awake_s) >= limit_s;
@@ -187,11 +203,11 @@ static void check_processes(Watchdog *w, double now_s)
     double awake_s = w->node.awake_s;
     for (int r = 0; r < w->node.count; ++r) {
         const RankTimes *times = &w->node.times[r];
-        if (is_over(times->stopped_s, awake_s, now_s, STOPPED_S))
+        if (has_lasted(times->stopped_s, awake_s, now_s, STOPPED_S))
             end_for_rank(w, r, "has been stopped by a signal", times->stopped_s);
-        if (!is_over(times->dead_s, awake_s, now_s, DEAD_S)) continue;
+        if (!has_lasted(times->dead_s, awake_s, now_s, DEAD_S)) continue;
         int code = (int)shm_segment_exit_code(&w->node.shared, r);
-        /* the function has already printed the reason */
+        /* the rank printed the reason before it set the code */
         if (code != 0) {
             prepare_end(w);
             world_abort(code);
@@ -225,14 +241,17 @@ static void check_nodes(Watchdog *w, double now_s)
     }
 }
 
-/* All known ranks: of all nodes on the first node, if it receives datagrams, otherwise of this
- * node. */
+/* Summary of all known ranks: of all nodes on the first node, if it receives datagrams, otherwise
+ * of this node. */
 typedef struct Overview {
+    /* number of ranks, of those in a step, and of servers */
     int count, stepping, serving;
+    /* states of all ranks, and of the one that has been longest in its step; borrowed */
     const RankState *state, *latest;
-    /* usual_s: the longest usual step of any rank; still_s: the shortest time since a mark of any
-     * rank */
-    double usual_s, still_s;
+    /* longest usual step of any rank */
+    double usual_s;
+    /* shortest time since a mark of any rank */
+    double still_s;
 } Overview;
 
 static Overview overview(const Watchdog *w)
@@ -277,12 +296,12 @@ static _Noreturn void end_hang(Watchdog *w, const Overview *o)
     end_job(w, why);
 }
 
-/* Checks steps only while all ranks are in a step: one that saves or evaluates between two steps
- * may keep the others waiting. */
+/* Checks for late steps and hangs only while all ranks are in a step: a rank that saves or
+ * evaluates between two steps may keep the others waiting. */
 static void check_steps(Watchdog *w, double now_s)
 {
     Overview o = overview(w);
-    /* if only servers remain, it is unknown what is due */
+    /* if only servers remain, no step can be late */
     if (o.stepping == 0 || o.stepping + o.serving < o.count) return;
     if (w->options.hang_s > 0 && o.still_s >= w->options.hang_s) end_hang(w, &o);
     double limit_s = o.usual_s == 0                    ? LATE_UNKNOWN_S
@@ -302,13 +321,14 @@ static void check_steps(Watchdog *w, double now_s)
 
 /* ---- the thread ---- */
 
-static void look(Watchdog *w)
+static void check_all(Watchdog *w)
 {
     double now_s = clock_s();
     if (now_s - w->looked_s > ASLEEP_S) w->node.awake_s = now_s;
     w->looked_s = now_s;
     if (node_ranks_first(&w->node) != w->node.mine) {
-        /* another rank watches, and what this one saw before is out of date */
+        /* another rank watches the node, and the times that this one has measured are out of
+         * date */
         w->node.awake_s = now_s;
         return;
     }
@@ -322,7 +342,7 @@ static void look(Watchdog *w)
     if (w->links.node == 0 || w->links.socket < 0) check_steps(w, now_s);
 }
 
-/* Sleeps; the first node reads other nodes' datagrams in between. */
+/* Sleeps; the first node reads other nodes' datagrams meanwhile. */
 static void rest(Watchdog *w, double seconds)
 {
     bool receives = w->links.node == 0 && w->links.socket >= 0;
@@ -334,15 +354,16 @@ static void rest(Watchdog *w, double seconds)
     }
 }
 
-/* All start at the same time, and the nodes look one after the other. */
-static void *watch_run(void *of)
+/* All threads start at the same time; each node begins at its phase, so that nodes check, and send,
+ * one after the other. */
+static void *watch_run(void *user)
 {
-    Watchdog *w = of;
+    Watchdog *w = user;
     pthread_mutex_lock(&w->lock);
     rest(w, node_links_phase_s(w->links.node, w->links.nodes));
     while (!w->stop) {
         rest(w, LOOK_S);
-        if (!w->stop) look(w);
+        if (!w->stop) check_all(w);
     }
     pthread_mutex_unlock(&w->lock);
     return NULL;
@@ -355,8 +376,8 @@ static void start(Watchdog *w)
     w->looked_s = clock_s();
     w->running = thread_begin(&w->thread, watch_run, w) == 0;
     if (!w->running)
-        log_warn("there is no thread for the watchdog: nobody notices a rank that is "
-                 "stopped");
+        log_warn("the watchdog's thread could not be started: ranks that hang will not "
+                 "be noticed");
 }
 
 /* ---- set-up ---- */
@@ -371,7 +392,7 @@ static int count_nodes(Watchdog *w)
     return nodes;
 }
 
-static void learn_hosts(Watchdog *w, int nodes)
+static void gather_hosts(Watchdog *w, int nodes)
 {
     size_t ranks = (size_t)w->world->size;
     char mine[HOST_BYTES], (*all)[HOST_BYTES] = mem_new(ranks * sizeof *all);
@@ -390,7 +411,7 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     w->rank = mem_new(ranks * sizeof *w->rank);
     w->node_of = mem_new(ranks * sizeof *w->node_of);
     int nodes = count_nodes(w), mine = w->node_of[world->rank];
-    learn_hosts(w, nodes);
+    gather_hosts(w, nodes);
     w->silence_reported = mem_new((size_t)nodes * sizeof *w->silence_reported);
     bool first = world->rank == 0;
     w->folder = world_bcast_text(world, first ? mem_text(options->folder) : NULL);
@@ -399,7 +420,7 @@ Watchdog *watchdog_new(const World *world, const WatchdogOptions *options)
     w->dump = mem_format("%s/hang-%s.txt", w->folder, w->host[mine]);
     bool shared = node_ranks_init(&w->node, world, mine);
     if (status_agree(world, shared ? OK : ERR_CONFIG) != OK)
-        log_warn("the watchdog does not see other ranks of a node: %s", fail_message());
+        log_warn("the watchdog cannot watch the other ranks of a node: %s", fail_message());
     bool speaks = world->node_rank == 0;
     node_links_init(&w->links, world, speaks, mine, nodes);
     world_barrier(world);
@@ -421,7 +442,7 @@ void watchdog_free(Watchdog **watchdog)
     }
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
-    /* no rank reads this rank's memory any more */
+    /* after this no rank reads another rank's memory */
     world_barrier(w->world);
     node_ranks_fini(&w->node);
     node_links_fini(&w->links);

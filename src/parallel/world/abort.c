@@ -1,5 +1,5 @@
-/* Ends a job that cannot go on: leaves the exit code for the peers, and ends the processes itself
- * where MPI_Abort hangs, as it does where a host is dead. */
+/* Ends a job that cannot go on: writes the exit code where the peers read it, calls MPI_Abort, and
+ * ends the processes itself if MPI_Abort hangs, as it does if a host is dead. */
 #include "abort.h"
 
 #include <signal.h>
@@ -7,7 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 5 };
+/* time in which MPI_Abort must have ended this process */
+enum { ABORT_LIMIT_S = 5 };
 
 /* linked list; borrowed */
 static ExitNotice *notices;
@@ -38,17 +39,17 @@ void world_abort_also_kill(pid_t process)
     also_killed = one;
 }
 
-static void *end_by_itself(void *code)
+static void *exit_after_limit(void *code)
 {
-    clock_rest(PATIENCE_S);
-    for (const AlsoKilled *d = also_killed; d; d = d->next) kill(d->process, SIGKILL);
+    clock_rest(ABORT_LIMIT_S);
+    for (const AlsoKilled *one = also_killed; one; one = one->next) kill(one->process, SIGKILL);
     _exit((int)(intptr_t)code);
 }
 
 void world_abort(int code)
 {
     pthread_t thread;
-    thread_begin(&thread, end_by_itself, (void *)(intptr_t)code);
-    for (ExitNotice *f = notices; f; f = f->next) atomic_store(f->code, (uint32_t)code);
+    thread_begin(&thread, exit_after_limit, (void *)(intptr_t)code);
+    for (ExitNotice *one = notices; one; one = one->next) atomic_store(one->code, (uint32_t)code);
     MPI_Abort(MPI_COMM_WORLD, code);
 }

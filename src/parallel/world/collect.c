@@ -1,11 +1,11 @@
-/* Gathers parts of different sizes on one rank, piece by piece and without a buffer, for callers
- * that are short of memory; and the ranks' numbers in the job. */
+/* Gathers parts of different sizes on one rank, in pieces and without a buffer, for callers that
+ * are short of memory; also gathers the ranks' numbers in the job (world_job_ranks). */
 #include "mpi_check.h"
 #include "parallel.h"
 
 #include <string.h>
 
-/* MPI counts are ints */
+/* largest message, since MPI counts are ints */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 /* Receives that a root has posted at a time: enough to hide latency without a flood of messages
  * from thousands of ranks. */
@@ -17,13 +17,16 @@ struct WorldCollect {
     /* sends or receives in flight; owned */
     MPI_Request *request;
     int count;
-    /* Used on the root only. mine and my_place: source and destination of the root's part; from, at
-     * and done: the rank whose part is received next, its destination, and the bytes of it already
-     * requested; bytes: size of each rank's part, [size], owned */
+    /* The next fields are used on the root only. */
+    /* source and destination of the root's part */
     const void *mine;
-    char *my_place, *at;
-    size_t *bytes, done;
+    char *my_destination;
+    /* size of each rank's part, [world->size]; owned; NULL on other ranks */
+    size_t *bytes;
+    /* rank whose part is received next, its destination, and bytes of it already requested */
     int from;
+    char *destination;
+    size_t done;
 };
 
 static int piece_at(size_t bytes, size_t done)
@@ -44,13 +47,13 @@ static bool receive_next(WorldCollect *c, MPI_Request *request)
 {
     const World *world = c->world;
     while (c->from < world->size && (c->from == world->rank || c->done == c->bytes[c->from])) {
-        c->at += c->bytes[c->from++];
+        c->destination += c->bytes[c->from++];
         c->done = 0;
     }
     if (c->from == world->size) return false;
     int piece = piece_at(c->bytes[c->from], c->done);
-    MPI_CHECK(
-        MPI_Irecv(c->at + c->done, piece, MPI_BYTE, c->from, TAG_COLLECT, world->comm, request));
+    MPI_CHECK(MPI_Irecv(c->destination + c->done, piece, MPI_BYTE, c->from, TAG_COLLECT,
+                        world->comm, request));
     c->done += (size_t)piece;
     return true;
 }
@@ -59,10 +62,10 @@ static void receive_begin(WorldCollect *c, const void *mine, const size_t *bytes
 {
     const World *world = c->world;
     c->mine = mine;
-    c->my_place = c->at = out;
+    c->my_destination = c->destination = out;
     c->bytes = mem_new((size_t)world->size * sizeof *c->bytes);
     memcpy(c->bytes, bytes, (size_t)world->size * sizeof *c->bytes);
-    for (int r = 0; r < world->rank; ++r) c->my_place += bytes[r];
+    for (int r = 0; r < world->rank; ++r) c->my_destination += bytes[r];
     c->request = mem_new(RECEIVES * sizeof *c->request);
     while (c->count < RECEIVES && receive_next(c, &c->request[c->count])) ++c->count;
 }
@@ -81,9 +84,10 @@ WorldCollect *world_collect_begin(const World *world, const void *mine, const si
 
 static void receive_wait(WorldCollect *c)
 {
+    /* index of a finished request; MPI_UNDEFINED: none is left */
     int over = 0;
     size_t bytes = c->bytes[c->world->rank];
-    if (bytes > 0) memcpy(c->my_place, c->mine, bytes);
+    if (bytes > 0) memcpy(c->my_destination, c->mine, bytes);
     while (c->count > 0 && over != MPI_UNDEFINED) {
         MPI_CHECK(MPI_Waitany(c->count, c->request, &over, MPI_STATUS_IGNORE));
         if (over != MPI_UNDEFINED) (void)receive_next(c, &c->request[over]);

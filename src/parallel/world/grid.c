@@ -1,8 +1,9 @@
-/* The process grid: its shape, and the place of each rank in it. The ranks along one coordinate
- * form a World, so transports need not know the grid. Refuses shapes that do not use every rank. */
+/* The process grid: its shape, and the coordinates of each rank in it. Ranks that differ in one
+ * coordinate only form a World, so transports need not know the grid. Refuses shapes that do not
+ * use every rank. */
 #include "abort.h"
 
-/* The largest d < below with ranks % (d * others) == 0, or 0. */
+/* The largest d < below for which ranks is a multiple of d * others, or 0. */
 static int64_t next_fit(int64_t ranks, int64_t others, int64_t below)
 {
     int64_t d = below - 1 < ranks ? below - 1 : ranks;
@@ -10,7 +11,7 @@ static int64_t next_fit(int64_t ranks, int64_t others, int64_t below)
     return d;
 }
 
-/* Text that mentions the servers among the ranks started, or "". Returns text. */
+/* Writes " with grid.servers N" to text, or "" without servers, and returns text. */
 static const char *with_servers(const Config *config, char text[48])
 {
     *text = 0;
@@ -19,7 +20,7 @@ static const char *with_servers(const Config *config, char text[48])
     return text;
 }
 
-/* A replica is pp x tp ranks, and the number of computing ranks is no multiple of it. */
+/* Fails: the number of computing ranks is no multiple of pp x tp, the ranks of a replica. */
 static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     bool by_tp = pp == 1 || ranks % tp != 0;
@@ -40,6 +41,7 @@ static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64
                            with_servers(config, with), (long long)(ranks + servers), start, other);
 }
 
+/* Fails: grid.dp x pp x tp is not the number of computing ranks. */
 static Status refuse_dp(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     int64_t dp = config->grid.dp, need = dp * pp * tp, servers = config->grid.servers;
@@ -93,7 +95,7 @@ Status grid_init(Grid *grid, const World *world, GridShape shape)
 
 void grid_fini(Grid *grid)
 {
-    /* was never initialised */
+    /* grid_init was not called, or refused the shape */
     if (!grid->world) return;
     grid_release_gpus(grid);
     world_part_fini(&grid->tp_world);

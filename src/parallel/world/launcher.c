@@ -18,7 +18,8 @@ static int env_count(const char *name)
     return end == text || value < 1 || value > INT_MAX ? 0 : (int)value;
 }
 
-/* The entry of node `node` in Slurm's list of tasks per node, "4(x2),3", or 0. */
+/* Number of tasks of node `node` in Slurm's list of tasks per node ("4(x2),3" means 4, 4, 3), or 0
+ * if the list has no such node. */
 static int slurm_tasks_on(const char *list, long node)
 {
     while (list && *list) {
@@ -40,8 +41,8 @@ static Launcher find_slurm(void)
     const char *node = getenv("SLURM_NODEID");
     found.local_size =
         slurm_tasks_on(getenv("SLURM_STEP_TASKS_PER_NODE"), node ? strtol(node, NULL, 10) : 0);
-    /* A step of one task is a shell on a node (srun --pty) or a run of one rank: no launcher either
-     * way. */
+    /* A step of one task is a shell on a node (srun --pty) or a run of one rank: both count as
+     * started without a launcher. */
     if (found.size == 1) found.name = NULL;
     return found;
 }
@@ -76,6 +77,7 @@ void launcher_tune_mpi(const Launcher *launcher)
      * wait behind the bytes of other transfers. */
     setenv("OMPI_MCA_btl_tcp_links", "2", 0);
     if (launcher->size == 0 || launcher->local_size != launcher->size) return;
+    /* the transport through shared memory was called vader before Open MPI 5 */
     bool before_5 = strtol(number + strlen("Open MPI v"), NULL, 10) < 5;
     setenv("OMPI_MCA_pml", "ob1", 0);
     setenv("OMPI_MCA_btl", before_5 ? "self,vader" : "self,sm", 0);

@@ -1,5 +1,5 @@
-/* Finds out what the environment says about the launcher of this process (mpirun, srun, ...),
- * before MPI is initialised. */
+/* Finds the launcher of this process (mpirun, srun, ...) in the environment, before MPI is
+ * initialised. */
 #ifndef WEFT_PARALLEL_LAUNCHER_H
 #define WEFT_PARALLEL_LAUNCHER_H
 
@@ -15,9 +15,10 @@ typedef struct Launcher {
 } Launcher;
 
 Launcher launcher_find(void);
-/* Sets variables of Open MPI that the user has not set. Two TCP connections between two ranks;
- * where all ranks share a node, those that make MPI_Init quick, which otherwise probes every
- * network library (measured: 240 ms; with them 30 ms). Call before MPI_Init. */
+/* Sets variables of Open MPI that the user has not set, before MPI_Init. Waiting ranks yield their
+ * core, and there are two TCP connections between two ranks. If all ranks share a node, only the
+ * transports inside a node are chosen, since MPI_Init otherwise probes every network library
+ * (measured: 240 ms instead of 30 ms). */
 void launcher_tune_mpi(const Launcher *launcher);
 
 #endif

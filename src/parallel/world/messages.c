@@ -1,6 +1,6 @@
-/* Messages between two ranks, and swaps between all ranks. They can be begun and waited for
- * separately, so that computation overlaps them, and a rank that waits for long can sleep and leave
- * its core to others. */
+/* Messages between two ranks, and swaps: messages between all ranks. They can be begun and waited
+ * for separately, so that computation overlaps them, and a rank that waits for long can sleep and
+ * leave its core to others. */
 #include "mpi_check.h"
 #include "parallel.h"
 
@@ -8,16 +8,17 @@
 #include <string.h>
 #include <time.h>
 
-/* distinct from collect.c's tag; sparse swaps alternate between two, TAG_SPARSE and the next */
+/* These differ from the tags of the other files of this folder. Sparse swaps alternate between
+ * TAG_SPARSE and TAG_SPARSE + 1. */
 enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE };
 
-/* bytes as the int in which MPI counts; dies if it does not fit. */
+/* Returns bytes as an int, in which MPI counts; dies if it does not fit. */
 static int message_bytes(size_t bytes)
 {
     if (bytes > INT_MAX)
         die_as(ERR_CONFIG,
-               "a message of %zu bytes between two ranks, MPI sends %d at most: lower train.batch "
-               "or start more ranks",
+               "a message between two ranks has %zu bytes, but MPI sends at most %d: lower "
+               "train.batch or start more ranks",
                bytes, INT_MAX);
     return (int)bytes;
 }
@@ -25,13 +26,15 @@ static int message_bytes(size_t bytes)
 /* Back-off of a waiting rank. MPI polls without a pause and takes a core from computing ranks;
  * therefore a rank that waits for long sleeps between polls, longer and longer. */
 typedef struct Pause {
-    int looks;
+    int polls;
+    /* length of the last sleep */
     long ns;
 } Pause;
 
+/* time that this rank has slept so far, returned by world_slept_s */
 static double slept_s;
 
-/* Tells the watchdog that this rank waits; beat_mark_again ends the wait. */
+/* Marks for the watchdog that this rank waits, until beat_mark_again. */
 static void mark_wait(void)
 {
     beat_mark_plain("messages of other ranks", true);
@@ -44,8 +47,8 @@ double world_slept_s(void)
 
 static void pause_a_little(Pause *pause)
 {
-    enum { SHORTEST_NS = 2000, LONGEST_NS = 500000, LOOKS = 100 };
-    if (++pause->looks < LOOKS) return;
+    enum { SHORTEST_NS = 2000, LONGEST_NS = 500000, POLLS_FIRST = 100 };
+    if (++pause->polls < POLLS_FIRST) return;
     pause->ns = pause->ns < SHORTEST_NS  ? SHORTEST_NS
                 : pause->ns > LONGEST_NS ? LONGEST_NS
                                          : pause->ns + pause->ns / 8;
@@ -131,12 +134,13 @@ struct WorldSparse {
     /* duplicate of world's communicator, for the barriers; made by the first swap; owned */
     MPI_Comm comm;
     int tag;
-    /* [size]; owned */
+    /* sends in flight, room for [size]; owned */
     MPI_Request *request;
     int sends;
-    /* messages received, one after the other, and the part from each rank, [size]; owned */
+    /* messages received, one after the other, [in_capacity]; owned */
     char *in;
-    size_t in_bytes, in_room;
+    size_t in_bytes, in_capacity;
+    /* part of `in` that came from each rank, [size]; owned */
     WorldPart *from;
 };
 
@@ -186,9 +190,9 @@ static bool sparse_receive(WorldSparse *swap)
     if (!found) return false;
     MPI_CHECK(MPI_Get_count(&status, MPI_BYTE, &bytes));
     size_t end = swap->in_bytes + (size_t)bytes;
-    if (end > swap->in_room) {
-        swap->in_room = end + end / 2;
-        swap->in = mem_resize(swap->in, swap->in_room);
+    if (end > swap->in_capacity) {
+        swap->in_capacity = end + end / 2;
+        swap->in = mem_resize(swap->in, swap->in_capacity);
     }
     MPI_CHECK(MPI_Mrecv(swap->in + swap->in_bytes, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
     swap->from[status.MPI_SOURCE] = (WorldPart){(void *)swap->in_bytes, (size_t)bytes};
@@ -254,7 +258,7 @@ void world_send_wait(WorldSend *send)
 }
 
 /* True if a message of `rank` with this tag has arrived; rank -1: of any rank. */
-static bool is_here(const World *world, int rank, int tag, MPI_Status *status)
+static bool has_arrived(const World *world, int rank, int tag, MPI_Status *status)
 {
     int found = 0;
     MPI_CHECK(MPI_Iprobe(rank < 0 ? MPI_ANY_SOURCE : rank, tag, world->comm, &found, status));
@@ -263,16 +267,17 @@ static bool is_here(const World *world, int rank, int tag, MPI_Status *status)
 
 bool world_wait_for(const World *world, int rank, double patience_s)
 {
-    /* the most that one poll counts, however long it took: the process may have been stopped */
+    /* A poll that took longer counts as this long: the process may have been stopped meanwhile.
+     * Time counts only while another rank's message waits, which shows that `rank` is behind. */
     const double most_s = 1;
     Pause pause = {0};
     bool found = false;
     mark_wait();
     for (double waited = 0, looked = clock_s(); waited < patience_s;) {
-        found = is_here(world, rank, TAG_MESSAGE, MPI_STATUS_IGNORE) ||
-                is_here(world, -1, TAG_CONTROL, MPI_STATUS_IGNORE);
+        found = has_arrived(world, rank, TAG_MESSAGE, MPI_STATUS_IGNORE) ||
+                has_arrived(world, -1, TAG_CONTROL, MPI_STATUS_IGNORE);
         if (found) break;
-        bool other = is_here(world, -1, TAG_MESSAGE, MPI_STATUS_IGNORE);
+        bool other = has_arrived(world, -1, TAG_MESSAGE, MPI_STATUS_IGNORE);
         pause_a_little(&pause);
         const double now = clock_s(), took = now - looked;
         waited = other ? waited + (took < most_s ? took : most_s) : 0;
@@ -288,8 +293,8 @@ int world_receive_any(const World *world, int rank, void *data, size_t bytes, bo
     Pause pause = {0};
     mark_wait();
     for (;;) {
-        *control = is_here(world, -1, TAG_CONTROL, &status);
-        if (*control || is_here(world, rank, TAG_MESSAGE, &status)) break;
+        *control = has_arrived(world, -1, TAG_CONTROL, &status);
+        if (*control || has_arrived(world, rank, TAG_MESSAGE, &status)) break;
         pause_a_little(&pause);
     }
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE,
@@ -303,7 +308,7 @@ bool world_receive_control(const World *world, void *data, size_t bytes, bool wa
     MPI_Status status;
     Pause pause = {0};
     if (waits) mark_wait();
-    while (!is_here(world, -1, TAG_CONTROL, &status)) {
+    while (!has_arrived(world, -1, TAG_CONTROL, &status)) {
         if (!waits) return false;
         pause_a_little(&pause);
     }
@@ -318,7 +323,7 @@ int world_receive(const World *world, int rank, void *data, size_t bytes)
     MPI_Status status;
     Pause pause = {0};
     mark_wait();
-    while (!is_here(world, rank, TAG_MESSAGE, &status)) pause_a_little(&pause);
+    while (!has_arrived(world, rank, TAG_MESSAGE, &status)) pause_a_little(&pause);
     MPI_CHECK(MPI_Recv(data, message_bytes(bytes), MPI_BYTE, status.MPI_SOURCE, TAG_MESSAGE,
                        world->comm, MPI_STATUS_IGNORE));
     beat_mark_again();

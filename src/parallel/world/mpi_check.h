@@ -1,6 +1,6 @@
-/* The way to call MPI: a failed call cannot be repaired inside a step, so MPI_CHECK dies with the
- * call's text and the library's error message. world_init sets MPI_ERRORS_RETURN, so that MPI
- * returns errors instead of aborting. */
+/* The macro around every call of MPI: a failed call cannot be repaired inside a step, so MPI_CHECK
+ * dies with the call's text and the library's error message. world_init sets MPI_ERRORS_RETURN, so
+ * that MPI returns errors instead of aborting. */
 #ifndef WEFT_PARALLEL_MPI_CHECK_H
 #define WEFT_PARALLEL_MPI_CHECK_H
 

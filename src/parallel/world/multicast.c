@@ -1,5 +1,5 @@
-/* One rank's bytes to some others: the tree, and the pieces that move along it. Later pieces are
- * received while earlier ones are passed on to the children. */
+/* Sends one rank's bytes to some others along a tree, in pieces. A rank receives later pieces while
+ * it passes earlier ones on to its children. */
 #include "mpi_check.h"
 #include "parallel.h"
 
@@ -25,9 +25,9 @@ static int node_at(const Members *m, int at)
     return m->node[m->rank[at]];
 }
 
-/* Returns where the members behind `root` are cut in two; the first member of each part is a child
- * of root. All members on one node other than root's stay in one part, so that the bytes enter the
- * node once. */
+/* Returns the index at which the members after `root` are cut into two parts; the first member of
+ * each part is a child of root. All members on one node other than root's stay in one part, so that
+ * the bytes enter the node once. */
 static int cut(const Members *m, int root, int end)
 {
     int first = root + 1, middle = first + (end - first + 1) / 2;
@@ -35,9 +35,9 @@ static int cut(const Members *m, int root, int end)
     if (node_at(m, first) == node_at(m, end - 1))
         return node_at(m, root) == node_at(m, first) ? middle : end;
     for (int d = 0;; ++d) {
-        int before = middle - d, behind = middle + d;
+        int before = middle - d, after = middle + d;
         if (before > first && node_at(m, before - 1) != node_at(m, before)) return before;
-        if (behind < end && node_at(m, behind - 1) != node_at(m, behind)) return behind;
+        if (after < end && node_at(m, after - 1) != node_at(m, after)) return after;
     }
 }
 
@@ -86,7 +86,7 @@ static void receive_begin(Multicast *m, size_t piece)
 static void send_begin(Multicast *m, size_t piece)
 {
     MPI_Request *out = m->out[piece % MULTICAST_PIECES];
-    /* the requests of an earlier piece */
+    /* an earlier piece used these requests */
     MPI_CHECK(MPI_Waitall(2, out, MPI_STATUSES_IGNORE));
     for (int c = 0; c < 2; ++c)
         if (m->place.child[c] >= 0)

@@ -1,6 +1,6 @@
-/* The world of ranks: MPI's start and end, and the few collectives that set-up needs. A process
- * that no launcher started never calls MPI. Refuses a world whose size differs between the launcher
- * and MPI: then the launcher belongs to another MPI, and every process would believe to be rank
+/* The world of ranks: starts and ends MPI, and offers the few collectives that set-up needs. A
+ * process that no launcher started never calls MPI. Refuses a world whose size differs between the
+ * launcher and MPI: then the launcher belongs to another MPI, and every process would act as rank
  * 0. */
 #include "launcher.h"
 #include "leaks.h"
@@ -13,13 +13,13 @@
 #include <string.h>
 
 enum { MESSAGE_BYTES = 2048 };
-/* MPI counts are ints */
+/* largest message, since MPI counts are ints */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 static const World ALONE = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
-/* True for errors in the call itself (its arguments), false for those of a message or a peer. */
-static bool is_call_wrong(int class)
+/* True if the arguments of the call are wrong; false if a message or a peer failed. */
+static bool is_argument_error(int class)
 {
     static const int classes[] = {
         MPI_ERR_BUFFER, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_TAG,     MPI_ERR_COMM,    MPI_ERR_RANK,
@@ -39,7 +39,7 @@ void mpi_check(int code, const char *call)
     MPI_Error_class(code, &class);
     if (class == MPI_ERR_NO_MEM)
         die_as(ERR_MEMORY, "%.*s: %s", (int)strcspn(call, "("), call, words);
-    if (is_call_wrong(class)) die("%.*s: %s", (int)strcspn(call, "("), call, words);
+    if (is_argument_error(class)) die("%.*s: %s", (int)strcspn(call, "("), call, words);
     die_lost(
         "%.*s: %s; most likely another rank has died or a link has failed, and its own message or "
         "the system's log says why",
@@ -172,7 +172,7 @@ Status status_agree(const World *world, Status mine)
     if (world->rank == root) {
         int job_rank = 0;
         MPI_CHECK(MPI_Comm_rank(MPI_COMM_WORLD, &job_rank));
-        /* already named in an agreement of a part of the world */
+        /* an agreement among a part of the world has already put the rank before the message */
         bool named = strncmp(fail_message(), "rank ", 5) == 0;
         if (job_rank > 0 && !named)
             snprintf(text, sizeof text, "rank %d: %s", job_rank, fail_message());

@@ -6,9 +6,9 @@
 #include "plan.h"
 
 /* least size of a block's tensors, as a multiple of the tensor that crosses its end */
-enum { WORTH = 4 };
+enum { BLOCK_RATIO_LEAST = 4 };
 
-/* single: the array that boundary_singles returns */
+/* Numbers the blocks of a chunk, nodes first .. last - 1. single: as boundary_singles returns. */
 static void find_blocks(const Graph *graph, int first, int last, const size_t *single, int *block)
 {
     int begin = first, number = 0;
@@ -18,7 +18,7 @@ static void find_blocks(const Graph *graph, int first, int last, const size_t *s
         block[i] = -1;
         inside += desc_bytes(op->spec.y) + op->saved_bytes;
         size_t crosses = i + 1 < graph->loss ? single[i + 1] : 0;
-        if (crosses == 0 || inside < WORTH * crosses) continue;
+        if (crosses == 0 || inside < BLOCK_RATIO_LEAST * crosses) continue;
         for (int k = begin; k <= i; ++k) block[k] = number;
         ++number;
         begin = i + 1;

@@ -9,9 +9,10 @@
 static void push(Planner *p, Action action)
 {
     ActionList *list = &p->chunk->pass[p->pass];
-    if (list->count == p->room[p->pass]) {
-        p->room[p->pass] = p->room[p->pass] ? 2 * p->room[p->pass] : 64;
-        list->action = mem_resize(list->action, (size_t)p->room[p->pass] * sizeof *list->action);
+    if (list->count == p->capacity[p->pass]) {
+        p->capacity[p->pass] = p->capacity[p->pass] ? 2 * p->capacity[p->pass] : 64;
+        list->action =
+            mem_resize(list->action, (size_t)p->capacity[p->pass] * sizeof *list->action);
     }
     list->action[list->count++] = action;
     ++p->tick;
@@ -59,35 +60,36 @@ static void plan_forward(Planner *p, int i)
     RunStorage *run = &p->run[i - p->chunk->first];
     for (int k = 0; k < node->spec.x_count; ++k)
         run->x[k] = node->in[k] >= 0 ? p->value[node->in[k]] : STORAGE_INPUT;
-    inplace_block_inputs(p, i);
+    inplace_keep_block_inputs(p, i);
     make_outputs(p, run, inplace_allowed(p, run));
     p->value[i] = run->y;
-    inplace_output(p, i, run->y, p->reader);
-    inplace_run(p, run);
+    inplace_record_output(p, i, run->y, p->reader);
+    inplace_record_run(p, run);
     push(p, (Action){.kind = ACTION_FORWARD, .index = i - p->chunk->first});
 }
 
 /* ---- recomputation of a block before its backward ---- */
 
-/* Sets again[i - from] if node i of a block must run again for the backward of the block's
- * nodes. */
+/* Sets again[i - from] if node i of the block from .. to - 1 must run a second time for the
+ * backward of the block's nodes. */
 static void find_recomputed(Planner *p, int from, int to, bool *again)
 {
     const Graph *g = p->graph;
-    for (int i = from; i < to; ++i) p->reader_again[i] = NO_NODE;
+    for (int i = from; i < to; ++i) p->block_reader[i] = NO_NODE;
     for (int i = to - 1; i >= from; --i) {
-        bool back = planner_goes_back(p, i) || planner_moves(p, i);
+        bool back = planner_runs_backward(p, i) || planner_updates_statistics(p, i);
         if ((back && g->node[i].op->saved_bytes > 0) || planner_reads_y(p, i))
             again[i - from] = true;
         for (int k = 0; k < g->node[i].spec.x_count; ++k) {
             int in = g->node[i].in[k];
             if (in < from) continue;
             if (again[i - from] || planner_reads_x(p, i, k)) again[in - from] = true;
-            if (p->reader_again[in] == NO_NODE) p->reader_again[in] = i;
+            if (p->block_reader[in] == NO_NODE) p->block_reader[in] = i;
         }
     }
 }
 
+/* Plans the second run of block from .. to - 1. */
 static void plan_recompute(Planner *p, int from, int to)
 {
     const Graph *g = p->graph;
@@ -97,23 +99,23 @@ static void plan_recompute(Planner *p, int from, int to)
         RunStorage *run = planner_back_run(p, i);
         for (int k = 0; k < g->node[i].spec.x_count; ++k) {
             int in = g->node[i].in[k];
-            run->x[k] = in < 0 ? STORAGE_INPUT : in >= from ? p->again[in] : p->value[in];
+            run->x[k] = in < 0 ? STORAGE_INPUT : in >= from ? p->recomputed[in] : p->value[in];
         }
         if (again[i - from]) {
             make_outputs(p, run, g->node[i].in[0] >= from && inplace_allowed(p, run));
-            p->again[i] = run->y;
-            inplace_output(p, i, run->y, p->reader_again);
+            p->recomputed[i] = run->y;
+            inplace_record_output(p, i, run->y, p->block_reader);
             push(p, (Action){.kind = ACTION_FORWARD, .index = back_index(p, i)});
         }
-        inplace_run(p, run);
+        inplace_record_run(p, run);
     }
     mem_free(&again);
 }
 
 /* ---- backward ---- */
 
-/* Adds an action that copies or adds storage src (one reader's contribution) to the gradient of
- * node v. */
+/* Lists an action that copies storage src, the contribution of one reader of node v, to v's
+ * gradient, or adds it there. */
 static void push_gradient(Planner *p, ActionKind kind, int v, int src)
 {
     Desc y = p->graph->node[v].op->spec.y;
@@ -126,7 +128,7 @@ static void push_gradient(Planner *p, ActionKind kind, int v, int src)
                      .type = y.dtype});
 }
 
-bool planner_waits(const Planner *p, int i)
+bool planner_delays_weight(const Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     return p->schedule->split && op->weight_later && op->table->backward_weight &&
@@ -138,6 +140,7 @@ static bool is_frozen(const Planner *p, int i, int k)
     return p->graph->param[p->graph->node[i].param[k]].frozen;
 }
 
+/* Gives parameter k's gradient a storage that backward writes instead of the gradient arena. */
 static void keep_gradient(Planner *p, int i, int k)
 {
     int s = storage_new(p, (size_t)p->graph->node[i].op->w_elements[k] * sizeof(float));
@@ -145,9 +148,9 @@ static void keep_gradient(Planner *p, int i, int k)
     storage_use(p, s);
 }
 
-/* Gives frozen parameters' gradients a place if the node's operation may compute them together with
- * others or with dx. Nobody reads them. */
-static void drop_gradients(Planner *p, int i)
+/* Gives frozen parameters' gradients a storage that nobody reads, if the node's operation may
+ * compute them together with other gradients. */
+static void discard_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
     if (op->spec.frozen && op->weight_later) return;
@@ -156,31 +159,31 @@ static void drop_gradients(Planner *p, int i)
 }
 
 /* With a split backward, weight gradients that cannot be delayed are computed together with dx;
- * this gives them a place from which PASS_WEIGHT copies them to the gradient arena. */
+ * gives them storages from which PASS_WEIGHT copies them to the gradient arena. */
 static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
-    if (!p->schedule->split || planner_waits(p, i) || !op->table->backward_weight) return;
+    if (!p->schedule->split || planner_delays_weight(p, i) || !op->table->backward_weight) return;
     if (!op_has_values(&op->spec) || op->spec.frozen) return;
     planner_back_run(p, i)->dw_waits = true;
     for (int k = 0; k < op->spec.w_count; ++k)
         if (!is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
-/* A batch norm before all trained layers gets no gradient, but its batch statistics, saved by
- * forward, still update the running ones. */
+/* Lists the update of running statistics for a batch norm that gets no gradient, because it is
+ * before all trained layers: forward has saved its batch statistics. */
 static void plan_statistics(Planner *p, int i)
 {
-    if (!planner_moves(p, i)) return;
+    if (!planner_updates_statistics(p, i)) return;
     storage_use(p, planner_back_run(p, i)->saved);
-    drop_gradients(p, i);
+    discard_gradients(p, i);
     push(p, (Action){.kind = ACTION_BACKWARD_WEIGHT, .index = back_index(p, i)});
 }
 
 static void plan_backward(Planner *p, int i)
 {
     bool reached = i == p->graph->loss || p->gradient[i] != STORAGE_NONE;
-    if (!reached || !planner_goes_back(p, i)) {
+    if (!reached || !planner_runs_backward(p, i)) {
         if (!p->schedule->split) plan_statistics(p, i);
         return;
     }
@@ -195,7 +198,7 @@ static void plan_backward(Planner *p, int i)
     storage_use(p, run->x_saved);
     if (node->op->needs_y) storage_use(p, run->y);
     keep_weight_gradients(p, i);
-    if (!planner_waits(p, i)) drop_gradients(p, i);
+    if (!planner_delays_weight(p, i)) discard_gradients(p, i);
     for (int k = 0; k < node->spec.x_count; ++k)
         if (node->op->needs_x[k]) storage_use(p, run->x[k]);
     gradients_route(p, i, to_add);
@@ -219,13 +222,13 @@ static void plan_weight(Planner *p, int i)
         return;
     }
     if (!op->table->backward_weight || op->spec.w_count == 0 || op->spec.frozen) return;
-    if (planner_waits(p, i)) {
+    if (planner_delays_weight(p, i)) {
         storage_use(p, run->dy);
         for (int k = 0; k < op->spec.x_count; ++k)
             if (op->needs_x[k]) storage_use(p, run->x[k]);
         if (op->needs_y) storage_use(p, run->y);
         storage_use(p, run->saved);
-        drop_gradients(p, i);
+        discard_gradients(p, i);
     }
     for (int k = 0; k < op->spec.w_count; ++k)
         if (!is_frozen(p, i, k)) storage_use(p, run->dw[k]);
@@ -251,7 +254,8 @@ static int by_opening(const void *a, const void *b)
     return x->bucket - y->bucket;
 }
 
-/* Lists the nodes in reverse order. A bucket is complete after the node of its first tensor. */
+/* Plans the nodes in reverse order with `plan`. buckets: also lists when buckets open and when they
+ * are complete, which is after the node of their first tensor. */
 static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool buckets)
 {
     const Graph *g = p->graph;
@@ -272,9 +276,10 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* ---- boundaries ---- */
 
-/* Messages arrive before a pass and leave after it. early, late: other tasks may run between the
- * message and the pass, so its tensors lie in the slot. If the stage also has the next chunk, the
- * next chunk copies activations when it begins, and copies gradients back when it ends. */
+/* Gives the tensors of a message that arrives before the pass their storages. early: other tasks
+ * may run between the message and the pass, so the tensors lie in the slot. If the stage also has
+ * the next chunk, that chunk copies activations when it begins, and copies gradients back when it
+ * ends. */
 static void receive_message(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -286,6 +291,8 @@ static void receive_message(Planner *p, const Message *message, int *storage, bo
     ++p->tick;
 }
 
+/* Marks the tensors of a message that leaves after the pass. late: other tasks may run between the
+ * pass and the message, so the tensors lie in the slot. */
 static void send_message(Planner *p, const Message *message, const int *storage, bool late)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -296,25 +303,26 @@ static void send_message(Planner *p, const Message *message, const int *storage,
     ++p->tick;
 }
 
-/* The activations that have just arrived are read in the previous chunk's slot, except those that
- * the previous chunk itself reads in the slot of the one before. */
-static void read_before(Planner *p)
+/* Makes this chunk read its incoming activations in the previous chunk's slot, except those that
+ * the previous chunk itself reads in the slot of the chunk before it. */
+static void read_in_previous_slot(Planner *p)
 {
-    const Message *in = &p->chunk->activations_in, *out = &p->before->activations_out;
+    const Message *in = &p->chunk->activations_in, *out = &p->previous->activations_out;
     for (int i = 0; i < in->count; ++i) {
         Storage *s = &p->storage[p->value[in->tensor[i].node]];
-        s->before = out->tensor[i].offset < OFFSET_BEFORE;
-        if (s->before) s->offset = OFFSET_BEFORE + out->tensor[i].offset;
+        s->in_previous = out->tensor[i].offset < OFFSET_BEFORE;
+        if (s->in_previous) s->offset = OFFSET_BEFORE + out->tensor[i].offset;
     }
 }
 
-/* The next chunk reads this chunk's outputs in this slot; marks them as still used at this tick. */
-static void show_behind(Planner *p)
+/* Marks this chunk's outputs, which the next chunk reads in this chunk's slot, as used at this
+ * tick. */
+static void keep_outputs_for_next(Planner *p)
 {
     const Message *out = &p->chunk->activations_out;
     for (int i = 0; i < out->count; ++i) {
         int s = p->value[out->tensor[i].node];
-        p->storage[s].shown = true;
+        p->storage[s].read_by_next = true;
         storage_use(p, s);
     }
 }
@@ -335,9 +343,9 @@ static void list_passes(Planner *p)
     receive_message(p, &c->activations_in, p->value, false);
     for (int i = 0; i < c->activations_in.count; ++i) {
         int node = c->activations_in.tensor[i].node;
-        inplace_output(p, node, p->value[node], p->reader);
+        inplace_record_output(p, node, p->value[node], p->reader);
     }
-    if (p->before) read_before(p);
+    if (p->previous) read_in_previous_slot(p);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
     if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
     if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
@@ -345,13 +353,13 @@ static void list_passes(Planner *p)
     end_pass(p);
     p->pass = PASS_BACKWARD;
     receive_message(p, &c->gradients_in, p->gradient, same_stage);
-    if (same_stage) show_behind(p);
+    if (same_stage) keep_outputs_for_next(p);
     list_gradients(p, plan_backward, !p->schedule->split);
     send_message(p, &c->gradients_out, p->gradient, false);
     end_pass(p);
     p->pass = PASS_WEIGHT;
     if (p->schedule->split) list_gradients(p, plan_weight, true);
-    if (p->schedule->split && same_stage) show_behind(p);
+    if (p->schedule->split && same_stage) keep_outputs_for_next(p);
     end_pass(p);
 }
 
@@ -408,24 +416,25 @@ static void planner_init(Planner *p, const int *block)
     p->value = mem_new(nodes * sizeof *p->value);
     p->gradient = mem_new(nodes * sizeof *p->gradient);
     int count = p->chunk->last - p->chunk->first;
-    p->again = mem_new(nodes * sizeof *p->again);
-    p->borrows = mem_new(nodes * sizeof *p->borrows);
+    p->recomputed = mem_new(nodes * sizeof *p->recomputed);
+    p->borrows_gradient = mem_new(nodes * sizeof *p->borrows_gradient);
     p->run = mem_new((size_t)(2 * count + 1) * sizeof *p->run);
     p->block = mem_new((size_t)(count + 1) * sizeof *p->block);
-    for (size_t i = 0; i < nodes; ++i) p->value[i] = p->gradient[i] = p->again[i] = STORAGE_NONE;
+    for (size_t i = 0; i < nodes; ++i)
+        p->value[i] = p->gradient[i] = p->recomputed[i] = STORAGE_NONE;
     for (int i = 0; i < count; ++i) {
         p->run[i] = p->run[count + i] = run_none(p->chunk->first + i);
         p->block[i] = block ? block[p->chunk->first + i] : -1;
     }
     p->reader = mem_new(nodes * sizeof *p->reader);
-    p->reader_again = mem_new(nodes * sizeof *p->reader_again);
-    p->reader_before = mem_new((size_t)(count + 1) * sizeof *p->reader_before);
-    inplace_readers(p);
+    p->block_reader = mem_new(nodes * sizeof *p->block_reader);
+    p->previous_reader = mem_new((size_t)(count + 1) * sizeof *p->previous_reader);
+    inplace_find_readers(p);
     const ChunkPlan *c = p->chunk;
     p->opening = mem_new((size_t)(c->buckets.count + 1) * sizeof *p->opening);
     for (int b = 0; b < c->buckets.count; ++b) p->opening[b] = (Opening){c->opens[b], b};
     qsort(p->opening, (size_t)c->buckets.count, sizeof *p->opening, by_opening);
-    planner_leave_blocks(p);
+    planner_drop_blocks(p);
 }
 
 static bool message_whole(const Message *message)
@@ -435,13 +444,13 @@ static bool message_whole(const Message *message)
     return true;
 }
 
-Status chunk_plan(ChunkPlan *c, const ChunkPlan *before, const Graph *graph,
+Status chunk_plan(ChunkPlan *c, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block)
 {
     Planner p = {.graph = graph,
                  .schedule = schedule,
                  .chunk = c,
-                 .before = before,
+                 .previous = previous,
                  .messages_wait = messages_wait};
     boundary_activations(&c->activations_in, graph, c->first);
     boundary_gradients(&c->gradients_out, graph, c->first);
@@ -460,12 +469,12 @@ Status chunk_plan(ChunkPlan *c, const ChunkPlan *before, const Graph *graph,
     mem_free(&p.value);
     mem_free(&p.gradient);
     mem_free(&p.run);
-    mem_free(&p.again);
-    mem_free(&p.borrows);
+    mem_free(&p.recomputed);
+    mem_free(&p.borrows_gradient);
     mem_free(&p.block);
     mem_free(&p.reader);
-    mem_free(&p.reader_again);
-    mem_free(&p.reader_before);
+    mem_free(&p.block_reader);
+    mem_free(&p.previous_reader);
     mem_free(&p.opening);
     if (message_whole(&c->activations_in) && message_whole(&c->activations_out) &&
         message_whole(&c->gradients_in) && message_whole(&c->gradients_out))

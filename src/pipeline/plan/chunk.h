@@ -8,8 +8,10 @@
 
 #include <limits.h>
 
-enum { STORAGE_NONE = -1, STORAGE_INPUT = -2 /* the input data itself */, NO_NODE = -1 };
+/* STORAGE_INPUT: the input data, which no storage contains. */
+enum { STORAGE_NONE = -1, STORAGE_INPUT = -2, NO_NODE = -1 };
 
+/* Memory of one tensor, or of several that share it (aliases, in-place outputs). */
 typedef struct Storage {
     size_t bytes;
     /* first and last tick at which the content is needed */
@@ -17,20 +19,22 @@ typedef struct Storage {
     /* true: lies in the slot; false: in scratch memory */
     bool kept;
     /* lies in the slot of the previous chunk, which has set the place */
-    bool before;
-    /* the next chunk reads it there */
-    bool shown;
-    /* No output may be written over it: a node's backward or a recomputed block reads it again. */
-    bool stays;
+    bool in_previous;
+    /* the next chunk reads it in this chunk's slot */
+    bool read_by_next;
+    /* no output may overwrite it, because a node's backward or a recomputed block reads it again */
+    bool must_stay;
     /* last node whose forward reads it, or NO_NODE */
     int reader;
-    /* Among the runs that backward uses: the first node whose backward reads it, or INT_MAX, and
-     * the last node that has it as an input, or NO_NODE. */
-    int back_first, input_last;
+    /* first node whose backward reads it, or INT_MAX */
+    int back_first;
+    /* last node that has it as an input in the run that its backward uses, or NO_NODE */
+    int input_last;
+    /* its place (pipeline.h, OFFSET_*), once set */
     int64_t offset;
 } Storage;
 
-/* The fields of RunOffsets, as indices into Planner.storage instead of places. */
+/* RunOffsets with indices into Planner.storage instead of places. */
 typedef struct RunStorage {
     int node, x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS], dw[SPEC_PARAMS];
     bool dx_add, dw_waits;
@@ -47,7 +51,7 @@ typedef struct Planner {
     const Schedule *schedule;
     ChunkPlan *chunk;
     /* plan of the previous chunk if this stage has it, else NULL; borrowed */
-    const ChunkPlan *before;
+    const ChunkPlan *previous;
     /* other tasks may run between a message and the work on it, so tensors of messages lie in
      * slots */
     bool messages_wait;
@@ -56,77 +60,82 @@ typedef struct Planner {
     /* storage of each node's output and of its gradient; int[node_count], owned */
     int *value, *gradient;
     /* storage of each node's recomputed output; int[node_count], owned */
-    int *again;
+    int *recomputed;
     /* true: the node's gradient shares memory with another node's, which must not change;
      * bool[node_count], owned */
-    bool *borrows;
+    bool *borrows_gradient;
     /* first the chunk's runs in node order, then the second runs of recomputed nodes; owned */
     RunStorage *run;
     /* block that each of the chunk's nodes is recomputed with, or -1; owned */
     int *block;
-    /* last node that reads each node's output, or NO_NODE; reader_again counts only nodes of the
-     * same recomputed block; int[node_count], owned */
-    int *reader, *reader_again;
-    /* for each input of the chunk's nodes, the previous node that reads the same output; owned */
-    int (*reader_before)[SPEC_INPUTS];
+    /* last node that reads each node's output, or NO_NODE; int[node_count], owned */
+    int *reader;
+    /* the same among nodes of the recomputed block that is planned */
+    int *block_reader;
+    /* for each input of the chunk's nodes, the node before it that reads the same output, or
+     * NO_NODE; owned */
+    int (*previous_reader)[SPEC_INPUTS];
     /* buckets in the order in which backward opens them; owned */
     Opening *opening;
-    /* boundary[pass]: tick at which the pass ends */
+    /* current tick, and the tick at which each pass ends */
     int tick, boundary[PASSES];
+    /* pass whose actions are being listed */
     Pass pass;
-    int room[PASSES];
+    /* capacity of each pass's action list */
+    int capacity[PASSES];
 } Planner;
 
-/* layout.c */
+/* layout.c. Returns the index of a new storage. */
 int storage_new(Planner *p, size_t bytes);
-/* marks the storage as used at the current tick */
+/* Marks the storage as used at the current tick. */
 void storage_use(Planner *p, int storage);
-/* places all storages; sets the chunk's kept_bytes and scratch_bytes */
+/* Places all storages; sets the chunk's kept_bytes and scratch_bytes. */
 void storages_lay(Planner *p);
+/* Returns the place of a storage, OFFSET_INPUT for STORAGE_INPUT, or OFFSET_NONE. */
 int64_t storage_offset(const Planner *p, int storage);
 
 /* places.c: which bytes are used at which ticks. */
 typedef struct PlaceTree PlaceTree;
-/* for ticks 0 to ticks - 1. Owner: the caller */
+/* Makes a tree for ticks 0 to ticks - 1. Owner: the caller. */
 PlaceTree *place_tree_new(int ticks);
 void place_tree_free(PlaceTree **tree);
-/* marks the bytes of span as used from tick first to tick last, both included */
+/* Marks the bytes of span as used from tick first to tick last, both included. */
 void place_tree_add(PlaceTree *tree, int first, int last, Span span);
 /* Returns the lowest offset >= from at which `bytes` bytes are free from tick first to tick
  * last. */
 int64_t place_tree_lowest(const PlaceTree *tree, int first, int last, int64_t from, int64_t bytes);
 
-/* chunk.c */
-/* true if the node is in this chunk */
+/* chunk.c. True if the node is in this chunk. */
 bool planner_owns(const Planner *p, int node);
-/* the run whose tensors the node's backward uses */
+/* The run whose tensors the node's backward uses: the second one in a recomputed block. */
 RunStorage *planner_back_run(const Planner *p, int node);
-/* true if the node's backward_weight is delayed to PASS_WEIGHT */
-bool planner_waits(const Planner *p, int node);
-/* trained.c. Returns true if the node has running statistics that training updates. */
-bool planner_moves(const Planner *p, int node);
-/* Returns true if a gradient at the node reaches a trained parameter. */
-bool planner_goes_back(const Planner *p, int node);
-/* True if the node's backward runs and reads its input k, or its output. */
+/* True if the node's backward_weight is delayed to PASS_WEIGHT. */
+bool planner_delays_weight(const Planner *p, int node);
+/* trained.c. True if the node has running statistics that training updates. */
+bool planner_updates_statistics(const Planner *p, int node);
+/* True if the node's backward runs, because a gradient there reaches a trained parameter. */
+bool planner_runs_backward(const Planner *p, int node);
+/* True if the node's backward runs and reads its input k. */
 bool planner_reads_x(const Planner *p, int node, int k);
+/* True if the node's backward runs and reads its output. */
 bool planner_reads_y(const Planner *p, int node);
-/* Takes blocks without any backward work out of recomputation. */
-void planner_leave_blocks(Planner *p);
+/* Excludes blocks without any backward work from recomputation. */
+void planner_drop_blocks(Planner *p);
 
-/* inplace.c. Fills reader and reader_before. */
-void inplace_readers(Planner *p);
-/* Records that the node's output lies in a storage. last: Planner.reader or reader_again. */
-void inplace_output(Planner *p, int node, int storage, const int *last);
-/* Call before node i's forward is planned: protects the tensors that i's block reads from outside,
- * because the block runs again. */
-void inplace_block_inputs(Planner *p, int i);
-/* Returns true if a run may write its output over its first input: nobody reads a tensor there
- * later, and it is not the input data, which the loader owns. */
+/* inplace.c. Fills reader and previous_reader. */
+void inplace_find_readers(Planner *p);
+/* Records that the node's output lies in a storage. last: Planner.reader or block_reader. */
+void inplace_record_output(Planner *p, int node, int storage, const int *last);
+/* Call before node i's forward is planned: protects tensors from outside of i's block that i reads,
+ * because the block runs a second time. */
+void inplace_keep_block_inputs(Planner *p, int i);
+/* True if a run may write its output over its first input: no later node reads that storage, and it
+ * is not the input data, which the loader owns. */
 bool inplace_allowed(const Planner *p, const RunStorage *run);
-/* Call after that: records which tensors the run's backward will read. */
-void inplace_run(Planner *p, const RunStorage *run);
+/* Call after the run's output has a storage: records which tensors the run's backward will read. */
+void inplace_record_run(Planner *p, const RunStorage *run);
 
-/* gradient.c: chooses where node i's backward writes the gradients of i's inputs, once the storage
+/* gradient.c: chooses where node i's backward writes the gradients of its inputs, once the storage
  * of its dy is known. Sets to_add[k] to the storage that must be added afterwards to the gradient
  * of input k, or copied if that input has no gradient yet; STORAGE_NONE: nothing to add. */
 void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS]);

@@ -1,10 +1,10 @@
 /* Plans the gathering of parameters (zero 3 if replicas have no memory in common; Rajbhandari et
  * al. 2020, section 5.3): which buckets, when, and where to. Each pass's list marks the actions
- * from which on other buckets are read. A walk over a schedule's passes gives, at any use, the
- * buckets that are read now and the next few; these are in memory together, so their places do not
- * overlap. A bucket stays until another one needs its place, so the buckets that end a forward pass
- * are still there when backward begins. Backward reads weights only for the gradients of inputs, so
- * a layer without these (an embedding) is not gathered for it. */
+ * from which on other buckets are read. Visiting the uses of a schedule's passes in order gives, at
+ * each use, the buckets that are read now and the next few; these are in memory together, so their
+ * places do not overlap. A bucket stays until another one needs its place, so the buckets that end
+ * a forward pass are still there when backward begins. Backward reads weights only for the
+ * gradients of inputs, so a layer without these (an embedding) is not gathered for it. */
 #include "plan.h"
 
 #include <string.h>
@@ -98,7 +98,7 @@ static void mark_chunk(const Plan *plan, ChunkPlan *c)
     }
 }
 
-/* ---- the walk ---- */
+/* ---- visiting the uses ---- */
 
 void window_init(Window *w, const Plan *plan)
 {
@@ -128,8 +128,7 @@ static int pass_of(TaskKind kind)
     return pass[kind];
 }
 
-/* Returns the first use at or after (*task, *use) and sets them to its position; NULL: there is
- * none. */
+/* Returns the first use at or after (*task, *use), and its position there; NULL: there is none. */
 static const ParamUse *seek(const Window *w, int *task, int *use)
 {
     const Schedule *s = w->schedule;
@@ -144,8 +143,8 @@ static const ParamUse *seek(const Window *w, int *task, int *use)
     return NULL;
 }
 
-/* Returns the buckets of the next use and of the uses after it until GATHER_AHEAD further buckets
- * are included, or the list ends. */
+/* Lists the buckets of the next use and of the uses after it, until GATHER_AHEAD buckets in
+ * addition to those of the next use are included, or the list ends. Returns their number. */
 static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
 {
     int task = w->task, use = w->use, count = 0, enough = 1;
@@ -196,19 +195,20 @@ const ParamUse *window_next(Window *w, int gather[WINDOW_MOST], int *count)
 
 /* The buckets that are in memory together with a given one. */
 typedef struct Near {
-    /* bucket indices; int[count], owned */
-    int count, room, *bucket;
+    /* bucket indices; int[capacity], owned */
+    int count, capacity, *bucket;
 } Near;
 
 static void near_add(Near *near, int b)
 {
-    if (near->count == near->room) {
-        near->room = near->room ? 2 * near->room : 8;
-        near->bucket = mem_resize(near->bucket, (size_t)near->room * sizeof *near->bucket);
+    if (near->count == near->capacity) {
+        near->capacity = near->capacity ? 2 * near->capacity : 8;
+        near->bucket = mem_resize(near->bucket, (size_t)near->capacity * sizeof *near->bucket);
     }
     near->count = add_bucket(near->bucket, near->count, b);
 }
 
+/* Adds to each bucket's list those that are in memory together with it in the schedule. */
 static void find_near(const Plan *plan, const Schedule *schedule, Near *near)
 {
     Window w;
@@ -317,6 +317,7 @@ static void place_weights(Plan *plan)
     }
 }
 
+/* Counts the gatherings of a step. */
 static void count_step(Plan *plan)
 {
     Window w;

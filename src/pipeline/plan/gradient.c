@@ -3,29 +3,30 @@
  * to a node becomes its gradient; later ones are added in the order of the list. */
 #include "chunk.h"
 
-/* Returns true if the gradient of i's input k may be written over that input. It may not if the
- * input is read after i's forward by this chunk, by the previous chunk (in whose slot it may lie),
- * or by the next chunk's weight-gradient pass. */
-static bool over_x(const Planner *p, int i, int k)
+/* True if the gradient of i's input k may be written over that input. It may not if the input is
+ * read after i's forward by this chunk, by the previous chunk (in whose slot it may lie), or by the
+ * next chunk's weight-gradient pass. */
+static bool can_overwrite_x(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
     int s = planner_back_run(p, i)->x[k];
-    if (!node->op->dx_over_x || k > 0 || s < 0 || planner_waits(p, i) ||
+    if (!node->op->dx_over_x || k > 0 || s < 0 || planner_delays_weight(p, i) ||
         !planner_owns(p, node->in[k]))
         return false;
     const Storage *x = &p->storage[s];
-    if (x->before || (p->schedule->split && x->shown)) return false;
+    if (x->in_previous || (p->schedule->split && x->read_by_next)) return false;
     if (x->back_first < i || x->input_last > i) return false;
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= x->bytes;
 }
 
-/* Returns true if the gradient of i's input k may be written over dy. It may not if dy is borrowed
- * and will become another node's gradient. */
-static bool over_dy(const Planner *p, int i, int k)
+/* True if the gradient of i's input k may be written over dy. It may not if dy is borrowed from, or
+ * will become, another node's gradient. */
+static bool can_overwrite_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
     int dy = p->gradient[i];
-    if (!node->op->dx_inplace || k > 0 || dy < 0 || planner_waits(p, i) || p->borrows[i])
+    if (!node->op->dx_inplace || k > 0 || dy < 0 || planner_delays_weight(p, i) ||
+        p->borrows_gradient[i])
         return false;
     for (int j = 0; j < node->spec.x_count; ++j)
         if (node->op->dx_alias[j]) return false;
@@ -35,12 +36,12 @@ static bool over_dy(const Planner *p, int i, int k)
 /* dy becomes the gradient of node `early`. Returns true if it may also serve as the gradient of
  * `late` until late's backward, which runs first. It may not if anything changes it until then:
  * another reader of late or early (late must not be a reader of early), or late itself. */
-static bool may_lend(const Planner *p, int i, int early, int late)
+static bool can_lend_dy(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
-    if (!planner_owns(p, late) || planner_waits(p, late)) return false;
+    if (!planner_owns(p, late) || planner_delays_weight(p, late)) return false;
     if (node[late].op->table->backward_begin && node[late].spec.act != ACT_NONE) return false;
-    const int *before = p->reader_before[i - p->chunk->first];
+    const int *before = p->previous_reader[i - p->chunk->first];
     for (int k = 0; k < node[i].spec.x_count; ++k)
         if ((node[i].in[k] == early || node[i].in[k] == late) && before[k] >= late) return false;
     return true;
@@ -51,13 +52,13 @@ static bool may_lend(const Planner *p, int i, int early, int late)
  * gradient already, or NO_NODE; with two inputs the earlier node keeps it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
-    if (p->borrows[i] || planner_waits(p, i)) return false;
+    if (p->borrows_gradient[i] || planner_delays_weight(p, i)) return false;
     int early = v;
     if (*keeper != NO_NODE) {
         int late = v < *keeper ? *keeper : v;
         early = v < *keeper ? v : *keeper;
-        if (!may_lend(p, i, early, late)) return false;
-        p->borrows[late] = true;
+        if (!can_lend_dy(p, i, early, late)) return false;
+        p->borrows_gradient[late] = true;
     }
     p->gradient[v] = p->gradient[i];
     *keeper = early;
@@ -65,14 +66,15 @@ static bool share_dy(Planner *p, int i, int v, int *keeper)
 }
 
 /* Returns the storage to which i's gradient for input k is written. */
-static int written(Planner *p, int i, int k, bool first)
+static int choose_storage(Planner *p, int i, int k, bool first)
 {
     int v = p->graph->node[i].in[k];
-    if (first && over_dy(p, i, k)) return p->gradient[i];
-    if (first && over_x(p, i, k)) return planner_back_run(p, i)->x[k];
+    if (first && can_overwrite_dy(p, i, k)) return p->gradient[i];
+    if (first && can_overwrite_x(p, i, k)) return planner_back_run(p, i)->x[k];
     return storage_new(p, desc_bytes(p->graph->node[v].op->spec.y));
 }
 
+/* gradients_route for one input. */
 static int route(Planner *p, int i, int k, int *keeper)
 {
     RunStorage *run = planner_back_run(p, i);
@@ -84,7 +86,7 @@ static int route(Planner *p, int i, int k, int *keeper)
         return shared ? STORAGE_NONE : p->gradient[i];
     }
     run->dx_add = k == 0 && !first && op->dx_adds;
-    int dx = run->dx_add ? p->gradient[v] : written(p, i, k, first);
+    int dx = run->dx_add ? p->gradient[v] : choose_storage(p, i, k, first);
     run->dx[k] = dx;
     storage_use(p, dx);
     if (first) p->gradient[v] = dx;

@@ -36,7 +36,8 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Returns the lowest offset >= from at which s overlaps no placed storage that is alive with it. */
+/* Returns the lowest offset >= from at which s overlaps no placed storage that is alive at the same
+ * time. */
 static int64_t first_fit(const PlaceTree *placed, const Storage *s, int64_t from)
 {
     return place_tree_lowest(placed, s->first + 1, s->last + 1, from, (int64_t)s->bytes);
@@ -51,6 +52,7 @@ static int64_t place(PlaceTree *placed, Storage *s, int64_t at)
     return end;
 }
 
+/* True if the storage is alive in more than one pass. */
 static bool crosses_pass(const Planner *p, const Storage *s)
 {
     for (int i = 0; i < PASSES; ++i)
@@ -65,7 +67,7 @@ void storages_lay(Planner *p)
     int count = 0;
     bool one = p->chunk->slots == 1 && p->schedule->shape.chunks == 1;
     for (int i = 0; i < p->storage_count; ++i) {
-        if (p->storage[i].before) continue;
+        if (p->storage[i].in_previous) continue;
         order[count] = &p->storage[i];
         order[count]->kept = order[count]->kept || one || crosses_pass(p, order[count]);
         ++count;

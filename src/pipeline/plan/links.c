@@ -39,8 +39,8 @@ bool plan_ties_stages(const Plan *plan, int param)
            stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
 }
 
-/* Returns true if an earlier parameter of another stage is tied to the same owner: sums of tied
- * gradients connect two stages only. */
+/* True if an earlier parameter of another stage is tied to the same owner, which is not supported:
+ * sums of tied gradients connect two stages only. */
 static bool third_stage(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;
@@ -56,8 +56,8 @@ static Status add_tie(const Plan *plan, Links *links, int param)
     if (third_stage(plan, param))
         return fail(
             ERR_CONFIG,
-            "%s: a second parameter on another stage shares %s: cut the model (grid.cuts) so "
-            "that all but one of them lie on its stage",
+            "%s: a second parameter on another stage is tied to %s: cut the model (grid.cuts) "
+            "so that at most one parameter tied to it is on another stage",
             tied->name, target->name);
     size_t bytes = (size_t)tied->elements * sizeof(float);
     if (bytes > TIE_PIECE_BYTES) bytes = TIE_PIECE_BYTES;

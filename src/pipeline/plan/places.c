@@ -13,21 +13,22 @@
 
 /* A set of bytes as sorted spans, no two of which touch. */
 typedef struct SpanSet {
-    /* count spans, with room for `room`; owned */
+    /* [capacity]; owned */
     Span *span;
-    int count, room;
+    int count, capacity;
 } SpanSet;
 
 struct PlaceTree {
     /* number of ticks, a power of two */
     int ticks;
-    /* one set for each tree node, node 1 is the root; across: bytes of tensors alive at all ticks
-     * of the node but not of its parent; inside: bytes of tensors alive at some of its ticks only;
-     * owned */
-    SpanSet *across, *inside;
+    /* For each tree node, of which 1 is the root; owned. */
+    /* bytes of tensors that are alive at all ticks of the node, but not at all of its parent's */
+    SpanSet *across;
+    /* bytes of tensors that are alive at some of the node's ticks only */
+    SpanSet *inside;
 };
 
-/* The sets that a search must avoid: at most four for each level of the tree. */
+/* The sets whose bytes a search must avoid: at most four for each level of the tree. */
 enum { SETS_MOST = 4 * 32 };
 typedef struct Search {
     int first, last, count;
@@ -55,9 +56,9 @@ static void add_span(SpanSet *set, Span span)
         if (set->span[to].begin < span.begin) span.begin = set->span[to].begin;
         if (set->span[to].end > span.end) span.end = set->span[to].end;
     }
-    if (from == to && set->count == set->room) {
-        set->room = set->room ? 2 * set->room : 2;
-        set->span = mem_resize(set->span, (size_t)set->room * sizeof *set->span);
+    if (from == to && set->count == set->capacity) {
+        set->capacity = set->capacity ? 2 * set->capacity : 2;
+        set->span = mem_resize(set->span, (size_t)set->capacity * sizeof *set->span);
     }
     memmove(set->span + from + 1, set->span + to, (size_t)(set->count - to) * sizeof *set->span);
     set->span[from] = span;

@@ -25,8 +25,8 @@ bool param_shares_memory(const Plan *plan, int param)
     return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
 }
 
-/* Places the values that this stage stores itself (not those shared with a tied parameter), either
- * frozen ones or trained ones, from offset `end` on. Returns the end. */
+/* Places either the frozen or the trained values that this stage stores (a value shared with a tied
+ * parameter is stored once), from offset `end` on. Returns the new end. */
 static int64_t place_values(Plan *plan, bool frozen, int64_t end)
 {
     const Graph *g = plan->graph;
@@ -61,6 +61,7 @@ static void place_params(Plan *plan)
     plan->gradient_elements = end;
 }
 
+/* Sets plan->tied_across: parameters of this stage to which one of another stage is tied. */
 static void find_tied_across(Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -89,8 +90,8 @@ static void bucket_insert(Buckets *b, int at, int64_t offset, int64_t elements, 
     b->first_tensor[at] = tensor;
 }
 
-/* Inserts a bucket for the gradient of each parameter that shares its value with another one, in
- * the order of nodes. */
+/* Inserts a bucket for the gradient of each parameter that shares its value with another one, where
+ * it belongs in backward's order of nodes. */
 static void insert_tied(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
@@ -107,8 +108,8 @@ static void insert_tied(const Plan *plan, ChunkPlan *c)
     }
 }
 
-/* Cuts the bucket that contains offset `at`, where parameter `tensor` begins, in two; does nothing
- * if a bucket begins there. */
+/* Splits the bucket that contains offset `at`, where parameter `tensor` begins, into two; does
+ * nothing if a bucket begins there. */
 static void bucket_cut(Buckets *b, int64_t at, int tensor)
 {
     int i = 0;
@@ -119,8 +120,8 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
     bucket_insert(b, i, at, upper, tensor);
 }
 
-/* Converts buckets of weights (see shard_weight) to ranges of the gradient arena. param: the
- * chunk's `count` parameters whose values this stage stores. */
+/* Converts buckets that were cut by weight (shard_weight) to ranges of the gradient arena. param:
+ * the chunk's `count` parameters whose values this stage stores. end: end of the first bucket. */
 static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
 {
     for (int i = 0; i < b->count; ++i) {
@@ -156,7 +157,8 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     place_buckets(plan, &c->buckets, param, count, end);
     for (int i = 0; i < count; ++i) {
         if (!plan->zero || !plan_tied_across(plan, param[i])) continue;
-        /* a separate bucket, so that both stages cut it alike */
+        /* the parameter gets a bucket of one tensor, so that both stages cut it into the same
+         * shards */
         bucket_cut(&c->buckets, plan->param_offset[param[i]], param[i]);
         if (i + 1 < count) bucket_cut(&c->buckets, plan->param_offset[param[i + 1]], param[i + 1]);
     }
@@ -244,6 +246,7 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     return arenas * most * sizeof(float);
 }
 
+/* Sets the sizes of the gradient arenas. */
 static void sum_gradients(Plan *plan)
 {
     int micros = plan->schedule->shape.micros, dp = plan->shape.dp;
@@ -276,8 +279,8 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
-/* This rank's bytes of parameters: the whole arena, or its part of a shared arena; with gathering
- * the largest shard, the ring and the frozen parameters. */
+/* Bytes of parameters that count for this rank: the whole arena, or its part of a shared one; with
+ * gathering the largest shard, the ring and the frozen parameters. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;

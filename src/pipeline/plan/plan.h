@@ -1,11 +1,12 @@
-/* Interface between the planner's files, and what the runtime needs of them in addition to
- * pipeline.h. Planning is a pure function from numbers to a plan: nothing here runs, waits or
- * allocates memory of a step. */
+/* Functions that the files of the planner, and the files of run/, call in addition to pipeline.h.
+ * Planning is a pure function from numbers to a plan: nothing here computes, waits or allocates the
+ * memory of a step. */
 #ifndef WEFT_PIPELINE_PLAN_H
 #define WEFT_PIPELINE_PLAN_H
 
 #include "pipeline.h"
 
+/* bytes */
 enum { PLACE_ALIGN = 256 };
 
 static inline size_t place_align(size_t bytes)
@@ -20,17 +21,19 @@ static inline int64_t align_floats(int64_t n)
     return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* chunk.c: fills a ChunkPlan, whose slots and buckets must be set already. before: plan of the
- * previous chunk if this stage has it, else NULL. */
-Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *before, const Graph *graph,
+/* chunk.c: fills a ChunkPlan, whose slots and buckets must be set already. previous: plan of the
+ * previous chunk if this stage has it, else NULL. messages_wait: as messages_may_wait returns.
+ * block: as graph_blocks returns, or NULL. */
+Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block);
 
-/* boundary.c: the messages over the boundary in front of node `boundary`, with places not set
- * yet. */
+/* boundary.c: finds the tensors of the messages that cross the boundary before node `boundary`;
+ * their places are not set yet. */
 void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
 /* Returns for each boundary the bytes of its message of activations if that is a single tensor and
- * no layer after the boundary needs what a layer before it saves; else 0. Owner: the caller. */
+ * no layer after the boundary reads the saved tensor of a layer before it; else 0. Owner: the
+ * caller. */
 size_t *boundary_singles(const Graph *graph);
 
 /* ring.c: plans where backward writes gradients and where their sums lie. Call it after buckets and
@@ -44,32 +47,36 @@ typedef struct Span {
 } Span;
 /* Returns the lowest offset for `length` elements that overlaps none of the spans taken. */
 int64_t place_lowest(const Span *taken, int count, int64_t length);
-/* true if the bucket contains parameters whose values this stage stores, not only tied gradients or
- * metrics */
+/* True if the bucket contains parameters whose values this stage stores, not only tied gradients or
+ * metrics. */
 bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int bucket);
 
-/* gather.c: plans which buckets of parameters are gathered, when, and where to. Call it after
- * shards and action lists are planned. Sets plan->cache and plan->weight_offset. */
+/* gather.c: plans which buckets of parameters are gathered, when, and to which places. Call it
+ * after shards and action lists are planned. Sets plan->cache and plan->weight_offset. */
 Status plan_gather(Plan *plan);
-/* Returns the bucket with which the repacked weights of a node are made and dropped; -1: they
- * stay. */
+/* Returns the bucket whose gathering makes a node repack its weights; -1: they are repacked only
+ * after updates. */
 int gather_bucket_of(const Plan *plan, const Node *node);
+/* True if the action reads values of parameters. */
 bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
-/* Walks through the parameter uses of a schedule's list and tracks which buckets are in memory. All
- * replicas walk alike, because they gather together. */
+/* Position in the list of parameter uses of a schedule, and the buckets that are in memory there.
+ * All replicas visit the same uses in the same order, because they gather together. */
 typedef struct Window {
-    /* plan and schedule are borrowed */
+    /* borrowed */
     const Plan *plan;
-    /* schedule whose list is walked */
+    /* schedule whose list is visited; borrowed */
     const Schedule *schedule;
-    /* next use: task in the list, and use relative to the first one of the task's pass */
+    /* next use: its task in the list, and its number among the uses of the task's pass */
     int task, use;
     /* buckets in memory or being gathered; int[here_count], owned */
     int here_count, *here;
 } Window;
+/* GATHER_AHEAD: buckets that are gathered before they are needed. WINDOW_MOST: most buckets that
+ * one use and the uses after it can add. */
 enum { GATHER_AHEAD = 2, WINDOW_MOST = GATHER_AHEAD + 2 * SPEC_PARAMS };
 void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
+/* Goes to the start of a schedule's list; the buckets in memory stay. */
 void window_start(Window *window, const Schedule *schedule);
 /* Advances to the next use; returns NULL at the end. Sets gather to the buckets whose gathering
  * must begin now, for this use or the ones after it. */
@@ -80,6 +87,7 @@ void plan_shards(Plan *plan);
 /* Returns the chunk of this stage that has element `at` of the gradient arena, and its bucket;
  * NULL: none. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
+/* Elements of optimizer state arenas for replica dp_rank's shards, each tensor padded. */
 size_t shard_elements(const Plan *plan, int dp_rank);
 /* Weight of a parameter when buckets are made and cut: its elements, or for a parameter sliced over
  * a tensor-parallel group, those of the first rank's slice. */
@@ -87,25 +95,31 @@ int64_t shard_weight(const Plan *plan, int param);
 /* A bucket with the parameters in it whose values this stage stores, in the order of their
  * numbers. */
 typedef struct BucketParams {
-    /* borrowed */
+    /* numbers of the parameters, [count]; borrowed */
     int *param;
     int count;
-    /* weight: sum over the parameters; begin, end: the bucket's range in the gradient arena */
-    int64_t weight, begin, end;
+    /* sum of shard_weight over the parameters */
+    int64_t weight;
+    /* the bucket's range in the gradient arena */
+    int64_t begin, end;
 } BucketParams;
+/* Returns the offset in the gradient arena, among those at which a shard of the bucket may begin,
+ * that is nearest to having `weight` before it. *below: the weight that does lie before it. */
 int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below);
-/* true if the parameter is tied to one of another stage */
+/* True if the parameter is tied to one of another stage. */
 bool plan_tied_across(const Plan *plan, int param);
 /* True if the parameter shares the value of another parameter of this stage. */
 bool param_shares_memory(const Plan *plan, int param);
 
-/* whole.c: sharding for updates that need whole tensors. whole_cut computes the boundaries of a
- * bucket's shards and updates load, the elements that each replica has so far; call it only if
- * whole_any_wanted. It returns false if the bucket is to be cut as usual. whole_state_bytes returns
- * the bytes of the rank with the most state. */
-bool whole_wanted(const Plan *plan, int param);
-bool whole_any_wanted(const Plan *plan);
+/* whole.c: sharding for updates that need whole tensors. */
+/* True if one replica must have the whole parameter; true if that holds for any parameter. */
+bool param_is_whole(const Plan *plan, int param);
+bool any_param_is_whole(const Plan *plan);
+/* Computes the boundaries of a bucket's shards, and adds their elements to load[r], those that
+ * replica r has so far. Returns false if the bucket is to be cut as in shards.c. Call it only if
+ * any_param_is_whole. */
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
+/* Bytes of optimizer state of the rank with the most. */
 size_t whole_state_bytes(const Plan *plan);
 
 /* Returns true if operations use host memory. */
@@ -114,12 +128,13 @@ static inline bool plan_in_host_memory(const Plan *plan)
     return plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
 }
 
-/* tensor_group.c: what the ranks of a tensor-parallel group add up at the end of a step: the
- * METRIC_REQUESTS request flags (METRIC_STOP and after), and the gradients of which each rank has
- * only a partial sum. */
-/* Returns true if replica dp_rank must add up a part of a parameter's gradient over the group, and
- * which elements. */
+/* tensor_group.c: the floats that the ranks of a tensor-parallel group add up at the end of a step:
+ * METRIC_REQUESTS request flags (METRIC_STOP and after), and gradients of which each rank has only
+ * a partial sum. */
+/* Returns true if replica dp_rank must add up elements of the parameter's gradient over the group:
+ * *first .. *first + *count - 1. */
 bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
+/* Number of floats that replica dp_rank adds up over the group. */
 int64_t plan_group_floats(const Plan *plan, int dp_rank);
 /* Bytes of the largest tensor that the group exchanges. summed: bytes of the floats that it adds
  * up. */
@@ -127,16 +142,16 @@ size_t plan_largest_exchange(const Plan *plan, size_t summed);
 /* Size of a piece in which slices pass through host memory, and entries of each channel between two
  * ranks. */
 enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
-/* adds the group's exchange buffers to the plan's memory */
+/* Adds the group's exchange buffers to the plan's memory. joined: see PlanOptions. */
 void tensor_group_memory(Plan *plan, bool joined);
 
 /* replicas.c: sums over the replicas within a micro-batch, for synced operations. They go up a tree
  * of the ranks and down again, in pieces of this size; each channel has this number of entries. */
 enum { REPLICA_PIECE_BYTES = 8 << 10, REPLICA_DEPTH = 2 };
-/* number of children of `rank` in a tree of `size` ranks; they are rank + 1, rank + 2, rank + 4,
+/* Number of children of `rank` in a tree of `size` ranks; they are rank + 1, rank + 2, rank + 4,
  * ... */
 int replica_children(int rank, int size);
-/* adds the channels' entries to the plan's memory */
+/* Adds the channels' entries to the plan's memory. */
 void replica_sums_memory(Plan *plan);
 
 /* links.c: the channels between the stages of a replica, the same list on all ranks: for each
@@ -148,16 +163,16 @@ typedef struct Links {
     ChannelSpec *spec;
     int count;
 } Links;
-/* Returns ERR_CONFIG if parameters of more than two stages are tied together. Release with
- * links_fini, also after an error. */
+/* Lists the channels. Returns ERR_CONFIG if parameters of more than two stages are tied together.
+ * Release with links_fini, also after an error. */
 Status links_init(Links *links, const Plan *plan);
 void links_fini(Links *links);
 /* Returns true if the parameter is tied to one of another stage and is trained. */
 bool plan_ties_stages(const Plan *plan, int param);
-/* Adds the memory of exactly these channels to the plan. */
+/* Adds the memory of the channels to the plan. joined: see PlanOptions. */
 Status links_memory(Plan *plan, bool joined);
 
-/* slots.c: memory that follows from the stage's list of tasks. */
+/* slots.c: sets the slot of each micro-batch, the number of slots, and batches_out. */
 void plan_slots(Plan *plan);
 /* Returns true if another task may run between a message of the stage and the computation that it
  * belongs to. */

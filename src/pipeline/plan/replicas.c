@@ -29,7 +29,7 @@ int replica_children(int rank, int size)
     return children;
 }
 
-/* Counts the channels of rank 0, which has the most children. */
+/* Every rank counts the channels of rank 0, which has the most children. */
 void replica_sums_memory(Plan *plan)
 {
     if (plan_replica_sums(plan).count == 0) return;

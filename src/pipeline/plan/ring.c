@@ -1,22 +1,22 @@
 /* Plans where gradients lie until they are summed. Without sharded gradients, backward writes to
  * the arena of partial sums that the summation tree names, and there is nothing to plan. With
- * sharded gradients (zero 2), backward writes buckets to places of a ring, from which their owners
- * fetch them while backward goes on. Then memory holds only the buckets being written or sent, and
- * of the sums only this rank's shard. Two buckets may overlap in the ring if one has left long
- * before the other is written. */
+ * sharded gradients (zero 2), backward writes buckets to a ring, from which their owners fetch them
+ * while backward goes on. Then memory holds only the buckets being written or sent, and only this
+ * rank's shard of the sums. Two buckets may overlap in the ring if at least IN_TRANSIT buckets
+ * lie between them and the first is complete before the second is opened. */
 #include "plan.h"
 
-enum {
-    IN_TRANSIT = 3
-}; /* buckets that may be in transit while one is written, before a rank has to wait for others */
+/* Buckets that may be on their way to their owners while another is written, without a rank having
+ * to wait. */
+enum { IN_TRANSIT = 3 };
 
 bool plan_shards_gradients(const Plan *plan)
 {
     return plan->zero >= ZERO_GRADIENTS;
 }
 
-/* Returns true if buckets a < b must not overlap. Bucket a leaves after the node of its first
- * tensor. */
+/* True if buckets a < b must not overlap. Bucket a is complete, and sent, after the node of its
+ * first tensor. */
 static bool must_not_overlap(const Plan *plan, const ChunkPlan *c, int a, int b)
 {
     int tensor = c->buckets.first_tensor[a];

@@ -1,10 +1,11 @@
 /* ZeRO: cuts a stage's buckets among its replicas (Rajbhandari et al. 2020, section 5.1). A shard
  * begins at the start of a tensor or at a multiple of FLAT_CHUNK after it, so that each chunk's
- * partial norm is computed by one rank. A tied gradient is cut like the one that it is tied to, so
- * that one rank of each stage has both parts of the sum. The last replica has the metrics and sends
- * them to the others. Frozen parameters are not cut: all replicas store them. The ranks of a
- * tensor-parallel group must cut unsliced parameters alike because they add up partial gradients of
- * them; therefore all of them cut as if they had the slices of the group's first rank. */
+ * partial norm is computed by one rank. A tied gradient is cut like the gradient of the parameter
+ * that it is tied to, so that one rank of each stage has both parts of the sum. The last replica
+ * has the metrics and sends them to the others. Frozen parameters are not cut: all replicas store
+ * them. The ranks of a tensor-parallel group must cut unsliced parameters alike because they add up
+ * partial gradients of them; therefore all of them cut as if they had the slices of the group's
+ * first rank. */
 #include "plan.h"
 
 static int64_t padded(const Param *p)
@@ -61,8 +62,6 @@ static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int 
     return bucket;
 }
 
-/* Returns the offset in a bucket, at which a shard may begin, that is nearest to having `weight`
- * below it. *below: the weight that does lie below it. */
 int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below)
 {
     *below = 0;
@@ -77,20 +76,20 @@ int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight
         int64_t end = padded(&plan->graph->param[i]), low = weight / FLAT_CHUNK * FLAT_CHUNK;
         int64_t high = low + FLAT_CHUNK < here ? low + FLAT_CHUNK : here;
         int64_t nearest = weight - low <= high - weight ? low : high;
-        if (whole_wanted(plan, i)) nearest = 2 * weight < here ? 0 : here;
+        if (param_is_whole(plan, i)) nearest = 2 * weight < here ? 0 : here;
         *below += nearest;
         return plan->param_offset[i] + (nearest == here || nearest > end ? end : nearest);
     }
     return bucket->end;
 }
 
-/* If there are more ranks than places where a shard may begin, several ranks compete for a shard:
- * the rank that it falls to by weight and the ranks after it that got nothing. Which of them takes
- * it rotates from shard to shard and from bucket to bucket, so that over all buckets the ranks, and
- * the halves of a bucket that ranks exchange (parallel/order/halving.h), get about equal amounts.
- * below: weight before each rank, which all ranks of a tensor-parallel group compute alike, even
- * where a rank has no elements of it. */
-static void share_out(int64_t *boundary, const int64_t *below, int dp, int bucket)
+/* Chooses the owners of shards if there are more ranks than offsets at which a shard may begin. The
+ * candidates for a shard are the rank that gets it by weight and the ranks after it that got
+ * nothing. The choice rotates from shard to shard and from bucket to bucket, so that over all
+ * buckets the ranks, and the halves of a bucket that ranks exchange (parallel/order/halving.h), get
+ * about equal amounts. below: weight before each rank, which is the same on all ranks of a
+ * tensor-parallel group, even if a rank has no elements of it. */
+static void choose_owners(int64_t *boundary, const int64_t *below, int dp, int bucket)
 {
     int shard = bucket;
     for (int r = 0, next; r < dp; r = next) {
@@ -101,7 +100,8 @@ static void share_out(int64_t *boundary, const int64_t *below, int dp, int bucke
     }
 }
 
-/* number: index of the bucket. A bucket that two stages share uses 0, so that both cut it alike. */
+/* Cuts a bucket into shards of about equal weight. number: index of the bucket; for a bucket that
+ * two stages share it is replaced by 0, so that both cut it alike. */
 static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number, int64_t *boundary)
 {
     int dp = plan->shape.dp;
@@ -115,7 +115,7 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number,
     boundary[dp] = bucket->end;
     below[dp] = bucket->weight;
     if (bucket->count > 0 && plan_tied_across(plan, bucket->param[0])) number = 0;
-    if (!metrics) share_out(boundary, below, dp, number);
+    if (!metrics) choose_owners(boundary, below, dp, number);
     mem_free(&below);
 }
 
@@ -127,6 +127,7 @@ static const Bounds *shards_at(const Plan *plan, int64_t at)
     return c ? &c->shard[b] : NULL;
 }
 
+/* True if the bucket has a tied gradient, which lies after the metrics. */
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
 {
     return buckets->offset[b] > plan->metrics_offset;
@@ -141,7 +142,7 @@ bool plan_tied_across(const Plan *plan, int param)
 void plan_shards(Plan *plan)
 {
     const Graph *g = plan->graph;
-    const bool whole = whole_any_wanted(plan);
+    const bool whole = any_param_is_whole(plan);
     int dp = plan->shape.dp, number = 0;
     int64_t *load = mem_new((size_t)dp * sizeof *load);
     int64_t *boundary = mem_new((size_t)(dp + 1) * sizeof *boundary);

@@ -8,8 +8,8 @@ static bool is_message(TaskKind kind)
     return kind >= TASK_SEND_FORWARD;
 }
 
-/* Returns true if `work` is the computation that message m comes before or after. */
-static bool belongs(const Task *m, const Task *work)
+/* True if `work` makes what message m sends, or reads what it receives. */
+static bool is_work_of(const Task *m, const Task *work)
 {
     if (m->chunk != work->chunk || m->micro != work->micro) return false;
     if (m->kind == TASK_SEND_FORWARD || m->kind == TASK_RECEIVE_FORWARD)
@@ -26,13 +26,13 @@ bool messages_may_wait(const Schedule *schedule, int stage)
         bool sends = list[i].kind == TASK_SEND_FORWARD || list[i].kind == TASK_SEND_BACKWARD;
         int step = sends ? -1 : 1, j = i + step;
         while (j >= 0 && j < count && is_message(list[j].kind)) j += step;
-        if (j < 0 || j >= count || !belongs(&list[i], &list[j])) return true;
+        if (j < 0 || j >= count || !is_work_of(&list[i], &list[j])) return true;
     }
     return false;
 }
 
-/* Sets the first and last index in the stage's list of the tasks of each (chunk, micro-batch). The
- * life of a slot also covers the next chunk's tasks that read from it. */
+/* Finds the life of each slot, one for each chunk and micro-batch: index in the stage's list of its
+ * first and last task. The last one may be a task of the next chunk that reads from the slot. */
 static void find_lives(const Plan *plan, int *first, int *last)
 {
     const Schedule *s = plan->schedule;
@@ -52,7 +52,7 @@ static void find_lives(const Plan *plan, int *first, int *last)
 
 /* Gives each micro-batch the lowest slot that is free from its first task in the chunk to its
  * last. */
-static void give_slots(Plan *plan, const int *first, const int *last)
+static void assign_slots(Plan *plan, const int *first, const int *last)
 {
     const Schedule *s = plan->schedule;
     int micros = s->shape.micros;
@@ -91,7 +91,7 @@ void plan_slots(Plan *plan)
     plan->slot = mem_new((pairs + 1) * sizeof *plan->slot);
     plan->last_task = mem_new((size_t)(s->shape.micros + 1) * sizeof *plan->last_task);
     find_lives(plan, first, last);
-    give_slots(plan, first, last);
+    assign_slots(plan, first, last);
     plan->batches_out = tasks_batches_out(s, plan->stage, plan->last_task);
     mem_free(&first);
     mem_free(&last);

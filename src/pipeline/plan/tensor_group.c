@@ -35,8 +35,8 @@ size_t plan_largest_exchange(const Plan *plan, size_t summed)
     return most;
 }
 
-/* Bytes of a rank's channel entries and of its buffers: a sum in fp32, which takes two pieces if
- * the tensor has 16 bits, and a packed piece of its slice. */
+/* Bytes of a rank's channel entries and of its buffers: the sum of a piece in fp32, which is as
+ * long as two pieces if the tensor has 16 bits, and a packed piece of its slice. */
 static size_t pieces_bytes(int ranks)
 {
     return (size_t)EXCHANGE_PIECE_BYTES * (3 + EXCHANGE_DEPTH * ((size_t)ranks - 1));

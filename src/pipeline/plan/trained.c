@@ -1,8 +1,8 @@
-/* Finds the nodes that take part in backward. Gradients go down to the lowest trained parameter and
- * no further; a node below it keeps nothing for backward and is not recomputed. */
+/* Finds the nodes that take part in backward. Gradients go back to the first trained parameter and
+ * no further; a node before it keeps nothing for backward and is not recomputed. */
 #include "chunk.h"
 
-bool planner_moves(const Planner *p, int i)
+bool planner_updates_statistics(const Planner *p, int i)
 {
     const Node *node = &p->graph->node[i];
     for (int k = 0; k < node->spec.w_count; ++k) {
@@ -12,7 +12,7 @@ bool planner_moves(const Planner *p, int i)
     return false;
 }
 
-bool planner_goes_back(const Planner *p, int i)
+bool planner_runs_backward(const Planner *p, int i)
 {
     const OpSpec *spec = &p->graph->node[i].op->spec;
     for (int k = 0; k < spec->x_count; ++k)
@@ -22,22 +22,22 @@ bool planner_goes_back(const Planner *p, int i)
 
 bool planner_reads_x(const Planner *p, int i, int k)
 {
-    return p->graph->node[i].op->needs_x[k] && planner_goes_back(p, i);
+    return p->graph->node[i].op->needs_x[k] && planner_runs_backward(p, i);
 }
 
 bool planner_reads_y(const Planner *p, int i)
 {
-    return p->graph->node[i].op->needs_y && planner_goes_back(p, i);
+    return p->graph->node[i].op->needs_y && planner_runs_backward(p, i);
 }
 
-void planner_leave_blocks(Planner *p)
+void planner_drop_blocks(Planner *p)
 {
     int count = p->chunk->last - p->chunk->first;
     for (int from = 0, to; from < count; from = to) {
         bool back = false;
         for (to = from; to < count && p->block[to] == p->block[from]; ++to) {
             int i = p->chunk->first + to;
-            back = back || planner_goes_back(p, i) || planner_moves(p, i);
+            back = back || planner_runs_backward(p, i) || planner_updates_statistics(p, i);
         }
         for (int k = from; k < to && !back; ++k) p->block[k] = -1;
     }

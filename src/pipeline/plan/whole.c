@@ -1,21 +1,21 @@
 /* ZeRO for updates that need whole tensors (like the ZeRO-1 of "Muon is scalable for LLM training",
  * Liu et al. 2025, section 2.3, but without gathering): one replica has such a tensor's whole
- * gradient, state and value, so no message is added. Owners are chosen by filling up: in each
+ * gradient, state and value, so no message is added. In each
  * bucket, in rank order, the replicas that have least so far get most, and a shard boundary that
  * would cut such a tensor moves to the tensor's nearer end. Tensors that may be cut are cut as in
  * shards.c. All ranks of a tensor-parallel group choose alike because they count the slices of the
  * group's first rank. */
 #include "plan.h"
 
-bool whole_wanted(const Plan *plan, int param)
+bool param_is_whole(const Plan *plan, int param)
 {
     return plan->updates && plan->updates[param].whole;
 }
 
-bool whole_any_wanted(const Plan *plan)
+bool any_param_is_whole(const Plan *plan)
 {
     for (int i = 0; i < plan->graph->param_count; ++i)
-        if (whole_wanted(plan, i)) return true;
+        if (param_is_whole(plan, i)) return true;
     return false;
 }
 
@@ -48,7 +48,7 @@ bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int6
     if (weight == 0) return false;
     if (plan_tied_across(plan, bucket->param[0])) {
         int param = bucket->param[0], tied = plan->graph->param[param].tied;
-        if (!whole_wanted(plan, param)) return false;
+        if (!param_is_whole(plan, param)) return false;
         /* both stages choose the same owner, whatever else they store */
         int owner = (tied >= 0 ? tied : param) % dp;
         for (int r = 0; r <= dp; ++r) boundary[r] = r > owner ? bucket->end : bucket->begin;
@@ -88,7 +88,7 @@ static size_t larger(size_t a, size_t b)
  * for the largest one; and the temporary memory of whole tensors and slices. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
-    size_t state = 0, beside = 0, largest = 0, whole = 0, slices = 0;
+    size_t state = 0, scratch = 0, largest = 0, whole = 0, slices = 0;
     bool shared = plan->zero || plan->shape.tp > 1;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         const ParamUpdate *update = &plan->updates[i];
@@ -96,12 +96,12 @@ static size_t update_bytes(const Plan *plan, int dp_rank)
         size_t padded = (size_t)align_floats((int64_t)count);
         if (count == 0) continue;
         state += (size_t)update->slots * padded;
-        if (update->scratch && shared) beside += padded;
+        if (update->scratch && shared) scratch += padded;
         if (update->whole || (update->scratch && !shared)) largest = larger(largest, count);
         whole = larger(whole, update->whole_bytes);
         slices = larger(slices, update->slice_bytes);
     }
-    return (state + larger(beside, largest)) * sizeof(float) + whole + slices;
+    return (state + larger(scratch, largest)) * sizeof(float) + whole + slices;
 }
 
 size_t whole_state_bytes(const Plan *plan)

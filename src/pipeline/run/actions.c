@@ -7,8 +7,9 @@ static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
     return c->plan->graph->node[chunk->plan->run[run].node].op;
 }
 
-/* Returns true if backward_data has left the run's weight gradients in the slot. */
-static bool in_slot(const ChunkRun *chunk, int run)
+/* True if backward_data writes the run's weight gradients to the slot, from which PASS_WEIGHT
+ * copies them. */
+static bool weight_gradients_in_slot(const ChunkRun *chunk, int run)
 {
     return chunk->plan->run[run].dw_waits;
 }
@@ -25,7 +26,7 @@ static void run_backward_weight(const Context *c, const ChunkRun *chunk, int run
                                 float *arena)
 {
     Op *op = op_of(c, chunk, run);
-    if (!in_slot(chunk, run)) {
+    if (!weight_gradients_in_slot(chunk, run)) {
         op_backward_weight(op, r);
         return;
     }
@@ -69,7 +70,7 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
     case ACTION_BACKWARD_DATA:
         op = op_of(c, chunk, a->index);
         op_backward_begin(op, run);
-        if (in_slot(chunk, a->index)) op_backward_weight(op, run);
+        if (weight_gradients_in_slot(chunk, a->index)) op_backward_weight(op, run);
         op_backward_data(op, run);
         break;
     case ACTION_BACKWARD_WEIGHT:
@@ -109,7 +110,7 @@ void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micr
     const Context *c = &e->context;
     float *arena = grad_arena(&e->gradients, micro);
     for (int i = 0; i < chunk->plan->run_count; ++i) {
-        if (in_slot(chunk, i)) continue;
+        if (weight_gradients_in_slot(chunk, i)) continue;
         int w_count = op_of(c, chunk, i)->spec.w_count;
         for (int k = 0; k < w_count; ++k) {
             float *at = gradient_of(c, chunk, i, k, arena);

@@ -13,6 +13,7 @@ static ChunkLinks *chunk_here(const BoundaryLinks *l, int chunk)
     return NULL;
 }
 
+/* Sets the channels of the boundary before a chunk. up: of activations; down: of gradients. */
 static void bind_boundary(const BoundaryLinks *l, int chunk, int up, int down)
 {
     ChunkLinks *from = chunk_here(l, chunk - 1), *to = chunk_here(l, chunk);
@@ -26,6 +27,7 @@ static void bind_boundary(const BoundaryLinks *l, int chunk, int up, int down)
     }
 }
 
+/* Adds a tied parameter whose channels are from_owner, from the owner's stage, and the next one. */
 static void bind_tie(BoundaryLinks *l, const GradSync *sync, const Links *links, int param,
                      int from_owner)
 {

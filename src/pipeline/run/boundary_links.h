@@ -5,8 +5,8 @@
 
 #include "grad_sync.h"
 
-/* The channels of a chunk's boundaries; -1 at the model's first and last boundary and with one
- * stage. */
+/* Indices of the channels of a chunk's boundaries; -1: no message, because the model begins or ends
+ * there or the neighbouring chunk is on this stage. */
 typedef struct ChunkLinks {
     int activations_in, activations_out, gradients_in, gradients_out;
 } ChunkLinks;
@@ -53,8 +53,8 @@ typedef struct MessageEnd {
     const ChunkRun *chunk;
     const Slot *slot;
 } MessageEnd;
-/* Copies between two chunks of one stage what would be a message between two stages: activations to
- * the later chunk, gradients to the earlier one. */
+/* Copies between two consecutive chunks of one stage the tensors that would be a message between
+ * two stages: activations to the later chunk, gradients to the earlier one. */
 void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 /* Moves the messages that are due before task number `task` of a list. *next: index of the next

@@ -26,10 +26,10 @@ void captures_fini(Captures *c)
 
 Capture *capture_at(Captures *c, int task, int place, int number)
 {
-    enum { MOST = 1024 };
+    enum { CAPTURES_MOST = 1024 };
     CaptureList *list = &c->list[task * c->places + place];
     if (number == list->count) {
-        if (c->count == MOST) return NULL;
+        if (c->count == CAPTURES_MOST) return NULL;
         ++c->count;
         list->capture =
             mem_resize(list->capture, (size_t)(list->count + 1) * sizeof *list->capture);

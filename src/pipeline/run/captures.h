@@ -13,9 +13,12 @@ typedef struct CaptureList {
 
 typedef struct Captures {
     const Context *context;
-    /* number of tasks of the training list; number of places in the input ring */
-    int tasks, places;
-    /* captures of each [task][place in the ring]; NULL: replay is off; owned */
+    /* number of tasks of the training list */
+    int tasks;
+    /* number of places in the input ring */
+    int places;
+    /* captures that begin with each task on each place of the ring, [tasks][places]; NULL: nothing
+     * is captured; owned */
     CaptureList *list;
     /* number of captures in all lists */
     int count;

@@ -1,5 +1,5 @@
-/* The plan and the ranks it runs on, known to every part of the executor. All fields are borrowed
- * and do not change until the executor is freed. */
+/* The plan, and the ranks and the device that it runs on, which every part of the executor knows.
+ * All fields are borrowed and do not change until the executor is freed. */
 #ifndef WEFT_PIPELINE_CONTEXT_H
 #define WEFT_PIPELINE_CONTEXT_H
 

@@ -8,9 +8,9 @@ static Status check(const Context *c)
     if (c->comm->arena_elements < c->plan->micro_grad_elements)
         return fail(ERR_BUG, "the communicator's arena is smaller than the gradients");
     if (c->plan->zero && c->comm->size != c->grid->shape.dp)
-        return fail(ERR_BUG, "the communicator is not of the replicas that shard parameters");
+        return fail(ERR_BUG, "the communicator does not join the replicas that shard parameters");
     if (shape->stages != c->grid->shape.pp || c->plan->stage != c->grid->pp_rank)
-        return fail(ERR_BUG, "the plan is not of this rank's stage");
+        return fail(ERR_BUG, "the plan is for another stage than this rank's");
     return OK;
 }
 
@@ -34,7 +34,7 @@ static Status set_up(Executor *e)
     slot_memory_init(&e->memory, c,
                      &(SlotLinks){.weights = e->params.weights,
                                   .exchange = tensor_group_exchange(e->group),
-                                  .replicas = replica_sum_face(e->replicas)});
+                                  .replicas = replica_sum_interface(e->replicas)});
     step_report_init(&e->report, c, &e->memory);
     TRY(status_agree(c->grid->world,
                      schedule_forward(&e->evaluation, shape, c->plan->schedule->stage_of)));

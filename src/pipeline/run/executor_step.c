@@ -1,11 +1,12 @@
-/* A step and an evaluation: forward and backward, reduction, running statistics. */
+/* Runs a step (forward and backward, the end of the sums, running statistics) and an evaluation. */
 #include "tasks.h"
 
 /* ---- running statistics ---- */
 
+/* Argument of move_statistics. */
 typedef struct Moving {
     Executor *e;
-    const StepBatch *of;
+    const StepBatch *batch;
 } Moving;
 
 /* Returns the number of micro-batches in a batch norm's sum of statistics. A micro-batch with a
@@ -15,9 +16,9 @@ typedef struct Moving {
 static int counted_micros(const Moving *m, const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
-    const StepBatch *of = m->of;
-    int micros = of->micros > 0 ? of->micros : 1;
-    bool one = of->last_single && shape_count(x) == x.dim[0] * x.dim[1];
+    const StepBatch *batch = m->batch;
+    int micros = batch->micros > 0 ? batch->micros : 1;
+    bool one = batch->last_single && shape_count(x) == x.dim[0] * x.dim[1];
     bool alone = !spec->synced || (micros - 1) % m->e->context.plan->shape.dp == 0;
     return one && alone ? micros - 1 : micros;
 }
@@ -54,11 +55,12 @@ static bool has_statistics(const Plan *plan)
 }
 
 /* A full batch has the same work at every step, so it is captured. */
-void executor_move_statistics(Executor *e, const StepBatch *of)
+void executor_move_statistics(Executor *e, const StepBatch *batch)
 {
     const Plan *plan = e->context.plan;
-    Moving moving = {e, of};
-    bool whole = of->micros == plan->schedule->shape.micros * plan->shape.dp && !of->last_single;
+    Moving moving = {e, batch};
+    bool whole =
+        batch->micros == plan->schedule->shape.micros * plan->shape.dp && !batch->last_single;
     Phase outer = phase_enter(PHASE_SUM);
     if (has_statistics(plan)) {
         if (whole)
@@ -71,7 +73,7 @@ void executor_move_statistics(Executor *e, const StepBatch *of)
 
 /* ---- a step ---- */
 
-Status executor_forward_backward(Executor *e, const BatchSource *source, const StepBatch *of,
+Status executor_forward_backward(Executor *e, const BatchSource *source, const StepBatch *batch,
                                  double *wait_s)
 {
     Playing p = {
@@ -80,8 +82,9 @@ Status executor_forward_backward(Executor *e, const BatchSource *source, const S
         .last_task = e->context.plan->last_task,
         .source = source,
         .wait_s = wait_s,
-        .of = {.training = true, .step = of->step, .scale = of->scale, .micros = of->micros}};
-    step_report_begin(&e->report, &p.of);
+        .values = {
+            .training = true, .step = batch->step, .scale = batch->scale, .micros = batch->micros}};
+    step_report_begin(&e->report, &p.values);
     e->gradients.hash = 0;
     return tasks_play(e, &p);
 }

@@ -74,7 +74,7 @@ static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket
 }
 
 /* A micro-batch without samples must not change the sums, so it fills the bucket with -0: x + -0 is
- * x for every x, while -0 + 0 is 0. */
+ * x for every x, while adding 0 would turn -0 into 0. */
 void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int bucket, int micro,
                  float **metrics)
 {

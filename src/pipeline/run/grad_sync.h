@@ -7,14 +7,15 @@
 
 typedef struct GradSync {
     const Context *context;
-    /* Arenas of partial sums (tree_step). level[0] is the Comm's arena, unless gradients are
-     * sharded; the others are owned. */
+    /* Arenas of partial sums, one for each level of tree_step's stack. level[0] is the Comm's
+     * arena, unless gradients are sharded; the others are owned. */
     float *level[33];
     /* number of each bucket's last push, [chunk][bucket], used with sharded gradients (zero 2);
      * owned */
     int64_t **pushed;
-    /* see executor_hash_steps */
+    /* steps are hashed (executor_hash_steps) */
     bool hashes;
+    /* hash of this step so far */
     uint64_t hash;
 } GradSync;
 

@@ -1,8 +1,8 @@
-/* The input ring: the micro-batches of data that are out of the loader. Data arrives in host
- * memory. If the backend has its own memory, each place of the ring has a copy there, made on a
- * separate stream. The copy waits, on the device, for the work that read the place before, and new
- * work waits for the copy. The host waits only before it releases a batch to the loader, for a copy
- * that began a whole ring earlier. */
+/* The input ring: micro-batches of data that are acquired from the loader and not released yet.
+ * Data arrives in host memory. If the backend has its own memory, each place of the ring has a copy
+ * there, made on a separate stream. The copy waits, on the device, for the work that read the place
+ * before, and new work waits for the copy. The host waits only before it releases a batch to the
+ * loader, for a copy that began when the ring was last at the same place. */
 #include "input_ring.h"
 
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
@@ -167,8 +167,8 @@ void input_settle(InputRing *ring)
     for (int i = 0; i < ring->size; ++i) release_batch(ring, &ring->input[input_slot(ring, i)]);
 }
 
-void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of,
-                const StepNumbers *numbers)
+void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
+                const StepValues *values, const StepNumbers *numbers)
 {
     const Input *in = input_of(ring, micro);
     const Batch *batch = in->batch;
@@ -179,15 +179,15 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, c
         const RunOffsets *at = &chunk->plan->run[i];
         OpRun *run = &slot->run[i];
         run->rows = batch->rows;
-        run->training = of->training;
+        run->training = values->training;
         run->sample = host ? batch->sample : in->sample;
-        run->step = of->step;
+        run->step = values->step;
         run->labels = host ? batch->labels : in->labels;
         run->labels_other = host ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
         run->bag = batch->bag;
-        run->loss_scale = of->scale;
+        run->loss_scale = values->scale;
         run->numbers = host ? NULL : numbers;
         for (int k = 0; k < SPEC_INPUTS; ++k)
             if (at->x[k] == OFFSET_INPUT) run->x[k] = data;

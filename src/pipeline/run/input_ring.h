@@ -4,28 +4,30 @@
 
 #include "slot_memory.h"
 
-/* Values that are the same for all tasks of a step or an evaluation. */
-typedef struct RunOf {
+/* Values that are the same for all tasks of a step or an evaluation; see StepBatch. */
+typedef struct StepValues {
     bool training;
     uint64_t step;
     float scale;
     int micros;
-} RunOf;
+} StepValues;
 
 /* One place of the ring: a micro-batch of data that is out of the loader. */
 typedef struct Input {
     const Batch *batch;
-    /* The copies and events are only used if operations cannot read host memory. */
+    /* The copies and events are used only if operations cannot read host memory. */
     /* copies in the backend's memory; owned */
     void *data;
     int32_t *labels;
     float *targets;
     int64_t *sample;
-    /* recorded when the copies are done, and when the work that reads them is done; owned */
-    Event *copied, *used;
-    /* source that batch is released to once it has been copied */
+    /* recorded when the copies are done; owned */
+    Event *copied;
+    /* recorded when the work that reads the copies is done; owned */
+    Event *used;
+    /* source to which batch is released once it has been copied */
     BatchSource source;
-    /* batch must still be released */
+    /* batch has not been released yet */
     bool acquired;
 } Input;
 
@@ -42,7 +44,7 @@ typedef struct InputRing {
 
 void input_ring_init(InputRing *ring, const Context *context, int size);
 void input_ring_fini(InputRing *ring);
-/* Starts a new list, whose micro-batches count from 0. */
+/* Starts a new list of tasks, whose micro-batches count from 0. */
 void input_restart(InputRing *ring);
 /* Takes micro-batches from the source up to number `micro`; work that is queued afterwards may read
  * it. wait_s: as in loader_next. */
@@ -53,12 +55,13 @@ Status input_take(InputRing *ring, const BatchSource *source, int micro, double 
 void input_return(InputRing *ring, const BatchSource *source, const int *last_task, int end);
 /* Releases all batches to their sources. */
 void input_settle(InputRing *ring);
+/* Place of micro-batch `micro` of the list. */
 const Input *input_of(const InputRing *ring, int micro);
-/* index of the micro-batch's place in the ring */
+/* Index of the micro-batch's place in the ring. */
 int input_slot(const InputRing *ring, int micro);
 /* Points the slot's runs to micro-batch `micro`. numbers: the step's numbers in the backend's
  * memory, for queued work. */
-void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro, const RunOf *of,
-                const StepNumbers *numbers);
+void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
+                const StepValues *values, const StepNumbers *numbers);
 
 #endif

@@ -1,4 +1,4 @@
-/* Copies the loss's results and its input to host memory. */
+/* Copies the loss's results and its input to host memory, unless they are there already. */
 #include "outputs.h"
 
 void outputs_init(Outputs *o, const Context *context)

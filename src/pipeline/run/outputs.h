@@ -1,4 +1,4 @@
-/* Results of an evaluation in host memory: the loss's results for each sample, and the logits. */
+/* Results of an evaluation in host memory: the per-sample results of the loss, and the logits. */
 #ifndef WEFT_PIPELINE_OUTPUTS_H
 #define WEFT_PIPELINE_OUTPUTS_H
 

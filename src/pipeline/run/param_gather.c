@@ -7,7 +7,7 @@ static size_t local_bytes(const Context *c)
     return (size_t)plan_local_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
-/* Returns true if the rank allocates its arena; else the arena is the Comm's. */
+/* True if this rank allocates its arena of parameters; else the arena is the Comm's. */
 static bool owns_params(const Plan *plan)
 {
     return !plan->zero || plan->gathers;
@@ -19,7 +19,7 @@ static Status open_params(const Context *c)
     Status st = comm_params_new(c->comm, plan->gathers ? plan->gather.elements + plan->gather.frozen
                                                        : plan->param_elements);
     if (st == OK && plan->gathers && c->comm->params_shared)
-        st = fail(ERR_BUG, "parameters are gathered from memory that is shared");
+        st = fail(ERR_BUG, "parameters are to be gathered, but lie in shared memory");
     return status_agree(c->grid->world, st);
 }
 
@@ -34,7 +34,7 @@ Status param_gather_init(ParamGather *g, const Context *context)
     if (!plan->gathers) return OK;
     window_init(&g->window, plan);
     g->number = mem_new((size_t)(plan->gather.count + 1) * sizeof *g->number);
-    g->fresh = mem_new((size_t)plan->graph->node_count * sizeof *g->fresh);
+    g->repacked = mem_new((size_t)plan->graph->node_count * sizeof *g->repacked);
     return OK;
 }
 
@@ -43,7 +43,7 @@ void param_gather_fini(ParamGather *g)
     if (!g->context) return;
     window_fini(&g->window);
     mem_free(&g->number);
-    mem_free(&g->fresh);
+    mem_free(&g->repacked);
     if (owns_params(g->context->plan))
         context_release(g->context, g->params, local_bytes(g->context));
 }
@@ -126,7 +126,7 @@ void gather_repack(ParamGather *g, const OpRun *run, int node)
     int bucket = gather_bucket_of(plan, n);
     if (bucket < 0) return;
     int64_t number = g->number[bucket];
-    if (n->op->cache_bytes == 0 || g->fresh[node] == number) return;
+    if (n->op->cache_bytes == 0 || g->repacked[node] == number) return;
     op_refresh(n->op, run);
-    g->fresh[node] = number;
+    g->repacked[node] = number;
 }

@@ -1,6 +1,7 @@
-/* Parameters as this rank stores them and as operations read them. With gathering (zero 3 without
- * common memory), buckets are gathered ahead of their use. All replicas run the same lists, so they
- * gather the same buckets in the same order, even for micro-batches without samples. */
+/* Parameters as this rank stores them and as operations read them. With gathering (zero 3, if the
+ * replicas have no memory in common), buckets are gathered ahead of their use. All replicas run the
+ * same lists, so they gather the same buckets in the same order, even for micro-batches without
+ * samples. */
 #ifndef WEFT_PIPELINE_PARAM_GATHER_H
 #define WEFT_PIPELINE_PARAM_GATHER_H
 
@@ -14,10 +15,10 @@ typedef struct ParamGather {
     float *weights;
     /* The next fields are only used if plan->gathers. */
     Window window;
-    /* number of each bucket's last gathering, as comm_allgather_begin returned it; owned */
+    /* number of each bucket's newest all-gather, as comm_allgather_begin returned it; owned */
     int64_t *number;
-    /* number of the gathering from which each node's weights were last repacked; owned */
-    int64_t *fresh;
+    /* number of the all-gather after which each node's weights were last repacked; owned */
+    int64_t *repacked;
 } ParamGather;
 
 /* Collective on the grid; every rank returns the same Status. */
@@ -33,8 +34,8 @@ void gather_start(ParamGather *gather, const Schedule *schedule);
 /* Advances to the next parameter use of the list: waits until its buckets are gathered, and begins
  * to gather those needed soon. Collective on the replicas. */
 void gather_next(ParamGather *gather);
-/* Call before an action that reads parameters: repacks its node's weights if the bucket was
- * gathered again since. */
+/* Call before an action that reads parameters: repacks its node's weights if their bucket has been
+ * gathered since the last repacking. */
 void gather_repack(ParamGather *gather, const OpRun *run, int node);
 
 #endif

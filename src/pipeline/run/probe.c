@@ -56,8 +56,8 @@ static bool all_finite(const void *at, DType type, int64_t from, int64_t count)
     return true;
 }
 
-static void found(StepFault *f, const Context *c, bool backward, int node, int param,
-                  const Batch *batch)
+static void set_fault(StepFault *f, const Context *c, bool backward, int node, int param,
+                      const Batch *batch)
 {
     f->node = node;
     f->param = param;
@@ -77,7 +77,7 @@ static void look_at_samples(StepFault *f, const Context *c, bool backward, int n
     void *host = host_copy(c, tensor, desc_bytes(desc));
     for (int row = 0; row < batch->rows; ++row) {
         if (all_finite(host, desc.dtype, row * each, each)) continue;
-        if (first) found(f, c, backward, node, -1, batch);
+        if (first) set_fault(f, c, backward, node, -1, batch);
         first = false;
         if (f->sample_count < FAULT_SAMPLES) f->sample[f->sample_count] = batch->sample[row];
         ++f->sample_count;
@@ -94,7 +94,7 @@ static void look_at_weights(StepFault *f, const Context *c, const OpRun *run, in
         if (frozen || !run->dw[k] || !earlier(f, c, true, node, batch)) continue;
         void *host = host_copy(c, run->dw[k], (size_t)n->op->w_elements[k] * sizeof(float));
         if (!all_finite(host, DTYPE_F32, 0, n->op->w_elements[k]))
-            found(f, c, true, node, n->param[k], batch);
+            set_fault(f, c, true, node, n->param[k], batch);
         mem_free(&host);
     }
 }

@@ -24,7 +24,7 @@ static void mark(const Progress *p, const Channels *channels, int channel)
 
 static void wait_a_little(const Progress *p, Channels *channels, double start)
 {
-    if (channels_on_device(channels)) die("a message is waited for that nobody has moved");
+    if (channels_on_device(channels)) die("a wait for a message that no rank has moved");
     progress_poll(p);
     channels_wait(channels, clock_s() - start);
 }

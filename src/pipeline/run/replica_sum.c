@@ -5,9 +5,9 @@
  *     0 <----- 2        4            r + 1, r + 2, r + 4, ... below that bit, added in this order
  *     0 <-------------- 4
  *
- * A channel joins each rank and its parent in each direction. Numbers are sent in pieces of one
- * size. While a rank waits, gradient sums and other messages make progress. The replicas of a stage
- * have the same list of tasks, so they all reach the same sums in the same order. */
+ * A channel joins each rank and its parent in each direction. Numbers are sent in pieces of PIECE
+ * doubles. While a rank waits, gradient sums and other messages make progress. The replicas of a
+ * stage have the same list of tasks, so they all reach the same sums in the same order. */
 #include "replica_sum.h"
 
 #include <string.h>
@@ -15,14 +15,16 @@
 enum { PIECE = REPLICA_PIECE_BYTES / (int)sizeof(double), LEVELS = 31 };
 
 struct ReplicaSum {
-    Replicas face;
+    Replicas interface;
     /* borrowed */
     const Context *context;
     /* owned */
     Channels *channels;
     int children;
-    /* channels from and to child k, from and to the parent; the parent's are -1 on rank 0 */
-    int child_in[LEVELS], child_out[LEVELS], parent_in, parent_out;
+    /* channels from and to each child */
+    int child_in[LEVELS], child_out[LEVELS];
+    /* channels from and to the parent; -1 on rank 0 */
+    int parent_in, parent_out;
 };
 
 static int64_t piece_at(int64_t count, int64_t at)
@@ -104,7 +106,8 @@ Status replica_sum_new(ReplicaSum **out, Context *context)
     *out = NULL;
     if (plan_replica_sums(context->plan).count == 0) return OK;
     ReplicaSum *s = *out = mem_new(sizeof *s);
-    *s = (ReplicaSum){.face = {.size = world->size, .user = s, .sum = sum}, .context = context};
+    *s =
+        (ReplicaSum){.interface = {.size = world->size, .user = s, .sum = sum}, .context = context};
     TRY(open_channels(s, world, context->options.transport));
     context->progress.replicas = s->channels;
     return OK;
@@ -118,7 +121,7 @@ void replica_sum_free(ReplicaSum **replica_sum)
     mem_free(replica_sum);
 }
 
-const Replicas *replica_sum_face(const ReplicaSum *s)
+const Replicas *replica_sum_interface(const ReplicaSum *s)
 {
-    return s ? &s->face : NULL;
+    return s ? &s->interface : NULL;
 }

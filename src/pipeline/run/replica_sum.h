@@ -11,6 +11,6 @@ Status replica_sum_new(ReplicaSum **sum, Context *context);
 /* Collective. */
 void replica_sum_free(ReplicaSum **sum);
 /* Returns the interface that operations use; NULL for NULL. */
-const Replicas *replica_sum_face(const ReplicaSum *sum);
+const Replicas *replica_sum_interface(const ReplicaSum *sum);
 
 #endif

@@ -9,7 +9,7 @@
 enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES };
 
 struct HostExchange {
-    Exchange face;
+    Exchange interface;
     /* borrowed */
     const Context *context;
     Channels *channels;
@@ -51,6 +51,7 @@ static void part_move(const Part *p, size_t at, size_t n, char *packed, bool int
     }
 }
 
+/* Bytes of the piece at byte `at` of a slice of `bytes` bytes. */
 static size_t piece_of(size_t bytes, size_t at)
 {
     return at >= bytes ? 0 : bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
@@ -138,7 +139,7 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
 /* Adds the piece at byte `at` of every rank, in rank order, into mine. */
 static void sum_piece(HostExchange *g, const Slices *s, const Part *local, size_t at, char *mine)
 {
-    const Exchange *x = &g->face;
+    const Exchange *x = &g->interface;
     size_t bytes = piece_of(local->bytes, at), n = bytes / dtype_bytes(s->type);
     bool half = s->type != DTYPE_F32;
     float *sum = half ? g->sum : (float *)(void *)(mine + at);
@@ -195,7 +196,7 @@ Status host_exchange_new(HostExchange **out, const Context *context, const World
 {
     HostExchange *g = *out = mem_new(sizeof *g);
     *g = (HostExchange){.context = context};
-    g->face = (Exchange){
+    g->interface = (Exchange){
         .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
     g->sum = mem_new(2 * PIECE_BYTES);
     g->local = mem_new(PIECE_BYTES);
@@ -214,9 +215,9 @@ void host_exchange_free(HostExchange **exchange)
     mem_free(exchange);
 }
 
-const Exchange *host_exchange_face(const HostExchange *exchange)
+const Exchange *host_exchange_interface(const HostExchange *exchange)
 {
-    return &exchange->face;
+    return &exchange->interface;
 }
 
 Channels *host_exchange_channels(const HostExchange *exchange)

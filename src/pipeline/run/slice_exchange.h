@@ -9,9 +9,9 @@
 typedef struct HostExchange HostExchange;
 /* Owner: the caller. Collective on world. */
 Status host_exchange_new(HostExchange **exchange, const Context *context, const World *world);
-/* Collective. Does nothing for NULL. */
+/* Does nothing for NULL. Collective. */
 void host_exchange_free(HostExchange **exchange);
-const Exchange *host_exchange_face(const HostExchange *exchange);
+const Exchange *host_exchange_interface(const HostExchange *exchange);
 /* The channels are borrowed. */
 Channels *host_exchange_channels(const HostExchange *exchange);
 
@@ -21,6 +21,6 @@ typedef struct StagedExchange StagedExchange;
 StagedExchange *staged_exchange_new(const Context *context, const Exchange *host, size_t most);
 /* Does nothing for NULL. */
 void staged_exchange_free(StagedExchange **exchange);
-const Exchange *staged_exchange_face(const StagedExchange *exchange);
+const Exchange *staged_exchange_interface(const StagedExchange *exchange);
 
 #endif

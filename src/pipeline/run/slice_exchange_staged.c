@@ -4,7 +4,7 @@
 #include "slice_exchange.h"
 
 struct StagedExchange {
-    Exchange face;
+    Exchange interface;
     /* borrowed */
     const Context *context;
     /* exchange in host memory; borrowed */
@@ -26,10 +26,10 @@ static size_t bytes_of_whole(const Slices *s)
 
 /* Copies to the host and waits. The wait also covers the previous exchange's copy back, which uses
  * the same buffers. */
-static void bring(const StagedExchange *staged, void *to, const void *from, size_t bytes)
+static void copy_to_host(const StagedExchange *staged, void *to, const void *from, size_t bytes)
 {
     const Context *c = staged->context;
-    if (bytes > staged->bytes) die("a tensor is exchanged that is larger than was planned");
+    if (bytes > staged->bytes) die("the exchange of slices was planned for smaller tensors");
     context_copy(c, to, from, bytes);
     c->backend->table->sync(c->stream);
 }
@@ -38,7 +38,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     const StagedExchange *staged = x->user;
     const Context *c = staged->context;
-    bring(staged, staged->mine, mine, bytes_of_mine(x, &s));
+    copy_to_host(staged, staged->mine, mine, bytes_of_mine(x, &s));
     staged->host->gather(staged->host, s, staged->mine, staged->whole);
     context_copy(c, whole, staged->whole, bytes_of_whole(&s));
 }
@@ -47,7 +47,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
     const StagedExchange *staged = x->user;
     const Context *c = staged->context;
-    bring(staged, staged->whole, whole, bytes_of_whole(&s));
+    copy_to_host(staged, staged->whole, whole, bytes_of_whole(&s));
     staged->host->reduce(staged->host, s, staged->whole, staged->mine);
     context_copy(c, mine, staged->mine, bytes_of_mine(x, &s));
 }
@@ -56,10 +56,10 @@ StagedExchange *staged_exchange_new(const Context *context, const Exchange *host
 {
     StagedExchange *staged = mem_new(sizeof *staged);
     *staged = (StagedExchange){.context = context, .host = host, .bytes = most};
-    staged->face = *host;
-    staged->face.user = staged;
-    staged->face.gather = gather;
-    staged->face.reduce = reduce;
+    staged->interface = *host;
+    staged->interface.user = staged;
+    staged->interface.gather = gather;
+    staged->interface.reduce = reduce;
     staged->mine = backend_host_new(context->backend, most);
     staged->whole = backend_host_new(context->backend, most);
     return staged;
@@ -76,7 +76,7 @@ void staged_exchange_free(StagedExchange **exchange)
     mem_free(exchange);
 }
 
-const Exchange *staged_exchange_face(const StagedExchange *exchange)
+const Exchange *staged_exchange_interface(const StagedExchange *exchange)
 {
-    return &exchange->face;
+    return &exchange->interface;
 }

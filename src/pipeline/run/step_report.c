@@ -1,11 +1,12 @@
-/* Moves statistics from the loss to the host and adds those of all stages. */
+/* Copies the statistics of the loss to the host, and adds those of all stages. */
 #include "step_report.h"
 
 #include <string.h>
 
 /* index of StepBlock.overflow in the host's copy, after the metrics */
 enum { STAT_OVERFLOW = METRIC_COUNT };
-_Static_assert((int)STAT_OVERFLOW < (int)METRIC_PAD, "the overflow has a place behind the metrics");
+_Static_assert((int)STAT_OVERFLOW < (int)METRIC_PAD,
+               "the overflow flag has a place after the metrics");
 
 static size_t stats_bytes(int places)
 {
@@ -25,7 +26,7 @@ void step_report_init(StepReport *r, const Context *context, SlotMemory *memory)
     const Graph *g = plan->graph;
     int64_t columns = shape_count(g->node[g->loss].op->spec.y.shape);
     *r = (StepReport){.context = context,
-                      .rows_each = columns / g->input.shape.dim[0] / LOSS_COLUMNS,
+                      .rows_per_sample = columns / g->input.shape.dim[0] / LOSS_COLUMNS,
                       .block = context_alloc(context, sizeof *r->block),
                       .metrics = context_alloc(context, stats_bytes(slot_count(plan))),
                       .host = backend_host_new(context->backend, stats_bytes(2))};
@@ -47,9 +48,9 @@ void step_report_fini(StepReport *r)
         if (r->arrived[i]) r->context->backend->table->event_free(&r->arrived[i]);
 }
 
-void step_report_begin(StepReport *r, const RunOf *of)
+void step_report_begin(StepReport *r, const StepValues *values)
 {
-    StepBlock block = {.numbers = {.step = of->step, .loss_scale = of->scale}};
+    StepBlock block = {.numbers = {.step = values->step, .loss_scale = values->scale}};
     memcpy(block.requests, r->requests, sizeof r->requests);
     r->context->backend->table->flat->put(r->context->stream, r->block, &block, sizeof block);
     memset(r->requests, 0, sizeof r->requests);
@@ -62,7 +63,7 @@ void step_report_loss(const StepReport *r, const SlotMemory *memory, const Chunk
     const Context *c = r->context;
     if (!context_has_loss(c, chunk->plan)) return;
     c->backend->table->flat->loss_sums(c->stream, slot->metrics, slot_loss(memory, chunk, slot)->y,
-                                       rows * r->rows_each);
+                                       rows * r->rows_per_sample);
 }
 
 void step_report_copy(const StepReport *r, const Slot *slot, int micro, float *place)
@@ -141,7 +142,7 @@ void step_report_end(StepReport *r, const GradSync *sync)
 
 /* Adds the metrics of all stages: only the stage with the loss has statistics, but every stage may
  * set a request flag. */
-static void join_stages(StepReport *r)
+static void add_stages(StepReport *r)
 {
     const Grid *grid = r->context->grid;
     int stages = grid->shape.pp;
@@ -160,6 +161,6 @@ const float *step_report_read(StepReport *r, int behind)
     memcpy(r->sums, stats_await(r, behind), sizeof r->sums);
     if (plan->zero)
         world_bcast(&r->context->grid->dp_world, r->sums, sizeof r->sums, plan->shape.dp - 1);
-    if (plan->shape.pp > 1) join_stages(r);
+    if (plan->shape.pp > 1) add_stages(r);
     return r->sums;
 }

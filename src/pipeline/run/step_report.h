@@ -1,6 +1,6 @@
 /* Statistics of a step. They stay in the backend's memory until they are read, and are summed with
- * the gradients: each micro-batch's metrics lie in a bucket of its gradients, the step's metrics in
- * the bucket's sum. */
+ * the gradients: the metrics of each micro-batch lie in one of its buckets of gradients, and the
+ * sum of that bucket contains the metrics of the step. */
 #ifndef WEFT_PIPELINE_STEP_REPORT_H
 #define WEFT_PIPELINE_STEP_REPORT_H
 
@@ -22,10 +22,10 @@ typedef struct StepReport {
     StepBlock *block;
     /* metrics of each slot, METRIC_PAD floats each, in the backend's memory; owned */
     float *metrics;
-    /* rows of the loss in one sample */
-    int64_t rows_each;
+    /* rows of the loss per sample */
+    int64_t rows_per_sample;
     /* statistics of the last two steps, METRIC_PAD floats each, one of which is the overflow flag,
-     * in host memory that copies can reach; owned */
+     * in host memory to which a device can copy; owned */
     float *host;
     /* recorded when a step's statistics have arrived in `host`; owned */
     Event *arrived[2];
@@ -35,24 +35,26 @@ typedef struct StepReport {
     float sums[METRIC_COUNT];
     /* request flags of the coming step, see StepBlock.requests */
     float requests[METRIC_REQUESTS];
-    /* see executor_find_overflow, executor_overflowed */
-    bool finds_overflow, overflow;
+    /* steps are checked for overflow (executor_find_overflow) */
+    bool finds_overflow;
+    /* the last step overflowed (executor_overflowed) */
+    bool overflow;
 } StepReport;
 
 void step_report_init(StepReport *report, const Context *context, SlotMemory *memory);
 void step_report_fini(StepReport *report);
 /* Copies the step's numbers and request flags to the backend's memory. */
-void step_report_begin(StepReport *report, const RunOf *of);
+void step_report_begin(StepReport *report, const StepValues *values);
 /* Sums the loss of the micro-batch whose forward pass in slot has just ended into the slot's
  * metrics; does nothing if the chunk has no loss. */
 void step_report_loss(const StepReport *report, const SlotMemory *memory, const ChunkRun *chunk,
                       Slot *slot, int rows);
-/* Copies the micro-batch's metrics to `place`, among its gradients. */
+/* Copies the micro-batch's metrics to `place` in its bucket of gradients. */
 void step_report_copy(const StepReport *report, const Slot *slot, int micro, float *place);
 /* Returns the step's sums in arena 0; NULL if another replica has them. */
 float *step_report_sum(const StepReport *report, const GradSync *sync);
-/* Checks for overflow if that is on, and begins to copy the step's statistics to the host.
- * Collective on the grid if it checks. */
+/* Checks for overflow if finds_overflow is set, and begins to copy the step's statistics to the
+ * host. Collective on the grid if it checks. */
 void step_report_end(StepReport *report, const GradSync *sync);
 /* Implements executor_metrics. Collective. */
 const float *step_report_read(StepReport *report, int behind);

@@ -22,7 +22,7 @@ static Slot *slot_of(const Executor *e, const Playing *p, int chunk, int micro)
 {
     int local = schedule_local(p->schedule, chunk);
     int at = local * p->schedule->shape.micros + micro;
-    return &e->memory.chunk[local].slot[p->of.training ? e->context.plan->slot[at] : 0];
+    return &e->memory.chunk[local].slot[p->values.training ? e->context.plan->slot[at] : 0];
 }
 
 static BoundTask task_at(const Executor *e, const Playing *p, int number)
@@ -40,24 +40,27 @@ static BoundTask task_at(const Executor *e, const Playing *p, int number)
                        .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
 }
 
-/* Points the task's runs to the data, previous slot and gradient arena of its micro-batch. */
+/* Points the task's runs to the data of its micro-batch, to its slot in the previous chunk, and to
+ * the arena for its gradients. */
 static void task_bind(Executor *e, const Playing *p, int number)
 {
     BoundTask at = task_at(e, p, number);
+    /* the pass that writes gradients of parameters */
     Pass filling = e->context.plan->schedule->split ? PASS_WEIGHT : PASS_BACKWARD;
     if (is_message(at.task)) return;
     if (at.pass == PASS_FORWARD && schedule_shares_stage(p->schedule, at.task->chunk - 1))
         slot_bind_before(&e->memory, at.chunk, at.slot,
                          slot_of(e, p, at.task->chunk - 1, at.task->micro));
     if (at.pass == PASS_FORWARD)
-        input_bind(&e->input, at.chunk, at.slot, at.task->micro, &p->of, &e->report.block->numbers);
+        input_bind(&e->input, at.chunk, at.slot, at.task->micro, &p->values,
+                   &e->report.block->numbers);
     if (at.pass == filling) actions_bind(e, at.chunk, at.slot, at.task->micro);
 }
 
 static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
 {
     const Batch *batch = input_of(&e->input, at->task->micro)->batch;
-    if (p->of.training)
+    if (p->values.training)
         step_report_loss(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
     else if (context_has_loss(&e->context, at->chunk->plan) && p->visit)
         p->visit(p->user, batch,
@@ -67,7 +70,7 @@ static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
 /* If this stage also has the previous chunk: before the forward pass, copies the activations that
  * are not read in the previous chunk's slot; after the backward pass, copies their gradients
  * back. */
-static void copy_chunk_before(Executor *e, const Playing *p, const BoundTask *at)
+static void copy_previous_chunk(Executor *e, const Playing *p, const BoundTask *at)
 {
     int before = at->task->chunk - 1;
     if (!schedule_shares_stage(p->schedule, before)) return;
@@ -92,20 +95,21 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
     Phase outer = phase_enter(at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
     beat_mark(task_names[at.task->kind],
               (BeatMark){.peer = BEAT_NONE, .chunk = at.task->chunk, .micro = at.task->micro});
-    if (at.pass == PASS_FORWARD && begins) copy_chunk_before(e, p, &at);
+    if (at.pass == PASS_FORWARD && begins) copy_previous_chunk(e, p, &at);
     actions_run(e, at.chunk, at.slot, at.pass, at.task->micro, from, to);
-    if (at.pass == PASS_BACKWARD && ends) copy_chunk_before(e, p, &at);
+    if (at.pass == PASS_BACKWARD && ends) copy_previous_chunk(e, p, &at);
     phase_enter(outer);
     if (at.pass == PASS_FORWARD && ends) finish_forward(e, p, &at);
 }
 
 /* ---- captures ---- */
 
-/* a position in the list: before this action of this task */
+/* A position in the list: before this action of this task. */
 typedef struct Position {
     int task, action;
 } Position;
 
+/* A part of the list that runs as one. */
 typedef struct Section {
     Executor *e;
     const Playing *p;
@@ -181,7 +185,7 @@ Status tasks_play(Executor *e, const Playing *p)
         for (int k = i; k < end; ++k) task_bind(e, p, k);
         bool full =
             input_of(&e->input, list[i].micro)->batch->rows == plan->graph->input.shape.dim[0];
-        if (e->captures.list && p->of.training && !e->fault && full)
+        if (e->captures.list && p->values.training && !e->fault && full)
             play_captures(e, p, i, end);
         else
             play_section(&(Section){e, p, {i, 0}, {end, 0}});

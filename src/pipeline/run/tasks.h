@@ -4,14 +4,17 @@
 
 #include "executor.h"
 
-/* A list of tasks and their arguments. */
+/* A list of tasks, and the arguments with which it runs. Pointers are borrowed. */
 typedef struct Playing {
     const Schedule *schedule;
+    /* points at which messages move between GPUs */
     const Moves *moves;
+    /* index of the last task of each micro-batch */
     const int *last_task;
     const BatchSource *source;
+    /* receives the time waited for data, see loader_next */
     double *wait_s;
-    RunOf of;
+    StepValues values;
     /* for evaluations, see executor_evaluate; NULL: results are not read */
     void (*visit)(void *user, const Batch *batch, const float *columns);
     void *user;

@@ -7,7 +7,7 @@
 struct TensorGroup {
     const Context *context;
     /* the exchange in use, one of the next three; borrowed */
-    const Exchange *face;
+    const Exchange *exchange;
     /* NULL: NCCL does not connect the ranks' GPUs; owned */
     Exchange *gpus;
     /* NULL: NCCL connects the ranks' GPUs; owned */
@@ -16,8 +16,10 @@ struct TensorGroup {
     StagedExchange *staged;
     /* number of floats that the ranks add up at the end of a step */
     int64_t part_floats;
-    /* this rank's parts, packed, and its slice of their sums, in the backend's memory; owned */
-    float *parts, *slice;
+    /* those floats of this rank, packed, in the backend's memory; owned */
+    float *parts;
+    /* this rank's slice of their sums, in the backend's memory; owned */
+    float *slice;
 };
 
 static void part_copy(const Context *c, float *at, float *packed, int64_t count, bool back)
@@ -25,6 +27,7 @@ static void part_copy(const Context *c, float *at, float *packed, int64_t count,
     context_copy(c, back ? at : packed, back ? packed : at, (size_t)count * sizeof *at);
 }
 
+/* Packs the floats that the group adds up, or with back unpacks their sums. */
 static void parts_move(const TensorGroup *g, const GradSync *sync, float *metrics, bool back)
 {
     const Context *c = g->context;
@@ -43,8 +46,8 @@ void tensor_group_sum(TensorGroup *g, const GradSync *sync, float *metrics)
 {
     Slices all = {.runs = 1, .items = g->part_floats, .unit = 1, .type = DTYPE_F32};
     parts_move(g, sync, metrics, false);
-    g->face->reduce(g->face, all, g->parts, g->slice);
-    g->face->gather(g->face, all, g->slice, g->parts);
+    g->exchange->reduce(g->exchange, all, g->parts, g->slice);
+    g->exchange->gather(g->exchange, all, g->slice, g->parts);
     parts_move(g, sync, metrics, true);
 }
 
@@ -52,10 +55,11 @@ void tensor_group_sum(TensorGroup *g, const GradSync *sync, float *metrics)
 
 const Exchange *tensor_group_exchange(const TensorGroup *group)
 {
-    return group ? group->face : NULL;
+    return group ? group->exchange : NULL;
 }
 
-/* Hash of which elements this rank adds up; it must be the same on all ranks of a group. */
+/* Hash of the positions of the elements that this rank adds up, which must be the same on all ranks
+ * of a group. */
 static uint64_t parts_hash(const Context *c)
 {
     /* hash so far, parameter, first, count */
@@ -82,18 +86,18 @@ static Status check_parts(const Context *c)
                 world->size);
 }
 
-static Status open_face(TensorGroup *g, Context *c, size_t most)
+static Status open_exchange(TensorGroup *g, Context *c, size_t most)
 {
     const World *world = &c->grid->tp_world;
     g->gpus = gpu_exchange_new(world, most);
-    g->face = g->gpus;
+    g->exchange = g->gpus;
     if (g->gpus) return OK;
     TRY(host_exchange_new(&g->host, c, world));
     c->progress.group = host_exchange_channels(g->host);
-    g->face = host_exchange_face(g->host);
+    g->exchange = host_exchange_interface(g->host);
     if (c->backend->table->host_memory) return OK;
-    g->staged = staged_exchange_new(c, g->face, most);
-    g->face = staged_exchange_face(g->staged);
+    g->staged = staged_exchange_new(c, g->exchange, most);
+    g->exchange = staged_exchange_interface(g->staged);
     return OK;
 }
 
@@ -107,7 +111,7 @@ Status tensor_group_new(TensorGroup **group, Context *c)
     size_t bytes = (size_t)g->part_floats * sizeof(float);
     g->parts = context_alloc(c, bytes);
     g->slice = context_alloc(c, bytes);
-    return open_face(g, c, plan_largest_exchange(c->plan, bytes));
+    return open_exchange(g, c, plan_largest_exchange(c->plan, bytes));
 }
 
 void tensor_group_free(TensorGroup **group)

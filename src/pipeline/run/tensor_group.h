@@ -1,5 +1,5 @@
-/* The ranks of a tensor-parallel group: the exchange through which operations pass slices, and the
- * sum of partial gradients at the end of a step. */
+/* A tensor-parallel group: the exchange of slices that operations use, and the sum of partial
+ * gradients at the end of a step. */
 #ifndef WEFT_PIPELINE_TENSOR_GROUP_H
 #define WEFT_PIPELINE_TENSOR_GROUP_H
 
@@ -11,7 +11,7 @@ typedef struct TensorGroup TensorGroup;
 Status tensor_group_new(TensorGroup **group, Context *context);
 /* Collective. */
 void tensor_group_free(TensorGroup **group);
-/* Returns NULL for no group. */
+/* Returns the exchange that operations use; NULL for NULL. */
 const Exchange *tensor_group_exchange(const TensorGroup *group);
 /* Adds up, over the group, the gradients of which each rank has a part, and the request flags
  * (METRIC_STOP and after). metrics: the step's sums, or NULL if another replica has them.
