@@ -1,7 +1,7 @@
-/* Finds differences between ranks that no configuration shows: another library version on one node,
- * an old copy of the data on another. With such differences sums would be meaningless. Rank 0
- * broadcasts a few short texts that describe what it uses, and each rank compares them with its
- * own: one broadcast and one reduction on any number of ranks, in constant memory. */
+/* Finds differences between ranks that the configuration does not show: another version of a library
+ * on one node, an old copy of the data on another. With such differences sums would be meaningless.
+ * Rank 0 broadcasts short texts that describe its environment, and each rank compares them with its
+ * own texts: one broadcast and one reduction on any number of ranks, in constant memory. */
 #include "agree.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 #include <gnu/libc-version.h>
 #endif
 
+/* size of the text of one fact */
 enum { TEXT_BYTES = 320 };
 
 /* ---- facts that are compared ---- */
@@ -41,7 +42,7 @@ static void describe_threads(const Trainer *t, char *out)
     snprintf(out, TEXT_BYTES, "%d", t->backend->options.threads);
 }
 
-/* Environment variables by which libraries choose other kernels, in a fixed order. */
+/* Lists the environment variables that make libraries choose other kernels, in a fixed order. */
 static void describe_variables(const Trainer *t, char *out)
 {
     static const char *const names[] = {"ONEDNN_MAX_CPU_ISA",
@@ -84,7 +85,7 @@ static bool reads_data(const Trainer *t)
            t->schedule->stage_of[last] == stage;
 }
 
-/* Describes a set; of several files, their number and a hash of their descriptions. */
+/* Describes a data set's file, or the number of its files and a hash of their descriptions. */
 static void describe_set(const DataSet *set, char *out)
 {
     uint64_t hash = 0;
@@ -114,27 +115,40 @@ static void describe_processor(const Trainer *t, char *out)
     cpu_model(out);
 }
 
-/* One fact. It is compared if neither rank's text is "". */
+/* A fact about a rank's environment. */
 typedef struct Fact {
-    const char *what;
+    /* beginning of the message */
+    const char *name;
+    /* Writes the fact; "" if this rank does not use it, and then it is not compared. */
     void (*describe)(const Trainer *t, char *out);
-    const char *cure;
-    /* a difference is only a warning */
-    bool mild;
+    const char *advice;
+    /* a difference is only logged */
+    bool warn_only;
 } Fact;
 static const Fact facts[] = {
-    {"train.cpu", describe_instructions,
-     "name one in train.cpu that all processors have, or run on nodes of one kind", false},
-    {"libraries", describe_libraries, "install one version on all nodes", false},
-    {"the C library", describe_c_library, "run on nodes with one version", false},
-    {"train.threads", describe_threads, "set train.threads", false},
-    {"variables", describe_variables, "give all ranks the same environment", false},
-    {"grid.pipeline_schedule's file", describe_schedule, "give all ranks the same file", false},
-    {"data.train's file", describe_train, "copy one file to all nodes, or name one that all share",
-     false},
-    {"data.test's file", describe_test, "copy one file to all nodes, or name one that all share",
-     false},
-    {"a processor", describe_processor, "", true},
+    {.name = "train.cpu",
+     .describe = describe_instructions,
+     .advice = "name a set in train.cpu that all processors have, or run on nodes of one kind"},
+    {.name = "libraries",
+     .describe = describe_libraries,
+     .advice = "install one version on all nodes"},
+    {.name = "the C library",
+     .describe = describe_c_library,
+     .advice = "run on nodes with one version"},
+    {.name = "train.threads", .describe = describe_threads, .advice = "set train.threads"},
+    {.name = "environment variables",
+     .describe = describe_variables,
+     .advice = "give all ranks the same environment"},
+    {.name = "grid.pipeline_schedule's file",
+     .describe = describe_schedule,
+     .advice = "give all ranks the same file"},
+    {.name = "data.train's file",
+     .describe = describe_train,
+     .advice = "copy one file to all nodes, or name one that all share"},
+    {.name = "data.test's file",
+     .describe = describe_test,
+     .advice = "copy one file to all nodes, or name one that all share"},
+    {.name = "processor", .describe = describe_processor, .warn_only = true},
 };
 enum { FACTS = sizeof facts / sizeof *facts };
 
@@ -142,7 +156,7 @@ typedef struct Description {
     char host[HOST_BYTES], text[FACTS][TEXT_BYTES];
 } Description;
 
-/* ---- comparing ---- */
+/* ---- comparison ---- */
 
 static void describe(const Trainer *t, Description *local)
 {
@@ -151,18 +165,18 @@ static void describe(const Trainer *t, Description *local)
     for (int i = 0; i < FACTS; ++i) facts[i].describe(t, local->text[i]);
 }
 
-/* Returns the first fact, among mild or other ones, that differs; FACTS: none. */
-static int first_difference(const Description *mine, const Description *first, bool mild)
+/* Returns the first fact that differs, among those with this warn_only; FACTS: none. */
+static int first_difference(const Description *mine, const Description *first, bool warn_only)
 {
     int i = 0;
     for (; i < FACTS; ++i)
-        if (facts[i].mild == mild && *mine->text[i] && *first->text[i] &&
+        if (facts[i].warn_only == warn_only && *mine->text[i] && *first->text[i] &&
             strcmp(mine->text[i], first->text[i]) != 0)
             break;
     return i;
 }
 
-/* Logs on rank 0 the first rank that has another processor. */
+/* Logs on rank 0 the first rank that has another processor than rank 0. Collective. */
 static void warn_of_processors(const World *world, const Description *mine,
                                const Description *first)
 {
@@ -174,10 +188,10 @@ static void warn_of_processors(const World *world, const Description *mine,
     world_bcast(world, &i, sizeof i, rank);
     world_bcast(world, &other, sizeof other, rank);
     log_warn(
-        "rank %d, on %s, has %s of another kind (%s) than rank 0, on %s (%s): the instructions "
-        "are the same, but libraries choose by caches, too, so runs on one kind may give other "
-        "bits",
-        rank, other.host, facts[i].what, other.text[i], first->host, first->text[i]);
+        "rank %d on %s has another %s (%s) than rank 0 on %s (%s): the instructions are the same, "
+        "but libraries also choose kernels by the sizes of caches, so a run on nodes of one kind "
+        "may give other bits",
+        rank, other.host, facts[i].name, other.text[i], first->host, first->text[i]);
 }
 
 Status agree_on_bits(const Trainer *t)
@@ -191,8 +205,8 @@ Status agree_on_bits(const Trainer *t)
     int i = first_difference(&mine, &first, false);
     Status st = OK;
     if (i < FACTS)
-        st = fail(ERR_CONFIG, "on %s %s: %s; for rank 0, on %s: %s: %s", mine.host, facts[i].what,
-                  mine.text[i], first.host, first.text[i], facts[i].cure);
+        st = fail(ERR_CONFIG, "%s on %s: %s; on %s (rank 0): %s; %s", facts[i].name, mine.host,
+                  mine.text[i], first.host, first.text[i], facts[i].advice);
     TRY(status_agree(world, st));
     warn_of_processors(world, &mine, &first);
     return OK;
@@ -200,14 +214,15 @@ Status agree_on_bits(const Trainer *t)
 
 /* ---- the run's folder ---- */
 
-/* Seconds that a slow file system may need until another node sees a file. */
-static const double SEE_WAIT_S = 5;
+/* time that a slow file system may need until another node sees a new file */
+static const double LEASE_VISIBLE_S = 5;
 
-static bool see_lease(const RunDir *dir, const char *id)
+/* Waits until the folder has rank 0's lease; returns false if it does not appear. */
+static bool wait_for_lease(const RunDir *dir, const char *id)
 {
     double begin_s = clock_s();
     while (!lease_is(dir->path, id)) {
-        if (clock_s() - begin_s > SEE_WAIT_S) return false;
+        if (clock_s() - begin_s > LEASE_VISIBLE_S) return false;
         clock_rest(0.05);
     }
     return true;
@@ -227,10 +242,10 @@ Status agree_on_folder(const World *world, const RunDir *dir)
     }
     world_bcast(world, &first, sizeof first, 0);
     Status st = OK;
-    if (!see_lease(dir, first.id))
+    if (!wait_for_lease(dir, first.id))
         st = fail(ERR_CONFIG,
                   "%s on %s is another folder than rank 0's, on %s: run.dir must be one folder for "
-                  "all ranks, on a file system that all nodes share, by the same path",
+                  "all ranks, with the same path, on a file system that all nodes share",
                   dir->path, host, first.host);
     return status_agree(world, st);
 }

@@ -7,10 +7,10 @@
 #include "trainer.h"
 
 /* Returns ERR_CONFIG if a rank would compute other bits than rank 0 or read other data; the message
- * names the first such rank, its value and rank 0's. Different processors are only logged. Call
+ * has the values of the first such rank and of rank 0. Different processors are only logged. Call
  * after the schedule is made. Collective; all ranks return the same Status. */
 Status agree_on_bits(const Trainer *trainer);
-/* Returns ERR_CONFIG if a rank sees another folder than the one that rank 0 has opened. Collective;
+/* Returns ERR_CONFIG if on a rank the run's path leads to another folder than on rank 0. Collective;
  * all ranks return the same Status. */
 Status agree_on_folder(const World *world, const RunDir *dir);
 

@@ -1,44 +1,49 @@
 /* The record of algorithms of a run on GPUs.
  *
- *     train.cuda_tune   record
- *     off               none: the libraries' own first choice
- *     time              the newest checkpoint's, for a resumed run; else a new one
- *     FILE              the file's
+ *     train.cuda_tune   record                                   shapes that it lacks
+ *     off               none                                     the libraries' first choice
+ *     time              that of the newest checkpoint, if the    are timed
+ *                       run resumes; else a new one
+ *     FILE              that of the file                         the libraries' first choice
  *
- * Shapes that are not in the record are timed (time), or get the libraries' first choice (FILE),
- * and are added to it. A rank plans all shapes of the model, whatever its stage, so rank 0 has the
- * shapes of all ranks, except those of slices in a tensor-parallel group. */
+ * Shapes that the record lacks are added to it. A rank plans all shapes of the model, whatever its
+ * stage, so rank 0 has the shapes of all ranks, except those of slices in a tensor-parallel
+ * group. */
 #include "algorithms.h"
 
 #include "run/rundir.h"
 
 #include <string.h>
 
-/* largest size of a record, which fits in an HDF5 attribute; size of the text of library
- * versions */
-enum { RECORD_BYTES = 60000, LIBRARIES_TEXT = 320 };
+/* largest size of a record, which fits in an HDF5 attribute */
+enum { RECORD_BYTES = 60000 };
+/* size of the text of library versions */
+enum { LIBRARIES_TEXT = 320 };
 
-static bool by_time(const Trainer *t)
+static bool tune_is_time(const Trainer *t)
 {
     return strcmp(t->config->train.cuda_tune, "time") == 0;
 }
 
+/* Returns true if a resumed run must give the same bits as a run without interruption. */
 static bool keeps_bits(const Trainer *t)
 {
     return t->config->train.reproducible == REPRODUCIBLE_ANY_GRID;
 }
 
-/* Text of a record, and the file from which it was read. */
+/* The record that a run begins with. */
 typedef struct Source {
-    /* owned; NULL: there is none */
-    char *text, *from;
+    /* text of the record; NULL: there is none; owned */
+    char *text;
+    /* path of the file from which it was read; owned */
+    char *from;
     /* the record comes from this run's own checkpoint */
     bool of_this_run;
 } Source;
 
 /* ---- finding the record ---- */
 
-static Status read_checkpoint(const char *path, Source *s)
+static Status read_checkpoint_record(const char *path, Source *s)
 {
     CheckpointMeta meta = {0};
     TRY(checkpoint_read_meta(path, &meta));
@@ -52,7 +57,7 @@ static Status read_checkpoint(const char *path, Source *s)
 
 /* Reads the record of the run's newest checkpoint, or of the one that the run begins from. Errors
  * in these files are reported when they are loaded. */
-static void read_run(const Trainer *t, Source *s)
+static void read_run_record(const Trainer *t, Source *s)
 {
     const Config *c = t->config;
     RunDir dir;
@@ -61,14 +66,14 @@ static void read_run(const Trainer *t, Source *s)
     if (!newest && checkpoint_newest(dir.checkpoints, NULL, &newest) != OK) newest = NULL;
     s->of_this_run = newest && !c->run.fresh;
     if (newest)
-        (void)read_checkpoint(newest, s);
+        (void)read_checkpoint_record(newest, s);
     else if (c->checkpoint.resume == RESUME_FILE)
-        (void)read_checkpoint(c->checkpoint.resume_path, s);
+        (void)read_checkpoint_record(c->checkpoint.resume_path, s);
     mem_free(&newest);
     run_dir_fini(&dir);
 }
 
-static Status read_file(const Trainer *t, Source *s)
+static Status read_record_file(const Trainer *t, Source *s)
 {
     const char *path = t->config->train.cuda_tune;
     size_t bytes;
@@ -86,16 +91,17 @@ static Status read_file(const Trainer *t, Source *s)
     return OK;
 }
 
-/* ---- comparing the machine ---- */
+/* ---- comparison of the machine ---- */
 
-static Status other_machine(const Trainer *t, const AlgorithmRecord *r, const char *from,
-                            const char *libraries, const char *cure)
+static Status fail_machine(const Trainer *t, const AlgorithmRecord *r, const char *from,
+                           const char *libraries, const char *advice)
 {
-    return config_fail_key(t->config, "train.cuda_tune",
-                           "%s holds algorithms for %s with %s; this is %s with %s, which may add "
-                           "in another order: %s",
-                           from, algorithm_record_gpu(r), algorithm_record_libraries(r),
-                           t->backend->options.gpu, libraries, cure);
+    return config_fail_key(
+        t->config, "train.cuda_tune",
+        "%s has algorithms for %s with %s; this is %s with %s, whose sums may be "
+        "in another order: %s",
+        from, algorithm_record_gpu(r), algorithm_record_libraries(r), t->backend->options.gpu,
+        libraries, advice);
 }
 
 /* Keeps the record if it was made for this GPU model and these libraries. Otherwise drops it, or
@@ -106,31 +112,33 @@ static Status check_machine(Trainer *t, const Source *s, const char *libraries)
     if (strcmp(algorithm_record_gpu(r), t->backend->options.gpu) == 0 &&
         strcmp(algorithm_record_libraries(r), libraries) == 0)
         return OK;
-    if (!by_time(t))
-        return other_machine(t, r, s->from, libraries, "train.cuda_tune=time makes a record here");
+    if (!tune_is_time(t))
+        return fail_machine(t, r, s->from, libraries,
+                            "train.cuda_tune=time makes a record for this machine");
     if (s->of_this_run && keeps_bits(t) && t->tunes)
-        return other_machine(t, r, s->from, libraries,
-                             "go on where it was, or choose another run.name, which with "
-                             "checkpoint.resume=FILE begins from there and times them here");
+        return fail_machine(t, r, s->from, libraries,
+                            "continue on the machine of the record, or start another run.name "
+                            "with checkpoint.resume=FILE, which times algorithms anew");
     if (t->world->rank == 0)
-        log_warn("%s holds algorithms for %s with %s: they are chosen anew for %s with %s", s->from,
+        log_warn("%s has algorithms for %s with %s: they are chosen anew for %s with %s", s->from,
                  algorithm_record_gpu(r), algorithm_record_libraries(r), t->backend->options.gpu,
                  libraries);
     algorithm_record_free(&t->algorithms);
     return OK;
 }
 
-static Status take_record(Trainer *t, const Source *s, bool dry)
+/* Sets the trainer's record from the source, or to an empty one if algorithms may be timed. */
+static Status set_record(Trainer *t, const Source *s, bool dry)
 {
     char libraries[LIBRARIES_TEXT];
     backend_libraries(t->backend, libraries, sizeof libraries);
     if (s->text) TRY(algorithm_record_read(&t->algorithms, s->text, s->from));
-    /* a plan without a GPU only shows the record */
+    /* a dry run without a GPU only shows the record */
     if (t->backend->options.device < 0) return OK;
     if (t->algorithms) TRY(check_machine(t, s, libraries));
     t->recorded = t->algorithms ? algorithm_record_count(t->algorithms) : 0;
     if (t->recorded > 0 && !dry && t->world->rank == 0)
-        log_info("train.cuda_tune: %d algorithms as %s has them", t->recorded, s->from);
+        log_info("train.cuda_tune: %d algorithms read from %s", t->recorded, s->from);
     if (!t->algorithms && t->tunes && !dry)
         t->algorithms = algorithm_record_new(t->backend->options.gpu, libraries);
     return OK;
@@ -145,14 +153,14 @@ Status algorithms_find(Trainer *t, const DryRun *only)
         log_warn("train.cuda_tune=%s does nothing on CPUs", t->config->train.cuda_tune);
         return OK;
     }
-    if (t->world->rank == 0 && by_time(t)) read_run(t, &source);
-    if (t->world->rank == 0 && !by_time(t)) st = read_file(t, &source);
+    if (t->world->rank == 0 && tune_is_time(t)) read_run_record(t, &source);
+    if (t->world->rank == 0 && !tune_is_time(t)) st = read_record_file(t, &source);
     st = status_agree(t->world, st);
     if (st == OK) {
         source.text = world_bcast_text(t->world, source.text);
         source.from = world_bcast_text(t->world, source.from);
         world_bcast(t->world, &source.of_this_run, sizeof source.of_this_run, 0);
-        st = status_agree(t->world, take_record(t, &source, only != NULL));
+        st = status_agree(t->world, set_record(t, &source, only != NULL));
     }
     mem_free(&source.text);
     mem_free(&source.from);
@@ -184,9 +192,9 @@ static Status plan_recorded(Trainer *t)
     const char *key = algorithm_record_rejected(t->algorithms);
     if (key)
         return config_fail_key(t->config, "train.cuda_tune",
-                               "the library does not take the recorded algorithm of '%s': the "
-                               "record was changed, or is of another library; "
-                               "train.cuda_tune=time in a new run makes one",
+                               "the library does not accept the recorded algorithm of '%s': the "
+                               "record was edited, or made by another library; "
+                               "train.cuda_tune=time in a new run makes a new record",
                                key);
     return OK;
 }
@@ -198,8 +206,8 @@ static Status check_size(const Trainer *t)
     mem_free(&text);
     if (bytes <= RECORD_BYTES) return OK;
     return config_fail_key(t->config, "train.cuda_tune",
-                           "the record of %d algorithms takes %zu bytes, and a checkpoint holds "
-                           "%d: train.cuda_tune=off needs none",
+                           "the record of %d algorithms needs %zu bytes, but a checkpoint has room "
+                           "for %d: set train.cuda_tune=off",
                            algorithm_record_count(t->algorithms), bytes, (int)RECORD_BYTES);
 }
 
@@ -208,10 +216,11 @@ Status algorithms_plan(Trainer *t)
     if (!t->algorithms || t->backend->options.device < 0) return graph_plan(t->graph, t->backend);
     const World *world = t->world;
     const double begun = clock_s();
-    /* a dry run has one rank, whatever its grid */
+    /* Each rank of a tensor-parallel group has shapes of its own, which it plans in its turn. A dry
+     * run has one rank, whatever its grid. */
     int turns = world->size < t->shape.tp ? world->size : t->shape.tp;
     t->backend->options.record = t->algorithms;
-    t->backend->options.times_algorithms = by_time(t) && t->tunes;
+    t->backend->options.times_algorithms = tune_is_time(t) && t->tunes;
     for (int turn = 0; turn < turns; ++turn) {
         TRY(status_agree(world, world->rank == turn ? plan_recorded(t) : OK));
         TRY(share_record(t, turn));
@@ -219,10 +228,10 @@ Status algorithms_plan(Trainer *t)
     TRY(status_agree(world, world->rank < turns ? OK : plan_recorded(t)));
     int added = algorithm_record_count(t->algorithms) - t->recorded;
     if (added > 0 && world->rank == 0)
-        log_info("train.cuda_tune: %d algorithms %s, in %.1f s", added,
+        log_info("train.cuda_tune: %d algorithms %s; planned in %.1f s", added,
                  t->backend->options.times_algorithms
                      ? "timed"
-                     : "that the record lacks: the libraries' first choice",
+                     : "not in the record: the libraries' first choice is used",
                  clock_s() - begun);
     return status_agree(world, check_size(t));
 }
@@ -238,8 +247,8 @@ static Status compare(const Trainer *t, const AlgorithmRecord *old, const char *
         if (now && strcmp(now, algorithm) != 0)
             return config_fail_key(
                 t->config, "train.cuda_tune",
-                "%s was trained with '%s' for '%s', and this run takes '%s': train.cuda_tune=time "
-                "takes what the checkpoint says; else choose another run.name",
+                "%s was trained with '%s' for '%s', but this run uses '%s': set "
+                "train.cuda_tune=time, which uses the checkpoint's, or choose another run.name",
                 path, algorithm, key, now);
     }
     return OK;

@@ -9,9 +9,9 @@
  * one. Returns ERR_CONFIG if the record was made for another GPU model or other libraries and may
  * not be replaced. only: the dry run, or NULL. Collective; all ranks return the same Status. */
 Status algorithms_find(Trainer *t, const DryRun *only);
-/* Plans the trainer's graph. Rank 0 times the shapes that the record lacks; shapes that only other
- * ranks of the tensor-parallel group have are timed by the first of those. Then all ranks have the
- * same record. Collective; all ranks return the same Status. */
+/* Plans the trainer's graph, so that all ranks have the same record afterwards. A shape that the
+ * record lacks is timed by the first rank that has it: rank 0, or, for slices, another rank of its
+ * tensor-parallel group. Collective; all ranks return the same Status. */
 Status algorithms_plan(Trainer *t);
 /* Returns ERR_CONFIG if the run must keep its bits and a shape has another algorithm than in meta,
  * the metadata of checkpoint path; the message names the first one. Not collective. */

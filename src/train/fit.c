@@ -6,11 +6,10 @@
 #include <math.h>
 #include <sys/resource.h>
 
-/* Host memory that this rank may use, and the reason if something other than the machine's size
- * limits it. */
+/* Host memory that this rank may use. */
 typedef struct HostShare {
     double bytes;
-    /* in the form " (...)", or "" */
+    /* the limit, if it is not the machine's memory, in the form " (...)"; else "" */
     char why[640];
 } HostShare;
 
@@ -23,8 +22,8 @@ static void limit_by(HostShare *share, int resource, const char *what)
     snprintf(share->why, sizeof share->why, " (%s)", what);
 }
 
-/* The ranks of a node share the machine and the control group of the batch system or container;
- * limits of a process are each rank's. */
+/* Divides the memory of the machine, or of the control group of the batch system or container,
+ * among the ranks of the node, and applies the limits of each process (ulimit). */
 static HostShare share_of_host(const Trainer *t)
 {
     MemoryLimit limit = memory_limit("");
@@ -41,18 +40,16 @@ static HostShare share_of_host(const Trainer *t)
     return share;
 }
 
-/* Checks the pinned host memory of a rank with a GPU: batches, slices and messages, which can be
- * neither moved nor swapped out. */
-static Status memory_fits_host(const Trainer *t, double bytes)
+/* Checks the pinned host memory of a rank with a GPU: batches, slices and messages. */
+static Status check_host_memory(const Trainer *t, double bytes)
 {
     char wanted[16], have[16];
     HostShare share = share_of_host(t);
     if (bytes <= share.bytes) return OK;
     return config_fail_key(t->config, "data.prefetch",
-                           "the micro-batches that a rank's loader keeps for its GPU, and slices "
-                           "and messages that go by way of host memory, take %s of it, and its "
-                           "share is %s%s: "
-                           "fewer of them, or a smaller train.micro_batch would do",
+                           "a rank with a GPU needs %s of host memory for its loader's "
+                           "micro-batches, slices and messages, but its share is %s%s: set "
+                           "data.prefetch or train.micro_batch lower",
                            text_bytes(bytes, wanted), text_bytes(share.bytes, have), share.why);
 }
 
@@ -60,43 +57,47 @@ static Status memory_fits_host(const Trainer *t, double bytes)
  * memory of its device. */
 static double memory_of_rank(const Trainer *t)
 {
-    double limit = share_of_host(t).bytes, taken, asked = t->config->train.memory;
+    double limit = share_of_host(t).bytes, used, asked = t->config->train.memory;
     const Backend *backend = t->backend;
-    if (backend->table->memory) backend->table->memory(t->backend, &taken, &limit);
+    if (backend->table->memory) backend->table->memory(t->backend, &used, &limit);
     return asked > 0 && (asked < limit || !backend->table->memory) ? asked : limit;
 }
 
-/* Memory of the stage with the largest need, in bytes; fixed: the part that does not depend on the
- * micro-batch. */
+/* Memory of the stage that needs most, in bytes. */
 typedef struct Need {
-    /* host: largest need of host memory of any stage that uses a device */
-    double bytes, fixed, host;
-    /* parts of `bytes`: rows of sparse tables; memory kept free on a device */
-    double rows, reserved;
-    /* the same with a copy from which checkpoints are written */
+    /* device memory of a rank with a device, else host memory */
+    double bytes;
+    /* part of `bytes` that does not depend on the micro-batch */
+    double fixed;
+    /* host memory of a rank with a device; 0 without one */
+    double host;
+    /* part of `bytes` for rows of sparse tables */
+    double rows;
+    /* part of `bytes` that is kept free on a device */
+    double reserved;
+    /* the same as `bytes` and `host`, with the copy from which checkpoints are written */
     double bytes_with_copy, host_with_copy;
 } Need;
-/* Raises need to this plan's. On a device, free memory excludes what libraries use already
- * (b.program), and some stays reserved for later allocations; on a host, the limit covers
- * everything. */
-static void need_of(const Trainer *t, const Plan *plan, Need *need)
+/* Raises need to that of this plan. The limit of a device is its free memory, which excludes memory
+ * that libraries use already (b.program); the limit of a host covers everything. */
+static void raise_need(const Trainer *t, const Plan *plan, Need *need)
 {
     TrainBytes b = train_bytes(t, plan);
-    double beside = t->backend->table->memory ? (double)b.program : 0;
-    double bytes = (double)b.all + (double)b.reserved - beside;
+    double outside_limit = t->backend->table->memory ? (double)b.program : 0;
+    double bytes = (double)b.all + (double)b.reserved - outside_limit;
     if (bytes > need->bytes) {
         need->bytes = bytes;
         need->rows = (double)sparse_row_bytes(t, plan);
         need->reserved = (double)b.reserved;
         need->fixed = (double)(b.params + b.gradients + b.state + b.cache + b.program + b.tables +
                                b.reserved) -
-                      beside;
+                      outside_limit;
     }
-    double room = (double)save_copy_bytes(t, plan);
+    double copy = (double)save_copy_bytes(t, plan);
     bool device = t->backend->table->memory != NULL;
     need->host = fmax(need->host, (double)b.host);
-    need->host_with_copy = fmax(need->host_with_copy, (double)b.host + (device ? room : 0));
-    need->bytes_with_copy = fmax(need->bytes_with_copy, bytes + (device ? 0 : room));
+    need->host_with_copy = fmax(need->host_with_copy, (double)b.host + (device ? copy : 0));
+    need->bytes_with_copy = fmax(need->bytes_with_copy, bytes + (device ? 0 : copy));
 }
 
 static Status largest_stage(const Trainer *t, Need *need)
@@ -105,7 +106,7 @@ static Status largest_stage(const Trainer *t, Need *need)
     for (int stage = 0; stage < t->shape.pp; ++stage) {
         Plan *plan = NULL;
         TRY(train_plan_stage(t, stage, &plan));
-        need_of(t, plan, need);
+        raise_need(t, plan, need);
         plan_free(&plan);
     }
     return OK;
@@ -132,7 +133,7 @@ static Status refuse_memory(const Trainer *t, Need need, double limit)
         "a rank needs %s%s, and may use %s%s: %s%smore stages (grid.pp)%s would do",
         text_bytes(need.bytes, wanted), reserve, text_bytes(limit, have), where, fit,
         t->recompute ? "" : "grid.recompute=block, ",
-        table->memory ? " or a GPU that nobody else fills" : " or fewer ranks on a node");
+        table->memory ? " or a GPU that no other process uses" : " or fewer ranks on a node");
 }
 
 Status memory_fit(Trainer *t)
@@ -147,7 +148,7 @@ Status memory_fit(Trainer *t)
         TRY(largest_stage(t, &need));
     }
     if (need.bytes > limit) return refuse_memory(t, need, limit);
-    TRY(memory_fits_host(t, need.host));
+    TRY(check_host_memory(t, need.host));
     t->table_limit = t->servers > 0 ? sparse_server_limit(t->config, share_of_host(t).bytes)
                                     : limit - need.bytes + need.rows;
     t->saves_in_background = t->config->checkpoint.background && t->graph->table_count == 0 &&

@@ -1,18 +1,20 @@
 /* Planned and measured memory of a run, which its summary shows together. The plan counts arenas,
- * the loader's micro-batches and messages. Memory inside oneDNN and HDF5 cannot be planned, but all
- * of it is allocated once the graph is planned, alike on every rank, because each rank plans the
- * whole graph. Therefore a run and `weft plan` measure it then, before the first arena is
- * allocated. */
+ * the loader's micro-batches and messages. Memory inside oneDNN and HDF5 cannot be planned, but
+ * they have allocated all of it by the time the graph is planned, and the same amount on every
+ * rank, because each rank plans the whole graph. Therefore a run and `weft plan` measure it at that
+ * time, before the first arena is allocated. */
 #include "state/save_copy.h"
 #include "mode/sparse.h"
 
 #include <malloc.h>
 #include <string.h>
 
-/* GPU memory that stays free for allocations after the plan was checked: CUDA graphs and kernels
- * that the driver loads at their first call, at most 18 MB on an H200 (gpt2, resnet50, lenet,
- * micro-batches up to 354); NCCL's buffers, which have not been measured. */
-static const size_t ALONE_RESERVE_BYTES = (size_t)1 << 28, NCCL_RESERVE_BYTES = (size_t)3 << 29;
+/* GPU memory that stays free for allocations after the plan was checked: for CUDA graphs, and for
+ * kernels that the driver loads at their first call. Measured: at most 18 MB on an H200 (gpt2,
+ * resnet50, lenet, micro-batches up to 354). */
+static const size_t ALONE_RESERVE_BYTES = (size_t)1 << 28;
+/* The same with NCCL, whose buffers have not been measured. */
+static const size_t NCCL_RESERVE_BYTES = (size_t)3 << 29;
 
 int train_data_slots(const Trainer *t, const Plan *plan)
 {
@@ -20,7 +22,8 @@ int train_data_slots(const Trainer *t, const Plan *plan)
     return (int)t->config->data.prefetch + plan->batches_out + ahead;
 }
 
-/* Bytes of one micro-batch in the loader: samples, labels or targets, and the samples' numbers. */
+/* Bytes of one micro-batch in the loader: samples, labels or targets, and the numbers of its
+ * samples in the data set. */
 static size_t batch_bytes(const Trainer *t, const Plan *plan)
 {
     const Graph *g = t->graph;
@@ -33,7 +36,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* Bytes of the loader's threads. */
+/* Bytes that the loader's threads need to resize pictures; 0 if none are resized. */
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
     const DataSet *set = &t->train_set;
@@ -55,7 +58,8 @@ static size_t staging_bytes(const Trainer *t, const Plan *plan)
     return comm_mpi_staging(plan->shape.dp, width, plan->micro_grad_elements);
 }
 
-/* Bytes measured before the first arena, and growth when this stage's weights are packed. */
+/* Bytes measured before the first arena, and bytes that will be added when this stage's weights are
+ * packed. */
 static size_t program_bytes(const Trainer *t, const Plan *plan)
 {
     size_t bytes = t->program_bytes;
@@ -84,11 +88,13 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
     size_t loader = (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan);
     size_t data = device ? (size_t)(plan->batches_out + DATA_AHEAD) * batch : loader;
     size_t program = program_bytes(t, plan);
-    /* In shared memory only the receiver stores a channel's entries; with MPI and NCCL the sender
+    /* With shared memory only the receiver stores a channel's entries; with MPI and NCCL the sender
      * does, too. */
-    bool both = t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
-    size_t messages = plan->message_bytes + (both ? plan->sent_bytes : 0) + staging_bytes(t, plan);
-    size_t room = t->saves_in_background ? save_copy_bytes(t, plan) : 0;
+    bool sender_stores =
+        t->config->grid.transport == TRANSPORT_MPI || !t->backend->table->host_memory;
+    size_t messages =
+        plan->message_bytes + (sender_stores ? plan->sent_bytes : 0) + staging_bytes(t, plan);
+    size_t copy = t->saves_in_background ? save_copy_bytes(t, plan) : 0;
     size_t reserved = uses_nccl(t) ? NCCL_RESERVE_BYTES : ALONE_RESERVE_BYTES;
     size_t tables = sparse_buffer_bytes(t, plan) + sparse_row_bytes(t, plan);
     size_t deferred = (size_t)table_staleness(t->config) * plan->gradient_bytes;
@@ -102,11 +108,11 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .messages = messages,
                         .data = data,
                         .program = program,
-                        .checkpoint = room,
+                        .checkpoint = copy,
                         .reserved = device ? reserved : 0,
-                        .host = device ? loader + plan->staged_bytes + room : 0,
+                        .host = device ? loader + plan->staged_bytes + copy : 0,
                         .all = plan_bytes(plan) - plan->message_bytes + messages + data + program +
-                               tables + deferred + (device ? 0 : room)};
+                               tables + deferred + (device ? 0 : copy)};
 }
 
 MemoryUse memory_use(void)

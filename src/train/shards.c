@@ -1,6 +1,6 @@
-/* Implements OptimShard: the part of each range that this rank updates, and the exchange of partial
- * norms. One rank computes the partial norm of each chunk and all others set it to zero, so the
- * merged array is complete on all ranks. */
+/* Implements OptimShard: the elements of each range that this rank updates, and the exchange of
+ * partial norms. Exactly one rank computes the partial norm of each chunk and all others set it to
+ * zero, so the merged array is complete on all ranks. */
 #include "shards.h"
 
 #include <string.h>
@@ -10,13 +10,15 @@ struct Shards {
     const Trainer *trainer;
     /* number of ranges */
     int count;
-    /* this rank's elements of each range: the first and the number; owned */
+    /* for each range, this rank's first element and number of elements; owned */
     int64_t *first, *elements;
-    /* offsets of their values and gradients; owned */
-    int64_t *value, *gradient;
-    /* index of their first chunk among the chunks of all ranges; owned */
+    /* offset of that first element's value in the arena of parameters, for each range; owned */
+    int64_t *value;
+    /* offset of its gradient in the arena of gradients; owned */
+    int64_t *gradient;
+    /* index of its chunk among the chunks of all ranges; owned */
     int64_t *chunk;
-    /* chunks of all ranges */
+    /* number of chunks of all ranges */
     int64_t chunks;
 };
 
@@ -29,14 +31,14 @@ Shards *shards_new(const Trainer *t, const OptimRange *range, int count)
 {
     Shards *s = mem_new(sizeof *s);
     const Plan *plan = t->plan;
-    size_t room = (size_t)count + 1;
+    size_t entries = (size_t)count + 1;
     int rank = t->grid.dp_world.rank;
     *s = (Shards){.trainer = t, .count = count};
-    s->first = mem_new(room * sizeof *s->first);
-    s->elements = mem_new(room * sizeof *s->elements);
-    s->value = mem_new(room * sizeof *s->value);
-    s->gradient = mem_new(room * sizeof *s->gradient);
-    s->chunk = mem_new(room * sizeof *s->chunk);
+    s->first = mem_new(entries * sizeof *s->first);
+    s->elements = mem_new(entries * sizeof *s->elements);
+    s->value = mem_new(entries * sizeof *s->value);
+    s->gradient = mem_new(entries * sizeof *s->gradient);
+    s->chunk = mem_new(entries * sizeof *s->chunk);
     for (int i = 0; i < count; ++i) {
         int param = t->range_param[i];
         plan_shard(plan, param, rank, &s->first[i], &s->elements[i]);
@@ -48,19 +50,19 @@ Shards *shards_new(const Trainer *t, const OptimRange *range, int count)
     return s;
 }
 
-void shards_free(Shards **shares)
+void shards_free(Shards **shards)
 {
-    Shards *s = *shares;
+    Shards *s = *shards;
     if (!s) return;
     mem_free(&s->first);
     mem_free(&s->elements);
     mem_free(&s->value);
     mem_free(&s->gradient);
     mem_free(&s->chunk);
-    mem_free(shares);
+    mem_free(shards);
 }
 
-/* Sets the chunks of other ranks to zero, in one set. */
+/* Sets the partial norms of other ranks' chunks to zero, in one set of norms. */
 static void clear_others(const Shards *s, double *chunk)
 {
     int64_t end = 0;
@@ -71,7 +73,7 @@ static void clear_others(const Shards *s, double *chunk)
     memset(chunk + end, 0, (size_t)(s->chunks - end) * sizeof *chunk);
 }
 
-/* Completes the chunks' partial norms. Without sharding every replica has them all. */
+/* Completes the chunks' partial norms. Without sharding every replica already has all of them. */
 static void gather(void *user, double *chunk, int sets)
 {
     const Shards *s = user;
@@ -80,8 +82,8 @@ static void gather(void *user, double *chunk, int sets)
     world_merge(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
 }
 
-/* Adds the ranks' sums in order. For a parameter that is not sliced, every rank has the whole sum
- * already. */
+/* Adds the sums of the tensor-parallel group's ranks, in the order of ranks. For a parameter that is
+ * not sliced, every rank already has the whole sum. */
 static void join(void *user, double *squares, int sets)
 {
     const Shards *s = user;

@@ -1,5 +1,5 @@
-/* The part of the optimizer's ranges that this rank updates, and the exchange of partial norms:
- * with ZeRO among replicas, with slices among the ranks of a tensor-parallel group. */
+/* The shard of the optimizer's ranges that this rank updates, and the exchange of partial norms:
+ * with ZeRO among replicas, with tensor parallelism among the ranks of a group. */
 #ifndef WEFT_TRAIN_SHARDS_H
 #define WEFT_TRAIN_SHARDS_H
 
@@ -7,10 +7,11 @@
 
 typedef struct Shards Shards;
 
-/* Creates them for the ranges of t->range_param; range[] gives the sizes. Owner: the caller. */
+/* Creates the shards of the ranges of t->range_param. range[count] gives their sizes. Owner: the
+ * caller. */
 Shards *shards_new(const Trainer *t, const OptimRange *range, int count);
-void shards_free(Shards **shares);
-/* Returns this rank's part; borrowed from shares, which must live as long as the optimizer. */
-OptimShard shards_mine(Shards *shares);
+void shards_free(Shards **shards);
+/* Returns this rank's shard; borrowed from shards, which must live as long as the optimizer. */
+OptimShard shards_mine(Shards *shards);
 
 #endif

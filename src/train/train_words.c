@@ -1,4 +1,4 @@
-/* The words of train's keys, and registration of the words of all modules. */
+/* Values of train's keys that are words, and registration of the words of all modules. */
 #include "eval/best.h"
 
 #include "observe/binary.h"

@@ -1,6 +1,6 @@
-/* Sets a run up to just before its first step, in the order data set -> model -> plan -> memory ->
- * parameters. All errors in the input are found here, by some rank, and all ranks know of them
- * before anything is written. */
+/* Sets up a run, up to just before its first step, in the order data set -> model -> plan -> memory
+ * -> parameters. All errors in the input are found here, and all ranks know of them before anything
+ * is written. */
 #include "agree.h"
 #include "algorithms.h"
 #include "fit.h"
@@ -16,19 +16,19 @@
 
 #include <math.h>
 
-/* Returns the largest divisor of the batch up to `most` that gives at least `micros` micro-batches;
+/* Returns the largest divisor of the batch up to `limit` that gives at least `micros` micro-batches;
  * 0: there is none. */
-static int64_t divisor_of_batch(int64_t batch, int64_t most, int64_t micros)
+static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micros)
 {
-    for (int64_t d = most < batch ? most : batch; d > 0; --d)
+    for (int64_t d = limit < batch ? limit : batch; d > 0; --d)
         if (batch % d == 0 && batch / d >= micros) return d;
     return 0;
 }
 
-/* Returns the largest divisor of the batch up to 32. The micro-batch affects results, so it must
- * not depend on the grid where the same bits are promised for every grid. In modes geo and async
- * results depend on the grid in any case, and each rank gets at least one micro-batch if there are
- * enough samples. */
+/* Returns the largest divisor of the batch up to 32. It does not depend on the grid, because the
+ * micro-batch affects results, and they must be the same on every grid. In modes geo and async
+ * results depend on the grid anyway, so there each rank gets at least one micro-batch if the batch
+ * has enough samples. */
 static int64_t default_micro_batch(const Trainer *t)
 {
     int replicas = t->mode->local ? t->shape.dp : 1;
@@ -41,7 +41,7 @@ int64_t train_fitting_micro_batch(const Trainer *t)
     return divisor_of_batch(t->batch, t->batch, t->shape.dp);
 }
 
-static void cut_batch(Trainer *t)
+static void set_batch_sizes(Trainer *t)
 {
     const Config *c = t->config;
     t->batch = c->train.batch;
@@ -50,20 +50,21 @@ static void cut_batch(Trainer *t)
     t->micros_local = micros_a_replica(t->micros, t->shape.dp);
 }
 
-/* Chooses the best instruction set that all ranks support, because sums must not depend on which
- * rank adds. Ranks are limited to a named set if one of them is limited by train.cpu, or if they
- * differ in further instructions. */
-static Status hold_cpu(const Trainer *t)
+/* Limits all ranks to the best instruction set that all of them support, because sums must not
+ * depend on which rank adds. No limit is needed if train.cpu sets none on any rank and all
+ * processors have the same features. */
+static Status agree_on_cpu_set(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
     TRY(status_agree(t->world, cpu_choose((CpuSet)t->config->train.cpu, &set)));
-    CpuSet local = set == CPU_AUTO ? cpu_best() : set;
-    int number = (int)(cpu_features() >> 1);
-    int number_or_set = set == CPU_AUTO ? number : -1 - number;
-    CpuSet least = (CpuSet)world_least(t->world, (int)local);
-    int lowest = world_least(t->world, number_or_set),
-        highest = -world_least(t->world, -number_or_set);
-    cpu_set_limit(lowest == highest && set == CPU_AUTO ? CPU_AUTO : least);
+    CpuSet best_here = set == CPU_AUTO ? cpu_best() : set;
+    CpuSet best_everywhere = (CpuSet)world_least(t->world, (int)best_here);
+    /* 31 bits of a hash of the processor's instructions, negative on a rank that train.cpu limits,
+     * so that it never equals that of a rank without a limit */
+    int features = (int)(cpu_features() >> 1);
+    if (set != CPU_AUTO) features = -1 - features;
+    bool all_equal = world_least(t->world, features) == -world_least(t->world, -features);
+    cpu_set_limit(all_equal && set == CPU_AUTO ? CPU_AUTO : best_everywhere);
     return OK;
 }
 
@@ -84,13 +85,14 @@ static Status open_backend(Trainer *t, const DryRun *only)
     if (options.threads == 0)
         options.threads = world_least(t->world, threads_share(t->world->node_size));
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
-    TRY(hold_cpu(t));
+    TRY(agree_on_cpu_set(t));
     const BackendTable *table = c->train.device == DEVICE_CUDA ? &backend_cuda : &backend_cpu;
     if (!table->host_memory && data_mixes(c))
-        return config_fail_key(c, c->data.mixup > 0 ? "data.mixup" : "data.cutmix",
-                               "the softmax loss of mixed labels is not there on %s: remove it, or "
-                               "set train.device: cpu",
-                               table->name);
+        return config_fail_key(
+            c, c->data.mixup > 0 ? "data.mixup" : "data.cutmix",
+            "the softmax loss of mixed labels is not supported on %s: remove it, or "
+            "set train.device: cpu",
+            table->name);
     return backend_open(&t->backend, table, options);
 }
 
@@ -108,15 +110,15 @@ static Status build_graph(Trainer *t)
 {
     TRY(status_agree(t->world, make_graph(t)));
     TRY(algorithms_plan(t));
-    int64_t lines = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
-    t->rows_per_sample = lines / t->micro_batch;
+    int64_t rows = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
+    t->rows_per_sample = rows / t->micro_batch;
     return OK;
 }
 
 /* ---- stages ---- */
 
-/* Adds the schedule's source to the message for a list of tasks that cannot work. */
-static Status place_schedule(const Trainer *t, Status status)
+/* Adds the key, and the file if there is one, to the message about a schedule that cannot work. */
+static Status fail_schedule(const Trainer *t, Status status)
 {
     if (status != ERR_CONFIG) return status;
     char *why = mem_text(fail_message());
@@ -127,7 +129,8 @@ static Status place_schedule(const Trainer *t, Status status)
     return status;
 }
 
-/* With one stage, chunks would only divide its work, so one is used. */
+/* Makes the pipeline schedule and simulates it. With one stage there is one chunk, because more
+ * would have no use. */
 static Status make_schedule(Trainer *t)
 {
     const Config *c = t->config;
@@ -136,13 +139,13 @@ static Status make_schedule(Trainer *t)
                            .chunks = t->shape.pp > 1 ? (int)c->grid.chunks : 1,
                            .micros = t->micros_local};
     int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.pipeline_schedule : SCHEDULE_1F1B;
-    /* checked first, because the list's length grows with the square of the stages */
+    /* checked first, because the schedule's length grows with the square of the stages */
     if (kind != SCHEDULE_FILE) TRY(graph_can_cut(t->graph, c, shape.stages * shape.chunks));
     Status st = schedule_new(&t->schedule, kind, c->grid.schedule_path, shape);
-    /* its message names the file's line already */
+    /* the message already names the file and line */
     if (st != OK && kind == SCHEDULE_FILE) return st;
     if (st == OK) st = schedule_simulate(t->schedule, NULL, &report);
-    if (st != OK) return place_schedule(t, st);
+    if (st != OK) return fail_schedule(t, st);
     t->channel_depth = report.depth;
     schedule_report_fini(&report);
     return OK;
@@ -199,7 +202,7 @@ char *train_bits_limit(const Trainer *t)
         return mem_format("%d micro-batches over %d replicas: each takes %d, not a power of two, "
                           "so these bits hold for dp=%d only",
                           t->micros, dp, t->micros_local, dp);
-    /* with both, sums add micro-batches in another order */
+    /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
     const char *with = dp == 1 || t->micros_local == 1  ? ""
                        : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
                                                         : " with grid.zero 0 or 1";
@@ -245,7 +248,8 @@ bool train_sets_params(const Trainer *t)
     return !t->comm->params_shared || t->grid.dp_rank == 0;
 }
 
-/* A parameter that is tied to one of another stage gets that one's initial value. */
+/* Sets initial values. A parameter that is tied to one of another stage gets the value of that
+ * one. */
 static void fill_params(Trainer *t)
 {
     const Graph *g = t->graph;
@@ -295,10 +299,10 @@ void train_restart(Trainer *t)
     loss_window_init(&t->losses, NULL, 0);
 }
 
-/* Checks that batch norms have more than one number for each channel. With one number the output is
- * its bias, whatever the input, and nothing before it is trained. Only the short micro-batch at the
- * end of an epoch may have one. */
-static Status check_statistics(const Trainer *t)
+/* Checks that batch norms average over more than one number in each channel. With one number the
+ * output is the bias, whatever the input, and no layer before it is trained. Only the short
+ * micro-batch at the end of an epoch may have one. */
+static Status check_batch_norms(const Trainer *t)
 {
     const Config *c = t->config;
     const Graph *g = t->graph;
@@ -327,19 +331,19 @@ static Status check_statistics(const Trainer *t)
     return OK;
 }
 
-/* Decides everything that does not need memory, for `ranks` ranks, except recomputation and the
- * plan. only: the dry run, or NULL. */
-static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
+/* Makes all decisions of set-up that need no arenas, for `ranks` ranks, except recomputation and the
+ * memory plan. only: the dry run, or NULL. */
+static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
 {
     double before = memory_use().own_bytes;
     TRY(grid_shape(&t->shape, t->config, ranks));
-    cut_batch(t);
+    set_batch_sizes(t);
     TRY(trainer_open_data(t, only));
     TRY(status_agree(t->world, open_backend(t, only)));
     TRY(algorithms_find(t, only));
     TRY(status_agree(t->world, transport_check(t)));
     TRY(build_graph(t));
-    if (t->trains) TRY(check_statistics(t));
+    if (t->trains) TRY(check_batch_norms(t));
     TRY(sparse_check(t));
     TRY(train_assign_rules(t));
     TRY(make_schedule(t));
@@ -353,10 +357,10 @@ static Status plan_dry(Trainer *t, int ranks, const DryRun *only)
     return OK;
 }
 
-/* Makes all ranks decide the same, because ranks with different slices or on different machines may
- * differ: the cut and the blocks are rank 0's; all recompute if one does; all copy checkpoints only
- * if each has memory for it. Collective. */
-static Status settle(Trainer *t)
+/* Makes decisions the same on all ranks, which ranks with different slices or on different machines
+ * might make differently: rank 0 decides the cut and the blocks; all recompute if one does; all
+ * copy checkpoints only if each has memory for it. Collective. */
+static Status agree_on_plan(Trainer *t)
 {
     const World *world = t->world;
     int chunks = t->shape.pp * t->schedule->shape.chunks;
@@ -375,9 +379,9 @@ static Status settle(Trainer *t)
 static Status setup_ranks(Trainer *t)
 {
     const Config *c = t->config;
-    TRY(status_agree(t->world, plan_dry(t, t->world->size, NULL)));
+    TRY(status_agree(t->world, setup_without_memory(t, t->world->size, NULL)));
     TRY(agree_on_bits(t));
-    TRY(settle(t));
+    TRY(agree_on_plan(t));
     TRY(grid_init(&t->grid, t->world, t->shape));
     t->grid_ready = true;
     TRY(grid_join_gpus(&t->grid, t->backend, (int)c->grid.transport, c->train.reproducible));
@@ -403,8 +407,8 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
     t->best_metric = NAN;
     t->lr = lr_state();
     t->early = early_stop();
-    t->waits = config->train.on_bad != ON_BAD_STOP;
-    t->looks = config->train.on_bad == ON_BAD_SKIP;
+    t->waits_for_loss = config->train.on_bad != ON_BAD_STOP;
+    t->checks_gradients = config->train.on_bad == ON_BAD_SKIP;
     loss_scale_init(&t->scale, config);
     return t;
 }
@@ -412,7 +416,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
 static Status trainer_make(Trainer **out, Trainer *t)
 {
     Status st = setup_ranks(t);
-    /* servers wait for the result */
+    /* servers wait for the result of set-up */
     if (t->servers > 0) st = status_agree(t->job, st);
     if (st == OK) sparse_make(t);
     t->samples = NULL;
@@ -453,7 +457,7 @@ Status trainer_dry_run(Trainer **out, const Config *config, const World *world, 
     Trainer *t = trainer_begin(config, world, true);
     t->servers = (int)config->grid.servers;
     Status st = only->ranks > t->servers ? OK : sparse_no_workers(config, only->ranks);
-    if (st == OK) st = plan_dry(t, only->ranks - t->servers, only);
+    if (st == OK) st = setup_without_memory(t, only->ranks - t->servers, only);
     if (st == OK) st = memory_fit(t);
     if (st == OK) st = train_plan_stage(t, 0, &t->plan);
     if (st != OK) trainer_free(&t);

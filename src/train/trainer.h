@@ -15,9 +15,12 @@ typedef struct StepStats {
  * gradients by it. A step whose gradients overflow changes nothing but this factor. In other
  * precisions it is 1. */
 typedef struct LossScale {
+    /* the precision is fp16, so the factor is adapted after each step */
     bool moves;
-    /* factor of the next step; factor of the last step */
-    double now, used;
+    /* factor of the next step */
+    double now;
+    /* factor of the last step */
+    double used;
     /* steps without overflow since the factor changed */
     int64_t good;
 } LossScale;
@@ -34,11 +37,11 @@ struct Trainer {
     /* the ranks that train; borrowed */
     const World *world;
     Backend *backend;
-    /* record of algorithms of train.cuda_tune; NULL: the libraries' first choice; owned. recorded:
-     * its number of entries before the graph was planned. */
+    /* record of algorithms of train.cuda_tune; NULL: the libraries' first choice; owned */
     AlgorithmRecord *algorithms;
+    /* number of entries in that record before the graph was planned */
     int recorded;
-    /* steps follow, so algorithms may be timed */
+    /* the trainer will make steps, so algorithms may be timed */
     bool tunes;
     DataSet train_set, test_set;
     /* Only during set-up: describes samples in place of data sets; NULL: data sets are opened.
@@ -47,21 +50,22 @@ struct Trainer {
     /* Only during set-up: the checkpoint that train_load will get; NULL: the run's own, or none.
      * Borrowed. */
     const char *checkpoint;
-    /* fingerprints of the data sets; "": not computed, which only a run does */
+    /* fingerprints of the data sets; "": not computed; only a run computes them */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
     /* ranges of the training set, on rank 0 of a run; values 0: not measured */
     DataRanges ranges;
-    /* init_from, classes: like the fields of CheckpointMeta; classes are on rank 0, NULL if not
-     * known; owned */
+    /* description of model.init_from's tensors, as in CheckpointMeta */
     char init_from[DATA_PATH + 64];
+    /* names of the classes, as in CheckpointMeta; on rank 0; NULL: not known; owned */
     char *classes;
     Grid grid;
     Graph *graph;
     Schedule *schedule;
+    /* entries of a channel between two stages, from the simulation of the schedule */
     int channel_depth;
-    /* nodes where the model's chunks begin, then the node count; owned */
+    /* first node of each chunk of the model, then the node count; owned */
     int *first;
-    /* result of graph_blocks; owned */
+    /* blocks of nodes for recomputation, from graph_blocks; owned */
     int *block;
     Plan *plan;
     /* connects the replicas (grid.dp_world); in modes geo and async only this rank */
@@ -74,7 +78,7 @@ struct Trainer {
     int *rule;
     /* factor on each parameter's learning rate; owned */
     double *lr_scale;
-    /* needs of each parameter's update; owned */
+    /* memory that each parameter's update needs, for the planner; owned */
     ParamUpdate *updates;
     /* buffer for the slices of a tensor that an update needs whole; NULL: none does; owned */
     float *slices;
@@ -100,19 +104,24 @@ struct Trainer {
     /* state of modes geo and stale; NULL in other modes; owned */
     struct GeoSteps *geo;
     struct DeferredUpdates *deferred;
-    /* modes with local steps: a world of this rank, over which its steps are summed */
+    /* world of this rank alone, over which modes with local steps sum their steps */
     World alone;
-    /* requests since the last sync point, in modes other than sync */
+    /* requests of this rank since the last sync point, in modes other than sync */
     bool stop_requested, save_requested, hook_requested;
-    /* loader of the steps, NULL: not open; owned. source: its micro-batches, with rows of tables */
+    /* loader of the steps; NULL: not open; owned */
     Loader *loader;
+    /* the loader's micro-batches, with the rows of sparse tables that they use */
     BatchSource source;
-    /* the trainer is made for steps, not for evaluation alone */
+    /* the trainer is made for training, not for evaluation alone */
     bool trains;
-    /* samples of a global batch; samples of a micro-batch */
-    int64_t batch, micro_batch;
-    /* micro-batches of a global batch, and of one replica: ceil(micros / dp) */
-    int micros, micros_local;
+    /* samples of a global batch */
+    int64_t batch;
+    /* samples of a micro-batch */
+    int64_t micro_batch;
+    /* micro-batches of a global batch */
+    int micros;
+    /* micro-batches of one replica in a step: ceil(micros / dp) */
+    int micros_local;
     /* rows of the loss in a sample: 1, or its tokens */
     int64_t rows_per_sample;
     /* activations of blocks are recomputed in backward */
@@ -121,43 +130,50 @@ struct Trainer {
     GridShape shape;
     /* grid has been created */
     bool grid_ready;
-    /* numbers of steps: of a whole epoch; of the first epoch, from `begin` on; of the run */
-    int64_t steps_per_epoch, first_epoch_steps, steps;
+    /* steps of a whole epoch */
+    int64_t steps_per_epoch;
+    /* steps of the epoch that contains `begin`, from there on */
+    int64_t first_epoch_steps;
+    /* number of the run's last step */
+    int64_t steps;
     /* steps completed */
     int64_t step;
-    /* begin_step, begin: step and position from which on each step has `batch` samples.
-     * schedule_batch: batch size in whose steps the learning rate's curve and warm-up count. See
-     * position.h. */
+    /* step and position after which every step has `batch` samples (position.h) */
     int64_t begin_step;
     Position begin;
+    /* The learning rate's curve and warm-up count steps of this many samples (position.h). */
     int64_t schedule_batch;
     LossScale scale;
     /* steps so far without an update */
     int64_t skipped;
-    /* waits: the host waits for each step's loss before the update. looks: it also checks the
-     * gradients. */
-    bool waits, looks;
+    /* the host waits for each step's loss before the update */
+    bool waits_for_loss;
+    /* the host checks each step's gradients before the update */
+    bool checks_gradients;
     LossWindow losses;
     /* best value of checkpoint.best_metric so far, negated if less is better; NaN: no evaluation
      * yet */
     double best_metric;
-    /* evaluations that the learning rate's curve and early stopping have counted, and their
-     * state */
+    /* evaluations that have counted for the learning rate's curve and early stopping */
     int64_t evaluations;
+    /* state of the curve and of early stopping */
     LrState lr;
     EarlyStop early;
     /* run.hook has requested the end of the run */
     bool hook_stop;
-    /* A stop request has interrupted the evaluation after the last step; the next start repeats
-     * it. */
+    /* The evaluation after the last step failed or was interrupted by a stop request; the next
+     * start repeats it. */
     bool evaluation_due;
     /* Checkpoints are written in the background, from a copy for which there is memory. */
     bool saves_in_background;
     /* copy for checkpoints; NULL until it is needed; owned */
     struct SaveCopy *copy;
-    /* the copy is of the current step; a save is being written from it */
-    bool copied, copy_lent;
-    /* growth of this process from opening data sets to making the schedule */
+    /* the copy is of the current step */
+    bool copied;
+    /* a save is being written from the copy */
+    bool copy_lent;
+    /* growth of this process's memory during set-up, from opening the data sets to cutting the
+     * graph into stages */
     size_t program_bytes;
     /* bytes free on the device at that time; not used if operations use host memory */
     double device_free;
@@ -168,8 +184,9 @@ struct Trainer {
     /* The update clips gradients itself: this rank has all gradients and the optimizer computes
      * their norm on the device. With a moving loss scale the host clips. */
     bool update_clips;
-    /* number of steps whose statistics have been read, and statistics of the last of them */
+    /* step up to which statistics have been read; a device may be one step ahead */
     int64_t known;
+    /* statistics of step `known` */
     StepStats step_stats;
 };
 
@@ -177,27 +194,27 @@ struct Trainer {
  * servers, which learn whether set-up worked (sparse_serve); NULL: there are no servers. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job);
-/* Returns true if replicas read micro-batches in turn; otherwise each reads a block of consecutive
- * ones. */
+/* Returns true if replicas read micro-batches in turn (round-robin); otherwise each reads a block of
+ * consecutive ones. */
 bool train_takes_turns(const Trainer *t);
-/* Returns the largest micro-batch with which each replica gets at least one; 0: the batch has fewer
- * samples than replicas. */
+/* Returns the largest divisor of the batch with which there is a micro-batch for each replica; 0:
+ * the batch has fewer samples than there are replicas. */
 int64_t train_fitting_micro_batch(const Trainer *t);
 /* Draws initial parameters from run.seed. Collective. */
 void train_draw_params(Trainer *t);
-/* Forgets why the run ended before its last step, and an evaluation that is due. Not collective. */
+/* Clears the reasons to end before the last step, and an evaluation that is due. Not collective. */
 void train_forget_end(Trainer *t);
 
-/* trainer_data.c. Rank 0 opens and checks the data sets and broadcasts their description. only: a
- * dry run, which may bring its own data; NULL: a run follows. Collective; all ranks return the same
- * Status. */
+/* trainer_data.c. Rank 0 opens and checks the data sets and broadcasts their description. only: the
+ * dry run, which may describe its own data; NULL: a run follows. Collective; all ranks return the
+ * same Status. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
-/* predict.c. train_logits runs the model on a batch that is the only one, and returns its outputs,
- * one row after another, borrowed until the next call. logits_check returns ERR_DATA if one of
- * count outputs is not finite. */
+/* predict.c. Runs the model on one batch. Sets *logits to its outputs, one row after another,
+ * borrowed until the next call. */
 Status train_logits(Trainer *t, const Batch *batch, const float **logits);
+/* predict.c. Returns ERR_DATA if one of count outputs is not finite. */
 Status logits_check(const float *logits, int64_t count);
-/* trainer_view.c. The metric of evaluations that decides about best.h5. */
+/* trainer_view.c. Returns the metric by which evaluations are compared for best.h5. */
 const BestMetric *trainer_metric(const Trainer *t);
 
 #endif

@@ -24,7 +24,8 @@ static Status compare_tokenizers(const DataSet *set, const DataSet *train)
     return st;
 }
 
-/* A set is scaled and normalised with the training set's statistics, never with its own. */
+/* Checks that set is compatible with the training set, and gives it the training set's mean and
+ * deviation, because a set is never normalised with its own. */
 Status train_take_set(DataSet *set, const DataSet *train)
 {
     char ta[64], tb[64];
@@ -41,21 +42,21 @@ Status train_take_set(DataSet *set, const DataSet *train)
     bool words_only_here = set->id_words && !train->id_words && !train->id_rows;
     if (words_only_here || !data_ids_fit(data_set_ids(set), data_set_ids(train)))
         return fail(ERR_DATA,
-                    "%s: its ids (below %llu; 0: any) are by another vocabulary than those of %s "
+                    "%s: its ids (below %llu; 0: any) are from another vocabulary than those of %s "
                     "(below %llu); import both in one call (--test-files), so that they share it",
                     set->path, (unsigned long long)set->id_rows, train->path,
                     (unsigned long long)train->id_rows);
     if (set->id_rows == 0 && train->id_rows > 0)
         return fail(ERR_DATA,
                     "%s: may have any ids (no attribute id_rows), but those of %s are below %llu; "
-                    "import or make both alike",
+                    "import both in one call, or give both the same id_rows",
                     set->path, train->path, (unsigned long long)train->id_rows);
     if (set->scale != train->scale)
         return fail(ERR_DATA,
                     "%s: its samples are %s and multiplied by %.6g, but those of %s are %s and "
-                    "multiplied by %.6g, so the same numbers would not mean the same: store both "
-                    "in one type, or, where equal numbers mean the same in both, set data.scale to "
-                    "one factor for both; weft eval can take data.train=%s instead",
+                    "multiplied by %.6g, so equal numbers would become different inputs: store "
+                    "both in one type, or, if equal numbers mean the same in both, set data.scale "
+                    "to one factor for both; weft eval can use data.train=%s instead",
                     set->path, element_name(set->x.type), (double)set->scale, train->path,
                     element_name(train->x.type), (double)train->scale, set->path);
     TRY(compare_tokenizers(set, train));
@@ -87,7 +88,8 @@ static Status open_set(const Config *config, const char *path, DataSet *set)
 static Status open_sets(Trainer *t)
 {
     const Config *c = t->config;
-    /* without data.train the test set has its place, and the checkpoint says the rest */
+    /* without data.train the test set replaces the training set, and the checkpoint supplies scale,
+     * mean, deviation and classes */
     TRY(open_set(c, c->data.train ? c->data.train : c->data.test, &t->train_set));
     if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
@@ -115,20 +117,21 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     return OK;
 }
 
-/* A loss with a fixed number of outputs, such as one logit for two classes. */
-static Status count_one(const Config *c, const DataSet *set, const DataSet *test, int64_t *outputs)
+/* Number of outputs for a loss that fixes it, such as one logit for two classes. */
+static Status count_fixed(const Config *c, const DataSet *set, const DataSet *test,
+                          int64_t *outputs)
 {
     const LossInfo *loss = loss_info(c);
-    const DataSet *more = set->classes > loss->classes ? set : test;
+    const DataSet *larger = set->classes > loss->classes ? set : test;
     *outputs = loss->outputs;
-    if (more->classes <= loss->classes) return OK;
+    if (larger->classes <= loss->classes) return OK;
     if (c->model.classes > loss->classes)
-        return config_fail_key(c, "model.classes", "is %lld, but train.loss %s is of %lld",
+        return config_fail_key(c, "model.classes", "is %lld, but train.loss %s has %lld classes",
                                (long long)c->model.classes, loss_name(c), (long long)loss->classes);
     return fail(ERR_DATA,
                 "%s: has %lld classes, but train.loss %s needs labels 0 and 1: set it to "
                 "softmax",
-                more->path, (long long)more->classes, loss_name(c));
+                larger->path, (long long)larger->classes, loss_name(c));
 }
 
 /* Number of outputs of the model: one for each class or target number. */
@@ -139,7 +142,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     const bool numbers = loss->reads == LOSS_READS_TARGETS;
     int64_t outputs_needed = numbers ? set->target_width : set->classes;
     if (outputs_needed == 0 && numbers)
-        return fail(ERR_DATA, "%s: holds class labels, but train.loss is %s, which needs numbers",
+        return fail(ERR_DATA, "%s: holds class labels, but train.loss %s needs target numbers",
                     set->path, loss_name(c));
     if (outputs_needed == 0) {
         char *line = data_set_odd_labels(set, c, NULL);
@@ -152,7 +155,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
         mem_free(&line);
         return st;
     }
-    if (loss->outputs > 0) return count_one(c, set, test, outputs);
+    if (loss->outputs > 0) return count_fixed(c, set, test, outputs);
     *outputs = c->model.classes ? c->model.classes : outputs_needed;
     if (numbers && *outputs != outputs_needed)
         return config_fail_key(c, "model.classes", "%s has %lld target numbers a sample, not %lld",
@@ -161,11 +164,12 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
         return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
                                set->path, (long long)outputs_needed, (long long)*outputs);
     if (test->classes > *outputs)
-        return fail(ERR_DATA,
-                    "%s: has labels up to %lld, but %s only up to %lld: set model.classes to %lld, "
-                    "or, where its labels do not count from the same number, make both alike",
-                    test->path, (long long)(test->label_base + test->classes - 1), set->path,
-                    (long long)(set->label_base + outputs_needed - 1), (long long)test->classes);
+        return fail(
+            ERR_DATA,
+            "%s: has labels up to %lld, but %s only up to %lld: set model.classes to %lld, "
+            "or, if their labels start at different numbers, make them start at the same one",
+            test->path, (long long)(test->label_base + test->classes - 1), set->path,
+            (long long)(set->label_base + outputs_needed - 1), (long long)test->classes);
     return OK;
 }
 

@@ -1,4 +1,4 @@
-/* Accessors to a trainer for verbs. */
+/* Accessors to a trainer for the verbs of the program. */
 #include "trainer.h"
 
 #include <math.h>
@@ -102,10 +102,10 @@ double trainer_data_wait_s(const Trainer *t)
 double trainer_device_unplanned(const Trainer *t)
 {
     const BackendTable *table = t->backend->table;
-    double taken, left;
+    double used, left;
     if (!table->memory) return (double)NAN;
-    table->memory(t->backend, &taken, &left);
-    return t->device_free - left - (taken - (double)t->program_bytes);
+    table->memory(t->backend, &used, &left);
+    return t->device_free - left - (used - (double)t->program_bytes);
 }
 
 bool trainer_watch_sums(Trainer *t, Stopwatch *waits)

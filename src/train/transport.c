@@ -1,5 +1,5 @@
-/* The transports that the configuration allows, known before ranks start, for plans and runs. What
- * the machine decides (ranks that share a GPU, several nodes) is found when communicators are
+/* The transports that the configuration allows, known before ranks start, for plans and runs.
+ * Limits of the machine (ranks that share a GPU, several nodes) are found when communicators are
  * made. */
 #include "transport.h"
 
@@ -11,11 +11,12 @@ Status transport_check(const Trainer *t)
     int chosen = (int)c->grid.transport;
     if (several && chosen == TRANSPORT_NCCL && !gpus)
         return config_fail_key(c, "grid.transport",
-                               "joins GPUs only: use auto, or train.device: cuda");
+                               "nccl connects GPUs only: set auto, or train.device: cuda");
     if (gpus && t->shape.dp > 1 && c->grid.zero && !train_joined(t))
         return config_fail_key(c, "grid.zero",
-                               "replicas on GPUs shard by NCCL alone, and grid.transport asks "
-                               "for another way: use grid.transport: auto, or grid.zero: 0");
+                               "replicas on GPUs can shard with NCCL only, but grid.transport "
+                               "selects another transport: set grid.transport: auto, or "
+                               "grid.zero: 0");
     return OK;
 }
 

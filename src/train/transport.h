@@ -7,7 +7,8 @@
 /* Returns ERR_CONFIG if grid.transport names a transport that cannot be used here. Call once the
  * grid's shape and the backend are known, before ranks start. Not collective. */
 Status transport_check(const Trainer *trainer);
-/* Returns the number of ranks that share one parameter arena if replicas shard it. */
+/* Returns the number of replicas that share one arena of parameters where grid.zero shards them; 1:
+ * each replica has its own arena. */
 int transport_sharers(const Trainer *trainer);
 
 #endif

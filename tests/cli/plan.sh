@@ -113,7 +113,7 @@ check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
 # A dense layer of 33 outputs is split into 17 and 16 on two ranks. The plan refuses the same settings as a run.
 check 0 '8 ranks as 4x1x2, zero 2' "$WEFT" plan a.yaml --ranks 8 grid.tp=2 grid.zero=2 'model.hidden=[33, 33, 33]' grid.bucket_mb=0.001
 for verb in 'plan --ranks 2' 'train -n 2'; do
-    check 78 'command line: grid.transport=nccl: joins GPUs only: use auto, or train.device: cuda' "$WEFT" $verb a.yaml grid.transport=nccl
+    check 78 'command line: grid.transport=nccl: nccl connects GPUs only: set auto, or train.device: cuda' "$WEFT" $verb a.yaml grid.transport=nccl
 done
 check 64 '--ranks 0: expected a whole number' "$WEFT" plan a.yaml --ranks 0
 check 64 '--ranks 2x: expected a whole number' "$WEFT" plan a.yaml --ranks 2x
@@ -142,7 +142,7 @@ if "$WEFT" --version | grep -q '^CUDA built with'; then
     check 0 'memory of one rank on its GPU' "$WEFT" plan a.yaml train.device=cuda
     is device '"cuda"' train.device=cuda
     check 0 'planned for an NVIDIA H200' "$WEFT" plan a.yaml train.device=cuda --gpu h200
-    check 78 'command line: grid.zero=1: replicas on GPUs shard by NCCL alone' "$WEFT" plan a.yaml --ranks 2 train.device=cuda grid.zero=1 grid.transport=mpi
+    check 78 'command line: grid.zero=1: replicas on GPUs can shard with NCCL only' "$WEFT" plan a.yaml --ranks 2 train.device=cuda grid.zero=1 grid.transport=mpi
     check 64 "'h2' is no GPU" "$WEFT" plan a.yaml train.device=cuda --gpu h2
     check 64 'the plan is for CPUs' "$WEFT" plan a.yaml --gpu h200
 else

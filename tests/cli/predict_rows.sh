@@ -62,15 +62,15 @@ check 65 'more.h5: is not the data set that the checkpoint was trained on' predi
 # another vocabulary: the same number of other words; more words; in a list
 head -60 rows.csv | sed 's/word 0/word new/' >own.csv
 check 0 'wrote own.h5' "$WEFT" data import csv own.csv --schema rows.yaml -o own.h5 --threads 1
-other='own.h5: its ids (below 60; 0: any) are by another vocabulary than those of train.h5 (below 60); import both in one call'
+other='own.h5: its ids (below 60; 0: any) are from another vocabulary than those of train.h5 (below 60); import both in one call'
 check 65 "$other" predict own.h5
 check 65 "$other" "$WEFT" eval job.yaml data.test=own.h5
 check 65 "$other" "$WEFT" train job.yaml run.name=other data.test=own.h5
 holds 'nothing was trained' test ! -e runs/other
 check 65 'their vocabularies differ' "$WEFT" train job.yaml run.name=other 'data.train=[train.h5, own.h5]'
-check 65 'own.h5: its ids (below 60; 0: any) are by another vocabulary than those that runs/job/' "$WEFT" eval job.yaml data.train=own.h5 data.test=own.h5
+check 65 'own.h5: its ids (below 60; 0: any) are from another vocabulary than those that runs/job/' "$WEFT" eval job.yaml data.train=own.h5 data.test=own.h5
 check 0 'wrote few.h5' "$WEFT" data import csv test.csv --schema rows.yaml -o few.h5 --threads 1
-check 65 'few.h5: its ids (below 61; 0: any) are by another vocabulary than those of train.h5 (below 60)' "$WEFT" eval job.yaml data.test=few.h5
+check 65 'few.h5: its ids (below 61; 0: any) are from another vocabulary than those of train.h5 (below 60)' "$WEFT" eval job.yaml data.test=few.h5
 # the hash of the vocabularies is known on one side only
 LC_ALL=C sed 's/vocabulary_hash/vocabulary_none/g' test.h5 >unknown.h5
 only='its ids cannot be checked to be by the vocabulary of'

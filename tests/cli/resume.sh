@@ -29,13 +29,13 @@ steps() { grep -c '"loss"' "runs/$1/metrics.jsonl"; }
 
 check 0 '' train
 # ---- another batch: 3 of 6 epochs are done, then 12 steps of 10; lr = 0.15 (1 + cos(pi done)) ----
-check 0 'train.batch was 5 and is 10: goes on in epoch 4 after 0 of its 40 samples, 12 steps are left' train run.name=b train.batch=10 checkpoint.resume="$(at a 24)"
+check 0 'train.batch was 5 and is 10: continuing in epoch 4 after 0 of its 40 samples, 12 steps are left' train run.name=b train.batch=10 checkpoint.resume="$(at a 24)"
 holds '12 steps are made' test "$(steps b)" = 12
 rate b 25 0.15 && rate b 29 0.075 && rate b 36 0.00128327
 check 0 'epoch 6, step in epoch 0, 0 of 40 samples, batch 10' "$WEFT" ckpt info "$(at b 36)"
 check 0 '"epoch_samples":0,"samples":40,"batch":10,"schedule_batch":5' "$WEFT" ckpt info --json "$(at b 36)"
 # in the middle of epoch 4: 20 samples of it are left, and 80 follow
-check 0 'goes on in epoch 4 after 20 of its 40 samples, 100 steps are left' train run.name=c train.batch=1 train.micro_batch=1 checkpoint.resume="$(at a 28)"
+check 0 'continuing in epoch 4 after 20 of its 40 samples, 100 steps are left' train run.name=c train.batch=1 train.micro_batch=1 checkpoint.resume="$(at a 28)"
 holds '100 steps are made' test "$(steps c)" = 100
 rate c 29 0.11117711 && rate c 49 0.075
 check 0 'step 128, epoch 6, step in epoch 0' "$WEFT" ckpt info "$(at c 128)"
@@ -49,20 +49,20 @@ same 128 c d
 check 78 'choose another run.name (with checkpoint.resume=runs/a/checkpoints/step-00000048.h5 it begins from there)' train train.batch=10
 
 # ---- more epochs under the same name ----
-check 0 'the run was to end after 6 epochs, and ends after 8 epochs: the cosine stretches to the new end; the next learning rate is 0.0439' train train.epochs=8
+check 0 'the run was to end after 6 epochs, and now ends after 8 epochs: the cosine stretches to the new end; the next learning rate is 0.0439' train train.epochs=8
 holds '64 steps are made' test "$(steps a)" = 64
 rate a 49 0.04393398 && rate a 64 0.000180681
 check 0 'this run is complete: 64 steps are done; it goes on with a higher train.epochs' train train.epochs=8
-check 78 'has come to epoch 8 already: set it no lower' train train.epochs=7
+check 78 'is already at epoch 8: set this number or a higher one' train train.epochs=7
 check 0 'ends after 72 steps: the learning rate stays as it is' train run.name=e checkpoint.resume="$(at a 64)" optim.lr_schedule=constant train.steps=72
 holds '8 steps are made' test "$(steps e)" = 8
 check 0 'ends after 80 steps' train run.name=e optim.lr_schedule=constant train.steps=80
 holds '16 steps are made' test "$(steps e)" = 16
 
 # ---- other data: the current epoch begins again; under the same path they are refused ----
-check 0 'data.train holds other data: epoch 4, which was under way, begins again' train run.name=f data.train=few.h5 checkpoint.resume="$(at a 28)"
+check 0 'data.train holds other data: epoch 4, which was not complete, begins again' train run.name=f data.train=few.h5 checkpoint.resume="$(at a 28)"
 holds '9 steps are made' test "$(steps f)" = 9
-check 0 'run.seed is another: epoch 4, which was under way, begins again' train run.name=g run.seed=2 checkpoint.resume="$(at a 28)"
+check 0 'run.seed has changed: epoch 4, which was not complete, begins again' train run.name=g run.seed=2 checkpoint.resume="$(at a 28)"
 holds '24 steps are made' test "$(steps g)" = 24
 cp few.h5 data.h5
 check 65 'holds other data than this run was trained on' train train.epochs=9

@@ -43,12 +43,12 @@ cp data.h5 job.yaml other
 host=$(hostname)
 cmp_sizes() { [ "$(wc -c <"$1")" = "$(wc -c <"$2")" ]; }
 
-check 78 "rank 2: on $host variables: ONEDNN_DEFAULT_FPMATH_MODE=BF16; for rank 0, on $host: none" with ONEDNN_DEFAULT_FPMATH_MODE=BF16
+check 78 "rank 2: environment variables on $host: ONEDNN_DEFAULT_FPMATH_MODE=BF16; on $host (rank 0): none" with ONEDNN_DEFAULT_FPMATH_MODE=BF16
 holds 'one message' test "$(grep -c 'error:' both)" = 1
 if [ "$("$WEFT" --version | sed -n 's/.*this processor has \([a-z0-9]*\).*/\1/p')" = base ]; then
     echo '  skipped: fewer instructions for one rank: this processor has none to spare'
 else
-    check 78 "rank 2: on $host train.cpu: " with ONEDNN_MAX_CPU_ISA=SSE41
+    check 78 "rank 2: train.cpu on $host: " with ONEDNN_MAX_CPU_ISA=SSE41
 fi
 holds 'nothing was written' test ! -e runs
 
@@ -57,10 +57,10 @@ check 0 'done after' other job.yaml "run.dir=$here/runs"
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\101'; } >z.idx
 check 0 '' "$WEFT" data import idx z.idx y.idx -o other/data.h5 --force
 holds 'as large' cmp_sizes data.h5 other/data.h5
-check 78 "rank 2: on $host data.train's file: $(wc -c <data.h5) bytes with hash" other job.yaml "run.dir=$here/runs" run.name=z
-check 78 "rank 2: on $host data.test's file: $(wc -c <data.h5) bytes with hash" other job.yaml "run.dir=$here/runs" run.name=z "data.train=$here/data.h5" data.test=data.h5
+check 78 "rank 2: data.train's file on $host: $(wc -c <data.h5) bytes with hash" other job.yaml "run.dir=$here/runs" run.name=z
+check 78 "rank 2: data.test's file on $host: $(wc -c <data.h5) bytes with hash" other job.yaml "run.dir=$here/runs" run.name=z "data.train=$here/data.h5" data.test=data.h5
 rm other/data.h5
-check 78 "rank 2: on $host data.train's file: no file to read (No such file or directory)" other job.yaml "run.dir=$here/runs" run.name=z
+check 78 "rank 2: data.train's file on $host: no file to read (No such file or directory)" other job.yaml "run.dir=$here/runs" run.name=z
 holds 'nothing was written' test ! -e runs/z -a ! -e other/runs
 cp data.h5 other
 
@@ -86,7 +86,7 @@ schedule 2 >plan.csv
 schedule 3 >other/plan.csv
 two() { timeout -k 2 240 mpirun --oversubscribe -n 1 "$WEFT" train "$@" : -n 1 -wdir "$here/other" "$WEFT" train "$@"; }
 words=(job.yaml "run.dir=$here/runs" run.name=plan grid.pp=2 grid.pipeline_schedule=file:plan.csv)
-check 78 "rank 1: on $host grid.pipeline_schedule's file: $(wc -c <plan.csv) bytes with hash" two "${words[@]}"
+check 78 "rank 1: grid.pipeline_schedule's file on $host: $(wc -c <plan.csv) bytes with hash" two "${words[@]}"
 cp plan.csv other
 check 0 'done after' two "${words[@]}"
 
@@ -108,9 +108,9 @@ mount --bind cpuinfo /proc/cpuinfo && exec "$@"
 SH
 chmod +x renamed
 if grep -q 'Another' cpuinfo && unshare -m ./renamed true 2>/dev/null; then
-    check 0 'rank 2, on '"$host"', has a processor of another kind (Another Processor) than rank 0' \
+    check 0 'rank 2 on '"$host"' has another processor (Another Processor) than rank 0' \
         mpirun_three unshare -m ./renamed "$WEFT" train job.yaml
-    holds 'once' test "$(grep -c 'another kind' both)" = 1
+    holds 'once' test "$(grep -c 'has another processor' both)" = 1
 else
     echo '  skipped: a processor of another make: no mounts are allowed here, or none of its name'
 fi
@@ -121,6 +121,6 @@ if ! command -v cc >/dev/null || ldd "$WEFT" | grep -q libasan; then
 else
     echo 'const char *gnu_get_libc_version(void); const char *gnu_get_libc_version(void) { return "2.99"; }' >libc.c
     cc -shared -fPIC -o libc.so libc.c
-    check 78 "rank 2: on $host the C library: glibc 2.99; for rank 0, on $host: glibc" with "LD_PRELOAD=$here/libc.so"
+    check 78 "rank 2: the C library on $host: glibc 2.99; on $host (rank 0): glibc" with "LD_PRELOAD=$here/libc.so"
 fi
 finish

@@ -85,6 +85,6 @@ check 0 '"device_unplanned_mb":null' "$WEFT" bench step lenet.yaml train.device=
 # An emulated GPU has 4 GiB.
 check 78 'train.micro_batch of at most about' "$WEFT" train gpt.yaml run.name=big train.device=cuda model.width=1024 model.heads=16 model.layers=12 \
     train.batch=65536 train.micro_batch=65536
-check 78 'a GPU that nobody else fills' "$WEFT" train gpt.yaml run.name=big train.device=cuda model.width=4096 model.heads=32 model.layers=24
+check 78 'a GPU that no other process uses' "$WEFT" train gpt.yaml run.name=big train.device=cuda model.width=4096 model.heads=32 model.layers=24
 holds 'nothing was written' test ! -e runs/big
 finish

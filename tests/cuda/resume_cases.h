@@ -91,7 +91,7 @@ static void test_memory(void)
 {
     static const char at_most[] = "train.micro_batch of at most about ";
     char *dir = folder_new(&models[0]);
-    CHECK_FAILS(design(dir, TOO_MANY), ERR_CONFIG, "a GPU that nobody else fills");
+    CHECK_FAILS(design(dir, TOO_MANY), ERR_CONFIG, "a GPU that no other process uses");
     const char *number = strstr(fail_message(), at_most);
     CU_ASSERT_PTR_NOT_NULL(number);
     long long most = number ? atoll(number + strlen(at_most)) : 1;

@@ -46,9 +46,9 @@ equal off even
 # a resumed run uses the record of its checkpoint, whatever is the fastest now; so does another run that begins from it
 copied() { mkdir -p "runs/$2/checkpoints" && cp "runs/$1/$half" "runs/$2/checkpoints"; }
 copied last resumed
-check 0 'algorithms as runs/resumed/checkpoints/step-00000002.h5 has them' tuned $first resumed
+check 0 'algorithms read from runs/resumed/checkpoints/step-00000002.h5' tuned $first resumed
 equal last resumed
-check 0 'algorithms as runs/last/checkpoints/step-00000002.h5 has them' tuned $first other checkpoint.resume=runs/last/$half
+check 0 'algorithms read from runs/last/checkpoints/step-00000002.h5' tuned $first other checkpoint.resume=runs/last/$half
 equal last other
 holds 'the record goes on' cmp -s runs/last/algorithms.txt runs/other/algorithms.txt
 check 78 'was written with `train.cuda_tune: time`' "$WEFT" train job.yaml run.name=last train.cuda_tune=off
@@ -57,23 +57,23 @@ check 78 'was written with `train.cuda_tune: off`' "$WEFT" train job.yaml run.na
 # a record in a file: the same record, the same choice
 cp runs/last/algorithms.txt last.txt
 file() { EMULATE_TIMES=$first timeout 240 "$WEFT" train job.yaml train.cuda_tune="$1" run.name="$2" "${@:3}"; }
-check 0 'algorithms as last.txt has them' file last.txt file
+check 0 'algorithms read from last.txt' file last.txt file
 equal last file
 grep -v '^cudnn' last.txt >part.txt
-check 0 'algorithms that the record lacks' file part.txt part
+check 0 'algorithms not in the record' file part.txt part
 holds 'the rest is recorded' test "$(record part | grep -c '^cudnn')" -ge 2
 copied first first-on
 check 78 "runs/first-on/$half was trained with" file last.txt first-on
 check 78 'nowhere.txt' file nowhere.txt x
 check 65 'is not a record of algorithms' file job.yaml x
 sed 's/= 3\.0\./= 77.0./' last.txt >changed.txt
-check 78 'does not take the recorded algorithm of' file changed.txt x
+check 78 'does not accept the recorded algorithm of' file changed.txt x
 sed 's/engine 3/engine 1/' last.txt >rough.txt
-check 78 'does not take the recorded algorithm of' file rough.txt x
+check 78 'does not accept the recorded algorithm of' file rough.txt x
 
 # another GPU, another library
 export EMULATE_MODELS='other GPU'
-check 78 'holds algorithms for emulated GPU with' tuned $last last
+check 78 'has algorithms for emulated GPU with' tuned $last last
 check 78 'this is other GPU with' file last.txt x
 check 0 'they are chosen anew for other GPU' tuned $first anew checkpoint.resume=runs/last/$half
 unset EMULATE_MODELS

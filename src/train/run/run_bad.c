@@ -218,7 +218,7 @@ static Status roll_back(Run *r, const StepResult *result, const char *words)
     b->until = bad;
     b->differed = false;
     b->what = mem_text(words);
-    r->trainer->looks = true;
+    r->trainer->checks_gradients = true;
     return OK;
 }
 
@@ -235,7 +235,7 @@ static void end_replay(Run *r)
                  (long long)b->until, b->what);
     b->until = 0;
     b->marks = r->trainer->step - b->first;
-    r->trainer->looks = false;
+    r->trainer->checks_gradients = false;
     mem_free(&b->what);
 }
 

@@ -1,5 +1,5 @@
-/* Explains a bad step: a parameter that is not finite; else, found by repeating the step, the first
- * layer whose output or gradient is not finite, and the samples that it had. */
+/* Explains a bad step. Names a parameter that is not finite; if all are finite, repeats the step to
+ * find the first layer whose output or gradient is not finite, and its samples. */
 #include "explain.h"
 
 #include "position.h"
@@ -27,7 +27,7 @@ static int put_samples(char *text, int used, const int64_t *sample, int count)
     return count > shown ? put(text, used, " and %d more", count - shown) : used;
 }
 
-/* Adds the samples of a micro-batch of the last step. */
+/* Appends the samples of a micro-batch of the last step. */
 static int put_micro(const Trainer *t, char *text, int used, int micro)
 {
     int64_t sample[FAULT_SAMPLES], n = t->train_set.samples;
@@ -73,7 +73,7 @@ Status explain(Trainer *t, const StepResult *result, char text[EXPLAIN_BYTES])
             (long long)fault.largest_sample);
     else
         put(text, 0,
-            "but the same step made again, with a loss of %g, has nothing of it: memory or a "
+            "but a repetition of the step, with a loss of %g, does not show the fault: memory or a "
             "processor is at fault",
             text_unsigned_nan(loss));
     return OK;

@@ -1,11 +1,11 @@
-/* Norm of the gradient over all ranks. */
+/* The norm of the gradient of the whole model. */
 #include "../mode/sparse.h"
 
 #include <math.h>
 
-/* Adds the squares of the slices of each sliced parameter, in the order of ranks. Collective on the
- * tensor-parallel group. */
-static void join_slices(const Trainer *t, double *mine)
+/* Adds the sums of squares of each sliced parameter's slices, in the order of ranks. Collective on
+ * the tensor-parallel group. */
+static void add_slices(const Trainer *t, double *mine)
 {
     const World *world = &t->grid.tp_world;
     int params = t->graph->param_count;
@@ -29,7 +29,7 @@ double train_grad_norm(Trainer *t)
     optim_grad_squares(t->optim, executor_grads(t->executor), part);
     for (int i = 0; i < t->optim->range_count; ++i)
         if (t->graph->param[t->range_param[i]].tied < 0) mine[t->range_param[i]] = part[i];
-    if (t->shape.tp > 1) join_slices(t, mine);
+    if (t->shape.tp > 1) add_slices(t, mine);
     world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i)
         for (int s = 0; s < stages; ++s) sum += all[s * params + i];

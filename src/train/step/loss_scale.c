@@ -2,7 +2,7 @@
  * after an overflow, and doubled after a number of steps without one. */
 #include "loss_scale.h"
 
-static const double LEAST = 0x1p-24, MOST = 0x1p24;
+static const double SCALE_MIN = 0x1p-24, SCALE_MAX = 0x1p24;
 
 void loss_scale_init(LossScale *s, const Config *c)
 {
@@ -14,11 +14,12 @@ static Status halve(LossScale *s, int64_t step)
 {
     s->now /= 2;
     s->good = 0;
-    if (s->now < LEAST)
-        return fail(ERR_DATA,
-                    "a gradient of step %lld overflows fp16 however the loss is scaled: lower "
-                    "optim.lr, or set train.precision=bf16",
-                    (long long)step);
+    if (s->now < SCALE_MIN)
+        return fail(
+            ERR_DATA,
+            "a gradient of step %lld overflows fp16 even with the smallest loss scale: lower "
+            "optim.lr, or set train.precision=bf16",
+            (long long)step);
     log_info("step %lld: a gradient overflowed fp16, the step is skipped; loss scale %.9g",
              (long long)step, s->now);
     return OK;
@@ -29,7 +30,7 @@ Status loss_scale_move(LossScale *s, const Config *c, int64_t step, bool overflo
     s->used = s->now;
     if (!s->moves) return OK;
     if (overflow) return halve(s, step);
-    if (++s->good < c->train.loss_scale_steps || s->now >= MOST) return OK;
+    if (++s->good < c->train.loss_scale_steps || s->now >= SCALE_MAX) return OK;
     s->now *= 2;
     s->good = 0;
     log_info("step %lld: loss scale %.9g", (long long)step, s->now);

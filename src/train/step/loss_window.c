@@ -1,13 +1,16 @@
-/* Detects loss spikes. A spike lies a given number of standard deviations above the mean of the
- * window's losses, and also above that of their logarithms: losses near zero jump by large factors
- * without being bad. A deviation counts as at least 1/64 of the mean, because losses may have been
- * nearly constant. */
+/* Detects loss spikes. A loss is a spike if it is a given number of standard deviations above the
+ * mean of the window's losses, and its logarithm as many above the mean of their logarithms, because
+ * losses near zero grow by large factors without being bad. The deviation of the losses counts as
+ * at least 1/64 of their mean, because they may have been nearly constant. */
 #include "loss_window.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double LEAST_SHARE = 1.0 / 64, LEAST_LOSS = 1e-30;
+/* smallest deviation, as a fraction of the mean */
+static const double DEVIATION_MIN = 1.0 / 64;
+/* smallest loss whose logarithm is computed */
+static const double LOSS_MIN = 1e-30;
 
 void loss_window_init(LossWindow *w, const float *loss, int count)
 {
@@ -30,16 +33,16 @@ void loss_window_add(LossWindow *w, double loss)
     w->loss[w->count++ % CHECKPOINT_LOSSES] = (float)loss;
 }
 
-/* Returns the mean plus `deviations` standard deviations. Sums are in the given order, on which
- * their bits depend. */
-static double above(const double *x, double deviations, double least_share)
+/* Returns the mean plus `deviations` standard deviations. Adds in the order of the array, because
+ * the order decides the bits of the sums. */
+static double spike_limit(const double *x, double deviations, double deviation_min)
 {
     double sum = 0, squares = 0;
     for (int i = 0; i < CHECKPOINT_LOSSES; ++i) sum += x[i];
     double mean = sum / CHECKPOINT_LOSSES;
     for (int i = 0; i < CHECKPOINT_LOSSES; ++i) squares += (x[i] - mean) * (x[i] - mean);
     double deviation = sqrt(squares / CHECKPOINT_LOSSES);
-    return mean + deviations * fmax(deviation, fabs(mean) * least_share);
+    return mean + deviations * fmax(deviation, fabs(mean) * deviation_min);
 }
 
 /* Logarithms are computed only for a loss that exceeds the first limit. */
@@ -50,9 +53,9 @@ bool loss_window_spike(const LossWindow *w, double deviations, double loss, doub
     if (deviations <= 0 || w->count < CHECKPOINT_LOSSES) return false;
     loss_window_list(w, kept);
     for (int i = 0; i < CHECKPOINT_LOSSES; ++i) x[i] = (double)kept[i];
-    *most = above(x, deviations, LEAST_SHARE);
+    *most = spike_limit(x, deviations, DEVIATION_MIN);
     if (!(loss > *most)) return false;
-    for (int i = 0; i < CHECKPOINT_LOSSES; ++i) x[i] = log(fmax(x[i], LEAST_LOSS));
-    *most = fmax(*most, exp(above(x, deviations, 0)));
+    for (int i = 0; i < CHECKPOINT_LOSSES; ++i) x[i] = log(fmax(x[i], LOSS_MIN));
+    *most = fmax(*most, exp(spike_limit(x, deviations, 0)));
     return loss > *most;
 }

@@ -12,6 +12,7 @@
  * does the curve; only milestones, which are epochs, follow the data. */
 #include "position.h"
 
+/* Computes the numbers of steps from the position in t->begin. */
 static void count_steps(Trainer *t)
 {
     const Config *c = t->config;
@@ -103,34 +104,34 @@ void position_show(Trainer *t, const CheckpointMeta *meta)
     count_steps(t);
 }
 
-/* Computes the position of an old checkpoint that does not count samples; all its steps had one
- * batch size. */
+/* Computes the position of an old checkpoint that does not count samples. All steps of such a
+ * checkpoint had one batch size. */
 static Status position_of_steps(const Trainer *t, const CheckpointMeta *meta, const Config *old,
                                 Position *p, int64_t *batch)
 {
     int64_t n = t->train_set.samples;
     *batch = old ? old->train.batch : 0;
     if (*batch < 1)
-        return fail(ERR_CONFIG, "its configuration does not say train.batch, so how many samples "
-                                "of its epoch are done is not known");
+        return fail(ERR_CONFIG, "its configuration lacks train.batch, so the number of samples "
+                                "done in its epoch is not known");
     int64_t per_epoch = data_steps_per_epoch(n, *batch);
     *p =
         (Position){meta->step / per_epoch, meta->step % per_epoch, meta->step % per_epoch * *batch};
     return OK;
 }
 
-/* Returns the reason why the current epoch's samples or their order have changed, or NULL. */
-static const char *other_order(const Trainer *t, const CheckpointMeta *meta, const Config *old)
+/* Returns why the samples of the current epoch or their order have changed, or NULL. */
+static const char *order_changed(const Trainer *t, const CheckpointMeta *meta, const Config *old)
 {
     const Config *c = t->config;
     bool known = data_fingerprint_known(meta->data_train) && data_fingerprint_known(t->train_data);
     if (known && strcmp(meta->data_train, t->train_data) != 0) return "data.train holds other data";
     if (meta->samples > 0 && meta->samples != t->train_set.samples)
         return "data.train has another number of samples";
-    if (meta->seed != c->run.seed) return "run.seed is another";
-    if (old && old->data.shuffle != c->data.shuffle) return "data.shuffle is another";
+    if (meta->seed != c->run.seed) return "run.seed has changed";
+    if (old && old->data.shuffle != c->data.shuffle) return "data.shuffle has changed";
     bool tokens = data_kind(&t->train_set)->next_token;
-    if (old && tokens && data_context(old) != data_context(c)) return "model.context is another";
+    if (old && tokens && data_context(old) != data_context(c)) return "model.context has changed";
     return NULL;
 }
 
@@ -145,8 +146,8 @@ static const char *length_text(const Config *c, char text[48])
 static void log_batch(const Trainer *t, int64_t batch)
 {
     LrSteps at = position_lr(t, t->config);
-    log_info("train.batch was %lld and is %lld: goes on in epoch %lld after %lld of its %lld "
-             "samples, %lld steps are left; the learning rate goes on by %s, the next is %.6g",
+    log_info("train.batch was %lld and is %lld: continuing in epoch %lld after %lld of its %lld "
+             "samples, %lld steps are left; the learning rate follows %s, the next is %.6g",
              (long long)batch, (long long)t->batch, (long long)t->begin.epoch + 1,
              (long long)t->begin.sample, (long long)t->train_set.samples,
              (long long)(t->steps > t->step ? t->steps - t->step : 0),
@@ -160,17 +161,18 @@ static void log_length(const Trainer *t, const Config *old)
     earlier.train.epochs = old->train.epochs;
     earlier.train.steps = old->train.steps;
     LrSteps was = position_lr(t, &earlier), at = position_lr(t, t->config);
-    log_info("the run was to end after %s, and ends after %s: %s; the next learning rate is %.6g, "
-             "with the earlier end it would be %.6g",
+    log_info("the run was to end after %s, and now ends after %s: %s; the next learning rate is "
+             "%.6g, with the former end it would be %.6g",
              length_text(old, before), length_text(t->config, now), lr_longer_text(t->config),
              lr_at(t->config, &t->lr, &at), lr_at(&earlier, &t->lr, &was));
 }
 
-static void log_changes(const Trainer *t, const Config *old, int64_t batch, const char *anew)
+static void log_changes(const Trainer *t, const Config *old, int64_t batch,
+                        const char *restart_reason)
 {
     const Config *c = t->config;
-    if (anew)
-        log_info("%s: epoch %lld, which was under way, begins again", anew,
+    if (restart_reason)
+        log_info("%s: epoch %lld, which was not complete, begins again", restart_reason,
                  (long long)t->begin.epoch + 1);
     if (batch != t->batch) log_batch(t, batch);
     if (old && (old->train.epochs != c->train.epochs || old->train.steps != c->train.steps))
@@ -183,9 +185,9 @@ Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path)
     Position p = {meta->epoch, meta->data_step, meta->epoch_samples};
     int64_t batch = meta->batch;
     if (config_parse(&old, path, meta->config ? meta->config : "", 0, NULL) != OK) old = NULL;
-    const char *anew = other_order(t, meta, old);
+    const char *restart_reason = order_changed(t, meta, old);
     Status st = OK;
-    if (batch == 0 && anew) {
+    if (batch == 0 && restart_reason) {
         p = (Position){meta->epoch, meta->data_step, meta->data_step};
         batch = old ? old->train.batch : t->batch;
     } else if (batch == 0) {
@@ -195,13 +197,13 @@ Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path)
         config_free(&old);
         return fail(st, "%s: %s; begin from it with model.init_from", path, fail_message());
     }
-    if (p.sample == 0) anew = NULL;
-    if (anew) p = (Position){.epoch = p.epoch};
+    if (p.sample == 0) restart_reason = NULL;
+    if (restart_reason) p = (Position){.epoch = p.epoch};
     t->begin = p;
     t->begin_step = meta->step;
     t->schedule_batch = meta->schedule_batch > 0 ? meta->schedule_batch : batch;
     count_steps(t);
-    log_changes(t, old, batch, anew);
+    log_changes(t, old, batch, restart_reason);
     config_free(&old);
     return OK;
 }
@@ -212,8 +214,8 @@ Status position_check_end(const Config *c, const CheckpointMeta *meta, const cha
     bool steps = c->train.steps > 0;
     if (steps ? meta->step <= c->train.steps : epochs <= c->train.epochs) return OK;
     return config_fail_key(c, steps ? "train.steps" : "train.epochs",
-                           "%s has come to %s %lld already: set it no lower, or choose another "
-                           "run.name",
+                           "%s is already at %s %lld: set this number or a higher one, or choose "
+                           "another run.name",
                            path, steps ? "step" : "epoch",
                            (long long)(steps ? meta->step : epochs));
 }

@@ -8,8 +8,8 @@
 /* Sets a trainer to step 0, the first sample of epoch 0, and computes its number of steps. Not
  * collective. */
 void position_init(Trainer *t);
-/* Returns the position after `steps` steps in all, which must not be fewer than the loaded
- * checkpoint has. */
+/* Returns the position after step number `steps` of the run, which must not be before the loaded
+ * checkpoint's. */
 Position position_after(const Trainer *t, int64_t steps);
 /* Returns true if an epoch ends with that step. */
 bool position_ends_epoch(const Trainer *t, int64_t steps);
@@ -22,13 +22,14 @@ int64_t position_batch_samples(const Trainer *t, int64_t steps);
  * sets. */
 LrSteps position_lr(const Trainer *t, const Config *config);
 
+/* Writes the position to a checkpoint's metadata. */
 void position_put(const Trainer *t, CheckpointMeta *meta);
 /* Sets the trainer to the position of a loaded checkpoint, and computes its number of steps. An
  * epoch that began with other data, or with samples in another order, starts again. Returns
  * ERR_CONFIG if the checkpoint does not say how many samples were done. All ranks compute the
  * same. */
 Status position_take(Trainer *t, const CheckpointMeta *meta, const char *path);
-/* Sets step and epoch to a checkpoint's, for evaluation. */
+/* Sets step and epoch to a checkpoint's, for an evaluation that only reports them. */
 void position_show(Trainer *t, const CheckpointMeta *meta);
 /* Returns ERR_CONFIG if the run is already past the configuration's train.epochs or train.steps. */
 Status position_check_end(const Config *config, const CheckpointMeta *meta, const char *path);

@@ -2,7 +2,7 @@
 #include "step_loader.h"
 #include "../mode/step_mode.h"
 
-/* Sets *fault to the first fault, and to the largest loss, that any rank has found. */
+/* Sets *fault to the first fault and the sample with the largest loss of all ranks. Collective. */
 static void join_faults(const Trainer *t, StepFault *fault)
 {
     int ranks = t->world->size;

@@ -1,20 +1,21 @@
+/* Opens and closes the loader that a trainer's steps read from. */
 #include "step_loader.h"
 
 #include "position.h"
 #include "../mode/sparse.h"
 
-/* Each replica reads a block of consecutive micro-batches, or micro-batches in turn with the other
- * replicas: with sharded gradients, and with statistics over the micro-batches of a turn, so that
- * these do not depend on grid.zero. */
+/* Each replica reads a block of consecutive micro-batches. With sharded gradients or synchronised
+ * batch norms the replicas read in turn (round-robin) instead; both do, so that the micro-batches
+ * over which a batch norm averages do not depend on grid.zero. */
 static Status open_loader(Trainer *t)
 {
-    bool turns = train_takes_turns(t);
+    bool in_turn = train_takes_turns(t);
     Position at = position_after(t, t->step);
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
-                       .micro_first = t->grid.dp_rank * (turns ? 1 : t->micros_local),
+                       .micro_first = t->grid.dp_rank * (in_turn ? 1 : t->micros_local),
                        .micro_count = t->micros_local,
-                       .micro_gap = turns ? t->shape.dp - 1 : 0,
+                       .micro_gap = in_turn ? t->shape.dp - 1 : 0,
                        .no_x = !t->plan->reads_data,
                        .no_y = !t->plan->reads_labels,
                        .epoch = at.epoch,
@@ -32,7 +33,7 @@ Status step_loader_open(Trainer *t)
     TRY(status_agree(t->world, open_loader(t)));
     t->known = t->step;
     t->source = loader_source(t->loader);
-    /* the tables add the rows of the micro-batches' ids */
+    /* with sparse tables a micro-batch comes with the rows of its ids */
     if (t->tables) t->source = tables_source(t->tables, &t->source);
     return OK;
 }

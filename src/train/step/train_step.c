@@ -1,5 +1,5 @@
-/* One optimizer step, and the row of mode sync. Start reading at train_step, at the end. What the
- * other modes do in its place is in their rows (step_mode.h). */
+/* One optimizer step, and the functions of mode sync (grid.mode). Start reading at train_step, at
+ * the end. Other modes replace these functions by those in their rows (step_mode.h). */
 #include "../run/data_watch.h"
 #include "loss_scale.h"
 #include "position.h"
@@ -29,29 +29,30 @@ static StepBatch forward_backward(Trainer *t)
     return step_forward_backward(t, position_batch_samples(t, t->step));
 }
 
-/* ---- judging a step ---- */
+/* ---- checks of a step ---- */
 
-static void found_bad(StepResult *result, Bad bad, int64_t step)
+/* Records a fault, unless an earlier one is recorded. */
+static void record_bad(StepResult *result, Bad bad, int64_t step)
 {
     if (result->bad) return;
     result->bad = bad;
     result->bad_step = step;
 }
 
-/* Judges the loss of step t->known. A bad loss is not added to the window with which later losses
+/* Checks the loss of step t->known. A bad loss is not added to the window with which later losses
  * are compared. */
-static void judge_loss(Trainer *t, StepResult *result)
+static void check_loss(Trainer *t, StepResult *result)
 {
-    double loss = t->step_stats.loss, most = INFINITY;
-    bool spike = loss_window_spike(&t->losses, t->config->train.spike, loss, &most);
+    double loss = t->step_stats.loss, limit = INFINITY;
+    bool spike = loss_window_spike(&t->losses, t->config->train.spike, loss, &limit);
     if (isfinite(loss) && !spike) {
         loss_window_add(&t->losses, loss);
         return;
     }
-    found_bad(result, spike ? BAD_SPIKE : BAD_LOSS, t->known);
+    record_bad(result, spike ? BAD_SPIKE : BAD_LOSS, t->known);
     if (result->bad_step != t->known) return;
     result->bad_loss = loss;
-    result->most = most;
+    result->most = limit;
 }
 
 /* Reads the statistics of the steps up to number `step` that have not been read yet. */
@@ -60,7 +61,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
     const bool local = t->mode->local;
     while (t->known < step) {
         const float *metrics = executor_metrics(t->executor, (int)(t->step - ++t->known));
-        /* a local step may have no samples of a short batch */
+        /* in a short batch, this rank's local step may have no samples */
         bool empty = local && metrics[METRIC_ROWS] < 1;
         if (!empty)
             t->step_stats = (StepStats){
@@ -75,7 +76,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
         /* metrics of a local step count this rank's rows only */
         result->rows += local ? position_batch_samples(t, t->known - 1) * t->rows_per_sample
                               : (int64_t)metrics[METRIC_ROWS];
-        if (!empty) judge_loss(t, result);
+        if (!empty) check_loss(t, result);
     }
     result->loss = t->step_stats.loss;
     result->top1 = t->step_stats.top1;
@@ -87,20 +88,22 @@ void train_step_stats(Trainer *t, StepResult *result)
     read_stats(t, result, t->step);
 }
 
-/* Returns the factor with which the update multiplies gradients. Computes their norm if it is
- * logged, or if it is clipped here and not by the update. */
-static double clip(Trainer *t, StepResult *result)
+/* Returns the factor by which the update multiplies gradients so that their norm is at most
+ * optim.clip; 1 if the update clips by itself. Computes the norm only if it is needed here or
+ * logged. */
+static double clip_factor(Trainer *t, StepResult *result)
 {
-    double most = t->config->optim.clip;
-    bool clips = most > 0 && !t->update_clips;
+    double limit = t->config->optim.clip;
+    bool clips = limit > 0 && !t->update_clips;
     if (t->mode->local || (!clips && !result->logged)) return 1;
     result->grad_norm = train_grad_norm(t);
-    if (!isfinite(result->grad_norm)) found_bad(result, BAD_GRADIENT, t->step);
-    return clips && result->grad_norm > most ? most / result->grad_norm : 1;
+    if (!isfinite(result->grad_norm)) record_bad(result, BAD_GRADIENT, t->step);
+    return clips && result->grad_norm > limit ? limit / result->grad_norm : 1;
 }
 
 /* ---- update ---- */
 
+/* The update of parameters, which a device may capture and replay. */
 static void update_work(void *user)
 {
     Trainer *t = user;
@@ -110,8 +113,8 @@ static void update_work(void *user)
     executor_params_changed(t->executor);
 }
 
-/* With grid.zero the update ends with gathering the other replicas' shards, so it is not
- * captured. */
+/* With grid.zero the update is not captured, because it ends with an all-gather of the replicas'
+ * shards. */
 void step_update_params(Trainer *t, UpdateArgs args)
 {
     optim_begin(t->optim, args.lr, args.scale);
@@ -144,16 +147,19 @@ Status train_step(Trainer *t, StepResult *result)
                                      number % t->config->train.log_every == 0,
                            .lr = lr_at(t->config, &t->lr, &at),
                            .grad_norm = NAN};
-    executor_find_overflow(t->executor, t->looks || t->scale.moves);
+    executor_find_overflow(t->executor, t->checks_gradients || t->scale.moves);
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);
     t->step = number;
-    bool newest = result->logged || t->backend->table->host_memory || t->scale.moves || t->waits;
-    read_stats(t, result, newest ? number : number - 1);
+    /* otherwise a device reports this step's statistics after the next one, so the host need not
+     * wait */
+    bool reads_now =
+        result->logged || t->backend->table->host_memory || t->scale.moves || t->waits_for_loss;
+    read_stats(t, result, reads_now ? number : number - 1);
 
-    /* gradients that overflow while the loss scale moves are skipped, and are bad otherwise */
+    /* with fp16's loss scale a step whose gradients overflow is skipped; otherwise it is bad */
     const bool overflow = executor_overflowed(t->executor);
-    if (overflow && !t->scale.moves) found_bad(result, BAD_GRADIENT, number);
+    if (overflow && !t->scale.moves) record_bad(result, BAD_GRADIENT, number);
     bool bad = result->bad_step == number;
     TRY(loss_scale_move(&t->scale, t->config, number, overflow && !bad));
 
@@ -162,7 +168,7 @@ Status train_step(Trainer *t, StepResult *result)
     if (!bad && !overflow) {
         optim_add_slim(t->optim, executor_params(t->executor), executor_grads(t->executor),
                        t->scale.used);
-        factor = clip(t, result);
+        factor = clip_factor(t, result);
     }
     result->skipped = overflow || result->bad_step == number;
     if (result->skipped) {
