@@ -1,7 +1,8 @@
-/* Finds differences between ranks that the configuration does not show: another version of a library
- * on one node, an old copy of the data on another. With such differences sums would be meaningless.
- * Rank 0 broadcasts short texts that describe its environment, and each rank compares them with its
- * own texts: one broadcast and one reduction on any number of ranks, in constant memory. */
+/* Finds differences between ranks that the configuration does not show: another version of a
+ * library on one node, an old copy of the data on another. With such differences sums would be
+ * meaningless. Rank 0 broadcasts short texts that describe its environment, and each rank compares
+ * them with its own texts: one broadcast and one reduction on any number of ranks, in constant
+ * memory. */
 #include "agree.h"
 
 #include <errno.h>

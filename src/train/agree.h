@@ -10,8 +10,8 @@
  * has the values of the first such rank and of rank 0. Different processors are only logged. Call
  * after the schedule is made. Collective; all ranks return the same Status. */
 Status agree_on_bits(const Trainer *trainer);
-/* Returns ERR_CONFIG if on a rank the run's path leads to another folder than on rank 0. Collective;
- * all ranks return the same Status. */
+/* Returns ERR_CONFIG if on a rank the run's path leads to another folder than on rank 0.
+ * Collective; all ranks return the same Status. */
 Status agree_on_folder(const World *world, const RunDir *dir);
 
 #endif

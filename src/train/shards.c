@@ -82,8 +82,8 @@ static void gather(void *user, double *chunk, int sets)
     world_merge(&s->trainer->grid.dp_world, chunk, sets * s->chunks);
 }
 
-/* Adds the sums of the tensor-parallel group's ranks, in the order of ranks. For a parameter that is
- * not sliced, every rank already has the whole sum. */
+/* Adds the sums of the tensor-parallel group's ranks, in the order of ranks. For a parameter that
+ * is not sliced, every rank already has the whole sum. */
 static void join(void *user, double *squares, int sets)
 {
     const Shards *s = user;

@@ -16,8 +16,8 @@
 
 #include <math.h>
 
-/* Returns the largest divisor of the batch up to `limit` that gives at least `micros` micro-batches;
- * 0: there is none. */
+/* Returns the largest divisor of the batch up to `limit` that gives at least `micros`
+ * micro-batches; 0: there is none. */
 static int64_t divisor_of_batch(int64_t batch, int64_t limit, int64_t micros)
 {
     for (int64_t d = limit < batch ? limit : batch; d > 0; --d)
@@ -331,8 +331,8 @@ static Status check_batch_norms(const Trainer *t)
     return OK;
 }
 
-/* Makes all decisions of set-up that need no arenas, for `ranks` ranks, except recomputation and the
- * memory plan. only: the dry run, or NULL. */
+/* Makes all decisions of set-up that need no arenas, for `ranks` ranks, except recomputation and
+ * the memory plan. only: the dry run, or NULL. */
 static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
 {
     double before = memory_use().own_bytes;

@@ -194,8 +194,8 @@ struct Trainer {
  * servers, which learn whether set-up worked (sparse_serve); NULL: there are no servers. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job);
-/* Returns true if replicas read micro-batches in turn (round-robin); otherwise each reads a block of
- * consecutive ones. */
+/* Returns true if replicas read micro-batches in turn (round-robin); otherwise each reads a
+ * block of consecutive ones. */
 bool train_takes_turns(const Trainer *t);
 /* Returns the largest divisor of the batch with which there is a micro-batch for each replica; 0:
  * the batch has fewer samples than there are replicas. */

@@ -106,7 +106,7 @@ check 78 'train.eval_every: 1' flat again train.eval_every=2
 sed 's/, test: images.h5//' net.yaml >untested.yaml
 check 0 'done after' "$WEFT" train untested.yaml run.name=untested run.hook='cat >>untold' 'run.hook_on=[evaluation]' run.hook_wait=true
 holds 'of evaluations that are none it is not told' [ ! -s untold ]
-check 78 'goes by evaluations: set data.test' "$WEFT" train untested.yaml optim.lr_schedule=plateau
+check 78 'depends on evaluations: set data.test' "$WEFT" train untested.yaml optim.lr_schedule=plateau
 check 78 'needs evaluations: set data.test' "$WEFT" train untested.yaml train.early_stop=3
 check 78 'must be below 1' train none optim.lr_schedule=plateau optim.gamma=2
 finish

@@ -86,8 +86,8 @@ same 360 even uneven
 
 # ---- what is refused ----
 refused() { check 78 "$1" "$WEFT" train job.yaml run.name=refused "${@:2}"; }
-refused 'checkpoint.every_steps=7: checkpoints are made where ranks meet' checkpoint.every_steps=7
-refused 'train.on_bad=skip: this grid.mode can only stop' train.on_bad=skip
+refused 'checkpoint.every_steps=7: checkpoints are written at sync points' checkpoint.every_steps=7
+refused 'train.on_bad=skip: only stop is possible in this grid.mode' train.on_bad=skip
 refused 'grid.staleness=65: 65 is out of range' grid.staleness=65
 check 0 'wrote text.h5' "$WEFT" data import text one.csv -o text.h5 --test text-test.h5
 sed -e 's/^model:.*/model: {name: gpt2, layers: 1, width: 16, heads: 2, context: 16}/' -e 's/^data:.*/data: {train: text.h5}/' -e 's/, loss: sigmoid//' job.yaml >gpt.yaml

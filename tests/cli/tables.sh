@@ -144,15 +144,15 @@ check 71 'a table has 0 rows on this rank' mpi 3 train long.yaml "${full[@]}" "$
 refused() { check 78 "$2" mpi "$1" train job.yaml run.name=refused "${@:3}"; }
 geo=(grid.mode=geo optim.name=sgd grid.servers=1)
 refused 2 'grid.servers=2: 2 of 2 ranks as servers leave nobody to compute' grid.servers=2
-refused 3 'optim.name=adam: grid.mode: geo adds what ranks have changed' "${geo[@]/sgd/adam}"
-refused 3 'optim.clip=1: there is no gradient of all ranks' "${geo[@]}" optim.clip=1
+refused 3 'optim.name=adam: grid.mode: geo adds the changes of all ranks' "${geo[@]/sgd/adam}"
+refused 3 'optim.clip=1: in this grid.mode no gradient is summed' "${geo[@]}" optim.clip=1
 refused 3 'grid.pp=2: in this grid.mode' "${geo[@]}" grid.pp=2
 refused 3 'grid.zero=1: in this grid.mode' "${geo[@]}" grid.zero=1
 refused 2 'set grid.servers' grid.mode=geo optim.name=sgd
 refused 2 'grid.zero=2: sparse tables' grid.zero=2
 refused 2 'grid.tp=2: layer embedding has sparse tables' grid.tp=2
 sed 's/^model:.*/model: {layers: [bag: {width: 2}, concat: {input: [bag1, data]}, dense: {width: 4}, batch_norm: {}, dense: {width: 1}]}/' job.yaml >norm.yaml
-check 78 'train.sync_batch_norm=true: it is not there for models with sparse tables' mpi 2 train norm.yaml train.sync_batch_norm=true run.name=refused
+check 78 'train.sync_batch_norm=true: is not supported for models with sparse tables' mpi 2 train norm.yaml train.sync_batch_norm=true run.name=refused
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) /dev/zero | tr '\0' '\100'; } >x.idx
 { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 2))"; done; } >y.idx
 check 0 '' "$WEFT" data import idx x.idx y.idx -o pictures.h5

@@ -93,7 +93,7 @@ Status best_check(const Config *config, bool tokens, bool tested)
         return config_fail_key(config, "train.early_stop", "needs evaluations: set data.test");
     if (lr_by_evaluations(config))
         return config_fail_key(config, "optim.lr_schedule",
-                               "plateau goes by evaluations: set data.test");
+                               "plateau depends on evaluations: set data.test");
     return OK;
 }
 
@@ -102,7 +102,7 @@ EarlyStop early_stop(void)
     return (EarlyStop){.best = NAN};
 }
 
-/* NaN is never better. */
+/* Counts an evaluation. NaN is never better. */
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises)
 {
     double delta = config->train.early_stop_delta;

@@ -26,8 +26,9 @@ typedef struct BestMetric {
     double (*value)(const EvalLine *line);
 } BestMetric;
 ConfigWord best_metric_word(int i);
-/* ERR_BUG, naming the row, if a metric's row lacks something. */
+/* Returns ERR_BUG, naming the row, if a metric's row lacks something. */
 Status best_metric_check(const BestMetric *metric);
+/* Checks all rows. */
 Status best_metrics_check(void);
 /* Returns the configured metric; auto is resolved by the loss and the kind of labels. */
 const BestMetric *best_metric(const Config *config, bool tokens);
@@ -35,16 +36,17 @@ const BestMetric *best_metric(const Config *config, bool tokens);
  * rate's curve needs evaluations and there is no test set. */
 Status best_check(const Config *config, bool tokens, bool tested);
 
-/* Plain bytes, so that it can be stored and broadcast. */
+/* State of early stopping. Plain bytes, so that it can be stored and broadcast. */
 typedef struct EarlyStop {
     /* NaN: no evaluation yet */
     double best;
-    /* evaluations since the best one */
+    /* consecutive evaluations that were not better */
     int64_t bad;
 } EarlyStop;
 EarlyStop early_stop(void);
 void early_stop_count(const Config *config, EarlyStop *stop, double value, bool rises);
-/* Returns true if the run must end. */
+/* Returns true if the metric has not improved for train.early_stop evaluations, so the run must
+ * end. */
 bool early_stop_over(const Config *config, const EarlyStop *stop);
 
 #endif

@@ -1,8 +1,8 @@
 /* Provides the micro-batches of an evaluation, even if one cannot be read. During a pass other
- * ranks wait for this one: later stages, its tensor-parallel group, replicas that gather
- * parameters. Therefore it must reach the end of the pass: after an error it provides micro-batches
- * of zeros with the right number of rows, and reports the error when all ranks have reached the
- * end. If no rank waits, the error ends the pass at once. */
+ * ranks may wait for this one: later stages, its tensor-parallel group, replicas that gather
+ * parameters or rows of tables. Therefore it must reach the end of the pass: after an error it
+ * provides substitutes, micro-batches of zeros with the right number of rows, and reports the error
+ * when all ranks have reached the end. If no rank waits, the error ends the pass at once. */
 #include "eval_data.h"
 
 #include "../mode/sparse.h"
@@ -25,29 +25,27 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 
-/* Allocates the zeros that all arrays of spare micro-batches point to, as large as the largest
- * array. */
-static void zeros_new(EvalData *data)
+/* Allocates the zeros that all arrays of substitutes point to, as large as the largest array. */
+static void substitutes_init(EvalData *data)
 {
     const DataSet *set = data->set;
     int64_t context = set->context, width = set->target_width;
     int64_t values = set->channels * set->height * set->width;
     if (values < context) values = context;
     if (values < width) values = width;
-    /* room for a sample number of 64 bits */
+    /* an array of 64-bit sample numbers */
     if (values < 2) values = 2;
-    /* room for the bounds of each field's ids, all of which are empty */
+    /* an array of the bounds of each field's ids, all of which are empty */
     if (values <= set->fields) values = set->fields + 1;
     data->zeros_bytes = (size_t)(data->plan.micro_batch * values) * sizeof(float);
     data->zeros = backend_host_new(data->plan.backend, data->zeros_bytes);
     memset(data->zeros, 0, data->zeros_bytes);
     int64_t steps = data_steps_per_epoch(set->samples, data->plan.batch);
     int64_t left = steps * data->plan.micro_count - data->read;
-    data->spare = mem_new((size_t)left * sizeof *data->spare);
+    data->substitute = mem_new((size_t)left * sizeof *data->substitute);
 }
 
-/* Returns the number of samples in this rank's micro-batch number `at`, as the loader counts
- * them. */
+/* Returns the number of samples that the loader gives this rank's micro-batch number `at`. */
 static int rows_of(const EvalData *data, int64_t at)
 {
     const LoaderPlan *p = &data->plan;
@@ -58,12 +56,12 @@ static int rows_of(const EvalData *data, int64_t at)
     return (int)(left < p->micro_batch ? left : p->micro_batch);
 }
 
-static Batch spare_batch(const EvalData *data)
+static Batch make_substitute(const EvalData *data)
 {
     const LoaderPlan *p = &data->plan;
     const DataSet *set = data->set;
     bool tokens = data_kind(set)->next_token, targets = set->target_width > 0;
-    int64_t at = data->read + data->spares;
+    int64_t at = data->read + data->substitutes;
     return (Batch){.x = tokens || p->no_x ? NULL : data->zeros,
                    .tokens = tokens && !p->no_x ? data->zeros : NULL,
                    .labels = targets || p->no_y ? NULL : data->zeros,
@@ -90,15 +88,15 @@ static Status next(void *user, const Batch **batch, double *wait_s)
             t->shape.pp > 1 || t->shape.tp > 1 || t->plan->gathers || t->graph->table_count > 0;
         if (!others_wait) return data->status;
         data->message = mem_text(fail_message());
-        zeros_new(data);
+        substitutes_init(data);
     }
-    data->spare[data->spares] = spare_batch(data);
-    *batch = &data->spare[data->spares++];
+    data->substitute[data->substitutes] = make_substitute(data);
+    *batch = &data->substitute[data->substitutes++];
     return OK;
 }
 
-/* Micro-batches return in the order in which they were provided: the loader's come before spare
- * ones. */
+/* Micro-batches return in the order in which they were provided: those of the loader before the
+ * substitutes, which need no release. */
 static void release(void *user)
 {
     EvalData *data = user;
@@ -117,7 +115,7 @@ Status eval_data_fini(EvalData *data)
 {
     loader_free(&data->loader);
     if (data->zeros) backend_host_free(data->plan.backend, data->zeros, data->zeros_bytes);
-    mem_free(&data->spare);
+    mem_free(&data->substitute);
     Status st = data->message ? fail(data->status, "%s", data->message) : data->status;
     mem_free(&data->message);
     return st;

@@ -12,17 +12,17 @@ typedef struct EvalData {
     const DataSet *set;
     LoaderPlan plan;
     Loader *loader;
-    /* micro-batches taken from the loader, and returned to it */
+    /* number of micro-batches taken from the loader, and number returned to it */
     int64_t read, returned;
     /* Status of the first micro-batch that could not be read */
     Status status;
     /* message of that error; owned */
     char *message;
-    /* micro-batches provided after the error, in order; owned */
-    Batch *spare;
-    /* number of spare micro-batches provided */
-    int64_t spares;
-    /* zeros that spare micro-batches point to; owned */
+    /* micro-batches of zeros provided after the error, in order; owned */
+    Batch *substitute;
+    /* number of substitutes provided */
+    int64_t substitutes;
+    /* zeros to which the arrays of substitutes point; owned */
     void *zeros;
     size_t zeros_bytes;
 } EvalData;

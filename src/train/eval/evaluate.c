@@ -6,49 +6,52 @@
 
 #include <math.h>
 
-/* Sums over the samples of one micro-batch of this rank. Integers are exact in double. Losses are
- * added within a micro-batch, and then in the order of micro-batches, so the bits do not depend on
- * the number of ranks. */
-typedef struct EvalPart {
+/* Sums over the samples of one micro-batch. Losses are added within a micro-batch, and then in the
+ * order of micro-batches, so the bits do not depend on the number of ranks. */
+typedef struct EvalSums {
     double loss;
     int64_t rows, top1, top5;
-} EvalPart;
+} EvalSums;
 
 typedef struct Evaluation {
     const Trainer *trainer;
-    /* sums of this rank's micro-batches, in order */
-    EvalPart *part;
-    int64_t next;
-    /* NULL: not requested */
+    /* sums of this rank's micro-batches, in order; borrowed */
+    EvalSums *micro;
+    /* number of micro-batches that have been evaluated */
+    int64_t done;
+    /* confusion matrix [label][prediction]; NULL: not requested; borrowed */
     int64_t *confusion;
     Scores scores;
 } Evaluation;
 
+/* Adds up the results of one micro-batch. columns: (rows, LOSS_COLUMNS), described at
+ * LossColumns. */
 static void eval_micro(void *user, const Batch *batch, const float *columns)
 {
     Evaluation *e = user;
     int64_t classes = e->trainer->graph->classes;
-    EvalPart *part = &e->part[e->next++];
-    part->rows = batch->rows * e->trainer->rows_per_sample;
-    for (int64_t i = 0; i < part->rows; ++i) {
-        const float *line = columns + i * LOSS_COLUMNS;
-        part->loss += (double)line[0];
-        part->top1 += line[1] < 1;
-        part->top5 += line[1] < 5;
+    EvalSums *sums = &e->micro[e->done++];
+    sums->rows = batch->rows * e->trainer->rows_per_sample;
+    for (int64_t i = 0; i < sums->rows; ++i) {
+        const float *row = columns + i * LOSS_COLUMNS;
+        sums->loss += (double)row[0];
+        sums->top1 += row[1] < 1;
+        sums->top5 += row[1] < 5;
         if (e->confusion && batch->labels)
-            e->confusion[batch->labels[i] * classes + (int64_t)line[2]]++;
+            e->confusion[batch->labels[i] * classes + (int64_t)row[2]]++;
     }
-    scores_add(&e->scores, columns, batch->labels, part->rows);
+    scores_add(&e->scores, columns, batch->labels, sums->rows);
 }
 
-/* Adds in the order of micro-batches over the whole set: step by step, replica by replica. */
-static EvalPart eval_sum(const Trainer *t, const EvalPart *all, int64_t local, int64_t steps)
+/* Adds the micro-batches of all replicas in their order in the data set: step by step, replica by
+ * replica. all: [dp][local]. */
+static EvalSums eval_sum(const Trainer *t, const EvalSums *all, int64_t local, int64_t steps)
 {
-    EvalPart sum = {.rows = 0};
+    EvalSums sum = {.rows = 0};
     for (int64_t s = 0; s < steps; ++s)
         for (int64_t r = 0; r < t->shape.dp; ++r)
             for (int64_t m = 0; m < t->micros_local; ++m) {
-                const EvalPart *p = &all[r * local + s * t->micros_local + m];
+                const EvalSums *p = &all[r * local + s * t->micros_local + m];
                 sum.loss += p->loss;
                 sum.rows += p->rows;
                 sum.top1 += p->top1;
@@ -57,14 +60,15 @@ static EvalPart eval_sum(const Trainer *t, const EvalPart *all, int64_t local, i
     return sum;
 }
 
-/* Adds the parts of all replicas on the stage with the loss, and broadcasts the sum. Collective. */
-static EvalPart eval_join(const Trainer *t, const EvalPart *part, int64_t local, int64_t steps)
+/* Adds the sums of all replicas on the stage with the loss, and broadcasts the result.
+ * Collective. */
+static EvalSums eval_join(const Trainer *t, const EvalSums *mine, int64_t local, int64_t steps)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
-    EvalPart sum = {.rows = 0};
+    EvalSums sum = {.rows = 0};
     if (t->grid.pp_rank == stage) {
-        EvalPart *all = mem_new((size_t)(local * t->shape.dp) * sizeof *all);
-        world_gather(&t->grid.dp_world, part, (size_t)local * sizeof *part, all);
+        EvalSums *all = mem_new((size_t)(local * t->shape.dp) * sizeof *all);
+        world_gather(&t->grid.dp_world, mine, (size_t)local * sizeof *mine, all);
         sum = eval_sum(t, all, local, steps);
         mem_free(&all);
     }
@@ -72,7 +76,7 @@ static EvalPart eval_join(const Trainer *t, const EvalPart *part, int64_t local,
     return sum;
 }
 
-static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
+static void fill_line(const Trainer *t, EvalSums sum, EvalLine *line)
 {
     const int top = loss_top(loss_info(t->config));
     line->samples = sum.rows;
@@ -82,27 +86,28 @@ static void eval_line(const Trainer *t, EvalPart sum, EvalLine *line)
     line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.rows : NAN;
 }
 
-/* When ranks next check together whether the pass ends early. */
 typedef struct StopCheck {
+    /* clock at the begin of the pass */
     double begin_s;
+    /* number of steps after which ranks next check together whether the pass must end early */
     int64_t next;
 } StopCheck;
 
 /* Returns true if the pass must end after `done` steps, because of a stop request (*stop) or an
- * error on a rank. Ranks check together about every AGAIN_S seconds by rank 0's clock, and at first
- * after 1, 2, 4, ... steps, because the clock of a rank that only queues work is meaningful only
+ * error on a rank. Ranks check together about every INTERVAL_S seconds by rank 0's clock, and at
+ * first after 1, 2, 4, ... steps: a rank may only queue work, so its clock says how far it is only
  * after it has waited for the others. Collective. */
-static bool pass_ends(const Trainer *t, StopCheck *a, int64_t done, Status st, bool *stop)
+static bool pass_ends(const Trainer *t, StopCheck *check, int64_t done, Status st, bool *stop)
 {
-    static const double AGAIN_S = 0.2;
-    if (done < a->next) return false;
-    double spent_s = clock_s() - a->begin_s;
-    int64_t ahead = spent_s > 0 ? (int64_t)((double)done * AGAIN_S / spent_s) : 0;
+    static const double INTERVAL_S = 0.2;
+    if (done < check->next) return false;
+    double spent_s = clock_s() - check->begin_s;
+    int64_t ahead = spent_s > 0 ? (int64_t)((double)done * INTERVAL_S / spent_s) : 0;
     if (ahead > done) ahead = done;
     bool stops = stop_wanted() || tables_stop_wanted(t->tables);
     int64_t ranks[] = {stops, st != OK, t->world->rank == 0 && ahead > 0 ? ahead - 1 : 0};
     world_add(t->world, ranks, 3);
-    a->next = done + 1 + ranks[2];
+    check->next = done + 1 + ranks[2];
     *stop = ranks[0] > 0;
     return *stop || ranks[1] > 0;
 }
@@ -112,11 +117,11 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     Phase outer = phase_whole_begin(PHASE_EVAL);
     double start = clock_s();
     int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
-    EvalPart *part = mem_new((size_t)local * sizeof *part);
+    EvalSums *micro = mem_new((size_t)local * sizeof *micro);
     EvalData data;
     Status st = eval_data_init(&data, t, set);
     BatchSource source = eval_data_source(&data);
-    Evaluation evaluation = {.trainer = t, .part = part, .confusion = confusion};
+    Evaluation evaluation = {.trainer = t, .micro = micro, .confusion = confusion};
     StopCheck stop_check = {.begin_s = start};
     bool stop = false;
     scores_init(&evaluation.scores, t, steps);
@@ -126,15 +131,15 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     }
     Status read = eval_data_fini(&data);
     if (st == OK && read == OK && stop)
-        read = fail(ERR_STOPPED, "the evaluation is broken off: asked to stop");
+        read = fail(ERR_STOPPED, "the evaluation was interrupted by a stop request");
     st = status_agree(t->world, st == OK ? read : st);
     if (st == OK) {
-        eval_line(t, eval_join(t, part, local, steps), line);
+        fill_line(t, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);
         if (confusion) world_add(t->world, confusion, t->graph->classes * t->graph->classes);
     }
     scores_fini(&evaluation.scores);
-    mem_free(&part);
+    mem_free(&micro);
     line->step = t->step;
     line->epoch = position_after(t, t->step).epoch;
     line->seconds = clock_s() - start;

@@ -1,6 +1,6 @@
-/* Generates text with a trained model of tokens. For each new token the last model.context tokens
- * go forward through the whole model, and the logits of the last one decide. The rest of the sample
- * is padding, which a causal model ignores. */
+/* Generates text with a trained model of tokens. For each new token the whole model runs forward on
+ * the last model.context tokens, and the new token is drawn from the logits of the last of them.
+ * The rest of the sample is padding, which a causal model ignores. */
 #include "../trainer.h"
 
 #include <math.h>
@@ -76,12 +76,13 @@ static Status rank_candidates(Generator *g)
     return OK;
 }
 
+/* Returns the softmax weight of candidate i, before division by the sum. */
 static double weight(const Generator *g, int64_t i)
 {
     return exp((double)(g->candidate[i].logit - g->candidate[0].logit) / g->sampling->temperature);
 }
 
-/* Draws new token number `number`. */
+/* Draws the new token with this number, counted from 0. */
 static int32_t draw(const Generator *g, int64_t number)
 {
     const Sampling *s = g->sampling;
@@ -107,7 +108,7 @@ static Status generate(Generator *g)
     return OK;
 }
 
-/* Checks what the caller must ensure. */
+/* Checks the conditions that the caller must ensure. */
 static Status check(const Trainer *t, const Sampling *s)
 {
     int64_t vocab = t->graph->classes;
@@ -115,7 +116,7 @@ static Status check(const Trainer *t, const Sampling *s)
     good = good && s->prompt_count > 0 && s->top_k <= vocab && s->temperature >= 0;
     for (int64_t i = 0; good && i < s->prompt_count; ++i)
         good = s->prompt[i] >= 0 && s->prompt[i] < vocab;
-    return good ? OK : fail(ERR_BUG, "a text was asked for that this model cannot go on with");
+    return good ? OK : fail(ERR_BUG, "this model cannot continue this prompt");
 }
 
 Status train_generate(Trainer *t, const Sampling *sampling)

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+/* BatchSource.next for the only batch, to which user points. */
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
 {
     (void)wait_s;
@@ -29,25 +30,26 @@ Status logits_check(const float *logits, int64_t count)
 {
     for (int64_t i = 0; i < count; ++i)
         if (!isfinite(logits[i]))
-            return fail(ERR_DATA, "the model gives no numbers (NaN or infinity): its training ran "
-                                  "away; take an earlier checkpoint");
+            return fail(ERR_DATA,
+                        "an output of the model is NaN or infinite: its training diverged; "
+                        "use an earlier checkpoint");
     return OK;
 }
 
 /* Subtracts the largest logit first, so that no exponential overflows. */
-static void softmax(const float *logit, int64_t classes, double *share)
+static void softmax(const float *logit, int64_t classes, double *probability)
 {
     double largest = -INFINITY, sum = 0;
     for (int64_t c = 0; c < classes; ++c) largest = fmax(largest, (double)logit[c]);
-    for (int64_t c = 0; c < classes; ++c) sum += share[c] = exp((double)logit[c] - largest);
-    for (int64_t c = 0; c < classes; ++c) share[c] /= sum;
+    for (int64_t c = 0; c < classes; ++c) sum += probability[c] = exp((double)logit[c] - largest);
+    for (int64_t c = 0; c < classes; ++c) probability[c] /= sum;
 }
 
 /* Probabilities of 0 and of 1, each computed directly, because 1 - p loses precision. */
-static void sigmoid(double logit, double share[2])
+static void sigmoid(double logit, double probability[2])
 {
-    share[0] = 1 / (1 + exp(logit));
-    share[1] = 1 / (1 + exp(-logit));
+    probability[0] = 1 / (1 + exp(logit));
+    probability[1] = 1 / (1 + exp(-logit));
 }
 
 int64_t train_shares(const Trainer *t)

@@ -1,5 +1,5 @@
 /* Collects the logits and labels of an evaluation. They stay on the ranks with the loss until the
- * pass is over. Then the counters of all ranks are added; for the exact AUC rank 0 also gets all
+ * pass is over. Then the counters of all ranks are added, and for the exact AUC rank 0 gathers all
  * logits. Counters are integers and logits are sorted, so the result does not depend on the number
  * or order of ranks. */
 #include "scores.h"
@@ -12,8 +12,8 @@ const char *train_auc_kind(const Config *config)
     return loss_info(config)->columns == LOSS_COLUMNS_LOGIT ? auc_word(config->train.auc) : NULL;
 }
 
-/* Returns true if this rank collects: it has the loss, and is the first of its tensor-parallel
- * group, whose ranks all have the same loss. */
+/* Returns true if this rank collects: it has the loss, and is the first rank of its tensor-parallel
+ * group, because the ranks of a group have the same loss. */
 static bool collects_scores(const Trainer *t)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
@@ -50,9 +50,9 @@ void scores_add(Scores *scores, const float *columns, const int32_t *label, int6
     scores->count += rows;
 }
 
-/* Gathers the ranks' bytes on rank 0, in order. *bytes: this rank's size, replaced by the size of
- * all. Owner: the caller. */
-static void *collect(const World *world, const void *mine, size_t *bytes)
+/* Gathers the ranks' arrays on rank 0, in the order of ranks. *bytes: size of this rank's array,
+ * replaced by the size of all. Owner: the caller. */
+static void *gather_arrays(const World *world, const void *mine, size_t *bytes)
 {
     size_t *part = mem_new((size_t)world->size * sizeof *part), all = 0;
     world_gather(world, bytes, sizeof *bytes, part);
@@ -75,11 +75,12 @@ static BinarySums add_sums(const World *world, const BinarySums *mine)
 
 static double auc_of_all(const World *world, const Scores *scores)
 {
-    size_t bytes = (size_t)scores->count * sizeof *scores->logit, same = bytes;
-    float *logit = collect(world, scores->logit, &bytes);
-    int32_t *label = collect(world, scores->label, &same);
-    bool here = world->rank == 0;
-    double auc = here ? auc_exact(logit, label, (int64_t)(bytes / sizeof *logit)) : (double)NAN;
+    /* a label is as large as a logit */
+    size_t bytes = (size_t)scores->count * sizeof *scores->logit, label_bytes = bytes;
+    float *logit = gather_arrays(world, scores->logit, &bytes);
+    int32_t *label = gather_arrays(world, scores->label, &label_bytes);
+    double auc =
+        world->rank == 0 ? auc_exact(logit, label, (int64_t)(bytes / sizeof *logit)) : (double)NAN;
     mem_free(&logit);
     mem_free(&label);
     return auc;

@@ -9,14 +9,14 @@
 /* Logits, labels and counters of this rank's rows; NULL if the loss has no logits or another rank
  * collects them. Owned. */
 typedef struct Scores {
-    /* the arrays hold all rows, for an exact AUC; else the last micro-batch's */
+    /* the arrays contain all rows, for an exact AUC; otherwise those of the last micro-batch */
     bool exact;
     float *logit;
     int32_t *label;
     int64_t count;
     BinarySums *sums;
 } Scores;
-/* steps: number of steps in the pass. */
+/* steps: number of steps in the pass, for the size of the arrays. */
 void scores_init(Scores *scores, const Trainer *t, int64_t steps);
 void scores_fini(Scores *scores);
 /* Adds a micro-batch. columns: (rows, LOSS_COLUMNS), results of the loss. */

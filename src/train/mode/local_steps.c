@@ -1,13 +1,14 @@
+/* Steps that each rank makes alone, in modes geo and async. */
 #include "local_steps.h"
 
-int local_row_slots(const OptimRule *rule, bool each)
+int local_row_slots(const OptimRule *rule, bool elementwise)
 {
-    /* a width that no rule uses for anything else */
+    /* an example of a row's width, so that a slot of this size has one value for each element */
     enum { WIDTH = 7 };
     int slots = 0;
     if (!rule->table->row_state) return -1;
     RowState state = rule->table->row_state(rule->constants, WIDTH);
-    for (int s = 0; s < state.slots; ++s) slots += !each || state.floats[s] == WIDTH;
+    for (int s = 0; s < state.slots; ++s) slots += !elementwise || state.floats[s] == WIDTH;
     return slots;
 }
 

@@ -1,12 +1,13 @@
-/* Mode async: servers store and update all parameters (table/async.c). A rank copies the servers'
- * current values before each step and sends its gradients after it. At a sync point every rank
- * copies the parameters with their optimizer state, for checkpoints and evaluation. */
+/* Mode async: servers store and update all parameters (table/async.c). A rank copies their current
+ * values from the servers before each step and sends its gradients after it. At a sync point every
+ * rank copies the parameters with their optimizer state, for checkpoints and evaluation. */
 #include "local_steps.h"
 #include "sync_points.h"
 
 #include <string.h>
 
-/* Checks that rules can update a parameter in pieces, as servers do with rows. */
+/* Checks that the optimizer rules can update a parameter in pieces, each with its own state, as
+ * servers do with rows. */
 static Status check(const Trainer *t)
 {
     for (int i = 0; i < t->graph->param_count; ++i) {
@@ -16,9 +17,8 @@ static Status check(const Trainer *t)
         if (local_row_slots(&rule, true) == rule.slots) continue;
         return config_fail_key(
             t->config, t->rule[i] == 0 ? "optim.name" : "optim.groups",
-            "grid.mode: async has servers update each piece of %s as it arrives, "
-            "which %s%s cannot: sgd without momentum, adagrad, adam, adamw and "
-            "ftrl can",
+            "with grid.mode: async servers update each piece of %s when it arrives, which %s%s "
+            "cannot do: set sgd without momentum, adagrad, adam, adamw or ftrl",
             p->name, rule.table->word.word, local_momentum_words(&rule));
     }
     return OK;
@@ -28,10 +28,11 @@ static char *bits_limit(const Trainer *t)
 {
     (void)t;
     return mem_text("grid.mode async: these bits hold for one order of requests only, which "
-                    "run.order_log keeps");
+                    "run.order_log records");
 }
 
-/* Describes where the optimizer stores the state that servers have. The caller frees .at. */
+/* Describes where this rank stores parameters and optimizer state, to copy them to and from
+ * servers. The caller frees .at. */
 static TableDenseState dense_state(Trainer *t)
 {
     int64_t(*at)[OPTIM_SLOTS] = mem_new((size_t)(t->optim->range_count + 1) * sizeof *at);
@@ -43,8 +44,7 @@ static TableDenseState dense_state(Trainer *t)
                              .updates = t->optim->step * t->shape.dp};
 }
 
-/* Sends rank 0's parameters and state to the servers, and waits until all ranks have reached this
- * point. */
+/* Sends rank 0's parameters and state to the servers, and waits for all ranks. */
 static void start(Trainer *t)
 {
     TableDenseState dense = dense_state(t);
@@ -73,7 +73,7 @@ static void boundary(Trainer *t, StepResult *result)
     TableDenseState dense = dense_state(t);
     bool last = t->step == t->steps, stops = tables_wait_at_sync_point(t->tables, t->step, last);
     if (stops && !last)
-        log_info("the order of requests stops at step %lld, and so does its replay",
+        log_info("the order of requests stops at step %lld, so the replay stops there",
                  (long long)t->step);
     t->stop_requested |= stops;
     tables_dense_get(t->tables, &dense);

@@ -1,27 +1,29 @@
-/* Mode geo: each rank updates its own copy of the parameters. At a sync point, for each parameter:
- * new = old + (sum over ranks of its changes) / ranks, summed by the tree of ranks; tables do the
- * same with the rows that changed (table/geo.c). */
+/* Mode geo: each rank updates its own copy of the parameters. At a sync point every rank sets
+ * new = old + (sum of all ranks' changes since the last sync point) / ranks, added along the tree
+ * of ranks. Tables do the same with the rows that changed (table/geo.c). */
 #include "local_steps.h"
 #include "sync_points.h"
 
 #include <string.h>
 
 struct GeoSteps {
-    /* connects the workers; its arena receives the parameters' changes; owned */
+    /* connects the ranks that train; its arena contains the changes; owned */
     Comm *comm;
+    /* number of floats of all parameters */
     int64_t count;
     /* parameters at the last sync point, float[count]; owned */
     float *old;
 };
 
+/* Checks that no optimizer rule has state, because only parameters are exchanged. */
 static Status check(const Trainer *t)
 {
     for (int i = 0; i < optim_rule_count(t->config); ++i) {
         OptimRule rule = optim_rule(t->config, i);
         if (local_row_slots(&rule, false) == 0 && rule.slots == 0) continue;
         return config_fail_key(t->config, i == 0 ? "optim.name" : "optim.groups",
-                               "grid.mode: geo adds what ranks have changed, which is defined for "
-                               "sgd without momentum: %s%s has state",
+                               "grid.mode: geo adds the changes of all ranks, which is defined for "
+                               "sgd without momentum only: %s%s has state",
                                rule.table->word.word, local_momentum_words(&rule));
     }
     return OK;
@@ -65,11 +67,11 @@ static void boundary(Trainer *t, StepResult *result)
     struct GeoSteps *g = t->geo;
     if (!sync_point_reached(t, result)) return;
     float *now = executor_params(t->executor), *change = g->comm->arena;
-    float part = 1.0f / (float)t->shape.dp;
+    float average = 1.0f / (float)t->shape.dp;
     for (int64_t i = 0; i < g->count; ++i) change[i] = now[i] - g->old[i];
     comm_allreduce_begin(g->comm, 0, g->count);
     comm_wait(g->comm);
-    for (int64_t i = 0; i < g->count; ++i) now[i] = g->old[i] + change[i] * part;
+    for (int64_t i = 0; i < g->count; ++i) now[i] = g->old[i] + change[i] * average;
     memcpy(g->old, now, (size_t)g->count * sizeof *now);
     executor_params_changed(t->executor);
     tables_exchange(t->tables);

@@ -1,29 +1,33 @@
 /* Mode stale: an update is made grid.staleness steps after its gradients were summed, so step t
- * computes with the values that step t - 1 - staleness has left. Tables defer updates of rows in
- * the same way. At a sync point all deferred updates are made. */
+ * uses the parameters as they are after the update of step t - 1 - staleness. Tables defer updates
+ * of rows in the same way. At a sync point all deferred updates are made. */
 #include "step_mode.h"
 #include "sync_points.h"
 
 #include <string.h>
 
 struct DeferredUpdates {
+    /* floats of the gradient arena */
     int64_t elements;
+    /* Ring of deferred updates: number of entries, index of the oldest one, and entries in use. */
     int depth, oldest, count;
-    /* ring of `depth` gradient arenas, float[elements] each, and their updates' arguments; owned */
+    /* gradients of each entry, float[depth][elements]; owned */
     float **gradient;
+    /* arguments of each entry's update; owned */
     UpdateArgs *args;
 };
 
 static Status check(const Trainer *t)
 {
     if (t->graph->table_count == 0)
-        return config_fail_key(t->config, "grid.mode",
-                               "the model has no sparse table, whose messages stale would hide: "
-                               "set sync");
+        return config_fail_key(
+            t->config, "grid.mode",
+            "the model has no sparse table, so stale has no messages to hide: set "
+            "sync");
     if (t->scale.moves)
-        return config_fail_key(t->config, "grid.mode",
-                               "stale does not go with train.precision: fp16, where steps are left "
-                               "out");
+        return config_fail_key(
+            t->config, "grid.mode",
+            "stale cannot be used with train.precision: fp16, which skips steps");
     return OK;
 }
 
@@ -54,8 +58,8 @@ static StepBatch forward_backward(Trainer *t)
     return step_forward_backward(t, position_batch_samples(t, t->step));
 }
 
-/* Stores the step's gradients in the ring. If the ring was full, makes the oldest update, whose
- * gradients take the place of the step's in the arena. */
+/* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest ones,
+ * and makes the update of those. */
 static void update(Trainer *t, UpdateArgs args)
 {
     struct DeferredUpdates *d = t->deferred;

@@ -1,5 +1,5 @@
-/* The trainer's part of sparse tables: their set-up, memory, servers and report. The replicas of a
- * stage, or the servers, divide the rows of its tables. */
+/* Sparse tables of a trainer: set-up, memory, servers and report. The rows of a table are divided
+ * among the servers, or, without servers, among the replicas of its stage. */
 #include "sparse.h"
 
 #include "../state/resume.h"
@@ -17,21 +17,22 @@ Status sparse_check(const Trainer *t)
                     t->train_set.path, g->node[g->table[0].node].name);
     if (c->grid.zero >= ZERO_GRADIENTS)
         return config_fail_key(c, "grid.zero",
-                               "sparse tables are shared out over the replicas as it is; for the "
-                               "other parameters 0 and 1 are possible");
+                               "replicas always divide the rows of sparse tables; for the other "
+                               "parameters 0 and 1 are possible");
     if (c->train.sync_batch_norm)
         return config_fail_key(c, "train.sync_batch_norm",
-                               "it is not there for models with sparse tables");
+                               "is not supported for models with sparse tables");
     return OK;
 }
 
 int sparse_batches_out(const Trainer *t, const Plan *plan)
 {
     bool here = plan->reads_data && t->graph->table_count > 0;
-    TablesPlan of = {.micros = t->micros_local, .staleness = table_staleness(t->config)};
-    return here ? tables_micros_out(&of) : 0;
+    TablesPlan tables = {.micros = t->micros_local, .staleness = table_staleness(t->config)};
+    return here ? tables_micros_out(&tables) : 0;
 }
 
+/* Returns true if the plan's stage has the node. */
 static bool plan_has(const Plan *plan, int node)
 {
     for (int c = 0; c < plan->chunk_count; ++c)
@@ -41,14 +42,14 @@ static bool plan_has(const Plan *plan, int node)
 
 /* Checks that all tables are in one stage, because the ranks that communicate with servers form a
  * single world. */
-static Status one_stage(const Trainer *t)
+static Status check_one_stage(const Trainer *t)
 {
     const Graph *g = t->graph;
     for (int i = 1; i < g->table_count; ++i)
         if (tensors_stage(t, g->table[i].node) != tensors_stage(t, g->table[0].node))
             return config_fail_key(t->config, "grid.servers",
                                    "layers %s and %s, which have sparse tables, are in different "
-                                   "stages: make a cut that leaves them in one (grid.cuts)",
+                                   "stages: set grid.cuts so that one stage has both",
                                    g->node[g->table[0].node].name, g->node[g->table[i].node].name);
     return OK;
 }
@@ -58,12 +59,12 @@ Status sparse_check_servers(const Trainer *t)
     if (t->servers == 0) return OK;
     if (t->graph->table_count == 0)
         return config_fail_key(t->config, "grid.servers",
-                               "the model has no sparse table, which servers would hold");
-    return one_stage(t);
+                               "the model has no sparse table that servers could store: set 0");
+    return check_one_stage(t);
 }
 
-/* Lists all trained parameters, in the order of the optimizer's ranges, in mode async; none in
- * other modes. Owner: the caller. */
+/* Lists the parameters that servers store: in mode async all trained ones, in the order of the
+ * optimizer's ranges; in other modes none. Owner: the caller. */
 static TableDense *list_dense(const Trainer *t, int *count)
 {
     const Graph *g = t->graph;
@@ -104,24 +105,24 @@ void sparse_make(Trainer *t)
     if (t->servers > 0) sparse_split(&t->table_world, t->job, any);
     int dense_count;
     TableDense *dense = list_dense(t, &dense_count);
-    TablesPlan of = {.config = t->config,
-                     .graph = g,
-                     .dense = dense,
-                     .dense_count = dense_count,
-                     .here = here,
-                     .world = t->servers > 0 ? &t->table_world : &t->grid.dp_world,
-                     .servers = t->servers,
-                     .mode = sparse_mode(t),
-                     .staleness = table_staleness(t->config),
-                     .rule = rule,
-                     .rule_number = t->table_rule,
-                     .seed = (uint64_t)t->config->run.seed,
-                     .micros = t->micros_local,
-                     .micro_batch = t->micro_batch,
-                     .id_most = t->train_set.id_most,
-                     .fields = t->train_set.fields,
-                     .limit_bytes = (size_t)t->table_limit};
-    tables_new(&t->tables, &of);
+    TablesPlan plan = {.config = t->config,
+                       .graph = g,
+                       .dense = dense,
+                       .dense_count = dense_count,
+                       .here = here,
+                       .world = t->servers > 0 ? &t->table_world : &t->grid.dp_world,
+                       .servers = t->servers,
+                       .mode = sparse_mode(t),
+                       .staleness = table_staleness(t->config),
+                       .rule = rule,
+                       .rule_number = t->table_rule,
+                       .seed = (uint64_t)t->config->run.seed,
+                       .micros = t->micros_local,
+                       .micro_batch = t->micro_batch,
+                       .id_most = t->train_set.id_most,
+                       .fields = t->train_set.fields,
+                       .limit_bytes = (size_t)t->table_limit};
+    tables_new(&t->tables, &plan);
     mem_free(&dense);
     mem_free(&here);
     mem_free(&rule);
@@ -130,11 +131,11 @@ void sparse_make(Trainer *t)
 void sparse_free(Trainer *t)
 {
     tables_free(&t->tables);
-    /* made only if there are servers */
+    /* split off only if there are servers */
     if (t->table_world.size > 0) world_part_fini(&t->table_world);
 }
 
-/* ---- a plan ---- */
+/* ---- planning ---- */
 
 RowState sparse_state(const Trainer *t, int table)
 {
@@ -144,10 +145,10 @@ RowState sparse_state(const Trainer *t, int table)
 
 TrainTable train_table(const Trainer *t, int table)
 {
-    const SparseTable *of = &t->graph->table[table];
+    const SparseTable *sparse = &t->graph->table[table];
     OptimRule rule = optim_rule(t->config, t->table_rule[table]);
     RowState state = sparse_state(t, table);
-    TrainTable view = {.table = of, .rule = rule.table, .width = of->width};
+    TrainTable view = {.table = sparse, .rule = rule.table, .width = sparse->width};
     for (int i = 0; i < state.slots; ++i) view.state += state.floats[i];
     /* 12 bytes for each entry of an index that is 35 to 70 % full */
     double row = (double)(view.width + view.state) * sizeof(float);
@@ -176,10 +177,11 @@ size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan)
     const Graph *g = t->graph;
     size_t bytes = 0;
     for (int i = 0; i < g->table_count; ++i) {
-        const SparseTable *of = &g->table[i];
-        bool begins = i == 0 || g->table[i - 1].node != of->node;
-        if (begins && plan_has(plan, of->node))
-            bytes += tables_buffer_bytes(of->width,
+        const SparseTable *table = &g->table[i];
+        /* tables of one layer share their buffers */
+        bool first_of_layer = i == 0 || g->table[i - 1].node != table->node;
+        if (first_of_layer && plan_has(plan, table->node))
+            bytes += tables_buffer_bytes(table->width,
                                          t->micros_local * t->micro_batch * t->train_set.id_most,
                                          table_staleness(t->config));
     }
@@ -200,7 +202,7 @@ size_t sparse_row_bytes(const Trainer *t, const Plan *plan)
     return bytes;
 }
 
-/* ---- a run's end ---- */
+/* ---- report at the end of a run ---- */
 
 void sparse_report(Trainer *t)
 {
@@ -209,22 +211,22 @@ void sparse_report(Trainer *t)
     int64_t rows = 0, requests = 0, rows_requested = 0, busiest = 0;
     double slept = 0, up = 0;
     if (!t->tables) return;
-    int owners = tables_report(t->tables, &report), most = 0;
+    int owners = tables_report(t->tables, &report), fullest = 0;
     for (int o = 0; o < owners; ++o) {
         rows += report[o].rows;
         requests += report[o].requests;
         rows_requested += report[o].rows_requested;
         slept += report[o].slept_s;
         up += report[o].up_s;
-        if (report[o].rows > report[most].rows) most = o;
+        if (report[o].rows > report[fullest].rows) fullest = o;
         if (report[o].rows_requested > busiest) busiest = report[o].rows_requested;
     }
-    const char *who = t->servers > 0 ? "server" : "rank";
+    const char *owner = t->servers > 0 ? "server" : "rank";
     log_info(
         "tables: %lld rows on %d %s%s (the fullest has %lld, %s); %lld requests for %lld rows, "
         "the busiest answered %.1f %%",
-        (long long)rows, owners, who, owners == 1 ? "" : "s", (long long)report[most].rows,
-        text_bytes((double)report[most].bytes, bytes), (long long)requests,
+        (long long)rows, owners, owner, owners == 1 ? "" : "s", (long long)report[fullest].rows,
+        text_bytes((double)report[fullest].bytes, bytes), (long long)requests,
         (long long)rows_requested,
         rows_requested > 0 ? 100 * (double)busiest / (double)rows_requested : 0);
     if (t->servers > 0 && up > 0) log_info("servers slept %.1f %% of the time", 100 * slept / up);
@@ -238,9 +240,9 @@ TableMode sparse_mode(const Trainer *t)
     return (TableMode)t->config->grid.mode;
 }
 
-void sparse_split(World *part, const World *job, bool has_tables)
+void sparse_split(World *world, const World *job, bool has_tables)
 {
-    if (world_split(part, job, has_tables ? 0 : 1) != OK) die("%s", fail_message());
+    if (world_split(world, job, has_tables ? 0 : 1) != OK) die("%s", fail_message());
 }
 
 Status sparse_no_workers(const Config *config, int ranks)
@@ -271,16 +273,16 @@ Status sparse_begin(Trainer *t)
         const uint64_t pair[] = {hash, hash_bytes(params + range->offset, bytes)};
         hash = hash_bytes(pair, sizeof pair);
     }
-    char *of = t->world->rank == 0 ? resume_numbers(t) : NULL;
-    Status st = tables_begin(t->tables, t->step, hash, of);
-    mem_free(&of);
+    char *run = t->world->rank == 0 ? resume_numbers(t) : NULL;
+    Status st = tables_begin(t->tables, t->step, hash, run);
+    mem_free(&run);
     return st;
 }
 
 double sparse_server_limit(const Config *config, double share_bytes)
 {
-    double wanted = config->train.memory;
-    return wanted > 0 && wanted < share_bytes ? wanted : share_bytes;
+    double limit = config->train.memory;
+    return limit > 0 && limit < share_bytes ? limit : share_bytes;
 }
 
 Status sparse_serve(const Config *config, const World *job)
@@ -301,8 +303,8 @@ Status sparse_serve(const Config *config, const World *job)
     return st;
 }
 
-/* Announces to servers that the watchdog starts or ends. The barrier ensures that no worker still
- * waits for a server when servers enter the collective call. */
+/* Tells the servers that the watchdog starts or ends, which is a collective call on all ranks of
+ * the job. The barrier ensures that no worker still waits for a server when servers enter it. */
 static void announce_watchdog(Trainer *t)
 {
     if (t->servers == 0) return;
@@ -322,7 +324,7 @@ void sparse_watch_end(Trainer *t, Watchdog **watchdog)
     watchdog_free(watchdog);
 }
 
-/* Each stage has the sums of the tables that it has and zeros for the others. */
+/* A stage contributes the sums of its own tables, and zeros for the others. */
 double sparse_grad_squares(Trainer *t)
 {
     int tables = t->graph->table_count, stages = t->shape.pp;

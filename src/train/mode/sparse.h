@@ -13,9 +13,8 @@ Status sparse_check_servers(const Trainer *t);
 /* Creates t->tables for the tables of this rank's stage, or leaves it NULL if the stage has none.
  * Collective; with servers on t->job. */
 void sparse_make(Trainer *t);
-/* Call before the first step, with parameters loaded and the data's contents known
- * (resume_know_data): servers open the order of requests if one is written or replayed. Collective;
- * all ranks return the same Status. */
+/* Call before the first step, after parameters are loaded and resume_know_data: servers open the
+ * order of requests if one is written or replayed. Collective; all ranks return the same Status. */
 Status sparse_begin(Trainer *t);
 void sparse_free(Trainer *t);
 /* Runs a server until the workers have finished, or have failed before they began. Collective on
@@ -27,19 +26,21 @@ double sparse_server_limit(const Config *config, double share_bytes);
  * are collective. */
 Watchdog *sparse_watch(Trainer *t, const WatchdogOptions *options);
 void sparse_watch_end(Trainer *t, Watchdog **watchdog);
-/* Returns ERR_CONFIG with a message that no rank is left to compute. */
+/* Returns ERR_CONFIG with the message that all ranks would be servers. */
 Status sparse_no_workers(const Config *config, int ranks);
 /* Returns grid.mode. */
 TableMode sparse_mode(const Trainer *t);
 /* Splits off the ranks of the job that use tables. Collective on job. */
-void sparse_split(World *part, const World *job, bool has_tables);
-/* Micro-batches that must be out of the loader at once for tables, in addition to data.prefetch. */
+void sparse_split(World *world, const World *job, bool has_tables);
+/* Micro-batches that tables use at the same time, which the loader must provide in addition to
+ * data.prefetch. */
 int sparse_batches_out(const Trainer *t, const Plan *plan);
 /* State of a row of the table under its optimizer rule. */
 RowState sparse_state(const Trainer *t, int table);
-/* Bytes of a rank of the plan's stage: buffers of tables, and rows that it owns, if their number is
- * known. */
+/* Bytes of the tables' buffers on a rank of the plan's stage. */
 size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
+/* Bytes of the rows that such a rank owns, for tables with a known number of rows. 0: servers own
+ * them. */
 size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
 /* Logs the number of rows and requests. Collective. */
 void sparse_report(Trainer *t);

@@ -15,35 +15,38 @@ const StepMode *step_mode(const Config *config)
     return modes[config->grid.mode];
 }
 
-typedef struct Refused {
-    bool wrong;
+/* An option that a mode other than sync excludes. */
+typedef struct ExcludedOption {
+    /* the configuration sets it */
+    bool is_set;
     const char *key, *why;
-} Refused;
+} ExcludedOption;
 
 Status step_mode_check(const Trainer *t)
 {
     const Config *c = t->config;
     const bool local = t->mode->local;
-    const Refused refused[] = {
-        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "this grid.mode can only stop"},
+    const ExcludedOption excluded[] = {
+        {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "only stop is possible in this grid.mode"},
         {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",
-         "checkpoints are made where ranks meet: make it a multiple of grid.geo_steps"},
+         "checkpoints are written at sync points: set a multiple of grid.geo_steps"},
         {local && c->grid.servers == 0, "grid.mode",
-         "needs servers that hold the tables: set grid.servers"},
+         "needs servers that store the tables: set grid.servers"},
         {local && t->shape.pp > 1, "grid.pp",
          "in this grid.mode each rank has the whole model: set 1"},
         {local && t->shape.tp > 1, "grid.tp",
          "in this grid.mode each rank has the whole model: set 1"},
-        {local && c->grid.zero > 0, "grid.zero", "in this grid.mode each rank has its own: set 0"},
+        {local && c->grid.zero > 0, "grid.zero",
+         "in this grid.mode each rank has a copy of all parameters: set 0"},
         {local && c->optim.clip > 0, "optim.clip",
-         "there is no gradient of all ranks in this grid.mode"},
+         "in this grid.mode no gradient is summed over all ranks: set 0"},
     };
     if (t->mode != &mode_async && (*c->run.order_log || *c->run.replay))
         return config_fail_key(c, *c->run.replay ? "run.replay" : "run.order_log",
-                               "there is an order of requests in grid.mode: async alone");
+                               "only grid.mode: async has an order of requests");
     if (t->mode == &mode_sync) return OK;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i)
-        if (refused[i].wrong) return config_fail_key(c, refused[i].key, "%s", refused[i].why);
+    for (size_t i = 0; i < sizeof excluded / sizeof *excluded; ++i)
+        if (excluded[i].is_set) return config_fail_key(c, excluded[i].key, "%s", excluded[i].why);
     if (local) TRY(local_steps_check(t));
     return t->mode->check ? t->mode->check(t) : OK;
 }

@@ -1,3 +1,4 @@
+/* Sync points of the modes geo, async and stale. */
 #include "sync_points.h"
 
 #include "../step/position.h"
@@ -19,7 +20,7 @@ bool sync_point_reached(Trainer *t, StepResult *result)
         die_as(ERR_DATA,
                "step %lld: the loss%s is %g; lower optim.lr, or look at the data with `weft data "
                "check`; the newest checkpoint stays as it is",
-               (long long)t->step, t->mode->local ? " of this rank's share" : "",
+               (long long)t->step, t->mode->local ? " of this rank's samples" : "",
                text_unsigned_nan(result->bad_loss));
     t->stop_requested |= result->stop_requested;
     t->save_requested |= result->save_requested;

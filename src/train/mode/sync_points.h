@@ -8,12 +8,13 @@
 
 /* Returns true if step number `step` ends at a sync point; always true in mode sync. */
 bool sync_point_at(const Trainer *t, int64_t step);
-/* Call before the passes of a step: lets the tables know whether it ends at a sync point. */
+/* Call before the forward pass of a step: tells the tables whether it ends at a sync point. */
 void sync_point_announce(Trainer *t);
-/* Call after the update: ends the job if the step is bad, which these modes cannot skip, and keeps
- * the requests of this rank. Returns true if the step ends at a sync point. */
+/* Call after the update: ends the job if the step is bad, because these modes cannot skip a step,
+ * and moves the step's requests from *result to the trainer. Returns true if the step ends at a
+ * sync point. */
 bool sync_point_reached(Trainer *t, StepResult *result);
-/* Call at a sync point: sets *result to the requests of all ranks since the last one.
+/* Call at a sync point: sets the requests in *result to those of all ranks since the previous one.
  * Collective. */
 void sync_point_share_requests(Trainer *t, StepResult *result);
 

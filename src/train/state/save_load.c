@@ -234,11 +234,12 @@ static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
 static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     if (data_ids_fit(data_set_ids(&t->train_set), meta->data_ids)) return OK;
-    return fail(ERR_DATA,
-                "%s: its ids (below %llu; 0: any) are from another vocabulary than those that %s was "
-                "trained on (below %llu): set data.train to the data set that it was trained on",
-                t->train_set.path, (unsigned long long)t->train_set.id_rows, path,
-                (unsigned long long)meta->data_ids.rows);
+    return fail(
+        ERR_DATA,
+        "%s: its ids (below %llu; 0: any) are from another vocabulary than those that %s was "
+        "trained on (below %llu): set data.train to the data set that it was trained on",
+        t->train_set.path, (unsigned long long)t->train_set.id_rows, path,
+        (unsigned long long)meta->data_ids.rows);
 }
 
 /* On rank 0: checks everything besides tensors that must match. A run that trains has compared the

@@ -1,7 +1,7 @@
 /* Detects loss spikes. A loss is a spike if it is a given number of standard deviations above the
- * mean of the window's losses, and its logarithm as many above the mean of their logarithms, because
- * losses near zero grow by large factors without being bad. The deviation of the losses counts as
- * at least 1/64 of their mean, because they may have been nearly constant. */
+ * mean of the window's losses, and its logarithm as many above the mean of their logarithms,
+ * because losses near zero grow by large factors without being bad. The deviation of the losses
+ * counts as at least 1/64 of their mean, because they may have been nearly constant. */
 #include "loss_window.h"
 
 #include <math.h>
