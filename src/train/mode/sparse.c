@@ -17,7 +17,7 @@ Status sparse_check(const Trainer *t)
                     t->train_set.path, g->node[g->table[0].node].name);
     if (c->grid.zero >= ZERO_GRADIENTS)
         return config_fail_key(c, "grid.zero",
-                               "replicas always divide the rows of sparse tables; for the other "
+                               "sparse tables are always divided among the replicas; for the other "
                                "parameters 0 and 1 are possible");
     if (c->train.sync_batch_norm)
         return config_fail_key(c, "train.sync_batch_norm",
