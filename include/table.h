@@ -50,9 +50,9 @@ typedef struct TableDense {
 typedef struct TablesPlan {
     /* borrowed during the call */
     const Config *config;
-    /* graph: borrowed. here: for each node, whether its tables are used on this rank; borrowed
-     * during the call */
+    /* borrowed */
     const Graph *graph;
+    /* for each node, whether this rank uses its tables; borrowed during the call */
     const bool *here;
     /* ranks that take part; the last `servers` of them own the rows, the others are workers.
      * servers 0: every rank is a worker and an owner. Borrowed */
@@ -61,17 +61,19 @@ typedef struct TablesPlan {
     TableMode mode;
     /* number of steps, as table_staleness returns it */
     int staleness;
-    /* rule and rule number of each of the graph's tables; borrowed during the call */
+    /* update rule and its number (optim_rule) of each of the graph's tables; borrowed during the
+     * call */
     const OptimRule *rule;
     const int *rule_number;
     uint64_t seed;
     /* mode async: the dense parameters, [dense_count]; borrowed during the call */
     const TableDense *dense;
     int dense_count;
-    /* limits of one worker: micro-batches in a step, samples in a micro-batch, ids in a sample;
-     * number of the data's fields */
+    /* most micro-batches of one worker in a step, samples in a micro-batch, ids in a sample */
     int micros;
-    int64_t micro_batch, id_most, fields;
+    int64_t micro_batch, id_most;
+    /* number of the data's fields */
+    int64_t fields;
     /* most bytes of an owner's rows; 0: no limit */
     size_t limit_bytes;
 } TablesPlan;
@@ -83,28 +85,30 @@ void tables_new(Tables **tables, const TablesPlan *plan);
 bool tables_stop_wanted(Tables *tables);
 /* Ends the servers and frees the tables. Collective. */
 void tables_free(Tables **tables);
-/* Runs a server, from the workers' tables_new to their tables_free. Collective. */
+/* arguments of tables_serve */
 typedef struct ServerPlan {
-    /* world: workers and servers that share the tables; job: all ranks of the job. Borrowed */
+    /* borrowed */
     const Config *config;
+    /* workers and servers that share the tables; all ranks of the job; borrowed */
     const World *world, *job;
     int servers;
     size_t limit_bytes;
-    /* Mode async: folder of the files with the order of requests, one for each server. The order is
-     * written, or with `replay` followed, which gives the same bits. NULL: neither. Borrowed */
+    /* Mode async: folder of the servers' files with the order of requests, borrowed; NULL: none.
+     * The order is written, or if `replay` is set it is followed, which gives the same bits. */
     const char *order;
     bool replay;
 } ServerPlan;
-/* Returns the status of opening or closing the order file. */
+/* Runs a server, from the workers' tables_new to their tables_free. Returns the status of opening
+ * or closing the order file. Collective. */
 Status tables_serve(const ServerPlan *plan);
 /* Opens the servers' order files, before the first step of a run that has them. step: number of
- * completed steps; start: hash of the parameters; of: on rank 0, text of all else that decides the
- * bits (config_text). For a file of another run, ERR_USAGE where it would be written, ERR_DATA or
- * ERR_CONFIG where it would be followed. Collective; all ranks return the same. */
-Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *of);
-/* Makes servers start the watchdog of the job, or free it the second time, as workers are about to
- * do. Call it on workers once all have come to this point and none waits for a message. Not
- * collective. */
+ * completed steps; start: hash of the parameters; run_text: on rank 0, the configuration that
+ * decides the run's bits (config_text). If a file is of another run: ERR_USAGE when it would be
+ * written, ERR_DATA or ERR_CONFIG when it would be replayed. Collective; all ranks return the
+ * same. */
+Status tables_begin(Tables *tables, int64_t step, uint64_t start, const char *run_text);
+/* Makes servers start the job's watchdog; the second call makes them free it. Call it on workers
+ * just before they do the same, when none of them waits for a message. Not collective. */
 void tables_watch(Tables *tables);
 
 /* Returns a source that adds the rows of bags to the micro-batches of `inner`, which is borrowed
@@ -112,8 +116,8 @@ void tables_watch(Tables *tables);
  * one takes the next step, whose ids travel in the background. `inner` must allow tables_micros_out
  * micro-batches to be out at a time. Collective on workers, step by step. */
 BatchSource tables_source(Tables *tables, const BatchSource *inner);
-/* Returns the micro-batches that were taken to `inner`; call it before `inner` is freed.
- * Collective. */
+/* Waits for the messages in progress and discards the steps that were loaded ahead from `inner`;
+ * call it before `inner` is freed. Collective. */
 void tables_forget(Tables *tables);
 /* Like tables_source, for evaluation: there are no gradients, and no row is created. An id without
  * a row gets the values with which its row would begin. Workers have the same number of
@@ -172,9 +176,9 @@ void tables_grad_squares(Tables *tables, double *out);
  * lr_at; gradients are multiplied by grad_scale first. An owner without memory for a new row ends
  * the job with ERR_MEMORY. */
 void tables_update(Tables *tables, double lr, double grad_scale);
-/* Mode stale, in which an update is made `staleness` steps later. tables_set_sync_point tells,
- * before each step, whether it ends at a sync point; after such a step tables_apply_deferred makes
- * all deferred updates. */
+/* Mode stale, in which an update is made `staleness` steps later. Before each step call
+ * tables_set_sync_point: the step ends at a sync point or not. After a step that does, call
+ * tables_apply_deferred, which makes all deferred updates. */
 void tables_set_sync_point(Tables *tables, bool at_sync_point);
 void tables_apply_deferred(Tables *tables);
 /* Mode geo, in which gradients and updates of a step are local to a worker: adds what all workers
@@ -204,9 +208,9 @@ void tables_dense_get(Tables *tables, const TableDenseState *to);
 /* Removes all rows. */
 void tables_clear(Tables *tables);
 
-/* True if this rank has the graph's table number `table`; the number of floats of a row with its
- * state. Not collective. */
+/* True if this rank has the graph's table number `table`. Not collective. */
 bool tables_here(const Tables *tables, int table);
+/* Number of floats of a row with its state. Not collective. */
 int tables_floats(const Tables *tables, int table);
 /* shard[ROW_SHARDS]: the number of rows of each shard. */
 void tables_count(Tables *tables, int table, int64_t *shard);
@@ -223,12 +227,14 @@ void tables_collect(Tables *tables, TablePart part, int root, void *out);
 void tables_put_begin(Tables *tables);
 void tables_put(Tables *tables, int table, const uint64_t *id, const float *row, int64_t count);
 void tables_put_end(Tables *tables);
-/* Rows of one owner and their bytes; since the start: number of requests, rows in the answers, and,
- * for a server, seconds that it has run and slept. */
+/* counts of one owner */
 typedef struct OwnerReport {
+    /* its rows, and their bytes */
     int64_t rows;
     size_t bytes;
+    /* since the start: requests, and rows that they asked for */
     int64_t requests, rows_requested;
+    /* server: seconds since its start, and seconds in which it slept */
     double up_s, slept_s;
 } OwnerReport;
 /* Fills report[owners], allocated for the caller, and returns the number of owners. */

@@ -1,6 +1,5 @@
 /* The rows of most operations: what each computes, which sizes it accepts on every backend, and the
- * facts that other modules need. The other operations have their row in their own
- * file; so does a new one. */
+ * facts that other modules need. The other operations have their rows in their own files. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 

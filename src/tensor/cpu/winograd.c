@@ -1,6 +1,6 @@
 /* Winograd's algorithm in passes over blocks of tiles that fit a cache:
  *
- *   forward, data    patches of the tiles -> V;   for a panel of up to 24 output channels:
+ *   forward, data    patches of the tiles -> V;   for a panel of up to 3 output blocks:
  *                    its kernels -> U, V U -> M, M -> y
  *   weight           patches -> V, tiles of dy -> Z;   for a panel of dw: V^T Z -> D, D -> dw
  *
