@@ -47,7 +47,7 @@ static double resident_bytes(void)
 /* Spreads ids over 64 bits. */
 static uint64_t id_of(uint64_t number)
 {
-    return row_mix(99, number);
+    return row_hash(99, number);
 }
 
 /* One visit: an id for the store; row number and index position for the plain arrays. Drawn in
@@ -60,8 +60,8 @@ static Drawn drawn[VISITS];
 static void draw(int round, uint64_t mask)
 {
     for (int i = 0; i < VISITS; ++i) {
-        uint64_t number = row_mix((uint64_t)round + 1000, (uint64_t)i) % (uint64_t)rows;
-        drawn[i] = (Drawn){id_of(number), number, row_mix(7, number) & mask};
+        uint64_t number = row_hash((uint64_t)round + 1000, (uint64_t)i) % (uint64_t)rows;
+        drawn[i] = (Drawn){id_of(number), number, row_hash(7, number) & mask};
     }
 }
 
@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     double floor = plain_add(&plain);
     printf("%lld rows of %d floats and 1 of state: %.3f GB, %.3f in memory, %.3f while it grew\n",
            (long long)row_store_count(store), width, bytes / 1e9, in_memory / 1e9,
-           (double)row_store_bytes_of(rows, width + 1) / 1e9);
+           (double)row_store_peak_bytes(rows, width + 1) / 1e9);
     printf("add     %6.1f ns a row, %6.1f for as many bytes: %.2f\n", 1e9 * own / (double)rows,
            1e9 * floor / (double)rows, floor / own);
     compare("find", store, NULL, &plain);

@@ -12,7 +12,7 @@
 #include "tensor/op.h"
 #include "tensor/flat.h"
 #include "tensor/backend.h"
-#include "tensor/rows.h"
+#include "tensor/row_store.h"
 #include "tensor/config_words.h"
 
 #endif

@@ -34,6 +34,9 @@ int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of);
 /* Writes this host's name, cut to fit and padded with zeros; "?" where it has none. */
 enum { HOST_BYTES = 64 };
 void host_name(char *name, size_t room);
+/* Writes a random id: 16 hexadecimal digits and a zero byte. */
+enum { RANDOM_ID_BYTES = 17 };
+void random_id(char *id);
 /* Writes the path of this program; false, and an empty path, where the system does not provide
  * it. */
 bool program_path(char *path, size_t room);

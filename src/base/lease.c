@@ -1,13 +1,13 @@
 /* Ownership of a folder. Its lease is the file owner-N with the largest N, created with O_EXCL,
  * which is atomic on a local disk, on NFS from version 3 and on Lustre: of several processes that
- * want to replace one owner, only one can create owner-(N+1). The owner writes its file again at
- * every beat, in place; it has been replaced if it finds the file removed or a larger N.
+ * want to replace one owner, only one can create owner-(N+1). The owner writes a heartbeat into its
+ * file, in place; it has lost the folder if the file was removed or there is a larger N.
  *
  *   owner-6 (dead)   A, B: "is it still alive?"   A makes owner-7, removes owner-6
  *                                                 B cannot make it, and examines owner-7
  *
- * Clocks of two hosts are never compared: a waiting process only observes whether the text
- * changes. */
+ * Clocks of two hosts are never compared: a waiting process only observes whether the file's
+ * content changes. */
 #include "lease_facts.h"
 
 #include <dirent.h>
@@ -17,22 +17,33 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BEATS = 4, BLIND_S = 60 };
+enum {
+    /* an owner that has missed that many heartbeats counts as dead */
+    MISSED_BEATS_DEAD = 4,
+    /* longest time for which the owner's file may be unreadable while it is watched */
+    UNREADABLE_MAX_S = 60
+};
 
 struct Lease {
     /* owned */
     char *folder, *path;
+    /* N of the file owner-N; number of the last heartbeat */
     int64_t number, beat;
-    /* identity of the folder; it is kept open, so that its inode is not reused */
-    int opened;
+    /* folder descriptor, kept open so that the inode is not reused */
+    int folder_fd;
+    /* identity of the folder */
     dev_t device;
     ino_t inode;
     LeaseFacts me;
-    bool follows_same_run, complained, stop;
+    /* the previous owner was an earlier start of the same run */
+    bool follows_same_run;
+    /* a failed heartbeat has been reported */
+    bool has_warned;
+    /* protected by lock: the thread is to end */
+    bool stop;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -45,8 +56,8 @@ static char *path_of(const char *folder, int64_t number)
     return mem_format("%s/owner-%" PRId64, folder, number);
 }
 
-/* Returns the number in a lease's name; 0: not such a name. Numbers are limited, so that a claim
- * can always count on. */
+/* Returns the number in a lease's name; 0: not such a name. Numbers are limited, so that number + 1
+ * cannot overflow. */
 static int64_t number_of(const char *name)
 {
     int64_t number = strncmp(name, "owner-", 6) == 0 ? strtoll(name + 6, NULL, 10) : 0;
@@ -70,15 +81,16 @@ static int find_newest(const char *folder, int64_t *number)
     return error;
 }
 
-static Status newest(const char *folder, int64_t *number)
+static Status find_newest_or_fail(const char *folder, int64_t *number)
 {
     int error = find_newest(folder, number);
     return error ? fail(ERR_IO, "%s: cannot be listed: %s", folder, strerror(error)) : OK;
 }
 
 /* Reads a lease. It is opened anew each time, which makes NFS query its server. Returns 0, or
- * errno: ENOENT where the file was removed. An empty text belongs to a lease that is being created.
- * A symbolic link is refused, because no owner makes one. */
+ * errno; ENOENT: the file was removed, also where NFS reports that as ESTALE. The text of an empty
+ * file is "": its owner has created but not yet written it. A symbolic link is refused, because no
+ * owner makes one. */
 static int read_text(const char *folder, int64_t number, char *text)
 {
     char *path = path_of(folder, number);
@@ -92,7 +104,7 @@ static int read_text(const char *folder, int64_t number, char *text)
     return error == ESTALE ? ENOENT : error;
 }
 
-static Status unreadable(const char *folder, int64_t number, int error)
+static Status fail_unreadable(const char *folder, int64_t number, int error)
 {
     return fail(ERR_IO,
                 "%s/owner-%" PRId64 ": cannot be read: %s; without it nobody can say whether "
@@ -106,23 +118,31 @@ static bool is_of_other(const Lease *l, const char *text)
     return lease_facts_read(&owner, text) && strcmp(owner.id, l->me.id) != 0;
 }
 
-/* Returns 0, or errno; ESTALE: the file is another owner's. */
-static int write_text(Lease *l, int flags, bool ended)
+typedef enum WriteResult { WRITTEN, WRITE_FAILED, WRITE_OTHER_OWNER } WriteResult;
+
+/* Writes the next heartbeat. flags: O_CREAT | O_EXCL to create the file, else 0. WRITE_FAILED: see
+ * *error, an errno. WRITE_OTHER_OWNER: the file is another owner's, and was left alone. */
+static WriteResult write_text(Lease *l, int flags, bool ended, int *error)
 {
     char text[LEASE_TEXT], found[LEASE_TEXT];
     bool creates = flags & O_CREAT;
+    *error = 0;
     l->me.beat = ++l->beat;
     l->me.ended = ended;
     lease_facts_write(&l->me, text);
     int file =
         creates ? file_create(l->path, O_WRONLY | flags) : file_open(l->path, O_RDWR | O_NOFOLLOW);
-    if (file < 0) return errno;
+    if (file < 0) {
+        *error = errno;
+        return WRITE_FAILED;
+    }
     ssize_t got = creates ? 0 : pread(file, found, sizeof found - 1, 0);
     found[got > 0 ? got : 0] = 0;
-    int error = is_of_other(l, found) ? ESTALE : 0;
-    if (!error && pwrite(file, text, sizeof text, 0) != (ssize_t)sizeof text) error = errno;
-    if (close(file) != 0 && !error) error = errno;
-    return error;
+    bool other = is_of_other(l, found);
+    if (!other && pwrite(file, text, sizeof text, 0) != (ssize_t)sizeof text) *error = errno;
+    if (close(file) != 0 && !*error) *error = errno;
+    if (other) return WRITE_OTHER_OWNER;
+    return *error ? WRITE_FAILED : WRITTEN;
 }
 
 static void remove_number(const char *folder, int64_t number)
@@ -134,8 +154,7 @@ static void remove_number(const char *folder, int64_t number)
 
 /* ---- checking the lease ---- */
 
-/* Returns whether the folder's path leads to another folder than the one that was taken, or to
- * none. */
+/* Returns whether the folder's path leads to another folder than the owned one, or to none. */
 static bool folder_moved(const Lease *l)
 {
     struct stat st;
@@ -143,8 +162,7 @@ static bool folder_moved(const Lease *l)
     return st.st_ino != l->inode || st.st_dev != l->device;
 }
 
-/* A file system that does not answer is no evidence of another owner. */
-bool lease_holds(const Lease *l)
+bool lease_is_held(const Lease *l)
 {
     char text[LEASE_TEXT];
     int64_t number;
@@ -155,41 +173,42 @@ bool lease_holds(const Lease *l)
     return find_newest(l->folder, &number) != 0 || number <= l->number;
 }
 
-static _Noreturn void die_taken(const Lease *l)
+static _Noreturn void die_not_owner(const Lease *l)
 {
     if (folder_moved(l))
         die_as(ERR_IO,
                "%s: the run's folder has been renamed, replaced or removed: the run ends here and "
                "writes nothing more; put it back, and start the same command again to continue",
                l->folder);
-    char text[LEASE_TEXT] = "", owner_text[LEASE_OWNER_TEXT] = "somebody";
+    char text[LEASE_TEXT] = "", owner_text[LEASE_OWNER_TEXT] = "an unknown owner";
     int64_t number = 0;
     LeaseFacts other;
     if (find_newest(l->folder, &number) == 0 && read_text(l->folder, number, text) == 0 &&
         is_of_other(l, text) && lease_facts_read(&other, text))
-        lease_facts_say(&other, owner_text);
+        lease_facts_describe(&other, owner_text);
     die_as(ERR_CONFIG,
            "%s: this run no longer owns the folder: %s was taken over by %s, or removed; it ends "
            "here and writes nothing more",
            l->folder, l->path, owner_text);
 }
 
-void lease_hold(const Lease *l)
+void lease_require(const Lease *l)
 {
-    if (!lease_holds(l)) die_taken(l);
+    if (!lease_is_held(l)) die_not_owner(l);
 }
 
-/* Gives a sign of life. Failing to write it (a full disk) is not fatal: a new owner is noticed
- * anyway. */
+/* Writes the heartbeat. A failure (a full disk) is not fatal: lease_require still detects a new
+ * owner. */
 static void beat(Lease *l)
 {
-    lease_hold(l);
-    int error = write_text(l, 0, false);
-    if (error == ENOENT || error == ESTALE) die_taken(l);
-    if (error && !l->complained)
+    int error;
+    lease_require(l);
+    WriteResult result = write_text(l, 0, false, &error);
+    if (result == WRITE_OTHER_OWNER || error == ENOENT || error == ESTALE) die_not_owner(l);
+    if (result == WRITE_FAILED && !l->has_warned)
         log_warn("%s: cannot be written: %s; a start on another host may take this folder over",
                  l->path, strerror(error));
-    l->complained = error != 0;
+    l->has_warned = result == WRITE_FAILED;
 }
 
 static void *beat_run(void *user)
@@ -210,7 +229,7 @@ static Status begin_thread(Lease *l)
     return error ? fail(ERR_MEMORY, "a thread cannot be started: %s", strerror(error)) : OK;
 }
 
-/* ---- taking ---- */
+/* ---- becoming the owner ---- */
 
 static Status rest(double seconds)
 {
@@ -218,65 +237,74 @@ static Status rest(double seconds)
     return stop_wanted() ? fail(ERR_STOPPED, "stopped before the first step") : OK;
 }
 
-/* Watches an owner for signs of life. Only the time between two successful reads counts, and at
- * most one gap of it where a read took long (a server that was down for both hosts). Fails where no
- * read succeeds for a minute. */
-static Status watch(const char *folder, int64_t number, const char *first, const LeaseFacts *owner,
-                    LeaseState *state)
+/* Waits for a heartbeat of an owner whose state cannot be queried. first: the content of its file
+ * when the watch begins. Counts only time in which the owner could have been seen: a slow read (a
+ * server that was down for both hosts) counts as one interval between reads. ERR_IO: no read has
+ * succeeded for UNREADABLE_MAX_S. */
+static Status watch_owner(const char *folder, int64_t number, const char *first,
+                          const LeaseFacts *owner, OwnerState *state)
 {
     char text[LEASE_TEXT];
-    double need_s = BEATS * owner->beat_s, gap_s = owner->beat_s / 5, seen_s = 0, blind_s = 0;
-    if (gap_s > 1) gap_s = 1;
-    char owner_text[LEASE_OWNER_TEXT];
-    lease_facts_say(owner, owner_text);
-    log_info("%s: its last owner, %s, cannot be queried from this host: waiting for a sign of life "
-             "for %.0f s",
-             folder, owner_text, need_s);
-    *state = LEASE_OWNER_ENDED;
-    while (seen_s < need_s) {
+    double timeout_s = MISSED_BEATS_DEAD * owner->beat_s, silent_s = 0, unreadable_s = 0;
+    double poll_s = owner->beat_s / 5 < 1 ? owner->beat_s / 5 : 1;
+    while (silent_s < timeout_s) {
         double begin_s = clock_s();
-        TRY(rest(gap_s));
+        TRY(rest(poll_s));
         int error = read_text(folder, number, text);
         if (error == ENOENT) {
-            *state = LEASE_MOVED;
-            return OK;
-        }
-        if (error) {
-            blind_s += clock_s() - begin_s;
-            if (blind_s > BLIND_S) return unreadable(folder, number, error);
-            continue;
-        }
-        blind_s = 0;
-        if (strcmp(text, first) != 0) {
-            LeaseFacts now;
-            *state = lease_facts_read(&now, text) && now.ended ? LEASE_OWNER_ENDED : LEASE_ALIVE;
+            *state = OWNER_FILE_GONE;
             return OK;
         }
         double took_s = clock_s() - begin_s;
-        seen_s += took_s < 2 * gap_s ? took_s : gap_s;
+        if (error) {
+            unreadable_s += took_s;
+            if (unreadable_s > UNREADABLE_MAX_S) return fail_unreadable(folder, number, error);
+            continue;
+        }
+        unreadable_s = 0;
+        if (strcmp(text, first) != 0) {
+            LeaseFacts now;
+            *state = lease_facts_read(&now, text) && now.ended ? OWNER_ENDED : OWNER_ALIVE;
+            return OK;
+        }
+        silent_s += took_s < 2 * poll_s ? took_s : poll_s;
     }
+    *state = OWNER_ENDED;
     return OK;
 }
 
-/* Determines the state of owner-N; ERR_CONFIG where it is alive. */
-static Status judge(Lease *l, int64_t number, LeaseState *state)
+/* Watches an owner that cannot be queried, and reports it. */
+static Status wait_for_heartbeat(const char *folder, int64_t number, const char *first,
+                                 const LeaseFacts *owner, OwnerState *state)
+{
+    char owner_text[LEASE_OWNER_TEXT];
+    lease_facts_describe(owner, owner_text);
+    log_info("%s: its last owner, %s, cannot be queried from this host: waiting up to %.0f s for a "
+             "heartbeat",
+             folder, owner_text, MISSED_BEATS_DEAD * owner->beat_s);
+    TRY(watch_owner(folder, number, first, owner, state));
+    if (*state == OWNER_ENDED)
+        log_warn("%s: taken over from %s, which has ended or gives no heartbeat", folder,
+                 owner_text);
+    return OK;
+}
+
+/* Determines the state of the owner of owner-N; ERR_CONFIG where it is alive. */
+static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
 {
     char text[LEASE_TEXT], owner_text[LEASE_OWNER_TEXT];
     LeaseFacts owner;
-    *state = LEASE_MOVED;
+    *state = OWNER_FILE_GONE;
     int error = read_text(l->folder, number, text);
     if (error == ENOENT) return OK;
-    if (error) return unreadable(l->folder, number, error);
+    if (error) return fail_unreadable(l->folder, number, error);
+    /* unreadable text: watch it with this process's own interval */
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
-    *state = lease_facts_judge(&owner, &l->me);
-    l->follows_same_run = lease_facts_same_run(&owner, &l->me);
-    lease_facts_say(&owner, owner_text);
-    if (*state == LEASE_UNKNOWN) {
-        TRY(watch(l->folder, number, text, &owner, state));
-        if (*state == LEASE_OWNER_ENDED)
-            log_warn("%s: taken over from %s, which gives no sign of life", l->folder, owner_text);
-    }
-    if (*state != LEASE_ALIVE) return OK;
+    l->follows_same_run = lease_facts_is_same_run(&owner, &l->me);
+    *state = lease_facts_owner_state(&owner, &l->me);
+    if (*state == OWNER_UNKNOWN) TRY(wait_for_heartbeat(l->folder, number, text, &owner, state));
+    if (*state != OWNER_ALIVE) return OK;
+    lease_facts_describe(&owner, owner_text);
     return fail(
         ERR_CONFIG,
         "%s: another run is using this folder (%s): wait for it, or choose another run.name",
@@ -287,34 +315,34 @@ static Status judge(Lease *l, int64_t number, LeaseState *state)
 static Status claim(Lease *l, int64_t number, bool *mine)
 {
     int64_t largest;
+    int error;
     *mine = false;
     mem_free(&l->path);
     l->number = number;
     l->path = path_of(l->folder, number);
-    int error = write_text(l, O_CREAT | O_EXCL, false);
-    if (error == EEXIST) return OK;
-    if (error) {
+    if (write_text(l, O_CREAT | O_EXCL, false, &error) != WRITTEN) {
+        if (error == EEXIST) return OK;
         if (error == ENOSPC || error == EDQUOT) unlink(l->path);
         return fail(ERR_IO, "%s: cannot be written: %s", l->path, strerror(error));
     }
     /* the listing before may have been stale */
-    TRY(newest(l->folder, &largest));
+    TRY(find_newest_or_fail(l->folder, &largest));
     *mine = largest == number;
     if (!*mine) unlink(l->path);
     return OK;
 }
 
-static Status take(Lease *l)
+static Status become_owner(Lease *l)
 {
-    int64_t number, least = 0;
+    int64_t number, known_number = 0;
     for (;;) {
-        LeaseState state = LEASE_OWNER_ENDED;
+        OwnerState state = OWNER_ENDED;
         bool mine;
-        TRY(newest(l->folder, &number));
-        if (number < least) number = least;
-        if (number > 0) TRY(judge(l, number, &state));
-        least = 0;
-        if (state == LEASE_MOVED) {
+        TRY(find_newest_or_fail(l->folder, &number));
+        if (number < known_number) number = known_number;
+        if (number > 0) TRY(find_owner_state(l, number, &state));
+        known_number = 0;
+        if (state == OWNER_FILE_GONE) {
             TRY(rest(0.05));
             continue;
         }
@@ -323,16 +351,16 @@ static Status take(Lease *l)
             if (number > 0) remove_number(l->folder, number);
             return OK;
         }
-        /* another process was faster, even if this host's listing does not show its file yet */
-        least = number + 1;
+        /* lost the race; the directory listing may be stale, so remember the number */
+        known_number = number + 1;
     }
 }
 
 static Status open_folder(Lease *l)
 {
     struct stat st;
-    l->opened = open(l->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (l->opened < 0 || fstat(l->opened, &st) != 0)
+    l->folder_fd = open(l->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (l->folder_fd < 0 || fstat(l->folder_fd, &st) != 0)
         return fail(ERR_IO, "%s: cannot be listed: %s", l->folder, strerror(errno));
     l->device = st.st_dev, l->inode = st.st_ino;
     return OK;
@@ -341,7 +369,7 @@ static Status open_folder(Lease *l)
 static void lease_free(Lease **lease)
 {
     Lease *l = *lease;
-    if (l->opened >= 0) close(l->opened);
+    if (l->folder_fd >= 0) close(l->folder_fd);
     mem_free(&l->folder);
     mem_free(&l->path);
     mem_free(lease);
@@ -351,9 +379,9 @@ Status lease_take(Lease **lease, const char *folder, double beat_s)
 {
     Lease *l = *lease = mem_new(sizeof *l);
     l->folder = mem_text(folder);
-    lease_facts_mine(&l->me, beat_s);
+    lease_facts_of_process(&l->me, beat_s);
     Status status = open_folder(l);
-    if (status == OK) status = take(l);
+    if (status == OK) status = become_owner(l);
     if (status == OK) status = begin_thread(l);
     if (status != OK) lease_free(lease);
     return status;
@@ -378,7 +406,8 @@ void lease_end(Lease **lease)
     pthread_cond_signal(&l->wake);
     pthread_mutex_unlock(&l->lock);
     pthread_join(l->thread, NULL);
-    if (lease_holds(l)) write_text(l, 0, true);
+    int error;
+    if (lease_is_held(l)) (void)write_text(l, 0, true, &error);
     pthread_cond_destroy(&l->wake);
     pthread_mutex_destroy(&l->lock);
     lease_free(lease);
@@ -396,29 +425,17 @@ static int read_newest(const char *folder, LeaseFacts *owner)
     return error ? error : lease_facts_read(owner, text) ? 0 : EINVAL;
 }
 
-bool lease_is(const char *folder, const char *id)
+bool lease_owner_is(const char *folder, const char *id)
 {
     LeaseFacts owner;
     return read_newest(folder, &owner) == 0 && !strcmp(owner.id, id);
 }
 
-LeaseOf lease_of(const char *folder, const char *run, int start)
+LeaseStart lease_start_state(const char *folder, const char *run, int start)
 {
     LeaseFacts owner;
     int error = read_newest(folder, &owner);
-    if (error) return error == ENOENT ? LEASE_NOT_TAKEN : LEASE_UNREADABLE;
-    if (strcmp(owner.run, run) != 0 || owner.start != start) return LEASE_NOT_TAKEN;
-    return owner.ended ? LEASE_ENDED : LEASE_HELD;
-}
-
-void lease_new_id(char *id)
-{
-    uint64_t number;
-    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
-        double now = clock_s();
-        uint64_t parts[2] = {(uint64_t)getpid(), 0};
-        memcpy(&parts[1], &now, sizeof now);
-        number = hash_bytes(parts, sizeof parts);
-    }
-    snprintf(id, LEASE_ID, "%016" PRIx64, number);
+    if (error) return error == ENOENT ? LEASE_START_NOT_OWNER : LEASE_START_UNREADABLE;
+    if (strcmp(owner.run, run) != 0 || owner.start != start) return LEASE_START_NOT_OWNER;
+    return owner.ended ? LEASE_START_ENDED : LEASE_START_IS_OWNER;
 }

@@ -1,5 +1,5 @@
-/* Facts about the owner of a folder, and which owners are known to have ended without waiting: a
- * process of this host, a batch job that its batch system no longer has, an earlier start of the
+/* Facts about the owner of a folder, and whether they show at once that it has ended: its process
+ * on this host is gone, its batch system no longer has the job, or it was an earlier start of the
  * same weft run or job. */
 #include "lease_facts.h"
 
@@ -11,6 +11,7 @@
 
 /* ---- this process ---- */
 
+/* Writes the scope of this host's process numbers; "": unknown. */
 static void find_place(char *out)
 {
     char boot[64] = "", space[64] = "";
@@ -25,7 +26,7 @@ static void find_place(char *out)
     if (*boot && *space) snprintf(out, LEASE_WORD, "%s %s", boot, space);
 }
 
-/* Copies printable characters that need no escape between quotes. */
+/* Copies the characters that are printable and need no escape in a JSON string. */
 static void copy_word(char *out, size_t room, const char *text)
 {
     size_t n = 0;
@@ -34,7 +35,7 @@ static void copy_word(char *out, size_t room, const char *text)
     out[n] = 0;
 }
 
-void lease_facts_mine(LeaseFacts *f, double beat_s)
+void lease_facts_of_process(LeaseFacts *f, double beat_s)
 {
     char host[LEASE_WORD];
     const char *slurm = getenv("SLURM_JOB_ID"), *turn = getenv("SLURM_RESTART_COUNT"),
@@ -42,7 +43,7 @@ void lease_facts_mine(LeaseFacts *f, double beat_s)
     time_t now = time(NULL);
     struct tm local;
     *f = (LeaseFacts){.process = getpid(), .began = process_began(getpid()), .beat_s = beat_s};
-    lease_new_id(f->id);
+    random_id(f->id);
     host_name(host, sizeof host);
     copy_word(f->host, sizeof f->host, host);
     find_place(f->place);
@@ -52,9 +53,9 @@ void lease_facts_mine(LeaseFacts *f, double beat_s)
         copy_word(f->job, sizeof f->job, slurm);
         f->turn = turn ? strtoll(turn, NULL, 10) : 0;
     }
-    if (run && strlen(run) > LEASE_ID && run[LEASE_ID - 1] == ':') {
-        snprintf(f->run, sizeof f->run, "%.*s", LEASE_ID - 1, run);
-        f->start = strtoll(run + LEASE_ID, NULL, 10);
+    if (run && strlen(run) > RANDOM_ID_BYTES && run[RANDOM_ID_BYTES - 1] == ':') {
+        snprintf(f->run, sizeof f->run, "%.*s", RANDOM_ID_BYTES - 1, run);
+        f->start = strtoll(run + RANDOM_ID_BYTES, NULL, 10);
     }
     if (localtime_r(&now, &local)) strftime(f->since, sizeof f->since, "%Y-%m-%d %H:%M:%S", &local);
 }
@@ -124,7 +125,7 @@ bool lease_facts_read(LeaseFacts *f, const char *text)
            read_number(text, "beat", &f->beat);
 }
 
-void lease_facts_say(const LeaseFacts *f, char *out)
+void lease_facts_describe(const LeaseFacts *f, char *out)
 {
     char job[64] = "";
     if (!*f->host) {
@@ -138,8 +139,8 @@ void lease_facts_say(const LeaseFacts *f, char *out)
 
 /* ---- has the owner ended? ---- */
 
-/* Returns whether squeue no longer lists the job, so that its processes have ended. False where
- * squeue does not answer. */
+/* Returns whether squeue no longer lists the job: its processes have ended. False if squeue does
+ * not answer. */
 static bool slurm_has_ended(const char *job)
 {
     static const double LIMIT_S = 5;
@@ -165,19 +166,20 @@ static bool is_earlier_start(const LeaseFacts *o, const LeaseFacts *me)
     return *o->run && !strcmp(o->run, me->run) && o->start < me->start;
 }
 
-bool lease_facts_same_run(const LeaseFacts *o, const LeaseFacts *me)
+bool lease_facts_is_same_run(const LeaseFacts *o, const LeaseFacts *me)
 {
     return is_earlier_start(o, me) || is_earlier_turn(o, me);
 }
 
-LeaseState lease_facts_judge(const LeaseFacts *o, const LeaseFacts *me)
+OwnerState lease_facts_owner_state(const LeaseFacts *o, const LeaseFacts *me)
 {
-    if (o->ended || is_earlier_start(o, me)) return LEASE_OWNER_ENDED;
+    if (o->ended || is_earlier_start(o, me)) return OWNER_ENDED;
     if (*o->place && !strcmp(o->place, me->place)) {
-        int64_t now = process_began((pid_t)o->process);
-        if (now >= 0) return now == o->began ? LEASE_ALIVE : LEASE_OWNER_ENDED;
+        int64_t began = process_began((pid_t)o->process);
+        /* another start time: the process number was reused */
+        if (began >= 0) return began == o->began ? OWNER_ALIVE : OWNER_ENDED;
     }
-    if (is_earlier_turn(o, me)) return LEASE_OWNER_ENDED;
-    if (!is_same_system(o, me) || !strcmp(o->job, me->job)) return LEASE_UNKNOWN;
-    return slurm_has_ended(o->job) ? LEASE_OWNER_ENDED : LEASE_UNKNOWN;
+    if (is_earlier_turn(o, me)) return OWNER_ENDED;
+    if (!is_same_system(o, me) || !strcmp(o->job, me->job)) return OWNER_UNKNOWN;
+    return slurm_has_ended(o->job) ? OWNER_ENDED : OWNER_UNKNOWN;
 }

@@ -1,4 +1,5 @@
-/* The facts about an owner that a lease records as text, and conclusions from them. */
+/* The facts about an owner that a lease file records as text, and whether they show that the owner
+ * has ended. */
 #ifndef WEFT_BASE_LEASE_FACTS_H
 #define WEFT_BASE_LEASE_FACTS_H
 
@@ -7,44 +8,52 @@
 enum { LEASE_TEXT = 1024, LEASE_WORD = 128, LEASE_OWNER_TEXT = 512 };
 
 typedef struct LeaseFacts {
-    char id[LEASE_ID], host[LEASE_WORD];
-    /* scope of process numbers: the kernel's boot id and the pid namespace */
+    /* random id of the lease */
+    char id[RANDOM_ID_BYTES];
+    char host[LEASE_WORD];
+    /* scope of process numbers: the kernel's boot id and the pid namespace; "": unknown */
     char place[LEASE_WORD];
+    /* process number, and when the process began, in ticks since the boot */
     int64_t process, began;
-    /* batch system ("slurm"), its cluster, and the job; "": none; turn: how often the job was
-     * requeued */
+    /* batch system ("slurm"), its cluster, and the job; "": none */
     char system[16], cluster[64], job[32];
+    /* how often the job was requeued */
     int64_t turn;
-    /* id of the weft run, or of the script that restarts a run, and the number of this start; "":
-     * none */
-    char run[LEASE_ID];
+    /* id of the weft run, or of the script that restarts a run; "": none */
+    char run[RANDOM_ID_BYTES];
+    /* number of this start of the weft run */
     int64_t start;
+    /* local time at which the owner took the lease, for messages */
     char since[32];
+    /* interval between heartbeats */
     double beat_s;
+    /* number of the last heartbeat */
     int64_t beat;
+    /* the owner has ended in order */
     bool ended;
 } LeaseFacts;
 
-typedef enum LeaseState {
-    LEASE_ALIVE,
-    /* the owner has ended or died */
-    LEASE_OWNER_ENDED,
-    LEASE_UNKNOWN,
-    /* another owner has taken its place */
-    LEASE_MOVED
-} LeaseState;
+typedef enum OwnerState {
+    OWNER_ALIVE,
+    /* the owner has ended in order or died */
+    OWNER_ENDED,
+    OWNER_UNKNOWN,
+    /* the owner's file was removed meanwhile: read the folder again */
+    OWNER_FILE_GONE
+} OwnerState;
 
-void lease_facts_mine(LeaseFacts *facts, double beat_s);
-/* Writes always LEASE_TEXT bytes, so that a text that overwrites another leaves nothing of it. */
+/* Collects the facts about this process. */
+void lease_facts_of_process(LeaseFacts *facts, double beat_s);
+/* Always writes LEASE_TEXT bytes, so that it overwrites an earlier text completely. */
 void lease_facts_write(const LeaseFacts *facts, char *text);
-/* False for any other text. */
+/* Returns false if the text is not one of lease_facts_write. */
 bool lease_facts_read(LeaseFacts *facts, const char *text);
 /* Writes "process 12 on node07, job 17, since ..." into LEASE_OWNER_TEXT bytes. */
-void lease_facts_say(const LeaseFacts *facts, char *out);
+void lease_facts_describe(const LeaseFacts *facts, char *out);
 /* Returns whether the owner is an earlier start of the same weft run or the same batch job. */
-bool lease_facts_same_run(const LeaseFacts *owner, const LeaseFacts *me);
-/* Determines what can be known at once: from the owner's process where it is on this host, from its
- * job where Slurm answers. */
-LeaseState lease_facts_judge(const LeaseFacts *owner, const LeaseFacts *me);
+bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
+/* Determines the owner's state without waiting: from its process if that is on this host, from its
+ * job if Slurm answers; otherwise OWNER_UNKNOWN. */
+OwnerState lease_facts_owner_state(const LeaseFacts *owner, const LeaseFacts *me);
 
 #endif

@@ -1,15 +1,29 @@
-/* This host and program, states of other processes from /proc, and starting threads. */
+/* This host and program, random ids, states of other processes from /proc, and starting threads. */
 #include "base.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 void host_name(char *name, size_t room)
 {
     memset(name, 0, room);
     if (gethostname(name, room - 1) != 0 && errno != ENAMETOOLONG) snprintf(name, room, "?");
+}
+
+void random_id(char *id)
+{
+    uint64_t number;
+    if (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number) {
+        double now = clock_s();
+        uint64_t parts[2] = {(uint64_t)getpid(), 0};
+        memcpy(&parts[1], &now, sizeof now);
+        number = hash_bytes(parts, sizeof parts);
+    }
+    snprintf(id, RANDOM_ID_BYTES, "%016" PRIx64, number);
 }
 
 bool program_path(char *path, size_t room)

@@ -187,8 +187,8 @@ static Status launch(Verification *v, Trial *t, const char *yaml, const char *lo
     char *words[] = {"weft", "train", (char *)(uintptr_t)yaml, NULL};
     int ranks = t->shape.dp * t->shape.pp * t->shape.tp, code = 0;
     Attend *a = &v->attend;
-    char id[LEASE_ID], *folder = mem_format("%s/%s", config->run.dir, config->run.name);
-    lease_new_id(id);
+    char id[RANDOM_ID_BYTES], *folder = mem_format("%s/%s", config->run.dir, config->run.name);
+    random_id(id);
     starting_name(&a->starting, folder, id, 1);
     char **command = launch_words(ranks, words);
     a->alone = ranks == 1;

@@ -290,12 +290,12 @@ static void measure_shared(Doctor *d, void *mine)
     Shared *shared = mine;
     const World *leaders = &d->leaders;
     struct {
-        char name[LEASE_ID];
+        char name[RANDOM_ID_BYTES];
         bool left;
     } first = {{0}, false};
     if (!d->leads || leaders->size == 1) return;
     if (leaders->rank == 0) {
-        lease_new_id(first.name);
+        random_id(first.name);
         first.left = probe_prints(d, "leave", first.name, "left 1");
     }
     world_bcast(leaders, &first, sizeof first, 0);

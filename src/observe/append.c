@@ -129,7 +129,7 @@ static int append_later_lines(int from, int to)
  * another thread may be syncing it. */
 static Status open_name(AppendFile *file, bool removed)
 {
-    lease_hold(file->lease);
+    lease_require(file->lease);
     int fd = file_create(file->path, O_RDWR | O_APPEND | (removed ? O_EXCL : 0));
     int error = fd < 0 ? errno : removed ? append_copy(file->fd, fd) : 0;
     if (!error && !removed && file->lines) error = end_line(fd, size_of(fd));

@@ -55,7 +55,7 @@ static int open_end(int flags)
 /* Opens the path again, unless the folder now belongs to another run. */
 static void open_again(bool unlinked)
 {
-    if (!lease_holds(file.lease)) return;
+    if (!lease_is_held(file.lease)) return;
     int error = open_end(unlinked ? O_EXCL : 0);
     atomic_fetch_or(&changes, error ? NOT_OPENED : unlinked ? REWRITTEN : REPLACED);
 }
@@ -76,7 +76,7 @@ static void check_name(void)
 static void rotate(void)
 {
     char *older = mem_format("%s.1", file.path);
-    if (lease_holds(file.lease) && rename(file.path, older) == 0) {
+    if (lease_is_held(file.lease) && rename(file.path, older) == 0) {
         close(file.fd);
         file.fd = -1;
         open_end(0);

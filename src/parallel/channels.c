@@ -66,7 +66,7 @@ static Status check_transport(const World *world, int transport)
 {
     if (transport == TRANSPORT_NCCL && !world->gpus && world->size > 1)
         return fail(ERR_CONFIG, "grid.transport: nccl sends messages only between GPUs; use auto");
-    return transport == TRANSPORT_SHM ? shm_segment_needs_one_node(world) : OK;
+    return transport == TRANSPORT_SHM ? shm_segments_needs_one_node(world) : OK;
 }
 
 /* Location of a rank: the first rank of its node, and its rank on the node. */
@@ -269,5 +269,5 @@ void channels_wait(Channels *channels, double waited_s)
     double now = clock_s();
     if (waited_s < CHECK_S || now - channels->checked_s < CHECK_S || !channels->pipes.bell) return;
     channels->checked_s = now;
-    shm_segment_check_peers(&channels->pipes.shared, "waiting for a message");
+    shm_segments_abort_if_peer_ended(&channels->pipes.shared, "waiting for a message");
 }

@@ -3,7 +3,7 @@
  * sum. */
 #include "mpi/node_group.h"
 #include "order/tree_sum.h"
-#include "shm/shm_segment.h"
+#include "shm/shm_segments.h"
 #include "transport/comm_table.h"
 
 #include <sched.h>
@@ -123,7 +123,7 @@ static Status choose(Comm *comm)
     int transport = comm_transport(comm->transport, world->one_node, host);
     switch (world->size == 1 ? TRANSPORT_AUTO : transport) {
     case TRANSPORT_SHM:
-        TRY(shm_segment_needs_one_node(world));
+        TRY(shm_segments_needs_one_node(world));
         *table = &comm_shm;
         return OK;
     case TRANSPORT_MPI:

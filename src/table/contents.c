@@ -51,7 +51,7 @@ static void sort_rows(const TableStore *s, const int64_t *first, Entry *entry)
     uint64_t id;
     memcpy(next, first, ROW_SHARDS * sizeof *next);
     for (const float *row; (row = row_store_next(s->rows, &place, &id));)
-        entry[next[row_shard(row_mix(s->hash, id))]++] = (Entry){id, row};
+        entry[next[row_shard(row_hash(s->hash, id))]++] = (Entry){id, row};
     for (int k = 0; k < ROW_SHARDS; ++k)
         qsort(entry + first[k], (size_t)(first[k + 1] - first[k]), sizeof *entry, by_id);
     mem_free(&next);
@@ -72,7 +72,8 @@ static void list_rows(Tables *t, int store)
     int64_t count = row_store_count(s->rows), place = 0;
     uint64_t id;
     memset(rows->first, 0, sizeof rows->first);
-    while (row_store_next(s->rows, &place, &id)) ++rows->first[row_shard(row_mix(s->hash, id)) + 1];
+    while (row_store_next(s->rows, &place, &id))
+        ++rows->first[row_shard(row_hash(s->hash, id)) + 1];
     for (int k = 0; k < ROW_SHARDS; ++k) rows->first[k + 1] += rows->first[k];
     Entry *entry = mem_new((size_t)(count + 1) * sizeof *entry);
     sort_rows(s, rows->first, entry);
@@ -96,7 +97,7 @@ void contents_count(Tables *t, int store)
         const TableStore *s = &t->store[store];
         int64_t place = 0;
         uint64_t id;
-        while (row_store_next(s->rows, &place, &id)) ++rows[row_shard(row_mix(s->hash, id))];
+        while (row_store_next(s->rows, &place, &id)) ++rows[row_shard(row_hash(s->hash, id))];
     }
     world_add(t->plan.world, rows, ROW_SHARDS);
 }
@@ -208,7 +209,7 @@ void tables_put(Tables *t, int table, const uint64_t *id, const float *row, int6
     for (int o = first; o < end; ++o) {
         int64_t n = 0;
         for (int64_t i = 0; i < count; ++i) {
-            if (t->owner[row_shard(row_mix(t->store[store].hash, id[i]))] != o) continue;
+            if (t->owner[row_shard(row_hash(t->store[store].hash, id[i]))] != o) continue;
             ids[n] = id[i];
             memcpy(rows + n++ * floats, row + i * floats, (size_t)floats * sizeof *row);
         }

@@ -237,7 +237,7 @@ static void push_to(Tables *t, int b, int owner)
         int64_t place = 0;
         const float *row;
         while ((row = row_store_next(t->local[t->first[b] + i], &place, &one))) {
-            if (t->owner[row_shard(row_mix(bag->hash[i], one))] != owner) continue;
+            if (t->owner[row_shard(row_hash(bag->hash[i], one))] != owner) continue;
             for (int64_t c = 0; c < width; ++c) delta[n * width + c] = row[c] - row[width + c];
             id[n++] = one;
             ++count[i];

@@ -21,7 +21,7 @@ void id_numbers_init(IdNumbers *numbers, int64_t capacity);
 void id_numbers_fini(IdNumbers *numbers);
 /* Removes all pairs. */
 void id_numbers_clear(IdNumbers *numbers);
-/* Returns the pair's number. A new pair gets the number `count`. mix: row_mix of table and id. */
+/* Returns the pair's number. A new pair gets the number `count`. mix: row_hash of table and id. */
 static inline int32_t id_numbers_get(IdNumbers *numbers, int32_t table, uint64_t id, uint64_t mix)
 {
     for (uint64_t i = mix & numbers->mask;; i = (i + 1) & numbers->mask) {

@@ -83,7 +83,7 @@ static uint64_t row_id(const Bag *bag, int table, uint64_t id)
                "hashed: true",
                t->name, (unsigned long long)id, (unsigned long long)t->rows);
     if (!t->hashed) return id;
-    return row_mix(bag->hash[table], id) % t->rows;
+    return row_hash(bag->hash[table], id) % t->rows;
 }
 
 /* Adds one id to micro-batch i and returns the index of its row there. */
@@ -91,7 +91,7 @@ static int32_t add_id(Lookup *look, int i, int table, uint64_t data_id, const in
 {
     const Bag *bag = look->bag;
     LookupMicro *m = &look->micro[i];
-    uint64_t id = row_id(bag, table, data_id), mix = row_mix(bag->hash[table], id);
+    uint64_t id = row_id(bag, table, data_id), mix = row_hash(bag->hash[table], id);
     int count = look->numbers.count;
     int32_t n = id_numbers_get(&look->numbers, table, id, mix);
     if (n == count) {

@@ -134,9 +134,9 @@ void owner_find(Owner *owner)
 static RowUpdate *row_to_update(Owner *owner, int table, const OwnerRequest *p, int64_t i)
 {
     uint64_t id = p->id[i];
-    int n = owner->ranks == 1
-                ? owner->updates
-                : id_numbers_get(&owner->numbers, table, id, row_mix(owner->store[table].hash, id));
+    int n = owner->ranks == 1 ? owner->updates
+                              : id_numbers_get(&owner->numbers, table, id,
+                                               row_hash(owner->store[table].hash, id));
     if (n == owner->updates) {
         ++owner->updates;
         owner->update[n] =
@@ -191,7 +191,7 @@ void store_add(TableStore *s, size_t limit_bytes, size_t rows_bytes, const uint6
                int64_t count, float **row, bool *is_new)
 {
     size_t others = rows_bytes - row_store_bytes(s->rows);
-    if (limit_bytes) row_store_limit(s->rows, limit_bytes > others ? limit_bytes - others : 1);
+    if (limit_bytes) row_store_set_limit(s->rows, limit_bytes > others ? limit_bytes - others : 1);
     Status st = row_store_add(s->rows, id, count, row, is_new);
     if (st != OK)
         die_as(st, "table %s: %s: use more ranks or servers, or set model.vocab", s->table->name,
@@ -286,7 +286,7 @@ void owner_squares(const Owner *owner, double *shard)
         double sum = 0;
         for (int c = 0; c < owner->bag->width; ++c)
             sum += (double)entry->grad[c] * (double)entry->grad[c];
-        uint64_t mix = row_mix(owner->store[entry->table].hash, entry->id);
+        uint64_t mix = row_hash(owner->store[entry->table].hash, entry->id);
         square[u] =
             (Square){.table = entry->table, .shard = row_shard(mix), .id = entry->id, .sum = sum};
     }

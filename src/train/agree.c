@@ -222,7 +222,7 @@ static const double LEASE_VISIBLE_S = 5;
 static bool wait_for_lease(const RunDir *dir, const char *id)
 {
     double begin_s = clock_s();
-    while (!lease_is(dir->path, id)) {
+    while (!lease_owner_is(dir->path, id)) {
         if (clock_s() - begin_s > LEASE_VISIBLE_S) return false;
         clock_rest(0.05);
     }
@@ -232,7 +232,7 @@ static bool wait_for_lease(const RunDir *dir, const char *id)
 Status agree_on_folder(const World *world, const RunDir *dir)
 {
     struct {
-        char host[HOST_BYTES], id[LEASE_ID];
+        char host[HOST_BYTES], id[RANDOM_ID_BYTES];
     } first = {{0}, {0}};
     char host[HOST_BYTES];
     if (world->size == 1) return OK;

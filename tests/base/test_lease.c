@@ -1,5 +1,5 @@
 /* Ownership of a folder: one of several processes gets it, never two; a dead owner is replaced at
- * once where its state can be queried, otherwise after four beats without a sign of life; a living
+ * once where its state can be queried, otherwise after four missed heartbeats; a living
  * one is not replaced. */
 #include "base.h"
 #include "harness.h"
@@ -88,8 +88,8 @@ static double take_s(void)
     double begin_s = clock_s();
     if (lease_take(&lease, folder, BEAT_S) != OK) return -1;
     double took_s = clock_s() - begin_s;
-    CU_ASSERT(lease_is(folder, lease_id(lease)));
-    lease_hold(lease);
+    CU_ASSERT(lease_owner_is(folder, lease_id(lease)));
+    lease_require(lease);
     lease_end(&lease);
     return took_s;
 }
@@ -302,15 +302,17 @@ static void test_starts(void)
     empty_folder();
     setenv(LEASE_RUN, "0123456789abcdef:3", 1);
     kill_owner(owner(LONG_S, &good));
-    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 3), LEASE_HELD);
+    CU_ASSERT_EQUAL(lease_start_state(folder, "0123456789abcdef", 3), LEASE_START_IS_OWNER);
     alter("place", '!');
     setenv(LEASE_RUN, "0123456789abcdef:4", 1);
     CU_ASSERT(take_s() >= 0);
-    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 4), LEASE_ENDED);
-    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdef", 3), LEASE_NOT_TAKEN);
-    CU_ASSERT_EQUAL(lease_of(folder, "0123456789abcdee", 4), LEASE_NOT_TAKEN);
-    CU_ASSERT_EQUAL(lease_of("/proc/self/nowhere", "0123456789abcdef", 4), LEASE_NOT_TAKEN);
-    CU_ASSERT_EQUAL(lease_of("/proc/self/stat", "0123456789abcdef", 4), LEASE_UNREADABLE);
+    CU_ASSERT_EQUAL(lease_start_state(folder, "0123456789abcdef", 4), LEASE_START_ENDED);
+    CU_ASSERT_EQUAL(lease_start_state(folder, "0123456789abcdef", 3), LEASE_START_NOT_OWNER);
+    CU_ASSERT_EQUAL(lease_start_state(folder, "0123456789abcdee", 4), LEASE_START_NOT_OWNER);
+    CU_ASSERT_EQUAL(lease_start_state("/proc/self/nowhere", "0123456789abcdef", 4),
+                    LEASE_START_NOT_OWNER);
+    CU_ASSERT_EQUAL(lease_start_state("/proc/self/stat", "0123456789abcdef", 4),
+                    LEASE_START_UNREADABLE);
     unsetenv(LEASE_RUN);
 }
 

@@ -42,11 +42,11 @@ another() { [ -n "$(newest "$1")" ] && [ "$(newest "$1")" != "$2" ]; } # NAME NO
 # The command line.
 check 64 'expected -- weft train CONFIG' "$WEFT" run
 check 64 'expected -- weft train CONFIG' "$WEFT" run -n 2 -- weft eval lenet.yaml
-check 64 '-n belongs before the --' "$WEFT" run -- weft train -n 2 lenet.yaml
+check 64 '-n: after -- only `weft train CONFIG [key=value ...]` is allowed; put -n before it' "$WEFT" run -- weft train -n 2 lenet.yaml
 check 66 'no.yaml' "$WEFT" run -n 2 -- weft train no.yaml
 check 78 'optim.lrr' "$WEFT" run -n 2 -- weft train lenet.yaml optim.lrr=1
-check 64 'this is no batch job on several hosts' "$WEFT" run --nnodes 2 -- weft train lenet.yaml
-check 64 'srun needs hosts' timeout 20 "$WEFT" run -n 2 --launcher srun -- weft train lenet.yaml
+check 64 'this is no batch job on several hosts; give --hostfile' "$WEFT" run --nnodes 2 -- weft train lenet.yaml
+check 64 'this is no batch job; start it with salloc or sbatch' timeout 20 "$WEFT" run -n 2 --launcher srun -- weft train lenet.yaml
 check 66 'no.hosts' "$WEFT" run --hostfile no.hosts -- weft train lenet.yaml
 printf 'a slots=2\n' >one.host
 check 64 '--nnodes 3, but one.host has 1 host' "$WEFT" run --hostfile one.host --nnodes 3 -- weft train lenet.yaml
@@ -170,7 +170,7 @@ ends 'its last save fails' 75 'stopped as requested; what came after the newest 
 mkdir runs/waits
 sed 's/\("place": *"\)[^"]*/\1elsewhere/; s/\("ended": *\)true/\1false/' runs/quiet/owner-1 >runs/waits/owner-1
 begin waits -n 2 --
-until_true grep -q 'waiting for a sign of life' err
+until_true grep -q 's for a heartbeat' err
 kill -TERM "$run"
 ends 'stopped before it began' 75 'stopped as requested: start the same command again'
 
@@ -259,9 +259,9 @@ wait "$run" || rc=$?
 holds "an owner whose lease is gone ends: exit code $rc" test "$rc" = 78
 cp away/owner-* runs/owned
 check 0 'done' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3 checkpoint.resume=no run.fresh=true
-holds 'of a dead process nothing is said' test -z "$(grep 'waiting for a sign of life' both)"
+holds 'of a dead process nothing is said' test -z "$(grep 's for a heartbeat' both)"
 sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":0.2/' away/owner-* | head -c 1024 >runs/owned/owner-9
-check 0 'gives no sign of life' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
+check 0 'gives no heartbeat' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
 sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":1/' away/owner-* | head -c 1024 >runs/owned/owner-19
 (for i in $(seq 600); do printf "$((i % 10))" | dd of=runs/owned/owner-19 bs=1 seek=1020 conv=notrunc 2>/dev/null; sleep 0.1; done) & beats=$!
 check 78 'another run is using this folder (process' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
@@ -304,7 +304,7 @@ kill -KILL "$(rank_of hosts 1)"
 ends 'hosts are lost' 0 'start 3: 1 rank on a'
 says 'no answer from b,c'
 says '1 of 2 ranks, grid.dp=1'
-says 'the bits stay those of 2 replicas'
+says 'results stay bit-identical to 2 replicas'
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/hosts/$end
 : >up/b >up/c
 # Six micro-batches: two replicas have three each, which is no power of two. grid.dp is replaced on the command line.
@@ -313,7 +313,7 @@ until_true another other ''
 rm up/b up/c
 kill -KILL "$(rank_of other 1)"
 until_true grep -q 'resuming from' err
-says 'bits differ from now on from those of 2 replicas'
+says 'results will no longer be bit-identical to 2 replicas'
 kill -TERM "$run"
 ends 'fewer replicas' 75 'stopped as requested'
 : >up/b >up/c
@@ -333,7 +333,7 @@ begin gone --hostfile three.hosts -- grid.pp=1 grid.dp=3 checkpoint.every_steps=
 until_true another gone ''
 rm up/c gone.h5
 kill -KILL "$(rank_of gone 1)"
-ends 'data are gone' 66 'the 2 ranks that the hosts left have room for make no grid of this run, for the reason above'
+ends 'data are gone' 66 'no grid fits in the 2 ranks on the remaining hosts, for the reason above'
 says 'gone.h5: '
 : >up/c
 # Without a complete replica of the stages, weft run waits for hosts.

@@ -134,11 +134,12 @@ check 65 'tensor /tables/embedding/ids#0000' "$WEFT" ckpt diff "$(at rows 1)" "$
 # ---- memory ----
 full=(data.train=wide.h5 model.width=32 train.memory=7.5MB grid.servers=1)
 sed 's/steps: 4/steps: 100/' job.yaml >long.yaml
-check 71 'table embedding: a table has ' mpi 3 train long.yaml "${full[@]}" run.name=full
-holds 'one message' test "$(grep -c 'weft: error' both)" = 1
+check 71 ' rows on this rank use ' mpi 3 train long.yaml "${full[@]}" run.name=full
+holds 'one message, which names the table once' test "$(grep -c 'weft: error.*table embedding: [0-9]* rows on ' both)" = 1
+holds 'no second message' test "$(grep -c 'weft: error' both)" = 1
 dlrm=(model.name=dlrm 'model.bottom=[32]')
 check 0 'done after' "$WEFT" train long.yaml data.train=wide.h5 model.width=32 "${dlrm[@]}" checkpoint.every_steps=99 run.name=fat
-check 71 'a table has 0 rows on this rank' mpi 3 train long.yaml "${full[@]}" "${dlrm[@]}" "checkpoint.resume=$(at fat 99)" run.name=full
+check 71 ': 0 rows on this rank use ' mpi 3 train long.yaml "${full[@]}" "${dlrm[@]}" "checkpoint.resume=$(at fat 99)" run.name=full
 
 # ---- refusals ----
 refused() { check 78 "$2" mpi "$1" train job.yaml run.name=refused "${@:3}"; }

@@ -123,11 +123,11 @@ static void test_stranger(void)
  * not one whose rank owns the run's folder. */
 static void test_nobody(void)
 {
-    char folder[] = "/tmp/weft-watch-XXXXXX", id[LEASE_ID];
+    char folder[] = "/tmp/weft-watch-XXXXXX", id[RANDOM_ID_BYTES];
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
     Starting starting = {0};
     Lease *lease = NULL;
-    lease_new_id(id);
+    random_id(id);
     begin(1);
     starting_name(&starting, folder, id, 1);
     starting_init(&starting, 1, "while ranks start");

@@ -77,7 +77,7 @@ soon another killed "$at"
 "$cluster/hosts.sh" kill n1
 soon grep -q 'start 3: 1 rank on n3, from step' err
 says 'no answer from n1,n2'
-says 'the bits stay those of 2 replicas'
+says 'results stay bit-identical to 2 replicas'
 ends killed
 for file in start-1/rank-0 start-1/rank-1 start-2/rank-1 start-3/rank-0; do holds "logs/$file.log" test -e "logs/$file.log"; done
 finish

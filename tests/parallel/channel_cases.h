@@ -272,7 +272,7 @@ static void refused(void)
     CHECK_FAILS(channels_new(&channels, &test_world, &spec, 1, TRANSPORT_AUTO), ERR_BUG, "differs");
     spec = good, spec.bytes = (size_t)1 << 45;
     CHECK_FAILS(channels_new(&channels, &test_world, &spec, 1, TRANSPORT_SHM), ERR_CONFIG,
-                "the pipeline's messages of this node's ranks need");
+                "of shared memory for the pipeline's messages, and ");
     CU_ASSERT_PTR_NULL(channels);
 }
 

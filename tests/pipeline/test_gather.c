@@ -242,7 +242,7 @@ static void test_drafts(void)
 }
 
 /* Replicas that share memory gather nothing, and each holds an even part of it. */
-static void test_shm_segment_memory(void)
+static void test_shm_segments_memory(void)
 {
     Fixture f = {.how = {.model = "model: {name: mlp, hidden: [20, 30]}\n",
                          .table = &backend_cpu,
@@ -272,4 +272,4 @@ static void test_shm_segment_memory(void)
 }
 
 TEST_MAIN("gather", {"models", test_models}, {"tied", test_tied}, {"random graphs", test_drafts},
-          {"shared memory", test_shm_segment_memory})
+          {"shared memory", test_shm_segments_memory})

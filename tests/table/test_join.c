@@ -43,10 +43,10 @@ static void test_random_sets(void)
     bool there[TREE_LEAVES];
     int wrong = 0;
     for (uint64_t n = 0; n < 3000; ++n) {
-        int leaves = 11 + (int)(row_mix(1, n) % (TREE_LEAVES - 10));
+        int leaves = 11 + (int)(row_hash(1, n) % (TREE_LEAVES - 10));
         for (int i = 0; i < leaves; ++i)
-            there[i] = row_mix(n, (uint64_t)i) % 100 < row_mix(2, n) % 101;
-        there[row_mix(3, n) % (uint64_t)leaves] = true;
+            there[i] = row_hash(n, (uint64_t)i) % 100 < row_hash(2, n) % 101;
+        there[row_hash(3, n) % (uint64_t)leaves] = true;
         wrong += !joins_alike(there, leaves);
     }
     CU_ASSERT_EQUAL(wrong, 0);

@@ -35,7 +35,7 @@ typedef struct Ids {
 static uint64_t draw(const Case *c, uint64_t n)
 {
     static const uint64_t ends[] = {0, 1, 1ull << 63, UINT64_MAX, UINT64_MAX - 1};
-    uint64_t mix = row_mix(99, n);
+    uint64_t mix = row_hash(99, n);
     if (c->what == 1) return 1ull << 63;
     if (c->rows && !c->hashed) return mix % c->rows;
     return mix % 3 == 0 ? ends[mix / 3 % 5] : mix % 4 == 0 ? mix : mix % 40;
@@ -52,7 +52,7 @@ static void make_ids(Ids *ids, const Case *c)
         *b = (Batch){
             .ids = ids->id[i], .id_first = ids->first[i], .rows = i == 2 ? 0 : SAMPLES - i % 3};
         for (int s = 0; s < SAMPLES * FIELDS; ++s) {
-            int some = (int)(row_mix(7, n++) % 4);
+            int some = (int)(row_hash(7, n++) % 4);
             ids->first[i][s] = count;
             if (s / FIELDS >= b->rows || c->what == 2) continue;
             for (int k = 0; k < some; ++k) ids->id[i][count++] = draw(c, n++);
@@ -71,7 +71,7 @@ typedef struct Key {
 static Key key_of(const Bag *bag, const Case *c, int field, uint64_t id)
 {
     int table = c->each ? field : 0;
-    return (Key){table, c->hashed ? row_mix(bag->hash[table], id) % c->rows : id};
+    return (Key){table, c->hashed ? row_hash(bag->hash[table], id) % c->rows : id};
 }
 
 /* Returns owner and table of a place. */
@@ -108,7 +108,7 @@ static void check_micro(const Lookup *look, const Case *c, const Ids *ids, int i
                 seen += run.row[k] == seen;
                 int32_t place = run.at[run.row[k]];
                 slice_of(look, place, &owner, &table);
-                uint64_t mix = row_mix(look->bag->hash[key.table], key.id);
+                uint64_t mix = row_hash(look->bag->hash[key.table], key.id);
                 wrong += look->id[place] != key.id || table != key.table ||
                          owner != table_owner(row_shard(mix), OWNERS);
             }

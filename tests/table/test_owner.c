@@ -86,14 +86,14 @@ static void request(Rig *r, int step)
             int32_t *count = &r->owner.request[a].count[t];
             *count = 0;
             for (int i = 0; i < IDS && a != 2; ++i)
-                *count += row_mix((uint64_t)(step * 100 + a * 10 + t), (uint64_t)i) % 3 == 0;
+                *count += row_hash((uint64_t)(step * 100 + a * 10 + t), (uint64_t)i) % 3 == 0;
         }
     owner_place_requests(&r->owner, NULL);
     for (int a = 0; a < RANKS; ++a)
         for (int t = 0, at = 0; t < TABLES; ++t)
             for (int i = 0; i < IDS && a != 2; ++i) {
                 OwnerRequest *p = &r->owner.request[a];
-                if (row_mix((uint64_t)(step * 100 + a * 10 + t), (uint64_t)i) % 3) continue;
+                if (row_hash((uint64_t)(step * 100 + a * 10 + t), (uint64_t)i) % 3) continue;
                 for (int c = 0; c < WIDTH; ++c)
                     p->grad[at * WIDTH + c] =
                         some_value((uint64_t)(step * 10000 + a * 1000 + at * 10 + c));
@@ -210,7 +210,7 @@ static void test_squares(void)
         const PlainRow *row = &r.plain[i];
         if (!sum_of(&r, row, sum)) continue;
         double *to =
-            &wanted[row->table * ROW_SHARDS + row_shard(row_mix(r.hash[row->table], row->id))];
+            &wanted[row->table * ROW_SHARDS + row_shard(row_hash(r.hash[row->table], row->id))];
         for (int c = 0; c < WIDTH; ++c) *to += (double)sum[c] * (double)sum[c];
     }
     owner_sum_gradients(&r.owner);

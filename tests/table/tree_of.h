@@ -25,7 +25,7 @@ static inline void tree_of(const float *const *leaf, int leaves, int width, floa
 /* Returns a number whose sums have other bits in another order; never 0. */
 static inline float some_value(uint64_t n)
 {
-    uint64_t mix = row_mix(12345, n);
+    uint64_t mix = row_hash(12345, n);
     return ((float)(int32_t)(mix >> 32) + 0.5f) * 0x1p-31f * (float)(1 << (mix & 7));
 }
 

@@ -161,7 +161,7 @@ void hosts_fini(Hosts *h)
 
 /* Sets keepalive times so that mpirun and its daemons notice a silent host after 20 s instead of
  * eight minutes. */
-void hosts_settle(const Hosts *h)
+void hosts_set_launcher_env(const Hosts *h)
 {
     if (h->starter != STARTER_MPIRUN) return;
     open_mpi_settings(false);
@@ -217,7 +217,7 @@ void hosts_probe(Hosts *h)
 
 /* ---- ranks on hosts ---- */
 
-int hosts_share(Hosts *h, int ranks, int most)
+int hosts_place_ranks(Hosts *h, int ranks, int most)
 {
     int left = ranks, used = 0;
     for (int i = 0; i < h->count; ++i) {

@@ -29,13 +29,13 @@ typedef struct Hosts {
  * host, 0: as the list says. Release with hosts_fini. ERR_USAGE, ERR_NOINPUT. */
 Status hosts_init(Hosts *hosts, const char *file, int slots);
 void hosts_fini(Hosts *hosts);
-/* Sets the environment for the starter. */
-void hosts_settle(const Hosts *hosts);
+/* Sets the environment variables that mpirun or srun needs on these hosts. */
+void hosts_set_launcher_env(const Hosts *hosts);
 /* Starts a command on each host, and notes the hosts that do not finish it within 15 s as lost. */
 void hosts_probe(Hosts *hosts);
-/* Distributes `ranks` ranks over the first hosts that answer, at most `most` of them (0: any
+/* Distributes `ranks` ranks over the first hosts that answer, at most hosts_max of them (0: any
  * number), as far as they have room; returns the number of ranks placed. */
-int hosts_share(Hosts *hosts, int ranks, int most);
+int hosts_place_ranks(Hosts *hosts, int ranks, int hosts_max);
 /* True if all ranks are placed on this host. */
 bool hosts_are_local(const Hosts *hosts);
 /* Lists the hosts with ranks, as "n1,n3", and the lost hosts. Owned by the caller. */

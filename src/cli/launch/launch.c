@@ -238,11 +238,11 @@ void launch_prepare(int ranks, int threads)
 Status launch_ranks(const Ranks *ranks)
 {
     Attend a;
-    char id[LEASE_ID];
+    char id[RANDOM_ID_BYTES];
     int code = 0;
     launch_prepare(ranks->count, ranks->threads);
     attend_init(&a);
-    lease_new_id(id);
+    random_id(id);
     if (ranks->folder) starting_name(&a.starting, ranks->folder, id, 1);
     char **out = launch_words(ranks->count, ranks->words);
     a.hang_s = ranks->hang_s;

@@ -3,7 +3,7 @@
  * input is wrong, a stop was requested, or ranks were lost and another start can help. Exit code 75
  * alone does not say whether ranks stopped as requested or lost a peer; they stopped as requested
  * if the owner of the run's folder ended in order (lease.h). */
-#include "supervise.h"
+#include "supervisor.h"
 
 #include "train.h"
 
@@ -109,7 +109,7 @@ static bool is_final(int code)
 /* True if the ranks ended in order, not because one was lost. */
 static bool in_order(const Supervisor *s)
 {
-    return lease_of(s->folder, s->id, s->start) == LEASE_ENDED;
+    return lease_start_state(s->folder, s->id, s->start) == LEASE_START_ENDED;
 }
 
 /* Gives the run up. The message does not suggest another start. */
@@ -136,9 +136,9 @@ static Status find_checkpoints(Supervisor *s, bool *progress)
 static const char *unsaved(Supervisor *s, int code)
 {
     bool progress;
-    LeaseOf lease = lease_of(s->folder, s->id, s->start);
-    if (attend_stopped_early(&s->attend) || lease == LEASE_NOT_TAKEN ||
-        (lease == LEASE_ENDED && code == ERR_STOPPED))
+    LeaseStart lease = lease_start_state(s->folder, s->id, s->start);
+    if (attend_stopped_early(&s->attend) || lease == LEASE_START_NOT_OWNER ||
+        (lease == LEASE_START_ENDED && code == ERR_STOPPED))
         return "";
     if (find_checkpoints(s, &progress) == OK && !s->any)
         return "; there is no checkpoint, so all that was computed is lost";
@@ -165,7 +165,7 @@ static Status prepare_again(Supervisor *s, int code)
 {
     bool progress;
     if (starting_has_stepped(&s->attend.watch) &&
-        lease_of(s->folder, s->id, s->start) == LEASE_NOT_TAKEN)
+        lease_start_state(s->folder, s->id, s->start) == LEASE_START_NOT_OWNER)
         return give_up(s, code,
                        "the run's folder has been renamed or removed, or is another run's");
     TRY(find_checkpoints(s, &progress));
@@ -173,8 +173,8 @@ static Status prepare_again(Supervisor *s, int code)
     if (s->fruitless >= STUCK)
         return give_up(s, code, "three starts in turn brought no newer checkpoint");
     if (s->start > s->flags->restarts) return give_up(s, code, "--max-restarts is reached");
-    if (s->fruitless > 1) TRY(supervise_rest(s, s->fruitless - 1));
-    return supervise_gather(s, true);
+    if (s->fruitless > 1) TRY(supervisor_backoff(s, s->fruitless - 1));
+    return supervisor_choose_ranks(s, true);
 }
 
 /* Reports why mpirun could not start ranks on this host (*why is owned and freed). Fails if it was
@@ -234,7 +234,7 @@ static Status judge(Supervisor *s, int code, bool *again)
 static Status supervise(Supervisor *s)
 {
     bool again = true, progress;
-    TRY(supervise_gather(s, false));
+    TRY(supervisor_choose_ranks(s, false));
     TRY(find_checkpoints(s, &progress));
     while (again) {
         int code = 0;
@@ -253,13 +253,13 @@ static Status run(int argc, char **argv, const void *options)
     if (launched())
         return fail(ERR_USAGE, "weft run starts ranks itself: run it without mpirun or srun");
     Supervisor s = {.flags = options, .step = -1};
-    Status status = supervise_init(&s, argc, argv);
+    Status status = supervisor_init(&s, argc, argv);
     if (status == OK) {
         attend_init(&s.attend);
         s.attend.hang_s = s.config->train.hang_s;
         status = supervise(&s);
     }
-    supervise_fini(&s);
+    supervisor_fini(&s);
     return status;
 }
 

@@ -22,7 +22,7 @@ enum { NAMED = 8 };
 
 void starting_name(Starting *s, const char *folder, const char *id, int number)
 {
-    char run[LEASE_ID + 16];
+    char run[RANDOM_ID_BYTES + 16];
     s->folder = folder;
     s->number = number;
     snprintf(s->id, sizeof s->id, "%s", id);
@@ -286,7 +286,7 @@ static char *kill_ranks(const Starting *s, const Watch *watch, const char *what,
 /* Tells whether a rank of this start owns the run's folder, as it does soon after MPI_Init. */
 static bool has_owner(const Starting *s)
 {
-    return s->folder && lease_of(s->folder, s->id, s->number) != LEASE_NOT_TAKEN;
+    return s->folder && lease_start_state(s->folder, s->id, s->number) != LEASE_START_NOT_OWNER;
 }
 
 char *starting_check(Starting *s, const Watch *watch, pid_t starter)

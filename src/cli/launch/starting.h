@@ -27,7 +27,7 @@ typedef struct Starting {
     const Hosts *hosts;
     /* set by starting_name. folder: the run's folder, borrowed; NULL: none */
     const char *folder;
-    char id[LEASE_ID];
+    char id[RANDOM_ID_BYTES];
     int number;
     /* sum over all ranks at the last look: bytes read and written plus pages touched */
     double work;

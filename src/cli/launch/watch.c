@@ -43,10 +43,10 @@ static void poll_add(const Watch *watch, int file, void *of)
 
 void watch_init(Watch *watch, int ranks, int signals, bool elsewhere)
 {
-    char token[LEASE_ID], where[REMOTE_ADDRESSES] = "";
+    char token[RANDOM_ID_BYTES], where[REMOTE_ADDRESSES] = "";
     struct sockaddr_un address;
     *watch = (Watch){.lost = NOBODY, .elsewhere = -1, .ranks = ranks, .signals = signals};
-    lease_new_id(token);
+    random_id(token);
     watch->token = strtoull(token, NULL, 16);
     watch->poll = epoll_create1(EPOLL_CLOEXEC);
     watch->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -254,7 +254,7 @@ static void sleep_a_little(Messages *m)
     double now = clock_s();
     if (m->group.size == 1 || now - m->checked_s < CHECK_S) return;
     m->checked_s = now;
-    shm_segment_check_peers(&m->group.shared[0], "sum over ranks");
+    shm_segments_abort_if_peer_ended(&m->group.shared[0], "sum over ranks");
 }
 
 static void mpi_wait(Comm *comm)

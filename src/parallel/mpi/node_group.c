@@ -32,8 +32,8 @@ Status node_group_init(NodeGroup *group, const World *world, int width, size_t a
         TRY(world_split(&group->world, world, world->rank / width));
         group->rank = group->world.rank;
         Status status =
-            shm_segment_init(&group->shared[0], &group->world,
-                             marks_at(arena_bytes) + sizeof(NodeMarks), "the gradients");
+            shm_segments_init(&group->shared[0], &group->world,
+                              marks_at(arena_bytes) + sizeof(NodeMarks), "the gradients");
         if (status != OK) {
             world_part_fini(&group->world);
             return status;
@@ -53,7 +53,7 @@ Status node_group_init(NodeGroup *group, const World *world, int width, size_t a
 Status node_group_params(NodeGroup *group, size_t bytes)
 {
     if (group->size > 1)
-        TRY(shm_segment_init(&group->shared[1], &group->world, bytes, "the parameters"));
+        TRY(shm_segments_init(&group->shared[1], &group->world, bytes, "the parameters"));
     group->params = mem_new((size_t)group->size * sizeof *group->params);
     for (int r = 0; r < group->size && group->size > 1; ++r)
         group->params[r] = (float *)group->shared[1].segment[r];
@@ -63,7 +63,7 @@ Status node_group_params(NodeGroup *group, size_t bytes)
 void node_group_fini(NodeGroup *group)
 {
     for (int i = 0; i < 2; ++i)
-        if (group->shared[i].count > 0) shm_segment_fini(&group->shared[i]);
+        if (group->shared[i].count > 0) shm_segments_fini(&group->shared[i]);
     if (group->size > 1) world_part_fini(&group->world);
     mem_free(&group->arena);
     mem_free(&group->params);

@@ -7,7 +7,7 @@
 #ifndef WEFT_PARALLEL_NODE_GROUP_H
 #define WEFT_PARALLEL_NODE_GROUP_H
 
-#include "../shm/shm_segment.h"
+#include "../shm/shm_segments.h"
 
 #include <stdalign.h>
 
@@ -40,7 +40,7 @@ typedef struct NodeGroup {
     World world;
     /* [0]: segments with the arenas and marks; [1]: with the parameters; owned; unused for one
      * rank */
-    ShmSegment shared[2];
+    ShmSegments shared[2];
     /* marks of a group of one rank */
     NodeMarks single_marks;
 } NodeGroup;
@@ -48,7 +48,7 @@ typedef struct NodeGroup {
 /* The widest groups that the placement of world's ranks on nodes allows. Collective. */
 int node_group_width(const World *world);
 /* Makes the groups, with an arena of arena_bytes for each of `width` ranks; for width 1 the caller
- * sets arena[0]. Errors as from shm_segment_init; only the ranks of one group are sure to return
+ * sets arena[0]. Errors as from shm_segments_init; only the ranks of one group are sure to return
  * the same Status. On an error there is nothing to release. group must not move. Collective on
  * world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);

@@ -259,7 +259,7 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     node.comm = world->node;
     Status st = OK;
     if (node.size > 1) {
-        st = shm_segment_init(&watch->node, &node, sizeof(int), "the GPU watchdog");
+        st = shm_segments_init(&watch->node, &node, sizeof(int), "the GPU watchdog");
         watch->has_node = st == OK;
     }
     TRY(status_agree(world, st));
@@ -345,7 +345,7 @@ void grid_release_gpus(Grid *grid)
     NcclWatch **watch = &grid->gpus[0]->watch;
     if (*watch) {
         nccl_watch_stop(*watch);
-        if ((*watch)->has_node) shm_segment_fini(&(*watch)->node);
+        if ((*watch)->has_node) shm_segments_fini(&(*watch)->node);
         mem_free(watch);
     }
     for (int i = 1; i < WATCH_COMMS; ++i)

@@ -4,7 +4,7 @@
 #ifndef WEFT_PARALLEL_NCCL_H
 #define WEFT_PARALLEL_NCCL_H
 
-#include "../shm/shm_segment.h"
+#include "../shm/shm_segments.h"
 
 #include <nccl.h>
 #include <pthread.h>
@@ -39,7 +39,7 @@ typedef struct NcclWatch {
     /* description of this rank's GPU, for messages */
     char gpu[128];
     /* segment of this node's ranks, if there are several; owned */
-    ShmSegment node;
+    ShmSegments node;
     /* node is set */
     bool has_node;
     pthread_t thread;

@@ -11,7 +11,7 @@ static void check_peers(const NcclWatch *watch)
 {
     char doing[192];
     snprintf(doing, sizeof doing, "%s, joined to others by NCCL", watch->gpu);
-    if (watch->has_node) shm_segment_check_peers(&watch->node, doing);
+    if (watch->has_node) shm_segments_abort_if_peer_ended(&watch->node, doing);
 }
 
 void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)

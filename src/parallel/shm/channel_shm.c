@@ -113,7 +113,7 @@ Status pipes_open(PipeNode *pipes, const World *node, const int *node_rank, Chan
     Status status = OK;
     if (lay_out(channel, count, node_rank, offset, bytes, node->size) > 0) {
         status =
-            shm_segment_init(&pipes->shared, node, bytes[node->rank], "the pipeline's messages");
+            shm_segments_init(&pipes->shared, node, bytes[node->rank], "the pipeline's messages");
         if (status == OK) pipes->bell = (struct Bell *)pipes->shared.segment[node->rank];
     }
     for (int i = 0; i < count && status == OK; ++i)
@@ -126,7 +126,7 @@ Status pipes_open(PipeNode *pipes, const World *node, const int *node_rank, Chan
 
 void pipes_close(PipeNode *pipes)
 {
-    if (pipes->bell) shm_segment_fini(&pipes->shared);
+    if (pipes->bell) shm_segments_fini(&pipes->shared);
     pipes->bell = NULL;
 }
 

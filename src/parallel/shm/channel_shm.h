@@ -3,14 +3,14 @@
 #define WEFT_PARALLEL_CHANNEL_SHM_H
 
 #include "../transport/channel.h"
-#include "shm_segment.h"
+#include "shm_segments.h"
 
 extern const ChannelTable channel_pipe;
 
 /* The memory of all pipes between the ranks of a node. Without pipes nothing is shared, and bell is
  * NULL. */
 typedef struct PipeNode {
-    ShmSegment shared;
+    ShmSegments shared;
     /* bell of this rank; borrowed from shared */
     struct Bell *bell;
     /* value of the bell when this rank last looked for messages */

@@ -24,7 +24,7 @@ static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
     size_t control_at = (arena_bytes + alignof(Control) - 1) / alignof(Control) * alignof(Control);
     Shm *shm = mem_new(sizeof *shm);
     Status status =
-        shm_segment_init(&shm->shared, comm->world, control_at + sizeof(Control), "the gradients");
+        shm_segments_init(&shm->shared, comm->world, control_at + sizeof(Control), "the gradients");
     if (status != OK) {
         mem_free(&shm);
         return status;
@@ -43,8 +43,8 @@ static Status shm_open_arena(Comm *comm, Backend *backend, size_t arena_bytes)
 static void shm_close(Comm *comm)
 {
     Shm *shm = comm->impl;
-    if (shm->params.count) shm_segment_fini(&shm->params);
-    shm_segment_fini(&shm->shared);
+    if (shm->params.count) shm_segments_fini(&shm->params);
+    shm_segments_fini(&shm->shared);
     mem_free(&shm->arena);
     mem_free(&shm->control);
     mem_free(&shm->sum);
@@ -57,7 +57,8 @@ static void shm_close(Comm *comm)
 static Status shm_params_open(Comm *comm, size_t bytes)
 {
     Shm *shm = comm->impl;
-    TRY(shm_segment_init(&shm->params, comm->world, comm->rank == 0 ? bytes : 0, "the parameters"));
+    TRY(shm_segments_init(&shm->params, comm->world, comm->rank == 0 ? bytes : 0,
+                          "the parameters"));
     comm->params = (float *)shm->params.segment[0];
     comm->params_shared = true;
     return OK;
@@ -77,7 +78,7 @@ void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, ui
     double now = clock_s();
     if (now - shm->checked_s < SHM_SLEEP_S) return;
     shm->checked_s = now;
-    shm_segment_check_peers(&shm->shared, "sum over ranks");
+    shm_segments_abort_if_peer_ended(&shm->shared, "sum over ranks");
 }
 
 static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)

@@ -4,7 +4,7 @@
 
 #include "../order/cut.h"
 #include "../transport/comm_table.h"
-#include "shm_segment.h"
+#include "shm_segments.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -41,7 +41,7 @@ typedef struct Sum {
 } Sum;
 
 typedef struct Shm {
-    ShmSegment shared;
+    ShmSegments shared;
     /* arena and counters of every rank, [size]; the arrays are owned */
     float **arena;
     Control **control;
@@ -60,7 +60,7 @@ typedef struct Shm {
     /* time of the last check whether peers live (clock_s) */
     double checked_s;
     /* segment[0] has the parameters of all ranks; count 0: there are none */
-    ShmSegment params;
+    ShmSegments params;
 } Shm;
 
 /* True if a is before b, for counters that wrap. */

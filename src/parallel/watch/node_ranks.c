@@ -13,7 +13,7 @@ static void use_segments(NodeRanks *node)
     node->mine = node->world.rank;
     for (int r = 0; r < node->count; ++r) {
         node->beat[r] = (Beat *)(void *)node->shared.segment[r];
-        node->state[r].process = (int32_t)node->shared.process[r];
+        node->state[r].process = (int32_t)node->shared.pid[r];
         node->state[r].rank = node->shared.job_rank[r];
     }
 }
@@ -28,7 +28,7 @@ bool node_ranks_init(NodeRanks *node, const World *world, int color)
     node->times = mem_new(ranks * sizeof *node->times);
     Status st = split != OK || ranks == 1
                     ? split
-                    : shm_segment_init(&node->shared, &node->world, sizeof(Beat), "the watchdog");
+                    : shm_segments_init(&node->shared, &node->world, sizeof(Beat), "the watchdog");
     if (st == OK && ranks > 1) {
         use_segments(node);
     } else {
@@ -46,7 +46,7 @@ bool node_ranks_init(NodeRanks *node, const World *world, int color)
 void node_ranks_fini(NodeRanks *node)
 {
     beat_move(NULL);
-    if (node->shared.count > 0) shm_segment_fini(&node->shared);
+    if (node->shared.count > 0) shm_segments_fini(&node->shared);
     mem_free(&node->beat);
     mem_free(&node->state);
     mem_free(&node->times);

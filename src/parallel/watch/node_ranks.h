@@ -4,7 +4,7 @@
 
 #include "rank_state.h"
 
-#include "../shm/shm_segment.h"
+#include "../shm/shm_segments.h"
 
 typedef struct RankTimes {
     /* clock_s when the condition was first seen; 0: it does not hold */
@@ -14,7 +14,7 @@ typedef struct RankTimes {
 typedef struct NodeRanks {
     World world;
     /* has no segments where memory cannot be shared */
-    ShmSegment shared;
+    ShmSegments shared;
     /* number of ranks known here, and the index of this one */
     int count, mine;
     /* for each rank, [count]; the arrays are owned */

@@ -119,7 +119,7 @@ static void *dump_run(void *user)
 {
     Dump *dump = user;
     const Watchdog *w = dump->watchdog;
-    bool owned = !*w->owner || lease_is(w->folder, w->owner);
+    bool owned = !*w->owner || lease_owner_is(w->folder, w->owner);
     Status st = owned
                     ? node_ranks_write(&w->node, w->dump)
                     : fail(ERR_IO, "%s: not written: the folder is no longer this run's", w->dump);
@@ -206,7 +206,7 @@ static void check_processes(Watchdog *w, double now_s)
         if (has_lasted(times->stopped_s, awake_s, now_s, STOPPED_S))
             end_for_rank(w, r, "has been stopped by a signal", times->stopped_s);
         if (!has_lasted(times->dead_s, awake_s, now_s, DEAD_S)) continue;
-        int code = (int)shm_segment_exit_code(&w->node.shared, r);
+        int code = (int)shm_segments_exit_code(&w->node.shared, r);
         /* the rank printed the reason before it set the code */
         if (code != 0) {
             prepare_end(w);

@@ -197,7 +197,7 @@ size_t sparse_row_bytes(const Trainer *t, const Plan *plan)
         if (!plan_has(plan, g->table[i].node)) continue;
         TrainTable view = train_table(t, i);
         int64_t rows = (int64_t)(g->table[i].rows / (uint64_t)t->shape.dp);
-        bytes += row_store_bytes_of(rows, view.width + view.state);
+        bytes += row_store_peak_bytes(rows, view.width + view.state);
     }
     return bytes;
 }

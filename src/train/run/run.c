@@ -238,7 +238,7 @@ static void check_folder(Run *r)
     static const double EVERY_S = 1;
     if (!r->dir.lease || clock_s() - r->folder_checked_s < EVERY_S) return;
     r->folder_checked_s = clock_s();
-    lease_hold(r->dir.lease);
+    lease_require(r->dir.lease);
 }
 
 Status run_step(Run *r)
@@ -356,7 +356,7 @@ static Status finish(Run *r, Status st)
     if (st == OK) run_hook_end(r);
     if (st == OK) measure_memory(r);
     if (st == OK && r->trainer->loader) sparse_report(r->trainer);
-    lease_hold(r->dir.lease);
+    lease_require(r->dir.lease);
     if (st == OK && r->config->run.trace && r->world->rank == 0) st = trace_write(r->dir.trace, 0);
     if (st != OK || r->world->rank != 0) return st;
     r->summary.dir = r->dir.path;

@@ -20,7 +20,7 @@ static Status tolerate(Status st, bool *failing, const char *what)
 static void before_file(void *user)
 {
     Run *r = user;
-    lease_hold(r->dir.lease);
+    lease_require(r->dir.lease);
     (void)tolerate(observer_sync(r->observer), &r->sync_failing, "syncing metrics");
 }
 
@@ -30,7 +30,7 @@ static void after_checkpoint(void *user)
     Run *r = user;
     if (r->saving_best) return;
     known_files_add(r->good, r->saving);
-    lease_hold(r->dir.lease);
+    lease_require(r->dir.lease);
     Status st =
         checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good, r->saving);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
@@ -131,7 +131,7 @@ static Status save_begin(Run *r, char *path, bool best, bool last)
     r->saving_step = r->stage_step = r->trainer->step;
     /* flushed here, where a failure is logged */
     (void)observer_flush(r->observer);
-    lease_hold(r->dir.lease);
+    lease_require(r->dir.lease);
     if (r->dir.lease) run_dir_mend(&r->dir);
     r->save = train_save_begin(
         r->trainer, &(TrainSaveTo){path, r->saving_both ? r->dir.best : NULL, &hooks, false});

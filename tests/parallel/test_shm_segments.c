@@ -1,7 +1,7 @@
 /* Shared segments in a world of one rank: made, aligned, zeroed, released, no file left open; and
  * how a dead peer is distinguished from a live one. */
 #include "harness.h"
-#include "parallel/shm/shm_segment.h"
+#include "parallel/shm/shm_segments.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -23,16 +23,16 @@ static void made_and_released(void)
     static const size_t sizes[] = {4096, 3 * 4096, (size_t)5 << 20};
     int before = open_files();
     for (int i = 0; i < 3; ++i) {
-        ShmSegment shared;
-        CHECK_OK(shm_segment_init(&shared, &alone, sizes[i], "the test"));
+        ShmSegments shared;
+        CHECK_OK(shm_segments_init(&shared, &alone, sizes[i], "the test"));
         char *base = shared.segment[0];
         CU_ASSERT_EQUAL((uintptr_t)base % ((uintptr_t)2 << 20), 0);
         bool zero = true;
         for (size_t at = 0; at < sizes[i]; ++at) zero = zero && base[at] == 0;
         CU_ASSERT_TRUE(zero);
         memset(base, 1, sizes[i]);
-        CU_ASSERT_TRUE(shm_segment_alive(&shared, 0));
-        shm_segment_fini(&shared);
+        CU_ASSERT_TRUE(shm_segments_rank_is_alive(&shared, 0));
+        shm_segments_fini(&shared);
         CU_ASSERT_PTR_NULL(shared.segment);
     }
     CU_ASSERT_EQUAL(open_files(), before);
@@ -40,31 +40,31 @@ static void made_and_released(void)
 
 static void too_much(void)
 {
-    ShmSegment shared;
-    CHECK_FAILS(shm_segment_init(&shared, &alone, (size_t)1 << 46, "the test"), ERR_CONFIG,
+    ShmSegments shared;
+    CHECK_FAILS(shm_segments_init(&shared, &alone, (size_t)1 << 46, "the test"), ERR_CONFIG,
                 "is free");
     CU_ASSERT_PTR_NULL(shared.segment);
 }
 
 static void dead_peer(void)
 {
-    ShmSegment shared;
-    CHECK_OK(shm_segment_init(&shared, &alone, 4096, "the test"));
+    ShmSegments shared;
+    CHECK_OK(shm_segments_init(&shared, &alone, 4096, "the test"));
     pid_t child = fork();
     if (child == 0) {
         pause();
         _exit(0);
     }
-    shared.process[0] = child;
-    CU_ASSERT_TRUE(shm_segment_alive(&shared, 0));
+    shared.pid[0] = child;
+    CU_ASSERT_TRUE(shm_segments_rank_is_alive(&shared, 0));
     kill(child, SIGKILL);
     siginfo_t info;
     waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
     /* has ended, but has not been waited for */
-    CU_ASSERT_FALSE(shm_segment_alive(&shared, 0));
+    CU_ASSERT_FALSE(shm_segments_rank_is_alive(&shared, 0));
     waitpid(child, NULL, 0);
-    CU_ASSERT_FALSE(shm_segment_alive(&shared, 0));
-    shm_segment_fini(&shared);
+    CU_ASSERT_FALSE(shm_segments_rank_is_alive(&shared, 0));
+    shm_segments_fini(&shared);
 }
 
 TEST_MAIN("shared", {"made and released", made_and_released}, {"too much", too_much},

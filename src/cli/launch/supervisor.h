@@ -1,6 +1,6 @@
 /* State of weft run: the training that it starts, and the choice of ranks for each start. */
-#ifndef WEFT_CLI_SUPERVISE_H
-#define WEFT_CLI_SUPERVISE_H
+#ifndef WEFT_CLI_SUPERVISOR_H
+#define WEFT_CLI_SUPERVISOR_H
 
 #include "attend.h"
 #include "checkpoint.h"
@@ -17,7 +17,7 @@ typedef struct RunFlags {
 
 typedef struct Supervisor {
     const RunFlags *flags;
-    /* config: owned; argv: words behind `weft train`, CONFIG first, borrowed */
+    /* config: owned; argv: words after `weft train`, CONFIG first, borrowed */
     Config *config;
     int argc;
     char **argv;
@@ -27,10 +27,13 @@ typedef struct Supervisor {
     Attend attend;
     /* the run's folder and its folder of checkpoints; owned */
     char *folder, *checkpoints;
-    char id[LEASE_ID];
-    /* wanted: number of ranks with all hosts; ranks: of the next start; replica: ranks per replica;
-     * servers: ranks that are servers */
-    int wanted, ranks, replica, servers;
+    /* id of this weft run, for the leases of its starts */
+    char id[RANDOM_ID_BYTES];
+    /* number of ranks with all hosts, and of the next start */
+    int wanted, ranks;
+    int ranks_per_replica;
+    /* ranks that are servers of sparse tables */
+    int servers;
     /* start: number of the current start, from 1; fruitless: consecutive starts without a newer
      * checkpoint; log_number: number of the last folder of logs */
     int start, fruitless, log_number;
@@ -43,15 +46,16 @@ typedef struct Supervisor {
     bool any;
 } Supervisor;
 
-/* Reads the configuration and finds the hosts; starts nothing. argv: the words behind --. Release
- * with supervise_fini, after a failure too. */
-Status supervise_init(Supervisor *s, int argc, char **argv);
-void supervise_fini(Supervisor *s);
-/* Chooses the ranks of the next start. again: probes the hosts, and waits while
- * too few do for one replica. ERR_STOPPED: a signal arrived meanwhile; ERR_IO: gave up waiting. */
-Status supervise_gather(Supervisor *s, bool again);
+/* Reads the configuration and finds the hosts; starts nothing. argv: the words after --. Release
+ * with supervisor_fini, after a failure too. */
+Status supervisor_init(Supervisor *s, int argc, char **argv);
+void supervisor_fini(Supervisor *s);
+/* Chooses the ranks of the next start. again: first probes the hosts, and waits while too few hosts
+ * answer for one replica. ERR_STOPPED: a signal arrived meanwhile; ERR_IO: they did not answer in
+ * time. */
+Status supervisor_choose_ranks(Supervisor *s, bool again);
 /* Waits before attempt n (a second before the first, 2 before the next, 4, ... at most a minute).
  * ERR_STOPPED: a signal arrived. */
-Status supervise_rest(Supervisor *s, int n);
+Status supervisor_backoff(Supervisor *s, int n);
 
 #endif

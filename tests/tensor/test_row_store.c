@@ -53,7 +53,7 @@ static void plain_remove(Plain *p, uint64_t id)
 /* The value of a row's column, a function of its id. */
 static float mark(uint64_t id, int column)
 {
-    return (float)(row_mix(1, id) >> 44) + (float)column;
+    return (float)(row_hash(1, id) >> 44) + (float)column;
 }
 
 static void fill(float *row, uint64_t id)
@@ -97,18 +97,18 @@ static void check_same(const RowStore *store, const Plain *plain)
 
 /* ---- tests ---- */
 
-/* row_mix gives splitmix64's first numbers for seed 0 (its published test), and spreads ids evenly
+/* row_hash gives splitmix64's first numbers for seed 0 (its published test), and spreads ids evenly
  * over the shards. */
 static void mix(void)
 {
-    CU_ASSERT_EQUAL(row_mix(0, 0), 0xe220a8397b1dcdafu);
-    CU_ASSERT_EQUAL(row_mix(0, 0x9e3779b97f4a7c15u), 0x6e789e6aa1b965f4u);
-    CU_ASSERT_EQUAL(row_mix(0x9e3779b97f4a7c15u, 0), 0x6e789e6aa1b965f4u);
+    CU_ASSERT_EQUAL(row_hash(0, 0), 0xe220a8397b1dcdafu);
+    CU_ASSERT_EQUAL(row_hash(0, 0x9e3779b97f4a7c15u), 0x6e789e6aa1b965f4u);
+    CU_ASSERT_EQUAL(row_hash(0x9e3779b97f4a7c15u, 0), 0x6e789e6aa1b965f4u);
     CU_ASSERT_EQUAL(row_shard(0), 0);
     CU_ASSERT_EQUAL(row_shard(UINT64_MAX), ROW_SHARDS - 1);
     static int shard[ROW_SHARDS];
     memset(shard, 0, sizeof shard);
-    for (uint64_t id = 0; id < 100 * ROW_SHARDS; ++id) ++shard[row_shard(row_mix(TABLE, id))];
+    for (uint64_t id = 0; id < 100 * ROW_SHARDS; ++id) ++shard[row_shard(row_hash(TABLE, id))];
     int least = shard[0], most = shard[0];
     for (int i = 0; i < ROW_SHARDS; ++i) {
         least = shard[i] < least ? shard[i] : least;
@@ -157,7 +157,7 @@ static void same_as_plain(void)
     RngKey key = rng_key(3, RNG_TEST, 0, 0);
     uint64_t element = 0;
     int bad = 0;
-    CU_ASSERT_EQUAL(row_mix(TABLE, unmix(12345)), 12345);
+    CU_ASSERT_EQUAL(row_hash(TABLE, unmix(12345)), 12345);
     RowStore *store = row_store_new(TABLE, WIDTH, 0);
     for (int round = 0; round < ROUNDS; ++round) {
         int count = (int)(rng_u32(key, element++) % MOST);
@@ -231,13 +231,13 @@ static void one_id_repeated(void)
     static float *at[COUNT];
     static bool is_new[COUNT];
     for (int i = 0; i < COUNT; ++i) id[i] = 42;
-    RowStore *store = row_store_new(TABLE, WIDTH, row_store_bytes_of(1, WIDTH));
+    RowStore *store = row_store_new(TABLE, WIDTH, row_store_peak_bytes(1, WIDTH));
     CHECK_OK(row_store_add(store, id, COUNT, at, is_new));
     int bad = 0;
     for (int i = 0; i < COUNT; ++i) bad += at[i] != at[0] || is_new[i] != (i == 0);
     CU_ASSERT_EQUAL(bad, 0);
     CU_ASSERT_EQUAL(row_store_count(store), 1);
-    CU_ASSERT_EQUAL(row_store_bytes(store), row_store_bytes_of(1, WIDTH));
+    CU_ASSERT_EQUAL(row_store_bytes(store), row_store_peak_bytes(1, WIDTH));
     row_store_free(&store);
 }
 
@@ -297,14 +297,14 @@ static void limit(void)
     static float *at[MOST + AT_ONCE];
     for (int i = 0; i < MOST + AT_ONCE; ++i) id[i] = (uint64_t)i;
     for (int rows = 1; rows < MOST; rows += rows < 50 ? 1 : 97) {
-        RowStore *store = row_store_new(TABLE, 200, row_store_bytes_of(rows, 200));
+        RowStore *store = row_store_new(TABLE, 200, row_store_peak_bytes(rows, 200));
         for (int i = 0; i < rows; i += AT_ONCE)
             CHECK_OK(
                 row_store_add(store, id + i, rows - i < AT_ONCE ? rows - i : AT_ONCE, at, NULL));
         CU_ASSERT_EQUAL(row_store_count(store), rows);
-        CU_ASSERT(row_store_bytes(store) <= row_store_bytes_of(rows, 200));
+        CU_ASSERT(row_store_bytes(store) <= row_store_peak_bytes(rows, 200));
         row_store_free(&store);
-        size_t less = row_store_bytes_of(rows, 200) - 4096;
+        size_t less = row_store_peak_bytes(rows, 200) - 4096;
         store = row_store_new(TABLE, 200, less);
         Status st = OK;
         for (int i = 0; i < rows && st == OK; ++i) {
@@ -324,7 +324,7 @@ static void refusal(void)
     static uint64_t id[ROWS], more[BATCH];
     static float *at[ROWS];
     plain.count = 0;
-    RowStore *store = row_store_new(TABLE, WIDTH, row_store_bytes_of(ROWS, WIDTH));
+    RowStore *store = row_store_new(TABLE, WIDTH, row_store_peak_bytes(ROWS, WIDTH));
     for (int i = 0; i < ROWS; ++i) id[i] = (uint64_t)i;
     CHECK_OK(row_store_add(store, id, ROWS, at, NULL));
     for (int i = 0; i < ROWS; ++i) {
@@ -334,7 +334,7 @@ static void refusal(void)
     size_t bytes = row_store_bytes(store);
     for (int i = 0; i < BATCH; ++i) more[i] = (uint64_t)(i < 10 ? i : 1000 + i);
     CHECK_FAILS(row_store_add(store, more, BATCH, at, NULL), ERR_MEMORY,
-                "300 rows on this rank, in 12.3 KB of the 12.3 KB that it may take; 110 more");
+                "300 rows on this rank use 12.3 KB of 12.3 KB allowed; 110 more need ");
     check_same(store, &plain);
     CU_ASSERT_EQUAL(row_store_bytes(store), bytes);
     /* room of removed rows is reused */
@@ -357,10 +357,10 @@ static void refusal(void)
 /* Criteo's ids, rows of 16 floats and one number of state: the case of bench/rows.sh. */
 static void size_of_many(void)
 {
-    CU_ASSERT(row_store_bytes_of(33762577, 17) < 3400000000u);
+    CU_ASSERT(row_store_peak_bytes(33762577, 17) < 3400000000u);
 }
 
-TEST_MAIN("rows", {"the mix", mix}, {"the same as a plain array", same_as_plain},
+TEST_MAIN("rows", {"the hash", mix}, {"the same as a plain array", same_as_plain},
           {"the ends of ids", ends_of_ids}, {"one id repeated", one_id_repeated},
           {"growth at every load", growth}, {"slabs", slabs}, {"limit", limit},
           {"a refusal changes nothing", refusal}, {"33.8 million rows", size_of_many})
