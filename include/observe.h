@@ -8,35 +8,42 @@
 
 typedef struct Observer Observer;
 typedef struct TrainLine {
-    /* step: completed steps; epochs: 0 if the configuration sets only steps */
-    int64_t step, steps, epoch, epochs;
-    /* top1, top5: shares on the training batch; NaN: not known */
-    double loss, lr, samples_per_s, grad_norm, top1, top5;
+    /* completed steps, and steps of the run */
+    int64_t step, steps;
+    /* epoch, and epochs of the run; epochs 0: the configuration sets only steps */
+    int64_t epoch, epochs;
+    double loss, lr, samples_per_s, grad_norm;
+    /* fractions of the training batch; NaN: not known */
+    double top1, top5;
     /* estimated time left in seconds; NaN: not known */
     double left_s;
     /* number of steps so far that made no update */
     int64_t skipped;
-    /* tokens: samples_per_s and shares count tokens; logits: the model has one logit, and top1 is
-     * the accuracy */
-    bool tokens, logits;
+    /* samples_per_s, top1 and top5 count tokens */
+    bool tokens;
+    /* the model has one logit, and top1 is the accuracy */
+    bool logits;
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
-    /* top1, top5: shares; NaN for regression */
-    double loss, top1, top5, seconds;
+    double loss, seconds;
+    /* fractions of the samples; NaN for regression */
+    double top1, top5;
     /* method of the AUC, "exact" or "buckets" (train.auc); NULL: the model has no single logit, and
      * the next three are not set */
     const char *auc_kind;
     /* see BinaryFigures; NaN: not defined */
     double auc, normalized_entropy, calibration;
-    /* samples, loss and shares count tokens */
+    /* samples, loss, top1 and top5 count tokens */
     bool tokens;
 } EvalLine;
 /* A decision of a run after a step, by its hook or by early stopping. */
 typedef struct EventLine {
     int64_t step, epoch;
-    /* event: "hook" or "early_stop"; why: reason in words, or NULL */
-    const char *event, *why;
+    /* "hook" or "early_stop" */
+    const char *event;
+    /* reason in words, or NULL */
+    const char *why;
     bool stop, save;
     /* learning rate from this step on; 0: unchanged */
     double lr;
@@ -85,23 +92,31 @@ void log_file_close(void);
 void log_file_report(void);
 
 typedef struct RunSummary {
-    /* dir: the run's folder; best: path of best.h5, or NULL */
-    const char *dir, *best;
+    /* the run's folder */
+    const char *dir;
+    /* path of best.h5, or NULL */
+    const char *best;
     /* path of the last checkpoint, or NULL */
     const char *last;
-    /* samples_per_s: over all steps except the first, without evaluations and saves */
-    double seconds, samples_per_s;
+    /* duration of the run */
+    double seconds;
+    /* over all steps except the first, without evaluations and saves */
+    double samples_per_s;
     /* samples_per_s counts tokens */
     bool tokens;
     /* last evaluation; samples 0: there was none */
     EvalLine eval;
-    /* Memory of the rank memory_rank, which uses most: planned; growth since just before the plan
-     * was made; peak of the process, libraries included. measured_bytes 0: not known. */
-    double planned_bytes, measured_bytes, peak_bytes;
+    /* the rank that uses most memory, whose figures follow */
     int memory_rank;
-    /* stopped: the run can be continued; fresh: it was started with run.fresh, which would start
-     * over once more */
-    bool stopped, fresh;
+    double planned_bytes;
+    /* growth since just before the plan was made; 0: not known */
+    double measured_bytes;
+    /* peak of the process, libraries included */
+    double peak_bytes;
+    /* the run can be continued */
+    bool stopped;
+    /* the run was started with run.fresh, with which the same command would start over */
+    bool fresh;
     /* reason for an end before the last step; NULL: it ran to the last step */
     const char *ended;
 } RunSummary;

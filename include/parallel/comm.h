@@ -15,7 +15,7 @@ typedef struct Comm Comm;
 typedef struct CommTable CommTable;
 /* One push: every rank adds one leaf to a tree of sums that grows from push to push. The leaf is a
  * range of the rank's arena; each rank keeps the partial sums of its shard only. The range begins
- * `shift` elements behind its bounds in the arenas of all ranks. */
+ * `shift` elements after its bounds in the arenas of all ranks. */
 typedef struct CommPush {
     /* bounds of the shards as in comm_reduce_scatter_begin; bounds and level are borrowed until the
      * push is done */
@@ -103,7 +103,7 @@ void comm_reduce_scatter_begin(Comm *comm, const Bounds *bounds);
  * Collective; every rank returns the same Status. */
 Status comm_params_new(Comm *comm, int64_t elements);
 /* Begins to send every rank's shard of params to all ranks. The shards are cut by bounds as in
- * comm_reduce_scatter_begin and begin `shift` elements behind them. Returns the number of this
+ * comm_reduce_scatter_begin and begin `shift` elements after them. Returns the number of this
  * all-gather. Until comm_wait, or comm_allgather_wait with that number, nobody may read or change
  * params between the first and the last bound, + shift. Collective. */
 int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);

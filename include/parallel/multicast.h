@@ -1,6 +1,6 @@
 /* Sends one rank's bytes to some others, along a binary tree.
  *
- *     nodes   a a a  b b b b  c c         0 sends to 1 and 3: the ranks behind it are cut in two at
+ *     nodes   a a a  b b b b  c c         0 sends to 1 and 3: the ranks after it are cut in two at
  *     ranks   0 1 2  3 4 5 6  7 8         the change of node that is nearest to their middle
  *
  *             0 -> 1 -> 2

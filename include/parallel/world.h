@@ -23,8 +23,8 @@ typedef struct World {
 
 /* A world of this process alone, whatever launched it; needs no world_fini. */
 World world_alone(void);
-/* True if a launcher's environment surrounds this process. Call before MPI_Init. *local_size: the
- * launcher's number of ranks on this node, 1 if unknown. */
+/* True if, by the environment, a launcher started this process. Call before MPI_Init. *local_size:
+ * the launcher's number of ranks on this node, 1 if unknown. */
 bool world_launched(int *local_size);
 /* Both are collective on all started processes. */
 Status world_init(World *world, int *argc, char ***argv);
@@ -102,8 +102,8 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
 /* Sends and receives short messages of fewer than 2^31 bytes. world_receive returns the sender;
- * rank -1 means any rank. A rank that waits sleeps between polls, up to half a millisecond at a
- * time. Not collective. */
+ * rank -1 means any rank. A rank that waits for a message sleeps between polls, up to half a
+ * millisecond at a time. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
 /* world_send without waiting until the message has left: data must stay unchanged until
  * world_send_wait returns, which does nothing for a zeroed WorldSend. */
@@ -127,7 +127,7 @@ int world_receive_any(const World *world, int rank, void *data, size_t bytes, bo
  * not run is not counted. */
 bool world_wait_for(const World *world, int rank, double patience_s);
 
-/* Seconds that this process has slept in world_receive and in swaps that sleep. */
+/* Seconds that this process has slept while it waited for messages, or in swaps that sleep. */
 double world_slept_s(void);
 
 /* Returns the number in the job of each of world's ranks, int[world->size]. The caller owns it.
