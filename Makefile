@@ -13,7 +13,7 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format check-includes check-words check-maps help test demo demo-text demo-images demo-ctr asan asan-quick
+NO_PROBE := deps clean format check-format check-includes check-words check-maps mutants help test demo demo-text demo-images demo-ctr asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
@@ -331,6 +331,9 @@ check: tests      ## the tests, nothing installed
 	    TEST_TIMES=$(BUILD)/test-times tests/run.sh $(BUILD)/bench/sums_simulate $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
 check-changed:    ## in a minute: the tests of what has changed since the last commit (SINCE=COMMIT), and what that leaves out
 	@MAKE="$(MAKE)" BUILD=$(BUILD) tools/check_changed.sh $(SINCE)
+mutants:          ## which of 200 small changes to pipeline, parallel and checkpoint no test notices (hours; MUTATE="MODULE...")
+	@MAKE="$(MAKE)" BUILD=$(BUILD) tools/mutate/mutate.sh
+.PHONY: mutants
 matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
 	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks"
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
