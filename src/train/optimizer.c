@@ -1,7 +1,11 @@
-/* Sets up the optimizer of a run: which rule updates each parameter, what planning needs to know
- * about it, and how a tensor that a rule needs whole is assembled from a tensor-parallel group.
- * Replicas never cut such a tensor (src/pipeline/plan/whole.c), so it needs no message between
- * them. */
+/* Sets up the optimizer of a run: the rule of each parameter, the memory that the plan must reserve
+ * for its update, and the assembly of a tensor that a rule needs whole from a tensor-parallel group.
+ * ZeRO never shards such a tensor (src/pipeline/plan/whole.c), so its assembly needs no message
+ * between replicas.
+ *
+ * Terms: a range is one tensor in this rank's arenas. With tensor parallelism it is a slice of the
+ * model's tensor. A piece is the part of a range that this rank updates: all of it, or with ZeRO a
+ * shard. */
 #include "optimizer.h"
 
 #include "shards.h"
@@ -50,16 +54,18 @@ static void list_tables(const Graph *g, OptimTensor *tensor)
     }
 }
 
-/* Bytes that a rank needs to assemble a sliced tensor: its slice, and the slices of all ranks, each
- * as large as the largest. */
+/* Bytes to assemble a sliced tensor: (ranks + 1) times the largest slice, for this rank's slice and
+ * those of all ranks. */
 static size_t slices_bytes(const Graph *g, int param)
 {
     if (g->param[param].cut.parts == 0) return 0;
     return (size_t)(g->ranks + 1) * (size_t)param_slice_count(g, param, 0) * sizeof(float);
 }
 
-static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param, int count,
-                         const int *rule)
+/* Fills rule, updates and lr_scale of each parameter. tensor, param, rule: those of list_tensors,
+ * and their rules. */
+static void fill_per_parameter(Trainer *t, const OptimTensor *tensor, const int *param, int count,
+                               const int *rule)
 {
     const Graph *g = t->graph;
     int *depth_group = mem_new((size_t)(g->param_count + 1) * sizeof *depth_group);
@@ -88,12 +94,11 @@ static void fill_updates(Trainer *t, const OptimTensor *tensor, const int *param
 
 static Status check_slim(const Trainer *t, const Graph *g)
 {
-    bool any = t->config->optim.slim == 0;
-    for (int i = 0; i < g->param_count && !any; ++i)
-        any = g->param[i].info.channel_scale && !g->param[i].frozen;
-    if (any) return OK;
+    if (t->config->optim.slim == 0) return OK;
+    for (int i = 0; i < g->param_count; ++i)
+        if (g->param[i].info.channel_scale && !g->param[i].frozen) return OK;
     return config_fail_key(t->config, "optim.slim",
-                           "the model has no batch norm that is trained, whose scales it is for");
+                           "needs a batch norm that is trained, and the model has none");
 }
 
 Status train_assign_rules(Trainer *t)
@@ -111,7 +116,7 @@ Status train_assign_rules(Trainer *t)
     Status st = check_slim(t, g);
     if (st == OK) st = optim_assign(t->config, tensor, count + g->table_count, rule);
     memcpy(t->table_rule, rule + count, tables * sizeof *rule);
-    if (st == OK) fill_updates(t, tensor, param, count, rule);
+    if (st == OK) fill_per_parameter(t, tensor, param, count, rule);
     mem_free(&tensor);
     mem_free(&param);
     mem_free(&rule);
@@ -122,7 +127,7 @@ Status train_assign_rules(Trainer *t)
 
 /* Assembles a whole tensor in plain order; if it is sliced, from the slices of the tensor-parallel
  * group. */
-static void whole_get(void *user, int range, const float *stored, float *plain)
+static void gather_whole_tensor(void *user, int range, const float *stored, float *plain)
 {
     const Trainer *t = user;
     const Graph *g = t->graph;
@@ -140,7 +145,8 @@ static void whole_get(void *user, int range, const float *stored, float *plain)
     for (int r = 0; r < g->ranks; ++r) param_slice_put(g, param, r, all + (size_t)r * count, plain);
 }
 
-static void whole_put(void *user, int range, const float *plain, float *stored)
+/* Stores a whole tensor in plain order; if it is sliced, this rank's slice of it. */
+static void scatter_whole_tensor(void *user, int range, const float *plain, float *stored)
 {
     const Trainer *t = user;
     const Graph *g = t->graph;
@@ -175,38 +181,56 @@ static int list_ranges(Trainer *t, OptimRange *range)
     return count;
 }
 
+/* Creates t->optim, with shards for ZeRO or for norms of tensors that are sliced. */
+static Status make_for_ranges(Trainer *t, const OptimRange *range, int count)
+{
+    const bool norms_of_slices = t->shape.tp > 1 && optim_has_norms(t->config);
+    if (!t->plan->zero && !norms_of_slices)
+        return optim_new(&t->optim, t->config, t->backend, range, count, t->plan->trained_elements);
+    t->shards = shards_new(t, range, count);
+    OptimShard mine = shards_mine(t->shards);
+    return optim_new_shard(&t->optim, t->config, t->backend, range, count, &mine);
+}
+
+/* Allocates the buffer for the largest sliced tensor that this rank updates as a whole. */
+static void make_slices(Trainer *t, int count)
+{
+    for (int i = 0; t->optim->any_whole && i < count; ++i) {
+        size_t bytes = t->updates[t->range_param[i]].slice_bytes;
+        if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
+    }
+    if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
+}
+
+/* Whether the optimizer can clip without waiting for the host: all gradients of the model are in
+ * this rank's arena, and no loss scale (fp16) makes the host look for an overflow first. */
+static bool can_clip_on_device(const Trainer *t)
+{
+    const bool all_gradients = t->shape.pp == 1 && t->shape.tp == 1 && t->graph->table_count == 0;
+    const bool scales_loss = t->scale.moves;
+    return all_gradients && !scales_loss && optim_can_clip(t->optim);
+}
+
 Status train_make_optimizer(Trainer *t)
 {
     size_t room = (size_t)t->graph->param_count + 1;
     OptimRange *range = mem_new(room * sizeof *range);
     t->range_param = mem_new(room * sizeof *t->range_param);
     int count = list_ranges(t, range);
-    Status st;
-    if (t->plan->zero || (t->shape.tp > 1 && optim_has_norms(t->config))) {
-        t->shares = shards_new(t, range, count);
-        OptimShard mine = shards_mine(t->shares);
-        st = optim_new_shard(&t->optim, t->config, t->backend, range, count, &mine);
-    } else {
-        st = optim_new(&t->optim, t->config, t->backend, range, count, t->plan->trained_elements);
-    }
+    Status st = make_for_ranges(t, range, count);
     mem_free(&range);
     TRY(st);
-    /* the buffer for the largest sliced tensor that this rank updates */
-    for (int i = 0; t->optim->any_whole && i < count; ++i) {
-        size_t bytes = t->updates[t->range_param[i]].slice_bytes;
-        if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
-    }
-    if (t->slices_bytes > 0) t->slices = mem_pages_new(t->slices_bytes);
-    t->update_clips = t->config->optim.clip > 0 && t->shape.pp == 1 && t->shape.tp == 1 &&
-                      !t->scale.moves && t->graph->table_count == 0 && optim_can_clip(t->optim);
-    optim_use_whole(t->optim, (OptimWhole){.get = whole_get, .put = whole_put, .user = t});
+    make_slices(t, count);
+    t->update_clips = t->config->optim.clip > 0 && can_clip_on_device(t);
+    optim_use_whole(
+        t->optim, (OptimWhole){.get = gather_whole_tensor, .put = scatter_whole_tensor, .user = t});
     return OK;
 }
 
 void train_free_optimizer(Trainer *t)
 {
     optim_free(&t->optim);
-    shards_free(&t->shares);
+    shards_free(&t->shards);
     if (t->slices) mem_pages_free(t->slices, t->slices_bytes);
     t->slices = NULL;
     mem_free(&t->range_param);

@@ -87,7 +87,7 @@ struct Trainer {
     int *range_param;
     /* shards of this rank and exchange of partial norms; NULL: nothing is sharded or sliced;
      * owned */
-    struct Shards *shares;
+    struct Shards *shards;
     /* rule of each sparse table, see optim_assign; tables of this rank's stage, NULL: it has none;
      * owned */
     int *table_rule;
