@@ -1,7 +1,7 @@
 /* Sets up the optimizer of a run: the rule of each parameter, the memory that the plan must reserve
- * for its update, and the assembly of a tensor that a rule needs whole from a tensor-parallel group.
- * ZeRO never shards such a tensor (src/pipeline/plan/whole.c), so its assembly needs no message
- * between replicas.
+ * for its update, and the assembly of a tensor that a rule needs whole from a tensor-parallel
+ * group. ZeRO never shards such a tensor (src/pipeline/plan/whole.c), so its assembly needs no
+ * message between replicas.
  *
  * Terms: a range is one tensor in this rank's arenas. With tensor parallelism it is a slice of the
  * model's tensor. A piece is the part of a range that this rank updates: all of it, or with ZeRO a
