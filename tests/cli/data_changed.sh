@@ -49,7 +49,7 @@ begin 1
 sum=$("$WEFT" ckpt info --json "$(newest)" | grep -o '"data_train":"[^"]*"')
 blank a.h5
 ends 65 'a.h5: was changed while this run trained on it: it was written to; it is 200x1x4x4 uint8'
-holds 'it says what is left' said 'What is in runs/r/checkpoints was trained on the data of before'
+holds 'it says what is left' said 'The checkpoints in runs/r/checkpoints were trained on the former data'
 holds 'it is of the old data' test "$sum" = "$("$WEFT" ckpt info --json "$(newest)" | grep -o '"data_train":"[^"]*"')"
 before=$(newest)
 check 65 'holds other data than this run was trained on' timeout 60 "$WEFT" train job.yaml
@@ -118,7 +118,7 @@ changes_stored() { # WORDS... : stores a.h5 by h5repack with these words, then t
     in_place two-stored.h5
     ends 65 'a.h5: was changed while this run trained on it: it '
 }
-moved='it holds the same data at other places'
+moved='it holds the same data at other offsets'
 # moves OLD NEW [WORDS...] : stores a.h5 by h5repack with the words OLD, then the same data with NEW in the same inode.
 moves() {
     h5repack -l y:CHUNK=200 $1 one.h5 one-stored.h5; h5repack -l y:CHUNK=200 $2 one.h5 two-stored.h5

@@ -28,7 +28,7 @@ case $line in
 esac
 SH
 ask() { train "$1" run.hook="exec sh ask.sh $1" run.hook_wait=true "${@:2}"; }
-check 0 'asks for optim.lr 0.05' ask one
+check 0 'requests optim.lr 0.05' ask one
 holds 'rates' [ "$(rate one 8) $(rate one 9) $(rate one 16)" = '0.1 0.05 0.05' ]
 holds 'events' [ "$(grep event runs/one/metrics.jsonl | tr -d '\n')" = '{"step":4,"epoch":1,"event":"hook","save":true}{"step":8,"epoch":2,"event":"hook","lr":0.05}' ]
 holds 'the checkpoint that was asked for' test -e runs/one/checkpoints/step-00000004.h5
@@ -48,7 +48,7 @@ holds 'it was stopped at that step' test -e runs/resumed/checkpoints/step-000000
 same one resumed 00000016
 
 # The hook runs in the background of ranks that mpirun has started, and may use weft itself.
-check 0 'the run ends early: run.hook asked for it' train stop -n 2 grid.dp=2 train.epochs=20000 train.eval_every=20000 checkpoint.every_s=0 \
+check 0 'the run ends early: run.hook requested it' train stop -n 2 grid.dp=2 train.epochs=20000 train.eval_every=20000 checkpoint.every_s=0 \
     checkpoint.every_epochs=50 checkpoint.keep=0 train.log_every=100000 'run.hook=cat >line && "$WEFT" ckpt info runs/stop/checkpoints/step-*.h5 >info && echo "{\"stop\":true}"' \
     'run.hook_on=[checkpoint]'
 holds 'weft ran in the hook' grep -q 'params' info

@@ -45,7 +45,7 @@ done
 cp -r runs/r runs/bare
 rm runs/bare/checkpoints/step-*
 truncate -s 2500 runs/bare/checkpoints/best.h5
-check 65 'run.fresh=true keeps this run aside' timeout 60 "$WEFT" train job.yaml run.name=bare
+check 65 'run.fresh=true moves this run aside' timeout 60 "$WEFT" train job.yaml run.name=bare
 # No file is renamed that the run is to begin from, nor if that file does not exist.
 for from in checkpoint.resume model.init_from; do
     check 78 'is in the folder that run.fresh=true moves aside' timeout 60 "$WEFT" train job.yaml run.fresh=true "$from=$(ls runs/r/checkpoints/step-*.h5 | tail -n 1)"
@@ -69,7 +69,7 @@ saved() { ls runs/away/checkpoints/step-*.h5; } >/dev/null
 holds 'it saves' until_ saved
 mv runs/away/checkpoints away
 holds 'it saves again' until_ saved
-holds 'and says why' grep -q 'warning: runs/away/checkpoints: was gone, and has been made again' log
+holds 'and says why' grep -q 'warning: runs/away/checkpoints: was missing, and has been created again' log
 kill -TERM "$(pgrep -P $child -f "$WEFT train")"
 rc=0; wait $child || rc=$?
 holds "stopped with a checkpoint ($rc)" test $rc = 75

@@ -51,7 +51,7 @@ job() {
     [ "$end" = - ] || export SLURM_JOB_END_TIME="$(in_s "$end")"
     train "$@"
 }
-only_environment='what Slurm said at its start counts'
+only_environment='using the end that Slurm set at its start'
 
 echo 'error: no controller' >left
 check 75 "squeue does not say when job 7 ends (error: no controller): $only_environment" job 15 run.name=env
@@ -165,10 +165,10 @@ broken() { # NAME STEP WORDS... : in the evaluation after that step; it ends as 
         echo "$2" >term
         rc=0
         epochs "$1" "${tells[@]}" "${@:3}" >both 2>&1 </dev/null || rc=$?
-        ! grep -q "^step $2: the evaluation is broken off" both || break
+        ! grep -q "^step $2: a stop request interrupts the evaluation" both || break
     done
     holds "$1: exit code 75, not $rc: $(tail -n 2 both)" test $rc = 75
-    holds "$1: it is broken off" grep -q "^step $2: the evaluation is broken off" both
+    holds "$1: it is interrupted" grep -q "^step $2: a stop request interrupts the evaluation" both
     holds "$1: and says how to go on" grep -q 'start the same command again to continue' both
     holds "$1: the checkpoint is of that step" test "$(newest "$1")" = "runs/$1/checkpoints/step-$(printf %08d "$2").h5"
     holds "$1: there is no such evaluation yet" test "$(evaluated "$1" | grep -c "\"step\":$2,")" = 0

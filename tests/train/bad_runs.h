@@ -116,7 +116,7 @@ static void run_case(const Case *c, const World *world, Outcome *out)
 {
     Config *config = config_of(c);
     Run r = {.config = config, .world = world, .best_saved = NAN};
-    if (world->rank == 0) r.good = known_files_new();
+    if (world->rank == 0) r.verified = known_files_new();
     run_dir_init(&r.dir, config);
     run_time_begin(&r);
     out->status = trainer_new(&r.trainer, config, world);
@@ -128,7 +128,7 @@ static void run_case(const Case *c, const World *world, Outcome *out)
     train_save_free(&r.save);
     trainer_free(&r.trainer);
     run_dir_fini(&r.dir);
-    known_files_free(&r.good);
+    known_files_free(&r.verified);
     mem_free(&r.last);
     mem_free(&r.saving);
     config_free(&config);

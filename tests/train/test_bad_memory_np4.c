@@ -164,7 +164,7 @@ static void test_rollback_other(void)
     hurt(7, 1, 1);
     goes_back("back-flip", 4, "", flip_bit, "going back to step 5, ");
     hurt(7, 1, 1);
-    goes_back("back-loud", 2, "", loud_nan, "second time other bits come from rank 1 on ");
+    goes_back("back-loud", 2, "", loud_nan, "repetition gave other bits on rank 1 on ");
     hurt(2, 0, 1);
     goes_back("back-begin", 2, "", loud_nan, "going back to step 0, and");
     hurt(6, 0, 1);
@@ -172,7 +172,7 @@ static void test_rollback_other(void)
     hurt(7, ANYBODY, 1);
     goes_back("back-zero", 4, "grid.zero=3 grid.transport=mpi", loud_nan, "going back to step 5");
     hurt(6, 0, 1);
-    goes_back("back-pp", 2, "grid.pp=2", loud_nan, "second time other bits come from rank 0 on ");
+    goes_back("back-pp", 2, "grid.pp=2", loud_nan, "repetition gave other bits on rank 0 on ");
 }
 
 /* A memory fault that occurs again ends the run. */
@@ -209,7 +209,7 @@ static void test_rollback_later(void)
     says(out.said, "step 6 is good this time");
     CU_ASSERT(saved("later", 3) || saved("later", 4));
     says(out.said, saved("later", 3) ? "going back to step 3, " : "going back to step 4, ");
-    says(out.said, "step 9: the second time other bits come from rank 0 on ");
+    says(out.said, "step 9: its repetition gave other bits on rank 0 on ");
     says(out.said, "step 9 is good this time");
 }
 
@@ -267,7 +267,7 @@ static void test_rollback_request(void)
                              hide_nan_and_ask});
     CU_ASSERT_EQUAL(out.status, OK);
     says(out.said, "step 9 is good this time");
-    says(out.said, "step 9: run.hook asks for optim.lr 0.025");
+    says(out.said, "step 9: run.hook requests optim.lr 0.025");
     CU_ASSERT(saved("request", 9) && !saved("request", 6));
 }
 

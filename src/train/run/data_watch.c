@@ -1,8 +1,8 @@
-/* Watches the files of data sets during a run. A changed size, time or inode is only a reason to
- * look closer: the fingerprint of the file's contents decides whether the data have changed. A
- * removed file does no harm, because the loader has it open; it is compared once it exists
- * again. The same data at other places of the file are a change, too: readers and HDF5 keep the
- * addresses of what is open, and have read other bytes since. */
+/* Watches the files of data sets during a run. If a file's size, time or inode has changed, the
+ * fingerprint of its contents decides whether the data have changed. A removed file does no harm,
+ * because the loader has it open; it is compared once it exists again. The same data at other
+ * offsets in the file are a change, too: readers and HDF5 remember the offsets in an open file, so
+ * they have read other bytes since. */
 #include "data_watch.h"
 
 #include <errno.h>
@@ -12,19 +12,22 @@
 typedef struct Watched {
     /* borrowed from the trainer */
     const char *path;
-    struct stat was;
-    /* hash of where its arrays lie (data_set_layout) */
+    struct stat before;
+    /* hash of the offsets of its arrays (data_set_layout) */
     uint64_t layout;
-    /* errno of why no regular file has the name, as it was last reported; 0: one has it */
+    /* errno that was last reported because there is no regular file of this name; 0: there is
+     * one */
     int missing;
 } Watched;
 
 typedef struct WatchedSet {
+    /* borrowed */
     const DataSet *set;
     const char *fingerprint;
+    /* its files: index of the first one in DataWatch.file, and number */
     int first, count;
-    /* it is opened again for each evaluation */
-    bool evaluates;
+    /* the test set, which is opened again for each evaluation */
+    bool is_test_set;
 } WatchedSet;
 
 struct DataWatch {
@@ -36,30 +39,30 @@ struct DataWatch {
     Watched *file;
 };
 
-/* Returns 0, or errno if there is no such regular file. */
-static int read_stat(const char *path, struct stat *is)
+/* Returns 0, or errno if there is no regular file of this name. */
+static int read_stat(const char *path, struct stat *now)
 {
-    if (stat(path, is) != 0) return errno;
-    return S_ISREG(is->st_mode) ? 0 : S_ISDIR(is->st_mode) ? EISDIR : ENXIO;
+    if (stat(path, now) != 0) return errno;
+    return S_ISREG(now->st_mode) ? 0 : S_ISDIR(now->st_mode) ? EISDIR : ENXIO;
 }
 
 static void watch_set(DataWatch *w, const World *world, const DataSet *set, const char *fingerprint,
-                      bool evaluates)
+                      bool is_test_set)
 {
     int first = w->sets ? w->set[0].count : 0, count = set->file_count ? set->file_count : 1;
     uint64_t layout[DATA_FILES] = {0};
-    w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, evaluates};
-    DataSet *now = mem_new(sizeof *now);
-    *now = *set;
-    /* if it cannot be found, nothing can be read, which the loader reports */
-    if (world->rank == 0 && data_set_layout(now, layout) != OK) memset(layout, 0, sizeof layout);
-    mem_free(&now);
+    w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, is_test_set};
+    DataSet *copy = mem_new(sizeof *copy);
+    *copy = *set;
+    /* a file whose layout cannot be read cannot be read by the loader, which reports it */
+    if (world->rank == 0 && data_set_layout(copy, layout) != OK) memset(layout, 0, sizeof layout);
+    mem_free(&copy);
     world_bcast(world, layout, sizeof layout, 0);
     for (int i = 0; i < count; ++i) {
         Watched *f = &w->file[first + i];
         f->path = set->file_count ? set->file[i].path : set->path;
         f->layout = layout[i];
-        f->missing = read_stat(f->path, &f->was);
+        f->missing = read_stat(f->path, &f->before);
     }
 }
 
@@ -86,69 +89,71 @@ static bool same_time(const struct timespec *a, const struct timespec *b)
 
 /* Describes the difference between a file's former and present state; returns NULL if they are
  * equal. */
-static const char *difference(const struct stat *was, const struct stat *is, char text[128])
+static const char *difference(const struct stat *before, const struct stat *now, char text[128])
 {
-    if (is->st_size != was->st_size)
-        snprintf(text, 128, "it has %lld bytes, it had %lld", (long long)is->st_size,
-                 (long long)was->st_size);
-    else if (!file_is_same(is, was))
+    if (now->st_size != before->st_size)
+        snprintf(text, 128, "it has %lld bytes, it had %lld", (long long)now->st_size,
+                 (long long)before->st_size);
+    else if (!file_is_same(now, before))
         snprintf(text, 128, "another file has taken its name");
-    else if (!same_time(&is->st_mtim, &was->st_mtim))
+    else if (!same_time(&now->st_mtim, &before->st_mtim))
         snprintf(text, 128, "it was written to");
-    else if (!same_time(&is->st_ctim, &was->st_ctim))
+    else if (!same_time(&now->st_ctim, &before->st_ctim))
         snprintf(text, 128, "its inode was changed");
     else
         return NULL;
     return text;
 }
 
-/* Returns true if the file exists and differs from its former state. Reports a removed file once,
- * and once more if something else than a file has taken its name since. */
-static bool file_changed(Watched *f, bool evaluates, struct stat *is, char text[128])
+/* Returns true if the file exists and differs from its former state. Logs a removed file once, and
+ * once more if a folder or device has taken its name since. */
+static bool file_changed(Watched *f, bool is_test_set, struct stat *now, char text[128])
 {
-    int error = read_stat(f->path, is);
+    int error = read_stat(f->path, now);
     if (error && error != f->missing)
         log_warn("%s: is gone (%s); %s", f->path, file_error(error),
-                 evaluates
+                 is_test_set
                      ? "the next evaluation opens it, and without it the run ends there, saved"
-                     : "training goes on with what is open, but a start needs it");
+                     : "training goes on with the open file, but the next start needs it");
     f->missing = error;
-    return !error && difference(&f->was, is, text) != NULL;
+    return !error && difference(&f->before, now, text) != NULL;
 }
 
-/* now: how the data differ; owned by this function. */
-static Status changed(const DataWatch *w, const WatchedSet *s, const Watched *f, const char *what,
-                      char *now)
+/* Fails with the message that the data have changed. file_change: how the file differs;
+ * data_change: how the data differ, freed here. */
+static Status fail_changed(const DataWatch *w, const WatchedSet *s, const Watched *f,
+                           const char *file_change, char *data_change)
 {
     Status st = fail(
         ERR_DATA,
-        s->evaluates
+        s->is_test_set
             ? "%s: was changed while this run evaluated on it: %s; %s; nothing was saved since. "
-              "The checkpoints in %s are sound, for nothing was trained on it, but their "
-              "evaluations are of the former data: start the same command again, with these put "
-              "back or with the new ones, which begin a new best.h5"
-            : "%s: was changed while this run trained on it: %s; %s; nothing was saved since. What "
-              "is in %s was trained on the data of before: put them back and start the same "
+              "The checkpoints in %s are good, because nothing was trained on this file, but their "
+              "evaluations are of the former data: start the same command again, either with the "
+              "former data or with the new data, which begin a new best.h5"
+            : "%s: was changed while this run trained on it: %s; %s; nothing was saved since. The "
+              "checkpoints in %s were trained on the former data: restore these and start the same "
               "command again, or choose another run.name",
-        f->path, what, now, w->checkpoints);
-    mem_free(&now);
+        f->path, file_change, data_change, w->checkpoints);
+    mem_free(&data_change);
     return st;
 }
 
-/* Takes a new state of the set's files, which hold the same data. ERR_DATA: a file that is open, or
- * will be opened again, holds them at other places. */
-static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *is,
+/* Records the new state of the set's files, which contain the same data. ERR_DATA: a file that is
+ * open, or will be opened again, has them at other offsets. */
+static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *now,
                      const uint64_t *layout)
 {
     char what[128];
     for (int i = 0; i < s->count; ++i) {
         Watched *f = &w->file[s->first + i];
-        if (f->missing || !difference(&f->was, &is[i], what)) continue;
-        if ((s->evaluates || file_is_same(&f->was, &is[i])) && f->layout != layout[i])
-            return changed(w, s, f, what,
-                           mem_text("it holds the same data at other places, and bytes at the "
-                                    "former places may have been read as samples since"));
-        f->was = is[i];
+        if (f->missing || !difference(&f->before, &now[i], what)) continue;
+        if ((s->is_test_set || file_is_same(&f->before, &now[i])) && f->layout != layout[i])
+            return fail_changed(
+                w, s, f, what,
+                mem_text("it holds the same data at other offsets, and bytes at the "
+                         "former offsets may have been read as samples since"));
+        f->before = now[i];
         f->layout = layout[i];
     }
     return OK;
@@ -158,24 +163,26 @@ static Status check_set(DataWatch *w, const WatchedSet *s)
 {
     char text[DATA_FINGERPRINT], what[128], other[128];
     uint64_t layout[DATA_FILES];
-    struct stat is[DATA_FILES];
+    struct stat now[DATA_FILES];
     int found = -1;
     for (int i = 0; i < s->count; ++i)
-        if (file_changed(&w->file[s->first + i], s->evaluates, &is[i], found < 0 ? what : other) &&
+        if (file_changed(&w->file[s->first + i], s->is_test_set, &now[i],
+                         found < 0 ? what : other) &&
             found < 0)
             found = i;
     if (found < 0) return OK;
     Status st = data_set_fingerprint_anew(s->set, text, layout);
     const Watched *f = &w->file[s->first + found];
     if (st == ERR_IO) return st;
-    /* a file that has been removed meanwhile is reported by the next look */
+    /* a file that has been removed meanwhile is reported by the next check */
     for (int i = 0; st == ERR_NOINPUT && i < s->count; ++i)
-        if (read_stat(w->file[s->first + i].path, &is[i]) != 0) return OK;
+        if (read_stat(w->file[s->first + i].path, &now[i]) != 0) return OK;
     if (st != OK)
-        return changed(w, s, f, what, mem_format("%s, it was %s", fail_message(), s->fingerprint));
+        return fail_changed(w, s, f, what,
+                            mem_format("%s, it was %s", fail_message(), s->fingerprint));
     if (strcmp(text, s->fingerprint) != 0)
-        return changed(w, s, f, what, mem_format("it is %s, it was %s", text, s->fingerprint));
-    TRY(accept(w, s, is, layout));
+        return fail_changed(w, s, f, what, mem_format("it is %s, it was %s", text, s->fingerprint));
+    TRY(accept(w, s, now, layout));
     log_info("%s: was touched (%s), and holds the same data", f->path, what);
     return OK;
 }
@@ -189,7 +196,7 @@ Status data_watch_check(DataWatch *w)
 void data_watch_die(DataWatch *w, Status status)
 {
     char *why = mem_text(fail_message());
-    bool of_data = status == ERR_DATA || status == ERR_IO;
-    if (of_data && w && data_watch_check(w) == ERR_DATA) die_as(ERR_DATA, "%s", fail_message());
+    bool may_be_data = status == ERR_DATA || status == ERR_IO;
+    if (may_be_data && w && data_watch_check(w) == ERR_DATA) die_as(ERR_DATA, "%s", fail_message());
     die_as(status, "%s", why);
 }

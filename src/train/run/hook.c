@@ -1,8 +1,8 @@
-/* A command reads its line from an unnamed file (memfd), so that no pipe can fill up, and answers
- * into a pipe that is read between steps. It has its own process group, which is killed when the
- * command has ended, has taken too long or has written too much. A command that hangs in a file
- * system may not even die: it is not waited for, but no other one is started before it has
- * ended. */
+/* Runs the commands of run.hook. A command reads its line from an unnamed file (memfd), so that no
+ * pipe can fill up, and answers into a pipe that is read between steps. It has its own process
+ * group, which is killed when the command has ended, has taken too long or has written too much. A
+ * command that hangs in a file system may survive SIGKILL: the run does not wait for it, but starts
+ * no other one before it has ended. */
 #include "hook.h"
 
 #include <errno.h>
@@ -13,33 +13,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT_MOST = 65536 };
-/* time for a killed command to disappear */
+/* longest answer, in bytes */
+enum { ANSWER_BYTES = 65536 };
+/* longest time that hook_wait waits for a killed command */
 static const double KILL_WAIT_S = 2;
 
-typedef struct Waiting {
-    /* line of a notification that waits; NULL: none of this event does; owned */
+/* A notification that is queued while another command runs. */
+typedef struct Queued {
+    /* NULL: nothing is queued; owned */
     char *line;
-    int64_t step, order;
-} Waiting;
+    int64_t step;
+    /* number of the notification, counted over all events */
+    int64_t number;
+} Queued;
 
 struct Hook {
     /* borrowed */
     const char *command;
+    /* longest time of a command */
     double limit_s;
-    Waiting waiting[HOOK_EVENTS];
+    /* newest queued notification of each event */
+    Queued queued[HOOK_EVENTS];
+    /* number of notifications so far */
     int64_t notifications;
     /* process id; 0: no command runs */
     pid_t child;
     /* read end of the pipe for the answer; -1: closed */
     int answer;
+    /* the running command has been killed, but has not ended yet */
     bool killed;
+    /* clock when it was started, and when it was killed */
     double began_s, killed_s;
-    /* event and step of the running command, and its answer so far */
+    /* event and step of the running command */
     HookEvent event;
     int64_t step;
-    char output[OUTPUT_MOST + 1];
+    /* its answer so far, and the length of it */
+    char output[ANSWER_BYTES + 1];
     size_t length;
+    /* requests that have not been taken yet */
     HookRequest request;
 };
 
@@ -60,7 +71,7 @@ static void warn(const Hook *h, const char *why)
 
 /* ---- starting ---- */
 
-/* Returns a file descriptor with the line, or -1 and errno. */
+/* Returns a descriptor of a file that contains the line, or -1 and errno. */
 static int line_file(const char *line)
 {
     size_t bytes = strlen(line);
@@ -73,7 +84,7 @@ static int line_file(const char *line)
     return -1;
 }
 
-/* Returns 0 or errno. */
+/* Starts the command with this input. Returns 0 or errno. */
 static int open_child(Hook *h, const char *line)
 {
     int ends[2], input = line_file(line);
@@ -92,21 +103,22 @@ static int open_child(Hook *h, const char *line)
     return error;
 }
 
-static void start(Hook *h)
+/* Starts the command for the oldest queued notification, if there is one. */
+static void start_next(Hook *h)
 {
     int next = -1;
-    for (int m = 0; m < HOOK_EVENTS; ++m)
-        if (h->waiting[m].line && (next < 0 || h->waiting[m].order < h->waiting[next].order))
-            next = m;
+    for (int e = 0; e < HOOK_EVENTS; ++e)
+        if (h->queued[e].line && (next < 0 || h->queued[e].number < h->queued[next].number))
+            next = e;
     if (next < 0 || h->child) return;
-    Waiting *w = &h->waiting[next];
+    Queued *q = &h->queued[next];
     h->event = (HookEvent)next;
-    h->step = w->step;
+    h->step = q->step;
     h->length = 0;
     h->killed = false;
     h->began_s = clock_s();
-    int error = open_child(h, w->line);
-    mem_free(&w->line);
+    int error = open_child(h, q->line);
+    mem_free(&q->line);
     if (!error) return;
     h->child = 0;
     warn(h, strerror(error));
@@ -114,9 +126,9 @@ static void start(Hook *h)
 
 void hook_notify(Hook *h, HookEvent event, int64_t step, const char *line)
 {
-    Waiting *w = &h->waiting[event];
-    mem_free(&w->line);
-    *w = (Waiting){mem_text(line), step, h->notifications++};
+    Queued *q = &h->queued[event];
+    mem_free(&q->line);
+    *q = (Queued){.line = mem_text(line), .step = step, .number = h->notifications++};
     hook_poll(h);
 }
 
@@ -131,21 +143,21 @@ static void kill_group(Hook *h)
     kill(-h->child, SIGKILL);
 }
 
-/* Reads the answer so far. Returns false if it is longer than OUTPUT_MOST bytes. */
+/* Reads the answer so far. Returns false if it is longer than ANSWER_BYTES bytes. */
 static bool read_answer(Hook *h)
 {
     ssize_t got;
     do {
-        got = read(h->answer, h->output + h->length, OUTPUT_MOST - h->length);
+        got = read(h->answer, h->output + h->length, ANSWER_BYTES - h->length);
         if (got > 0) h->length += (size_t)got;
-    } while ((got > 0 && h->length < OUTPUT_MOST) || (got < 0 && errno == EINTR));
+    } while ((got > 0 && h->length < ANSWER_BYTES) || (got < 0 && errno == EINTR));
     h->output[h->length] = 0;
-    return h->length < OUTPUT_MOST;
+    return h->length < ANSWER_BYTES;
 }
 
 /* Evaluates a command that has ended by itself, with its whole answer. The process group is killed
  * before waitpid, while its number cannot be reused. */
-static void judge(Hook *h)
+static void handle_end(Hook *h)
 {
     char why[96];
     int state = 0;
@@ -161,7 +173,7 @@ static void judge(Hook *h)
         snprintf(why, sizeof why, "it ended with exit code %d", WEXITSTATUS(state));
         warn(h, why);
     } else if (strlen(h->output) != h->length) {
-        warn(h, "it prints bytes that are no text");
+        warn(h, "it prints a byte of value 0, which no text contains");
     } else if (hook_request_parse(&request, h->output) != OK) {
         warn(h, fail_message());
     } else {
@@ -169,7 +181,7 @@ static void judge(Hook *h)
     }
 }
 
-static void give_up(Hook *h, const char *why)
+static void kill_and_warn(Hook *h, const char *why)
 {
     kill_group(h);
     warn(h, why);
@@ -177,7 +189,7 @@ static void give_up(Hook *h, const char *why)
 
 /* Checks the running command. Its end is checked before its answer is read, so that an ended
  * command's answer is complete. */
-static void look_at_child(Hook *h)
+static void check_child(Hook *h)
 {
     char why[96];
     siginfo_t info = {0};
@@ -186,30 +198,30 @@ static void look_at_child(Hook *h)
     if (h->killed) {
         if (waitpid(h->child, NULL, WNOHANG) != 0) h->child = 0;
     } else if (!read_answer(h)) {
-        snprintf(why, sizeof why, "it prints more than %d bytes, so it was ended", OUTPUT_MOST);
-        give_up(h, why);
+        snprintf(why, sizeof why, "it prints more than %d bytes, so it was ended", ANSWER_BYTES);
+        kill_and_warn(h, why);
     } else if (ended) {
-        judge(h);
+        handle_end(h);
     } else if (clock_s() - h->began_s > h->limit_s) {
         snprintf(why, sizeof why, "it has not ended after %.3g s (run.hook_s), so it was ended",
                  h->limit_s);
-        give_up(h, why);
+        kill_and_warn(h, why);
     }
 }
 
 void hook_poll(Hook *h)
 {
-    if (h->child) look_at_child(h);
-    if (!h->child) start(h);
+    if (h->child) check_child(h);
+    if (!h->child) start_next(h);
 }
 
-static void pass_over(Hook *h)
+static void drop_queued(Hook *h)
 {
-    for (int m = 0; m < HOOK_EVENTS; ++m) {
-        if (!h->waiting[m].line) continue;
-        log_warn("run.hook (%s, step %lld): passed over, as the one before it did not end",
-                 hook_event_word(m), (long long)h->waiting[m].step);
-        mem_free(&h->waiting[m].line);
+    for (int e = 0; e < HOOK_EVENTS; ++e) {
+        if (!h->queued[e].line) continue;
+        log_warn("run.hook (%s, step %lld): not run, because the command before it did not end",
+                 hook_event_word(e), (long long)h->queued[e].step);
+        mem_free(&h->queued[e].line);
     }
 }
 
@@ -217,7 +229,7 @@ void hook_wait(Hook *h)
 {
     while (hook_busy(h)) {
         hook_poll(h);
-        if (h->killed) pass_over(h);
+        if (h->killed) drop_queued(h);
         if (h->killed && clock_s() - h->killed_s > KILL_WAIT_S) return;
         if (h->child) clock_rest(0.002);
     }
@@ -229,7 +241,7 @@ void hook_free(Hook **hook)
     if (!h) return;
     if (h->child) kill_group(h);
     if (h->child) (void)waitpid(h->child, NULL, WNOHANG);
-    for (int m = 0; m < HOOK_EVENTS; ++m) mem_free(&h->waiting[m].line);
+    for (int e = 0; e < HOOK_EVENTS; ++e) mem_free(&h->queued[e].line);
     mem_free(hook);
 }
 
@@ -244,8 +256,8 @@ bool hook_take_request(Hook *h, HookRequest *request)
 
 bool hook_busy(const Hook *h)
 {
-    for (int m = 0; m < HOOK_EVENTS; ++m)
-        if (h->waiting[m].line) return true;
+    for (int e = 0; e < HOOK_EVENTS; ++e)
+        if (h->queued[e].line) return true;
     return h->child != 0;
 }
 

@@ -1,5 +1,6 @@
-/* Runs the commands of run.hook: one process at a time, in the background. While it runs, the
- * newest notification of each event waits. Only rank 0 uses this; nothing here stops training. */
+/* Runs the command of run.hook in the background, one process at a time. While one runs, the newest
+ * notification of each event is queued. Only rank 0 uses this. No error of a command stops
+ * training. */
 #ifndef WEFT_TRAIN_HOOK_H
 #define WEFT_TRAIN_HOOK_H
 
@@ -7,11 +8,11 @@
 #include "hook_request.h"
 
 typedef struct Hook Hook;
-/* command: borrowed; it may run for limit_s seconds. Owner: the caller. */
+/* command: borrowed. limit_s: longest time of one run of it. Owner: the caller. */
 Hook *hook_new(const char *command, double limit_s);
 /* Kills the running command with all processes that it has started. */
 void hook_free(Hook **hook);
-/* Runs the command with that line as its input, at once or after those before it. step: for
+/* Runs the command with that line as its input, at once or after those that are queued. step: for
  * messages. */
 void hook_notify(Hook *hook, HookEvent event, int64_t step, const char *line);
 /* Checks for an answer, the command's end or its time limit; then starts the next one. Does not
@@ -22,8 +23,9 @@ void hook_poll(Hook *hook);
 void hook_wait(Hook *hook);
 /* Sets *request to all requests since the last call; returns true if there is one. */
 bool hook_take_request(Hook *hook, HookRequest *request);
-/* Return true if a command runs or is queued; if one has made a request. */
+/* Returns true if a command runs or is queued. */
 bool hook_busy(const Hook *hook);
+/* Returns true if a command has made a request that has not been taken yet. */
 bool hook_has_request(const Hook *hook);
 
 #endif

@@ -5,13 +5,17 @@
 #include <math.h>
 #include <string.h>
 
-/* hosts that are listed; further ones are only counted */
+/* number of hosts that are listed; further ones are only counted */
 enum { HOSTS_SHOWN = 8 };
 
-/* One rank's part; the first rank of a node has the node's ranks and cores. */
 typedef struct RankHost {
-    char host[HOST_BYTES], gpu[64], bus[32];
-    int ranks, cores;
+    char host[HOST_BYTES];
+    /* model and bus address of the rank's GPU; "": it computes on the CPU */
+    char gpu[64], bus[32];
+    /* number of ranks on the host, on its first rank; 0 on the others */
+    int ranks;
+    /* number of cores that the ranks of the host may use */
+    int cores;
 } RankHost;
 
 /* Number of cores that any rank of this node may use, within the limits of its control groups.
@@ -32,28 +36,28 @@ static int node_cores(const World *world)
     return limits.quota > 0 && limits.quota < count ? (int)ceil(limits.quota) : count;
 }
 
-static RankHost seat_of(const Trainer *t)
+static RankHost describe_rank(const Trainer *t)
 {
     const World *world = t->world;
-    RankHost seat = {.ranks = world->node_rank == 0 ? world->node_size : 0};
+    RankHost rank = {.ranks = world->node_rank == 0 ? world->node_size : 0};
     GpuFacts gpu;
-    host_name(seat.host, sizeof seat.host);
-    seat.cores = node_cores(world);
+    host_name(rank.host, sizeof rank.host);
+    rank.cores = node_cores(world);
     if (t->backend->table == &backend_cpu || !cuda_device_facts(world->node_rank, &gpu))
-        return seat;
-    snprintf(seat.gpu, sizeof seat.gpu, "%s", gpu.model);
-    snprintf(seat.bus, sizeof seat.bus, "%s", gpu.bus);
-    return seat;
+        return rank;
+    snprintf(rank.gpu, sizeof rank.gpu, "%s", gpu.model);
+    snprintf(rank.bus, sizeof rank.bus, "%s", gpu.bus);
+    return rank;
 }
 
-/* Number of GPUs on the host of seat `first`; ranks may share one. */
-static int host_gpus(const RankHost *seat, int count, int first)
+/* Number of different GPUs on the host whose first rank is `first`; ranks may share one. */
+static int host_gpus(const RankHost *rank, int count, int first)
 {
     int gpus = 0;
     for (int i = first; i < count; ++i) {
-        bool known = !*seat[i].gpu || strcmp(seat[i].host, seat[first].host) != 0;
+        bool known = !*rank[i].gpu || strcmp(rank[i].host, rank[first].host) != 0;
         for (int k = first; k < i && !known; ++k)
-            known = !strcmp(seat[k].host, seat[i].host) && !strcmp(seat[k].bus, seat[i].bus);
+            known = !strcmp(rank[k].host, rank[i].host) && !strcmp(rank[k].bus, rank[i].bus);
         gpus += !known;
     }
     return gpus;
@@ -64,29 +68,29 @@ static const char *plural(int count)
     return count == 1 ? "" : "s";
 }
 
-static void print_host(FILE *out, const RankHost *seat, int count, int i)
+static void print_host(FILE *out, const RankHost *rank, int count, int i)
 {
-    const RankHost *s = &seat[i];
-    int gpus = host_gpus(seat, count, i);
+    const RankHost *s = &rank[i];
+    int gpus = host_gpus(rank, count, i);
     fprintf(out, "%s (%d rank%s, %d core%s", s->host, s->ranks, plural(s->ranks), s->cores,
             plural(s->cores));
     if (gpus > 0) fprintf(out, ", %d GPU%s: %s", gpus, plural(gpus), s->gpu);
     fputc(')', out);
 }
 
-static char *places_text(const RankHost *seat, int count)
+static char *hosts_text(const RankHost *rank, int count)
 {
     char *text;
     size_t bytes;
     int hosts = 0, shown = 0;
     FILE *out = open_memstream(&text, &bytes);
     if (!out) die("out of memory for the list of hosts");
-    for (int i = 0; i < count; ++i) hosts += seat[i].ranks > 0;
+    for (int i = 0; i < count; ++i) hosts += rank[i].ranks > 0;
     fprintf(out, "%d rank%s on %d host%s: ", count, plural(count), hosts, plural(hosts));
     for (int i = 0; i < count && shown < HOSTS_SHOWN; ++i) {
-        if (seat[i].ranks == 0) continue;
+        if (rank[i].ranks == 0) continue;
         if (shown++ > 0) fputs(", ", out);
-        print_host(out, seat, count, i);
+        print_host(out, rank, count, i);
     }
     if (hosts > shown) fprintf(out, " and %d more", hosts - shown);
     fclose(out);
@@ -96,9 +100,9 @@ static char *places_text(const RankHost *seat, int count)
 char *train_host_list(const Trainer *trainer)
 {
     const World *world = trainer->world;
-    RankHost mine = seat_of(trainer), *all = mem_new((size_t)world->size * sizeof *all);
+    RankHost mine = describe_rank(trainer), *all = mem_new((size_t)world->size * sizeof *all);
     world_gather(world, &mine, sizeof mine, all);
-    char *text = world->rank == 0 ? places_text(all, world->size) : NULL;
+    char *text = world->rank == 0 ? hosts_text(all, world->size) : NULL;
     mem_free(&all);
     return text;
 }

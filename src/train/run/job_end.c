@@ -1,8 +1,8 @@
-/* Queries Slurm how long the job may still run. SLURM_JOB_END_TIME is the end as of the job's
- * start, and older versions do not set it; squeue knows the present one, because a limit may be
- * changed (scontrol update). weft queries the remaining time, so that time zones and differences
- * between clocks do not matter. It runs in the background and is given up if it does not answer: a
- * busy controller delays no step. */
+/* Queries Slurm how long the job may still run. SLURM_JOB_END_TIME, which older versions do not
+ * set, is the end as it was when the job started. squeue knows the current end, which an
+ * administrator may change (scontrol update). It is queried for the remaining time, so that time
+ * zones and differences between clocks do not matter. squeue runs in the background and is killed
+ * if it does not answer in time, so a busy controller delays no step. */
 #include "job_end.h"
 
 #include <math.h>
@@ -12,8 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* seconds */
-static const double GIVE_UP = 10, LEAST_GAP = 10, MOST_GAP = 1800, UNKNOWN_GAP = 60;
+/* longest time for squeue to answer */
+static const double ANSWER_S = 10;
+/* shortest and longest time between two queries, and the time while the end is not known */
+static const double INTERVAL_MIN_S = 10, INTERVAL_MAX_S = 1800, INTERVAL_UNKNOWN_S = 60;
 
 /* ---- squeue's answer ---- */
 
@@ -46,13 +48,14 @@ bool job_end_read(const char *text, const char *job, double *left_s)
 /* ---- queries ---- */
 
 /* Logs once that squeue has not answered, and why. */
-static void complain(JobEnd *e, const char *why)
+static void warn_once(JobEnd *e, const char *why)
 {
-    if (e->complained) return;
-    e->complained = true;
+    if (e->warned) return;
+    e->warned = true;
     if (e->known)
-        log_warn("squeue does not say when job %s ends (%s): what Slurm said at its start counts",
-                 e->job, why);
+        log_warn(
+            "squeue does not say when job %s ends (%s): using the end that Slurm set at its start",
+            e->job, why);
     else
         log_warn("squeue does not say when job %s ends (%s): this run stops before that only by "
                  "run.max_time or a signal",
@@ -66,8 +69,8 @@ static void send_query(JobEnd *e)
     e->length = 0;
     int error = command_open(&e->child, &e->answer, words);
     if (!error) return;
-    e->next_s = e->query_s + MOST_GAP;
-    complain(e, strerror(error));
+    e->next_s = e->query_s + INTERVAL_MAX_S;
+    warn_once(e, strerror(error));
 }
 
 static void log_end(const JobEnd *e)
@@ -97,7 +100,7 @@ static void set_end(JobEnd *e, double end_s)
         log_info("job %s has no end any more", e->job);
 }
 
-/* Reaps squeue without waiting: if it hangs in a file system, it may not even die. */
+/* Reaps squeue without waiting, because it may survive SIGKILL if it hangs in a file system. */
 static void reap(JobEnd *e)
 {
     int state;
@@ -105,7 +108,7 @@ static void reap(JobEnd *e)
 }
 
 /* Ends the query, whether it was answered or not. */
-static void settle(JobEnd *e)
+static void close_query(JobEnd *e)
 {
     if (e->answer < 0) return;
     close(e->answer);
@@ -115,7 +118,7 @@ static void settle(JobEnd *e)
 }
 
 /* Parses squeue's whole answer. */
-static void judge(JobEnd *e)
+static void read_answer(JobEnd *e)
 {
     double left;
     if (job_end_read(e->text, e->job, &left)) {
@@ -123,13 +126,13 @@ static void judge(JobEnd *e)
         return;
     }
     e->text[strcspn(e->text, "\n")] = 0;
-    complain(e, *e->text ? e->text : "it says nothing");
+    warn_once(e, *e->text ? e->text : "it prints nothing");
 }
 
 /* ---- interface for a run ---- */
 
-/* Returns the end as of the job's start, by the monotonic clock; 0 if Slurm does not say or it has
- * passed. */
+/* Returns the end that Slurm set at the job's start, by the monotonic clock; 0 if it set none or
+ * the end has passed. */
 static double end_in_environment(void)
 {
     const char *text = getenv("SLURM_JOB_END_TIME");
@@ -149,7 +152,7 @@ void job_end_init(JobEnd *e)
 
 void job_end_fini(JobEnd *e)
 {
-    settle(e);
+    close_query(e);
 }
 
 void job_end_poll(JobEnd *e, double margin_s)
@@ -162,15 +165,15 @@ void job_end_poll(JobEnd *e, double margin_s)
         return;
     }
     bool answered = command_read(e->answer, e->text, sizeof e->text, &e->length);
-    if (!answered && now - e->query_s < GIVE_UP) return;
+    if (!answered && now - e->query_s < ANSWER_S) return;
     if (answered)
-        judge(e);
+        read_answer(e);
     else
-        complain(e, "no answer within 10 s");
-    settle(e);
-    double gap = (e->end_s - margin_s - now) / 2;
-    if (!e->known) gap = UNKNOWN_GAP;
-    e->next_s = now + fmin(fmax(gap, LEAST_GAP), MOST_GAP);
+        warn_once(e, "no answer within 10 s");
+    close_query(e);
+    double interval_s = (e->end_s - margin_s - now) / 2;
+    if (!e->known) interval_s = INTERVAL_UNKNOWN_S;
+    e->next_s = now + fmin(fmax(interval_s, INTERVAL_MIN_S), INTERVAL_MAX_S);
 }
 
 bool job_end_near(const JobEnd *e, double margin_s)

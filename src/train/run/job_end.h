@@ -11,8 +11,9 @@ typedef struct JobEnd {
     /* Slurm's job number, borrowed from the environment; NULL: there is no job, and no query is
      * sent */
     const char *job;
-    /* by the monotonic clock; INFINITY: no end, or not known */
+    /* end of the job, by the monotonic clock; INFINITY: no end, or not known */
     double end_s;
+    /* Slurm has reported when the job ends, or that it has no end */
     bool known;
     /* time of the next query, by the monotonic clock */
     double next_s;
@@ -20,11 +21,13 @@ typedef struct JobEnd {
     pid_t child;
     /* pipe with its answer; -1: no query is open */
     int answer;
+    /* clock when the query was sent */
     double query_s;
+    /* the answer so far, and the length of it */
     char text[512];
     size_t length;
     /* a missing answer has been logged */
-    bool complained;
+    bool warned;
 } JobEnd;
 
 /* Reads the environment and sends the first query. Release with job_end_fini. */

@@ -1,5 +1,5 @@
-/* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Ranks agree on every
- * decision that rank 0 makes alone: what it finds on disk is broadcast, and requests of one rank
+/* A whole run: folder, resume, steps, evaluations, checkpoints, summary. Every decision that rank 0
+ * makes alone reaches all ranks: results of reading files are broadcast, and requests of one rank
  * during the run (to stop, because of a signal or the time; to save, because of the clock) are
  * added up with the step's sums. */
 #include "run.h"
@@ -38,7 +38,8 @@ static const char *plural(int n)
     return n == 1 ? "" : "s";
 }
 
-static void describe(const Run *r)
+/* Logs the first lines of a run: model, data, hosts, grid, memory; and warnings about them. */
+static void log_description(const Run *r)
 {
     const Trainer *t = r->trainer;
     const GridShape *g = &t->shape;
@@ -52,22 +53,25 @@ static void describe(const Run *r)
         snprintf(grid, sizeof grid, " as %dx%dx%d (%s, %d micro-batches)", g->dp, g->pp, g->tp,
                  t->schedule->name, t->micros_local);
     int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
-    const int64_t fixed = loss_info(t->config)->classes;
+    const int64_t loss_classes = loss_info(t->config)->classes;
     const int tables = t->graph->table_count;
-    bool rows = false;
-    for (int i = 0; i < tables; ++i) rows = rows || !t->graph->table[i].frozen;
-    char part[48] = "", beside[48] = "";
-    if (tables) snprintf(beside, sizeof beside, " beside %d table%s", tables, plural(tables));
-    if (trained < params) snprintf(part, sizeof part, " (%lld trained)", (long long)trained);
+    bool trains_tables = false;
+    for (int i = 0; i < tables; ++i) trains_tables = trains_tables || !t->graph->table[i].frozen;
+    char trained_text[48] = "", tables_text[48] = "";
+    if (tables)
+        snprintf(tables_text, sizeof tables_text, " and %d sparse table%s", tables, plural(tables));
+    if (trained < params)
+        snprintf(trained_text, sizeof trained_text, " (%lld trained)", (long long)trained);
     log_info("%s: %lld parameters%s%s, %lld %s; %lld samples%s, batch %lld in micro-batches of "
              "%lld",
              t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
-             (long long)params, part, beside, (long long)(fixed ? fixed : t->graph->classes),
+             (long long)params, trained_text, tables_text,
+             (long long)(loss_classes ? loss_classes : t->graph->classes),
              tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
              (long long)t->batch, (long long)t->micro_batch);
-    char *places = train_host_list(t);
-    if (places) log_info("%s", places);
-    mem_free(&places);
+    char *hosts = train_host_list(t);
+    if (hosts) log_info("%s", hosts);
+    mem_free(&hosts);
     if (t->backend->table->record_begin) log_info("CUDA graphs: %s", train_captures(t));
     log_info("%d rank%s%s x %d thread%s on %s%s, allreduce: %s; planned memory per rank: %s; %lld "
              "steps, %lld per epoch",
@@ -77,12 +81,13 @@ static void describe(const Run *r)
              (long long)t->steps_per_epoch);
     if (t->config->checkpoint.background && !t->saves_in_background)
         log_info("training waits while checkpoints are written: %s",
-                 t->graph->table_count ? "they hold sparse tables, of which no copy is made"
+                 t->graph->table_count ? "sparse tables are saved without a copy"
                                        : "there is no memory for a copy");
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);
-    if (trained == 0 && !rows) log_warn("model.freeze names all parameters: nothing is trained");
+    if (trained == 0 && !trains_tables)
+        log_warn("model.freeze names all parameters: nothing is trained");
     char *limit = train_bits_limit(t);
     if (limit && t->config->train.reproducible == REPRODUCIBLE_ANY_GRID) log_warn("%s", limit);
     mem_free(&limit);
@@ -101,7 +106,8 @@ static void report(Run *r, const StepResult *result)
     const Trainer *t = r->trainer;
     double now = clock_s(), spent = now - r->tick_s;
     double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
-    /* without rows the device has only queued the step, and its time counts later */
+    /* a result without rows: the device has only queued the step, and its time counts with the
+     * next */
     if (result->rows > 0) {
         r->tick_s = now;
         run_time_step(r, spent);
@@ -130,17 +136,18 @@ static void report(Run *r, const StepResult *result)
     observer_train(r->observer, &line, result->logged);
 }
 
-static bool every(int64_t step, int64_t steps)
+/* Returns true if number is a multiple of interval; interval 0: never. */
+static bool is_multiple(int64_t number, int64_t interval)
 {
-    return steps > 0 && step % steps == 0;
+    return interval > 0 && number % interval == 0;
 }
 
 static bool save_due(const Run *r, const StepResult *result)
 {
     const Trainer *t = r->trainer;
     Position at = position_after(t, t->step);
-    return every(t->step, r->config->checkpoint.every_steps) ||
-           (at.sample == 0 && every(at.epoch, r->config->checkpoint.every_epochs)) ||
+    return is_multiple(t->step, r->config->checkpoint.every_steps) ||
+           (at.sample == 0 && is_multiple(at.epoch, r->config->checkpoint.every_epochs)) ||
            result->save_requested || result->stop_requested || t->step == t->steps;
 }
 
@@ -170,7 +177,7 @@ static Status evaluate_and_notify(Run *r, RunDue due, double *better)
     return st;
 }
 
-/* Does the work that is due after a step: judges the step, carries out the hook's requests,
+/* Does the work that is due after a step: checks the step, carries out the hook's requests,
  * continues the running save, evaluates, saves. Every rank makes the same decisions. */
 static Status between_steps(Run *r, StepResult *result)
 {
@@ -179,18 +186,18 @@ static Status between_steps(Run *r, StepResult *result)
     const bool requested = run_hook_receive(r, result);
     RunDue due = {.evaluation = run_eval_due(r, t->step),
                   .save = requested || save_due(r, result),
-                  .request = r->config->run.hook_wait && notifies_of_epoch(r)};
+                  .hook = r->config->run.hook_wait && notifies_of_epoch(r)};
     if (due.evaluation || due.save) train_step_stats(t, result);
-    /* the copy of a running save must be free for the next one */
+    /* the next save needs the copy of the running one */
     if (due.save) TRY(run_save_wait(r));
 
     /* rank 0 checks the data files first, because a changed file may have caused a bad step */
     if (result->bad || due.evaluation || due.save || epoch_end)
         TRY(status_agree(r->world,
                          r->data && r->world->rank == 0 ? data_watch_check(r->data) : OK));
-    bool back = false;
-    TRY(run_judge(r, result, due, &back));
-    if (back) return OK;
+    bool rolled_back = false;
+    TRY(run_check_step(r, result, due, &rolled_back));
+    if (rolled_back) return OK;
     run_hook_carry_out(r);
     TRY(run_save_continue(r, result));
 
@@ -210,9 +217,9 @@ static Status between_steps(Run *r, StepResult *result)
     return st;
 }
 
-/* Evaluates after a checkpoint has been loaded: repeats an interrupted evaluation and writes the
- * checkpoint again with its result; or prints the result of a run that was complete, and saves
- * best.h5 again if it was lost. */
+/* Evaluates after a checkpoint has been loaded: makes an evaluation that failed or was interrupted,
+ * and writes the checkpoint again with its result; or prints the result of a run that was complete,
+ * and saves best.h5 again if it was lost. */
 static Status evaluate_again(Run *r)
 {
     Trainer *t = r->trainer;
@@ -259,7 +266,8 @@ Status run_step(Run *r)
     return between_steps(r, &result);
 }
 
-/* Sets up and makes all steps. A run that was complete is evaluated again, to print its result. */
+/* Resumes, opens the logs and makes all steps. A run that was complete is evaluated again, to print
+ * its result. */
 static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
@@ -278,7 +286,7 @@ static Status run_all(Run *r)
     if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
-    describe(r);
+    log_description(r);
     r->start_s = r->saved_s = clock_s();
     if (done)
         log_info("this run is complete: %lld steps are done%s%s", (long long)t->step,
@@ -304,8 +312,9 @@ static Status run_all(Run *r)
     return st;
 }
 
-/* Finds the rank whose memory has grown most since just before its trainer was made; memory is
- * still allocated. A run without steps has not touched it, so it is not measured. Collective. */
+/* Finds the rank whose memory has grown most since before its trainer was made. Called while memory
+ * is still allocated. A run without steps has not touched its memory, so it is not measured.
+ * Collective. */
 static void measure_memory(Run *r)
 {
     struct {
@@ -330,8 +339,8 @@ static void measure_memory(Run *r)
     mem_free(&all);
 }
 
-/* Writes the last lines of the logs. Nobody would write them later, so a full disk gets some
- * time. */
+/* Writes the last lines of the logs. Tries for a while if the disk is full, because there is no
+ * later attempt. */
 static Status flush_lines(const Run *r)
 {
     static const double WAIT_S = 10;
@@ -345,6 +354,8 @@ static Status flush_lines(const Run *r)
     return st;
 }
 
+/* Ends a run with the status of its steps: waits for the running save, the logs and the hook, and
+ * prints the summary. */
 static Status finish(Run *r, Status st)
 {
     char *why = mem_text(st == OK ? "" : fail_message());
@@ -380,10 +391,10 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_dir_init(&r.dir, config);
     run_time_begin(&r);
     Status st = stop_before_steps(world);
-    /* has the same result on all ranks, which run the same program */
+    /* the same result on all ranks, because they run the same program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
-    if (world->rank == 0) r.good = known_files_new();
+    if (world->rank == 0) r.verified = known_files_new();
     if (st == OK)
         st = trainer_new_with(&r.trainer, config, world, job);
     else if (job)
@@ -405,7 +416,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     trainer_free(&r.trainer);
     log_file_pin();
     run_dir_fini(&r.dir);
-    known_files_free(&r.good);
+    known_files_free(&r.verified);
     mem_free(&r.last);
     mem_free(&r.saving);
     mem_free(&r.ended);

@@ -1,6 +1,7 @@
-/* A whole run, shared by its files: run.c makes steps, run_resume.c finds where to begin,
- * run_save.c writes checkpoints, run_time.c decides when to stop, run_evaluate.c evaluates,
- * run_bad.c handles bad steps, run_hook.c notifies the hook and carries out its requests. */
+/* The state of a whole run, and the functions that its files call of each other: run.c makes steps,
+ * run_resume.c chooses where to begin, run_save.c writes checkpoints, run_time.c decides when to
+ * stop, run_evaluate.c evaluates, run_bad.c handles bad steps, run_hook.c notifies the hook and
+ * carries out its requests. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
@@ -10,21 +11,24 @@
 #include "rundir.h"
 #include "../trainer.h"
 
-/* Durations in seconds on this rank, from which the run derives how long before a job's end it must
- * stop. */
+/* Durations on this rank, from which the run computes how long before a job's end it must stop. 0:
+ * none yet. */
 typedef struct RunTime {
     /* end of the batch job; on rank 0 only */
     JobEnd job;
-    /* the slowest of the last steps; the longest save; the longest evaluation without the save of
-     * best.h5; 0: none yet */
-    double step_s, save_s, eval_s;
+    /* the slowest of the last steps */
+    double step_s;
+    /* the longest save */
+    double save_s;
+    /* the longest evaluation, without the save of best.h5 */
+    double eval_s;
     /* the run must stop */
     bool over;
 } RunTime;
 
-/* Result of one step, for comparison: its loss, and the hash of this rank's part
- * (executor_step_hash). */
+/* Result of one step, to be compared with that of its repetition. */
 typedef struct StepMark {
+    /* hash of the gradients that this rank contributes (executor_step_hash) */
     uint64_t hash;
     float loss;
 } StepMark;
@@ -32,18 +36,20 @@ typedef struct StepMark {
 typedef struct RunBad {
     /* consecutive skipped steps */
     int in_a_row;
-    /* For train.on_bad: rollback: results of the `marks` steps after step `first`, with room for
-     * `room`; owned. No checkpoint to which the run may roll back is older than `first`. */
+    /* For train.on_bad: rollback: results of the `marks` steps after step `first`; owned. No
+     * checkpoint to which the run may roll back is older than `first`. */
     StepMark *mark;
-    int64_t first, marks, room;
-    /* Steps up to this one are repeated after a rollback; 0: no repetition. what: description of
-     * the fault; owned. */
-    int64_t until;
-    char *what;
+    int64_t first, marks;
+    /* number of results for which memory is allocated */
+    int64_t marks_allocated;
+    /* Steps up to this one are repeated after a rollback; 0: no repetition. */
+    int64_t repeat_until;
+    /* description of the fault that caused the rollback; owned */
+    char *fault;
     /* repeated steps gave different bits */
     bool differed;
-    /* step of the last state that was rolled back to; -1: none */
-    int64_t from;
+    /* step to which the last rollback went; -1: there was none */
+    int64_t rollback_step;
 } RunBad;
 
 typedef struct Run {
@@ -56,43 +62,52 @@ typedef struct Run {
     DataWatch *data;
     RunSummary summary;
     /* checkpoints that this process has verified; on rank 0; owned */
-    KnownFiles *good;
-    /* newest checkpoint (owned; NULL: none) and its step */
+    KnownFiles *verified;
+    /* path of the newest checkpoint; NULL: none; owned */
     char *last;
+    /* step of that checkpoint */
     int64_t last_step;
     /* metric of best.h5, in the form of Trainer.best_metric; NaN: there is none */
     double best_saved;
     /* `last` was written by this run, not by another one from which it began
      * (checkpoint.resume=FILE) */
     bool last_by_this_run;
-    /* the last attempt failed, which has been logged */
+    /* the last attempt to save a checkpoint, save best.h5, remove old checkpoints, or sync metrics
+     * failed, which has been logged */
     bool save_failing, best_failing, prune_failing, sync_failing;
-    /* clock at the beginning and at the last checkpoint */
-    double start_s, saved_s;
-    /* The running save (NULL: none), its path and the step that it saves. Both owned. */
+    /* clock at the beginning of the run */
+    double start_s;
+    /* clock at the beginning of the last save of a checkpoint, or of the run */
+    double saved_s;
+    /* the running save; NULL: none; owned */
     TrainSave *save;
+    /* path of the running save; owned */
     char *saving;
+    /* step of the running save */
     int64_t saving_step;
-    /* Step at which the save's current stage began. */
+    /* step at which the current stage of the running save began */
     int64_t stage_step;
-    /* best_saved before the running save of best.h5; saving_best: the running save is of best.h5
-     * alone */
+    /* best_saved before the running save of best.h5 */
     double best_before;
+    /* the running save writes best.h5 alone */
     bool saving_best;
-    /* best_with: the next checkpoint is also best.h5; saving_both: the running one is */
-    bool best_with, saving_both;
+    /* the running save writes a checkpoint for which best.h5 is a second name */
+    bool saving_both;
+    /* the next save of a checkpoint will also give it the name best.h5 */
+    bool best_in_next;
     /* write the next checkpoint even if there is one of its step */
     bool save_again;
-    /* samples/s, smoothed */
+    /* rows/s, smoothed; 0: no step yet */
     double rate;
     /* rows and seconds of all steps but the first, without evaluations and saves */
     double steady_rows, steady_s;
-    /* clock at the end of the last step */
+    /* clock from which the next step's time counts: the end of the last step, evaluation or save */
     double tick_s;
-    /* time at which rank 0 last checked that the run's folder still belongs to it */
+    /* clock at the last check of rank 0 that the run's folder still belongs to it */
     double folder_checked_s;
     /* this process's memory before the trainer was made */
     double base_bytes;
+    /* a stop request ends the run before its last step */
     bool stopped;
     /* on rank 0; NULL: there is none */
     Hook *hook;
@@ -100,7 +115,7 @@ typedef struct Run {
     HookRequest request;
     /* learning rate of the last step; 0: no step yet */
     double lr;
-    /* the hook's request makes a checkpoint due after this step */
+    /* a request of the hook makes a checkpoint due after this step */
     bool save_requested;
     /* reason why the run ends before its last step; NULL: it does not; owned */
     char *ended;
@@ -108,39 +123,39 @@ typedef struct Run {
     RunBad bad;
 } Run;
 
-/* Work that is due after a step. request: the hook runs and may request a save before the next
- * step. */
+/* Work that is due after a step. */
 typedef struct RunDue {
-    bool evaluation, save, request;
+    bool evaluation, save;
+    /* the run waits for the hook, which may request a save */
+    bool hook;
 } RunDue;
 
 /* seconds from a failed save to the next try */
 enum { RETRY_S = 60 };
 
-/* Makes one step and the work that is due after it, or rolls back (run_judge). Collective; all
+/* Makes one step and the work that is due after it, or rolls back (run_check_step). Collective; all
  * ranks return the same Status. */
 Status run_step(Run *run);
 /* Chooses where the run begins, and loads it. Collective; all ranks return the same Status. */
 Status run_resume(Run *run);
-/* Sets the newest checkpoint; takes ownership of path; NULL: there is none. If a rank is lost
- * later, the run can resume from it. */
+/* Sets the newest checkpoint; takes ownership of path; NULL: there is none. If there is one, a rank
+ * that is lost later ends the job with the exit code of a run that can resume. */
 void run_set_last(Run *run, char *path, int64_t step);
-/* Loads `path`, which is or becomes `last`. If it is another run's, its reason to end is dropped.
+/* Loads the checkpoint `path`. If another run wrote it, that run's reason to end is dropped.
  * Collective; all ranks return the same Status. */
 Status run_load(Run *run, const char *path);
-/* Begins to save a checkpoint, after the running save has ended; then old checkpoints are removed.
- * A failure is logged and tried again later. last: waits for the save, and its failure is the
- * run's. Collective; all ranks return the same Status. */
+/* Waits for the running save, then begins to save a checkpoint, after which old ones are removed. A
+ * failure is logged and tried again later. last: this is the last save of the run: waits for it,
+ * and returns its failure. Collective; all ranks return the same Status. */
 Status run_save(Run *run, bool last);
-/* Begins to save best.h5, which reached that metric. with: a checkpoint is due after this step;
- * then best.h5 becomes a second name for it if possible. Collective; all ranks return the same
- * Status. */
-Status run_save_best(Run *run, double metric, bool with);
+/* Begins to save best.h5, which reached that metric. checkpoint_due: a checkpoint is due after this
+ * step; then best.h5 becomes a second name for it if possible. Collective; all ranks return the
+ * same Status. */
+Status run_save_best(Run *run, double metric, bool checkpoint_due);
 /* Call between two steps: continues the running save if no rank is busy with it. Collective; all
  * ranks return the same Status. */
 Status run_save_continue(Run *run, const StepResult *result);
-/* Waits for the running save, after which its copy is free. Collective; all ranks return the same
- * Status. */
+/* Waits until the running save has ended. Collective; all ranks return the same Status. */
 Status run_save_wait(Run *run);
 /* Returns true if the test set is evaluated after that step. */
 bool run_eval_due(const Run *run, int64_t step);
@@ -157,7 +172,7 @@ bool run_complete(Run *run);
 /* Begin and end the measurement of time for a run. No function of run_time.c is collective. */
 void run_time_begin(Run *run);
 void run_time_end(Run *run);
-/* Record how long the last one took. */
+/* Record how long the last step, save or evaluation took. */
 void run_time_step(Run *run, double seconds);
 void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
@@ -166,30 +181,31 @@ void run_time_evaluation(Run *run, double seconds);
 bool run_time_over(Run *run);
 /* Ends the run after this step, with a reason. Call on every rank. */
 void run_end_early(Run *run, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* Begin and end the hook's part of a run. The end sends the last event and waits for the hook. */
+/* Create the hook, and end it: sends the last event and waits for the hook. */
 void run_hook_begin(Run *run);
 void run_hook_end(Run *run);
 /* Returns true if the hook runs at that event. The same on all ranks. */
 bool run_hook_wants(const Run *run, HookEvent event);
-/* On rank 0: run_hook_notify runs the hook for an event; run_hook_has_request returns true if it
- * has a request. */
+/* Runs the hook for an event, if it runs at that event. Does nothing except on rank 0. */
 void run_hook_notify(Run *run, HookEvent event);
+/* Returns true if the hook has a request; false except on rank 0. */
 bool run_hook_has_request(Run *run);
 /* Call between two steps: if the step's result says that the hook has a request, broadcasts it.
  * Returns true if the request changes anything after this step. Collective. */
 bool run_hook_receive(Run *run, const StepResult *result);
-/* Call after the step has been judged: carries the request out. While steps are repeated the
+/* Call after the step has been checked: carries the request out. While steps are repeated the
  * request waits. Not collective. */
 void run_hook_carry_out(Run *run);
 /* Waits for the hook, broadcasts its request and carries it out. Collective. */
 void run_hook_wait(Run *run);
-/* Judges a step, given its result and the work that is due after it. If it is bad, ends the run,
- * skips the step, or rolls back. *back: the trainer was set to an earlier step. Collective; all
- * ranks return the same Status. */
-Status run_judge(Run *run, StepResult *result, RunDue due, bool *back);
+/* Checks whether a step is bad, given its result and the work that is due after it. A bad step ends
+ * the run, is skipped, or causes a rollback (train.on_bad). *rolled_back: the trainer was set to an
+ * earlier step. Collective; all ranks return the same Status. */
+Status run_check_step(Run *run, StepResult *result, RunDue due, bool *rolled_back);
 /* Returns true while steps are repeated up to a later step than this one. They must give the same
  * bits as before. */
 bool run_repeats(const Run *run);
+/* Initialise and free the state of the handling of bad steps. */
 void run_bad_begin(Run *run);
 void run_bad_end(Run *run);
 /* Adds advice to an ERR_DATA message. */

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* more than this many consecutive skips end the run */
+/* a run ends if more than this number of consecutive steps are bad */
 enum { SKIPS_IN_A_ROW = 10 };
 
 Status run_bad_advice(Status st)
@@ -24,7 +24,7 @@ Status run_bad_advice(Status st)
 
 void run_bad_begin(Run *r)
 {
-    r->bad.from = -1;
+    r->bad.rollback_step = -1;
     r->bad.first = r->trainer->step;
     if (r->config->train.on_bad == ON_BAD_ROLLBACK) executor_hash_steps(r->trainer->executor, true);
 }
@@ -32,12 +32,13 @@ void run_bad_begin(Run *r)
 void run_bad_end(Run *r)
 {
     mem_free(&r->bad.mark);
-    mem_free(&r->bad.what);
+    mem_free(&r->bad.fault);
 }
 
 /* ---- results of steps ---- */
 
-/* Stores the result of a step, and drops results of steps that no rollback can repeat. */
+/* Stores the result of a step, and drops the results up to step last_step, the newest checkpoint's,
+ * because no rollback will repeat them. */
 static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
 {
     int64_t old = last_step - b->first;
@@ -46,32 +47,33 @@ static void add_mark(RunBad *b, int64_t last_step, StepMark mark)
         memmove(b->mark, b->mark + old, (size_t)b->marks * sizeof *b->mark);
         b->first = last_step;
     }
-    if (b->marks == b->room) {
-        b->room = 2 * b->room + 64;
-        b->mark = mem_resize(b->mark, (size_t)b->room * sizeof *b->mark);
+    if (b->marks == b->marks_allocated) {
+        b->marks_allocated = 2 * b->marks_allocated + 64;
+        b->mark = mem_resize(b->mark, (size_t)b->marks_allocated * sizeof *b->mark);
     }
     b->mark[b->marks++] = mark;
 }
 
 typedef struct Differs {
+    /* gradients that this rank contributes differ, not only the loss, which is a sum over ranks */
     bool hash;
     char host[HOST_BYTES];
 } Differs;
 
-/* Names the ranks whose own part of the step has different bits; if no rank has, the fault may be
- * on any rank. */
-static void name_ranks(const Run *r, const Differs *all)
+/* Logs the ranks whose gradients have other bits than the first time. If only the loss differs, the
+ * fault may be on any rank. */
+static void log_differing_ranks(const Run *r, const Differs *all)
 {
-    char who[512] = "";
+    char ranks[512] = "";
     int used = 0, named = 0;
-    for (int i = 0; i < r->world->size && used < (int)sizeof who; ++i)
+    for (int i = 0; i < r->world->size && used < (int)sizeof ranks; ++i)
         if (all[i].hash)
-            used += snprintf(who + used, sizeof who - (size_t)used, "%srank %d on %s",
+            used += snprintf(ranks + used, sizeof ranks - (size_t)used, "%srank %d on %s",
                              named++ ? ", " : "", i, all[i].host);
     observer_break(r->observer);
-    log_warn("step %lld: the second time other bits%s%s: memory or a processor is at fault there; "
-             "take %s out",
-             (long long)r->trainer->step, named ? " come from " : ", from one of the ranks", who,
+    log_warn("step %lld: its repetition gave other bits on %s%s: memory or a processor is at fault "
+             "there; remove %s from the job",
+             (long long)r->trainer->step, named ? "" : "an unknown rank", ranks,
              named > 1 ? "these nodes" : "the node");
 }
 
@@ -79,10 +81,10 @@ static void name_ranks(const Run *r, const Differs *all)
 static void compare(Run *r, StepMark mark)
 {
     RunBad *b = &r->bad;
-    StepMark *then = &b->mark[r->trainer->step - 1 - b->first];
-    Differs mine = {.hash = mark.hash != then->hash};
-    int64_t ranks = mine.hash || memcmp(&mark.loss, &then->loss, sizeof mark.loss) != 0;
-    *then = mark;
+    StepMark *before = &b->mark[r->trainer->step - 1 - b->first];
+    Differs mine = {.hash = mark.hash != before->hash};
+    int64_t ranks = mine.hash || memcmp(&mark.loss, &before->loss, sizeof mark.loss) != 0;
+    *before = mark;
     if (b->differed) return;
     world_add(r->world, &ranks, 1);
     b->differed = ranks > 0;
@@ -90,7 +92,7 @@ static void compare(Run *r, StepMark mark)
     Differs *all = mem_new((size_t)r->world->size * sizeof *all);
     host_name(mine.host, sizeof mine.host);
     world_gather(r->world, &mine, sizeof mine, all);
-    name_ranks(r, all);
+    log_differing_ranks(r, all);
     mem_free(&all);
 }
 
@@ -99,7 +101,7 @@ static void mark_step(Run *r, const StepResult *result)
     RunBad *b = &r->bad;
     StepMark mark = {executor_step_hash(r->trainer->executor), (float)result->loss};
     if (r->config->train.on_bad != ON_BAD_ROLLBACK) return;
-    if (b->until == 0)
+    if (b->repeat_until == 0)
         add_mark(b, r->last ? r->last_step : 0, mark);
     else
         compare(r, mark);
@@ -107,14 +109,14 @@ static void mark_step(Run *r, const StepResult *result)
 
 /* ---- finding faults ---- */
 
-/* Checks the trainer's state if that is due. Only if the state is bad, the gradient is checked: a
- * gradient that is not finite would explain it. */
+/* Checks the trainer's state, if that is due. If the state is bad before an evaluation or a save,
+ * checks the gradient too, because a gradient that is not finite would explain it. */
 static Status find_bad_state(Run *r, StepResult *result, RunDue due)
 {
     Trainer *t = r->trainer;
     int64_t every = r->config->train.check_every;
     bool now = every > 0 && t->step % every == 0 && sync_point_at(t, t->step);
-    if (!due.evaluation && !due.save && !due.request && !now) return OK;
+    if (!due.evaluation && !due.save && !due.hook && !now) return OK;
     Status st = due.save ? train_check_and_copy(t) : train_check(t);
     if (st == OK) return OK;
     char *why = mem_text(fail_message());
@@ -128,12 +130,12 @@ static Status find_bad_state(Run *r, StepResult *result, RunDue due)
 }
 
 /* Returns OK, or ERR_DATA with a message about the fault: in the step's numbers, or in the state
- * that it left. The state is checked even after a skipped step, because all replicas must have the
- * same before a save; such a fault cannot be skipped. */
+ * after the step. The state is checked even after a skipped step, because all replicas must have
+ * the same state before a save; a fault in the state cannot be skipped. */
 static Status find_bad(Run *r, StepResult *result, RunDue due)
 {
-    bool looks = !result->bad || result->skipped;
-    Status st = looks ? find_bad_state(r, result, due) : OK;
+    bool checks_state = !result->bad || result->skipped;
+    Status st = checks_state ? find_bad_state(r, result, due) : OK;
     long long step = result->bad_step;
     if (st != OK && result->skipped) result->bad = BAD_NOTHING;
     switch (result->bad) {
@@ -156,29 +158,30 @@ static Status find_bad(Run *r, StepResult *result, RunDue due)
 
 /* ---- reactions ---- */
 
-/* Ends the run. words: description of the fault. */
-static Status stop(Run *r, const StepResult *result, const char *words, const char *more)
+/* Ends the run. fault: its description; more: text to append to the message. */
+static Status stop(Run *r, const StepResult *result, const char *fault, const char *more)
 {
     char why[EXPLAIN_BYTES] = "";
     Trainer *t = r->trainer;
     if (result->bad && result->bad_step == t->step) TRY(explain(t, result, why));
-    fail(ERR_DATA, "%s%s%s%s", words, *why ? ": " : "", why, more);
+    fail(ERR_DATA, "%s%s%s%s", fault, *why ? ": " : "", why, more);
     return run_bad_advice(ERR_DATA);
 }
 
-static Status skip(Run *r, const StepResult *result, const char *words)
+static Status skip(Run *r, const StepResult *result, const char *fault)
 {
     const Trainer *t = r->trainer;
     if (!result->bad || !result->skipped || result->bad_step != t->step)
-        return stop(r, result, words, "");
+        return stop(r, result, fault, "");
     if (++r->bad.in_a_row > SKIPS_IN_A_ROW)
-        return stop(r, result, words, "; the 10 steps before it were bad and skipped, too");
+        return stop(r, result, fault, "; the 10 steps before it were bad and skipped, too");
     observer_break(r->observer);
-    log_warn("%s: skipped (%lld so far)", words, (long long)t->skipped);
+    log_warn("%s: skipped (%lld so far)", fault, (long long)t->skipped);
     return OK;
 }
 
-static Status load_state(Run *r)
+/* Loads the newest checkpoint, or starts again without one. */
+static Status load_newest(Run *r)
 {
     Trainer *t = r->trainer;
     if (r->last) {
@@ -197,78 +200,78 @@ static Status load_state(Run *r)
 }
 
 /* Rolls back to the newest checkpoint, after waiting for a running save. ERR_DATA of that save is
- * not reported: it has found the same fault. */
-static Status roll_back(Run *r, const StepResult *result, const char *words)
+ * not reported, because it has found the same fault. */
+static Status roll_back(Run *r, const StepResult *result, const char *fault)
 {
     RunBad *b = &r->bad;
     int64_t bad = result->bad ? result->bad_step : r->trainer->step;
     Status st = run_save_wait(r);
     if (st != OK && st != ERR_DATA) return st;
     int64_t to = r->last ? r->last_step : 0;
-    bool again = b->from >= 0 && b->from == to;
+    bool again = b->rollback_step >= 0 && b->rollback_step == to;
     if (again)
-        return stop(r, result, words,
-                    "; and there is no newer checkpoint than the one that the "
-                    "run has gone back to once");
+        return stop(r, result, fault,
+                    "; and the run has already rolled back to its newest checkpoint once");
     observer_break(r->observer);
-    log_warn("%s: going back to step %lld%s%s, and making the steps behind it once more", words,
+    log_warn("%s: going back to step %lld%s%s, and repeating the steps after it", fault,
              (long long)to, r->last ? ", " : "", r->last ? r->last : "");
-    TRY(load_state(r));
-    b->from = to;
-    b->until = bad;
+    TRY(load_newest(r));
+    b->rollback_step = to;
+    b->repeat_until = bad;
     b->differed = false;
-    b->what = mem_text(words);
+    b->fault = mem_text(fault);
     r->trainer->checks_gradients = true;
     return OK;
 }
 
 /* Ends the repetition: all steps up to the bad one have been repeated, and none is bad. */
-static void end_replay(Run *r)
+static void end_repetition(Run *r)
 {
     RunBad *b = &r->bad;
     observer_break(r->observer);
     if (b->differed)
-        log_warn("step %lld is good this time: the run goes on", (long long)b->until);
+        log_warn("step %lld is good this time: the run goes on", (long long)b->repeat_until);
     else
         log_warn("step %lld is good this time, from the same state (%s): memory or a processor is "
                  "at fault; the run goes on",
-                 (long long)b->until, b->what);
-    b->until = 0;
+                 (long long)b->repeat_until, b->fault);
+    b->repeat_until = 0;
     b->marks = r->trainer->step - b->first;
     r->trainer->checks_gradients = false;
-    mem_free(&b->what);
+    mem_free(&b->fault);
 }
 
 bool run_repeats(const Run *r)
 {
-    return r->trainer->step < r->bad.until;
+    return r->trainer->step < r->bad.repeat_until;
 }
 
-Status run_judge(Run *r, StepResult *result, RunDue due, bool *back)
+Status run_check_step(Run *r, StepResult *result, RunDue due, bool *rolled_back)
 {
     RunBad *b = &r->bad;
     int mode = r->config->train.on_bad;
     Status st = find_bad(r, result, due);
-    char *words = mem_text(st == OK ? "" : fail_message());
-    *back = false;
+    char *fault = mem_text(st == OK ? "" : fail_message());
+    *rolled_back = false;
     mark_step(r, result);
     if (st == OK) {
         b->in_a_row = 0;
-        if (b->until > 0 && r->trainer->step >= b->until) end_replay(r);
+        if (b->repeat_until > 0 && r->trainer->step >= b->repeat_until) end_repetition(r);
     } else if (mode == ON_BAD_SKIP) {
-        st = skip(r, result, words);
+        st = skip(r, result, fault);
     } else if (mode == ON_BAD_STOP) {
-        st = stop(r, result, words, "");
-    } else if (b->until > 0) {
-        st = stop(r, result, words,
-                  b->differed ? "; and it was bad before with other bits: memory or a processor is "
-                                "at fault"
-                              : "; the second time, with the same bits: it is the data or the "
-                                "model, not the machine");
+        st = stop(r, result, fault, "");
+    } else if (b->repeat_until > 0) {
+        st =
+            stop(r, result, fault,
+                 b->differed ? "; it was bad the first time, too, but with other bits: memory or a "
+                               "processor is at fault"
+                             : "; the second time, with the same bits: it is the data or the "
+                               "model, not the machine");
     } else {
-        st = roll_back(r, result, words);
-        *back = st == OK;
+        st = roll_back(r, result, fault);
+        *rolled_back = st == OK;
     }
-    mem_free(&words);
+    mem_free(&fault);
     return st;
 }

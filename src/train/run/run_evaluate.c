@@ -1,5 +1,5 @@
-/* Evaluations of a run and their consequences: best.h5, a learning-rate curve that depends on them,
- * early stopping. All ranks have the same figures, so they make the same decisions. */
+/* Evaluations of a run, and decisions that depend on them: best.h5, the learning rate (plateau),
+ * early stopping. All ranks have the same metrics, so they make the same decisions. */
 #include "../step/position.h"
 #include "run.h"
 
@@ -32,7 +32,8 @@ static void end_by_evaluations(Run *r)
                   trainer_metric(t)->word.word, t->early.best, (long long)t->early.bad);
 }
 
-static void count(Run *r, const BestMetric *metric, const EvalLine *line)
+/* Counts an evaluation for the learning rate's curve and early stopping. */
+static void count_evaluation(Run *r, const BestMetric *metric, const EvalLine *line)
 {
     Trainer *t = r->trainer;
     const Config *c = r->config;
@@ -53,24 +54,25 @@ static void count(Run *r, const BestMetric *metric, const EvalLine *line)
     observer_event(r->observer, &event);
 }
 
-/* Marks the evaluation as due, so that the next start repeats it. */
-static Status cannot_evaluate(Run *r, Status st, bool counts)
+/* Handles an evaluation that failed: marks it as due, so that the next start repeats it. */
+static Status fail_evaluation(Run *r, Status st, bool counts)
 {
     Trainer *t = r->trainer;
     t->evaluation_due = counts;
     return fail(st,
-                "the evaluation after step %lld cannot be made: %s; the run is saved: start the "
-                "same command again once that is mended, and it is made first",
+                "the evaluation after step %lld cannot be made: %s; the run is saved: correct this "
+                "and start the same command again, which evaluates first",
                 (long long)t->step, fail_message());
 }
 
-static Status break_off(Run *r, bool counts)
+/* Handles an evaluation that a stop request interrupted. */
+static Status interrupt_evaluation(Run *r, bool counts)
 {
     Trainer *t = r->trainer;
     r->stopped = true;
     t->evaluation_due = counts;
     observer_break(r->observer);
-    log_info("step %lld: the evaluation is broken off, as asked to stop: the next start makes it",
+    log_info("step %lld: a stop request interrupts the evaluation: the next start repeats it",
              (long long)t->step);
     return OK;
 }
@@ -82,17 +84,17 @@ Status run_evaluate(Run *r, bool counts, double *better)
     EvalLine line = {0};
     if (t->test_set.samples == 0) return OK;
     Status st = train_evaluate(t, &t->test_set, &line, NULL);
-    if (st == ERR_STOPPED) return break_off(r, counts);
-    if (st != OK) return cannot_evaluate(r, st, counts);
+    if (st == ERR_STOPPED) return interrupt_evaluation(r, counts);
+    if (st != OK) return fail_evaluation(r, st, counts);
     run_time_evaluation(r, line.seconds);
     r->summary.eval = line;
     observer_eval(r->observer, &line);
-    if (counts) count(r, metric, &line);
+    if (counts) count_evaluation(r, metric, &line);
     double value = metric->better == BETTER_LARGE ? metric->value(&line) : -metric->value(&line);
     if (!isfinite(value)) return OK;
     if (isnan(t->best_metric) || value > t->best_metric) t->best_metric = value;
-    bool news = isnan(r->best_saved) || value > r->best_saved;
-    if (news && r->config->checkpoint.best) *better = value;
+    bool better_than_saved = isnan(r->best_saved) || value > r->best_saved;
+    if (better_than_saved && r->config->checkpoint.best) *better = value;
     return OK;
 }
 
@@ -100,7 +102,7 @@ bool run_complete(Run *r)
 {
     const Trainer *t = r->trainer;
     if (t->step >= t->steps) return true;
-    if (t->hook_stop) run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
+    if (t->hook_stop) run_end_early(r, "run.hook requested it after step %lld", (long long)t->step);
     if (early_stop_over(r->config, &t->early)) end_by_evaluations(r);
     return r->ended != NULL;
 }

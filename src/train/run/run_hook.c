@@ -1,6 +1,6 @@
-/* The hook of a run: the events that it is notified of, and how its requests reach all ranks. Only
- * rank 0 receives a request. A flag in the step's sums says that there is one; then, between two
- * steps, rank 0 broadcasts it, so that all ranks carry it out after the same step. */
+/* The hook of a run: notifies it of events, and carries out its requests. Only rank 0 receives a
+ * request. A flag in the step's sums says that there is one; then, between two steps, rank 0
+ * broadcasts it, so that all ranks carry it out after the same step. */
 #include "../step/position.h"
 #include "run.h"
 
@@ -16,6 +16,7 @@ void run_hook_begin(Run *r)
 
 /* ---- events ---- */
 
+/* Writes the results of the last evaluation; NaN, written as null, if there was none. */
 static void put_evaluation(const Run *r, Json *json)
 {
     const char *auc = train_auc_kind(r->config);
@@ -37,7 +38,7 @@ static void put_evaluation(const Run *r, Json *json)
     json_real(json, "best", metric->better == BETTER_LARGE ? best : -best);
 }
 
-/* Adds the last step's statistics; NaN, written as null, if there was no step. */
+/* Writes the last step's statistics; NaN, written as null, if there was no step. */
 static void put_step(const Run *r, Json *json)
 {
     const Trainer *t = r->trainer;
@@ -55,7 +56,7 @@ static void put_step(const Run *r, Json *json)
 }
 
 /* Returns the event's JSON object as one line. Owner: the caller, with free. */
-static char *line_of(const Run *r, HookEvent event)
+static char *event_line(const Run *r, HookEvent event)
 {
     char *text = NULL;
     size_t bytes;
@@ -86,7 +87,7 @@ bool run_hook_wants(const Run *r, HookEvent event)
 void run_hook_notify(Run *r, HookEvent event)
 {
     if (!r->hook || !run_hook_wants(r, event)) return;
-    char *line = line_of(r, event);
+    char *line = event_line(r, event);
     observer_break(r->observer);
     hook_notify(r->hook, event, r->trainer->step, line);
     free(line);
@@ -110,20 +111,20 @@ static void broadcast_request(Run *r)
     hook_request_merge(&r->request, &request);
 }
 
-static bool moves_lr(const Run *r, const HookRequest *request)
+static bool changes_lr(const Run *r, const HookRequest *request)
 {
     return request->lr > 0 && request->lr != lr_base(r->config, &r->trainer->lr);
 }
 
-static bool changes(const Run *r, const HookRequest *request)
+static bool has_effect(const Run *r, const HookRequest *request)
 {
-    return request->stop || request->save || moves_lr(r, request);
+    return request->stop || request->save || changes_lr(r, request);
 }
 
 bool run_hook_receive(Run *r, const StepResult *result)
 {
     if (result->hook_requested) broadcast_request(r);
-    return changes(r, &r->request) && !run_repeats(r);
+    return has_effect(r, &r->request) && !run_repeats(r);
 }
 
 void run_hook_carry_out(Run *r)
@@ -131,28 +132,28 @@ void run_hook_carry_out(Run *r)
     Trainer *t = r->trainer;
     if (run_repeats(r)) return;
     const HookRequest request = r->request;
-    bool moves = moves_lr(r, &request);
+    bool new_lr = changes_lr(r, &request);
     r->request = (HookRequest){0};
-    if (!changes(r, &request)) return;
+    if (!has_effect(r, &request)) return;
     observer_break(r->observer);
     EventLine line = {.step = t->step,
                       .epoch = position_after(t, t->step).epoch,
                       .event = "hook",
                       .stop = request.stop,
                       .save = request.save,
-                      .lr = moves ? request.lr : 0};
+                      .lr = new_lr ? request.lr : 0};
     observer_event(r->observer, &line);
-    if (moves) {
-        log_info("step %lld: run.hook asks for optim.lr %.9g, from the next step on",
+    if (new_lr) {
+        log_info("step %lld: run.hook requests optim.lr %.9g, from the next step on",
                  (long long)t->step, request.lr);
         t->lr.lr = request.lr;
     }
     if (request.stop) {
         t->hook_stop = true;
-        run_end_early(r, "run.hook asked for it after step %lld", (long long)t->step);
+        run_end_early(r, "run.hook requested it after step %lld", (long long)t->step);
     }
-    /* Steps that are repeated later must use the requested rate, so it has to be in a
-     * checkpoint. */
+    /* Saves even if only the learning rate changes, because steps that are repeated after this
+     * checkpoint must use the new rate. */
     r->save_requested = true;
 }
 
@@ -172,5 +173,5 @@ void run_hook_end(Run *r)
     run_hook_notify(r, HOOK_END);
     hook_wait(r->hook);
     if (hook_take_request(r->hook, &request))
-        log_info("run.hook asks for something after the last step, which comes too late");
+        log_info("a request of run.hook came after the last step, too late to be carried out");
 }

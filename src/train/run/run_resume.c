@@ -1,5 +1,5 @@
-/* Chooses where a run begins: at step 0, at its newest checkpoint, or at a file. It deletes
- * no file of an earlier start. */
+/* Chooses where a run begins: at step 0, at its newest checkpoint, or at the checkpoint that
+ * checkpoint.resume names. It deletes no file of an earlier start. */
 #include "run.h"
 
 #include "../state/resume.h"
@@ -12,16 +12,16 @@
 
 static Status nothing_changed(Status st)
 {
-    return fail(st, "%s; nothing was changed: run.fresh=true keeps this run aside and begins anew",
+    return fail(st, "%s; no file was changed: run.fresh=true moves this run aside and begins anew",
                 fail_message());
 }
 
-/* Sets *there if the file exists; ERR_IO if that cannot be found out. */
+/* Sets *exists to whether the file exists; ERR_IO if that cannot be found out. */
 static Status find_file(const char *path, bool *exists)
 {
     *exists = access(path, F_OK) == 0;
     if (*exists || errno == ENOENT) return OK;
-    return fail(ERR_IO, "%s: cannot be looked for: %s", path, strerror(errno));
+    return fail(ERR_IO, "%s: cannot be examined: %s", path, strerror(errno));
 }
 
 /* Returns true if Slurm has requeued this job, or weft run or a script has restarted it; then the
@@ -36,9 +36,9 @@ static bool refuses_earlier(const Run *r)
     return r->config->checkpoint.resume == RESUME_NO && !is_restarted(r);
 }
 
-/* Without a checkpoint, the folder may contain files of a run that died before its first
- * one. They stay: only a better best.h5 replaces an old one, which must then have the same
- * configuration. */
+/* On rank 0: chooses where to begin if the run has no checkpoint. Its folder may contain files of a
+ * run that died before its first checkpoint. They stay. An old best.h5 must have this run's
+ * configuration, because a better one may replace it. */
 static Status begin_without_checkpoint(const Run *r, char **path)
 {
     const Config *c = r->config;
@@ -61,12 +61,13 @@ static Status begin_without_checkpoint(const Run *r, char **path)
 
 /* On rank 0: chooses the checkpoint to resume from; *path is NULL for none. The run's own come
  * first, so the same command continues after a stop even if the run began from a file.
- * newest_failed: the newest one failed to load, so candidates are verified here. */
+ * newest_failed: the newest one failed to load, so each candidate is verified before it is
+ * chosen. */
 static Status choose_checkpoint(Run *r, bool newest_failed, char **path)
 {
     Status st = OK;
     *path = newest_failed ? NULL : checkpoint_newest_unread(r->dir.checkpoints);
-    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->good, path);
+    if (!*path) st = checkpoint_newest(r->dir.checkpoints, r->verified, path);
     if (st != OK) return nothing_changed(st);
     r->last_by_this_run = *path != NULL;
     if (!*path) return begin_without_checkpoint(r, path);
@@ -92,7 +93,7 @@ static Status read_best(const Run *r, double *metric)
     TRY(find_file(r->dir.best, &exists));
     if (!exists) return OK;
     /* it may be another name of the checkpoint that has just been loaded */
-    bool known = known_files_have(r->good, r->dir.best);
+    bool known = known_files_have(r->verified, r->dir.best);
     Status st =
         known ? checkpoint_read_meta(r->dir.best, &meta) : checkpoint_verify(r->dir.best, &meta);
     bool same_test = st == OK && resume_same_test(r->trainer, &meta);
@@ -101,7 +102,7 @@ static Status read_best(const Run *r, double *metric)
     checkpoint_meta_fini(&meta);
     if (same || (st != OK && st != ERR_DATA)) return st;
     char *why = mem_text(st != OK    ? fail_message()
-                         : same_test ? "best.h5 is by another checkpoint.best_metric"
+                         : same_test ? "best.h5 was chosen by another checkpoint.best_metric"
                                      : "best.h5 was found with other test data");
     st = file_move_aside(r->dir.best, &aside);
     if (aside) log_warn("%s; it is kept as %s", why, aside);
@@ -181,7 +182,7 @@ Status run_resume(Run *r)
         st = load(r, true, &path);
     }
     if (st == OK && path) {
-        if (first) known_files_add(r->good, path);
+        if (first) known_files_add(r->verified, path);
         log_info("resuming from %s", path);
     }
     if (st == OK && !path) st = train_init_params(r->trainer);

@@ -1,11 +1,11 @@
-/* Decides when and how a run saves, and which checkpoints it keeps. Training survives a file system
- * that is full or unreachable. */
+/* Saves checkpoints and best.h5 during a run, and removes old checkpoints. Training continues if a
+ * file system is full or unreachable. */
 #include "run.h"
 
 #include <string.h>
 
-/* Logs an ERR_IO when it begins and when it ends, and turns it into OK, so that training continues
- * and the caller tries again. Other errors remain. */
+/* Turns ERR_IO into OK, so that training continues and the caller tries again later. Logs the first
+ * failure, and the first success after failures. Returns other errors unchanged. */
 static Status tolerate(Status st, bool *failing, const char *what)
 {
     if (st == ERR_IO && !*failing)
@@ -15,8 +15,9 @@ static Status tolerate(Status st, bool *failing, const char *what)
     return st == ERR_IO ? OK : st;
 }
 
-/* Called before a file is made or renamed. Ends the run if its folder belongs to another one now.
- * Lines of metrics up to the checkpoint's step must be on disk first. */
+/* Called before a file is created or renamed: ends the run if its folder belongs to another run
+ * now, and syncs the metrics, because their lines up to the checkpoint's step must be on disk
+ * first. */
 static void before_file(void *user)
 {
     Run *r = user;
@@ -29,10 +30,10 @@ static void after_checkpoint(void *user)
 {
     Run *r = user;
     if (r->saving_best) return;
-    known_files_add(r->good, r->saving);
+    known_files_add(r->verified, r->saving);
     lease_require(r->dir.lease);
     Status st =
-        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->good, r->saving);
+        checkpoint_prune(r->dir.checkpoints, r->config->checkpoint.keep, r->verified, r->saving);
     (void)tolerate(st, &r->prune_failing, "removing old checkpoints");
 }
 
@@ -40,13 +41,14 @@ static void after_checkpoint(void *user)
 
 static Status save_begin(Run *r, char *path, bool best, bool last);
 
+/* best: best.h5 was saved, not a checkpoint. */
 static Status tolerate_save(Run *r, Status st, bool best)
 {
     return best ? tolerate(st, &r->best_failing, "saving best.h5")
                 : tolerate(st, &r->save_failing, "saving checkpoints");
 }
 
-/* Adds advice: fewer kept checkpoints would make room. */
+/* Adds the advice to keep fewer checkpoints to the message of a full disk. */
 static Status room_advice(const Run *r, Status st)
 {
     int64_t keep = r->config->checkpoint.keep;
@@ -57,7 +59,7 @@ static Status room_advice(const Run *r, Status st)
                 (long long)keep);
 }
 
-/* Call when a save has ended with status st: reports a failure, and records the checkpoint. */
+/* Ends a save that has returned status st: reports a failure, and records the checkpoint. */
 static Status save_ended(Run *r, Status st, bool last)
 {
     bool written = st == OK, both = r->saving_both;
@@ -67,7 +69,8 @@ static Status save_ended(Run *r, Status st, bool last)
     if (st == ERR_IO) st = room_advice(r, st);
     if ((r->saving_best || both) && !written) r->best_saved = r->best_before;
     r->saving_both = false;
-    bool of_best = r->saving_best || (both && !written && strstr(fail_message(), r->dir.best));
+    /* the message of the checkpoint module names the file that failed */
+    bool best_failed = r->saving_best || (both && !written && strstr(fail_message(), r->dir.best));
     if (both && last && st == ERR_IO) {
         /* the run's last save could not create both names: saves again at once under the
          * checkpoint's name alone */
@@ -77,9 +80,9 @@ static Status save_ended(Run *r, Status st, bool last)
         train_save_free(&r->save);
         return save_begin(r, path, false, true);
     }
-    if (!last) st = tolerate_save(r, st, of_best);
+    if (!last) st = tolerate_save(r, st, best_failed);
     if (both && written) (void)tolerate_save(r, OK, true);
-    /* next time best.h5 is tried alone */
+    /* the next attempt saves best.h5 alone */
     if (both && !written) r->best_failing = true;
     train_save_free(&r->save);
     if (written && !r->saving_best) {
@@ -101,7 +104,7 @@ static Status save_continue(Run *r, bool last)
     return done ? save_ended(r, st, last) : OK;
 }
 
-/* Continues the save until it ends. last: it is the run's last. */
+/* Continues the running save until it ends. last: it is the last save of the run. */
 static Status save_wait(Run *r, bool last)
 {
     Status st = OK;
@@ -114,22 +117,23 @@ Status run_save_wait(Run *r)
     return save_wait(r, false);
 }
 
-/* Assembling whole tensors continues at once. Other stages continue when a step after the stage's
- * begin has reported that no rank is busy. */
+/* A stage in which ranks collect tensors continues after each step. Another stage continues when a
+ * step that began after it has reported that no rank is busy with it. */
 Status run_save_continue(Run *r, const StepResult *result)
 {
-    bool reported = r->trainer->known > r->stage_step && !result->saving;
-    return r->save && (reported || train_save_collects(r->save)) ? save_continue(r, false) : OK;
+    bool all_idle = r->trainer->known > r->stage_step && !result->saving;
+    return r->save && (all_idle || train_save_collects(r->save)) ? save_continue(r, false) : OK;
 }
 
-/* Begins a save to path, of which it takes ownership. Waits if there is no copy. */
+/* Begins a save to path, which it will free. Waits for the save if there is no copy to save
+ * from. */
 static Status save_begin(Run *r, char *path, bool best, bool last)
 {
     const CheckpointHooks hooks = {r, before_file, after_checkpoint};
     r->saving = path;
     r->saving_best = best;
     r->saving_step = r->stage_step = r->trainer->step;
-    /* flushed here, where a failure is logged */
+    /* flushed here, because here a failure is logged */
     (void)observer_flush(r->observer);
     lease_require(r->dir.lease);
     if (r->dir.lease) run_dir_mend(&r->dir);
@@ -150,13 +154,13 @@ Status run_save(Run *r, bool last)
     }
     observer_break(r->observer);
     r->saved_s = clock_s();
-    r->saving_both = r->best_with;
-    r->best_with = false;
+    r->saving_both = r->best_in_next;
+    r->best_in_next = false;
     return save_begin(r, path, false, last);
 }
 
 /* Writes best.h5 with its own metric, even if a better one was seen but could not be saved. */
-Status run_save_best(Run *r, double metric, bool with)
+Status run_save_best(Run *r, double metric, bool checkpoint_due)
 {
     Trainer *t = r->trainer;
     TRY(save_wait(r, false));
@@ -164,8 +168,8 @@ Status run_save_best(Run *r, double metric, bool with)
     observer_break(r->observer);
     r->best_before = r->best_saved;
     r->best_saved = metric;
-    r->best_with = with && !r->best_failing && metric == best;
-    if (r->best_with) return OK;
+    r->best_in_next = checkpoint_due && !r->best_failing && metric == best;
+    if (r->best_in_next) return OK;
     t->best_metric = metric;
     Status st = save_begin(r, mem_text(r->dir.best), true, false);
     t->best_metric = best;

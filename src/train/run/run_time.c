@@ -1,18 +1,17 @@
 /* Decides when a run stops by itself: run.max_time has passed, or its batch job is about to end.
- * Then it saves as after a signal. The margin follows from the run: between the decision and the
- * end of the program come steps, perhaps an evaluation, and saves, which are assumed to take as
- * long as before. Rank 0 decides, and the decision is added to a step's sums. */
+ * Then it saves as after a signal. Between the decision and the end of the program come steps,
+ * perhaps an evaluation, and saves; they are assumed to take as long as before, and the sum is the
+ * margin before the job's end. Rank 0 decides, and the decision is added to a step's sums. */
 #include "run.h"
 
 #include <math.h>
 
-/* Time for the program to end, for the job's script after it, and for squeue to answer before
- * it. */
+/* time for squeue to answer, for the program to end, and for the rest of the job's script */
 static const double END_S = 20;
-/* Assumed for the first save, bytes/s written and read back on a slow disk. */
+/* assumed speed of the first save, bytes/s written and read back on a slow disk */
 static const double SAVE_RATE = 50e6;
-/* The decision is known at the end of a step, on a device one step later, and the last check was
- * one step ago. */
+/* Steps from the last check that did not decide to stop until all ranks have stopped: the decision
+ * is made one step after it, and is known at the end of that step, on a device one step later. */
 enum { STEPS_TO_STOP = 3 };
 
 void run_time_begin(Run *r)
@@ -41,15 +40,15 @@ void run_time_evaluation(Run *r, double seconds)
     r->time.eval_s = fmax(r->time.eval_s, seconds);
 }
 
-/* Time for the test set; before the first evaluation its samples count like training samples. */
-static double pass_s(const Run *r)
+/* Time of a pass over the test set; before the first one, estimated by the speed of training. */
+static double test_pass_s(const Run *r)
 {
     const Trainer *t = r->trainer;
     if (r->time.eval_s > 0 || r->rate <= 0) return r->time.eval_s;
     return (double)(t->test_set.samples * t->rows_per_sample) / r->rate;
 }
 
-/* Time of a save; before the first one it follows from its bytes. */
+/* Time of a save; before the first one, estimated from its size. */
 static double save_s(const Run *r)
 {
     const Trainer *t = r->trainer;
@@ -58,13 +57,13 @@ static double save_s(const Run *r)
     return values * (1 + optim_slots(t->config)) * sizeof(float) / SAVE_RATE;
 }
 
-/* At the end the run waits for the running command, for one queued command of each event, and for
- * the last event's. */
+/* Time of the hook: at its end the run waits for the running command, for one queued command of
+ * each event, and for the command of the last event. */
 static double hooks_s(const Run *r)
 {
     if (!r->hook) return 0;
     int last = run_hook_wants(r, HOOK_END), before = 0;
-    for (int m = 0; m < HOOK_END; ++m) before += run_hook_wants(r, (HookEvent)m);
+    for (int e = 0; e < HOOK_END; ++e) before += run_hook_wants(r, (HookEvent)e);
     return (last + (before > 0 ? before + 1 : 0)) * r->config->run.hook_s;
 }
 
@@ -72,11 +71,11 @@ static double hooks_s(const Run *r)
 static double evaluation_s(const Run *r)
 {
     bool saves = r->config->checkpoint.best && r->trainer->test_set.samples > 0;
-    return pass_s(r) + (saves ? save_s(r) : 0);
+    return test_pass_s(r) + (saves ? save_s(r) : 0);
 }
 
-/* Time that a stop may need; includes a second save, which may be due at the same step. */
-static double margin(const Run *r)
+/* Time that a stop may need, with a second save that may be due at the same step. */
+static double stop_margin_s(const Run *r)
 {
     bool evaluates = false;
     for (int i = 1; i <= STEPS_TO_STOP; ++i)
@@ -85,11 +84,12 @@ static double margin(const Run *r)
            (evaluates ? evaluation_s(r) : 0);
 }
 
-static bool decide(Run *r)
+/* Returns true if the run must stop now, and logs why. */
+static bool must_stop(Run *r)
 {
     JobEnd *job = &r->time.job;
-    double most = r->config->run.max_time, now = clock_s(), need = margin(r);
-    if (most > 0 && now - clock_begin_s() >= most) {
+    double limit = r->config->run.max_time, now = clock_s(), need = stop_margin_s(r);
+    if (limit > 0 && now - clock_begin_s() >= limit) {
         observer_break(r->observer);
         log_info("run.max_time: the program has run for %.0f s, so this run stops here",
                  now - clock_begin_s());
@@ -106,6 +106,6 @@ static bool decide(Run *r)
 bool run_time_over(Run *r)
 {
     if (r->world->rank != 0) return false;
-    r->time.over = r->time.over || decide(r);
+    r->time.over = r->time.over || must_stop(r);
     return r->time.over;
 }

@@ -47,11 +47,11 @@ Status run_dir_open(RunDir *dir, double beat_s)
 void run_dir_mend(const RunDir *dir)
 {
     if (mkdir(dir->checkpoints, 0777) == 0)
-        log_warn("%s: was gone, and has been made again", dir->checkpoints);
+        log_warn("%s: was missing, and has been created again", dir->checkpoints);
 }
 
 /* Returns true if a run writes a file or folder of this name. */
-static bool is_of_run(const char *name)
+static bool is_run_file(const char *name)
 {
     static const char *const names[] = {"config.yaml", "algorithms.txt", "trace.json",
                                         "checkpoints"};
@@ -98,6 +98,7 @@ Status run_dir_earlier(const RunDir *dir, char **path)
     return *path ? OK : find_in(dir->path, "metrics.jsonl", "events.out.tfevents.", path);
 }
 
+/* Moves a file or folder of the run to the folder `to`. */
 static Status move_into(const RunDir *dir, const char *to, const char *name)
 {
     char *from = mem_format("%s/%s", dir->path, name), *destination = mem_format("%s/%s", to, name);
@@ -109,13 +110,14 @@ static Status move_into(const RunDir *dir, const char *to, const char *name)
     return st;
 }
 
+/* Moves all files and folders that a run has written. */
 static Status move_all(const RunDir *dir, const char *to)
 {
     DIR *stream = opendir(dir->path);
     int error = stream ? 0 : errno;
     Status st = OK;
     for (const char *name; stream && st == OK && (name = next_name(stream, &error));)
-        if (is_of_run(name)) st = move_into(dir, to, name);
+        if (is_run_file(name)) st = move_into(dir, to, name);
     if (stream) closedir(stream);
     return st == OK && error ? cannot_list(dir->path, error) : st;
 }

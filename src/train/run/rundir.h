@@ -18,15 +18,15 @@ void run_dir_init(RunDir *dir, const Config *config);
 /* Makes the folders and takes the lease. Returns ERR_IO if they cannot be made, ERR_CONFIG if
  * another run uses them. beat_s: run.heartbeat_s. */
 Status run_dir_open(RunDir *dir, double beat_s);
-/* Sets *path to a file that an earlier run has left here, owned by the caller; NULL: there is
- * none. */
+/* Sets *path to a checkpoint or log of an earlier run in this folder; NULL: there is none. Owner:
+ * the caller. */
 Status run_dir_earlier(const RunDir *dir, char **path);
-/* Moves the files of earlier runs to the folder earlier-1 (or the next free number) inside it;
- * deletes nothing. Returns ERR_IO. */
+/* Moves the files of an earlier run to its subfolder earlier-1 (or the next free number). Deletes
+ * nothing. Returns ERR_IO. */
 Status run_dir_set_aside(const RunDir *dir);
 /* Writes the resolved configuration, through a temporary file. */
 Status run_dir_write_config(const RunDir *dir, const Config *config);
-/* The same for the record of algorithms (train.cuda_tune), algorithms.txt. */
+/* Writes the record of algorithms (train.cuda_tune) to algorithms.txt, in the same way. */
 Status run_dir_write_algorithms(const RunDir *dir, const AlgorithmRecord *record);
 /* Creates the folder of checkpoints again if it was removed or moved away. Other problems with it
  * are reported when files are written. */
