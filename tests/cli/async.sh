@@ -116,7 +116,7 @@ cp -r order1 short && truncate -s -50 short/server-0.order
 check 65 'ends before the run does' mpi 3 train --replay short job.yaml run.name=bad-short
 check 78 'run.replay is given twice' mpi 3 train --replay order1 job.yaml run.name=bad run.replay=order2
 check 78 'run.order_log is set, too' mpi 3 train --replay order1 job.yaml run.name=bad run.order_log=order9
-check 78 'grid.mode: async alone' mpi 3 train --replay order1 job.yaml run.name=bad grid.mode=sync
+check 78 'only grid.mode: async has an order of requests' mpi 3 train --replay order1 job.yaml run.name=bad grid.mode=sync
 check 78 'sgd with momentum cannot' mpi 3 train job.yaml run.name=bad optim.name=sgd optim.momentum=0.9 'optim.groups=[{roles: table, name: sgd, momentum: 0, lr: 0.1}]'
 check 78 'optim.clip' mpi 3 train job.yaml run.name=bad optim.clip=1
 check 78 'checkpoint.every_steps' mpi 3 train job.yaml run.name=bad checkpoint.every_steps=7

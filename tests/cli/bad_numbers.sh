@@ -42,6 +42,6 @@ done
 check 65 'table.h5: sample 17: value 0 of /dense is not a finite number' "$WEFT" data check table.h5
 
 check 0 'replicas compare hashes of parameters and state every 100 steps and before each save' "$WEFT" plan lenet.yaml --ranks 2
-check 0 'replicas are not compared: replicas have their parameters in common memory' "$WEFT" plan lenet.yaml --ranks 2 grid.zero=1
+check 0 'replicas are not compared: replicas share the memory of their parameters' "$WEFT" plan lenet.yaml --ranks 2 grid.zero=1
 check 0 '"replicas_compared": true' "$WEFT" plan lenet.yaml --ranks 2 --json
 finish

@@ -97,7 +97,7 @@ begin 1 'data.train=[a.h5, b.h5]'; blank b.h5
 ends 65 'b.h5: was changed while this run trained on it'
 begin 2; blank c.h5
 ends 65 'c.h5: was changed while this run evaluated on it: it was written to'
-holds 'it says that the checkpoints are sound' said 'checkpoints in runs/r/checkpoints are sound, for nothing was trained on it'
+holds 'it says that the checkpoints are sound' said 'checkpoints in runs/r/checkpoints are good, because nothing was trained on this file'
 holds 'a checkpoint is left' "$WEFT" ckpt check runs/r
 step=$(newest); step=${step##*-0}; step=${step%.h5}
 check 0 "resuming from $(newest)" timeout 60 "$WEFT" train job.yaml train.epochs=$((10#$step / 10 + 1)) # with the new data

@@ -142,7 +142,7 @@ differs gpt2 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' mode
 check 65 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' "$WEFT" ckpt export gpt2.h5 --onnx -o no.onnx --config gpt2.yaml model.heads=2
 check 65 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' "$WEFT" ckpt shrink gpt2.h5 --method l1 --sparsity .5 -o no.h5 --config gpt2.yaml model.heads=2
 check 65 'heads of h.0.attn is 2 in this model and 4 in the checkpoint' "$WEFT" generate gpt2.yaml --checkpoint gpt2.h5 --prompt 1 --tokens 2 model.heads=2
-check 0 'heads of h.1.attn is 2 in this model and 4 in the checkpoint; the run trains it as it is here' "$WEFT" train gpt2.yaml run.name=other model.init_from=gpt2.h5 model.heads=2
+check 0 'heads of h.1.attn is 2 in this model and 4 in the checkpoint; training continues with the model as it is here' "$WEFT" train gpt2.yaml run.name=other model.init_from=gpt2.h5 model.heads=2
 holds 'nothing is written' test ! -e no.onnx -a ! -e no.h5
 
 # Windows, biases and scaling give the same bits on every grid, and the same losses if heads are split (sums have another order).

@@ -48,7 +48,7 @@ check 65 "of another size: $conv.weight (8x1x3x3 in the file, 8x1x5x5 in the mod
     'model.layers=[conv2d: {channels: 8, kernel: 5, pad: 1}, batch_norm, relu, flatten, dense: {width: 10}]'
 check 78 "'fc9' matches no layer" begin run.name=none 'model.init_fresh=[fc9]'
 check 0 "begins as 'x:y' says" begin run.name=prefix "model.init_rename=[x:y]"
-check 78 'makes one name' begin run.name=none "model.init_rename=[$conv.weight:$conv.bias]"
+check 78 'the same name' begin run.name=none "model.init_rename=[$conv.weight:$conv.bias]"
 check 78 'is not OLD:NEW' begin run.name=none 'model.init_rename=[fc9]'
 check 78 'needs model.init_from' "$WEFT" train net.yaml run.name=none 'model.init_fresh=[fc9]'
 check 78 'keep one of the two' begin run.name=none checkpoint.resume=$from

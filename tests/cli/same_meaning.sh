@@ -33,7 +33,7 @@ loss=$(grep '^loss' out)
 unlike="f32.h5: its samples are float32 and multiplied by 1, but those of u8.h5 are uint8 and multiplied by 0.00392157"
 check 65 "$unlike" train run.name=b data.test=f32.h5
 check 65 "$unlike" evaluate data.test=f32.h5
-holds 'data.train can be the same set' grep -qF 'weft eval can take data.train=f32.h5 instead' both
+holds 'data.train can be the same set' grep -qF 'weft eval can use data.train=f32.h5 instead' both
 check 65 "set data.scale to one factor for both" "$WEFT" data check u8.h5 f32.h5
 check 65 "of float32, those of u8.h5" train run.name=b 'data.train=[u8.h5,f32.h5]'
 check 0 "$loss" evaluate data.test=f32.h5 data.scale=0.00392156862745098
@@ -96,7 +96,7 @@ holds 'nothing is said of the right factor' sh -c '! grep -q warning both'
 for _ in 1 2 3 4; do values 64 '\0'; values 64 '\100'; values 64 '\200'; values 64 '\377'; done >x.bin
 whole byte.h5 UIN 8 16,1,8,8
 byte() { timeout 100 "$WEFT" "$1" a.yaml data.train=byte.h5 data.test=byte.h5 "${@:2}"; }
-check 65 'weft eval can take data.train=byte.h5 instead' "$WEFT" eval a.yaml run.name=unit data.train=unit.h5 data.test=byte.h5
+check 65 'weft eval can use data.train=byte.h5 instead' "$WEFT" eval a.yaml run.name=unit data.train=unit.h5 data.test=byte.h5
 check 0 'byte.h5, 16 samples' byte eval run.name=unit
 check 0 'beginning with' byte train run.name=r6 "model.init_from=$(at unit 8)"
 holds 'nothing is said of types whose values are alike' sh -c '! grep -q warning both'

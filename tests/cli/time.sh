@@ -185,7 +185,7 @@ holds 'once more, with the evaluation' test "$("$WEFT" ckpt info runs/pair_early
 broken end 14
 # Requests of the hook at that sync point are carried out nevertheless.
 echo '{"lr": 0.003}' >answer
-check 0 'asks for optim.lr 0.003' epochs answered "${tells[@]}" run.hook_wait=true
+check 0 'requests optim.lr 0.003' epochs answered "${tells[@]}" run.hook_wait=true
 as=answered
 broken answer 7 run.hook_wait=true
 broken pair_answer 7 run.hook_wait=true -n 2

@@ -1,7 +1,7 @@
 /* Checks whether parameters, running statistics and optimizer state are finite, and the same on all
  * replicas that have their own memory. Each rank reads its tensors once, hashes them, and compares
- * the hashes with its replicas. If they differ, the message names the first tensor and the ranks
- * that are in the minority. */
+ * the hashes with those of its replicas. If they differ, the message names the first tensor that
+ * does and the ranks that are in the minority. */
 #include "save_copy.h"
 #include "../transport.h"
 
@@ -11,12 +11,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* PART floats are a whole number of chunks. */
-enum { PART = 16 * FLAT_CHUNK, TEXT_BYTES = 512 };
+/* floats of a device's tensor that are copied to the host at a time: a whole number of chunks */
+enum { PART = 16 * FLAT_CHUNK };
+/* size of a message */
+enum { TEXT_BYTES = 512 };
 
 /* A tensor that this rank stores: the value of a parameter (slot -1) or a slot of its state. */
 typedef struct StateTensor {
     int param, slot;
+    /* address in the backend's memory, and number of floats */
     float *at;
     int64_t count;
     /* every replica has the same values, in its own memory */
@@ -29,6 +32,7 @@ typedef struct StateCheck {
     int count, compared;
     /* owned */
     StateTensor *tensor;
+    /* hash of each tensor; owned */
     uint64_t *hash;
     /* first tensor that is not finite; -1: none */
     int not_finite;
@@ -37,11 +41,11 @@ typedef struct StateCheck {
 bool train_compares(const Trainer *t, const char **why_not)
 {
     const Plan *plan = t->plan;
-    bool common = plan->zero && !plan->gathers && transport_sharers(t) > 1;
+    bool shared_params = plan->zero && !plan->gathers && transport_sharers(t) > 1;
     *why_not = t->shape.dp == 1 ? "there is one replica"
-               : plan->gathers  ? "replicas have parts of parameters and state, none the same"
-               : common         ? "replicas have their parameters in common memory, and parts of "
-                                  "the state, none the same"
+               : plan->gathers  ? "each replica has other parts of parameters and state"
+               : shared_params  ? "replicas share the memory of their parameters, and each has "
+                                  "another part of the state"
                                 : NULL;
     return *why_not == NULL;
 }
@@ -93,17 +97,17 @@ typedef struct ChunkCheck {
  * the order of threads does not matter. */
 static void check_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
-    const ChunkCheck *l = args;
-    uint64_t sum = 0, number = l->first + (uint64_t)(range[0] - l->base) / FLAT_CHUNK;
-    int64_t most = l->sum ? FLAT_CHUNK : n;
-    for (int64_t at = 0; at < n; at += most, ++number) {
-        int64_t count = n - at < most ? n - at : most;
-        if (l->sum) sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
+    const ChunkCheck *c = args;
+    uint64_t sum = 0, number = c->first + (uint64_t)(range[0] - c->base) / FLAT_CHUNK;
+    int64_t step = c->sum ? FLAT_CHUNK : n;
+    for (int64_t at = 0; at < n; at += step, ++number) {
+        int64_t count = n - at < step ? n - at : step;
+        if (c->sum) sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
         bool bad =
             backend_cpu.flat->find_and_copy(range[1] ? range[1] + at : NULL, range[0] + at, count);
-        if (bad) atomic_store(l->bad, true);
+        if (bad) atomic_store(c->bad, true);
     }
-    if (l->sum) atomic_fetch_add_explicit(l->sum, sum, memory_order_relaxed);
+    if (c->sum) atomic_fetch_add_explicit(c->sum, sum, memory_order_relaxed);
 }
 
 /* Checks one tensor; a device's is copied to `part` piece by piece. to: address of its copy, or
@@ -200,13 +204,13 @@ static Status check_finite(const StateCheck *state)
     char text[TEXT_BYTES] = "", host[HOST_BYTES];
     int from = world_least(t->world, bad ? t->world->rank : INT_MAX);
     if (from == INT_MAX) return OK;
-    int with = -world_least(t->world, bad ? -t->world->rank : 0);
+    int last = -world_least(t->world, bad ? -t->world->rank : 0);
     if (t->world->rank == from) {
         char *name = tensor_name(state, state->not_finite);
         host_name(host, HOST_BYTES);
         snprintf(text, sizeof text, "%s holds %g on rank %d, %s%s", name,
                  bad_value(state, state->not_finite), from, host,
-                 with > from ? ", and others" : "");
+                 last > from ? ", and others" : "");
         mem_free(&name);
     }
     return fail_all(t, from, text);
@@ -243,7 +247,7 @@ static void name_ranks(const Side *side, int count, const char *tensor, char *te
     }
     if (used < TEXT_BYTES)
         snprintf(text + used, (size_t)(TEXT_BYTES - used), "%s",
-                 known ? " has not what most have: its memory or its processor is at fault"
+                 known ? " differs from most: its memory or its processor is at fault"
                        : ": the memory or the processor of one of them is at fault");
 }
 

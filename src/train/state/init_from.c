@@ -1,27 +1,29 @@
-/* Matches the tensors of model.init_from by name: "/params/NAME", "/buffers/NAME" and blocks of
- * "/tables/NAME" of the file, with prefixes replaced according to model.init_rename, initialise the
- * model's tensors of that name. Tensors that model.init_fresh names keep their initial values and
- * are ignored in the file. Without init_fresh this holds for the last layer with parameters if its
- * size differs: a classifier for other classes. */
+/* Matches the tensors of model.init_from with the model's by name: "/params/NAME", "/buffers/NAME"
+ * and blocks of "/tables/NAME". Prefixes of the file's names are first replaced according to
+ * model.init_rename. Tensors that model.init_fresh names get new initial values, and the file's
+ * tensors with such names are ignored. Without init_fresh this is done for the last layer with
+ * parameters if its size differs, as that of a classifier for other classes does. */
 #include "init_from.h"
 
 #include <string.h>
 
-/* names of each kind listed in a message */
-enum { NAMED = 32 };
+/* most names of each kind that a message lists */
+enum { LISTED_MAX = 32 };
 
 typedef struct Match {
     const Config *config;
     const CheckpointIo *io;
+    /* tensors of the file, [count] */
     const CheckpointStored *stored;
     int count;
+    /* result: for each tensor of the model, index in stored, or -1 */
     int *from;
     /* names of the file's tensors, renamed; NULL for an optimizer's; char *[count], owned */
     char **name;
     /* the tensor is used; bool[count], owned */
     bool *used;
-    /* layer that gets new initial values because of its size: the first last_chars characters of a
-     * name such as "fc.weight"; NULL: none */
+    /* layer that gets new initial values because its size differs: the first last_chars characters
+     * of a tensor's name such as "fc.weight"; NULL: none */
     const char *last;
     int last_chars;
 } Match;
@@ -43,18 +45,19 @@ static bool of_layer(const char *path, const char *layer, int chars)
 }
 
 /* Returns true if a pattern matches the tensor; a table is matched by its layer's name. */
-static bool listed(const char *patterns, const char *path)
+static bool pattern_matches(const char *patterns, const char *path)
 {
     const char *leaf = leaf_of(path), *end = checkpoint_leaf(path) ? NULL : strchr(leaf, '/');
     char *table = end ? mem_format("%.*s", (int)(end - leaf), leaf) : NULL;
-    bool is = param_listed(patterns, table ? table : leaf);
+    bool matches = param_listed(patterns, table ? table : leaf);
     mem_free(&table);
-    return is;
+    return matches;
 }
 
+/* Returns true if the tensor gets new initial values. */
 static bool is_fresh(const Match *m, const char *path)
 {
-    if (listed(m->config->model.init_fresh, path)) return true;
+    if (pattern_matches(m->config->model.init_fresh, path)) return true;
     return m->last && of_layer(path, m->last, m->last_chars);
 }
 
@@ -73,6 +76,7 @@ static char *renamed(const Config *config, const char *path)
     return name ? name : mem_text(path);
 }
 
+/* Returns the file's tensor with that name after renaming, or -1. */
 static int find(const Match *m, const char *path)
 {
     for (int k = 0; k < m->count; ++k)
@@ -100,7 +104,9 @@ static void find_last(Match *m)
     }
 }
 
-static void pair(Match *m, TextList *missing, TextList *sizes, TextList *anew)
+/* Finds the file's tensor for each tensor of the model, and lists those that have none, another
+ * size, or new initial values. */
+static void match_tensors(Match *m, TextList *missing, TextList *sizes, TextList *anew)
 {
     for (int i = 0; i < m->io->count; ++i) {
         const CheckpointTensor *t = &m->io->tensor[i];
@@ -124,14 +130,17 @@ static void pair(Match *m, TextList *missing, TextList *sizes, TextList *anew)
     }
 }
 
+/* Checks that each pattern of model.init_fresh matches a tensor of the model or of the file. */
 static Status check_patterns(const Match *m)
 {
     char *copy = mem_text(m->config->model.init_fresh), *rest = copy, *pattern;
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
         bool met = !*pattern;
-        for (int i = 0; i < m->io->count && !met; ++i) met = listed(pattern, m->io->tensor[i].path);
-        for (int k = 0; k < m->count && !met; ++k) met = m->name[k] && listed(pattern, m->name[k]);
+        for (int i = 0; i < m->io->count && !met; ++i)
+            met = pattern_matches(pattern, m->io->tensor[i].path);
+        for (int k = 0; k < m->count && !met; ++k)
+            met = m->name[k] && pattern_matches(pattern, m->name[k]);
         if (!met)
             st = config_fail_key(m->config, "model.init_fresh",
                                  "'%s' matches no layer and no tensor of this model, nor of %s; "
@@ -142,7 +151,7 @@ static Status check_patterns(const Match *m)
     return st;
 }
 
-/* Warns of prefixes that no name has; they may be meant for another file. */
+/* Warns of prefixes with which no name begins, because they may be meant for another file. */
 static void warn_of_prefixes(const Match *m)
 {
     char *copy = mem_text(m->config->model.init_rename), *rest = copy, *item;
@@ -166,46 +175,46 @@ static Status check_names(const Match *m)
         int first = m->name[k] ? find(m, m->name[k]) : k;
         if (first != k)
             st = config_fail_key(m->config, "model.init_rename",
-                                 "makes one name, %s, of two in %s: %s and %s", leaf_of(m->name[k]),
+                                 "gives two tensors of %s, %s and %s, the same name, %s",
                                  m->config->model.init_from, leaf_of(m->stored[first].path),
-                                 leaf_of(m->stored[k].path));
+                                 leaf_of(m->stored[k].path), leaf_of(m->name[k]));
     }
     return st;
 }
 
 /* Appends "; missing in the file: a, b", or nothing if the list is empty. */
-static void say(FILE *out, const char *what, TextList *words)
+static void append_list(FILE *out, const char *title, TextList *names)
 {
-    int count = words->count;
-    char *text = text_list_end(words);
-    if (count) fprintf(out, "; %s: %s", what, text);
+    int count = names->count;
+    char *text = text_list_end(names);
+    if (count) fprintf(out, "; %s: %s", title, text);
     mem_free(&text);
 }
 
 static Status match_all(Match *m, char **anew)
 {
     TextList missing, sizes, surplus, fresh, all;
-    text_list_begin(&missing, NAMED);
-    text_list_begin(&sizes, NAMED);
-    text_list_begin(&surplus, NAMED);
-    text_list_begin(&fresh, NAMED);
-    text_list_begin(&all, NAMED);
+    text_list_begin(&missing, LISTED_MAX);
+    text_list_begin(&sizes, LISTED_MAX);
+    text_list_begin(&surplus, LISTED_MAX);
+    text_list_begin(&fresh, LISTED_MAX);
+    text_list_begin(&all, LISTED_MAX);
     find_last(m);
-    pair(m, &missing, &sizes, &fresh);
+    match_tensors(m, &missing, &sizes, &fresh);
     for (int k = 0; k < m->count; ++k)
         if (m->name[k] && !m->used[k] && !is_fresh(m, m->name[k]))
             text_list_add(&surplus, leaf_of(m->name[k]));
     int wrong = missing.count + sizes.count + surplus.count;
-    say(all.out, "missing in the file", &missing);
-    say(all.out, "of another size", &sizes);
-    say(all.out, "not in this model", &surplus);
+    append_list(all.out, "missing in the file", &missing);
+    append_list(all.out, "of another size", &sizes);
+    append_list(all.out, "not in this model", &surplus);
     *anew = text_list_end(&fresh);
     char *why = text_list_end(&all);
     Status st = OK;
     if (wrong)
         st = fail(ERR_DATA,
                   "%s: does not fit this model%s; model.init_rename changes names, "
-                  "model.init_fresh says what begins anew",
+                  "model.init_fresh lists layers that begin anew",
                   m->config->model.init_from, why);
     else if (m->last)
         log_warn("%s: %.*s has another size there, so it begins anew (model.init_fresh: [%.*s] "

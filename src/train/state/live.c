@@ -1,12 +1,14 @@
-/* Gets and sets a trainer's tensors in place, for a load, and for a save that training waits for:
- * converts them to plain order and back, assembles them from parts, and appends the rows of sparse
- * tables. */
+/* Reads and writes a trainer's tensors in place, for a load, and for a save that training waits
+ * for: converts them to plain order and back, assembles them from shards and slices, and appends
+ * the rows of sparse tables. */
 #include "live.h"
 
 #include <string.h>
 
+/* floats of a page of memory */
 enum { PAGE_FLOATS = 4096 / sizeof(float) };
 
+/* CheckpointIo.wants: returns true if a load must give tensor i to this rank. */
 static bool tensor_wanted(void *user, int i)
 {
     const Live *live = user;
@@ -14,11 +16,11 @@ static bool tensor_wanted(void *user, int i)
     const Trainer *t = list->trainer;
     if (i >= list->count) return sparse_io_wants(live->sparse, i - list->count);
     if (tensors_param(list, i) < 0 || tensors_zero(list, i)) return false;
-    if (!tensors_in_parts(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
-    return tensors_part(list, i, t->grid.dp_rank) > 0;
+    if (!tensors_sharded(list, i)) return list->slot[i] >= 0 || train_sets_params(t);
+    return tensors_replica_floats(list, i, t->grid.dp_rank) > 0;
 }
 
-/* Copies into the backend's memory or out of it, and waits. */
+/* Copies to or from the backend's memory, and waits. */
 static void copy(const Live *live, void *to, const void *from, size_t bytes)
 {
     Trainer *t = live->list.trainer;
@@ -32,8 +34,8 @@ static size_t bytes_of(const Live *live, int param)
     return (size_t)live->list.trainer->graph->param[param].elements * sizeof(float);
 }
 
-/* Waits for all transfers. A rank first waits for what it collects itself, because no other rank's
- * wait depends on that. */
+/* Waits for all transfers. A rank first waits for the tensors that it collects itself, because no
+ * wait of another rank depends on them. */
 static void collects_wait(void *user)
 {
     Live *live = user;
@@ -44,15 +46,16 @@ static void collects_wait(void *user)
     live->collects = 0;
 }
 
-/* The replicas that have parts of a tensor send them to replica `writer`. Shards are in the order
- * of ranks. If the transfer uses a buffer that the next tensor needs, it is waited for. */
-static void collect_parts(Live *live, int i, int writer)
+/* Begins to send the replicas' shards of a tensor to replica `writer`, where they lie in the order
+ * of ranks. Waits for the transfer if the next tensor needs its buffer. */
+static void collect_shards(Live *live, int i, int writer)
 {
     Trainer *t = live->list.trainer;
     int dp = t->shape.dp;
     float *mine = tensors_memory(&live->list, i);
     size_t *bytes = mem_new((size_t)dp * sizeof *bytes);
-    for (int r = 0; r < dp; ++r) bytes[r] = (size_t)tensors_part(&live->list, i, r) * sizeof(float);
+    for (int r = 0; r < dp; ++r)
+        bytes[r] = (size_t)tensors_replica_floats(&live->list, i, r) * sizeof(float);
     if (live->host) {
         copy(live, live->host, mine, bytes[t->grid.dp_rank]);
         mine = live->host;
@@ -68,7 +71,7 @@ static void collect_parts(Live *live, int i, int writer)
 
 static void get_plain(Live *live, int i, int param, float *plain);
 
-/* The ranks of a tensor-parallel group send their slices to its rank `writer`. */
+/* Sends the slices of a tensor-parallel group to its rank `writer`. */
 static void collect_slices(Live *live, int i, int param, int writer)
 {
     Trainer *t = live->list.trainer;
@@ -93,23 +96,24 @@ static void collect_begin(void *user, int i, int writer)
         return;
     }
     if (!live->whole && !live->slice) return;
-    int from_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
-    int here = t->world->rank - list->tensor[i].rank_first;
-    if (here < 0 || here >= t->shape.dp * tp || tensors_zero(list, i)) return;
+    /* ranks of the writer and of this process within the tensor's stage */
+    int writer_in_stage = writer - list->tensor[i].rank_first, tp = t->shape.tp;
+    int rank_in_stage = t->world->rank - list->tensor[i].rank_first;
+    if (rank_in_stage < 0 || rank_in_stage >= t->shape.dp * tp || tensors_zero(list, i)) return;
     int param = tensors_param(list, i);
     bool sliced = tensors_sliced(list, i);
-    if (!sliced && from_stage % tp != t->grid.tp_rank) return;
-    if (tensors_in_parts(list, i)) collect_parts(live, i, from_stage / tp);
-    if (sliced && t->grid.dp_rank == from_stage / tp)
-        collect_slices(live, i, param, from_stage % tp);
+    if (!sliced && writer_in_stage % tp != t->grid.tp_rank) return;
+    if (tensors_sharded(list, i)) collect_shards(live, i, writer_in_stage / tp);
+    if (sliced && t->grid.dp_rank == writer_in_stage / tp)
+        collect_slices(live, i, param, writer_in_stage % tp);
 }
 
-/* Converts this rank's tensor or slice, with its parts collected, to plain order. */
+/* Converts this rank's tensor or slice to plain order. Its shards must have been collected. */
 static void get_plain(Live *live, int i, int param, float *plain)
 {
     const Graph *g = live->list.trainer->graph;
     const Param *p = &g->param[param];
-    bool collected = tensors_in_parts(&live->list, i);
+    bool collected = tensors_sharded(&live->list, i);
     float *memory = !collected                       ? tensors_memory(&live->list, i)
                     : tensors_sliced(&live->list, i) ? live->column
                                                      : live->whole;
@@ -159,13 +163,16 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
         op_pack(op, p->slot, plain, stored);
 }
 
-/* Touches memory with the threads that will compute on it, so that it is placed near them. */
+/* Touches memory with the threads that will compute on it, so that the kernel places it near
+ * them. */
 static void touch_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
 {
     (void)args;
     for (int64_t i = 0; i < n; i += PAGE_FLOATS) range[0][i] = 0;
 }
 
+/* CheckpointIo.place: returns the memory into which the file's tensor can be read without
+ * conversion; NULL: there is none. */
 static float *tensor_place(void *user, int i)
 {
     Live *live = user;
@@ -173,9 +180,9 @@ static float *tensor_place(void *user, int i)
     const Graph *g = list->trainer->graph;
     if (i >= list->count || live->host) return NULL;
     const Param *p = &g->param[tensors_param(list, i)];
-    bool as_it_is = !tensors_in_parts(list, i) && !tensors_sliced(list, i) &&
-                    op_stored_plain(g->node[p->node].op, p->slot);
-    float *memory = as_it_is ? tensors_memory(list, i) : NULL;
+    bool stored_as_in_file = !tensors_sharded(list, i) && !tensors_sliced(list, i) &&
+                             op_stored_plain(g->node[p->node].op, p->slot);
+    float *memory = stored_as_in_file ? tensors_memory(list, i) : NULL;
     if (memory)
         backend_cpu.flat->each(NULL, touch_range, NULL, (float *[FLAT_RANGES]){memory},
                                p->elements);
@@ -192,16 +199,16 @@ static void tensor_set(void *user, int i, const float *plain)
         return;
     }
     int param = tensors_param(list, i);
-    bool in_parts = tensors_in_parts(list, i);
+    bool sharded = tensors_sharded(list, i);
     float *memory = tensors_memory(list, i);
     if (plain == memory) return;
-    float *packed = live->host ? live->host : in_parts ? live->whole : memory;
+    float *packed = live->host ? live->host : sharded ? live->whole : memory;
     if (tensors_sliced(list, i)) {
         param_slice_get(g, param, g->rank, plain, live->slice);
         plain = live->slice;
     }
     pack(list->trainer, param, plain, packed);
-    if (in_parts) {
+    if (sharded) {
         int64_t first, count;
         plan_shard(list->plan, param, list->trainer->grid.dp_rank, &first, &count);
         copy(live, memory, packed + first, (size_t)count * sizeof *memory);

@@ -7,18 +7,19 @@
 
 typedef struct Live {
     Tensors list;
-    /* host copy of a tensor; NULL if operations use host memory */
+    /* buffer for the host copy of a tensor; NULL if operations use host memory */
     float *host;
     /* buffer for a tensor that is assembled from shards; NULL if nothing is sharded */
     float *whole;
-    /* the same for a tensor that is also sliced; NULL without sharding or without slices */
+    /* buffer for a slice that is assembled from shards; NULL without sharding or without slices */
     float *column;
-    /* transfers in progress; owned */
+    /* transfers in progress, and the number of them; owned */
     WorldCollect **collect;
     int collects;
-    /* this rank's slice of a tensor and the slices of its group, in plain order; NULL without
-     * tensor parallelism */
-    float *slice, *slices;
+    /* this rank's slice of a tensor in plain order; NULL without tensor parallelism */
+    float *slice;
+    /* all slices of its group in plain order; NULL without tensor parallelism */
+    float *slices;
     /* rows of sparse tables, which come after the list's tensors; NULL: there are none; owned */
     SparseIo *sparse;
     /* all tensors, if there are rows; owned */

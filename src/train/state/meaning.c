@@ -7,29 +7,36 @@
 #include <string.h>
 
 enum { FACT_TEXT = 256 };
-/* Facts about the data of the checkpoint, or of this run. */
+/* Facts about the data on which a checkpoint's model was trained, or about this run's data. */
 typedef struct Facts {
     /* NULL: not known; borrowed */
     const Config *config;
-    /* path: file of this run with these tokens; borrowed */
-    const char *tokenizer, *path;
-    /* kind -1: not known. Shape of a sample as the model reads it; a table has only channels. */
+    /* hash of the tokenizer; borrowed */
+    const char *tokenizer;
+    /* file of this run's data; NULL: facts about a checkpoint; borrowed */
+    const char *path;
+    /* DataKind; -1: not known */
     int kind;
+    /* shape of a sample as the model reads it; a table has only channels */
     int64_t channels, height, width;
     DataColumns columns;
     bool has_labels;
     /* the facts that these are compared with; borrowed */
     const struct Facts *other;
 } Facts;
+/* A fact that is compared. */
 typedef struct Meaning {
-    /* the message: "FILE: WORDS <now>, but <then> for CHECKPOINT: CURE" */
-    const char *words, *cure;
-    /* Writes the fact; "" where it is not known or does not matter. */
+    /* parts of the message "FILE: SUBJECT <now>, but <then> for the training of CHECKPOINT:
+     * ADVICE" */
+    const char *subject, *advice;
+    /* Writes the fact; "" if it is not known or does not matter. */
     void (*text)(const Facts *f, char text[FACT_TEXT]);
-    /* Returns whether different facts are acceptable; NULL: never. */
+    /* Returns true if the difference is acceptable; NULL: it never is. */
     bool (*allowed)(const Facts *then, const Facts *now);
-    /* always: refused for model.init_from, too; warns: logged, never refused */
-    bool always, warns;
+    /* a difference is refused for model.init_from, too, if all parameters come from the file */
+    bool refuses_init_from;
+    /* a difference is logged, never refused */
+    bool warn_only;
 } Meaning;
 
 static void base_text(const Facts *f, char text[FACT_TEXT])
@@ -38,7 +45,8 @@ static void base_text(const Facts *f, char text[FACT_TEXT])
         snprintf(text, FACT_TEXT, "%lld", (long long)f->config->data.label_base);
 }
 
-/* Other layouts of unequal sides give other shapes, which the row of shapes compares. */
+/* The layout matters only if channels, height and width are equal. Otherwise another layout gives
+ * another shape, which shape_words compares. */
 static void layout_text(const Facts *f, char text[FACT_TEXT])
 {
     bool cube = f->channels > 1 && f->channels == f->height && f->height == f->width;
@@ -60,8 +68,8 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
         snprintf(text, FACT_TEXT, "rows of %lld columns", c);
 }
 
-/* Models of pictures of any size give parameters of one shape, and pictures may be resized; but as
- * many values in another shape are other samples. */
+/* Pictures may have another size, because models may accept any size. But the same number of values
+ * in another shape means that the values are in another order. */
 static bool shape_allowed(const Facts *then, const Facts *now)
 {
     return then->kind == now->kind &&
@@ -80,7 +88,8 @@ static bool tokenizer_allowed(const Facts *then, const Facts *now)
     return tokenizer_match(now->tokenizer, then->tokenizer) != TOKENIZERS_DIFFER;
 }
 
-/* Writes the first name that differs, or this run's names where those of the other are unknown. */
+/* Writes the first column name that differs. If it cannot be found, because the names of one side
+ * are known by their hash only, writes this run's names. */
 static void names_text(const Facts *f, char text[FACT_TEXT])
 {
     const char *a = f->columns.lines, *b = f->other->columns.lines;
@@ -113,20 +122,29 @@ static void scaling_text(const Facts *f, char text[FACT_TEXT])
 }
 
 static const Meaning meanings[] = {
-    {"its samples are", "name data with samples of the shape that it was trained on", shape_words,
-     shape_allowed, false, false},
-    {"its labels count from", "set data.label_base to the value of its training", base_text, NULL,
-     false, false},
-    {"its pixels are read in the order", "set data.layout to the value of its training",
-     layout_text, NULL, false, false},
-    {"its columns and fields have, in their order,",
-     "give it the columns of the training, in their order", names_text, NULL, false, false},
-    {"its columns were transformed, scaled or standardised by",
-     "import the records by the same schema, in one call with those of the training "
-     "(--test-files), or set data.train to the set of the training",
-     scaling_text, NULL, false, true},
-    {"its tokens are", "name tokens of the tokenizer of its training", tokenizer_text,
-     tokenizer_allowed, true, false},
+    {.subject = "its samples are",
+     .advice = "name data with samples of the shape that it was trained on",
+     .text = shape_words,
+     .allowed = shape_allowed},
+    {.subject = "its labels count from",
+     .advice = "set data.label_base to the value of its training",
+     .text = base_text},
+    {.subject = "its pixels are read in the order",
+     .advice = "set data.layout to the value of its training",
+     .text = layout_text},
+    {.subject = "its columns and fields have, in their order,",
+     .advice = "give it the columns of the training, in their order",
+     .text = names_text},
+    {.subject = "its columns were transformed, scaled or standardised by",
+     .advice = "import the records by the same schema, in one call with those of the training "
+               "(--test-files), or set data.train to the set of the training",
+     .text = scaling_text,
+     .warn_only = true},
+    {.subject = "its tokens are",
+     .advice = "name tokens of the tokenizer of its training",
+     .text = tokenizer_text,
+     .allowed = tokenizer_allowed,
+     .refuses_init_from = true},
 };
 
 /* Finds the shape of a checkpoint's samples; a table's is in the fingerprint of the data only. */
@@ -171,9 +189,9 @@ static Status compare(const Meaning *m, const Facts *then, const Facts *now, con
     m->text(now, new);
     if (!*old || !*new || strcmp(old, new) == 0) return OK;
     if (m->allowed && m->allowed(then, now)) return OK;
-    Status st = fail(ERR_DATA, "%s: %s %s, but %s for the training of %s: %s", now->path, m->words,
-                     new, old, path, m->cure);
-    if (!begins && !m->warns) return st;
+    Status st = fail(ERR_DATA, "%s: %s %s, but %s for the training of %s: %s", now->path,
+                     m->subject, new, old, path, m->advice);
+    if (!begins && !m->warn_only) return st;
     log_warn("%s%s", begins ? "model.init_from: " : "", fail_message());
     return OK;
 }
@@ -248,7 +266,8 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
     now.other = &then;
     then.other = &now;
     for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)
-        st = compare(&meanings[i], &then, &now, path, begins && !(meanings[i].always && whole));
+        st = compare(&meanings[i], &then, &now, path,
+                     begins && !(meanings[i].refuses_init_from && whole));
     if (st == OK) log_unknown_columns(t, &then, &now, meta, path);
     if (st == OK) log_unknown_ids(t, meta, path);
     if (st == OK) log_unknown_tokenizer(t, &then, &now, meta, path);

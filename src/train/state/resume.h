@@ -12,7 +12,7 @@ Status resume_know_data(Trainer *trainer);
  * it was written with a configuration that computes something else; ERR_DATA if the training set
  * has changed. Call after resume_know_data. Not collective. */
 Status resume_check(const Trainer *trainer, const char *path);
-/* Returns everything that decides the run's bits except the number of ranks, in the form of
+/* Describes everything that decides the bits of results except the number of ranks, in the form of
  * config_text: the configuration without keys that do not affect results, and the contents of the
  * training set and of model.init_from. Call after resume_know_data. Owner: the caller. */
 char *resume_numbers(const Trainer *trainer);

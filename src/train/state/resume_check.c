@@ -31,26 +31,28 @@ bool resume_same_best(const Trainer *t, const CheckpointMeta *meta)
     return !*meta->best_of || !strcmp(meta->best_of, trainer_metric(t)->word.word);
 }
 
-/* Returns true if only one of the two configurations uses a record of algorithms on GPUs. Records
- * themselves are compared by algorithms_check. */
+/* Returns true if both configurations use GPUs and only one uses a record of algorithms.
+ * algorithms_check compares the records themselves. */
 static bool tunes_differently(const Config *a, const Config *b)
 {
     bool gpus = a->train.device == DEVICE_CUDA && b->train.device == DEVICE_CUDA;
     return gpus && !strcmp(a->train.cuda_tune, "off") != !strcmp(b->train.cuda_tune, "off");
 }
 
-/* Copies the keys that do not affect results from now to c: where and how a run executes, what it
- * logs, and how it handles bad steps; also evaluations, if the learning rate's curve does not
- * depend on them. */
-static void neutral(Config *c, const Config *now)
+/* Copies from now to c the keys that do not affect results: where and how a run executes, what it
+ * logs, and how it handles bad steps; also those of evaluations, unless the learning rate depends
+ * on them. */
+static void copy_neutral_keys(Config *c, const Config *now)
 {
     int best = c->checkpoint.best_metric;
     c->grid = now->grid;
     c->checkpoint = now->checkpoint;
-    if (lr_by_evaluations(now))
+    if (lr_by_evaluations(now)) {
         c->checkpoint.best_metric = best;
-    else
-        c->train.eval_every = now->train.eval_every, c->train.auc = now->train.auc;
+    } else {
+        c->train.eval_every = now->train.eval_every;
+        c->train.auc = now->train.auc;
+    }
     c->run.hook = now->run.hook;
     c->run.hook_on = now->run.hook_on;
     c->run.hook_s = now->run.hook_s;
@@ -79,8 +81,9 @@ static void neutral(Config *c, const Config *now)
     c->data.workers = now->data.workers;
 }
 
-/* Copies the keys of data files, which do not matter if the data's contents are known. */
-static void neutral_data(Config *c, const Config *now)
+/* Copies the keys of data files, which do not affect results if the fingerprint of the data is
+ * known. */
+static void copy_data_keys(Config *c, const Config *now)
 {
     c->data.train = now->data.train;
     c->data.test = now->data.test;
@@ -92,14 +95,14 @@ static Status check_config(const Config *old, const Config *config, bool data_kn
                            const char *path)
 {
     Config same = *old;
-    neutral(&same, config);
+    copy_neutral_keys(&same, config);
     same.train.epochs = config->train.epochs;
     same.train.steps = config->train.steps;
-    if (data_known) neutral_data(&same, config);
-    char *x = config_text(&same), *y = config_text(config), a[160], b[160];
-    bool differ = config_difference(x, y, a, b, sizeof a);
-    mem_free(&x);
-    mem_free(&y);
+    if (data_known) copy_data_keys(&same, config);
+    char *old_text = config_text(&same), *new_text = config_text(config), a[160], b[160];
+    bool differ = config_difference(old_text, new_text, a, b, sizeof a);
+    mem_free(&old_text);
+    mem_free(&new_text);
     if (!differ) return OK;
     return fail(
         ERR_CONFIG,
@@ -125,7 +128,7 @@ Status resume_check(const Trainer *t, const char *path)
     TRY(checkpoint_read_meta(path, &meta));
     bool known = data_fingerprint_known(meta.data_train);
     if (!known)
-        log_info("%s does not say what its data held: data.train must be the same path", path);
+        log_info("%s has no fingerprint of its data: data.train must be the same path", path);
     Status st = config_parse(&old, path, meta.config ? meta.config : "", 0, NULL);
     if (st == OK) st = check_config(old, t->config, known, path);
     if (st == OK) st = position_check_end(t->config, &meta, path);
@@ -139,10 +142,10 @@ Status resume_check(const Trainer *t, const char *path)
 char *resume_numbers(const Trainer *t)
 {
     const Config *c = t->config;
-    Config *usual = NULL, numbers = *c;
-    if (config_load(&usual, NULL, 0, NULL) != OK) die("%s", fail_message());
-    neutral(&numbers, usual);
-    if (data_fingerprint_known(t->train_data)) neutral_data(&numbers, usual);
+    Config *defaults = NULL, numbers = *c;
+    if (config_load(&defaults, NULL, 0, NULL) != OK) die("%s", fail_message());
+    copy_neutral_keys(&numbers, defaults);
+    if (data_fingerprint_known(t->train_data)) copy_data_keys(&numbers, defaults);
     numbers.grid.mode = c->grid.mode;
     numbers.grid.geo_steps = c->grid.geo_steps;
     if (lr_by_evaluations(c)) {
@@ -154,6 +157,6 @@ char *resume_numbers(const Trainer *t)
     char *all = mem_format("%sheld:\n  data.train: %s\n  model.init_from: %s\n", text,
                            t->train_data, t->init_from);
     mem_free(&text);
-    config_free(&usual);
+    config_free(&defaults);
     return all;
 }

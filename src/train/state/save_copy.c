@@ -1,27 +1,28 @@
-/* Builds a checkpoint's copy. After one step each rank copies its tensors, or parts of them, as
- * they are stored. After later steps whole tensors are assembled in rounds, a piece each, and a
- * background thread converts them to plain order.
+/* Makes the copy from which a checkpoint is written. After one step each rank copies its tensors,
+ * or its shards and slices of them, as they are stored. After later steps ranks exchange these in
+ * rounds, a piece in each round, until the rank that writes a tensor has all of it, and a
+ * background thread converts it to plain order.
  *
  *       copy       rounds          thread        rounds        thread
  *       parts  ->  replicas    ->  slices   ->   groups    ->  get
  *       (zero: shards, tp: slices)  in plain order             whole, in plain order
  *
- * The data that one rank sends to another is one range of its copy, and so is the data that it
- * receives: the parts of the tensors that the other rank writes, in order. */
+ * All data that one rank sends to another is one range of its copy: the parts of all tensors that
+ * the other rank writes, in order. All data that it receives from one rank is one range, too. */
 #include "save_copy.h"
 
 #include <string.h>
 
-/* a rank's messages of a round, as a fraction of what its gradient sums move in a step: 3 % of a
- * step are allowed, and ranks also wait for each other; and the smallest piece, in floats */
+/* A rank's messages of a round, as a fraction of its messages of gradient sums in a step. A round
+ * may make a step 3 % longer, and ranks also wait for each other. */
 static const double ROUND_SHARE = 0.02;
-enum { LEAST_FLOATS = 1024 };
+/* smallest piece, in floats */
+enum { PIECE_FLOATS_MIN = 1024 };
 
-/* Ranges that are sent to each rank of a group and received from it, in floats from the copy's
- * beginning. */
+/* Ranges of the copy that are sent to each rank of a group and received from it. */
 typedef struct Swap {
     const World *world;
-    /* offsets and lengths for each rank, [size]; owned */
+    /* offsets and lengths of the ranges for each rank, in floats, [size]; owned */
     int64_t *to, *to_count, *from, *from_count;
     /* floats of a range that move in one round */
     int64_t piece;
@@ -34,35 +35,37 @@ struct SaveCopy {
     int dp_rank, tp_rank;
     /* rank that writes each tensor, [count]; owned */
     int *owner;
-    /* offset of this rank's part of each tensor in the copy, or -1, [count]; owned */
+    /* offset in the copy of each tensor, or of this rank's shard or slice of it; -1: this rank does
+     * not copy it; [count]; owned */
     int64_t *offset;
-    /* for each tensor that this rank assembles from replicas' shards, the offset of each part,
-     * [count][dp], else NULL; owned */
-    int64_t **part;
-    /* offset of each slice in plain order, or -1, [count][tp]; owned */
+    /* for each tensor that this rank assembles from shards, the offset of each replica's shard;
+     * NULL for other tensors; [count][dp]; owned */
+    int64_t **shard;
+    /* for each tensor that this rank assembles from slices, or whose slice it sends, the offset of
+     * each slice in plain order; -1: not here; [count][tp]; owned */
     int64_t *slice;
     /* true once a tensor lies in plain order in the copy, [count]; owned */
     bool *plain;
     Swap swap[SAVE_COPY_LEVELS];
     int64_t floats;
     /* the copy, float[floats]; owned */
-    float *room;
+    float *copy;
     /* buffer for the largest stored tensor that is assembled or converted to plain order; owned */
     float *whole;
 };
 
-/* ---- who has which part ---- */
+/* ---- which rank stores and which rank writes ---- */
 
-/* Bytes of the buffer `whole`. A tensor that is neither sharded nor stored in another order does
- * not need it. */
+/* Bytes of the buffer `whole`, which is needed for tensors that are sharded or not stored in plain
+ * order. */
 static size_t scratch_bytes(const Trainer *t)
 {
     const Graph *g = t->graph;
     int64_t largest = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        bool lies = op_stored_plain(g->node[p->node].op, p->slot) && !t->config->grid.zero;
-        if (!lies && p->elements > largest) largest = p->elements;
+        bool needed = !op_stored_plain(g->node[p->node].op, p->slot) || t->config->grid.zero;
+        if (needed && p->elements > largest) largest = p->elements;
     }
     return (size_t)largest * sizeof(float);
 }
@@ -88,7 +91,8 @@ static int writer_tp(const SaveCopy *c, int i)
     return (c->owner[i] - c->list.tensor[i].rank_first) % tp_of(c);
 }
 
-/* Returns true if this rank's column of replicas sends its parts of the tensor to one of them. */
+/* Returns true if this rank's column of replicas (the same rank of each tensor-parallel group)
+ * copies the tensor, or its slice of it, for one of the replicas. */
 static bool is_copied(const SaveCopy *c, int i)
 {
     const Tensors *list = &c->list;
@@ -97,14 +101,14 @@ static bool is_copied(const SaveCopy *c, int i)
     return tensors_sliced(list, i) || writer_tp(c, i) == c->tp_rank;
 }
 
-/* Floats that replica r contributes to tensor i. For a tensor that is in one part, they include
- * room for its plain order. */
+/* Floats of the copy for the part of tensor i that replica r contributes. For a tensor that is
+ * neither sharded nor sliced they suffice for its plain order, too. */
 static int64_t part_floats(const SaveCopy *c, int i, int r)
 {
     const Tensors *list = &c->list;
-    int64_t count = tensors_part(list, i, r);
+    int64_t count = tensors_replica_floats(list, i, r);
     int64_t plain = shape_count(list->tensor[i].shape);
-    bool whole = !tensors_in_parts(list, i) && !tensors_sliced(list, i);
+    bool whole = !tensors_sharded(list, i) && !tensors_sliced(list, i);
     return whole && plain > count ? plain : count;
 }
 
@@ -127,22 +131,23 @@ static void swap_fini(Swap *s)
     mem_free(&s->from_count);
 }
 
-/* Places, from c->floats on, the parts that replica `from` sends to replica `to`; this rank is one
- * of the two. Returns their length. */
-static int64_t place_parts(SaveCopy *c, int from, int to)
+/* Assigns offsets, from c->floats on, to the shards that replica `from` sends to replica `to`, and
+ * to the tensors that `to` keeps for itself; this rank is one of the two. Returns their length. */
+static int64_t place_shards(SaveCopy *c, int from, int to)
 {
     int64_t begin = c->floats;
     for (int i = 0; i < c->list.count; ++i) {
         if (!is_copied(c, i) || writer_dp(c, i) != to) continue;
-        if (!tensors_in_parts(&c->list, i) && from != to) continue;
+        if (!tensors_sharded(&c->list, i) && from != to) continue;
         if (from == c->dp_rank) c->offset[i] = c->floats;
-        if (c->part[i]) c->part[i][from] = c->floats;
+        if (c->shard[i]) c->shard[i][from] = c->floats;
         c->floats += part_floats(c, i, from);
     }
     return c->floats - begin;
 }
 
-/* The same for slices within a tensor-parallel group. */
+/* Assigns offsets in the same way to the slices that rank `from` of the tensor-parallel group sends
+ * to rank `to`. */
 static int64_t place_slices(SaveCopy *c, int from, int to)
 {
     int64_t begin = c->floats;
@@ -155,16 +160,17 @@ static int64_t place_slices(SaveCopy *c, int from, int to)
     return c->floats - begin;
 }
 
-static void place(SaveCopy *c, Swap *s, int size, int rank,
-                  int64_t (*put)(SaveCopy *c, int from, int to))
+/* Assigns offsets to all ranges of a swap. place_range: place_shards or place_slices. */
+static void place_all(SaveCopy *c, Swap *s, int size, int rank,
+                      int64_t (*place_range)(SaveCopy *c, int from, int to))
 {
     for (int r = 0; r < size; ++r) {
         s->to[r] = c->floats;
-        s->to_count[r] = put(c, rank, r);
+        s->to_count[r] = place_range(c, rank, r);
     }
     for (int r = 0; r < size; ++r) {
         s->from[r] = c->floats;
-        s->from_count[r] = r == rank ? 0 : put(c, r, rank);
+        s->from_count[r] = r == rank ? 0 : place_range(c, r, rank);
     }
 }
 
@@ -177,43 +183,44 @@ static void copy_init(SaveCopy *c, const Trainer *t, const Plan *plan, int dp_ra
     c->owner = mem_new(count * sizeof *c->owner);
     c->offset = mem_new(count * sizeof *c->offset);
     c->plain = mem_new(count * sizeof *c->plain);
-    c->part = mem_new(count * sizeof *c->part);
+    c->shard = mem_new(count * sizeof *c->shard);
     c->slice = mem_new(count * tp * sizeof *c->slice);
     for (size_t i = 0; i < count * tp; ++i) c->slice[i] = -1;
     CheckpointIo io = {.count = c->list.count, .tensor = c->list.tensor};
     checkpoint_owners(&io, (int)(dp * tp) * t->shape.pp, c->owner);
     for (int i = 0; i < c->list.count; ++i) {
-        bool joins = is_copied(c, i) && tensors_in_parts(&c->list, i) && writer_dp(c, i) == dp_rank;
+        bool assembles =
+            is_copied(c, i) && tensors_sharded(&c->list, i) && writer_dp(c, i) == dp_rank;
         c->offset[i] = -1;
-        if (joins) c->part[i] = mem_new(dp * sizeof *c->part[i]);
+        if (assembles) c->shard[i] = mem_new(dp * sizeof *c->shard[i]);
     }
     swap_init(&c->swap[0], (int)dp);
     swap_init(&c->swap[1], (int)tp);
-    place(c, &c->swap[0], (int)dp, dp_rank, place_parts);
-    place(c, &c->swap[1], (int)tp, tp_rank, place_slices);
+    place_all(c, &c->swap[0], (int)dp, dp_rank, place_shards);
+    place_all(c, &c->swap[1], (int)tp, tp_rank, place_slices);
 }
 
 static void copy_fini(SaveCopy *c)
 {
     for (int level = 0; level < SAVE_COPY_LEVELS; ++level) swap_fini(&c->swap[level]);
-    for (int i = 0; i < c->list.count; ++i) mem_free(&c->part[i]);
+    for (int i = 0; i < c->list.count; ++i) mem_free(&c->shard[i]);
     mem_free(&c->slice);
-    mem_free(&c->part);
+    mem_free(&c->shard);
     mem_free(&c->offset);
     mem_free(&c->plain);
     mem_free(&c->owner);
     tensors_fini(&c->list);
 }
 
-/* Adds to floats[replica][column] what the ranks of column q of the tensor-parallel groups store of
- * tensor i. */
+/* Adds to floats[replica][column] the floats that the ranks of column q of the tensor-parallel
+ * groups need for tensor i. */
 static void count_column(const SaveCopy *c, int i, int q, int64_t *floats)
 {
     const Tensors *list = &c->list;
     int dp = dp_of(c), tp = tp_of(c), writer = writer_dp(c, i);
-    if (!tensors_in_parts(list, i)) floats[writer * tp + q] += part_floats(c, i, writer);
-    for (int r = 0; r < dp && tensors_in_parts(list, i); ++r) {
-        int64_t count = tensors_part(list, i, r);
+    if (!tensors_sharded(list, i)) floats[writer * tp + q] += part_floats(c, i, writer);
+    for (int r = 0; r < dp && tensors_sharded(list, i); ++r) {
+        int64_t count = tensors_replica_floats(list, i, r);
         floats[r * tp + q] += count;
         if (r != writer) floats[writer * tp + q] += count;
     }
@@ -223,7 +230,7 @@ static void count_column(const SaveCopy *c, int i, int q, int64_t *floats)
     if (q != writer_tp(c, i)) floats[writer * tp + writer_tp(c, i)] += slice;
 }
 
-/* Counts the same as copy_init, but for all ranks of a stage at once, of which there may be
+/* Counts the same floats as copy_init, but for all ranks of a stage at once, because there may be
  * thousands. */
 size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 {
@@ -249,8 +256,8 @@ size_t save_copy_bytes(const Trainer *t, const Plan *plan)
 
 /* ---- rounds ---- */
 
-/* Chooses the size of pieces, the same on both sides, from the whole model's size, and the number
- * of rounds, the same on all ranks. */
+/* Chooses the size of pieces from the whole model's size, so that sender and receiver choose the
+ * same, and the number of rounds, the same on all ranks. */
 static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
 {
     const Trainer *t = c->list.trainer;
@@ -259,7 +266,7 @@ static void plan_rounds(const SaveCopy *c, Swap *s, const World *world)
     s->world = world;
     s->piece =
         (int64_t)(2 * ROUND_SHARE * (double)rank_params) / (world->size > 1 ? world->size - 1 : 1);
-    if (s->piece < LEAST_FLOATS) s->piece = LEAST_FLOATS;
+    if (s->piece < PIECE_FLOATS_MIN) s->piece = PIECE_FLOATS_MIN;
     for (int r = 0; r < world->size; ++r) {
         if (r == world->rank) continue;
         if (s->to_count[r] > most) most = s->to_count[r];
@@ -272,8 +279,8 @@ static WorldPart part_of_round(const SaveCopy *c, int64_t at, int64_t count, int
                                int64_t piece)
 {
     int64_t left = count > done ? count - done : 0;
-    return (WorldPart){c->room + at + done,
-                       (size_t)(left < piece ? left : piece) * sizeof *c->room};
+    return (WorldPart){c->copy + at + done,
+                       (size_t)(left < piece ? left : piece) * sizeof *c->copy};
 }
 
 void save_copy_collect(SaveCopy *c, int level, int round)
@@ -303,9 +310,9 @@ SaveCopy *save_copy_new(Trainer *t)
     copy_init(c, t, t->plan, t->grid.dp_rank, t->grid.tp_rank);
     plan_rounds(c, &c->swap[0], &t->grid.dp_world);
     plan_rounds(c, &c->swap[1], &t->grid.tp_world);
-    size_t bytes = (size_t)c->floats * sizeof *c->room;
-    c->room = mem_pages_new(bytes + 1);
-    memset(c->room, 0, bytes);
+    size_t bytes = (size_t)c->floats * sizeof *c->copy;
+    c->copy = mem_pages_new(bytes + 1);
+    memset(c->copy, 0, bytes);
     c->whole = mem_pages_new(scratch_bytes(t) + 1);
     memset(c->whole, 0, scratch_bytes(t));
     return c;
@@ -316,14 +323,14 @@ void save_copy_free(SaveCopy **copy)
     SaveCopy *c = *copy;
     if (!c) return;
     mem_pages_free(c->whole, scratch_bytes(c->list.trainer) + 1);
-    mem_pages_free(c->room, (size_t)c->floats * sizeof *c->room + 1);
+    mem_pages_free(c->copy, (size_t)c->floats * sizeof *c->copy + 1);
     copy_fini(c);
     mem_free(copy);
 }
 
 size_t save_copy_local_bytes(const SaveCopy *c)
 {
-    return (size_t)c->floats * sizeof *c->room + scratch_bytes(c->list.trainer);
+    return (size_t)c->floats * sizeof *c->copy + scratch_bytes(c->list.trainer);
 }
 
 /* ---- copying ---- */
@@ -333,7 +340,7 @@ float *save_copy_place(const SaveCopy *c, int param, int slot)
     for (int i = 0; i < c->list.count; ++i) {
         if (c->list.slot[i] != slot || !is_copied(c, i)) continue;
         if (tensors_param(&c->list, i) != param) continue;
-        return c->offset[i] < 0 ? NULL : c->room + c->offset[i];
+        return c->offset[i] < 0 ? NULL : c->copy + c->offset[i];
     }
     return NULL;
 }
@@ -351,14 +358,14 @@ void save_copy_take(SaveCopy *c)
     for (int i = 0; i < c->list.count; ++i) {
         int64_t at = c->offset[i];
         if (at < 0) continue;
-        int64_t count = tensors_part(&c->list, i, c->dp_rank);
+        int64_t count = tensors_replica_floats(&c->list, i, c->dp_rank);
         if (count == 0) continue;
         float *from = tensors_memory(&c->list, i);
         if (table->host_memory)
             backend_cpu.flat->each(NULL, copy_range, NULL,
-                                   (float *[FLAT_RANGES]){from, c->room + at}, count);
+                                   (float *[FLAT_RANGES]){from, c->copy + at}, count);
         else
-            table->copy(table->stream(t->backend), c->room + at, from,
+            table->copy(table->stream(t->backend), c->copy + at, from,
                         (size_t)count * sizeof *from);
     }
     if (!table->host_memory) table->sync(table->stream(t->backend));
@@ -378,15 +385,15 @@ static void unpack(const SaveCopy *c, int i, const float *stored, float *plain)
     op_unpack(g->node[p->node].op, p->slot, stored, plain);
 }
 
-/* Joins the parts of all replicas, one after another. */
-static const float *join_parts(const SaveCopy *c, int i)
+/* Returns the tensor with the shards of all replicas one after another. */
+static const float *join_shards(const SaveCopy *c, int i)
 {
-    const int64_t *at = c->part[i];
+    const int64_t *at = c->shard[i];
     float *to = c->whole;
-    if (!tensors_in_parts(&c->list, i)) return c->room + c->offset[i];
+    if (!tensors_sharded(&c->list, i)) return c->copy + c->offset[i];
     for (int r = 0; r < dp_of(c); ++r) {
-        int64_t count = tensors_part(&c->list, i, r);
-        memcpy(to, c->room + at[r], (size_t)count * sizeof *to);
+        int64_t count = tensors_replica_floats(&c->list, i, r);
+        memcpy(to, c->copy + at[r], (size_t)count * sizeof *to);
         to += count;
     }
     return c->whole;
@@ -397,7 +404,7 @@ void save_copy_unpack(SaveCopy *c)
     int threads = threads_use(1);
     for (int i = 0; i < c->list.count; ++i) {
         int64_t at = c->slice[(int64_t)i * tp_of(c) + c->tp_rank];
-        if (at >= 0) unpack(c, i, join_parts(c, i), c->room + at);
+        if (at >= 0) unpack(c, i, join_shards(c, i), c->copy + at);
     }
     threads_use(threads);
 }
@@ -407,15 +414,15 @@ static void join_slices(const SaveCopy *c, int i, float *plain)
     const Graph *g = c->list.trainer->graph;
     const int64_t *at = c->slice + (int64_t)i * tp_of(c);
     int param = tensors_param(&c->list, i);
-    for (int r = 0; r < tp_of(c); ++r) param_slice_put(g, param, r, c->room + at[r], plain);
+    for (int r = 0; r < tp_of(c); ++r) param_slice_put(g, param, r, c->copy + at[r], plain);
 }
 
-/* Converts a tensor that is in one part to plain order, in place. */
+/* Converts a tensor that is neither sharded nor sliced to plain order, in place. */
 static const float *plain_in_place(SaveCopy *c, int i)
 {
     const Graph *g = c->list.trainer->graph;
     const Param *p = &g->param[tensors_param(&c->list, i)];
-    float *at = c->room + c->offset[i];
+    float *at = c->copy + c->offset[i];
     if (!c->plain[i] && !op_stored_plain(g->node[p->node].op, p->slot)) {
         memcpy(c->whole, at, (size_t)p->elements * sizeof *at);
         unpack(c, i, c->whole, at);
@@ -433,8 +440,8 @@ static const float *copy_get(void *user, int i, float *plain)
         memset(plain, 0, (size_t)shape_count(c->list.tensor[i].shape) * sizeof *plain);
     else if (tensors_sliced(&c->list, i))
         join_slices(c, i, plain);
-    else if (tensors_in_parts(&c->list, i))
-        unpack(c, i, join_parts(c, i), plain);
+    else if (tensors_sharded(&c->list, i))
+        unpack(c, i, join_shards(c, i), plain);
     else
         at = plain_in_place(c, i);
     threads_use(threads);

@@ -16,29 +16,30 @@
 #include <string.h>
 
 /* Describes the samples, for programs that use the checkpoint without a data set. */
-static void input_of(const DataSet *set, CheckpointMeta *meta)
+static void describe_input(const DataSet *set, CheckpointMeta *meta)
 {
-    CheckpointInput *is = &meta->input;
+    CheckpointInput *input = &meta->input;
     if (data_kind(set)->next_token) return;
-    *is = (CheckpointInput){.classes = set->classes, .stats = set->stats_count};
-    memcpy(is->mean, set->mean, sizeof is->mean);
-    memcpy(is->std, set->std, sizeof is->std);
+    *input = (CheckpointInput){.classes = set->classes, .stats = set->stats_count};
+    memcpy(input->mean, set->mean, sizeof input->mean);
+    memcpy(input->std, set->std, sizeof input->std);
     if (!data_kind(set)->augments) return;
-    *is = (CheckpointInput){.channels = set->channels,
-                            .height = set->height,
-                            .width = set->width,
-                            .stored_height = set->encoded ? 0 : set->stored_height,
-                            .stored_width = set->encoded ? 0 : set->stored_width,
-                            .classes = set->classes,
-                            .turned = set->turned,
-                            .bicubic = set->bicubic,
-                            .stats = set->stats_count,
-                            .scale = set->scale};
-    memcpy(is->mean, set->mean, sizeof is->mean);
-    memcpy(is->std, set->std, sizeof is->std);
+    *input = (CheckpointInput){.channels = set->channels,
+                               .height = set->height,
+                               .width = set->width,
+                               .stored_height = set->encoded ? 0 : set->stored_height,
+                               .stored_width = set->encoded ? 0 : set->stored_width,
+                               .classes = set->classes,
+                               .turned = set->turned,
+                               .bicubic = set->bicubic,
+                               .stats = set->stats_count,
+                               .scale = set->scale};
+    memcpy(input->mean, set->mean, sizeof input->mean);
+    memcpy(input->std, set->std, sizeof input->std);
 }
 
-static void meta_of(const Trainer *t, CheckpointMeta *meta)
+/* Writes the trainer's state besides its tensors to the metadata. */
+static void fill_meta(const Trainer *t, CheckpointMeta *meta)
 {
     *meta = (CheckpointMeta){.step = t->step,
                              .seed = t->config->run.seed,
@@ -67,7 +68,7 @@ static void meta_of(const Trainer *t, CheckpointMeta *meta)
     snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
     meta->classes = mem_text(t->classes);
     if (t->algorithms) meta->algorithms = algorithm_record_text(t->algorithms);
-    input_of(&t->train_set, meta);
+    describe_input(&t->train_set, meta);
 }
 
 /* ---- saving ---- */
@@ -76,18 +77,22 @@ struct TrainSave {
     Trainer *trainer;
     CheckpointMeta meta;
     CheckpointIo io;
-    /* path of the checkpoint, and a second name or NULL; owned */
-    char *path, *also;
+    /* path of the checkpoint; owned */
+    char *path;
+    /* second name of the file; NULL: none; owned */
+    char *also;
     /* the trainer's tensors, if training waits for the save */
     Live live;
-    /* Next round of the copy. After the last one `save` writes the file; NULL before. */
+    /* level and number of the next round of the copy */
     int level, round;
+    /* writes the file after the last round; NULL before; owned */
     CheckpointSave *save;
-    /* threaded: a thread unpacks slices; busy: it has not finished. seconds: time of the thread and
-     * of the rounds. */
+    /* a thread that unpacks slices has been started and not joined */
     bool threaded;
     pthread_t thread;
+    /* that thread has not finished */
     atomic_bool busy;
+    /* time of the thread and of the rounds */
     double seconds;
 };
 
@@ -101,8 +106,8 @@ static void *unpack_slices(void *user)
     return NULL;
 }
 
-/* Skips levels without rounds left. Between the levels a thread unpacks slices; after the last
- * level the file is written. */
+/* Goes on to the next level if no round of this one is left. Between the levels a thread unpacks
+ * slices; after the last level the file is written. */
 static void advance(TrainSave *s)
 {
     SaveCopy *copy = s->trainer->copy;
@@ -131,7 +136,7 @@ TrainSave *train_save_begin(Trainer *t, const TrainSaveTo *to)
     s->trainer = t;
     s->path = mem_text(to->path);
     s->also = mem_text(to->also);
-    meta_of(t, &s->meta);
+    fill_meta(t, &s->meta);
     train_make_room(t);
     if (t->copy && !to->waits) {
         if (!t->copied) save_copy_take(t->copy);
@@ -230,7 +235,8 @@ static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
     t->evaluation_due = meta->evaluation_due;
 }
 
-/* Checks the vocabulary of ids for evaluation and prediction; a run that trains compares more. */
+/* Checks the vocabulary of ids for evaluation, prediction and model.init_from. A run that resumes
+ * compares the whole configuration and the data instead. */
 static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     if (data_ids_fit(data_set_ids(&t->train_set), meta->data_ids)) return OK;
@@ -242,8 +248,8 @@ static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char
         (unsigned long long)meta->data_ids.rows);
 }
 
-/* On rank 0: checks everything besides tensors that must match. A run that trains has compared the
- * whole configuration already. */
+/* On rank 0: checks that data and model have the same meaning as for the checkpoint, which its
+ * tensors do not show. A run that resumes has compared the whole configuration already. */
 static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const char *path,
                             bool params_only)
 {
@@ -319,16 +325,16 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
     /* training may continue with a model that was changed on purpose: longer contexts, another
      * activation */
     if (checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph)) != OK)
-        log_warn("%s; the run trains it as it is here", fail_message());
+        log_warn("%s; training continues with the model as it is here", fail_message());
     scaling_log_difference(t, meta, path);
-    int taken = 0;
+    int tensors = 0;
     bool rows = false;
     uint64_t hash = 0;
     for (int i = 0; i < io.count; ++i) {
         if (from[i] < 0) continue;
         const uint64_t pair[2] = {hash, stored[from[i]].hash};
         hash = hash_bytes(pair, sizeof pair);
-        ++taken;
+        ++tensors;
         rows = rows || i >= live->list.count;
     }
     if ((rows && check_ids(t, meta, path) != OK) ||
@@ -337,7 +343,7 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
         return ERR_DATA;
     }
     snprintf(t->init_from, sizeof t->init_from, "%.900s, step %lld, %d tensors, xxh64 %016llx",
-             path, (long long)meta->step, taken, (unsigned long long)hash);
+             path, (long long)meta->step, tensors, (unsigned long long)hash);
     log_info("beginning with %s%s%s", t->init_from, *anew ? "; anew: " : "", anew);
     mem_free(&anew);
     return OK;

@@ -13,13 +13,17 @@
 
 #include <string.h>
 
-enum { BLOCK_ROWS = 1 << 16, PART_IDS = -2, PART_ROWS = -1 };
+enum { BLOCK_ROWS = 1 << 16 };
+/* Parts of a table, each an array of the file: ids, rows, and from 0 on the slots of state. */
+enum { PART_IDS = -2, PART_ROWS = -1 };
 
-/* A block that is being loaded: the parts that have arrived. */
+/* A block that is being loaded. */
 typedef struct Arrival {
+    /* number of its parts that have arrived */
     int parts;
-    /* ids and whole rows with their state; owned */
+    /* ids of its rows; owned */
     uint64_t *id;
+    /* its rows with their state; owned */
     float *row;
 } Arrival;
 
@@ -31,14 +35,17 @@ struct SparseIo {
      * within the table, and its index in arrivals; owned */
     CheckpointTensor *tensor;
     int *table, *part, *block, *arrival;
-    /* blocks of each table; for loading, the tensor with the ids of the table's first block; rows
-     * of each [table][shard]; owned */
-    int *blocks, *ids;
+    /* number of blocks of each table; owned */
+    int *blocks;
+    /* for loading, the tensor with the ids of each table's first block; owned */
+    int *ids;
+    /* for saving, number of rows of each shard, [table][shard]; owned */
     int64_t *shard_rows;
-    /* buffer for a whole block; owned */
+    /* for saving, buffer for a whole block; owned */
     void *whole;
-    /* for loading: params_only leaves out optimizer state; arrivals are owned */
+    /* for loading: optimizer state is left out */
     bool params_only;
+    /* for loading: blocks of all tables; owned */
     Arrival *arrivals;
     int arrival_count;
 };
@@ -193,12 +200,12 @@ void sparse_io_collect(SparseIo *io, int i, int writer)
     const Trainer *t = io->trainer;
     int table = io->table[i], part = io->part[i];
     if (!tables_here(t->tables, table)) return;
-    TablePart of = {.table = table,
-                    .first = first_shard(io, table, io->block[i]),
-                    .end = first_shard(io, table, io->block[i] + 1)};
-    if (part != PART_IDS) of.from = part_first(t, table, part);
-    if (part != PART_IDS) of.count = part_floats(t, table, part);
-    tables_collect(t->tables, of, writer - first_rank(t, table), io->whole);
+    TablePart block = {.table = table,
+                       .first = first_shard(io, table, io->block[i]),
+                       .end = first_shard(io, table, io->block[i] + 1)};
+    if (part != PART_IDS) block.from = part_first(t, table, part);
+    if (part != PART_IDS) block.count = part_floats(t, table, part);
+    tables_collect(t->tables, block, writer - first_rank(t, table), io->whole);
 }
 
 const float *sparse_io_get(const SparseIo *io, int i)
@@ -209,7 +216,7 @@ const float *sparse_io_get(const SparseIo *io, int i)
 
 /* ---- loading ---- */
 
-static Status other_blocks(const char *file, const char *path)
+static Status fail_blocks(const char *file, const char *path)
 {
     return fail(ERR_DATA,
                 "%s: %s has other blocks of rows than the table's ids: altered or damaged; use an "
@@ -227,10 +234,11 @@ static Status add_part(SparseIo *io, const CheckpointList *list, int table, int 
     size_t chars = strlen(path);
     int blocks = 0, before = io->count;
     for (int i = 0; i < list->count; ++i) {
-        const CheckpointTensor *of = &list->tensor[i];
-        if (strncmp(of->path, path, chars) != 0 || of->path[chars] != CHECKPOINT_BLOCK) continue;
-        Shape shape = shape_of(2, of->shape.dim[0], part_floats(t, table, part), 1, 1);
-        add(io, (CheckpointTensor){.path = mem_text(of->path), .shape = shape}, table, part,
+        const CheckpointTensor *stored = &list->tensor[i];
+        if (strncmp(stored->path, path, chars) != 0 || stored->path[chars] != CHECKPOINT_BLOCK)
+            continue;
+        Shape shape = shape_of(2, stored->shape.dim[0], part_floats(t, table, part), 1, 1);
+        add(io, (CheckpointTensor){.path = mem_text(stored->path), .shape = shape}, table, part,
             blocks++);
     }
     if (blocks == 0) {
@@ -239,7 +247,7 @@ static Status add_part(SparseIo *io, const CheckpointList *list, int table, int 
         Shape shape = shape_of(2, rows, part_floats(t, table, part), 1, 1);
         add(io, (CheckpointTensor){.path = name, .shape = shape}, table, part, 0);
     } else if (part != PART_IDS && blocks != io->blocks[table]) {
-        Status status = other_blocks(file, path);
+        Status status = fail_blocks(file, path);
         mem_free(&path);
         return status;
     }
@@ -272,7 +280,7 @@ static Status check_blocks(const SparseIo *io, const char *path)
         while (ids > 0 && (io->part[ids] != PART_IDS || io->block[ids] != io->block[i])) --ids;
         bool whole = io->blocks[io->table[i]] > io->block[i] && io->block[ids] == io->block[i];
         if (whole && io->tensor[ids].shape.dim[0] == io->tensor[i].shape.dim[0]) continue;
-        return other_blocks(path, io->tensor[i].path);
+        return fail_blocks(path, io->tensor[i].path);
     }
     return OK;
 }
@@ -313,14 +321,14 @@ bool sparse_io_wants(const SparseIo *io, int i)
 
 /* Ends the job if an id is not below the table's number of rows, because such a row could never be
  * used. */
-static void check_ids(const SparseTable *of, const uint64_t *id, int64_t count)
+static void check_ids(const SparseTable *table, const uint64_t *id, int64_t count)
 {
-    for (int64_t k = 0; k < count && of->rows > 0; ++k)
-        if (id[k] >= of->rows)
+    for (int64_t k = 0; k < count && table->rows > 0; ++k)
+        if (id[k] >= table->rows)
             die_as(ERR_DATA,
-                   "table %s: the checkpoint has a row for id %llu, and this model has %llu rows: "
-                   "another model.vocab",
-                   of->name, (unsigned long long)id[k], (unsigned long long)of->rows);
+                   "table %s: the checkpoint has a row for id %llu, but this model has only %llu "
+                   "rows: set model.vocab as in the checkpoint",
+                   table->name, (unsigned long long)id[k], (unsigned long long)table->rows);
 }
 
 /* Stores one part of a block. Parts arrive in any order; when all have, the rows go to the

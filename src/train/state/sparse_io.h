@@ -15,8 +15,9 @@ SparseIo *sparse_io_saving(Trainer *t);
  * Status. */
 Status sparse_io_loading(Trainer *t, const char *path, bool params_only, SparseIo **io);
 void sparse_io_free(SparseIo **io);
+/* Returns the number of tensors; 0 for NULL. */
 int sparse_io_count(const SparseIo *io);
-/* Borrowed. */
+/* Returns the tensors, borrowed from io. */
 const CheckpointTensor *sparse_io_tensors(const SparseIo *io);
 /* The CheckpointIo functions of the same names. i counts from 0 among the tensors of SparseIo. */
 void sparse_io_collect(SparseIo *io, int i, int writer);

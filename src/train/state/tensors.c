@@ -1,5 +1,5 @@
-/* Lists a checkpoint's tensors, and finds their values. It needs no memory of a step, so a dry run
- * can use it. */
+/* Lists a checkpoint's tensors, and finds where their values are stored. The list needs no arenas,
+ * so a dry run can make it. */
 #include "tensors.h"
 
 int tensors_param(const Tensors *list, int i)
@@ -17,7 +17,7 @@ static OptimRule rule_of(const Trainer *t, int param)
     return optim_rule(t->config, t->rule[param]);
 }
 
-/* The optimizer's piece of a trained parameter on this rank. */
+/* Returns the optimizer's piece of a trained parameter: its elements that this rank updates. */
 static const OptimPiece *piece_of(const Trainer *t, int param)
 {
     int range = 0;
@@ -25,7 +25,7 @@ static const OptimPiece *piece_of(const Trainer *t, int param)
     return &t->optim->piece[range];
 }
 
-bool tensors_in_parts(const Tensors *list, int i)
+bool tensors_sharded(const Tensors *list, int i)
 {
     bool frozen = list->trainer->graph->param[list->param[i]].frozen;
     return list->plan->zero && (list->slot[i] >= 0 || (list->plan->gathers && !frozen));
@@ -42,11 +42,11 @@ bool tensors_zero(const Tensors *list, int i)
     return list->slot[i] >= 0 && list->slot[i] >= rule_of(list->trainer, list->param[i]).slots;
 }
 
-int64_t tensors_part(const Tensors *list, int i, int dp_rank)
+int64_t tensors_replica_floats(const Tensors *list, int i, int dp_rank)
 {
     int param = tensors_param(list, i);
     int64_t first, count = list->trainer->graph->param[param].elements;
-    if (tensors_in_parts(list, i)) plan_shard(list->plan, param, dp_rank, &first, &count);
+    if (tensors_sharded(list, i)) plan_shard(list->plan, param, dp_rank, &first, &count);
     return count;
 }
 

@@ -1,4 +1,6 @@
-/* The tensors of a trainer's checkpoint, and which parts of them this rank stores where. */
+/* The tensors of a trainer's checkpoint, and where this rank stores them. A tensor may be cut in
+ * two ways: grid.zero divides it into shards among the replicas, tensor parallelism into slices
+ * among the ranks of a group. */
 #ifndef WEFT_TRAIN_TENSORS_H
 #define WEFT_TRAIN_TENSORS_H
 
@@ -12,33 +14,37 @@ typedef struct Tensors {
     const Plan *plan;
     /* count tensors; all arrays are owned */
     CheckpointTensor *tensor;
-    /* slot -1: the value itself */
-    int *param, *slot;
+    /* for each tensor, index of its parameter in the graph */
+    int *param;
+    /* for each tensor, its optimizer slot; -1: the value of the parameter itself */
+    int *slot;
     int count;
 } Tensors;
 
 /* params_only: without optimizer slots. */
 void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params_only);
 void tensors_fini(Tensors *list);
-/* Returns the parameter of this rank that stores the value of tensor i, itself or one that is tied
- * to it; -1: none. */
+/* Returns the parameter in which this rank stores tensor i: its own, or one that is tied to it; -1:
+ * this rank does not store the tensor. */
 int tensors_param(const Tensors *list, int i);
-/* Returns true if several replicas store parts of tensor i: sharded optimizer state, or a gathered
- * parameter. */
-bool tensors_in_parts(const Tensors *list, int i);
-/* Returns true if each rank of the tensor-parallel group has a slice of it. */
+/* Returns true if each replica stores only a shard of tensor i: optimizer state with grid.zero, or
+ * a parameter with grid.zero 3. */
+bool tensors_sharded(const Tensors *list, int i);
+/* Returns true if each rank of the tensor-parallel group stores only a slice of tensor i. */
 bool tensors_sliced(const Tensors *list, int i);
-/* Returns true for optimizer state that this configuration does not use, such as SGD's without
- * momentum: zeros in the file, nothing in memory. */
+/* Returns true for optimizer state that this configuration does not use, such as that of SGD
+ * without momentum: it is zeros in the file and not in memory. */
 bool tensors_zero(const Tensors *list, int i);
-/* Returns the number of floats of tensor i that a replica stores; this stage must have it. */
-int64_t tensors_part(const Tensors *list, int i, int dp_rank);
-/* Returns the address of tensor i, or of this rank's part of it, in the backend's memory. */
+/* Returns the number of floats of tensor i that replica dp_rank stores. The tensor must belong to
+ * this stage. */
+int64_t tensors_replica_floats(const Tensors *list, int i, int dp_rank);
+/* Returns the address of tensor i, or of this rank's shard or slice, in the backend's memory. */
 float *tensors_memory(const Tensors *list, int i);
 /* Returns the stage that has the node. */
 int tensors_stage(const Trainer *t, int node);
-/* Size of the largest parameter of this rank's graph, and of the model before it is sliced. */
+/* Size of the largest parameter of this rank's graph. */
 size_t tensors_largest_bytes(const Trainer *t);
+/* Size of the largest parameter of the model before it is sliced. */
 size_t tensors_largest_whole_bytes(const Trainer *t);
 
 #endif

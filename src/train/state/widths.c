@@ -21,15 +21,15 @@ static char *find_source(const Config *c)
 
 /* On rank 0: returns the configuration in that file if it has widths, else NULL. Owner: the
  * caller. */
-static char *read_text(const char *path)
+static char *read_config_with_widths(const char *path)
 {
     CheckpointMeta meta = {0};
     Config *config = NULL;
     char *text = NULL;
     if (checkpoint_read_meta(path, &meta) != OK) return NULL;
     if (*meta.config && config_parse(&config, path, meta.config, 0, NULL) != OK)
-        log_warn("its configuration cannot be read, so model.widths are not taken from it: %s",
-                 fail_message());
+        log_warn("%s: model.widths are not used, because its configuration cannot be read: %s",
+                 path, fail_message());
     if (config && config->model.widths.count > 0) text = mem_text(meta.config);
     config_free(&config);
     checkpoint_meta_fini(&meta);
@@ -38,17 +38,17 @@ static char *read_text(const char *path)
 
 void train_take_widths(Config *config, const World *world, const char *path)
 {
-    Config *theirs = NULL;
+    Config *from = NULL;
     char *source = NULL, *text = NULL;
     if (config->model.widths.count > 0) return;
     if (world->rank == 0) source = path ? mem_text(path) : find_source(config);
-    if (source) text = read_text(source);
+    if (source) text = read_config_with_widths(source);
     text = world_bcast_text(world, text);
-    if (text && config_parse(&theirs, "model.widths", text, 0, NULL) == OK &&
-        config_take_widths(config, theirs) && world->rank == 0)
+    if (text && config_parse(&from, "model.widths", text, 0, NULL) == OK &&
+        config_take_widths(config, from) && world->rank == 0)
         log_info("model.widths are those of %s: %d layers have fewer channels", source,
                  config->model.widths.count);
-    config_free(&theirs);
+    config_free(&from);
     mem_free(&source);
     mem_free(&text);
 }
