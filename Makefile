@@ -74,8 +74,8 @@ upto = $(if $(filter $(1),$(firstword $(2))),$(firstword $(2)),$(firstword $(2))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 module_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(MODULES))))
 
-# The same cases on 2, 3 and 8 ranks are in every check, those on 4 and 6 in `make sums`.
-MORE_RANKS := $(foreach n,4 6,tests/parallel/test_shard_np$(n).c tests/parallel/test_sum_np$(n).c)
+# The same cases on 2, 3 and 8 ranks are in every check, those on 4, 6 and any number of ranks in `make sums`.
+MORE_RANKS := tests/parallel/test_sums_any_np7.c $(foreach n,4 6,tests/parallel/test_shard_np$(n).c tests/parallel/test_sum_np$(n).c)
 TEST_SRC := $(filter-out $(MORE_RANKS),$(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c))))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 # Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
@@ -339,10 +339,10 @@ matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid
 	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
 	@WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $^
 SUM_RANKS := 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 24 32
-sums: $(BUILD)/tests/parallel/test_sums_any_np7 $(MORE_RANKS:%.c=$(BUILD)/%)    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way (ten minutes)
+sums: $(MORE_RANKS:%.c=$(BUILD)/%)    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way (ten minutes)
 	@mkdir -p $(BUILD)/sums
 	@for n in $(SUM_RANKS); do ln -sf $(abspath $<) $(BUILD)/sums/test_sums_np$$n; done
-	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%) $(MORE_RANKS:%.c=$(BUILD)/%)
+	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%) $(filter-out %_np7,$(MORE_RANKS:%.c=$(BUILD)/%))
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
