@@ -78,7 +78,7 @@ check 0 '' "$WEFT" help
 holds 'the help of model.vocab asks for no 0' sh -c "tr -s ' \n' ' ' <out | grep -qF 'Unset: the number that the data set gives'"
 check 78 'model.vocab=0: 0 is out of range: must be at least 1' "$WEFT" plan ids.yaml --input 13+26 model.vocab=0
 check 78 'set train.loss: sigmoid' "$WEFT" plan ids.yaml --input 13+26 model.name=deepfm train.loss=softmax model.classes=2
-check 78 'model.classes=3: is 3, but train.loss sigmoid is of 2' "$WEFT" plan ids.yaml --input 13+26 model.classes=3
+check 78 'model.classes=3: is 3, but train.loss sigmoid has 2' "$WEFT" plan ids.yaml --input 13+26 model.classes=3
 
 # Messages for tables depend on the mode.
 # modes MODE WORDS... -- TEXT... : the plan with 2 servers contains all texts before `not` and none after it.
