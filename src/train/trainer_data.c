@@ -134,6 +134,32 @@ static Status count_fixed(const Config *c, const DataSet *set, const DataSet *te
                 larger->path, (long long)larger->classes, loss_name(c));
 }
 
+/* Fails with the reason why the set has no class labels: another form of labels, or targets that
+ * are numbers, with the losses for these. */
+static Status fail_no_labels(const Config *c, const DataSet *set)
+{
+    char *line = data_set_odd_labels(set, c, NULL);
+    Status st;
+    if (line) {
+        st = fail(ERR_DATA, "%s", line);
+    } else {
+        TextList losses;
+        const LayerKind *kind;
+        text_list_begin(&losses, 8);
+        for (int i = 0; (kind = layer_kind_at(i)); ++i)
+            if (kind->loss && kind->loss->reads == LOSS_READS_TARGETS)
+                text_list_add(&losses, kind->loss->word.word);
+        line = text_list_end(&losses);
+        st = fail(ERR_DATA,
+                  "%s: has no class labels: its targets are numbers, and train.loss %s needs one "
+                  "integer a sample: set train.loss to one for numbers (%s), or name labels with "
+                  "data.y",
+                  set->path, loss_name(c), line);
+    }
+    mem_free(&line);
+    return st;
+}
+
 /* Number of outputs of the model: one for each class or target number. */
 static Status count_outputs(const Config *c, const DataSet *set, const DataSet *test,
                             int64_t *outputs)
@@ -144,17 +170,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     if (outputs_needed == 0 && numbers)
         return fail(ERR_DATA, "%s: holds class labels, but train.loss %s needs target numbers",
                     set->path, loss_name(c));
-    if (outputs_needed == 0) {
-        char *line = data_set_odd_labels(set, c, NULL);
-        Status st = line ? fail(ERR_DATA, "%s", line)
-                         : fail(ERR_DATA,
-                                "%s: has no class labels: its targets are numbers, and train.loss "
-                                "%s needs one integer a sample: set train.loss to mse, or name "
-                                "labels with data.y",
-                                set->path, loss_name(c));
-        mem_free(&line);
-        return st;
-    }
+    if (outputs_needed == 0) return fail_no_labels(c, set);
     if (loss->outputs > 0) return count_fixed(c, set, test, outputs);
     *outputs = c->model.classes ? c->model.classes : outputs_needed;
     if (numbers && *outputs != outputs_needed)

@@ -107,6 +107,14 @@ static void read_tensor(Case *c, const char *name, char *rest)
         t->value[i] = fill ? rig_number(seed, i, scale, shift) : strtof(rest, &rest);
 }
 
+static Act read_act(const char *word)
+{
+    int act = 1;
+    while (act < ACTS && strcmp(word, act_name((Act)act)) != 0) ++act;
+    if (act == ACTS) die("act %s: there is no such activation", word);
+    return (Act)act;
+}
+
 static void read_line(Case *c, char *line)
 {
     char *rest = line, *word = strtok_r(line, " \n", &rest);
@@ -116,7 +124,7 @@ static void read_line(Case *c, char *line)
     else if (strcmp(word, "attrs") == 0)
         snprintf(c->attrs, sizeof c->attrs, "%.255s", rest);
     else if (strcmp(word, "act") == 0)
-        c->act = strcmp(rest, "relu") == 0 ? ACT_RELU : ACT_RELU6;
+        c->act = read_act(rest);
     else if (strcmp(word, "residual") == 0)
         c->residual = true;
     else if (strcmp(word, "eval") == 0)
@@ -176,11 +184,24 @@ static int32_t *integers(const CaseTensor *t)
     return out;
 }
 
+/* ERR_CONFIG: the case names an activation that the operation does not apply to its output. */
+static Status check_act(const Case *c, const OpInfo *info)
+{
+    /* graph_fuse moves a relu into the max_pool that reads it, without .acts */
+    const bool moved = info->fuse == FUSE_MAX && c->act == ACT_RELU;
+    if (c->act == ACT_NONE || moved || info->acts >> c->act & 1) return OK;
+    return fail(ERR_CONFIG,
+                "act %s: .acts of the operation %s lacks it: add it to the row and to the "
+                "operation, or remove the line from the case",
+                act_name(c->act), info->name);
+}
+
 static Status open_case(Rig *rig, const Case *c, const char *kind, Backend *backend,
                         const Variant *v)
 {
     *rig = (Rig){.in_place = v->in_place};
     TRY(rig_spec(rig, backend, kind, c->attrs));
+    TRY(check_act(c, op_info(rig->spec.kind)));
     if (c->act != ACT_NONE) rig->spec.act = c->act;
     rig->spec.residual = c->residual;
     const CaseTensor *x;

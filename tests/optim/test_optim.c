@@ -122,15 +122,20 @@ static void golden_curves(void)
 {
     FILE *in = fopen(golden_path, "r");
     CU_ASSERT_PTR_NOT_NULL_FATAL(in);
-    char line[LINE];
+    char line[LINE], title[LINE];
     while (fgets(line, sizeof line, in)) {
         int steps, per_epoch, begin;
         if (sscanf(line, "curve %d %d %n", &steps, &per_epoch, &begin) != 2) continue;
+        snprintf(title, sizeof title, "%.*s", (int)strcspn(line + begin, "\n"), line + begin);
         Config *config = config_of(line + begin);
         for (int s = 0; s < steps; ++s) {
             double want = -1, got = rate_at(config, s, steps, per_epoch);
             CU_ASSERT_EQUAL(fscanf(in, "%lf", &want), 1);
-            CU_ASSERT_DOUBLE_EQUAL(got, want, 1e-9);
+            const bool equal = fabs(got - want) <= 1e-9;
+            if (!equal)
+                printf("  curve %s, step %d of %d: got %.12g, want %.12g\n", title, s, steps, got,
+                       want);
+            CU_ASSERT_TRUE(equal);
         }
         config_free(&config);
     }
@@ -142,13 +147,14 @@ static void golden_plateaus(void)
 {
     FILE *in = fopen(golden_path, "r");
     CU_ASSERT_PTR_NOT_NULL_FATAL(in);
-    char line[LINE], better[8];
+    char line[LINE], title[LINE], better[8];
     int falls = 0;
     while (fgets(line, sizeof line, in)) {
         enum { MOST = 64 };
         double value[MOST], want = -1;
         int count, begin;
         if (sscanf(line, "plateau %d %7s %n", &count, better, &begin) != 2) continue;
+        snprintf(title, sizeof title, "%.*s", (int)strcspn(line, "\n"), line);
         Config *config = config_of(line + begin);
         LrState state = lr_state();
         CHECK_OK(lr_check(config));
@@ -159,7 +165,10 @@ static void golden_plateaus(void)
             LrSteps at = {.step = 5 * i, .steps = 5 * count, .steps_per_epoch = 5};
             lr_evaluated(config, &state, &at, value[i], !strcmp(better, "max"));
             CU_ASSERT_EQUAL(fscanf(in, "%lf", &want), 1);
-            CU_ASSERT_EQUAL(lr_at(config, &state, &at), want);
+            const double got = lr_at(config, &state, &at);
+            if (got != want)
+                printf("  %s, evaluation %d: got %.17g, want %.17g\n", title, i, got, want);
+            CU_ASSERT_EQUAL(got, want);
         }
         falls += (int)state.falls;
         config_free(&config);

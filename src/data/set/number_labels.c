@@ -56,6 +56,6 @@ char *number_labels_line(const DataSet *set, const DataArray *y)
     if (!kind.whole || width > 1 || !element_is_float(y->type)) return NULL;
     return mem_format("%s: %s holds whole numbers as %s, but labels are integers: if they are "
                       "classes, store them as integers, in numpy y.astype('int32'); if they are "
-                      "numbers to predict, set train.loss to mse",
+                      "numbers to predict, set train.loss to one for numbers, such as mse",
                       set->path, y->name, element_name(y->type));
 }
