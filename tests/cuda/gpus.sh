@@ -209,12 +209,12 @@ holds 'it is said' grep -q 'WEFT_TEST_SHARED_GPU: ranks 0 and 1 share the GPU [0
 holds 'NCCL sums' grep -q 'allreduce: nccl' words
 check 0 'NCCL_SOCKET_IFNAME set by environment to lo' ranks 2 env NCCL_DEBUG=INFO "$WEFT" train job.yaml run.name=joined-hosts
 holds 'a host a rank' test "$(grep -o 'NCCL_HOSTID set by environment to weft-rank-[01]' both | sort -u | wc -l)" = 2
-check 78 'by way of host memory cannot be sharded' ranks 1 "$WEFT" train job.yaml run.name=x grid.zero=1 : \
+check 78 'through host memory cannot be sharded' ranks 1 "$WEFT" train job.yaml run.name=x grid.zero=1 : \
     -n 1 env WEFT_TEST_SHARED_GPU=0 "$WEFT" train job.yaml run.name=x grid.zero=1
 unset WEFT_TEST_SHARED_GPU
 same 2 tp.yaml tp-shared grid.tp=2
 same 4 job.yaml shared grid.pp=2
-check 78 'by way of host memory cannot be sharded' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
+check 78 'through host memory cannot be sharded' ranks 2 "$WEFT" train job.yaml run.name=x grid.zero=1
 holds 'why not NCCL' grep -q 'ranks 0 and 1 share the GPU [0-9A-F:.]*, and NCCL needs one for each rank: sums and messages go through host' words
 holds 'allreduce: host memory' grep -q 'allreduce: host memory' words
 check 78 'needs a GPU for each rank, and ranks 0 and 1 share ' ranks 2 "$WEFT" train job.yaml run.name=x grid.transport=nccl
