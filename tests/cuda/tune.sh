@@ -87,7 +87,7 @@ check 0 'algorithms timed' two dp2
 equal last dp2
 check 0 'algorithms timed' two pp2 grid.pp=2
 equal last pp2
-check 0 'algorithms as' ranks 2 env EMULATE_TIMES=$first "$WEFT" train job.yaml train.cuda_tune=time run.name=dp2-resumed checkpoint.resume=runs/last/$half
+check 0 'algorithms read from' ranks 2 env EMULATE_TIMES=$first "$WEFT" train job.yaml train.cuda_tune=time run.name=dp2-resumed checkpoint.resume=runs/last/$half
 equal last dp2-resumed
 # a tensor-parallel group: the rank that has slices of other shapes measures them once
 sed -i 's/width: 24/width: 25/' job.yaml
@@ -96,7 +96,7 @@ equal tp2 tp2-again
 holds 'slices of 13 and of 12' grep -q 'x13x\| 13x\|x13 ' runs/tp2/algorithms.txt
 holds 'slices of 12, by the other rank' grep -q 'x12x\| 12x\|x12 ' runs/tp2/algorithms.txt
 holds 'the first rank chose its own by its times' grep -q '= 3\.0\.' runs/tp2/algorithms.txt
-check 0 'algorithms as' ranks 2 env EMULATE_TIMES=999999 "$WEFT" train job.yaml train.cuda_tune=time run.name=tp2-on checkpoint.resume=runs/tp2/$half grid.tp=2
+check 0 'algorithms read from' ranks 2 env EMULATE_TIMES=999999 "$WEFT" train job.yaml train.cuda_tune=time run.name=tp2-on checkpoint.resume=runs/tp2/$half grid.tp=2
 equal tp2 tp2-on
 sed -i 's/width: 25/width: 24/' job.yaml
 
