@@ -223,9 +223,9 @@ unset EMULATE_GPUS
 if emulated 'GPUs that are hidden or of several models'; then
     # other GPUs that ranks may see
     hidden=("$WEFT" train job.yaml run.name=hidden)
-    check 0 'show all to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
+    check 0 'make all GPUs of a node visible to each rank' ranks 1 env CUDA_VISIBLE_DEVICES=3 "${hidden[@]}" : -n 1 env CUDA_VISIBLE_DEVICES=5 "${hidden[@]}"
     export EMULATE_MODELS='Model A,Model A,Model A,Model A,Model A,Model A,Model B'
-    check 78 'rank 0 has a GPU Model A (2 processors), rank 1 a Model B (2): results on several models have not' ranks 4 "$WEFT" train job.yaml run.name=x
+    check 78 'rank 0 has a GPU Model A (2 processors), rank 1 a Model B (2): results on different models are not identical' ranks 4 "$WEFT" train job.yaml run.name=x
     holds 'one message' test "$(grep -c 'error:' both)" = 1
     check 0 'each step is as slow as the slowest' ranks 4 "$WEFT" train job.yaml run.name=mixed train.reproducible=same_grid
     unset EMULATE_MODELS
