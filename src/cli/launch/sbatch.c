@@ -15,12 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-typedef struct SbatchOptions {
-    int64_t nodes, tasks, cpus, gpus, chain;
-    const char *time, *memory, *partition, *account, *array, *mpi, *hosts, *more, *out;
-    bool any_config, force;
-} SbatchOptions;
-
 extern const Verb verb_sbatch;
 enum {
     NODES_MOST = 65536,
@@ -28,8 +22,7 @@ enum {
     CPUS_MOST = 4096,
     GPUS_MOST = 64,
     LINKS_MOST = 1000,
-    RANKS_MOST = 1 << 20,
-    ARRAY_MOST = 4000000
+    RANKS_MOST = 1 << 20
 };
 /* Cores for a rank with a GPU: for its main thread, its loader, and the threads of NCCL and
  * CUDA. */
@@ -87,104 +80,6 @@ static Status check_together(const SbatchOptions *o)
                     "--ntasks-per-node %lld, --gpus %lld: a rank has one GPU, so leave "
                     "--ntasks-per-node out",
                     (long long)o->tasks, (long long)o->gpus);
-    return OK;
-}
-
-static const char digits[] = "0123456789";
-static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-
-/* Checks text that goes into one of the script's #SBATCH lines. */
-static Status check_word(const char *flag, const char *text, const char *others)
-{
-    if (!text) return OK;
-    size_t good = 0;
-    while (text[good] && (strchr(letters, text[good]) || strchr(others, text[good]))) ++good;
-    if (good > 0 && !text[good] && *text != '-') return OK;
-    return fail(ERR_USAGE, "%s %s: expected letters, digits and %s", flag, text, others);
-}
-
-static Status check_more(const char *more)
-{
-    if (!more) return OK;
-    for (const char *at = more; *(at += strspn(at, " ")); at += strcspn(at, " "))
-        if (strncmp(at, "--", 2) != 0)
-            return fail(ERR_USAGE, "--more %s: expected options of sbatch, each as --NAME=VALUE",
-                        more);
-    for (const char *c = more; *c; ++c)
-        if ((unsigned char)*c < ' ') return fail(ERR_USAGE, "--more: expected options on one line");
-    return OK;
-}
-
-/* Checks a size: a whole number of MiB, or of the unit in the letter after it, which B may
- * follow. */
-static Status check_memory(const char *memory)
-{
-    if (!memory) return OK;
-    size_t n = strspn(memory, digits);
-    const char *unit = memory + n;
-    if (*unit && strchr("KMGTkmgt", *unit)) unit += 1 + (unit[1] == 'B' || unit[1] == 'b');
-    if (n > 0 && !*unit) return OK;
-    return fail(ERR_USAGE,
-                "--mem %s: expected a size as sbatch has it: 8G, 64000M, 0 for all of a node",
-                memory);
-}
-
-/* Reads one number of an array's list and moves *at behind it. */
-static bool read_number(const char **at, long least, long *number)
-{
-    if (!**at || !strchr(digits, **at)) return false;
-    char *end;
-    *number = strtol(*at, &end, 10);
-    *at = end;
-    return *number >= least && *number <= ARRAY_MOST;
-}
-
-static bool skip(const char **at, char mark)
-{
-    if (**at != mark) return false;
-    ++*at;
-    return true;
-}
-
-/* True for a list of N, FIRST-LAST or FIRST-LAST:STEP, separated by commas, and %LIMIT at its
- * end. */
-static bool is_array(const char *at)
-{
-    long first, number;
-    do {
-        if (!read_number(&at, 0, &first)) return false;
-        if (!skip(&at, '-')) continue;
-        if (!read_number(&at, first, &number)) return false;
-        if (skip(&at, ':') && !read_number(&at, 1, &number)) return false;
-    } while (skip(&at, ','));
-    if (skip(&at, '%') && !read_number(&at, 1, &number)) return false;
-    return !*at;
-}
-
-static Status check_words(const SbatchOptions *o)
-{
-    TRY(check_word("--partition", o->partition, "_.,+-"));
-    TRY(check_word("--account", o->account, "_.,+@:-"));
-    TRY(check_word("--mpi", o->mpi, "_./-"));
-    TRY(check_memory(o->memory));
-    if (o->array && !is_array(o->array))
-        return fail(ERR_USAGE,
-                    "--array %s: expected numbers as sbatch has them, rising and up to %d: 1-8, "
-                    "0,3,7, 0-9:3, 1-8%%2",
-                    o->array, ARRAY_MOST);
-    return check_more(o->more);
-}
-
-/* Reads a time in whole minutes, Slurm's unit. */
-static Status read_minutes(const char *text, int64_t *minutes)
-{
-    double seconds;
-    if (!text_read_seconds(text, &seconds) || seconds <= 0 || seconds > 1e9)
-        return fail(ERR_USAGE,
-                    "--time %s: expected a length of time: 90m, 12h, 2d, 12:00:00, "
-                    "1-12:00:00",
-                    text);
-    *minutes = (int64_t)ceil(seconds / 60);
     return OK;
 }
 
@@ -409,7 +304,7 @@ static char *job_name(const char *run)
 {
     char *name = mem_text(run);
     for (char *c = name; *c; ++c)
-        if (!strchr(letters, *c) && !strchr("_.+-", *c)) *c = '_';
+        if (!strchr(sbatch_letters, *c) && !strchr("_.+-", *c)) *c = '_';
     if (*name == '-') *name = '_';
     return name;
 }
@@ -417,7 +312,7 @@ static char *job_name(const char *run)
 static Status fill(const Config *config, const SbatchOptions *o, int argc, char **argv, Script *s,
                    Words *w)
 {
-    TRY(read_minutes(o->time, &s->minutes));
+    TRY(sbatch_read_minutes(o->time, &s->minutes));
     TRY(check_device(config, o));
     TRY(share_ranks(config, s));
     TRY(share_cores(config, o, s));
@@ -487,7 +382,7 @@ static Status run(int argc, char **argv, const void *options)
         return fail(ERR_USAGE, "weft sbatch starts no ranks: run it without mpirun or srun");
     TRY(check_together(o));
     TRY(check_hosts(o));
-    TRY(check_words(o));
+    TRY(sbatch_check_texts(o));
     if (o->out) TRY(check_file(o->out, o->force));
     TRY(job_check(&config, &verb_sbatch, argc, argv));
     Status status = write_script(config, o, argc, argv);

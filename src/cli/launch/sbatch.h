@@ -1,10 +1,25 @@
-/* The contents of a job script, and its text. */
+/* Options of weft sbatch, and the contents and text of a job script. */
 #ifndef WEFT_CLI_SBATCH_H
 #define WEFT_CLI_SBATCH_H
+
+#include "base/status.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/* An option that was not given is 0, false or NULL. */
+typedef struct SbatchOptions {
+    int64_t nodes, tasks, cpus, gpus, chain;
+    const char *time, *memory, *partition, *account, *array, *mpi, *hosts, *more, *out;
+    bool any_config, force;
+} SbatchOptions;
+/* Letters and digits: characters that neither Slurm nor the shell reads as something else. */
+extern const char sbatch_letters[];
+/* sbatch_texts.c: checks all texts but the time. ERR_USAGE. */
+Status sbatch_check_texts(const SbatchOptions *options);
+/* Reads a time in whole minutes, Slurm's unit. ERR_USAGE. */
+Status sbatch_read_minutes(const char *text, int64_t *minutes);
 
 typedef struct Script {
     /* All texts are borrowed. job: the job's name, of characters that need no quotes; run: the
