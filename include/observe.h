@@ -82,11 +82,10 @@ Status observer_sync(Observer *observer);
  * since log_copy_begin, after a line with the time and the step of this start. At 16 MB it is
  * renamed to log.txt.1. A file that is removed or renamed meanwhile is written again. lease: as in
  * observer_new, borrowed until log_file_pin. ERR_IO: the file cannot be opened. Only one file is
- * open at a time, until the next call or log_file_close. */
+ * open at a time, until the next call. */
 Status log_file_open(const char *dir, const Lease *lease, int64_t step);
 /* Makes later messages go to the open file even if its name is removed or leads to another file. */
 void log_file_pin(void);
-void log_file_close(void);
 /* Warns, once each, about what happened to the file since the last call: removed, replaced, cut
  * short, or impossible to write. */
 void log_file_report(void);

@@ -49,8 +49,6 @@ int64_t process_began(pid_t process);
 /* Returns the sum in bytes of the lines "key number kB" in a file of /proc; -1: no such line. keys:
  * each with its colon, "VmSwap:" or "Pss_Anon:Pss_Shmem:". */
 double proc_bytes(const char *path, const char *keys);
-/* Returns the bytes of a process that are swapped out; 0 where that is unknown. */
-double process_swapped(pid_t process);
 
 /* Syncs the entry of path in its folder, after path was created or renamed. Returns 0, or errno.
  * File systems that cannot sync a folder (EINVAL) order renames themselves, and folders that may be

@@ -47,9 +47,6 @@ void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, fl
  * the row of id[i] was added; for an id that appears twice, it is set only at the first index.
  * ERR_MEMORY at the limit: nothing is added, and the message has no name of the table. */
 Status row_store_add(RowStore *store, const uint64_t *id, int64_t count, float **at, bool *is_new);
-/* Prefetches a row. Call it about ROW_AHEAD rows before the row is used. */
-enum { ROW_AHEAD = 12 };
-void row_store_prefetch(const RowStore *store, const float *row);
 /* Iterates over all rows, each once, in no particular order, while none is added or removed.
  * Returns the next row and its id; NULL at the end. *cursor is 0 before the first call. */
 float *row_store_next(const RowStore *store, int64_t *cursor, uint64_t *id);

@@ -91,14 +91,6 @@ double proc_bytes(const char *path, const char *keys)
     return sum;
 }
 
-double process_swapped(pid_t process)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%lld/status", (long long)process);
-    double bytes = proc_bytes(path, "VmSwap:");
-    return bytes < 0 ? 0 : bytes;
-}
-
 int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of)
 {
     static const int fault[] = {SIGBUS, SIGSEGV, SIGFPE, SIGILL};

@@ -147,12 +147,6 @@ void log_file_pin(void)
     atomic_store(&pinned, true);
 }
 
-void log_file_close(void)
-{
-    log_copy_to(NULL, NULL);
-    release();
-}
-
 void log_file_report(void)
 {
     static const struct {

@@ -35,7 +35,7 @@ enum {
     SLOTS_MIN = PAGE / (int)sizeof(Slot),
     /* prefetch distance in ids, from a slot's prefetch to its use, and again from there to the use
      * of the row */
-    AHEAD = ROW_AHEAD,
+    AHEAD = 12,
     /* cache lines of a row that are prefetched; the hardware prefetches the rest */
     ROW_LINES = 8,
 };
@@ -284,11 +284,6 @@ void row_store_find(const RowStore *store, const uint64_t *id, int64_t count, fl
         if (second >= 0 && second < count)
             candidate[second % AHEAD] = prefetch_candidate(store, id[second]);
     }
-}
-
-void row_store_prefetch(const RowStore *store, const float *row)
-{
-    prefetch_record(store, (const char *)row - sizeof(uint64_t));
 }
 
 static int by_value(const void *a, const void *b)
