@@ -229,7 +229,7 @@ void tables_put(Tables *tables, int table, const uint64_t *id, const float *row,
 void tables_put_end(Tables *tables);
 /* counts of one owner */
 typedef struct OwnerReport {
-    /* its rows, and their bytes */
+    /* rows, and bytes of rows, in the owner's memory */
     int64_t rows;
     size_t bytes;
     /* since the start: requests, and rows that they asked for */

@@ -39,10 +39,10 @@ void lease_end(Lease **lease);
 bool lease_owner_is(const char *folder, const char *id);
 /* For other processes: what one start of weft run has to do with the folder. */
 typedef enum LeaseStart {
-    /* it never owned the folder, or another owner followed */
+    /* the start never owned the folder, or another owner followed */
     LEASE_START_NOT_OWNER,
     LEASE_START_IS_OWNER,
-    /* it was the last owner, and ended in order */
+    /* the start was the last owner, and ended in order */
     LEASE_START_ENDED,
     /* the file system does not answer */
     LEASE_START_UNREADABLE

@@ -25,11 +25,11 @@ typedef enum AttrType {
 /* Effect of another value of an attribute on its layer. */
 typedef enum AttrEffect {
     EFFECT_UNSET,
-    /* it computes another output from the same tensors */
+    /* the layer computes another output from the same tensors */
     EFFECT_OUTPUT,
-    /* its tensors have another shape, if it has any; else as EFFECT_OUTPUT */
+    /* the tensors have another shape; for a layer without tensors, the same as EFFECT_OUTPUT */
     EFFECT_SHAPE,
-    /* it trains or begins differently; an evaluation gives the same */
+    /* the layer trains or begins differently; an evaluation gives the same */
     EFFECT_TRAINING,
 } AttrEffect;
 

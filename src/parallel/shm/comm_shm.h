@@ -36,7 +36,7 @@ typedef struct Sum {
     bool to_all;
     /* number among all sums begun, from 0 on */
     uint32_t number;
-    /* its tickets of each shard: the first one, counted over all sums, and their number */
+    /* tickets of each shard: the first one, counted over all sums, and their number */
     uint32_t first_ticket, tickets;
 } Sum;
 

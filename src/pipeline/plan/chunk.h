@@ -30,7 +30,7 @@ typedef struct Storage {
     int back_first;
     /* last node that has it as an input in the run that its backward uses, or NO_NODE */
     int input_last;
-    /* its place (pipeline.h, OFFSET_*), once set */
+    /* offset in the arena (pipeline.h, OFFSET_*), once it is set */
     int64_t offset;
 } Storage;
 

@@ -24,7 +24,7 @@ typedef struct WatchedSet {
     /* borrowed */
     const DataSet *set;
     const char *fingerprint;
-    /* its files: index of the first one in DataWatch.file, and number */
+    /* files of the set: index of the first one in DataWatch.file, and their number */
     int first, count;
     /* the test set, which is opened again for each evaluation */
     bool is_test_set;

@@ -47,7 +47,7 @@ struct Hook {
     /* event and step of the running command */
     HookEvent event;
     int64_t step;
-    /* its answer so far, and the length of it */
+    /* the command's answer so far, and the length of the answer */
     char output[ANSWER_BYTES + 1];
     size_t length;
     /* requests that have not been taken yet */

@@ -19,11 +19,11 @@ enum { PART_IDS = -2, PART_ROWS = -1 };
 
 /* A block that is being loaded. */
 typedef struct Arrival {
-    /* number of its parts that have arrived */
+    /* number of parts that have arrived */
     int parts;
-    /* ids of its rows; owned */
+    /* ids of the rows; owned */
     uint64_t *id;
-    /* its rows with their state; owned */
+    /* rows with their state, in the order of id; owned */
     float *row;
 } Arrival;
 
