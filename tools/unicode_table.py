@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes src/data/tokens/unicode_table.h: which characters are letters (L), numbers (N) and white space, as tiktoken's patterns have them, whose
-tokens are to be met. What a pattern does not match tiktoken leaves out.
+"""Writes src/data/tokens/unicode_table.h: which characters are letters (L), numbers (N) and white space for tiktoken's patterns, so that weft
+splits a text into the same words. tiktoken encodes only what a pattern matches: encoding all characters with \\s, \\p{L} or \\p{N} returns its set.
 usage: unicode_table.py >src/data/tokens/unicode_table.h     (needs tiktoken)"""
 import sys, tiktoken
 
@@ -23,8 +23,8 @@ while c < len(kinds):
         c += 1
     if k:
         ranges.append((first, c - 1, k))
-print(f"""/* Made by tools/unicode_table.py with tiktoken {tiktoken.__version__}: letters (L), numbers (N) and white space,
- * in order. */
+print(f"""/* Made by tools/unicode_table.py with tiktoken {tiktoken.__version__}: ranges of letters (L), numbers (N) and
+ * white space, sorted by code point. */
 #ifndef WEFT_DATA_UNICODE_TABLE_H
 #define WEFT_DATA_UNICODE_TABLE_H
 

@@ -1,19 +1,22 @@
-/* Imports write a new weft data set to out: first as out.part, which is renamed at the end. An
- * existing file is overwritten only with force. */
+/* Imports, which write a new weft data set to the path out: first as out.part, which is renamed at
+ * the end. An existing file is overwritten only with force. All fail with ERR_NOINPUT or ERR_IO for
+ * files that cannot be read or written, with ERR_DATA for files that are damaged or of another kind
+ * than expected, and with ERR_USAGE for unusable arguments. Except data_import_folder they run in
+ * one process. */
 #ifndef WEFT_DATA_IMPORT_H
 #define WEFT_DATA_IMPORT_H
 
 #include "data.h"
 
-/* Files may be gzip, which is unpacked while reading. */
+/* Imports MNIST's format: uint8 images (N,H,W) and labels (N), plain or gzip. class_names has
+ * `classes` names; 0: the classes are named by the numbers of the labels. */
 Status data_import_idx(const char *images, const char *labels, const char *const *class_names,
                        int classes, const char *out, bool force);
-Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
+/* Imports the binary files of CIFAR-10; if fine, those of CIFAR-100 with its 100 fine labels. */
+Status data_import_cifar(const char *const *files, int count, bool fine, const char *out,
                          bool force);
-/* Import a text file's bytes, or an array of token ids. bits: 16, 32 or 64 for a
- * little-endian array without a header; 0: the file has a header (.npy, llm.c's shards). The last
- * test_share of the tokens goes to test_out (NULL: no test set). vocab 0: 1 + the largest token
- * (256 for text). gzip is unpacked. ERR_DATA: the file is damaged or not of the expected kind. */
+/* Imports a text file, plain or gzip; its bytes are the tokens. The last test_share (0 to 1) of the
+ * tokens goes to test_out; NULL: all go to out. */
 Status data_import_text(const char *file, const char *out, const char *test_out, double test_share,
                         bool force);
 /* How a text is converted to tokens. */
@@ -23,52 +26,70 @@ typedef struct TextTokens {
     /* <|endoftext|> in the text becomes one token */
     bool special;
 } TextTokens;
+/* Imports a text file as the tokens of a tokenizer. The other arguments are those of
+ * data_import_text. */
 Status data_import_encoded(const char *file, const TextTokens *options, const char *out,
                            const char *test_out, double test_share, bool force);
+/* Imports an array of token ids, plain or gzip. bits: 16, 32 or 64, the width of an id in a
+ * little-endian array without a header; 0: the file has a header (.npy, llm.c's shards). vocab:
+ * size of the vocabulary; 0: 1 + the largest id. The other arguments are those of
+ * data_import_text. */
 Status data_import_tokens(const char *file, int bits, int64_t vocab, const char *out,
                           const char *test_out, double test_share, bool force);
-/* Samples to leave out: those with this label. count: result, the number of samples left out. */
+/* Samples that an import leaves out. */
 typedef struct LabelDrop {
-    int64_t label, count;
+    /* their label */
+    int64_t label;
+    /* result: the number of samples left out */
+    int64_t count;
 } LabelDrop;
-/* Imports any HDF5 file with data sets x and y (only x for tokens) as contiguous arrays. HDF5
- * unpacks them in a separate process, so isolated_begin must not have been called before. drop
- * NULL: keeps all samples. */
+/* Imports any HDF5 file with arrays named x and y (only x for tokens) as contiguous arrays. A
+ * separate process reads them through HDF5, so isolated_begin must not have been called before.
+ * drop NULL: keeps all samples. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
-/* Import of a folder of pictures as (N,3,S,S) of uint8, or as the files' bytes. */
+/* Import of a folder of pictures. */
 typedef struct FolderImport {
-    /* list: file that lists pictures and classes; NULL: sub-folders of dir are the classes */
+    /* list: file with a picture and its class in each line; NULL: sub-folders of dir are the
+     * classes */
     const char *dir, *list, *out;
-    /* file with the classes: a data set (its order), or a text with one name per line; a class
-     * without pictures is kept. NULL: the classes found, sorted */
+    /* file with the classes in order: a data set, or a text with one name per line; classes without
+     * pictures are kept. NULL: the classes found, sorted */
     const char *classes;
-    bool encoded, orient, skip_broken, allow_empty, force;
+    /* samples are the bytes of the files; false: (N,3,side,side) of uint8 */
+    bool encoded;
+    /* apply EXIF orientations to decoded pictures */
+    bool orient;
+    /* leave out files that are not usable pictures; false: they are errors */
+    bool skip_broken;
+    /* allow classes without pictures */
+    bool allow_empty;
+    bool force;
     /* decoded pictures: side of the square in pixels, and the filter for resizing */
     int side;
     ImageFilter filter;
     /* threads of each rank */
     int threads;
 } FolderImport;
-/* The caller's side of an import on several ranks: agreement, broadcast, progress. */
+/* Functions of the caller for an import on several ranks; user is their first argument. */
 typedef struct ImportHost {
     int rank, size;
     void *user;
     /* Returns the worst status of all ranks. Collective. */
     Status (*agree)(void *user, Status mine);
     /* Broadcasts rank 0's bytes. Collective. */
-    void (*send)(void *user, void *bytes, size_t count);
-    /* Reports progress of this rank's samples from time to time, and once at the end with done ==
-     * total. */
+    void (*broadcast)(void *user, void *bytes, size_t count);
+    /* Receives the progress of this rank several times per second, and once at the end with done ==
+     * total: number of its pictures that are done, of all its pictures, and of broken ones. */
     void (*progress)(void *user, int64_t done, int64_t total, int64_t broken);
 } ImportHost;
-/* Imports a folder. The file has the same bytes for any number of ranks and threads. Finished work
- * stays in OUT.part and OUT.part.journal, and the same import resumes from there. ERR_STOPPED: a
- * signal came (stop_begin). host NULL: one process. Collective on host's ranks, which share a file
- * system. */
+/* Imports a folder. The file has the same bytes for any number of ranks and threads. Blocks of
+ * pictures that are done stay in OUT.part and OUT.part.journal, and the same import resumes from
+ * there. ERR_STOPPED: a signal requested a stop (stop_begin). host NULL: one process. Collective on
+ * host's ranks, which share a file system. */
 Status data_import_folder(const FolderImport *import, const ImportHost *host);
-/* The import verbs (`weft data import ...`) in the order of the help, then NULL. Each row stands
- * next to its function. */
+/* The import verbs (`weft data import ...`) in the order of the help, then NULL. Each verb is
+ * defined in the file of its import. */
 extern const Verb *const importers[];
 /* Writes random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,

@@ -216,28 +216,28 @@ bool map_copy(void *to, const void *from, size_t n);
 void map_guard_install(void);
 
 /* ---- reading files to import, plain or .gz ---- */
-/* A plain file, or a gzip file, whose members are unpacked one behind the other (RFC 1952). */
+/* A plain file, or a gzip file (RFC 1952), whose members are unpacked one after the other. */
 typedef struct PackedFile {
     /* borrowed */
     const char *path;
-    /* size of the file itself */
+    /* size of the file on disk */
     int64_t bytes;
     /* open: packed_close has something to release. packed: the file is gzip. ended: all has been
      * read. */
     bool open, packed, ended;
     int fd;
-    /* owned: bytes read from the file, of which stream.avail_in from stream.next_in on are still
-     * packed */
+    /* owned: buffer of bytes read from the file; the last stream.avail_in of them are unused */
     uint8_t *in;
     z_stream stream;
-    /* offset in the file of the byte behind `in`; offset of the current member */
+    /* offsets in the file: of the end of the buffer, and of the current member */
     int64_t read_to, member;
+    /* the next byte is inside a member */
     bool in_member;
 } PackedFile;
-/* Opens a file. ERR_NOINPUT: missing, or not a regular file; ERR_DATA: packed by another program
+/* Opens a file. ERR_NOINPUT: missing, or not a regular file; ERR_DATA: compressed in another format
  * than gzip. Release with packed_close. */
 Status packed_open(PackedFile *file, const char *path);
-/* packed_open for a file of weft's own, which is plain whatever its first bytes are */
+/* Opens a file that weft itself wrote: it is plain, even if it begins like a compressed file. */
 Status packed_open_plain(PackedFile *file, const char *path);
 void packed_close(PackedFile *file);
 /* Reads the next `most` unpacked bytes; *got is less only at the end. ERR_IO; ERR_DATA, with the
@@ -248,8 +248,9 @@ Status packed_rewind(PackedFile *file);
 /* Reads a whole file into *text and adds a zero byte; owned by the caller. ERR_DATA, too, if it has
  * more than `most` bytes. */
 Status packed_text(const char *path, size_t most, char **text, size_t *bytes);
-/* ERR_DATA: this number of unpacked bytes is out of proportion to the size of a .gz file. */
-Status packed_bound(const PackedFile *file, int64_t unpacked);
+/* Fails with ERR_DATA if a gzip file has expanded more than any honest file: to `unpacked` bytes so
+ * far. Call it while reading, before memory or disk space is used for them. */
+Status packed_check_expansion(const PackedFile *file, int64_t unpacked);
 
 /* ---- writing ---- */
 herr_t h5_put_text(hid_t file, const char *name, const char *value);
@@ -287,44 +288,47 @@ typedef struct PartFile {
 /* Writes into an open HDF5 file; called under hdf5_lock. Negative: failed. */
 typedef herr_t PartPut(void *user, hid_t file);
 /* Checks with file_free_place that a training set and, unless test is NULL, a test set can be
- * written. ERR_USAGE, too, if both are one file. */
-Status part_free_places(const char *out, const char *test, bool force);
-/* ERR_USAGE: out, which may be NULL, is one of the named files of the folder, all of which are
- * read. */
-Status part_no_input(const char *out, const char *folder, const char *const *name, int count);
-/* Creates out.part, reserves `bytes` and lets put lay out the file. Nothing needs to be released if
- * it fails. */
+ * written. ERR_USAGE, too, if both have the same path. */
+Status part_check_outputs(const char *out, const char *test, bool force);
+/* Fails with ERR_USAGE if out (NULL: none) is one of the input files `name` in folder. */
+Status part_check_not_input(const char *out, const char *folder, const char *const *name,
+                            int count);
+/* Creates out.part, reserves `bytes`, and calls put to lay out the file through HDF5. ERR_USAGE:
+ * out exists and force is false; ERR_IO. Nothing needs to be released if it fails. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
-/* part_stop_removes registers a file of part_new for removal by signals that end the process;
- * part_stop_keeps takes it off. Not thread-safe. */
-void part_stop_removes(const char *part);
-void part_stop_keeps(const char *part);
+/* part_remove_on_signal registers a file of part_new for removal by signals that end the process;
+ * part_keep_on_signal removes it from their list. Not thread-safe. */
+void part_remove_on_signal(const char *part);
+void part_keep_on_signal(const char *part);
+/* Writes bytes at offset `at` of the file. May be called from any thread. ERR_IO. */
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
 /* Starts writing these bytes to the disk in the background, which shortens part_finish. */
 void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);
-/* Copies bytes from..end of another file, or of this one if they only move down, to offset `to`. */
-Status part_take(const PartFile *part, int from_fd, int64_t from, int64_t end, int64_t to);
-/* Reopens the file through HDF5 and calls put. */
-Status part_change(const PartFile *part, PartPut *put, void *user);
-/* Opens a file that is written over a long time and by several processes, before its layout is
- * known (part_frame). keep: opens the existing out.part, ERR_IO if impossible; else creates it.
- * Reserves `bytes`. */
+/* Copies the bytes between offsets `from` and `end` of a file to offset `to`. from_fd may be this
+ * file if to < from. */
+Status part_copy(const PartFile *part, int from_fd, int64_t from, int64_t end, int64_t to);
+/* Opens the file through HDF5 again, calls put and closes it. */
+Status part_update(const PartFile *part, PartPut *put, void *user);
+/* Opens a file that several processes write, and that is laid out later, by part_lay_out. keep:
+ * opens the existing out.part, ERR_IO if impossible; false: creates it. Reserves `bytes`. */
 Status part_open(PartFile *part, const char *out, bool keep, int64_t bytes);
 /* Opens the existing out.part on a rank that only writes samples. */
-Status part_join(PartFile *part, const char *out);
-/* Lets put lay out a separate file, in which the largest array, data_bytes at *data_offset (set by
- * put), stays a hole. fill: copies all around the hole to out.part. */
-Status part_frame(const PartFile *part, PartPut *put, void *user, const int64_t *data_offset,
-                  int64_t data_bytes, bool fill);
+Status part_open_existing(PartFile *part, const char *out);
+/* Lays out the file around its largest array, whose data_bytes bytes are written to OUT.part
+ * directly. put lays out a separate temporary file, in which this array stays a hole, and sets
+ * *data_offset to the array's offset. copy: everything around the hole is then copied to out.part;
+ * false: only the offset is of interest. */
+Status part_lay_out(const PartFile *part, PartPut *put, void *user, const int64_t *data_offset,
+                    int64_t data_bytes, bool copy);
 /* Closes the file and leaves it as it is. */
-void part_leave(PartFile *part);
+void part_close(PartFile *part);
 /* part_finish syncs and renames to out. If it fails, and in part_drop, out.part is removed; an
  * earlier out is never changed. */
 Status part_finish(PartFile *part);
 void part_drop(PartFile *part);
 /* Returns ERR_IO with this reason. */
-Status part_failed(const PartFile *part, const char *why);
+Status part_fail(const PartFile *part, const char *why);
 
 /* ---- writing a weft data set of uint8 images ---- */
 /* Adds `pixels` values, `step` bytes apart, and their squares to the sums. Exact for 2^48

@@ -88,13 +88,13 @@ holds 'only this column differs' sh -c '! grep -q "more columns" both'
 sed 's/,y$//; 1s/column_64999/column_0/' wide.csv >twice.csv
 check 65 'twice.csv: line 1, column 65001: the header has column column_0 twice' quick data import csv twice.csv --schema wide.yaml -o no.h5 --threads 1
 sed '$s/.*/  column_0: number/' wide.yaml >twice.yaml
-check 78 'twice.yaml:65002:3: this column comes twice: column_0' quick data import csv wide.csv --schema twice.yaml -o no.h5
+check 78 'twice.yaml:65002:3: this column appears twice: column_0' quick data import csv wide.csv --schema twice.yaml -o no.h5
 tail -n 8 wide.csv >bare.csv
 { echo 'header: false'; cat wide.yaml; } >bare.yaml
 check 0 'wrote bare.h5' quick data import csv bare.csv --schema bare.yaml -o bare.h5 --threads 1
 check 0 'wide.h5 and bare.h5 go together' quick data check wide.h5 bare.h5
 sed 's/column_64999: number/column_64999: {type: number, at: 8}/' bare.yaml >place.yaml
-check 78 'another column has this place: column_6' quick data import csv bare.csv --schema place.yaml -o no.h5
+check 78 'another column has this position: column_6' quick data import csv bare.csv --schema place.yaml -o no.h5
 { printf 'columns:\n  y: label\n  column_0: number\n'; seq -f '  view_%.0f: {type: number, of: column_0}' 0 59999; echo 'others: ignore'; } >views.yaml
 check 0 'wrote views.h5' quick data import csv wide.csv --schema views.yaml -o views.h5 --threads 1
 check 0 'columns   60001: column_0, view_0' quick data info views.h5

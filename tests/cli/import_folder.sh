@@ -82,7 +82,7 @@ wait $pid || rc=$?
 if [ $rc = 0 ]; then echo "  skipped: what a stop says: the import was done before the signal came"
 else
     holds "stopped, not ended with $rc" test $rc = 75
-    holds "how to go on is said" grep -qF "the same command continues from those in" said
+    holds "how to go on is said" grep -qF "the same command continues from the complete blocks" said
 fi
 check 0 "wrote stop.h5" timeout 240 "$WEFT" data import folder -n 2 . --list long.csv -o stop.h5 --short 24 --force
 holds "the same bytes after a stop" cmp whole.h5 stop.h5

@@ -50,7 +50,7 @@ holds 'rows before it are answered' [ "$(wc -l <out)" = 6 ]
 cut -d, -f1-2 test.csv >narrow.csv
 check 65 'narrow.csv: line 1: its first record has 2 values' predict narrow.csv
 sed 's/bucket:/pail:/' rows.yaml >other.yaml
-check 65 'train.h5: is not by the schema other.yaml: its fields differ' predict test.csv --schema other.yaml
+check 65 'train.h5: was not imported with the schema other.yaml: its fields differ' predict test.csv --schema other.yaml
 check 0 '' predict test.csv --schema rows.yaml; holds 'the schema may be named' cmp out set.out
 check 66 'none.csv' predict none.csv
 grep -v bucket rows.yaml >fewer.yaml

@@ -151,7 +151,7 @@ check 0 '' "$WEFT" train job.yaml run.name=l data.train=less.h5 data.test=less.h
 check 0 'It is' by_bytes l less small # the same tokenizer, whose larger tokens do not occur
 # torch.save writes a zip archive whose first member is NAME/data.pkl
 printf 'PK\3\4\0\0\10\10\0\0%12s\0\0\0\0\12\0\0\0t/data.pklPK' '' >t.pt
-check 65 "t.pt: is a file of torch.save's, which only weft ckpt import reads; for data, load its tensor" "$WEFT" data import tokens t.pt -o no.h5
+check 65 "t.pt: is a file of torch.save, which only weft ckpt import reads; for data, load its tensor" "$WEFT" data import tokens t.pt -o no.h5
 printf 'PK\3\4\0\0\10\10\0\0%12s\0\0\0\0\12\0\0\0t/data.npyPK' '' >t.npz
 check 65 't.npz: is packed by zip' "$WEFT" data import tokens t.npz -o no.h5
 cut -c 1-4000 small/vocab.json >another/vocab.json
@@ -163,7 +163,7 @@ head -c 200 text.gz >cut.gz
 check 65 'cut.gz' "$WEFT" data import text cut.gz --tokenizer small -o no.h5
 # Errors of the output files are reported before a long text is encoded.
 check 64 'all.h5: is already there' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test all.h5
-check 64 'give two names' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test no.h5
+check 64 'give two paths' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test no.h5
 check 64 'between 0 and 1' "$WEFT" data import text cut.gz --tokenizer small -o no.h5 --test no-test.h5 --test-share 1
 holds 'nothing is left of them' test ! -e no.h5 -a ! -e no.h5.tokens.part
 finish

@@ -41,7 +41,7 @@ check 64 '-o OUT is missing' "$WEFT" data import idx a b
 check 64 '-o OUT is missing' "$WEFT" data import text a
 check 64 '--bits 8: expected auto|16|32|64' "$WEFT" data import tokens a -o b --bits 8
 printf 'abcdefgh' >numbers.raw
-check 64 'say it: --bits 16, 32 or 64' "$WEFT" data import tokens numbers.raw -o b
+check 64 'give it: --bits 16, 32 or 64' "$WEFT" data import tokens numbers.raw -o b
 check 64 'needs --test OUT' "$WEFT" data import text a -o b --test-share 0.2
 check 64 'number from 0 to 1' "$WEFT" data import text a -o b --test c --test-share 2
 check 64 'whole number from 1 to 2147483647: size of the vocabulary' "$WEFT" data import tokens a -o b --bits 16 --vocab 1.5

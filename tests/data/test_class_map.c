@@ -375,7 +375,8 @@ static void a_label_for_none(void)
     CU_ASSERT_EQUAL(drop.count, 0);
     const char *none = set_of("none.h5", 2, (int32_t[]){255, 255}, NULL);
     drop.label = 255;
-    CHECK_FAILS(data_import_hdf5(none, "/x", "/y", out, true, &drop), ERR_DATA, "nothing stays");
+    CHECK_FAILS(data_import_hdf5(none, "/x", "/y", out, true, &drop), ERR_DATA,
+                "none would remain");
 }
 
 TEST_MAIN("class_map", {"a subset, in another order", a_subset_in_another_order},

@@ -27,7 +27,7 @@ static Status import(const char *schema, const char *file, const char *test_file
                          .test_share = 0.25,
                          .threads = threads,
                          .force = true};
-    CsvDone done;
+    CsvResult done;
     Status st = csv_schema_read(&s, put_text("schema.yaml", schema));
     if (st == OK) st = csv_import(&request, &done);
     csv_schema_fini(&s);
@@ -119,7 +119,7 @@ static void views(void)
                 "3 values, the schema 2 columns");
     CHECK_FAILS(import("columns: {y: label, a: {type: number, of: b}}\n",
                        put_text("views.csv", "y\n1\n"), NULL, 1, out, NULL),
-                ERR_CONFIG, "no column above this one, but for views, is called b");
+                ERR_CONFIG, "without `of`, not b");
 }
 
 /* Blanks, comments, another separator, no header, places; without numbers there is a column of
@@ -134,7 +134,7 @@ static void forms(void)
     const char *text = "#! \"x; y\n  a ; skipped; 1\n   \n\"b;;0 ;more\n#!\nna;;1;\n";
     const char *out = in_scratch("forms.h5");
     CHECK_FAILS(import(schema, put_text("f.csv", text), NULL, 1, out, NULL), ERR_DATA,
-                "f.csv: line 4: more than 3 values");
+                "f.csv: line 4: more than the 3 values");
     text = "#! \"x; y\n  a ; skipped; 1\n   \n\"b;;0 \n#!\nna;;1\n";
     CHECK_OK(import(schema, put_text("f.csv", text), NULL, 1, out, NULL));
     CU_ASSERT(row_is(out, 0, (float[]){1}, (uint64_t[]){2}, 1));
@@ -259,9 +259,9 @@ static void bad_files(void)
         {"", "holds no records"},
         {"c,d,y,b,a,e\nr,b,yes,0,1,\nr,b,yes,0,1\n",
          "line 3: 5 values, but the first record has 6"},
-        {"c,d,y,b,a,e\nr,b,yes,0,1,,\n", "line 2: more than 6 values"},
+        {"c,d,y,b,a,e\nr,b,yes,0,1,,\n", "line 2: more than the 6 values"},
         {"c,d,y,b,a,e\nr,\"b\n,yes,0,1,\n", "line 2, column 2 (d): a quote is opened here and not"},
-        {"c,d,y,b,a,e\nr,\"b\" b,yes,0,1,\n", "line 2, column 2 (d): there is text behind"},
+        {"c,d,y,b,a,e\nr,\"b\" b,yes,0,1,\n", "line 2, column 2 (d): there is text after"},
         {"c,d,y,b,a,e\nr,b\"b,yes,0,1,\n", "line 2, column 2 (d): a quote inside a value"},
         {"c,d,y,b,a,e\n\"\n\",b,ja,0,1,\n", "line 3, column 3 (y): label 'ja' is neither 'yes'"},
         {"c,d,y,b,a,e\nr,b,,0,1,\n", "column 3 (y): label '' is neither"},
@@ -299,7 +299,7 @@ static void endless(void)
     } bad[] = {
         {"\"", "line 3, column 1 (c): a quote is opened here and not closed within 4 MB", 'x'},
         {"", "line 3, column 1 (c): a value of more than 4", 'x'},
-        {"", "line 3: more than 6 values", ','},
+        {"", "line 3: more than the 6 values", ','},
         {"r,b,no,0,1,\"", "line 3, column 6 (e): a quote is opened here and not closed within",
          ','},
     };
@@ -324,36 +324,39 @@ static void bad_schemas(void)
     static const struct {
         const char *text, *message;
     } bad[] = {
-        {"columns: {y: number}\n", "schema.yaml:1:10: one column, and not more, must be the label"},
+        {"columns: {y: number}\n", "schema.yaml:1:10: exactly one column must be the label"},
         {"colums: {y: label}\n", "1:1: unknown key: colums; did you mean columns?"},
-        {"trim: true\n", "key columns is missing"},
+        {"trim: true\n", "key `columns` is missing"},
         {"columns: {y: label, a: {type: numbr}}\n", "1:31: expected one of: ignore, label, number"},
         {"columns: {y: label, a: {type: number, one: 1}}\n", "have no key one"},
         {"columns: {y: {type: label, one: a, zero: [b, a]}}\n",
          "one and zero are the same text: a"},
-        {"columns: {y: label, y: number}\n", "this column comes twice: y"},
+        {"columns: {y: label, y: number}\n", "this column appears twice: y"},
         {"columns: {y: label, a: {type: number, fill: x}}\n", "1:45: expected a number"},
-        {"columns: {y: label, a/b: number}\n", "no name of a column"},
+        {"columns: {y: label, a/b: number}\n", "a column's name has 1 to 199"},
         {"columns: {y: label, a: {type: category, hash: 1}}\n", "whole number from 2 to 90"},
         {"columns: {y: label, a: {type: category, hash: 99999999999999999999}}\n",
          "1:47: expected a whole number from 2 to 9007199254740992"},
         {"columns: {y: label, a: {type: number, fill: 1e400}}\n",
          "1:45: the number is out of range"},
         {"columns: {y: label, a: {type: category, hash: 10, ids: sorted}}\n",
-         "schema.yaml:1:24: `ids` and `hash` each say"},
-        {"columns: {y: label, a: {type: category, ids: hex, hash: 10}}\n", "`ids` and `hash` each"},
+         "schema.yaml:1:24: `ids` and `hash` contradict"},
+        {"columns: {y: label, a: {type: category, ids: hex, hash: 10}}\n",
+         "`ids` and `hash` contradict"},
         {"columns: {y: label, a: {type: category, ids: first, hash: 10}}\n",
-         "`ids` and `hash` each"},
+         "`ids` and `hash` contradict"},
         {"columns: {y: label, a: {type: category, hash: 10, least: 2}}\n",
-         "1:51: `least` is for voc"},
+         "1:51: `least` applies to voc"},
         {"columns: {y: label, a: {type: category, least: 3, ids: hex}}\n",
-         "`least` is for vocabul"},
-        {"hash: 9\ncolumns: {y: label, a: {type: category, least: 3}}\n", "2:41: `least` is for"},
-        {"columns: {y: label, a: {type: category, ids: first}}\nhash: 9\n", "ids of all fields"},
-        {"hash: 9\ncolumns: {y: label, a: {type: category, hash: 5}}\n", "ids of all fields"},
+         "`least` applies to vocabul"},
+        {"hash: 9\ncolumns: {y: label, a: {type: category, least: 3}}\n", "2:41: `least` applies"},
+        {"columns: {y: label, a: {type: category, ids: first}}\nhash: 9\n",
+         "sets the ids of all fields"},
+        {"hash: 9\ncolumns: {y: label, a: {type: category, hash: 5}}\n",
+         "sets the ids of all fields"},
         {"columns: {y: {type: label, at: 2}}\n", "`at` is for files without a header"},
         {"header: false\ncolumns: {y: {type: label, at: 2}, a: {type: number, at: 2}}\n",
-         "another column has this place: y"},
+         "another column has this position: y"},
         {"separator: ab\ncolumns: {y: label}\n", "expected one byte"},
         {"columns: [y]\n", "expected columns"},
     };

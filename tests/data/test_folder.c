@@ -118,7 +118,7 @@ static void broken_ones_are_named_or_left_out(void)
     CU_ASSERT_EQUAL(symlink("/nowhere/at/all", at(dir, "B/link")), 0);
     import.out = out;
     CHECK_FAILS(data_import_folder(&import, NULL), ERR_DATA,
-                "4 of 8 files cannot be used: mend them, or leave them out with --broken skip");
+                "4 of 8 files cannot be used: repair them, or leave them out with --broken skip");
     CU_ASSERT_NOT_EQUAL(access(out, F_OK), 0);
     CHECK_OK(data_import_folder(&skip, NULL));
     CU_ASSERT_TRUE(same_files(out, good));
@@ -139,7 +139,7 @@ static void folders_that_make_no_sense_are_refused(void)
     make_folder(at(dir, "empty"));
     make_folder(at(dir, "none"));
     CHECK_FAILS(data_import_folder(&import, NULL), ERR_DATA,
-                "class empty has no picture, nor have 1 others");
+                "class empty and 1 more have no picture");
     rmdir(at(dir, "none"));
     import.allow_empty = true;
     CHECK_OK(data_import_folder(&import, NULL));

@@ -28,7 +28,7 @@ static void lists(void)
     CU_ASSERT_EQUAL(files.classes, 66);
     CU_ASSERT_PTR_NULL(files.class_name);
     CU_ASSERT_EQUAL(files.file[1].label, 3);
-    CHECK_FAILS(files_check_classes(&files, NULL), ERR_DATA, "class 0 has no picture");
+    CHECK_FAILS(files_check_classes(&files, NULL), ERR_DATA, "class 0 and 63 more have no picture");
     files_fini(&files);
     CHECK_OK(list_of(&files, "a b.png\tred fox\nc.png\t12"));
     CU_ASSERT_STRING_EQUAL(files_path(&files, 0), "dir/a b.png");
@@ -39,13 +39,13 @@ static void lists(void)
         {"a.jpg,1\nb.jpg,1,2\n", "line 2: a picture with several labels"},
         {"a.jpg\t1\t2\n", "line 1: a picture with several labels"},
         {"a.jpg,1\nb.jpg,2\na.jpg,2\n", "lines 1 and 3: a.jpg has several labels (1, 2)"},
-        {"a.jpg,0\nb.jpg,-1\n", "line 2: the label is a number, but of no class"},
-        {"a.jpg,99999999999999999999\n", "line 1: the label is a number, but of no class"},
+        {"a.jpg,0\nb.jpg,-1\n", "line 2: the label is a number that is not a class"},
+        {"a.jpg,99999999999999999999\n", "line 1: the label is a number that is not a class"},
         {"a.jpg\n", "line 1: expected path,label"},
         {"a.jpg,\n", "line 1: expected path,label"},
         {"\"a.jpg,1\n", "line 1: expected path,label"},
         {",1\n", "line 1: expected path,label"},
-        {"\n \n", "names no picture"},
+        {"\n \n", "has no pictures"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         CHECK_FAILS(list_of(&files, bad[i][0]), ERR_DATA, bad[i][1]);

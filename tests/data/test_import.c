@@ -117,7 +117,7 @@ static void idx_bad(void)
     CHECK_FAILS(data_import_idx(y, x, NULL, 0, out, false), ERR_DATA, "images first");
     CHECK_FAILS(data_import_idx(x, x, NULL, 0, out, false), ERR_DATA, "00000801");
     CHECK_FAILS(data_import_idx(x, idx_labels("y1", N - 1, 0), NULL, 0, out, false), ERR_DATA,
-                "belong together");
+                "two files of one data set");
     x = idx_images("x", N, 0), y = idx_labels("y", N, 0);
     CHECK_FAILS(data_import_idx(idx_images("x+", N, 1), y, NULL, 0, out, false), ERR_DATA,
                 "longer");
@@ -206,7 +206,8 @@ static void cifar_bad(void)
     char out[160];
     snprintf(out, sizeof out, "%s", in_scratch("cb.h5"));
     const char *f = cifar_file("h.bin", 5, 2, 100, 0);
-    CHECK_FAILS(data_import_cifar(&f, 1, false, out, false), ERR_DATA, "the other CIFAR");
+    CHECK_FAILS(data_import_cifar(&f, 1, false, out, false), ERR_DATA,
+                "it looks like CIFAR-100: use --fine");
     f = cifar_file("t.bin", 5, 1, 10, -7);
     CHECK_FAILS(data_import_cifar(&f, 1, false, out, false), ERR_DATA, "truncated");
     f = cifar_file("l.bin", 30, 1, 20, 0);
@@ -381,7 +382,7 @@ static void tokens_bad(void)
     CHECK_FAILS(data_import_text(path, out, test, 0.9, false), ERR_DATA, "would get 0, and");
     CHECK_FAILS(data_import_text(path, out, test, 0, false), ERR_USAGE, "between 0 and 1");
     CHECK_FAILS(data_import_text(path, out, test, 1, false), ERR_USAGE, "between 0 and 1");
-    CHECK_FAILS(data_import_text(path, out, out, 0.5, false), ERR_USAGE, "give two names");
+    CHECK_FAILS(data_import_text(path, out, out, 0.5, false), ERR_USAGE, "give two paths");
     CHECK_FAILS(data_import_text(in_scratch("nix"), out, NULL, 0, false), ERR_NOINPUT, "nix");
     CHECK_FAILS(data_import_text(scratch, out, NULL, 0, false), ERR_NOINPUT, "not a file");
     path = token_file("odd.u16", 16, 1000, 1);

@@ -105,12 +105,12 @@ static void members_of(const Case *c)
     remove(out);
     other.at[other.count + 900] = 'x';
     put_bytes(path, &other, other.count + 1000);
-    refused(c, path, "behind its gzip data", (int64_t)other.count + 900);
+    refused(c, path, "after its gzip data", (int64_t)other.count + 900);
     /* Damage to the second member's beginning, its deflate data and its checksum. */
     other = packed;
     other.at[second] ^= 1;
     put_bytes(path, &other, other.count);
-    refused(c, path, "behind its gzip data", second);
+    refused(c, path, "after its gzip data", second);
     other = packed;
     other.at[second + 2] ^= 1;
     put_bytes(path, &other, other.count);
@@ -128,13 +128,13 @@ static void members_of(const Case *c)
         refused(c, path, "is truncated", (int64_t)(packed.count - cuts[i]));
     }
     put_bytes(path, &packed, (size_t)second + 1);
-    refused(c, path, "behind its gzip data", second);
+    refused(c, path, "after its gzip data", second);
     /* Plain bytes behind the first member. */
     other = packed;
     other.count = (size_t)second;
     add(&other, c->half[1], c->bytes[1]);
     put_bytes(path, &other, other.count);
-    refused(c, path, "behind its gzip data", second);
+    refused(c, path, "after its gzip data", second);
     /* A file that is not gzip but is named so. */
     put_bytes(path, &plain, plain.count);
     refused(c, path, "its name ends in .gz", 0);

@@ -124,8 +124,9 @@ static void criteo(void)
     CU_ASSERT_EQUAL(r.ids[1 * FIELDS], r.ids[5 * FIELDS]);
     rows_free(&r);
     put(path, "1\t2\t3\n");
-    CHECK_FAILS(run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
-                "line 1: its first record has 3 values, but Criteo's have a label, 13 integers");
+    CHECK_FAILS(
+        run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
+        "line 1: its first record has 3 values, but Criteo's training files have 40 values");
     const char *const number[][2] = {{"1.5", "line 2, column 2 (I1): '1.5' is no whole number"},
                                      {"99999999999999999999", "column 2 (I1): '99999999999999999"},
                                      {"1e400", "(I1): '1e400' is out of range"}};

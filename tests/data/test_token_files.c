@@ -116,19 +116,20 @@ static void npy_refused(void)
          "has 4 of the 9 tokens of its header"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (3,), }",
          "has more than the 3 tokens of its header"},
-        {"{'descr': '<u2', 'fortran_order': False, 'shape': (4), }", "shape that is not"},
-        {"{'descr': '<u2', 'fortran_order': False, 'shape': (-4,), }", "shape that is not"},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': (4), }", "invalid shape"},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': (-4,), }", "invalid shape"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (4611686018427387904, 8), }",
-         "shape that is not"},
+         "invalid shape"},
         {"{'fortran_order': False, 'shape': (4611686018427387904,), 'descr': '<u8'}",
-         "shape that is not"},
+         "invalid shape"},
         {"{'descr': '=u2', 'fortran_order': False, 'shape': (4,), }", "without a byte order"},
-        {"{'descr': '|u2', 'fortran_order': False, 'shape': (4,), }", "type that is not"},
+        {"{'descr': '|u2', 'fortran_order': False, 'shape': (4,), }", "unknown type"},
         {"{'descr': '<u2', 'fortran_order': 0, 'shape': (4,), }", "neither True nor False"},
         {"{'descr': '<u2', 'shape': (4,), }", "lacks one of"},
         {"{'descr': '<u2', 'descr': '<u2', 'fortran_order': False, 'shape': (4,)}", "each once"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (4,), 'more': 1}", "other keys"},
-        {"{'descr': '<u2', 'fortran_order': False, 'shape': (4,)} + f()", "behind its brace"},
+        {"{'descr': '<u2', 'fortran_order': False, 'shape': (4,)} + f()",
+         "after its closing brace"},
         {"{'descr': '<u2', 'fortran_order': False, 'shape': (4,)", "is no dictionary"},
         {"", "is no dictionary"},
     };
@@ -184,7 +185,7 @@ static void shards(void)
         CHECK_OK(data_import_tokens(path, bits, 50257, out, NULL, 0, true));
         out_is(out, ELEM_U16, TOKENS, gpt2_token);
     }
-    CHECK_FAILS(data_import_tokens(path, 32, 0, out, NULL, 0, true), ERR_USAGE, "leave --bits out");
+    CHECK_FAILS(data_import_tokens(path, 32, 0, out, NULL, 0, true), ERR_USAGE, "omit --bits");
     path = shard_file("llama.bin.gz", LLAMA3, 7, TOKENS, 128256, 4, false);
     CHECK_OK(data_import_tokens(path, 0, 128256, out, NULL, 0, true));
     out_is(out, ELEM_U32, TOKENS, llama_token);

@@ -188,7 +188,7 @@ static void bombs(void)
     snprintf(out, sizeof out, "%s", in_scratch("bomb.h5"));
     uint8_t *zeros = mem_new(BYTES);
     const char *gz = file_put("zeros.gz", zeros, BYTES);
-    CHECK_FAILS(data_import_tokens(gz, 16, 0, out, NULL, 0, false), ERR_DATA, "over 100 times the");
+    CHECK_FAILS(data_import_tokens(gz, 16, 0, out, NULL, 0, false), ERR_DATA, "over 100 times its");
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "gunzip"));
     CHECK_FAILS(data_import_text(gz, out, NULL, 0, false), ERR_DATA, "zeros.gz: unpacks to");
     uint8_t ys[8 + N] = {0, 0, 8, 1, 0, 0, 0, N},
@@ -200,12 +200,12 @@ static void bombs(void)
     CHECK_FAILS(data_import_idx(file_put("claims", head, 16), y, NULL, 0, out, false), ERR_DATA,
                 "truncated");
     CHECK_FAILS(data_import_idx(file_put("claims.gz", head, 16), y, NULL, 0, out, false), ERR_DATA,
-                "over 100 times the");
+                "over 100 times its");
     uint8_t labels[8] = {0, 0, 8, 1, 255, 255, 255, 255};
     CHECK_FAILS(data_import_idx(x, file_put("claims-y", labels, 8), NULL, 0, out, false), ERR_DATA,
                 "truncated");
     CHECK_FAILS(data_import_idx(x, file_put("claims-y.gz", labels, 8), NULL, 0, out, false),
-                ERR_DATA, "over 100 times the");
+                ERR_DATA, "over 100 times its");
     CU_ASSERT(access(out, F_OK) != 0 && access(in_scratch("bomb.h5.part"), F_OK) != 0);
     /* Small files may expand more. */
     CHECK_OK(data_import_text(file_put("some.gz", zeros, 1 << 20), out, NULL, 0, false));

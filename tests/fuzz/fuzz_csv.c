@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint8_t *end = size > 1 ? memchr(data + 1, 0, size - 1) : NULL;
     if (!end) return 0;
     CsvSchema schema;
-    CsvDone done;
+    CsvResult done;
     char *test = mem_format("%s.test", fuzz_out());
     const char *file = fuzz_file(end + 1, size - (size_t)(end + 1 - data));
     CsvImport import = {.schema = &schema,

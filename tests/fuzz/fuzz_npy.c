@@ -6,8 +6,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     NpyHeader header;
-    Status status = npy_header_read(&header, "a.npy", data,
-                                    size < NPY_HEAD_MOST ? size : (size_t)NPY_HEAD_MOST);
+    Status status =
+        npy_header_read(&header, "a.npy", data, size < NPY_HEAD_MAX ? size : (size_t)NPY_HEAD_MAX);
     fuzz_took(status);
     if (status == OK && (header.offset > (int64_t)size || header.ndim > NPY_DIMS ||
                          header.elements < 0 || header.bytes < 1))

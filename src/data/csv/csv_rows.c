@@ -1,9 +1,9 @@
-/* Converts rows of text for a trained model as the import does, without writing a data set. */
+/* Converts rows of text to batches for a trained model, with the encoding of its training set. */
 #include "csv.h"
 
 struct TableText {
     CsvSchema schema;
-    CsvMeaning is;
+    CsvEncoding encoding;
 };
 
 Status table_text_new(TableText **out, const DataSet *set, const char *schema)
@@ -12,9 +12,9 @@ Status table_text_new(TableText **out, const DataSet *set, const char *schema)
     Status st =
         schema ? csv_schema_read(&t->schema, schema) : csv_stored_schema(&t->schema, set->path);
     if (st == OK) {
-        csv_schema_pass_label(&t->schema);
-        csv_meaning_init(&t->is, &t->schema, t->schema.categories);
-        st = csv_stored_meaning(&t->is, &t->schema, set);
+        csv_schema_ignore_label(&t->schema);
+        csv_encoding_init(&t->encoding, &t->schema, t->schema.categories);
+        st = csv_stored_encoding(&t->encoding, &t->schema, set);
     }
     if (st != OK) table_text_free(&t);
     *out = t;
@@ -25,21 +25,24 @@ void table_text_free(TableText **text)
 {
     TableText *t = *text;
     if (!t) return;
-    csv_meaning_fini(&t->is, t->schema.categories);
+    csv_encoding_fini(&t->encoding, t->schema.categories);
     csv_schema_fini(&t->schema);
     mem_free(text);
 }
 
 bool table_text_learnt(const TableText *t)
 {
-    return csv_schema_looks(&t->schema);
+    return csv_schema_needs_statistics(&t->schema);
 }
 
+/* state of table_text_read */
 typedef struct Rows {
     const TableText *text;
     const CsvInput *input;
+    /* values and ids of a row */
     int64_t columns, fields;
-    int most;
+    /* capacity of the batch, in rows */
+    int rows_max;
     /* owned arrays: rows that have not been passed to take yet */
     Batch batch;
     TableTextTake *take;
@@ -49,11 +52,11 @@ typedef struct Rows {
 /* Allocates a batch without labels. */
 static void rows_init(Rows *r)
 {
-    size_t most = (size_t)r->most;
-    r->batch.x = mem_new(most * (size_t)r->columns * sizeof *r->batch.x);
+    size_t rows = (size_t)r->rows_max;
+    r->batch.x = mem_new(rows * (size_t)r->columns * sizeof *r->batch.x);
     if (r->fields == 0) return;
-    r->batch.ids = mem_new(most * (size_t)r->fields * sizeof *r->batch.ids);
-    r->batch.id_first = mem_new((most * (size_t)r->fields + 1) * sizeof *r->batch.id_first);
+    r->batch.ids = mem_new(rows * (size_t)r->fields * sizeof *r->batch.ids);
+    r->batch.id_first = mem_new((rows * (size_t)r->fields + 1) * sizeof *r->batch.id_first);
 }
 
 static void rows_fini(Rows *r)
@@ -63,18 +66,20 @@ static void rows_fini(Rows *r)
     mem_free(&r->batch.id_first);
 }
 
+/* Passes the batch to take. Its padding rows have no ids. */
 static Status rows_flush(Rows *r)
 {
     int32_t *first = r->batch.id_first;
-    int64_t real = r->batch.rows * r->fields, all = r->most * r->fields;
+    int64_t ids = r->batch.rows * r->fields, bags = r->rows_max * r->fields;
     if (r->batch.rows == 0) return OK;
-    for (int64_t i = 0; first && i <= all; ++i) first[i] = (int32_t)(i < real ? i : real);
+    for (int64_t i = 0; first && i <= bags; ++i) first[i] = (int32_t)(i < ids ? i : ids);
     Status st = r->take(r->user, &r->batch);
     r->batch.rows = 0;
     return st;
 }
 
-static Status rows_block(void *user, int worker, CsvBlock *block)
+/* Converts the rows of a block. */
+static Status convert_block(void *user, int worker, CsvBlock *block)
 {
     Rows *r = user;
     Batch *b = &r->batch;
@@ -82,16 +87,17 @@ static Status rows_block(void *user, int worker, CsvBlock *block)
     bool got = true;
     (void)worker;
     Status st = csv_reader_begin(&reader, r->input, block);
-    while (st == OK && (st = csv_next(&reader, &got)) == OK && got) {
+    while (st == OK && (st = csv_read_record(&reader, &got)) == OK && got) {
         uint64_t *ids = b->ids ? b->ids + b->rows * r->fields : NULL;
-        st = csv_record(&reader, &r->text->is, b->x + b->rows * r->columns, ids, NULL);
-        if (st == OK && ++b->rows == r->most) st = rows_flush(r);
+        st =
+            csv_convert_record(&reader, &r->text->encoding, b->x + b->rows * r->columns, ids, NULL);
+        if (st == OK && ++b->rows == r->rows_max) st = rows_flush(r);
     }
     csv_reader_fini(&reader);
     return st;
 }
 
-Status table_text_read(const TableText *t, const char *path, int most, TableTextTake *take,
+Status table_text_read(const TableText *t, const char *path, int rows_max, TableTextTake *take,
                        void *user)
 {
     CsvInput input;
@@ -100,11 +106,12 @@ Status table_text_read(const TableText *t, const char *path, int most, TableText
               .input = &input,
               .columns = t->schema.numbers ? t->schema.numbers : 1,
               .fields = t->schema.categories,
-              .most = most,
+              .rows_max = rows_max,
               .take = take,
               .user = user};
     rows_init(&r);
-    if (st == OK) st = csv_pass(&input, 1, rows_block, &r, NULL);
+    if (st == OK) st = csv_for_each_block(&input, 1, convert_block, &r, NULL);
+    /* rows before a bad one are passed on, too */
     if (st == OK || st == ERR_DATA) {
         char *why = mem_text(fail_message());
         Status last = rows_flush(&r);

@@ -1,4 +1,4 @@
-/* Reads the meaning of a table's columns from YAML:
+/* Reads a table's schema from YAML:
  *
  *     separator: ","      header: true       comment: "|"      quotes: true      trim: false
  *     missing: ["", "?"]  others: ignore     hash: 1000001
@@ -8,7 +8,7 @@
  *       job:    {type: category, ids: sorted, least: 10}
  *       fnlwgt: ignore
  *
- * Unknown keys and repeated names are errors; messages name line and column. */
+ * Unknown keys and repeated names are errors; messages have line and column. */
 #include "csv.h"
 
 #include "config/yaml.h"
@@ -20,56 +20,34 @@
 
 enum { SCHEMA_BYTES = 16 << 20 };
 
-/* ---- texts ---- */
-
-static void texts_add(CsvTexts *t, const char *text)
-{
-    t->text = mem_resize(t->text, (size_t)(t->count + 1) * sizeof *t->text);
-    t->length = mem_resize(t->length, (size_t)(t->count + 1) * sizeof *t->length);
-    t->text[t->count] = mem_text(text);
-    t->length[t->count++] = strlen(text);
-}
-
-bool csv_texts_have(const CsvTexts *t, const char *text, size_t length)
-{
-    for (int i = 0; i < t->count; ++i)
-        if (t->length[i] == length && memcmp(t->text[i], text, length) == 0) return true;
-    return false;
-}
-
-static void texts_fini(CsvTexts *t)
-{
-    for (int i = 0; i < t->count; ++i) mem_free(&t->text[i]);
-    mem_free(&t->text);
-    mem_free(&t->length);
-    t->count = 0;
-}
-
-/* State while columns are read. */
-typedef struct ColumnReading {
+/* state while columns are read */
+typedef struct ColumnParser {
     CsvSchema *schema;
     NameIndex names;
-    /* owned: 1 + the column at a place, 0: none; of each column, its last view or itself */
-    int *at_place, *last_view;
-    /* the place after the last column that is not a view */
-    int next_place;
-} ColumnReading;
+    /* owned: for each position 1 + its column, 0: none */
+    int *column_at;
+    /* owned: for each column its last view so far, or the column itself */
+    int *last_view;
+    /* the position after the last column that is not a view */
+    int next_position;
+} ColumnParser;
 
 static CsvColumn *column_add(CsvSchema *s, const char *name, CsvType type)
 {
     s->column = mem_resize(s->column, (size_t)(s->count + 1) * sizeof *s->column);
     CsvColumn *c = &s->column[s->count++];
-    *c = (CsvColumn){.name = mem_text(name), .type = type, .place = -1, .of = -1, .also = -1};
+    *c = (CsvColumn){
+        .name = mem_text(name), .type = type, .position = -1, .view_of = -1, .next_view = -1};
     c->range = 1;
-    c->least = 1;
+    c->min_count = 1;
     return c;
 }
 
-/* Completes the schema after the last column: slots, seeds, and the first bytes of missing
- * values. */
-static void number_columns(CsvSchema *s)
+/* Computes the fields that follow from all columns: numbers of columns, slots, seeds, and the first
+ * bytes of missing values. */
+static void complete_schema(CsvSchema *s)
 {
-    s->numbers = s->categories = s->real = 0;
+    s->numbers = s->categories = s->file_columns = 0;
     for (int i = 0; i < s->missing.count; ++i) {
         if (s->missing.length[i])
             s->missing_begins[(uint8_t)s->missing.text[i][0]] = true;
@@ -78,7 +56,7 @@ static void number_columns(CsvSchema *s)
     }
     for (int i = 0; i < s->count; ++i) {
         CsvColumn *c = &s->column[i];
-        s->real += c->of < 0;
+        s->file_columns += c->view_of < 0;
         if (c->type == CSV_NUMBER) c->slot = s->numbers++;
         if (c->type == CSV_CATEGORY) c->slot = s->categories++;
         c->seed = XXH3_64bits(c->name, strlen(c->name));
@@ -89,19 +67,20 @@ void csv_schema_fini(CsvSchema *s)
 {
     for (int i = 0; i < s->count; ++i) {
         mem_free(&s->column[i].name);
-        texts_fini(&s->column[i].value[0]);
-        texts_fini(&s->column[i].value[1]);
+        csv_texts_fini(&s->column[i].label_text[0]);
+        csv_texts_fini(&s->column[i].label_text[1]);
     }
     mem_free(&s->column);
     mem_free(&s->comment);
     mem_free(&s->path);
     mem_free(&s->text);
-    texts_fini(&s->missing);
+    csv_texts_fini(&s->missing);
     *s = (CsvSchema){0};
 }
 
-/* ---- YAML ---- */
+/* ---- nodes of the YAML tree ---- */
 
+/* Fails with the position of a node; word is appended to what. */
 static Status node_fail(const CsvSchema *s, const Node *n, const char *what, const char *word)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s%s", s->path, n->line, n->column, what, word);
@@ -109,15 +88,15 @@ static Status node_fail(const CsvSchema *s, const Node *n, const char *what, con
 
 static Status read_texts(const CsvSchema *s, const Node *n, CsvTexts *texts)
 {
-    texts_fini(texts);
+    csv_texts_fini(texts);
     if (n->kind == NODE_SCALAR) {
-        texts_add(texts, n->text);
+        csv_texts_add(texts, n->text);
         return OK;
     }
     if (n->kind != NODE_LIST) return node_fail(s, n, "expected a text, or a list of texts", "");
     for (int i = 0; i < n->count; ++i) {
         if (n->item[i]->kind != NODE_SCALAR) return node_fail(s, n->item[i], "expected a text", "");
-        texts_add(texts, n->item[i]->text);
+        csv_texts_add(texts, n->item[i]->text);
     }
     return OK;
 }
@@ -133,11 +112,12 @@ static Status read_bool(const CsvSchema *s, const Node *n, bool *value)
 static Status read_real(const CsvSchema *s, const Node *n, double *value)
 {
     CsvValue v = {n->text, n->kind == NODE_SCALAR ? strlen(n->text) : 0};
-    if (!v.length || !csv_number(&v, value)) return node_fail(s, n, "expected a number", "");
+    if (!v.length || !csv_parse_number(&v, value)) return node_fail(s, n, "expected a number", "");
     return isfinite(*value) ? OK : node_fail(s, n, "the number is out of range: ", n->text);
 }
 
-#define WHOLE_MOST ((int64_t)1 << 53)
+/* up to here a double represents every whole number */
+#define WHOLE_MAX ((int64_t)1 << 53)
 static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t hi, int64_t *value)
 {
     double real;
@@ -149,7 +129,7 @@ static Status read_whole(const CsvSchema *s, const Node *n, int64_t lo, int64_t 
     return OK;
 }
 
-/* Returns in *which the index of the word. */
+/* Sets *which to the index of the node's text in a list that ends with NULL. */
 static Status read_word(const CsvSchema *s, const Node *n, const char *const *word, int *which)
 {
     for (*which = 0; word[*which]; ++*which)
@@ -160,14 +140,15 @@ static Status read_word(const CsvSchema *s, const Node *n, const char *const *wo
     return node_fail(s, n, "expected one of: ", all);
 }
 
-/* Returns in *which the index of a key. Unknown and repeated keys are errors. */
+/* Sets *which to the index of map's key i in a list that ends with NULL. Unknown and repeated keys
+ * are errors. */
 static Status read_key(const CsvSchema *s, const Node *map, int i, const char *const *key,
                        int *which)
 {
     const Node *n = map->key[i];
     for (int k = 0; k < i; ++k)
         if (strcmp(map->key[k]->text, n->text) == 0)
-            return node_fail(s, n, "this key comes twice: ", n->text);
+            return node_fail(s, n, "this key appears twice: ", n->text);
     for (*which = 0; key[*which]; ++*which)
         if (strcmp(n->text, key[*which]) == 0) return OK;
     const char *near = text_nearest(n->text, key, *which);
@@ -182,66 +163,67 @@ static Status read_scale(const CsvSchema *s, const Node *n, CsvColumn *c)
     int which;
     if (n->kind != NODE_LIST) {
         TRY(read_word(s, n, word, &which));
-        c->standard = which == 1;
+        c->standardised = which == 1;
         return OK;
     }
     if (n->count != 2) return node_fail(s, n, "expected [min, range], standard or none", "");
     c->scaled = true;
     TRY(read_real(s, n->item[0], &c->min));
     TRY(read_real(s, n->item[1], &c->range));
-    return c->range != 0 ? OK : node_fail(s, n->item[1], "a range of 0", "");
+    return c->range != 0 ? OK : node_fail(s, n->item[1], "the range must not be 0", "");
 }
 
 static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
 {
     static const char *const word[] = {"first", "sorted", "hex", NULL};
-    static const CsvIds ids[] = {CSV_FIRST, CSV_SORTED, CSV_HEX};
+    static const CsvIdRule ids[] = {CSV_IDS_FIRST, CSV_IDS_SORTED, CSV_IDS_HEX};
     int which;
     TRY(read_word(s, n, word, &which));
-    c->ids = ids[which];
+    c->id_rule = ids[which];
     return OK;
 }
 
-/* Finds the column that this one is another view of. */
-static Status read_of(const ColumnReading *r, const Node *n, CsvColumn *c)
+/* Finds the column whose values this one reads, too. */
+static Status read_view_of(const ColumnParser *r, const Node *n, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
-    int64_t of = -1;
-    if (n->kind == NODE_SCALAR) of = name_index_find(&r->names, n->text, strlen(n->text));
-    if (of >= 0 && &s->column[of] != c && s->column[of].of < 0) {
-        c->of = (int)of;
+    int64_t target = -1;
+    if (n->kind == NODE_SCALAR) target = name_index_find(&r->names, n->text, strlen(n->text));
+    if (target >= 0 && &s->column[target] != c && s->column[target].view_of < 0) {
+        c->view_of = (int)target;
         return OK;
     }
-    return node_fail(s, n, "no column above this one, but for views, is called ",
-                     n->kind == NODE_SCALAR ? n->text : "so");
+    if (n->kind != NODE_SCALAR) return node_fail(s, n, "expected the name of a column", "");
+    return node_fail(s, n, "`of` must name an earlier column without `of`, not ", n->text);
 }
 
-static Status read_attribute(const ColumnReading *r, const Node *map, int i, CsvColumn *c)
+static Status read_attribute(const ColumnParser *r, const Node *map, int i, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
     enum { TYPE, AT, OF, ONE, ZERO, FILL, TRANSFORM, SCALE, IDS, HASH, LEAST };
     static const char *const key[] = {"type",      "at",    "of",  "one",  "zero",  "fill",
                                       "transform", "scale", "ids", "hash", "least", NULL};
-    static const CsvType of[] = {CSV_IGNORE,   CSV_IGNORE,   CSV_IGNORE,  CSV_LABEL,
-                                 CSV_LABEL,    CSV_NUMBER,   CSV_NUMBER,  CSV_NUMBER,
-                                 CSV_CATEGORY, CSV_CATEGORY, CSV_CATEGORY};
+    /* the type that a key belongs to; CSV_IGNORE: to all */
+    static const CsvType type_of_key[] = {CSV_IGNORE,   CSV_IGNORE,   CSV_IGNORE,  CSV_LABEL,
+                                          CSV_LABEL,    CSV_NUMBER,   CSV_NUMBER,  CSV_NUMBER,
+                                          CSV_CATEGORY, CSV_CATEGORY, CSV_CATEGORY};
     static const char *const transform[] = {"none", "log", NULL};
     const Node *n = map->item[i];
     int which, word;
     int64_t whole = 0;
     TRY(read_key(s, map, i, key, &which));
-    if (of[which] != CSV_IGNORE && of[which] != c->type)
+    if (type_of_key[which] != CSV_IGNORE && type_of_key[which] != c->type)
         return node_fail(s, map->key[i], "columns of this type have no key ", map->key[i]->text);
     switch (which) {
     case AT:
-        TRY(read_whole(s, n, 1, CSV_COLUMNS_MOST, &whole));
-        c->place = (int)whole - 1;
+        TRY(read_whole(s, n, 1, CSV_COLUMNS_MAX, &whole));
+        c->position = (int)whole - 1;
         return OK;
     case OF:
-        return read_of(r, n, c);
+        return read_view_of(r, n, c);
     case ONE:
     case ZERO:
-        return read_texts(s, n, &c->value[which == ONE]);
+        return read_texts(s, n, &c->label_text[which == ONE]);
     case FILL:
         c->has_fill = true;
         return read_real(s, n, &c->fill);
@@ -254,16 +236,18 @@ static Status read_attribute(const ColumnReading *r, const Node *map, int i, Csv
     case IDS:
         return read_ids(s, n, c);
     case HASH:
-        c->ids = CSV_HASH;
-        TRY(read_whole(s, n, 2, WHOLE_MOST, &whole));
-        c->rows = (uint64_t)whole;
+        c->id_rule = CSV_IDS_HASH;
+        TRY(read_whole(s, n, 2, WHOLE_MAX, &whole));
+        c->id_count = (uint64_t)whole;
         return OK;
     case LEAST:
-        return read_whole(s, n, 1, WHOLE_MOST, &c->least);
+        return read_whole(s, n, 1, WHOLE_MAX, &c->min_count);
     default:
         return OK;
     }
 }
+
+/* ---- columns ---- */
 
 /* Reads the type of a column: "ignore", or the key `type` of a mapping. */
 static Status read_type(const CsvSchema *s, const Node *n, CsvType *type)
@@ -280,113 +264,126 @@ static Status read_type(const CsvSchema *s, const Node *n, CsvType *type)
     return OK;
 }
 
-static bool name_good(const char *name)
+static bool is_column_name(const char *name)
 {
     for (const char *c = name; *c; ++c)
         if (*c == '/' || (unsigned char)*c < ' ' || *c == 127) return false;
     return *name && strcmp(name, ".") != 0 && strlen(name) < 200;
 }
 
-static const Node *key_of(const Node *map, const char *key)
+/* Returns the node of a key; NULL: the map does not have it. */
+static const Node *find_key(const Node *map, const char *key)
 {
     for (int i = 0; map->kind == NODE_MAP && i < map->count; ++i)
         if (strcmp(map->key[i]->text, key) == 0) return map->key[i];
     return NULL;
 }
 
-/* Checks that a category has only one rule for ids, and `least` only with a vocabulary. */
-static Status settle_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
+/* Checks that a category has only one rule for ids, and `least` only with a vocabulary. Applies the
+ * table's key `hash`. */
+static Status finish_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
 {
     if (c->type != CSV_CATEGORY) return OK;
-    const Node *ids = key_of(n, "ids"), *hash = key_of(n, "hash"), *least = key_of(n, "least");
-    if (s->hash_rows && (ids || hash))
-        return node_fail(s, n, "ids of all fields are by `hash` above; remove it, or ids here", "");
+    const Node *ids = find_key(n, "ids"), *hash = find_key(n, "hash");
+    const Node *least = find_key(n, "least");
+    if (s->shared_ids && (ids || hash))
+        return node_fail(s, n,
+                         "the table's `hash` sets the ids of all fields; remove it, or `ids` and "
+                         "`hash` of this column",
+                         "");
     if (ids && hash)
-        return node_fail(s, n, "`ids` and `hash` each say what ids are; remove one of them", "");
-    if (least && (s->hash_rows || !csv_has_words(c)))
+        return node_fail(s, n, "`ids` and `hash` contradict each other; remove one of them", "");
+    if (least && (s->shared_ids || !csv_has_vocab(c)))
         return node_fail(s, least,
-                         "`least` is for vocabularies, and with `hash` or `ids: hex` there is "
+                         "`least` applies to vocabularies, and with `hash` or `ids: hex` there is "
                          "none; remove one of them",
                          "");
-    if (s->hash_rows) c->ids = CSV_HASH_ALL;
+    if (s->shared_ids) c->id_rule = CSV_IDS_HASH_SHARED;
     return OK;
 }
 
-static Status view_add(ColumnReading *r, const Node *n, CsvColumn *c)
+/* Checks a view and appends it to the views of its column. */
+static Status add_view(ColumnParser *r, const Node *n, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
     if (c->type != CSV_NUMBER && c->type != CSV_CATEGORY)
         return node_fail(s, n, "only numbers and categories can be `of` another column", "");
-    if (c->place >= 0) return node_fail(s, n, "it has the place of the column that it is `of`", "");
-    s->column[r->last_view[c->of]].also = (int)(c - s->column);
-    r->last_view[c->of] = (int)(c - s->column);
-    return settle_ids(s, n, c);
+    if (c->position >= 0) return node_fail(s, n, "a column with `of` cannot have `at`", "");
+    s->column[r->last_view[c->view_of]].next_view = (int)(c - s->column);
+    r->last_view[c->view_of] = (int)(c - s->column);
+    return finish_ids(s, n, c);
 }
 
-static Status read_column(ColumnReading *r, const Node *map, int i)
+static Status read_column(ColumnParser *r, const Node *map, int i)
 {
     CsvSchema *s = r->schema;
     CsvType type = CSV_IGNORE;
     const Node *n = map->item[i];
     const char *name = map->key[i]->text;
-    if (!name_good(name))
-        return node_fail(s, map->key[i], "no name of a column (nothing, / or longer): ", name);
+    if (!is_column_name(name))
+        return node_fail(
+            s, map->key[i],
+            "a column's name has 1 to 199 bytes, no '/' or control characters, and is not '.': ",
+            name);
     if (!name_index_add(&r->names, name, strlen(name), s->count))
-        return node_fail(s, map->key[i], "this column comes twice: ", name);
+        return node_fail(s, map->key[i], "this column appears twice: ", name);
     TRY(read_type(s, n, &type));
     CsvColumn *c = column_add(s, name, type);
     for (int a = 0; n->kind == NODE_MAP && a < n->count; ++a) TRY(read_attribute(r, n, a, c));
     r->last_view[i] = i;
-    if (c->of >= 0) return view_add(r, n, c);
-    if (c->place >= 0 && s->header)
-        return node_fail(s, n, "`at` is for files without a header; this one has its name in it",
+    if (c->view_of >= 0) return add_view(r, n, c);
+    if (c->position >= 0 && s->header)
+        return node_fail(s, n, "`at` is for files without a header; with one, names find columns",
                          "");
-    if (c->place >= 0)
-        s->placed = true;
+    if (c->position >= 0)
+        s->has_positions = true;
     else if (!s->header)
-        c->place = r->next_place;
-    r->next_place = c->place + 1;
-    if (!s->header && r->at_place[c->place])
-        return node_fail(
-            s, n, "another column has this place: ", s->column[r->at_place[c->place] - 1].name);
-    if (!s->header) r->at_place[c->place] = i + 1;
-    if (c->type == CSV_LABEL && c->value[1].count == 0) texts_add(&c->value[1], "1");
-    if (c->type == CSV_LABEL && c->value[0].count == 0) texts_add(&c->value[0], "0");
-    for (int k = 0; k < c->value[0].count; ++k)
-        if (csv_texts_have(&c->value[1], c->value[0].text[k], c->value[0].length[k]))
-            return node_fail(s, n, "one and zero are the same text: ", c->value[0].text[k]);
-    return settle_ids(s, n, c);
+        c->position = r->next_position;
+    r->next_position = c->position + 1;
+    if (!s->header && r->column_at[c->position])
+        return node_fail(s, n, "another column has this position: ",
+                         s->column[r->column_at[c->position] - 1].name);
+    if (!s->header) r->column_at[c->position] = i + 1;
+    if (c->type == CSV_LABEL && c->label_text[1].count == 0) csv_texts_add(&c->label_text[1], "1");
+    if (c->type == CSV_LABEL && c->label_text[0].count == 0) csv_texts_add(&c->label_text[0], "0");
+    for (int k = 0; k < c->label_text[0].count; ++k)
+        if (csv_texts_contain(&c->label_text[1], c->label_text[0].text[k],
+                              c->label_text[0].length[k]))
+            return node_fail(s, n, "one and zero are the same text: ", c->label_text[0].text[k]);
+    return finish_ids(s, n, c);
 }
 
 static Status read_columns(CsvSchema *s, const Node *n)
 {
     if (n->kind != NODE_MAP || n->count == 0)
         return node_fail(s, n, "expected columns, each as NAME: {type: ...}", "");
-    if (n->count > CSV_COLUMNS_MOST) return node_fail(s, n, "too many columns", "");
+    if (n->count > CSV_COLUMNS_MAX) return node_fail(s, n, "too many columns", "");
     int labels = 0;
-    /* places follow the largest that `at` can say */
-    ColumnReading r = {.schema = s,
-                       .at_place = mem_new(2 * CSV_COLUMNS_MOST * sizeof *r.at_place),
-                       .last_view = mem_new((size_t)n->count * sizeof *r.last_view)};
+    /* columns without `at` may follow the largest position that `at` can give */
+    ColumnParser r = {.schema = s,
+                      .column_at = mem_new(2 * CSV_COLUMNS_MAX * sizeof *r.column_at),
+                      .last_view = mem_new((size_t)n->count * sizeof *r.last_view)};
     Status st = OK;
     for (int i = 0; st == OK && i < n->count; ++i) {
         st = read_column(&r, n, i);
         labels += st == OK && s->column[i].type == CSV_LABEL;
     }
     name_index_fini(&r.names);
-    mem_free(&r.at_place);
+    mem_free(&r.column_at);
     mem_free(&r.last_view);
     TRY(st);
-    number_columns(s);
-    return labels == 1 ? OK : node_fail(s, n, "one column, and not more, must be the label", "");
+    complete_schema(s);
+    return labels == 1 ? OK : node_fail(s, n, "exactly one column must be the label", "");
 }
+
+/* ---- the table ---- */
 
 static Status read_separator(CsvSchema *s, const Node *n)
 {
     const char *text = n->kind == NODE_SCALAR ? n->text : "";
     if (strcmp(text, "tab") == 0) text = "\t";
     if (strlen(text) != 1 || *text == '\n' || *text == '\r' || *text == '"')
-        return node_fail(s, n, "expected one byte, as \",\" or tab", "");
+        return node_fail(s, n, "expected one byte, such as \",\", or tab", "");
     s->separator = *text;
     return OK;
 }
@@ -394,12 +391,12 @@ static Status read_separator(CsvSchema *s, const Node *n)
 static Status read_comment(CsvSchema *s, const Node *n)
 {
     if (n->kind != NODE_SCALAR || !n->text[0])
-        return node_fail(s, n, "expected the text that lines of comment begin with", "");
+        return node_fail(s, n, "expected the text at the beginning of comment lines", "");
     s->comment = mem_text(n->text);
     return OK;
 }
 
-static Status read_top(CsvSchema *s, const Node *map, int i, const Node **columns)
+static Status read_top_key(CsvSchema *s, const Node *map, int i, const Node **columns)
 {
     enum { SEPARATOR, HEADER, COMMENT, QUOTES, TRIM, MISSING, OTHERS, HASH, COLUMNS };
     static const char *const key[] = {"separator", "header", "comment", "quotes",  "trim",
@@ -423,11 +420,11 @@ static Status read_top(CsvSchema *s, const Node *map, int i, const Node **column
     case MISSING:
         return read_texts(s, n, &s->missing);
     case OTHERS:
-        s->others_ignored = true;
+        s->ignore_others = true;
         return read_word(s, n, ignore, &word);
     case HASH:
-        TRY(read_whole(s, n, 2, WHOLE_MOST, &whole));
-        s->hash_rows = (uint64_t)whole;
+        TRY(read_whole(s, n, 2, WHOLE_MAX, &whole));
+        s->shared_ids = (uint64_t)whole;
         return OK;
     default:
         *columns = n;
@@ -438,18 +435,19 @@ static Status read_top(CsvSchema *s, const Node *map, int i, const Node **column
 static Status read_root(CsvSchema *s, const Node *root)
 {
     const Node *columns = NULL;
-    if (root->kind != NODE_MAP) return node_fail(s, root, "expected keys; columns is needed", "");
-    for (int i = 0; i < root->count; ++i) TRY(read_top(s, root, i, &columns));
-    if (!columns) return node_fail(s, root, "key columns is missing", "");
+    if (root->kind != NODE_MAP)
+        return node_fail(s, root, "expected a mapping of keys; `columns` is required", "");
+    for (int i = 0; i < root->count; ++i) TRY(read_top_key(s, root, i, &columns));
+    if (!columns) return node_fail(s, root, "key `columns` is missing", "");
     return read_columns(s, columns);
 }
 
-Status csv_schema_take(CsvSchema *s, const char *path, char *text, size_t bytes)
+Status csv_schema_parse(CsvSchema *s, const char *path, char *text, size_t bytes)
 {
     Node *root = NULL;
     *s = (CsvSchema){
         .path = mem_text(path), .text = text, .separator = ',', .header = true, .quotes = true};
-    texts_add(&s->missing, "");
+    csv_texts_add(&s->missing, "");
     TRY(yaml_parse(&root, path, text, bytes));
     Status st = read_root(s, root);
     node_free(&root);
@@ -462,23 +460,23 @@ Status csv_schema_read(CsvSchema *s, const char *path)
     size_t bytes;
     *s = (CsvSchema){0};
     TRY(file_text(path, SCHEMA_BYTES, &text, &bytes));
-    return csv_schema_take(s, path, text, bytes);
+    return csv_schema_parse(s, path, text, bytes);
 }
 
-void csv_schema_pass_label(CsvSchema *s)
+void csv_schema_ignore_label(CsvSchema *s)
 {
     for (int i = 0; i < s->count; ++i) {
         CsvColumn *c = &s->column[i];
         if (c->type != CSV_LABEL) continue;
         c->type = CSV_IGNORE;
-        c->optional = c->also < 0;
+        c->optional = c->next_view < 0;
     }
 }
 
-bool csv_schema_looks(const CsvSchema *s)
+bool csv_schema_needs_statistics(const CsvSchema *s)
 {
     for (int i = 0; i < s->count; ++i)
-        if (csv_has_words(&s->column[i]) || s->column[i].standard) return true;
+        if (csv_has_vocab(&s->column[i]) || s->column[i].standardised) return true;
     return false;
 }
 

@@ -1,22 +1,23 @@
-/* The meaning of a text table's columns (the schema), and csv_import. Inside the data module. */
+/* The schema of a text table, which says what each column is, and csv_import. Inside the data
+ * module. */
 #ifndef WEFT_DATA_CSV_SCHEMA_H
 #define WEFT_DATA_CSV_SCHEMA_H
 
 #include "data.h"
 
 typedef enum CsvType { CSV_IGNORE, CSV_LABEL, CSV_NUMBER, CSV_CATEGORY } CsvType;
-/* How a category becomes an id. */
-typedef enum CsvIds {
-    /* numbers of a vocabulary's words: in order of first occurrence in the training files, or
+/* How the text of a category becomes an id. */
+typedef enum CsvIdRule {
+    /* index in the field's vocabulary, in order of first occurrence in the training files, or
      * sorted by bytes */
-    CSV_FIRST,
-    CSV_SORTED,
-    /* a hash, within the field's own ids, or within ids that all fields share */
-    CSV_HASH,
-    CSV_HASH_ALL,
-    /* a number of up to 32 bits in hexadecimal digits; the field's number is in the bits above */
-    CSV_HEX
-} CsvIds;
+    CSV_IDS_FIRST,
+    CSV_IDS_SORTED,
+    /* hash, into the field's own range of ids, or into one range that all fields share */
+    CSV_IDS_HASH,
+    CSV_IDS_HASH_SHARED,
+    /* value of up to 8 hexadecimal digits, with the field's number in the bits above */
+    CSV_IDS_HEX
+} CsvIdRule;
 /* list of texts; owned */
 typedef struct CsvTexts {
     int count;
@@ -29,57 +30,68 @@ typedef struct CsvColumn {
     CsvType type;
     /* the column may be missing from files */
     bool optional;
-    /* place in the file, from 0; -1: given by the header */
-    int place;
-    /* index of the earlier column whose values this column views, or -1; index of the next view of
-     * the same values, or -1 */
-    int of, also;
+    /* index of the value in a record; -1: found by the name in the header */
+    int position;
+    /* views: a column with key `of` reads the values of an earlier column. Index of that column, or
+     * -1; index of the next view of the same column, or -1 */
+    int view_of, next_view;
     /* index among the numbers, or among the categories */
     int slot;
     /* label: the texts that mean 0 and 1 */
-    CsvTexts value[2];
-    /* number: (x or log(1 + max(x, 0)), minus min) / range. whole: fractions are errors. */
-    bool has_fill, log, standard, scaled, whole;
+    CsvTexts label_text[2];
+    /* number: the value that replaces a missing one, if has_fill; if log, x becomes log(1 + max(x,
+     * 0)); then, if scaled, (x - min) / range; if standardised, (x - mean) / deviation. whole:
+     * fractions are errors. */
+    bool has_fill, log, standardised, scaled, whole;
     double fill, min, range;
-    /* category: rule for ids, number of the field's ids, seed of the hash; values that occur less
-     * often than `least` are unknown */
-    CsvIds ids;
-    uint64_t rows, seed;
-    int64_t least;
+    /* category: rule for ids; number of the field's ids and seed, for hashes; values that occur
+     * fewer than min_count times are unknown */
+    CsvIdRule id_rule;
+    uint64_t id_count, seed;
+    int64_t min_count;
 } CsvColumn;
 typedef struct CsvSchema {
-    /* owned: path for messages, and the whole text */
+    /* owned: path for messages, and the schema's YAML text */
     char *path, *text;
-    /* for messages about short records: what records should have; NULL: the schema says it */
-    const char *expects;
+    /* for messages about short records: what a record should have; NULL: the message cites the
+     * schema */
+    const char *expected_record;
+    /* byte between values */
     char separator;
-    bool header, quotes, trim, others_ignored;
-    /* owned: text that comments begin with; NULL: no comments */
+    /* the first record of a file has the columns' names; values may be in quotes; blanks around
+     * values are removed; columns that the schema does not name are allowed */
+    bool header, quotes, trim, ignore_others;
+    /* owned: text at the beginning of comment lines; NULL: no comments */
     char *comment;
+    /* texts that mean "missing" */
     CsvTexts missing;
-    /* first bytes of the texts that mean "missing"; is the empty text one of them? */
+    /* set of the first bytes of `missing`; is the empty text in `missing`? */
     bool missing_begins[256], missing_empty;
     int count;
     /* owned */
     CsvColumn *column;
     int numbers, categories;
-    /* number of columns that are not views; a file may have more columns */
-    int real;
-    bool placed;
-    /* number of ids that all fields share; 0: each field has its own */
-    uint64_t hash_rows;
+    /* number of columns that are not views; a file may have more */
+    int file_columns;
+    /* a column has an explicit position (key `at`) */
+    bool has_positions;
+    /* size of the range of ids that all fields share; 0: each field has its own */
+    uint64_t shared_ids;
 } CsvSchema;
 /* Reads a schema from a YAML file. ERR_CONFIG with file, line, column. Release with
  * csv_schema_fini, also after a failure. */
 Status csv_schema_read(CsvSchema *schema, const char *path);
-/* Does the same with a text of `bytes` bytes and a final zero byte; takes ownership of text. */
-Status csv_schema_take(CsvSchema *schema, const char *path, char *text, size_t bytes);
+/* Parses a schema from a text of `bytes` bytes and a final zero byte; takes ownership of text.
+ * Errors and release as for csv_schema_read. */
+Status csv_schema_parse(CsvSchema *schema, const char *path, char *text, size_t bytes);
 void csv_schema_fini(CsvSchema *schema);
 /* Makes the label column optional and ignores it, for tables without labels. */
-void csv_schema_pass_label(CsvSchema *schema);
-/* Does conversion need a pass over the values first, for vocabularies or means? */
-bool csv_schema_looks(const CsvSchema *schema);
-/* Writes the text as /schema of an open HDF5 file (hid_t). Negative: failed. Under hdf5_lock. */
+void csv_schema_ignore_label(CsvSchema *schema);
+/* Returns whether values can only be converted with vocabularies, means or deviations, which come
+ * from a first pass over the training files. */
+bool csv_schema_needs_statistics(const CsvSchema *schema);
+/* Writes the schema's text as /schema of an open HDF5 file (hid_t). Negative: failed. Called under
+ * hdf5_lock. */
 int csv_schema_put(const CsvSchema *schema, int64_t file);
 
 typedef struct CsvImport {
@@ -87,8 +99,8 @@ typedef struct CsvImport {
     const char *const *file;
     int count;
     const char *out;
-    /* Test set: from test_count separate files, or from the last test_share of the training
-     * files' records. test NULL: no test set. */
+    /* test set: from test_count separate files, or from the last test_share of the training
+     * files' records; test NULL: no test set */
     const char *test;
     const char *const *test_file;
     int test_count;
@@ -96,10 +108,12 @@ typedef struct CsvImport {
     int threads;
     bool force;
 } CsvImport;
-typedef struct CsvDone {
+/* Number of records imported, bytes of text read in the second pass, and time. */
+typedef struct CsvResult {
     int64_t records, bytes;
     double seconds;
-} CsvDone;
-Status csv_import(const CsvImport *import, CsvDone *done);
+} CsvResult;
+/* Imports text tables as one or two data sets. */
+Status csv_import(const CsvImport *import, CsvResult *result);
 
 #endif

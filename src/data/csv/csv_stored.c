@@ -1,22 +1,27 @@
-/* Reads what a data set stores of the import that made it: the schema's text, vocabularies, means
- * and deviations. HDF5 runs in a separate process, which sends the requested arrays one after the
- * other:
+/* Reads the schema and the encoding (vocabularies, means and deviations) that a data set stores.
+ * HDF5 runs in a separate process, which sends the requested arrays one after the other. An array
+ * is sent as
  *
- *     bytes of an element, number of elements; the elements       0, 0: the array is missing */
+ *     bytes of an element (64 bits), number of elements (64 bits), the elements
+ *
+ * with 0, 0 for an array that is missing. */
 #include "csv.h"
 
 #include <string.h>
 #include <xxhash.h>
 
+/* limits of the separate process: processor time and elapsed time */
 enum { BUSY_S = 600, CLOCK_S = 1800 };
 
-/* The request is a path and the names of arrays, each followed by a zero byte. */
-static const char *word_behind(const char *word)
+/* Returns the next word of a request: a path and the names of arrays, each followed by a zero
+ * byte. */
+static const char *next_word(const char *word)
 {
     return word + strlen(word) + 1;
 }
 
-/* Returns the type to read as: fixed-length strings unchanged, floats as double; -1: neither. */
+/* Returns the type in memory: of fixed-length strings the stored one, of floats double; -1: neither
+ * of them. */
 static hid_t memory_type(hid_t stored)
 {
     if (H5Tget_class(stored) == H5T_FLOAT) return H5Tcopy(H5T_NATIVE_DOUBLE);
@@ -26,7 +31,8 @@ static hid_t memory_type(hid_t stored)
 
 static void send_array(hid_t file, const char *path, const char *name, FILE *answer)
 {
-    uint64_t is[2] = {0, 0};
+    /* bytes of an element, number of elements */
+    uint64_t size[2] = {0, 0};
     char *value = NULL;
     bool elsewhere;
     hid_t access = hdf5_access_inside(&elsewhere);
@@ -36,43 +42,47 @@ static void send_array(hid_t file, const char *path, const char *name, FILE *ans
         hid_t space = H5Dget_space(dataset);
         hssize_t count = H5Sget_simple_extent_npoints(space);
         if (type >= 0 && count > 0) {
-            is[0] = H5Tget_size(type);
-            is[1] = (uint64_t)count;
-            value = mem_new(is[0] * is[1]);
-            if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0) is[0] = is[1] = 0;
+            size[0] = H5Tget_size(type);
+            size[1] = (uint64_t)count;
+            value = mem_new(size[0] * size[1]);
+            if (H5Dread(dataset, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0)
+                size[0] = size[1] = 0;
         }
         H5Sclose(space);
         if (type >= 0) H5Tclose(type);
         H5Tclose(stored);
     }
-    fwrite(is, sizeof is, 1, answer);
-    if (is[0]) fwrite(value, is[0], is[1], answer);
+    fwrite(size, sizeof size, 1, answer);
+    if (size[0]) fwrite(value, size[0], size[1], answer);
     mem_free(&value);
     if (dataset >= 0) H5Dclose(dataset);
     H5Pclose(access);
 }
 
-static void work(const void *input, size_t input_bytes, FILE *answer)
+/* Runs in the separate process. */
+static void send_arrays(const void *input, size_t input_bytes, FILE *answer)
 {
     const char *path = input, *end = path + input_bytes;
     hid_t file;
     hdf5_lock();
     if (h5_open(&file, path) == OK)
-        for (const char *name = word_behind(path); name < end; name = word_behind(name))
+        for (const char *name = next_word(path); name < end; name = next_word(name))
             send_array(file, path, name, answer);
     hdf5_unlock();
 }
 
-/* arrays that the process has sent */
+/* the arrays that the separate process has sent */
 typedef struct Stored {
+    /* path of the data set, borrowed */
     const char *path;
     /* owned */
     char *text;
+    /* size of text, and offset of the next array */
     size_t bytes, at;
 } Stored;
 
-/* Requests the arrays. Takes ownership of input. */
-static Status stored_read_arrays(Stored *s, const char *path, char *input, size_t input_bytes)
+/* Requests arrays; input: see next_word, takes ownership of it. */
+static Status stored_request(Stored *s, const char *path, char *input, size_t input_bytes)
 {
     static const IsolatedJob job = {
         .subject = "HDF5, in the process that reads vocabularies,",
@@ -80,7 +90,7 @@ static Status stored_read_arrays(Stored *s, const char *path, char *input, size_
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
         .answer_bytes = (size_t)8 << 30,
-        .work = work,
+        .work = send_arrays,
     };
     *s = (Stored){.path = path};
     Status st = isolated_run(&job, path, input, input_bytes, &s->text, &s->bytes);
@@ -88,41 +98,45 @@ static Status stored_read_arrays(Stored *s, const char *path, char *input, size_
     return st;
 }
 
-/* Returns the next array, borrowed; *each 0: it is missing. */
+/* Returns the next array, borrowed, with the bytes of an element and their number; *each 0: it is
+ * missing. */
 static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_t *count)
 {
-    uint64_t is[2] = {0};
+    uint64_t size[2] = {0};
     *value = NULL;
     *each = *count = 0;
-    bool good = s->bytes - s->at >= sizeof is;
-    if (good) memcpy(is, s->text + s->at, sizeof is);
-    s->at += good ? sizeof is : 0;
-    if (!good || !is[0] != !is[1] || (is[0] && is[1] > (s->bytes - s->at) / is[0]))
-        return fail(ERR_DATA, "%s: vocabularies cannot be read: damaged, or no data set of weft's",
+    bool good = s->bytes - s->at >= sizeof size;
+    if (good) memcpy(size, s->text + s->at, sizeof size);
+    s->at += good ? sizeof size : 0;
+    if (!good || !size[0] != !size[1] || (size[0] && size[1] > (s->bytes - s->at) / size[0]))
+        return fail(ERR_DATA,
+                    "%s: vocabularies cannot be read: the file is damaged, or is no data set of "
+                    "weft's",
                     s->path);
     *value = s->text + s->at;
-    *each = is[0];
-    *count = is[1];
-    s->at += is[0] * is[1];
+    *each = size[0];
+    *count = size[1];
+    s->at += size[0] * size[1];
     return OK;
 }
 
 /* ---- the schema ---- */
 
-/* Takes the schema, the next array. ERR_DATA: the set stores none. */
-static Status take_schema(Stored *s, CsvSchema *schema)
+/* Parses the schema, which is the next array. ERR_DATA: the data set stores none. */
+static Status read_schema(Stored *s, CsvSchema *schema)
 {
     const char *text;
     uint64_t each, count;
     TRY(stored_next(s, &text, &each, &count));
     if (each == 0 || count != 1)
         return fail(ERR_DATA,
-                    "%s: does not say by which schema it was imported: name the file with --schema",
+                    "%s: does not store the schema of its import: name the schema's file with "
+                    "--schema",
                     s->path);
-    char *copy = mem_new(each + 1), *where = mem_format("%s, its /schema", s->path);
+    char *copy = mem_new(each + 1), *name = mem_format("%s, its /schema", s->path);
     memcpy(copy, text, each);
-    Status st = csv_schema_take(schema, where, copy, strlen(copy));
-    mem_free(&where);
+    Status st = csv_schema_parse(schema, name, copy, strlen(copy));
+    mem_free(&name);
     return st;
 }
 
@@ -131,39 +145,42 @@ Status csv_stored_schema(CsvSchema *schema, const char *path)
     Stored s;
     char *input = mem_format("%s%c/schema", path, 0);
     *schema = (CsvSchema){0};
-    Status st = stored_read_arrays(&s, path, input, strlen(path) + sizeof "/schema" + 1);
-    if (st == OK) st = take_schema(&s, schema);
+    Status st = stored_request(&s, path, input, strlen(path) + sizeof "/schema" + 1);
+    if (st == OK) st = read_schema(&s, schema);
     mem_free(&s.text);
     return st;
 }
 
 /* ---- vocabularies, means and deviations ---- */
 
-static Status another(const CsvSchema *schema, const char *path, const char *what)
+static Status fail_other_schema(const CsvSchema *schema, const char *path, const char *what)
 {
-    return fail(ERR_DATA, "%s: is not by the schema %s: %s; name the one of its import", path,
+    return fail(ERR_DATA,
+                "%s: was not imported with the schema %s: %s; name the schema of its import", path,
                 schema->path, what);
 }
 
-static Status take_numbers(Stored *s, const CsvSchema *schema, double *to)
+/* Reads one value per number of the schema; if the array is missing, to is unchanged. */
+static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
 {
     const char *value;
     uint64_t each, count;
     TRY(stored_next(s, &value, &each, &count));
     if (each == 0) return OK;
     if (each != sizeof *to || count != (uint64_t)(schema->numbers ? schema->numbers : 1))
-        return another(schema, s->path, "its means differ");
+        return fail_other_schema(schema, s->path, "its means differ");
     memcpy(to, value, (size_t)schema->numbers * sizeof *to);
     return OK;
 }
 
-/* Reads the words of the field whose ids begin at `first`. */
-static Status take_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
+/* Reads the words of the field whose ids begin at `first`. The first two ids stand for missing and
+ * for unknown values. */
+static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
 {
     const char *value;
     uint64_t each;
     TRY(stored_next(s, &value, &each, count));
-    char *word = mem_new(each + CSV_BEYOND);
+    char *word = mem_new(each + CSV_OVERREAD_BYTES);
     for (uint64_t i = 0; i < *count; ++i) {
         memcpy(word, value + i * each, each);
         CsvValue v = {word, strnlen(word, each)};
@@ -173,25 +190,27 @@ static Status take_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *c
     return OK;
 }
 
-/* Reads all vocabularies. The fields' ids follow each other as in the import. */
-static Status take_fields(Stored *s, const CsvSchema *schema, const DataSet *set, CsvMeaning *is)
+/* Reads all vocabularies and finds each field's first id, as assign_ids of the import does. */
+static Status read_fields(Stored *s, const CsvSchema *schema, const DataSet *set,
+                          CsvEncoding *encoding)
 {
     uint64_t next = 0, count, rows;
     bool hex = false;
     for (int i = 0; i < schema->count; ++i) {
         const CsvColumn *c = &schema->column[i];
         if (c->type != CSV_CATEGORY) continue;
-        is->first[c->slot] = next;
-        hex |= c->ids == CSV_HEX;
+        encoding->first_id[c->slot] = next;
+        hex |= c->id_rule == CSV_IDS_HEX;
         count = 0;
-        if (csv_has_words(c)) TRY(take_words(s, next, &is->vocab[c->slot], &count));
-        next += c->ids == CSV_HASH ? c->rows : 2 + count;
+        if (csv_has_vocab(c)) TRY(read_words(s, next, &encoding->vocab[c->slot], &count));
+        next += c->id_rule == CSV_IDS_HASH ? c->id_count : 2 + count;
     }
-    rows = hex ? 0 : schema->hash_rows ? schema->hash_rows : next;
-    return rows == set->id_rows ? OK : another(schema, set->path, "its ids differ");
+    rows = hex ? 0 : schema->shared_ids ? schema->shared_ids : next;
+    return rows == set->id_rows ? OK : fail_other_schema(schema, set->path, "its ids differ");
 }
 
-/* Do the names of the schema's columns of a type equal the set's list, in order? */
+/* Checks that the names of the schema's columns of a type equal a list of names that the data set
+ * stores, in order. */
 static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType type,
                           const char *list)
 {
@@ -204,15 +223,16 @@ static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType t
         good = good && at < names.count && !strcmp(names.name[at], schema->column[i].name);
         ++at;
     }
-    /* A set without numbers has a column of ones. */
+    /* A data set without numbers has a column of ones. */
     good = good && (at == names.count || (at == 0 && type == CSV_NUMBER));
     class_names_free(&names);
-    return good ? OK
-                : another(schema, set->path,
-                          type == CSV_NUMBER ? "its numbers differ" : "its fields differ");
+    return good
+               ? OK
+               : fail_other_schema(schema, set->path,
+                                   type == CSV_NUMBER ? "its numbers differ" : "its fields differ");
 }
 
-Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet *set)
+Status csv_stored_encoding(CsvEncoding *encoding, const CsvSchema *schema, const DataSet *set)
 {
     Stored s;
     char *input;
@@ -223,14 +243,14 @@ Status csv_stored_meaning(CsvMeaning *is, const CsvSchema *schema, const DataSet
     if (!out) die("out of memory for names of vocabularies");
     fprintf(out, "%s%c/dense_mean%c/dense_deviation%c", set->path, 0, 0, 0);
     for (int i = 0; i < schema->count; ++i)
-        if (csv_has_words(&schema->column[i]))
+        if (csv_has_vocab(&schema->column[i]))
             fprintf(out, "/vocab/%s%c", schema->column[i].name, 0);
     fclose(out);
-    for (int i = 0; i < schema->numbers; ++i) is->deviation[i] = 1;
-    Status st = stored_read_arrays(&s, set->path, input, bytes);
-    if (st == OK) st = take_numbers(&s, schema, is->mean);
-    if (st == OK) st = take_numbers(&s, schema, is->deviation);
-    if (st == OK) st = take_fields(&s, schema, set, is);
+    for (int i = 0; i < schema->numbers; ++i) encoding->deviation[i] = 1;
+    Status st = stored_request(&s, set->path, input, bytes);
+    if (st == OK) st = read_numbers(&s, schema, encoding->mean);
+    if (st == OK) st = read_numbers(&s, schema, encoding->deviation);
+    if (st == OK) st = read_fields(&s, schema, set, encoding);
     mem_free(&s.text);
     return st;
 }
@@ -239,28 +259,28 @@ uint64_t csv_stored_scaling(int64_t file, const char *path)
 {
     Stored s = {.path = path};
     CsvSchema schema = {0};
-    CsvMeaning is = {0};
+    CsvEncoding encoding = {0};
     FILE *answer = open_memstream(&s.text, &s.bytes);
     if (!answer) die_as(ERR_MEMORY, "out of memory");
     send_array(file, path, "/schema", answer);
     send_array(file, path, "/dense_mean", answer);
     send_array(file, path, "/dense_deviation", answer);
     if (fclose(answer) != 0) die_as(ERR_MEMORY, "out of memory");
-    Status st = take_schema(&s, &schema);
-    csv_meaning_init(&is, &schema, 0);
-    for (int i = 0; i < schema.numbers; ++i) is.deviation[i] = 1;
-    if (st == OK) st = take_numbers(&s, &schema, is.mean);
-    if (st == OK) st = take_numbers(&s, &schema, is.deviation);
+    Status st = read_schema(&s, &schema);
+    csv_encoding_init(&encoding, &schema, 0);
+    for (int i = 0; i < schema.numbers; ++i) encoding.deviation[i] = 1;
+    if (st == OK) st = read_numbers(&s, &schema, encoding.mean);
+    if (st == OK) st = read_numbers(&s, &schema, encoding.deviation);
     HashPieces *pieces = hash_begin();
     for (int i = 0; st == OK && i < schema.count; ++i) {
         const CsvColumn *c = &schema.column[i];
         if (c->type != CSV_NUMBER) continue;
-        const double rule[] = {c->log, c->scaled ? c->min : is.mean[c->slot],
-                               c->scaled ? c->range : is.deviation[c->slot]};
+        const double rule[] = {c->log, c->scaled ? c->min : encoding.mean[c->slot],
+                               c->scaled ? c->range : encoding.deviation[c->slot]};
         hash_add(pieces, rule, sizeof rule);
     }
     uint64_t hash = hash_end(&pieces);
-    csv_meaning_fini(&is, 0);
+    csv_encoding_fini(&encoding, 0);
     csv_schema_fini(&schema);
     mem_free(&s.text);
     return st == OK ? hash : 0;

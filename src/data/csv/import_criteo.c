@@ -1,12 +1,13 @@
 /* weft data import criteo: the training files of Criteo's click logs (Kaggle's train.txt, the days
  * of the 1 TB set): lines of a label, 13 integers and 26 values of up to 8 hexadecimal digits,
- * separated by tabs; all but the label may be empty. It is csv_import with a fixed schema, in which
+ * separated by tabs; all but the label may be empty. Calls csv_import with a fixed schema, in which
  * only the rule for ids varies. */
 #include "csv.h"
 
 enum { INTEGERS = 13, CATEGORIES = 26 };
 
-static Status schema_make(CsvSchema *s, int64_t rows)
+/* Writes and parses the schema. rows: ids are hashes below this number; 0: ids are the values. */
+static Status make_schema(CsvSchema *s, int64_t rows)
 {
     char *text;
     size_t bytes;
@@ -20,9 +21,10 @@ static Status schema_make(CsvSchema *s, int64_t rows)
     for (int i = 1; i <= CATEGORIES; ++i)
         fprintf(out, "  C%d: %s\n", i, rows > 1 ? "category" : "{type: category, ids: hex}");
     fclose(out);
-    TRY(csv_schema_take(s, "the schema of Criteo's files", text, bytes));
-    s->expects = "Criteo's have a label, 13 integers and 26 categories, 40 between tabs; files "
-                 "without labels, as Kaggle's test.txt, are of no use here";
+    TRY(csv_schema_parse(s, "the schema of Criteo's files", text, bytes));
+    s->expected_record =
+        "Criteo's training files have 40 values between tabs: a label, 13 integers and 26 "
+        "categories; files without labels, such as Kaggle's test.txt, cannot be imported";
     for (int i = 0; i < s->count; ++i) s->column[i].whole = s->column[i].type == CSV_NUMBER;
     return OK;
 }
@@ -35,17 +37,18 @@ typedef struct CriteoOptions {
 static const Flag flags[] = {
     FLAG_OUT(CriteoOptions, common.out, "the data set to write"),
     {"--rows", FLAG_FIELD(CriteoOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MOST,
-     .help = "ids are a hash of field and value, below R; by default an id is the 32 bits of the "
-             "value with the field above them, so that no two values share an id"},
-    CSV_FLAGS(CriteoOptions, "a second data set", "0.142857",
-              "fraction of FILE... that it holds; by default one day of seven"),
+     .help =
+         "ids are hashes of field and value, below R; by default the value is the low 32 bits of "
+         "an id and the field the bits above, so that values never share an id"},
+    CSV_FLAGS(CriteoOptions, "second data set", "0.142857",
+              "fraction of the records for --test; by default one day of seven"),
 };
 
 static Status run(int argc, char **argv, const void *options)
 {
     const CriteoOptions *o = options;
     CsvSchema schema;
-    Status st = schema_make(&schema, o->rows);
+    Status st = make_schema(&schema, o->rows);
     if (st == OK) st = csv_import_files(&schema, &o->common, argv, argc);
     csv_schema_fini(&schema);
     return st;

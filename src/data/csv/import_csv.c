@@ -1,4 +1,4 @@
-/* weft data import csv: imports tables of text by a schema. */
+/* weft data import csv: imports text tables by a schema. */
 #include "csv.h"
 
 #include <string.h>
@@ -13,8 +13,8 @@ static const Flag flags[] = {
      .help = "description of the columns"},
     FLAG_OUT(SchemaOptions, common.out, "the data set to write"),
     CSV_FLAGS(SchemaOptions,
-              "a second data set, with the vocabularies, means and deviations of the first", "0.1",
-              "fraction of FILE... that it holds"),
+              "second data set, encoded with the vocabularies, means and deviations of the first",
+              "0.1", "fraction of the records for --test"),
 };
 
 Status csv_import_files(const CsvSchema *schema, const CsvOptions *o, char *const *file, int count)
@@ -29,7 +29,7 @@ Status csv_import_files(const CsvSchema *schema, const CsvOptions *o, char *cons
                         .test_share = o->test_share,
                         .threads = (int)(o->threads > 0 ? o->threads : threads_share(1)),
                         .force = o->force};
-    CsvDone done;
+    CsvResult done;
     char size[16];
     TRY(csv_import(&import, &done));
     log_info("%lld records, %s of text in %.1f s, %.0f MB/s", (long long)done.records,

@@ -1,8 +1,9 @@
 /* weft data import movielens: ratings of MovieLens-100k (Harper and Konstan 2015), u.data, or of a
- * similar file: lines of user, film, rating from 1 to 5 and time, separated by tabs. A rating of 4
- * or more becomes label 1. Rows are sorted by time, and the last ones are the test set, since a
- * random test set would reveal the future. In a folder, u.user and u.item are read if present: a
- * user's age, gender and occupation, and a film's genres, of which it may have several. */
+ * similar file: lines of user, film, rating from 0.5 to 5 and time, separated by tabs. A rating of
+ * 4 or more becomes label 1. Rows are sorted by time, and the last ones are the test set, because a
+ * random test set would let a model learn from later ratings. If PATH is a folder, its u.user and
+ * u.item are read if present: a user's age, gender and occupation; the genres of a film, which may
+ * have several. */
 #include "csv.h"
 #include "moments.h"
 
@@ -13,37 +14,48 @@
 #include <unistd.h>
 
 enum {
-    TEXT_BYTES = 256 << 20,
-    WORD_BYTES = 200,
-    NUMBER_MOST = 10000000,
+    /* longest file; longest gender or occupation; parts of a line beyond the last are not split */
+    FILE_BYTES_MAX = 256 << 20,
+    WORD_BYTES_MAX = 200,
+    PARTS_MAX = 32,
+    /* largest number of a user or film */
+    NUMBER_MAX = 10000000,
+    /* genres of a film, and index of the first one in a line of u.item */
     GENRES = 19,
-    GENRE_AT = 5,
-    LIKED = 4
+    GENRE_PART = 5,
+    /* smallest rating with label 1 */
+    LIKED_MIN = 4
 };
-enum { USER, ITEM, GENDER, OCCUPATION, GENRE, FIELDS };
+/* number of fields: user, item, gender, occupation, genre */
+enum { FIELDS = 5 };
 
 typedef struct Rating {
+    /* time in seconds; line in the file */
     int64_t time, line;
+    /* numbers of user and film; label */
     int user, item, liked;
 } Rating;
 typedef struct User {
+    /* in years; NAN: unknown */
     double age;
-    /* numbers of the words; -1: unknown */
+    /* indices in the vocabularies; -1: unknown */
     int gender, occupation;
 } User;
 typedef struct Movies {
     /* owned: count ratings */
     Rating *rating;
     int64_t count;
-    /* largest user and film number; is u.user or u.item present? */
+    /* largest number of a user and of a film; were u.user and u.item found? */
     int users, items;
     bool has_users, has_items;
-    /* owned: per user; per film, with a bit for each genre */
+    /* owned: per user; per film a bit set of its genres */
     User *user;
     uint32_t *genres;
     CsvVocab gender, occupation;
+    /* mean and deviation of the age */
     double mean, deviation;
-    uint64_t first[FIELDS + 1];
+    /* first id of each field of the table, and the end of the last */
+    uint64_t first_id[FIELDS + 1];
 } Movies;
 
 /* reads a file line by line and splits lines into parts */
@@ -51,9 +63,11 @@ typedef struct Lines {
     const char *path;
     /* owned */
     char *text;
-    char *walk;
+    /* rest of the text; NULL: none */
+    char *rest;
+    /* number of the current line, and its parts */
     int64_t line;
-    char *part[32];
+    char *part[PARTS_MAX];
     int parts;
 } Lines;
 
@@ -61,20 +75,21 @@ static Status lines_open(Lines *l, const char *path)
 {
     size_t bytes;
     *l = (Lines){.path = path};
-    TRY(packed_text(path, TEXT_BYTES, &l->text, &bytes));
-    l->walk = l->text;
+    TRY(packed_text(path, FILE_BYTES_MAX, &l->text, &bytes));
+    l->rest = l->text;
     return OK;
 }
 
+/* Reads the next line that is not empty; false: there is none. */
 static bool lines_next(Lines *l, const char *separator)
 {
     char *line;
     do {
-        if (!(line = strsep(&l->walk, "\n"))) return false;
+        if (!(line = strsep(&l->rest, "\n"))) return false;
         ++l->line;
         line[strcspn(line, "\r")] = 0;
     } while (!*line);
-    for (l->parts = 0; line && l->parts < 32; ++l->parts)
+    for (l->parts = 0; line && l->parts < PARTS_MAX; ++l->parts)
         l->part[l->parts] = strsep(&line, separator);
     return true;
 }
@@ -85,29 +100,29 @@ static Status line_fail(const Lines *l, const char *what)
 }
 
 /* Parses a text that is a whole number and nothing else. */
-static bool whole(const char *text, int64_t lo, int64_t hi, int64_t *value)
+static bool parse_whole(const char *text, int64_t lo, int64_t hi, int64_t *value)
 {
     return whole_read(&text, lo, hi, value) && *text == 0;
 }
 
-static bool number(const char *text, double *value)
+static bool parse_number(const char *text, double *value)
 {
     CsvValue all = {text, strlen(text)};
-    return csv_number(&all, value) && isfinite(*value);
+    return csv_parse_number(&all, value) && isfinite(*value);
 }
 
-static Status rating_read(Lines *l, Rating *r)
+static Status parse_rating(Lines *l, Rating *r)
 {
     int64_t user, item;
     double stars, time;
-    if (l->parts != 4 || !whole(l->part[0], 1, NUMBER_MOST, &user) ||
-        !whole(l->part[1], 1, NUMBER_MOST, &item))
+    if (l->parts != 4 || !parse_whole(l->part[0], 1, NUMBER_MAX, &user) ||
+        !parse_whole(l->part[1], 1, NUMBER_MAX, &item))
         return line_fail(l, "expected user, film, rating and time, with tabs between them");
-    if (!number(l->part[2], &stars) || stars < 0.5 || stars > 5)
+    if (!parse_number(l->part[2], &stars) || stars < 0.5 || stars > 5)
         return line_fail(l, "the rating is not from 0.5 to 5");
-    if (!number(l->part[3], &time) || fabs(time) > 9e15)
-        return line_fail(l, "the time is no number of seconds");
-    *r = (Rating){(int64_t)time, l->line, (int)user, (int)item, stars >= LIKED};
+    if (!parse_number(l->part[3], &time) || fabs(time) > 9e15)
+        return line_fail(l, "the time is not a number of seconds");
+    *r = (Rating){(int64_t)time, l->line, (int)user, (int)item, stars >= LIKED_MIN};
     return OK;
 }
 
@@ -118,7 +133,7 @@ static int by_time(const void *a, const void *b)
     return (x->line > y->line) - (x->line < y->line);
 }
 
-static Status ratings_read(Movies *m, const char *path)
+static Status read_ratings(Movies *m, const char *path)
 {
     Lines l;
     int64_t room = 0;
@@ -131,7 +146,7 @@ static Status ratings_read(Movies *m, const char *path)
             room = room ? 2 * room : 1 << 16;
             m->rating = mem_resize(m->rating, (size_t)room * sizeof *m->rating);
         }
-        st = rating_read(&l, &m->rating[m->count]);
+        st = parse_rating(&l, &m->rating[m->count]);
         if (st != OK) break;
         const Rating *r = &m->rating[m->count++];
         if (r->user > m->users) m->users = r->user;
@@ -144,20 +159,20 @@ static Status ratings_read(Movies *m, const char *path)
     return OK;
 }
 
-/* Returns the number of a word in its field, in order of first occurrence. */
-static int word_number(CsvVocab *vocab, const char *word)
+/* Adds a word to a vocabulary and returns its index, in order of first occurrence. */
+static int add_word(CsvVocab *vocab, const char *word)
 {
-    char text[WORD_BYTES + CSV_BEYOND] = "";
-    CsvValue value = {text, strnlen(word, WORD_BYTES)};
+    char text[WORD_BYTES_MAX + CSV_OVERREAD_BYTES] = "";
+    CsvValue value = {text, strnlen(word, WORD_BYTES_MAX)};
     memcpy(text, word, value.length);
-    /* Before csv_vocab_done, csv_vocab_find returns `first`: here the number that the word will
-     * get. */
+    /* Before csv_vocab_assign_ids, csv_vocab_find returns the smallest `first` that was added with
+     * the word: its index. */
     csv_vocab_add(vocab, &value, (uint64_t)vocab->count, 1);
     return (int)csv_vocab_find(vocab, &value, 0);
 }
 
 /* Reads u.user: number|age|gender|occupation|zip. */
-static Status users_read(Movies *m, const char *path)
+static Status read_users(Movies *m, const char *path)
 {
     Lines l;
     int64_t user;
@@ -166,85 +181,88 @@ static Status users_read(Movies *m, const char *path)
     for (int i = 0; i <= m->users; ++i) m->user[i] = (User){NAN, -1, -1};
     while (st == OK && lines_next(&l, "|")) {
         double years;
-        if (l.parts != 5 || !whole(l.part[0], 1, NUMBER_MOST, &user) || !number(l.part[1], &years))
+        if (l.parts != 5 || !parse_whole(l.part[0], 1, NUMBER_MAX, &user) ||
+            !parse_number(l.part[1], &years))
             st = line_fail(&l, "expected number|age|gender|occupation|zip code");
         else if (user <= m->users)
-            m->user[user] = (User){years, word_number(&m->gender, l.part[2]),
-                                   word_number(&m->occupation, l.part[3])};
+            m->user[user] =
+                (User){years, add_word(&m->gender, l.part[2]), add_word(&m->occupation, l.part[3])};
     }
     mem_free(&l.text);
     return st;
 }
 
 /* Reads u.item: number|title|two dates|address|19 genres, each 0 or 1. */
-static Status items_read(Movies *m, const char *path)
+static Status read_items(Movies *m, const char *path)
 {
     Lines l;
     int64_t item;
     TRY(lines_open(&l, path));
     Status st = OK;
     while (st == OK && lines_next(&l, "|")) {
-        if (l.parts != GENRE_AT + GENRES || !whole(l.part[0], 1, NUMBER_MOST, &item)) {
+        if (l.parts != GENRE_PART + GENRES || !parse_whole(l.part[0], 1, NUMBER_MAX, &item)) {
             st = line_fail(&l, "expected number|title|date|date|address and 19 genres, 0 or 1");
             break;
         }
         for (int g = 0; g < GENRES && item <= m->items; ++g)
-            if (strcmp(l.part[GENRE_AT + g], "1") == 0) m->genres[item] |= 1U << g;
+            if (strcmp(l.part[GENRE_PART + g], "1") == 0) m->genres[item] |= 1U << g;
     }
     mem_free(&l.text);
     return st;
 }
 
-static Status movies_read(Movies *m, const char *path)
+static Status read_files(Movies *m, const char *path)
 {
     struct stat st;
     bool folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     char *data = mem_format("%s%s", path, folder ? "/u.data" : "");
     char *user = mem_format("%s/u.user", path), *item = mem_format("%s/u.item", path);
-    Status status = ratings_read(m, data);
+    Status status = read_ratings(m, data);
     if (status == OK) {
         m->user = mem_new((size_t)(m->users + 1) * sizeof *m->user);
         m->genres = mem_new((size_t)(m->items + 1) * sizeof *m->genres);
         m->has_users = folder && access(user, F_OK) == 0;
         m->has_items = folder && access(item, F_OK) == 0;
     }
-    if (status == OK && m->has_users) status = users_read(m, user);
-    if (status == OK && m->has_items) status = items_read(m, item);
+    if (status == OK && m->has_users) status = read_users(m, user);
+    if (status == OK && m->has_items) status = read_items(m, item);
     mem_free(&data);
     mem_free(&user);
     mem_free(&item);
     return status;
 }
 
-/* ---- as a table ---- */
+/* ---- the table ---- */
 
-/* Finds the first id of each field. Users and films keep their numbers (0 is nobody); words follow
- * an id for "unknown"; genres have no such id. */
-static void fields_place(Movies *m, const char **name, int *count)
+/* Lists the fields that the table has, and finds their first ids. Users and films keep their
+ * numbers (no one has 0); the first id of gender and occupation means "unknown". */
+static void list_fields(Movies *m, const char **name, int *count)
 {
-    static const char *const all[FIELDS] = {"user", "item", "gender", "occupation", "genre"};
-    const bool has[FIELDS] = {true, true, m->has_users, m->has_users, m->has_items};
-    const uint64_t rows[FIELDS] = {(uint64_t)m->users + 1, (uint64_t)m->items + 1,
-                                   (uint64_t)m->gender.count + 1, (uint64_t)m->occupation.count + 1,
-                                   GENRES};
-    uint64_t at = 0;
+    static const char *const names[FIELDS] = {"user", "item", "gender", "occupation", "genre"};
+    const bool has_field[FIELDS] = {true, true, m->has_users, m->has_users, m->has_items};
+    const uint64_t ids[FIELDS] = {(uint64_t)m->users + 1, (uint64_t)m->items + 1,
+                                  (uint64_t)m->gender.count + 1, (uint64_t)m->occupation.count + 1,
+                                  GENRES};
+    uint64_t next = 0;
     for (int f = *count = 0; f < FIELDS; ++f) {
-        if (!has[f]) continue;
-        name[*count] = all[f];
-        m->first[(*count)++] = at;
-        at += rows[f];
+        if (!has_field[f]) continue;
+        name[*count] = names[f];
+        m->first_id[(*count)++] = next;
+        next += ids[f];
     }
-    m->first[*count] = at;
+    m->first_id[*count] = next;
 }
 
-static double age_of(const Movies *m, const Rating *r)
+/* Returns the age of a rating's user; the mean if it is unknown. */
+static double age_or_mean(const Movies *m, const Rating *r)
 {
     double age = m->user[r->user].age;
     return isnan(age) ? m->mean : age;
 }
 
-/* Computes mean and deviation over the training ratings by users of known age. */
-static void age_settle(Movies *m, int64_t rows)
+/* Computes mean and deviation of the age over the first `rows` ratings, those for training, by
+ * users of known age. */
+static void compute_age_mean(Movies *m, int64_t rows)
 {
     Moments age = {0};
     for (int64_t i = 0; m->has_users && i < rows; ++i) {
@@ -255,25 +273,25 @@ static void age_settle(Movies *m, int64_t rows)
     m->deviation = moments_deviation(&age);
 }
 
-/* Appends the ids of a rating at index `at` of ids; ends: index behind the last id of each field.
- * Returns the new number of ids. */
-static uint64_t rating_ids(const Movies *m, const Rating *r, uint64_t *ids, uint64_t at,
-                           uint64_t *ends)
+/* Writes the ids of a rating from index `at` of ids on. ends: result, for each field the index
+ * after its last id. Returns the index after the last id. */
+static uint64_t put_rating_ids(const Movies *m, const Rating *r, uint64_t *ids, uint64_t at,
+                               uint64_t *ends)
 {
     int f = 0;
-    ids[at++] = m->first[f++] + (uint64_t)r->user;
+    ids[at++] = m->first_id[f++] + (uint64_t)r->user;
     *ends++ = at;
-    ids[at++] = m->first[f++] + (uint64_t)r->item;
+    ids[at++] = m->first_id[f++] + (uint64_t)r->item;
     *ends++ = at;
     if (m->has_users) {
-        ids[at++] = m->first[f++] + (uint64_t)(m->user[r->user].gender + 1);
+        ids[at++] = m->first_id[f++] + (uint64_t)(m->user[r->user].gender + 1);
         *ends++ = at;
-        ids[at++] = m->first[f++] + (uint64_t)(m->user[r->user].occupation + 1);
+        ids[at++] = m->first_id[f++] + (uint64_t)(m->user[r->user].occupation + 1);
         *ends++ = at;
     }
     if (!m->has_items) return at;
     for (unsigned g = 0; g < GENRES; ++g)
-        if (m->genres[r->item] >> g & 1) ids[at++] = m->first[f] + g;
+        if (m->genres[r->item] >> g & 1) ids[at++] = m->first_id[f] + g;
     *ends = at;
     return at;
 }
@@ -290,40 +308,41 @@ static herr_t put_words(void *user, hid_t file)
 }
 
 /* Writes ratings first .. first + count - 1 as a data set. */
-static Status set_write(Movies *m, const char *out, bool force, int64_t first, int64_t count)
+static Status write_set(Movies *m, const char *out, bool force, int64_t first, int64_t count)
 {
-    enum { IDS_MOST = FIELDS - 1 + GENRES };
+    /* WORDS_BYTES: reserved for the vocabularies */
+    enum { SAMPLE_IDS_MAX = FIELDS - 1 + GENRES, WORDS_BYTES = 1 << 16 };
     const char *name[FIELDS], *column = m->has_users ? "age" : "one";
     int fields;
     TableWriter writer;
-    fields_place(m, name, &fields);
+    list_fields(m, name, &fields);
     float *dense = mem_new((size_t)count * sizeof *dense);
     int32_t *y = mem_new((size_t)count * sizeof *y);
-    uint64_t *ids = mem_new((size_t)(count * IDS_MOST) * sizeof *ids), at = 0;
+    uint64_t *ids = mem_new((size_t)(count * SAMPLE_IDS_MAX) * sizeof *ids), at = 0;
     uint64_t *ends = mem_new((size_t)(count * fields + 1) * sizeof *ends);
-    int64_t most = 0;
+    int64_t sample_ids_max = 0;
     for (int64_t i = 0; i < count; ++i) {
         const Rating *r = &m->rating[first + i];
         uint64_t begin = at;
-        dense[i] = m->has_users ? (float)((age_of(m, r) - m->mean) / m->deviation) : 1;
+        dense[i] = m->has_users ? (float)((age_or_mean(m, r) - m->mean) / m->deviation) : 1;
         y[i] = r->liked;
-        at = rating_ids(m, r, ids, at, ends + i * fields + 1);
-        if ((int64_t)(at - begin) > most) most = (int64_t)(at - begin);
+        at = put_rating_ids(m, r, ids, at, ends + i * fields + 1);
+        if ((int64_t)(at - begin) > sample_ids_max) sample_ids_max = (int64_t)(at - begin);
     }
     TableLayout layout = {.samples = count,
                           .columns = 1,
                           .fields = fields,
                           .column_name = &column,
                           .field_name = name,
-                          .id_rows = m->first[fields],
-                          .field_first = m->first,
-                          .id_count = m->has_items ? (int64_t)at : 0,
-                          .id_most = most,
+                          .id_rows = m->first_id[fields],
+                          .field_first = m->first_id,
+                          .flat_ids = m->has_items ? (int64_t)at : 0,
+                          .sample_ids_max = sample_ids_max,
                           .class_name = {"below 4", "4 and more"}};
     if (m->has_users) {
         layout.mean = &m->mean, layout.deviation = &m->deviation;
-        layout.more = put_words, layout.user = m, layout.more_bytes = 1 << 16;
-        layout.words = csv_vocab_hash(&m->occupation, csv_vocab_hash(&m->gender, 0));
+        layout.put_more = put_words, layout.user = m, layout.more_bytes = WORDS_BYTES;
+        layout.vocab_hash = csv_vocab_hash(&m->occupation, csv_vocab_hash(&m->gender, 0));
     }
     Status st = table_new(&writer, out, force, &layout);
     if (st == OK) st = table_put(&writer, 0, count, dense, m->has_items ? NULL : ids, y);
@@ -347,29 +366,28 @@ typedef struct MovieOptions {
 static Status import(Movies *m, const MovieOptions *o, const char *path)
 {
     static const char *const name[] = {"u.data", "u.user", "u.item"};
-    TRY(part_free_places(o->out, o->test, o->force));
-    TRY(part_no_input(o->out, path, name, 3));
-    TRY(part_no_input(o->test, path, name, 3));
-    TRY(movies_read(m, path));
+    TRY(part_check_outputs(o->out, o->test, o->force));
+    TRY(part_check_not_input(o->out, path, name, 3));
+    TRY(part_check_not_input(o->test, path, name, 3));
+    TRY(read_files(m, path));
     int64_t test = o->test ? (int64_t)((double)m->count * o->test_share + 0.5) : 0;
     if (o->test && (test < 1 || test >= m->count))
         return fail(ERR_DATA,
-                    "%s: --test-share %g of %lld ratings leaves one of the two without "
-                    "any",
-                    path, o->test_share, (long long)m->count);
-    csv_vocab_done(&m->gender, false, 1, 0);
-    csv_vocab_done(&m->occupation, false, 1, 0);
-    age_settle(m, m->count - test);
-    if (o->test) TRY(set_write(m, o->test, o->force, m->count - test, test));
-    return set_write(m, o->out, o->force, 0, m->count - test);
+                    "%s: --test-share %g of %lld ratings leaves one data set without ratings", path,
+                    o->test_share, (long long)m->count);
+    csv_vocab_assign_ids(&m->gender, false, 1, 0);
+    csv_vocab_assign_ids(&m->occupation, false, 1, 0);
+    compute_age_mean(m, m->count - test);
+    if (o->test) TRY(write_set(m, o->test, o->force, m->count - test, test));
+    return write_set(m, o->out, o->force, 0, m->count - test);
 }
 
 static const Flag flags[] = {
     FLAG_OUT(MovieOptions, out, "the data set to write"),
     {"--test", FLAG_FIELD(MovieOptions, test), .value = "OUT", .writes = true,
-     .help = "a second data set, with the latest ratings"},
+     .help = "second data set, with the latest ratings"},
     {"--test-share", FLAG_FIELD(MovieOptions, test_share), .value = "S", .hi = 1, .fallback = "0.1",
-     .needs = "--test", .help = "fraction of the ratings that it holds"},
+     .needs = "--test", .help = "fraction of the ratings for --test"},
     FLAG_FORCE(MovieOptions, force),
 };
 

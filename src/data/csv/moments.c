@@ -1,8 +1,9 @@
-/* Sums of x - shift and of its square in double-double arithmetic (Dekker 1971; the sum of two
- * doubles and its error: Knuth, TAOCP 2, 4.2.2). The variance is the mean of squares minus the
- * square of the mean, which loses digits if the mean is larger than the deviation; but shift is one
- * of the values, so its square is at most n times the variance, and a pair has digits to spare.
- * Differences whose squares would over- or underflow are first multiplied by a power of 2. */
+/* Computes mean and deviation from sums of x - shift and of its square, in double-double arithmetic
+ * (Dekker 1971; the sum of two doubles and its error: Knuth, TAOCP 2, 4.2.2). The variance is the
+ * mean of squares minus the square of the mean. This subtraction loses digits if the mean of x -
+ * shift is much larger than the deviation; but shift is one of the n values, so the square of this
+ * mean is at most n times the variance, and 106 bits are enough. Differences whose squares would
+ * overflow or underflow are multiplied by a power of 2 first. */
 #include "moments.h"
 
 #include <math.h>
@@ -12,100 +13,106 @@
  * their rounding errors. */
 enum { RANGE = 400 };
 
-/* Returns the sum: high is rounded, low the rounding error. |a| >= |b|, or a is 0. */
-static Pair pair_of_ordered(double a, double b)
+/* Returns a + b exactly: high is the rounded sum, low the rounding error. |a| >= |b|, or a is 0. */
+static Pair pair_sum_ordered(double a, double b)
 {
     double high = a + b;
     return (Pair){high, b - (high - a)};
 }
 
-static Pair pair_of_sum(double a, double b)
+/* Returns a + b exactly, for any a and b. */
+static Pair pair_sum(double a, double b)
 {
-    double high = a + b, back = high - a;
-    return (Pair){high, (a - (high - back)) + (b - back)};
+    double high = a + b, rounded_b = high - a;
+    return (Pair){high, (a - (high - rounded_b)) + (b - rounded_b)};
 }
 
 static Pair pair_add(Pair a, Pair b)
 {
-    Pair high = pair_of_sum(a.high, b.high), low = pair_of_sum(a.low, b.low);
-    high = pair_of_ordered(high.high, high.low + low.high);
-    return pair_of_ordered(high.high, high.low + low.low);
+    Pair high = pair_sum(a.high, b.high), low = pair_sum(a.low, b.low);
+    high = pair_sum_ordered(high.high, high.low + low.high);
+    return pair_sum_ordered(high.high, high.low + low.low);
 }
 
 static Pair pair_multiply(Pair a, Pair b)
 {
     double high = a.high * b.high, low = fma(a.high, b.high, -high);
-    return pair_of_ordered(high, low + (a.high * b.low + a.low * b.high));
+    return pair_sum_ordered(high, low + (a.high * b.low + a.low * b.high));
 }
 
 static Pair pair_divide(Pair a, double b)
 {
-    double first = a.high / b;
-    Pair back = pair_multiply((Pair){-first, 0}, (Pair){b, 0}), rest = pair_add(a, back);
-    return pair_of_ordered(first, (rest.high + rest.low) / b);
+    double quotient = a.high / b;
+    Pair minus_product = pair_multiply((Pair){-quotient, 0}, (Pair){b, 0});
+    Pair remainder = pair_add(a, minus_product);
+    return pair_sum_ordered(quotient, (remainder.high + remainder.low) / b);
 }
 
-/* Returns the exponent for sums of differences of this size; 0 if no scaling is needed. */
+/* Returns the exponent (Moments.exponent) for a difference of this size; 0: no scaling needed. */
 static int exponent_for(double difference)
 {
     int exponent = isfinite(difference) ? ilogb(difference) : 1024;
     return exponent >= -RANGE && exponent <= RANGE ? 0 : exponent;
 }
 
-static Pair pair_scaled(Pair a, int exponent)
+/* Computes a * 2^exponent. */
+static Pair pair_scale(Pair a, int exponent)
 {
     return exponent == 0 ? a : (Pair){ldexp(a.high, exponent), ldexp(a.low, exponent)};
 }
 
-/* Changes the exponent of the sums. Sums that underflow are negligible against the values to
- * come. */
+/* Changes the exponent of the sums. Sums that underflow are negligible against the differences that
+ * need the new exponent. */
 static void moments_scale(Moments *m, int exponent)
 {
-    m->sum = pair_scaled(m->sum, m->exponent - exponent);
-    m->squares = pair_scaled(m->squares, 2 * (m->exponent - exponent));
+    m->sum = pair_scale(m->sum, m->exponent - exponent);
+    m->squares = pair_scale(m->squares, 2 * (m->exponent - exponent));
     m->exponent = exponent;
 }
 
-static bool moments_spread(const Moments *m)
+/* Returns whether two values differ, so that the sums are not 0. */
+static bool moments_differ(const Moments *m)
 {
-    return m->least != m->most;
+    return m->min != m->max;
 }
 
 /* Computes (x - shift) / 2^exponent. */
 static Pair difference(double x, double shift, int exponent)
 {
-    if (exponent == 0) return pair_of_sum(x, -shift);
-    return pair_of_sum(ldexp(x, -exponent), -ldexp(shift, -exponent));
+    if (exponent == 0) return pair_sum(x, -shift);
+    return pair_sum(ldexp(x, -exponent), -ldexp(shift, -exponent));
 }
 
 void moments_add(Moments *m, double x)
 {
-    if (m->count == 0) m->shift = m->least = m->most = x;
+    if (m->count == 0) m->shift = m->min = m->max = x;
     if (x != m->shift) {
         int exponent = exponent_for(x - m->shift);
-        if (!moments_spread(m) || exponent > m->exponent + RANGE) moments_scale(m, exponent);
+        if (!moments_differ(m) || exponent > m->exponent + RANGE) moments_scale(m, exponent);
     }
     Pair d = difference(x, m->shift, m->exponent);
     m->count += 1;
-    m->least = fmin(m->least, x);
-    m->most = fmax(m->most, x);
+    m->min = fmin(m->min, x);
+    m->max = fmax(m->max, x);
     m->sum = pair_add(m->sum, d);
     m->squares = pair_add(m->squares, pair_multiply(d, d));
 }
 
-/* Returns an exponent for the sums of both, whose shifts may be further apart than their values. */
-static int exponent_of_both(const Moments *m, const Moments *other)
+/* Returns an exponent for the joined sums: the larger one of those that have sums, or that of the
+ * difference of the shifts, which may be much larger than the differences in either sum. */
+static int joined_exponent(const Moments *m, const Moments *other)
 {
-    bool known = moments_spread(m), apart = m->shift != other->shift;
+    bool known = moments_differ(m), shifts_differ = m->shift != other->shift;
     int exponent = m->exponent;
-    if (moments_spread(other) && (!known || other->exponent > exponent))
+    if (moments_differ(other) && (!known || other->exponent > exponent))
         exponent = other->exponent, known = true;
-    int between = apart ? exponent_for(other->shift - m->shift) : exponent;
-    if (apart && (!known || between > exponent + RANGE)) exponent = between;
+    int between = shifts_differ ? exponent_for(other->shift - m->shift) : exponent;
+    if (shifts_differ && (!known || between > exponent + RANGE)) exponent = between;
     return exponent;
 }
 
-/* Uses sum of (x - s)^2 = sum of (x - t)^2 + 2 d sum of (x - t) + n d^2, with d = t - s. */
+/* Converts the sums of `more` to the shift s of m: with its shift t and d = t - s, sum of (x - s) =
+ * sum of (x - t) + n d, and sum of (x - s)^2 = sum of (x - t)^2 + 2 d sum of (x - t) + n d^2. */
 void moments_join(Moments *m, const Moments *more)
 {
     Moments other = *more;
@@ -114,30 +121,30 @@ void moments_join(Moments *m, const Moments *more)
         *m = other;
         return;
     }
-    int exponent = exponent_of_both(m, &other);
+    int exponent = joined_exponent(m, &other);
     moments_scale(m, exponent);
     moments_scale(&other, exponent);
     Pair n = {other.count, 0}, d = difference(other.shift, m->shift, exponent);
-    Pair moved = pair_multiply(n, d), twice = {2 * other.sum.high, 2 * other.sum.low};
+    Pair nd = pair_multiply(n, d), twice = {2 * other.sum.high, 2 * other.sum.low};
     m->squares = pair_add(m->squares, other.squares);
-    m->squares = pair_add(m->squares, pair_multiply(d, pair_add(twice, moved)));
-    m->sum = pair_add(m->sum, pair_add(other.sum, moved));
+    m->squares = pair_add(m->squares, pair_multiply(d, pair_add(twice, nd)));
+    m->sum = pair_add(m->sum, pair_add(other.sum, nd));
     m->count += other.count;
-    m->least = fmin(m->least, other.least);
-    m->most = fmax(m->most, other.most);
+    m->min = fmin(m->min, other.min);
+    m->max = fmax(m->max, other.max);
 }
 
 double moments_mean(const Moments *m)
 {
     if (m->count == 0) return 0;
-    Pair mean = pair_scaled(pair_divide(m->sum, m->count), m->exponent);
+    Pair mean = pair_scale(pair_divide(m->sum, m->count), m->exponent);
     mean = pair_add((Pair){m->shift, 0}, mean);
     return mean.high + mean.low;
 }
 
 double moments_deviation(const Moments *m)
 {
-    if (m->count == 0 || m->least == m->most) return 1;
+    if (m->count == 0 || m->min == m->max) return 1;
     Pair mean = pair_divide(m->sum, m->count), squares = pair_divide(m->squares, m->count);
     Pair square = pair_multiply(mean, mean);
     Pair variance = pair_add(squares, (Pair){-square.high, -square.low});

@@ -7,21 +7,22 @@ typedef struct Pair {
     double high, low;
 } Pair;
 
-/* Sums about the first value, so that a large mean costs no digits. All zero: no value yet. */
+/* Sums of differences from the first value, so that a large mean loses no digits. All zero: no
+ * value yet. */
 typedef struct Moments {
-    double count, shift, least, most;
+    /* number of values; the first value, the smallest, the largest */
+    double count, shift, min, max;
     /* sums of (x - shift) / 2^exponent, and of its square */
     int exponent;
     Pair sum, squares;
 } Moments;
 
 void moments_add(Moments *m, double x);
-/* Adds the values of `more`. The result has the same bits if the same parts are joined in the same
- * order. */
+/* Adds the values of `more`. Joining the same parts in the same order gives the same bits. */
 void moments_join(Moments *m, const Moments *more);
 double moments_mean(const Moments *m);
-/* Returns the root of the mean square about the mean, like numpy.std; 1 if all values are equal, so
- * that dividing by it is harmless. */
+/* Returns the root of the mean squared difference from the mean, as numpy.std does; 1 if all values
+ * are equal, so that dividing by it changes nothing. */
 double moments_deviation(const Moments *m);
 
 #endif

@@ -1,38 +1,41 @@
-/* Writes tables: /dense, /y and, with fields, /sparse. The file is laid out first and then filled
- * by row number, so that threads may write rows in any order with the same result. */
+/* Writes data sets of kind table: /dense, /y and, if there are fields, /sparse. The file is laid
+ * out first and then filled by row number, so that threads may write rows in any order with the
+ * same result. */
 #include "table_file.h"
 
+/* Lays out everything about ids. */
 static herr_t put_ids(TableWriter *w, hid_t file)
 {
     const TableLayout *l = w->layout;
-    hsize_t dim[2] = {(hsize_t)l->samples, (hsize_t)l->fields}, count = (hsize_t)l->id_count;
-    hsize_t places = dim[0] * dim[1] + 1, bounds = dim[1] + 1;
-    int64_t at, rows = (int64_t)l->id_rows;
+    hsize_t dim[2] = {(hsize_t)l->samples, (hsize_t)l->fields}, count = (hsize_t)l->flat_ids;
+    hsize_t offsets = dim[0] * dim[1] + 1, bounds = dim[1] + 1;
+    int64_t offset, rows = (int64_t)l->id_rows;
     herr_t rc = h5_put_names(file, "fields", l->field_name, l->fields);
     if (rc >= 0) rc = h5_put_numbers(file, "id_rows", H5T_STD_I64LE, H5T_NATIVE_INT64, &rows, 0);
-    if (rc >= 0 && l->words) {
-        char words[20];
-        snprintf(words, sizeof words, "%016llx", (unsigned long long)l->words);
-        rc = h5_put_text(file, "vocabulary_hash", words);
+    if (rc >= 0 && l->vocab_hash) {
+        char hash[20];
+        snprintf(hash, sizeof hash, "%016llx", (unsigned long long)l->vocab_hash);
+        rc = h5_put_text(file, "vocabulary_hash", hash);
     }
-    if (rc >= 0 && l->id_count > 0) {
-        rc = h5_put_numbers(file, "id_most", H5T_STD_I64LE, H5T_NATIVE_INT64, &l->id_most, 0);
+    if (rc >= 0 && l->flat_ids > 0) {
+        rc =
+            h5_put_numbers(file, "id_most", H5T_STD_I64LE, H5T_NATIVE_INT64, &l->sample_ids_max, 0);
         if (rc >= 0) rc = h5_put_array(file, "/sparse", H5T_NATIVE_UINT64, 1, &count, &w->ids_at);
         if (rc >= 0)
-            rc = h5_put_array(file, "/sparse_offset", H5T_NATIVE_UINT64, 1, &places, &w->first_at);
+            rc = h5_put_array(file, "/sparse_offset", H5T_NATIVE_UINT64, 1, &offsets, &w->first_at);
     } else if (rc >= 0) {
         rc = h5_put_array(file, "/sparse", H5T_NATIVE_UINT64, 2, dim, &w->ids_at);
     }
     if (rc < 0 || !l->field_first) return rc;
-    rc = h5_put_array(file, "/field_first", H5T_NATIVE_UINT64, 1, &bounds, &at);
+    rc = h5_put_array(file, "/field_first", H5T_NATIVE_UINT64, 1, &bounds, &offset);
     return rc < 0 ? rc : h5_fill_array(file, "/field_first", H5T_NATIVE_UINT64, l->field_first);
 }
 
 static herr_t put_doubles(hid_t file, const char *name, const double *value, int64_t count)
 {
     hsize_t n = (hsize_t)count;
-    int64_t at;
-    herr_t rc = h5_put_array(file, name, H5T_IEEE_F64LE, 1, &n, &at);
+    int64_t offset;
+    herr_t rc = h5_put_array(file, name, H5T_IEEE_F64LE, 1, &n, &offset);
     return rc < 0 ? rc : h5_fill_array(file, name, H5T_NATIVE_DOUBLE, value);
 }
 
@@ -53,7 +56,7 @@ static herr_t put_all(void *user, hid_t file)
     if (good && l->mean)
         good = put_doubles(file, "/dense_mean", l->mean, l->columns) >= 0 &&
                put_doubles(file, "/dense_deviation", l->deviation, l->columns) >= 0;
-    if (good && l->more) good = l->more(l->user, file) >= 0;
+    if (good && l->put_more) good = l->put_more(l->user, file) >= 0;
     return good ? 0 : -1;
 }
 
@@ -61,8 +64,8 @@ Status table_new(TableWriter *w, const char *out, bool force, const TableLayout 
 {
     const TableLayout *l = layout;
     *w = (TableWriter){.layout = layout, .part.fd = -1};
-    int64_t row = l->columns * 4 + 4 + l->fields * 8;
-    int64_t bytes = l->samples * row + l->id_count * 8 + l->more_bytes;
+    int64_t row_bytes = l->columns * 4 + 4 + l->fields * 8;
+    int64_t bytes = l->samples * row_bytes + l->flat_ids * 8 + l->more_bytes;
     Status st = part_new(&w->part, out, force, bytes, put_all, w);
     if (st != OK) *w = (TableWriter){.part.fd = -1};
     return st;
@@ -71,18 +74,18 @@ Status table_new(TableWriter *w, const char *out, bool force, const TableLayout 
 Status table_put(const TableWriter *w, int64_t first, int64_t count, const float *dense,
                  const uint64_t *ids, const int32_t *y)
 {
-    int64_t columns = w->layout->columns * 4, fields = w->layout->fields * 8;
-    TRY(part_write(&w->part, dense, count * columns, w->dense_at + first * columns));
-    if (ids) TRY(part_write(&w->part, ids, count * fields, w->ids_at + first * fields));
-    part_begin_sync(&w->part, count * columns, w->dense_at + first * columns);
-    if (ids) part_begin_sync(&w->part, count * fields, w->ids_at + first * fields);
+    int64_t dense_bytes = w->layout->columns * 4, id_bytes = w->layout->fields * 8;
+    TRY(part_write(&w->part, dense, count * dense_bytes, w->dense_at + first * dense_bytes));
+    if (ids) TRY(part_write(&w->part, ids, count * id_bytes, w->ids_at + first * id_bytes));
+    part_begin_sync(&w->part, count * dense_bytes, w->dense_at + first * dense_bytes);
+    if (ids) part_begin_sync(&w->part, count * id_bytes, w->ids_at + first * id_bytes);
     return part_write(&w->part, y, count * 4, w->y_at + first * 4);
 }
 
 Status table_put_flat(const TableWriter *w, const uint64_t *ids, const uint64_t *first)
 {
     const TableLayout *l = w->layout;
-    TRY(part_write(&w->part, ids, l->id_count * 8, w->ids_at));
+    TRY(part_write(&w->part, ids, l->flat_ids * 8, w->ids_at));
     return part_write(&w->part, first, (l->samples * l->fields + 1) * 8, w->first_at);
 }
 

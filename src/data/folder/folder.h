@@ -1,28 +1,33 @@
-/* Import of folders of pictures, in parts: finding the files (folder_scan.c, folder_list.c),
- * decoding them into OUT.part (folder_work.c), recording progress (folder_journal.c), and writing
- * the file around the samples (folder_import.c). */
+/* Import of folders of pictures in four steps: find the files (folder_scan.c, folder_list.c),
+ * decode them into OUT.part (folder_decode.c), record progress (folder_journal.c), and write the
+ * rest of the file around the samples (folder_import.c). */
 #ifndef WEFT_DATA_FOLDER_H
 #define WEFT_DATA_FOLDER_H
 
 #include "../data_private.h"
 #include "folder_files.h"
 
-/* state of a sample; open: not imported yet */
-typedef enum FolderState { FOLDER_OPEN, FOLDER_GOOD, FOLDER_BROKEN } FolderState;
+/* State of a sample. NEW: not decoded yet; BROKEN: not a usable picture. */
+typedef enum FolderState { FOLDER_NEW, FOLDER_GOOD, FOLDER_BROKEN } FolderState;
+/* Result for a sample, as stored in the journal. */
 typedef struct FolderSample {
+    /* size of the picture in its file */
     int32_t height, width;
+    /* EXIF orientation; a FolderState */
     uint8_t orientation, state, unused[2];
 } FolderSample;
 
+/* Results for a block of samples, as stored in the journal. */
 typedef struct FolderRecord {
     /* hash of all that follows, and block_key; a record that does not match both is ignored */
     uint64_t check, key;
+    /* sums over the pixels of the good samples, per channel, and the number of pixels */
     uint64_t sum[3], squares[3], pixels;
     FolderSample sample[FOLDER_BLOCK];
 } FolderRecord;
 _Static_assert(sizeof(FolderRecord) <= FOLDER_RECORD, "a record is a page of the journal");
 
-/* state shared by the threads of a rank; file list and offsets are equal on all ranks */
+/* State of an import on one rank. List of files and offsets are equal on all ranks. */
 typedef struct FolderWork {
     const FolderImport *import;
     const ImportHost *host;
@@ -30,40 +35,47 @@ typedef struct FolderWork {
     PartFile part;
     /* offset of the samples in OUT.part, and their bytes */
     int64_t data_offset, data_bytes;
-    /* owned: encoded samples: offset of each behind data_offset, count + 1 */
+    /* owned: for encoded samples the offset of each from data_offset, count + 1 entries; NULL: the
+     * samples are decoded */
     int64_t *offset;
+    /* number of blocks of FOLDER_BLOCK samples */
     int64_t blocks;
-    /* owned: path OUT.part.journal. Rank 0 opens it twice; the first descriptor holds the lock. */
+    /* owned: path OUT.part.journal */
     char *journal;
+    /* descriptor for reading and writing; after journal_reopen the earlier descriptor, which has
+     * the lock; -1: closed */
     int journal_fd, journal_lock;
 } FolderWork;
+/* Returns the number of samples in a block: FOLDER_BLOCK, or less in the last one. */
 static inline int64_t block_samples(const FolderWork *work, int64_t block)
 {
     int64_t left = work->files.count - block * FOLDER_BLOCK;
     return left < FOLDER_BLOCK ? left : FOLDER_BLOCK;
 }
-/* Returns the offset of a sample's bytes behind data_offset. */
+/* Returns the offset of a sample's bytes from data_offset. */
 int64_t sample_offset(const FolderWork *work, int64_t i);
 
 /* ---- the journal ---- */
-/* Opens the journal. first: rank 0, which creates it if necessary and locks it; ERR_USAGE: another
- * import has the lock. */
-Status journal_open(FolderWork *work, bool first);
-/* Opens the journal again on rank 0 and keeps the lock: on a network file system only a new open is
- * sure to show what other ranks have written. */
+/* Opens the journal. lock: true on rank 0, which creates the journal if necessary and locks it.
+ * ERR_IO; ERR_USAGE: another import has the lock. */
+Status journal_open(FolderWork *work, bool lock);
+/* Opens the journal again on rank 0 and keeps the lock. On a network file system only a new open is
+ * sure to show the records that other ranks have written. */
 Status journal_reopen(FolderWork *work);
-/* Records, on disk as well, that no block is done. */
+/* Removes all records, on disk as well. */
 Status journal_clear(FolderWork *work);
 void journal_close(FolderWork *work);
-/* Returns whether the block is done; if so, fills record. */
+/* Returns whether the journal has a valid record of the block; if so, fills record. */
 bool journal_read(const FolderWork *work, int64_t block, FolderRecord *record);
-/* Records that a block is done. Its samples must be on disk already. */
+/* Writes the record of a block that is done, and sets its key and check. The block's samples must
+ * be on disk already. */
 Status journal_write(const FolderWork *work, int64_t block, FolderRecord *record);
 
 /* Decodes this rank's blocks that are not in the journal. A broken picture is only recorded.
- * ERR_STOPPED: a stop was requested. */
+ * ERR_IO; ERR_STOPPED: a stop was requested. */
 Status folder_decode_blocks(FolderWork *work);
-/* Decodes one file as folder_decode_blocks does. ERR_DATA: it is not a usable picture. */
-Status folder_try(const FolderWork *work, int64_t i);
+/* Decodes file i as folder_decode_blocks does, but writes nothing. ERR_DATA: it is not a usable
+ * picture. */
+Status folder_check_picture(const FolderWork *work, int64_t i);
 
 #endif

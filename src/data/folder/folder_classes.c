@@ -1,23 +1,23 @@
-/* Gives the classes of an import a required order, that of another data set or of a text file, so
- * that the import can be a test set for it. A class of the list may have no pictures; a folder or
- * label that is not in the list is an error. */
+/* Replaces the classes of an import by a list in a given order, that of another data set or of a
+ * text file, so that the labels of a test set mean the same as those of its training set. A class
+ * of the list may have no pictures; a folder or label that is not in the list is an error. */
 #include "folder_files.h"
 #include "../data_private.h"
 #include "../set/name_index.h"
 
 #include <string.h>
 
-enum { TEXT_BYTES = 64 << 20 };
+enum { TEXT_BYTES_MAX = 64 << 20 };
 
 /* Reads a text with one name per line; blank lines are skipped. */
 static Status read_text(ClassNames *names, const char *path)
 {
     char *text = NULL, *rest, *line;
     size_t bytes, kept = 0;
-    TRY(file_text(path, TEXT_BYTES, &text, &bytes));
+    TRY(file_text(path, TEXT_BYTES_MAX, &text, &bytes));
     if (strlen(text) != bytes) {
         mem_free(&text);
-        return fail(ERR_DATA, "%s: is no text: it holds zero bytes", path);
+        return fail(ERR_DATA, "%s: is not a text file: it has zero bytes", path);
     }
     rest = strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
     while ((line = strsep(&rest, "\n"))) {
@@ -41,9 +41,10 @@ static Status read_names(ClassNames *names, const char *path)
     return st;
 }
 
-/* Finds the index in the list of each class that was found. */
-static Status find_places(const FolderFiles *files, const ClassNames *names, const char *path,
-                          int32_t *place)
+/* Finds the index in the list of each class that was found. Classes without names keep their
+ * numbers. */
+static Status find_classes(const FolderFiles *files, const ClassNames *names, const char *path,
+                           int32_t *new_class)
 {
     NameIndex index = {0};
     Status st = OK;
@@ -57,23 +58,23 @@ static Status find_places(const FolderFiles *files, const ClassNames *names, con
         if (name) i = name_index_find(&index, name, strlen(name));
         if (i < 0 || i >= names->count)
             st = fail(ERR_DATA,
-                      "class '%s' is not among the %lld classes of %s: remove it, or add its "
-                      "name there",
+                      "class '%s' is not among the %lld classes of %s: remove the class, or add "
+                      "its name there",
                       name ? name : number, (long long)names->count, path);
-        place[c] = (int32_t)i;
+        new_class[c] = (int32_t)i;
     }
     name_index_fini(&index);
     return st;
 }
 
-Status folder_classes(FolderFiles *files, const char *path)
+Status folder_set_classes(FolderFiles *files, const char *path)
 {
     ClassNames names;
     TRY(read_names(&names, path));
-    int32_t *place = mem_new((size_t)(files->classes + 1) * sizeof *place);
-    Status st = find_places(files, &names, path, place);
+    int32_t *new_class = mem_new((size_t)(files->classes + 1) * sizeof *new_class);
+    Status st = find_classes(files, &names, path, new_class);
     for (int64_t i = 0; st == OK && i < files->count; ++i)
-        files->file[i].label = place[files->file[i].label];
+        files->file[i].label = new_class[files->file[i].label];
     if (st == OK) {
         for (int64_t c = 0; files->class_name && c < files->classes; ++c)
             mem_free(&files->class_name[c]);
@@ -82,7 +83,7 @@ Status folder_classes(FolderFiles *files, const char *path)
         files->class_name = mem_new((size_t)names.count * sizeof *files->class_name);
         for (int64_t c = 0; c < names.count; ++c) files->class_name[c] = mem_text(names.name[c]);
     }
-    mem_free(&place);
+    mem_free(&new_class);
     class_names_free(&names);
     return st;
 }

@@ -5,12 +5,13 @@
 
 #include "data/import.h"
 
-/* one picture to import */
+/* a picture to import */
 typedef struct FolderFile {
     /* offset of its path in FolderFiles.text */
     size_t path;
-    /* size and modification time by stat; bytes -1: it cannot be read */
+    /* size and modification time by stat; bytes -1: not a regular file, or stat failed */
     int64_t bytes, changed_ns;
+    /* class, from 0 */
     int32_t label;
 } FolderFile;
 
@@ -19,13 +20,15 @@ typedef struct FolderFiles {
     int64_t count, room;
     /* owned */
     FolderFile *file;
-    /* owned: paths, each with a zero byte */
+    /* owned: paths, each with a zero byte; bytes used, and capacity */
     char *text;
     size_t text_bytes, text_room;
     /* owned, with its entries; only on rank 0. NULL: classes have numbers only */
     char **class_name;
+    /* number of classes */
     int64_t classes;
 } FolderFiles;
+/* Appends a picture, and finds its size and modification time. */
 void files_add(FolderFiles *files, const char *path, int32_t label);
 static inline const char *files_path(const FolderFiles *files, int64_t i)
 {
@@ -39,12 +42,13 @@ Status folder_scan(FolderFiles *files, const char *dir);
 /* Reads the file `list`, with a picture and its label in each line; paths are relative to dir.
  * ERR_NOINPUT; ERR_DATA names the line. */
 Status folder_list(FolderFiles *files, const char *dir, const char *list);
-/* Does the same with the text of such a file. */
+/* Does the same with the text of such a file, which it modifies. list is for messages. */
 Status folder_list_text(FolderFiles *files, const char *dir, const char *list, char *text);
-/* Renumbers the classes to those of the file `path` (FolderImport.classes). ERR_NOINPUT; ERR_DATA:
- * a class that was found is not in it. */
-Status folder_classes(FolderFiles *files, const char *path);
-/* ERR_DATA: a class has no picture. left_out: per file, 1 if it does not count; NULL: all count. */
+/* Replaces the classes by those that the file `path` names (FolderImport.classes), in its order.
+ * ERR_NOINPUT; ERR_DATA: a class that was found is not in it. */
+Status folder_set_classes(FolderFiles *files, const char *path);
+/* Fails with ERR_DATA if a class has no picture. left_out: per file, 1 if it does not count; NULL:
+ * all count. */
 Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);
 
 /* FOLDER_BLOCK: samples of a block, the unit of progress; FOLDER_RECORD: bytes of its record, a

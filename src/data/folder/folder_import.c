@@ -1,30 +1,36 @@
-/* Imports folders of pictures, decoded or as they are. Rank 0 lists the files; all ranks decode;
- * then rank 0 reads from the journal what became of each sample, closes the gaps that broken
- * pictures leave, and writes HDF5's part around the samples:
+/* Imports folders of pictures, decoded or as the bytes of their files. Rank 0 lists the files; all
+ * ranks decode; then rank 0 reads the results of all samples from the journal, closes the gaps of
+ * broken pictures, and writes HDF5's metadata and the smaller arrays around the samples:
  *
- *   OUT.part:  | a hole for HDF5 | samples, each at its offset | HDF5, sizes, labels |
+ *   OUT.part:  | HDF5's metadata | samples, each at its offset | metadata, sizes, labels |
  *
- * The largest array comes first, so that its offset does not depend on how many samples remain. */
+ * The array of samples is the first, so that its offset does not depend on the number of samples
+ * that remain. */
 #include "folder.h"
 
 #include <string.h>
 #include <unistd.h>
 
-enum { NAMED = 10 };
+/* BROKEN_LISTED_MAX: broken pictures that are logged with their reason */
+enum { BROKEN_LISTED_MAX = 10 };
 
-/* contents of the file */
+/* contents of the data set */
 typedef struct Contents {
     const FolderWork *work;
+    /* number of samples that remain */
     int64_t samples;
+    /* sums over all pixels, per channel, and their number */
     uint64_t sum[3], squares[3], pixels;
     /* owned: per file, 1 if it is left out */
     uint8_t *left_out;
+    /* number of broken pictures; of samples with an EXIF orientation other than 1 */
     int64_t broken, turned;
-    /* owned: for the samples that remain; NULL while only offsets are needed */
+    /* owned, for the samples that remain; NULL while only offsets are needed: label; height and
+     * width; EXIF orientation; offset in the array of samples (and the end of the last) */
     int32_t *label, *size;
     uint8_t *orientation;
     uint64_t *offset;
-    /* offset of the samples, set by put_contents */
+    /* offset of the array of samples in the file, set by put_contents */
     int64_t data_offset;
 } Contents;
 
@@ -37,7 +43,7 @@ static void contents_fini(Contents *c)
     mem_free(&c->offset);
 }
 
-/* ---- HDF5's part ---- */
+/* ---- layout through HDF5 ---- */
 
 static bool put_int(hid_t file, const char *name, int value)
 {
@@ -77,6 +83,7 @@ static bool put_values(hid_t file, const char *name, hid_t stored, hid_t memory,
            (!values || h5_fill_array(file, name, memory, values) >= 0);
 }
 
+/* Creates the arrays of encoded samples, the array of samples first. */
 static bool put_encoded(hid_t file, Contents *c)
 {
     hsize_t n = (hsize_t)c->samples, size[2] = {n, 2}, ends = n + 1;
@@ -88,6 +95,7 @@ static bool put_encoded(hid_t file, Contents *c)
            put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label);
 }
 
+/* Writes everything but the samples. */
 static herr_t put_contents(void *user, hid_t file)
 {
     Contents *c = user;
@@ -106,8 +114,8 @@ static herr_t put_contents(void *user, hid_t file)
 
 /* ---- the beginning ---- */
 
-/* Computes the offsets of all samples; the same on every rank. */
-static void lay_samples(FolderWork *work)
+/* Computes the offsets of all samples, which are the same on every rank. */
+static void place_samples(FolderWork *work)
 {
     const FolderFiles *files = &work->files;
     work->blocks = (files->count + FOLDER_BLOCK - 1) / FOLDER_BLOCK;
@@ -132,7 +140,7 @@ static Status find_files(FolderWork *work)
         const char *path = files_path(files, i);
         TRY(file_no_input(import->out, &path, 1));
     }
-    if (import->classes) return folder_classes(files, import->classes);
+    if (import->classes) return folder_set_classes(files, import->classes);
     return import->allow_empty ? OK : files_check_classes(files, NULL);
 }
 
@@ -146,60 +154,61 @@ static Status open_part(FolderWork *work)
     char *part = mem_format("%s.part", out);
     bool keep = lseek(work->journal_fd, 0, SEEK_END) > 0 && access(part, F_OK) == 0;
     mem_free(&part);
-    int64_t rest = work->files.count * 32 + (1 << 20);
+    /* enough for HDF5's metadata and all arrays but the samples */
+    int64_t rest_bytes = work->files.count * 32 + (1 << 20);
     if (!keep) TRY(journal_clear(work));
-    Status status = part_open(&work->part, out, keep, work->data_bytes + rest);
+    Status status = part_open(&work->part, out, keep, work->data_bytes + rest_bytes);
     if (status != OK && !keep) unlink(work->journal);
     TRY(status);
-    TRY(part_frame(&work->part, put_contents, &contents, &contents.data_offset, work->data_bytes,
-                   false));
+    TRY(part_lay_out(&work->part, put_contents, &contents, &contents.data_offset, work->data_bytes,
+                     false));
     work->data_offset = contents.data_offset;
     return OK;
 }
 
 /* Broadcasts rank 0's list of files. ERR_CONFIG: this rank has other versions of the decoders, so
- * its pixels might differ. */
-static Status share_files(FolderWork *work)
+ * its pixels might differ. Collective. */
+static Status broadcast_files(FolderWork *work)
 {
     FolderFiles *files = &work->files;
     const ImportHost *host = work->host;
-    char mine[256] = "", first[256] = "";
+    char mine[256] = "", rank0[256] = "";
     image_versions(mine, sizeof mine);
-    memcpy(first, mine, sizeof first);
-    host->send(host->user, first, sizeof first);
+    memcpy(rank0, mine, sizeof rank0);
+    host->broadcast(host->user, rank0, sizeof rank0);
     int64_t head[4] = {files->count, (int64_t)files->text_bytes, files->classes, work->data_offset};
-    host->send(host->user, head, sizeof head);
+    host->broadcast(host->user, head, sizeof head);
     if (host->rank > 0) {
         files->count = head[0], files->text_bytes = (size_t)head[1], files->classes = head[2];
         work->data_offset = head[3];
         files->file = mem_new((size_t)files->count * sizeof *files->file);
         files->text = mem_new(files->text_bytes);
     }
-    host->send(host->user, files->file, (size_t)files->count * sizeof *files->file);
-    host->send(host->user, files->text, files->text_bytes);
-    if (strcmp(mine, first) == 0) return OK;
+    host->broadcast(host->user, files->file, (size_t)files->count * sizeof *files->file);
+    host->broadcast(host->user, files->text, files->text_bytes);
+    if (strcmp(mine, rank0) == 0) return OK;
     return fail(ERR_CONFIG, "this rank decodes with %s, rank 0 with %s: use one build on all hosts",
-                mine, first);
+                mine, rank0);
 }
 
-/* Collective. */
+/* Finds the files, opens OUT.part and the journal. Collective. */
 static Status begin(FolderWork *work)
 {
     const ImportHost *host = work->host;
     Status status = OK;
     if (host->rank == 0) {
         status = find_files(work);
-        if (status == OK) lay_samples(work);
+        if (status == OK) place_samples(work);
         if (status == OK && work->data_bytes == 0)
             status =
                 fail(ERR_DATA, "%s: all files are empty, or cannot be read", work->import->dir);
         if (status == OK) status = open_part(work);
     }
     TRY(host->agree(host->user, status));
-    status = share_files(work);
-    if (host->rank > 0) lay_samples(work);
+    status = broadcast_files(work);
+    if (host->rank > 0) place_samples(work);
     if (host->rank > 0 && status == OK) {
-        status = part_join(&work->part, work->import->out);
+        status = part_open_existing(&work->part, work->import->out);
         if (status == OK) status = journal_open(work, false);
     }
     return host->agree(host->user, status);
@@ -207,13 +216,15 @@ static Status begin(FolderWork *work)
 
 /* ---- the end, on rank 0 ---- */
 
+/* Collects the results of all samples from the journal. */
 static Status read_records(FolderWork *work, Contents *c)
 {
     FolderRecord *record = mem_new(sizeof *record);
     Status status = journal_reopen(work);
     for (int64_t b = 0; status == OK && b < work->blocks; ++b) {
         if (!journal_read(work, b, record)) {
-            status = fail(ERR_IO, "%s: block %lld of %lld is missing, although it was written",
+            status = fail(ERR_IO,
+                          "%s: the record of block %lld (of %lld) was written but cannot be read",
                           work->journal, (long long)b, (long long)work->blocks);
             break;
         }
@@ -253,28 +264,29 @@ static void contents_init(Contents *c, const FolderWork *work)
     c->offset = mem_new((n + 1) * sizeof *c->offset);
 }
 
-/* Warns of broken pictures, with the reasons, which decoding them again gives; decides whether the
- * import may go on without them. */
-static Status judge_broken(const FolderWork *work, Contents *c)
+/* Warns of broken pictures with the reasons, for which it decodes them again. Fails unless the
+ * import may continue without them. */
+static Status check_broken(const FolderWork *work, Contents *c)
 {
-    int64_t named = 0;
+    int64_t listed = 0;
     c->broken = work->files.count - c->samples;
-    for (int64_t i = 0; i < work->files.count && named < NAMED; ++i) {
+    for (int64_t i = 0; i < work->files.count && listed < BROKEN_LISTED_MAX; ++i) {
         if (!c->left_out[i]) continue;
-        ++named;
-        if (folder_try(work, i) == OK) {
+        ++listed;
+        if (folder_check_picture(work, i) == OK) {
             unlink(work->journal);
-            return fail(ERR_IO, "%s: could not be decoded before, and can now: import again",
+            return fail(ERR_IO, "%s: could not be decoded before, but can be now: import again",
                         files_path(&work->files, i));
         }
         log_warn("%s", fail_message());
     }
-    if (c->broken > named) log_warn("and %lld others", (long long)(c->broken - named));
+    if (c->broken > listed)
+        log_warn("and %lld more pictures are broken", (long long)(c->broken - listed));
     if (c->broken == 0) return OK;
     if (!work->import->skip_broken)
         return fail(ERR_DATA,
-                    "%s: %lld of %lld files cannot be used: mend them, or leave them out with "
-                    "--broken skip; what is decoded is kept in %s",
+                    "%s: %lld of %lld files cannot be used: repair them, or leave them out with "
+                    "--broken skip; the decoded pictures are kept in %s",
                     work->import->dir, (long long)c->broken, (long long)work->files.count,
                     work->part.part);
     if (c->samples == 0)
@@ -284,8 +296,8 @@ static Status judge_broken(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves samples that follow broken ones down. The journal is cleared first, since its offsets
- * become wrong; its file stays, because its lock keeps other imports away. */
+/* Moves samples that follow broken ones forward in the file. The journal is cleared first, since
+ * its offsets become wrong; its file stays, because its lock excludes other imports. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->broken == 0) return OK;
@@ -297,7 +309,7 @@ static Status close_gaps(FolderWork *work, const Contents *c)
         int64_t from = work->data_offset + sample_offset(work, i);
         int64_t until = work->data_offset + sample_offset(work, end);
         if (!c->left_out[i]) {
-            if (from != to) status = part_take(&work->part, work->part.fd, from, until, to);
+            if (from != to) status = part_copy(&work->part, work->part.fd, from, until, to);
             to += until - from;
         }
         i = end;
@@ -308,15 +320,15 @@ static Status close_gaps(FolderWork *work, const Contents *c)
 /* Logs the sizes of the classes: data sets are often uneven, and misplaced folders show here. */
 static void report_classes(const FolderFiles *files, const Contents *c)
 {
-    int64_t *count = mem_new((size_t)files->classes * sizeof *count), least = c->samples, most = 0;
+    int64_t *count = mem_new((size_t)files->classes * sizeof *count), min = c->samples, max = 0;
     for (int64_t i = 0; i < c->samples; ++i) ++count[c->label[i]];
     for (int64_t k = 0; k < files->classes; ++k) {
-        least = count[k] < least ? count[k] : least;
-        most = count[k] > most ? count[k] : most;
+        min = count[k] < min ? count[k] : min;
+        max = count[k] > max ? count[k] : max;
     }
     mem_free(&count);
-    log_info("a class has %lld to %lld pictures; `weft data info` counts them", (long long)least,
-             (long long)most);
+    log_info("a class has %lld to %lld pictures; `weft data info` counts them", (long long)min,
+             (long long)max);
 }
 
 static void report(const FolderWork *work, const Contents *c)
@@ -337,14 +349,14 @@ static Status finish(FolderWork *work)
     Contents contents, *c = &contents;
     contents_init(c, work);
     Status status = read_records(work, c);
-    if (status == OK) status = judge_broken(work, c);
+    if (status == OK) status = check_broken(work, c);
     if (status == OK) status = close_gaps(work, c);
     int64_t bytes =
         work->import->encoded ? (int64_t)c->offset[c->samples] : sample_offset(work, c->samples);
     if (status == OK)
-        status = part_frame(&work->part, put_contents, c, &c->data_offset, bytes, true);
+        status = part_lay_out(&work->part, put_contents, c, &c->data_offset, bytes, true);
     if (status == OK && c->data_offset != work->data_offset)
-        status = fail(ERR_BUG, "%s: HDF5 put the samples elsewhere", work->part.part);
+        status = fail(ERR_BUG, "%s: HDF5 has changed the offset of the samples", work->part.part);
     if (status == OK) {
         status = part_finish(&work->part);
         if (status == OK) unlink(work->journal);
@@ -354,7 +366,7 @@ static Status finish(FolderWork *work)
     return status;
 }
 
-/* ---- all of it ---- */
+/* ---- the import ---- */
 
 static Status agree_alone(void *user, Status mine)
 {
@@ -362,12 +374,12 @@ static Status agree_alone(void *user, Status mine)
     return mine;
 }
 
-static void send_alone(void *user, void *bytes, size_t count)
+static void broadcast_alone(void *user, void *bytes, size_t count)
 {
     (void)user, (void)bytes, (void)count;
 }
 
-static void progress_none(void *user, int64_t done, int64_t total, int64_t broken)
+static void no_progress(void *user, int64_t done, int64_t total, int64_t broken)
 {
     (void)user, (void)done, (void)total, (void)broken;
 }
@@ -375,7 +387,7 @@ static void progress_none(void *user, int64_t done, int64_t total, int64_t broke
 Status data_import_folder(const FolderImport *import, const ImportHost *host)
 {
     static const ImportHost alone = {
-        .size = 1, .agree = agree_alone, .send = send_alone, .progress = progress_none};
+        .size = 1, .agree = agree_alone, .broadcast = broadcast_alone, .progress = no_progress};
     FolderWork work = {.import = import, .host = host ? host : &alone};
     host = work.host;
     work.journal_fd = work.journal_lock = -1;
@@ -392,7 +404,7 @@ Status data_import_folder(const FolderImport *import, const ImportHost *host)
         status = host->agree(host->user, status);
     }
     journal_close(&work);
-    part_leave(&work.part);
+    part_close(&work.part);
     files_fini(&work.files);
     mem_free(&work.offset);
     mem_free(&work.journal);

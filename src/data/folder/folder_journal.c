@@ -1,6 +1,7 @@
-/* The journal of an import: OUT.part.journal has a page for each block of samples. It is valid if
- * its check matches its content and its key matches the block's files, offsets and settings. An
- * import thus resumes on any number of ranks, and only files that have changed are read again. */
+/* The journal of an import: the file OUT.part.journal with a record, in a page of its own, for each
+ * block of samples that is done. A record is valid if its check matches its content, and its key
+ * matches the block's files, offsets and settings. An import thus resumes on any number of ranks,
+ * and only blocks with changed files are decoded again. */
 #include "folder.h"
 
 #include <errno.h>
@@ -22,6 +23,7 @@ static uint64_t block_key(const FolderWork *work, int64_t block)
     const FolderImport *import = work->import;
     char versions[256], settings[400];
     image_versions(versions, sizeof versions);
+    /* begins with the version of the record's format */
     snprintf(settings, sizeof settings, "1 %s %d %d %d %d %lld %lld", versions, import->encoded,
              import->side, (int)import->filter, import->orient, (long long)work->data_offset,
              (long long)sample_offset(work, block * FOLDER_BLOCK));
@@ -41,18 +43,18 @@ static uint64_t record_check(const FolderRecord *record)
     return XXH3_64bits(&record->key, sizeof *record - sizeof record->check);
 }
 
-static Status open_as(FolderWork *work, bool first)
+static Status open_journal(FolderWork *work, bool create)
 {
     work->journal_fd =
-        first ? file_create(work->journal, O_RDWR) : file_open(work->journal, O_RDWR | O_NOFOLLOW);
+        create ? file_create(work->journal, O_RDWR) : file_open(work->journal, O_RDWR | O_NOFOLLOW);
     if (work->journal_fd >= 0) return OK;
     return fail(ERR_IO, "%s: cannot be written: %s", work->journal, file_error(errno));
 }
 
-Status journal_open(FolderWork *work, bool first)
+Status journal_open(FolderWork *work, bool lock)
 {
-    TRY(open_as(work, first));
-    if (first && flock(work->journal_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    TRY(open_journal(work, lock));
+    if (lock && flock(work->journal_fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
         return fail(ERR_USAGE, "%s: another import is writing %s; wait for it, or end it",
                     work->journal, work->import->out);
     return OK;
@@ -61,7 +63,7 @@ Status journal_open(FolderWork *work, bool first)
 Status journal_reopen(FolderWork *work)
 {
     work->journal_lock = work->journal_fd;
-    return open_as(work, 0);
+    return open_journal(work, false);
 }
 
 Status journal_clear(FolderWork *work)

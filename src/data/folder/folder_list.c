@@ -1,28 +1,33 @@
-/* Reads a list of pictures with their labels, one per line: path,label with quotes as in CSV; in a
- * line without a comma a tab or the last blank separates them, as in ImageNet's lists. Labels are
- * numbers from 0, or names, which are sorted by bytes and numbered. Several labels for a picture,
- * in one line or in several, are refused. */
+/* Reads a list of pictures with their labels, one per line: path,label with quotes as in CSV. In a
+ * line without a comma, a tab or the last blank separates path and label, as in ImageNet's lists.
+ * If all labels are numbers from 0, they are the classes; otherwise they are names, which are
+ * sorted by bytes and numbered. Several labels for a picture, in one line or in several, are
+ * refused. */
 #include "folder_files.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIST_BYTES = 1 << 30, CLASSES_MOST = 1 << 24 };
+enum { LIST_BYTES_MAX = 1 << 30, CLASSES_MAX = 1 << 24 };
 
 typedef struct Line {
+    /* number of the line in the file */
     int64_t number;
     /* borrowed from the list's text */
     const char *path, *label;
 } Line;
 
 typedef struct List {
+    /* path of the list */
     const char *name;
+    /* owned */
     Line *line;
     int64_t count, room;
 } List;
 
-/* Cuts a CSV field off *text, in place; *more: a comma follows. false: unbalanced quotes. */
-static bool take_field(char **text, char **field, bool *more)
+/* Reads a CSV field in place: sets *field to it, and *text to the text after it. *more: a comma
+ * follows the field. false: unbalanced quotes. */
+static bool read_field(char **text, char **field, bool *more)
 {
     char *at = *text, *to = at;
     *field = at;
@@ -55,46 +60,51 @@ static Status line_fail(const List *list, int64_t number, const char *why)
     return fail(ERR_DATA, "%s: line %lld: %s", list->name, (long long)number, why);
 }
 
-static bool number_of(const char *label, int64_t *number)
+/* Parses a label that is the number of a class; false: it is not. */
+static bool parse_class(const char *label, int64_t *class)
 {
-    return whole_read(&label, 0, CLASSES_MOST - 1, number) && !*label;
+    return whole_read(&label, 0, CLASSES_MAX - 1, class) && !*label;
 }
 
-/* Is the label a number that is not a class, such as -1, which other programs use for "no
- * label"? */
-static bool number_of_none(const char *label)
+/* Returns whether the label is a number but not that of a class, such as -1, which other programs
+ * use for "no label". */
+static bool is_other_number(const char *label)
 {
     const char *digits = label + (*label == '-' || *label == '+');
-    int64_t value;
-    return *digits && !digits[strspn(digits, "0123456789")] && !number_of(label, &value);
+    int64_t class;
+    return *digits && !digits[strspn(digits, "0123456789")] && !parse_class(label, &class);
 }
 
+/* Parses a line and appends it to the list, unless it is blank. */
 static Status read_line(List *list, char *text, int64_t number)
 {
-    static const char shape[] = "expected path,label (quotes as in CSV), or a blank between them";
+    static const char expected[] =
+        "expected path,label (quotes as in CSV), or a blank between path and label";
     Line line = {.number = number};
     char *path, *label, *at = text = trim(text);
     bool more = false;
     if (!*text) return OK;
     if (strchr(text, ',')) {
-        if (!take_field(&at, &path, &more) || !more || !take_field(&at, &label, &more))
-            return line_fail(list, number, shape);
+        if (!read_field(&at, &path, &more) || !more || !read_field(&at, &label, &more))
+            return line_fail(list, number, expected);
         if (more)
             return line_fail(list, number,
                              "a picture with several labels: give it one, or leave it out");
     } else {
-        char *part = strchr(text, '\t');
-        if (!part) part = strrchr(text, ' ');
-        if (!part) return line_fail(list, number, shape);
-        *part = 0;
-        path = text, label = part + 1;
+        char *separator = strchr(text, '\t');
+        if (!separator) separator = strrchr(text, ' ');
+        if (!separator) return line_fail(list, number, expected);
+        *separator = 0;
+        path = text, label = separator + 1;
     }
     line.path = trim(path), line.label = trim(label);
-    if (!*line.path || !*line.label) return line_fail(list, number, shape);
-    if (strpbrk(line.label, "\t")) return line_fail(list, number, "a picture with several labels");
-    if (number_of_none(line.label))
+    if (!*line.path || !*line.label) return line_fail(list, number, expected);
+    if (strpbrk(line.label, "\t"))
         return line_fail(list, number,
-                         "the label is a number, but of no class: those count from 0");
+                         "a picture with several labels: give it one, or leave it out");
+    if (is_other_number(line.label))
+        return line_fail(list, number,
+                         "the label is a number that is not a class: classes are numbered from 0");
     if (list->count == list->room) {
         list->room = list->room ? 2 * list->room : 1024;
         list->line = mem_resize(list->line, (size_t)list->room * sizeof *list->line);
@@ -115,7 +125,7 @@ static Status read_lines(List *list, char *text)
         text = end ? end + 1 : NULL;
     }
     if (status == OK && list->count == 0)
-        status = fail(ERR_DATA, "%s: names no picture: a line is path,label", list->name);
+        status = fail(ERR_DATA, "%s: has no pictures: a line is path,label", list->name);
     return status;
 }
 
@@ -132,7 +142,7 @@ static int by_label(const void *a, const void *b)
 }
 
 /* Returns sorted pointers to all lines; owned by the caller. */
-static const Line **sorted(const List *list, int (*order)(const void *, const void *))
+static const Line **sort_lines(const List *list, int (*order)(const void *, const void *))
 {
     const Line **line = mem_new((size_t)list->count * sizeof *line);
     for (int64_t i = 0; i < list->count; ++i) line[i] = &list->line[i];
@@ -140,9 +150,10 @@ static const Line **sorted(const List *list, int (*order)(const void *, const vo
     return line;
 }
 
-static Status check_single(const List *list)
+/* ERR_DATA: two lines give a picture different labels. */
+static Status check_single_labels(const List *list)
 {
-    const Line **line = sorted(list, by_path);
+    const Line **line = sort_lines(list, by_path);
     Status status = OK;
     for (int64_t i = 1; status == OK && i < list->count; ++i)
         if (!strcmp(line[i - 1]->path, line[i]->path) &&
@@ -157,10 +168,10 @@ static Status check_single(const List *list)
     return status;
 }
 
-/* Collects the class names, sorted and unique, and each line's class. */
+/* Takes the labels as names of classes; label: result, the class of each line. */
 static void name_classes(FolderFiles *files, const List *list, int32_t *label)
 {
-    const Line **line = sorted(list, by_label);
+    const Line **line = sort_lines(list, by_label);
     int64_t classes = 0;
     files->class_name = mem_new((size_t)list->count * sizeof *files->class_name);
     for (int64_t i = 0; i < list->count; ++i) {
@@ -172,35 +183,34 @@ static void name_classes(FolderFiles *files, const List *list, int32_t *label)
     mem_free(&line);
 }
 
-static void number_classes(FolderFiles *files, const List *list, int32_t *label)
+/* Finds the classes; label: result, the class of each line. */
+static void find_classes(FolderFiles *files, const List *list, int32_t *label)
 {
-    bool numbers = true;
-    int64_t value, most = 0;
-    for (int64_t i = 0; i < list->count && numbers; ++i) {
-        numbers = number_of(list->line[i].label, &value);
-        if (!numbers) break;
-        label[i] = (int32_t)value;
-        most = value > most ? value : most;
+    int64_t class, largest = 0;
+    for (int64_t i = 0; i < list->count; ++i) {
+        if (!parse_class(list->line[i].label, &class)) {
+            name_classes(files, list, label);
+            return;
+        }
+        label[i] = (int32_t) class;
+        largest = class > largest ? class : largest;
     }
-    if (numbers)
-        files->classes = most + 1;
-    else
-        name_classes(files, list, label);
+    files->classes = largest + 1;
 }
 
 Status folder_list_text(FolderFiles *files, const char *dir, const char *name, char *text)
 {
     List list = {.name = name};
     Status status = read_lines(&list, text);
-    if (status == OK) status = check_single(&list);
+    if (status == OK) status = check_single_labels(&list);
     if (status == OK) {
         int32_t *label = mem_new((size_t)list.count * sizeof *label);
-        number_classes(files, &list, label);
+        find_classes(files, &list, label);
         for (int64_t i = 0; i < list.count; ++i) {
             const char *path = list.line[i].path;
-            char *whole = *path == '/' ? mem_text(path) : mem_format("%s/%s", dir, path);
-            files_add(files, whole, label[i]);
-            mem_free(&whole);
+            char *full_path = *path == '/' ? mem_text(path) : mem_format("%s/%s", dir, path);
+            files_add(files, full_path, label[i]);
+            mem_free(&full_path);
         }
         mem_free(&label);
     }
@@ -212,10 +222,10 @@ Status folder_list(FolderFiles *files, const char *dir, const char *name)
 {
     char *text;
     size_t bytes;
-    TRY(file_text(name, LIST_BYTES, &text, &bytes));
+    TRY(file_text(name, LIST_BYTES_MAX, &text, &bytes));
     Status status = strlen(text) == bytes
                         ? folder_list_text(files, dir, name, text)
-                        : fail(ERR_DATA, "%s: is no text: it holds zero bytes", name);
+                        : fail(ERR_DATA, "%s: is not a text file: it has zero bytes", name);
     mem_free(&text);
     return status;
 }

@@ -1,7 +1,7 @@
-/* Finds the pictures in a folder: each sub-folder is a class, and all files below it belong to it.
- * Names are sorted by bytes, independent of the locale. Names that begin with a dot are skipped and
- * counted in the log. Links are followed; one that leads back to a folder above itself is refused.
- * The file type is decided later, by content. */
+/* Finds the pictures in a folder: each sub-folder is a class, and all files below it, at any depth,
+ * belong to the class. Names are sorted by bytes, independently of the locale. Names that begin
+ * with a dot are skipped, and the log says how many. Symbolic links are followed; a link to a
+ * folder above itself is refused. Whether a file is a picture is found later, from its content. */
 #include "folder_files.h"
 
 #include <dirent.h>
@@ -54,25 +54,26 @@ Status files_check_classes(const FolderFiles *files, const uint8_t *left_out)
     }
     mem_free(&count);
     if (empty == 0) return OK;
-    char number[24], others[48] = "";
+    char number[24], others[48] = "has";
     snprintf(number, sizeof number, "%lld", (long long)first);
-    if (empty > 1) snprintf(others, sizeof others, ", nor have %lld others", (long long)empty - 1);
-    return fail(ERR_DATA, "class %s has no picture%s: add some, remove the class, or --allow-empty",
+    if (empty > 1) snprintf(others, sizeof others, "and %lld more have", (long long)empty - 1);
+    return fail(ERR_DATA,
+                "class %s %s no picture: add some, remove the class, or give --allow-empty",
                 files->class_name ? files->class_name[first] : number, others);
 }
 
-/* a folder above the one being read */
-typedef struct Above {
-    const struct Above *up;
+/* the folder that is being read, or one above it */
+typedef struct Ancestor {
+    const struct Ancestor *parent;
     dev_t dev;
     ino_t ino;
-} Above;
+} Ancestor;
 
 /* one path found by a walk */
 typedef struct Found {
     /* owned */
     char *path;
-    /* offset in it of the last name */
+    /* offset of the last name in path */
     size_t name;
 } Found;
 typedef struct Walk {
@@ -87,8 +88,8 @@ typedef struct Walk {
 static int by_folder(const void *left, const void *right)
 {
     const Found *a = left, *b = right;
-    size_t least = a->name < b->name ? a->name : b->name;
-    int order = memcmp(a->path, b->path, least);
+    size_t shorter = a->name < b->name ? a->name : b->name;
+    int order = memcmp(a->path, b->path, shorter);
     if (order == 0 && a->name != b->name) order = a->name < b->name ? -1 : 1;
     return order ? order : strcmp(a->path + a->name, b->path + b->name);
 }
@@ -110,7 +111,8 @@ static void walk_clear(Walk *walk)
     walk->count = walk->room = 0;
 }
 
-static bool is_hidden(Walk *walk, const char *name)
+/* Returns whether a name begins with a dot; counts it, except "." and "..". */
+static bool skip_hidden(Walk *walk, const char *name)
 {
     if (name[0] != '.') return false;
     if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && walk->hidden++ == 0)
@@ -118,6 +120,7 @@ static bool is_hidden(Walk *walk, const char *name)
     return true;
 }
 
+/* Returns whether the path is a folder or a link to one. type: d_type of its entry. */
 static bool is_folder(const char *path, int type)
 {
     struct stat st;
@@ -125,25 +128,28 @@ static bool is_folder(const char *path, int type)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static Status enter(Walk *walk, const char *dir, const Above *up);
+static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent);
 
-/* Handles one entry of a folder. */
-static Status take(Walk *walk, const char *dir, const struct dirent *entry, const Above *here)
+/* Handles one entry of the folder dir; here: see read_folder. */
+static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry,
+                         const Ancestor *here)
 {
-    if (is_hidden(walk, entry->d_name)) return OK;
+    const bool folders_only = !here;
+    if (skip_hidden(walk, entry->d_name)) return OK;
     char *path = mem_format("%s/%s", dir, entry->d_name);
     bool folder = is_folder(path, entry->d_type);
-    if (folder == !here) {
+    if (folder == folders_only) {
         walk_add(walk, path);
         return OK;
     }
-    Status status = here ? enter(walk, path, here) : OK;
+    Status status = folder ? collect_files(walk, path, here) : OK;
     mem_free(&path);
     return status;
 }
 
-/* Reads a folder. here NULL: collects its sub-folders only; else collects files below it. */
-static Status read_folder(Walk *walk, const char *dir, const Above *here)
+/* Reads a folder. here: the folder itself; all files below it are collected. NULL: only its
+ * sub-folders are collected. */
+static Status read_folder(Walk *walk, const char *dir, const Ancestor *here)
 {
     DIR *open = opendir(dir);
     if (!open)
@@ -152,33 +158,34 @@ static Status read_folder(Walk *walk, const char *dir, const Above *here)
     Status status = OK;
     struct dirent *entry;
     for (errno = 0; status == OK && (entry = readdir(open)); errno = 0)
-        status = take(walk, dir, entry, here);
+        status = read_entry(walk, dir, entry, here);
     if (status == OK && errno) status = fail(ERR_IO, "%s: %s", dir, strerror(errno));
     closedir(open);
     return status;
 }
 
-static Status enter(Walk *walk, const char *dir, const Above *up)
+/* Collects all files below dir. parent NULL: dir is the folder of a class. */
+static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent)
 {
     struct stat st;
     if (stat(dir, &st) != 0) return fail(ERR_NOINPUT, "%s: %s", dir, strerror(errno));
-    for (const Above *a = up; a; a = a->up)
+    for (const Ancestor *a = parent; a; a = a->parent)
         if (a->dev == st.st_dev && a->ino == st.st_ino)
-            return fail(ERR_DATA, "%s: a link back to a folder above it: remove it", dir);
-    Above here = {up, st.st_dev, st.st_ino};
+            return fail(ERR_DATA, "%s: is a link to a folder above itself: remove the link", dir);
+    Ancestor here = {parent, st.st_dev, st.st_ino};
     return read_folder(walk, dir, &here);
 }
 
-static void sort(Walk *walk)
+static void walk_sort(Walk *walk)
 {
     if (walk->count) qsort(walk->found, walk->count, sizeof *walk->found, by_folder);
 }
 
 static Status scan_class(FolderFiles *files, Walk *walk, const char *dir, int32_t label)
 {
-    Status status = enter(walk, dir, NULL);
+    Status status = collect_files(walk, dir, NULL);
     if (status == OK) {
-        sort(walk);
+        walk_sort(walk);
         for (size_t i = 0; i < walk->count; ++i) files_add(files, walk->found[i].path, label);
     }
     walk_clear(walk);
@@ -189,11 +196,11 @@ Status folder_scan(FolderFiles *files, const char *dir)
 {
     Walk classes = {0}, inside = {0};
     Status status = read_folder(&classes, dir, NULL);
-    sort(&classes);
+    walk_sort(&classes);
     if (status == OK && classes.count == 0)
         status = fail(ERR_DATA,
-                      "%s: has no folders; each class is one, with its pictures in it (or name "
-                      "them in a --list)",
+                      "%s: has no folders; put the pictures of each class into a folder of its own "
+                      "(or name them in a --list)",
                       dir);
     if (status == OK) {
         files->classes = (int64_t)classes.count;

@@ -1,6 +1,6 @@
-/* Writes a weft data set of uint8 images through a .part file. Mean and deviation per channel are
- * summed exactly, in integers, while samples are written; they and the labels are written at the
- * end. */
+/* Writes a weft data set of uint8 images, as OUT.part. While images are written, the sums for mean
+ * and deviation per channel are computed exactly, in integers; mean, deviation and labels are
+ * written at the end. */
 #include "../data_private.h"
 
 #include <math.h>
@@ -9,12 +9,13 @@
 struct ImageWriter {
     ImageLayout layout;
     PartFile part;
-    /* offsets in the file; number of samples written so far */
-    int64_t x_offset, y_offset, written;
-    int64_t image_bytes;
+    /* offsets in the file */
+    int64_t x_offset, y_offset;
+    /* number of samples written so far; bytes of a sample */
+    int64_t written, image_bytes;
     /* owned: all labels, written at the end */
     int32_t *labels;
-    /* owned: sums per channel */
+    /* owned: sums of pixels and of their squares, per channel */
     uint64_t *sum, *squares;
 };
 
@@ -63,19 +64,20 @@ Status image_writer_new(ImageWriter **writer, const char *out, bool force, Image
     return st;
 }
 
-/* A 32-bit sum has room for 65,536 squares of bytes. */
 void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares)
 {
+    /* The squares of this number of bytes fit in 32 bits. */
+    enum { BLOCK_PIXELS = 65536 };
     for (int64_t at = 0; at < pixels;) {
-        int64_t end = pixels - at < 65536 ? pixels : at + 65536;
-        uint32_t s = 0, q = 0;
+        int64_t end = pixels - at < BLOCK_PIXELS ? pixels : at + BLOCK_PIXELS;
+        uint32_t block_sum = 0, block_squares = 0;
         for (; at < end; ++at) {
             uint32_t v = from[at * step];
-            s += v;
-            q += v * v;
+            block_sum += v;
+            block_squares += v * v;
         }
-        *sum += s;
-        *squares += q;
+        *sum += block_sum;
+        *squares += block_squares;
     }
 }
 
@@ -87,9 +89,9 @@ void pixel_stats(uint64_t sum, uint64_t squares, int64_t pixels, float *mean, fl
     if (pixels == 0) return;
     double n = (double)pixels;
     /* n^2 times the variance, exact in 128 bits; 0 only for a constant channel */
-    Wide spread = (Wide)pixels * squares - (Wide)sum * sum;
+    Wide n2_variance = (Wide)pixels * squares - (Wide)sum * sum;
     *mean = (float)((double)sum / n / 255.0);
-    *std = spread > 0 ? (float)(sqrt((double)spread) / n / 255.0) : 1.0f;
+    *std = n2_variance > 0 ? (float)(sqrt((double)n2_variance) / n / 255.0) : 1.0f;
 }
 
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
@@ -108,6 +110,7 @@ Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_
     return OK;
 }
 
+/* Overwrites an attribute of floats. */
 static herr_t change_numbers(hid_t file, const char *name, const float *value)
 {
     hid_t attr = H5Aopen(file, name, H5P_DEFAULT);
@@ -131,6 +134,7 @@ static herr_t put_stats(void *user, hid_t file)
     return good ? 0 : -1;
 }
 
+/* Writes the labels, mean and deviation. */
 static Status put_rest(ImageWriter *w)
 {
     if (w->written != w->layout.samples)
@@ -141,7 +145,7 @@ static Status put_rest(ImageWriter *w)
         w->labels[i] = (int32_t)__builtin_bswap32((uint32_t)w->labels[i]);
 #endif
     TRY(part_write(&w->part, w->labels, w->written * (int64_t)sizeof *w->labels, w->y_offset));
-    return part_change(&w->part, put_stats, w);
+    return part_update(&w->part, put_stats, w);
 }
 
 Status image_writer_finish(ImageWriter **writer)

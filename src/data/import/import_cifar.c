@@ -1,7 +1,7 @@
 /* Imports the binary files of CIFAR-10 and CIFAR-100 (Krizhevsky 2009): records of one label byte
- * (CIFAR-100: the coarse, then the fine label, which is used) and 3 x 32 x 32 bytes of red, green
- * and blue planes. Files are joined in the given order. Refuses sizes that are not whole records
- * and labels out of range. */
+ * (CIFAR-100: two, the coarse and the fine label; the fine one is imported) and 3 x 32 x 32 bytes,
+ * the red, green and blue plane. The samples have the order of the files. Refuses files that are
+ * not whole records, and labels out of range. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -10,11 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIXELS = 3 * 32 * 32, BLOCK = 256 };
+/* PIXEL_BYTES: of an image; BLOCK: records read at a time */
+enum { PIXEL_BYTES = 3 * 32 * 32, BLOCK = 256 };
 
-static const char *const names10[] = {"airplane", "automobile", "bird",  "cat",  "deer",
-                                      "dog",      "frog",       "horse", "ship", "truck"};
-static const char *const names100[] = {
+static const char *const names_of_10[] = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                          "dog",      "frog",       "horse", "ship", "truck"};
+static const char *const names_of_100[] = {
     "apple",       "aquarium_fish", "baby",      "bear",       "beaver",       "bed",
     "bee",         "beetle",        "bicycle",   "bottle",     "bowl",         "boy",
     "bridge",      "bus",           "butterfly", "camel",      "can",          "castle",
@@ -34,15 +35,16 @@ static const char *const names100[] = {
     "willow_tree", "wolf",          "woman",     "worm"};
 
 typedef struct Format {
-    /* head: number of label bytes before the pixels; the last one is the label */
-    int classes, head;
+    int classes;
+    /* number of label bytes before the pixels; the last one is the label */
+    int label_bytes;
 } Format;
 
 /* Computes the number of records from the file's size. */
-static Status records_count(const char *path, Format f, int64_t *records)
+static Status count_records(const char *path, Format f, int64_t *records)
 {
     struct stat st;
-    int record = f.head + PIXELS, other = 3 - f.head + PIXELS;
+    int record = f.label_bytes + PIXEL_BYTES, other_record = 3 - f.label_bytes + PIXEL_BYTES;
     if (stat(path, &st) != 0) return fail(ERR_NOINPUT, "%s: %s", path, strerror(errno));
     if (!S_ISREG(st.st_mode))
         return fail(ERR_NOINPUT, "%s: is not a file; give CIFAR's .bin files", path);
@@ -50,9 +52,10 @@ static Status records_count(const char *path, Format f, int64_t *records)
     if (*records > 0 && st.st_size % record == 0) return OK;
     return fail(ERR_DATA, "%s: %lld bytes are not whole records of CIFAR-%d (%d bytes each)%s",
                 path, (long long)st.st_size, f.classes, record,
-                st.st_size > 0 && st.st_size % other == 0
-                    ? "; it looks like the other CIFAR"
-                    : "; it is truncated or not the unpacked binary version: fetch it again");
+                st.st_size > 0 && st.st_size % other_record == 0
+                    ? (f.classes == 10 ? "; it looks like CIFAR-100: use --fine"
+                                       : "; it looks like CIFAR-10: omit --fine")
+                    : "; it is truncated, or is not the unpacked binary version: fetch it again");
 }
 
 static Status read_whole(int fd, const char *path, uint8_t *to, size_t bytes)
@@ -69,32 +72,32 @@ static Status read_whole(int fd, const char *path, uint8_t *to, size_t bytes)
 }
 
 /* Splits `count` records into labels and pixels. */
-static Status block_split(const char *path, Format f, const uint8_t *raw, int64_t first,
-                          int64_t count, uint8_t *images, int32_t *labels)
+static Status split_records(const char *path, Format f, const uint8_t *raw, int64_t first,
+                            int64_t count, uint8_t *images, int32_t *labels)
 {
-    for (int64_t i = 0; i < count; ++i, raw += f.head + PIXELS) {
-        labels[i] = raw[f.head - 1];
+    for (int64_t i = 0; i < count; ++i, raw += f.label_bytes + PIXEL_BYTES) {
+        labels[i] = raw[f.label_bytes - 1];
         if (labels[i] >= f.classes)
             return fail(ERR_DATA,
                         "%s: record %lld has label %d, CIFAR-%d has 0 to %d; fetch it again", path,
                         (long long)(first + i), labels[i], f.classes, f.classes - 1);
-        memcpy(images + i * PIXELS, raw + f.head, PIXELS);
+        memcpy(images + i * PIXEL_BYTES, raw + f.label_bytes, PIXEL_BYTES);
     }
     return OK;
 }
 
-static Status file_copy(const char *path, Format f, int64_t records, ImageWriter *writer)
+static Status copy_file(const char *path, Format f, int64_t records, ImageWriter *writer)
 {
     int fd = file_open(path, O_RDONLY);
     if (fd < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
-    size_t record = (size_t)(f.head + PIXELS);
-    uint8_t *raw = mem_new(BLOCK * record), *images = mem_new((size_t)BLOCK * PIXELS);
+    size_t record = (size_t)(f.label_bytes + PIXEL_BYTES);
+    uint8_t *raw = mem_new(BLOCK * record), *images = mem_new((size_t)BLOCK * PIXEL_BYTES);
     int32_t labels[BLOCK];
     Status st = OK;
     for (int64_t at = 0; st == OK && at < records; at += BLOCK) {
         int64_t n = records - at < BLOCK ? records - at : BLOCK;
         st = read_whole(fd, path, raw, (size_t)n * record);
-        if (st == OK) st = block_split(path, f, raw, at, n, images, labels);
+        if (st == OK) st = split_records(path, f, raw, at, n, images, labels);
         if (st == OK) st = image_writer_add(writer, images, labels, n);
     }
     mem_free(&raw);
@@ -103,23 +106,28 @@ static Status file_copy(const char *path, Format f, int64_t records, ImageWriter
     return st;
 }
 
-Status data_import_cifar(const char *const *files, int count, bool fine100, const char *out,
+Status data_import_cifar(const char *const *files, int count, bool fine, const char *out,
                          bool force)
 {
-    Format f = fine100 ? (Format){100, 2} : (Format){10, 1};
+    Format f = fine ? (Format){100, 2} : (Format){10, 1};
     int64_t samples = 0, records = 0;
     ImageWriter *writer;
     if (count < 1) return fail(ERR_USAGE, "give at least one of CIFAR's .bin files");
     for (int i = 0; i < count; ++i) {
-        TRY(records_count(files[i], f, &records));
+        TRY(count_records(files[i], f, &records));
         samples += records;
     }
-    ImageLayout layout = {samples, 3, 32, 32, f.classes, fine100 ? names100 : names10};
+    ImageLayout layout = {.samples = samples,
+                          .channels = 3,
+                          .height = 32,
+                          .width = 32,
+                          .classes = f.classes,
+                          .class_names = fine ? names_of_100 : names_of_10};
     TRY(image_writer_new(&writer, out, force, layout));
     Status st = OK;
     for (int i = 0; st == OK && i < count; ++i) {
-        st = records_count(files[i], f, &records);
-        if (st == OK) st = file_copy(files[i], f, records, writer);
+        st = count_records(files[i], f, &records);
+        if (st == OK) st = copy_file(files[i], f, records, writer);
     }
     if (st == OK) return image_writer_finish(&writer);
     image_writer_drop(&writer);

@@ -1,8 +1,8 @@
-/* Imports an untrusted file that only HDF5 can unpack (chunked, compressed, of the other byte
- * order). This process lays out OUT.part; a separate process reads the file and writes the plain
- * values into it. No rank thus runs filters and chunk indices over untrusted bytes. Shapes, types
- * and the known root attributes are kept; arrays get the names that weft looks for. Refuses what
- * data_set_open refuses. */
+/* Imports an untrusted HDF5 file, also one that only HDF5 can read: chunked, compressed, or in the
+ * other byte order. This process lays out OUT.part; a separate process with limits reads the file
+ * through HDF5 and writes the plain values to OUT.part, so that no rank decompresses untrusted
+ * bytes. Shapes, types and the known root attributes are kept; arrays get the names that weft looks
+ * for. Refuses what data_set_open refuses. */
 #include "../set/facts.h"
 #include "../data_private.h"
 
@@ -14,17 +14,18 @@
 
 enum { BLOCK_BYTES = 4 << 20 };
 
-/* request to the separate process; plain bytes */
+/* request to the separate process; has no pointers */
 typedef struct Copy {
     FactsRequest request;
     DataArray x, y;
-    /* tokens: there is no y */
-    bool alone;
-    int file;
+    /* there is no y, as in data sets of tokens */
+    bool only_x;
+    /* descriptor of OUT.part, and offsets of the two arrays in it */
+    int out_fd;
     int64_t x_offset, y_offset;
-    /* leave out the samples with this label; `rows` remain */
+    /* drops: samples with label drop_label are left out, and rows_kept remain */
     bool drops;
-    int64_t drop_label, rows;
+    int64_t drop_label, rows_kept;
 } Copy;
 
 /* argument of lay_out */
@@ -39,7 +40,7 @@ typedef struct Layout {
 static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, int64_t at)
 {
     while (bytes > 0) {
-        ssize_t n = pwrite(copy->file, from, (size_t)bytes, (off_t)at);
+        ssize_t n = pwrite(copy->out_fd, from, (size_t)bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0)
             return fail(ERR_IO, "%s: cannot be copied: %s", copy->request.path, strerror(errno));
@@ -48,7 +49,8 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-/* Moves the remaining rows together and returns their number. left_out NULL: all remain. */
+/* Moves the remaining ones of n rows together and returns their number. left_out NULL: all
+ * remain. */
 static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
 {
     int64_t kept = 0;
@@ -63,11 +65,11 @@ static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, in
 static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, int64_t offset,
                         const bool *left_out)
 {
-    int64_t most = a->sample_bytes < BLOCK_BYTES ? BLOCK_BYTES / a->sample_bytes : 1;
-    uint8_t *rows = mem_new((size_t)(most * a->sample_bytes));
+    int64_t block = a->sample_bytes < BLOCK_BYTES ? BLOCK_BYTES / a->sample_bytes : 1;
+    uint8_t *rows = mem_new((size_t)(block * a->sample_bytes));
     Status st = OK;
-    for (int64_t at = 0; st == OK && at < a->dim[0]; at += most) {
-        int64_t n = a->dim[0] - at < most ? a->dim[0] - at : most;
+    for (int64_t at = 0; st == OK && at < a->dim[0]; at += block) {
+        int64_t n = a->dim[0] - at < block ? a->dim[0] - at : block;
         st = reader_get_run(reader, at, n, rows);
         int64_t kept = close_gaps(rows, a->sample_bytes, left_out ? left_out + at : NULL, n);
         if (st == OK) st = write_rows(copy, rows, kept * a->sample_bytes, offset);
@@ -77,8 +79,9 @@ static Status copy_rows(const Copy *copy, Reader *reader, const DataArray *a, in
     return st;
 }
 
-/* Creates a reader of an array's rows, whatever they mean. */
-static Status rows_reader(Reader **reader, const Copy *copy, const DataArray *a)
+/* Creates a reader of an array's rows. The array is presented as the x of a table, because the
+ * reader does not interpret such rows. */
+static Status new_row_reader(Reader **reader, const Copy *copy, const DataArray *a)
 {
     DataSet *set = mem_new(sizeof *set);
     *set = (DataSet){.kind = DATA_TABLE, .samples = a->dim[0], .x = *a};
@@ -91,31 +94,31 @@ static Status rows_reader(Reader **reader, const Copy *copy, const DataArray *a)
 static Status copy_array(const Copy *copy, const DataArray *a, int64_t offset, const bool *left_out)
 {
     Reader *reader;
-    TRY(rows_reader(&reader, copy, a));
+    TRY(new_row_reader(&reader, copy, a));
     Status st = copy_rows(copy, reader, a, offset, left_out);
     reader_free(&reader);
     return st;
 }
 
-/* Sets left_out[i] if sample i has the label to be dropped, and *rows to the number of other
- * samples. */
-static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows)
+/* Sets left_out[i] if sample i has the label to be dropped, and *rows_kept to the number of the
+ * other samples. */
+static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows_kept)
 {
-    enum { PIECE = 1 << 16 };
+    enum { PIECE_ROWS = 1 << 16 };
     Reader *reader;
     const DataArray *y = &copy->y;
     size_t bytes = element_bytes(y->type);
-    TRY(rows_reader(&reader, copy, y));
-    uint8_t *piece = mem_new(PIECE * bytes);
+    TRY(new_row_reader(&reader, copy, y));
+    uint8_t *piece = mem_new(PIECE_ROWS * bytes);
     Status st = OK;
-    *rows = 0;
-    for (int64_t at = 0; st == OK && at < y->dim[0]; at += PIECE) {
-        int64_t n = y->dim[0] - at < PIECE ? y->dim[0] - at : PIECE;
+    *rows_kept = 0;
+    for (int64_t at = 0; st == OK && at < y->dim[0]; at += PIECE_ROWS) {
+        int64_t n = y->dim[0] - at < PIECE_ROWS ? y->dim[0] - at : PIECE_ROWS;
         st = reader_get_run(reader, at, n, piece);
         for (int64_t i = 0; st == OK && i < n; ++i) {
             int64_t label = element_integer(y->type, piece + (size_t)i * bytes);
             left_out[at + i] = label == copy->drop_label;
-            *rows += !left_out[at + i];
+            *rows_kept += !left_out[at + i];
         }
     }
     mem_free(&piece);
@@ -123,28 +126,31 @@ static Status find_dropped(const Copy *copy, bool *left_out, int64_t *rows)
     return st;
 }
 
-/* Answers with the number of samples that remain, or with '-' and a message. */
-static void count_work(const void *input, size_t input_bytes, FILE *answer)
+/* Work of the separate process: answers with the number of samples that remain, or with '-' and a
+ * message. */
+static void answer_rows_kept(const void *input, size_t input_bytes, FILE *answer)
 {
     const Copy *copy = input;
     (void)input_bytes;
-    int64_t rows;
+    int64_t rows_kept;
     bool *left_out = mem_new((size_t)copy->y.dim[0]);
-    if (find_dropped(copy, left_out, &rows) == OK)
-        fprintf(answer, "%lld", (long long)rows);
+    if (find_dropped(copy, left_out, &rows_kept) == OK)
+        fprintf(answer, "%lld", (long long)rows_kept);
     else
         fprintf(answer, "-%s", fail_message());
 }
 
-static void work(const void *input, size_t input_bytes, FILE *answer)
+/* Work of the separate process: copies the arrays to OUT.part. Answers with a message if this
+ * fails, or else with nothing. */
+static void copy_arrays(const void *input, size_t input_bytes, FILE *answer)
 {
     const Copy *copy = input;
     (void)input_bytes;
-    int64_t rows;
+    int64_t rows_kept;
     bool *left_out = copy->drops ? mem_new((size_t)copy->y.dim[0]) : NULL;
-    Status st = copy->drops ? find_dropped(copy, left_out, &rows) : OK;
+    Status st = copy->drops ? find_dropped(copy, left_out, &rows_kept) : OK;
     if (st == OK) st = copy_array(copy, &copy->x, copy->x_offset, left_out);
-    if (st == OK && !copy->alone) st = copy_array(copy, &copy->y, copy->y_offset, left_out);
+    if (st == OK && !copy->only_x) st = copy_array(copy, &copy->y, copy->y_offset, left_out);
     if (st != OK) fprintf(answer, "%s", fail_message());
 }
 
@@ -155,11 +161,11 @@ static herr_t put_array(hid_t file, const char *name, const DataArray *a, const 
 {
     hsize_t dim[SHAPE_DIMS];
     for (int i = 0; i < a->ndim; ++i) dim[i] = (hsize_t)a->dim[i];
-    if (copy->drops) dim[0] = (hsize_t)copy->rows;
+    if (copy->drops) dim[0] = (hsize_t)copy->rows_kept;
     return h5_put_array(file, name, element_native(a->type), a->ndim, dim, offset);
 }
 
-static herr_t put_whole(hid_t file, const char *name, int64_t value)
+static herr_t put_integer(hid_t file, const char *name, int64_t value)
 {
     return h5_put_numbers(file, name, H5T_STD_I64LE, H5T_NATIVE_INT64, &value, 0);
 }
@@ -175,12 +181,12 @@ static bool put_attributes(hid_t file, const SetFacts *facts, const ClassNames *
     if (facts->weft)
         good = h5_put_text(file, "format", "weft-data") >= 0 &&
                h5_put_text(file, "kind", data_kind_of(facts->kind)->name) >= 0 &&
-               put_whole(file, "version", 1) >= 0;
-    if (good && facts->vocab > 0) good = put_whole(file, "vocab", facts->vocab) >= 0;
+               put_integer(file, "version", 1) >= 0;
+    if (good && facts->vocab > 0) good = put_integer(file, "vocab", facts->vocab) >= 0;
     if (good && names->count > 0 && names->count == facts->classes)
         good = h5_put_classes(file, (const char *const *)names->name, names->count) >= 0;
     else if (good && facts->classes > 0)
-        good = put_whole(file, "classes", facts->classes) >= 0;
+        good = put_integer(file, "classes", facts->classes) >= 0;
     if (good && facts->means > 0) good = put_floats(file, "mean", facts->mean, facts->means) >= 0;
     if (good && facts->stds > 0) good = put_floats(file, "std", facts->std, facts->stds) >= 0;
     return good;
@@ -193,7 +199,7 @@ static herr_t lay_out(void *user, hid_t file)
     const char *x = layout->facts->weft ? data_kind_of(layout->facts->kind)->array : "/x";
     bool good = put_attributes(file, layout->facts, layout->names) &&
                 put_array(file, x, &copy->x, copy, &copy->x_offset) >= 0 &&
-                (copy->alone || put_array(file, "/y", &copy->y, copy, &copy->y_offset) >= 0);
+                (copy->only_x || put_array(file, "/y", &copy->y, copy, &copy->y_offset) >= 0);
     return good ? 0 : -1;
 }
 
@@ -202,15 +208,17 @@ static int64_t array_bytes(const DataArray *a)
     return a->dim[0] * a->sample_bytes;
 }
 
+/* Runs copy_arrays in a separate process. bytes: size of the two arrays, before samples are left
+ * out. */
 static Status copy_in_child(const Copy *copy, int64_t bytes)
 {
     struct stat st;
-    if (fstat(copy->file, &st) != 0)
+    if (fstat(copy->out_fd, &st) != 0)
         return fail(ERR_IO, "%s: %s", copy->request.path, strerror(errno));
     IsolatedJob job = hdf5_unpacking(bytes, 0);
     job.answer_bytes = 1 << 16;
     job.file_bytes = (size_t)st.st_size;
-    job.work = work;
+    job.work = copy_arrays;
     char *answer = NULL;
     size_t length;
     Status status = isolated_run(&job, copy->request.path, copy, sizeof *copy, &answer, &length);
@@ -219,28 +227,30 @@ static Status copy_in_child(const Copy *copy, int64_t bytes)
     return status;
 }
 
-/* Counts the samples that remain, in a separate process, since labels must be unpacked for it. */
-static Status count_rows(Copy *copy)
+/* Counts the samples that remain. Runs answer_rows_kept in a separate process, since the labels may
+ * be compressed. */
+static Status count_rows_kept(Copy *copy)
 {
     const DataArray *y = &copy->y;
     char *answer = NULL;
     size_t length;
     if (!copy->drops) return OK;
-    if (copy->alone || element_is_float(y->type) || y->sample_bytes > 8 ||
+    if (copy->only_x || element_is_float(y->type) || y->sample_bytes > 8 ||
         y->dim[0] != copy->x.dim[0])
-        return fail(ERR_DATA, "%s: has no label for each sample at %s, so none can be dropped",
+        return fail(ERR_DATA,
+                    "%s: %s does not have one label for each sample, so no samples can be dropped",
                     copy->request.path, copy->request.y);
     IsolatedJob job = hdf5_unpacking(array_bytes(y), y->dim[0]);
     job.answer_bytes = 1 << 16;
-    job.work = count_work;
+    job.work = answer_rows_kept;
     TRY(isolated_run(&job, copy->request.path, copy, sizeof *copy, &answer, &length));
     Status st = *answer == '-' ? fail(ERR_DATA, "%s", answer + 1) : OK;
-    copy->rows = st == OK ? strtoll(answer, NULL, 10) : 0;
+    copy->rows_kept = st == OK ? strtoll(answer, NULL, 10) : 0;
     mem_free(&answer);
-    if (st == OK && (copy->rows < 0 || copy->rows > y->dim[0]))
+    if (st == OK && (copy->rows_kept < 0 || copy->rows_kept > y->dim[0]))
         st = fail(ERR_DATA, "%s: HDF5's answer about it is impossible", copy->request.path);
-    if (st == OK && copy->rows == 0)
-        st = fail(ERR_DATA, "%s: all samples have the label %lld, so nothing stays",
+    if (st == OK && copy->rows_kept == 0)
+        st = fail(ERR_DATA, "%s: all samples have the label %lld, so none would remain",
                   copy->request.path, (long long)copy->drop_label);
     return st;
 }
@@ -253,16 +263,18 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     if (facts->status != OK) return fail(facts->status, "%s", facts->why);
     copy->x = facts->x;
     copy->y = facts->y;
-    copy->alone = facts->y.ndim == 0;
+    copy->only_x = facts->y.ndim == 0;
     int64_t bytes = array_bytes(&copy->x);
-    if (!copy->alone && __builtin_add_overflow(bytes, array_bytes(&copy->y), &bytes))
+    if (!copy->only_x && __builtin_add_overflow(bytes, array_bytes(&copy->y), &bytes))
         return fail(ERR_DATA, "%s: claims an impossible size", copy->request.path);
     if (copy->drops && facts->encoded)
-        return fail(ERR_DATA, "%s: holds pictures as files: make it again without those samples",
+        return fail(ERR_DATA,
+                    "%s: has encoded pictures, from which no samples can be dropped; import the "
+                    "folder again without them",
                     copy->request.path);
-    TRY(count_rows(copy));
+    TRY(count_rows_kept(copy));
     TRY(part_new(&part, out, force, bytes, lay_out, &layout));
-    copy->file = part.fd;
+    copy->out_fd = part.fd;
     Status st = copy_in_child(copy, bytes);
     if (st == OK) return part_finish(&part);
     part_drop(&part);
@@ -282,7 +294,7 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
     ClassNames names = {0};
     if (st == OK) st = class_names_read(&names, file);
     if (st == OK) st = import(facts, &names, copy, out, force);
-    if (st == OK && drop) drop->count = copy->y.dim[0] - copy->rows;
+    if (st == OK && drop) drop->count = copy->y.dim[0] - copy->rows_kept;
     class_names_free(&names);
     mem_free(&facts);
     mem_free(&copy);
@@ -303,7 +315,7 @@ static const Flag flags[] = {
     {"--y", FLAG_FIELD(Hdf5Options, y), .value = "NAME", .fallback = "/y",
      .help = "name of the labels or targets in FILE"},
     {"--drop-label", FLAG_FIELD(Hdf5Options, drop), .value = "LABEL",
-     .help = "leave out samples with this label, such as 255 or -1 for unlabelled ones"},
+     .help = "leave out samples with this label, such as 255 or -1 for unlabelled samples"},
     FLAG_FORCE(Hdf5Options, force),
 };
 

@@ -1,13 +1,15 @@
-/* Imports IDX files, the format of MNIST and similar sets (LeCun): 4 bytes 0, 0, element type,
- * number of dimensions; each dimension as a big-endian 32-bit number; the bytes. Accepts images
- * (N,H,W) and labels (N), both uint8, plain or .gz. Refuses another magic number, files shorter or
- * longer than their header says, and different numbers of images and labels. */
+/* Imports IDX files, the format of MNIST and similar data sets (LeCun): the bytes 0, 0, element
+ * type, number of dimensions; each dimension as a big-endian 32-bit number; the elements. Reads
+ * images (N,H,W) and labels (N), both uint8, plain or .gz. Refuses other element types and numbers
+ * of dimensions, files shorter or longer than their header says, and different numbers of images
+ * and labels. */
 #include "../data_private.h"
 
 enum { IDX_UINT8 = 0x08, BLOCK_BYTES = 1 << 20 };
 
 typedef struct IdxFile {
     PackedFile in;
+    /* (N,H,W), or (N) for labels */
     int64_t dim[3];
 } IdxFile;
 
@@ -21,20 +23,20 @@ static Status idx_read(IdxFile *f, void *to, int64_t bytes)
     for (uint8_t *p = to; bytes > 0;) {
         size_t n;
         TRY(packed_read(&f->in, p, (size_t)(bytes < BLOCK_BYTES ? bytes : BLOCK_BYTES), &n));
-        if (n == 0) return idx_fail(f, "is truncated: it holds less than its header says");
+        if (n == 0) return idx_fail(f, "is truncated: it has less data than its header says");
         p += n, bytes -= (int64_t)n;
     }
     return OK;
 }
 
 /* Checks the header's size against the file's before memory is allocated for it. */
-static Status idx_bound(const IdxFile *f, int ndim)
+static Status idx_check_size(const IdxFile *f, int ndim)
 {
-    int64_t bytes, each = ndim == 3 ? f->dim[1] * f->dim[2] : 1;
-    if (__builtin_mul_overflow(f->dim[0], each, &bytes)) bytes = INT64_MAX;
+    int64_t bytes, sample_bytes = ndim == 3 ? f->dim[1] * f->dim[2] : 1;
+    if (__builtin_mul_overflow(f->dim[0], sample_bytes, &bytes)) bytes = INT64_MAX;
     if (!f->in.packed && bytes > f->in.bytes)
-        return idx_fail(f, "is truncated: it holds less than its header says");
-    return packed_bound(&f->in, bytes);
+        return idx_fail(f, "is truncated: it has less data than its header says");
+    return packed_check_expansion(&f->in, bytes);
 }
 
 static Status idx_header(IdxFile *f, int ndim)
@@ -43,8 +45,8 @@ static Status idx_header(IdxFile *f, int ndim)
     TRY(idx_read(f, head, 4));
     if (head[0] != 0 || head[1] != 0 || head[2] != IDX_UINT8 || head[3] != ndim)
         return fail(ERR_DATA,
-                    "%s: begins with %02x%02x%02x%02x, an IDX file of %s begins with 0000080%d; "
-                    "give images first, then labels",
+                    "%s: begins with %02x%02x%02x%02x, but an IDX file of %s begins with "
+                    "0000080%d; give the images first, then the labels",
                     f->in.path, head[0], head[1], head[2], head[3], ndim == 3 ? "images" : "labels",
                     ndim);
     for (int i = 0; i < ndim; ++i) {
@@ -54,7 +56,7 @@ static Status idx_header(IdxFile *f, int ndim)
             return fail(ERR_DATA, "%s: its header gives %lld for dimension %d; fetch it again",
                         f->in.path, (long long)f->dim[i], i);
     }
-    return idx_bound(f, ndim);
+    return idx_check_size(f, ndim);
 }
 
 static Status idx_open(IdxFile *f, const char *path, int ndim)
@@ -64,72 +66,71 @@ static Status idx_open(IdxFile *f, const char *path, int ndim)
     return idx_header(f, ndim);
 }
 
-/* Checks that nothing follows; reading on also makes zlib verify the checksum at the end. */
-static Status idx_end(IdxFile *f)
+/* Checks that no bytes follow; this read also makes zlib verify the checksum at the end. */
+static Status idx_check_end(IdxFile *f)
 {
     uint8_t one;
     size_t n;
     TRY(packed_read(&f->in, &one, 1, &n));
-    return n == 0
-               ? OK
-               : fail(ERR_DATA, "%s: is longer than its header says; fetch it again", f->in.path);
+    return n == 0 ? OK : idx_fail(f, "is longer than its header says");
 }
 
-/* Reads all labels (owned by the caller) and returns 1 + the largest in *classes. */
-static Status labels_load(IdxFile *f, int32_t **labels, int64_t *classes)
+/* Reads all labels, which the caller then owns. *label_end: 1 + the largest. */
+static Status read_labels(IdxFile *f, int32_t **labels, int64_t *label_end)
 {
     int64_t n = f->dim[0];
     uint8_t *raw = mem_new((size_t)n);
     *labels = NULL;
-    *classes = 1;
+    *label_end = 1;
     Status st = idx_read(f, raw, n);
-    if (st == OK) st = idx_end(f);
+    if (st == OK) st = idx_check_end(f);
     if (st == OK) {
         *labels = mem_new((size_t)n * sizeof **labels);
         for (int64_t i = 0; i < n; ++i) {
             (*labels)[i] = raw[i];
-            if (raw[i] >= *classes) *classes = raw[i] + 1;
+            if (raw[i] >= *label_end) *label_end = raw[i] + 1;
         }
     }
     mem_free(&raw);
     return st;
 }
 
-static Status images_copy(IdxFile *f, ImageWriter *writer, const int32_t *labels)
+static Status copy_images(IdxFile *f, ImageWriter *writer, const int32_t *labels)
 {
-    int64_t each = f->dim[1] * f->dim[2];
-    int64_t block = BLOCK_BYTES / each < 1 ? 1 : BLOCK_BYTES / each;
-    uint8_t *raw = mem_new((size_t)(block * each));
+    int64_t image_bytes = f->dim[1] * f->dim[2];
+    int64_t block = BLOCK_BYTES / image_bytes < 1 ? 1 : BLOCK_BYTES / image_bytes;
+    uint8_t *raw = mem_new((size_t)(block * image_bytes));
     Status st = OK;
     for (int64_t at = 0; st == OK && at < f->dim[0]; at += block) {
         int64_t n = f->dim[0] - at < block ? f->dim[0] - at : block;
-        st = idx_read(f, raw, n * each);
+        st = idx_read(f, raw, n * image_bytes);
         if (st == OK) st = image_writer_add(writer, raw, labels + at, n);
     }
     mem_free(&raw);
-    return st == OK ? idx_end(f) : st;
+    return st == OK ? idx_check_end(f) : st;
 }
 
-static Status convert(IdxFile *x, const IdxFile *y, const int32_t *labels, int64_t largest,
+/* Writes the data set. labels are below label_end; classes: number of names, 0: none are given. */
+static Status convert(IdxFile *x, const IdxFile *y, const int32_t *labels, int64_t label_end,
                       const char *const *names, int classes, const char *out, bool force)
 {
     ImageWriter *writer;
     if (x->dim[0] != y->dim[0])
         return fail(ERR_DATA,
-                    "%s has %lld images, %s has %lld labels; give two that belong together",
+                    "%s has %lld images, but %s has %lld labels; give two files of one data set",
                     x->in.path, (long long)x->dim[0], y->in.path, (long long)y->dim[0]);
-    if (classes > 0 && largest > classes)
+    if (classes > 0 && label_end > classes)
         return fail(ERR_DATA,
-                    "%s: holds label %lld, but %d class names are given; give at least %lld",
-                    y->in.path, (long long)largest - 1, classes, (long long)largest);
-    ImageLayout layout = {x->dim[0],
-                          1,
-                          x->dim[1],
-                          x->dim[2],
-                          classes > 0 ? classes : largest,
-                          classes > 0 ? names : NULL};
+                    "%s: has label %lld, but %d class names are given; give at least %lld",
+                    y->in.path, (long long)label_end - 1, classes, (long long)label_end);
+    ImageLayout layout = {.samples = x->dim[0],
+                          .channels = 1,
+                          .height = x->dim[1],
+                          .width = x->dim[2],
+                          .classes = classes > 0 ? classes : label_end,
+                          .class_names = classes > 0 ? names : NULL};
     TRY(image_writer_new(&writer, out, force, layout));
-    Status st = images_copy(x, writer, labels);
+    Status st = copy_images(x, writer, labels);
     if (st == OK) return image_writer_finish(&writer);
     image_writer_drop(&writer);
     return st;
@@ -140,11 +141,11 @@ Status data_import_idx(const char *images, const char *labels, const char *const
 {
     IdxFile x = {0}, y = {0};
     int32_t *label = NULL;
-    int64_t largest;
+    int64_t label_end;
     Status st = idx_open(&x, images, 3);
     if (st == OK) st = idx_open(&y, labels, 1);
-    if (st == OK) st = labels_load(&y, &label, &largest);
-    if (st == OK) st = convert(&x, &y, label, largest, class_names, classes, out, force);
+    if (st == OK) st = read_labels(&y, &label, &label_end);
+    if (st == OK) st = convert(&x, &y, label, label_end, class_names, classes, out, force);
     packed_close(&x.in);
     packed_close(&y.in);
     mem_free(&label);

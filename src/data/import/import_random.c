@@ -1,13 +1,14 @@
-/* Writes random images with random labels, for timing: the content of a data set does not change
- * the time of a step. */
+/* Writes random images with random labels, for timing: the time of a step does not depend on the
+ * content of a data set. */
 #include "../data_private.h"
 
+/* images that are written at a time */
 enum { BLOCK = 16 };
 
 static Status write_all(ImageWriter *writer, ImageLayout l, uint64_t seed)
 {
     size_t pixels = (size_t)(l.channels * l.height * l.width);
-    uint8_t *images = mem_new(BLOCK * pixels + sizeof(uint32_t));
+    uint8_t *images = mem_new(BLOCK * pixels);
     int32_t labels[BLOCK];
     Status st = OK;
     for (int64_t at = 0; st == OK && at < l.samples; at += BLOCK) {

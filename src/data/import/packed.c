@@ -1,8 +1,8 @@
 /* Reads files to import, plain or gzip. A gzip file is one or more members, possibly followed by
- * zeros, which tapes leave. Anything else behind them, and a damaged or truncated member, is
- * refused with its offset, since the data behind it would be missing. A kilobyte of deflate can
- * expand to a megabyte of zeros: a file that grows more than a hundredfold and beyond SMALL_BYTES
- * is refused before it is stored; a user who trusts it can unpack it. */
+ * zeros that pad it to the blocks of a tape. A damaged or truncated member, and other bytes after
+ * the last member, are refused with their offset, since data would be missing. A kilobyte of
+ * deflate can expand to a megabyte of zeros: a file that unpacks to more than EXPANSION_MAX times
+ * its size and to more than SMALL_BYTES is refused; a user who trusts it can unpack it. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -11,13 +11,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SMALL_BYTES = 64 << 20, TIMES = 100, IN_BYTES = 128 << 10, GZIP_ONLY = 15 + 16 };
+/* GZIP_ONLY: zlib's windowBits for the largest window and gzip's format */
+enum { SMALL_BYTES = 64 << 20, EXPANSION_MAX = 100, IN_BYTES = 128 << 10, GZIP_ONLY = 15 + 16 };
 
-/* First bytes of files of other packers, and the command that unpacks them. */
+/* other compressed formats: their first bytes, and the command that unpacks them */
 static const struct Packer {
     const char *name, *magic;
     /* number of bytes of magic, and their offset in the file */
-    size_t bytes, at;
+    size_t bytes, offset;
     const char *command;
 } packers[] = {
     {"zip (as NumPy's .npz are)", "PK\3\4", 4, 0, "unzip"},
@@ -28,7 +29,8 @@ static const struct Packer {
     {"7-zip", "7z\xbc\xaf\x27\x1c", 6, 0, "7z x"},
 };
 
-/* Makes sure that at least one unused byte is in the buffer, unless the file has ended. */
+/* Reads more of the file if all bytes of the buffer are used. Leaves the buffer empty at the end of
+ * the file. */
 static Status refill(PackedFile *file)
 {
     ssize_t n = 0;
@@ -42,22 +44,24 @@ static Status refill(PackedFile *file)
     return OK;
 }
 
-/* Returns the offset in the file of the first unused byte. */
-static int64_t offset_of(const PackedFile *file)
+/* Returns the offset in the file of the first unused byte of the buffer. */
+static int64_t unused_offset(const PackedFile *file)
 {
     return file->read_to - (int64_t)file->stream.avail_in;
 }
 
-/* Reads the two bytes from the file, since the buffer may hold only one of them. */
+/* Returns whether the unused bytes begin a gzip member. Reads its two magic bytes from the file,
+ * since the buffer may have only one of them. */
 static bool begins_member(const PackedFile *file)
 {
-    uint8_t mark[2];
-    return pread(file->fd, mark, 2, (off_t)offset_of(file)) == 2 && mark[0] == 0x1f &&
-           mark[1] == 0x8b;
+    uint8_t magic[2];
+    return pread(file->fd, magic, 2, (off_t)unused_offset(file)) == 2 && magic[0] == 0x1f &&
+           magic[1] == 0x8b;
 }
 
-/* Does the file begin like one of torch.save: a zip archive whose first member is NAME/data.pkl? */
-static bool is_torch(const uint8_t *head, size_t bytes)
+/* Returns whether the file begins like those of torch.save: with a zip archive whose first member
+ * is NAME/data.pkl. */
+static bool is_torch_file(const uint8_t *head, size_t bytes)
 {
     const char member[] = "/data.pkl";
     const size_t length = bytes > 30 ? head[26] + 256U * head[27] : 0, end = 30 + length;
@@ -65,27 +69,29 @@ static bool is_torch(const uint8_t *head, size_t bytes)
            memcmp(head + end + 1 - sizeof member, member, sizeof member - 1) == 0;
 }
 
-static Status check_packer(const PackedFile *file)
+/* Refuses files of torch.save, of other compressed formats, and plain files called .gz. */
+static Status refuse_other_formats(const PackedFile *file)
 {
     size_t length = strlen(file->path);
-    if (is_torch(file->in, file->stream.avail_in))
+    if (is_torch_file(file->in, file->stream.avail_in))
         return fail(ERR_DATA,
-                    "%s: is a file of torch.save's, which only weft ckpt import reads; for data, "
-                    "load its tensor with torch.load and write it: "
+                    "%s: is a file of torch.save, which only weft ckpt import reads; for data, "
+                    "load its tensor with torch.load and save it with "
                     "numpy.save(\"data.npy\", tensor.numpy())",
                     file->path);
     for (size_t i = 0; i < sizeof packers / sizeof *packers; ++i)
-        if (file->stream.avail_in >= packers[i].at + packers[i].bytes &&
-            memcmp(file->in + packers[i].at, packers[i].magic, packers[i].bytes) == 0)
+        if (file->stream.avail_in >= packers[i].offset + packers[i].bytes &&
+            memcmp(file->in + packers[i].offset, packers[i].magic, packers[i].bytes) == 0)
             return fail(ERR_DATA,
-                        "%s: is packed by %s, and only gzip's files are unpacked here; run `%s` on "
-                        "it first",
+                        "%s: is packed by %s, but only gzip files can be read; run `%s` on it "
+                        "first",
                         file->path, packers[i].name, packers[i].command);
     if (length < 3 || strcmp(file->path + length - 3, ".gz") != 0) return OK;
-    return fail(ERR_DATA,
-                "%s: its name ends in .gz, but at byte 0 it does not begin as gzip's files do; "
-                "fetch it again, or take .gz off its name where it is plain",
-                file->path);
+    return fail(
+        ERR_DATA,
+        "%s: its name ends in .gz, but at byte 0 it does not begin as gzip files do; fetch it "
+        "again, or, if it is not compressed, remove .gz from its name",
+        file->path);
 }
 
 Status packed_open_plain(PackedFile *file, const char *path)
@@ -110,7 +116,7 @@ Status packed_open(PackedFile *file, const char *path)
     TRY(packed_open_plain(file, path));
     Status status = refill(file);
     file->packed = status == OK && begins_member(file);
-    if (status == OK && !file->packed) status = check_packer(file);
+    if (status == OK && !file->packed) status = refuse_other_formats(file);
     if (status != OK) packed_close(file);
     return status;
 }
@@ -135,8 +141,8 @@ Status packed_rewind(PackedFile *file)
     return OK;
 }
 
-/* Handles what follows a member: another one, the end, or zeros up to the end. */
-static Status member_next(PackedFile *file)
+/* Begins the next member, or ends at the end of the file or zeros up to it. */
+static Status begin_member(PackedFile *file)
 {
     TRY(refill(file));
     if (file->stream.avail_in == 0) {
@@ -144,7 +150,7 @@ static Status member_next(PackedFile *file)
         return OK;
     }
     if (begins_member(file)) {
-        file->member = offset_of(file);
+        file->member = unused_offset(file);
         file->in_member = true;
         inflateReset(&file->stream);
         return OK;
@@ -155,16 +161,16 @@ static Status member_next(PackedFile *file)
     }
     if (file->stream.avail_in > 0)
         return fail(ERR_DATA,
-                    "%s: behind its gzip data, at byte %lld, there is something that is no gzip "
-                    "data: a member's beginning is damaged, or something was appended; fetch it "
-                    "again",
-                    file->path, (long long)offset_of(file));
+                    "%s: after its gzip data, at byte %lld, there is other data: the beginning of "
+                    "a member is damaged, or something was appended; fetch it again",
+                    file->path, (long long)unused_offset(file));
     file->ended = true;
     return OK;
 }
 
-/* Unpacks from the current member until the output or the buffered input is used up. */
-static Status member_read(PackedFile *file)
+/* Unpacks from the current member until the output is full, the buffered input is used up, or the
+ * member ends. */
+static Status read_member(PackedFile *file)
 {
     TRY(refill(file));
     if (file->stream.avail_in == 0)
@@ -179,11 +185,11 @@ static Status member_read(PackedFile *file)
     return fail(ERR_DATA,
                 "%s: is damaged at byte %lld, in the gzip member that begins at byte %lld (%s); "
                 "fetch it again",
-                file->path, (long long)offset_of(file), (long long)file->member,
+                file->path, (long long)unused_offset(file), (long long)file->member,
                 file->stream.msg ? file->stream.msg : "it needs a dictionary");
 }
 
-static Status plain_read(PackedFile *file)
+static Status read_plain(PackedFile *file)
 {
     z_stream *s = &file->stream;
     TRY(refill(file));
@@ -201,9 +207,9 @@ Status packed_read(PackedFile *file, void *to, size_t most, size_t *got)
     file->stream.next_out = to;
     file->stream.avail_out = (uInt)most;
     while (status == OK && !file->ended && file->stream.avail_out > 0)
-        status = !file->packed     ? plain_read(file)
-                 : file->in_member ? member_read(file)
-                                   : member_next(file);
+        status = !file->packed     ? read_plain(file)
+                 : file->in_member ? read_member(file)
+                                   : begin_member(file);
     *got = most - file->stream.avail_out;
     return status;
 }
@@ -222,12 +228,11 @@ Status packed_text(const char *path, size_t most, char **text, size_t *bytes)
             *text = mem_resize(*text, room = 2 * room + PIECE_BYTES + 1);
         status = packed_read(&file, *text + *bytes, PIECE_BYTES, &got);
         *bytes += got;
-        if (status == OK) status = packed_bound(&file, (int64_t)*bytes);
+        if (status == OK) status = packed_check_expansion(&file, (int64_t)*bytes);
     }
     packed_close(&file);
     if (status == OK && *bytes > most)
-        status =
-            fail(ERR_DATA, "%s: has more than %zu bytes, too many for its purpose", path, most);
+        status = fail(ERR_DATA, "%s: has more than the %zu bytes that can be imported", path, most);
     if (status == OK)
         (*text)[*bytes] = 0;
     else
@@ -235,13 +240,14 @@ Status packed_text(const char *path, size_t most, char **text, size_t *bytes)
     return status;
 }
 
-Status packed_bound(const PackedFile *file, int64_t unpacked)
+Status packed_check_expansion(const PackedFile *file, int64_t unpacked)
 {
     char size_unpacked[16], size_in_file[16];
-    if (!file->packed || unpacked <= SMALL_BYTES || unpacked / TIMES <= file->bytes) return OK;
+    if (!file->packed || unpacked <= SMALL_BYTES || unpacked / EXPANSION_MAX <= file->bytes)
+        return OK;
     return fail(ERR_DATA,
-                "%s: unpacks to %s or more, over %d times the %s that it has; unpack it with "
-                "gunzip first, if you trust it",
-                file->path, text_bytes((double)unpacked, size_unpacked), TIMES,
+                "%s: unpacks to %s or more, over %d times its size of %s; unpack it with gunzip "
+                "first, if you trust it",
+                file->path, text_bytes((double)unpacked, size_unpacked), EXPANSION_MAX,
                 text_bytes((double)file->bytes, size_in_file));
 }

@@ -1,5 +1,5 @@
-/* Encodes a text in pieces, so that it may be larger than memory. The end of a piece that depends
- * on the next one is kept for it. */
+/* Encodes a text file with a tokenizer, piece by piece, so that it may be larger than memory. Bytes
+ * at the end of a piece whose tokens depend on the next piece are kept and encoded with it. */
 #include "encode_text.h"
 
 #include "../data_private.h"
@@ -9,22 +9,24 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 1 << 20, WORD_BYTES = 1 << 26 };
+enum { PIECE_BYTES = 1 << 20, WORD_BYTES_MAX = 1 << 26 };
 
 typedef struct Encoder {
     Tokenizer *tokenizer;
     bool special;
     PackedFile in;
     FILE *out;
+    /* path of out, borrowed */
     const char *to;
-    /* owned: text that has not been encoded yet */
+    /* owned: text that has not been encoded yet, its size and its capacity */
     char *text;
     size_t bytes, room;
+    /* tokens that have not been written yet */
     TokenList list;
-    Encoded *made;
+    Encoded *result;
 } Encoder;
 
-/* Appends a piece of the file. *end: the file has ended. */
+/* Appends a piece of the file to text. *end: the file has ended. */
 static Status read_piece(Encoder *e, bool *end)
 {
     if (e->bytes + PIECE_BYTES > e->room) {
@@ -34,14 +36,14 @@ static Status read_piece(Encoder *e, bool *end)
     size_t n;
     TRY(packed_read(&e->in, e->text + e->bytes, PIECE_BYTES, &n));
     e->bytes += n;
-    e->made->text_bytes += (int64_t)n;
+    e->result->text_bytes += (int64_t)n;
     *end = n == 0;
-    return packed_bound(&e->in, e->made->text_bytes);
+    return packed_check_expansion(&e->in, e->result->text_bytes);
 }
 
 static Status write_tokens(Encoder *e)
 {
-    const size_t each = (size_t)e->made->bits / 8;
+    const size_t each = (size_t)e->result->bits / 8;
     uint8_t *bytes = (uint8_t *)e->list.token;
     /* Works in place: 16 or 32 bits replace the 32 bits of a token. */
     for (int64_t i = 0; i < e->list.count; ++i) {
@@ -49,7 +51,7 @@ static Status write_tokens(Encoder *e)
         for (size_t b = 0; b < each; ++b) bytes[(size_t)i * each + b] = (uint8_t)(token >> 8 * b);
     }
     const size_t count = (size_t)e->list.count;
-    e->made->tokens += e->list.count;
+    e->result->tokens += e->list.count;
     e->list.count = 0;
     if (fwrite(bytes, each, count, e->out) == count) return OK;
     return fail(ERR_IO, "%s: cannot be written: %s; free some space or choose another place", e->to,
@@ -62,8 +64,7 @@ static Status encode(Encoder *e)
         TRY(read_piece(e, &end));
         if (first)
             TRY(token_file_refuse_other_kinds(e->in.path, (const uint8_t *)e->text,
-                                              e->bytes < TOKEN_HEAD_MOST ? e->bytes
-                                                                         : TOKEN_HEAD_MOST,
+                                              e->bytes < TOKEN_HEAD_MAX ? e->bytes : TOKEN_HEAD_MAX,
                                               e->in.packed ? INT64_MAX : e->in.bytes));
         size_t done = e->bytes;
         if (end)
@@ -73,21 +74,21 @@ static Status encode(Encoder *e)
         memmove(e->text, e->text + done, e->bytes - done);
         e->bytes -= done;
         TRY(write_tokens(e));
-        if (e->bytes > WORD_BYTES)
+        if (e->bytes > WORD_BYTES_MAX)
             return fail(ERR_DATA,
-                        "%s: a word of more than 64 MB, behind byte %lld: this is no text",
-                        e->in.path, (long long)(e->made->text_bytes - (int64_t)e->bytes));
+                        "%s: a word of more than 64 MB begins at byte %lld: this is no text",
+                        e->in.path, (long long)(e->result->text_bytes - (int64_t)e->bytes));
     }
     return OK;
 }
 
 Status encode_text(Tokenizer *tokenizer, const char *file, bool special, const char *to,
-                   Encoded *made)
+                   Encoded *result)
 {
     Encoder e = {.tokenizer = tokenizer, .special = special, .in.path = file, .to = to};
-    const double begun = clock_s();
-    *made = (Encoded){.bits = tokenizer_vocab(tokenizer) <= 65536 ? 16 : 32};
-    e.made = made;
+    const double start_s = clock_s();
+    *result = (Encoded){.bits = tokenizer_vocab(tokenizer) <= 65536 ? 16 : 32};
+    e.result = result;
     TRY(packed_open(&e.in, file));
     e.out = file_create_stream(to);
     Status st =
@@ -98,6 +99,6 @@ Status encode_text(Tokenizer *tokenizer, const char *file, bool special, const c
     packed_close(&e.in);
     mem_free(&e.text);
     token_list_fini(&e.list);
-    made->seconds = clock_s() - begun;
+    result->seconds = clock_s() - start_s;
     return st;
 }

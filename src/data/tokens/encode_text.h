@@ -4,16 +4,18 @@
 
 #include "data/tokenizer.h"
 
-/* result: amounts read and written */
+/* Result of encode_text: amounts read and written. */
 typedef struct Encoded {
     /* bits of a token in the file: 16 or 32 */
     int bits;
     int64_t text_bytes, tokens;
     double seconds;
 } Encoded;
-/* file: plain or .gz. to: file of little-endian numbers, replaced if it exists and removed if
- * encoding fails. ERR_NOINPUT, ERR_IO; ERR_DATA: a damaged .gz, or a word of more than 64 MB. */
+/* Encodes a text file, plain or .gz. to: path of the file of little-endian tokens to write; it is
+ * replaced if it exists, and removed if encoding fails. special: as for tokenizer_encode.
+ * ERR_NOINPUT, ERR_IO; ERR_DATA: a damaged .gz, a file of another kind, or a word of more than
+ * 64 MB. */
 Status encode_text(Tokenizer *tokenizer, const char *file, bool special, const char *to,
-                   Encoded *made);
+                   Encoded *result);
 
 #endif

@@ -60,7 +60,7 @@ typedef struct Split {
     const Source *source;
 } Split;
 
-/* Goes to the first token, behind the header. */
+/* Goes to the first token, after the header. */
 static Status source_rewind(Source *s)
 {
     size_t n;
@@ -74,7 +74,7 @@ static Status source_open(Source *s)
     size_t n;
     TRY(encoded ? packed_open_plain(&s->in, s->in.path) : packed_open(&s->in, s->in.path));
     s->buffer = mem_new(PIECE_BYTES);
-    TRY(packed_read(&s->in, s->buffer, TOKEN_HEAD_MOST, &n));
+    TRY(packed_read(&s->in, s->buffer, TOKEN_HEAD_MAX, &n));
     if (!encoded)
         TRY(token_file_refuse_other_kinds(s->in.path, s->buffer, n,
                                           s->in.packed ? INT64_MAX : s->in.bytes));
@@ -101,7 +101,7 @@ static Status source_read(Source *s, int64_t most, int64_t *count)
     TRY(packed_read(&s->in, s->buffer, (size_t)(tokens_to_read * bytes), &n));
     if (n % (size_t)bytes != 0)
         return fail(ERR_DATA,
-                    "%s: does not hold a whole number of tokens of %d bits: it is truncated, or %s",
+                    "%s: does not have a whole number of tokens of %d bits: it is truncated, or %s",
                     s->in.path, 8 * bytes, s->format.name ? "damaged" : "--bits is wrong");
     *count = (int64_t)n / bytes;
     return OK;
@@ -150,7 +150,7 @@ static Status source_scan(Source *s)
     do {
         TRY(source_read(s, s->format.count < 0 ? INT64_MAX : s->format.count - s->count, &n));
         /* refuses a small .gz that unpacks to a huge file */
-        TRY(packed_bound(&s->in, s->format.offset + (s->count + n) * s->format.bytes));
+        TRY(packed_check_expansion(&s->in, s->format.offset + (s->count + n) * s->format.bytes));
         for (int64_t i = 0; i < n; ++i) {
             int64_t v = token_value(&s->format, s->buffer + i * s->format.bytes);
             if (v > largest) largest = v;
@@ -162,7 +162,7 @@ static Status source_scan(Source *s)
         s->count += n;
     } while (n > 0);
     TRY(source_end(s));
-    if (bare) TRY(token_evidence_judge(&s->evidence, &s->format, s->in.path, s->vocab > 0));
+    if (bare) TRY(token_evidence_check(&s->evidence, &s->format, s->in.path, s->vocab > 0));
     if (bad >= 0) return token_outside(s, bad, bad_token);
     if (s->vocab == 0) s->vocab = largest + 1;
     return OK;
@@ -252,9 +252,9 @@ static Status splits_write(Source *s, Split *split, int count, const TokenOutput
 static Status check_output(const TokenOutput *out, const char *tokenizer)
 {
     static const char *const name[] = {"vocab.json", "merges.txt"};
-    TRY(part_free_places(out->path[0], out->path[1], out->force));
+    TRY(part_check_outputs(out->path[0], out->path[1], out->force));
     for (int i = 0; tokenizer && i < SPLITS; ++i)
-        TRY(part_no_input(out->path[i], tokenizer, name, 2));
+        TRY(part_check_not_input(out->path[i], tokenizer, name, 2));
     if (out->path[1] && !(out->test_share > 0 && out->test_share < 1))
         return fail(ERR_USAGE, "a test share of %g: it must lie between 0 and 1", out->test_share);
     return OK;

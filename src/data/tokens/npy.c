@@ -1,18 +1,17 @@
-/* Parses the header of a .npy file: magic, version, length of the text, and the text, a Python
- * literal padded with blanks:
+/* Parses the header of a .npy file: magic bytes, version, length of the text, and the text, a
+ * Python literal padded with blanks:
  *
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
  *
- * Only these three keys are accepted, each once, in any order; nothing is evaluated. Refuses
- * records and objects (lists as descr), other keys, sizes that overflow, and anything but blanks
- * behind the brace. */
+ * The three keys may have any order; nothing is evaluated. Refuses records and objects (whose descr
+ * is a list), repeated and other keys, sizes that overflow, and text after the brace. */
 #include "npy.h"
 
 #include <string.h>
 
 static const char magic[] = "\x93NUMPY";
 
-enum { MAGIC_BYTES = 6, ELEMENT_MOST = 1 << 16 };
+enum { MAGIC_BYTES = 6, ELEMENT_BYTES_MAX = 1 << 16 };
 
 /* the part of the header's text that has not been parsed */
 typedef struct Text {
@@ -34,8 +33,8 @@ static void skip_blanks(Text *t)
     while (t->at < t->end && (*t->at == ' ' || *t->at == '\n')) ++t->at;
 }
 
-/* Skips blanks and then `word`; false: another text comes next. */
-static bool take(Text *t, const char *word)
+/* Skips blanks and then `word`; false: the text does not continue with it. */
+static bool skip_word(Text *t, const char *word)
 {
     size_t length = strlen(word);
     skip_blanks(t);
@@ -44,8 +43,8 @@ static bool take(Text *t, const char *word)
     return true;
 }
 
-/* Parses a whole number below 2^62. */
-static bool take_number(Text *t, int64_t *value)
+/* Parses a whole number below 2^62 without leading zeros. */
+static bool parse_number(Text *t, int64_t *value)
 {
     const char *begin = t->at;
     for (*value = 0; t->at < t->end && *t->at >= '0' && *t->at <= '9'; ++t->at) {
@@ -56,99 +55,103 @@ static bool take_number(Text *t, int64_t *value)
 }
 
 /* Parses a type: byte order, kind and bytes in quotes, such as '<u2'. */
-static Status take_type(Text *t, NpyHeader *h)
+static Status parse_type(Text *t, NpyHeader *h)
 {
     int64_t bytes;
-    if (!take(t, "'")) return npy_fail(t->path, "describes records or objects, not plain numbers");
+    if (!skip_word(t, "'"))
+        return npy_fail(t->path, "describes records or objects, not plain numbers");
     if (t->end - t->at < 3 || !memchr("<>|", *t->at, 3))
         return npy_fail(t->path, "has a type without a byte order");
     char order = *t->at++;
     h->kind = *t->at++;
-    if (!take_number(t, &bytes) || bytes < 1 || bytes > ELEMENT_MOST || !take(t, "'") ||
+    if (!parse_number(t, &bytes) || bytes < 1 || bytes > ELEMENT_BYTES_MAX || !skip_word(t, "'") ||
         (order == '|' && bytes > 1 && memchr("uifcMmb", h->kind, 7)))
-        return npy_fail(t->path, "has a type that is not understood");
+        return npy_fail(t->path, "has an unknown type");
     h->bytes = (int)bytes;
     h->big_endian = order == '>';
     return OK;
 }
 
 /* Parses a shape: (5000,) or (50, 100) or (). */
-static Status take_shape(Text *t, NpyHeader *h)
+static Status parse_shape(Text *t, NpyHeader *h)
 {
     bool comma = true;
-    if (!take(t, "(")) return npy_fail(t->path, "has no shape");
+    if (!skip_word(t, "(")) return npy_fail(t->path, "has no shape");
     h->elements = 1;
-    while (!take(t, ")")) {
+    while (!skip_word(t, ")")) {
         int64_t *dim = &h->dim[h->ndim];
-        if (!comma || h->ndim == NPY_DIMS || !take_number(t, dim) ||
+        if (!comma || h->ndim == NPY_DIMS || !parse_number(t, dim) ||
             __builtin_mul_overflow(h->elements, *dim, &h->elements))
-            return npy_fail(t->path, "has a shape that is not understood");
+            return npy_fail(t->path, "has an invalid shape");
         ++h->ndim;
-        comma = take(t, ",");
+        comma = skip_word(t, ",");
     }
-    int64_t all;
+    int64_t bytes;
+    /* in Python (5) is a number, and (5,) a tuple of one */
     bool tuple = h->ndim != 1 || comma;
-    if (tuple && !__builtin_mul_overflow(h->elements, (int64_t)h->bytes, &all)) return OK;
-    return npy_fail(t->path, "has a shape that is not understood");
+    if (tuple && !__builtin_mul_overflow(h->elements, (int64_t)h->bytes, &bytes)) return OK;
+    return npy_fail(t->path, "has an invalid shape");
 }
 
+/* keys that have been parsed, as bits */
 enum { TYPE = 1, ORDER = 2, SHAPE = 4, ALL = 7 };
 
-/* Parses one key and its value. If the shape comes before the type, its size is checked with one
- * byte per element, and header_parse checks it again. */
-static Status take_entry(Text *t, NpyHeader *h, int *seen)
+/* Parses one key and its value. If the shape precedes the type, its size is checked with one byte
+ * per element here, and with the type by parse_header. */
+static Status parse_entry(Text *t, NpyHeader *h, int *seen)
 {
-    int key = take(t, "'descr'")           ? TYPE
-              : take(t, "'fortran_order'") ? ORDER
-              : take(t, "'shape'")         ? SHAPE
-                                           : 0;
-    if (key == 0 || (*seen & key) || !take(t, ":"))
+    int key = skip_word(t, "'descr'")           ? TYPE
+              : skip_word(t, "'fortran_order'") ? ORDER
+              : skip_word(t, "'shape'")         ? SHAPE
+                                                : 0;
+    if (key == 0 || (*seen & key) || !skip_word(t, ":"))
         return npy_fail(t->path, "has other keys than descr, fortran_order and shape, each once");
     *seen |= key;
     skip_blanks(t);
-    if (key == TYPE) return take_type(t, h);
-    if (key == SHAPE) return take_shape(t, h);
-    h->fortran_order = take(t, "True");
-    return h->fortran_order || take(t, "False")
+    if (key == TYPE) return parse_type(t, h);
+    if (key == SHAPE) return parse_shape(t, h);
+    h->fortran_order = skip_word(t, "True");
+    return h->fortran_order || skip_word(t, "False")
                ? OK
                : npy_fail(t->path, "has a fortran_order that is neither True nor False");
 }
 
-static Status header_parse(Text *t, NpyHeader *h)
+static Status parse_header(Text *t, NpyHeader *h)
 {
     int seen = 0;
     bool comma = true;
-    int64_t all;
-    if (!take(t, "{")) return npy_fail(t->path, "is no dictionary");
-    while (!take(t, "}")) {
+    int64_t bytes;
+    if (!skip_word(t, "{")) return npy_fail(t->path, "is no dictionary");
+    while (!skip_word(t, "}")) {
         if (!comma) return npy_fail(t->path, "is no dictionary");
-        TRY(take_entry(t, h, &seen));
-        comma = take(t, ",");
+        TRY(parse_entry(t, h, &seen));
+        comma = skip_word(t, ",");
     }
     skip_blanks(t);
     if (seen != ALL) return npy_fail(t->path, "lacks one of descr, fortran_order and shape");
-    if (t->at < t->end) return npy_fail(t->path, "has something behind its brace");
-    if (__builtin_mul_overflow(h->elements, (int64_t)h->bytes, &all))
-        return npy_fail(t->path, "has a shape that is not understood");
+    if (t->at < t->end) return npy_fail(t->path, "has text after its closing brace");
+    if (__builtin_mul_overflow(h->elements, (int64_t)h->bytes, &bytes))
+        return npy_fail(t->path, "has an invalid shape");
     return OK;
 }
 
 Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes)
 {
+    /* bytes before the text: version 1 has 2 bytes for its length, later ones 4 */
     enum { SHORT_PREFIX = 10, LONG_PREFIX = 12 };
     *header = (NpyHeader){.bytes = 1};
     if (bytes < LONG_PREFIX || !npy_begins(head, bytes)) return npy_fail(path, "is truncated");
     if (head[6] < 1 || head[6] > 3 || head[7] != 0)
         return fail(ERR_DATA,
-                    "%s: is of .npy version %d.%d, and 1.0, 2.0 and 3.0 can be read; save it again "
-                    "with numpy.save",
+                    "%s: has .npy version %d.%d, but only 1.0, 2.0 and 3.0 can be read; save it "
+                    "again with numpy.save",
                     path, head[6], head[7]);
     size_t prefix = head[6] == 1 ? SHORT_PREFIX : LONG_PREFIX, length = head[8] | head[9] << 8;
     if (head[6] > 1) length |= (size_t)head[10] << 16 | (size_t)head[11] << 24;
-    if (prefix + length > NPY_HEAD_MOST)
-        return npy_fail(path, "is longer than 64 KB, as no array of numbers needs");
+    if (prefix + length > NPY_HEAD_MAX)
+        return npy_fail(path, "is longer than 64 KB, too long for an array of numbers");
     if (prefix + length > bytes) return npy_fail(path, "is truncated");
     Text text = {path, (const char *)head + prefix, (const char *)head + prefix + length};
     header->offset = (int64_t)(prefix + length);
-    return header_parse(&text, header);
+    return parse_header(&text, header);
 }

@@ -4,7 +4,7 @@
 
 #include "base.h"
 
-enum { NPY_DIMS = 8, NPY_HEAD_MOST = 1 << 16 };
+enum { NPY_DIMS = 8, NPY_HEAD_MAX = 1 << 16 };
 
 typedef struct NpyHeader {
     /* bytes before the first element */
@@ -13,15 +13,17 @@ typedef struct NpyHeader {
     char kind;
     /* bytes of an element */
     int bytes;
+    /* fortran_order: stored column by column */
     bool big_endian, fortran_order;
+    /* number of dimensions, the dimensions, and their product */
     int ndim;
     int64_t dim[NPY_DIMS], elements;
 } NpyHeader;
 
-/* Do these bytes begin a .npy file? */
+/* Returns whether a file that begins with these bytes is a .npy file. */
 bool npy_begins(const uint8_t *head, size_t bytes);
-/* Parses the header. head: the first NPY_HEAD_MOST bytes of the file, or all. ERR_DATA, with the
- * path: the header is damaged or not supported. */
+/* Parses the header. head: the first NPY_HEAD_MAX bytes of the file, or all if it has fewer. path
+ * is for messages. ERR_DATA: the header is damaged or not supported. */
 Status npy_header_read(NpyHeader *header, const char *path, const uint8_t *head, size_t bytes);
 
 #endif

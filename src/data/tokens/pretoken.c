@@ -1,11 +1,12 @@
-/* Finds the ends of GPT-2's words without a regular expression: decodes UTF-8 and looks up the kind
- * of each character in a table of ranges (unicode_table.h). Bytes that are not UTF-8 count as
- * characters of no kind. */
+/* Finds the end of a word by GPT-2's pattern (pretoken.h) without a regular expression: decodes
+ * UTF-8 and looks up the kind of each character in a table of ranges (unicode_table.h). Bytes that
+ * are not UTF-8 count as characters of kind CHAR_OTHER. */
 #include "pretoken.h"
 
 #include <stdint.h>
 #include <string.h>
 
+/* CHAR_CUT: the character continues after the end of the text */
 typedef enum CharKind { CHAR_OTHER, CHAR_SPACE, CHAR_LETTER, CHAR_NUMBER, CHAR_CUT } CharKind;
 #include "unicode_table.h"
 
@@ -20,14 +21,15 @@ static CharKind kind_of(uint32_t c)
         else
             high = middle;
     }
-    bool in =
+    bool found =
         low < sizeof unicode_ranges / sizeof *unicode_ranges && c >= unicode_ranges[low].first;
-    return in ? unicode_ranges[low].kind : CHAR_OTHER;
+    return found ? unicode_ranges[low].kind : CHAR_OTHER;
 }
 
-/* Decodes the first character (RFC 3629) and its length; an invalid byte is a character by itself.
- * CHAR_CUT: the character continues behind the text. */
-static CharKind next_char(const unsigned char *p, size_t n, bool final, size_t *bytes)
+/* Returns the kind of the first character of n bytes of UTF-8 (RFC 3629), and its length in bytes.
+ * An invalid byte is a character by itself, and so is the first byte of a character that is cut off
+ * by a final end of the text. */
+static CharKind first_char(const unsigned char *p, size_t n, bool final, size_t *bytes)
 {
     const unsigned char c = p[0];
     *bytes = 1;
@@ -38,12 +40,13 @@ static CharKind next_char(const unsigned char *p, size_t n, bool final, size_t *
         return c == ' ' || (c >= 9 && c <= 13) ? CHAR_SPACE : CHAR_OTHER;
     }
     const size_t length = c >= 0xf5 ? 0 : c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 0;
-    const unsigned char least = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
-    const unsigned char most = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
+    /* range of the second byte, which excludes overlong forms and surrogates */
+    const unsigned char min = c == 0xe0 ? 0xa0 : c == 0xf0 ? 0x90 : 0x80;
+    const unsigned char max = c == 0xed ? 0x9f : c == 0xf4 ? 0x8f : 0xbf;
     uint32_t value = length ? c & (0xffu >> (length + 1)) : 0;
     for (size_t i = 1; i < length; ++i) {
         if (i == n) return final ? CHAR_OTHER : CHAR_CUT;
-        if (p[i] < (i == 1 ? least : 0x80) || p[i] > (i == 1 ? most : 0xbf)) return CHAR_OTHER;
+        if (p[i] < (i == 1 ? min : 0x80) || p[i] > (i == 1 ? max : 0xbf)) return CHAR_OTHER;
         value = value << 6 | (p[i] & 0x3f);
     }
     if (length == 0) return CHAR_OTHER;
@@ -51,14 +54,14 @@ static CharKind next_char(const unsigned char *p, size_t n, bool final, size_t *
     return kind_of(value);
 }
 
-/* Returns where the run of characters of this kind from byte `at` on ends; 0: unknown without more
- * text. *last: offset of the run's last character. */
+/* Returns the end of the run of characters of this kind that begins at byte `at`; 0: more text is
+ * needed. *last: offset of the run's last character; unchanged if the run is empty. */
 static size_t run_end(const unsigned char *p, size_t n, bool final, CharKind kind, size_t at,
                       size_t *last)
 {
     while (at < n) {
         size_t bytes;
-        CharKind next = next_char(p + at, n - at, final, &bytes);
+        CharKind next = first_char(p + at, n - at, final, &bytes);
         if (next == CHAR_CUT) return 0;
         if (next != kind) return at;
         *last = at;
@@ -67,8 +70,8 @@ static size_t run_end(const unsigned char *p, size_t n, bool final, CharKind kin
     return final ? at : 0;
 }
 
-/* Returns the length of a contraction such as 's; 0: there is none. */
-static size_t contraction(const unsigned char *p, size_t n)
+/* Returns the length of a contraction such as 's, the apostrophe included; 0: there is none. */
+static size_t contraction_length(const unsigned char *p, size_t n)
 {
     if (n > 1 && p[1] && strchr("stmd", p[1])) return 2;
     bool two = n > 2 && ((p[1] == 'r' && p[2] == 'e') || (p[1] == 'v' && p[2] == 'e') ||
@@ -76,22 +79,23 @@ static size_t contraction(const unsigned char *p, size_t n)
     return two ? 3 : 0;
 }
 
-size_t pretoken(const unsigned char *p, size_t n, bool final)
+size_t first_word_bytes(const unsigned char *p, size_t n, bool final)
 {
-    size_t bytes, last = 0, first = 0;
+    size_t bytes, last = 0, begin = 0;
     if (p[0] == '\'') {
-        size_t short_one = contraction(p, n);
-        if (short_one) return short_one;
+        size_t length = contraction_length(p, n);
+        if (length) return length;
         if (!final && n < 3) return 0;
     }
-    CharKind kind = next_char(p, n, final, &bytes);
+    CharKind kind = first_char(p, n, final, &bytes);
     if (kind == CHAR_CUT) return 0;
+    /* a space before a character of another kind belongs to its word */
     if (p[0] == ' ' && n > 1) {
-        CharKind next = next_char(p + 1, n - 1, final, &bytes);
+        CharKind next = first_char(p + 1, n - 1, final, &bytes);
         if (next == CHAR_CUT) return 0;
-        if (next != CHAR_SPACE) kind = next, first = 1;
+        if (next != CHAR_SPACE) kind = next, begin = 1;
     }
-    size_t end = run_end(p, n, final, kind, first, &last);
-    /* The last of several blanks belongs to the next word. */
+    size_t end = run_end(p, n, final, kind, begin, &last);
+    /* The last of several white-space characters is left to the next word. */
     return kind == CHAR_SPACE && end && end < n && last > 0 ? last : end;
 }

@@ -1,38 +1,42 @@
-/* Checks numbers without a header against the width that the user gave. Numbers of 32 bits read as
- * 16 have every second value near 0; numbers of 16 bits read as 32 exceed any vocabulary. In ids 0
- * .. V - 1 the low byte takes all values and the high byte only V / 256; if it is the other way
- * round, the bytes are in the other order. A statistic decides between these and chance: if low
- * bytes are uniform, all of D different ids have a low byte below p x 256 with probability p^D.
- * Values that may be chance are accepted; others are refused, since a model trained on them would
- * be worthless. */
+/* Checks token ids without a header against the width and the byte order that they are read with.
+ * Ids of 32 bits read as 16 have every second value near 0; ids of 16 bits read as 32 exceed any
+ * vocabulary. In ids from 0 to V - 1 the low byte takes all values, and the high byte only V / 256
+ * values; if instead the low byte takes fewer, the byte order is wrong. Few ids may look like this
+ * by chance: if low bytes are uniform, the low bytes of all D different ids are below p x 256 with
+ * probability p^D. Ids are refused only if this probability is below CHANCE, since a model trained
+ * on wrong ids would be worthless. */
 #include "token_file.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    IDS = 1 << 16,
-    /* number of tokens from which zeros are judged; number from which small values are judged */
-    FEW = 16,
-    MANY = 128,
+    /* number of ids of 16 bits */
+    IDS_16_BITS = 1 << 16,
+    /* smallest number of tokens for checks of zeros, and for checks of small values */
+    TOKENS_MIN_ZEROS = 16,
+    TOKENS_MIN_SMALL = 128,
     /* largest high half of an id in a vocabulary of up to 262,144 */
-    HALF_MOST = 3,
-    /* bound of ids without --vocab: published vocabularies end at 262,144 */
-    ID_MOST = 1 << 20,
-    /* high bytes below this belong to a small vocabulary */
-    HIGH_LEAST = 32
+    HIGH_HALF_MAX = 3,
+    /* the largest low half must reach this: in a small file all ids may be small */
+    LOW_HALF_MIN = 1024,
+    /* limit of ids without --vocab: published vocabularies have up to 262,144 */
+    ID_LIMIT = 1 << 20,
+    /* high bytes of a small vocabulary are below this */
+    HIGH_BYTE_MIN = 32
 };
-static const double chance = 1e-6;
+/* probability below which a pattern is not explained by chance */
+static const double CHANCE = 1e-6;
 
-static void note_bytes(TokenEvidence *e, const TokenFormat *format, const uint8_t *p)
+static void add_bytes(TokenEvidence *e, const TokenFormat *format, const uint8_t *p)
 {
     for (int b = 0; b < format->bytes; ++b) {
-        if (p[b] > e->byte_most[b]) e->byte_most[b] = p[b];
-        e->binary |= p[b] > '~' || (p[b] < ' ' && p[b] != '\n' && p[b] != '\r' && p[b] != '\t');
+        if (p[b] > e->byte_max[b]) e->byte_max[b] = p[b];
+        e->not_text |= p[b] > '~' || (p[b] < ' ' && p[b] != '\n' && p[b] != '\r' && p[b] != '\t');
     }
 }
 
-static void note_token(TokenEvidence *e, const TokenFormat *format, const uint8_t *p)
+static void add_token(TokenEvidence *e, const TokenFormat *format, const uint8_t *p)
 {
     uint64_t v = 0, swapped = 0;
     int parity = (int)(e->count & 1);
@@ -42,8 +46,8 @@ static void note_token(TokenEvidence *e, const TokenFormat *format, const uint8_
     }
     if (v > e->largest[parity]) e->largest[parity] = v;
     if (swapped > e->swapped[parity]) e->swapped[parity] = swapped;
-    e->between_fourths |= v != 0 && (e->count & 3) != 0;
-    unsigned low = (unsigned)(v % IDS);
+    e->others_not_zero |= v != 0 && (e->count & 3) != 0;
+    unsigned low = (unsigned)(v % IDS_16_BITS);
     if (!(e->seen[low / 8] >> low % 8 & 1)) {
         e->seen[low / 8] |= (uint8_t)(1 << low % 8);
         ++e->distinct;
@@ -54,10 +58,10 @@ static void note_token(TokenEvidence *e, const TokenFormat *format, const uint8_
 void token_evidence_add(TokenEvidence *e, const TokenFormat *format, const uint8_t *p,
                         int64_t count)
 {
-    if (!e->seen) e->seen = mem_new(IDS / 8);
+    if (!e->seen) e->seen = mem_new(IDS_16_BITS / 8);
     for (int64_t i = 0; i < count; ++i, p += format->bytes) {
-        note_bytes(e, format, p);
-        note_token(e, format, p);
+        add_bytes(e, format, p);
+        add_token(e, format, p);
     }
 }
 
@@ -66,85 +70,92 @@ void token_evidence_fini(TokenEvidence *e)
     mem_free(&e->seen);
 }
 
-static Status judge_fail(const TokenFormat *format, const char *path, const char *seen,
-                         const char *advice)
+/* pattern: what the values have in common; advice: what they look like, and what to do */
+static Status fail_format(const TokenFormat *format, const char *path, const char *pattern,
+                          const char *advice)
 {
     return fail(ERR_DATA,
-                "%s: read as tokens of %d bits, %s; %s. If tokens are so, save them with "
-                "numpy.save as a .npy file, whose header says how wide they are",
-                path, 8 * format->bytes, seen, advice);
+                "%s: read as tokens of %d bits, %s; %s. If these values are right, save them with "
+                "numpy.save as a .npy file: its header gives the width of a token",
+                path, 8 * format->bytes, pattern, advice);
 }
 
-/* Fails if the values look like numbers of twice the width, each read as two tokens. */
-static Status judge_halves(const TokenEvidence *e, const TokenFormat *format, const char *path)
+/* Fails if the values look like numbers of twice or four times the width, each read as two or four
+ * tokens. */
+static Status check_halves(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
-    static const char big[] = "they look like wider numbers in big-endian byte order: write them "
-                              "in little-endian order";
-    bool fourth = !e->between_fourths && format->bytes == 2;
-    if (e->count >= FEW && e->count % 2 == 0 && e->largest[1] == 0 && e->largest[0] > 0)
-        return judge_fail(format, path, fourth ? "three of four are 0" : "every second one is 0",
-                          fourth || format->bytes == 4 ? "they look like 64 bits: --bits 64"
-                                                       : "they look like 32 bits: --bits 32");
-    if (e->count >= FEW && e->count % 2 == 0 && e->largest[0] == 0 && e->largest[1] > 0)
-        return judge_fail(format, path, "every second one is 0, the first of each two", big);
-    if (format->bytes != 2 || e->count < MANY || e->count % 2) return OK;
-    if (e->largest[1] <= HALF_MOST && e->largest[0] >= 1024)
-        return judge_fail(format, path, "every second one is 3 or less",
-                          "they look like 32 bits: --bits 32");
-    if (e->swapped[0] <= HALF_MOST && e->swapped[1] >= 1024)
-        return judge_fail(format, path, "every second one has hardly a bit", big);
+    static const char big_endian[] =
+        "they look like wider numbers in big-endian byte order: write them in little-endian order";
+    bool every_fourth = !e->others_not_zero && format->bytes == 2;
+    bool is_64_bits = every_fourth || format->bytes == 4;
+    if (e->count % 2) return OK;
+    if (e->count >= TOKENS_MIN_ZEROS && e->largest[1] == 0 && e->largest[0] > 0)
+        return fail_format(
+            format, path, every_fourth ? "three of four are 0" : "every second one is 0",
+            is_64_bits ? "they look like 64 bits: --bits 64" : "they look like 32 bits: --bits 32");
+    if (e->count >= TOKENS_MIN_ZEROS && e->largest[0] == 0 && e->largest[1] > 0)
+        return fail_format(format, path, "the first of each two is 0", big_endian);
+    if (format->bytes != 2 || e->count < TOKENS_MIN_SMALL) return OK;
+    if (e->largest[1] <= HIGH_HALF_MAX && e->largest[0] >= LOW_HALF_MIN)
+        return fail_format(format, path, "every second one is 3 or less",
+                           "they look like 32 bits: --bits 32");
+    if (e->swapped[0] <= HIGH_HALF_MAX && e->swapped[1] >= LOW_HALF_MIN)
+        return fail_format(format, path,
+                           "the first of each two is at most 3 with its bytes swapped", big_endian);
     return OK;
 }
 
-/* Could it be chance that the low bytes of all distinct ids are at most `most`, if they are uniform
- * up to `range`? */
-static bool is_chance(const TokenEvidence *e, int most, int range)
+/* Returns whether it may be chance that the low bytes of all distinct ids are at most `max`, if
+ * they are uniform from 0 to `range`. */
+static bool is_chance(const TokenEvidence *e, int max, int range)
 {
-    return (double)e->distinct * log((most + 1.0) / (range + 1.0)) > log(chance);
+    return (double)e->distinct * log((max + 1.0) / (range + 1.0)) > log(CHANCE);
 }
 
-static Status judge_bytes(const TokenEvidence *e, const TokenFormat *format, const char *path,
+/* Fails if ids of 16 bits look as if read in the wrong byte order, or from bytes. */
+static Status check_bytes(const TokenEvidence *e, const TokenFormat *format, const char *path,
                           bool has_vocab)
 {
-    int low = e->byte_most[0], high = e->byte_most[1];
+    int low = e->byte_max[0], high = e->byte_max[1];
     if (format->bytes != 2) return OK;
-    bool multiples = low == 0 && e->distinct > 1 && e->count >= FEW;
-    if (low < high && (multiples || !is_chance(e, low, high)) && (e->binary || has_vocab))
-        return judge_fail(format, path, "their low bytes take fewer values than their high bytes",
-                          "they look like big-endian numbers: write them in little-endian order");
-    if (has_vocab || high < HIGH_LEAST || is_chance(e, low, 255)) return OK;
-    if (!e->binary)
-        return judge_fail(format, path, "all bytes are those of text",
-                          "use `weft data import text`, or give --vocab");
-    return judge_fail(format, path, "both of their bytes leave out the same values",
-                      "they look like 8 bits: give --vocab where they are 16");
+    bool low_is_zero = low == 0 && e->distinct > 1 && e->count >= TOKENS_MIN_ZEROS;
+    if (low < high && (low_is_zero || !is_chance(e, low, high)) && (e->not_text || has_vocab))
+        return fail_format(format, path, "their low bytes take fewer values than their high bytes",
+                           "they look like big-endian numbers: write them in little-endian order");
+    if (has_vocab || high < HIGH_BYTE_MIN || is_chance(e, low, 255)) return OK;
+    if (!e->not_text)
+        return fail_format(format, path, "all bytes are those of text",
+                           "use `weft data import text`, or give --vocab");
+    return fail_format(format, path, "neither of their bytes takes the largest values",
+                       "they look like 8 bits: if they have 16, give --vocab");
 }
 
-/* Fails if values are too large, as if read from narrower numbers or in the wrong byte order. */
-static Status judge_size(const TokenEvidence *e, const TokenFormat *format, const char *path)
+/* Fails if values are too large, as if read from narrower ids or in the wrong byte order. */
+static Status check_size(const TokenEvidence *e, const TokenFormat *format, const char *path)
 {
     uint64_t largest = e->largest[0] > e->largest[1] ? e->largest[0] : e->largest[1];
     uint64_t swapped = e->swapped[0] > e->swapped[1] ? e->swapped[0] : e->swapped[1];
-    int64_t low = (int64_t)(e->byte_most[1] << 8 | e->byte_most[0]);
-    char seen[80];
-    if (format->bytes < 4 || largest < IDS) return OK;
-    snprintf(seen, sizeof seen, "the largest is %llu", (unsigned long long)largest);
-    if (largest >= ID_MOST && swapped < ID_MOST)
-        return judge_fail(format, path, seen,
-                          "they look like big-endian numbers: write them in little-endian order");
-    if (largest >= ID_MOST)
-        return judge_fail(format, path, seen,
-                          "no vocabulary is known to be as large: correct --bits, or give --vocab");
-    if (e->count >= FEW && low <= 4 * (int64_t)(largest / IDS + 1))
-        return judge_fail(format, path, "their low and high halves are alike",
-                          "they look like 16 bits: --bits 16");
+    int64_t low_half_max = (int64_t)(e->byte_max[1] << 8 | e->byte_max[0]);
+    char pattern[80];
+    if (format->bytes < 4 || largest < IDS_16_BITS) return OK;
+    snprintf(pattern, sizeof pattern, "the largest is %llu", (unsigned long long)largest);
+    if (largest >= ID_LIMIT && swapped < ID_LIMIT)
+        return fail_format(format, path, pattern,
+                           "they look like big-endian numbers: write them in little-endian order");
+    if (largest >= ID_LIMIT)
+        return fail_format(format, path, pattern,
+                           "no known vocabulary is as large: correct --bits, or give --vocab");
+    /* in a vocabulary of more than 65,536 ids the low halves take all values */
+    if (e->count >= TOKENS_MIN_ZEROS && low_half_max <= 4 * (int64_t)(largest / IDS_16_BITS + 1))
+        return fail_format(format, path, "their low and high halves are alike",
+                           "they look like 16 bits: --bits 16");
     return OK;
 }
 
-Status token_evidence_judge(const TokenEvidence *e, const TokenFormat *format, const char *path,
+Status token_evidence_check(const TokenEvidence *e, const TokenFormat *format, const char *path,
                             bool has_vocab)
 {
-    TRY(judge_halves(e, format, path));
-    TRY(judge_bytes(e, format, path, has_vocab));
-    return has_vocab ? OK : judge_size(e, format, path);
+    TRY(check_halves(e, format, path));
+    TRY(check_bytes(e, format, path, has_vocab));
+    return has_vocab ? OK : check_size(e, format, path);
 }

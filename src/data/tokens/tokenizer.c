@@ -1,7 +1,7 @@
-/* A tokenizer's tables, and byte-pair encoding of a word: of all neighbours that can be merged,
- * those of the lowest rank are, the leftmost first, until none is left. Short words search all
- * neighbours each time, long ones use a heap, so that a megabyte of one letter takes no longer than
- * other text. */
+/* A tokenizer's tables, and byte-pair encoding of a word: as long as neighbouring tokens can be
+ * merged, the pair with the lowest rank is merged, the leftmost of several. In short words all
+ * pairs are searched after each merge; long words use a heap, so that a megabyte of one letter
+ * takes no longer than other text. */
 #include "tokenizer_private.h"
 
 #include "pretoken.h"
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-/* LONG_WORD: words with more bytes than this use the heap */
-enum { LONG_WORD = 64, NO_RANK = INT32_MAX };
+/* SHORT_WORD_MAX: words with more bytes than this use the heap; NO_RANK: the pair is not merged */
+enum { SHORT_WORD_MAX = 64, NO_RANK = INT32_MAX };
 
 void token_list_fini(TokenList *list)
 {
@@ -31,7 +31,8 @@ static void add_token(TokenList *list, int32_t token)
 
 /* ---- tables ---- */
 
-static int64_t room_for(int64_t count)
+/* Returns the size of a hash table for `count` entries: a power of two, at most half full. */
+static int64_t table_room(int64_t count)
 {
     int64_t room = 16;
     while (room < 2 * count) room *= 2;
@@ -45,14 +46,15 @@ static uint64_t pair_hash(int32_t left, int32_t right)
     return x ^ x >> 29;
 }
 
-void tokenizer_pair_room(Tokenizer *t, int64_t pairs)
+void tokenizer_new_pairs(Tokenizer *t, int64_t pairs)
 {
-    t->pair_room = room_for(pairs);
+    t->pair_room = table_room(pairs);
     t->pair = mem_new((size_t)t->pair_room * sizeof *t->pair);
     for (int64_t i = 0; i < t->pair_room; ++i) t->pair[i].left = -1;
 }
 
-static TokenPair *pair_place(const Tokenizer *t, int32_t left, int32_t right)
+/* Returns the pair's entry; if it is not in the table, the empty entry where it belongs. */
+static TokenPair *pair_entry(const Tokenizer *t, int32_t left, int32_t right)
 {
     uint64_t i = pair_hash(left, right), mask = (uint64_t)t->pair_room - 1;
     for (;; ++i) {
@@ -61,16 +63,16 @@ static TokenPair *pair_place(const Tokenizer *t, int32_t left, int32_t right)
     }
 }
 
-void tokenizer_pair_add(Tokenizer *t, TokenPair pair)
+void tokenizer_add_pair(Tokenizer *t, TokenPair pair)
 {
-    TokenPair *p = pair_place(t, pair.left, pair.right);
+    TokenPair *p = pair_entry(t, pair.left, pair.right);
     if (p->left < 0 || p->rank > pair.rank) *p = pair;
 }
 
-/* Returns the pair's merge; NULL: they are not merged. */
-static const TokenPair *pair_find(const Tokenizer *t, int32_t left, int32_t right)
+/* Returns NULL if the two tokens are not merged. */
+static const TokenPair *find_pair(const Tokenizer *t, int32_t left, int32_t right)
 {
-    const TokenPair *p = pair_place(t, left, right);
+    const TokenPair *p = pair_entry(t, left, right);
     return p->left < 0 ? NULL : p;
 }
 
@@ -82,7 +84,9 @@ const char *tokenizer_bytes(const Tokenizer *t, int32_t token, size_t *bytes)
     return t->text + t->start[token];
 }
 
-static int32_t *slot_of(const Tokenizer *t, const char *bytes, size_t length)
+/* Returns the slot of the token with these bytes; if there is none, the empty slot where it
+ * belongs. */
+static int32_t *find_slot(const Tokenizer *t, const char *bytes, size_t length)
 {
     uint64_t i = XXH3_64bits(bytes, length), mask = (uint64_t)t->slot_room - 1;
     for (;; ++i) {
@@ -96,57 +100,58 @@ static int32_t *slot_of(const Tokenizer *t, const char *bytes, size_t length)
 
 int32_t tokenizer_find(const Tokenizer *t, const char *bytes, size_t length)
 {
-    return *slot_of(t, bytes, length);
+    return *find_slot(t, bytes, length);
 }
 
 static int by_id(const void *a, const void *b)
 {
-    const NamedToken *x = a, *y = b;
-    return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->place < y->place ? -1 : 1;
+    const FileToken *x = a, *y = b;
+    return x->id != y->id ? (x->id < y->id ? -1 : 1) : x->position < y->position ? -1 : 1;
 }
 
-static void lay_out(Tokenizer *t, const NamedToken *named, int64_t count)
+/* Copies the bytes of all tokens, which are sorted by id. */
+static void copy_bytes(Tokenizer *t, const FileToken *token, int64_t count)
 {
     int64_t bytes = 0, id = 0;
-    for (int64_t i = 0; i < count; ++i) bytes += named[i].length;
-    t->count = count ? named[count - 1].id + 1 : 0;
+    for (int64_t i = 0; i < count; ++i) bytes += token[i].length;
+    t->count = count ? token[count - 1].id + 1 : 0;
     t->text = mem_new((size_t)bytes + 1);
     t->start = mem_new((size_t)(t->count + 1) * sizeof *t->start);
     bytes = 0;
     for (int64_t i = 0; i < count; ++i) {
-        while (id <= named[i].id) t->start[id++] = bytes;
-        memcpy(t->text + bytes, named[i].bytes, (size_t)named[i].length);
-        bytes += named[i].length;
+        while (id <= token[i].id) t->start[id++] = bytes;
+        memcpy(t->text + bytes, token[i].bytes, (size_t)token[i].length);
+        bytes += token[i].length;
     }
     t->start[t->count] = bytes;
 }
 
-Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedToken *named,
-                      int64_t count)
+Status tokenizer_add_tokens(Tokenizer *t, const char *path, const char *unit, FileToken *token,
+                            int64_t count)
 {
-    if (count > 0) qsort(named, (size_t)count, sizeof *named, by_id);
+    if (count > 0) qsort(token, (size_t)count, sizeof *token, by_id);
     for (int64_t i = 1; i < count; ++i)
-        if (named[i].id == named[i - 1].id)
-            return fail(ERR_DATA, "%s: %s %lld: number %lld appears twice", path, place,
-                        (long long)named[i].place, (long long)named[i].id);
-    lay_out(t, named, count);
-    t->slot_room = room_for(count);
+        if (token[i].id == token[i - 1].id)
+            return fail(ERR_DATA, "%s: %s %lld: number %lld appears twice", path, unit,
+                        (long long)token[i].position, (long long)token[i].id);
+    copy_bytes(t, token, count);
+    t->slot_room = table_room(count);
     t->slot = mem_new((size_t)t->slot_room * sizeof *t->slot);
     memset(t->slot, 0xff, (size_t)t->slot_room * sizeof *t->slot);
     for (int64_t i = 0; i < count; ++i) {
-        int32_t *slot = slot_of(t, named[i].bytes, (size_t)named[i].length);
+        int32_t *slot = find_slot(t, token[i].bytes, (size_t)token[i].length);
         if (*slot >= 0)
-            return fail(ERR_DATA, "%s: %s %lld: the same token has numbers %d and %lld", path,
-                        place, (long long)named[i].place, *slot, (long long)named[i].id);
-        *slot = (int32_t)named[i].id;
+            return fail(ERR_DATA, "%s: %s %lld: the same token has numbers %d and %lld", path, unit,
+                        (long long)token[i].position, *slot, (long long)token[i].id);
+        *slot = (int32_t)token[i].id;
     }
     for (int b = 0; b < 256; ++b) {
         const char byte = (char)b;
         t->byte[b] = tokenizer_find(t, &byte, 1);
         if (t->byte[b] < 0)
             return fail(ERR_DATA,
-                        "%s: has no token of byte %d by itself, so that it is no tokenizer of "
-                        "bytes as GPT-2's",
+                        "%s: has no token for the single byte %d, so it is no byte-level tokenizer "
+                        "such as GPT-2's",
                         path, b);
     }
     t->end_of_text = tokenizer_find(t, END_OF_TEXT, strlen(END_OF_TEXT));
@@ -157,11 +162,12 @@ Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedTo
 
 static int32_t rank_of(const Tokenizer *t, int32_t left, int32_t right)
 {
-    const TokenPair *p = pair_find(t, left, right);
+    const TokenPair *p = find_pair(t, left, right);
     return p ? p->rank : NO_RANK;
 }
 
-/* Merges n tokens in place; rank: scratch for n ranks. Returns the number of tokens left. */
+/* Merges n tokens in place. rank: scratch for n ranks; rank[i] is that of tokens i and i + 1.
+ * Returns the number of tokens left. */
 static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
 {
     for (int i = 0; i + 1 < n; ++i) rank[i] = rank_of(t, token[i], token[i + 1]);
@@ -170,7 +176,7 @@ static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
         for (int i = 0; i + 1 < n; ++i)
             if (rank[i] != NO_RANK && (best < 0 || rank[i] < rank[best])) best = i;
         if (best < 0) return n;
-        token[best] = pair_find(t, token[best], token[best + 1])->merged;
+        token[best] = find_pair(t, token[best], token[best + 1])->merged;
         --n;
         memmove(token + best + 1, token + best + 2, (size_t)(n - best - 1) * sizeof *token);
         memmove(rank + best + 1, rank + best + 2, (size_t)(n - best - 1) * sizeof *rank);
@@ -179,93 +185,103 @@ static int merge_short(const Tokenizer *t, int32_t *token, int32_t *rank, int n)
     }
 }
 
-/* a pair in a long word, as it was when it was pushed on the heap */
-typedef struct Waiting {
+/* a pair in a long word with the tokens that it had when it was pushed on the heap */
+typedef struct HeapPair {
     int32_t rank, left, right;
+    /* index of the left token in the word */
     int64_t at;
-} Waiting;
-/* a long word as a linked list of tokens, some of which have been merged away (token -1) */
+} HeapPair;
+/* a long word as a linked list of tokens */
 typedef struct LongWord {
+    /* bytes of the word, and entries of the lists */
+    int64_t n;
+    /* owned: token at each byte; -1: it has become part of the token before it */
     int32_t *token;
-    int64_t *next, *before;
-    Waiting *heap;
-    int64_t waiting, n;
+    /* owned: index of the next and the previous token; n, -1: none */
+    int64_t *next, *previous;
+    /* owned: binary heap of the pairs that can be merged, and its size */
+    HeapPair *heap;
+    int64_t heap_count;
 } LongWord;
 
-static bool sooner(const Waiting *a, const Waiting *b)
+/* Returns whether pair a is merged before b. */
+static bool precedes(const HeapPair *a, const HeapPair *b)
 {
     return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
 }
 
-static void heap_push(LongWord *w, Waiting x)
+static void heap_push(LongWord *w, HeapPair x)
 {
-    int64_t i = w->waiting++;
-    for (; i > 0 && sooner(&x, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
+    int64_t i = w->heap_count++;
+    for (; i > 0 && precedes(&x, &w->heap[(i - 1) / 2]); i = (i - 1) / 2)
         w->heap[i] = w->heap[(i - 1) / 2];
     w->heap[i] = x;
 }
 
-static Waiting heap_pop(LongWord *w)
+static HeapPair heap_pop(LongWord *w)
 {
-    const Waiting top = w->heap[0], x = w->heap[--w->waiting];
+    const HeapPair top = w->heap[0], x = w->heap[--w->heap_count];
     int64_t i = 0;
-    for (int64_t child; (child = 2 * i + 1) < w->waiting; i = child) {
-        if (child + 1 < w->waiting && sooner(&w->heap[child + 1], &w->heap[child])) ++child;
-        if (!sooner(&w->heap[child], &x)) break;
+    for (int64_t child; (child = 2 * i + 1) < w->heap_count; i = child) {
+        if (child + 1 < w->heap_count && precedes(&w->heap[child + 1], &w->heap[child])) ++child;
+        if (!precedes(&w->heap[child], &x)) break;
         w->heap[i] = w->heap[child];
     }
     w->heap[i] = x;
     return top;
 }
 
-static void wait_at(const Tokenizer *t, LongWord *w, int64_t at)
+/* Pushes the pair of the token at index `at` and the next one, if they can be merged. */
+static void push_pair(const Tokenizer *t, LongWord *w, int64_t at)
 {
     if (at < 0 || w->next[at] >= w->n) return;
     int32_t left = w->token[at], right = w->token[w->next[at]], rank = rank_of(t, left, right);
-    if (rank != NO_RANK) heap_push(w, (Waiting){rank, left, right, at});
+    if (rank != NO_RANK) heap_push(w, (HeapPair){rank, left, right, at});
 }
 
-/* Merges with a heap. Each merge pushes at most two pairs, so 3 n entries suffice. */
+/* Encodes a long word. The heap has at most n pairs at first, and each of less than n merges pushes
+ * at most two, so 3 n entries suffice. Pairs whose tokens have changed since are skipped. */
 static void merge_long(const Tokenizer *t, const unsigned char *text, int64_t n, TokenList *out)
 {
     LongWord w = {.n = n};
     w.token = mem_new((size_t)n * sizeof *w.token);
     w.next = mem_new((size_t)n * sizeof *w.next);
-    w.before = mem_new((size_t)n * sizeof *w.before);
+    w.previous = mem_new((size_t)n * sizeof *w.previous);
     w.heap = mem_new((size_t)(3 * n) * sizeof *w.heap);
     for (int64_t i = 0; i < n; ++i) {
         w.token[i] = t->byte[text[i]];
         w.next[i] = i + 1;
-        w.before[i] = i - 1;
+        w.previous[i] = i - 1;
     }
-    for (int64_t i = 0; i < n; ++i) wait_at(t, &w, i);
-    while (w.waiting > 0) {
-        const Waiting x = heap_pop(&w);
+    for (int64_t i = 0; i < n; ++i) push_pair(t, &w, i);
+    while (w.heap_count > 0) {
+        const HeapPair x = heap_pop(&w);
         const int64_t right = w.next[x.at];
         if (w.token[x.at] != x.left || right >= n || w.token[right] != x.right) continue;
-        w.token[x.at] = pair_find(t, x.left, x.right)->merged;
+        w.token[x.at] = find_pair(t, x.left, x.right)->merged;
         w.token[right] = -1;
         w.next[x.at] = w.next[right];
-        if (w.next[right] < n) w.before[w.next[right]] = x.at;
-        wait_at(t, &w, w.before[x.at]);
-        wait_at(t, &w, x.at);
+        if (w.next[right] < n) w.previous[w.next[right]] = x.at;
+        push_pair(t, &w, w.previous[x.at]);
+        push_pair(t, &w, x.at);
     }
     for (int64_t i = 0; i < n; i = w.next[i]) add_token(out, w.token[i]);
     mem_free(&w.token);
     mem_free(&w.next);
-    mem_free(&w.before);
+    mem_free(&w.previous);
     mem_free(&w.heap);
 }
 
+/* Appends the tokens of a word. */
 static void encode_word(Tokenizer *t, const unsigned char *text, size_t n, TokenList *out)
 {
-    int32_t token[LONG_WORD], rank[LONG_WORD];
+    int32_t token[SHORT_WORD_MAX], rank[SHORT_WORD_MAX];
     CachedWord *cached = NULL;
-    if (n > LONG_WORD) {
+    if (n > SHORT_WORD_MAX) {
         merge_long(t, text, (int64_t)n, out);
         return;
     }
-    if (n <= CACHE_WORD) {
+    if (n <= CACHE_WORD_BYTES) {
         cached = &t->cache[XXH3_64bits(text, n) % CACHE_ENTRIES];
         if (cached->bytes == n && memcmp(cached->word, text, n) == 0) {
             for (int i = 0; i < cached->count; ++i) add_token(out, cached->token[i]);
@@ -284,20 +300,22 @@ static void encode_word(Tokenizer *t, const unsigned char *text, size_t n, Token
 
 /* ---- texts ---- */
 
-/* Encodes whole words up to n; final: the text ends there. Returns the number of bytes encoded. */
+/* Encodes the whole words in n bytes of text. final: the text ends there. Returns the number of
+ * bytes encoded. */
 static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final, TokenList *out)
 {
     const unsigned char *p = (const unsigned char *)text;
     size_t at = 0, word;
-    while (at < n && (word = pretoken(p + at, n - at, final)) > 0) {
+    while (at < n && (word = first_word_bytes(p + at, n - at, final)) > 0) {
         encode_word(t, p + at, word, out);
         at += word;
     }
     return at;
 }
 
-/* Encodes text; a special token ends the text before it. In a text that goes on, bytes that may be
- * the beginning of a special token are left for the next call. */
+/* Encodes n bytes of text; if special, each <|endoftext|> becomes its token, and the text before it
+ * ends there. Unless final, the text goes on, and bytes at the end that may be the beginning of
+ * <|endoftext|> are left for the next call. Returns the number of bytes encoded. */
 static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, bool final,
                      TokenList *out)
 {
@@ -310,8 +328,8 @@ static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, boo
         encode_words(t, text + at, (size_t)(found - text) - at, true, out);
         add_token(out, t->end_of_text);
     }
-    size_t sure = special && !final ? (n - at < LENGTH ? 0 : n - at - LENGTH) : n - at;
-    return at + encode_words(t, text + at, sure, final, out);
+    size_t ordinary = special && !final ? (n - at < LENGTH ? 0 : n - at - LENGTH) : n - at;
+    return at + encode_words(t, text + at, ordinary, final, out);
 }
 
 void tokenizer_encode(Tokenizer *t, const char *text, size_t bytes, bool special, TokenList *out)
@@ -325,7 +343,7 @@ size_t tokenizer_encode_part(Tokenizer *t, const char *text, size_t bytes, bool 
     return encode(t, text, bytes, special, false, out);
 }
 
-/* ---- a tokenizer ---- */
+/* ---- the tokenizer ---- */
 
 static void make_hash(Tokenizer *t)
 {
@@ -349,7 +367,7 @@ Status tokenizer_open(Tokenizer **tokenizer, const char *path)
     Tokenizer *t = *tokenizer = mem_new(sizeof *t);
     t->end_of_text = -1;
     bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
-    Status st = folder ? tokenizer_read_folder(t, path) : tokenizer_read_ranks(t, path);
+    Status st = folder ? tokenizer_read_folder(t, path) : tokenizer_read_tiktoken(t, path);
     if (st != OK) {
         tokenizer_free(tokenizer);
         return st;

@@ -1,65 +1,72 @@
-/* A tokenizer's tables, and the functions that fill them. */
+/* A tokenizer's tables, and the functions that fill them from its files. */
 #ifndef WEFT_DATA_TOKENIZER_PRIVATE_H
 #define WEFT_DATA_TOKENIZER_PRIVATE_H
 
 #include "data/tokenizer.h"
 
-enum { TOKENIZER_TOKENS = 1 << 22, TOKENIZER_BYTES = 1024, TOKENIZER_FILE_MAX = 1 << 26 };
+/* limits: ids; bytes of a token in merges.txt and in a tiktoken file; bytes of a file */
+enum { TOKENIZER_IDS_MAX = 1 << 22, TOKEN_BYTES_MAX = 1024, TOKENIZER_FILE_MAX = 1 << 26 };
 #define END_OF_TEXT "<|endoftext|>"
 
-/* two tokens that are merged into one; lower ranks first. left -1: a free entry */
+/* Two tokens that are merged into one. Pairs of a lower rank are merged first. left -1: an empty
+ * entry of the table. */
 typedef struct TokenPair {
     int32_t left, right, rank, merged;
 } TokenPair;
-/* a word that was encoded before, in a direct-mapped cache */
-enum { CACHE_WORD = 27, CACHE_TOKENS = 8, CACHE_ENTRIES = 1 << 16 };
+/* a word and its tokens, in a direct-mapped cache of encoded words; bytes 0: an empty entry */
+enum { CACHE_WORD_BYTES = 27, CACHE_TOKENS = 8, CACHE_ENTRIES = 1 << 16 };
 typedef struct CachedWord {
     uint8_t bytes, count;
-    char word[CACHE_WORD];
+    char word[CACHE_WORD_BYTES];
     int32_t token[CACHE_TOKENS];
 } CachedWord;
 
 struct Tokenizer {
-    /* owned: bytes of token i are text + start[i] to text + start[i + 1] */
+    /* number of ids; some may have no token, which then has no bytes */
     int64_t count;
+    /* owned: bytes of all tokens; those of token i are text[start[i]] to text[start[i + 1] - 1] */
     char *text;
     int64_t *start;
-    /* token of each single byte */
+    /* id of each single byte */
     int32_t byte[256];
+    /* id of <|endoftext|>; -1: none */
     int32_t end_of_text;
-    /* owned: hash table with open addressing; pair_room is a power of two */
+    /* owned: hash table of pairs with linear probing; pair_room entries, a power of two */
     TokenPair *pair;
     int64_t pair_room;
-    /* owned: hash table of tokens by their bytes; -1: a free entry */
+    /* owned: hash table that finds ids by bytes, of slot_room entries; -1: an empty entry */
     int32_t *slot;
     int64_t slot_room;
-    /* owned: CACHE_ENTRIES */
+    /* owned: CACHE_ENTRIES entries */
     CachedWord *cache;
+    /* tokenizer_hash */
     char hash[17];
 };
 
-/* a token read from a file */
-typedef struct NamedToken {
+/* a token as it was read from a file */
+typedef struct FileToken {
     int64_t id;
-    /* owned by the reader; tokenizer_take copies them */
+    /* owned by the reader of the file */
     char *bytes;
     int length;
-    /* position in the file, for messages */
-    int64_t place;
-} NamedToken;
-/* Stores all tokens of a file in the tables; sorts named. place: what positions count, "line" or
- * "token". ERR_DATA: a number or a token occurs twice, or a single byte has no token. */
-Status tokenizer_take(Tokenizer *t, const char *path, const char *place, NamedToken *named,
-                      int64_t count);
-/* Returns the token with these bytes; -1: there is none. */
+    /* position in the file, for messages: line, or number of the entry */
+    int64_t position;
+} FileToken;
+/* Copies all tokens of a file to the tables; sorts token by id. unit: name of the unit of
+ * positions, "line" or "token". ERR_DATA: an id or a token occurs twice, or a single byte has no
+ * token. */
+Status tokenizer_add_tokens(Tokenizer *t, const char *path, const char *unit, FileToken *token,
+                            int64_t count);
+/* Returns the id of the token with these bytes; -1: there is none. */
 int32_t tokenizer_find(const Tokenizer *t, const char *bytes, size_t length);
-/* tokenizer_pair_room allocates the table; then tokenizer_pair_add adds each pair. The lower rank
- * of equal pairs is kept. */
-void tokenizer_pair_room(Tokenizer *t, int64_t pairs);
-void tokenizer_pair_add(Tokenizer *t, TokenPair pair);
+/* Allocates the table for at most `pairs` pairs. Called once, before tokenizer_add_pair. */
+void tokenizer_new_pairs(Tokenizer *t, int64_t pairs);
+/* Adds a pair. Of pairs of equal tokens the one with the lowest rank is kept. */
+void tokenizer_add_pair(Tokenizer *t, TokenPair pair);
 
-/* Read a tokenizer's files into an empty tokenizer. */
+/* Read a tokenizer's files into an empty tokenizer: vocab.json and merges.txt in a folder, or a
+ * tiktoken file. ERR_NOINPUT, ERR_IO, ERR_DATA. */
 Status tokenizer_read_folder(Tokenizer *t, const char *path);
-Status tokenizer_read_ranks(Tokenizer *t, const char *path);
+Status tokenizer_read_tiktoken(Tokenizer *t, const char *path);
 
 #endif

@@ -1,52 +1,56 @@
-/* Reads tokenizers: vocab.json (token: number) with merges.txt (one pair per line, in the order of
- * merging), or a tiktoken file (base64 of a token, and its number, which is its rank). Refuses
- * vocabularies without all single bytes, repeated numbers or tokens, and merges whose parts or
- * result are not tokens. */
+/* Reads tokenizers: vocab.json ("token": id) with merges.txt (one pair per line; pairs of earlier
+ * lines are merged first), or a tiktoken file (lines of a token in base64 and its id, which is also
+ * its rank). Refuses vocabularies that lack a single byte, repeated ids or tokens, and merges whose
+ * parts or result are not tokens. */
 #include "tokenizer_private.h"
 
 #include "config.h"
 
 #include <string.h>
 
-typedef struct Names {
+/* the tokens of a file */
+typedef struct FileTokens {
     int64_t count, room;
     /* owned */
-    NamedToken *token;
-} Names;
+    FileToken *token;
+} FileTokens;
 
-static void names_fini(Names *n)
+static void tokens_fini(FileTokens *list)
 {
-    for (int64_t i = 0; i < n->count; ++i) mem_free(&n->token[i].bytes);
-    mem_free(&n->token);
+    for (int64_t i = 0; i < list->count; ++i) mem_free(&list->token[i].bytes);
+    mem_free(&list->token);
 }
 
 /* Appends a token with a copy of its bytes. */
-static void names_add(Names *n, const char *bytes, int length, int64_t id, int64_t place)
+static void tokens_add(FileTokens *list, const char *bytes, int length, int64_t id,
+                       int64_t position)
 {
-    if (n->count == n->room) {
-        n->room = 2 * n->room + 256;
-        n->token = mem_resize(n->token, (size_t)n->room * sizeof *n->token);
+    if (list->count == list->room) {
+        list->room = 2 * list->room + 256;
+        list->token = mem_resize(list->token, (size_t)list->room * sizeof *list->token);
     }
     char *copy = mem_new((size_t)length + 1);
     memcpy(copy, bytes, (size_t)length);
-    n->token[n->count++] = (NamedToken){.id = id, .bytes = copy, .length = length, .place = place};
+    list->token[list->count++] =
+        (FileToken){.id = id, .bytes = copy, .length = length, .position = position};
 }
 
 /* ---- vocab.json and merges.txt ---- */
 
-/* Returns the byte that a character stands for. GPT-2 writes visible bytes as themselves and the
- * others, in order, as U+0100 and following. -1: the character stands for no byte. */
-static int byte_of(int c)
+/* Returns the byte that a character stands for. GPT-2's files represent visible bytes of Latin-1 by
+ * themselves, and the others (0 to 32, 127 to 160 and 173), in order, by U+0100 and following. -1:
+ * the character stands for no byte. */
+static int byte_of_char(int c)
 {
     if ((c >= 33 && c <= 126) || (c >= 161 && c <= 172) || (c >= 174 && c <= 255)) return c;
-    const int hidden = c - 256;
-    if (hidden < 0 || hidden > 67) return -1;
-    return hidden < 33 ? hidden : hidden < 67 ? 127 + hidden - 33 : 173;
+    const int i = c - 256;
+    if (i < 0 || i > 67) return -1;
+    return i < 33 ? i : i < 67 ? 127 + i - 33 : 173;
 }
 
-/* Converts UTF-8 text to the bytes it stands for, in place; returns their number, -1 if it is
- * invalid. */
-static int to_bytes(char *text, size_t length)
+/* Converts UTF-8 text to the bytes that its characters stand for, in place; returns their number,
+ * -1 if it is invalid. */
+static int decode_chars(char *text, size_t length)
 {
     const unsigned char *p = (const unsigned char *)text;
     int n = 0;
@@ -56,30 +60,30 @@ static int to_bytes(char *text, size_t length)
         if (c >= 0x80 && !two) return -1;
         if (two) c = (c & 0x1f) << 6 | (p[i + 1] & 0x3f);
         i += two ? 2 : 1;
-        int byte = byte_of(c);
+        int byte = byte_of_char(c);
         if (byte < 0) return -1;
         text[n++] = (char)byte;
     }
     return n;
 }
 
-/* Reads one entry "token": number; its place is its position among the entries. */
-static Status read_entry(JsonScan *s, Names *names)
+/* Reads one entry "token": id. The token's position is the number of the entry. */
+static Status read_entry(JsonScan *s, FileTokens *tokens)
 {
     char *key = NULL;
     int64_t id = 0;
     TRY(json_scan_key(s, &key));
     Status st = json_scan_count(s, &id);
-    if (st == OK && id >= TOKENIZER_TOKENS)
-        st = json_scan_fail(s, "token number %lld: at most %d are taken", (long long)id,
-                            TOKENIZER_TOKENS - 1);
-    int length = st == OK ? to_bytes(key, strlen(key)) : 0;
+    if (st == OK && id >= TOKENIZER_IDS_MAX)
+        st = json_scan_fail(s, "token number %lld: the largest possible is %d", (long long)id,
+                            TOKENIZER_IDS_MAX - 1);
+    int length = st == OK ? decode_chars(key, strlen(key)) : 0;
     if (st == OK && length < 1)
         st = json_scan_fail(s,
                             "token '%s' has a character that stands for no byte: this is no "
                             "vocabulary like GPT-2's",
                             key);
-    if (st == OK) names_add(names, key, length, id, names->count + 1);
+    if (st == OK) tokens_add(tokens, key, length, id, tokens->count + 1);
     mem_free(&key);
     return st;
 }
@@ -89,17 +93,17 @@ static Status read_vocab(Tokenizer *t, const char *path)
     char *text = NULL;
     size_t bytes;
     bool more;
-    Names names = {0};
+    FileTokens tokens = {0};
     TRY(file_text(path, TOKENIZER_FILE_MAX, &text, &bytes));
     JsonScan s = json_scan(path, text, bytes);
     Status st = json_scan_open(&s, '{', &more);
     while (st == OK && more) {
-        st = read_entry(&s, &names);
+        st = read_entry(&s, &tokens);
         if (st == OK) st = json_scan_more(&s, '}', &more);
     }
     if (st == OK) st = json_scan_end(&s);
-    if (st == OK) st = tokenizer_take(t, path, "token", names.token, names.count);
-    names_fini(&names);
+    if (st == OK) st = tokenizer_add_tokens(t, path, "token", tokens.token, tokens.count);
+    tokens_fini(&tokens);
     mem_free(&text);
     return st;
 }
@@ -117,27 +121,31 @@ static char *next_line(char **at, char *end)
     return line;
 }
 
+/* Adds the pair of line `number` of merges.txt. */
 static Status read_merge(Tokenizer *t, const char *path, int64_t number, int32_t rank, char *line)
 {
-    char *space = strchr(line, ' '), both[2 * TOKENIZER_BYTES];
-    int a = -1, b = -1;
+    char *space = strchr(line, ' '), merged[2 * TOKEN_BYTES_MAX];
+    int left_bytes = -1, right_bytes = -1;
     if (space && space > line && space[1] && !strchr(space + 1, ' ')) {
-        a = to_bytes(line, (size_t)(space - line));
-        b = to_bytes(space + 1, strlen(space + 1));
+        left_bytes = decode_chars(line, (size_t)(space - line));
+        right_bytes = decode_chars(space + 1, strlen(space + 1));
     }
-    if (a < 1 || b < 1 || a > TOKENIZER_BYTES || b > TOKENIZER_BYTES)
-        return fail(ERR_DATA, "%s: line %lld: two tokens with a blank between them are wanted",
-                    path, (long long)number);
-    memcpy(both, line, (size_t)a);
-    memcpy(both + a, space + 1, (size_t)b);
-    TokenPair pair = {tokenizer_find(t, line, (size_t)a), tokenizer_find(t, space + 1, (size_t)b),
-                      rank, tokenizer_find(t, both, (size_t)(a + b))};
+    if (left_bytes < 1 || right_bytes < 1 || left_bytes > TOKEN_BYTES_MAX ||
+        right_bytes > TOKEN_BYTES_MAX)
+        return fail(ERR_DATA, "%s: line %lld: expected two tokens with a blank between them", path,
+                    (long long)number);
+    memcpy(merged, line, (size_t)left_bytes);
+    memcpy(merged + left_bytes, space + 1, (size_t)right_bytes);
+    TokenPair pair = {.left = tokenizer_find(t, line, (size_t)left_bytes),
+                      .right = tokenizer_find(t, space + 1, (size_t)right_bytes),
+                      .rank = rank,
+                      .merged = tokenizer_find(t, merged, (size_t)(left_bytes + right_bytes))};
     if (pair.left < 0 || pair.right < 0 || pair.merged < 0)
         return fail(ERR_DATA, "%s: line %lld: %s no token of vocab.json", path, (long long)number,
-                    pair.left < 0    ? "the first one is"
-                    : pair.right < 0 ? "the second one is"
-                                     : "both together are");
-    tokenizer_pair_add(t, pair);
+                    pair.left < 0    ? "the first part is"
+                    : pair.right < 0 ? "the second part is"
+                                     : "the two together are");
+    tokenizer_add_pair(t, pair);
     return OK;
 }
 
@@ -149,10 +157,10 @@ static Status read_merges(Tokenizer *t, const char *path)
     int64_t lines = 1, number = 0;
     int32_t rank = 0;
     for (size_t i = 0; st == OK && i < bytes; ++i) lines += text[i] == '\n';
-    if (st == OK && lines > TOKENIZER_TOKENS)
-        st = fail(ERR_DATA, "%s: has %lld lines, at most %d merges are taken", path,
-                  (long long)lines, TOKENIZER_TOKENS);
-    if (st == OK) tokenizer_pair_room(t, lines);
+    if (st == OK && lines > TOKENIZER_IDS_MAX)
+        st = fail(ERR_DATA, "%s: has %lld lines, but at most %d merges are possible", path,
+                  (long long)lines, TOKENIZER_IDS_MAX);
+    if (st == OK) tokenizer_new_pairs(t, lines);
     char *at = text;
     for (char *line; st == OK && (line = next_line(&at, text + bytes));) {
         ++number;
@@ -183,7 +191,7 @@ static int base64_digit(char c)
 }
 
 /* Decodes n characters in place; returns the number of bytes, -1 if it is not base64. */
-static int from_base64(char *text, size_t n)
+static int decode_base64(char *text, size_t n)
 {
     int bytes = 0;
     if (n == 0 || n % 4) return -1;
@@ -203,31 +211,33 @@ static int from_base64(char *text, size_t n)
     return bytes;
 }
 
-static Status read_rank(const char *path, int64_t number, char *line, Names *names)
+/* Reads line `number` of a tiktoken file. */
+static Status read_rank(const char *path, int64_t number, char *line, FileTokens *tokens)
 {
     char *space = strchr(line, ' ');
     const char *at = space ? space + 1 : "";
     int64_t id;
-    int length = space ? from_base64(line, (size_t)(space - line)) : -1;
+    int length = space ? decode_base64(line, (size_t)(space - line)) : -1;
     bool whole = whole_read(&at, 0, INT64_MAX, &id) && !*at;
-    if (length < 1 || length > TOKENIZER_BYTES || !whole)
+    if (length < 1 || length > TOKEN_BYTES_MAX || !whole)
         return fail(ERR_DATA,
-                    "%s: line %lld: a token in base64 and its number are wanted, as in a tiktoken "
+                    "%s: line %lld: expected a token in base64 and its number, as in a tiktoken "
                     "file",
                     path, (long long)number);
-    if (id >= TOKENIZER_TOKENS)
-        return fail(ERR_DATA, "%s: line %lld: token number %lld: at most %d are taken", path,
-                    (long long)number, (long long)id, TOKENIZER_TOKENS - 1);
-    names_add(names, line, length, id, number);
+    if (id >= TOKENIZER_IDS_MAX)
+        return fail(ERR_DATA, "%s: line %lld: token number %lld: the largest possible is %d", path,
+                    (long long)number, (long long)id, TOKENIZER_IDS_MAX - 1);
+    tokens_add(tokens, line, length, id, number);
     return OK;
 }
 
-/* Adds every pair of tokens that together are a third token; its number is the pair's rank. */
-static void add_splits(Tokenizer *t)
+/* Adds every pair of tokens that together are a third token, whose id is the pair's rank. Counts
+ * the pairs first, to allocate the table. */
+static void add_pairs(Tokenizer *t)
 {
-    int64_t splits = 0;
-    for (int turn = 0; turn < 2; ++turn) {
-        if (turn) tokenizer_pair_room(t, splits);
+    int64_t pairs = 0;
+    for (int add = 0; add < 2; ++add) {
+        if (add) tokenizer_new_pairs(t, pairs);
         for (int32_t id = 0; id < t->count; ++id) {
             size_t n;
             const char *text = tokenizer_bytes(t, id, &n);
@@ -235,49 +245,49 @@ static void add_splits(Tokenizer *t)
                 int32_t left = tokenizer_find(t, text, k);
                 int32_t right = left < 0 ? -1 : tokenizer_find(t, text + k, n - k);
                 if (right < 0) continue;
-                ++splits;
-                if (turn) tokenizer_pair_add(t, (TokenPair){left, right, id, id});
+                ++pairs;
+                if (add) tokenizer_add_pair(t, (TokenPair){left, right, id, id});
             }
         }
     }
 }
 
-/* Adds <|endoftext|> if the file lacks it, as usual, with the first free number: r50k_base's
- * 50256. */
-static void add_end_of_text(Names *names)
+/* Adds <|endoftext|> with the first free id unless the file has it; tiktoken's files do not. For
+ * r50k_base this is 50256, as in GPT-2. */
+static void add_end_of_text(FileTokens *tokens)
 {
     enum { LENGTH = sizeof END_OF_TEXT - 1 };
     int64_t id = 0;
-    char *taken = mem_new((size_t)names->count + 1);
+    bool *taken = mem_new((size_t)(tokens->count + 1) * sizeof *taken);
     bool found = false;
-    for (int64_t i = 0; i < names->count; ++i) {
-        const NamedToken *n = &names->token[i];
-        if (n->id < names->count) taken[n->id] = 1;
-        found = found || (n->length == LENGTH && memcmp(n->bytes, END_OF_TEXT, LENGTH) == 0);
+    for (int64_t i = 0; i < tokens->count; ++i) {
+        const FileToken *t = &tokens->token[i];
+        if (t->id < tokens->count) taken[t->id] = true;
+        found = found || (t->length == LENGTH && memcmp(t->bytes, END_OF_TEXT, LENGTH) == 0);
     }
     while (taken[id]) ++id;
     mem_free(&taken);
-    if (!found) names_add(names, END_OF_TEXT, (int)strlen(END_OF_TEXT), id, 0);
+    if (!found) tokens_add(tokens, END_OF_TEXT, LENGTH, id, 0);
 }
 
-Status tokenizer_read_ranks(Tokenizer *t, const char *path)
+Status tokenizer_read_tiktoken(Tokenizer *t, const char *path)
 {
     char *text = NULL;
     size_t bytes;
     int64_t number = 0;
-    Names names = {0};
+    FileTokens tokens = {0};
     TRY(file_text(path, TOKENIZER_FILE_MAX, &text, &bytes));
     char *at = text;
     Status st = OK;
     for (char *line; st == OK && (line = next_line(&at, text + bytes));)
-        if (++number && *line) st = read_rank(path, number, line, &names);
-    if (st == OK && names.count == 0) st = fail(ERR_DATA, "%s: holds no token", path);
+        if (++number && *line) st = read_rank(path, number, line, &tokens);
+    if (st == OK && tokens.count == 0) st = fail(ERR_DATA, "%s: has no tokens", path);
     if (st == OK) {
-        add_end_of_text(&names);
-        st = tokenizer_take(t, path, "line", names.token, names.count);
+        add_end_of_text(&tokens);
+        st = tokenizer_add_tokens(t, path, "line", tokens.token, tokens.count);
     }
-    if (st == OK) add_splits(t);
-    names_fini(&names);
+    if (st == OK) add_pairs(t);
+    tokens_fini(&tokens);
     mem_free(&text);
     return st;
 }

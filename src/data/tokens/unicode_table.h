@@ -1,5 +1,5 @@
-/* Made by tools/unicode_table.py with tiktoken 0.14.0: letters (L), numbers (N) and white space,
- * in order. */
+/* Made by tools/unicode_table.py with tiktoken 0.14.0: ranges of letters (L), numbers (N) and
+ * white space, sorted by code point. */
 #ifndef WEFT_DATA_UNICODE_TABLE_H
 #define WEFT_DATA_UNICODE_TABLE_H
 

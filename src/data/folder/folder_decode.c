@@ -1,11 +1,11 @@
 /* Decodes pictures into OUT.part, on several threads of each rank:
  *
- *   files -> a thread takes the next sample -> decode, turn, resize, crop -> pwrite at its offset
- *                                          \-> size, state, sums of its block
- *   the calling thread: blocks that are done -> fdatasync -> the journal, once a second
+ *   each thread: the next file -> decode, orient, resize, crop -> pwrite at the sample's offset
+ *                                                             \-> add it to its block's record
+ *   the calling thread, once a second: blocks that are done -> fdatasync -> the journal
  *
- * Rank r has every size-th block from r on. A sample depends on its file only, and sums are of
- * integers, so the number of threads and ranks changes no byte. */
+ * Rank r decodes blocks r, r + size, r + 2 size, ... A sample depends on its file only, and sums
+ * are of integers, so the number of threads and ranks changes no byte. */
 #include "folder.h"
 
 #include <errno.h>
@@ -14,32 +14,41 @@
 #include <string.h>
 #include <unistd.h>
 
+/* intervals of the calling thread: of writing the journal, and of checking for stop requests */
 #define FLUSH_S 1.0
 #define CHECK_S 0.1
-enum { FILE_BYTES = 1 << 30 };
+enum { FILE_BYTES_MAX = 1 << 30 };
 
 /* a block that this rank decodes */
 typedef struct Block {
     int64_t number;
-    /* samples not yet done */
+    /* number of samples that are not done */
     atomic_int left;
     /* all samples were done before the last sync */
     bool ready;
     /* owned; NULL: it is in the journal already */
     FolderRecord *record;
+    /* protects record */
     pthread_mutex_t lock;
 } Block;
 
+/* state shared by the threads of a rank */
 typedef struct WorkerPool {
     FolderWork *work;
+    /* owned: blocks that were not in the journal */
     Block *block;
     int64_t blocks;
-    /* next: next sample number over all blocks. done, broken: samples done, those of the journal
-     * included, and how many of them are broken. total: this rank's samples. */
-    atomic_llong next, done, broken;
+    /* number of the next sample, counted over these blocks with FOLDER_BLOCK samples each */
+    atomic_llong next;
+    /* this rank's samples that are done, and how many of them are broken, those in the journal
+     * included */
+    atomic_llong done, broken;
+    /* number of this rank's samples */
     int64_t total;
+    /* threads end after their current sample */
     atomic_bool stop;
     pthread_mutex_t lock;
+    /* signalled when a thread ends */
     pthread_cond_t wake;
     /* number of running threads; the first failure; protected by lock */
     int running;
@@ -52,9 +61,14 @@ typedef struct Worker {
     const FolderWork *work;
     ImageDecoder *decoder;
     ImageResampler *resampler;
+    /* the decoded picture; target of operations that do not work in place */
     Image image, spare;
-    uint8_t *bytes, *planes;
+    /* owned: content of the file, of capacity bytes_room */
+    uint8_t *bytes;
     size_t bytes_room;
+    /* owned: decoded sample, (3,side,side) */
+    uint8_t *planes;
+    /* sums over the pixels of the current sample, per channel, and their number */
     uint64_t sum[3], squares[3], pixels;
 } Worker;
 
@@ -77,12 +91,12 @@ static void worker_fini(Worker *worker)
     mem_free(&worker->planes);
 }
 
-/* Reads a file, which must have the size that stat gave. ERR_DATA: it cannot be read. */
+/* Reads a file. ERR_DATA: it cannot be read; ERR_IO: it does not have the size that stat gave. */
 static Status read_picture(Worker *worker, const char *path, const FolderFile *file)
 {
-    if (file->bytes < 0) return fail(ERR_DATA, "%s: is no file that can be read", path);
-    if (file->bytes > FILE_BYTES)
-        return fail(ERR_DATA, "%s: has more than 1 GB: no picture that is decoded here", path);
+    if (file->bytes < 0) return fail(ERR_DATA, "%s: is not a file that can be read", path);
+    if (file->bytes > FILE_BYTES_MAX)
+        return fail(ERR_DATA, "%s: has more than 1 GB, too much for a picture", path);
     if (worker->bytes_room < (size_t)file->bytes + 1) {
         mem_free(&worker->bytes);
         worker->bytes_room = (size_t)file->bytes + (size_t)file->bytes / 2 + 1;
@@ -141,7 +155,8 @@ static void cut_square(Worker *worker)
     }
 }
 
-static void add_pixels(Worker *worker)
+/* Computes the sums over the current sample. */
+static void sum_pixels(Worker *worker)
 {
     const FolderImport *import = worker->work->import;
     int64_t square = (int64_t)import->side * import->side;
@@ -158,8 +173,9 @@ static void add_pixels(Worker *worker)
     }
 }
 
-/* Turns a file into what is stored. ERR_DATA: not a usable picture. */
-static Status take_picture(Worker *worker, int64_t i, FolderSample *sample)
+/* Reads file i and converts it to the sample that is stored: worker->bytes, or worker->planes.
+ * ERR_DATA: not a usable picture. */
+static Status convert_picture(Worker *worker, int64_t i, FolderSample *sample)
 {
     const FolderWork *work = worker->work;
     const FolderImport *import = work->import;
@@ -175,18 +191,18 @@ static Status take_picture(Worker *worker, int64_t i, FolderSample *sample)
         TRY(resize(worker, path));
         cut_square(worker);
     }
-    add_pixels(worker);
+    sum_pixels(worker);
     return OK;
 }
 
-/* Decodes and writes one sample, and adds it to the block's record; broken pictures are recorded,
+/* Decodes and writes sample i, and adds it to the block's record; broken pictures are recorded,
  * too. */
-static Status do_sample(WorkerPool *pool, Worker *worker, Block *block, int64_t i)
+static Status process_sample(WorkerPool *pool, Worker *worker, Block *block, int64_t i)
 {
     const FolderWork *work = pool->work;
     FolderRecord *record = block->record;
     FolderSample sample = {.state = FOLDER_BROKEN};
-    Status status = take_picture(worker, i, &sample);
+    Status status = convert_picture(worker, i, &sample);
     if (status == OK) {
         bool encoded = work->import->encoded;
         int64_t bytes = sample_offset(work, i + 1) - sample_offset(work, i);
@@ -221,9 +237,10 @@ static void pool_fail(WorkerPool *pool, Status status)
     atomic_store(&pool->stop, true);
 }
 
-static void *worker_run(void *of)
+/* One thread: processes samples until none is left or the pool stops. */
+static void *worker_run(void *arg)
 {
-    WorkerPool *pool = of;
+    WorkerPool *pool = arg;
     Worker worker;
     worker_init(&worker, pool->work);
     while (!atomic_load(&pool->stop)) {
@@ -232,7 +249,7 @@ static void *worker_run(void *of)
         Block *block = &pool->block[at / FOLDER_BLOCK];
         if (at % FOLDER_BLOCK >= block_samples(pool->work, block->number)) continue;
         Status status =
-            do_sample(pool, &worker, block, block->number * FOLDER_BLOCK + at % FOLDER_BLOCK);
+            process_sample(pool, &worker, block, block->number * FOLDER_BLOCK + at % FOLDER_BLOCK);
         if (status != OK) {
             pool_fail(pool, status);
             break;
@@ -248,8 +265,8 @@ static void *worker_run(void *of)
     return NULL;
 }
 
-/* Syncs the blocks that are done to the disk, then writes them to the journal. Blocks that become
- * done meanwhile wait for the next call. */
+/* Syncs the blocks that are done to the disk, then writes them to the journal. Blocks that are
+ * completed during the sync are left to the next call. */
 static Status flush(WorkerPool *pool)
 {
     bool any = false;
@@ -259,7 +276,7 @@ static Status flush(WorkerPool *pool)
         any |= block->ready;
     }
     if (!any) return OK;
-    if (fdatasync(pool->work->part.fd) != 0) return part_failed(&pool->work->part, strerror(errno));
+    if (fdatasync(pool->work->part.fd) != 0) return part_fail(&pool->work->part, strerror(errno));
     for (int64_t b = 0; b < pool->blocks; ++b) {
         Block *block = &pool->block[b];
         if (!block->ready) continue;
@@ -269,8 +286,9 @@ static Status flush(WorkerPool *pool)
     return OK;
 }
 
-/* Flushes, reports progress and watches for stop requests until all threads have ended. */
-static void supervise(WorkerPool *pool)
+/* The calling thread's part until all threads have ended: flushes, reports progress and watches for
+ * stop requests. */
+static void watch_threads(WorkerPool *pool)
 {
     const ImportHost *host = pool->work->host;
     double flushed_s = clock_s();
@@ -334,10 +352,10 @@ static Status pool_status(WorkerPool *pool)
     if (pool->status != OK) return fail(pool->status, "%s", pool->why);
     if (atomic_load(&pool->done) == pool->total) return OK;
     return fail(ERR_STOPPED,
-                "stopped after %lld of %lld pictures: the same command continues from those in %s, "
-                "which keeps blocks of %d",
-                (long long)atomic_load(&pool->done), (long long)pool->total, pool->work->part.part,
-                FOLDER_BLOCK);
+                "stopped after %lld of %lld pictures: the same command continues from the complete "
+                "blocks of %d pictures in %s",
+                (long long)atomic_load(&pool->done), (long long)pool->total, FOLDER_BLOCK,
+                pool->work->part.part);
 }
 
 Status folder_decode_blocks(FolderWork *work)
@@ -345,26 +363,26 @@ Status folder_decode_blocks(FolderWork *work)
     WorkerPool pool;
     int threads = work->import->threads < 1 ? 1 : work->import->threads;
     pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
-    int begun = 0;
+    int started = 0;
     pool_init(&pool, work);
     if (pool.done)
         log_info("resuming %s: %lld of %lld pictures are done", work->part.part,
                  (long long)pool.done, (long long)pool.total);
-    for (; begun < threads && pool.blocks; ++begun) {
+    for (; started < threads && pool.blocks; ++started) {
         pthread_mutex_lock(&pool.lock);
         ++pool.running;
         pthread_mutex_unlock(&pool.lock);
-        int error = thread_begin(&thread[begun], worker_run, &pool);
+        int error = thread_begin(&thread[started], worker_run, &pool);
         if (error == 0) continue;
         pthread_mutex_lock(&pool.lock);
         --pool.running;
         pthread_mutex_unlock(&pool.lock);
-        if (begun == 0)
-            pool_fail(&pool, fail(ERR_IO, "no thread can be made: %s", strerror(error)));
+        if (started == 0)
+            pool_fail(&pool, fail(ERR_IO, "no thread can be started: %s", strerror(error)));
         break;
     }
-    supervise(&pool);
-    for (int i = 0; i < begun; ++i) pthread_join(thread[i], NULL);
+    watch_threads(&pool);
+    for (int i = 0; i < started; ++i) pthread_join(thread[i], NULL);
     Status status = flush(&pool);
     if (status != OK) pool_fail(&pool, status);
     status = pool_status(&pool);
@@ -375,12 +393,12 @@ Status folder_decode_blocks(FolderWork *work)
     return status;
 }
 
-Status folder_try(const FolderWork *work, int64_t i)
+Status folder_check_picture(const FolderWork *work, int64_t i)
 {
     Worker worker;
     FolderSample sample;
     worker_init(&worker, work);
-    Status status = take_picture(&worker, i, &sample);
+    Status status = convert_picture(&worker, i, &sample);
     worker_fini(&worker);
     return status;
 }
