@@ -178,7 +178,6 @@ static char *read_text(hid_t attr, hid_t type)
 
 char *attr_text(hid_t object, const char *name)
 {
-    if (H5Aexists(object, name) <= 0) return NULL;
     hid_t attr = H5Aopen(object, name, H5P_DEFAULT);
     if (attr < 0) return NULL;
     hid_t type = H5Aget_type(attr), space = H5Aget_space(attr);

@@ -1,4 +1,5 @@
-/* Saves that fail: a full disk, no folder, a kill in the middle. Earlier files stay loadable. */
+/* Saves that fail: a full disk, no folder, a kill in the middle. Earlier files stay loadable. Also
+ * writes that the system cuts short, which do not fail. */
 #include "checkpoint/fixture.h"
 
 #include <dirent.h>
@@ -16,13 +17,15 @@ static void expect_good(const char *path, int salt)
     mem_free(&f);
 }
 
-/* Replaces pwrite: alters the byte that is written at this offset of a file (-1: none). */
+/* Replaces pwrite: writes at most this many bytes, and alters the byte that is written at this
+ * offset of a file (-1: none). */
+static size_t written_most = SIZE_MAX;
 static off_t altered = -1;
 ssize_t pwrite(int fd, const void *data, size_t bytes, off_t offset)
 {
     ssize_t (*real)(int, const void *, size_t, off_t);
     *(void **)&real = dlsym(RTLD_NEXT, "pwrite");
-    ssize_t put = real(fd, data, bytes, offset);
+    ssize_t put = real(fd, data, bytes < written_most ? bytes : written_most, offset);
     if (altered < offset || altered >= offset + put) return put;
     char other = (char)~((const char *)data)[altered - offset];
     CU_ASSERT_EQUAL(real(fd, &other, 1, altered), 1);
@@ -208,6 +211,19 @@ static void test_killed(void)
     fixture_clean(folder);
 }
 
+/* A file system that writes fewer bytes than it is given: the rest is written afterwards. */
+static void test_short_writes(void)
+{
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "step-00000001.h5");
+    written_most = 1000;
+    CHECK_OK(fixture_save(path, 1, 1));
+    written_most = SIZE_MAX;
+    expect_good(path, 1);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
 /* A file system that reports success and stores other bytes: the file is read back before it is
  * renamed over the old one. */
 static void test_altered(void)
@@ -278,7 +294,8 @@ static void test_not_finite(void)
     fixture_clean(folder);
 }
 
-TEST_MAIN("failed_save", {"altered while written", test_altered}, {"not finite", test_not_finite},
+TEST_MAIN("failed_save", {"altered while written", test_altered},
+          {"written in parts", test_short_writes}, {"not finite", test_not_finite},
           {"no folder", test_no_folder}, {"a limit on file sizes", test_size_limit},
           {"a full disk", test_full_disk}, {"no inodes", test_no_inodes},
           {"a tensor that cannot be read", test_unreadable}, {"killed while saving", test_killed})

@@ -5,6 +5,7 @@
 
 #include "checkpoint/foreign/safe_set.h"
 
+#include <malloc.h>
 #include <math.h>
 
 static SafeSet set;
@@ -59,6 +60,15 @@ static void plain(void)
     two_tensors("dict.pth");
     two_tensors("zip64.pth");
     CU_ASSERT_EQUAL(fixture_handles(), handles);
+    /* nothing stays in memory, once the allocator's caches (7 blocks of a size) are full */
+    enum { FILL = 8 };
+    size_t heap = 0;
+    for (int i = 0; i < FILL; ++i) {
+        two_tensors("plain.pth");
+        heap = mallinfo2().uordblks;
+    }
+    two_tensors("plain.pth");
+    CU_ASSERT_EQUAL(mallinfo2().uordblks, heap);
 }
 
 /* ---- views ---- */
@@ -260,5 +270,33 @@ static void damaged(void)
     fixture_clean(folder);
 }
 
+/* A member that should hold a word is refused by its length, before it is read. */
+static void too_long(void)
+{
+    /* offset of a directory's entry from the name in it, and of the two lengths in the entry */
+    enum { ENTRY = -46, PACKED = 20, PLAIN = 24, MOST = 64 };
+    static const char member[] = "plain/byteorder";
+    char *text = NULL;
+    size_t bytes = 0;
+    const char *folder = fixture_folder();
+    char *path = fixture_path(folder, "x.pth");
+    CHECK_OK(file_text("tests/golden/pth/plain.pth", 1 << 20, &text, &bytes));
+    char *name = memmem(text, bytes, member, strlen(member));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(name);
+    /* the first occurrence is in the member's own header */
+    name = memmem(name + 1, bytes - (size_t)(name + 1 - text), member, strlen(member));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(name);
+    for (int length = MOST; length <= MOST + 1; ++length) {
+        name[ENTRY + PACKED] = name[ENTRY + PLAIN] = (char)length;
+        fixture_write(path, text, bytes);
+        CHECK_FAILS(safe_open(&set, path, NULL), ERR_DATA,
+                    length > MOST ? "is impossibly large" : "does not have its checksum");
+        safe_close(&set);
+    }
+    mem_free(&text);
+    mem_free(&path);
+    fixture_clean(folder);
+}
+
 TEST_MAIN("torch_file", {"plain", plain}, {"views", views}, {"types", types}, {"groups", groups},
-          {"hostile", hostile}, {"damaged", damaged})
+          {"hostile", hostile}, {"damaged", damaged}, {"too long", too_long})

@@ -2,7 +2,10 @@
  * transport of host memory. Values are such that another order of additions gives other bits. */
 #include "ways.h"
 
+#include "parallel/transport/comm_table.h"
+
 #include <math.h>
+#include <sched.h>
 #include <time.h>
 
 /* Sleeps at random, up to 300 microseconds, differently on each rank. */
@@ -58,6 +61,23 @@ static void many_in_flight(void)
         }
         comm_free(&comm);
     }
+}
+
+/* Where polling moves sums, it finishes them, too, without a wait. */
+static void finished_by_polling(void)
+{
+    enum { ELEMENTS = 5000 };
+    const double patience_s = 20;
+    Comm *comm = open_way(ways[0], ELEMENTS, 1);
+    fill(comm, 0, ELEMENTS, 7);
+    comm_allreduce_begin(comm, 0, ELEMENTS);
+    bool done = false;
+    for (double begun_s = clock_s(); !done && clock_s() - begun_s < patience_s; sched_yield())
+        done = comm->table->progress(comm);
+    CU_ASSERT_TRUE(done);
+    CU_ASSERT_EQUAL(wrong(comm, 0, ELEMENTS, 7), 0);
+    comm_wait(comm);
+    comm_free(&comm);
 }
 
 /* A sum of -0 is -0: it does not start from 0, so leaves of -0 have no effect. */
@@ -262,7 +282,8 @@ static void ranks_of_the_node(void)
 /* Cases for any number of ranks. */
 #define SUM_CASES_ANY                                                                              \
     {"sums of odd sizes", sums_of_odd_sizes}, {"many in flight", many_in_flight},                  \
-        {"minus zero", minus_zero}, {"large, same bits on both transports", large_and_same_bits},  \
+        {"finished by polling", finished_by_polling}, {"minus zero", minus_zero},                  \
+        {"large, same bits on both transports", large_and_same_bits},                              \
         {"idle and side by side", idle_and_side_by_side}, {"late rank", late_rank},                \
         {"choice of transport", choice_of_transport}, {"by way of the host", by_way_of_the_host},  \
         {"too large is a message", too_large_is_a_message}, {"statuses agree", statuses_agree},    \

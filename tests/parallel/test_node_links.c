@@ -4,7 +4,9 @@
 #include "harness.h"
 #include "parallel/watch/node_links.h"
 
+#include <ifaddrs.h>
 #include <math.h>
+#include <net/if.h>
 
 /* Size of a receive buffer without special rights: Linux's default, halved because setsockopt
  * doubles it. */
@@ -29,12 +31,26 @@ static void introduce(const Nodes *n, NodeLinks *links)
     memcpy(links->first, n->first.first, sizeof n->first.first);
 }
 
+/* True if an interface other than the host's own has an address. */
+static bool has_address(void)
+{
+    struct ifaddrs *all = NULL;
+    bool found = false;
+    CU_ASSERT_EQUAL(getifaddrs(&all), 0);
+    for (const struct ifaddrs *a = all; a; a = a->ifa_next)
+        found |= a->ifa_addr && (a->ifa_flags & IFF_UP) && !(a->ifa_flags & IFF_LOOPBACK) &&
+                 (a->ifa_addr->sa_family == AF_INET || a->ifa_addr->sa_family == AF_INET6);
+    freeifaddrs(all);
+    return found;
+}
+
 /* Returns false, with a message, if this host has no address. */
 static bool nodes_init(Nodes *n, int nodes)
 {
     *n = (Nodes){.world = world_alone(), .nodes = nodes};
     node_links_init(&n->first, &n->world, true, 0, nodes);
     if (n->first.socket < 0) {
+        CU_ASSERT_FALSE(has_address());
         node_links_fini(&n->first);
         printf("skipped: this host has no address but its own\n");
         return false;

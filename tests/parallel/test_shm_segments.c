@@ -1,6 +1,7 @@
 /* Shared segments in a world of one rank: made, aligned, zeroed, released, no file left open; and
- * how a dead peer is distinguished from a live one. */
+ * how a dead peer is distinguished from a live one. Sleepers are counted while they sleep. */
 #include "harness.h"
+#include "parallel/shm/futex.h"
 #include "parallel/shm/shm_segments.h"
 
 #include <dirent.h>
@@ -67,5 +68,13 @@ static void dead_peer(void)
     shm_segments_fini(&shared);
 }
 
+static void sleepers(void)
+{
+    _Atomic uint32_t word = 1, asleep = 0;
+    CU_ASSERT_FALSE(futex_sleep(&word, &asleep, 1, 0.001));
+    CU_ASSERT_TRUE(futex_sleep(&word, &asleep, 0, 0.001));
+    CU_ASSERT_EQUAL(asleep, 0);
+}
+
 TEST_MAIN("shared", {"made and released", made_and_released}, {"too much", too_much},
-          {"a dead peer", dead_peer})
+          {"a dead peer", dead_peer}, {"sleepers", sleepers})

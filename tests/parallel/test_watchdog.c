@@ -70,10 +70,11 @@ static void stops(void)
     raise(SIGSTOP);
 }
 
+/* Rank 0 ends, and goes on watching until the others end, too. */
 static void stopped(Rank *r)
 {
     step_into(r, 2, stops);
-    forever();
+    if (r->world.rank > 0) forever();
 }
 
 /* mpirun is stopped until the watchdog has reported, because it would end the job first. */
@@ -195,6 +196,7 @@ static void now_and_then(Rank *r)
 typedef struct Case {
     const char *name;
     void (*run)(Rank *rank);
+    int ranks;
     double hang_s;
     int code;
     /* said: words of the reports; unsaid: words that must not occur */
@@ -204,6 +206,7 @@ typedef struct Case {
 static const Case cases[] = {
     {"stopped",
      stopped,
+     3,
      300,
      ERR_IO,
      {"rank 2 on ", "has been stopped by a signal for ",
@@ -212,6 +215,7 @@ static const Case cases[] = {
      "no rank has made progress"},
     {"dead",
      dead,
+     3,
      300,
      /* mpirun's code for a killed rank */
      128 + SIGKILL,
@@ -219,33 +223,38 @@ static const Case cases[] = {
      "stopped"},
     {"behind",
      behind,
+     3,
      300,
      0,
      {"step 6 has taken ", "behind is: rank 1 on ", "is at backward of chunk 2", "rank 0 on "},
      "error"},
     {"served",
      served,
+     3,
      300,
      0,
      {"step 6 has taken ", "behind is: rank 1 on ", "rank 2 on ", "waits for messages of other"},
      "error"},
     {"hang",
      hang,
+     10,
      3,
      ERR_IO,
      /* 3 on an idle machine */
-     {"no rank has made progress for ", " s (train.hang_s)", "waits for a message (7) of rank 0"},
+     {"no rank has made progress for ", " s (train.hang_s)", "waits for a message (7) of rank 0",
+      "; and 2 more"},
      "stopped by"},
     {"endless",
      endless,
+     3,
      3,
      ERR_IO,
      {"no rank has made progress for ", "is at backward of chunk 2",
       "waits for a message (7) of rank 1"},
      "stopped by"},
-    {"between", between, 3, 0, {""}, "step"},
-    {"suspended", suspended, 6, 0, {""}, "weft:"},
-    {"now and then", now_and_then, 300, 0, {""}, "stopped"},
+    {"between", between, 3, 3, 0, {""}, "step"},
+    {"suspended", suspended, 3, 6, 0, {""}, "weft:"},
+    {"now and then", now_and_then, 3, 300, 0, {""}, "stopped"},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -273,15 +282,16 @@ typedef struct Job {
 
 static void start(Job *job, int number)
 {
-    char folder[] = "/tmp/weft-watchdog-XXXXXX", digits[16], why[] = "100";
+    char folder[] = "/tmp/weft-watchdog-XXXXXX", digits[16], why[] = "100", ranks[16];
     snprintf(digits, sizeof digits, "%d", number);
+    snprintf(ranks, sizeof ranks, "%d", cases[number].ranks);
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
     snprintf(job->folder, sizeof job->folder, "%s", folder);
     snprintf(job->said, sizeof job->said, "%s/said", folder);
     job->process = fork();
     if (job->process != 0) return;
     char *words[] = {"timeout", why,         "mpirun", "--oversubscribe",          "--bind-to",
-                     "none",    "-n",        "3",      (char *)(uintptr_t)program, digits,
+                     "none",    "-n",        ranks,    (char *)(uintptr_t)program, digits,
                      job->said, job->folder, NULL};
     if (!freopen("/dev/null", "w", stderr)) _exit(2);
     execvp(words[0], words);

@@ -306,7 +306,9 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
     executor_request(f->executor, METRIC_STOP, f->plan->stage == 0);
     executor_request(f->executor, METRIC_SAVE, step % 2 == 0);
     StepBatch of = {.step = step, .scale = SCALE, .micros = micros_with_samples(f)};
+    Phase outer = phase_enter(PHASE_UPDATE);
     Status st = executor_forward_backward(f->executor, &source, &of, &wait_s);
+    CU_ASSERT_EQUAL(phase_enter(outer), PHASE_UPDATE);
     CHECK_OK(st);
     if (st != OK) return false;
     executor_reduce(f->executor);

@@ -3,6 +3,8 @@
  * aliases and in-place operations must have no effect on results. */
 #include "plain.h"
 
+#include "pipeline/plan/plan.h"
+
 static const char *const models[] = {
     "model: {name: resnet18, width: 16, stem: small}\n",
     "model: {name: resnet50, width: 16, stem: imagenet}\n",
@@ -96,6 +98,44 @@ static void test_memory(void)
     CU_ASSERT(many > 2 * one && many < 8 * one);
 }
 
+/* Returns the bytes of a micro-batch's slot on the last of two stages, which begins with the second
+ * dense layer. late: the list has other work between a message and the work that makes it. */
+static size_t slot_bytes(bool late)
+{
+    Fixture f = {.how = {.model = "model: {name: mlp, hidden: [300, 20, 20]}\n",
+                         .table = &backend_cpu,
+                         .side = SIDE,
+                         .shape = {.stages = 2, .chunks = 1, .micros = 4},
+                         .schedule = SCHEDULE_GPIPE}};
+    CHECK_OK(open_graph(&f));
+    CHECK_OK(make_schedule(&f));
+    if (late) disorder(f.schedule, 0);
+    f.first = mem_new(3 * sizeof *f.first);
+    f.first[2] = f.graph->node_count;
+    for (int i = 0, dense = 0; dense < 2; ++i)
+        if (f.graph->node[i].spec.w_count > 0 && ++dense == 2) f.first[1] = i;
+    PlanOptions options = {.shape = {1, 2, 1},
+                           .stage = 1,
+                           .schedule = f.schedule,
+                           .channel_depth = 2,
+                           .first = f.first,
+                           .bucket_bytes = 4096};
+    CHECK_OK(plan_new(&f.plan, f.graph, &options));
+    CU_ASSERT_EQUAL(messages_may_wait(f.schedule, 1), late);
+    size_t bytes = f.plan->chunk[0].kept_bytes;
+    fixture_close(&f);
+    return bytes;
+}
+
+/* A gradient that is sent as soon as it is computed does not lie in the slot. */
+static void test_messages(void)
+{
+    size_t gradient = 300 * sizeof(float) * MICRO, at_once = slot_bytes(false);
+    CU_ASSERT(at_once >= gradient);
+    CU_ASSERT(at_once < 2 * gradient);
+    CU_ASSERT(slot_bytes(true) > at_once + gradient / 2);
+}
+
 /* Counts elements of gradients and statistics that are not -0. */
 static int64_t seen_of_empty(Fixture *f)
 {
@@ -129,7 +169,64 @@ static void test_empty(void)
     }
 }
 
+static uint64_t hash_of_step(Fixture *f)
+{
+    BatchSource source = source_of(f, f->plan->batches_out);
+    StepBatch of = {.scale = SCALE, .micros = f->how.shape.micros};
+    CHECK_OK(executor_forward_backward(f->executor, &source, &of, NULL));
+    executor_reduce(f->executor);
+    return executor_step_hash(f->executor);
+}
+
+/* The hash of a step depends on its gradients. */
+static void test_hash(void)
+{
+    Fixture f;
+    Case how = {.model = models[4],
+                .table = &backend_cpu,
+                .side = SIDE,
+                .shape = {.stages = 1, .chunks = 1, .micros = 2},
+                .schedule = SCHEDULE_1F1B};
+    if (fixture_open(&f, &how)) {
+        CU_ASSERT_EQUAL(hash_of_step(&f), 0);
+        executor_hash_steps(f.executor, true);
+        uint64_t hash = hash_of_step(&f);
+        CU_ASSERT_NOT_EQUAL(hash, 0);
+        CU_ASSERT_EQUAL(hash_of_step(&f), hash);
+        f.batch[1].labels[0] ^= 1;
+        CU_ASSERT_NOT_EQUAL(hash_of_step(&f), hash);
+    }
+    fixture_close(&f);
+}
+
+/* Lends one micro-batch; reading the second one fails. */
+static Status next_fails(void *user, const Batch **batch, double *wait_s)
+{
+    if (((Fixture *)user)->taken > 0) return fail(ERR_DATA, "the data are damaged");
+    return source_next(user, batch, wait_s);
+}
+
+/* Data that cannot be read end the step with the reader's message. */
+static void test_unreadable(void)
+{
+    Fixture f;
+    Case how = {.model = models[4],
+                .table = &backend_cpu,
+                .side = SIDE,
+                .shape = {.stages = 1, .chunks = 1, .micros = 2},
+                .schedule = SCHEDULE_1F1B};
+    if (fixture_open(&f, &how)) {
+        BatchSource source = source_of(&f, f.plan->batches_out);
+        StepBatch of = {.scale = SCALE, .micros = 2};
+        source.next = next_fails;
+        CHECK_FAILS(executor_forward_backward(f.executor, &source, &of, NULL), ERR_DATA,
+                    "the data are damaged");
+    }
+    fixture_close(&f);
+}
+
 TEST_MAIN("executor", {"same bits as a plain interpreter", test_cpu},
           {"poisoned memory", test_poison}, {"memory is shared", test_memory},
-          {"empty micro-batches add nothing", test_empty},
-          {"a residual's gradient is not copied", test_residual})
+          {"messages at once", test_messages}, {"empty micro-batches add nothing", test_empty},
+          {"a residual's gradient is not copied", test_residual}, {"hash of a step", test_hash},
+          {"data that cannot be read", test_unreadable})

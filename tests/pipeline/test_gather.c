@@ -38,15 +38,86 @@ static bool good_places(const Window *w)
     return good;
 }
 
-/* True if the other forms of a node's weights lie in the cache of the bucket of its first
+/* True if the other forms of a node's weights lie in the cache of the bucket of its first gathered
  * weight. */
 static bool good_cache(const Plan *plan, int node)
 {
     const Node *n = &plan->graph->node[node];
     int64_t bytes = (int64_t)n->op->cache_bytes, at = (int64_t)plan->cache[node];
-    if (bytes == 0) return true;
-    const ParamBucket *b = &plan->gather.bucket[plan->gather.bucket_of[n->param[0]]];
+    int bucket = gather_bucket_of(plan, n);
+    if (bytes == 0 || bucket < 0) return true;
+    const ParamBucket *b = &plan->gather.bucket[bucket];
     return at >= b->cache && at + bytes <= b->cache + b->cache_bytes;
+}
+
+/* True if frozen parameters and other forms of their nodes' weights, none of which is gathered, lie
+ * one after another behind the memory of the buckets. */
+static bool frozen_lie_behind(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    const GatherPlan *f = &plan->gather;
+    int64_t end = f->elements, cache_end = 0;
+    bool good = true;
+    for (int i = 0; i < g->param_count; ++i) {
+        if (!g->param[i].frozen || plan->param_offset[i] < 0 || param_shares_memory(plan, i))
+            continue;
+        good &= f->bucket_of[i] == -1 && plan->weight_offset[i] >= end;
+        end = plan->weight_offset[i] + g->param[i].elements;
+    }
+    for (int b = 0; b < f->count; ++b)
+        if (f->bucket[b].cache + f->bucket[b].cache_bytes > cache_end)
+            cache_end = f->bucket[b].cache + f->bucket[b].cache_bytes;
+    for (int i = plan->chunk[0].first; i < plan->chunk[0].last; ++i) {
+        const Node *n = &g->node[i];
+        if (n->op->cache_bytes == 0 || gather_bucket_of(plan, n) >= 0) continue;
+        good &= (int64_t)plan->cache[i] >= cache_end;
+        cache_end = (int64_t)(plan->cache[i] + n->op->cache_bytes);
+    }
+    return good && end <= f->elements + f->frozen && cache_end <= (int64_t)plan->cache_bytes;
+}
+
+/* True if each bucket of gradients lies in their ring, apart from the bucket before it, and the
+ * memory of gradients includes the ring and any replica's sums. */
+static bool good_gradient_ring(const Plan *plan)
+{
+    bool good = true;
+    for (int r = 0; r < REPLICAS; ++r)
+        good &= plan->gradient_part_bytes >=
+                (size_t)(plan->micro_grad_elements + plan_sum_elements(plan, r)) * sizeof(float);
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        const int64_t *elements = c->buckets.elements;
+        for (int b = 0; b < c->buckets.count; ++b) {
+            good &= c->ring[b] >= 0 && c->ring[b] + elements[b] <= plan->micro_grad_elements;
+            good &= b == 0 || disjoint(c->ring[b - 1], elements[b - 1], c->ring[b], elements[b]);
+        }
+    }
+    return good;
+}
+
+/* True if the tensors of a message lie one after another in it. */
+static bool good_message(const Message *m)
+{
+    size_t end = 0;
+    bool good = true;
+    for (int i = 0; i < m->count; ++i) {
+        good &= m->tensor[i].at >= end;
+        end = m->tensor[i].at + m->tensor[i].bytes;
+    }
+    return good && end <= m->bytes;
+}
+
+/* True if the stage's chunks are those of its tasks, and the parts of their messages are apart. */
+static bool good_chunks(const Plan *plan, const Schedule *s)
+{
+    bool good = true;
+    for (int k = 0; k < plan->chunk_count; ++k) {
+        const ChunkPlan *c = &plan->chunk[k];
+        good &= schedule_local(s, c->chunk) == k && s->stage_of[c->chunk] == plan->stage;
+        good &= good_message(&c->activations_in) && good_message(&c->activations_out) &&
+                good_message(&c->gradients_in) && good_message(&c->gradients_out);
+    }
+    return good;
 }
 
 /* True if an action finds its values. Forward reads all parameters; backward reads them for
@@ -63,6 +134,7 @@ static bool finds_values(const Window *w, const ChunkPlan *c, const Action *a)
         int64_t at = w->plan->param_offset[node->param[k]],
                 place = w->plan->weight_offset[node->param[k]];
         int b = w->plan->gather.bucket_of[node->param[k]];
+        if (w->plan->graph->param[node->param[k]].frozen) continue;
         const ParamBucket *bucket = &w->plan->gather.bucket[b];
         good &= has(w, b) && at - bucket->offset == place - bucket->ring_offset;
     }
@@ -147,8 +219,9 @@ static bool check_stage(const Fixture *f, int stage, const Schedule *evaluation,
     int64_t training = 0, evaluating = 0;
     CHECK_OK(plan_new(&plan, f->graph, &options));
     mem_free(&block);
-    bool good = plan->gathers && stored_once(plan) && walk(plan, f->schedule, &training) &&
-                walk(plan, evaluation, &evaluating);
+    bool good = plan->gathers && stored_once(plan) && frozen_lie_behind(plan) &&
+                good_gradient_ring(plan) && good_chunks(plan, f->schedule) &&
+                walk(plan, f->schedule, &training) && walk(plan, evaluation, &evaluating);
     good &= training == plan->gather.step_gathers;
     *gathers += training;
     plan_free(&plan);
@@ -208,10 +281,11 @@ static void check_model_grids(const char *model, int side, int number)
 
 static void test_models(void)
 {
-    static const char *const models[] = {"model: {name: resnet18, stem: small}\n",
-                                         "model: {name: mobilenet_v2}\n",
-                                         "model: {name: mlp, hidden: [200, 300, 20]}\n"};
-    for (int i = 0; i < 3; ++i) check_model_grids(models[i], 16, i);
+    static const char *const models[] = {
+        "model: {name: resnet18, stem: small}\n", "model: {name: mobilenet_v2}\n",
+        "model: {name: mlp, hidden: [200, 300, 20]}\n",
+        "model: {name: resnet18, stem: small, width: 8, freeze: ['layer1.*', 'layer3.0.*']}\n"};
+    for (int i = 0; i < 4; ++i) check_model_grids(models[i], 16, i);
 }
 
 /* The embedding is also the head's matrix. */

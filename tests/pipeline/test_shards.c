@@ -134,6 +134,22 @@ static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, si
     return plan;
 }
 
+/* Without replicas, a rank of a group has memory for the floats that it adds up with the others and
+ * for those that they send, and for pieces of the tensors that they exchange. */
+static void group_has_memory(void)
+{
+    Fixture f;
+    Graph *graph;
+    open_case(&f, "model: {name: gpt2, layers: 2, width: 60, heads: 3, context: 12}\n", 0, 1);
+    Plan *plan = plan_of_group(&f, &graph, 0, 1, 4096);
+    CU_ASSERT(plan_group_floats(plan, 0) > METRIC_REQUESTS);
+    CU_ASSERT_EQUAL(plan->message_bytes, 2 * sizeof(float) * (size_t)plan_group_floats(plan, 0) +
+                                             (size_t)EXCHANGE_PIECE_BYTES * (3 + EXCHANGE_DEPTH));
+    plan_free(&plan);
+    graph_free(&graph);
+    close_case(&f);
+}
+
 /* One rank has two of three heads and the other has one: their slices differ in length, and so does
  * the unused part of a bucket. */
 static void groups_cut_alike(void)
@@ -164,4 +180,4 @@ static void groups_cut_alike(void)
 }
 
 TEST_MAIN("shards", {"all have as much", all_have_as_much}, {"stages cut alike", stages_cut_alike},
-          {"groups cut alike", groups_cut_alike})
+          {"groups cut alike", groups_cut_alike}, {"a group has memory", group_has_memory})
