@@ -163,8 +163,8 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 	@mkdir -p $(@D)
 	$(Q)$(EMULATED_CXX) -O3 -shared -fPIC -Wl,-soname,$(@F) -o $@ $(filter %.cc,$^)
 
-# What only checks takes a third of the time to compile like this under sanitizers. Lengths of texts are not known to gcc then.
-TEST_FLAGS := $(if $(SANITIZE),-O0 -Wno-format-truncation)
+# What only checks takes a third of the time to compile like this. Lengths of texts are not known to gcc then.
+TEST_FLAGS := -O0 -Wno-format-truncation
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)
@@ -343,8 +343,9 @@ sums: $(MORE_RANKS:%.c=$(BUILD)/%)    ## sums, shards and pushes over 2 to 17, 2
 	@mkdir -p $(BUILD)/sums
 	@for n in $(SUM_RANKS); do ln -sf $(abspath $<) $(BUILD)/sums/test_sums_np$$n; done
 	@tests/run.sh $(SUM_RANKS:%=$(BUILD)/sums/test_sums_np%) $(filter-out %_np7,$(MORE_RANKS:%.c=$(BUILD)/%))
+ASAN_OPT ?= -O1 -g
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
-	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="-O1 -g -fno-omit-frame-pointer" \
+	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="$(ASAN_OPT) -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
 # Tests that run the code of others with more ranks or in more combinations, for the bits; make asan runs them, too.
 REPEATS := %/train/test_grid_np4 %/train/test_reference %/test_stages_np2 %/test_shard_np2 %/test_shard_np8 %/test_sum_np2 %/test_sum_np8 \

@@ -220,9 +220,12 @@ bool train_owns(const Trainer *trainer, int param);
 bool train_sets_params(const Trainer *trainer);
 /* Returns the norm of the last step's gradient, the same bits on every grid. Collective. */
 double train_grad_norm(Trainer *trainer);
-/* Makes the next optimizer step. The first call opens the loader, which may fail; after that a
- * sample that cannot be read ends the job (die_as). Collective; all ranks return the same
- * Status. */
+/* Opens the loader at the current position and prepares the first step. Call it before the first
+ * step, and before the next one after train_load, train_restart or train_repeat_step; otherwise it
+ * does nothing. Collective; all ranks return the same Status. */
+Status train_begin_steps(Trainer *trainer);
+/* Makes the next optimizer step, after train_begin_steps. A sample that cannot be read ends the job
+ * (die_as). Collective; all ranks return the same Status. */
 Status train_step(Trainer *trainer, StepResult *result);
 /* Repeats forward and backward of the last step, checking all computed values; updates nothing.
  * *fault: the first fault over all ranks; *loss: loss of the repetition. Collective; all ranks

@@ -117,14 +117,21 @@ int main(void) { int n, v; cublasLtHandle_t h; return cudaGetDeviceCount(&n) || 
     then
         set_mk HAVE_CUDA 1; set_mk NVCC "$nvcc"
         release=$("$nvcc" --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')
-        arch="-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]"
+        # For the newest of them also PTX, which the driver translates for later GPUs.
+        archs=${WEFT_CUDA_ARCHS:-80 90} arch= newest=
+        for a in $archs; do
+            case $a in *[!0-9]*|'') echo "weft: WEFT_CUDA_ARCHS=$archs: expected compute capabilities, as in '80 90'" >&2; exit 1;; esac
+            arch="$arch -gencode arch=compute_$a,code=sm_$a"
+            [ "${newest:-0}" -ge "$a" ] || newest=$a
+        done
+        arch="${arch# } -gencode arch=compute_$newest,code=compute_$newest"
         # Every driver for CUDA 13 supports the strongest compression of kernels: 1 MB instead of 5 in each program.
         [ "${release%%.*}" -ge 13 ] && arch="$arch -compress-mode=size"
         set_mk NVCC_ARCH "$arch"
         set_mk CUBLAS_MAJOR "$(sed -n 's/^#define CUBLAS_VER_MAJOR //p' "$cuda/include/cublas_api.h")"
         set_mk CUDNN_MAJOR "$(sed -n 's/^#define CUDNN_MAJOR //p' "$dnn/include/cudnn_version.h")"
         cpp="$cpp $cf" libs="$libs $cl"
-        say cuda "yes: $nvcc ($release), cuBLAS, cuDNN and NCCL are loaded when needed"
+        say cuda "yes: $nvcc ($release) for compute capabilities $archs, cuBLAS, cuDNN and NCCL are loaded when needed"
     else say cuda "no: $nvcc is there, but a probe with cuBLAS, cuDNN and NCCL fails: $(head -n 1 "$dir/log")"; set_mk HAVE_CUDA 0; fi
 fi
 set_mk OPENMP "$openmp"; set_mk SIMD_ISAS "$isas"; set_mk DEPS_CPPFLAGS "$cpp"; set_mk DEPS_LIBS "$libs"

@@ -343,6 +343,7 @@ static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
     TRY(algorithms_find(t, only));
     TRY(status_agree(t->world, transport_check(t)));
     TRY(build_graph(t));
+    t->mode = step_mode(t->config, t->graph->table_count > 0);
     if (t->trains) TRY(check_batch_norms(t));
     TRY(sparse_check(t));
     TRY(train_assign_rules(t));
@@ -403,7 +404,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
     t->trains = trains;
     t->config = config;
     t->world = world;
-    t->mode = step_mode(config);
+    t->mode = step_mode(config, false);
     t->best_metric = NAN;
     t->lr = lr_state();
     t->early = early_stop();

@@ -110,6 +110,8 @@ struct Trainer {
     bool stop_requested, save_requested, hook_requested;
     /* loader of the steps; NULL: not open; owned */
     Loader *loader;
+    /* no step was made since the loader was opened */
+    bool first_step;
     /* the loader's micro-batches, with the rows of sparse tables that they use */
     BatchSource source;
     /* the trainer is made for training, not for evaluation alone */

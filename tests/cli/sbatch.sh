@@ -265,8 +265,8 @@ stop_at start 75 137
 if ! mpirun --version 2>&1 | grep -q 'Open MPI'; then echo '  skipped: no mpirun of Open MPI'; finish; exit; fi
 unset SLURM_JOB_ID
 echo "localhost slots=2" >hosts
-last=checkpoints/step-00002400.h5
-words="train.steps=2400 checkpoint.every_steps=100 train.log_every=100"
+last=checkpoints/step-00001200.h5
+words="train.steps=1200 checkpoint.every_steps=100 train.log_every=100"
 check 0 '' timeout 120 "$WEFT" train lenet.yaml run.name=whole train.threads=1 $words
 check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $words -o hosts.sh
 holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh

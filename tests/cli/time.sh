@@ -76,10 +76,11 @@ holds 'one rank asks, once, for this job' test "$(cat asked)" = '--noheader --jo
 
 unset SLURM_JOB_END_TIME
 
-# It is asked again before the run acts, while steps go on.
+# It is asked again before the run acts, while steps go on. A pause after each epoch keeps the processor free for other tests.
+pauses=(run.hook="sleep 0.3" run.hook_s=1 run.hook_on=[epoch] run.hook_wait=true)
 echo '7 0:33' >left
 rm -f asked out err
-"$WEFT" train lenet.yaml run.name=again >out 2>err </dev/null & run=$!
+"$WEFT" train lenet.yaml run.name=again "${pauses[@]}" >out 2>err </dev/null & run=$!
 soon grep -q 'job 7 ends at' err
 echo '7 2:00:00' >left
 soon eval '[ "$(grep -c "job 7 ends at" err)" = 2 ]'
@@ -94,7 +95,7 @@ holds 'the time did not stop it' test "$(grep -c 'stops here' err)" = 0
 : >left
 : >hang
 rm -f pid out err
-"$WEFT" train lenet.yaml run.name=hangs >out 2>err </dev/null & run=$!
+"$WEFT" train lenet.yaml run.name=hangs "${pauses[@]}" >out 2>err </dev/null & run=$!
 soon grep -q 'no answer within 10 s' err
 holds 'steps were made meanwhile' test "$(grep -c '^epoch' out)" -gt 10
 holds 'squeue is gone' soon eval '! kill -0 "$(cat pid)" 2>/dev/null'

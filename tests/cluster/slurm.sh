@@ -88,6 +88,7 @@ until_true 60 is "${id}_1" JobState COMPLETED
 holds 'a task that was stopped goes back to the queue' is "${id}_2" Restarts 1
 holds 'alone' is "${id}_1" Restarts 0
 went_on "${id}_2" "task-${id}_2.log"
+[ -e runs/task-2/$last ] || { scontrol show job "$id"; cat "task-${id}_2.log"; }
 holds 'both are done, with numbers of their own' test -e runs/task-1/$last -a -e runs/task-2/$last
 check 65 '' "$WEFT" ckpt diff runs/task-1/$last runs/task-2/$last
 

@@ -4,6 +4,7 @@
 #define WEFT_TEST_CUDA_CASES_H
 
 #include "harness.h"
+#include "next_step.h"
 #include "op_rig.h"
 #include "train/trainer.h"
 

@@ -80,7 +80,7 @@ static void check_scaling(Trainer *t)
     double scale = t->scale.now;
     first_weights(t, before);
     for (int i = 0; i < MOST && result.skipped; ++i) {
-        CHECK_OK(train_step(t, &result));
+        CHECK_OK(next_step(t, &result));
         first_weights(t, after);
         if (i == 0) CU_ASSERT_TRUE(result.skipped);
         if (result.skipped) scale /= 2;
@@ -91,7 +91,7 @@ static void check_scaling(Trainer *t)
     CU_ASSERT_FALSE(result.skipped);
     CU_ASSERT_EQUAL(t->optim->step, 1);
     CU_ASSERT_EQUAL(t->skipped, t->step - 1);
-    CHECK_OK(train_step(t, &result));
+    CHECK_OK(next_step(t, &result));
     CU_ASSERT_FALSE(result.skipped);
     CU_ASSERT_EQUAL(t->scale.now, 2 * scale);
 }
@@ -103,7 +103,7 @@ static void check_scale_resumed(Trainer *t, const char *dir)
     StepResult a, b;
     char *path = mem_format("%s/step.h5", dir);
     /* with twice the scale, the step may be skipped */
-    CHECK_OK(train_step(t, &a));
+    CHECK_OK(next_step(t, &a));
     CHECK_OK(train_save(t, path));
     CHECK_OK(scaled_trainer(&again, &config, dir));
     if (again) {
@@ -113,8 +113,8 @@ static void check_scale_resumed(Trainer *t, const char *dir)
         CU_ASSERT_EQUAL(again->skipped, t->skipped);
         CU_ASSERT_EQUAL(again->optim->step, t->optim->step);
         for (int i = 0; i < 6; ++i) {
-            CHECK_OK(train_step(t, &a));
-            CHECK_OK(train_step(again, &b));
+            CHECK_OK(next_step(t, &a));
+            CHECK_OK(next_step(again, &b));
             /* equal to the bit */
             CU_ASSERT_EQUAL(a.loss, b.loss);
             CU_ASSERT_EQUAL(a.skipped, b.skipped);

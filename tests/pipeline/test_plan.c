@@ -6,7 +6,12 @@
 #include <math.h>
 #include <time.h>
 
+/* Sanitizers take five times as long. */
+#ifdef __SANITIZE_ADDRESS__
+enum { GRAPHS = 50 };
+#else
 enum { GRAPHS = 200 };
+#endif
 
 static const int schedules[] = {SCHEDULE_GPIPE, SCHEDULE_1F1B, SCHEDULE_ZERO_BUBBLE};
 static const int micros[] = {1, 2, 3, 4, 6, 8};

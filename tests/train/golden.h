@@ -7,6 +7,7 @@
 #ifndef WEFT_TESTS_GOLDEN_H
 #define WEFT_TESTS_GOLDEN_H
 
+#include "next_step.h"
 #include "train/trainer.h"
 
 #include "harness.h"

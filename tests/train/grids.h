@@ -106,7 +106,7 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
     if (part->from) TRY(train_load(t, part->from, false));
     while (t->step < part->to) {
         StepResult r;
-        TRY(train_step(t, &r));
+        TRY(next_step(t, &r));
         out->loss[out->steps] = r.loss;
         out->top1[out->steps] = r.top1;
         out->norm[out->steps++] = r.grad_norm;

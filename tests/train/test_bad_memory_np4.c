@@ -97,7 +97,7 @@ static void check_state(const char *more, void (*change)(Trainer *t), const char
         StepResult result;
         Config *config = config_of(&(Case){"state", good_path, 3, more, NULL});
         CHECK_OK(trainer_new(&t, config, &sub));
-        CHECK_OK(train_step(t, &result));
+        CHECK_OK(next_step(t, &result));
         CHECK_OK(train_check(t));
         if (sub.rank == 1) change(t);
         if (train_check(t) != OK) snprintf(text, sizeof text, "%s", fail_message());

@@ -112,7 +112,7 @@ static void try_all(Trainer *t, char *const *path, bool labels)
             CU_ASSERT(same_line(before, after));
         }
     }
-    CHECK_OK(train_step(t, &result));
+    CHECK_OK(next_step(t, &result));
     CHECK_OK(train_evaluate(t, &t->test_set, &after, NULL));
     CU_ASSERT(after.loss != before.loss);
 }

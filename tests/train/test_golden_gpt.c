@@ -32,7 +32,7 @@ static void check_steps(const Golden *g, Trainer *t)
     executor_params_changed(t->executor);
     for (int s = 0; s < GOLDEN_STEPS; ++s) {
         StepResult result;
-        CHECK_OK(train_step(t, &result));
+        CHECK_OK(next_step(t, &result));
         CU_ASSERT_EQUAL(result.rows, t->batch * t->train_set.context);
         golden_check(g, s, result.loss, GOLDEN_FLOOR_SMOOTH);
     }

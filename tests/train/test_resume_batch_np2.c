@@ -51,7 +51,7 @@ static void job_close(Job *job)
 static void train_to(Job *job, int64_t step, const char *path)
 {
     StepResult result;
-    while (job->t->step < step) CHECK_OK(train_step(job->t, &result));
+    while (job->t->step < step) CHECK_OK(next_step(job->t, &result));
     if (path) CHECK_OK(train_save(job->t, path));
 }
 
@@ -73,7 +73,7 @@ static void count_step(Job *job, int *seen, double *lr)
     float before[CLASSES * SAMPLES] = {0}, after[CLASSES * SAMPLES] = {0};
     StepResult result;
     weights(job->t, before);
-    CHECK_OK(train_step(job->t, &result));
+    CHECK_OK(next_step(job->t, &result));
     weights(job->t, after);
     for (int i = 0; i < SAMPLES; ++i) seen[i] += before[i] != after[i];
     *lr = result.lr;

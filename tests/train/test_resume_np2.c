@@ -30,7 +30,7 @@ static uint64_t part(int size, const char *optim, const char *from, int to, cons
         CHECK_OK(config_parse(&config, "resume.yaml", text, 0, NULL));
         CHECK_OK(trainer_new(&t, config, &sub));
         if (t && from) CHECK_OK(train_load(t, from, false));
-        while (t && t->step < to) CHECK_OK(train_step(t, &result));
+        while (t && t->step < to) CHECK_OK(next_step(t, &result));
         if (t && path) CHECK_OK(train_save(t, path));
         if (t) hash = tiny_hash(t);
         trainer_free(&t);
@@ -149,10 +149,10 @@ static void test_back(void)
         uint64_t hash[2] = {0, 1};
         CHECK_OK(config_parse(&config, "back.yaml", text, 0, NULL));
         CHECK_OK(trainer_new(&t, config, &sub));
-        while (t && t->step < 3) CHECK_OK(train_step(t, &result));
+        while (t && t->step < 3) CHECK_OK(next_step(t, &result));
         if (t) CHECK_OK(train_save(t, path));
         for (int time = 0; t && time < 2; ++time) {
-            while (t->step < 8) CHECK_OK(train_step(t, &result));
+            while (t->step < 8) CHECK_OK(next_step(t, &result));
             hash[time] = tiny_hash(t);
             CHECK_OK(train_load(t, path, false));
         }

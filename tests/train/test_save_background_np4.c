@@ -12,7 +12,7 @@ enum { LAYERS = 3, GPT = 2, STEPS_BEFORE = 2, STEPS_BESIDE = 3, STEPS_BETWEEN = 
 static Status step(Trainer *t, const TrainSave *save, StepResult *result)
 {
     executor_request(t->executor, METRIC_SAVING, save && train_save_busy(save));
-    TRY(train_step(t, result));
+    TRY(next_step(t, result));
     train_step_stats(t, result);
     return OK;
 }

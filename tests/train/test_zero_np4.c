@@ -57,7 +57,7 @@ static Status run_part(Trainer *t, const GridPart *part, Run *run)
     if (part->from) TRY(train_load(t, part->from, false));
     while (t->step < part->to) {
         StepResult r;
-        TRY(train_step(t, &r));
+        TRY(next_step(t, &r));
         run->loss[run->steps] = r.loss;
         run->norm[run->steps++] = r.grad_norm;
         if (t->step == 2) TRY(train_evaluate(t, &t->test_set, &run->eval, NULL));

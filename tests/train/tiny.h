@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_TINY_H
 #define WEFT_TESTS_TINY_H
 
+#include "next_step.h"
 #include "train/trainer.h"
 
 #include <hdf5.h>
@@ -194,7 +195,7 @@ static inline uint64_t tiny_train(const World *world, const char *text, int coun
     if (st == OK) st = trainer_new(&t, config, world);
     for (int i = 0; st == OK && i < steps; ++i) {
         StepResult result;
-        st = train_step(t, &result);
+        st = next_step(t, &result);
         if (losses) losses[i] = result.loss;
     }
     if (st != OK)

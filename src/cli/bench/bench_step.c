@@ -74,7 +74,7 @@ static double bubble_of(const Trainer *t, Counters before)
 static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
 {
     StepResult result;
-    Status st = OK;
+    Status st = train_begin_steps(t);
     for (int i = 0; st == OK && i < steps; ++i) {
         stopwatch_start(watch);
         st = train_step(t, &result);

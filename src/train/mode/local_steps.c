@@ -1,6 +1,8 @@
 /* Steps that each rank makes alone, in modes geo and async. */
 #include "local_steps.h"
 
+#include "sparse.h"
+
 int local_row_slots(const OptimRule *rule, bool elementwise)
 {
     /* an example of a row's width, so that a slot of this size has one value for each element */
@@ -38,5 +40,5 @@ StepBatch local_forward_backward(Trainer *t)
 {
     int64_t share = t->micros_local * t->micro_batch, first = t->grid.dp_rank * share;
     int64_t left = position_batch_samples(t, t->step) - first;
-    return step_forward_backward(t, left < 0 ? 0 : left < share ? left : share);
+    return sparse_forward_backward(t, left < 0 ? 0 : left < share ? left : share);
 }

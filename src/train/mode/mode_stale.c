@@ -1,6 +1,7 @@
 /* Mode stale: an update is made grid.staleness steps after its gradients were summed, so step t
  * uses the parameters as they are after the update of step t - 1 - staleness. Tables defer updates
  * of rows in the same way. At a sync point all deferred updates are made. */
+#include "sparse.h"
 #include "step_mode.h"
 #include "sync_points.h"
 
@@ -55,7 +56,7 @@ static void free_deferred(Trainer *t)
 
 static StepBatch forward_backward(Trainer *t)
 {
-    return step_forward_backward(t, position_batch_samples(t, t->step));
+    return sparse_forward_backward(t, position_batch_samples(t, t->step));
 }
 
 /* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest ones,
@@ -107,5 +108,6 @@ const StepMode mode_stale = {.check = check,
                              .free = free_deferred,
                              .begin = sync_point_announce,
                              .forward_backward = forward_backward,
+                             .row_grad_squares = sparse_grad_squares,
                              .update = update,
                              .boundary = boundary};

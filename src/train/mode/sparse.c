@@ -4,6 +4,7 @@
 
 #include "../state/resume.h"
 #include "../state/tensors.h"
+#include "step_mode.h"
 
 Status sparse_check(const Trainer *t)
 {
@@ -322,6 +323,13 @@ void sparse_watch_end(Trainer *t, Watchdog **watchdog)
 {
     announce_watchdog(t);
     watchdog_free(watchdog);
+}
+
+StepBatch sparse_forward_backward(Trainer *t, int64_t samples)
+{
+    const StepBatch batch = step_forward_backward(t, samples);
+    if (t->tables) tables_reduce(t->tables);
+    return batch;
 }
 
 /* A stage contributes the sums of its own tables, and zeros for the others. */

@@ -44,6 +44,8 @@ size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan);
 size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
 /* Logs the number of rows and requests. Collective. */
 void sparse_report(Trainer *t);
+/* step_forward_backward, and the sums of the gradients of rows. */
+StepBatch sparse_forward_backward(Trainer *t, int64_t samples);
 /* Sum over all tables and ranks of the squares of gradients, added in the order of tables.
  * Collective. */
 double sparse_grad_squares(Trainer *t);

@@ -38,6 +38,9 @@ typedef struct StepMode {
     /* Runs the forward and backward passes of the step after t->step and sums the gradients.
      * Returns which micro-batches the step had. */
     StepBatch (*forward_backward)(Trainer *t);
+    /* Returns the sum of squares of the gradients that are not in the gradient arena: those of
+     * rows of sparse tables. Collective. NULL: there are none, or the mode never clips. */
+    double (*row_grad_squares)(Trainer *t);
     /* Applies the gradients. Not called for a skipped step. */
     void (*update)(Trainer *t, UpdateArgs args);
     /* Called after the update, also of a skipped step: at a sync point, gives all ranks the same
@@ -45,10 +48,11 @@ typedef struct StepMode {
     void (*boundary)(Trainer *t, StepResult *result);
 } StepMode;
 
-extern const StepMode mode_sync, mode_stale, mode_geo, mode_async;
+/* mode_sync_tables: mode sync for models with sparse tables */
+extern const StepMode mode_sync, mode_sync_tables, mode_stale, mode_geo, mode_async;
 
-/* Returns the row of grid.mode. */
-const StepMode *step_mode(const Config *config);
+/* Returns the row of grid.mode; tables: the model has sparse tables. */
+const StepMode *step_mode(const Config *config, bool tables);
 /* Checks options that the trainer's mode excludes: ERR_CONFIG. Call after rules are assigned. Not
  * collective. */
 Status step_mode_check(const Trainer *t);

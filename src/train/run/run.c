@@ -258,6 +258,7 @@ Status run_step(Run *r)
     executor_request(t->executor, METRIC_REQUEST, run_hook_has_request(r));
     executor_request(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
     beat_step_begin(t->step + 1);
+    TRY(train_begin_steps(t));
     TRY(train_step(t, &result));
     beat_step_end();
     r->lr = result.lr;

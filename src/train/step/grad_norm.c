@@ -1,5 +1,5 @@
 /* The norm of the gradient of the whole model. */
-#include "../mode/sparse.h"
+#include "../mode/step_mode.h"
 
 #include <math.h>
 
@@ -33,7 +33,7 @@ double train_grad_norm(Trainer *t)
     world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i)
         for (int s = 0; s < stages; ++s) sum += all[s * params + i];
-    if (t->graph->table_count > 0) sum += sparse_grad_squares(t);
+    if (t->mode->row_grad_squares) sum += t->mode->row_grad_squares(t);
     mem_free(&part);
     mem_free(&mine);
     mem_free(&all);

@@ -1,8 +1,9 @@
-/* Opens and closes the loader that a trainer's steps read from. */
+/* Opens and closes the loader that a trainer's steps read from, and prepares the first step. */
 #include "step_loader.h"
 
 #include "position.h"
 #include "../mode/sparse.h"
+#include "../mode/step_mode.h"
 
 /* Each replica reads a block of consecutive micro-batches. With sharded gradients or synchronised
  * batch norms the replicas read in turn (round-robin) instead; both do, so that the micro-batches
@@ -35,6 +36,15 @@ Status step_loader_open(Trainer *t)
     t->source = loader_source(t->loader);
     /* with sparse tables a micro-batch comes with the rows of its ids */
     if (t->tables) t->source = tables_source(t->tables, &t->source);
+    return OK;
+}
+
+Status train_begin_steps(Trainer *t)
+{
+    if (t->loader) return OK;
+    TRY(step_loader_open(t));
+    if (t->mode->start) t->mode->start(t);
+    t->first_step = true;
     return OK;
 }
 

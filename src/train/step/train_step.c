@@ -1,9 +1,9 @@
-/* One optimizer step, and the functions of mode sync (grid.mode). Start reading at train_step, at
- * the end. Other modes replace these functions by those in their rows (step_mode.h). */
+/* One optimizer step, and the functions of mode sync (grid.mode) for models without sparse tables.
+ * Start reading at train_step, at the end. Other modes replace these functions by those in their
+ * rows (step_mode.h). */
 #include "../run/data_watch.h"
 #include "loss_scale.h"
 #include "position.h"
-#include "step_loader.h"
 #include "../mode/step_mode.h"
 
 #include <math.h>
@@ -20,7 +20,6 @@ StepBatch step_forward_backward(Trainer *t, int64_t samples)
     Status st = executor_forward_backward(t->executor, &t->source, &batch, &t->data_wait_s);
     if (st != OK) data_watch_die(t->data_watch, st);
     executor_reduce(t->executor);
-    if (t->tables) tables_reduce(t->tables);
     return batch;
 }
 
@@ -113,10 +112,10 @@ static void update_work(void *user)
     executor_params_changed(t->executor);
 }
 
-/* With grid.zero the update is not captured, because it ends with an all-gather of the replicas'
- * shards. */
 void step_update_params(Trainer *t, UpdateArgs args)
 {
+    /* with grid.zero it ends with an all-gather of the replicas' shards, which cannot be captured
+     */
     optim_begin(t->optim, args.lr, args.scale);
     if (optim_repeats(t->optim) && !t->plan->zero)
         capture_run(&t->update, t->backend, update_work, t);
@@ -124,13 +123,7 @@ void step_update_params(Trainer *t, UpdateArgs args)
         update_work(t);
 }
 
-static void update(Trainer *t, UpdateArgs args)
-{
-    if (t->tables) tables_update(t->tables, args.lr, args.scale);
-    step_update_params(t, args);
-}
-
-const StepMode mode_sync = {.forward_backward = forward_backward, .update = update};
+const StepMode mode_sync = {.forward_backward = forward_backward, .update = step_update_params};
 
 /* ---- a step ---- */
 
@@ -138,9 +131,8 @@ Status train_step(Trainer *t, StepResult *result)
 {
     const StepMode *mode = t->mode;
     const int64_t number = t->step + 1;
-    const bool first = !t->loader;
-    if (first) TRY(step_loader_open(t));
-    if (first && mode->start) mode->start(t);
+    const bool first = t->first_step;
+    t->first_step = false;
     if (mode->begin) mode->begin(t);
     const LrSteps at = position_lr(t, t->config);
     *result = (StepResult){.logged = first || number == t->steps ||
