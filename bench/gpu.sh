@@ -140,7 +140,7 @@ kernels() { # NAME: at weft's best setting, or its first
     workload "$1"
     local setting=${weft_settings[0]}
     [ ! -s "$tmp/$1.best" ] || setting=$(cat "$tmp/$1.best")
-    say "$1: what memory bounds"
+    say "$1: memory-bound operations"
     attempt "$weft" bench step $weft_words $setting train.device=cuda --kernels --json | grep '"bench":"kernel"' >"$tmp/kernels" || true
     echo
     echo "### $1, $setting"
