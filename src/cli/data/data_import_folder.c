@@ -71,7 +71,7 @@ static Status agree(void *user, Status mine)
     return status_agree(((Progress *)user)->world, mine);
 }
 
-/* ImportHost.send: sends rank 0's bytes to all ranks */
+/* ImportHost.broadcast: sends rank 0's bytes to all ranks */
 static void broadcast(void *user, void *bytes, size_t count)
 {
     world_bcast(((Progress *)user)->world, bytes, count, 0);
