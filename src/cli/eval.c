@@ -18,7 +18,7 @@ typedef struct ClassResult {
 enum {
     /* the whole matrix is printed for this number of classes at most, else the worst confusions */
     MATRIX_CLASSES_MAX = 20,
-    /* number of confusions that are printed then */
+    /* number of worst confusions that are printed */
     WORST_COUNT = 10,
     /* width of a class's name in tables */
     NAME_COLUMNS = 13

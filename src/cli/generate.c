@@ -92,8 +92,8 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
     if (!list.count) **tokens = tokenizer_end_of_text(t);
 }
 
-/* Describes the tokenizer with an identity. set: the data set that it made; NULL: a checkpoint
- * names it. Owned by the caller. */
+/* Returns a description of the tokenizer with this identity (a hash), owned by the caller. set: the
+ * data set whose tokens it made; NULL: only the hash is known. */
 static char *describe_tokenizer(const DataSet *set, const char *identity)
 {
     if (!*identity) return mem_text("an unknown tokenizer");

@@ -55,7 +55,7 @@ static Status describe_samples(DataSet *set, const Input *input, const Config *c
     const Shape x = input->shape;
     const LossInfo *loss = loss_info(config);
     const bool has_targets = loss->reads == LOSS_READS_TARGETS;
-    /* or the number of values in a target */
+    /* number of classes, or of values in a target */
     int64_t classes = config->model.classes > 0 ? config->model.classes : loss->classes;
     set->kind = x.ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     set->channels = x.dim[1];

@@ -8,7 +8,7 @@ enum { BENCH_LABEL = 64 };
 
 /* The results of one measurement. */
 typedef struct BenchLine {
-    /* operation with what is fused, "batch_norm+relu"; shape of its first input */
+    /* operation and what is fused into it, "batch_norm+relu"; shape of its first input */
     char label[BENCH_LABEL], shape[64];
     /* how often the operation occurs in the model */
     int times;

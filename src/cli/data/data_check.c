@@ -10,7 +10,7 @@
 typedef struct Checked {
     DataSet *set;
     ClassNames names;
-    /* number of samples of each label */
+    /* classes that occur in the labels */
     LabelUse *use;
 } Checked;
 

@@ -17,7 +17,7 @@ enum { PROBES_AT_ONCE = 32 };
 
 /* ---- the list of hosts ---- */
 
-/* Adds a host; if it is in the list already, only its slots. */
+/* Adds a host with its slots, or adds slots to a host that is in the list already. */
 static void add_host(Hosts *h, const char *name, size_t length, int slots)
 {
     for (int i = 0; i < h->count; ++i) {

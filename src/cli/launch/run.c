@@ -55,8 +55,8 @@ static Status make_log_folder(Supervisor *s)
     return OK;
 }
 
-/* Returns the command that starts the ranks: through the hosts, by mpirun on this host, or the bare
- * command for a single rank. */
+/* Returns the command that starts the ranks: on the given hosts, by mpirun on this host, or a
+ * single rank without mpirun. */
 static char **start_words(const Supervisor *s)
 {
     if (s->hosts.count > 0) return hosts_words(&s->hosts, s->command);

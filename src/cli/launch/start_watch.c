@@ -34,21 +34,21 @@ void start_watch_set_id(StartWatch *s, const char *folder, const char *id, int n
     snprintf(s->id, sizeof s->id, "%s", id);
     snprintf(run, sizeof run, "%s:%d", id, number);
     setenv(LEASE_RUN, run, 1);
-    /* this may be the folder of an outer weft run */
+    /* an outer weft run may have set it */
     unsetenv("WEFT_LOG_DIR");
 }
 
 void start_watch_init(StartWatch *s, double hang_s, const char *phase)
 {
-    StartWatch named = *s;
+    StartWatch former = *s;
     *s = (StartWatch){.hang_s = hang_s,
                       .phase = phase,
                       .checked_s = clock_s(),
                       .progress_s = clock_s(),
-                      .hosts = named.hosts,
-                      .folder = named.folder,
-                      .number = named.number};
-    memcpy(s->id, named.id, sizeof s->id);
+                      .hosts = former.hosts,
+                      .folder = former.folder,
+                      .number = former.number};
+    memcpy(s->id, former.id, sizeof s->id);
 }
 
 void start_watch_fini(StartWatch *s)

@@ -143,8 +143,8 @@ static Status find_hosts(Supervisor *s)
     return OK;
 }
 
-/* Sets the time after which Open MPI kills the other ranks when one is lost to 0. By default they
- * run for two more seconds, in which they can do nothing useful. */
+/* Makes Open MPI kill the other ranks at once when one is lost. By default they run for two more
+ * seconds, in which they can do nothing useful. */
 static void set_mpi_kill_timeout(void)
 {
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 0);
