@@ -21,7 +21,7 @@ typedef struct Image {
 } Image;
 /* Gives the image this size; its pixels are then undefined. Allocates only if the present memory is
  * too small. */
-void image_resize_room(Image *image, int width, int height);
+void image_set_size(Image *image, int width, int height);
 void image_fini(Image *image);
 
 /* A rectangle of pixels inside a picture. */
@@ -37,9 +37,9 @@ typedef struct ImageHead {
     int orientation;
 } ImageHead;
 /* Reads a header. ERR_DATA with `name` (a path, or a file and a sample) if the bytes are no
- * picture, declare more than IMAGE_PIXELS_MOST pixels, or have a format that this build lacks. */
-#define IMAGE_PIXELS_MOST 178956970
-Status image_head(ImageHead *head, const void *bytes, size_t count, const char *name);
+ * picture, declare more than IMAGE_PIXELS_MAX pixels, or have a format that this build lacks. */
+#define IMAGE_PIXELS_MAX 178956970
+Status image_read_head(ImageHead *head, const void *bytes, size_t count, const char *name);
 
 /* Writes the decoders' versions, on which pixels depend: "libjpeg-turbo 2.1.5, libspng 0.7.3, no
  * libwebp". */
@@ -68,7 +68,7 @@ typedef enum ImageFilter { IMAGE_BILINEAR, IMAGE_BICUBIC } ImageFilter;
 typedef struct ImageResampler ImageResampler;
 ImageResampler *image_resampler_new(void);
 void image_resampler_free(ImageResampler **resampler);
-/* Resamples the box of `from` to `to`, whose size is set (image_resize_room). Equal to the bit to
+/* Resamples the box of `from` to `to`, whose size is set (image_set_size). Equal to the bit to
  * Pillow's crop to the box followed by resize: antialiased, 22-bit fixed point, two passes, each
  * rounded to bytes. Pixels outside the box are not used; up to IMAGE_SLACK bytes of them may be
  * read with weight 0. */

@@ -239,7 +239,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
     if (trainer_world(trainer)->rank > 0) return OK;
     const char *classes = e->confusion ? trainer_classes(trainer) : NULL;
     if (classes)
-        class_names_take(&e->names, mem_text(classes), strlen(classes) + 1, '\n');
+        class_names_split(&e->names, mem_text(classes), strlen(classes) + 1, '\n');
     else if (e->confusion)
         TRY(data_set_class_names(e->set, &e->names));
     if (e->json)

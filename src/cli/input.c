@@ -81,7 +81,7 @@ Status input_open_train(DataSet *set, const Config *config)
 {
     Status st = config->data.train ? data_set_open(set, config, config->data.train)
                                    : fail(ERR_NOINPUT, "its configuration names no data.train");
-    if (st == OK) st = data_set_sized(set, config);
+    if (st == OK) st = data_set_check_size(set, config);
     if (st == OK) return OK;
     return fail(st, "%s; or describe a sample by --input, as 3x224x224 or tokens", fail_message());
 }

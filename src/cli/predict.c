@@ -122,7 +122,7 @@ static Status take_names(Predict *p, const char *path)
     TRY(data_set_class_names(&p->set, &set_names));
     Status st = data_set_use_classes(&p->set, &set_names, &p->names, path, &line);
     if (line) log_info("%s", line);
-    if (p->names.count == 0) class_names_join(&p->names, &set_names);
+    if (p->names.count == 0) class_names_merge(&p->names, &set_names);
     class_names_free(&set_names);
     mem_free(&line);
     return st;
@@ -154,7 +154,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     meta.ranges = (DataRanges){0};
     p->training = mem_format("the training of %s", path);
     if (known) take_input(p, &meta.input);
-    if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
+    if (meta.classes) class_names_split(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
     meta.classes = NULL;
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, &meta.input, path) : take_training_set(p, config, path));

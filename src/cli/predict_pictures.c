@@ -85,7 +85,7 @@ static Status add_picture(Pictures *p, const char *path)
     int64_t values = set->channels * set->height * set->width;
     Status st = read_picture(p, path);
     float *x = p->batch.x + p->batch.rows * values;
-    if (st == OK) st = picture_evaluate(p->work, &p->picture, path, x);
+    if (st == OK) st = picture_prepare(p->work, &p->picture, path, x);
     if (st != OK) {
         /* results and errors appear in the order of the files */
         TRY(predict_batch(p));

@@ -28,14 +28,14 @@ static const DataKindInfo kinds[] = {
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == DATA_KINDS, "a row for each kind");
 
-const DataKindInfo *data_kind_of(DataKind kind)
+const DataKindInfo *data_kind_info(DataKind kind)
 {
     return &kinds[kind];
 }
 
 const DataKindInfo *data_kind(const DataSet *set)
 {
-    return data_kind_of(set->kind);
+    return data_kind_info(set->kind);
 }
 
 int data_kind_find(const char *name)

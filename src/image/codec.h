@@ -38,6 +38,6 @@ extern const ImageCodec image_jpeg, image_png, image_webp;
 int exif_orientation(const uint8_t *bytes, size_t count);
 
 /* Fails with ERR_DATA: "name: a broken JPEG picture: why; replace it or leave it out". */
-Status image_broken(const char *name, const char *format, const char *why);
+Status image_fail_broken(const char *name, const char *format, const char *why);
 
 #endif

@@ -32,7 +32,7 @@ static const FormatRow *find(const uint8_t *bytes, size_t count)
     return NULL;
 }
 
-Status image_broken(const char *name, const char *format, const char *why)
+Status image_fail_broken(const char *name, const char *format, const char *why)
 {
     return fail(ERR_DATA, "%s: a broken %s picture: %s; replace it or leave it out", name, format,
                 why);
@@ -57,16 +57,16 @@ static Status read_head(const FormatRow **row, ImageHead *head, const void *byte
                     name, (*row)->name, codec->version(), codec->package);
     TRY(codec->head(head, bytes, count, name));
     if (head->width < 1 || head->height < 1)
-        return image_broken(name, (*row)->name, "it has no pixels");
-    if ((int64_t)head->width * head->height > IMAGE_PIXELS_MOST)
+        return image_fail_broken(name, (*row)->name, "it has no pixels");
+    if ((int64_t)head->width * head->height > IMAGE_PIXELS_MAX)
         return fail(ERR_DATA,
                     "%s: a %s picture of %dx%d pixels, more than the %d that are decoded: make it "
                     "smaller or leave it out",
-                    name, (*row)->name, head->width, head->height, IMAGE_PIXELS_MOST);
+                    name, (*row)->name, head->width, head->height, IMAGE_PIXELS_MAX);
     return OK;
 }
 
-Status image_head(ImageHead *head, const void *bytes, size_t count, const char *name)
+Status image_read_head(ImageHead *head, const void *bytes, size_t count, const char *name)
 {
     const FormatRow *row;
     return read_head(&row, head, bytes, count, name);
@@ -78,7 +78,7 @@ Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size
     const FormatRow *row;
     ImageHead head;
     TRY(read_head(&row, &head, bytes, count, name));
-    image_resize_room(image, head.width, head.height);
+    image_set_size(image, head.width, head.height);
     return row->codec->decode(decoder, image, bytes, count, name);
 }
 
@@ -91,7 +91,7 @@ Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes,
         return fail(ERR_BUG, "%s: it has changed since its head was read", name);
     if (row->codec->decode_part)
         return row->codec->decode_part(decoder, image, bytes, count, need, part, name);
-    image_resize_room(image, head->width, head->height);
+    image_set_size(image, head->width, head->height);
     return row->codec->decode(decoder, image, bytes, count, name);
 }
 

@@ -1,7 +1,7 @@
 /* The memory of a picture. */
 #include "image.h"
 
-void image_resize_room(Image *image, int width, int height)
+void image_set_size(Image *image, int width, int height)
 {
     size_t bytes = (size_t)width * (size_t)height * 3 + IMAGE_SLACK;
     if (bytes > image->room_bytes) {

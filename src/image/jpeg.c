@@ -75,7 +75,7 @@ static Status jpeg_head(ImageHead *head, const uint8_t *bytes, size_t count, con
     prepare(&jpeg);
     if (setjmp(jpeg.out)) {
         jpeg_destroy_decompress(&jpeg.lib);
-        return image_broken(name, "JPEG", jpeg.why);
+        return image_fail_broken(name, "JPEG", jpeg.why);
     }
     begin(&jpeg, bytes, count, true);
     head->width = (int)jpeg.lib.image_width;
@@ -135,7 +135,7 @@ static Status jpeg_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
     prepare(&jpeg);
     if (setjmp(jpeg.out)) {
         jpeg_destroy_decompress(&jpeg.lib);
-        return image_broken(name, "JPEG", jpeg.why);
+        return image_fail_broken(name, "JPEG", jpeg.why);
     }
     begin(&jpeg, bytes, count, false);
     bool cmyk = jpeg.lib.num_components == 4;
@@ -176,7 +176,7 @@ static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
     if (part->y > 0) jpeg_skip_scanlines(&jpeg->lib, (JDIMENSION)part->y);
     /* no margin is needed below: the library itself reads ahead */
     part->height = need.y + need.height - part->y;
-    image_resize_room(image, part->width, part->height);
+    image_set_size(image, part->width, part->height);
     read_rows(jpeg, image);
 }
 
@@ -187,11 +187,11 @@ static Status jpeg_decode_part(ImageDecoder *decoder, Image *image, const uint8_
     prepare(&jpeg);
     if (setjmp(jpeg.out)) {
         jpeg_destroy_decompress(&jpeg.lib);
-        return image_broken(name, "JPEG", jpeg.why);
+        return image_fail_broken(name, "JPEG", jpeg.why);
     }
     begin(&jpeg, bytes, count, false);
     if (jpeg.lib.num_components == 4) {
-        image_resize_room(image, (int)jpeg.lib.image_width, (int)jpeg.lib.image_height);
+        image_set_size(image, (int)jpeg.lib.image_width, (int)jpeg.lib.image_height);
         jpeg_destroy_decompress(&jpeg.lib);
         return jpeg_decode(decoder, image, bytes, count, name);
     }

@@ -20,7 +20,7 @@ static spng_ctx *open_png(const uint8_t *bytes, size_t count)
 static Status end(spng_ctx *png, int error, const char *name)
 {
     spng_ctx_free(png);
-    return error ? image_broken(name, "PNG", spng_strerror(error)) : OK;
+    return error ? image_fail_broken(name, "PNG", spng_strerror(error)) : OK;
 }
 
 static Status png_head(ImageHead *head, const uint8_t *bytes, size_t count, const char *name)

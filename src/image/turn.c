@@ -35,8 +35,7 @@ void image_turn(Image *image, Image *spare, int orientation)
     if (orientation < 2 || orientation > 8) return;
     bool swap = orientation >= 5;
     Walk from = walk(orientation, image->width, image->height);
-    image_resize_room(spare, swap ? image->height : image->width,
-                      swap ? image->width : image->height);
+    image_set_size(spare, swap ? image->height : image->width, swap ? image->width : image->height);
     uint8_t *to = spare->pixel;
     for (int y = 0; y < spare->height; ++y)
         for (int x = 0; x < spare->width; ++x, to += 3)

@@ -31,7 +31,7 @@ static Status webp_head(ImageHead *head, const uint8_t *bytes, size_t count, con
 {
     WebPBitstreamFeatures features;
     VP8StatusCode code = WebPGetFeatures(bytes, count, &features);
-    if (code != VP8_STATUS_OK) return image_broken(name, "WebP", why(code));
+    if (code != VP8_STATUS_OK) return image_fail_broken(name, "WebP", why(code));
     if (features.has_animation)
         return fail(ERR_DATA, "%s: a WebP picture that moves: keep one picture of it, or none",
                     name);
@@ -46,7 +46,8 @@ static Status webp_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
 {
     WebPDecoderConfig config;
     (void)decoder;
-    if (!WebPInitDecoderConfig(&config)) return image_broken(name, "WebP", "of another libwebp");
+    if (!WebPInitDecoderConfig(&config))
+        return image_fail_broken(name, "WebP", "of another libwebp");
     int pitch = image->width * 3;
     config.output.colorspace = MODE_RGB;
     config.output.is_external_memory = 1;
@@ -55,7 +56,7 @@ static Status webp_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
     config.output.u.RGBA.size = (size_t)pitch * (size_t)image->height;
     VP8StatusCode code = WebPDecode(bytes, count, &config);
     WebPFreeDecBuffer(&config.output);
-    return code == VP8_STATUS_OK ? OK : image_broken(name, "WebP", why(code));
+    return code == VP8_STATUS_OK ? OK : image_fail_broken(name, "WebP", why(code));
 }
 
 static const char *version(void)

@@ -150,7 +150,7 @@ for _ in 1 2 3 4; do printf '\1\0\0\0\0\1\0\0\0\0\1\0\0\0\0\1'; done >n.bin
 one_hot hot.h5 UIN 8
 for _ in $(seq 16); do printf '\0\0\0\0\0\0\0\0\0\0\200\77\0\0\0\0'; done >n.bin
 one_hot hot_f.h5 FP 32
-hot='/y holds one-hot rows (4 columns, a single 1 in each row), but labels are the numbers of classes: store the place of the 1'
+hot='/y holds one-hot rows (4 columns, a single 1 in each row), but labels are the numbers of classes: store the column of the 1'
 for set in hot hot_f; do as_labels "$set.h5: $hot" $set.h5; done
 check 65 "hot.h5: $hot" "$WEFT" data check hot.h5
 check 0 "hot_f.h5: $hot" "$WEFT" data check hot_f.h5

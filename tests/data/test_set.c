@@ -370,7 +370,7 @@ static void wrong_contents(void)
         const char *x, *y, *text;
     } wrong[] = {{"pixels", "y", "there is /deep, /none, /row"},
                  {"pixels", "y", "name the right one: data.x=/NAME"},
-                 {"wide", "labels", "of tokens, store all rows one behind the other"},
+                 {"wide", "labels", "if the integers are tokens, store all rows as one"},
                  {"x", "labels", "data.y"},
                  {"row", "y", "shape 4;"},
                  {"deep", "y", "5 dimensions"},

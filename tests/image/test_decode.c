@@ -17,7 +17,7 @@ static void decodes_to_the_golden_pixels(void)
         snprintf(path, sizeof path, PICTURES "%.60s", g->name + (turned ? 7 : 0));
         Bytes b = bytes_of(path);
         ImageHead head;
-        CHECK_OK(image_head(&head, b.at, b.count, path));
+        CHECK_OK(image_read_head(&head, b.at, b.count, path));
         CHECK_OK(image_decode(decoder, &image, b.at, b.count, path));
         if (turned)
             image_turn(&image, &spare, head.orientation);
@@ -87,7 +87,7 @@ static void a_flipped_byte_breaks_nothing(void)
         for (size_t at = 0; at < b.count; at += 11) {
             b.at[at] = (char)~b.at[at];
             ImageHead head;
-            Status st = image_head(&head, b.at, b.count, "picture");
+            Status st = image_read_head(&head, b.at, b.count, "picture");
             CU_ASSERT_TRUE(st == OK || st == ERR_DATA);
             if (st == OK && (int64_t)head.width * head.height < 1 << 20) {
                 st = decode_part(decoder, b.at, b.count);

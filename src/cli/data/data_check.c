@@ -23,13 +23,13 @@ static Status check_one(Checked *c, const Config *config, const char *path)
     if (!data_kind(set)->next_token && set->classes > 0) {
         TRY(data_set_count_labels(set, c->use));
         TRY(data_set_class_names(set, &c->names));
-        data_warn(data_set_odd_labels(set, config, c->use));
-        TRY(data_files_shifted(set, &line));
+        data_warn(data_set_label_warning(set, config, c->use));
+        TRY(data_files_compare_labels(set, &line));
         data_warn(line);
     }
     if (set->target_width > 0 && loss_info(config)->reads != LOSS_READS_TARGETS)
-        data_warn(data_set_odd_labels(set, config, NULL));
-    TRY(data_files_compare(set, &line));
+        data_warn(data_set_label_warning(set, config, NULL));
+    TRY(data_files_compare_ranges(set, &line));
     data_warn(line);
     printf("%s: good, %lld samples\n", path, (long long)set->samples);
     return OK;
@@ -52,7 +52,7 @@ static Status check_labels(const Checked *first, const Checked *second)
                     test->path, (long long)(test->label_base + test->classes - 1), train->path,
                     (long long)(train->label_base + train->classes - 1), (long long)test->classes);
     if (data_kind(train)->next_token || train->classes == 0) return OK;
-    print_line(data_labels_shifted(test, second->use, train, first->use));
+    print_line(data_label_shift_warning(test, second->use, train, first->use));
     return OK;
 }
 
@@ -67,7 +67,7 @@ static Status check_both(Checked *first, Checked *second)
     print_line(line);
     TRY(data_set_check_labels(second->set));
     TRY(check_labels(first, second));
-    TRY(data_ranges_compare(second->set, first->set, &differ));
+    TRY(data_sets_compare_ranges(second->set, first->set, &differ));
     if (data_kind(first->set)->next_token)
         printf("%s and %s %s\n", train, test,
                tokenizer_match(second->set->tokenizer_hash, first->set->tokenizer_hash) ==

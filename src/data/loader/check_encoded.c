@@ -32,7 +32,7 @@ static Status run(void *user, int worker, int64_t thread)
         if (st == OK) continue;
         pthread_mutex_lock(&check->lock);
         ++check->bad;
-        failure_note(&check->first, i, st);
+        failure_record(&check->first, i, st);
         pthread_mutex_unlock(&check->lock);
     }
     image_fini(&image);

@@ -36,7 +36,7 @@ static Status not_finite(const Fill *f, const DataArray *array, int64_t sample)
     return fail(ERR_DATA,
                 "%s: sample %lld of %s holds a value that is not %s; correct the data set, `weft "
                 "data check` reads all of it",
-                f->set.path, (long long)sample, array->name, element_finite(array->type));
+                f->set.path, (long long)sample, array->name, element_finite_text(array->type));
 }
 
 /* Reads the ids of row r to a range of id_most entries in b->ids, and the number of ids of its
@@ -72,14 +72,14 @@ static Status row_read(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     int64_t width = f->set.target_width;
     float *target = b->targets ? b->targets + r * width : NULL;
     TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
-    if (target && element_not_finite(ELEM_F32, target, width) >= 0)
+    if (target && element_find_not_finite(ELEM_F32, target, width) >= 0)
         return not_finite(f, &f->set.y, b->sample[r]);
     return OK;
 }
 
 static Status row_augment(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
 {
-    if (element_not_finite(f->set.x.type, raw, f->sample_floats) >= 0)
+    if (element_find_not_finite(f->set.x.type, raw, f->sample_floats) >= 0)
         return not_finite(f, &f->set.x, b->sample[r]);
     augment_sample(&f->set, f->config, f->plan.training, b->epoch, b->sample[r], raw,
                    b->x + r * f->sample_floats);
@@ -96,7 +96,7 @@ static Status row_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     const uint8_t *label = s->raw + (b->tokens ? x->sample_bytes : 0);
     if (!b->tokens && !b->labels) return OK;
     TRY(reader_get_run(f->reader, first, count, s->raw));
-    int64_t bad = element_outside(x->type, s->raw, count, f->set.vocab);
+    int64_t bad = element_find_outside(x->type, s->raw, count, f->set.vocab);
     if (bad >= 0) return token_fail(&f->set, first + bad, s->raw + bad * x->sample_bytes);
     if (b->tokens) element_int32(x->type, b->tokens + r * context, s->raw, context);
     if (b->labels) element_int32(x->type, b->labels + r * context, label, context);
@@ -106,8 +106,8 @@ static Status row_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 static Status row_fill(const Fill *f, FillScratch *s, Batch *b, int r)
 {
     if (b->x && s->work) {
-        TRY(picture_sample(s->work, f->reader, f->plan.training, b->epoch, b->sample[r],
-                           b->x + r * f->sample_floats));
+        TRY(picture_prepare_sample(s->work, f->reader, f->plan.training, b->epoch, b->sample[r],
+                                   b->x + r * f->sample_floats));
     } else if (b->x) {
         TRY(reader_get(f->reader, b->sample[r], s->raw, NULL, NULL));
         TRY(row_augment(f, b, r, s->raw));
@@ -124,7 +124,7 @@ static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first
     for (int r = first; r < end; ++r) {
         *bad = r;
         for (; hints && hinted < end && hinted <= r + ahead; ++hinted)
-            reader_hint(f->reader, b->sample[hinted]);
+            reader_prefetch(f->reader, b->sample[hinted]);
         TRY(tokens ? row_tokens(f, s, b, r) : row_fill(f, s, b, r));
     }
     return OK;
@@ -199,7 +199,7 @@ static int64_t sample_at(const Fill *f, int64_t epoch, int64_t position)
 
 int64_t data_sample_at(const DataSet *set, const Config *config, int64_t epoch, int64_t position)
 {
-    return shuffled(set, config, data_shuffle(set, config), epoch, position);
+    return shuffled(set, config, data_shuffle_plan(set, config), epoch, position);
 }
 
 int64_t fill_first(const Fill *fill, int64_t epoch, int64_t step)

@@ -12,7 +12,7 @@ typedef struct Fill {
     /* owned */
     Reader *reader;
     ShufflePlan shuffle;
-    /* images need PictureWork (data_resamples); images are mixed in pairs (data_mixes) */
+    /* images need PictureWork (data_needs_picture_work); images are mixed in pairs (data_mixes_images) */
     bool resamples, mixes;
     /* floats of a sample's x; labels of a row */
     int64_t sample_floats, row_labels;

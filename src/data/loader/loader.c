@@ -171,14 +171,14 @@ static Status pictures_check(const Loader *l)
     const Config *c = l->fill.config;
     const DataSet *set = &l->fill.set;
     const char *mixes = c->data.mixup > 0 ? "data.mixup" : "data.cutmix";
-    TRY(data_set_sized(set, c));
+    TRY(data_set_check_size(set, c));
     if (p->training && c->data.erasing > 0 && !data_kind(set)->augments)
         return config_fail_key(c, "data.erasing", "%s holds no images; remove it", set->path);
-    if (p->training && data_mixes(c) && !data_kind(set)->augments)
+    if (p->training && data_mixes_images(c) && !data_kind(set)->augments)
         return config_fail_key(c, mixes, "%s holds no images; remove it", set->path);
-    if (p->training && data_mixes(c) && set->target_width > 0)
+    if (p->training && data_mixes_images(c) && set->target_width > 0)
         return config_fail_key(c, mixes, "%s has targets, not labels; remove it", set->path);
-    if (p->training && data_mixes(c) && loss_info(c)->columns != LOSS_COLUMNS_BEST)
+    if (p->training && data_mixes_images(c) && loss_info(c)->columns != LOSS_COLUMNS_BEST)
         return config_fail_key(c, mixes, "train.loss %s does not mix labels; remove it",
                                loss_name(c));
     return OK;
@@ -312,9 +312,9 @@ static Status loader_open(Loader *l)
     l->epoch = p->epoch + (wraps ? p->step / steps : 0);
     l->step = wraps ? p->step % steps : p->step;
     l->last = !p->training && l->step >= steps;
-    f->shuffle = data_shuffle(&f->set, f->config);
-    f->resamples = data_resamples(&f->set, f->config);
-    f->mixes = p->training && data_mixes(f->config);
+    f->shuffle = data_shuffle_plan(&f->set, f->config);
+    f->resamples = data_needs_picture_work(&f->set, f->config);
+    f->mixes = p->training && data_mixes_images(f->config);
     l->worker_count = p->workers > 1 ? p->workers : 1;
     slots_new(l);
     workers_new(l);
@@ -325,7 +325,7 @@ int data_workers(const DataSet *set, const Config *config, int cores)
 {
     enum { MOST = 16 };
     if (config->data.workers > 0) return (int)config->data.workers;
-    if (!data_resamples(set, config) || cores < 4) return 1;
+    if (!data_needs_picture_work(set, config) || cores < 4) return 1;
     return cores / 2 < MOST ? cores / 2 : MOST;
 }
 

@@ -2,7 +2,7 @@
  *   mapped   contiguous, this machine's byte order, small samples: copying from the page cache
  *            costs less than a pread (3 KB samples in random order: 2 to 3 times as many per
  *            second), and the kernel's read-around fills the cache. If the file shrinks, the result
- *            is ERR_IO or ERR_DATA, not a crash: see map.c.
+ *            is ERR_IO or ERR_DATA, not a crash: see mapped_copy.c.
  *   pread    contiguous, samples above MAP_SAMPLE bytes: one request per sample, which suits
  *            parallel file systems (page faults would fetch 4 KiB at a time) and reports errors.
  *   HDF5     chunked, compressed, compact or of the other byte order: through the library, under
@@ -59,7 +59,7 @@ static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t
     herr_t rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, size, NULL);
     if (rc >= 0)
         rc = H5Dread(s->dataset, element_native(s->array->type), memory, space, H5P_DEFAULT, to);
-    const char *words = rc < 0 ? h5_words() : "";
+    const char *words = rc < 0 ? h5_error_text() : "";
     H5Sclose(memory);
     H5Sclose(space);
     hdf5_unlock();
@@ -103,7 +103,7 @@ static Status source_read_head(const Reader *r, const Source *s, int64_t first, 
         return fail(ERR_BUG, "%s: sample %lld requested, but there are %lld", r->set.path,
                     (long long)(first + count - 1), (long long)s->array->dim[0]);
     if (s->first) {
-        if (map_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
+        if (mapped_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
         return read_fail(r, s, first, "its mapped pages cannot be read");
     }
     if (s->dataset >= 0) return read_hdf5(r, s, first, count, to);
@@ -122,7 +122,7 @@ static void source_map(const Reader *r, Source *s)
     void *p = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, r->fd, (off_t)base);
     /* This file system cannot map files: use pread instead. */
     if (p == MAP_FAILED) return;
-    map_guard_install();
+    mapped_copy_init();
     s->mapped = p;
     s->mapped_bytes = (size_t)bytes;
     s->first = (const uint8_t *)p + (s->array->offset - base);
@@ -132,7 +132,7 @@ static Status source_open_hdf5(Reader *r, Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
     bool elsewhere;
-    hid_t access = hdf5_access_inside(&elsewhere);
+    hid_t access = hdf5_access_without_links(&elsewhere);
     /* Random access returns to every chunk: cache all of a small set, or the most recent part of a
      * large one. */
     size_t cache = bytes < CACHE_BYTES ? (size_t)bytes + (1 << 20) : CACHE_BYTES;
@@ -141,7 +141,7 @@ static Status source_open_hdf5(Reader *r, Source *s)
     H5Pclose(access);
     if (s->dataset < 0)
         return fail(ERR_DATA, "%s: %s cannot be opened: %s", r->set.path, s->array->name,
-                    h5_words());
+                    h5_error_text());
     return OK;
 }
 
@@ -241,7 +241,7 @@ static Status files_readers(Reader *r, bool x, bool y)
 static const Reader *reader_of(const Reader *r, int64_t *sample)
 {
     if (!r->file_reader) return r;
-    int file = files_find(&r->set, *sample);
+    int file = files_find_sample(&r->set, *sample);
     *sample -= r->set.file[file].first;
     return r->file_reader[file];
 }
@@ -319,7 +319,7 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
         y->sample_bytes <= (int64_t)sizeof one ? (uint8_t *)&one : mem_new((size_t)y->sample_bytes);
     Status st = source_read(r, &r->y, sample, 1, raw);
     if (st == OK && target)
-        element_row(y->type, target, 1, raw, 1, r->set.target_width, 1.0f, 0.0f);
+        element_scale_row(y->type, target, 1, raw, 1, r->set.target_width, 1.0f, 0.0f);
     if (st == OK && label) {
         int64_t class = label_class(&r->set, element_integer(y->type, raw));
         if (class < 0 || class >= r->set.classes) st = label_fail(&r->set, sample, raw);
@@ -367,7 +367,7 @@ static void source_hint(const Source *s, int64_t sample, int64_t bytes)
     for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(p + i, 0, 3);
 }
 
-void reader_hint(const Reader *reader, int64_t sample)
+void reader_prefetch(const Reader *reader, int64_t sample)
 {
     if (sample < 0 || sample >= reader->set.samples) return;
     const Reader *r = reader_of(reader, &sample);
@@ -475,7 +475,7 @@ char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room)
 {
     const char *path = set->path;
     if (set->file_count) {
-        const DataFile *file = &set->file[files_find(set, sample)];
+        const DataFile *file = &set->file[files_find_sample(set, sample)];
         path = file->path;
         sample -= file->first;
     }

@@ -73,7 +73,7 @@ int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t see
 }
 
 /* Depends only on the set and the configuration, so it is the same on all ranks. */
-ShufflePlan data_shuffle(const DataSet *set, const Config *config)
+ShufflePlan data_shuffle_plan(const DataSet *set, const Config *config)
 {
     enum { WINDOW_BYTES = 128 << 20, LARGE_BYTES = 256 << 20, LEAST_CHUNKS = 4 };
     int64_t chunk = set->x.chunk_rows;

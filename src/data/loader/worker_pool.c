@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-void failure_note(FirstFailure *first, int64_t i, Status status)
+void failure_record(FirstFailure *first, int64_t i, Status status)
 {
     if (first->status != OK && first->i < i) return;
     mem_free(&first->why);
@@ -39,7 +39,7 @@ static void *worker_run(void *of)
         Status st = pool->run(pool->user, worker, i);
         if (st == OK) continue;
         pthread_mutex_lock(&pool->lock);
-        failure_note(&pool->failure, i, st);
+        failure_record(&pool->failure, i, st);
         /* Work that has begun continues, since it may fail with a smaller number. */
         atomic_store(&pool->next, pool->count);
         pthread_mutex_unlock(&pool->lock);

@@ -82,11 +82,12 @@ static void row(const Plane *p, const Choice *c, int64_t y, float *to)
     if (c->flip) {
         fill(to + width - from, from, p->b);
         fill(to, width - end, p->b);
-        element_row(p->type, to + width - 1 - from, -1, raw, p->pixel_step, end - from, p->a, p->b);
+        element_scale_row(p->type, to + width - 1 - from, -1, raw, p->pixel_step, end - from, p->a,
+                          p->b);
     } else {
         fill(to, from, p->b);
         fill(to + end, width - end, p->b);
-        element_row(p->type, to + from, 1, raw, p->pixel_step, end - from, p->a, p->b);
+        element_scale_row(p->type, to + from, 1, raw, p->pixel_step, end - from, p->a, p->b);
     }
 }
 
@@ -94,7 +95,7 @@ static void plane(const Plane *p, const Choice *c, float *to)
 {
     bool plain = !c->flip && c->dy == 0 && c->dx == 0;
     if (plain && p->row_step == p->width * p->pixel_step)
-        element_row(p->type, to, 1, p->from, p->pixel_step, p->height * p->width, p->a, p->b);
+        element_scale_row(p->type, to, 1, p->from, p->pixel_step, p->height * p->width, p->a, p->b);
     else
         for (int64_t y = 0; y < p->height; ++y) row(p, c, y, to + y * p->width);
     for (int64_t y = c->cut_y0; y < c->cut_y1; ++y)

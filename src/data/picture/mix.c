@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-bool data_mixes(const Config *config)
+bool data_mixes_images(const Config *config)
 {
     return config && (config->data.mixup > 0 || config->data.cutmix > 0);
 }

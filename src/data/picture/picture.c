@@ -64,9 +64,9 @@ size_t picture_work_bytes(const DataSet *set)
 
 static Status view_of(const PictureWork *w, const Taking *t, int width, int height, PictureView *v)
 {
-    if (!t->training) return view_evaluation(v, w->set, w->config, width, height, t->name);
+    if (!t->training) return view_choose_evaluation(v, w->set, w->config, width, height, t->name);
     RngKey key = augment_key(w->config, t->epoch, t->sample);
-    return view_training(v, w->set, w->config, key, width, height, t->name);
+    return view_choose_training(v, w->set, w->config, key, width, height, t->name);
 }
 
 /* Returns the part of the picture that the view needs: only the pixels kept, if nothing is
@@ -88,7 +88,7 @@ static ImageBox view_need(const PictureView *v)
 /* Copies the resampled view into a larger image with padding of zeros. */
 static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
 {
-    image_resize_room(&w->out, part.width, part.height);
+    image_set_size(&w->out, part.width, part.height);
     memset(w->out.pixel, 0, (size_t)part.width * (size_t)part.height * 3);
     for (int y = 0; y < inside.height; ++y)
         memcpy(w->out.pixel + ((size_t)(inside.y - part.y + y) * (size_t)part.width +
@@ -113,7 +113,7 @@ static Image *view_cut(PictureWork *w, const PictureView *v, ImageBox have, Imag
     if (inside.y < 0) inside.height += inside.y, inside.y = 0;
     if (inside.width > v->width - inside.x) inside.width = v->width - inside.x;
     if (inside.height > v->height - inside.y) inside.height = v->height - inside.y;
-    image_resize_room(&w->cut, inside.width, inside.height);
+    image_set_size(&w->cut, inside.width, inside.height);
     image_resample_part(w->resampler, &w->from, box, v->width, v->height, inside, &w->cut, filter);
     bool whole = inside.width == v->part.width && inside.height == v->part.height;
     return whole ? &w->cut : with_padding(w, v->part, inside);
@@ -130,7 +130,7 @@ static Status decode(PictureWork *w, const Taking *t, size_t count, int orientat
                      PictureView *view, ImageBox *have)
 {
     ImageHead head;
-    TRY(image_head(&head, w->bytes, count, t->name));
+    TRY(image_read_head(&head, w->bytes, count, t->name));
     bool swap = orientation >= 5;
     int width = swap ? head.height : head.width, height = swap ? head.width : head.height;
     TRY(view_of(w, t, width, height, view));
@@ -147,7 +147,7 @@ static void interleave(PictureWork *w, ImageBox part)
     const DataSet *set = w->set;
     int64_t width = set->stored_width, plane = width * set->stored_height;
     int64_t step = set->channels_last ? set->channels : 1;
-    image_resize_room(&w->from, part.width, part.height);
+    image_set_size(&w->from, part.width, part.height);
     uint8_t *to = w->from.pixel;
     for (int y = 0; y < part.height; ++y) {
         const uint8_t *from = w->bytes + ((part.y + y) * width + part.x) * step;
@@ -170,8 +170,8 @@ static Status take_stored(PictureWork *w, Reader *reader, const Taking *t, Pictu
     return OK;
 }
 
-Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
-                      int64_t sample, float *out)
+Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
+                              int64_t sample, float *out)
 {
     PictureWork *w = work;
     char name[DATA_PATH + 32];
@@ -198,19 +198,19 @@ static Status view_stored(PictureView *v, const DataSet *set, const Image *pictu
 {
     int width = (int)set->stored_width, height = (int)set->stored_height;
     *v = (PictureView){.box = {0, 0, picture->width, picture->height}};
-    TRY(view_resize(v, width, height, name));
-    v->part =
-        (ImageBox){view_middle(v->width, width), view_middle(v->height, height), width, height};
+    TRY(view_set_size(v, width, height, name));
+    v->part = (ImageBox){view_centre_offset(v->width, width), view_centre_offset(v->height, height),
+                         width, height};
     return OK;
 }
 
-Status picture_evaluate(PictureWork *work, const Image *picture, const char *name, float *out)
+Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out)
 {
     PictureWork *w = work;
     const DataSet *set = w->set;
     Taking t = {0};
     ImageBox all = {0, 0, picture->width, picture->height};
-    image_resize_room(&w->from, picture->width, picture->height);
+    image_set_size(&w->from, picture->width, picture->height);
     memcpy(w->from.pixel, picture->pixel, (size_t)picture->width * (size_t)picture->height * 3);
     if (!set->encoded &&
         (picture->width != set->stored_width || picture->height != set->stored_height)) {
@@ -223,8 +223,8 @@ Status picture_evaluate(PictureWork *work, const Image *picture, const char *nam
         all = (ImageBox){0, 0, w->from.width, w->from.height};
     }
     PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
-    if (data_resamples(set, w->config))
-        TRY(view_evaluation(&view, set, w->config, all.width, all.height, name));
+    if (data_needs_picture_work(set, w->config))
+        TRY(view_choose_evaluation(&view, set, w->config, all.width, all.height, name));
     Image *cut = view_cut(w, &view, all, filter_of(w));
     if (set->channels == 1) image_saturation(cut, 0);
     finish(w, &t, cut, out);

@@ -24,7 +24,7 @@ static bool jitters(const Config *c)
     return false;
 }
 
-bool data_resamples(const DataSet *set, const Config *c)
+bool data_needs_picture_work(const DataSet *set, const Config *c)
 {
     if (!data_kind(set)->augments) return false;
     if (set->encoded) return true;
@@ -46,7 +46,7 @@ static int64_t short_side(const DataSet *set, const Config *c)
     return (2 * 8 * square(c) + 7) / 14;
 }
 
-void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height)
+void view_cover_size(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height)
 {
     int64_t w = *width, h = *height;
     bool wide = h * to_width <= w * to_height;
@@ -54,10 +54,10 @@ void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *he
     *height = wide ? to_height : h * to_width / w;
 }
 
-Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name)
+Status view_set_size(PictureView *view, int64_t to_width, int64_t to_height, const char *name)
 {
     int64_t width = view->box.width, height = view->box.height;
-    view_cover(to_width, to_height, &width, &height);
+    view_cover_size(to_width, to_height, &width, &height);
     if (width > INT_MAX || height > INT_MAX)
         return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %lld", name,
                     view->box.width, view->box.height,
@@ -75,10 +75,10 @@ static Status resampled_check(const DataSet *set, const Config *c, const char *k
                            set->path);
 }
 
-Status view_shape(DataSet *set, const Config *c)
+Status view_set_model_size(DataSet *set, const Config *c)
 {
     if (!data_kind(set)->augments) return OK;
-    if (!c || !data_resamples(set, c)) {
+    if (!c || !data_needs_picture_work(set, c)) {
         if (set->encoded) set->height = set->width = 0;
         return OK;
     }
@@ -99,7 +99,7 @@ Status view_shape(DataSet *set, const Config *c)
     }
     int64_t width = set->width, height = set->height;
     if (!set->encoded && c->data.resize)
-        view_cover(c->data.resize, c->data.resize, &width, &height);
+        view_cover_size(c->data.resize, c->data.resize, &width, &height);
     if (side && !set->encoded && !c->data.random_resized_crop && (width < side || height < side))
         return config_fail_key(c, key, "is %lld, images of %s are %lldx%lld: set data.resize",
                                (long long)side, set->path, (long long)width, (long long)height);
@@ -108,7 +108,7 @@ Status view_shape(DataSet *set, const Config *c)
     return OK;
 }
 
-Status data_set_sized(const DataSet *set, const Config *c)
+Status data_set_check_size(const DataSet *set, const Config *c)
 {
     if (!set->encoded || set->height > 0) return OK;
     return config_fail_key(c, "data.random_resized_crop",
@@ -117,20 +117,20 @@ Status data_set_sized(const DataSet *set, const Config *c)
                            set->path);
 }
 
-int view_middle(int of, int part)
+int view_centre_offset(int of, int part)
 {
     return of >= part ? (int)rint((of - part) / 2.0) : -((part - of) / 2);
 }
 
-Status view_evaluation(PictureView *view, const DataSet *set, const Config *c, int width,
-                       int height, const char *name)
+Status view_choose_evaluation(PictureView *view, const DataSet *set, const Config *c, int width,
+                              int height, const char *name)
 {
     int64_t side = short_side(set, c);
     *view = (PictureView){.box = {0, 0, width, height}, .width = width, .height = height};
-    if (side) TRY(view_resize(view, side, side, name));
+    if (side) TRY(view_set_size(view, side, side, name));
     int part_width = (int)set->width, part_height = (int)set->height;
-    view->part = (ImageBox){view_middle(view->width, part_width),
-                            view_middle(view->height, part_height), part_width, part_height};
+    view->part = (ImageBox){view_centre_offset(view->width, part_width),
+                            view_centre_offset(view->height, part_height), part_width, part_height};
     return OK;
 }
 
@@ -165,8 +165,8 @@ static ImageBox resized_crop(const Config *c, RngKey key, int width, int height)
     return middle_box(width, height, ratio[0], ratio[1]);
 }
 
-Status view_training(PictureView *view, const DataSet *set, const Config *c, RngKey key, int width,
-                     int height, const char *name)
+Status view_choose_training(PictureView *view, const DataSet *set, const Config *c, RngKey key,
+                            int width, int height, const char *name)
 {
     int side = (int)square(c);
     if (c->data.random_resized_crop) {
@@ -176,7 +176,7 @@ Status view_training(PictureView *view, const DataSet *set, const Config *c, Rng
                               .height = side};
         return OK;
     }
-    TRY(view_evaluation(view, set, c, width, height, name));
+    TRY(view_choose_evaluation(view, set, c, width, height, name));
     if (!c->data.random_crop) return OK;
     if (view->width < side || view->height < side)
         return fail(ERR_DATA,

@@ -1,6 +1,6 @@
 /* Copies from a mapped file and survives errors of the file. A page of a mapped file that has been
  * truncated, or that a network file system cannot deliver, raises SIGBUS in the thread that touches
- * it. The handler here makes map_copy return false if that thread is inside it; any other SIGBUS
+ * it. The handler here makes mapped_copy return false if that thread is inside it; any other SIGBUS
  * goes to the earlier handler. The signal is synchronous and the guarded code is a plain memcpy
  * that holds no lock, so the jump is safe. */
 #include "../data_private.h"
@@ -31,12 +31,12 @@ static void install(void)
     if (sigaction(SIGBUS, &action, &earlier) != 0) die("sigaction for SIGBUS failed");
 }
 
-void map_guard_install(void)
+void mapped_copy_init(void)
 {
     pthread_once(&once, install);
 }
 
-bool map_copy(void *to, const void *from, size_t n)
+bool mapped_copy(void *to, const void *from, size_t n)
 {
     sigjmp_buf here;
     if (sigsetjmp(here, 0) != 0) {
