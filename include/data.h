@@ -26,8 +26,8 @@ typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_KINDS } DataKi
     W(ELEM_F64, "float64")
 typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
 
-/* Values of the keys data.layout (order of the dimensions of stored images), data.augment (one bit
- * for each word), data.filter and data.shuffle. */
+/* Values of the keys data.layout (order of dimensions of stored images), data.augment (a bit each),
+ * data.filter and data.shuffle. */
 #define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
 #define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
 #define FILTER_WORDS(W)  W(FILTER_BILINEAR, "bilinear") W(FILTER_BICUBIC, "bicubic")

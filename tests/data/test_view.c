@@ -148,7 +148,7 @@ static void test_random_crop(void)
     c.data.resize = 200;
     CHECK_FAILS(
         view_choose_training(&v, &set, &c, augment_key(&c, 0, 0), 500, 375, "picture"), ERR_DATA,
-        "picture: is 500x375, brought to data.resize it is too small for data.random_crop 224");
+        "picture: is 500x375, and resized to data.resize it is too small for data.random_crop 224");
 }
 
 static void test_erasing(void)
