@@ -36,13 +36,13 @@ static void decode_parts(const char *name)
 {
     char path[80], *bytes;
     size_t count;
-    ImageHead head;
+    ImageHeader head;
     Image whole = {0}, part = {0};
     ImageDecoder *decoder = image_decoder_new();
     int smaller = 0;
     snprintf(path, sizeof path, "tests/golden/image/%s.jpg", name);
     CHECK_OK(file_text(path, 1 << 20, &bytes, &count));
-    CHECK_OK(image_read_head(&head, bytes, count, path));
+    CHECK_OK(image_read_header(&head, bytes, count, path));
     CHECK_OK(image_decode(decoder, &whole, bytes, count, path));
     for (int i = 0; i < 150; ++i) {
         ImageBox need = any_box(head.width, head.height), have;

@@ -182,9 +182,9 @@ static Status convert_picture(Worker *worker, int64_t i, FolderSample *sample)
     const FolderImport *import = work->import;
     const char *path = files_path(&work->files, i);
     const FolderFile *file = &work->files.file[i];
-    ImageHead head;
+    ImageHeader head;
     TRY(read_picture(worker, path, file));
-    TRY(image_read_head(&head, worker->bytes, (size_t)file->bytes, path));
+    TRY(image_read_header(&head, worker->bytes, (size_t)file->bytes, path));
     TRY(image_decode(worker->decoder, &worker->image, worker->bytes, (size_t)file->bytes, path));
     *sample = (FolderSample){head.height, head.width, (uint8_t)head.orientation, FOLDER_GOOD, {0}};
     if (!import->encoded) {

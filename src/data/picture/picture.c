@@ -138,9 +138,9 @@ static void finish(PictureWork *w, const PictureSource *source, Image *picture, 
 static Status decode(PictureWork *w, const PictureSource *source, size_t count, int orientation,
                      PictureView *view, ImageBox *decoded)
 {
-    ImageHead head;
+    ImageHeader head;
     const char *name = source->name;
-    TRY(image_read_head(&head, w->bytes, count, name));
+    TRY(image_read_header(&head, w->bytes, count, name));
     /* Orientations 5 to 8 swap the sides. */
     bool swap = orientation >= 5;
     int width = swap ? head.height : head.width, height = swap ? head.width : head.height;
