@@ -7,7 +7,7 @@
 
 #include <spng.h>
 
-/* Returns a decoder of these bytes; released by finish. */
+/* Returns a decoder of the `count` bytes, which finish releases. */
 static spng_ctx *open_png(const uint8_t *bytes, size_t count)
 {
     spng_ctx *png = spng_ctx_new(0);

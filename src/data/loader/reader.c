@@ -250,8 +250,7 @@ static Status open_files(Reader *r, bool x, bool y)
     return st;
 }
 
-/* Returns the reader of the file that holds *sample, and sets *sample to its number in that file.
- * */
+/* Returns the reader of the file that holds *sample, and makes *sample its number in that file. */
 static const Reader *reader_of(const Reader *r, int64_t *sample)
 {
     if (!r->file_reader) return r;

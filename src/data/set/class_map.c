@@ -57,7 +57,7 @@ bool class_names_are_numbers(const ClassNames *names)
     return true;
 }
 
-/* Returns a list of copies of these names. */
+/* Returns a list of copies of `count` names. */
 static ClassNames names_copy(const char *const *name, int64_t count)
 {
     ClassNames names;
@@ -104,7 +104,7 @@ typedef struct Match {
     /* index of the first class name that the file lacks, and number of such names; an index without
      * such names is -1 */
     int64_t missing, missings;
-    /* to[i] is i for all of the file's names */
+    /* to[i] is i for each of the file's names */
     bool is_identity;
 } Match;
 
@@ -312,8 +312,7 @@ static Status names_read_file(ClassNames *names, const DataSet *file)
     return st;
 }
 
-/* Appends the names of `more` that `all` lacks, and sets match->to[] of these names to their new
- * indices. */
+/* Appends the names of `more` that `all` lacks, and sets their match->to[] to the new indices. */
 static void names_append(ClassNames *all, const ClassNames *more, const Match *match)
 {
     const char **name = mem_new((size_t)(all->count + more->count + 1) * sizeof *name);
