@@ -104,7 +104,7 @@ typedef struct Match {
     /* index of the first class name that the file lacks, and number of such names; an index without
      * such names is -1 */
     int64_t missing, missings;
-    /* to[i] is i for each of the file's names */
+    /* The file's names are the first class names, in the same order: to[i] is i. */
     bool is_identity;
 } Match;
 
