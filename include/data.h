@@ -171,7 +171,7 @@ typedef struct DataKindInfo {
      * token. */
     bool next_token;
     /* samples are images, which data.augment may change */
-    bool augments;
+    bool is_image;
 } DataKindInfo;
 /* Returns the row of the set's kind; data_kind_info returns that of `kind`. Static. */
 const DataKindInfo *data_kind(const DataSet *set);

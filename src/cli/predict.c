@@ -161,7 +161,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
     if (loss_info(config)->reads == LOSS_READS_TARGETS)
         return config_fail_key(config, "train.loss", "has no classes to predict");
-    if (!data_kind(&p->set)->augments) return OK;
+    if (!data_kind(&p->set)->is_image) return OK;
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
     return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
                 (long long)p->set.channels);

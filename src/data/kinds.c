@@ -19,7 +19,7 @@ static Shape table_shape(const DataSet *set, int64_t samples)
 }
 
 static const DataKindInfo kinds[] = {
-    [DATA_IMAGE] = {.name = "image", .array = "/x", .shape = image_shape, .augments = true},
+    [DATA_IMAGE] = {.name = "image", .array = "/x", .shape = image_shape, .is_image = true},
     [DATA_TOKENS] = {.name = "tokens",
                      .array = "/tokens",
                      .shape = tokens_shape,

@@ -177,9 +177,9 @@ static Status check_image_keys(const Loader *l)
     const DataSet *set = &l->fill.set;
     const char *mixes = c->data.mixup > 0 ? "data.mixup" : "data.cutmix";
     TRY(data_set_check_size(set, c));
-    if (p->training && c->data.erasing > 0 && !data_kind(set)->augments)
+    if (p->training && c->data.erasing > 0 && !data_kind(set)->is_image)
         return config_fail_key(c, "data.erasing", "%s holds no images; remove it", set->path);
-    if (p->training && data_mixes_images(c) && !data_kind(set)->augments)
+    if (p->training && data_mixes_images(c) && !data_kind(set)->is_image)
         return config_fail_key(c, mixes, "%s holds no images; remove it", set->path);
     if (p->training && data_mixes_images(c) && set->target_width > 0)
         return config_fail_key(c, mixes, "%s has targets, not labels; remove it", set->path);
@@ -200,7 +200,7 @@ static Status check_plan(const Loader *l)
         (p->shift != 0 && (!p->training || first < 0 || first >= set->samples)))
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
-    if (p->training && c->data.augment && !data_kind(set)->augments)
+    if (p->training && c->data.augment && !data_kind(set)->is_image)
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                set->path);
     TRY(check_image_keys(l));

@@ -114,7 +114,7 @@ static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 
 static bool has_choices(const DataSet *set, const Config *config, bool training)
 {
-    return training && data_kind(set)->augments && config &&
+    return training && data_kind(set)->is_image && config &&
            (config->data.augment || config->data.erasing > 0);
 }
 
@@ -130,7 +130,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                     int64_t sample, const void *raw, float *out)
 {
     Choice choice = {0};
-    bool image = data_kind(set)->augments;
+    bool image = data_kind(set)->is_image;
     if (has_choices(set, config, training)) choice = choose(set, config, epoch, sample);
     int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;
     int64_t planes = set->channels;

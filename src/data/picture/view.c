@@ -27,7 +27,7 @@ static bool jitters(const Config *c)
 
 bool data_needs_picture_work(const DataSet *set, const Config *c)
 {
-    if (!data_kind(set)->augments) return false;
+    if (!data_kind(set)->is_image) return false;
     if (set->encoded) return true;
     return c && (c->data.resize || c->data.random_resized_crop || c->data.random_crop ||
                  c->data.center_crop || jitters(c));
@@ -80,7 +80,7 @@ static Status check_resampling(const DataSet *set, const Config *c, const char *
 
 Status view_set_model_size(DataSet *set, const Config *c)
 {
-    if (!data_kind(set)->augments) return OK;
+    if (!data_kind(set)->is_image) return OK;
     if (!c || !data_needs_picture_work(set, c)) {
         if (set->encoded) set->height = set->width = 0;
         return OK;

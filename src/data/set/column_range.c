@@ -22,7 +22,7 @@ struct ColumnSums {
 ColumnSums *column_sums_new(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
-    if (kind->augments || kind->next_token || set->channels > DATA_COLUMNS_RANGED) return NULL;
+    if (kind->is_image || kind->next_token || set->channels > DATA_COLUMNS_RANGED) return NULL;
     return mem_new((size_t)set->channels * sizeof(ColumnSums));
 }
 

@@ -335,7 +335,7 @@ static Status read_x(const Reading *r)
     char store[16] = "";
     if (r->facts->weft) TRY(read_tokenizer(r));
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
-    if (is_default_x && kind->augments) {
+    if (is_default_x && kind->is_image) {
         TRY(read_treatment(r));
         TRY(h5_attr_text(r->file, r->request->path, "store", store, sizeof store));
     }

@@ -208,7 +208,7 @@ static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a,
     double width = fmax(a->most, b->most) - fmin(a->least, b->least);
     double deviation = fmax(a->deviation, b->deviation);
     if (of == RANGE_TARGETS) return targets_are_alike(a, b);
-    if (data_kind(set)->augments)
+    if (data_kind(set)->is_image)
         return fabs(a->least - b->least) <= tolerance * width &&
                fabs(a->most - b->most) <= tolerance * width;
     return (a->values < FEW_VALUES || b->deviation <= SPREAD * a->deviation) &&

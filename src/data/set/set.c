@@ -261,7 +261,7 @@ static Status find_mean_and_std(Opening *o)
     bool valid = means == stds && means <= DATA_CHANNELS && (means == 1 || means == set->channels);
     for (int i = 0; valid && i < means; ++i)
         valid = isfinite(set->mean[i]) && isfinite(set->std[i]) && set->std[i] > 0;
-    if (!valid && configured && !data_kind(set)->augments)
+    if (!valid && configured && !data_kind(set)->is_image)
         return config_fail_key(
             c, c->data.mean.count ? "data.mean" : "data.std",
             "%s is a table of %lld columns, not a set of pictures, and data.mean "

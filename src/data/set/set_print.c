@@ -122,7 +122,7 @@ static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
         }
     } else {
         images_json(set, names, &json);
-        if (!data_kind(set)->augments) table_json(set, &json);
+        if (!data_kind(set)->is_image) table_json(set, &json);
     }
     json_end(&json);
 }
@@ -206,7 +206,7 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
                 "files", set->file_count);
     if (set->encoded && set->height == 0)
         fprintf(out, "  %-9s picture files, decoded and resampled when read\n", "sample");
-    else if (data_kind(set)->augments)
+    else if (data_kind(set)->is_image)
         fprintf(out, "  %-9s %lld channel%s, %lld x %lld pixels, %s\n", "sample",
                 (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,
                 (long long)set->width, set->channels_last ? "NHWC" : "NCHW");

@@ -59,7 +59,7 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
     const long long c = (long long)f->channels;
     if (f->kind < 0) return;
     const DataKindInfo *kind = data_kind_info((DataKind)f->kind);
-    if (kind->augments)
+    if (kind->is_image)
         snprintf(text, FACT_TEXT, "pictures of %lldx%lldx%lld", c, (long long)f->height,
                  (long long)f->width);
     else if (kind->next_token)

@@ -23,7 +23,7 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
     *input = (CheckpointInput){.classes = set->classes, .stats = set->stats_count};
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
-    if (!data_kind(set)->augments) return;
+    if (!data_kind(set)->is_image) return;
     *input = (CheckpointInput){.channels = set->channels,
                                .height = set->height,
                                .width = set->width,
