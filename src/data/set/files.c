@@ -82,8 +82,8 @@ static Status check_file(const DataSet *set, const DataSet *other)
         (set->fields > 0 && !samples_are_alike(&set->ids, &other->ids)))
         return fail(ERR_DATA,
                     "%s: has %lld fields of ids below %llu, %s has %lld below %llu (0: any), or "
-                    "their vocabularies or the types or shapes of their ids differ: they cannot be "
-                    "one set; import them in one call, so that they share vocabularies",
+                    "their vocabularies differ, or their ids have another type or shape: they "
+                    "cannot be one set; import them in one call, so that they share vocabularies",
                     other->path, (long long)other->fields, (unsigned long long)other->id_rows,
                     set->path, (long long)set->fields, (unsigned long long)set->id_rows);
     TRY(data_columns_check(other, set));
