@@ -230,7 +230,7 @@ void predict_print_classes(const Predict *p, const double *probability)
 static Status predict(Predict *p, const Job *job, const char *path, int count, char *const *files)
 {
     TRY(take_checkpoint(p, job->config, path));
-    bool pictures = data_kind(&p->set)->augments;
+    bool pictures = data_kind(&p->set)->is_image;
     int batch_max = pictures ? PICTURE_BATCH_MAX : ROW_BATCH_MAX;
     p->batch = pictures && count < batch_max ? count : batch_max;
     job_use_one_rank(job->config, p->batch);

@@ -52,14 +52,14 @@ static Status read_picture(Pictures *p, const char *path)
 {
     char *bytes = NULL;
     size_t count;
-    ImageHead head;
+    ImageHeader head;
     struct stat file;
     if (stat(path, &file) != 0)
         return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
     if (!S_ISREG(file.st_mode))
         return fail(ERR_DATA, "%s: is not a picture: it is not a regular file", path);
     TRY(file_text(path, FILE_BYTES_MAX, &bytes, &count));
-    Status st = image_head(&head, bytes, count, path);
+    Status st = image_read_header(&head, bytes, count, path);
     if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
     if (st == OK && p->predict->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
     mem_free(&bytes);

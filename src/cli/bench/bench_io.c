@@ -5,9 +5,10 @@
  *
  * Readers map small samples into memory, for these reasons: on a virtual machine a pread of 3 KB
  * takes 1.4 to 2 microseconds, mostly for the system call; a copy from the mapped page cache takes
- * 0.8 to 1.2, or 0.4 when reader_hint hides the latency of main memory. preadv helps only with
+ * 0.8 to 1.2, or 0.4 when reader_prefetch hides the latency of main memory. preadv helps only with
  * consecutive samples, and io_uring still needs kernel work for each sample; neither is faster than
- * a copy of mapped memory. The risk of a mapping, a file that shrinks, is handled in data/map.c. */
+ * a copy of mapped memory. The risk of a mapping, a file that shrinks, is handled in
+ * data/loader/mapped_copy.c. */
 #include "../private.h"
 
 #include "data/import.h"
@@ -96,7 +97,7 @@ static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
                 /* the compiler must not remove the copy */
                 __asm__ volatile("" : : "r"(to) : "memory");
             } else {
-                reader_hint(reader, next);
+                reader_prefetch(reader, next);
                 TRY(reader_get(reader, sample, to, NULL, NULL));
             }
             sample = next;

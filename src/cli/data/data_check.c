@@ -76,7 +76,7 @@ static Status check_both(Checked *first, Checked *second)
                : first->set->tokenizer_hash[0]
                    ? "go together: one tokenizer made the tokens of both"
                    : "have samples that fit, but neither names the tokenizer of its tokens");
-    else if (!data_scaling_fits(&second->set->columns, &first->set->columns))
+    else if (!data_scaling_matches(&second->set->columns, &first->set->columns))
         printf("%s and %s have the same columns, but these are transformed or scaled "
                "differently\n",
                train, test);
@@ -87,7 +87,7 @@ static Status check_both(Checked *first, Checked *second)
         printf(
             "%s and %s go together: shapes, types, scales and ranges of samples are compatible%s\n",
             train, test,
-            class_names_count(&first->names) || class_names_count(&second->names)
+            class_names_are_numbers(&first->names) || class_names_are_numbers(&second->names)
                 ? ", and classes have no names to compare"
                 : ", and so are the names of classes");
     mem_free(&differ);
