@@ -20,7 +20,7 @@ typedef struct Message {
     int to, slices;
 } Message;
 
-/* What a rank does in one step of a piece. */
+/* A rank's part in one step of a piece. */
 typedef struct Step {
     /* index of its first message in Pattern.message, and number of its messages */
     int64_t first;

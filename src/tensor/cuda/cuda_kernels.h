@@ -336,7 +336,7 @@ typedef struct LossSlices {
     int ranks;
     /* logit of the label: from this rank (rows), from all ranks (ranks, rows) */
     float *label_logit, *all_label_logits;
-    /* of this rank (rows, LOSS_SUMMARY), of all ranks (ranks, rows, LOSS_SUMMARY) */
+    /* this rank's summary (rows, LOSS_SUMMARY), those of all ranks (ranks, rows, LOSS_SUMMARY) */
     float *summary, *all_summaries;
 } LossSlices;
 cudaError_t launch_softmax_label(cudaStream_t stream, LossSlices run);

@@ -107,8 +107,8 @@ static bool try_candidate(void *user, int i)
                        trial->at, trial->workspace) == CUDNN_STATUS_SUCCESS;
 }
 
-/* Removes candidates that need too much workspace and returns how many are left. *workspace: bytes
- * that the largest of these needs. */
+/* Removes candidates that need too much workspace and returns how many are left. *workspace: the
+ * largest workspace, in bytes, of those that are left. */
 static int drop_large_workspaces(DnnCandidate *candidate, int count, size_t *workspace)
 {
     int left = 0;

@@ -2,7 +2,7 @@
  * including the padding of y's rows. In bf16 and fp16 the products read copies of the weights and
  * the bias in the cache, both padded with zeros to P; gradients of parameters are fp32. Bias, relu,
  * gelu and the bias gradient are epilogues of the products, and the forward product adds the
- * residual. If cuBLASLt cannot do one of these for a shape, a separate kernel does it, and
+ * residual. If cuBLASLt lacks an epilogue for a shape, a separate kernel computes it, and
  * op->kernels says so. */
 #include "matmul.h"
 

@@ -13,7 +13,7 @@ const char *cuda_host_name(void)
     return name;
 }
 
-/* What a user can do about an error at set-up. */
+/* Advice to the user about an error at set-up. */
 static const char *remedy(cudaError_t error)
 {
     switch (error) {

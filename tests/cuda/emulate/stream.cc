@@ -38,7 +38,7 @@ std::vector<Host> pinned;
 
 cudaStream_t captured; /* the stream that is being captured; NULL: none */
 bool invalid;          /* the capture is invalid */
-Nodes nodes;           /* of the capture */
+Nodes nodes;           /* work that the capture has recorded */
 Clock::duration simulated; /* time that algorithms have taken so far */
 long calls, waits; /* calls by the host; those that wait until a stream is empty */
 
