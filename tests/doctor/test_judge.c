@@ -1,5 +1,5 @@
-/* Tests the judges of weft doctor: each gets measurements without a fault, and measurements of which
- * one is beyond its threshold. Needs neither ranks nor hardware. */
+/* Tests the judges of weft doctor: each gets measurements without a fault, and measurements of
+ * which one is beyond its threshold. Needs neither ranks nor hardware. */
 #include "doctor/measurements.h"
 #include "doctor/private.h"
 #include "harness.h"

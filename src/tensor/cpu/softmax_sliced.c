@@ -1,7 +1,7 @@
 /* softmax_loss when each rank of a tensor group has a slice of every row of logits. The ranks
  * gather a few numbers per row about their slices and merge them in rank order, so that all get the
- * same results (Shoeybi et al. 2019, section 3). A second gather is needed, because a rank can count
- * the logits above the label's only if it knows the label's logit. */
+ * same results (Shoeybi et al. 2019, section 3). A second gather is needed, because a rank can
+ * count the logits above the label's only if it knows the label's logit. */
 #include "loss.h"
 
 #include <math.h>

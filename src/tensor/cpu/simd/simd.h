@@ -21,8 +21,8 @@
 enum { SIMD_LANES = 16 };
 
 /* y = act((x - mean) * scale + shift (+ residual)) for `rows` contiguous rows. keep: one bit per
- * element, set if act did not clip it, so that backward need not read y; 16 lanes per word, each row
- * starting a new word; NULL if not wanted. */
+ * element, set if act did not clip it, so that backward need not read y; 16 lanes per word, each
+ * row starting a new word; NULL if not wanted. */
 typedef struct BatchNormApply {
     /* x; residual, NULL if none */
     const void *x, *residual;
