@@ -145,16 +145,16 @@ cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run)
 {
     bool in_order = run.channels == 1 || run.pixels == 1,
          sliced = run.run_elements < run.sample_elements;
-    bool in_whole_packs = in_order && aligned_to_packs(run.from, run.to) &&
-                          cuda_pack_size(run.type, run.run_elements) > 1 && run.first % 4 == 0 &&
-                          run.stride % 4 == 0;
+    bool uses_packs = in_order && aligned_to_packs(run.from, run.to) &&
+                      cuda_pack_size(run.type, run.run_elements) > 1 && run.first % 4 == 0 &&
+                      run.stride % 4 == 0;
     unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
     dim3 quads(blocks_for(run.sample_elements, 4 * THREADS), samples);
 #define LAUNCH(T)                                                                                  \
     dim3 packs(blocks_for(run.sample_elements, (int64_t)PACK(T) * BATCH * THREADS), samples);      \
-    if (in_whole_packs && sliced)                                                                  \
+    if (uses_packs && sliced)                                                                      \
         pack_kernel<T, true><<<packs, THREADS, 0, stream>>>(run);                                  \
-    else if (in_whole_packs)                                                                       \
+    else if (uses_packs)                                                                           \
         pack_kernel<T, false><<<packs, THREADS, 0, stream>>>(run);                                 \
     else if (sliced)                                                                               \
         quad_kernel<T, true><<<quads, THREADS, 0, stream>>>(run);                                  \
