@@ -140,7 +140,7 @@ static void shared_memory(void)
     ALL_WELL("left in /dev/shm", stale);
     stale[0] = (StaleFiles){.count = 2, .bytes = 8192, .example = "/dev/shm/nccl-1"};
     stale[6] = stale[0];
-    WARNS("left in /dev/shm", stale, "n1, n4: 2 files", "/dev/shm/nccl-1");
+    WARNS("left in /dev/shm", stale, "n1, n4: at least 2 files", "/dev/shm/nccl-1");
 }
 
 static void limits(void)
