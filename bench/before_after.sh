@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Two builds in turn: is the new one as fast as the old one? For every workload PAIRS times one run of each build (every second
-# pair the other way round); the ratio of a pair is new samples/s / old. Prints a table in Markdown: medians, the median
-# of the ratios with its middle half, and the instructions of a step. Exit code 1 where a median is below LIMIT, or a step takes
-# more than INSTRUCTIONS times as many instructions; 2 where a build does not run.
+# Compares two builds: is the new one as fast as the old one? For every workload, PAIRS times one run of each build (every second pair
+# in the opposite order); the ratio of a pair is new samples/s / old. Prints a table in Markdown: medians, the median of the ratios
+# with its interquartile range, and the instructions of a step. Exit code 1 if a median is below LIMIT, or a step takes more than
+# INSTRUCTIONS times as many instructions; 2 if a build does not run.
 # usage: bench/before_after.sh OLD NEW [WORKLOAD ...]     OLD, NEW: executables, as ../before/build/weft build/weft
 #   PAIRS=15 LIMIT=0.97 INSTRUCTIONS=1.01
 #   STEPS=          steps of a run, instead of the workload's own

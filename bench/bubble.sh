@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The bubble of each schedule on two stages with eight micro-batches: measured, beside theory; and each schedule's step beside
-# 1f1b's. Rounds go through all schedules in turn; medians. Prints a table in Markdown.
+# The bubble of each schedule on two stages with eight micro-batches, measured and by theory, and the time of its step relative to that
+# of 1f1b. Each round runs all schedules. Prints a Markdown table of medians.
 # usage: ROUNDS=5 bench/bubble.sh
 set -eu
 . "$(dirname "$0")/common.bash"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What looking for bad numbers costs, in parts of a step: the processor time (getrusage) of `weft train -n 2`, two replicas of
-# one thread, with train.check_every=1 and without, and with train.on_bad=skip and rollback beside stop, in turn; what start and
-# end take cancels, as runs of STEPS and of 5 STEPS are subtracted. Prints a table in Markdown: medians of ROUNDS.
+# The cost of the checks for bad numbers, as a fraction of a step: the processor time (getrusage) of `weft train -n 2`, two replicas of
+# one thread, with and without train.check_every=1, and with train.on_bad=skip and rollback, compared with stop; runs alternate. Start
+# and end cancel, because the time of a run of STEPS steps is subtracted from that of 5 STEPS. Prints a Markdown table of medians.
 # usage: bench/checks.sh [WORKLOAD ...]    of mlp, lenet, gpt
 #   ROUNDS=5
 set -eu

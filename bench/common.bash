@@ -1,13 +1,13 @@
-# Sourced by the scripts of this folder: the program, a folder that goes when the script ends, medians, the rate in the
-# line of JSON that `weft bench step --json` prints, and the memory of a command with all its processes.
+# Sourced by the scripts of this folder: the path of weft, a temporary folder that is removed at the end, medians, the rate in the line
+# of JSON that `weft bench step --json` prints, and the peak memory of a command with all its processes.
 weft=${WEFT:-build/weft}
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 tmp=$(mktemp -d); trap 'rm -rf "$tmp"' EXIT
 median() { sort -g | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 rate() { sed -n 's/.*"[a-z]*_per_s":\([0-9.]*\).*/\1/p'; }
-# The peak of a command's memory, sampled once a second, in MiB: all its processes, what they share counted once.
-with_memory() { # COMMAND... -> its output, and a line "peak N MiB"
-    setsid "$@" & # a session of its own: all that it starts are its processes
+# Prints a command's output, and "peak N MiB": the peak memory of all its processes, shared memory counted once, sampled once a second.
+with_memory() { # COMMAND...
+    setsid "$@" & # in a session of its own, by which all its processes are found
     local leader=$! most=0 now
     while kill -0 $leader 2>/dev/null; do
         now=$(ps -s $leader -o pid= | while read -r p; do sed -n 's/^Pss: *//p' "/proc/$p/smaps_rollup" 2>/dev/null || true; done |

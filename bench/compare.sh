@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# weft beside PyTorch, in turn, in one run. For every workload each program runs ROUNDS times; the best of PyTorch's settings
-# by median counts. Prints a table in Markdown: samples/s (gpt: tokens/s), ratio, peak memory of all
-# processes (what they share counted once), ratio.
-# CPU=avx2 holds both to AVX2 (MKL, too); avx512 is what both take by themselves where there is AVX-512.
+# Compares weft with PyTorch: both run alternately, ROUNDS times for every workload; of PyTorch's settings that with the best median
+# counts. Prints a table in Markdown: samples/s (gpt: tokens/s), their ratio, peak memory of all processes (shared memory counted
+# once), its ratio.
+# CPU=avx2 limits both to AVX2 (MKL, too); avx512 is the default of both on processors that have it.
 # usage: PEER="python peer_torch.py" bench/compare.sh [WORKLOAD ...]
 #   PEER: a command that takes MODEL --batch B --steps N [--threads T] [--channels-last] [--ddp] and prints "rate R /s rss M MiB"
 set -eu

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The import of tables: the Adult file many times over, by its schema and as clicks in Criteo's form, against what the disk writes.
-# Three rounds each, MB of text a second. Say THREADS= to use fewer cores, COPIES= for another size, WHERE= for another disk.
+# The import of tables, in MB of text per second, compared with the disk's write rate: many copies of the Adult file by its schema, and
+# clicks in Criteo's format. Three rounds each. THREADS=: number of threads (default: all cores); COPIES=: copies of the Adult file;
+# WHERE=: folder on the disk to use.
 # usage: bench/csv.sh
 set -eu
 weft=${WEFT:-build/weft} folder=$(mktemp -d "${WHERE:-/tmp}/weft-csv.XXXXXX")

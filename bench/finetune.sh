@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# A step of resnet50 on 3x224x224 of which only the classifier is trained, beside one that trains all: both in turn in each
-# round, and which is first changes. Medians of times, of peak memory and of the rounds'
-# ratios.
+# A step of resnet50 on 3x224x224 that trains only the classifier, compared with one that trains all. Each round runs both, in
+# alternating order. Prints medians of times, of peak memory and of each round's ratios.
 # usage: bench/finetune.sh [BATCH ...]     (default: 8 16; THREADS=2 ROUNDS=5 STEPS=5)
 set -eu
 . "$(dirname "$0")/common.bash"

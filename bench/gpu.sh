@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# weft beside PyTorch on one GPU, in turn, in one run, and what weft's memory-bound kernels reach beside a device copy. Writes a
-# report in Markdown, for bench/results/gpu.md, to standard output; progress goes to standard error. About half an hour, most of
-# it PyTorch's compiler's; every measurement is a process of its own. Where minutes are counted: a workload a call, and KEEP.
+# Compares weft with PyTorch on one GPU, and weft's memory-bound kernels with a device copy. Writes a report in Markdown, for
+# bench/results/gpu.md, to standard output; progress goes to standard error. Takes about half an hour, mostly in PyTorch's compiler;
+# every measurement is a process of its own. If GPU time is limited: one workload per call, with KEEP.
 #
-# First every setting of both sides runs once; then the best one of each side, in turn, ROUNDS times. Medians and their ratio
-# count. weft reads made-up HDF5 data through its loader, PyTorch's data lie on the device already.
+# First every setting of both sides runs once; then the best one of each side alternately, ROUNDS times. The report has medians and
+# their ratio. weft reads generated HDF5 data through its loader; PyTorch's data are on the device already.
 #
 # usage: bench/gpu.sh [lenet] [lenet-compiled] [resnet50] [gpt2] [kernels] >report.md     none: all of them
-#   PEER="python3 bench/peer_gpu.py"  PyTorch's side; PEER= leaves it out, and no ratio is known
+#   PEER="python3 bench/peer_gpu.py"  command of PyTorch's side; PEER= leaves it out, and there is no ratio
 #   ROUNDS=3   BATCHES=32 (gpt2's micro-batches: "32 64" tries both)   LIMIT=300 (seconds of one measurement)
 #   SETTINGS=compile  PyTorch's, for gpt2 and resnet50; "compile max-autotune" tries both, and takes minutes more
-#   WEFT=build/weft, or a bundle's where only that is there; it runs with the cuBLAS and cuDNN of PyTorch's packages, as PyTorch does
-#   CHECK="make check-cuda"  what must pass first, or the report says so; a bundle's own test program; CHECK=true skips it
+#   WEFT=build/weft, or if there is none the bundle's; it runs with the cuBLAS and cuDNN of PyTorch's packages, as PyTorch does
+#   CHECK="make check-cuda"  command that is run first; the report says if it fails; with a bundle its test program; CHECK=true: none
 #   CHECK_LIMIT=600  seconds that it may take
-#   KEEP=FOLDER  every measurement's line of JSON is added to FOLDER/lines as it comes, what failed to FOLDER/failed
-#   REHEARSE=1  tiny models, weft on the emulated GPU (make build/emulated/weft), PyTorch on the CPU: does this script work?
+#   KEEP=FOLDER  every measurement's line of JSON is added to FOLDER/lines at once, and failed commands to FOLDER/failed
+#   REHEARSE=1  tests this script: tiny models, weft on the emulated GPU (make build/emulated/weft), PyTorch on the CPU
 # Exit 77: no GPU, or no PyTorch that sees it; nothing was measured.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -43,7 +43,7 @@ if [ -z "$rehearse" ]; then
     timeout -k 5 "${CHECK_LIMIT:-600}" $check >"$keep/check" 2>&1 || { failed="FAILED, so the figures below mean little: "; tail -n 30 "$keep/check" >&2; say "bench/gpu.sh: $check failed"; }
 fi
 
-# ---- what is measured: a workload's fixed words, and one line for each setting of a side ----
+# ---- workloads: the fixed words of both commands, and the settings that are tried on each side ----
 batches=${BATCHES:-32} settings=${SETTINGS:-compile}
 workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_settings
     local b s
@@ -72,7 +72,7 @@ workload() { # NAME -> weft_words, peer_words, goal, unit, weft_settings, peer_s
     esac
     [ -z "$rehearse" ] || shrink "$1"
 }
-shrink() { # NAME: the same at a size that a CPU does in seconds
+shrink() { # NAME: the same, small enough to take seconds on a CPU
     case $1 in
     gpt2)
         weft_words="bench/gpt.yaml --input tokens --steps 2 --warmup 1 train.precision=bf16 model.layers=1 model.width=32 model.heads=2 model.context=16 model.vocab=60"
@@ -90,7 +90,7 @@ shrink() { # NAME: the same at a size that a CPU does in seconds
     peer_words="$peer_words --device cpu"
 }
 
-# ---- one measurement: its line of JSON, or nothing and the reason on standard error ----
+# ---- one measurement: prints its line of JSON; if it fails, nothing, and the reason on standard error ----
 attempt() { # COMMAND...
     say "  $*"
     timeout -k 5 "$limit" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || {
@@ -104,7 +104,7 @@ peer_run() { attempt $peer $peer_words $1; }
 field() { sed -n "s/.*\"$1\": *\"\{0,1\}\([^,}\"]*\).*/\1/p"; } # KEY
 weft_rate() { rate; }
 peer_rate() { field rows_per_s; }
-# SIDE -> the setting with the highest rate; nothing where none worked
+# SIDE: weft or peer. Prints the setting with the highest rate; nothing if none worked.
 best_of() {
     local -n settings=$1_settings
     local s
@@ -113,7 +113,7 @@ best_of() {
 number() { awk -v x="$1" -v d="$2" 'BEGIN { if (x !~ /^[0-9]/) print "-"; else printf "%.*f\n", d, x }'; }
 median_of() { [ -s "$1" ] && field "$2" <"$1" | median || true; } # FILE KEY
 
-pair() { # NAME -> a row; the best setting of weft is left in $tmp/NAME.best
+pair() { # NAME: prints a row of the table and writes the best setting of weft to $tmp/NAME.best
     local name=$1 ours theirs="" i
     workload "$name"
     say "$name: every setting once"
@@ -136,11 +136,11 @@ pair() { # NAME -> a row; the best setting of weft is left in $tmp/NAME.best
         "$(number "$(median_of "$tmp/weft.lines" device_mb)" 0) | $(number "$(median_of "$tmp/peer.lines" device_mb)" 0) |"
 }
 
-kernels() { # NAME: at weft's best setting, or its first
+kernels() { # NAME: measures the memory-bound kernels with weft's best setting, or its first
     workload "$1"
     local setting=${weft_settings[0]}
     [ ! -s "$tmp/$1.best" ] || setting=$(cat "$tmp/$1.best")
-    say "$1: what memory bounds"
+    say "$1: memory-bound operations"
     attempt "$weft" bench step $weft_words $setting train.device=cuda --kernels --json | grep '"bench":"kernel"' >"$tmp/kernels" || true
     echo
     echo "### $1, $setting"

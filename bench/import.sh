@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pictures a second of `weft data import folder` (--short 256), beside Pillow with two processes that do the same: decode,
-# short side to 256, bilinear, the middle cut out, written as planes. In turn, ROUNDS times; medians and their ratio.
+# Pictures per second of `weft data import folder` (--short 256), compared with Pillow in two processes that do the same: decode, scale
+# the short side to 256 (bilinear), crop the centre, write planes. Runs alternate, ROUNDS times; prints medians and their ratio.
 # usage: PYTHON=/path/to/python bench/import.sh      COUNT=2000 pictures of 500x375  ROUNDS=5  THREADS=2  FOLDER=/tmp
 #        PYTHON needs Pillow and numpy. PICTURES=FOLDER takes that folder's classes instead of making some.
 set -eu

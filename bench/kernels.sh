@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Which of the CPU's memory-bound kernels fall below a share of a copy, on layouts that are planned for an instruction set:
-# plain images and blocks of a vector's width (8 with AVX2, 16 with AVX-512), and rows. Exit code 1 where one does.
+# Which of the CPU's memory-bound kernels reach less than SHARE of the rate of a copy, with layouts that are planned for an instruction
+# set: plain images, blocks of a vector's width (8 with AVX2, 16 with AVX-512), and rows. Exit code 1 if one does.
 # usage: bench/kernels.sh [SHARE [NAME ...]]     SHARE: 0.3; NAME: a layer, as max_pool
 #   CPU=avx2     one instruction set alone
 set -eu

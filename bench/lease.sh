@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# A GPU that is borrowed for a few minutes: one call runs one stage of what weft has to show on it. The machine needs CUDA's
-# libraries (those of a PyTorch will do) and this repository with the archive that `make lease` has built (.lease/weft.tgz).
+# Runs the GPU tests and benchmarks in stages, for a GPU that is available only for a few minutes; one call runs one stage. The machine
+# needs CUDA's libraries (a PyTorch has them) and this repository with the archive that `make lease` builds (.lease/weft.tgz).
 #
-# usage: bench/lease.sh [STAGE...]   several run one after the other, as time allows; without STAGE: the first one without a row in bench/results/leases.md that says "N of N passed"
-#   1  right?        every operation against the CPU's, twice with random seeds; models; first rates
-#   2  safe?         compute-sanitizer; what a user does, on the GPU and on the CPU; the largest micro-batch; memory beside the plan
-#   3  gpt2, lenet   beside PyTorch; milliseconds of each kernel
-#   4  resnet50      beside PyTorch; memory-bound kernels beside a device copy
-#   5  NCCL          by itself; ranks that share the GPU, through host memory and by NCCL
-#   6  a cure        before, after, before; then the operations. AFTER="NAME=VALUE key=value ...": environment and keys of after, as
-#                    AFTER=WEFT_ATTENTION_SCRATCH=256; or .lease/before.tgz, an archive of before (make lease LEASE=.lease/before.tgz, elsewhere)
+# usage: bench/lease.sh [STAGE...]   several run one after the other, while time is left; without STAGE: the first stage that has no row with "N of N passed" in bench/results/leases.md
+#   1  right?        every operation, compared with the CPU's, twice with random seeds; models; first rates
+#   2  safe?         compute-sanitizer; a user's commands on the GPU and on the CPU; the largest micro-batch; memory compared with the plan
+#   3  gpt2, lenet   compared with PyTorch; milliseconds of each kernel
+#   4  resnet50      compared with PyTorch; memory-bound kernels compared with a device copy
+#   5  NCCL          alone; ranks that share the GPU, through host memory and by NCCL
+#   6  a cure        compares two settings or builds (before, after, before), then tests the operations. AFTER="NAME=VALUE key=value ...":
+#                    environment and keys of "after", as AFTER=WEFT_ATTENTION_SCRATCH=256; or .lease/before.tgz, an archive of the
+#                    build "before" (from its tree: make lease LEASE=.lease/before.tgz)
 #      WORKLOAD=gpt2|resnet50|lenet
 #
-#   OUT=FOLDER        everything is written there, at most 8 files of 16 MiB at most; an empty folder (default: a new one in out/)
-#   STAGE_S=540       seconds of the whole call, unpacking included; what does not fit is left out, and said
+#   OUT=FOLDER        empty folder for all results, at most 8 files of at most 16 MiB (default: a new folder in out/)
+#   STAGE_S=540       seconds of the whole call, including unpacking; commands that do not fit are left out and listed
 #   LIMIT=SECONDS     an upper bound on each command's own time limit
-#   REHEARSE=1        on the emulated GPU (make build/emulated/weft build/tests/cuda/test_cuda_emulated
-#                     build/tests/cuda/test_nccl_emulated), with tiny models: does this script work?
+#   REHEARSE=1        tests this script: on the emulated GPU (make build/emulated/weft build/tests/cuda/test_cuda_emulated
+#                     build/tests/cuda/test_nccl_emulated), with tiny models
 # Exit 0: every command passed; 1: some did not; 64: no such stage; 66: no archive; 77: no GPU.
 set -u
 cd "$(dirname "$0")/.." || exit 70
@@ -26,19 +27,19 @@ file_bytes=${FILE_BYTES:-16000000} last_stage=6
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 
 stop() { echo "bench/lease.sh: $2" >&2; exit "$1"; }
-# The stages with a row by which all commands passed: "9 of 9 passed".
+# Prints the stages that have a row in which all commands passed: "9 of 9 passed".
 ran() {
     awk -F'|' '$5 ~ /^ *[0-9]+ *$/ && match($6, /[0-9]+ of [0-9]+ passed/) {
         split(substr($6, RSTART, RLENGTH), word, " ")
         if (word[1] + 0 > 0 && word[1] + 0 == word[3] + 0) print $5 + 0
     }' bench/results/leases.md 2>/dev/null
 }
-first_left() { # STAGE...: the first stage that has not passed, when these have; the last stage comes again and again
+first_left() { # STAGE...: prints the first stage that has not passed, apart from STAGE...; the last stage if all have
     local s
     for ((s = 1; s < last_stage; s++)); do ran | cat - <(printf '%s\n' "$@") | grep -qx "$s" || break; done
     echo "$s"
 }
-# Several stages: each is a call of its own in what is left of the time; its files come back as one archive, its words in `console`.
+# Several stages: each is a call of this script with the time that is left; its files become one archive, its output is in `console`.
 if [ $# -gt 1 ]; then
     for s; do case $s in [1-6]) ;; *) exec "$0" "$s" ;; esac; done
     OUT=${OUT:-out/stages-$(date +%m%d-%H%M%S)}
@@ -69,7 +70,7 @@ work=$(mktemp -d)
 names=() ends=()
 say() { echo "$*" | tee -a "$log"; }
 remaining() { echo $((stage_s - SECONDS)); }
-# Processes of a session: what a command has started, in whatever process groups.
+# Prints the processes of a session: all that a command has started, in any process group.
 session_processes() { # SESSION
     local stat line
     for stat in /proc/[0-9]*/stat; do
@@ -78,7 +79,7 @@ session_processes() { # SESSION
         [ "$5" = "$1" ] && echo "$stat" | cut -d/ -f3
     done
 }
-# run WHAT SECONDS COMMAND... : standard output goes to $to where it is set, the rest to the log. What it leaves running is ended.
+# run WHAT SECONDS COMMAND... : standard output goes to $to if it is set, all else to the log. Processes that are left are killed.
 child=
 run() {
     local what=$1 seconds=$2 rc=0 start=$SECONDS left pids before
@@ -99,7 +100,7 @@ run() {
     pids=$(session_processes $child)
     [ -z "$pids" ] || kill -KILL $pids 2>/dev/null
     child=
-    # a test program that sees no GPU passes, but that is no result here
+    # a test program that sees no GPU skips its tests and exits with 0, which is a failure here
     if [ $rc = 0 ] && tail -c +$((before + 1)) "$log" | grep -q 'skipped: no GPU'; then rc=77; fi
     case $rc in
     0) ends+=("passed, $((SECONDS - start)) s") ;;
@@ -110,15 +111,15 @@ run() {
     return $rc
 }
 to_file() { local to=$OUT/$1; shift; run "$@"; } # FILE WHAT SECONDS COMMAND...
-# A tool of CUDA's, wherever it lies; a rehearsal without it runs the command alone.
-tool() { # NAME -> its path, on $found
+# Finds a tool of CUDA in PATH or CUDA_HOME; a rehearsal works without it.
+tool() { # NAME -> its path, in $found
     found=$(PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin:${CUDA_HOME:-/usr/local/cuda}/compute-sanitizer command -v "$1")
     [ -n "$found" ] || { say "   no $1 in PATH or ${CUDA_HOME:-/usr/local/cuda}/bin"; [ -n "$rehearse" ]; }
 }
 
-# ---- what comes back ----
+# ---- the files of results ----
 
-# At most 8 files: what has no place of its own goes to one archive. Of a long file the end is kept.
+# Leaves at most 8 files: those without a fixed name go to one archive. Of a long file only the end is kept.
 bound_files() {
     local f keep=() more=()
     for f in "$OUT"/*; do
@@ -131,7 +132,7 @@ bound_files() {
         *) more+=("${f##*/}") ;;
         esac
     done
-    # seven places at most, and the archive's
+    # at most seven files and the archive
     for f in "${keep[@]:7}"; do more+=("${f##*/}"); done
     [ ${#more[@]} -gt 0 ] || return 0
     tar -C "$OUT" -czf "$work/more.tgz" -- "${more[@]}" 2>>"$log" && (cd "$OUT" && rm -rf -- "${more[@]}")
@@ -171,7 +172,7 @@ finish() {
     exit $rc
 }
 
-# ---- what the stages use ----
+# ---- functions of several stages ----
 
 unpack() { # ARCHIVE FOLDER
     mkdir -p "$work/$2" && tar -C "$work/$2" -xzf "$1" || stop 66 "$1 cannot be unpacked: build it again with make lease"
@@ -190,7 +191,7 @@ step_words() { # WORKLOAD -> $words
     lenet) words="bench/lenet.yaml --input 1x28x28 --steps 2 --warmup 1 train.precision=tf32 train.batch=4 train.micro_batch=4" ;;
     esac
 }
-few_steps() { # WORKLOAD STEPS -> $words: those steps alone, without any before
+few_steps() { # WORKLOAD STEPS -> $words: only these steps, without a warm-up
     step_words "$1"
     words=${words/--steps 20/--steps $2}
     case $words in *--warmup*) ;; *) words="$words --warmup 0" ;; esac

@@ -1,7 +1,7 @@
-/* Measures how long ranks take to load a checkpoint of the given size, with the tensors of a
- * transformer (four matrices and eight vectors per layer), and how much each rank reads and
- * sends. The file is made if it does not exist, and is then in the page cache. Runs under mpirun
- * or alone.
+/* Measures how long ranks take to load a checkpoint of MB megabytes, with the tensors of a
+ * transformer (four matrices and eight vectors per layer), and how many bytes each rank reads and
+ * sends. FILE is made if it does not exist, and is then in the page cache. Runs with or without
+ * mpirun.
  *
  * usage: load_bench FILE MB [stages]
  * stages: each rank loads its part of the tensors instead of all */
@@ -12,17 +12,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { WIDTH = 1024, LAYER_TENSORS = 12, TENSORS_MOST = 16384 };
+enum { WIDTH = 1024, LAYER_TENSORS = 12, TENSORS_MAX = 16384 };
 static World world;
-static CheckpointTensor tensor[TENSORS_MOST];
-static float *copy[TENSORS_MOST];
+static CheckpointTensor tensor[TENSORS_MAX];
+static float *copy[TENSORS_MAX];
 static int count;
 static bool stages;
 /* bytes read by any thread; bytes sent from rank to rank */
 static _Atomic int64_t read_bytes;
 static int64_t sent_bytes;
 
-/* Replace the functions of the C library and of MPI, and count their bytes. */
+/* These two functions replace those of the C library and of MPI, to count their bytes. */
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
     ssize_t (*real)(int, void *, size_t, off_t);
@@ -39,7 +39,7 @@ int MPI_Isend(const void *data, int n, MPI_Datatype type, int to, int tag, MPI_C
     return PMPI_Isend(data, n, type, to, tag, comm, request);
 }
 
-static size_t bytes_of(int i)
+static size_t tensor_bytes(int i)
 {
     return (size_t)shape_count(tensor[i].shape) * sizeof(float);
 }
@@ -57,7 +57,7 @@ static float *place(void *user, int i)
     return copy[i];
 }
 
-/* Does nothing: the tensor has been read into its place. */
+/* Does nothing: the tensor has been read into the memory that `place` returned. */
 static void set(void *user, int i, const float *plain)
 {
     (void)user;
@@ -75,13 +75,13 @@ static void make_tensors(double mb)
 {
     static const int64_t rows[LAYER_TENSORS] = {3 * WIDTH, WIDTH, 4 * WIDTH, 4 * WIDTH, 1, 1,
                                                 1,         1,     1,         1,         1, 1};
-    for (double sum = 0; sum < mb * 1e6 && count < TENSORS_MOST; ++count) {
+    for (double sum = 0; sum < mb * 1e6 && count < TENSORS_MAX; ++count) {
         int layer = count / LAYER_TENSORS, k = count % LAYER_TENSORS;
         tensor[count] = (CheckpointTensor){.path = mem_format("/params/h%04d.%02d", layer, k),
                                            .shape = {2, {rows[k], WIDTH, 1, 1}}};
-        copy[count] = mem_pages_new(bytes_of(count));
-        memset(copy[count], 1, bytes_of(count));
-        sum += (double)bytes_of(count);
+        copy[count] = mem_pages_new(tensor_bytes(count));
+        memset(copy[count], 1, tensor_bytes(count));
+        sum += (double)tensor_bytes(count);
     }
 }
 
@@ -121,8 +121,8 @@ int main(int argc, char **argv)
                        .place = place,
                        .wants = wants,
                        .at_once = true};
-    bool there = world_least(&world, access(argv[1], F_OK) == 0);
-    Status status = there ? OK : checkpoint_save(&world, argv[1], &meta, &io);
+    bool exists = world_least(&world, access(argv[1], F_OK) == 0);
+    Status status = exists ? OK : checkpoint_save(&world, argv[1], &meta, &io);
     if (status == OK) status = load(argv[1], &io);
     if (status != OK && world.rank == 0) fprintf(stderr, "load_bench: %s\n", fail_message());
     world_fini(&world);

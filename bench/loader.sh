@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The loader's thread beside a decoder alone, on 500x375 JPEGs; and how a set as long as ImageNet opens.
+# The rate of the loader's thread on 500x375 JPEGs, compared with only decoding them; then the opening of a data set as long as ImageNet.
 # usage: bench/loader.sh [FILE.h5]      a file of encoded pictures; default: makes one (Python with h5py and Pillow: PYTHON=)
 set -eu
 weft=${WEFT:-build/weft} python=${PYTHON:-python3} folder=$(mktemp -d)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The ordered sum on two hosts of one machine (namespaces, as in tests/cluster) with RANKS ranks each, on a link that is limited: by
-# messages alone, with shared memory inside the hosts first, and MPI's own all-reduce. Medians of ROUNDS rounds of medians, in ms,
-# beside the time that the bytes need on the wire.
+# Times the ordered sum on two hosts of one machine (namespaces, as in tests/cluster) with RANKS ranks each, on a link of limited
+# rate: by messages alone; by shared memory inside a host and messages between the hosts; MPI's own all-reduce. Prints medians of
+# ROUNDS rounds in ms, and the time that the bytes need on the wire.
 # usage: MB=45 RANKS=2 LINK=1000 ROUNDS=3 bench/nodes.sh     (as root; LINK in Mbit/s; half a minute)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,10 +1,10 @@
 /* Times the CPU backend's dense and conv2d at the shapes of lenet, mlp, resnet18, resnet50,
  * mobilenet_v2, gpt and gpt2: forward, backward data, backward weight, in ms and GFLOP/s, through
- * the same Op interface as training. The best of many runs is shown; layouts and algorithms are the
- * ones the backend chooses. One thread is timed by its own clock, so that other work on the machine
- * does not count.
+ * the same Op interface as training. Prints the best of many runs, with the layouts and algorithms
+ * that the backend chooses. A single thread is timed by its own CPU clock, so that other work on
+ * the machine does not count.
  *
- *   ops_bench [MODEL] [THREADS] [BATCH]      no model: all of them; no batch: the model's own */
+ *   ops_bench [MODEL] [THREADS] [BATCH]      MODEL: all if not given; BATCH: the model's own */
 #include "tensor.h"
 #include "tensor/op_list.h"
 #include "tensor/cpu/linear.h"
@@ -14,7 +14,8 @@
 #include <time.h>
 
 enum { ROUNDS_MIN = 3 };
-static const double seconds_each = 0.1;
+/* least time of the rounds of one layer */
+static const double LAYER_S_MIN = 0.1;
 
 typedef struct Layer {
     const char *model, *name;
@@ -146,7 +147,8 @@ static Op *layer_op(Backend *backend, const Layer *l, int batch)
     return op;
 }
 
-static float *numbers(size_t bytes)
+/* Returns new memory with random numbers from -0.5 to 0.5. */
+static float *random_numbers(size_t bytes)
 {
     RngKey key = rng_key(1, RNG_TEST, 0, 0);
     float *p = mem_pages_new(bytes + 1);
@@ -162,15 +164,16 @@ static double now_s(int threads)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Measures the best seconds of each direction. Directions take turns, so that other load on the
- * machine slows all alike. */
+/* Measures the best seconds of each direction. The directions are run alternately, so that other
+ * load on the machine affects all three. */
 static void layer_time(Op *op, int threads, double best[3])
 {
     void (*const direction[3])(Op *, const OpRun *) = {op_forward, op_backward_data,
                                                        op_backward_weight};
     size_t x = desc_bytes(op->spec.x[0]), y = desc_bytes(op->spec.y);
     size_t w = (size_t)op->w_elements[0] * sizeof(float);
-    float *memory[] = {numbers(x), numbers(y), numbers(y), numbers(x), numbers(w), numbers(w)};
+    float *memory[] = {random_numbers(x), random_numbers(y), random_numbers(y),
+                       random_numbers(x), random_numbers(w), random_numbers(w)};
     OpRun run = {.x = {memory[0]},
                  .y = memory[1],
                  .dy = memory[2],
@@ -178,12 +181,12 @@ static void layer_time(Op *op, int threads, double best[3])
                  .w = {memory[4]},
                  .dw = {memory[5]},
                  .training = true};
-    run.cache = numbers(op->cache_bytes);
-    run.workspace = numbers(op->workspace_bytes);
+    run.cache = random_numbers(op->cache_bytes);
+    run.workspace = random_numbers(op->workspace_bytes);
     run.rows = (int)op->spec.x[0].shape.dim[0];
     op_refresh(op, &run);
     double start = clock_s();
-    for (int round = 0; round < ROUNDS_MIN || clock_s() - start < seconds_each; ++round)
+    for (int round = 0; round < ROUNDS_MIN || clock_s() - start < LAYER_S_MIN; ++round)
         for (int d = 0; d < 3; ++d) {
             double t = now_s(threads);
             direction[d](op, &run);
@@ -246,9 +249,8 @@ int main(int argc, char **argv)
         }
     backend_close(&backend);
     if (found) return 0;
-    fprintf(
-        stderr,
-        "ops_bench: no model %s; there are: mlp lenet resnet18 resnet50 mobilenet_v2 gpt gpt2\n",
-        only);
+    fprintf(stderr,
+            "ops_bench: no model %s; models: mlp lenet resnet18 resnet50 mobilenet_v2 gpt gpt2\n",
+            only);
     return ERR_USAGE;
 }

@@ -1,6 +1,6 @@
-/* Measures how long it takes to read a file into new memory in huge pages, in pieces, as a resuming
- * run does: the time of dd plus that of touching pages for the first time. usage: read_new FILE;
- * prints seconds. */
+/* Measures how long it takes to read a file piece by piece into new memory in huge pages, as a
+ * resuming run does: compared with dd, pages are touched for the first time, too. usage: read_new
+ * FILE; prints seconds. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>

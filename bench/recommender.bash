@@ -1,7 +1,7 @@
-# Sourced by recommender.sh and recommender_servers.sh: the model and its data, and runs of weft and of others on them, each of which
-# adds a line "samples/s MiB" to a file of $kept. Their settings:
-#   TIME=15 (seconds of a run, behind its warm-up), ROUNDS=3    SAMPLES=1000000 of the data    DATA: a file that is there
-#   KEPT: a folder for what runs gave, which stays, so that the rounds of several calls add up; ROUNDS=0: the table alone
+# Sourced by recommender.sh and recommender_servers.sh: the model and its data, and functions that run weft and other programs on them;
+# each run adds a line "samples/s MiB" to a file in $kept. Settings:
+#   TIME=15 (seconds of a run after its warm-up), ROUNDS=3    SAMPLES=1000000 of the data    DATA: an existing data file
+#   KEPT: a folder for the results, which is kept, so that rounds of several calls add up; ROUNDS=0: only prints the table
 . "$(dirname "${BASH_SOURCE[0]}")/common.bash"
 rounds=${ROUNDS:-3} seconds=${TIME:-15} samples=${SAMPLES:-1000000} kept=${KEPT:-$tmp}
 data=${DATA:-$tmp/clicks.h5}
@@ -18,9 +18,11 @@ make_clicks() { "$weft" data make criteo-like -o "$1" --rows 1000001 --samples "
 [ -e "$data" ] || make_clicks "$data" "$samples"
 two="mpirun --oversubscribe --bind-to none -n 2"
 trained() { sed -n 's/^done after .* s, \([0-9,]*\) samples.*/\1/p' | tr -d ,; }
-# The largest divisor of a rank's part up to 1024: a rank's part at once was fastest at 512, and 1024 or 2048 at 4096.
+# BATCH: prints the largest divisor of a rank's part of it that is at most 1024: the whole part was fastest for a batch of 512, and 1024
+# or 2048 for 4096.
 micro_batch() { awk -v n=$(($1 / 2)) 'BEGIN { for (m = n < 1024 ? n : 1024; n % m; --m); print m }'; }
-# BATCH NAME RANKS OVERRIDES: so many steps that they take TIME by the rate of a short run before; by the clock of weft train
+# BATCH NAME RANKS OVERRIDES: runs weft for about TIME seconds: a short run before gives the rate, and so the number of steps. The rate
+# is the one that weft train prints.
 weft_run() {
     local batch=$1 name=$2 ranks=$3 rate steps
     shift 3
@@ -32,7 +34,7 @@ weft_run() {
     with_memory timeout 600 "$weft" train "$@" train.steps="$steps" >"$tmp/out" 2>&1
     echo "$(trained <"$tmp/out") $(sed -n 's/^peak \([0-9]*\) MiB/\1/p' "$tmp/out")" >>"$kept/$name.$batch"
 }
-# BATCH NAME COMMAND...: what prints "rate R /s"
+# BATCH NAME COMMAND...: runs a command that prints "rate R /s"
 peer_run() {
     local batch=$1 name=$2
     shift 2

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Wide & deep with one sparse table beside PyTorch, in turn, in one run: 13 numbers, 26 ids in 1,000,001 rows of 10, hidden layers
-# 400-400-400, plain SGD on both sides, the same made data out of memory. First both compute the same: ten steps from the same
-# values, losses to 1e-5. Then each of ROUNDS rounds runs every program on every batch for TIME seconds behind a warm-up; a table in
-# Markdown has medians: samples/s of all ranks over all steps, PyTorch's best setting, ratios, peak memory of all processes (PSS:
-# what they share counted once). "floor": samples/s if the product rate that weft has measured were all that counts.
+# Compares wide & deep with one sparse table with PyTorch: 13 numbers, 26 ids in 1,000,001 rows of 10, hidden layers 400-400-400, plain
+# SGD on both sides, the same generated data from memory. First it checks that both compute the same: ten steps from the same values,
+# losses to 1e-5. Then each of ROUNDS rounds runs every program on every batch for TIME seconds after a warm-up. Prints a table in
+# Markdown with medians: samples/s of all ranks over all steps, ratios to PyTorch's best setting, peak memory of all processes (PSS:
+# shared memory counted once). "floor": samples/s if matrix products, at the rate that weft measures, took all the time.
 # usage: [PYTHON=python] bench/recommender.sh [BATCH ...]     10, 512 and 4096
 #   PYTHON: one with torch, h5py and numpy    TIME, ROUNDS, SAMPLES, DATA, KEPT: see recommender.bash
 set -eu

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The model of recommender.sh beside those who have what weft has, in turn, in one run: one server and two ranks in sync, geo and async
-# beside PaddlePaddle's parameter server with two workers, and two ranks without a server beside TorchRec. A table in Markdown has
-# medians of samples/s of all ranks and of the peak memory of all processes (PSS), and of the ratios of one round's runs.
+# Compares the model of recommender.sh with other programs, alternately: one server and two ranks in modes sync, geo and async with
+# PaddlePaddle's parameter server with two workers, and two ranks without a server with TorchRec. Prints a table in Markdown: medians of
+# samples/s of all ranks, of the peak memory of all processes (PSS), and of each round's ratios.
 # usage: PADDLE=python TORCHREC=python bench/recommender_servers.sh [BATCH ...]     10, 512 and 4096
 #   PADDLE, TORCHREC: see peer_paddle.py and peer_torchrec.py for what they need; a peer whose python is not named is left out
 #   TEXT: a folder that peer_paddle.py --export has written    TIME, ROUNDS, SAMPLES, DATA, KEPT: see recommender.bash

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What data parallelism costs: two replicas of one thread, against two independent runs of one rank at the same time (the
-# true ceiling of the machine). Per replica the work is the same. Medians over ROUNDS rounds, in turn.
+# The cost of data parallelism: two replicas of one thread, compared with two independent runs of one rank at the same time (the highest
+# rate that the machine allows). The work of a replica is the same in both. Medians over ROUNDS rounds; runs alternate.
 # usage: bench/replicas.sh [lenet|resnet18 ...]
 set -eu
 . "$(dirname "$0")/common.bash"

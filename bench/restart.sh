@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Seconds from the SIGKILL of a rank to the next finished new step, one beyond all that were made before, of lenet under
-# `weft run` with checkpoint.every_steps=50. A random rank at a random moment, KILLS times; median, 95th percentile, slowest.
-# At the end the final checkpoint is compared with that of a run that nobody disturbed.
+# Seconds from the SIGKILL of a rank to the end of the next new step (one beyond all steps made before), of lenet under `weft run` with
+# checkpoint.every_steps=50. Kills a random rank at a random time, KILLS times; prints median, 95th percentile and maximum. At the end
+# the final checkpoint is compared with that of an undisturbed run.
 # usage: bench/restart.sh [RANKS]     KILLS=20
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

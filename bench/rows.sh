@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The store of rows of sparse tables on one core: adding, finding and updating random rows (row-wise Adagrad) beside random reads
-# and writes of as many bytes, and what Criteo's 33.8 million rows of 16 take. Exit code 1 where finding or updating is below
-# SHARE of that, or the rows take more than GB.
+# The row store of sparse tables on one core: adding, finding and updating random rows (row-wise Adagrad), compared with random reads
+# and writes of as many bytes, and the memory of Criteo's 33.8 million rows of 16 floats. Exit code 1 if finding or updating reaches
+# less than SHARE of the rate of those reads and writes, or the rows need more than GB.
 # usage: make bench && bench/rows.sh [SHARE [GB]]     0.6 and 3.4; takes 7 GB of memory for half a minute
 #   BUILD=build   where the programs were built
 set -eu

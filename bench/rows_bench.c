@@ -1,8 +1,9 @@
-/* Measures the row store of sparse tables on one core next to random reads and writes of the same
- * size. These visit, for each row, 8 bytes of an array as long as the store's index and one row
- * of an array as long as its slabs, at positions known beforehand and with the same prefetching.
- * Rounds of the two take turns; the ratios' medians are printed. Times are of the thread's own
- * clock, so other load on the machine matters only through memory.
+/* Measures the row store of sparse tables on one core, compared with random reads and writes of the
+ * same size in plain arrays. These read, for each row, 8 bytes of an array as long as the store's
+ * index and one row of an array as long as its slabs, at positions that are known beforehand, and
+ * with the same prefetching. Rounds of the two alternate; medians of their ratios are printed.
+ * Times are those of the thread's CPU clock, so other load on the machine matters only if it uses
+ * memory.
  *
  *   rows_bench [ROWS] [WIDTH] [BATCH]     default: 33762577 rows (Criteo's) of 16 floats and one
  *                                         of state; BATCH: ids looked up at a time */
@@ -13,17 +14,23 @@
 #include <string.h>
 #include <time.h>
 
-enum { ROUNDS = 9, VISITS = 2000000, AHEAD = 12, LINE = 64, BATCH_MOST = 1 << 16 };
+/* VISITS: rows that are read in a round. AHEAD: prefetch distance in rows. LINE: bytes of a cache
+ * line. */
+enum { ROUNDS = 9, VISITS = 2000000, AHEAD = 12, LINE = 64, BATCH_MAX = 1 << 16 };
 
 static int64_t rows = 33762577;
 static int width = 16, batch = 256;
+/* bytes of a row in the store's slabs */
 static size_t stride;
+/* receives all results, so that the compiler cannot leave the reads out */
 static uint64_t sink;
 
+/* Plain arrays of the size of the store's slabs and index; owned. */
 typedef struct Plain {
     char *row;
-    uint64_t *place;
-    size_t row_bytes, place_bytes;
+    uint64_t *slot;
+    size_t row_bytes, slot_bytes;
+    /* number of slots - 1 */
     uint64_t mask;
 } Plain;
 
@@ -44,16 +51,16 @@ static double resident_bytes(void)
     return (double)pages * 4096;
 }
 
-/* Spreads ids over 64 bits. */
-static uint64_t id_of(uint64_t number)
+/* Returns the id of row `number`; ids are spread over 64 bits. */
+static uint64_t make_id(uint64_t number)
 {
     return row_hash(99, number);
 }
 
-/* One visit: an id for the store; row number and index position for the plain arrays. Drawn in
- * advance. */
+/* One visit, drawn in advance: an id for the store; the numbers of a row and a slot for the plain
+ * arrays. */
 typedef struct Drawn {
-    uint64_t id, number, place;
+    uint64_t id, number, slot;
 } Drawn;
 static Drawn drawn[VISITS];
 
@@ -61,7 +68,7 @@ static void draw(int round, uint64_t mask)
 {
     for (int i = 0; i < VISITS; ++i) {
         uint64_t number = row_hash((uint64_t)round + 1000, (uint64_t)i) % (uint64_t)rows;
-        drawn[i] = (Drawn){id_of(number), number, row_hash(7, number) & mask};
+        drawn[i] = (Drawn){make_id(number), number, row_hash(7, number) & mask};
     }
 }
 
@@ -69,18 +76,18 @@ static void draw(int round, uint64_t mask)
 
 static double store_add(RowStore *store)
 {
-    static uint64_t id[BATCH_MOST];
-    static float *at[BATCH_MOST];
+    static uint64_t id[BATCH_MAX];
+    static float *at[BATCH_MAX];
     double begin = now_s();
     for (int64_t i = 0; i < rows; i += batch) {
         int n = rows - i < batch ? (int)(rows - i) : batch;
-        for (int k = 0; k < n; ++k) id[k] = id_of((uint64_t)(i + k));
+        for (int k = 0; k < n; ++k) id[k] = make_id((uint64_t)(i + k));
         if (row_store_add(store, id, n, at, NULL) != OK) die("%s", fail_message());
     }
     return now_s() - begin;
 }
 
-static uint64_t bits_of(const float *row, int floats)
+static uint64_t sum_bits(const float *row, int floats)
 {
     uint64_t sum = 0;
     uint32_t bits;
@@ -94,8 +101,8 @@ static uint64_t bits_of(const float *row, int floats)
 /* Reads rows if rule is NULL, else updates them. */
 static double store_visit(RowStore *store, const OptimRule *rule)
 {
-    static uint64_t id[BATCH_MOST];
-    static float *at[BATCH_MOST];
+    static uint64_t id[BATCH_MAX];
+    static float *at[BATCH_MAX];
     float *g = mem_new((size_t)width * sizeof *g);
     uint64_t sum = 0;
     for (int c = 0; c < width; ++c) g[c] = 0.01f * (float)(c + 1);
@@ -105,7 +112,7 @@ static double store_visit(RowStore *store, const OptimRule *rule)
         for (int k = 0; k < n; ++k) id[k] = drawn[i + k].id;
         row_store_find(store, id, n, at);
         for (int k = 0; k < n; ++k) {
-            if (!rule) sum += bits_of(at[k], width + 1);
+            if (!rule) sum += sum_bits(at[k], width + 1);
             if (rule)
                 rule->table->row_update(rule, &(OptimRowArgs){.w = at[k],
                                                               .state = at[k] + width,
@@ -127,9 +134,9 @@ static Plain plain_new(void)
 {
     Plain p = {.row_bytes = (size_t)rows * stride, .mask = 511};
     while ((double)(p.mask + 1) * 0.7 < (double)rows) p.mask = 2 * p.mask + 1;
-    p.place_bytes = (p.mask + 1) * sizeof *p.place;
+    p.slot_bytes = (p.mask + 1) * sizeof *p.slot;
     p.row = mem_pages_new(p.row_bytes);
-    p.place = mem_pages_new(p.place_bytes);
+    p.slot = mem_pages_new(p.slot_bytes);
     return p;
 }
 
@@ -137,14 +144,14 @@ static double plain_add(Plain *p)
 {
     double begin = now_s();
     for (int64_t i = 0; i < rows; ++i) {
-        __builtin_prefetch(&p->place[id_of((uint64_t)i + AHEAD) & p->mask], 1);
-        p->place[id_of((uint64_t)i) & p->mask] = (uint64_t)i + 1;
+        __builtin_prefetch(&p->slot[make_id((uint64_t)i + AHEAD) & p->mask], 1);
+        p->slot[make_id((uint64_t)i) & p->mask] = (uint64_t)i + 1;
         memset(p->row + (size_t)i * stride, 1, stride);
     }
     return now_s() - begin;
 }
 
-/* index: also visits the array that stands for the index. */
+/* index: also reads the array that corresponds to the index. */
 static double plain_visit(Plain *p, bool index, bool writes)
 {
     const int floats = width + 1;
@@ -152,13 +159,13 @@ static double plain_visit(Plain *p, bool index, bool writes)
     double begin = now_s();
     for (int i = 0; i < VISITS; ++i) {
         const Drawn *next = &drawn[i + AHEAD < VISITS ? i + AHEAD : 0];
-        const char *ask = p->row + next->number * stride;
-        if (index) __builtin_prefetch(&p->place[next->place]);
-        for (size_t b = 0; b < stride; b += LINE) __builtin_prefetch(ask + b, 1);
-        __builtin_prefetch(ask + stride - 1, 1);
+        const char *next_row = p->row + next->number * stride;
+        if (index) __builtin_prefetch(&p->slot[next->slot]);
+        for (size_t b = 0; b < stride; b += LINE) __builtin_prefetch(next_row + b, 1);
+        __builtin_prefetch(next_row + stride - 1, 1);
         float *row = (float *)(void *)(p->row + drawn[i].number * stride + sizeof(uint64_t));
-        if (index) sum += p->place[drawn[i].place];
-        if (!writes) sum += bits_of(row, floats);
+        if (index) sum += p->slot[drawn[i].slot];
+        if (!writes) sum += sum_bits(row, floats);
         for (int c = 0; writes && c < floats; ++c) row[c] += 0.5f;
     }
     double s = now_s() - begin;
@@ -166,21 +173,23 @@ static double plain_visit(Plain *p, bool index, bool writes)
     return s;
 }
 
-/* ---- both in turn ---- */
+/* ---- both alternately ---- */
 
+/* Prints the medians of `what`: reading rows if rule is NULL, else updating them. rows_ratio:
+ * compared with plain arrays without an index. */
 static void compare(const char *what, RowStore *store, const OptimRule *rule, Plain *plain)
 {
-    double own[ROUNDS], bytes[ROUNDS], ratio[ROUNDS], of_rows[ROUNDS];
+    double store_s[ROUNDS], plain_s[ROUNDS], ratio[ROUNDS], rows_ratio[ROUNDS];
     for (int r = 0; r < ROUNDS; ++r) {
         draw(r, plain->mask);
-        own[r] = store_visit(store, rule);
-        bytes[r] = plain_visit(plain, true, rule != NULL);
-        of_rows[r] = plain_visit(plain, false, rule != NULL) / own[r];
-        ratio[r] = bytes[r] / own[r];
+        store_s[r] = store_visit(store, rule);
+        plain_s[r] = plain_visit(plain, true, rule != NULL);
+        rows_ratio[r] = plain_visit(plain, false, rule != NULL) / store_s[r];
+        ratio[r] = plain_s[r] / store_s[r];
     }
     printf("%-7s %6.1f ns a row, %6.1f for as many bytes: %.2f (%.2f of the rows' bytes alone)\n",
-           what, 1e9 * median(own, ROUNDS) / VISITS, 1e9 * median(bytes, ROUNDS) / VISITS,
-           median(ratio, ROUNDS), median(of_rows, ROUNDS));
+           what, 1e9 * median(store_s, ROUNDS) / VISITS, 1e9 * median(plain_s, ROUNDS) / VISITS,
+           median(ratio, ROUNDS), median(rows_ratio, ROUNDS));
 }
 
 int main(int argc, char **argv)
@@ -188,7 +197,7 @@ int main(int argc, char **argv)
     if (argc > 1) rows = atoll(argv[1]);
     if (argc > 2) width = atoi(argv[2]);
     if (argc > 3) batch = atoi(argv[3]);
-    if (rows < 1000 || width < 1 || batch < 1 || batch > BATCH_MOST) return ERR_USAGE;
+    if (rows < 1000 || width < 1 || batch < 1 || batch > BATCH_MAX) return ERR_USAGE;
     Config *config = NULL;
     config_use_words(optim_words, OPTIM_WORDS);
     if (config_parse(&config, "rows_bench", "optim: {name: adagrad_row}\n", 0, NULL) != OK)
@@ -200,17 +209,17 @@ int main(int argc, char **argv)
     double own = store_add(store);
     double bytes = (double)row_store_bytes(store), in_memory = resident_bytes() - before;
     Plain plain = plain_new();
-    double floor = plain_add(&plain);
+    double plain_s = plain_add(&plain);
     printf("%lld rows of %d floats and 1 of state: %.3f GB, %.3f in memory, %.3f while it grew\n",
            (long long)row_store_count(store), width, bytes / 1e9, in_memory / 1e9,
            (double)row_store_peak_bytes(rows, width + 1) / 1e9);
     printf("add     %6.1f ns a row, %6.1f for as many bytes: %.2f\n", 1e9 * own / (double)rows,
-           1e9 * floor / (double)rows, floor / own);
+           1e9 * plain_s / (double)rows, plain_s / own);
     compare("find", store, NULL, &plain);
     compare("update", store, &rule, &plain);
     row_store_free(&store);
     mem_pages_free(plain.row, plain.row_bytes);
-    mem_pages_free(plain.place, plain.place_bytes);
+    mem_pages_free(plain.slot, plain.slot_bytes);
     config_free(&config);
     return sink == 1;
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a checkpoint costs: by how much it holds training up beside a copy of the bytes that a rank writes, and how fast it is
-# written and loaded beside dd, on the file system of the folder given; all in one run, in turn. Needs strace.
+# The cost of a checkpoint: the time for which it stops training, compared with a copy of the bytes that a rank writes, and the rates of
+# writing and loading, compared with dd, on the file system of FOLDER. All are measured alternately. Needs strace.
 # usage: bench/save.sh [FOLDER]     RANKS=1  SIZE=124m  ROUNDS=3  STEPS=60  MORE="grid.zero=1 ..."
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
-/* Measures a copy for comparison with a save: memcpy of BYTES by THREADS threads between arenas in
- * huge pages that have been touched, as a rank's arenas are. usage: save_copy BYTES THREADS; prints
- * milliseconds, the median of nine. */
+/* Measures a copy, for comparison with a save: memcpy of BYTES by THREADS threads between arenas in
+ * huge pages that have been touched, like those of a rank. usage: save_copy BYTES THREADS; prints
+ * the median of nine times in milliseconds. */
 #define _GNU_SOURCE
 #include <omp.h>
 #include <stdint.h>
@@ -11,7 +11,7 @@
 
 enum { TIMES = 9, HUGE = 2 << 20 };
 
-static char *arena(size_t bytes)
+static char *arena_new(size_t bytes)
 {
     char *p = mmap(NULL, bytes + HUGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED) {
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
     if (argc < 3) return 64;
     size_t bytes = strtoull(argv[1], NULL, 10);
     int threads = atoi(argv[2]);
-    char *from = arena(bytes), *to = arena(bytes);
+    char *from = arena_new(bytes), *to = arena_new(bytes);
     double seconds[TIMES];
     omp_set_num_threads(threads);
     for (int i = 0; i < TIMES; ++i) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What pruning costs and brings: ResNet-18 (small stem) on Fashion-MNIST, three epochs, half of the channels taken out by each
-# method, one epoch of finetuning; accuracy on all 10,000 test images, parameters, multiply-adds, images/s of `weft eval`.
-# Goals: within 1.5 points of before, at least twice as fast; exit code 1 where one is missed.
+# Costs and benefits of pruning: ResNet-18 (small stem) on Fashion-MNIST, three epochs, half of the channels removed by each method, one
+# epoch of finetuning; accuracy on all 10,000 test images, parameters, multiply-adds, images/s of `weft eval`.
+# Goals: accuracy within 1.5 points of that before, and at least twice the speed; exit code 1 if one is missed.
 # usage: bench/shrink.sh
 #   IMAGES=6000|60000     to train on
 #   FASHION_MNIST=        folder of the four IDX files (Debian: /usr/share/datasets/fashion-mnist)

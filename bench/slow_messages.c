@@ -1,12 +1,12 @@
-/* A library to be loaded before a program (LD_PRELOAD): each message that the program starts costs
- * it SEND_DELAY_US more microseconds, as with a slower network or MPI library: alpha of alpha +
- * beta n, paid for one message at a time. Messages inside MPI's own collectives are not delayed. */
+/* A library for LD_PRELOAD that makes MPI_Send and MPI_Isend SEND_DELAY_US microseconds slower, as
+ * with a slower network or MPI library: it increases alpha, if a message of n bytes takes alpha +
+ * beta n. The messages of MPI's own collectives are not delayed. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <time.h>
 
-static void hold_up(void)
+static void delay(void)
 {
     const char *us = getenv("SEND_DELAY_US");
     long ns = us ? 1000 * atol(us) : 0;
@@ -17,13 +17,13 @@ static void hold_up(void)
 
 int MPI_Send(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm)
 {
-    hold_up();
+    delay();
     return PMPI_Send(data, count, type, to, tag, comm);
 }
 
 int MPI_Isend(const void *data, int count, MPI_Datatype type, int to, int tag, MPI_Comm comm,
               MPI_Request *request)
 {
-    hold_up();
+    delay();
     return PMPI_Isend(data, count, type, to, tag, comm, request);
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Seconds from `mpirun` to the first finished step of lenet, as its first progress line tells. Median of ROUNDS.
+# Seconds from `mpirun` to the first finished step of lenet, which is read from the first progress line. Median of ROUNDS.
 # usage: bench/start.sh [RANKS]   (needs the data sets of `make data`)
 set -eu
 weft=${WEFT:-build/weft} rounds=${ROUNDS:-9} ranks=${1:-2}

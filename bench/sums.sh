@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# The ordered sum between hosts of one machine (namespaces, as in tests/cluster) with one rank each, on links that are limited: all to
-# all, by halving, and MPI's own all-reduce, in turn; beside them what sums_simulate says, given what bench/link_bench measured on the
-# same links at the same time. Medians of ROUNDS rounds of medians, in ms. DELAY_US holds up the sender of every message so long, in the
-# program (bench/slow_messages.c; not the messages that MPI's all-reduce makes inside). It holds up the thread that moves the rank's
-# other messages, too, which the simulation is told (one_thread). Ranks share few cores here, so MPI yields.
-# BEFORE: another build's program, whose all to all is measured beside them. Connections are TCP cubic, which is Linux's usual one.
+# Times the ordered sum between hosts of one machine (namespaces, as in tests/cluster) with one rank each, on links of limited rate: all
+# to all, by halving, and MPI's own all-reduce, alternately; also the prediction of sums_simulate for the latency, overhead and rate that
+# bench/link_bench measures on the same links at the same time. Prints medians of ROUNDS rounds in ms. DELAY_US delays the sender of
+# every message of the program (bench/slow_messages.c; not the messages inside MPI's all-reduce). This also delays the thread that moves
+# the rank's other messages, so the simulation then runs with one_thread. Ranks share few cores here, so MPI yields.
+# BEFORE: another build's program, whose all to all is measured, too. Connections use TCP cubic, Linux's default.
 # usage: HOSTS="8 16" MB=45 LINK=200 DELAY_US=0 ROUNDS=3 REPEATS=1 bench/sums.sh     (as root, after `make bench`; LINK in Mbit/s; minutes)
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

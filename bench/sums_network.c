@@ -1,11 +1,12 @@
-/* Plans of the algorithms, and a simulation by events: a port takes a message, a step ends. */
+/* The messages of each algorithm, and a discrete-event simulation of them. Events: a port begins to
+ * send a message, a step ends. */
 #include "sums_network.h"
 #include "parallel.h"
 #include "../src/parallel/order/halving.h"
 
 #include <math.h>
 
-/* WINDOW: largest number of pieces that a message may be ahead of its receiver */
+/* WINDOW: most pieces by which a sender may be ahead of a receiver */
 enum { WINDOW = 64, IN_FLIGHT = SUM_PIECES_IN_FLIGHT };
 
 int sums_pieces_most = 64;
@@ -14,20 +15,25 @@ const char *const way_names[WAYS] = {"all to all", "halving", "ring", "recursive
 
 /* ---- message patterns ---- */
 
+/* slices: size; a slice is 1 / ranks of a piece */
 typedef struct Message {
     int to, slices;
 } Message;
 
-/* Part of a rank in one step of a piece: its messages, and the number of messages it waits for. */
+/* A rank's part in one step of a piece. */
 typedef struct Step {
+    /* index of its first message in Pattern.message, and number of its messages */
     int64_t first;
-    int sends, receives;
+    int sends;
+    /* number of messages that it waits for */
+    int receives;
 } Step;
 
-/* Messages of ranks 0 to simulated - 1: the ranks of the first leaf switch, or all. */
+/* The messages of ranks 0 to simulated - 1, which are the ranks of the first leaf switch, or
+ * all. */
 typedef struct Pattern {
     int ranks, simulated, steps, in_flight;
-    /* step: `steps` for each rank; message: all messages. Both owned */
+    /* `steps` steps for each rank, and all messages; owned */
     Step *step;
     Message *message;
     int64_t messages, capacity;
@@ -48,7 +54,7 @@ static void add_message(Pattern *p, Step *step, int to, int slices)
     p->message[p->messages++] = (Message){to, slices};
 }
 
-/* Both phases send the same messages. */
+/* Both phases, reduce-scatter and all-gather, send the same messages. */
 static void plan_all(Pattern *p, int rank)
 {
     Step *collect = step_of(p, rank, 0);
@@ -57,7 +63,7 @@ static void plan_all(Pattern *p, int rank)
     *step_of(p, rank, 1) = *collect;
 }
 
-/* Two ranks exchange messages in the round of the highest bit in which their numbers differ. */
+/* Two ranks exchange messages in the round of the highest bit in which their ranks differ. */
 static void plan_halving(Pattern *p, int rank)
 {
     Halving *h = halving_new(rank, p->ranks);
@@ -98,7 +104,7 @@ static void plan_doubling(Pattern *p, int rank)
 
 static const struct WayRow {
     void (*plan)(Pattern *, int rank);
-    /* moves pieces like training; otherwise all bytes at once */
+    /* divides a sum into pieces, as training does; else it is one piece */
     bool pieces;
 } ways[WAYS] = {{.plan = plan_all, .pieces = true},
                 {.plan = plan_halving, .pieces = true},
@@ -112,16 +118,16 @@ static int steps_of(Way way, int ranks)
     return way == ALL ? 2 : way == RING ? 2 * (ranks - 1) : way == DOUBLING ? rounds : 2 * rounds;
 }
 
-static bool is_power(int n)
+static bool is_power_of_2(int n)
 {
     return (n & (n - 1)) == 0;
 }
 
-/* True if all leaf switches do the same. */
-static bool alike(Way way, int ranks, int group)
+/* True if all leaf switches do the same at the same time. */
+static bool switches_are_equal(Way way, int ranks, int group)
 {
-    bool turns = way == ALL || way == RING;
-    return ranks % group == 0 && (turns || (is_power(ranks) && is_power(group)));
+    bool symmetric = way == ALL || way == RING;
+    return ranks % group == 0 && (symmetric || (is_power_of_2(ranks) && is_power_of_2(group)));
 }
 
 static Pattern pattern_new(Way way, int ranks, int simulated, int64_t elements)
@@ -143,7 +149,7 @@ static void pattern_free(Pattern *p)
 
 /* ---- simulation ---- */
 
-/* Messages of a slot's step, begun at time `at`, that wait for their rank's port. */
+/* The messages of a slot's step that wait for the port of their rank, since time `at`. */
 typedef struct Batch {
     int64_t next, end;
     double at;
@@ -153,14 +159,15 @@ typedef struct Batch {
 /* A piece in flight. */
 typedef struct Slot {
     int piece, step;
+    /* there is a piece; its step's messages have been sent, at sent_s */
     bool busy, sent;
     double sent_s;
 } Slot;
 
 typedef struct Rank {
-    /* times at which the port has sent its last message, and at which the rank has prepared the
-     * next one */
-    double free_s, worked_s;
+    /* time at which the port has sent its last message, and at which the rank has prepared the next
+     * one */
+    double port_free_s, prepared_s;
     /* ring buffer with at most one batch per slot */
     Batch queue[IN_FLIGHT];
     int first, queued, next_piece;
@@ -173,7 +180,7 @@ typedef struct Arrived {
     int piece, count;
 } Arrived;
 
-/* A rank's port takes its next message (slot -1), or a slot's step ends. */
+/* A rank's port begins to send its next message (slot -1), or the step of a slot ends. */
 typedef struct Event {
     double at;
     int rank, slot;
@@ -184,10 +191,12 @@ typedef struct Sim {
     const Net *net;
     double bytes, piece_bytes, end_s;
     int pieces;
-    /* arrays of ranks; of leaf switches' links up and down; of receiving ports; of steps. All
-     * owned */
+    /* state of each rank; owned, as all arrays are */
     Rank *rank;
+    /* times at which the uplink and the downlink of each leaf switch, and the receiving port of
+     * each rank, are free */
     double *up, *down, *in;
+    /* for each rank, piece of the window and step */
     Arrived *arrived;
     /* heap, ordered by time; owned */
     Event *event;
@@ -237,19 +246,21 @@ static Arrived *arrived_of(const Sim *s, int rank, int piece, int step)
     return &s->arrived[((int64_t)rank * window + piece % window) * s->pattern->steps + step];
 }
 
-/* Ends the slot's step if all its messages have been sent and received. */
-static void look(Sim *s, int rank, int slot)
+/* Schedules the end of the slot's step if all its messages have been sent and received. */
+static void end_step_if_done(Sim *s, int rank, int slot)
 {
-    Slot *of = &s->rank[rank].slot[slot];
-    int receives = step_of(s->pattern, rank, of->step)->receives;
-    Arrived *a = arrived_of(s, rank, of->piece, of->step);
-    if (!of->sent || (receives > 0 && (a->piece != of->piece || a->count != receives))) return;
-    double at = receives > 0 && a->last_s > of->sent_s ? a->last_s : of->sent_s;
+    Slot *piece = &s->rank[rank].slot[slot];
+    int receives = step_of(s->pattern, rank, piece->step)->receives;
+    Arrived *a = arrived_of(s, rank, piece->piece, piece->step);
+    if (!piece->sent || (receives > 0 && (a->piece != piece->piece || a->count != receives)))
+        return;
+    double at = receives > 0 && a->last_s > piece->sent_s ? a->last_s : piece->sent_s;
     a->count = 0;
     event_push(s, (Event){at, rank, slot});
 }
 
-static void arrive(Sim *s, int rank, int piece, int step, double at)
+/* Counts a message that arrives for a step of a piece at time `at`. */
+static void receive(Sim *s, int rank, int piece, int step, double at)
 {
     Arrived *a = arrived_of(s, rank, piece, step);
     if (a->count == 0) *a = (Arrived){.piece = piece};
@@ -258,59 +269,62 @@ static void arrive(Sim *s, int rank, int piece, int step, double at)
     if (++a->count != step_of(s->pattern, rank, step)->receives) return;
     for (int i = 0; i < s->pattern->in_flight; ++i) {
         const Slot *slot = &s->rank[rank].slot[i];
-        if (slot->busy && slot->piece == piece && slot->step == step) look(s, rank, i);
+        if (slot->busy && slot->piece == piece && slot->step == step) end_step_if_done(s, rank, i);
     }
 }
 
-/* Schedules the port's next message: the port must be free and the rank must have prepared the
- * message, in the background or, with one thread, after the last one. */
-static void await_port(Sim *s, int rank)
+/* Schedules the port's next message: the port must be free, and the rank must have prepared the
+ * message, while the port sends the previous one or, with one thread, after it. */
+static void schedule_send(Sim *s, int rank)
 {
     Rank *r = &s->rank[rank];
     double at = r->queue[r->first].at;
-    if (s->net->one_thread && r->free_s > at) at = r->free_s;
-    r->worked_s = (at > r->worked_s ? at : r->worked_s) + s->net->overhead_s;
-    event_push(s, (Event){r->worked_s > r->free_s ? r->worked_s : r->free_s, rank, -1});
+    if (s->net->one_thread && r->port_free_s > at) at = r->port_free_s;
+    r->prepared_s = (at > r->prepared_s ? at : r->prepared_s) + s->net->overhead_s;
+    event_push(s,
+               (Event){r->prepared_s > r->port_free_s ? r->prepared_s : r->port_free_s, rank, -1});
 }
 
-/* Begins the slot's step, skipping steps without messages, or its next piece. */
-static void begin(Sim *s, int rank, int slot, double now)
+/* Begins the slot's step, or the next one with messages; after the last step the first step of the
+ * next piece. */
+static void begin_step(Sim *s, int rank, int slot, double now)
 {
     Rank *r = &s->rank[rank];
-    Slot *of = &r->slot[slot];
+    Slot *piece = &r->slot[slot];
     const Step *step = NULL;
-    while (of->step < s->pattern->steps) {
-        step = step_of(s->pattern, rank, of->step);
+    while (piece->step < s->pattern->steps) {
+        step = step_of(s->pattern, rank, piece->step);
         if (step->sends > 0 || step->receives > 0) break;
-        ++of->step;
+        ++piece->step;
     }
-    if (of->step == s->pattern->steps) {
-        of->busy = false;
+    if (piece->step == s->pattern->steps) {
+        piece->busy = false;
         if (now > s->end_s) s->end_s = now;
         if (r->next_piece == s->pieces) return;
-        *of = (Slot){.piece = r->next_piece++, .busy = true};
-        begin(s, rank, slot, now);
+        *piece = (Slot){.piece = r->next_piece++, .busy = true};
+        begin_step(s, rank, slot, now);
         return;
     }
-    of->sent = step->sends == 0;
-    of->sent_s = now;
-    if (of->sent) {
-        look(s, rank, slot);
+    piece->sent = step->sends == 0;
+    piece->sent_s = now;
+    if (piece->sent) {
+        end_step_if_done(s, rank, slot);
         return;
     }
     r->queue[(r->first + r->queued) % IN_FLIGHT] =
         (Batch){step->first, step->first + step->sends, now, slot};
-    if (r->queued++ == 0) await_port(s, rank);
+    if (r->queued++ == 0) schedule_send(s, rank);
 }
 
-/* Returns the time at which a message that arrives at a link at `at` begins to pass it; raises *end
- * to the end of the passage. */
-static double pass(double *link, double at, double takes, double *end)
+/* Sends a message that arrives at time `at` over a link for takes_s seconds. *link_free_s: time at
+ * which the link is free. Returns the time at which the message begins to pass the link, and raises
+ * *end_s to the time at which it has passed. */
+static double pass_link(double *link_free_s, double at, double takes_s, double *end_s)
 {
-    double begins = at > *link ? at : *link;
-    *link = begins + takes;
-    if (*link > *end) *end = *link;
-    return begins;
+    double begin_s = at > *link_free_s ? at : *link_free_s;
+    *link_free_s = begin_s + takes_s;
+    if (*link_free_s > *end_s) *end_s = *link_free_s;
+    return begin_s;
 }
 
 static void send_next(Sim *s, int rank, double now)
@@ -325,23 +339,23 @@ static void send_next(Sim *s, int rank, double now)
     double takes = piece * m->slices / s->pattern->ranks * net->byte_s;
     double at = now, end = at + takes;
     int to = m->to % s->pattern->simulated;
-    r->free_s = end;
+    r->port_free_s = end;
     if (rank / net->group != m->to / net->group) {
         double shared = takes * net->over / net->group;
-        at = pass(&s->up[rank / net->group], at, shared, &end);
-        at = pass(&s->down[to / net->group], at, shared, &end);
+        at = pass_link(&s->up[rank / net->group], at, shared, &end);
+        at = pass_link(&s->down[to / net->group], at, shared, &end);
     }
-    pass(&s->in[to], at, takes, &end);
+    pass_link(&s->in[to], at, takes, &end);
     int step = slot->step;
     if (batch->next == batch->end) {
         r->first = (r->first + 1) % IN_FLIGHT;
         --r->queued;
         slot->sent = true;
-        slot->sent_s = r->free_s;
-        look(s, rank, (int)(slot - r->slot));
+        slot->sent_s = r->port_free_s;
+        end_step_if_done(s, rank, (int)(slot - r->slot));
     }
-    if (r->queued > 0) await_port(s, rank);
-    arrive(s, to, slot->piece, step, end + net->latency_s);
+    if (r->queued > 0) schedule_send(s, rank);
+    receive(s, to, slot->piece, step, end + net->latency_s);
 }
 
 /* Returns the time at which the last rank has the whole sum of `bytes` bytes, in pieces. */
@@ -361,7 +375,7 @@ static double simulate(const Pattern *pattern, const Net *net, double bytes, dou
     for (int i = 0; i < pattern->in_flight; ++i)
         for (int r = 0; r < pattern->simulated; ++r) {
             s.rank[r].slot[i].step = pattern->steps;
-            begin(&s, r, i, 0);
+            begin_step(&s, r, i, 0);
         }
     while (s.events > 0) {
         Event event = event_pop(&s);
@@ -369,7 +383,7 @@ static double simulate(const Pattern *pattern, const Net *net, double bytes, dou
             send_next(&s, event.rank, event.at);
         } else {
             ++s.rank[event.rank].slot[event.slot].step;
-            begin(&s, event.rank, event.slot, event.at);
+            begin_step(&s, event.rank, event.slot, event.at);
         }
     }
     for (int r = 0; r < pattern->simulated; ++r)
@@ -382,7 +396,7 @@ static double simulate(const Pattern *pattern, const Net *net, double bytes, dou
     return s.end_s;
 }
 
-/* Extrapolates a long sum at the pace of the second half of the simulated pieces. */
+/* Extrapolates a long sum at the rate of the second half of the simulated pieces. */
 static double long_sum_s(const Pattern *pattern, const Net *net, double bytes, double piece_bytes)
 {
     int most = sums_pieces_most;
@@ -412,19 +426,19 @@ static void count_sent(const Pattern *p, int *messages, int64_t *slices)
 
 SimulatedSum sum_simulated(Way way, int ranks, double bytes, const Net *net, bool every)
 {
-    Net of = *net;
-    if (of.group == 0 || of.group > ranks) of.group = ranks;
-    if (way == DOUBLING && !is_power(ranks)) return (SimulatedSum){.seconds = (double)NAN};
+    Net grouped = *net;
+    if (grouped.group == 0 || grouped.group > ranks) grouped.group = ranks;
+    if (way == DOUBLING && !is_power_of_2(ranks)) return (SimulatedSum){.seconds = (double)NAN};
     double piece_bytes = bytes;
     int64_t elements = (int64_t)(bytes / sizeof(float));
     if (ways[way].pieces)
         piece_bytes = (double)sum_piece_elements(ranks, 1, elements) * sizeof(float);
-    bool one = !every && alike(way, ranks, of.group);
-    Pattern p = pattern_new(way, ranks, one ? of.group : ranks, elements);
+    bool one = !every && switches_are_equal(way, ranks, grouped.group);
+    Pattern p = pattern_new(way, ranks, one ? grouped.group : ranks, elements);
     int messages;
     int64_t slices;
     count_sent(&p, &messages, &slices);
-    SimulatedSum sum = {.seconds = long_sum_s(&p, &of, bytes, piece_bytes),
+    SimulatedSum sum = {.seconds = long_sum_s(&p, &grouped, bytes, piece_bytes),
                         .messages = messages * ceil(bytes / piece_bytes - 1e-9),
                         .bytes = bytes * (double)slices / ranks};
     pattern_free(&p);

@@ -5,33 +5,33 @@
  *     rank's port --+                                        +--> rank's port
  *     rank's port --+-- leaf switch -- up, core, down -- leaf switch -- ...
  *
- * The model. A message of n bytes takes `overhead` of its sender's time and then occupies the
- * sender's port for n * byte_s, while the sender prepares its next message (o and G of LogGP),
- * unless one thread does both. Messages are sent in the order in which they begin. Their bytes
- * pass the links on their path without being stored: if they leave the leaf switch, its uplink
- * and the other switch's downlink, each as fast as group / over ports, and then the receiver's
- * port. A link moves one message after the other, in order of arrival; the core is never busy,
- * and switches store whatever waits. A message has arrived `latency` after its last byte, and
- * work that waits for it begins at once: additions take no time (every algorithm adds the same
- * number of bytes), and there is no other traffic. Pieces have the size and the number in flight
- * of training. Only the first pieces of a long sum are simulated; the rest is extrapolated at
- * their pace. */
+ * The model. A message of n bytes first takes overhead_s of its sender's time and then occupies the
+ * sender's port for n * byte_s; meanwhile the sender prepares its next message (o and G of LogGP),
+ * unless one thread does both. Messages are sent in the order in which they begin. Their bytes pass
+ * all links on their path at the same time (cut-through): between two leaf switches the uplink of
+ * one and the downlink of the other, each as fast as group / over ports; then the receiver's port.
+ * A link carries one message after the other, in order of arrival; the core is never busy, and
+ * switches have room for all messages that wait. A message has arrived latency_s after its last
+ * byte, and work that waits for it begins at once. Additions take no time (every algorithm adds the
+ * same number of bytes), and there is no other traffic. A sum is divided into pieces of the size,
+ * and with the number in flight, that training uses. Only the first pieces of a long sum are
+ * simulated; the rest is extrapolated at their rate. */
 #ifndef WEFT_BENCH_SUMS_NETWORK_H
 #define WEFT_BENCH_SUMS_NETWORK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In recursive doubling, rank r exchanges all bytes with rank r ^ 2^k in round k. Rabenseifner's
- * algorithm is halving with all bytes in one piece. MPI's three: Thakur, Rabenseifner, Gropp 2005,
- * section 4; the ring: Patarasuk, Yuan 2009. */
+/* Algorithms. ALL and HALVING are weft's; the others are MPI's (Thakur, Rabenseifner, Gropp 2005,
+ * section 4; the ring: Patarasuk, Yuan 2009). In recursive doubling, rank r exchanges all bytes
+ * with rank r ^ 2^k in round k. Rabenseifner's algorithm is halving with all bytes in one piece. */
 typedef enum Way { ALL, HALVING, RING, DOUBLING, RABENSEIFNER, WAYS } Way;
 extern const char *const way_names[WAYS];
 
 typedef struct Net {
-    /* seconds of a message: in transit, and of its sender; seconds of a byte */
+    /* seconds of a message in transit, and of its sender's time; seconds of a byte on a port */
     double latency_s, overhead_s, byte_s;
-    /* ranks of a leaf switch; 0: all */
+    /* ranks on a leaf switch; 0: all */
     int group;
     /* bandwidth of a switch's ranks divided by that of its uplinks */
     double over;
@@ -40,16 +40,15 @@ typedef struct Net {
 } Net;
 
 typedef struct SimulatedSum {
-    /* time until the last rank has everything; NaN: impossible for this number of ranks (doubling
-     * needs a power of two) */
+    /* time until the last rank has the whole sum; NaN: impossible for this number of ranks
+     * (doubling needs a power of two) */
     double seconds;
     /* messages and bytes sent by the rank that sends most */
     double messages, bytes;
 } SimulatedSum;
-/* Simulates one sum. If the number of ranks is a multiple of a leaf switch's (and both are powers
- * of two for halving and doubling), every leaf switch does the same at the same time, and only one
- * is simulated, with its links; the result equals that for all, bit for bit. `every` simulates
- * all. */
+/* Simulates one sum. If the number of ranks is a multiple of net->group (and both are powers of two
+ * for halving and doubling), every leaf switch does the same at the same time. Then only one is
+ * simulated, with its links; the result has the same bits. `every`: simulate all leaf switches. */
 SimulatedSum sum_simulated(Way way, int ranks, double bytes, const Net *net, bool every);
 /* Largest number of pieces of a long sum that are simulated; changed by checks. */
 extern int sums_pieces_most;

@@ -1,4 +1,4 @@
-/* Simulates how long sums between many ranks take (the model is in sums_network.h).
+/* Simulates how long sums between many ranks take (sums_network.h describes the model).
  *
  *   sums_simulate                                   checks the simulation (takes a second)
  *   sums_simulate time RANKS MB [KEY=VALUE ...]     milliseconds of each algorithm; KEY: see usage
@@ -15,7 +15,7 @@
 
 static int passed, failed;
 
-static void holds(bool condition, const char *what, Way way, int ranks)
+static void expect(bool condition, const char *what, Way way, int ranks)
 {
     if (condition) {
         ++passed;
@@ -25,13 +25,13 @@ static void holds(bool condition, const char *what, Way way, int ranks)
     printf("FAILED: %s: %s between %d ranks\n", what, way_names[way], ranks);
 }
 
-static bool near(double a, double b, double share)
+static bool is_near(double a, double b, double tolerance)
 {
-    return fabs(a - b) <= share * fabs(b);
+    return fabs(a - b) <= tolerance * fabs(b);
 }
 
-/* One leaf switch in place of all gives the same bits. */
-static void check_one_for_all(void)
+/* Simulating one leaf switch instead of all gives the same bits. */
+static void check_one_switch(void)
 {
     static const double sizes[] = {3e4, 1.7e6, 2.2e7};
     for (Way way = ALL; way < WAYS; ++way)
@@ -46,26 +46,26 @@ static void check_one_for_all(void)
             double bytes = sizes[i / 6];
             double one = sum_simulated(way, ranks, bytes, &net, false).seconds;
             double all = sum_simulated(way, ranks, bytes, &net, true).seconds;
-            holds(one == all && one > 0, "one leaf switch for all of them", way, ranks);
+            expect(one == all && one > 0, "one leaf switch for all of them", way, ranks);
         }
 }
 
-/* Without leaf switches, and in one piece, the times follow from formulas. */
+/* Without leaf switches, and in one piece, there are formulas for the times. */
 static void check_formulas(void)
 {
     const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .byte_s = 1e-8};
     for (int rounds = 1; rounds <= 6; ++rounds) {
         int n = 1 << rounds;
         double bytes = 1e6, both = net.latency_s + net.overhead_s, all = bytes * net.byte_s;
-        double part = all / n, most = all - part;
+        double part = all / n, all_but_one = all - part;
         const double expected[WAYS] = {
             [RING] = 2 * (n - 1) * (both + part),
             [DOUBLING] = rounds * (both + all),
-            [RABENSEIFNER] = 2 * (rounds * both + most),
+            [RABENSEIFNER] = 2 * (rounds * both + all_but_one),
         };
         for (Way way = RING; way < WAYS; ++way) {
             double s = sum_simulated(way, n, bytes, &net, false).seconds;
-            holds(near(s, expected[way], 1e-9), "the formula of its time", way, n);
+            expect(is_near(s, expected[way], 1e-9), "the formula of its time", way, n);
         }
     }
 }
@@ -77,13 +77,13 @@ static void check_one_thread(void)
     for (int n = 2; n <= 40; ++n) {
         double bytes = 8e4, message = net.overhead_s + bytes / n * net.byte_s;
         double s = sum_simulated(ALL, n, bytes, &net, false).seconds;
-        holds(near(s, 2 * ((n - 1) * message + net.latency_s), 1e-9), "the formula of its time",
-              ALL, n);
+        expect(is_near(s, 2 * ((n - 1) * message + net.latency_s), 1e-9), "the formula of its time",
+               ALL, n);
     }
 }
 
-/* Halving ends for any number of ranks; with a power of two each sends 2 log2(ranks) messages a
- * piece. */
+/* Halving ends for any number of ranks; if it is a power of two, each rank sends 2 log2(ranks)
+ * messages for a piece. */
 static void check_messages(void)
 {
     const Net net = {.latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 1e-9};
@@ -91,34 +91,34 @@ static void check_messages(void)
         SimulatedSum sum = sum_simulated(HALVING, n, 4e6, &net, false);
         int rounds = 31 - __builtin_clz((unsigned)n);
         double piece = (double)sum_piece_elements(n, 1, 1000000), pieces = ceil(1e6 / piece);
-        holds(isfinite(sum.seconds) && sum.seconds > 0, "an end", HALVING, n);
+        expect(isfinite(sum.seconds) && sum.seconds > 0, "an end", HALVING, n);
         if (n == 1 << rounds)
-            holds(sum.messages == 2 * rounds * pieces, "2 log2 messages a piece", HALVING, n);
+            expect(sum.messages == 2 * rounds * pieces, "2 log2 messages a piece", HALVING, n);
     }
 }
 
-/* A long sum continues at the pace of its first pieces. */
-static void check_pace(void)
+/* The extrapolated time of a long sum is that of simulating all its pieces. */
+static void check_extrapolation(void)
 {
     const Net net = {
         .latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 8e-11, .group = 32, .over = 2};
     int most = sums_pieces_most;
     for (Way way = ALL; way <= HALVING; ++way) {
-        double pace = sum_simulated(way, 64, 1.4e8, &net, false).seconds;
+        double extrapolated = sum_simulated(way, 64, 1.4e8, &net, false).seconds;
         sums_pieces_most = 1000;
         double whole = sum_simulated(way, 64, 1.4e8, &net, false).seconds;
         sums_pieces_most = most;
-        holds(near(pace, whole, 0.01), "the pace of a long sum", way, 64);
+        expect(is_near(extrapolated, whole, 0.01), "the extrapolation of a long sum", way, 64);
     }
 }
 
 static int check(void)
 {
-    check_one_for_all();
+    check_one_switch();
     check_formulas();
     check_one_thread();
     check_messages();
-    check_pace();
+    check_extrapolation();
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
 }
@@ -160,7 +160,8 @@ static int print_times(int ranks, double bytes, const Net *net)
 
 /* ---- the page ---- */
 
-enum { RANKS_LEAST = 64, COUNTS = 9, SIZES = 3 };
+/* numbers of ranks: RANKS_MIN, twice that, ... */
+enum { RANKS_MIN = 64, COUNTS = 9, SIZES = 3 };
 static const double size_mb[SIZES] = {1, 45, 1400};
 
 /* seconds of each algorithm for each number of ranks */
@@ -172,8 +173,7 @@ static void simulate_curves(Curves *curves, double bytes, const Net *net)
 {
     for (Way way = ALL; way < WAYS; ++way)
         for (int i = 0; i < COUNTS; ++i)
-            curves->seconds[way][i] =
-                sum_simulated(way, RANKS_LEAST << i, bytes, net, false).seconds;
+            curves->seconds[way][i] = sum_simulated(way, RANKS_MIN << i, bytes, net, false).seconds;
 }
 
 static void print_table(const Curves *curves, double megabytes)
@@ -182,7 +182,7 @@ static void print_table(const Curves *curves, double megabytes)
     for (Way way = ALL; way < WAYS; ++way) printf(" %s |", way_names[way]);
     printf("\n|---|---|---|---|---|---|\n");
     for (int i = 0; i < COUNTS; ++i) {
-        printf("| %d |", RANKS_LEAST << i);
+        printf("| %d |", RANKS_MIN << i);
         for (Way way = ALL; way < WAYS; ++way) printf(" %.3g |", 1e3 * curves->seconds[way][i]);
         printf("\n");
     }
@@ -204,7 +204,7 @@ static void draw(const Curves *curves, FILE *out)
                 1e3 * pow(10, first + d));
     for (int i = 0; i < COUNTS; ++i)
         fprintf(out, "<text x=\"%g\" y=\"%g\" text-anchor=\"middle\">%d</text>\n", left + i * wide,
-                bottom + 20, RANKS_LEAST << i);
+                bottom + 20, RANKS_MIN << i);
     for (Way way = ALL; way < WAYS; ++way) {
         const double *seconds = curves->seconds[way];
         double y = 0;

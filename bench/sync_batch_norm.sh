@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What train.sync_batch_norm costs: a step of resnet18 on two replicas of one thread each, without and with it, in turn. Medians over
-# ROUNDS pairs, by the size of a micro-batch: the sums are as many and as large whatever that is.
+# The cost of train.sync_batch_norm: a step of resnet18 on two replicas of one thread each, with and without it alternately. Prints
+# medians over ROUNDS pairs for each size of a micro-batch, which does not change the number and size of the sums.
 # usage: bench/sync_batch_norm.sh [MICRO_BATCH ...]
 set -eu
 . "$(dirname "$0")/common.bash"

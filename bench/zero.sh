@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What dividing state, gradients and parameters costs a step: two replicas of one thread with grid.zero 0 to 3 in turn, two
-# micro-batches each. Medians of the ratios of ROUNDS rounds.
+# The cost of grid.zero (sharding optimizer state, gradients and parameters) in a step: two replicas of one thread, two micro-batches
+# each, with grid.zero 0 to 3 alternately. Prints medians over ROUNDS rounds, of rates and of each round's ratios.
 # usage: bench/zero.sh [shm|mpi ...]
 set -eu
 . "$(dirname "$0")/common.bash"

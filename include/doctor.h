@@ -1,7 +1,7 @@
-/* doctor: checks whether this allocation of machines is fit to train on. It goes through a table of
- * checks: each rank measures, rank 0 judges what all ranks have measured and prints a line for each
- * check: ok; a finding with its hosts or ranks and a command to try; or skip, if nothing could be
- * measured. It changes no setting and leaves no file in the folder. */
+/* doctor: checks whether this allocation of machines is fit to train on. For each check in a table,
+ * all ranks measure, and rank 0 judges the measurements and prints a line: "ok"; a finding with its
+ * hosts or ranks and a command to try; or "skip", if nothing could be measured. No setting is
+ * changed, and no file stays in the folder. */
 #ifndef WEFT_DOCTOR_H
 #define WEFT_DOCTOR_H
 
@@ -10,33 +10,33 @@
 typedef struct DoctorOptions {
     /* folder that runs will write to; borrowed, as are all strings here */
     const char *folder;
-    /* size of one checkpoint in bytes: the folder should have room for three */
+    /* size of one checkpoint in bytes; the folder should have space for three */
     double checkpoint_bytes;
     /* print one JSON object instead of lines */
     bool json;
-    /* text with a line for each version of what this program runs on; ranks compare their lines */
+    /* the lines of `weft --version`, which are compared between ranks */
     const char *versions;
     /* "", or a folder that stands for / when /proc, /sys and /dev/shm are read */
     const char *root;
-    /* false in a task that a launcher started and that is not its first: if MPI cannot start, only
-     * the first task prints the finding */
+    /* this process is the launcher's first task, or the only process. If MPI cannot start, only the
+     * first task prints the finding. */
     bool first;
 } DoctorOptions;
 
-/* Starts MPI, runs all checks and ends MPI, within 30 s: a rank that gives no answer is named, and
- * the job is ended. Returns OK even with warnings, and ERR_CONFIG if a run could not work here.
- * Collective. */
+/* Starts MPI, runs all checks and ends MPI, within 30 s: if a rank gives no answer, its check is
+ * named and the job is ended. Returns OK even with warnings, and ERR_CONFIG if a run could not work
+ * here. Collective. */
 Status doctor_run(const DoctorOptions *options);
 
-/* ERR_BUG, naming the row, if a check lacks something. */
+/* Checks that the rows of the table are complete. ERR_BUG: one is not; the message names it. */
 Status doctor_rows_check(void);
-/* Returns the name of check i and sets *what to the meaning of its threshold; NULL if there is no
- * check i. Both are static. */
-const char *doctor_check_name(int i, const char **what);
+/* Returns the name of check i and sets *threshold_meaning, as "threads per core"; NULL if there is
+ * no check i. Both are static. */
+const char *doctor_check_name(int i, const char **threshold_meaning);
 
-/* Runs one part of the checks on files, in a separate process, because a file system may never
- * answer. task is "files:NAME", "leave:NAME", "find:NAME" or "remove:NAME". Prints to stdout what
- * it measures as it goes. ERR_USAGE: there is no such task. */
+/* Runs one part of the checks on files. It is called in a separate process, because a file system
+ * may never answer. task is "files:NAME", "leave:NAME", "find:NAME" or "remove:NAME". Prints each
+ * result to stdout at once. ERR_USAGE: there is no such task. */
 Status doctor_probe(const char *task, const char *folder);
 
 #endif

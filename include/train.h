@@ -277,11 +277,13 @@ typedef struct Sampling {
  * that contains the prompt's tokens and has at least top_k tokens. */
 Status train_generate(Trainer *trainer, const Sampling *sampling);
 /* Computes class probabilities for samples, a micro-batch without labels, with ids if the set has
- * them; its arrays must have room for a full micro-batch. share, (rows, train_shares): softmax of
- * the outputs, or for a loss of one logit the sigmoid's complement and the sigmoid. Requires one
- * rank and a batch of one micro-batch. Returns ERR_DATA if an output is not finite. */
-Status train_predict(Trainer *trainer, const Batch *samples, double *share);
-int64_t train_shares(const Trainer *trainer);
+ * them; its arrays must have room for a full micro-batch. probability, (rows,
+ * train_probability_count): softmax of the outputs, or for a loss of one logit the sigmoid's
+ * complement and the sigmoid. Requires one rank and a batch of one micro-batch. Returns ERR_DATA if
+ * an output is not finite. */
+Status train_predict(Trainer *trainer, const Batch *samples, double *probability);
+/* Number of probabilities of a sample: of classes, or 2 for a loss of one logit. */
+int64_t train_probability_count(const Trainer *trainer);
 /* Prepares another set for a model of train's samples: checks that the samples have the same form,
  * and scales them with train's statistics. Returns ERR_DATA with a message that names the set. */
 Status train_take_set(DataSet *set, const DataSet *train);

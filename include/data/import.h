@@ -79,8 +79,8 @@ typedef struct ImportHost {
     Status (*agree)(void *user, Status mine);
     /* Broadcasts rank 0's bytes. Collective. */
     void (*broadcast)(void *user, void *bytes, size_t count);
-    /* Receives the progress of this rank several times per second, and once at the end with done ==
-     * total: number of its pictures that are done, of all its pictures, and of broken ones. */
+    /* Receives the progress of this rank several times per second, and at the end: the number of
+     * its pictures that are done, of all its pictures, and of broken ones. */
     void (*progress)(void *user, int64_t done, int64_t total, int64_t broken);
 } ImportHost;
 /* Imports a folder. The file has the same bytes for any number of ranks and threads. Blocks of

@@ -113,8 +113,9 @@ static bool put_known(hid_t root, const char *name, const char *text)
 
 static bool put_ids(hid_t root, const DataIds *ids)
 {
-    const int64_t value[] = {(int64_t)ids->rows, (int64_t)ids->begins, (int64_t)ids->words};
-    bool known = ids->rows || ids->begins || ids->words;
+    const int64_t value[] = {(int64_t)ids->rows, (int64_t)ids->field_first_hash,
+                             (int64_t)ids->vocabulary_hash};
+    bool known = ids->rows || ids->field_first_hash || ids->vocabulary_hash;
     return !known || attr_put_array(root, "data_ids", value, 3);
 }
 

@@ -65,7 +65,7 @@ static void unpack(const void *input, size_t input_bytes, FILE *answer)
     float *plain = mem_new((size_t)count * sizeof *plain);
     bool elsewhere;
     hdf5_lock();
-    hid_t access = file_access(), inside = hdf5_access_inside(&elsewhere);
+    hid_t access = file_access(), inside = hdf5_access_without_links(&elsewhere);
     hid_t id = H5Fopen(path, H5F_ACC_RDONLY, access);
     hid_t set = id < 0 ? -1 : H5Dopen2(id, name, inside);
     if (read_values(set, count, plain)) fwrite(plain, sizeof *plain, (size_t)count, answer);
@@ -75,7 +75,7 @@ static Status unpack_isolated(const char *path, const char *name, int64_t count,
                               size_t *bytes)
 {
     const int64_t whole = count * (int64_t)sizeof(float);
-    IsolatedJob job = hdf5_unpacking(whole, whole);
+    IsolatedJob job = hdf5_unpack_limits(whole, whole);
     job.answer_bytes = (size_t)whole;
     job.work = unpack;
     size_t path_bytes = strlen(path) + 1, name_bytes = strlen(name) + 1;

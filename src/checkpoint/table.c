@@ -214,7 +214,7 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
     StoredTensor *t = &file->tensor[file->count++];
     *t = (StoredTensor){.path = path};
     char *what = mem_format("tensor %s", path);
-    Status status = hdf5_in_one_file(file->id, set, file->path, what);
+    Status status = hdf5_check_in_one_file(file->id, set, file->path, what);
     mem_free(&what);
     TRY(status);
     TRY(read_shape(walk, path, set, &t->shape));
@@ -241,7 +241,7 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     (void)info;
     char *path = mem_format("%s/%s", walk->prefix, name);
     bool elsewhere;
-    hid_t access = hdf5_access_inside(&elsewhere);
+    hid_t access = hdf5_access_without_links(&elsewhere);
     hid_t object = H5Oopen(group, name, access);
     H5Pclose(access);
     H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
@@ -286,7 +286,7 @@ static Status list_groups(StoredFile *file)
         htri_t found = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
         if (found == 0) continue;
         bool elsewhere;
-        hid_t access = hdf5_access_inside(&elsewhere);
+        hid_t access = hdf5_access_without_links(&elsewhere);
         hid_t group = found < 0 ? -1 : H5Oopen(file->id, group_path[i], access);
         H5Pclose(access);
         if (elsewhere) return group_elsewhere(file, group_path[i]);

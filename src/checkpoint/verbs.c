@@ -115,7 +115,7 @@ static const char *or_null(const char *text)
 static void put_classes(const char *classes, Json *json)
 {
     ClassNames names;
-    class_names_take(&names, mem_text(classes), strlen(classes) + 1, '\n');
+    class_names_split(&names, mem_text(classes), strlen(classes) + 1, '\n');
     json_array(json, "classes");
     for (int64_t i = 0; i < names.count; ++i) json_text(json, NULL, names.name[i]);
     json_end(json);

@@ -1,5 +1,5 @@
-/* Gets from main's arguments to a verb: finds the verb, answers --help, parses the flags, handles
- * -n and the threads, runs the verb and prints its error. */
+/* The path from main's arguments to a verb: finds the verb, answers --help, parses the flags,
+ * handles -n and the threads, runs the verb and prints its error. */
 #include "private.h"
 
 #include "base/start.h"
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns the number of words of the verb name if argv begins with it, else 0. */
-static int match(const char *name, int argc, char **argv)
+/* Returns the number of words in a verb's name if argv begins with that name, else 0. */
+static int match_name(const char *name, int argc, char **argv)
 {
     int words = 0;
     while (*name) {
@@ -28,10 +28,11 @@ static int match(const char *name, int argc, char **argv)
     return words;
 }
 
-static const Verb *find_verb(int argc, char **argv, int *words)
+/* *used: the number of words of argv that name the verb. */
+static const Verb *find_verb(int argc, char **argv, int *used)
 {
     for (int i = 0; i < verb_count(); ++i)
-        if ((*words = match(verb_at(i)->name, argc, argv))) return verb_at(i);
+        if ((*used = match_name(verb_at(i)->name, argc, argv))) return verb_at(i);
     return NULL;
 }
 
@@ -64,9 +65,12 @@ static char *group_of(int argc, char **argv)
     return group;
 }
 
-/* Lists the words that may follow a group ("import", "info", "check"), each once; returns their
- * number. */
-static int next_words(const char *group, char (*word)[32])
+/* limits of the list that next_words makes */
+enum { NEXT_WORDS_MAX = 64, WORD_BYTES = 32 };
+
+/* Lists the words that may follow a group of verbs (for "data": "import", "info", "check"), each
+ * once; returns their number. group "": the first words of all verbs. */
+static int next_words(const char *group, char (*word)[WORD_BYTES])
 {
     int count = 0;
     size_t length = strlen(group);
@@ -74,7 +78,7 @@ static int next_words(const char *group, char (*word)[32])
         const char *name = verb_at(v)->name;
         if (length && (strncmp(name, group, length) || name[length] != ' ')) continue;
         name += length ? length + 1 : 0;
-        snprintf(word[count], sizeof word[count], "%.*s", (int)strcspn(name, " "), name);
+        snprintf(word[count], WORD_BYTES, "%.*s", (int)strcspn(name, " "), name);
         bool known = false;
         for (int i = 0; i < count; ++i) known = known || !strcmp(word[i], word[count]);
         count += !known;
@@ -85,25 +89,27 @@ static int next_words(const char *group, char (*word)[32])
 /* Returns advice on an unknown word: the weft command for a word that another program uses for it,
  * or how to order the words if an option or a configuration stands where a command is expected.
  * NULL if there is no advice. Owned by the caller. */
-static char *verb_meant(const char *group, const char *word)
+static char *advice_on(const char *group, const char *word)
 {
     const ForeignWord *row = foreign_find(*group ? group : FOREIGN_VERB, word);
     const char *end = strrchr(word, '.');
     if (*word == '-' && tolower((unsigned char)word[strspn(word, "-")]) != 'v')
-        return mem_text("options stand behind the command, as in weft train CONFIG -n 2");
+        return mem_text("options come after the command, as in weft train CONFIG -n 2");
     if (end && (!strcmp(end, ".yaml") || !strcmp(end, ".yml")))
-        return mem_format("a configuration stands behind the command, as in weft train %s", word);
+        return mem_format("a configuration comes after the command, as in weft train %s", word);
     if (!row) return NULL;
     if (!row->weft) return mem_text(row->note);
     return mem_format("that is weft %s here%s%s", row->weft, row->note ? ": " : "",
                       row->note ? row->note : "");
 }
 
-static Status unknown_verb(int argc, char **argv)
+/* Answers words that name no verb: prints help on a group of verbs, or fails with advice. */
+static Status answer_unknown_verb(int argc, char **argv)
 {
-    char word[64][32];
-    const char *list[64];
+    char word[NEXT_WORDS_MAX][WORD_BYTES];
+    const char *list[NEXT_WORDS_MAX];
     char *group = group_of(argc, argv);
+    /* number of words in group */
     int used = *group ? 1 : 0, count = next_words(group, word);
     for (const char *c = group; *c; ++c) used += *c == ' ';
     for (int i = 0; i < count; ++i) list[i] = word[i];
@@ -115,24 +121,23 @@ static Status unknown_verb(int argc, char **argv)
         status = fail(ERR_USAGE, "missing command after weft %s", group);
     } else {
         const char *near = text_nearest(argv[used], list, count), *space = *group ? " " : "";
-        char *meant = verb_meant(group, argv[used]);
-        if (meant)
+        char *advice = advice_on(group, argv[used]);
+        if (advice)
             status = fail(ERR_USAGE, "unknown command: weft %s%s%s; %s", group, space, argv[used],
-                          meant);
+                          advice);
         else if (near)
             status = fail(ERR_USAGE, "unknown command: weft %s%s%s; did you mean weft %s%s%s?",
                           group, space, argv[used], group, space, near);
         else
             status = fail(ERR_USAGE, "unknown command: weft %s%s%s; `weft --help` lists all", group,
                           space, argv[used]);
-        mem_free(&meant);
+        mem_free(&advice);
     }
     mem_free(&group);
     return status;
 }
 
-/* Checks the configuration before anything is started, and takes the settings of the ranks from
- * it. */
+/* Checks the configuration before any rank is started, and copies the settings of ranks from it. */
 static Status check_config(const Verb *verb, int argc, char **argv, const void *options,
                            Ranks *ranks)
 {
@@ -140,7 +145,7 @@ static Status check_config(const Verb *verb, int argc, char **argv, const void *
     Status status = job_check(&config, verb, argc, argv);
     for (int i = 0; status == OK && i < verb->flag_count; ++i)
         if (verb->flag[i].writes)
-            status = job_no_input(
+            status = job_check_output(
                 config, *(const char *const *)((const char *)options + verb->flag[i].offset));
     if (config) {
         ranks->threads = (int)config->train.threads;
@@ -149,18 +154,18 @@ static Status check_config(const Verb *verb, int argc, char **argv, const void *
         ranks->folder = mem_format("%s/%s", config->run.dir, config->run.name);
     }
     config_free(&config);
-    return status == OK ? OK : job_refuse(status);
+    return status == OK ? OK : job_share_error(status);
 }
 
 /* Runs the verb in this process, or makes this process the launcher of several ranks (-n). */
 static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const void *options)
 {
-    if (ranks->count && launched())
+    if (ranks->count && is_launched())
         return fail(ERR_USAGE, "-n %d: a launcher has started this rank already: leave -n out",
                     ranks->count);
     if (!(verb->traits & VERB_LASTS)) mem_free(&ranks->folder);
     if (ranks->count > 1) return launch_ranks(ranks);
-    if (verb->traits & VERB_THREADS) threads_settle(ranks->threads, ranks->words);
+    if (verb->traits & VERB_THREADS) threads_choose_waiting(ranks->threads, ranks->words);
     /* Only rank 0 opens files. MPI has not been started yet. */
     if (verb->traits & VERB_CONFIG && launch_rank() == 0) hdf5_begin();
     return verb->run(argc, argv, options);
@@ -168,7 +173,7 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
 
 static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
 {
-    /* the default of train.hang_s */
+    /* hang_s: the default of train.hang_s */
     Ranks ranks = {.words = words, .hang_s = 300};
     for (int i = 0; i < argc && strcmp(argv[i], "--"); ++i)
         if (is_help(argv[i])) {
@@ -176,9 +181,10 @@ static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
             return OK;
         }
     void *options = mem_new(verb->options_bytes + 1);
-    const Flag *n = verb->traits & VERB_STARTS ? NULL : flag_find(verb, "-n");
+    /* verbs with VERB_STARTS start ranks themselves */
+    const Flag *ranks_flag = verb->traits & VERB_STARTS ? NULL : flag_find(verb, "-n");
     Status status = verb_options_init(verb, &argc, argv, options);
-    if (n) ranks.count = (int)*(int64_t *)((char *)options + n->offset);
+    if (ranks_flag) ranks.count = (int)*(int64_t *)((char *)options + ranks_flag->offset);
     if (status == OK && verb->traits & VERB_CONFIG)
         status = check_config(verb, argc, argv, options, &ranks);
     if (status == OK) status = start(verb, &ranks, argc, argv, options);
@@ -204,7 +210,7 @@ static Status run(int argc, char **argv, char **words)
         return OK;
     }
     const Verb *verb = find_verb(argc, argv, &used);
-    if (!verb) return unknown_verb(argc, argv);
+    if (!verb) return answer_unknown_verb(argc, argv);
     return run_verb(verb, argc - used, argv + used, words);
 }
 
@@ -222,18 +228,18 @@ static void report(Status status, int rank)
 }
 
 /* Opens /dev/null in place of a closed stdin, stdout or stderr, so that no file opened later gets
- * its number and what is printed. It is opened for the wrong direction: use of a closed stream
- * fails as before. */
-static void keep_numbers(void)
+ * that descriptor and, with it, the program's output. It is opened in the wrong direction, so that
+ * reading or writing still fails, as on a closed stream. */
+static void fill_closed_streams(void)
 {
-    for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
-        if (fcntl(file, F_GETFD) < 0 && errno == EBADF)
-            (void)!open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
 /* Reports failed writes to stdout: an error for a verb that prints its result, a warning for a verb
  * that lasts (VERB_LASTS), because its results are in files. */
-static Status check_output(Status status, bool lasts)
+static Status check_stdout(Status status, bool lasts)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
     if (lasts)
@@ -245,21 +251,19 @@ static Status check_output(Status status, bool lasts)
 }
 
 /* Redirects output to this rank's file in the folder of weft run's --log-dir. */
-static void keep_words(int rank)
+static void redirect_output(int rank)
 {
     const char *folder = getenv("WEFT_LOG_DIR");
     if (!folder || !getenv(LEASE_RUN)) return;
     char *path = mem_format("%s/rank-%d.log", folder, rank);
-    int file = file_create(path, O_WRONLY | O_APPEND);
-    if (file < 0 || dup2(file, STDOUT_FILENO) < 0 || dup2(file, STDERR_FILENO) < 0)
+    int fd = file_create(path, O_WRONLY | O_APPEND);
+    if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         log_error("%s: cannot be written: %s", path, file_error(errno));
-    if (file > STDERR_FILENO) close(file);
+    if (fd > STDERR_FILENO) close(fd);
     setvbuf(stdout, NULL, _IOLBF, 0);
     mem_free(&path);
 }
 
-/* The modules register the values that their keys accept (train_use_words) before any key is
- * read. */
 int cli_main(int argc, char **argv)
 {
     clock_begin_s();
@@ -267,23 +271,24 @@ int cli_main(int argc, char **argv)
     const Verb *verb = argc > 1 ? find_verb(argc - 1, argv + 1, &used) : NULL;
     bool lasts = verb && verb->traits & VERB_LASTS;
     if (lasts) stop_begin();
-    keep_numbers();
+    fill_closed_streams();
+    /* registers the words that keys of the modules accept; no key may be read before */
     train_use_words();
-    /* Verbs reorder their words; threads_settle executes the program again with the original
-     * ones. */
+    /* A verb reorders its arguments, and threads_choose_waiting executes the program again with the
+     * original ones. */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);
     int rank = launch_rank();
-    if (lasts) keep_words(rank);
+    if (lasts) redirect_output(rank);
     log_init(rank == 0);
-    watch_enter(rank);
-    /* train begins its start itself; other verbs only report how far MPI_Init has come */
-    static const StartCalls report_only = {.reach = watch_report_stage, .beat = watch_beat};
+    watch_connect(rank);
+    /* train calls start_begin itself; the other verbs that last report no stages */
+    static const StartCalls report_only = {.reach = watch_report_stage, .beat = watch_send_beat};
     if (!lasts) start_begin(&report_only);
     Status status = rows_check();
-    if (status == OK) status = check_output(run(argc - 1, argv + 1, words), lasts);
+    if (status == OK) status = check_stdout(run(argc - 1, argv + 1, words), lasts);
     report(status, rank);
     mem_free(&words);
-    watch_leave(status);
+    watch_report_end(status);
     return status;
 }

@@ -9,11 +9,11 @@
 #include "config.h"
 #include "parallel.h"
 
-/* Number of verbs, and verb i in the order of the help text. */
 int verb_count(void);
+/* Returns verb i in the order of the help text; NULL if i is the number of verbs. */
 const Verb *verb_at(int i);
-/* Checks the rows of all tables of the program. ERR_BUG names the first row that lacks something.
- * Called at every start. */
+/* Checks that every row of the program's tables (verbs, keys' words, layers, checks of doctor) is
+ * complete. ERR_BUG names the first row that is not. Called at every start. */
 Status rows_check(void);
 
 /* Finds the verb in main's arguments, runs it and prints its error, if any. Returns the exit

@@ -17,7 +17,7 @@ static const Flag flags[] = {
      .help = "size of one checkpoint, as printed by weft plan; DIR should have room for three"},
     {"--json", FLAG_FIELD(DoctorFlags, json), .help = "one JSON object"},
     {"--probe", FLAG_FIELD(DoctorFlags, probe), .value = "TASK",
-     .help = "for doctor itself: run one part of the file checks: files:NAME, leave:NAME, "
+     .help = "used by doctor itself: run one part of the file checks: files:NAME, leave:NAME, "
              "find:NAME, remove:NAME"},
 };
 
@@ -38,10 +38,10 @@ static Status run(int argc, char **argv, const void *options)
     const DoctorFlags *o = options;
     const char *folder = argc ? argv[0] : ".";
     if (!*folder)
-        return fail(ERR_USAGE, "the name of the folder is empty: name the one that runs will write "
-                               "to, or leave it out for the present one");
+        return fail(ERR_USAGE, "the name of the folder is empty: name the folder that runs will "
+                               "write to, or leave it out for the current one");
     if (o->probe) return doctor_probe(o->probe, folder);
-    terminal_settle();
+    terminal_adapt();
     char *versions = version_lines();
     DoctorOptions doctor = {.folder = folder,
                             .checkpoint_bytes = 1e6 * o->checkpoint_mb,

@@ -1,5 +1,5 @@
-/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5 and the confusion matrix.
- * Runs on any number of ranks, whatever the grid of the training. */
+/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC and the confusion
+ * matrix. Runs on any number of ranks, regardless of the training's grid. */
 #include "private.h"
 
 #include "train.h"
@@ -7,30 +7,37 @@
 #include <math.h>
 #include <string.h>
 
-/* Figures of one class. count: samples of the class; predicted: samples classified as it; hits:
- * samples in both; recall = hits / count, precision = hits / predicted, NaN where the divisor is
- * 0. */
-typedef struct ClassFigures {
+/* Results of one class. */
+typedef struct ClassResult {
+    /* samples of the class, samples predicted as the class, samples in both */
     int64_t count, predicted, hits;
+    /* hits / count and hits / predicted; NaN if the divisor is 0 */
     double recall, precision;
-} ClassFigures;
+} ClassResult;
 
-/* MATRIX_CLASSES: with more classes only the worst confusions are printed */
-enum { MATRIX_CLASSES = 20, WORST_COUNT = 10, NAME_COLUMNS = 13 };
+enum {
+    /* the whole matrix is printed for this number of classes at most, else the worst confusions */
+    MATRIX_CLASSES_MAX = 20,
+    /* number of worst confusions that are printed */
+    WORST_COUNT = 10,
+    /* width of a class's name in tables */
+    NAME_COLUMNS = 13
+};
 
 typedef struct Eval {
     /* path of the checkpoint; borrowed */
     const char *checkpoint;
     bool json, per_class;
     EvalLine line;
-    /* confusion: counts [true class][predicted class]; NULL for regression */
-    int64_t classes, *confusion;
+    int64_t classes;
+    /* number of samples, (true class, predicted class); NULL for losses without classes; owned */
+    int64_t *confusion;
     const DataSet *set;
     /* names of the classes; on rank 0 only */
     ClassNames names;
 } Eval;
 
-/* Returns the name of a class, or its number as the labels count. */
+/* Returns the name of a class, or its label in the data set if it has no name. */
 static const char *label_of(const Eval *e, int64_t class, char number[24])
 {
     return class_name(&e->names, class < e->names.count ? class : class + e->set->label_base,
@@ -47,24 +54,24 @@ static void put_name(const Eval *e, int64_t class, FILE *out)
     mem_free(&fit);
 }
 
-static ClassFigures figures_of(const Eval *e, int64_t class)
+static ClassResult class_result(const Eval *e, int64_t class)
 {
-    ClassFigures f = {.hits = e->confusion[class * e->classes + class]};
+    ClassResult r = {.hits = e->confusion[class * e->classes + class]};
     for (int64_t other = 0; other < e->classes; ++other) {
-        f.count += e->confusion[class * e->classes + other];
-        f.predicted += e->confusion[other * e->classes + class];
+        r.count += e->confusion[class * e->classes + other];
+        r.predicted += e->confusion[other * e->classes + class];
     }
-    f.recall = f.count > 0 ? (double)f.hits / (double)f.count : NAN;
-    f.precision = f.predicted > 0 ? (double)f.hits / (double)f.predicted : NAN;
-    return f;
+    r.recall = r.count > 0 ? (double)r.hits / (double)r.count : NAN;
+    r.precision = r.predicted > 0 ? (double)r.hits / (double)r.predicted : NAN;
+    return r;
 }
 
-static void put_share(double share, FILE *out)
+static void put_percent(double fraction, FILE *out)
 {
-    if (isnan(share))
+    if (isnan(fraction))
         fprintf(out, " %11s", "-");
     else
-        fprintf(out, " %9.2f %%", 100 * share);
+        fprintf(out, " %9.2f %%", 100 * fraction);
 }
 
 static void print_classes(const Eval *e, FILE *out)
@@ -72,24 +79,24 @@ static void print_classes(const Eval *e, FILE *out)
     fprintf(out, "\n%*s %9s %11s %11s %11s\n", NAME_COLUMNS + 6, "class", "samples", "predicted",
             "recall", "precision");
     for (int64_t c = 0; c < e->classes; ++c) {
-        ClassFigures f = figures_of(e, c);
+        ClassResult result = class_result(e, c);
         fprintf(out, "%5lld ", (long long)(c + e->set->label_base));
         put_name(e, c, out);
-        fprintf(out, " %9lld %11lld", (long long)f.count, (long long)f.predicted);
-        put_share(f.recall, out);
-        put_share(f.precision, out);
+        fprintf(out, " %9lld %11lld", (long long)result.count, (long long)result.predicted);
+        put_percent(result.recall, out);
+        put_percent(result.precision, out);
         fputc('\n', out);
     }
 }
 
 static void print_matrix(const Eval *e, FILE *out)
 {
-    enum { LEAST_COLUMNS = 6 };
+    enum { COLUMNS_MIN = 6 };
     int64_t largest = 0;
     for (int64_t i = 0; i < e->classes * e->classes; ++i)
         if (e->confusion[i] > largest) largest = e->confusion[i];
     int columns = snprintf(NULL, 0, "%lld", (long long)largest);
-    if (columns < LEAST_COLUMNS) columns = LEAST_COLUMNS;
+    if (columns < COLUMNS_MIN) columns = COLUMNS_MIN;
     fprintf(out, "\nconfusion: a row is the true class, a column what was predicted\n%*s",
             NAME_COLUMNS + 3, "");
     for (int64_t c = 0; c < e->classes; ++c)
@@ -104,8 +111,9 @@ static void print_matrix(const Eval *e, FILE *out)
     }
 }
 
-/* Returns the off-diagonal cell with the most samples that follows (count, cell) in descending
- * order; -1: none. */
+/* Returns the off-diagonal cell of the matrix that follows `cell`, which has `count` samples, in
+ * the order of descending samples; cells with the same number are in the order of their indices.
+ * -1: none. */
 static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 {
     int64_t best = -1, most = 0;
@@ -122,7 +130,7 @@ static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 
 static void print_worst(const Eval *e, FILE *out)
 {
-    char truth[24], taken[24];
+    char truth[24], predicted[24];
     int64_t count = INT64_MAX, cell = -1;
     fprintf(out, "\nmost frequent confusions\n");
     for (int i = 0; i < WORST_COUNT; ++i) {
@@ -130,19 +138,18 @@ static void print_worst(const Eval *e, FILE *out)
         if (cell < 0) return;
         count = e->confusion[cell];
         fprintf(out, "  %6lld  %s taken for %s\n", (long long)count,
-                label_of(e, cell / e->classes, truth), label_of(e, cell % e->classes, taken));
+                label_of(e, cell / e->classes, truth), label_of(e, cell % e->classes, predicted));
     }
 }
 
-static void print_figures(const EvalLine *line, FILE *out)
+static void print_metrics(const EvalLine *line, FILE *out)
 {
     const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
     if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
     if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);
     if (!line->auc_kind) return;
-    const char *no = "not defined: the data have labels of one kind, or logits that are no numbers";
     if (isnan(line->auc))
-        fprintf(out, "AUC         %s\n", no);
+        fprintf(out, "AUC         not defined: all labels are equal, or a logit is not a number\n");
     else
         fprintf(out, "AUC         %.6f (%s)\nentropy     %.6f (normalised)\n", line->auc,
                 line->auc_kind, line->normalized_entropy);
@@ -154,12 +161,12 @@ static void print_text(const Eval *e, FILE *out)
     fprintf(out, "checkpoint  %s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
             e->set->path, (long long)e->line.samples, rows_name(e->line.tokens),
             text_unsigned_nan(e->line.loss));
-    print_figures(&e->line, out);
+    print_metrics(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
             (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));
     if (!e->confusion) return;
     if (e->per_class) print_classes(e, out);
-    if (e->classes <= MATRIX_CLASSES)
+    if (e->classes <= MATRIX_CLASSES_MAX)
         print_matrix(e, out);
     else
         print_worst(e, out);
@@ -186,13 +193,13 @@ static void put_classes(const Eval *e, Json *json)
     char number[24];
     json_array(json, "per_class");
     for (int64_t c = 0; c < e->classes; ++c) {
-        ClassFigures f = figures_of(e, c);
+        ClassResult result = class_result(e, c);
         json_object(json, NULL);
         json_text(json, "class", label_of(e, c, number));
-        json_int(json, "samples", f.count);
-        json_int(json, "predicted", f.predicted);
-        json_real(json, "recall", f.recall);
-        json_real(json, "precision", f.precision);
+        json_int(json, "samples", result.count);
+        json_int(json, "predicted", result.predicted);
+        json_real(json, "recall", result.recall);
+        json_real(json, "precision", result.precision);
         json_end(json);
     }
     json_end(json);
@@ -218,13 +225,13 @@ static void print_json(const Eval *e, FILE *out)
 static Status evaluate(Trainer *trainer, Eval *e)
 {
     e->set = trainer_test_set(trainer);
-    bool labelled = loss_info(trainer_config(trainer))->columns == LOSS_COLUMNS_BEST &&
-                    !data_kind(e->set)->next_token;
-    if (e->per_class && !labelled)
-        return fail(ERR_USAGE, "--per-class: this model gives no sample a class of several; it is "
-                               "for train.loss: softmax on labels");
+    bool has_classes = loss_info(trainer_config(trainer))->columns == LOSS_COLUMNS_BEST &&
+                       !data_kind(e->set)->next_token;
+    if (e->per_class && !has_classes)
+        return fail(ERR_USAGE, "--per-class: this model does not predict classes; that needs "
+                               "labels and train.loss: softmax");
     TRY(train_load(trainer, e->checkpoint, true));
-    if (labelled) {
+    if (has_classes) {
         e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }
@@ -232,7 +239,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
     if (trainer_world(trainer)->rank > 0) return OK;
     const char *classes = e->confusion ? trainer_classes(trainer) : NULL;
     if (classes)
-        class_names_take(&e->names, mem_text(classes), strlen(classes) + 1, '\n');
+        class_names_split(&e->names, mem_text(classes), strlen(classes) + 1, '\n');
     else if (e->confusion)
         TRY(data_set_class_names(e->set, &e->names));
     if (e->json)
@@ -252,7 +259,7 @@ static const Flag flags[] = {
     FLAG_RANKS(EvalOptions),
     FLAG_CHECKPOINT(EvalOptions),
     {"--per-class", FLAG_FIELD(EvalOptions, per_class),
-     .help = "also samples, recall (the accuracy of the class) and precision of each class"},
+     .help = "also print samples, recall (the accuracy of the class) and precision of each class"},
     {"--json", FLAG_FIELD(EvalOptions, json), .help = "one JSON object"},
 };
 
@@ -264,10 +271,10 @@ static Status run_job(const Job *job, const EvalOptions *o)
     if (!job->config->data.test)
         return config_fail_key(job->config, "data.test",
                                "no test data: set data.test to an HDF5 file");
-    /* the grid of the training does not matter here */
+    /* the number of replicas follows from the number of ranks */
     job->config->grid.dp = 0;
-    job_serverless(job->config);
-    TRY(job_checkpoint(job, o->checkpoint, &path));
+    job_drop_servers(job->config);
+    TRY(job_find_checkpoint(job, o->checkpoint, &path));
     e.checkpoint = path;
     train_take_widths(job->config, &job->world, path);
     Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL, path);

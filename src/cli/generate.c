@@ -1,7 +1,7 @@
-/* weft generate: continues a text by a model of tokens. With a vocabulary of 256 that is no
- * tokenizer's, tokens are bytes: prompt and output are text. With other vocabularies they are token
- * numbers, or text with --tokenizer, which must be the tokenizer of the training data. Runs in one
- * process, whatever the grid of the training. */
+/* weft generate: continues a text with a token model. Prompt and output are text if tokens are
+ * bytes (a vocabulary of 256 that was not made by a tokenizer), or with --tokenizer, which must be
+ * the tokenizer of the training data; otherwise they are token ids. Runs in one process, regardless
+ * of the training's grid. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = 256 };
+/* vocabulary of a model whose tokens are bytes */
+enum { BYTE_VALUES = 256 };
 
 typedef struct Request {
     const char *checkpoint, *prompt, *tokenizer;
@@ -20,7 +21,7 @@ typedef struct Request {
 
 static const Flag flags[] = {
     {"--prompt", FLAG_FIELD(Request, prompt), .value = "TEXT",
-     .help = "the text to continue; numbers (5,9) if tokens are not bytes"},
+     .help = "the text to continue; token ids (5,9) if tokens are not bytes"},
     {"--tokenizer", FLAG_FIELD(Request, tokenizer), .value = "PATH",
      .help = "tokenizer of prompt and continuation: a folder with vocab.json and merges.txt, or "
              "a tiktoken file; bytes: each byte is a token"},
@@ -36,10 +37,13 @@ static const Flag flags[] = {
 };
 
 typedef struct Printer {
-    bool text, flush;
-    /* NULL: output is bytes or numbers; borrowed */
+    /* tokens without a tokenizer are bytes; false: they are printed as ids */
+    bool byte_tokens;
+    /* flush after each token */
+    bool flush;
+    /* NULL: none; borrowed */
     const Tokenizer *tokenizer;
-    /* byte printed last */
+    /* last byte printed, or the last id */
     int last;
 } Printer;
 
@@ -51,32 +55,33 @@ static void print_token(void *user, int32_t token)
     p->last = bytes ? text[bytes - 1] : token;
     if (p->tokenizer)
         fwrite(text, 1, bytes, stdout);
-    else if (!p->text)
+    else if (!p->byte_tokens)
         printf("%d ", token);
-    else if (token < BYTES)
+    else if (token < BYTE_VALUES)
         putchar(token);
     if (p->flush) fflush(stdout);
 }
 
-/* Reads the prompt's tokens, owned by the caller: bytes of text, or numbers separated by commas or
- * blanks. A text without a prompt starts after a line end, which is not printed. */
-static Status read_prompt(const char *prompt, bool text, int32_t **tokens, int64_t *count)
+/* Reads the prompt's tokens, owned by the caller: its bytes, or ids separated by commas or blanks.
+ * byte_tokens: without a prompt, the text starts after a line end, which is not printed. */
+static Status read_prompt(const char *prompt, bool byte_tokens, int32_t **tokens, int64_t *count)
 {
-    const char *at = prompt && *prompt ? prompt : text ? "\n" : "";
+    const char *at = prompt && *prompt ? prompt : byte_tokens ? "\n" : "";
     *tokens = mem_new((strlen(at) + 1) * sizeof **tokens);
     *count = 0;
-    for (; text && *at; ++at) (*tokens)[(*count)++] = (unsigned char)*at;
+    for (; byte_tokens && *at; ++at) (*tokens)[(*count)++] = (unsigned char)*at;
     for (at += strspn(at, ", "); *at; at += strspn(at, ", ")) {
         int64_t token;
         if (!whole_read(&at, 0, INT32_MAX, &token) || !strchr(", ", *at))
-            return fail(ERR_USAGE, "--prompt %s: expected token numbers, as 15496,995", prompt);
+            return fail(ERR_USAGE, "--prompt %s: expected token ids, as 15496,995", prompt);
         (*tokens)[(*count)++] = (int32_t)token;
     }
     if (*count > 0) return OK;
-    return fail(ERR_USAGE, "--prompt is missing: token numbers to begin with, as 15496,995");
+    return fail(ERR_USAGE, "--prompt is missing: expected token ids, as 15496,995");
 }
 
-/* Does the same with the tokenizer. A text without a prompt starts after an end-of-text token. */
+/* Encodes the prompt; the tokens are owned by the caller. Without a prompt, the text starts after
+ * an end-of-text token or, if the tokenizer has none, after a line end. */
 static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, int64_t *count)
 {
     TokenList list = {0};
@@ -87,8 +92,9 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
     if (!list.count) **tokens = tokenizer_end_of_text(t);
 }
 
-/* Returns words for what made the tokens of a set (NULL: not known). Owner: the caller. */
-static char *maker_words(const DataSet *set, const char *identity)
+/* Returns a description of the tokenizer with this identity (a hash), owned by the caller. set: the
+ * data set whose tokens it made; NULL: only the hash is known. */
+static char *describe_tokenizer(const DataSet *set, const char *identity)
 {
     if (!*identity) return mem_text("an unknown tokenizer");
     if (strcmp(identity, TOKENIZER_OF_BYTES) == 0) return mem_text("bytes as tokens");
@@ -96,12 +102,13 @@ static char *maker_words(const DataSet *set, const char *identity)
                : mem_format("the tokenizer with hash %s", identity);
 }
 
-static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const char *made,
+/* path: data set or checkpoint with the identity of another tokenizer. */
+static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const char *path,
                                   const char *identity)
 {
     char *name = mem_format("--tokenizer %s", tokenizer);
     char *a = tokenizer_describe(NULL, hash), *b = tokenizer_describe(NULL, identity);
-    char *line = tokenizer_unknown_message(name, a, made, b);
+    char *line = tokenizer_unknown_message(name, a, path, b);
     log_info("%s", line);
     mem_free(&line);
     mem_free(&name);
@@ -109,35 +116,37 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
     mem_free(&b);
 }
 
-/* Compares the tokenizer, of which t is NULL for bytes, with that of the checkpoint's training, or
- * of the data set where that is not known, and refuses another one: its token numbers have other
- * meanings. */
+/* Refuses a tokenizer other than that of the checkpoint's training, because its ids have other
+ * meanings. If the checkpoint does not name its tokenizer, that of the data set is compared. t:
+ * NULL if each byte is a token. path: the checkpoint. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {
-    const int64_t tokens = t ? tokenizer_vocab(t) : BYTES, most = trainer_graph(trainer)->classes;
+    const int64_t tokens = t ? tokenizer_vocab(t) : BYTE_VALUES;
+    const int64_t model_tokens = trainer_graph(trainer)->classes;
     const DataSet *set = trainer_train_set(trainer);
     CheckpointMeta meta = {0};
     TRY(checkpoint_read_meta(path, &meta));
-    const char *hash = t ? tokenizer_hash(t) : TOKENIZER_OF_BYTES, *then = meta.tokenizer_hash;
-    const bool is_sets = !*then || strcmp(then, set->tokenizer_hash) == 0;
-    if (is_sets) then = set->tokenizer_hash;
-    char *maker = maker_words(is_sets ? set : NULL, then);
-    TokenizerMatch match = tokenizer_match(hash, then);
+    const char *hash = t ? tokenizer_hash(t) : TOKENIZER_OF_BYTES, *expected = meta.tokenizer_hash;
+    const bool is_of_set = !*expected || strcmp(expected, set->tokenizer_hash) == 0;
+    if (is_of_set) expected = set->tokenizer_hash;
+    const char *source = is_of_set ? set->path : path;
+    const bool expects_bytes = strcmp(expected, TOKENIZER_OF_BYTES) == 0;
+    char *description = describe_tokenizer(is_of_set ? set : NULL, expected);
+    TokenizerMatch match = tokenizer_match(hash, expected);
     Status st = OK;
     if (match == TOKENIZERS_DIFFER)
-        st =
-            fail(ERR_USAGE, "--tokenizer %s has hash %s, but %s was made with %s: %s", r->tokenizer,
-                 hash, is_sets ? set->path : path, maker,
-                 strcmp(then, TOKENIZER_OF_BYTES) == 0 ? "leave --tokenizer out" : "give that one");
-    else if (match == TOKENIZERS_UNKNOWN && tokens > most)
+        st = fail(ERR_USAGE, "--tokenizer %s has hash %s, but %s was made with %s: %s",
+                  r->tokenizer, hash, source, description,
+                  expects_bytes ? "leave --tokenizer out" : "give that one");
+    else if (match == TOKENIZERS_UNKNOWN && tokens > model_tokens)
         st = fail(ERR_DATA,
                   "--tokenizer %s has %lld tokens, but the model of %s has %lld: it is not the "
                   "tokenizer of its training; give that one",
-                  r->tokenizer, (long long)tokens, path, (long long)most);
+                  r->tokenizer, (long long)tokens, path, (long long)model_tokens);
     else if (match == TOKENIZERS_UNKNOWN)
-        log_unknown_tokenizer(r->tokenizer, hash, is_sets ? set->path : path, then);
-    mem_free(&maker);
+        log_unknown_tokenizer(r->tokenizer, hash, source, expected);
+    mem_free(&description);
     checkpoint_meta_fini(&meta);
     return st;
 }
@@ -166,20 +175,21 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
         return config_fail_key(trainer_config(trainer), "data.train",
                                "%s holds no tokens, and generate continues texts",
                                trainer_train_set(trainer)->path);
-    const char *made = trainer_train_set(trainer)->tokenizer_hash;
-    const bool bytes = r->tokenizer && strcmp(r->tokenizer, TOKENIZER_OF_BYTES) == 0;
-    bool text = bytes || (trainer_graph(trainer)->classes == BYTES &&
-                          tokenizer_match(made, TOKENIZER_OF_BYTES) != TOKENIZERS_DIFFER);
-    Printer printer = {.text = text, .flush = isatty(STDOUT_FILENO), .last = '\n'};
+    const char *set_hash = trainer_train_set(trainer)->tokenizer_hash;
+    const bool bytes_wanted = r->tokenizer && strcmp(r->tokenizer, TOKENIZER_OF_BYTES) == 0;
+    bool byte_tokens =
+        bytes_wanted || (trainer_graph(trainer)->classes == BYTE_VALUES &&
+                         tokenizer_match(set_hash, TOKENIZER_OF_BYTES) != TOKENIZERS_DIFFER);
+    Printer printer = {.byte_tokens = byte_tokens, .flush = isatty(STDOUT_FILENO), .last = '\n'};
     int32_t *prompt = NULL;
     Tokenizer *tokenizer = NULL;
-    Status status = r->tokenizer && !bytes ? tokenizer_open(&tokenizer, r->tokenizer) : OK;
+    Status status = r->tokenizer && !bytes_wanted ? tokenizer_open(&tokenizer, r->tokenizer) : OK;
     printer.tokenizer = tokenizer;
     if (status == OK && r->tokenizer) status = check_tokenizer(trainer, r, path, tokenizer);
     if (status == OK && tokenizer)
         encode_prompt(tokenizer, r->prompt, &prompt, &s.prompt_count);
     else if (status == OK)
-        status = read_prompt(r->prompt, text, &prompt, &s.prompt_count);
+        status = read_prompt(r->prompt, byte_tokens, &prompt, &s.prompt_count);
     s.prompt = prompt;
     s.take = print_token;
     s.user = &printer;
@@ -199,10 +209,11 @@ static Status run_job(const Job *job, const Request *r)
     Trainer *trainer = NULL;
     char *path = NULL;
     if (job->world.size > 1)
-        return fail(ERR_USAGE, "weft generate works alone: start it without mpirun or srun");
-    TRY(job_checkpoint(job, r->checkpoint, &path));
+        return fail(ERR_USAGE, "weft generate runs as one process: start it without mpirun or "
+                               "srun");
+    TRY(job_find_checkpoint(job, r->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
-    job_alone(job->config, 1);
+    job_use_one_rank(job->config, 1);
     mem_free(&job->config->data.test);
     Status status = trainer_new_to_load(&trainer, job->config, &job->world, NULL, path);
     if (status == OK) status = generate(trainer, path, r);

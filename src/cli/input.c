@@ -1,6 +1,6 @@
-/* Data that verbs work on. A verb gets a data file with the keys that describe it, or --input,
- * which gives only the shape of samples: a plan needs no more, and a benchmark makes up samples of
- * that shape. Also reads the configuration in a checkpoint. */
+/* The input of verbs: opens a data file with the keys that describe it; or parses --input, which
+ * gives only the shape of samples (a plan needs no more, and a benchmark generates samples of that
+ * shape). Also reads the configuration in a checkpoint. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 /* Parses "13" (numbers) or "13+26" (numbers + fields of ids). Returns false for anything else. */
-static bool table_read(const char *text, Input *input)
+static bool read_table_row(const char *text, Input *input)
 {
     int64_t numbers = 0, fields = 0;
     const char *plus = strchr(text, '+');
@@ -27,7 +27,7 @@ Status input_parse(const char *text, Input *input)
 {
     int64_t size[3];
     *input = (Input){.tokens = strcmp(text, "tokens") == 0};
-    if (input->tokens || table_read(text, input)) return OK;
+    if (input->tokens || read_table_row(text, input)) return OK;
     if (!sizes_read(text, 3, size))
         return fail(ERR_USAGE,
                     "--input %s: expected channels x height x width, like 3x224x224, tokens, or "
@@ -37,50 +37,53 @@ Status input_parse(const char *text, Input *input)
     return OK;
 }
 
-static Status set_tokens(DataSet *set, const Config *config)
+static Status describe_tokens(DataSet *set, const Config *config)
 {
-    bool named = config->model.size != GPT_OWN;
+    int64_t size_vocab = config->model.size == GPT_OWN ? 0 : GPT2_VOCAB;
     set->kind = DATA_TOKENS;
     set->context = data_context(config);
-    set->vocab = set->classes = config->model.vocab ? config->model.vocab : named ? GPT2_VOCAB : 0;
+    set->vocab = set->classes = config->model.vocab ? config->model.vocab : size_vocab;
     if (set->vocab > 0) return OK;
     return fail(ERR_USAGE,
                 "--input tokens: the number of different tokens is unknown; set model.vocab");
 }
 
-/* Describes images, or rows of numbers. */
-static Status set_samples(DataSet *set, const Input *input, const Config *config)
+/* Describes images or table rows. */
+static Status describe_samples(DataSet *set, const Input *input, const Config *config)
 {
     char text[64];
     const Shape x = input->shape;
     const LossInfo *loss = loss_info(config);
+    const bool has_targets = loss->reads == LOSS_READS_TARGETS;
+    /* number of classes, or of values in a target */
     int64_t classes = config->model.classes > 0 ? config->model.classes : loss->classes;
     set->kind = x.ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     set->channels = x.dim[1];
     set->height = x.dim[2];
     set->width = x.dim[3];
     set->fields = set->id_most = input->fields;
-    *(loss->reads == LOSS_READS_TARGETS ? &set->target_width : &set->classes) = classes;
+    if (has_targets)
+        set->target_width = classes;
+    else
+        set->classes = classes;
     if (classes > 0) return OK;
-    return fail(ERR_USAGE, "--input %s: how many %s? Set model.classes",
-                shape_text(x, text) + strlen("1x"),
-                loss->reads == LOSS_READS_TARGETS ? "numbers is the target of a sample"
-                                                  : "classes are there");
+    return fail(ERR_USAGE, "--input %s: the number of %s is unknown; set model.classes",
+                shape_text(x, text) + strlen("1x"), has_targets ? "values in a target" : "classes");
 }
 
-Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples)
+Status input_describe_set(DataSet *set, const Input *input, const Config *config, int64_t samples)
 {
     *set = (DataSet){.path = "--input", .samples = samples};
-    return input->tokens ? set_tokens(set, config) : set_samples(set, input, config);
+    return input->tokens ? describe_tokens(set, config) : describe_samples(set, input, config);
 }
 
-Status input_train(DataSet *set, const Config *config)
+Status input_open_train(DataSet *set, const Config *config)
 {
     Status st = config->data.train ? data_set_open(set, config, config->data.train)
                                    : fail(ERR_NOINPUT, "its configuration names no data.train");
-    if (st == OK) st = data_set_sized(set, config);
+    if (st == OK) st = data_set_check_size(set, config);
     if (st == OK) return OK;
-    return fail(st, "%s; what samples are --input says, as 3x224x224 or tokens", fail_message());
+    return fail(st, "%s; or describe a sample by --input, as 3x224x224 or tokens", fail_message());
 }
 
 Status open_data(int argc, char **argv, DataSet *set, Config **config)
@@ -91,22 +94,22 @@ Status open_data(int argc, char **argv, DataSet *set, Config **config)
     return status;
 }
 
-Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
-                         char **overrides)
+Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,
+                              int count, char **overrides)
 {
     CheckpointMeta meta = {0};
-    if (instead) {
+    if (config_file) {
         const World alone = world_alone();
-        TRY(config_load(config, instead, count, overrides));
-        train_take_widths(*config, &alone, from);
+        TRY(config_load(config, config_file, count, overrides));
+        train_take_widths(*config, &alone, checkpoint);
         return OK;
     }
-    TRY(checkpoint_read_meta(from, &meta));
-    Status st = *meta.config ? config_parse(config, from, meta.config, count, overrides)
+    TRY(checkpoint_read_meta(checkpoint, &meta));
+    Status st = *meta.config ? config_parse(config, checkpoint, meta.config, count, overrides)
                              : fail(ERR_CONFIG,
-                                    "%s: holds no configuration, so that its model is not known: "
-                                    "give --config",
-                                    from);
+                                    "%s: holds no configuration, so its model is unknown; give "
+                                    "--config",
+                                    checkpoint);
     checkpoint_meta_fini(&meta);
     return st;
 }

@@ -1,4 +1,5 @@
-/* The start and the end of a job: reads the configuration, then starts MPI. */
+/* Starts and ends a job: reads the configuration, then starts MPI. Also adapts the configuration to
+ * verbs that do not train, and finds the checkpoint that they read. */
 #include "private.h"
 #include "schedules.def"
 
@@ -10,10 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static Status load(Config **config, int argc, char **argv)
+static Status load_config(Config **config, int argc, char **argv)
 {
     *config = NULL;
-    if (argc == 0) return fail(ERR_USAGE, "missing configuration file: --help says more");
+    if (argc == 0) return fail(ERR_USAGE, "missing configuration file; see --help");
     if (strchr(argv[0], '=') && access(argv[0], F_OK) != 0)
         return fail(ERR_USAGE, "%s: the configuration file comes first, then key=value", argv[0]);
     return config_load(config, argv[0], argc - 1, argv + 1);
@@ -27,7 +28,7 @@ static Status check_model(const Config *config)
 
 Status job_check(Config **config, const Verb *verb, int argc, char **argv)
 {
-    TRY(load(config, argc, argv));
+    TRY(load_config(config, argc, argv));
     Status status = check_model(*config);
     if (status == OK && verb->traits & VERB_DATA && !(*config)->data.train)
         status = config_fail_key(*config, "data.train",
@@ -36,12 +37,12 @@ Status job_check(Config **config, const Verb *verb, int argc, char **argv)
     return status;
 }
 
-Status job_refuse(Status mine)
+Status job_share_error(Status mine)
 {
-    if (!launched()) return mine;
+    if (!is_launched()) return mine;
     Job job = {0};
     char *message = mem_text(fail_message());
-    terminal_settle();
+    terminal_adapt();
     Status status = world_init(&job.world, NULL, NULL);
     if (status == OK) status = status_agree(&job.world, fail(mine, "%s", message));
     mem_free(&message);
@@ -51,12 +52,12 @@ Status job_refuse(Status mine)
 Status job_open(Job *job, int argc, char **argv)
 {
     *job = (Job){.world = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL}};
-    Status status = load(&job->config, argc, argv);
-    if (status != OK) return job_refuse(status);
-    terminal_settle();
+    Status status = load_config(&job->config, argc, argv);
+    if (status != OK) return job_share_error(status);
+    terminal_adapt();
     TRY(world_init(&job->world, NULL, NULL));
     TRY(status_agree(&job->world, OK));
-    return job_same(job);
+    return job_check_same(job);
 }
 
 /* Called on rank 0 only. */
@@ -79,7 +80,7 @@ static Status find_checkpoint(const Config *config, const char *given, char **pa
     return status;
 }
 
-Status job_checkpoint(const Job *job, const char *given, char **path)
+Status job_find_checkpoint(const Job *job, const char *given, char **path)
 {
     *path = NULL;
     Status status = job->world.rank == 0 ? find_checkpoint(job->config, given, path) : OK;
@@ -88,13 +89,13 @@ Status job_checkpoint(const Job *job, const char *given, char **path)
     return OK;
 }
 
-Status job_no_input(const Config *config, const char *out)
+Status job_check_output(const Config *config, const char *out)
 {
     const char *const named[] = {config->data.train, config->data.test, config->model.init_from,
                                  config->checkpoint.resume_path};
     Status status = OK;
     for (size_t i = 0; i < sizeof named / sizeof *named; ++i) {
-        /* data.train and data.test are lists, a path a line */
+        /* data.train and data.test are lists with one path per line */
         char *list = mem_text(named[i] ? named[i] : ""), *rest = list;
         for (const char *path; status == OK && (path = strsep(&rest, "\n"));)
             if (*path) status = file_no_input(out, &path, 1);
@@ -103,20 +104,20 @@ Status job_no_input(const Config *config, const char *out)
     return status;
 }
 
-void job_serverless(Config *config)
+void job_drop_servers(Config *config)
 {
     config->grid.servers = 0;
     config->grid.mode = TABLE_SYNC;
     config->run.order_log[0] = config->run.replay[0] = 0;
 }
 
-void job_alone(Config *config, int64_t samples)
+void job_use_one_rank(Config *config, int64_t samples)
 {
     config->grid.dp = 0;
     config->grid.pp = config->grid.tp = config->grid.chunks = 1;
     config->grid.pipeline_schedule = SCHEDULE_1F1B;
     config->grid.cuts[0] = 0;
-    job_serverless(config);
+    job_drop_servers(config);
     config->train.batch = config->train.micro_batch = samples;
     optim_use_stateless(config);
 }

@@ -1,6 +1,6 @@
-/* weft predict: classes of pictures or rows, with probabilities. The checkpoint describes the
- * samples and names the classes; if it does not, the training set does. Runs in one process,
- * whatever the grid of the training. */
+/* weft predict: prints the classes of pictures or table rows, with probabilities. The checkpoint
+ * describes the samples and names the classes; if it does not, the training set does. Runs in one
+ * process, regardless of the training's grid. */
 #include "predict.h"
 
 #include "checkpoint.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Samples per forward pass. */
-enum { PICTURES_TOGETHER = 16, ROWS_TOGETHER = 256 };
+/* samples per forward pass, at most */
+enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256 };
 
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
@@ -23,25 +23,26 @@ static const Flag flags[] = {
 
 /* ---- description of the samples ---- */
 
-static void take_input(Predict *p, const CheckpointInput *is)
+/* Takes the description of pictures from the checkpoint. */
+static void take_input(Predict *p, const CheckpointInput *input)
 {
     p->set = (DataSet){.kind = DATA_IMAGE,
                        .samples = 1,
-                       .channels = is->channels,
-                       .height = is->height,
-                       .width = is->width,
-                       .stored_height = is->stored_height,
-                       .stored_width = is->stored_width,
-                       .encoded = is->stored_height == 0,
-                       .classes = is->classes,
-                       .turned = is->turned != 0,
-                       .bicubic = is->bicubic != 0,
-                       .has_stats = is->stats > 0,
-                       .stats_count = is->stats,
-                       .scale = is->scale};
+                       .channels = input->channels,
+                       .height = input->height,
+                       .width = input->width,
+                       .stored_height = input->stored_height,
+                       .stored_width = input->stored_width,
+                       .encoded = input->stored_height == 0,
+                       .classes = input->classes,
+                       .turned = input->turned != 0,
+                       .bicubic = input->bicubic != 0,
+                       .has_stats = input->stats > 0,
+                       .stats_count = input->stats,
+                       .scale = input->scale};
     p->set.x.type = ELEM_U8;
-    memcpy(p->set.mean, is->mean, sizeof p->set.mean);
-    memcpy(p->set.std, is->std, sizeof p->set.std);
+    memcpy(p->set.mean, input->mean, sizeof p->set.mean);
+    memcpy(p->set.std, input->std, sizeof p->set.std);
 }
 
 /* True if the fingerprint of a data set says that its samples are uint8, or does not give their
@@ -52,33 +53,34 @@ static bool trained_on_bytes(const char *fingerprint)
     return !type || !data_fingerprint_known(fingerprint) || strncmp(type, " uint8,", 7) == 0;
 }
 
-/* Compares the values that pictures will have, 0 to 255 times data.scale and normalised, with those
- * of samples that were no bytes. */
+/* Warns if the range of values that pictures will have (0 to 255, times data.scale and normalised)
+ * differs from that of the training samples. */
 static void warn_of_range(const Predict *p, const char *path)
 {
     float ends[2 * DATA_CHANNELS] = {0, 255 * p->set.scale};
-    DataSet *as = mem_new(sizeof *as);
-    *as = p->set;
-    as->x.type = ELEM_F32;
-    for (int i = 0; i < as->stats_count; ++i) {
-        ends[2 * i] = -as->mean[i] / as->std[i];
-        ends[2 * i + 1] = (255 * as->scale - as->mean[i]) / as->std[i];
+    DataSet *floats = mem_new(sizeof *floats);
+    *floats = p->set;
+    floats->x.type = ELEM_F32;
+    const int stats = floats->stats_count;
+    for (int i = 0; i < stats; ++i) {
+        ends[2 * i] = -floats->mean[i] / floats->std[i];
+        ends[2 * i + 1] = (255 * floats->scale - floats->mean[i]) / floats->std[i];
     }
-    DataRanges now = {.inputs = data_values_range(ends, as->stats_count ? 2 * as->stats_count : 2)};
-    char *line = data_ranges_difference("pictures", as, &now, p->training, &p->ranges);
+    DataRanges now = {.inputs = data_values_range(ends, stats ? 2 * stats : 2)};
+    char *line = data_ranges_difference("pictures", floats, &now, p->training, &p->ranges);
     if (line)
         log_warn(
-            "pictures are %.6g to %.6g after data.scale%s, and the samples that %s was trained "
-            "on %.6g to %.6g: is data.scale right?",
-            now.inputs.least, now.inputs.most, as->stats_count ? ", data.mean and data.std" : "",
-            path, p->ranges.inputs.least, p->ranges.inputs.most);
+            "pictures have values from %.6g to %.6g after data.scale%s, and the samples that %s "
+            "was trained on from %.6g to %.6g: is data.scale right?",
+            now.inputs.least, now.inputs.most, stats ? ", data.mean and data.std" : "", path,
+            p->ranges.inputs.least, p->ranges.inputs.most);
     mem_free(&line);
-    mem_free(&as);
+    mem_free(&floats);
 }
 
 /* Applies the configuration's keys that describe samples, as opening a data set does, but refuses
  * those that contradict the samples that the model was trained on. */
-static Status apply_keys(Predict *p, const Config *config, const CheckpointInput *is,
+static Status apply_keys(Predict *p, const Config *config, const CheckpointInput *input,
                          const char *path)
 {
     DataSet *set = &p->set;
@@ -86,9 +88,9 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     if (config->data.scale != 0) set->scale = (float)config->data.scale;
     if (config->data.scale == 0 && !trained_on_bytes(p->data_train))
         return fail(ERR_DATA,
-                    "%s was trained on samples that were no bytes (%s), and pictures are 0 to 255: "
-                    "set data.scale to the factor that makes them alike, such as 0.00392157 where "
-                    "those were 0 to 1, or 1 where they were 0 to 255",
+                    "%s was trained on samples that were not bytes (%s), and pictures have values "
+                    "from 0 to 255: set data.scale to the factor that gives pictures the range of "
+                    "those samples: 0.00392157 for 0 to 1, or 1 for 0 to 255",
                     path, p->data_train);
     const int means = config->data.mean.count;
     if (means != config->data.std.count || (means > 1 && means != set->channels))
@@ -103,7 +105,7 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
         set->stats_count = means;
     }
     set->has_stats = set->stats_count > 0;
-    train_take_stats(set, config, is, path);
+    train_take_stats(set, config, input, path);
     if (!trained_on_bytes(p->data_train)) warn_of_range(p, path);
     if (!crop || (crop == set->height && crop == set->width)) return OK;
     return config_fail_key(config, "data.center_crop",
@@ -111,8 +113,8 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
                            (long long)set->height, (long long)set->width);
 }
 
-/* Takes the class names from the data set unless the checkpoint has names: then these stay, in the
- * order of the model's classes. */
+/* Takes the class names from the data set if the checkpoint has none. Names of the checkpoint stay,
+ * in the order of the model's classes. */
 static Status take_names(Predict *p, const char *path)
 {
     ClassNames set_names;
@@ -120,20 +122,20 @@ static Status take_names(Predict *p, const char *path)
     TRY(data_set_class_names(&p->set, &set_names));
     Status st = data_set_use_classes(&p->set, &set_names, &p->names, path, &line);
     if (line) log_info("%s", line);
-    if (p->names.count == 0) class_names_join(&p->names, &set_names);
+    if (p->names.count == 0) class_names_merge(&p->names, &set_names);
     class_names_free(&set_names);
     mem_free(&line);
     return st;
 }
 
-/* Takes the description from the training set, because an imported checkpoint, or one of an earlier
- * version of weft, contains none. */
-static Status take_data(Predict *p, const Config *config, const char *path)
+/* Takes the description of samples from the training set, for a checkpoint that contains none: an
+ * imported one, or one of an earlier version of weft. */
+static Status take_training_set(Predict *p, const Config *config, const char *path)
 {
     if (!config->data.train)
         return fail(ERR_DATA,
-                    "%s does not say what its samples are: name the data set that it was "
-                    "trained on with data.train",
+                    "%s does not describe its samples: set data.train to the data set that it was "
+                    "trained on",
                     path);
     TRY(data_set_open(&p->set, config, config->data.train));
     if (!data_kind(&p->set)->next_token) return take_names(p, path);
@@ -152,14 +154,14 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     meta.ranges = (DataRanges){0};
     p->training = mem_format("the training of %s", path);
     if (known) take_input(p, &meta.input);
-    if (meta.classes) class_names_take(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
+    if (meta.classes) class_names_split(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
     meta.classes = NULL;
     checkpoint_meta_fini(&meta);
-    TRY(known ? apply_keys(p, config, &meta.input, path) : take_data(p, config, path));
+    TRY(known ? apply_keys(p, config, &meta.input, path) : take_training_set(p, config, path));
     if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
     if (loss_info(config)->reads == LOSS_READS_TARGETS)
         return config_fail_key(config, "train.loss", "has no classes to predict");
-    if (!data_kind(&p->set)->augments) return OK;
+    if (!data_kind(&p->set)->is_image) return OK;
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
     return fail(ERR_DATA, "%s takes samples of %lld channels: pictures have 3, or 1 in grey", path,
                 (long long)p->set.channels);
@@ -167,58 +169,58 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
 
 /* ---- printing ---- */
 
-static void order(const double *share, int64_t classes, int top, int64_t *best)
+/* Returns the *top likeliest classes, the likeliest first; of equally likely ones, the first class.
+ * Owned by the caller. */
+static int64_t *likeliest(const Predict *p, const double *probability, int *top)
 {
-    for (int k = 0; k < top; ++k) {
-        best[k] = -1;
-        for (int64_t c = 0; c < classes; ++c) {
-            bool below = k == 0 || share[c] < share[best[k - 1]] ||
-                         (share[c] == share[best[k - 1]] && c > best[k - 1]);
-            if (below && (best[k] < 0 || share[c] > share[best[k]])) best[k] = c;
-        }
-    }
-}
-
-static int64_t *likeliest(const Predict *p, const double *share, int *top)
-{
-    int64_t classes = train_shares(p->trainer);
+    int64_t classes = train_probability_count(p->trainer);
     *top = (int)(p->options->top < classes ? p->options->top : classes);
     int64_t *best = mem_new((size_t)*top * sizeof *best);
-    order(share, classes, *top, best);
+    for (int k = 0; k < *top; ++k) {
+        const int64_t last = k > 0 ? best[k - 1] : -1;
+        best[k] = -1;
+        for (int64_t c = 0; c < classes; ++c) {
+            bool is_after_last = last < 0 || probability[c] < probability[last] ||
+                                 (probability[c] == probability[last] && c > last);
+            if (is_after_last && (best[k] < 0 || probability[c] > probability[best[k]]))
+                best[k] = c;
+        }
+    }
     return best;
 }
 
-/* Returns the name of a class, or its number as the labels count (data.label_base). */
+/* Returns the name of a class, or its label (counted from data.label_base) if it has no name. */
 static const char *label_of(const Predict *p, int64_t class, char number[24])
 {
     int64_t base = trainer_config(p->trainer)->data.label_base;
     return class_name(&p->names, class < p->names.count ? class : class + base, number);
 }
 
-void predict_json(const Predict *p, Json *json, const double *share)
+void predict_put_classes(const Predict *p, Json *json, const double *probability)
 {
     char number[24];
     int top;
-    int64_t *best = likeliest(p, share, &top);
+    int64_t *best = likeliest(p, probability, &top);
     json_array(json, "classes");
     for (int k = 0; k < top; ++k) {
         json_object(json, NULL);
         json_text(json, "class", label_of(p, best[k], number));
         json_int(json, "index", best[k]);
-        json_fixed(json, "probability", 6, share[best[k]]);
+        json_fixed(json, "probability", 6, probability[best[k]]);
         json_end(json);
     }
     json_end(json);
     mem_free(&best);
 }
 
-void predict_text(const Predict *p, const double *share)
+void predict_print_classes(const Predict *p, const double *probability)
 {
     char number[24];
     int top;
-    int64_t *best = likeliest(p, share, &top);
+    int64_t *best = likeliest(p, probability, &top);
     for (int k = 0; k < top; ++k)
-        printf("%s %s %.2f %%", k ? "," : "", label_of(p, best[k], number), 100 * share[best[k]]);
+        printf("%s %s %.2f %%", k ? "," : "", label_of(p, best[k], number),
+               100 * probability[best[k]]);
     putchar('\n');
     mem_free(&best);
 }
@@ -228,16 +230,17 @@ void predict_text(const Predict *p, const double *share)
 static Status predict(Predict *p, const Job *job, const char *path, int count, char *const *files)
 {
     TRY(take_checkpoint(p, job->config, path));
-    bool pictures = data_kind(&p->set)->augments;
-    int most = pictures ? PICTURES_TOGETHER : ROWS_TOGETHER;
-    p->together = pictures && count < most ? count : most;
-    job_alone(job->config, p->together);
+    bool pictures = data_kind(&p->set)->is_image;
+    int batch_max = pictures ? PICTURE_BATCH_MAX : ROW_BATCH_MAX;
+    p->batch = pictures && count < batch_max ? count : batch_max;
+    job_use_one_rank(job->config, p->batch);
     if (pictures && p->options->schema)
-        return fail(ERR_USAGE, "--schema says what text is, but %s takes pictures", path);
-    if (!pictures) TRY(predict_rows_check(p, job->config, count, files));
+        return fail(ERR_USAGE, "--schema describes text, but %s takes pictures", path);
+    if (!pictures) TRY(predict_prepare_rows(p, job->config, count, files));
     TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set, path));
     TRY(train_load(p->trainer, path, true));
-    p->share = mem_new((size_t)(p->together * train_shares(p->trainer)) * sizeof *p->share);
+    p->probability =
+        mem_new((size_t)(p->batch * train_probability_count(p->trainer)) * sizeof *p->probability);
     return pictures ? predict_pictures(p, count, files) : predict_rows(p, count, files);
 }
 
@@ -246,12 +249,12 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     Predict p = {.options = o};
     char *path = NULL;
     if (job->world.size > 1)
-        return fail(ERR_USAGE, "weft predict works alone: start it without mpirun or srun");
-    TRY(job_checkpoint(job, o->checkpoint, &path));
+        return fail(ERR_USAGE, "weft predict runs as one process: start it without mpirun or srun");
+    TRY(job_find_checkpoint(job, o->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
     Status st = predict(&p, job, path, count, files);
     trainer_free(&p.trainer);
-    mem_free(&p.share);
+    mem_free(&p.probability);
     mem_free(&p.training);
     data_ranges_fini(&p.ranges);
     class_names_free(&p.names);
@@ -259,7 +262,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     return st;
 }
 
-/* True for key=value, unless a file has that name. */
+/* True for section.key=value, unless a file has that name. */
 static bool is_override(const char *word)
 {
     const char *equal = strchr(word, '='), *dot = strchr(word, '.');
@@ -270,10 +273,11 @@ static bool is_override(const char *word)
 static Status run(int argc, char **argv, const void *options)
 {
     Job job = {0};
+    /* the arguments in another order: CONFIG, key=value ..., FILE ... */
     char **word = mem_new((size_t)(argc + 1) * sizeof *word);
-    int first = argc > 0 ? 1 : 0, settings = first, count = 0;
-    for (int i = first; i < argc; ++i) settings += is_override(argv[i]);
-    for (int i = first, at = first; i < argc; ++i)
+    int config = argc > 0 ? 1 : 0, settings = config, count = 0;
+    for (int i = config; i < argc; ++i) settings += is_override(argv[i]);
+    for (int i = config, at = config; i < argc; ++i)
         word[is_override(argv[i]) ? at++ : settings + count++] = argv[i];
     if (argc > 0) word[0] = argv[0];
     Status st;

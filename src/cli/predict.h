@@ -18,26 +18,27 @@ typedef struct Predict {
     DataSet set;
     ClassNames names;
     /* number of samples per forward pass */
-    int together;
-    /* probabilities, double[together][train_shares]; owned */
-    double *share;
+    int batch;
+    /* probabilities, double[batch][train_probability_count]; owned */
+    double *probability;
     /* fingerprint of the training set; "": not known */
     char data_train[DATA_FINGERPRINT];
-    /* ranges of the training set, values 0: not known, and words for it; both owned */
+    /* ranges of the training set's values; all 0: not known; owned */
     DataRanges ranges;
+    /* name of the training set in messages; owned */
     char *training;
 } Predict;
 
-/* Prints the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", or as a JSON
- * array. */
-void predict_text(const Predict *p, const double *share);
-void predict_json(const Predict *p, Json *json, const double *share);
+/* Print the likeliest classes of a sample, as " rose 97.31 %, camellia 1.20 %", or as a JSON array.
+ * probability: double[train_probability_count] */
+void predict_print_classes(const Predict *p, const double *probability);
+void predict_put_classes(const Predict *p, Json *json, const double *probability);
 
-/* Classifies picture files. Reports a file that cannot be read and goes on with the others. */
+/* Classifies picture files. Reports a file that cannot be read and continues with the others. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
-/* Classifies rows of tables. predict_rows_check adapts p->set to the files before the trainer is
- * made. */
-Status predict_rows_check(Predict *p, const Config *config, int count, char *const *paths);
+/* Adapts p->set to files of table rows. Called before the trainer is made. */
+Status predict_prepare_rows(Predict *p, const Config *config, int count, char *const *paths);
+/* Classifies rows of tables. */
 Status predict_rows(Predict *p, int count, char *const *paths);
 
 #endif

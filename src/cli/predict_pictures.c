@@ -1,43 +1,47 @@
-/* weft predict on pictures: each is prepared like a sample in evaluation. */
+/* weft predict on pictures: classifies files, each prepared like a sample in evaluation. */
 #include "predict.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 
-/* largest file size in bytes */
-enum { PICTURE_MOST = 1 << 28 };
+/* largest size of a picture's file */
+enum { FILE_BYTES_MAX = 1 << 28 };
 
 typedef struct Pictures {
-    Predict *of;
+    Predict *predict;
     ImageDecoder *decoder;
     PictureWork *work;
+    /* decoded picture, and memory to rotate it in; owned */
     Image picture, spare;
-    /* batch: pictures that wait, (together,C,H,W), owned; path: their files, borrowed */
+    /* pictures that are not classified yet, (predict->batch,C,H,W); owned */
     Batch batch;
+    /* path of each picture in batch; borrowed */
     const char **path;
-    /* worst status of the pictures that could not be read */
+    /* status of the pictures that could not be read: ERR_DATA if any has it, else the last one */
     Status status;
-    int broken;
+    /* number of pictures that could not be read */
+    int unreadable;
 } Pictures;
 
-/* Classifies the pictures that wait, and prints the results. */
-static Status flush(Pictures *p)
+/* Classifies the pictures in the batch, prints the results, and empties the batch. */
+static Status predict_batch(Pictures *p)
 {
-    int64_t shares = train_shares(p->of->trainer);
+    Predict *predict = p->predict;
+    int64_t classes = train_probability_count(predict->trainer);
     if (p->batch.rows == 0) return OK;
-    TRY(train_predict(p->of->trainer, &p->batch, p->of->share));
+    TRY(train_predict(predict->trainer, &p->batch, predict->probability));
     for (int i = 0; i < p->batch.rows; ++i) {
-        const double *share = p->of->share + i * shares;
-        if (p->of->options->json) {
+        const double *probability = predict->probability + i * classes;
+        if (predict->options->json) {
             Json json = json_to(stdout, true);
             json_object(&json, NULL);
             json_text(&json, "image", p->path[i]);
-            predict_json(p->of, &json, share);
+            predict_put_classes(predict, &json, probability);
             json_end(&json);
         } else {
             printf("%s:", p->path[i]);
-            predict_text(p->of, share);
+            predict_print_classes(predict, probability);
         }
     }
     p->batch.rows = 0;
@@ -48,25 +52,25 @@ static Status read_picture(Pictures *p, const char *path)
 {
     char *bytes = NULL;
     size_t count;
-    ImageHead head;
-    struct stat is;
-    if (stat(path, &is) != 0)
+    ImageHeader head;
+    struct stat file;
+    if (stat(path, &file) != 0)
         return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, strerror(errno));
-    if (!S_ISREG(is.st_mode))
-        return fail(ERR_DATA, "%s: is no picture, nor any file of bytes", path);
-    TRY(file_text(path, PICTURE_MOST, &bytes, &count));
-    Status st = image_head(&head, bytes, count, path);
+    if (!S_ISREG(file.st_mode))
+        return fail(ERR_DATA, "%s: is not a picture: it is not a regular file", path);
+    TRY(file_text(path, FILE_BYTES_MAX, &bytes, &count));
+    Status st = image_read_header(&head, bytes, count, path);
     if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
-    if (st == OK && p->of->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
+    if (st == OK && p->predict->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
     mem_free(&bytes);
     return st;
 }
 
 /* Reports a picture that could not be read; the others are still classified. */
-static void complain(Pictures *p, const char *path)
+static void report_unreadable(Pictures *p, const char *path)
 {
     log_error("%s", fail_message());
-    if (!p->of->options->json) return;
+    if (!p->predict->options->json) return;
     Json json = json_to(stdout, true);
     json_object(&json, NULL);
     json_text(&json, "image", path);
@@ -74,40 +78,44 @@ static void complain(Pictures *p, const char *path)
     json_end(&json);
 }
 
-static Status predict_one(Pictures *p, const char *path)
+/* Adds a picture to the batch, which is classified when it is full. */
+static Status add_picture(Pictures *p, const char *path)
 {
-    int64_t values = p->of->set.channels * p->of->set.height * p->of->set.width;
+    const DataSet *set = &p->predict->set;
+    int64_t values = set->channels * set->height * set->width;
     Status st = read_picture(p, path);
     float *x = p->batch.x + p->batch.rows * values;
-    if (st == OK) st = picture_evaluate(p->work, &p->picture, path, x);
+    if (st == OK) st = picture_prepare(p->work, &p->picture, path, x);
     if (st != OK) {
-        TRY(flush(p));
-        complain(p, path);
+        /* results and errors appear in the order of the files */
+        TRY(predict_batch(p));
+        report_unreadable(p, path);
         p->status = p->status == ERR_DATA ? p->status : st;
-        ++p->broken;
+        ++p->unreadable;
         return OK;
     }
     p->path[p->batch.rows++] = path;
-    return p->batch.rows == p->of->together ? flush(p) : OK;
+    return p->batch.rows == p->predict->batch ? predict_batch(p) : OK;
 }
 
 static Status predict_all(Pictures *p, int count, char *const *paths)
 {
-    for (int i = 0; i < count; ++i) TRY(predict_one(p, paths[i]));
-    TRY(flush(p));
-    if (p->broken == 0) return OK;
-    return fail(p->status, "%d of %d pictures could not be read", p->broken, count);
+    for (int i = 0; i < count; ++i) TRY(add_picture(p, paths[i]));
+    TRY(predict_batch(p));
+    if (p->unreadable == 0) return OK;
+    return fail(p->status, "%d of %d pictures could not be read", p->unreadable, count);
 }
 
-Status predict_pictures(Predict *of, int count, char *const *paths)
+Status predict_pictures(Predict *predict, int count, char *const *paths)
 {
-    const DataSet *set = &of->set;
+    const DataSet *set = &predict->set;
+    size_t batch = (size_t)predict->batch;
     size_t values = (size_t)(set->channels * set->height * set->width);
-    Pictures p = {.of = of,
+    Pictures p = {.predict = predict,
                   .decoder = image_decoder_new(),
-                  .work = picture_work_new(set, trainer_config(of->trainer)),
-                  .path = mem_new((size_t)of->together * sizeof *p.path)};
-    p.batch.x = mem_new((size_t)of->together * values * sizeof *p.batch.x);
+                  .work = picture_work_new(set, trainer_config(predict->trainer)),
+                  .path = mem_new(batch * sizeof *p.path)};
+    p.batch.x = mem_new(batch * values * sizeof *p.batch.x);
     Status st = predict_all(&p, count, paths);
     picture_work_free(&p.work);
     image_decoder_free(&p.decoder);

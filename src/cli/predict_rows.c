@@ -1,13 +1,14 @@
-/* weft predict on tables: rows of a data set, or of text read by the training set's schema and
- * vocabularies; one line a row, in their order. */
+/* weft predict on tables: classifies the rows of data sets, or of text files, which are read with
+ * the training set's schema and vocabularies. Prints one line per row, in the order of rows. */
 #include "predict.h"
 
 #include <string.h>
 
+/* A file of rows. */
 typedef struct Rows {
-    Predict *of;
+    Predict *predict;
     const char *path;
-    /* rows of this file so far */
+    /* number of rows read so far */
     int64_t row;
 } Rows;
 
@@ -18,7 +19,7 @@ static Status open_rows(DataSet *set, const Config *config, const char *path, co
 }
 
 /* Raises id_most to the largest number of ids in any file, because buffers are made for it. */
-Status predict_rows_check(Predict *p, const Config *config, int count, char *const *paths)
+Status predict_prepare_rows(Predict *p, const Config *config, int count, char *const *paths)
 {
     DataSet *set = mem_new(sizeof *set);
     Status st = OK;
@@ -31,62 +32,64 @@ Status predict_rows_check(Predict *p, const Config *config, int count, char *con
     return st;
 }
 
-static void print_row(const Rows *r, const double *share)
+static void print_row(const Rows *r, const double *probability)
 {
-    const Predict *p = r->of;
-    bool logit = loss_info(trainer_config(p->trainer))->columns == LOSS_COLUMNS_LOGIT;
+    const Predict *p = r->predict;
+    bool is_logit = loss_info(trainer_config(p->trainer))->columns == LOSS_COLUMNS_LOGIT;
     if (!p->options->json) {
-        if (logit)
-            printf("%.9g\n", share[1]);
+        if (is_logit)
+            printf("%.9g\n", probability[1]);
         else
-            predict_text(p, share);
+            predict_print_classes(p, probability);
         return;
     }
     Json json = json_to(stdout, true);
     json_object(&json, NULL);
     json_text(&json, "file", r->path);
     json_int(&json, "row", r->row);
-    if (logit)
-        json_real(&json, "probability", share[1]);
+    if (is_logit)
+        json_real(&json, "probability", probability[1]);
     else
-        predict_json(p, &json, share);
+        predict_put_classes(p, &json, probability);
     json_end(&json);
 }
 
-/* Compares the values of a file's first rows with those of the training. */
+/* Warns if the range of a file's first rows differs from that of the training rows. */
 static void warn_of_range(const Rows *r, const Batch *batch)
 {
-    const DataSet *set = &r->of->set;
-    DataRanges now = data_rows_ranges(set, batch->x, batch->rows);
-    data_warn(data_ranges_difference(r->path, set, &now, r->of->training, &r->of->ranges));
+    const Predict *p = r->predict;
+    DataRanges now = data_rows_ranges(&p->set, batch->x, batch->rows);
+    data_warn(data_ranges_difference(r->path, &p->set, &now, p->training, &p->ranges));
     data_ranges_fini(&now);
 }
 
-static Status take(void *user, const Batch *batch)
+static Status predict_batch(void *user, const Batch *batch)
 {
     Rows *r = user;
-    int64_t shares = train_shares(r->of->trainer);
+    Predict *p = r->predict;
+    int64_t classes = train_probability_count(p->trainer);
     if (r->row == 0) warn_of_range(r, batch);
-    TRY(train_predict(r->of->trainer, batch, r->of->share));
-    for (int i = 0; i < batch->rows; ++i, ++r->row) print_row(r, r->of->share + i * shares);
+    TRY(train_predict(p->trainer, batch, p->probability));
+    for (int i = 0; i < batch->rows; ++i, ++r->row) print_row(r, p->probability + i * classes);
     return OK;
 }
 
-static Status read_set(Rows *r, const DataSet *set)
+static Status predict_set(Rows *r, const DataSet *set)
 {
-    const Config *config = trainer_config(r->of->trainer);
+    const Trainer *trainer = r->predict->trainer;
+    const Config *config = trainer_config(trainer);
     Loader *loader = NULL;
     const Batch *batch;
-    LoaderPlan plan = {.batch = r->of->together,
-                       .micro_batch = r->of->together,
+    LoaderPlan plan = {.batch = r->predict->batch,
+                       .micro_batch = r->predict->batch,
                        .micro_count = 1,
                        .no_y = true,
                        .slots = (int)config->data.prefetch + 2,
-                       .backend = trainer_backend(r->of->trainer),
-                       .workers = train_workers(r->of->trainer, set)};
+                       .backend = trainer_backend(trainer),
+                       .workers = train_workers(trainer, set)};
     Status st = loader_new(&loader, set, config, plan);
     while (st == OK && (st = loader_next(loader, &batch, NULL)) == OK && batch) {
-        st = take(r, batch);
+        st = predict_batch(r, batch);
         loader_release(loader);
     }
     loader_free(&loader);
@@ -95,7 +98,7 @@ static Status read_set(Rows *r, const DataSet *set)
 
 /* Refuses a data set other than that of the training: its vocabularies may number the same words
  * differently. */
-static Status check_learnt(const Predict *p)
+static Status check_training_set(const Predict *p)
 {
     char now[DATA_FINGERPRINT];
     if (!data_fingerprint_known(p->data_train)) return OK;
@@ -104,18 +107,19 @@ static Status check_learnt(const Predict *p)
     return fail(
         ERR_DATA,
         "%s: is not the data set that the checkpoint was trained on, so its vocabularies and "
-        "means may be others: set data.train to that one, or import the rows with it",
+        "means may differ: set data.train to that data set, or import the rows with it",
         p->set.path);
 }
 
-static Status read_text(Rows *r, TableText **text)
+/* *text: the reader of all text files; made by the first call. */
+static Status predict_text_file(Rows *r, TableText **text)
 {
-    const Predict *p = r->of;
+    const Predict *p = r->predict;
     if (!*text) {
         TRY(table_text_new(text, &p->set, p->options->schema));
-        if (table_text_learnt(*text)) TRY(check_learnt(p));
+        if (table_text_learnt(*text)) TRY(check_training_set(p));
     }
-    return table_text_read(*text, r->path, p->together, take, r);
+    return table_text_read(*text, r->path, p->batch, predict_batch, r);
 }
 
 Status predict_rows(Predict *p, int count, char *const *paths)
@@ -124,13 +128,13 @@ Status predict_rows(Predict *p, int count, char *const *paths)
     DataSet *set = mem_new(sizeof *set);
     Status st = OK;
     for (int i = 0; i < count && st == OK; ++i) {
-        Rows rows = {.of = p, .path = paths[i]};
+        Rows rows = {.predict = p, .path = paths[i]};
         if (!data_is_hdf5(paths[i])) {
-            st = read_text(&rows, &text);
+            st = predict_text_file(&rows, &text);
             continue;
         }
         st = open_rows(set, trainer_config(p->trainer), paths[i], &p->set);
-        if (st == OK) st = read_set(&rows, set);
+        if (st == OK) st = predict_set(&rows, set);
     }
     table_text_free(&text);
     mem_free(&set);

@@ -22,8 +22,8 @@ enum { RANKS_MAX = 65536 };
             .value = "FILE", .help = "checkpoint to use; by default best.h5, else the newest"      \
     }
 
-/* The kind of samples, given without a file by --input: images as 3x224x224, tokens, or table rows
- * as 13+26 (numbers + fields of ids). */
+/* The kind of samples, given by --input instead of a data set: images as 3x224x224, tokens, or
+ * table rows as 13+26 (numbers + fields of ids). */
 #define INPUT_VALUE "CxHxW|tokens|D+F"
 typedef struct Input {
     /* shape of a sample: (1,C,H,W) or (1,D); ndim 0: none */
@@ -32,16 +32,16 @@ typedef struct Input {
     /* number of fields of ids; 0: none */
     int64_t fields;
 } Input;
-/* Parses such a text; ERR_USAGE if it has another form. */
+/* Parses the value of --input. ERR_USAGE: it has none of the forms of INPUT_VALUE. */
 Status input_parse(const char *text, Input *input);
-/* Describes a training set of `samples` such samples without a file: labels of model.classes
- * classes (mse: targets of model.classes numbers), or model.vocab tokens. ERR_USAGE, naming the
- * key, if the configuration does not set it. */
-Status input_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
-/* Used without --input: opens data.train, whose samples must have one size. ERR_NOINPUT if it is
- * not set or the file is missing; ERR_CONFIG if its pictures have several sizes and are not
- * cropped; the message names --input. */
-Status input_train(DataSet *set, const Config *config);
+/* Describes a training set of `samples` such samples, which has no file: labels of model.classes
+ * classes (mse: targets of model.classes numbers), or model.vocab tokens. ERR_USAGE: the
+ * configuration does not set that key; the message names it. */
+Status input_describe_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
+/* Opens data.train, whose samples must have one size; used if --input is not given. ERR_NOINPUT: it
+ * is not set, or the file is missing; ERR_CONFIG: its pictures have several sizes and are not
+ * cropped. The message names --input. */
+Status input_open_train(DataSet *set, const Config *config);
 
 /* A configuration and the ranks that work on it. */
 typedef struct Job {
@@ -50,51 +50,54 @@ typedef struct Job {
     World world;
 } Job;
 /* Reads the configuration and starts MPI. argv: CONFIG [key=value ...]. If any rank finds an error
- * in it, all ranks fail with the same message. Release with job_close, after a failure too.
- * Collective. */
+ * in the configuration, all ranks fail with the same message. Release with job_close, after a
+ * failure too. Collective. */
 Status job_open(Job *job, int argc, char **argv);
-/* Ends a rank that failed (fail_message is set) before job_open: starts MPI to pass the error to
- * the other ranks, which are in job_open or here. Returns the status that all agree on. Must not be
- * called after job_open. Collective. */
-Status job_refuse(Status mine);
-/* Refuses ranks that run another build or read another configuration than rank 0, naming the first
- * such rank. Collective. */
-Status job_same(const Job *job);
-/* Finds the checkpoint `given`, else the run's best.h5, else its newest one. The caller owns *path.
- * Collective. */
-Status job_checkpoint(const Job *job, const char *given, char **path);
-/* ERR_USAGE: out, which may be NULL, is a data set or a checkpoint that the configuration names. */
-Status job_no_input(const Config *config, const char *out);
-/* Sets the configuration to no servers and synchronous tables: a verb that updates no parameter
- * needs none, whatever the training used. */
-void job_serverless(Config *config);
-/* Sets the configuration to one rank and `samples` samples at a time, without the memory that only
- * training needs. */
-void job_alone(Config *config, int64_t samples);
-/* Agrees on status, then ends MPI. Collective. */
+/* Passes an error that this rank found before job_open (fail_message is set) to the other ranks,
+ * which are in job_open or in this function; starts and ends MPI for this. Returns the status that
+ * all ranks agree on; without a launcher, `mine`. Must not be called after job_open. Collective. */
+Status job_share_error(Status mine);
+/* Checks that all ranks run the same build and have the same configuration as rank 0. ERR_CONFIG:
+ * the message names the first rank that differs. Collective. */
+Status job_check_same(const Job *job);
+/* Finds the checkpoint `given`, else the run's best.h5, else its newest one. ERR_NOINPUT: there is
+ * none. The caller owns *path. Collective. */
+Status job_find_checkpoint(const Job *job, const char *given, char **path);
+/* Checks that a verb's output file does not replace its input. out: may be NULL. ERR_USAGE: it is a
+ * data set or a checkpoint that the configuration names. */
+Status job_check_output(const Config *config, const char *out);
+/* Sets the configuration to no servers and synchronous tables, for a verb that updates no
+ * parameters. */
+void job_drop_servers(Config *config);
+/* Sets the configuration to one rank, without servers, and to micro-batches of `samples` samples,
+ * without the memory that only training needs. */
+void job_use_one_rank(Config *config, int64_t samples);
+/* Returns the status that all ranks agree on, after MPI has ended. Collective. */
 Status job_close(Job *job, Status status);
-/* Checks what can be checked without MPI: CONFIG exists, its model is known, and with VERB_DATA it
- * names training data. The caller owns *config. */
+/* Reads the configuration and checks it without MPI: its model must be known, and with VERB_DATA it
+ * must name training data. The caller owns *config. */
 Status job_check(Config **config, const Verb *verb, int argc, char **argv);
 
-/* Rank of this process, taken from the launcher's environment; 0 without a launcher. launched: true
- * under mpirun, srun or another launcher. */
+/* True if mpirun, srun or another launcher has started this process. */
+bool is_launched(void);
+/* Returns the rank of this process from the launcher's environment; 0 without a launcher. */
 int launch_rank(void);
-bool launched(void);
-/* Ranks to be started. threads: of each rank, 0 for its share of the cores; words: main's
- * arguments; folder: the run's folder for a verb that lasts (VERB_LASTS), else NULL. All
- * borrowed. */
+/* Ranks to be started, and settings for them. Strings are borrowed. */
 typedef struct Ranks {
-    int count, threads;
+    int count;
+    /* threads of each rank; 0: its share of the cores */
+    int threads;
     /* train.hang_s */
     double hang_s;
+    /* main's arguments */
     char **words;
+    /* the run's folder for a verb that lasts (VERB_LASTS), else NULL */
     char *folder;
     /* result of train_leave_out */
     const char *leave_out;
 } Ranks;
-/* A growing list of words, as of a command; each word is owned and NULL follows the last.
- * Initialise with {0}, release `word` with words_free. */
+/* A growing list of words, such as those of a command; each word is owned, and NULL follows the
+ * last one. Initialise with {0}, release `word` with words_free. */
 typedef struct Words {
     int count;
     char **word;
@@ -106,42 +109,46 @@ void words_free(char **word);
 /* Runs `mpirun -n count weft ...` with main's arguments except -n, and exits with its exit code.
  * Returns only if mpirun could not be started. */
 Status launch_ranks(const Ranks *ranks);
-/* Sets the environment for ranks on this host. Warns if there are more ranks than cores. */
+/* Sets environment variables of MPI and OpenMP for ranks on this host. Warns if there are more
+ * ranks than cores. threads: of each rank; 0: its share of the cores. */
 void launch_prepare(int ranks, int threads);
 /* Returns the command that runs this program on `ranks` ranks, without mpirun for one. words:
  * main's arguments, of which -n is left out. Release with words_free. */
 char **launch_words(int ranks, char *const *words);
-/* Adds mpirun's options that pass weft's environment variables on to ranks on other hosts. */
-void mpirun_pass_on(Words *w);
-/* Returns the words of the command under mpirun on this host. Release with words_free. */
+/* Appends the mpirun options that pass weft's environment variables on to ranks on other hosts. */
+void mpirun_add_env(Words *w);
+/* Returns the words of mpirun on this host followed by the command. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
-/* Tests whether mpirun can start that many ranks of the program on this host, by a start that ends
- * after MPI_Init. Returns "the ranks could not be started; mpirun says: ..." if not; NULL if it can
- * or the test does not end. Owned by the caller. */
+/* Tests whether mpirun can start `ranks` ranks of the program on this host: starts some that end
+ * after MPI_Init. If it cannot, returns "the ranks could not be started; mpirun says: ...", owned
+ * by the caller; NULL if it can, or if the test does not end. */
 char *mpirun_refusal(int ranks, char *program);
 /* Sets Open MPI's environment variables. quiet: suppresses mpirun's own messages about a rank that
  * failed or could not be started. */
-void open_mpi_settings(bool quiet);
+void open_mpi_set_env(bool quiet);
+/* True in a job of Slurm, PBS, LSF or Grid Engine. */
 bool in_batch_job(void);
+/* True if the MPI library is Open MPI. */
 bool is_open_mpi(void);
-/* Decides whether waiting OpenMP threads spin or sleep. libgomp reads its settings only once, when
- * it is loaded, so this function executes the program again if they must change; else it
- * returns. */
-void threads_settle(int threads, char **words);
-/* Exports the same settings for processes that this one starts. */
+/* Chooses whether waiting OpenMP threads spin or sleep. libgomp reads its settings only once, when
+ * it is loaded, so this function executes the program again if they must change; else it returns.
+ * threads: of this rank; 0: its share of the cores. words: main's arguments. */
+void threads_choose_waiting(int threads, char **words);
+/* Sets the same choice, and the number of threads, in the environment of ranks that this process
+ * starts. */
 void threads_export(int ranks, int threads);
-/* Adapts output to the terminal that mpirun writes to: Open MPI gives each rank a pseudo terminal
- * as stdout even if mpirun's own output is a file. */
-void terminal_settle(void);
+/* Adapts output to the terminal that mpirun writes to, because Open MPI gives each rank a pseudo
+ * terminal as stdout even if mpirun's own output is a file. */
+void terminal_adapt(void);
 
 /* Opens a data file. argv: FILE [key=value ...]; the keys of section data name the arrays in it.
  * The caller owns *config. */
 Status open_data(int argc, char **argv, DataSet *set, Config **config);
-/* Reads the configuration stored in checkpoint `from`, or from the file `instead` if it is not
- * NULL, with key=value overrides. ERR_CONFIG if the checkpoint holds none, like an imported one.
- * The caller owns *config. */
-Status checkpoint_config(Config **config, const char *from, const char *instead, int count,
-                         char **overrides);
+/* Reads the configuration from config_file or, if that is NULL, from the checkpoint, and applies
+ * `count` key=value overrides. ERR_CONFIG: the checkpoint has no configuration, like an imported
+ * one. The caller owns *config. */
+Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,
+                              int count, char **overrides);
 
 void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);
@@ -149,7 +156,8 @@ void help_all(FILE *out);
 void help_group(FILE *out, const char *group);
 void print_version(FILE *out);
 
-/* Measures a file of encoded pictures for `weft bench io`, for about `seconds`. */
+/* weft bench io for a file of encoded pictures: measures for about `seconds`, and prints the
+ * result. */
 Status bench_pictures(const char *path, double seconds, bool json);
 
 #endif

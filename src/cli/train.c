@@ -1,4 +1,4 @@
-/* weft train: the whole run. */
+/* weft train: trains a model from its start, or from its newest checkpoint, to the end. */
 #include "private.h"
 #include "launch/watch.h"
 
@@ -43,16 +43,16 @@ static const Flag flags[] = {
  * that fails, so all other ranks give rank 0 a second to print its message. */
 static void stop_at_once(void)
 {
-    bool said = watch_report_stop();
-    if (!said && launch_rank() > 0) sleep(1);
-    if (!said && launch_rank() == 0) log_info("%s", STOPPED_BEFORE_STEPS);
+    bool launcher_informs_user = watch_report_stop();
+    if (!launcher_informs_user && launch_rank() > 0) sleep(1);
+    if (!launcher_informs_user && launch_rank() == 0) log_info("%s", STOPPED_BEFORE_STEPS);
     _exit(ERR_STOPPED);
 }
 
 static Status run(int argc, char **argv, const void *options)
 {
     static const StartCalls start = {
-        .reach = watch_report_stage, .stop = stop_at_once, .beat = watch_beat};
+        .reach = watch_report_stage, .stop = stop_at_once, .beat = watch_send_beat};
     const TrainOptions *o = options;
     Job job;
     if (o->newest) return print_newest(argc, argv);

@@ -1,5 +1,5 @@
-/* One run of a verification: it has its own configuration and folder, and its output goes to a log.
- * The losses and hashes that it leaves are read; everything else is removed. */
+/* One run of a verification. It has its own configuration and folder, and its output goes to a log.
+ * Its losses and hashes are kept; everything else is removed. */
 #include "verify.h"
 
 #include "train.h"
@@ -19,7 +19,7 @@ static void add_word(char **words, int *count, const char *key, const char *valu
 
 /* Sets the number of steps, logs every loss, turns evaluation off, and leaves a single checkpoint
  * at the end. */
-static void settle(Config *c, const Verification *v)
+static void set_keys(Config *c, const Verification *v)
 {
     c->run.trace = c->run.nvtx = false;
     c->run.max_time = 0;
@@ -35,9 +35,10 @@ static void settle(Config *c, const Verification *v)
     c->checkpoint.resume = RESUME_NO;
 }
 
-Status trial_config(Config **config, const Verification *v, const Trial *t)
+Status trial_make_config(Config **config, const Verification *v, const Trial *t)
 {
-    char **words = mem_new((size_t)(v->argc + 8) * sizeof *words), number[16];
+    enum { ADDED_MAX = 8 };
+    char **words = mem_new((size_t)(v->argc + ADDED_MAX) * sizeof *words), number[16];
     int given = v->argc - 1, count = given;
     memcpy(words, v->argv + 1, (size_t)given * sizeof *words);
     snprintf(number, sizeof number, "%d", t->shape.dp);
@@ -52,7 +53,7 @@ Status trial_config(Config **config, const Verification *v, const Trial *t)
     Status status = config_load(config, v->argv[0], count, words);
     for (int i = given; i < count; ++i) mem_free(&words[i]);
     mem_free(&words);
-    if (status == OK) settle(*config, v);
+    if (status == OK) set_keys(*config, v);
     return status;
 }
 
@@ -88,15 +89,15 @@ void folder_remove(const char *path)
 
 /* ---- log ---- */
 
-/* Returns the lines of a log that contain `what`, each after a bar. Owned by the caller. */
-static char *log_lines(const char *path, const char *what)
+/* Returns the lines of a log that contain `pattern`, each after "  | ". Owned by the caller. */
+static char *log_lines(const char *path, const char *pattern)
 {
     char line[1024], *text = NULL;
     size_t bytes;
     FILE *file = file_open_stream(path), *out = open_memstream(&text, &bytes);
     if (!out) die_as(ERR_MEMORY, "out of memory");
     while (file && fgets(line, sizeof line, file))
-        if (strstr(line, what)) fprintf(out, "  | %s", line);
+        if (strstr(line, pattern)) fprintf(out, "  | %s", line);
     if (file) fclose(file);
     if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
     return text;
@@ -130,7 +131,8 @@ static Status read_losses(Trial *t, const char *path, int steps)
     return fail(ERR_BUG, "%s: holds %d losses of %d steps", path, count, steps);
 }
 
-static void hash_all(Trial *t)
+/* Computes the trial's hash from the names and hashes of all tensors. */
+static void combine_hashes(Trial *t)
 {
     for (int i = 0; i < t->hashes.count; ++i) {
         const CheckpointHash *h = &t->hashes.tensor[i];
@@ -145,8 +147,8 @@ static Status read_results(const Verification *v, Trial *t, const char *log)
     char *checkpoint = mem_format("%s/run/checkpoints/step-%08d.h5", v->dir, v->steps);
     Status status = read_losses(t, metrics, v->steps);
     if (status == OK) status = checkpoint_hashes(checkpoint, &t->hashes);
-    if (status == OK) hash_all(t);
-    t->said = log_lines(log, "warning:");
+    if (status == OK) combine_hashes(t);
+    t->warnings = log_lines(log, "warning:");
     if (status != OK) show_log(log);
     mem_free(&metrics);
     mem_free(&checkpoint);
@@ -155,7 +157,8 @@ static Status read_results(const Verification *v, Trial *t, const char *log)
 
 /* ---- the run ---- */
 
-static Status failed(const Trial *t, const char *log, int code)
+/* Shows the log, and fails with the status that the run's exit code stands for. */
+static Status fail_run(const Trial *t, const char *log, int code)
 {
     static const Status known[] = {ERR_USAGE,  ERR_DATA, ERR_NOINPUT,
                                    ERR_MEMORY, ERR_IO,   ERR_CONFIG};
@@ -163,7 +166,7 @@ static Status failed(const Trial *t, const char *log, int code)
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i)
         if ((int)known[i] == code) status = known[i];
     show_log(log);
-    return fail(status, "grid %s: its run failed, exit code %d; what it printed is above", t->name,
+    return fail(status, "grid %s: its run failed, exit code %d; its output is above", t->name,
                 code);
 }
 
@@ -181,46 +184,46 @@ static bool is_complete(const char *log)
     return complete;
 }
 
-static Status launch(Verification *v, Trial *t, const char *yaml, const char *log,
-                     const Config *config)
+static Status run_ranks(Verification *v, Trial *t, const char *yaml, const char *log,
+                        const Config *config)
 {
     char *words[] = {"weft", "train", (char *)(uintptr_t)yaml, NULL};
     int ranks = t->shape.dp * t->shape.pp * t->shape.tp, code = 0;
-    Attend *a = &v->attend;
+    Runner *r = &v->runner;
     char id[RANDOM_ID_BYTES], *folder = mem_format("%s/%s", config->run.dir, config->run.name);
     random_id(id);
-    starting_name(&a->starting, folder, id, 1);
+    start_watch_set_id(&r->start_watch, folder, id, 1);
     char **command = launch_words(ranks, words);
-    a->alone = ranks == 1;
-    a->local = true;
-    a->elsewhere = in_batch_job();
-    a->log = log;
-    a->threads = (int)config->train.threads;
-    a->hang_s = config->train.hang_s;
+    r->single = ranks == 1;
+    r->local = true;
+    r->may_be_remote = in_batch_job();
+    r->log = log;
+    r->threads = (int)config->train.threads;
+    r->hang_s = config->train.hang_s;
     double start = clock_s();
-    Status status = attend_run(a, command, ranks, false, &code);
+    Status status = runner_run(r, command, ranks, false, &code);
     words_free(command);
     mem_free(&folder);
     TRY(status);
     t->seconds = clock_s() - start;
-    if (a->first)
+    if (r->first_signal)
         status = fail(ERR_STOPPED, "stopped by a signal");
-    else if (a->why)
-        status = fail(ERR_IO, "grid %s: %s", t->name, a->why);
+    else if (r->problem)
+        status = fail(ERR_IO, "grid %s: %s", t->name, r->problem);
     else if (code != 0 && (code != MPIRUN_ERROR || !is_complete(log)))
-        status = failed(t, log, code);
-    attend_fini_run(a);
+        status = fail_run(t, log, code);
+    runner_fini_run(r);
     return status;
 }
 
 Status trial_run(Verification *v, Trial *t)
 {
     Config *config = NULL;
-    TRY(trial_config(&config, v, t));
+    TRY(trial_make_config(&config, v, t));
     char *yaml = mem_format("%s/config.yaml", v->dir), *log = mem_format("%s/log", v->dir);
     char *run = mem_format("%s/run", v->dir);
     Status status = write_config(config, v, yaml);
-    if (status == OK) status = launch(v, t, yaml, log, config);
+    if (status == OK) status = run_ranks(v, t, yaml, log, config);
     config_free(&config);
     if (status == OK) status = read_results(v, t, log);
     folder_remove(run);
@@ -235,6 +238,6 @@ void trial_fini(Trial *t)
     for (int i = 0; t->loss && t->loss[i]; ++i) mem_free(&t->loss[i]);
     mem_free(&t->loss);
     mem_free(&t->name);
-    mem_free(&t->said);
+    mem_free(&t->warnings);
     checkpoint_hashes_fini(&t->hashes);
 }

@@ -6,7 +6,7 @@
 #include "doctor.h"
 #include "train.h"
 
-/* clang-format off: one a line, a new one above the last */
+/* clang-format off: one per line; a new verb goes above help */
 #define VERBS(_)                                                                                   \
     _(train)                                                                                       \
     _(run)                                                                                         \

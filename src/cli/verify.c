@@ -72,9 +72,10 @@ static const char *word_at(const FlagList *list, int i)
     return list->count ? list->word[i] : NULL;
 }
 
-static int word_count(const FlagList *list, bool matters)
+/* Number of words to run; 1 if the list is empty or has no effect. */
+static int word_count(const FlagList *list, bool has_effect)
 {
-    return matters && list->count ? list->count : 1;
+    return has_effect && list->count ? list->count : 1;
 }
 
 /* Makes all combinations; a list that has no effect on a grid contributes only its first word. */
@@ -93,7 +94,8 @@ static Status make_trials(Trials *all, const VerifyOptions *o)
                               word_at(&o->transports, t));
     }
     if (all->count > 1) return OK;
-    return fail(ERR_USAGE, "one run is nothing to compare: give --grids, or --schedules, several");
+    return fail(ERR_USAGE, "a single run has nothing to compare with: give several --grids, or "
+                           "several --schedules");
 }
 
 /* Checks each trial's configuration before the first one starts. */
@@ -101,7 +103,7 @@ static Status check_trials(const Trials *all, const Verification *v)
 {
     for (int i = 0; i < all->count; ++i) {
         Config *config = NULL;
-        TRY(trial_config(&config, v, &all->trial[i]));
+        TRY(trial_make_config(&config, v, &all->trial[i]));
         config_free(&config);
     }
     return OK;
@@ -109,7 +111,7 @@ static Status check_trials(const Trials *all, const Verification *v)
 
 /* ---- comparing ---- */
 
-/* How a trial's results differ from those of the first. */
+/* The differences between the results of a trial and those of the first trial. */
 typedef struct Difference {
     /* first step with a different loss; 0: none */
     int step;
@@ -195,9 +197,9 @@ static void print_json(const Trial *t, Difference d, int steps, FILE *out)
     fflush(out);
 }
 
-static Status report(const Trial *t, const Trial *first, Difference d)
+static Status fail_difference(const Trial *t, const Trial *first, Difference d)
 {
-    char *loss = d.step ? mem_format("; the loss of step %d is %s there and %s here", d.step,
+    char *loss = d.step ? mem_format("; the losses of step %d are %s and %s", d.step,
                                      first->loss[d.step - 1], t->loss[d.step - 1])
                         : mem_text("; the losses are the same");
     Status status = fail(ERR_DATA, "grid %s and grid %s differ: %s%s (%d of %d tensors)%s",
@@ -230,9 +232,9 @@ static Status run_all(Trials *all, Verification *v)
             print_json(t, d, v->steps, stdout);
         else
             print_trial(t, width, t == first ? "" : same ? "same" : "differs", stdout);
-        if (!same) fprintf(stderr, "%s%s", verdict == OK ? first->said : "", t->said);
+        if (!same) fprintf(stderr, "%s%s", verdict == OK ? first->warnings : "", t->warnings);
         if (same || verdict != OK) continue;
-        verdict = report(t, first, d);
+        verdict = fail_difference(t, first, d);
         message = mem_text(fail_message());
     }
     if (verdict != OK) fail(verdict, "%s", message);
@@ -243,15 +245,15 @@ static Status run_all(Trials *all, Verification *v)
     return verdict;
 }
 
-/* Refuses runs that time algorithms themselves: each may choose different ones, whatever its
- * grid. */
+/* Refuses runs that choose algorithms by timing them, because each run may choose others, even on
+ * the same grid. */
 static Status check_tune(const Config *config)
 {
     if (config->train.device != DEVICE_CUDA || strcmp(config->train.cuda_tune, "time") != 0)
         return OK;
     return config_fail_key(config, "train.cuda_tune",
-                           "each of the runs that are compared would time algorithms anew: name a "
-                           "record (runs/NAME/algorithms.txt of a run with time), or take off");
+                           "each of the compared runs would choose algorithms by timing: set the "
+                           "record of a run (runs/NAME/algorithms.txt), or off");
 }
 
 /* Makes a folder next to run.dir, where there is space for runs and which other nodes can see. */
@@ -262,14 +264,12 @@ static Status make_folder(Verification *v)
     size_t length = strlen(config->run.dir);
     while (length > 1 && config->run.dir[length - 1] == '/') --length;
     v->dir = mem_format("%.*s.verify-XXXXXX", (int)length, config->run.dir);
-    Status tuned = check_tune(config);
+    Status status = check_tune(config);
     config_free(&config);
-    if (tuned != OK) mem_free(&v->dir);
-    TRY(tuned);
-    if (mkdtemp(v->dir)) return OK;
-    Status status = fail(ERR_IO, "%s: this folder cannot be made: %s; choose another run.dir",
-                         v->dir, strerror(errno));
-    mem_free(&v->dir);
+    if (status == OK && !mkdtemp(v->dir))
+        status = fail(ERR_IO, "%s: this folder cannot be made: %s; choose another run.dir", v->dir,
+                      strerror(errno));
+    if (status != OK) mem_free(&v->dir);
     return status;
 }
 
@@ -279,18 +279,18 @@ static Status run_trials(Trials *all, Verification *v)
     /* a shell starts its background jobs with SIGINT ignored, but an interrupt must remove the
      * folders */
     signal(SIGINT, SIG_DFL);
-    attend_init(&v->attend);
+    runner_init(&v->runner);
     Status status = make_folder(v);
     if (status == OK) status = run_all(all, v);
     if (v->dir) folder_remove(v->dir);
     mem_free(&v->dir);
-    /* end as this signal ends a program, now that all folders are removed */
-    if (v->attend.first) {
+    /* all folders are removed, so the signal that ended a run may end this process */
+    if (v->runner.first_signal) {
         fflush(NULL);
-        signal(v->attend.first, SIG_DFL);
-        raise(v->attend.first);
+        signal(v->runner.first_signal, SIG_DFL);
+        raise(v->runner.first_signal);
     }
-    sigprocmask(SIG_SETMASK, &v->attend.before, NULL);
+    sigprocmask(SIG_SETMASK, &v->runner.former_mask, NULL);
     return status;
 }
 
@@ -298,7 +298,7 @@ static Status run(int argc, char **argv, const void *options)
 {
     const VerifyOptions *o = options;
     Trials all = {.json = o->json};
-    if (launched())
+    if (is_launched())
         return fail(ERR_USAGE, "verify starts its ranks itself: run it without mpirun or srun");
     Verification v = {.argc = argc, .argv = argv, .steps = (int)o->steps};
     Status status = make_trials(&all, o);
@@ -312,12 +312,12 @@ const Verb verb_verify = {
     .name = "verify",
     .words = "CONFIG [key=value ...]",
     .help = "trains a few steps on several grids and compares all bits; exit 65 if they differ",
-    .more = "The runs follow each other. Each rank has train.threads threads, 1 by default, "
-            "because sums depend on the number of threads. The losses of all steps are compared, "
-            "and the hash of every parameter, running statistic and tensor of the optimizer "
-            "state. The folders of these runs are made in the folder that holds run.dir, and "
-            "removed. If the number of micro-batches of a replica is not a power of two, bits "
-            "may differ without a fault: see weft plan.",
+    .more = "The runs are made one after the other. Each rank has train.threads threads, 1 by "
+            "default, because sums depend on the number of threads. The losses of all steps are "
+            "compared, and the hash of every parameter, running statistic and tensor of the "
+            "optimizer state. The folders of these runs are made in the folder that contains "
+            "run.dir, and removed. If the number of micro-batches of a replica is not a power of "
+            "two, bits may differ without a fault: see weft plan.",
     VERB_FLAGS(VerifyOptions, flags),
     .traits = VERB_CONFIG | VERB_DATA,
     .run = run,

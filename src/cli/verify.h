@@ -2,7 +2,7 @@
 #ifndef WEFT_CLI_VERIFY_H
 #define WEFT_CLI_VERIFY_H
 
-#include "launch/attend.h"
+#include "launch/runner.h"
 #include "private.h"
 
 #include "checkpoint.h"
@@ -10,16 +10,17 @@
 /* One run: its grid and other settings, and its results. */
 typedef struct Trial {
     GridShape shape;
-    /* settings, borrowed; NULL: as in the configuration */
+    /* grid.pipeline_schedule, grid.zero and grid.transport, borrowed; NULL: as configured */
     const char *schedule, *zero, *transport;
     /* name for messages, "2x1x1, gpipe"; owned */
     char *name;
     double seconds;
+    /* hash of each tensor in the run's checkpoint */
     CheckpointHashes hashes;
     /* hash over all of `hashes` */
     uint64_t hash;
-    /* warnings of the run, one a line, "" if there are none; owned */
-    char *said;
+    /* warnings of the run, one per line, "" if there are none; owned */
+    char *warnings;
     /* loss of each step as text from metrics.jsonl; owned */
     char **loss;
 } Trial;
@@ -31,12 +32,12 @@ typedef struct Verification {
     int steps;
     /* folder for the runs' folders; owned */
     char *dir;
-    /* `first` is the signal that ended a run */
-    Attend attend;
+    /* runs the ranks; runner.first_signal is the signal that ended a run */
+    Runner runner;
 } Verification;
 
-/* Makes the configuration of a trial. Owned by the caller. */
-Status trial_config(Config **config, const Verification *verification, const Trial *trial);
+/* Makes the configuration of a trial, owned by the caller. */
+Status trial_make_config(Config **config, const Verification *verification, const Trial *trial);
 /* Runs a trial, reads its losses and hashes, and removes its folder. A failed run's log is printed
  * on stderr. */
 Status trial_run(Verification *verification, Trial *trial);

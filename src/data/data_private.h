@@ -1,5 +1,5 @@
-/* Shared inside the data module: element types, HDF5 helpers (called under hdf5_lock), checks of
- * sets, pictures, readers, and the writers of imports. */
+/* Declares the functions that files of the data module share: element types, HDF5 helpers (called
+ * under hdf5_lock), checks of sets, work on pictures, readers, and the writers of imports. */
 #ifndef WEFT_DATA_PRIVATE_H
 #define WEFT_DATA_PRIVATE_H
 
@@ -14,59 +14,61 @@ size_t element_bytes(ElementType type);
 /* Returns HDF5's type of such a value in memory; borrowed. */
 hid_t element_native(ElementType type);
 bool element_is_float(ElementType type);
-/* Returns the value at p, which is in this machine's byte order. Unsigned values above INT64_MAX
- * become INT64_MAX. */
+/* Returns the value at p, which is in this machine's byte order, as an integer. Unsigned values
+ * above INT64_MAX become INT64_MAX. */
 int64_t element_integer(ElementType type, const void *p);
-/* Writes the value at p in decimal digits, also above INT64_MAX; returns text. */
+/* Writes the integer at p in decimal digits, also above INT64_MAX; returns text. */
 char *element_integer_text(ElementType type, const void *p, char text[24]);
 /* Computes to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
-void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
-                 int64_t n, float a, float b);
-/* Returns the index of the first of n whole numbers outside 0..below-1, or -1. element_int32 copies
- * numbers that have been checked. */
-int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below);
+void element_scale_row(ElementType type, float *to, int to_step, const void *from,
+                       int64_t from_step, int64_t n, float a, float b);
+/* Returns the index of the first of n integers that is outside 0..below-1; -1: none. */
+int64_t element_find_outside(ElementType type, const void *from, int64_t n, int64_t below);
+/* Copies n integers, which must fit int32. */
 void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
-/* Copies n whole numbers as ids of 64 bits; negative ones become their two's complement. to may
- * equal from. */
+/* Copies n integers as ids of 64 bits; negative ones become their two's complement. to may equal
+ * from. */
 void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n);
 /* Returns the index of the first of n values that is NaN or infinite, or a double beyond float32's
- * range; or -1. */
-int64_t element_not_finite(ElementType type, const void *from, int64_t n);
-/* Returns what a value found by element_not_finite is not, for messages: "a finite number", ... */
-const char *element_finite(ElementType type);
+ * range; -1: none. */
+int64_t element_find_not_finite(ElementType type, const void *from, int64_t n);
+/* Returns the end of the message "value ... is not ..." about such a value: "a finite
+ * number", ... */
+const char *element_finite_text(ElementType type);
 
 /* ---- HDF5 ---- */
 /* Opens a file for reading. ERR_NOINPUT: missing, a folder, no permission. ERR_DATA: empty, not
  * HDF5, truncated. */
 Status h5_open(hid_t *file, const char *path);
-/* Opens data set `name`. If it is missing, the message lists the data sets that exist and the key
- * that names it. key NULL: no key does, since weft's own sets use fixed names. */
+/* Opens data set `name`. If it is missing, the message lists the data sets that exist and `key`,
+ * the configuration key that names it; NULL: no key, because names in weft's own sets are
+ * fixed. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
-/* Read root attributes. A text goes to out, of `room` bytes with its final zero: the first, if
- * there are several; empty if it is absent or of another type. *count: number of floats, 0 if
- * absent. ERR_DATA: unreadable, or floats of unusable type or number. */
+/* Read root attributes. h5_attr_text writes a text to out, of `room` bytes with its final zero: the
+ * first, if there are several; empty if the attribute is missing or no text. *count: number of
+ * floats, 0 if missing. h5_attr_integer returns false if there is no such integer. ERR_DATA:
+ * unreadable, no numbers, or more than max. */
 Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);
 bool h5_attr_integer(hid_t file, const char *name, int64_t *value);
-/* Returns HDF5's innermost message about the call that just failed; borrowed until the next
+/* Returns HDF5's innermost message about the call that has just failed; borrowed until the next
  * call. */
-const char *h5_words(void);
+const char *h5_error_text(void);
 /* Writes a description: "contiguous", "chunked 64x1x28x28, deflate". */
 void h5_storage_text(hid_t dataset, char *out, size_t out_bytes);
-/* Adds to a hash where an array lies in its file: the addresses of its header and of its bytes or
- * chunks. */
+/* Hashes the addresses in the file of an array's header and of its bytes or chunks. */
 void h5_layout_hash(hid_t dataset, HashPieces *hash);
 
 /* ---- sets ---- */
+/* Opens one file. */
 Status data_set_open_file(DataSet *set, const Config *config, const char *path);
-/* files.c: opens paths, separated by line breaks, as one set. ERR_DATA names the file that
- * differs. */
+/* Opens paths, separated by line breaks, as one set. ERR_DATA names the file that differs. */
 Status files_open(DataSet *set, const Config *config, const char *paths);
-/* Returns the number of the file that holds a sample, in a set of several files. */
-int files_find(const DataSet *set, int64_t sample);
-/* Checks that an encoded set's index rises and stays inside the data. */
+/* Returns the index of the file that holds a sample, in a set of several files. */
+int files_find_sample(const DataSet *set, int64_t sample);
+/* Checks that the index of an encoded set rises and stays inside the data. */
 Status index_check(const DataSet *set);
 /* ERR_DATA: this sample's entry of the index is wrong. */
 Status index_fail(const DataSet *set, int64_t sample);
@@ -77,15 +79,14 @@ Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
                        const int32_t *first);
 /* Reads and checks all ids. */
 Status ids_check(const DataSet *set, Reader *reader);
-/* Writes "FILE: sample N", with the sample's file and its number there; returns out. */
+/* Writes "FILE: sample N", with the sample's file and its number in that file; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
-/* check_encoded.c: decodes every picture, on several threads. ERR_DATA names the first broken
- * one. */
+/* Decodes every picture, on several threads. ERR_DATA names the first broken one. */
 Status encoded_check(const DataSet *set, Reader *reader);
 
 /* ---- several threads ---- */
 /* Calls run(user, worker, i) for each i below count, on `threads` threads; worker is 0 to threads -
- * 1. Returns the failure with the smallest i, whichever thread failed first. */
+ * 1. After a failure no further call begins. Returns the failure with the smallest i. */
 typedef Status PoolWork(void *user, int worker, int64_t i);
 Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user);
 /* The failure of the work item with the smallest number; all zero: no failure. Protected by the
@@ -96,43 +97,45 @@ typedef struct FirstFailure {
     /* owned: message */
     char *why;
 } FirstFailure;
-/* Records a failure; called on the thread that failed, which has the message. */
-void failure_note(FirstFailure *first, int64_t i, Status status);
+/* Records a failure of item i if no item with a smaller number has failed. Call on the thread that
+ * failed, since fail_message is per thread. */
+void failure_record(FirstFailure *first, int64_t i, Status status);
 /* Returns the recorded failure, or OK, and releases it. */
 Status failure_end(FirstFailure *first);
 
-/* ---- what is done to pictures ---- */
-/* view.c: sets height and width of an image set as the model takes it, by the keys of `data`.
- * config may be NULL: an encoded set then gets 0. ERR_CONFIG: keys contradict each other or the
- * set. */
-Status view_shape(DataSet *set, const Config *config);
-/* `box` of a picture is resampled to width x height, of which `part` is kept; pixels of `part`
- * outside the resampled picture are zero. */
+/* ---- cropping, resampling and augmenting pictures ---- */
+/* Sets height and width of an image set to the model's input size, by the keys of `data`. config
+ * NULL: encoded sets get 0. ERR_CONFIG: keys contradict each other or the set. */
+Status view_set_model_size(DataSet *set, const Config *config);
+/* The part of a picture to use: `box` of the picture is resampled to width x height, of which
+ * `part` is kept; pixels of `part` outside the resampled picture are zero. */
 typedef struct PictureView {
     ImageBox box, part;
     int width, height;
 } PictureView;
-/* Returns the offset of a centred part, halves rounded to even as torchvision's CenterCrop does;
- * negative if the part is larger, which gets padding on both sides. */
-int view_middle(int of, int part);
-/* Computes the size in proportion that covers to_width x to_height: one side equals it, the other
- * is truncated to whole pixels. */
-void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height);
-/* Sets view's width and height to the size that its box gets by view_cover. ERR_DATA, with name: a
- * side is too large to be counted. */
-Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name);
+/* Returns the offset of a part that is centred in `whole` pixels, halves rounded to even as
+ * torchvision's CenterCrop does; negative if the part is larger, which is padded on both sides. */
+int view_centre_offset(int whole, int part);
+/* Scales *width x *height, keeping the ratio, to the smallest size that covers to_width x
+ * to_height: one side becomes equal, the other is truncated to whole pixels. */
+void view_cover_size(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height);
+/* Sets the view's width and height to its box's size, scaled by view_cover_size. ERR_DATA, with
+ * name: a side exceeds INT_MAX. */
+Status view_set_size(PictureView *view, int64_t to_width, int64_t to_height, const char *name);
 /* Choose the view of a picture of this size; name is for messages. ERR_DATA: the picture is too
  * narrow for data.resize of its short side, or too small for data.random_crop. */
-Status view_evaluation(PictureView *view, const DataSet *set, const Config *config, int width,
-                       int height, const char *name);
-Status view_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
-                     int width, int height, const char *name);
+Status view_choose_evaluation(PictureView *view, const DataSet *set, const Config *config,
+                              int width, int height, const char *name);
+Status view_choose_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
+                            int width, int height, const char *name);
 /* Returns a random rectangle to erase, by data.erasing; height 0: none. */
 ImageBox view_erasing(const DataSet *set, const Config *config, RngKey key);
 /* Applies data.color_jitter. */
 void picture_jitter(Image *image, const Config *config, RngKey key);
-/* Key of all random choices of a sample; the enumeration below numbers its random blocks. */
+/* Returns the key of all random choices of a sample. */
 RngKey augment_key(const Config *config, int64_t epoch, int64_t sample);
+/* Numbers of the blocks of random words (rng_block) under that key; a crop and a box to erase are
+ * tried up to DRAW_TRIES times, each time with the next block. */
 enum {
     DRAW_PLAIN,
     DRAW_CUTOUT,
@@ -144,33 +147,34 @@ enum {
     DRAW_ERASE,
     DRAW_ERASE_BOX
 };
-/* draw_below: uniform in 0..below-1; draw_between: uniform in [lo, hi). */
+/* Map a random word to a uniform integer in 0..below-1, and to a uniform number in [lo, hi). */
 int64_t draw_below(uint32_t word, int64_t below);
 double draw_between(uint32_t word, double lo, double hi);
-/* Converts a picture of the set's height and width to float NCHW: flip, crop, normalisation,
+/* Converts a picture of the set's height and width to float (C,H,W): flip, crop, normalisation,
  * cutout, erasing. */
 void augment_picture(const DataSet *set, const Config *config, bool training, int64_t epoch,
                      int64_t sample, const Image *picture, float *out);
-/* Converts a row of n RGB pixels to three planes: to[c][i] = from[3 * i + c] * a[c] + b[c];
- * mirrored: to[c][-i]. */
+/* Converts a row of n RGB pixels to a row of each of three planes: to[c][i] = from[3 * i + c] *
+ * a[c] + b[c]; mirrored: to[c][-i] = ... */
 void rgb_row(float *const to[3], const uint8_t *from, int n, const float a[3], const float b[3],
              bool mirrored);
 
-/* mix.c: mixes the images of a micro-batch in pairs, by data.mixup and data.cutmix. */
+/* How the images of a micro-batch are mixed in pairs, by data.mixup and data.cutmix. */
 typedef struct Mix {
-    /* share of the row's own image; 1: nothing is mixed */
+    /* fraction of the row's own image; 1: nothing is mixed */
     float share;
-    /* true: `box` is replaced by the other image's; false: the images are blended */
+    /* cutmix: `box` is replaced by the other image's box; else mixup: the images are blended */
     bool cut;
     ImageBox box;
 } Mix;
 Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch);
 /* Mixes row r with row r - 1, and row 0 with the last. spare: memory for one sample. */
 void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare);
+/* Sets the batch's labels_other by the same pairs. */
 void mix_labels(const Batch *batch);
 
 /* ---- reading ---- */
-/* Creates a reader of one array of a single file, used as x; for reading whole rows. */
+/* Creates a reader of one array of a file, which then reads this array as x. */
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
 /* Creates a reader of only x (and ids) or only y. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
@@ -178,16 +182,15 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 Status token_fail(const DataSet *set, int64_t position, const void *raw);
 /* Reads all tokens; ERR_DATA: one is not in the vocabulary. */
 Status tokens_check(const DataSet *set);
-/* Reads all labels (or tokens); ERR_DATA: one is not a class (or not in the vocabulary). *use:
- * result, those that occur. */
+/* Reads all labels (or tokens) and sets *use to the classes (or tokens) that occur. ERR_DATA: a
+ * label has no class (or a token is not in the vocabulary). */
 Status integers_scan(const DataSet *set, LabelUse *use);
 /* ERR_DATA: this sample's label, with raw bytes at raw, is not one of the set's classes. */
 Status label_fail(const DataSet *set, int64_t sample, const void *raw);
-/* number_labels.c: returns a line, with the cure, if y, an array of numbers in one file, looks like
- * classes: one-hot rows, or whole numbers of a type with fractions. NULL: it does not. Owner: the
- * caller. */
-char *number_labels_line(const DataSet *set, const DataArray *y);
-/* Warns of odd labels in a data set that an import has just written. */
+/* Returns a warning, with what to do, if y, an array of numbers in one file, seems to hold classes:
+ * one-hot rows, or whole numbers in a floating-point type. NULL: it does not. Owner: the caller. */
+char *number_labels_warning(const DataSet *set, const DataArray *y);
+/* Logs data_set_label_warning for a data set that an import has just written. */
 void data_import_warn_of_labels(const char *out);
 /* Returns the class of a label in the file; a number outside 0..classes-1 if it has none, such as a
  * label beyond the classes that the file itself lists. */
@@ -195,7 +198,7 @@ static inline int64_t label_class(const DataSet *set, int64_t label)
 {
     int64_t i;
     if (__builtin_sub_overflow(label, set->label_base, &i) || i < 0) return -1;
-    if (set->named > 0 && i >= set->named) return -1;
+    if (set->listed_classes > 0 && i >= set->listed_classes) return -1;
     if (set->map.count == 0) return i;
     if (i >= set->map.count) return -1;
     uint16_t class = set->class_of[set->map.first + i];
@@ -204,16 +207,16 @@ static inline int64_t label_class(const DataSet *set, int64_t label)
 /* Writes dimensions as "60000x1x28x28" to out, of DIMS_TEXT bytes; returns out. */
 enum { DIMS_TEXT = 120 };
 const char *dims_text(const DataArray *array, char *out);
-/* Reads `count` raw samples (tokens of token sets) from number `first` on, in one read if the
- * storage allows it. */
+/* Reads `count` raw samples (tokens of token sets) from number `first` on, with one read per
+ * file. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
-/* Reads the first `bytes` of one sample's x. x has room for all of the sample, which HDF5 reads
- * whole. */
+/* Reads the first `bytes` of one sample's x. x must have space for the whole sample, since HDF5
+ * reads it whole. */
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);
-/* Copies n bytes from a mapped file; false: the file has become shorter, or its file system
- * failed. */
-bool map_copy(void *to, const void *from, size_t n);
-void map_guard_install(void);
+/* Copies n bytes from a mapped file; false: the file has become shorter, or its file system failed.
+ * mapped_copy_init must have been called. */
+bool mapped_copy(void *to, const void *from, size_t n);
+void mapped_copy_init(void);
 
 /* ---- reading files to import, plain or .gz ---- */
 /* A plain file, or a gzip file (RFC 1952), whose members are unpacked one after the other. */
@@ -222,8 +225,8 @@ typedef struct PackedFile {
     const char *path;
     /* size of the file on disk */
     int64_t bytes;
-    /* open: packed_close has something to release. packed: the file is gzip. ended: all has been
-     * read. */
+    /* open: packed_close has something to release. packed: the file is gzip. ended: the whole file
+     * has been read. */
     bool open, packed, ended;
     int fd;
     /* owned: buffer of bytes read from the file; the last stream.avail_in of them are unused */
@@ -257,26 +260,27 @@ herr_t h5_put_text(hid_t file, const char *name, const char *value);
 /* Writes n values of memory type `type` as an attribute of type `stored`; n 0: a scalar. */
 herr_t h5_put_numbers(hid_t file, const char *name, hid_t stored, hid_t type, const void *value,
                       hsize_t n);
-/* Creates a contiguous data set and allocates its space; *offset: where its bytes lie in the
- * file. */
+/* Creates a contiguous data set and allocates its space; *offset: the file offset of its bytes. */
 herr_t h5_put_array(hid_t file, const char *name, hid_t type, int ndim, const hsize_t *dim,
                     int64_t *offset);
 
-/* Writes all of a data set. */
+/* Writes all values of a data set. */
 herr_t h5_fill_array(hid_t file, const char *name, hid_t type, const void *from);
-/* Writes names of classes (class_names.c says where); name NULL: "0", "1", ... */
+/* Writes names of classes (class_names.c describes the format); name NULL: "0", "1", ... */
 herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count);
 /* Writes another list of names, such as "columns". */
 herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count);
 /* Returns the number of names of classes; 0: none can be read. */
 int64_t h5_class_count(hid_t file);
-/* Adds a list of names to a hash. Returns false if there is none. */
+/* Adds a list of names to a hash and appends it to lines (DataColumns), one name per line. Returns
+ * false if there is no list. */
 bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines);
-/* class_map.c: ERR_DATA: the list of the file `path` has a name twice. */
+/* ERR_DATA: the list, which is that of the file `path`, has a name twice. */
 Status class_names_check(const ClassNames *names, const char *path);
-/* Called for each further file while a list of files is opened. Sets other->map to the map from its
- * labels to the classes `all` of set, to which names that only other has are added. *joined: the
- * class names settle the number of classes. ERR_DATA as data_set_use_classes. */
+/* Called for each file but the first while a list of files is opened. Appends to `all`, the class
+ * names of set, the names that only `other` has, and sets other->map to the map from other's labels
+ * to these classes. *joined: the names give the number of classes. ERR_DATA as
+ * data_set_use_classes. */
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined);
 
 /* A file that is written as OUT.part and becomes OUT at the end. */
@@ -303,7 +307,7 @@ void part_remove_on_signal(const char *part);
 void part_keep_on_signal(const char *part);
 /* Writes bytes at offset `at` of the file. May be called from any thread. ERR_IO. */
 Status part_write(const PartFile *part, const void *from, int64_t bytes, int64_t at);
-/* Starts writing these bytes to the disk in the background, which shortens part_finish. */
+/* Starts to sync these bytes to the disk in the background, which shortens part_finish. */
 void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);
 /* Copies the bytes between offsets `from` and `end` of a file to offset `to`. from_fd may be this
  * file if to < from. */
@@ -331,8 +335,8 @@ void part_drop(PartFile *part);
 Status part_fail(const PartFile *part, const char *why);
 
 /* ---- writing a weft data set of uint8 images ---- */
-/* Adds `pixels` values, `step` bytes apart, and their squares to the sums. Exact for 2^48
- * pixels. */
+/* Adds `pixels` values, `step` bytes apart, to *sum, and their squares to *squares. Exact for up to
+ * 2^48 pixels. */
 void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares);
 /* Computes mean and standard deviation in units of 0..1. A constant channel gets deviation 1, so
  * that it is not scaled. Both are 0 if there are no pixels. */
@@ -343,15 +347,15 @@ typedef struct ImageLayout {
     /* `classes` names, borrowed; NULL: numbers */
     const char *const *class_names;
 } ImageLayout;
-/* Lays out out.part and reserves its space, so that a full disk shows at once. ERR_USAGE: out
- * exists and force is false. */
+/* Lays out out.part and reserves its space, so that a full disk fails here. ERR_USAGE: out exists
+ * and force is false. */
 Status image_writer_new(ImageWriter **writer, const char *out, bool force, ImageLayout layout);
 /* Appends images (N,C,H,W) and their labels. */
 Status image_writer_add(ImageWriter *writer, const uint8_t *images, const int32_t *labels,
                         int64_t count);
-/* Completes the file after the last sample: writes labels, mean and deviation, syncs, renames, and
- * frees the writer. If it fails, and in image_writer_drop, out.part is removed and an earlier out
- * stays unchanged. */
+/* image_writer_finish completes the file after the last sample: writes labels, mean and deviation,
+ * syncs, renames. image_writer_drop, and a finish that fails, remove out.part and leave an earlier
+ * out unchanged. Both free the writer. */
 Status image_writer_finish(ImageWriter **writer);
 void image_writer_drop(ImageWriter **writer);
 

@@ -1,5 +1,5 @@
-/* The import verbs, and those that make data, in the order of the help. A new one is a file with
- * its row, and one line here. */
+/* Lists the verbs that import or make data sets, in the order of the help. A new verb is a file
+ * with its Verb, and one line here. */
 #include "data/import.h"
 
 /* clang-format off: one per line; add new ones above the last */

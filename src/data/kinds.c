@@ -19,7 +19,7 @@ static Shape table_shape(const DataSet *set, int64_t samples)
 }
 
 static const DataKindInfo kinds[] = {
-    [DATA_IMAGE] = {.name = "image", .array = "/x", .shape = image_shape, .augments = true},
+    [DATA_IMAGE] = {.name = "image", .array = "/x", .shape = image_shape, .is_image = true},
     [DATA_TOKENS] = {.name = "tokens",
                      .array = "/tokens",
                      .shape = tokens_shape,
@@ -28,14 +28,14 @@ static const DataKindInfo kinds[] = {
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == DATA_KINDS, "a row for each kind");
 
-const DataKindInfo *data_kind_of(DataKind kind)
+const DataKindInfo *data_kind_info(DataKind kind)
 {
     return &kinds[kind];
 }
 
 const DataKindInfo *data_kind(const DataSet *set)
 {
-    return data_kind_of(set->kind);
+    return data_kind_info(set->kind);
 }
 
 int data_kind_find(const char *name)

@@ -1,6 +1,7 @@
-/* Clocks. A clock source that needs a system call costs microseconds for each reading. Hosts whose
- * wall clocks differ write logs that cannot be compared and file times that lie in the future. */
-#include "figures.h"
+/* Checks the clocks of hosts. A clock source that needs a system call costs microseconds for each
+ * reading. If wall clocks differ, log lines of two hosts cannot be ordered and files have times in
+ * the future. */
+#include "measurements.h"
 #include "private.h"
 
 #include <math.h>
@@ -16,9 +17,10 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Measures how far a node's clock is ahead of the first node's, in seconds: in the fastest round
- * trip, the answer was given at its middle (Cristian 1989). */
-static double measure_offset(MPI_Comm comm, int rank)
+/* Measures on the first node by how many seconds another node's clock is ahead, and sends it the
+ * result. In the fastest of several round trips, the other node is assumed to have read its clock
+ * in the middle (Cristian 1989). */
+static void measure_offset(MPI_Comm comm, int rank)
 {
     double best_s = INFINITY, ahead_s = 0, theirs;
     for (int i = 0; i < ROUNDS; ++i) {
@@ -31,9 +33,9 @@ static double measure_offset(MPI_Comm comm, int rank)
         ahead_s = theirs - 0.5 * (before + after);
     }
     MPI_Send(&ahead_s, 1, MPI_DOUBLE, rank, TAG_CLOCK, comm);
-    return ahead_s;
 }
 
+/* The other node's side of measure_offset. Returns the result. */
 static double answer_offset(MPI_Comm comm)
 {
     double value;
@@ -49,16 +51,17 @@ static double answer_offset(MPI_Comm comm)
 static void measure(Doctor *d, void *mine)
 {
     Clock *clock = mine;
-    doctor_word(d->options->root,
-                "/sys/devices/system/clocksource/clocksource0/current_clocksource", clock->source,
-                sizeof clock->source);
-    if (!d->leads || d->leaders.size == 1) return;
+    proc_read_word(d->options->root,
+                   "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                   clock->source, sizeof clock->source);
+    if (!d->is_leader || d->leaders.size == 1) return;
     if (d->leaders.rank == 0)
         for (int r = 1; r < d->leaders.size; ++r) measure_offset(d->leaders.comm, r);
     else
         clock->ahead_s = answer_offset(d->leaders.comm);
 }
 
+/* True if reading the clock source needs a system call. */
 static bool is_slow(const char *source)
 {
     static const char *const slow[] = {"hpet", "acpi_pm", "jiffies", "pit", "refined-jiffies"};
@@ -70,34 +73,39 @@ static bool is_slow(const char *source)
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Clock *clock = all;
-    double most = 0, middle = 0, *ahead = mem_new((size_t)a->nodes * sizeof *ahead);
+    double largest = 0, usual = 0, *ahead = mem_new((size_t)a->nodes * sizeof *ahead);
     int nodes = 0;
     for (int r = 0; r < a->ranks; ++r)
-        if (place_leads(a, r)) ahead[nodes++] = clock[r].ahead_s;
-    /* Compared with the median, deviating nodes are named even if the first node is one of them. */
-    if (nodes > 2) middle = median(ahead, nodes);
+        if (is_node_leader(a, r)) ahead[nodes++] = clock[r].ahead_s;
+    /* Offsets are relative to the first node, which may be the wrong one: compare with the
+     * median. */
+    if (nodes > 2) usual = median(ahead, nodes);
     for (int r = 0; r < a->ranks; ++r) {
-        if (!place_leads(a, r)) continue;
-        double off = clock[r].ahead_s - middle;
-        most = fmax(most, fabs(off));
+        if (!is_node_leader(a, r)) continue;
+        double off = clock[r].ahead_s - usual;
+        largest = fmax(largest, fabs(off));
         if (fabs(off) > check->threshold)
-            report_host(report, SEVERITY_WARN, r, "chronyc tracking; chronyc makestep",
-                        "its clock is %.1f s %s that of %s", fabs(off),
-                        off > 0 ? "ahead of" : "behind", nodes > 2 ? "the others" : "the first");
+            report_add_host(report, SEVERITY_WARN, r, "chronyc tracking; chronyc makestep",
+                            "its clock is %.1f s %s that of %s", fabs(off),
+                            off > 0 ? "ahead of" : "behind",
+                            nodes > 2 ? "the others" : "the first");
         if (is_slow(clock[r].source))
-            report_host(report, SEVERITY_WARN, r,
-                        "dmesg | grep -i clocksource; the kernel's option tsc=reliable",
-                        "the kernel's clock is %s: each reading is a system call", clock[r].source);
+            report_add_host(report, SEVERITY_WARN, r,
+                            "dmesg | grep -i clocksource; the kernel's option tsc=reliable",
+                            "the kernel's clock is %s: each reading is a system call",
+                            clock[r].source);
     }
-    report_summary(report, "%s%s", *clock->source ? clock->source : "not known",
-                   nodes > 1 ? "" : ", one node");
-    if (nodes > 1) report_summary(report, "%s, %.3g ms apart at most", clock->source, 1e3 * most);
+    const char *source = *clock->source ? clock->source : "not known";
+    if (nodes > 1)
+        report_set_summary(report, "%s, largest offset %.3g ms", source, 1e3 * largest);
+    else
+        report_set_summary(report, "%s, one node", source);
     mem_free(&ahead);
 }
 
 const Check check_clocks = {
     .name = "clocks",
-    .what = "seconds between hosts",
+    .threshold_meaning = "seconds between hosts",
     .threshold = 1,
     .limit_s = 5,
     .bytes = sizeof(Clock),

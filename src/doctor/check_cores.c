@@ -1,7 +1,7 @@
-/* Checks that each thread which a run would start has a core to itself. It joins the affinity
+/* Checks that each thread which a run would start has a core to itself. Rank 0 joins the affinity
  * masks of all ranks of a node, because a single rank cannot see that a launcher has bound two
  * ranks to one core, or all ranks to few of the node's cores. */
-#include "figures.h"
+#include "measurements.h"
 #include "private.h"
 
 #include <stdlib.h>
@@ -19,31 +19,25 @@ static void measure(Doctor *d, void *mine)
     mem_free(&core);
 }
 
-static int count_bits(const unsigned char *core)
-{
-    int count = 0;
-    for (int i = 0; i < MASK_CPUS; ++i) count += core[i / 8] >> i % 8 & 1;
-    return count;
-}
-
-/* Sums over the ranks of one node; cores: in the union of their masks; outer: in the launcher's
- * mask. */
+/* Sums over the ranks of one node. */
 typedef struct Node {
-    int ranks, threads, cores, outer;
+    int ranks, threads;
+    /* cores in the union of the ranks' affinity masks, and in the launcher's mask */
+    int cores, launcher_cores;
 } Node;
 
-static Node node_sum(const Allocation *a, const Cores *all, int first)
+static Node sum_node(const Allocation *a, const Cores *all, int leader)
 {
     Node node = {0};
     unsigned char core[MASK_CPUS / 8] = {0};
-    for (int r = first; r < a->ranks; ++r) {
-        if (a->place[r].first != first) continue;
+    for (int r = leader; r < a->ranks; ++r) {
+        if (a->place[r].leader != leader) continue;
         ++node.ranks;
         node.threads += all[r].threads;
-        if (all[r].limits.outer > node.outer) node.outer = all[r].limits.outer;
+        if (all[r].limits.outer > node.launcher_cores) node.launcher_cores = all[r].limits.outer;
         for (size_t i = 0; i < sizeof core; ++i) core[i] |= all[r].core[i];
     }
-    node.cores = count_bits(core);
+    for (int i = 0; i < MASK_CPUS; ++i) node.cores += core[i / 8] >> i % 8 & 1;
     return node;
 }
 
@@ -52,32 +46,32 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     const Cores *c = all;
     for (int r = 0; r < a->ranks; ++r) {
         if (c[r].slurm_cpus > c[r].limits.cpus)
-            report_rank(report, SEVERITY_WARN, r,
-                        "srun -c $SLURM_CPUS_PER_TASK (or export SRUN_CPUS_PER_TASK)",
-                        "the job asked for %d CPUs a task, and the rank may use %d",
-                        c[r].slurm_cpus, c[r].limits.cpus);
-        if (!place_leads(a, r)) continue;
-        Node node = node_sum(a, c, r);
+            report_add_rank(report, SEVERITY_WARN, r,
+                            "srun -c $SLURM_CPUS_PER_TASK (or export SRUN_CPUS_PER_TASK)",
+                            "the job asked for %d CPUs a task, and the rank may use %d",
+                            c[r].slurm_cpus, c[r].limits.cpus);
+        if (!is_node_leader(a, r)) continue;
+        Node node = sum_node(a, c, r);
         if (r == 0)
-            report_summary(report, "%d thread%s on %d core%s of %s", node.threads,
-                           node.threads == 1 ? "" : "s", node.cores, node.cores == 1 ? "" : "s",
-                           a->nodes > 1 ? "each node" : "this node");
+            report_set_summary(report, "%d thread%s on %d core%s of %s", node.threads,
+                               node.threads == 1 ? "" : "s", node.cores, node.cores == 1 ? "" : "s",
+                               a->nodes > 1 ? "each node" : "this node");
         if (node.threads > check->threshold * node.cores)
-            report_host(report, SEVERITY_WARN, r,
-                        "fewer ranks a node, or mpirun --bind-to none, srun -c",
-                        "%d ranks with %d threads share %d core%s and take turns", node.ranks,
-                        node.threads, node.cores, node.cores == 1 ? "" : "s");
-        else if (2 * node.cores <= node.outer)
-            report_host(report, SEVERITY_WARN, r,
-                        "mpirun --bind-to none, or --map-by slot:PE=CORES; srun -c CORES",
-                        "the ranks are bound to %d of the %d cores that their launcher has",
-                        node.cores, node.outer);
+            report_add_host(report, SEVERITY_WARN, r,
+                            "fewer ranks a node, or mpirun --bind-to none, srun -c",
+                            "%d ranks with %d threads share %d core%s and take turns", node.ranks,
+                            node.threads, node.cores, node.cores == 1 ? "" : "s");
+        else if (2 * node.cores <= node.launcher_cores)
+            report_add_host(report, SEVERITY_WARN, r,
+                            "mpirun --bind-to none, or --map-by slot:PE=CORES; srun -c CORES",
+                            "the ranks are bound to %d of the %d cores that their launcher has",
+                            node.cores, node.launcher_cores);
     }
 }
 
 const Check check_cores = {
     .name = "cores",
-    .what = "threads per core",
+    .threshold_meaning = "threads per core",
     .threshold = 1,
     .limit_s = 2,
     .bytes = sizeof(Cores),

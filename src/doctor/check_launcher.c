@@ -1,13 +1,14 @@
-/* Checks that the ranks are those that the job requested from the batch system: launched at all, on
- * all nodes, equally many on each. If launcher and MPI count ranks differently, MPI does not start
- * (doctor.c, report_mpi_failure). */
-#include "figures.h"
+/* Checks that a launcher started the ranks that the job requested from the batch system: on all
+ * nodes, and the same number on each. If launcher and MPI count ranks differently, MPI does not
+ * start (doctor.c, report_mpi_failure). */
+#include "measurements.h"
 #include "private.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int count_of(const char *name)
+/* Returns the positive number in an environment variable; 0 if there is none. */
+static int read_env_count(const char *name)
 {
     const char *text = getenv(name);
     long value = text ? strtol(text, NULL, 10) : 0;
@@ -16,48 +17,51 @@ static int count_of(const char *name)
 
 static void measure(Doctor *d, void *mine)
 {
-    Started *s = mine;
+    Launch *launch = mine;
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     int length = 0;
     (void)d;
-    s->launched = world_launched(&length);
-    s->tasks = count_of("SLURM_NTASKS");
-    s->nodes = count_of("SLURM_JOB_NUM_NODES");
+    launch->launched = world_launched(&length);
+    launch->tasks = read_env_count("SLURM_NTASKS");
+    launch->nodes = read_env_count("SLURM_JOB_NUM_NODES");
     MPI_Get_library_version(version, &length);
-    snprintf(s->mpi, sizeof s->mpi, "%.*s", (int)strcspn(version, ",\n"), version);
+    snprintf(launch->mpi_version, sizeof launch->mpi_version, "%.*s", (int)strcspn(version, ",\n"),
+             version);
 }
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    const Started *s = all;
-    int least = a->place[0].node_size, most = least;
+    const Launch *launch = all;
+    int fewest = a->place[0].node_size, most = fewest;
     for (int r = 0; r < a->ranks; ++r) {
-        least = a->place[r].node_size < least ? a->place[r].node_size : least;
+        fewest = a->place[r].node_size < fewest ? a->place[r].node_size : fewest;
         most = a->place[r].node_size > most ? a->place[r].node_size : most;
     }
-    report_summary(report, "%d rank%s on %d node%s, %s%s", a->ranks, a->ranks == 1 ? "" : "s",
-                   a->nodes, a->nodes == 1 ? "" : "s", s->launched ? "" : "without a launcher, ",
-                   s->mpi);
-    if (!s->launched && s->tasks > 1) {
-        report_host(report, SEVERITY_WARN, 0, "srun weft doctor",
-                    "one process alone in a job of %d tasks", s->tasks);
+    report_set_summary(report, "%d rank%s on %d node%s, %s%s", a->ranks, a->ranks == 1 ? "" : "s",
+                       a->nodes, a->nodes == 1 ? "" : "s",
+                       launch->launched ? "" : "without a launcher, ", launch->mpi_version);
+    if (!launch->launched && launch->tasks > 1) {
+        report_add_host(report, SEVERITY_WARN, 0, "srun weft doctor",
+                        "one process alone in a job of %d tasks", launch->tasks);
         return;
     }
-    if (s->nodes > a->nodes)
-        report_host(report, SEVERITY_WARN, -1, "srun -N $SLURM_JOB_NUM_NODES",
-                    "ranks on %d of the job's %d nodes", a->nodes, s->nodes);
-    if (most - least > (int)check->threshold)
-        report_host(report, SEVERITY_WARN, -1, "srun --ntasks-per-node, mpirun --map-by ppr:N:node",
-                    "%d ranks on one node, %d on another: those with most decide the speed", most,
-                    least);
+    if (launch->nodes > a->nodes)
+        report_add_host(report, SEVERITY_WARN, -1, "srun -N $SLURM_JOB_NUM_NODES",
+                        "ranks on %d of the job's %d nodes", a->nodes, launch->nodes);
+    if (most - fewest > (int)check->threshold)
+        report_add_host(
+            report, SEVERITY_WARN, -1, "srun --ntasks-per-node, mpirun --map-by ppr:N:node",
+            "%d ranks on one node, %d on another: the nodes with the most ranks slow down "
+            "all others",
+            most, fewest);
 }
 
 const Check check_launcher = {
     .name = "launcher",
-    .what = "difference between nodes, in ranks",
+    .threshold_meaning = "difference between nodes, in ranks",
     .threshold = 0,
     .limit_s = 2,
-    .bytes = sizeof(Started),
+    .bytes = sizeof(Launch),
     .measure = measure,
     .judge = judge,
 };

@@ -1,7 +1,7 @@
-/* Checks that all ranks run the same program on the same libraries. Versions are compared by the
- * text that libraries report, files by their bytes, since another build of the same version may
- * round differently. Processors are compared by their model names. */
-#include "figures.h"
+/* Checks that all ranks run the same program with the same libraries on processors of the same
+ * model. Versions are compared by the text that libraries report, files by a hash of their content,
+ * because another build of the same version may round differently. */
+#include "measurements.h"
 #include "private.h"
 
 #include <link.h>
@@ -25,22 +25,22 @@ static void measure_versions(Doctor *d, void *mine)
              d->options->versions, c_library);
 }
 
-/* Severity and remedy of a line that differs, by its beginning; the last row stands for all other
- * lines. */
-typedef struct Kind {
+/* Severity and remedy for lines that begin with a text and differ. The empty text of the last row
+ * matches all other lines. */
+typedef struct LineKind {
     const char *begins;
     Severity severity;
-    const char *cure;
-} Kind;
-static const Kind kinds[] = {
+    const char *remedy;
+} LineKind;
+static const LineKind line_kinds[] = {
     {"CPU kernels:", SEVERITY_FATAL,
      "train.cpu=SET with one that all processors have, or nodes of one kind (sbatch -C)"},
     {"CUDA", SEVERITY_WARN, "nodes of one kind (sbatch -C), one driver on all"},
     {"", SEVERITY_FATAL, "one version on all nodes: module list; echo $LD_LIBRARY_PATH"},
 };
 
-/* The first line in which two texts differ. */
-static void differ(const char *a, const char *b, char line[2][160])
+/* Sets line[0] and line[1] to the first line of a and of b that differs. */
+static void find_difference(const char *a, const char *b, char line[2][160])
 {
     size_t x = 0, y = 0;
     do {
@@ -57,24 +57,24 @@ static void differ(const char *a, const char *b, char line[2][160])
 static void judge_versions(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Versions *v = all;
-    const char *most = most_common(a, all, sizeof *v, 0);
+    const char *usual = most_frequent_text(a, all, sizeof *v, 0);
     char line[2][160];
     (void)check;
-    report_summary(report, "%.*s%s", (int)strcspn(v->lines, "\n"), v->lines,
-                   a->ranks > 1 ? " and the same libraries on all ranks" : "");
+    report_set_summary(report, "%.*s%s", (int)strcspn(v->lines, "\n"), v->lines,
+                       a->ranks > 1 ? " and the same libraries on all ranks" : "");
     for (int r = 0; r < a->ranks; ++r) {
-        const Kind *kind = kinds;
-        if (!most || !strcmp(v[r].lines, most)) continue;
-        differ(v[r].lines, most, line);
+        const LineKind *kind = line_kinds;
+        if (!usual || !strcmp(v[r].lines, usual)) continue;
+        find_difference(v[r].lines, usual, line);
         while (strncmp(line[0], kind->begins, strlen(kind->begins)) != 0) ++kind;
-        report_rank(report, kind->severity, r, kind->cure, "has '%s', most have '%s'", line[0],
-                    line[1]);
+        report_add_rank(report, kind->severity, r, kind->remedy, "has '%s', most have '%s'",
+                        line[0], line[1]);
     }
 }
 
 const Check check_versions = {
     .name = "versions",
-    .what = "lines of weft --version that differ",
+    .threshold_meaning = "lines of weft --version that differ",
     .threshold = 0,
     .limit_s = 4,
     .bytes = sizeof(Versions),
@@ -84,19 +84,21 @@ const Check check_versions = {
 
 /* ---- files ---- */
 
-static int add_file(struct dl_phdr_info *info, size_t size, void *arg)
+/* Adds a loaded file, with a hash of its size and content. A callback of dl_iterate_phdr, which
+ * begins with the program. */
+static int add_file(struct dl_phdr_info *info, size_t size, void *user)
 {
-    Libraries *libraries = arg;
-    char text[128];
+    Libraries *libraries = user;
+    char content[128];
     (void)size;
     bool program = libraries->count == 0;
     const char *path = program ? "/proc/self/exe" : info->dlpi_name;
     const char *slash = strrchr(path, '/');
-    if (!slash || libraries->count == LIBRARIES) return 0;
+    if (!slash || libraries->count == LIBRARIES_MAX) return 0;
     struct LoadedFile *file = &libraries->file[libraries->count++];
-    file_describe(path, text, sizeof text);
+    file_describe(path, content, sizeof content);
     snprintf(file->name, sizeof file->name, "%s", program ? "weft" : slash + 1);
-    file->hash = hash_text(text);
+    file->hash = hash_text(content);
     return 0;
 }
 
@@ -106,21 +108,21 @@ static void measure_files(Doctor *d, void *mine)
     dl_iterate_phdr(add_file, mine);
 }
 
-static const struct LoadedFile *find(const Libraries *libraries, const char *name)
+static const struct LoadedFile *find_file(const Libraries *libraries, const char *name)
 {
     for (int i = 0; i < libraries->count; ++i)
         if (!strcmp(libraries->file[i].name, name)) return &libraries->file[i];
     return NULL;
 }
 
-/* Hash of the file that more than half of the ranks with a file of this name have (Boyer and Moore
- * 1981, "MJRTY"). */
-static uint64_t majority(const Allocation *a, const Libraries *l, const char *name)
+/* Returns the hash that more than half of the ranks with a file of this name have; any hash if
+ * there is no majority (Boyer and Moore 1981, "MJRTY"). */
+static uint64_t majority_hash(const Allocation *a, const Libraries *l, const char *name)
 {
     uint64_t hash = 0;
     int lead = 0;
     for (int r = 0; r < a->ranks; ++r) {
-        const struct LoadedFile *file = find(&l[r], name);
+        const struct LoadedFile *file = find_file(&l[r], name);
         if (!file) continue;
         if (lead == 0) hash = file->hash;
         lead += file->hash == hash ? 1 : -1;
@@ -132,24 +134,25 @@ static void judge_files(const Check *check, const Allocation *a, const void *all
 {
     const Libraries *l = all;
     (void)check;
-    report_summary(report, "%d files%s", l->count, a->ranks > 1 ? ", the same on all ranks" : "");
+    report_set_summary(report, "%d files%s", l->count,
+                       a->ranks > 1 ? ", the same on all ranks" : "");
     for (int i = 0; i < l->count; ++i) {
         const char *name = l->file[i].name;
-        uint64_t most = majority(a, l, name);
+        uint64_t usual = majority_hash(a, l, name);
         for (int r = 0; r < a->ranks; ++r) {
-            const struct LoadedFile *file = find(&l[r], name);
-            if (file && file->hash != most)
-                report_rank(report, i == 0 ? SEVERITY_FATAL : SEVERITY_WARN, r,
-                            i == 0 ? "one program on all nodes, by the same path"
-                                   : "one version on all nodes: ldd, module list",
-                            "%s is another file than on most ranks", name);
+            const struct LoadedFile *file = find_file(&l[r], name);
+            if (file && file->hash != usual)
+                report_add_rank(report, i == 0 ? SEVERITY_FATAL : SEVERITY_WARN, r,
+                                i == 0 ? "one program on all nodes, by the same path"
+                                       : "one version on all nodes: ldd, module list",
+                                "%s is another file than on most ranks", name);
         }
     }
 }
 
 const Check check_libraries = {
     .name = "libraries",
-    .what = "files that differ",
+    .threshold_meaning = "files that differ",
     .threshold = 0,
     .limit_s = 5,
     .bytes = sizeof(Libraries),
@@ -170,23 +173,24 @@ static void judge_processor(const Check *check, const Allocation *a, const void 
                             Report *report)
 {
     const Processor *p = all;
-    const char *most = most_common(a, all, sizeof *p, 0);
+    const char *usual = most_frequent_text(a, all, sizeof *p, 0);
     (void)check;
-    if (most)
-        report_summary(report, "%s", most);
+    if (usual)
+        report_set_summary(report, "%s", usual);
     else
         report_skip(report, "not known");
     for (int r = 0; r < a->ranks; ++r)
-        if (most && *p[r].model && strcmp(p[r].model, most) != 0)
-            report_host(report, SEVERITY_WARN, r, "nodes of one kind (sbatch -C)",
-                        "has %s, most have %s: the slower decide the speed, and bits may differ "
-                        "from those of one kind",
-                        p[r].model, most);
+        if (usual && *p[r].model && strcmp(p[r].model, usual) != 0)
+            report_add_host(
+                report, SEVERITY_WARN, r, "nodes of one kind (sbatch -C)",
+                "has %s, most have %s: the slower ones decide the speed, and results may "
+                "differ in bits from those of equal processors",
+                p[r].model, usual);
 }
 
 const Check check_processors = {
     .name = "processors",
-    .what = "models that differ",
+    .threshold_meaning = "models that differ",
     .threshold = 0,
     .limit_s = 2,
     .bytes = sizeof(Processor),

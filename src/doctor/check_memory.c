@@ -1,11 +1,12 @@
-/* Memory available to a rank: on the machine, and within its control groups. */
-#include "figures.h"
+/* Checks the memory available to a rank: on the machine, and within its control groups. */
+#include "measurements.h"
 #include "private.h"
 
 #include <stddef.h>
 #include <string.h>
 
-static double available(const char *root)
+/* Returns the bytes of MemAvailable in /proc/meminfo; 0 if it cannot be read. */
+static double read_available_bytes(const char *root)
 {
     char line[256], *path = mem_format("%s/proc/meminfo", root);
     double kilobytes = 0;
@@ -22,40 +23,43 @@ static void measure(Doctor *d, void *mine)
     Memory *m = mine;
     MemoryLimit limit = memory_limit(d->options->root);
     m->limit_bytes = limit.bytes;
-    m->free_bytes = available(d->options->root);
+    m->free_bytes = read_available_bytes(d->options->root);
     if (m->free_bytes == 0 || m->free_bytes > limit.bytes) m->free_bytes = limit.bytes;
     snprintf(m->group, sizeof m->group, "%.255s", limit.group);
 }
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    /* share of the nodes' median; the node with least memory decides what all ranks may use */
-    static const double SHARE = 0.8;
+    /* a node with less than this fraction of the nodes' median is reported, because the node with
+     * the least memory limits the size of the model on all */
+    static const double MEDIAN_FRACTION = 0.8;
     const Memory *m = all;
-    double middle = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));
+    double usual = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));
     double least = 0;
     char text[2][16];
     for (int r = 0; r < a->ranks; ++r) {
-        if (!place_leads(a, r)) continue;
-        double each = m[r].free_bytes / a->place[r].node_size;
-        if (least == 0 || each < least) least = each;
-        text_bytes(each, text[0]);
-        if (each < check->threshold)
-            report_host(report, SEVERITY_WARN, r, "fewer ranks a node; sbatch --mem=0",
-                        "%s a rank%s%s", text[0], *m[r].group ? ", by " : "", m[r].group);
-        else if (m[r].free_bytes < SHARE * middle)
-            report_host(report, SEVERITY_WARN, r,
-                        "free -h; ps --sort=-rss -eo rss,user,comm | head",
-                        "%s free, on most nodes %s: what fits here decides for all",
-                        text_bytes(m[r].free_bytes, text[0]), text_bytes(middle, text[1]));
+        if (!is_node_leader(a, r)) continue;
+        double per_rank = m[r].free_bytes / a->place[r].node_size;
+        if (least == 0 || per_rank < least) least = per_rank;
+        text_bytes(per_rank, text[0]);
+        if (per_rank < check->threshold)
+            report_add_host(report, SEVERITY_WARN, r, "fewer ranks a node; sbatch --mem=0",
+                            "%s a rank%s%s", text[0], *m[r].group ? ", limited by " : "",
+                            m[r].group);
+        else if (m[r].free_bytes < MEDIAN_FRACTION * usual)
+            report_add_host(
+                report, SEVERITY_WARN, r, "free -h; ps --sort=-rss -eo rss,user,comm | head",
+                "%s free, the median of nodes is %s: the node with the least memory limits "
+                "all ranks",
+                text_bytes(m[r].free_bytes, text[0]), text_bytes(usual, text[1]));
     }
-    report_summary(report, "%s a rank%s%s", text_bytes(least, text[0]), *m[0].group ? ", by " : "",
-                   m[0].group);
+    report_set_summary(report, "%s a rank%s%s", text_bytes(least, text[0]),
+                       *m[0].group ? ", limited by " : "", m[0].group);
 }
 
 const Check check_memory = {
     .name = "memory",
-    .what = "bytes per rank",
+    .threshold_meaning = "bytes per rank",
     .threshold = 256e6,
     .limit_s = 2,
     .bytes = sizeof(Memory),

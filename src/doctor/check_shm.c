@@ -1,51 +1,52 @@
-/* Free space in /dev/shm, where MPI and NCCL keep the memory that ranks of a node share (weft's own
- * sums use memory without a name). If it is too small, ranks die of SIGBUS in their first large
- * message. */
-#include "figures.h"
+/* Checks the free space in /dev/shm, where MPI and NCCL keep the memory that ranks of a node share
+ * (weft's own shared memory has no name there). If it is too small, ranks die of SIGBUS in their
+ * first large message. */
+#include "measurements.h"
 #include "private.h"
 
 #include <sys/statvfs.h>
 
-/* bytes needed on each node, besides the threshold for each rank */
+/* bytes needed on each node, in addition to the threshold for each rank */
 static const double BASE_BYTES = 64e6;
 
 static void measure(Doctor *d, void *mine)
 {
-    Room *room = mine;
+    ShmSpace *space = mine;
     struct statvfs fs;
     char *path = mem_format("%s/dev/shm", d->options->root);
-    room->known = statvfs(path, &fs) == 0;
-    if (room->known) room->free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
+    space->exists = statvfs(path, &fs) == 0;
+    if (space->exists) space->free_bytes = (double)fs.f_bavail * (double)fs.f_frsize;
     mem_free(&path);
 }
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    const Room *room = all;
+    const ShmSpace *space = all;
     double least = -1;
     char text[2][16];
     for (int r = 0; r < a->ranks; ++r) {
-        if (!place_leads(a, r)) continue;
+        if (!is_node_leader(a, r)) continue;
         double need = BASE_BYTES + check->threshold * a->place[r].node_size;
-        if (!room[r].known)
-            report_host(report, SEVERITY_WARN, r, "mount -t tmpfs shm /dev/shm",
-                        "there is no /dev/shm, which MPI and NCCL need");
-        else if (room[r].free_bytes < need)
-            report_host(report, SEVERITY_WARN, r,
-                        "docker run --shm-size=1g or --ipc=host; mount -o remount,size=1g /dev/shm",
-                        "%s free, less than %s: ranks of MPI and NCCL may die of SIGBUS",
-                        text_bytes(room[r].free_bytes, text[0]), text_bytes(need, text[1]));
-        if (least < 0 || room[r].free_bytes < least) least = room[r].free_bytes;
+        if (!space[r].exists)
+            report_add_host(report, SEVERITY_WARN, r, "mount -t tmpfs shm /dev/shm",
+                            "there is no /dev/shm, which MPI and NCCL need");
+        else if (space[r].free_bytes < need)
+            report_add_host(
+                report, SEVERITY_WARN, r,
+                "docker run --shm-size=1g or --ipc=host; mount -o remount,size=1g /dev/shm",
+                "%s free, less than %s: ranks of MPI and NCCL may die of SIGBUS",
+                text_bytes(space[r].free_bytes, text[0]), text_bytes(need, text[1]));
+        if (least < 0 || space[r].free_bytes < least) least = space[r].free_bytes;
     }
-    report_summary(report, "%s free", text_bytes(least, text[0]));
+    report_set_summary(report, "%s free", text_bytes(least, text[0]));
 }
 
 const Check check_shm = {
     .name = "/dev/shm",
-    .what = "bytes per rank, in addition to 64 MB",
+    .threshold_meaning = "bytes per rank, in addition to 64 MB",
     .threshold = 10e6,
     .limit_s = 2,
-    .bytes = sizeof(Room),
+    .bytes = sizeof(ShmSpace),
     .measure = measure,
     .judge = judge,
 };

@@ -1,7 +1,7 @@
-/* Files that dead jobs have left in /dev/shm: they take memory, and their names may collide with
- * those of a new job. They are reported and never removed, since a process in another container may
- * use them. */
-#include "figures.h"
+/* Finds files that dead jobs have left in /dev/shm: they take memory, and their names may collide
+ * with those of a new job. They are reported and never removed, because a process in another
+ * container may use them. */
+#include "measurements.h"
 #include "private.h"
 
 #include <stdlib.h>
@@ -9,52 +9,57 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { FILES_MOST = 64 };
+enum { FILES_MAX = 64 };
 
-static bool is_of_mpi(const char *name)
+/* True if MPI or NCCL gives such names to its files. */
+static bool is_mpi_file(const char *name)
 {
-    static const char *const begins[] = {"vader_segment.", "sm_segment.", "open_mpi.", "nccl-"};
-    for (size_t i = 0; i < sizeof begins / sizeof *begins; ++i)
-        if (!strncmp(name, begins[i], strlen(begins[i]))) return true;
+    static const char *const prefixes[] = {"vader_segment.", "sm_segment.", "open_mpi.", "nccl-"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; ++i)
+        if (!strncmp(name, prefixes[i], strlen(prefixes[i]))) return true;
     return false;
 }
 
-/* Files of this user that are older than a minute; used: a process has the file mapped. */
-typedef struct Left {
-    char *path[FILES_MOST];
-    bool used[FILES_MOST];
-    double bytes[FILES_MOST];
+/* Files of this user that are older than a minute. */
+typedef struct OldFiles {
+    /* owned */
+    char *path[FILES_MAX];
+    /* a process has the file mapped */
+    bool mapped[FILES_MAX];
+    double bytes[FILES_MAX];
     int count;
-} Left;
+} OldFiles;
 
-static void add_old_file(const char *root, const char *name, void *all)
+static void add_old_file(const char *root, const char *name, void *old_files)
 {
     /* a file that is being created is not mapped yet */
-    enum { YOUNG_S = 60 };
-    Left *left = all;
+    enum { AGE_MIN_S = 60 };
+    OldFiles *old = old_files;
     struct stat st;
-    if (!is_of_mpi(name) || left->count == FILES_MOST) return;
+    if (!is_mpi_file(name) || old->count == FILES_MAX) return;
     char *path = mem_format("%s/dev/shm/%s", root, name);
     if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-        time(NULL) - st.st_mtime > YOUNG_S) {
-        left->bytes[left->count] = 512.0 * (double)st.st_blocks;
-        left->path[left->count++] = path;
+        time(NULL) - st.st_mtime > AGE_MIN_S) {
+        /* stat counts in units of 512 bytes */
+        old->bytes[old->count] = 512.0 * (double)st.st_blocks;
+        old->path[old->count++] = path;
     } else {
         mem_free(&path);
     }
 }
 
-/* Marks the files that this process has mapped. */
-static void find_mapped(const char *root, const char *process, void *all)
+/* Marks the files that a process has mapped. entry: a name in /proc, which is a process if it is a
+ * number. */
+static void mark_mapped(const char *root, const char *entry, void *old_files)
 {
-    if (process[0] < '1' || process[0] > '9') return;
-    Left *left = all;
-    char *name = mem_format("%s/proc/%s/maps", root, process), *line = NULL;
-    size_t room = 0;
+    if (entry[0] < '1' || entry[0] > '9') return;
+    OldFiles *old = old_files;
+    char *name = mem_format("%s/proc/%s/maps", root, entry), *line = NULL;
+    size_t line_bytes = 0;
     FILE *file = fopen(name, "re");
-    while (file && getline(&line, &room, file) > 0)
-        for (int i = 0; i < left->count; ++i)
-            if (strstr(line, left->path[i])) left->used[i] = true;
+    while (file && getline(&line, &line_bytes, file) > 0)
+        for (int i = 0; i < old->count; ++i)
+            if (strstr(line, old->path[i])) old->mapped[i] = true;
     if (file) fclose(file);
     free(line);
     mem_free(&name);
@@ -62,40 +67,41 @@ static void find_mapped(const char *root, const char *process, void *all)
 
 static void measure(Doctor *d, void *mine)
 {
-    if (!d->leads) return;
-    Left left = {0};
-    Stale *stale = mine;
-    doctor_each(d->options->root, "/dev/shm", add_old_file, &left);
-    if (left.count > 0) doctor_each(d->options->root, "/proc", find_mapped, &left);
-    for (int i = 0; i < left.count; ++i) {
-        if (!left.used[i]) {
-            if (stale->count == 0) snprintf(stale->name, sizeof stale->name, "%s", left.path[i]);
+    if (!d->is_leader) return;
+    OldFiles old = {0};
+    StaleFiles *stale = mine;
+    proc_each_name(d->options->root, "/dev/shm", add_old_file, &old);
+    if (old.count > 0) proc_each_name(d->options->root, "/proc", mark_mapped, &old);
+    for (int i = 0; i < old.count; ++i) {
+        if (!old.mapped[i]) {
+            if (stale->count == 0)
+                snprintf(stale->example, sizeof stale->example, "%s", old.path[i]);
             ++stale->count;
-            stale->bytes += left.bytes[i];
+            stale->bytes += old.bytes[i];
         }
-        mem_free(&left.path[i]);
+        mem_free(&old.path[i]);
     }
 }
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    const Stale *stale = all;
+    const StaleFiles *stale = all;
     char text[16];
-    report_summary(report, "nothing left of earlier jobs");
+    report_set_summary(report, "nothing left of earlier jobs");
     for (int r = 0; r < a->ranks; ++r)
         if (stale[r].count > (int)check->threshold)
-            report_host(report, SEVERITY_WARN, r, "rm, once no job of yours is left there",
-                        "%d file%s of earlier jobs, or more, %s, %s is one", stale[r].count,
-                        stale[r].count == 1 ? "" : "s", text_bytes(stale[r].bytes, text),
-                        stale[r].name);
+            report_add_host(report, SEVERITY_WARN, r, "rm, once no job of yours is left there",
+                            "at least %d file%s of earlier jobs, %s, for example %s",
+                            stale[r].count, stale[r].count == 1 ? "" : "s",
+                            text_bytes(stale[r].bytes, text), stale[r].example);
 }
 
 const Check check_stale = {
     .name = "left in /dev/shm",
-    .what = "files that no process uses",
+    .threshold_meaning = "files that no process uses",
     .threshold = 0,
     .limit_s = 4,
-    .bytes = sizeof(Stale),
+    .bytes = sizeof(StaleFiles),
     .measure = measure,
     .judge = judge,
 };

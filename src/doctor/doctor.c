@@ -1,7 +1,7 @@
-/* The table of checks, and the loop over it:
+/* The table of checks, and the loop over its rows:
  *     all ranks: measure | rank 0: collect, judge, print | all ranks: the next row
- * Each measurement has a deadline. A rank that waits for ever, in MPI or for a disk, would make all
- * others wait, so it says at which check it is and ends the job. */
+ * Each measurement has a deadline. If a rank is blocked in MPI or by a disk, all others wait for
+ * it, so a thread of that rank then prints the name of the check and ends the job. */
 #include "private.h"
 
 #include "tensor.h"
@@ -58,21 +58,21 @@ Status doctor_rows_check(void)
 {
     for (int i = 0; i < check_count(); ++i) {
         const Check *c = checks[i];
-        const char *lacks = !c->what               ? ".what is not given"
+        const char *fault = !c->threshold_meaning  ? ".threshold_meaning is not given"
                             : !c->judge            ? ".judge is not given"
                             : !c->measure && i > 0 ? NULL
                             : !c->measure || c->bytes == 0 || c->limit_s <= 0
                                 ? ".measure, .bytes and .limit_s go together"
                                 : NULL;
-        TRY(row_check("check", c->name, c->name ? lacks : ".name is not given"));
+        TRY(row_check("check", c->name, c->name ? fault : ".name is not given"));
     }
     return OK;
 }
 
-const char *doctor_check_name(int i, const char **what)
+const char *doctor_check_name(int i, const char **threshold_meaning)
 {
     if (i >= check_count()) return NULL;
-    *what = checks[i]->what;
+    *threshold_meaning = checks[i]->threshold_meaning;
     return checks[i]->name;
 }
 
@@ -88,67 +88,73 @@ typedef struct Deadline {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    /* the thread was started; it is to end; this rank has measured and waits for the others */
-    bool running, over, waits;
-    /* the check, or the phase of MPI, that is under way */
-    const char *at;
-    /* clock_s by which that check, and all checks, must have ended */
-    double at_s, all_s;
+    /* the thread was started; it must end */
+    bool started, stop;
+    /* this rank has measured and waits for the others */
+    bool waiting;
+    /* the check, or the phase of MPI, that is running; the clock_s by which it must have ended */
+    const char *phase;
+    double phase_end_s;
+    /* clock_s by which all checks must have ended */
+    double all_end_s;
 } Deadline;
 
-static void *watch(void *arg)
+static void *end_job_at_deadline(void *arg)
 {
     Deadline *d = arg;
     pthread_mutex_lock(&d->lock);
-    while (!d->over) {
-        double left_s = (d->at_s < d->all_s ? d->at_s : d->all_s) - clock_s();
-        if (d->waits) left_s += WAIT_EXTRA_S;
+    while (!d->stop) {
+        double end_s = d->phase_end_s < d->all_end_s ? d->phase_end_s : d->all_end_s;
+        double left_s = end_s + (d->waiting ? WAIT_EXTRA_S : 0) - clock_s();
         if (left_s <= 0)
             die_as(ERR_CONFIG,
-                   d->waits ? "doctor: %s: another rank has not finished it"
-                            : "doctor: %s: no answer",
-                   d->at);
+                   d->waiting ? "doctor: %s: another rank has not finished it"
+                              : "doctor: %s: no answer",
+                   d->phase);
         cond_wait_for(&d->cond, &d->lock, left_s);
     }
     pthread_mutex_unlock(&d->lock);
     return NULL;
 }
 
-static void deadline_set(Deadline *d, const char *at, double limit_s, bool waits)
+static void deadline_set(Deadline *d, const char *phase, double limit_s, bool waiting)
 {
     pthread_mutex_lock(&d->lock);
-    d->at = at;
-    d->at_s = clock_s() + limit_s;
-    d->waits = waits;
+    d->phase = phase;
+    d->phase_end_s = clock_s() + limit_s;
+    d->waiting = waiting;
     pthread_cond_signal(&d->cond);
     pthread_mutex_unlock(&d->lock);
 }
 
-static void deadline_begin(Deadline *d, const char *at, double limit_s)
+static void deadline_begin(Deadline *d, const char *phase, double limit_s)
 {
     double now_s = clock_s();
-    *d = (Deadline){.at = at, .at_s = now_s + limit_s, .all_s = now_s + ALL_LIMIT_S};
+    *d = (Deadline){
+        .phase = phase, .phase_end_s = now_s + limit_s, .all_end_s = now_s + ALL_LIMIT_S};
     pthread_mutex_init(&d->lock, NULL);
     cond_init(&d->cond);
-    d->running = thread_begin(&d->thread, watch, d) == 0;
+    d->started = thread_begin(&d->thread, end_job_at_deadline, d) == 0;
 }
 
 static void deadline_end(Deadline *d)
 {
     pthread_mutex_lock(&d->lock);
-    d->over = true;
+    d->stop = true;
     pthread_cond_signal(&d->cond);
     pthread_mutex_unlock(&d->lock);
-    if (d->running) pthread_join(d->thread, NULL);
+    if (d->started) pthread_join(d->thread, NULL);
     pthread_cond_destroy(&d->cond);
     pthread_mutex_destroy(&d->lock);
 }
 
 /* ---- the loop over the rows ---- */
 
-/* This rank's struct, its size for each rank, and on rank 0 the structs of all ranks. */
+/* Buffers for the structs of one check. */
 typedef struct Measured {
+    /* this rank's struct; on rank 0 the structs of all ranks */
     char *mine, *all;
+    /* size of each rank's struct */
     size_t *bytes;
 } Measured;
 
@@ -167,27 +173,28 @@ static void measure(Doctor *d, const Check *check, Deadline *deadline, Measured 
     world_barrier(world);
 }
 
-/* Finds the first rank of this rank's node. places: filled on rank 0 with all ranks' places. */
+/* Finds the leader of this rank's node and sets d->is_leader. places: filled on rank 0 with the
+ * places of all ranks. */
 static void find_places(Doctor *d, Place *places)
 {
     Place mine = {.node_size = d->world.node_size};
-    World near = d->world;
-    near.comm = d->world.node;
-    near.rank = d->world.node_rank;
-    near.size = d->world.node_size;
-    mine.first = world_least(&near, d->world.rank);
-    doctor_host(mine.host);
-    d->leads = mine.first == d->world.rank;
+    World node_world = d->world;
+    node_world.comm = d->world.node;
+    node_world.rank = d->world.node_rank;
+    node_world.size = d->world.node_size;
+    mine.leader = world_least(&node_world, d->world.rank);
+    host_name(mine.host, HOST_BYTES);
+    d->is_leader = mine.leader == d->world.rank;
     world_gather(&d->world, &mine, sizeof mine, places);
 }
 
 static void print_totals(const Report *reports, double begin_s)
 {
-    int rows = check_count(), with[] = {[SEVERITY_FATAL] = 0};
-    for (int i = 0; i < rows; ++i) ++with[report_worst(&reports[i])];
+    int rows = check_count(), count[] = {[SEVERITY_FATAL] = 0};
+    for (int i = 0; i < rows; ++i) ++count[report_worst(&reports[i])];
     printf("%d checks in %.1f s: %d ok, %d warn, %d fatal", rows, clock_s() - begin_s,
-           with[SEVERITY_OK], with[SEVERITY_WARN], with[SEVERITY_FATAL]);
-    if (with[SEVERITY_SKIP]) printf(", %d skipped", with[SEVERITY_SKIP]);
+           count[SEVERITY_OK], count[SEVERITY_WARN], count[SEVERITY_FATAL]);
+    if (count[SEVERITY_SKIP]) printf(", %d skipped", count[SEVERITY_SKIP]);
     puts("");
 }
 
@@ -206,7 +213,8 @@ static void print_json(const Doctor *d, const Allocation *a, const Report *repor
     json_end(&json);
 }
 
-static Status fatal_status(const Report *reports)
+/* Fails with the names of the checks that have a fatal finding. */
+static Status check_fatal(const Report *reports)
 {
     char names[256] = "";
     size_t used = 0;
@@ -224,10 +232,10 @@ static Status run_checks(Doctor *d, Deadline *deadline)
     Report *reports = mem_new((size_t)check_count() * sizeof *reports);
     Measured m = {.bytes = mem_new((size_t)world->size * sizeof *m.bytes)};
     find_places(d, places);
-    TRY(world_split(&d->leaders, world, d->leads));
+    TRY(world_split(&d->leaders, world, d->is_leader));
     Allocation a = {
         .ranks = world->size, .checkpoint_bytes = d->options->checkpoint_bytes, .place = places};
-    for (int r = 0; r < a.ranks; ++r) a.nodes += place_leads(&a, r);
+    for (int r = 0; r < a.ranks; ++r) a.nodes += is_node_leader(&a, r);
     d->throttled_s = threads_limits(d->options->root, NULL).waited_s;
     for (int i = 0; i < check_count(); ++i) {
         if (checks[i]->measure) measure(d, checks[i], deadline, &m);
@@ -237,7 +245,7 @@ static Status run_checks(Doctor *d, Deadline *deadline)
     }
     if (world->rank == 0 && d->options->json) print_json(d, &a, reports, check_count());
     if (world->rank == 0 && !d->options->json) print_totals(reports, d->begin_s);
-    Status status = fatal_status(reports);
+    Status status = check_fatal(reports);
     for (int i = 0; i < check_count(); ++i) report_fini(&reports[i]);
     mem_free(&m.mine);
     mem_free(&m.all);
@@ -248,15 +256,16 @@ static Status run_checks(Doctor *d, Deadline *deadline)
     return status_agree(world, status);
 }
 
-/* Reports that MPI did not start: launcher and MPI do not fit together. There are no ranks yet. */
+/* Reports that MPI did not start, because it does not work with the launcher. There are no ranks
+ * yet. */
 static Status report_mpi_failure(const Doctor *d)
 {
     Report report = {0};
     Place place = {.node_size = 1};
     Allocation a = {.ranks = 1, .nodes = 1, .place = &place};
-    doctor_host(place.host);
-    report_host(&report, SEVERITY_FATAL, 0, "srun --mpi=list; srun --mpi=pmix, or mpirun", "%s",
-                fail_message());
+    host_name(place.host, HOST_BYTES);
+    report_add_host(&report, SEVERITY_FATAL, 0, "srun --mpi=list; srun --mpi=pmix, or mpirun", "%s",
+                    fail_message());
     if (d->options->first && d->options->json) print_json(d, &a, &report, 1);
     if (d->options->first && !d->options->json)
         report_print(stdout, check_launcher.name, &a, &report);

@@ -1,7 +1,7 @@
 /* Tests a folder, or if it does not exist the nearest folder above it, in a process that can be
- * left behind if the file system does not answer. Before each call it prints "at CALL", and for
- * each result "NAME VALUE", a line each. Its test file is unlinked as soon as it is open, so
- * nothing stays. */
+ * left behind if the file system does not answer. It prints the line "at CALL" before each call,
+ * and "NAME VALUE" for each result. Its test file is unlinked as soon as it is open, so nothing
+ * stays in the folder. */
 #include "private.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static char *nearest_existing(const char *folder, bool *above)
 
 /* ---- the folder's free space and speed ---- */
 
-static void find_room(const char *folder)
+static void measure_space(const char *folder)
 {
     struct statfs fs;
     puts("at statfs");
@@ -73,42 +73,44 @@ static void find_room(const char *folder)
     print_number("free_inodes", (double)fs.f_ffree);
 }
 
-static int try_locks(int file)
+/* The functions try_* print what they measure. They return the errno of the call that failed, or 0.
+ * Locks that fail do not stop the test. */
+static void try_locks(int file)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     puts("at flock");
     print_number("flock_error", flock(file, LOCK_EX | LOCK_NB) != 0 ? errno : 0);
     puts("at fcntl");
     print_number("fcntl_error", fcntl(file, F_SETLK, &lock) != 0 ? errno : 0);
-    return 0;
 }
 
-static int write_block(int file, const char *block, size_t bytes, off_t at)
+static int write_block(int file, const char *block, size_t bytes, off_t offset)
 {
-    ssize_t wrote = pwrite(file, block, bytes, at);
-    return wrote == (ssize_t)bytes ? 0 : wrote < 0 ? errno : ENOSPC;
+    ssize_t written = pwrite(file, block, bytes, offset);
+    return written == (ssize_t)bytes ? 0 : written < 0 ? errno : ENOSPC;
 }
 
 static int try_sync(int file, const char *block)
 {
-    double took[SYNCS], begin_s = clock_s();
+    double times_s[SYNCS], begin_s = clock_s();
     int count = 0;
     puts("at fsync");
     while (count < SYNCS && clock_s() - begin_s < STEP_S) {
         double from_s = clock_s();
         int error = write_block(file, block, PAGE_BYTES, 0);
         if (error || fsync(file) != 0) return error ? error : errno;
-        took[count++] = clock_s() - from_s;
+        times_s[count++] = clock_s() - from_s;
     }
-    print_number("sync_s", median(took, count));
+    print_number("sync_s", median(times_s, count));
     return 0;
 }
 
-static int try_write(int file, const char *block, int most, int *blocks)
+/* Writes at most blocks_max blocks. *blocks: the number written. */
+static int try_write(int file, const char *block, int blocks_max, int *blocks)
 {
     double begin_s = clock_s();
     puts("at write");
-    for (*blocks = 0; *blocks < most && clock_s() - begin_s < STEP_S; ++*blocks) {
+    for (*blocks = 0; *blocks < blocks_max && clock_s() - begin_s < STEP_S; ++*blocks) {
         int error = write_block(file, block, BLOCK_BYTES, (off_t)*blocks * BLOCK_BYTES);
         if (error) return error;
     }
@@ -117,7 +119,7 @@ static int try_write(int file, const char *block, int most, int *blocks)
     return 0;
 }
 
-/* Reads the blocks from the disk, if the file system drops its cached pages on request. */
+/* Reads the blocks; from the disk, if the file system drops its cached pages on request. */
 static int try_read(int file, char *block, int blocks)
 {
     puts("at read");
@@ -154,7 +156,7 @@ static void try_file(const char *folder)
     char *block = mem_new(BLOCK_BYTES);
     memset(block, 'w', BLOCK_BYTES);
     error = try_sync(file, block);
-    if (!error) error = try_locks(file);
+    if (!error) try_locks(file);
     if (!error) error = try_write(file, block, block_count(folder), &blocks);
     if (!error) error = try_read(file, block, blocks);
     print_number("write_error", error);
@@ -162,32 +164,33 @@ static void try_file(const char *folder)
     close(file);
 }
 
-static Status measure_files(const char *folder, const char *name)
+static Status test_folder(const char *folder, const char *name)
 {
     (void)name;
     bool above;
     puts("at lstat");
-    char *at = nearest_existing(folder, &above);
-    if (above) printf("above %s\n", at);
-    find_room(at);
-    try_file(at);
+    char *existing = nearest_existing(folder, &above);
+    if (above) printf("above %s\n", existing);
+    measure_space(existing);
+    try_file(existing);
     puts("at end");
-    mem_free(&at);
+    mem_free(&existing);
     return OK;
 }
 
 /* ---- whether all nodes see the same folder ---- */
 
-/* Path of the file that one node leaves and the others look for; owned by the caller. */
+/* Path of the file that the first node makes and the others look for; owned by the caller. */
 static char *shared_path(const char *folder, const char *name)
 {
     bool above;
-    char *at = nearest_existing(folder, &above), *path = mem_format("%s/.weft-doctor-%s", at, name);
-    mem_free(&at);
+    char *existing = nearest_existing(folder, &above);
+    char *path = mem_format("%s/.weft-doctor-%s", existing, name);
+    mem_free(&existing);
     return path;
 }
 
-static Status leave(const char *folder, const char *name)
+static Status make_file(const char *folder, const char *name)
 {
     char *path = shared_path(folder, name);
     int file = file_create_new(path, O_WRONLY);
@@ -200,7 +203,7 @@ static Status leave(const char *folder, const char *name)
     return OK;
 }
 
-static Status find(const char *folder, const char *name)
+static Status find_file(const char *folder, const char *name)
 {
     static const double LIMIT_S = 5;
     char *path = shared_path(folder, name);
@@ -219,7 +222,7 @@ static Status remove_file(const char *folder, const char *name)
     return OK;
 }
 
-static bool is_name(const char *name)
+static bool is_file_name(const char *name)
 {
     return *name && strspn(name, "0123456789abcdefghijklmnopqrstuvwxyz") == strlen(name);
 }
@@ -227,14 +230,16 @@ static bool is_name(const char *name)
 Status doctor_probe(const char *task, const char *folder)
 {
     static const struct {
-        const char *begins;
+        const char *prefix;
         Status (*run)(const char *folder, const char *name);
-    } tasks[] = {
-        {"files:", measure_files}, {"leave:", leave}, {"find:", find}, {"remove:", remove_file}};
+    } tasks[] = {{"files:", test_folder},
+                 {"leave:", make_file},
+                 {"find:", find_file},
+                 {"remove:", remove_file}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; ++i) {
-        size_t length = strlen(tasks[i].begins);
-        if (strncmp(task, tasks[i].begins, length) == 0 && is_name(task + length))
+        size_t length = strlen(tasks[i].prefix);
+        if (strncmp(task, tasks[i].prefix, length) == 0 && is_file_name(task + length))
             return tasks[i].run(folder, task + length);
     }
     return fail(ERR_USAGE, "--probe %s: expected files:NAME, leave:NAME, find:NAME or remove:NAME",

@@ -1,5 +1,6 @@
-/* Findings are merged by their text, so that one fault on a thousand hosts is one line. Also the
- * figures that judges compare with: medians and most frequent texts over the allocation. */
+/* Collects and prints the findings of judges, and computes medians and most frequent texts over the
+ * allocation. Findings with the same text are merged, so that one fault on a thousand hosts is one
+ * line. */
 #include "report.h"
 
 #include <stdarg.h>
@@ -7,13 +8,13 @@
 #include <string.h>
 
 /* most hosts or ranks named in one line; most findings printed for one check */
-enum { NAMES_MOST = 6, FINDINGS_MOST = 10 };
-static const char *const words[] = {[SEVERITY_OK] = "ok",
-                                    [SEVERITY_SKIP] = "skip",
-                                    [SEVERITY_WARN] = "warn",
-                                    [SEVERITY_FATAL] = "fatal"};
+enum { NAMES_MAX = 6, FINDINGS_MAX = 10 };
+static const char *const severity_names[] = {[SEVERITY_OK] = "ok",
+                                             [SEVERITY_SKIP] = "skip",
+                                             [SEVERITY_WARN] = "warn",
+                                             [SEVERITY_FATAL] = "fatal"};
 
-void report_summary(Report *report, const char *fmt, ...)
+void report_set_summary(Report *report, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -21,49 +22,49 @@ void report_summary(Report *report, const char *fmt, ...)
     va_end(args);
 }
 
-void report_skip(Report *report, const char *why)
+void report_skip(Report *report, const char *reason)
 {
-    report_summary(report, "%s", why);
+    report_set_summary(report, "%s", reason);
     report->skipped = true;
 }
 
-static void add(Report *r, Severity severity, bool of_hosts, int rank, const char *cure,
-                const char *text)
+static void add_finding(Report *r, Severity severity, bool names_hosts, int rank,
+                        const char *remedy, const char *text)
 {
     Finding *f = NULL;
     for (int i = 0; i < r->findings && !f; ++i)
-        if (!strcmp(r->finding[i].text, text) && !strcmp(r->finding[i].cure, cure))
+        if (!strcmp(r->finding[i].text, text) && !strcmp(r->finding[i].remedy, remedy))
             f = &r->finding[i];
     if (!f) {
         r->finding = mem_resize(r->finding, (size_t)(r->findings + 1) * sizeof *r->finding);
         f = &r->finding[r->findings++];
-        *f = (Finding){severity, of_hosts, mem_text(text), mem_text(cure), NULL, 0};
+        *f = (Finding){severity, names_hosts, mem_text(text), mem_text(remedy), NULL, 0};
     }
     if (rank < 0) return;
     f->rank = mem_resize(f->rank, (size_t)(f->ranks + 1) * sizeof *f->rank);
     f->rank[f->ranks++] = rank;
 }
 
-void report_host(Report *report, Severity severity, int rank, const char *cure, const char *fmt,
-                 ...)
+void report_add_host(Report *report, Severity severity, int rank, const char *remedy,
+                     const char *fmt, ...)
 {
     char text[768];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    add(report, severity, true, rank, cure, text);
+    add_finding(report, severity, true, rank, remedy, text);
 }
 
-void report_rank(Report *report, Severity severity, int rank, const char *cure, const char *fmt,
-                 ...)
+void report_add_rank(Report *report, Severity severity, int rank, const char *remedy,
+                     const char *fmt, ...)
 {
     char text[768];
     va_list args;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    add(report, severity, false, rank, cure, text);
+    add_finding(report, severity, false, rank, remedy, text);
 }
 
 Severity report_worst(const Report *report)
@@ -78,7 +79,7 @@ void report_fini(Report *report)
 {
     for (int i = 0; i < report->findings; ++i) {
         mem_free(&report->finding[i].text);
-        mem_free(&report->finding[i].cure);
+        mem_free(&report->finding[i].remedy);
         mem_free(&report->finding[i].rank);
     }
     mem_free(&report->finding);
@@ -87,18 +88,18 @@ void report_fini(Report *report)
 
 /* ---- as text ---- */
 
-/* "n1, n2 and 5 more"; "rank 3 on n1 and 2 more". */
-static void print_where(FILE *out, const Allocation *a, const Finding *f)
+/* Prints "n1, n2 and 5 more: " or "rank 3 on n1 and 2 more: ". */
+static void print_ranks(FILE *out, const Allocation *a, const Finding *f)
 {
-    for (int i = 0; i < f->ranks && i < NAMES_MOST; ++i) {
+    for (int i = 0; i < f->ranks && i < NAMES_MAX; ++i) {
         const Place *place = &a->place[f->rank[i]];
         fputs(i ? ", " : "", out);
-        if (f->of_hosts)
+        if (f->names_hosts)
             fprintf(out, "%s", place->host);
         else
             fprintf(out, "rank %d on %s", f->rank[i], place->host);
     }
-    if (f->ranks > NAMES_MOST) fprintf(out, " and %d more", f->ranks - NAMES_MOST);
+    if (f->ranks > NAMES_MAX) fprintf(out, " and %d more", f->ranks - NAMES_MAX);
     if (f->ranks) fputs(": ", out);
 }
 
@@ -109,7 +110,7 @@ static void print_head(FILE *out, Severity severity, const char *check)
                                           [SEVERITY_WARN] = "\033[33m",
                                           [SEVERITY_FATAL] = "\033[31m"};
     bool colour = log_colour(out);
-    fprintf(out, "%s%-5s%s  %-18s ", colour ? colours[severity] : "", words[severity],
+    fprintf(out, "%s%-5s%s  %-18s ", colour ? colours[severity] : "", severity_names[severity],
             colour ? "\033[0m" : "", check);
 }
 
@@ -119,15 +120,15 @@ void report_print(FILE *out, const char *check, const Allocation *allocation, co
         print_head(out, report_worst(report), check);
         fprintf(out, "%s\n", report->summary);
     }
-    for (int i = 0; i < report->findings && i < FINDINGS_MOST; ++i) {
+    for (int i = 0; i < report->findings && i < FINDINGS_MAX; ++i) {
         const Finding *f = &report->finding[i];
         print_head(out, f->severity, check);
-        print_where(out, allocation, f);
-        fprintf(out, "%s%s%s\n", f->text, *f->cure ? "; try: " : "", f->cure);
+        print_ranks(out, allocation, f);
+        fprintf(out, "%s%s%s\n", f->text, *f->remedy ? "; try: " : "", f->remedy);
     }
-    if (report->findings > FINDINGS_MOST) {
+    if (report->findings > FINDINGS_MAX) {
         print_head(out, SEVERITY_WARN, check);
-        fprintf(out, "and %d more; --json has them all\n", report->findings - FINDINGS_MOST);
+        fprintf(out, "and %d more; --json has them all\n", report->findings - FINDINGS_MAX);
     }
     fflush(out);
 }
@@ -136,48 +137,48 @@ void report_json(Json *json, const char *check, const Allocation *allocation, co
 {
     json_object(json, NULL);
     json_text(json, "check", check);
-    json_text(json, "state", words[report_worst(report)]);
+    json_text(json, "state", severity_names[report_worst(report)]);
     json_text(json, "measured", report->summary);
     json_array(json, "findings");
     for (int i = 0; i < report->findings; ++i) {
         const Finding *f = &report->finding[i];
         json_object(json, NULL);
-        json_text(json, "state", words[f->severity]);
-        json_array(json, f->of_hosts ? "hosts" : "ranks");
+        json_text(json, "state", severity_names[f->severity]);
+        json_array(json, f->names_hosts ? "hosts" : "ranks");
         for (int k = 0; k < f->ranks; ++k)
-            if (f->of_hosts)
+            if (f->names_hosts)
                 json_text(json, NULL, allocation->place[f->rank[k]].host);
             else
                 json_int(json, NULL, f->rank[k]);
         json_end(json);
         json_text(json, "what", f->text);
-        json_text(json, "try", f->cure);
+        json_text(json, "try", f->remedy);
         json_end(json);
     }
     json_end(json);
     json_end(json);
 }
 
-/* ---- what judges compare with ---- */
+/* ---- medians and most frequent texts ---- */
 
-bool place_leads(const Allocation *allocation, int rank)
+bool is_node_leader(const Allocation *allocation, int rank)
 {
-    return allocation->place[rank].first == rank;
+    return allocation->place[rank].leader == rank;
 }
 
 static double median_over(const Allocation *a, const void *all, size_t bytes, size_t offset,
                           bool nodes)
 {
-    double *values = mem_new((size_t)a->ranks * sizeof *values + 1), middle = 0;
+    double *values = mem_new((size_t)a->ranks * sizeof *values + 1), result = 0;
     int count = 0;
     for (int r = 0; r < a->ranks; ++r) {
         double value;
         memcpy(&value, (const char *)all + (size_t)r * bytes + offset, sizeof value);
-        if (value > 0 && (!nodes || place_leads(a, r))) values[count++] = value;
+        if (value > 0 && (!nodes || is_node_leader(a, r))) values[count++] = value;
     }
-    if (count) middle = median(values, count);
+    if (count) result = median(values, count);
     mem_free(&values);
-    return middle;
+    return result;
 }
 
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset)
@@ -190,20 +191,21 @@ double median_of_ranks(const Allocation *allocation, const void *all, size_t byt
     return median_over(allocation, all, bytes, offset, false);
 }
 
-const char *most_common(const Allocation *a, const void *all, size_t bytes, size_t offset)
+const char *most_frequent_text(const Allocation *a, const void *all, size_t bytes, size_t offset)
 {
-    const char *at = (const char *)all + offset, *best = NULL;
-    int most = 0;
+    const char *first = (const char *)all + offset, *best = NULL;
+    int best_count = 0;
     for (int i = 0; i < a->ranks; ++i) {
-        const char *text = at + (size_t)i * bytes;
+        const char *text = first + (size_t)i * bytes;
         int count = 0;
-        /* a text seen before is counted again from here on, which gives fewer than before */
-        for (int r = i; *text && r < a->ranks; ++r) count += !strcmp(at + (size_t)r * bytes, text);
-        if (count > most) {
-            most = count;
+        /* A text that occurred earlier has been counted from there, and that count was higher. */
+        for (int r = i; *text && r < a->ranks; ++r)
+            count += !strcmp(first + (size_t)r * bytes, text);
+        if (count > best_count) {
+            best_count = count;
             best = text;
         }
-        if (2 * most > a->ranks) break;
+        if (2 * best_count > a->ranks) break;
     }
     return best;
 }

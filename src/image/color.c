@@ -1,12 +1,12 @@
-/* Colour changes with the same bytes as Pillow, written from the description of its enhancers and
- * its HSV conversion: a blend is computed in single precision and truncated (clamped if the factor
- * is above 1); the grey of a pixel is a sum in fixed point; hue, saturation and value have one byte
- * each. */
+/* Changes brightness, contrast, saturation and hue, with the same bytes as Pillow; written from the
+ * description of its enhancers and its HSV conversion. A blend is computed in single precision,
+ * clamped and truncated; the grey of a pixel is a sum in fixed point; hue, saturation and value
+ * have one byte each. */
 #include "image.h"
 
 #include <math.h>
 
-static int64_t pixels(const Image *image)
+static int64_t pixel_count(const Image *image)
 {
     return (int64_t)image->width * image->height;
 }
@@ -22,12 +22,13 @@ static inline uint8_t grey(const uint8_t *p)
     return (uint8_t)((p[0] * 19595 + p[1] * 38470 + p[2] * 7471 + 0x8000) >> 16);
 }
 
-/* Blends every byte with the same value: there are 256 results. */
-static void blend_with(Image *image, int with, float factor)
+/* Blends every byte with the same value, by a table of the 256 results. */
+static void blend_with(Image *image, int other, float factor)
 {
     uint8_t table[256];
-    for (int i = 0; i < 256; ++i) table[i] = blend(with, i, factor);
-    for (int64_t i = 0, n = 3 * pixels(image); i < n; ++i) image->pixel[i] = table[image->pixel[i]];
+    for (int i = 0; i < 256; ++i) table[i] = blend(other, i, factor);
+    for (int64_t i = 0, n = 3 * pixel_count(image); i < n; ++i)
+        image->pixel[i] = table[image->pixel[i]];
 }
 
 void image_brightness(Image *image, float factor)
@@ -37,14 +38,14 @@ void image_brightness(Image *image, float factor)
 
 void image_contrast(Image *image, float factor)
 {
-    int64_t sum = 0, n = pixels(image);
+    int64_t sum = 0, n = pixel_count(image);
     for (int64_t i = 0; i < n; ++i) sum += grey(image->pixel + 3 * i);
     blend_with(image, (int)((double)sum / (double)n + 0.5), factor);
 }
 
 void image_saturation(Image *image, float factor)
 {
-    for (int64_t i = 0, n = pixels(image); i < n; ++i) {
+    for (int64_t i = 0, n = pixel_count(image); i < n; ++i) {
         uint8_t *p = image->pixel + 3 * i;
         int g = grey(p);
         for (int c = 0; c < 3; ++c) p[c] = blend(g, p[c], factor);
@@ -56,7 +57,8 @@ static inline int clip8(int v)
     return v < 0 ? 0 : v > 255 ? 255 : v;
 }
 
-/* Hue and saturation of a pixel whose channels are not all equal. */
+/* Computes hue and saturation of a pixel whose channels are not all equal; most, least: largest and
+ * smallest channel. */
 static void to_hsv(const uint8_t *p, int most, int least, int *hue, int *saturation)
 {
     float range = (float)(most - least), s = range / (float)most;
@@ -88,12 +90,12 @@ static void from_hsv(uint8_t *out, int hue, int saturation, int value)
 
 void image_hue(Image *image, int shift)
 {
-    for (int64_t i = 0, n = pixels(image); i < n; ++i) {
+    for (int64_t i = 0, n = pixel_count(image); i < n; ++i) {
         uint8_t *p = image->pixel + 3 * i;
         int most = p[0] > p[1] ? p[0] : p[1], least = p[0] < p[1] ? p[0] : p[1];
         most = p[2] > most ? p[2] : most;
         least = p[2] < least ? p[2] : least;
-        /* grey has no hue */
+        /* A grey pixel has no hue. */
         if (most == least) continue;
         int hue, saturation;
         to_hsv(p, most, least, &hue, &saturation);

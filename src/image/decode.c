@@ -1,5 +1,6 @@
-/* Decodes pictures from bytes. The format is detected from the first bytes, and the header is read
- * and its size checked before memory is allocated. A picture decodes completely or not at all. */
+/* Decodes pictures in memory. The format is detected from the first bytes, and the size in the
+ * header is checked before memory is allocated for pixels. A damaged picture is an error, not a
+ * partial result. */
 #include "codec.h"
 
 #include <string.h>
@@ -7,8 +8,8 @@
 typedef struct FormatRow {
     ImageFormat format;
     const char *name;
-    /* bytes at the file's start; bytes at offset 8, or NULL */
-    const char *begin, *at_8;
+    /* bytes at offset 0; bytes at offset 8, NULL: any */
+    const char *at_0, *at_8;
     const ImageCodec *codec;
 } FormatRow;
 static const FormatRow formats[] = {
@@ -18,36 +19,38 @@ static const FormatRow formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-static bool holds(const uint8_t *bytes, size_t count, size_t at, const char *text)
+/* Has the file this text, which may be NULL, at offset `at`? */
+static bool has_text(const uint8_t *bytes, size_t count, size_t at, const char *text)
 {
     size_t length = text ? strlen(text) : 0;
     return length == 0 || (at + length <= count && memcmp(bytes + at, text, length) == 0);
 }
 
-static const FormatRow *find(const uint8_t *bytes, size_t count)
+/* Returns the file's format; NULL: it has none of them. */
+static const FormatRow *find_format(const uint8_t *bytes, size_t count)
 {
     for (int i = 0; i < FORMATS; ++i)
-        if (holds(bytes, count, 0, formats[i].begin) && holds(bytes, count, 8, formats[i].at_8))
+        if (has_text(bytes, count, 0, formats[i].at_0) &&
+            has_text(bytes, count, 8, formats[i].at_8))
             return &formats[i];
     return NULL;
 }
 
-Status image_broken(const char *name, const char *format, const char *why)
+Status image_fail_broken(const char *name, const char *format, const char *why)
 {
     return fail(ERR_DATA, "%s: a broken %s picture: %s; replace it or leave it out", name, format,
                 why);
 }
 
-/* Finds the format and reads the header, for head and decode; fails if the size is not
- * acceptable. */
-static Status read_head(const FormatRow **row, ImageHead *head, const void *bytes, size_t count,
-                        const char *name)
+/* Finds the format, and reads the header and checks its size. */
+static Status read_header(const FormatRow **row, ImageHeader *head, const void *bytes, size_t count,
+                          const char *name)
 {
-    *head = (ImageHead){.orientation = 1};
-    *row = find(bytes, count);
+    *head = (ImageHeader){.orientation = 1};
+    *row = find_format(bytes, count);
     if (count == 0) return fail(ERR_DATA, "%s: no picture: it is empty", name);
     if (!*row)
-        return fail(ERR_DATA, "%s: no picture: its bytes begin neither a JPEG nor a PNG nor a WebP",
+        return fail(ERR_DATA, "%s: no picture: it does not begin like a JPEG, a PNG or a WebP",
                     name);
     const ImageCodec *codec = (*row)->codec;
     head->format = (*row)->format;
@@ -55,43 +58,43 @@ static Status read_head(const FormatRow **row, ImageHead *head, const void *byte
         return fail(ERR_DATA,
                     "%s: a %s picture, but weft was built with %s: install %s and build again",
                     name, (*row)->name, codec->version(), codec->package);
-    TRY(codec->head(head, bytes, count, name));
+    TRY(codec->read_header(head, bytes, count, name));
     if (head->width < 1 || head->height < 1)
-        return image_broken(name, (*row)->name, "it has no pixels");
-    if ((int64_t)head->width * head->height > IMAGE_PIXELS_MOST)
+        return image_fail_broken(name, (*row)->name, "it has no pixels");
+    if ((int64_t)head->width * head->height > IMAGE_PIXELS_MAX)
         return fail(ERR_DATA,
                     "%s: a %s picture of %dx%d pixels, more than the %d that are decoded: make it "
                     "smaller or leave it out",
-                    name, (*row)->name, head->width, head->height, IMAGE_PIXELS_MOST);
+                    name, (*row)->name, head->width, head->height, IMAGE_PIXELS_MAX);
     return OK;
 }
 
-Status image_head(ImageHead *head, const void *bytes, size_t count, const char *name)
+Status image_read_header(ImageHeader *head, const void *bytes, size_t count, const char *name)
 {
     const FormatRow *row;
-    return read_head(&row, head, bytes, count, name);
+    return read_header(&row, head, bytes, count, name);
 }
 
 Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                     const char *name)
 {
     const FormatRow *row;
-    ImageHead head;
-    TRY(read_head(&row, &head, bytes, count, name));
-    image_resize_room(image, head.width, head.height);
+    ImageHeader head;
+    TRY(read_header(&row, &head, bytes, count, name));
+    image_set_size(image, head.width, head.height);
     return row->codec->decode(decoder, image, bytes, count, name);
 }
 
 Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
-                         const ImageHead *head, ImageBox need, ImageBox *part, const char *name)
+                         const ImageHeader *head, ImageBox need, ImageBox *part, const char *name)
 {
-    const FormatRow *row = find(bytes, count);
+    const FormatRow *row = find_format(bytes, count);
     *part = (ImageBox){0, 0, head->width, head->height};
     if (!row || row->format != head->format)
-        return fail(ERR_BUG, "%s: it has changed since its head was read", name);
+        return fail(ERR_BUG, "%s: it has changed since its header was read", name);
     if (row->codec->decode_part)
         return row->codec->decode_part(decoder, image, bytes, count, need, part, name);
-    image_resize_room(image, head->width, head->height);
+    image_set_size(image, head->width, head->height);
     return row->codec->decode(decoder, image, bytes, count, name);
 }
 

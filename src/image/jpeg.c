@@ -1,7 +1,7 @@
-/* JPEG by libjpeg-turbo, with the accurate integer transform and smooth upsampling, which give the
- * same pixels on every processor. A file that ends before its end marker is refused; damage that
- * the library can skip is not detected, as in other readers. Pictures of four channels are treated
- * as Adobe's, whose CMYK is stored inverted. */
+/* Decodes JPEG with libjpeg-turbo, with the accurate integer transform and smooth upsampling, which
+ * give the same pixels on every processor. A file that ends before its end marker is refused;
+ * damage that the library can skip is not detected, as in other readers. Pictures of four channels
+ * are treated as Adobe's, whose CMYK is stored inverted. */
 #include "codec.h"
 
 #include <setjmp.h>
@@ -13,53 +13,62 @@
 
 #define TEXT_OF(x)    #x
 #define TEXT_VALUE(x) TEXT_OF(x)
-/* Progressive pictures have about ten scans; each costs as much as the whole picture. */
-enum { SCANS_MOST = 500, ROWS = 16, MARGIN = 16 };
+enum {
+    /* Progressive pictures have about ten scans; each costs as much time as a whole picture. */
+    SCANS_MAX = 500,
+    /* rows that are read at once */
+    ROWS = 16,
+    /* pixels around a region that are decoded, too */
+    MARGIN = 16
+};
 
 typedef struct Jpeg {
     struct jpeg_decompress_struct lib;
     struct jpeg_error_mgr error;
     struct jpeg_progress_mgr progress;
-    jmp_buf out;
-    char why[JMSG_LENGTH_MAX];
+    /* target of the library's error handlers; set before the library is called */
+    jmp_buf failed;
+    char reason[JMSG_LENGTH_MAX];
 } Jpeg;
 
 static _Noreturn void on_error(j_common_ptr lib)
 {
     Jpeg *jpeg = lib->client_data;
-    lib->err->format_message(lib, jpeg->why);
-    longjmp(jpeg->out, 1);
+    lib->err->format_message(lib, jpeg->reason);
+    longjmp(jpeg->failed, 1);
 }
 
-/* Treats one warning as an error: the data end early. */
+/* Treats one warning as an error: that the data end early. */
 static void on_warning(j_common_ptr lib, int level)
 {
     if (level < 0 && lib->err->msg_code == JWRN_JPEG_EOF) {
         Jpeg *jpeg = lib->client_data;
-        snprintf(jpeg->why, sizeof jpeg->why, "it is cut off");
-        longjmp(jpeg->out, 1);
+        snprintf(jpeg->reason, sizeof jpeg->reason, "it is cut off");
+        longjmp(jpeg->failed, 1);
     }
 }
 
-static void count_scans(j_common_ptr lib)
+/* Fails if there are too many scans; the library's progress callback. */
+static void check_scans(j_common_ptr lib)
 {
     Jpeg *jpeg = lib->client_data;
-    if (jpeg->lib.input_scan_number <= SCANS_MOST) return;
-    snprintf(jpeg->why, sizeof jpeg->why, "it has more than %d scans", SCANS_MOST);
-    longjmp(jpeg->out, 1);
+    if (jpeg->lib.input_scan_number <= SCANS_MAX) return;
+    snprintf(jpeg->reason, sizeof jpeg->reason, "it has more than %d scans", SCANS_MAX);
+    longjmp(jpeg->failed, 1);
 }
 
-/* Reads up to the end of the header; jpeg->out must be set. */
+/* Starts decoding and reads the header. exif: keeps the EXIF data. */
 static void begin(Jpeg *jpeg, const uint8_t *bytes, size_t count, bool exif)
 {
     jpeg_create_decompress(&jpeg->lib);
-    jpeg->progress.progress_monitor = count_scans;
+    jpeg->progress.progress_monitor = check_scans;
     jpeg->lib.progress = &jpeg->progress;
     if (exif) jpeg_save_markers(&jpeg->lib, JPEG_APP0 + 1, 0xffff);
     jpeg_mem_src(&jpeg->lib, bytes, count);
     jpeg_read_header(&jpeg->lib, TRUE);
 }
 
+/* Installs the error handlers. */
 static void prepare(Jpeg *jpeg)
 {
     memset(jpeg, 0, sizeof *jpeg);
@@ -69,13 +78,13 @@ static void prepare(Jpeg *jpeg)
     jpeg->error.emit_message = on_warning;
 }
 
-static Status jpeg_head(ImageHead *head, const uint8_t *bytes, size_t count, const char *name)
+static Status jpeg_header(ImageHeader *head, const uint8_t *bytes, size_t count, const char *name)
 {
     Jpeg jpeg;
     prepare(&jpeg);
-    if (setjmp(jpeg.out)) {
+    if (setjmp(jpeg.failed)) {
         jpeg_destroy_decompress(&jpeg.lib);
-        return image_broken(name, "JPEG", jpeg.why);
+        return image_fail_broken(name, "JPEG", jpeg.reason);
     }
     begin(&jpeg, bytes, count, true);
     head->width = (int)jpeg.lib.image_width;
@@ -89,8 +98,8 @@ static Status jpeg_head(ImageHead *head, const uint8_t *bytes, size_t count, con
     return OK;
 }
 
-/* a * b / 255, rounded */
-static unsigned times(unsigned a, unsigned b)
+/* Returns a * b / 255, rounded. */
+static unsigned times_over_255(unsigned a, unsigned b)
 {
     unsigned t = a * b + 128;
     return ((t >> 8) + t) >> 8;
@@ -101,10 +110,10 @@ static void cmyk_row(uint8_t *rgb, const uint8_t *cmyk, int width)
 {
     for (int x = 0; x < width; ++x, rgb += 3, cmyk += 4)
         for (int c = 0; c < 3; ++c)
-            rgb[c] = (uint8_t)(cmyk[3] - times(255 - (unsigned)cmyk[c], cmyk[3]));
+            rgb[c] = (uint8_t)(cmyk[3] - times_over_255(255 - (unsigned)cmyk[c], cmyk[3]));
 }
 
-/* Reads as many rows as the image has, from the next one on. */
+/* Reads the next rows, as many as the image has. */
 static void read_rows(Jpeg *jpeg, Image *image)
 {
     size_t pitch = (size_t)image->width * 3;
@@ -118,6 +127,7 @@ static void read_rows(Jpeg *jpeg, Image *image)
     }
 }
 
+/* Reads all rows. scratch: memory for a row of CMYK. */
 static void read_cmyk(Jpeg *jpeg, Image *image, uint8_t *scratch)
 {
     size_t pitch = (size_t)image->width * 3;
@@ -133,9 +143,9 @@ static Status jpeg_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
 {
     Jpeg jpeg;
     prepare(&jpeg);
-    if (setjmp(jpeg.out)) {
+    if (setjmp(jpeg.failed)) {
         jpeg_destroy_decompress(&jpeg.lib);
-        return image_broken(name, "JPEG", jpeg.why);
+        return image_fail_broken(name, "JPEG", jpeg.reason);
     }
     begin(&jpeg, bytes, count, false);
     bool cmyk = jpeg.lib.num_components == 4;
@@ -151,8 +161,8 @@ static Status jpeg_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
     return OK;
 }
 
-/* Adds a margin to `need`, within the picture. Upsampling reads a neighbour of each pixel and
- * replicates pixels at the edge of the decoded region, so pixels at that edge may differ. */
+/* Adds a margin to `need`, within the picture. Upsampling reads neighbours of each pixel, and
+ * replicates pixels at the edge of the decoded region, so those differ from the whole picture's. */
 static ImageBox with_margin(ImageBox need, int width, int height)
 {
     int x = need.x < MARGIN ? 0 : need.x - MARGIN, y = need.y < MARGIN ? 0 : need.y - MARGIN;
@@ -162,8 +172,8 @@ static ImageBox with_margin(ImageBox need, int width, int height)
     return (ImageBox){x, y, right - x, below - y};
 }
 
-/* Decodes a region. Rows above it are parsed but not transformed, nor are columns at its sides;
- * rows below it are not read. */
+/* Decodes a region. Rows above it, and columns at its sides, are parsed but not transformed; rows
+ * below it are not read. */
 static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
 {
     *part = with_margin(need, (int)jpeg->lib.output_width, (int)jpeg->lib.output_height);
@@ -174,9 +184,9 @@ static void read_part(Jpeg *jpeg, Image *image, ImageBox need, ImageBox *part)
         part->width = (int)width;
     }
     if (part->y > 0) jpeg_skip_scanlines(&jpeg->lib, (JDIMENSION)part->y);
-    /* no margin is needed below: the library itself reads ahead */
+    /* No margin is needed below, since the library itself reads the next rows. */
     part->height = need.y + need.height - part->y;
-    image_resize_room(image, part->width, part->height);
+    image_set_size(image, part->width, part->height);
     read_rows(jpeg, image);
 }
 
@@ -185,13 +195,13 @@ static Status jpeg_decode_part(ImageDecoder *decoder, Image *image, const uint8_
 {
     Jpeg jpeg;
     prepare(&jpeg);
-    if (setjmp(jpeg.out)) {
+    if (setjmp(jpeg.failed)) {
         jpeg_destroy_decompress(&jpeg.lib);
-        return image_broken(name, "JPEG", jpeg.why);
+        return image_fail_broken(name, "JPEG", jpeg.reason);
     }
     begin(&jpeg, bytes, count, false);
     if (jpeg.lib.num_components == 4) {
-        image_resize_room(image, (int)jpeg.lib.image_width, (int)jpeg.lib.image_height);
+        image_set_size(image, (int)jpeg.lib.image_width, (int)jpeg.lib.image_height);
         jpeg_destroy_decompress(&jpeg.lib);
         return jpeg_decode(decoder, image, bytes, count, name);
     }
@@ -208,5 +218,7 @@ static const char *version(void)
     return "libjpeg-turbo " TEXT_VALUE(LIBJPEG_TURBO_VERSION);
 }
 
-const ImageCodec image_jpeg = {
-    .version = version, .head = jpeg_head, .decode_part = jpeg_decode_part, .decode = jpeg_decode};
+const ImageCodec image_jpeg = {.version = version,
+                               .read_header = jpeg_header,
+                               .decode_part = jpeg_decode_part,
+                               .decode = jpeg_decode};

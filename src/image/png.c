@@ -1,29 +1,29 @@
-/* PNG by libspng. Alpha is dropped, and 16 bits per colour keep the higher eight. 16-bit grey is
- * divided by 257, where Pillow's conversion would be white nearly everywhere. All chunks are read,
- * so that a file without its end is refused. */
+/* Decodes PNG with libspng. Alpha is dropped, and of 16 bits per colour the higher eight are kept.
+ * 16-bit grey is divided by 257, since Pillow's conversion makes it white nearly everywhere. All
+ * chunks are read, so a file without its end is refused. */
 #include "codec.h"
 
 #include <stdio.h>
 
 #include <spng.h>
 
-/* Opens a picture; dies if out of memory. */
+/* Returns a decoder of the `count` bytes, which finish releases. */
 static spng_ctx *open_png(const uint8_t *bytes, size_t count)
 {
     spng_ctx *png = spng_ctx_new(0);
     if (!png) die_as(ERR_MEMORY, "out of memory for a PNG picture");
-    spng_set_chunk_limits(png, IMAGE_CHUNK_BYTES, IMAGE_CHUNK_BYTES);
+    spng_set_chunk_limits(png, IMAGE_CHUNK_BYTES_MAX, IMAGE_CHUNK_BYTES_MAX);
     spng_set_png_buffer(png, bytes, count);
     return png;
 }
 
-static Status end(spng_ctx *png, int error, const char *name)
+static Status finish(spng_ctx *png, int error, const char *name)
 {
     spng_ctx_free(png);
-    return error ? image_broken(name, "PNG", spng_strerror(error)) : OK;
+    return error ? image_fail_broken(name, "PNG", spng_strerror(error)) : OK;
 }
 
-static Status png_head(ImageHead *head, const uint8_t *bytes, size_t count, const char *name)
+static Status png_header(ImageHeader *head, const uint8_t *bytes, size_t count, const char *name)
 {
     struct spng_ihdr ihdr = {0};
     struct spng_exif exif = {0};
@@ -35,7 +35,7 @@ static Status png_head(ImageHead *head, const uint8_t *bytes, size_t count, cons
         if (spng_get_exif(png, &exif) == 0)
             head->orientation = exif_orientation((const uint8_t *)exif.data, exif.length);
     }
-    return end(png, error, name);
+    return finish(png, error, name);
 }
 
 static int decode_grey16(spng_ctx *png, ImageDecoder *decoder, Image *image)
@@ -63,7 +63,7 @@ static Status png_decode(ImageDecoder *decoder, Image *image, const uint8_t *byt
     else if (!error)
         error = spng_decode_image(png, image->pixel, size, SPNG_FMT_RGB8, 0);
     if (!error) error = spng_decode_chunks(png);
-    return end(png, error, name);
+    return finish(png, error, name);
 }
 
 static const char *version(void)
@@ -73,4 +73,4 @@ static const char *version(void)
     return text;
 }
 
-const ImageCodec image_png = {.version = version, .head = png_head, .decode = png_decode};
+const ImageCodec image_png = {.version = version, .read_header = png_header, .decode = png_decode};

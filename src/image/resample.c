@@ -1,19 +1,20 @@
-/* Resampling, equal to Pillow's to the bit, written from its description: a pass along the rows and
- * a pass down the columns, each rounded to bytes. The filter widens when the picture shrinks
- * (antialiasing): its support is the kernel's times max(scale, 1), its window is centred at (i +
- * 1/2) * scale and cut at the edge of the picture; weights add up to one and are rounded to 22
- * bits. All sums are of integers, so every machine and every version of the loops gives the same
- * bytes. A pass that changes nothing is left out. */
+/* Resamples with the same bits as Pillow, written from its description: a pass along the rows and a
+ * pass down the columns, each rounded to bytes. The filter is widened if the picture shrinks
+ * (antialiasing): its support is the kernel's times max(scale, 1). Its window for output i is
+ * centred at (i + 1/2) * scale and cut at the edge of the picture; weights add up to one and are
+ * rounded to 22 bits. All sums are sums of integers, so every machine, with and without AVX2, gives
+ * the same bytes. A pass that would keep the size is skipped. */
 #include "resample.h"
 
 #include <math.h>
 #include <string.h>
 
 struct ImageResampler {
+    /* weights of the passes along the rows and down the columns */
     Weights across, down;
-    /* output of the first pass; owned */
-    uint8_t *middle;
-    size_t middle_bytes;
+    /* owned: output of the first pass */
+    uint8_t *intermediate;
+    size_t intermediate_bytes;
 };
 
 typedef double Kernel(double x);
@@ -24,7 +25,7 @@ static double triangle(double x)
     return x < 1 ? 1 - x : 0;
 }
 
-/* Keys 1981, a = -1/2. */
+/* Keys 1981, "Cubic convolution interpolation", with a = -1/2 */
 static double cubic(double x)
 {
     const double a = -0.5;
@@ -38,14 +39,15 @@ static const struct {
     double support;
 } filters[] = {[IMAGE_BILINEAR] = {triangle, 1}, [IMAGE_BICUBIC] = {cubic, 2}};
 
-static void weights_room(Weights *w, int outputs, int stride)
+/* Provides memory for the arrays, and sets all weights to zero. */
+static void weights_allocate(Weights *w, int outputs, int stride)
 {
     int64_t n = outputs, cells = n * stride;
     int64_t bytes = (2 * n + 2 * cells) * (int64_t)sizeof(int32_t);
-    if (bytes > w->room) {
+    if (bytes > w->memory_bytes) {
         mem_free(&w->memory);
         w->memory = mem_new((size_t)bytes);
-        w->room = bytes;
+        w->memory_bytes = bytes;
     }
     w->outputs = outputs;
     w->stride = stride;
@@ -57,7 +59,7 @@ static void weights_room(Weights *w, int outputs, int stride)
     memset(w->weight, 0, (size_t)cells * sizeof *w->weight);
 }
 
-/* Splits the weights of one output into halves. */
+/* Splits the weights of one output into low and high halves. */
 static void weights_split(Weights *w, int output)
 {
     const int32_t *weight = w->weight + (int64_t)output * w->stride;
@@ -71,17 +73,17 @@ static void weights_split(Weights *w, int output)
     }
 }
 
-/* Sets the weights for resampling `inputs` values to `whole`, for outputs begin .. begin + outputs
- * - 1. */
-static void weights_set(Weights *w, int inputs, int whole, int begin, int outputs,
+/* Computes the weights for resampling `inputs` values to `total`, of which only the outputs begin
+ * to begin + outputs - 1 are computed. */
+static void weights_set(Weights *w, int inputs, int total, int begin, int outputs,
                         ImageFilter filter)
 {
     Kernel *kernel = filters[filter].kernel;
-    double scale = (double)inputs / whole, wide = scale < 1 ? 1 : scale;
-    double support = filters[filter].support * wide, narrow = 1 / wide;
-    int most = (int)ceil(support) * 2 + 1;
-    weights_room(w, outputs, (most + TAP_GROUP - 1) / TAP_GROUP * TAP_GROUP);
-    double *exact = mem_new((size_t)most * sizeof *exact);
+    double scale = (double)inputs / total, widening = scale < 1 ? 1 : scale;
+    double support = filters[filter].support * widening, narrowing = 1 / widening;
+    int taps_max = (int)ceil(support) * 2 + 1;
+    weights_allocate(w, outputs, (taps_max + TAP_GROUP - 1) / TAP_GROUP * TAP_GROUP);
+    double *exact = mem_new((size_t)taps_max * sizeof *exact);
     for (int i = 0; i < outputs; ++i) {
         double centre = (begin + i + 0.5) * scale, sum = 0;
         int first = (int)(centre - support + 0.5), end = (int)(centre + support + 0.5);
@@ -90,7 +92,7 @@ static void weights_set(Weights *w, int inputs, int whole, int begin, int output
         w->first[i] = first;
         w->taps[i] = end - first;
         for (int t = 0; t < end - first; ++t) {
-            exact[t] = kernel((t + first - centre + 0.5) * narrow);
+            exact[t] = kernel((t + first - centre + 0.5) * narrowing);
             sum += exact[t];
         }
         for (int t = 0; t < end - first; ++t) {
@@ -152,7 +154,7 @@ void image_resampler_free(ImageResampler **resampler)
     if (!*resampler) return;
     mem_free(&(*resampler)->across.memory);
     mem_free(&(*resampler)->down.memory);
-    mem_free(&(*resampler)->middle);
+    mem_free(&(*resampler)->intermediate);
     mem_free(resampler);
 }
 
@@ -162,19 +164,19 @@ typedef struct Rows {
     size_t step;
 } Rows;
 
-/* Memory for the output of the first pass. */
-static uint8_t *middle_room(ImageResampler *r, int width, int height)
+/* Returns memory for the output of the first pass. */
+static uint8_t *intermediate(ImageResampler *r, int width, int height)
 {
     size_t bytes = (size_t)width * (size_t)height * 3 + IMAGE_SLACK;
-    if (bytes > r->middle_bytes) {
-        mem_free(&r->middle);
-        r->middle = mem_new(bytes);
-        r->middle_bytes = bytes;
+    if (bytes > r->intermediate_bytes) {
+        mem_free(&r->intermediate);
+        r->intermediate = mem_new(bytes);
+        r->intermediate_bytes = bytes;
     }
-    return r->middle;
+    return r->intermediate;
 }
 
-/* Resamples `rows` rows to as many pixels as there are weights. */
+/* Resamples each of `rows` rows to across.outputs pixels. */
 static Rows pass_across(const ImageResampler *r, Rows from, int rows, uint8_t *to)
 {
     size_t step = (size_t)r->across.outputs * 3;
@@ -183,7 +185,7 @@ static Rows pass_across(const ImageResampler *r, Rows from, int rows, uint8_t *t
     return (Rows){to, step};
 }
 
-/* Resamples rows of `width` pixels to as many rows as there are weights. */
+/* Resamples rows of `width` pixels to down.outputs rows. */
 static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to)
 {
     size_t step = (size_t)width * 3;
@@ -193,17 +195,16 @@ static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to
     return (Rows){to, step};
 }
 
-/* Whether the pass down the columns comes first, as in Pillow 13 if that removes more pixels by
- * this measure. The bytes depend on the order, since each pass rounds. Found by comparing both
- * orders with Pillow. */
-static bool down_first(ImageBox box, int width, int height)
+/* Does the pass down the columns come first? The bytes depend on the order, since each pass rounds.
+ * This is the rule of Pillow 13, found by comparing both orders with its results. */
+static bool is_down_first(ImageBox box, int width, int height)
 {
-    int narrower = box.width - width, lower = box.height - height;
-    return lower > 0 && 2 * (int64_t)narrower < lower;
+    int removed_columns = box.width - width, removed_rows = box.height - height;
+    return removed_rows > 0 && 2 * (int64_t)removed_columns < removed_rows;
 }
 
-/* Makes `first` relative to the first input that any output needs, and returns that input; *count:
- * inputs from there to the last one needed. */
+/* Returns the first input that any output needs, and makes w->first relative to it; *count: number
+ * of inputs from there to the last one that is needed. */
 static int weights_trim(Weights *w, int *count)
 {
     int first = w->first[0], last = w->outputs - 1;
@@ -225,22 +226,22 @@ void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox 
     ImageResampler *r = resampler;
     Rows rows = {from->pixel, (size_t)from->width * 3};
     bool across = box.width != width, down = box.height != height;
-    bool first_down = down_first(box, width, height);
-    int columns = part.width, lines = part.height, x = part.x, y = part.y;
+    /* the rectangle of the box that the part needs */
+    int in_width = part.width, in_height = part.height, x = part.x, y = part.y;
     if (across) {
         weights_set(&r->across, box.width, width, part.x, part.width, filter);
-        x = weights_trim(&r->across, &columns);
+        x = weights_trim(&r->across, &in_width);
     }
     if (down) {
         weights_set(&r->down, box.height, height, part.y, part.height, filter);
-        y = weights_trim(&r->down, &lines);
+        y = weights_trim(&r->down, &in_height);
     }
     rows.pixel += (size_t)(box.y + y) * rows.step + (size_t)(box.x + x) * 3;
-    if (across && down && first_down) {
-        rows = pass_down(r, rows, columns, middle_room(r, columns, part.height));
+    if (across && down && is_down_first(box, width, height)) {
+        rows = pass_down(r, rows, in_width, intermediate(r, in_width, part.height));
         pass_across(r, rows, part.height, to->pixel);
     } else if (across && down) {
-        rows = pass_across(r, rows, lines, middle_room(r, part.width, lines));
+        rows = pass_across(r, rows, in_height, intermediate(r, part.width, in_height));
         pass_down(r, rows, part.width, to->pixel);
     } else if (across) {
         pass_across(r, rows, part.height, to->pixel);

@@ -1,4 +1,4 @@
-/* The two passes of resampling, and their AVX2 versions. */
+/* The weights of resampling, and the two passes with AVX2. */
 #ifndef WEFT_IMAGE_RESAMPLE_H
 #define WEFT_IMAGE_RESAMPLE_H
 
@@ -7,30 +7,30 @@
 enum {
     /* fixed point: a weight of 1 is 1 << WEIGHT_BITS */
     WEIGHT_BITS = 22,
-    /* a weight is split into two halves of 16 bits: high << SPLIT_BITS | low */
+    /* A weight is split into two halves of 16 bits: weight = (high << SPLIT_BITS) + low. */
     SPLIT_BITS = 11,
-    /* taps of one output are padded to a multiple of this with weights of zero */
+    /* the weights of one output are padded with zeros to a multiple of this */
     TAP_GROUP = 4
 };
 
-/* The weights of one pass: output i is the weighted sum of taps[i] neighbours, from first[i] on. */
+/* The weights of one pass: output i is the weighted sum of taps[i] inputs, from first[i] on. */
 typedef struct Weights {
     int outputs;
-    /* room for taps per output: a multiple of TAP_GROUP, at least the largest of taps */
+    /* number of weights stored for each output: a multiple of TAP_GROUP, at least all of taps[] */
     int stride;
     int32_t *first, *taps;
     /* int32_t[outputs][stride] */
     int32_t *weight;
-    /* low and high halves of two neighbouring weights, 16 bits each; uint32_t[outputs][stride /
-     * 2] */
+    /* the low, and the high halves of two neighbouring weights, 16 bits each;
+     * uint32_t[outputs][stride / 2] */
     uint32_t *low, *high;
-    /* memory for all arrays above, in bytes; owned */
-    int64_t room;
+    /* owned: memory of all arrays above, and its bytes */
     char *memory;
+    int64_t memory_bytes;
 } Weights;
 
 /* Resamples `rows` rows of RGB pixels, from_step bytes apart, to rows of w->outputs pixels, to_step
- * apart. Up to IMAGE_SLACK bytes beyond the end of a row may be read. */
+ * bytes apart. Up to IMAGE_SLACK bytes beyond the end of a row may be read. */
 typedef struct RowPass {
     const uint8_t *from;
     uint8_t *to;
@@ -39,8 +39,8 @@ typedef struct RowPass {
 } RowPass;
 typedef void RowsResample(const Weights *w, const RowPass *pass);
 RowsResample rows_resample_avx2;
-/* Computes row `output` of the pass down the columns: `bytes` bytes, each from the same column of
- * from's rows. */
+/* Computes row `output` of the pass down the columns, which has `bytes` bytes; from: the first
+ * input row. */
 typedef void ColumnResample(const Weights *w, int output, const uint8_t *from, size_t from_step,
                             uint8_t *to, int bytes);
 ColumnResample column_resample_avx2;

@@ -1,6 +1,7 @@
-/* The passes of resampling with AVX2. The product of a byte and a 23-bit weight with a sign would
+/* The two passes of resampling with AVX2. The product of a byte and a signed 23-bit weight would
  * need 32-bit multiplication. Instead weights are split into 16-bit halves, for which one
- * instruction multiplies and adds two neighbours: sum = (high << 11) + low, exactly. */
+ * instruction multiplies two neighbours and adds the products; the sum with the high halves,
+ * shifted by SPLIT_BITS, plus the sum with the low halves is exact. */
 #include "resample.h"
 
 #if defined(__x86_64__)
@@ -10,13 +11,14 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
+/* Combines the sums of the halves to values that are then clamped to bytes. */
 AVX2 static inline __m256i sum_bytes(__m256i low, __m256i high)
 {
     return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, SPLIT_BITS), low),
                              WEIGHT_BITS);
 }
 
-/* Stores four 32-bit sums as the three bytes of a pixel. */
+/* Stores three of four 32-bit sums, clamped to bytes, as a pixel. */
 AVX2 static inline void pixel_store(uint8_t *to, __m128i sum)
 {
     __m128i words = _mm_packs_epi32(sum, sum);
@@ -63,15 +65,17 @@ AVX2 static void two_rows(const Weights *w, const uint8_t *from, const uint8_t *
 AVX2 void rows_resample_avx2(const Weights *w, const RowPass *pass)
 {
     for (int y = 0; y < pass->rows; y += 2) {
-        /* an odd last row is computed twice */
+        /* If the number of rows is odd, the last row is computed twice. */
         size_t other = (size_t)(y + 1 < pass->rows ? y + 1 : y);
         two_rows(w, pass->from + (size_t)y * pass->from_step, pass->from + other * pass->from_step,
                  pass->to + (size_t)y * pass->to_step, pass->to + other * pass->to_step);
     }
 }
 
-/* 16 columns: pairs of rows are interleaved, so that one instruction adds two of them. */
-AVX2 static inline __m128i sixteen(const Weights *w, int output, const uint8_t *from, size_t step)
+/* Computes 16 columns of an output row. Bytes of two rows are interleaved, so that one instruction
+ * multiplies and adds both. */
+AVX2 static inline __m128i sixteen_columns(const Weights *w, int output, const uint8_t *from,
+                                           size_t step)
 {
     const int32_t *low = (const int32_t *)w->low + (int64_t)output * w->stride / 2;
     const int32_t *high = (const int32_t *)w->high + (int64_t)output * w->stride / 2;
@@ -80,10 +84,10 @@ AVX2 static inline __m128i sixteen(const Weights *w, int output, const uint8_t *
     __m256i high_a = _mm256_setzero_si256(), high_b = high_a;
     int taps = w->taps[output];
     for (int t = 0; t < taps; t += 2, from += 2 * step) {
-        /* the last of an odd number of taps is paired with itself, with weight zero */
-        const uint8_t *under = t + 1 < taps ? from + step : from;
+        /* The last of an odd number of rows is paired with itself, with weight zero. */
+        const uint8_t *next = t + 1 < taps ? from + step : from;
         __m128i p = _mm_loadu_si128((const __m128i *)from);
-        __m128i q = _mm_loadu_si128((const __m128i *)under);
+        __m128i q = _mm_loadu_si128((const __m128i *)next);
         __m256i a = _mm256_cvtepu8_epi16(_mm_unpacklo_epi8(p, q));
         __m256i b = _mm256_cvtepu8_epi16(_mm_unpackhi_epi8(p, q));
         __m256i wl = _mm256_set1_epi32(low[t / 2]), wh = _mm256_set1_epi32(high[t / 2]);
@@ -104,10 +108,10 @@ AVX2 void column_resample_avx2(const Weights *w, int output, const uint8_t *from
     from += (size_t)w->first[output] * from_step;
     int at = 0;
     for (; at + 16 <= bytes; at += 16)
-        _mm_storeu_si128((__m128i *)(to + at), sixteen(w, output, from + at, from_step));
+        _mm_storeu_si128((__m128i *)(to + at), sixteen_columns(w, output, from + at, from_step));
     if (at < bytes) {
         uint8_t last[16];
-        _mm_storeu_si128((__m128i *)last, sixteen(w, output, from + at, from_step));
+        _mm_storeu_si128((__m128i *)last, sixteen_columns(w, output, from + at, from_step));
         memcpy(to + at, last, (size_t)(bytes - at));
     }
 }

@@ -1,32 +1,34 @@
-/* Turns a picture upright according to its EXIF orientation. */
+/* Rotates and mirrors a picture to be upright, by its EXIF orientation. */
 #include "image.h"
 
 #include <string.h>
 
-/* The position in the stored picture of pixel (x, y) of the upright one, in pixels: first + x *
- * x_step + y * y_step. */
-typedef struct Walk {
+/* Pixel (x, y) of the upright picture is pixel number first + x * x_step + y * y_step of the stored
+ * picture. */
+typedef struct PixelMap {
     ptrdiff_t first, x_step, y_step;
-} Walk;
+} PixelMap;
 
-static Walk walk(int orientation, ptrdiff_t width, ptrdiff_t height)
+/* width, height: size of the stored picture */
+static PixelMap pixel_map(int orientation, ptrdiff_t width, ptrdiff_t height)
 {
+    /* first pixel of the last column, and of the last row */
     ptrdiff_t right = width - 1, below = (height - 1) * width;
     switch (orientation) {
     case 2:
-        return (Walk){right, -1, width};
+        return (PixelMap){right, -1, width};
     case 3:
-        return (Walk){below + right, -1, -width};
+        return (PixelMap){below + right, -1, -width};
     case 4:
-        return (Walk){below, 1, -width};
+        return (PixelMap){below, 1, -width};
     case 5:
-        return (Walk){0, width, 1};
+        return (PixelMap){0, width, 1};
     case 6:
-        return (Walk){below, -width, 1};
+        return (PixelMap){below, -width, 1};
     case 7:
-        return (Walk){below + right, -width, -1};
+        return (PixelMap){below + right, -width, -1};
     default:
-        return (Walk){right, width, -1};
+        return (PixelMap){right, width, -1};
     }
 }
 
@@ -34,9 +36,8 @@ void image_turn(Image *image, Image *spare, int orientation)
 {
     if (orientation < 2 || orientation > 8) return;
     bool swap = orientation >= 5;
-    Walk from = walk(orientation, image->width, image->height);
-    image_resize_room(spare, swap ? image->height : image->width,
-                      swap ? image->width : image->height);
+    PixelMap from = pixel_map(orientation, image->width, image->height);
+    image_set_size(spare, swap ? image->height : image->width, swap ? image->width : image->height);
     uint8_t *to = spare->pixel;
     for (int y = 0; y < spare->height; ++y)
         for (int x = 0; x < spare->width; ++x, to += 3)

@@ -1,4 +1,4 @@
-/* WebP by libwebp, lossy and lossless. Alpha is dropped. Animations are refused. */
+/* Decodes WebP with libwebp, lossy and lossless. Alpha is dropped. Animations are refused. */
 #include "codec.h"
 
 #include <stdio.h>
@@ -6,34 +6,39 @@
 
 #include <webp/decode.h>
 
-static const char *why(VP8StatusCode code)
+/* Returns the reason of a failure, for image_fail_broken. */
+static const char *reason(VP8StatusCode code)
 {
     return code == VP8_STATUS_NOT_ENOUGH_DATA       ? "it is cut off"
            : code == VP8_STATUS_OUT_OF_MEMORY       ? "it does not fit in memory"
-           : code == VP8_STATUS_UNSUPPORTED_FEATURE ? "it uses what libwebp does not know"
-                                                    : "its data make no sense";
+           : code == VP8_STATUS_UNSUPPORTED_FEATURE ? "it uses a feature that libwebp lacks"
+                                                    : "its data are invalid";
 }
 
-/* The orientation in the EXIF chunk of the RIFF file. */
+/* Returns the orientation in the EXIF chunk of the RIFF file; 1 if there is none. The file's header
+ * has 12 bytes; a chunk has a name and a length of 4 bytes each, and is padded to an even
+ * length. */
 static int orientation(const uint8_t *bytes, size_t count)
 {
-    for (size_t at = 12; at + 8 <= count;) {
+    enum { FILE_HEADER = 12, CHUNK_HEADER = 8 };
+    for (size_t at = FILE_HEADER; at + CHUNK_HEADER <= count;) {
         const uint8_t *c = bytes + at;
         size_t length = c[4] | (size_t)c[5] << 8 | (size_t)c[6] << 16 | (size_t)c[7] << 24;
-        if (length > count - at - 8) break;
-        if (memcmp(c, "EXIF", 4) == 0) return exif_orientation(c + 8, length);
-        at += 8 + length + (length & 1);
+        if (length > count - at - CHUNK_HEADER) break;
+        if (memcmp(c, "EXIF", 4) == 0) return exif_orientation(c + CHUNK_HEADER, length);
+        at += CHUNK_HEADER + length + (length & 1);
     }
     return 1;
 }
 
-static Status webp_head(ImageHead *head, const uint8_t *bytes, size_t count, const char *name)
+static Status webp_header(ImageHeader *head, const uint8_t *bytes, size_t count, const char *name)
 {
     WebPBitstreamFeatures features;
     VP8StatusCode code = WebPGetFeatures(bytes, count, &features);
-    if (code != VP8_STATUS_OK) return image_broken(name, "WebP", why(code));
+    if (code != VP8_STATUS_OK) return image_fail_broken(name, "WebP", reason(code));
     if (features.has_animation)
-        return fail(ERR_DATA, "%s: a WebP picture that moves: keep one picture of it, or none",
+        return fail(ERR_DATA,
+                    "%s: an animated WebP picture: replace it by one of its frames or leave it out",
                     name);
     head->width = features.width;
     head->height = features.height;
@@ -46,7 +51,10 @@ static Status webp_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
 {
     WebPDecoderConfig config;
     (void)decoder;
-    if (!WebPInitDecoderConfig(&config)) return image_broken(name, "WebP", "of another libwebp");
+    if (!WebPInitDecoderConfig(&config))
+        return fail(ERR_DATA,
+                    "%s: cannot be decoded: libwebp is not the version that weft was built with",
+                    name);
     int pitch = image->width * 3;
     config.output.colorspace = MODE_RGB;
     config.output.is_external_memory = 1;
@@ -55,7 +63,7 @@ static Status webp_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
     config.output.u.RGBA.size = (size_t)pitch * (size_t)image->height;
     VP8StatusCode code = WebPDecode(bytes, count, &config);
     WebPFreeDecBuffer(&config.output);
-    return code == VP8_STATUS_OK ? OK : image_broken(name, "WebP", why(code));
+    return code == VP8_STATUS_OK ? OK : image_fail_broken(name, "WebP", reason(code));
 }
 
 static const char *version(void)
@@ -66,4 +74,5 @@ static const char *version(void)
     return text;
 }
 
-const ImageCodec image_webp = {.version = version, .head = webp_head, .decode = webp_decode};
+const ImageCodec image_webp = {
+    .version = version, .read_header = webp_header, .decode = webp_decode};

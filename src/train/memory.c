@@ -32,7 +32,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     size_t bytes = (size_t)t->micro_batch * sizeof(int64_t);
     if (plan->reads_data) bytes += desc_bytes(g->input) + data_ids_bytes(set, t->micro_batch);
     if (plan->reads_labels) bytes += (size_t)rows * sizeof(int32_t);
-    if (plan->reads_labels && data_mixes(t->config)) bytes += (size_t)rows * sizeof(int32_t);
+    if (plan->reads_labels && data_mixes_images(t->config)) bytes += (size_t)rows * sizeof(int32_t);
     return bytes;
 }
 
@@ -40,7 +40,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
     const DataSet *set = &t->train_set;
-    if (!plan->reads_data || !data_resamples(set, t->config)) return 0;
+    if (!plan->reads_data || !data_needs_picture_work(set, t->config)) return 0;
     return (size_t)train_workers(t, set) * picture_work_bytes(set);
 }
 

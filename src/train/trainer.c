@@ -87,7 +87,7 @@ static Status open_backend(Trainer *t, const DryRun *only)
     threads_bind(t->world->node_rank, t->world->node_size, options.threads);
     TRY(agree_on_cpu_set(t));
     const BackendTable *table = c->train.device == DEVICE_CUDA ? &backend_cuda : &backend_cpu;
-    if (!table->host_memory && data_mixes(c))
+    if (!table->host_memory && data_mixes_images(c))
         return config_fail_key(
             c, c->data.mixup > 0 ? "data.mixup" : "data.cutmix",
             "the softmax loss of mixed labels is not supported on %s: remove it, or "

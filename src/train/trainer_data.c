@@ -39,8 +39,8 @@ Status train_take_set(DataSet *set, const DataSet *train)
     if (set->fields != train->fields)
         return fail(ERR_DATA, "%s: samples have %lld fields of ids, but those of %s have %lld",
                     set->path, (long long)set->fields, train->path, (long long)train->fields);
-    bool words_only_here = set->id_words && !train->id_words && !train->id_rows;
-    if (words_only_here || !data_ids_fit(data_set_ids(set), data_set_ids(train)))
+    bool words_only_here = set->vocabulary_hash && !train->vocabulary_hash && !train->id_rows;
+    if (words_only_here || !data_ids_match(data_set_ids(set), data_set_ids(train)))
         return fail(ERR_DATA,
                     "%s: its ids (below %llu; 0: any) are from another vocabulary than those of %s "
                     "(below %llu); import both in one call (--test-files), so that they share it",
@@ -81,7 +81,7 @@ Status train_take_test_set(DataSet *test, DataSet *train)
 static Status open_set(const Config *config, const char *path, DataSet *set)
 {
     TRY(data_set_open(set, config, path));
-    return data_set_sized(set, config);
+    return data_set_check_size(set, config);
 }
 
 /* Opens the training and test sets and matches their classes. Only rank 0 calls it. */
@@ -138,7 +138,7 @@ static Status count_fixed(const Config *c, const DataSet *set, const DataSet *te
  * are numbers, with the losses for these. */
 static Status fail_no_labels(const Config *c, const DataSet *set)
 {
-    char *line = data_set_odd_labels(set, c, NULL);
+    char *line = data_set_label_warning(set, c, NULL);
     Status st;
     if (line) {
         st = fail(ERR_DATA, "%s", line);

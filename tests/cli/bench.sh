@@ -41,7 +41,7 @@ step_figures() {
         END { exit bad || NR != lines }' rates
 }
 step_figures cpu "$WEFT"
-check 0 'what memory bounds, beside a copy' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --kernels
+check 0 'memory-bound operations, compared with a copy' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --kernels
 check 0 'waiting for data' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 3 grid.zero=2
 check 0 '"ranks":2' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens --steps 5 --json
 # the number of waits is checked, not their time, which is zero if the other rank always arrives first
@@ -59,7 +59,7 @@ holds 'rates of kernels by layout' awk '!($1 > 0 && $2 > 0) { bad = 1 }
     END { exit bad }' rates
 check 0 '"op":"adamw"' timeout 240 "$WEFT" bench kernels sgd adamw --cpu base --json
 holds 'two updates of two lengths, their ranges' test "$(field out bytes | sort -u | paste -s -d' ')" = "20971520 29360128 524288000 734003200"
-check 64 "'max_pol' is no kernel that is measured; did you mean 'max_pool'?" "$WEFT" bench kernels max_pol
+check 64 "'max_pol' is not among the measured kernels; did you mean 'max_pool'?" "$WEFT" bench kernels max_pol
 check 64 '--cpu sse: expected base|avx2|avx512' "$WEFT" bench kernels --cpu sse
 check 64 '--device gpu: expected cpu|cuda' "$WEFT" bench comm --device gpu
 check 64 '--steps 0: expected a whole number from 1' "$WEFT" bench step job.yaml --steps 0

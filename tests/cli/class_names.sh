@@ -47,7 +47,7 @@ holds 'a class without samples is a row' grep -qE '^ 1 dog +0 +0 +0 +0$' out
 check 0 '"classes": ["cat", "dog", "eel", "fox"]' evaluate --json
 check 0 'top-1       87.50 %' evaluate data.test=turned.h5
 holds 'cats that look like dogs' grep -qE '^ 0 cat +5 +5 +0 +0$' out
-check 0 "which no sample may be" evaluate data.test=more.h5
+check 0 "which no sample may have" evaluate data.test=more.h5
 holds 'all of them' grep -qF 'top-1       100.00 %' out
 check 65 "sample 10 is of the class 'ant' (label 0), which the model does not have" evaluate data.test=ants.h5
 check 65 "'wolf' (class 1) is not among them, and 'dog' (their class 1) is not among its own" evaluate data.test=wolf.h5
@@ -101,13 +101,13 @@ holds 'no names are compared' sh -c '! grep -qE "matched by the names|class 1 is
 
 # If only one side has names, labels are matched by number, and one line says so. Labels above a file's list are refused everywhere.
 idx bare.h5 '' 20:0:10 90:1:10 160:2:10 230:3:10
-check 0 "bare.h5: names no classes, so its labels are taken by their numbers: 0 is 'cat', as in runs/a/checkpoints/" evaluate data.test=bare.h5
+check 0 "bare.h5: has no names of classes, so labels are matched by number: 0 is 'cat', as in runs/a/checkpoints/" evaluate data.test=bare.h5
 holds 'by number they are the same' grep -qF 'top-1       100.00 %' out
-check 0 "train.h5: its labels are taken by their numbers, as bare.h5 names no classes: 0 is 'cat' here" train run.name=bare data.train=bare.h5 data.test=train.h5 train.epochs=1
-check 0 "as bare.h5 names no classes: 0 is 'cat' here" "$WEFT" data check bare.h5 train.h5
+check 0 "train.h5: labels are matched by number, since bare.h5 has no names of classes: 0 is 'cat' here" train run.name=bare data.train=bare.h5 data.test=train.h5 train.epochs=1
+check 0 "since bare.h5 has no names of classes: 0 is 'cat' here" "$WEFT" data check bare.h5 train.h5
 idx ebb.h5 eel,fox,cat,dog 160:0:24 230:1:24 20:2:24 90:3:24
 check 0 'top-1 100.00 %' train run.name=mixed 'data.train=[bare.h5,train.h5,ebb.h5]' data.test=ebb.h5
-holds 'one line of the file without names' [ "$(grep -c 'names no classes' both)" = 1 ]
+holds 'one line of the file without names' [ "$(grep -c 'has no names of classes' both)" = 1 ]
 check 0 '4 classes: cat, dog, eel, fox' "$WEFT" ckpt info runs/mixed/checkpoints/best.h5
 # A checkpoint without names, like older ones, from data without names.
 idx train.h5 cat,dog,eel,fox 20:0:24 90:1:24 160:2:24 230:3:24
@@ -118,9 +118,9 @@ check 0 'top-1 100.00 %' train run.name=nameless data.train=nameless.h5 data.tes
 cp runs/nameless/checkpoints/best.h5 older.h5
 check 0 '' "$WEFT" ckpt info older.h5
 holds 'a checkpoint without names' sh -c '! grep -q "4 classes" out'
-older="train.h5: its labels are taken by their numbers, as older.h5 names no classes: 0 is 'cat' here"
+older="train.h5: labels are matched by number, since older.h5 has no names of classes: 0 is 'cat' here"
 check 0 "$older" evaluate data.test=train.h5 --checkpoint older.h5
-holds 'it says it once' [ "$(grep -c 'taken by their numbers' both)" = 1 ]
+holds 'it says it once' [ "$(grep -c 'matched by number' both)" = 1 ]
 holds 'and evaluates' grep -qF 'top-1       100.00 %' out
 check 0 "$older" train run.name=older checkpoint.resume=older.h5 train.epochs=130 optim.lr=1e-9
 holds 'mean and deviation are new, and said' grep -qF 'those that older.h5 was trained on were without mean and deviation' both
@@ -165,7 +165,7 @@ check 65 "'wolf' (class 1) is not among them" "$WEFT" data check train.h5 wolf.h
 
 # Labels that start from 1: a warning names the remedy with the right number of classes.
 idx letters.h5 '' 20:1:24 90:2:24 160:3:24
-odd="letters.h5: labels are 1 to 3, so 1 of 4 classes have no sample: where labels count from 1, set data.label_base: 1"
+odd="letters.h5: labels are 1 to 3, so 1 of 4 classes have no sample: if labels count from 1, set data.label_base: 1"
 check 0 "$odd" "$WEFT" data check letters.h5
 check 0 "$odd" train run.name=letters data.train=letters.h5 data.test=letters.h5 train.epochs=1
 check 0 'top-1 100.00 %' train run.name=base data.train=letters.h5 data.test=letters.h5 data.label_base=1
@@ -186,15 +186,15 @@ check 0 '24 samples with the label 255 are left out' "$WEFT" data import hdf5 vo
 check 0 'kept.h5: good, 48 samples' "$WEFT" data check kept.h5
 
 idx late.h5 '' 20:1:10 90:2:10
-holds 'the import says so' sh -c '"$0" data import idx images labels -o x.h5 2>&1 | grep -qF "x.h5: labels are 1 to 2, so 1 of 3 classes have no sample: where labels count from 1, set data.label_base: 1"' "$WEFT"
+holds 'the import says so' sh -c '"$0" data import idx images labels -o x.h5 2>&1 | grep -qF "x.h5: labels are 1 to 2, so 1 of 3 classes have no sample: if labels count from 1, set data.label_base: 1"' "$WEFT"
 idx three.h5 '' 20:0:24 90:1:24 160:2:24
-shifted='late.h5: labels are 1 to 2, and those of three.h5 are 0 to 2: if the first count from 1, every sample is taken for the class behind its own'
+shifted='late.h5: labels are 1 to 2, and those of three.h5 are 0 to 2: if the first count from 1, every sample is taken for the class after its own'
 check 0 "$shifted" train run.name=late data.train=three.h5 data.test=late.h5 train.epochs=1
 check 0 "$shifted" train run.name=late2 'data.train=[three.h5,late.h5]' data.test=three.h5 train.epochs=1
 check 0 "$shifted" "$WEFT" data check three.h5 late.h5
 idx onward.h5 '' 20:1:10 90:2:10 160:3:10
-check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; where labels count from 1' "$WEFT" data check three.h5 onward.h5
-check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; where labels count from 1' train run.name=late3 data.train=three.h5 data.test=onward.h5
+check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; if labels count from 1' "$WEFT" data check three.h5 onward.h5
+check 65 'onward.h5: sample 20: its label in /y is 3, but there are 3 classes (0 to 2); correct the data set or model.classes; if labels count from 1' train run.name=late3 data.train=three.h5 data.test=onward.h5
 check 0 'test.h5: labels are matched by the names' train run.name=by_name data.test=test.h5 train.epochs=1
 idx nocat.h5 cat,dog,eel,fox 90:1:10 160:2:10
 check 0 '' train run.name=by_name2 data.test=nocat.h5 train.epochs=1

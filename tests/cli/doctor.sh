@@ -52,7 +52,7 @@ if [ "$cores" -gt 1 ]; then
 else
     check 0 '"check": "launcher", "state": "ok"' timeout 100 taskset -c 0 "$WEFT" doctor --json own
 fi
-holds 'others use the core' grep -qE 'a thread ran for [0-8]?[0-9] % of the time, on CPU 0: others use its core' out
+holds 'others use the core' grep -qE 'a thread ran for [0-8]?[0-9] % of the time, on CPU 0: other processes use its core' out
 kill $busy
 
 # control groups of both versions
@@ -89,10 +89,10 @@ exit \$rc
 EOF
     check 78 'a run could not work here: space' timeout 60 unshare --mount sh small
     says warn '/dev/shm +[^ ]+: [0-9.]+ MB free, less than 74.0 MB'
-    says warn 'left in /dev/shm +[^ ]+: 1 file of earlier jobs, or more, 0 B, /dev/shm/nccl-gone'
+    says warn 'left in /dev/shm +[^ ]+: at least 1 file of earlier jobs, 0 B, for example /dev/shm/nccl-gone'
     says warn 'limits +rank 0 on [^ ]+: 300 open files at most, less than 544'
     says fatal 'space +[^ ]+: 41.9 MB free, less than one checkpoint of 50.0 MB'
-    says warn 'inodes +[^ ]+: 5[0-9] files more, of 60'
+    says warn 'inodes +[^ ]+: room for 5[0-9] more files, of 60'
     check 78 'cannot make a file: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own"
     check 78 'cannot make the folder in own: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own/a/b"
 else skipped "mounts: not root, or no spaces of mounts here"; fi

@@ -68,7 +68,7 @@ check 0 '5 nodes, 10 classes' "$WEFT" ckpt export net-back.h5 --onnx -o net-back
 check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt.onnx --config gpt.yaml
 check 0 '256 tokens' "$WEFT" ckpt export gpt-back.h5 --onnx -o gpt-input.onnx --config gpt.yaml --input tokens data.train=none.h5
 holds 'the data set tells no more than --input' cmp gpt.onnx gpt-input.onnx
-check 64 'the data set none.h5 is needed to describe a sample' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=none.h5
+check 64 'the data set none.h5 is needed for the shape of a sample' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=none.h5
 check 64 'none.h5: no such file' "$WEFT" ckpt export $run --onnx -o no.onnx data.train=[images.h5,none.h5]
 cp images.h5 more.h5
 check 0 '5 nodes, 10 classes' "$WEFT" ckpt export $run --onnx -o net-list.onnx data.train=[images.h5,more.h5]
@@ -85,7 +85,7 @@ cp net.onnx old.onnx
 touch old.onnx.data
 check 0 'removed old.onnx.data' "$WEFT" ckpt export $run --onnx -o old.onnx --force
 holds 'values of an older export do not stay' test ! -e old.onnx.data
-check 64 'is for --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
+check 64 'has an effect only with --onnx' "$WEFT" ckpt export $run -o no.safetensors data.train=none.h5
 check 64 '--softmax' "$WEFT" ckpt export $run -o no.safetensors --softmax
 check 65 'missing in the file: ' "$WEFT" ckpt export net-back.h5 --onnx -o no.onnx --config gpt.yaml
 check 78 'tokens have no mean' "$WEFT" ckpt export gpt-back.h5 --onnx -o no.onnx --config gpt.yaml --normalize

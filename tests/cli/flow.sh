@@ -98,7 +98,7 @@ check 65 'step-00000048.h5: bad: ' "$WEFT" ckpt check runs/b
 holds 'an unfinished one is named' grep -qx 'runs/b/checkpoints/step-00000060.h5.part: unfinished, never loaded' out
 holds 'what a run goes on from' grep -qx 'runs/b/checkpoints: a run resumes from step-00000036.h5' out
 holds 'one message' test "$(cat err)" = "weft: error: runs/b/checkpoints: 1 of 3 checkpoints is not good"
-check 65 '2 of 3 names are not good' "$WEFT" ckpt check torn.h5 runs/b $last
+check 65 '2 of 3 arguments are not good' "$WEFT" ckpt check torn.h5 runs/b $last
 holds 'the last name is judged, too' grep -q "^$last: good: step 36" out
-check 66 '2 of 3 names are not good' "$WEFT" ckpt check torn.h5 nowhere.h5 runs/a
+check 66 '2 of 3 arguments are not good' "$WEFT" ckpt check torn.h5 nowhere.h5 runs/a
 finish

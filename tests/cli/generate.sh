@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A tiny model of bytes memorises a text and continues it; the same seed gives the same text. With another vocabulary the output is
-# token numbers. Then come the refusals. A line has 45 bytes and a sample 32, so samples begin at every position of a line, and so does
+# token ids. Then come the refusals. A line has 45 bytes and a sample 32, so samples begin at every position of a line, and so does
 # the text generated after a full window.
 . "$(dirname "$0")/common.bash"
 
@@ -46,8 +46,8 @@ check 0 '' timeout 240 "$WEFT" train raw.yaml train.steps=3 train.batch=4 train.
 raw="$WEFT generate raw.yaml"
 check 0 '7 8 ' $raw --prompt '7, 8' --tokens 5
 holds 'two and five numbers' test "$(wc -w <out)" = 7
-check 64 'expected token numbers' $raw --prompt word
-check 64 'token numbers to begin with' $raw
+check 64 'expected token ids' $raw --prompt word
+check 64 '--prompt is missing: expected token ids' $raw
 check 64 'has token 32000, but the model'"'"'s are 0 to 31999' $raw --prompt 32000
 
 check 64 '--temperature -1: expected a number from 0' "$WEFT" generate a.yaml --temperature -1

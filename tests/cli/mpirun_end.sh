@@ -44,13 +44,13 @@ done
 its_words() { grep -Eq 'MPI_INIT has failed|An error occurred in MPI_Init|shared-memory backing' both; }
 if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
     small() { timeout 120 unshare -m bash -c 'mount -t tmpfs -o size=1m tmpfs /dev/shm && "$@"' - "$@"; }
-    check 74 '/dev/shm, through which ranks of a host talk, has 1.0 MB free' small "$WEFT" train -n 2 job.yaml run.name=small
+    check 74 '/dev/shm, which ranks of a host use for messages, has 1.0 MB free' small "$WEFT" train -n 2 job.yaml run.name=small
     holds "mpirun's words are passed on: $(cat both)" its_words
     holds 'the same command would not help' test "$(grep -c 'start the same command' both)" = 0
-    check 64 '/dev/shm, through which' small "$WEFT" run -n 2 -- weft train job.yaml run.name=small
-    check 70 'what it printed is above' small "$WEFT" verify job.yaml --steps 2 --grids 1x1x1,2x1x1
+    check 64 '/dev/shm, which ranks of a host use for messages' small "$WEFT" run -n 2 -- weft train job.yaml run.name=small
+    check 70 'its output is above' small "$WEFT" verify job.yaml --steps 2 --grids 1x1x1,2x1x1
     holds "mpirun's words are above" its_words
-    check 74 '/dev/shm, through which' small "$WEFT" eval -n 2 job.yaml --checkpoint "$(at killed 2)" data.test=data.h5
+    check 74 '/dev/shm, which ranks of a host use for messages' small "$WEFT" eval -n 2 job.yaml --checkpoint "$(at killed 2)" data.test=data.h5
 else
     echo '  skipped: no file system can be mounted here, so /dev/shm stays large'
 fi

@@ -52,7 +52,7 @@ for odd in pipe folder zero; do
     refused 66 $odd "$WEFT" data import csv $odd --schema schema -o new.h5
     refused 66 $odd "$WEFT" data import csv a.csv --schema $odd -o new.h5
     refused 66 $odd "$WEFT" data import criteo $odd -o new.h5
-    check 65 "$odd: is no picture, nor any file of bytes" timeout 20 "$WEFT" predict job.yaml $odd
+    check 65 "$odd: is not a picture: it is not a regular file" timeout 20 "$WEFT" predict job.yaml $odd
     refused 66 $odd "$WEFT" data import folder pictures --list $odd -o new.h5
     refused 66 $odd "$WEFT" ckpt shrink $good --method l1 --sparsity 0.5 --config $odd -o new.h5
     refused 66 $odd "$WEFT" plan job.yaml --ranks 2 grid.pp=2 grid.pipeline_schedule=file:$odd

@@ -53,8 +53,8 @@ check 0 '16 ranks as 4x4x1' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
 check 0 'gradients summed over 4 replicas' "$WEFT" plan a.yaml --ranks 16 grid.pp=4
 # 64 ranks: log2 rounds compared with all-to-all, with the same bytes; times in thirds of 3 us per message, with the mean count of each
 # rank.
-check 0 'in the mean, to 63 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256
-check 0 'in the mean, to 6 ranks' "$WEFT" plan a.yaml --ranks 64 train.batch=256 --link 3,10
+check 0 ', to 63 ranks, ' "$WEFT" plan a.yaml --ranks 64 train.batch=256
+check 0 ', to 6 ranks, ' "$WEFT" plan a.yaml --ranks 64 train.batch=256 --link 3,10
 check 0 'by the rule, halving from 1 piece of' "$WEFT" plan a.yaml --ranks 64 train.batch=256
 check 0 'between 2 ranks never halving: 0 of 1 sums' "$WEFT" plan a.yaml --ranks 2
 check 0 'by grid.sums: 0 of 1 sums' "$WEFT" plan a.yaml --ranks 2 grid.sums=halving
@@ -119,8 +119,8 @@ check 64 '--ranks 0: expected a whole number' "$WEFT" plan a.yaml --ranks 0
 check 64 '--ranks 2x: expected a whole number' "$WEFT" plan a.yaml --ranks 2x
 check 64 '--ranks 99999999999: expected a whole number' "$WEFT" plan a.yaml --ranks 99999999999
 check 64 '--ranks needs a value' "$WEFT" plan a.yaml --ranks
-check 64 '--ranks 4 or 6 would do' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
-check 64 '--ranks 4 would do' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
+check 64 'use --ranks 4 or 6' "$WEFT" plan a.yaml --ranks 5 grid.pp=2
+check 64 'use --ranks 4' "$WEFT" plan a.yaml --ranks 3 grid.pp=4
 check 64 'there are stages 0 to 1' "$WEFT" plan a.yaml grid.pp=2 --stage 2
 check 0 '8 micro-batches over 64 replicas: each takes 1, so 56 of 64 are padding; train.batch=256 would leave none; 56 replicas have nothing to do' "$WEFT" plan a.yaml --ranks 64
 # a batch of one default micro-batch on two ranks; five on four ranks, in blocks of two and in turns
@@ -167,7 +167,7 @@ holds 'names are folded' grep -q 'fc\*.weight x 3' out
 holds 'whole tensors are counted' grep -q '3 whole tensors, updated once' out
 check 0 'each updated by one replica' "$WEFT" plan groups.yaml --ranks 4 grid.zero=2
 check 0 'updated by each of 4 replicas' "$WEFT" plan groups.yaml --ranks 4
-check 0 'of slices a rank sends and takes' "$WEFT" plan groups.yaml --ranks 2 grid.tp=2
+check 0 'of slices a step' "$WEFT" plan groups.yaml --ranks 2 grid.tp=2
 check 0 '"name": "adamw", "lr": 0.003, "weight_decay": 0, "slots": 2, "names": ["fc1.bias"' "$WEFT" plan groups.yaml --json
 # Parameters of all kinds of norm have the role norm.
 for norm in batch_norm 'group_norm: {groups: 4}'; do

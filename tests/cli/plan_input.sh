@@ -130,15 +130,15 @@ else
 fi
 holds 'nothing is left' test "$(ls -- *.h5 | wc -l)" = 2
 
-check 64 'Set model.classes' "$WEFT" plan lenet.yaml --input 1x28x28
-check 64 'how many numbers is the target of a sample? Set model.classes' "$WEFT" plan mse.yaml --input 1x28x28
+check 64 'set model.classes' "$WEFT" plan lenet.yaml --input 1x28x28
+check 64 'the number of values in a target is unknown; set model.classes' "$WEFT" plan mse.yaml --input 1x28x28
 check 64 'set model.vocab' "$WEFT" plan gpt.yaml --input tokens
 check 64 '--input 28x28: expected channels x height x width' "$WEFT" plan lenet.yaml --input 28x28 model.classes=5
 check 64 '--input 0x28x28: expected' "$WEFT" plan lenet.yaml --input 0x28x28 model.classes=5
 check 64 '--samples needs --input' "$WEFT" plan lenet.yaml --samples 5
 check 64 '--samples 0: expected a whole number from 1' "$WEFT" plan lenet.yaml --input 1x28x28 model.classes=5 --samples 0
 sed '/^data/d' lenet.yaml >nodata.yaml
-check 78 'say what its samples are: --input 3x224x224' "$WEFT" plan nodata.yaml
+check 78 'give the shape of a sample: --input 3x224x224' "$WEFT" plan nodata.yaml
 check 0 'memory of one rank' "$WEFT" plan nodata.yaml --input 1x28x28 model.classes=5
 check 0 '--samples N' "$WEFT" plan --help
 finish

@@ -75,7 +75,7 @@ check 65 'thin.png: 1x10000000 pixels are too narrow to be resized to 256' predi
 holds 'the other is answered' grep -q '^set/cat/plain.jpg: ' out
 check 0 'thin.png: ' predict files.yaml thin.png
 mkfifo pipe.jpg
-check 65 'pipe.jpg: is no picture' predict net.yaml pipe.jpg set
+check 65 'pipe.jpg: is not a picture' predict net.yaml pipe.jpg set
 check 65 '"error": "cut.jpg' predict net.yaml --json cut.jpg set/cat/plain.jpg
 check 0 'plain.jpg: ' predict net.yaml set/cat/plain.jpg run.name=net --checkpoint runs/net/checkpoints/step-00000012.h5
 check 64 'missing files' predict net.yaml

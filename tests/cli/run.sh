@@ -131,7 +131,7 @@ while kill -USR1 "$mpirun" 2>/dev/null; do sleep 0.001; done
 ends 'a stop request at mpirun'\''s end' 75 'stopped as requested: start the same command again'
 
 begin limit -n 2 -- run.max_time=1s
-ends 'its own time limit' 75 'the training stopped by itself, saved'
+ends 'its own time limit' 75 'the training stopped by itself and has saved a checkpoint'
 says_not 'start 2'
 
 # When a whole job is ended, each of its processes receives the signal, mpirun first. A job of one host also has a host file.
@@ -156,8 +156,8 @@ for every in 0 20; do
     kill -TERM "$run"
     until_true heard
     kill -KILL "$rank"
-    what=$([ $every = 0 ] && echo 'there is no checkpoint, so all that was computed' || echo 'what came after the newest checkpoint')
-    ends "killed while it stops, $every" 75 "stopped as requested; $what is lost: start"
+    what=$([ $every = 0 ] && echo 'there is no checkpoint, so all results' || echo 'results after the newest checkpoint')
+    ends "killed while it stops, $every" 75 "stopped as requested; $what are lost: start"
 done
 # Its last save fails: the message says so, and what is lost.
 begin unsaved -n 2 -- checkpoint.every_steps=20
@@ -165,7 +165,7 @@ until_true another unsaved ''
 mv runs/unsaved/checkpoints runs/unsaved/aside
 : >runs/unsaved/checkpoints
 kill -TERM "$run"
-ends 'its last save fails' 75 'stopped as requested; what came after the newest checkpoint is lost: start'
+ends 'its last save fails' 75 'stopped as requested; results after the newest checkpoint are lost: start'
 # It waits for an owner on another host: nothing has been computed.
 mkdir runs/waits
 sed 's/\("place": *"\)[^"]*/\1elsewhere/; s/\("ended": *\)true/\1false/' runs/quiet/owner-1 >runs/waits/owner-1
@@ -224,19 +224,19 @@ starts() {
     holds "$plan: $count starts, not $(wc -l <starts)" test "$(wc -l <starts)" = "$count"
 }
 starts 0 1 '' '0 0'
-for code in 64 65 66 71 78; do starts $code 1 "exit code $code would come again" "0 $code"; done
-starts 74 3 'three starts in turn brought no newer checkpoint' '0 137'
+for code in 64 65 66 71 78; do starts $code 1 "another start would end with exit code $code too" "0 $code"; done
+starts 74 3 'three consecutive starts left no newer checkpoint' '0 137'
 says 'was killed by signal 9'
-starts 74 3 'three starts in turn' '0 74'
-starts 74 3 'three starts in turn' '0 75' # a neighbour's end, and not a stop: nobody has ended in order
-starts 70 3 'three starts in turn' '0 70'
-starts 70 3 'three starts in turn' '0 139'
-starts 74 3 'three starts in turn' '0 1'
+starts 74 3 'three consecutive starts' '0 74'
+starts 74 3 'three consecutive starts' '0 75' # a neighbour's end, and not a stop: nobody has ended in order
+starts 70 3 'three consecutive starts' '0 70'
+starts 70 3 'three consecutive starts' '0 139'
+starts 74 3 'three consecutive starts' '0 1'
 starts 0 6 'start 6: 1 rank, from step 5' '1 137\n2 74\n3 75\n4 70\n5 139\n5 0'
-starts 74 6 'three starts in turn' '1 137\n0 137\n2 137\n0 137\n0 137\n0 137'
+starts 74 6 'three consecutive starts' '1 137\n0 137\n2 137\n0 137\n0 137\n0 137'
 starts 0 6 'start 6: 1 rank, from step 4' '1 137\nx 137\n2 137\n3 137\n4 137\n0 0' # the damaged checkpoint counts neither as progress nor for resuming
 says 'start 3: 1 rank, from step 1'
-starts 74 3 'three starts in turn' 'x 137'
+starts 74 3 'three consecutive starts' 'x 137'
 starts 0 5 'start 5: 1 rank, from step 2' '2 137\n1 137\n3 137\n2 137\n0 0' # older than a checkpoint that could not be loaded
 starts 74 3 '--max-restarts is reached' '1 137\n2 137\n3 137\n4 0' --max-restarts 2
 starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
@@ -286,7 +286,7 @@ printf '# three of them\na slots=1\nb:1\nc\n' >three.hosts
 printf 'd\n' >unknown.hosts
 begin unknown --hostfile unknown.hosts --
 until_true grep -q 'too few hosts answer: waiting for them' err
-says "start 1: a rank was lost (mpirun's exit code is 255), or none could be started: mpirun's words above say which"
+says "start 1: a rank was lost (mpirun's exit code is 255), or none could be started: see mpirun's messages above"
 kill -TERM "$run"
 ends 'no host answers' 75 'stopped as requested'
 check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml

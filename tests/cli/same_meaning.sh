@@ -69,7 +69,7 @@ holds 'they do not go together' sh -c '! grep -q "go together" out'
 check 0 "$differ" train run.name=r1 data.train=f32.h5 data.test=unit.h5
 check 0 "$differ" train run.name=r2 'data.train=[f32.h5,unit.h5]' data.test=f32.h5
 check 0 "$differ" "$WEFT" eval a.yaml run.name=f data.train=f32.h5 data.test=unit.h5
-check 0 'f32.h5 and i16.h5 go together: samples, types, scales and ranges of values are alike, and classes have no names' "$WEFT" data check f32.h5 i16.h5
+check 0 'f32.h5 and i16.h5 go together: shapes, types, scales and ranges of samples are compatible, and classes have no names' "$WEFT" data check f32.h5 i16.h5
 whole unit_rows.h5 FP 32 16,64
 check 0 'unit_rows.h5: its values are 0 to 1' "$WEFT" data check rows_f32.h5 unit_rows.h5
 # the checkpoint keeps the range and is compared with each data set
@@ -88,7 +88,7 @@ holds 'nothing is said of one range' sh -c '! grep -q warning both'
 check 0 '' unit train run.name=unit
 check 0 'i16.h5: its values are 20 to 230, mean 125, and those of the training of runs/unit/checkpoints/best.h5 are 0 to 1, mean 0.4375' \
     "$WEFT" eval a.yaml run.name=unit data.train=i16.h5 data.test=i16.h5
-check 0 'pictures are 0 to 255 after data.scale, and the samples that runs/unit/checkpoints/best.h5 was trained on 0 to 1: is data.scale' \
+check 0 'pictures have values from 0 to 255 after data.scale, and the samples that runs/unit/checkpoints/best.h5 was trained on from 0 to 1: is data.scale' \
     "$WEFT" predict a.yaml run.name=unit "$pictures/grey.png" data.scale=1
 check 0 '' "$WEFT" predict a.yaml run.name=unit "$pictures/grey.png" data.scale=0.00392157
 holds 'nothing is said of the right factor' sh -c '! grep -q warning both'
@@ -150,7 +150,7 @@ for _ in 1 2 3 4; do printf '\1\0\0\0\0\1\0\0\0\0\1\0\0\0\0\1'; done >n.bin
 one_hot hot.h5 UIN 8
 for _ in $(seq 16); do printf '\0\0\0\0\0\0\0\0\0\0\200\77\0\0\0\0'; done >n.bin
 one_hot hot_f.h5 FP 32
-hot='/y holds one-hot rows (4 columns, a single 1 in each row), but labels are the numbers of classes: store the place of the 1'
+hot='/y holds one-hot rows (4 columns, a single 1 in each row), but labels are the numbers of classes: store the column of the 1'
 for set in hot hot_f; do as_labels "$set.h5: $hot" $set.h5; done
 check 65 "hot.h5: $hot" "$WEFT" data check hot.h5
 check 0 "hot_f.h5: $hot" "$WEFT" data check hot_f.h5
@@ -161,7 +161,7 @@ for _ in 1 2 3 4; do printf '\0\0\0\77\0\0\0\100\0\0\100\100\0\0\200\100'; done 
 numbers parts.h5
 as_labels 'parts.h5: has no class labels: its targets are numbers, and train.loss softmax needs one integer a sample: set train.loss to one for numbers (mse)' parts.h5
 # pictures are bytes: a model of other numbers needs data.scale
-check 65 'runs/f/checkpoints/best.h5 was trained on samples that were no bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
+check 65 'runs/f/checkpoints/best.h5 was trained on samples that were not bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
 check 0 'grey.png: ' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png" data.scale=1
 # the same for tables, and for rows of weft predict
 for _ in 1 2 3 4; do values 64 '\24'; values 64 '\132'; values 64 '\240'; values 64 '\346'; done >x.bin

@@ -152,7 +152,7 @@ check 78 'grid.pp' sbatch grid.pp=99 -o no.sh
 check 78 "there is no model 'lenett'" sbatch model.name=lenett -o no.sh
 check 66 'no-such.yaml' "$WEFT" sbatch no-such.yaml -o no.sh
 check 64 'missing configuration file' "$WEFT" sbatch
-check 64 'each wants a core' sbatch train.threads=4 --cpus-per-task 2 -o no.sh
+check 64 'each thread needs a core' sbatch train.threads=4 --cpus-per-task 2 -o no.sh
 check 64 'expected a length of time' sbatch --time 90 -o no.sh
 check 64 'expected a length of time' sbatch --time 0s -o no.sh
 check 64 'expected numbers' sbatch --array '1-3 --wrap=x' -o no.sh
@@ -161,18 +161,18 @@ for size in foo '' G B 8.5G 8GG 8B 8GBB -1 '8 G' 0x8; do check 64 'expected a si
 check 64 'expected letters' sbatch --partition 'a b' -o no.sh
 check 64 'expected letters' sbatch --account '' -o no.sh
 check 64 'expected options' sbatch --more 'qos=high' -o no.sh
-check 64 'do not go together' sbatch --array 1-3 --chain 2 -o no.sh
+check 64 'cannot be combined' sbatch --array 1-3 --chain 2 -o no.sh
 check 64 'leave run.seed out' sbatch --array 1-3 run.seed=4 -o no.sh
 check 64 'needs -o FILE' sbatch --chain 2
 check 64 'for hosts without Slurm' sbatch --hosts hosts --partition a -o no.sh
 check 64 'a rank has one GPU' sbatch --gpus 4 --ntasks-per-node 2 -o no.sh
-check 78 'and --gpus asks for GPUs' sbatch --gpus 4 train.device=cpu -o no.sh
-check 78 'how many GPUs a node has' sbatch train.device=cuda -o no.sh
+check 78 'but --gpus requests GPUs' sbatch --gpus 4 train.device=cpu -o no.sh
+check 78 'the number of GPUs per node' sbatch train.device=cuda -o no.sh
 check 64 'run it without mpirun' env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$WEFT" sbatch lenet.yaml -o no.sh
 mkdir 'back\slash'
 mkdir '%j'
-check 64 'no folder with a backslash' env -C '%j' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
-check 64 'no folder with a backslash' env -C 'back\slash' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
+check 64 'does not accept a folder with a backslash' env -C '%j' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
+check 64 'does not accept a folder with a backslash' env -C 'back\slash' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
 check 74 'no-such/no.sh' sbatch -o no-such/no.sh
 holds 'nothing is written' test -z "$(find . -name '*no.sh*')"
 # A program without CUDA plans for no GPU.

@@ -50,7 +50,7 @@ check 0 '    6 -> 3      a' "$WEFT" ckpt shrink norm.h5 --method l2 --sparsity .
 check 78 'no channel goes: --sparsity 0.1 of the 8 channels of' "$WEFT" ckpt shrink "$(step norm 2)" --method l1 --sparsity .1 -o no.h5
 
 # With sparsity 0 the bytes are the same. With one half: the table, the numbers, the widths.
-check 0 '--sparsity 0 takes no channel away: zero.h5 is the same model as' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -o zero.h5
+check 0 '--sparsity 0 removes no channel: zero.h5 is the same model as' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -o zero.h5
 check 0 'to the bit' "$WEFT" ckpt diff "$from" zero.h5
 check 0 '    8 -> 4      layer1.0.conv1' shrink -o half.h5
 holds 'parameters are named' grep -q '^parameters  176258 -> 44' both
@@ -90,7 +90,7 @@ check 64 "--method" "$WEFT" ckpt shrink "$from" --method l3 --sparsity .5 -o non
 check 64 'nothing would be left' "$WEFT" ckpt shrink "$from" --method l1 --sparsity 1 -o none.h5
 check 64 '--sparsity' "$WEFT" ckpt shrink "$from" --method l1 --sparsity -.1 -o none.h5
 check 64 'matches no layer' shrink --keep 'conv9*' -o none.h5
-check 66 '--input says' shrink -o none.h5 data.train=gone.h5
+check 66 'describe a sample by --input' shrink -o none.h5 data.train=gone.h5
 check 0 'wrote' shrink --input 1x8x8 -o elsewhere.h5 data.train=gone.h5 model.classes=10
 check 65 'of its configuration' shrink -o none.h5 model.width=16
 check 0 '' "$WEFT" ckpt export "$from" -o net.safetensors

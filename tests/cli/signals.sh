@@ -215,7 +215,7 @@ until_true at_step 2
 launcher=$(pgrep -P "$run" -x mpirun)
 kill -STOP "$launcher"
 kill -TERM "$run"
-ends 'mpirun is stopped' 75 "mpirun (process $launcher) is stopped by a signal: it is continued"
+ends 'mpirun is stopped' 75 "mpirun (process $launcher) is stopped by a signal; weft continues it"
 holds 'mpirun is stopped: a checkpoint' test -n "$(newest halted)"
 begin frozen -n 2
 until_true at_step 2

@@ -1,7 +1,7 @@
 /* Ranks on other hosts report to the launcher by TCP: what a child process of this test does, for
  * which the launcher's local socket has another name. */
 #include "base/lease.h"
-#include "cli/launch/starting.h"
+#include "cli/launch/start_watch.h"
 #include "harness.h"
 
 #include <signal.h>
@@ -19,10 +19,10 @@ static pid_t start_rank(int number, const char *token)
     mem_free(&value);
     pid_t child = fork();
     if (child > 0) return child;
-    watch_enter(number);
+    watch_connect(number);
     watch_report_stage(START_MPI);
     for (;;) {
-        watch_beat();
+        watch_send_beat();
         clock_rest(0.05);
     }
 }
@@ -55,7 +55,7 @@ static void end(pid_t child)
 static void test_silent(void)
 {
     begin(2);
-    if (watch.elsewhere < 0 || !strchr(strchr(getenv(WATCH_VARIABLE), '/') + 1, '/')) {
+    if (watch.tcp_listener < 0 || !strchr(strchr(getenv(WATCH_VARIABLE), '/') + 1, '/')) {
         watch_fini(&watch);
         TEST_SKIP("this machine has no network interface but lo");
     }
@@ -64,16 +64,16 @@ static void test_silent(void)
     pid_t first = start_rank(0, ""), second = start_rank(1, "");
     look(20, 2);
     CU_ASSERT_EQUAL(watch.connected, 2);
-    Starting starting = {0};
-    starting_init(&starting, 300, "while ranks start");
-    starting.looked_s -= 1;
-    CU_ASSERT_PTR_NULL(starting_check(&starting, &watch, getpid()));
+    StartWatch starting = {0};
+    start_watch_init(&starting, 300, "while ranks start");
+    starting.checked_s -= 1;
+    CU_ASSERT_PTR_NULL(start_watch_check(&starting, &watch, getpid()));
     kill(second, SIGSTOP);
     char *why = NULL;
     double begin_s = clock_s();
     while (!why && clock_s() - begin_s < 60) {
         watch_wait(&watch, 100);
-        why = starting_check(&starting, &watch, getpid());
+        why = start_watch_check(&starting, &watch, getpid());
     }
     CU_ASSERT(clock_s() - begin_s > 8 && clock_s() - begin_s < 30);
     CU_ASSERT_PTR_NOT_NULL_FATAL(why);
@@ -87,7 +87,7 @@ static void test_silent(void)
     end(second);
     /* its connection ends, which mpirun explains, and the other one has the time of train.hang_s */
     look(1, 0);
-    CU_ASSERT_PTR_NULL(watch_lost(&watch));
+    CU_ASSERT_PTR_NULL(watch_lost_rank(&watch));
     starting.hang_s = 3;
     Host hosts[] = {{.name = "n1", .ranks = 1}, {.name = "n2", .ranks = 1}};
     Hosts on = {.count = 2, .host = hosts};
@@ -96,7 +96,7 @@ static void test_silent(void)
     begin_s = clock_s();
     while (!why && clock_s() - begin_s < 60) {
         watch_wait(&watch, 100);
-        why = starting_check(&starting, &watch, getpid());
+        why = start_watch_check(&starting, &watch, getpid());
     }
     CU_ASSERT_PTR_NOT_NULL_FATAL(why);
     if (!strstr(why, "rank 1 on n2 has not reported")) printf("  %s\n", why);
@@ -104,7 +104,7 @@ static void test_silent(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(why, "rank 1 on n2 has not reported"));
     mem_free(&why);
     end(first);
-    starting_fini(&starting);
+    start_watch_fini(&starting);
     watch_fini(&watch);
 }
 
@@ -125,24 +125,24 @@ static void test_nobody(void)
 {
     char folder[] = "/tmp/weft-watch-XXXXXX", id[RANDOM_ID_BYTES];
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-    Starting starting = {0};
+    StartWatch starting = {0};
     Lease *lease = NULL;
     random_id(id);
     begin(1);
-    starting_name(&starting, folder, id, 1);
-    starting_init(&starting, 1, "while ranks start");
+    start_watch_set_id(&starting, folder, id, 1);
+    start_watch_init(&starting, 1, "while ranks start");
     CU_ASSERT_EQUAL_FATAL(lease_take(&lease, folder, 1), OK);
     clock_rest(2);
-    CU_ASSERT_PTR_NULL(starting_check(&starting, &watch, getpid()));
+    CU_ASSERT_PTR_NULL(start_watch_check(&starting, &watch, getpid()));
     lease_end(&lease);
-    starting_name(&starting, folder, id, 2);
+    start_watch_set_id(&starting, folder, id, 2);
     clock_rest(1);
-    char *why = starting_check(&starting, &watch, getpid());
+    char *why = start_watch_check(&starting, &watch, getpid());
     CU_ASSERT_PTR_NOT_NULL_FATAL(why);
     CU_ASSERT_PTR_NOT_NULL(strstr(why, "no rank has reported"));
     mem_free(&why);
     unsetenv(LEASE_RUN);
-    starting_fini(&starting);
+    start_watch_fini(&starting);
     watch_fini(&watch);
     char owner[sizeof folder + 16];
     snprintf(owner, sizeof owner, "%s/owner-1", folder);

@@ -54,7 +54,7 @@ YAML
 check 0 '' "$WEFT" train job.yaml
 check 0 'Straße, it' "$WEFT" generate job.yaml --tokenizer small --prompt 'Straße, it' --tokens 8
 check 0 '' "$WEFT" generate job.yaml --tokenizer small --tokens 8
-check 64 'expected token numbers' "$WEFT" generate job.yaml --prompt 'Straße'
+check 64 'expected token ids' "$WEFT" generate job.yaml --prompt 'Straße'
 check 0 '5 9 ' "$WEFT" generate job.yaml --prompt '5,9' --tokens 4
 cp -r small another
 sed 's/"<|endoftext|>"/"<|endofmind|>"/' small/vocab.json >another/vocab.json
@@ -93,9 +93,9 @@ check 65 'there are 1001 in the vocabulary (0 to 1000); correct --tokenizer or -
 check 0 'wrote bytes.h5' "$WEFT" data import text text -o bytes.h5 --test bytes-test.h5
 check 0 'tokenizer bytes' "$WEFT" data info bytes.h5
 check 0 '"tokenizer_hash": "bytes"' "$WEFT" data info bytes.h5 --json
-check 0 'go together: their tokens are of one tokenizer' "$WEFT" data check train.h5 named-test.h5 model.vocab=1100
-check 0 'go together: their tokens are of one tokenizer' "$WEFT" data check bytes.h5 bytes-test.h5
-check 0 'neither says of which tokenizer its tokens are' "$WEFT" data check unknown.h5 unknown-test.h5
+check 0 'go together: one tokenizer made the tokens of both' "$WEFT" data check train.h5 named-test.h5 model.vocab=1100
+check 0 'go together: one tokenizer made the tokens of both' "$WEFT" data check bytes.h5 bytes-test.h5
+check 0 'neither names the tokenizer of its tokens' "$WEFT" data check unknown.h5 unknown-test.h5
 some="and those of train.h5 are those of the tokenizer small ($hash): the two cannot be compared"
 check 0 "unknown-test.h5: its tokens are of an unknown tokenizer, $some" "$WEFT" data check train.h5 unknown-test.h5
 holds 'it does not say that they go together' sh -c '! grep -q "go together" both'
@@ -134,7 +134,7 @@ check 0 '65 66 ' "$WEFT" generate job.yaml run.name=few data.train=few.h5 --prom
 printf "$(od -An -v -tx1 text | tr -d '\n' | sed 's/ \(..\)/\\x\1\\0/g')" >text16.bin
 check 0 'wrote of-bytes.h5' "$WEFT" data import tokens text16.bin --bits 16 --tokenizer bytes -o of-bytes.h5 --test of-bytes-test.h5
 check 0 'tokenizer bytes' "$WEFT" data info of-bytes.h5
-check 0 'go together: their tokens are of one tokenizer' "$WEFT" data check bytes.h5 of-bytes-test.h5
+check 0 'go together: one tokenizer made the tokens of both' "$WEFT" data check bytes.h5 of-bytes-test.h5
 check 65 'there are 256 in the vocabulary (0 to 255); correct --tokenizer' ids wide no --tokenizer bytes
 check 0 'wrote text-bytes.h5' "$WEFT" data import text text --tokenizer bytes -o text-bytes.h5 --test no-bytes.h5
 holds 'it is the same file' cmp text-bytes.h5 bytes.h5

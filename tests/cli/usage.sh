@@ -31,9 +31,9 @@ check 64 'missing command after weft data' "$WEFT" data
 check 64 'missing command after weft data' "$WEFT" data import
 check 0 'data import cifar' "$WEFT" data --help
 check 64 'unknown command: weft --versoin' "$WEFT" --versoin
-check 64 'unknown command: weft -n; options stand behind the command, as in weft train CONFIG -n 2' "$WEFT" -n 2 train a.yaml
-check 64 'unknown command: weft --config; options stand behind the command' "$WEFT" --config a.yaml
-check 64 'unknown command: weft a.yaml; a configuration stands behind the command, as in weft train a.yaml' "$WEFT" a.yaml
+check 64 'unknown command: weft -n; options come after the command, as in weft train CONFIG -n 2' "$WEFT" -n 2 train a.yaml
+check 64 'unknown command: weft --config; options come after the command' "$WEFT" --config a.yaml
+check 64 'unknown command: weft a.yaml; a configuration comes after the command, as in weft train a.yaml' "$WEFT" a.yaml
 check 64 'missing configuration file' "$WEFT" train
 check 64 'configuration file comes first' "$WEFT" train train.batch=3
 check 64 'unknown option --jsn; did you mean --json?' "$WEFT" data info --jsn x.h5

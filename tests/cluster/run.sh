@@ -52,7 +52,7 @@ stop_starting() { # NAME SECONDS : stops rank 1 that long after its start, or ea
 }
 stop_starting silent 2
 says 'error: weft run: start 1: while ranks start: rank 1 on n2 (process '
-says ' is stopped, or its host, for '
+says ' is stopped, or its host is (silent for '
 wait $run || true
 holds "it goes on: $(cat err)" test -e starts/silent/checkpoints/step-00000002.h5
 stop_starting early 0

@@ -21,7 +21,8 @@ static void test_attention(void)
         {"heads=1", 2, 45, 1, 128, 1, "cuDNN's fused kernels"},
         {"heads=1", 2, 1, 1, 64, 0, "cuDNN's fused kernels"},
         {"heads=2 rotary=true", 3, 37, 2, 16, 2, "cuDNN's fused kernels"},
-        {"heads=3", 2, 70, 3, 12, 1, "weft's own kernels, for cuDNN has none: heads 12 wide"},
+        {"heads=3", 2, 70, 3, 12, 1,
+         "weft's own kernels, because cuDNN has none: heads of 12 columns"},
         {"heads=1", 2, 40, 1, 100, 0, "weft's own kernels"},
         {"heads=2 rotary=true", 2, 33, 2, 20, 0, "weft's own kernels"},
     };

@@ -63,7 +63,7 @@ doctor() { env OMPI_MCA_rmaps_base_oversubscribe=1 "$@" timeout 60 mpirun --allo
 check 0 '2 for each process, emulated GPU' doctor EMULATE_GPUS=2
 check 0 '2 ranks share 1 GPU and take turns' doctor EMULATE_GPUS=1
 check 0 '2 of 8 GPUs have a rank' doctor EMULATE_GPUS=8
-check 0 'GB: others use it' doctor EMULATE_GPUS=2 EMULATE_OTHERS=2000000000
+check 0 'GB: other processes use it' doctor EMULATE_GPUS=2 EMULATE_OTHERS=2000000000
 
 # Both devices generate the same text.
 for device in cpu cuda; do

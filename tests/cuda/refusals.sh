@@ -22,12 +22,12 @@ refused() {
     holds "${with[*]}: names the node" grep -qF "node $node" both
     holds "${with[*]}: nothing is written" test ! -e runs
 }
-refused 'no NVIDIA driver on this machine; train.device=cpu needs none' EMULATE_DRIVER=0
-refused 'the NVIDIA driver knows CUDA 12.4, and this program needs' EMULATE_DRIVER=12040
+refused 'no NVIDIA driver on this machine; train.device=cpu needs no GPU' EMULATE_DRIVER=0
+refused 'the NVIDIA driver supports CUDA 12.4, and this program needs' EMULATE_DRIVER=12040
 refused 'the NVIDIA driver shows no GPU to this process: see nvidia-smi' EMULATE_GPUS=0
-refused 'GPU 0: 32 MB for cuBLAS:' EMULATE_OTHERS=4290000000
-refused 'nvidia-smi shows who fills it' EMULATE_OTHERS=4290000000
-refused 'of 4.3 GB on GPU 0 (emulated GPU) of node' EMULATE_OTHERS=4230000000 -- model.width=256 train.batch=256 train.micro_batch=128
+refused 'GPU 0: allocating 32 MB for cuBLAS:' EMULATE_OTHERS=4290000000
+refused 'end the process that fills its memory' EMULATE_OTHERS=4290000000
+refused 'of the 4.3 GB of GPU 0 (emulated GPU) on node' EMULATE_OTHERS=4230000000 -- model.width=256 train.batch=256 train.micro_batch=128
 refused 'train.micro_batch of at most about' EMULATE_OTHERS=3960000000 -- model.width=256 train.batch=256 train.micro_batch=128
 # 234 MB are free: enough for the plan, but not for graphs and kernels in addition; then 1.3 GB on two GPUs, with NCCL
 refused "(268.4 MB of it for CUDA graphs and kernels), and may use 2" EMULATE_OTHERS=4060000000
@@ -49,9 +49,9 @@ YAML
 only_cpu() {
     sed "s/heads: 2, rotary: true/heads: 2, $2/; s/width: 48/width: ${3:-48}/" b.yaml >c.yaml
     rm -rf runs
-    check 78 "cuda: attention has $1" timeout 240 "$WEFT" train c.yaml model.context=16
+    check 78 "cuda: attention supports $1" timeout 240 "$WEFT" train c.yaml model.context=16
     holds "$1: one message, and nothing is written" test "$(grep -c error both)" = 1 -a ! -e runs
-    check 78 "cuda: attention has $1" "$WEFT" plan c.yaml model.context=16
+    check 78 "cuda: attention supports $1" "$WEFT" plan c.yaml model.context=16
     check 0 'done after' timeout 240 "$WEFT" train c.yaml model.context=16 train.device=cpu
 }
 check 0 'done after' timeout 240 "$WEFT" train b.yaml model.context=16
@@ -60,8 +60,8 @@ only_cpu 'no window: use train.device=cpu' 'rotary: true, window: 4'
 original='rope_original_max_position_embeddings: 8'
 for scaling in 'rope_type: linear, rope_factor: 2' "rope_type: dynamic, rope_factor: 2, $original" "rope_type: yarn, rope_factor: 2, $original" \
     "rope_type: llama3, rope_factor: 2, rope_low_freq_factor: 1, rope_high_freq_factor: 4, $original"; do
-    only_cpu 'no rope_type but default: use train.device=cpu' "rotary: true, $scaling"
+    only_cpu 'only rope_type default: use train.device=cpu' "rotary: true, $scaling"
 done
-only_cpu 'rotary_base 10000 only, not 500: use train.device=cpu' 'rotary: true, rotary_base: 500'
-only_cpu 'as many heads of keys as of queries only, not kv_heads 1 of 2' 'rotary: true, kv_heads: 1' 32
+only_cpu 'only rotary_base 10000, not 500: use train.device=cpu' 'rotary: true, rotary_base: 500'
+only_cpu 'only as many heads of keys as of queries, not kv_heads 1 of 2' 'rotary: true, kv_heads: 1' 32
 finish

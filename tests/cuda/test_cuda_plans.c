@@ -5,12 +5,12 @@
 #include "tensor/op_list.h"
 #include "tensor/cuda/cudnn_attention.h"
 
-/* Opens cuDNN for a card that this machine lacks. Prints why and returns false where this cuDNN
+/* Opens cuDNN for a model that this machine lacks. Prints why and returns false where this cuDNN
  * cannot. */
-static bool ready(CudaState *state, const char *card)
+static bool ready(CudaState *state, const char *model)
 {
     *state = (CudaState){.device = -1};
-    CU_ASSERT_EQUAL_FATAL(card_find(&state->card, card), OK);
+    CU_ASSERT_EQUAL_FATAL(gpu_model_find(&state->model, model), OK);
     if (cudnn_open(state) != OK) {
         printf("  skipped: %s\n", fail_message());
         return false;
@@ -21,23 +21,23 @@ static bool ready(CudaState *state, const char *card)
     return false;
 }
 
-static void check_plans(const char *card, AttentionShape shape)
+static void check_plans(const char *model, AttentionShape shape)
 {
     CudaState state;
     FusedAttention f;
-    if (!ready(&state, card)) return;
+    if (!ready(&state, model)) return;
     shape.samples = fused_group(shape);
     bool served = fused_init(&f, shape, cudnn_target(&state));
     CU_ASSERT_TRUE(served);
-    printf("  %s: %s, %lld samples x %lld positions, %lld heads of %lld%s: ", card,
+    printf("  %s: %s, %lld samples x %lld positions, %lld heads of %lld%s: ", model,
            shape.fp16 ? "fp16" : "bf16", (long long)shape.samples, (long long)shape.length,
-           (long long)shape.heads, (long long)shape.width, shape.turned ? ", turned" : "");
+           (long long)shape.heads, (long long)shape.width, shape.rotated ? ", rotated" : "");
     if (served) {
         printf("workspaces %zu and %zu bytes\n", f.forward.workspace_bytes,
                f.backward.workspace_bytes);
         CU_ASSERT_TRUE(fused_workspace_bytes(&f) <= fused_scratch_bytes(shape));
     } else {
-        printf("%s\n", f.why_not);
+        printf("%s\n", f.reason);
     }
     fused_fini(&f);
     cudnn_close(&state);
@@ -62,7 +62,7 @@ static void test_shapes(void)
     }
 }
 
-static void test_cards(void)
+static void test_models(void)
 {
     check_plans("h100", (AttentionShape){32, 1024, 12, 64, false, false});
     check_plans("a100", (AttentionShape){32, 1024, 12, 64, false, false});
@@ -75,7 +75,7 @@ static void test_widths(void)
     if (!ready(&state, "h200")) return;
     CU_ASSERT_FALSE(
         fused_init(&f, (AttentionShape){2, 64, 2, 12, false, false}, cudnn_target(&state)));
-    CU_ASSERT_PTR_NOT_NULL(strstr(f.why_not, "heads 12 wide"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.reason, "heads of 12 columns"));
     fused_fini(&f);
     cudnn_close(&state);
 }
@@ -86,12 +86,12 @@ typedef struct ConvCase {
     int kernel, stride, groups;
 } ConvCase;
 
-static void check_conv(const char *card, DType precision, ConvCase c, bool biased, Act act)
+static void check_conv(const char *model, DType precision, ConvCase c, bool biased, Act act)
 {
     Backend *backend;
     Op *op;
     Desc preferred[SPEC_INPUTS];
-    BackendOptions options = {.threads = 1, .precision = precision, .dry_run = true, .gpu = card};
+    BackendOptions options = {.threads = 1, .precision = precision, .dry_run = true, .gpu = model};
     int pad = c.kernel / 2;
     int64_t side = (c.side + 2 * pad - c.kernel) / c.stride + 1;
     OpSpec s = {.kind = OP_CONV2D,
@@ -112,7 +112,7 @@ static void check_conv(const char *card, DType precision, ConvCase c, bool biase
     CU_ASSERT_EQUAL_FATAL(backend_open(&backend, &backend_cuda, options), OK);
     Status st = op_new(&op, backend, &s, preferred);
     CU_ASSERT_EQUAL(st, OK);
-    if (st != OK) printf("  %s: %s\n", card, fail_message());
+    if (st != OK) printf("  %s: %s\n", model, fail_message());
     if (st == OK && biased) CU_ASSERT_PTR_NULL(op->kernels);
     op_free(&op);
     backend_close(&backend);
@@ -234,6 +234,6 @@ static void test_groups(void)
 }
 
 TEST_MAIN("cuda plans", {"attention's graphs have plans on an H200", test_shapes},
-          {"and on other cards", test_cards}, {"widths that have none", test_widths},
+          {"and for other GPU models", test_models}, {"widths that have none", test_widths},
           {"groups of samples", test_groups}, {"engines by their text", test_engines},
           {"the zoo's convolutions have plans", test_convs})

@@ -100,7 +100,7 @@ check 0 'algorithms read from' ranks 2 env EMULATE_TIMES=999999 "$WEFT" train jo
 equal tp2 tp2-on
 sed -i 's/width: 25/width: 24/' job.yaml
 
-check 78 'would time algorithms anew' "$WEFT" verify job.yaml train.cuda_tune=time --grids 1x1x1,2x1x1
+check 78 'would choose algorithms by timing' "$WEFT" verify job.yaml train.cuda_tune=time --grids 1x1x1,2x1x1
 check 0 'the same to the bit' timeout 240 "$WEFT" verify job.yaml train.cuda_tune="$PWD/last.txt" --grids 1x1x1,2x1x1
 
 # weft plan

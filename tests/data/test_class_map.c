@@ -124,16 +124,16 @@ static void names_that_do_not_fit(void)
     static const char *const numbers[] = {"0", "1", "2", NULL};
     const char *bare = set_of("bare.h5", 2, (int32_t[]){0, 1}, NULL);
     CHECK_OK(use(&set, bare, train, &line));
-    CU_ASSERT_TRUE(line && strstr(line, "bare.h5: names no classes, so its labels are taken by "
-                                        "their numbers: 0 is 'cat', as in "));
+    CU_ASSERT_TRUE(line && strstr(line, "bare.h5: has no names of classes, so labels are matched "
+                                        "by number: 0 is 'cat', as in "));
     mem_free(&line);
     const char *counted = set_of("numbers.h5", 3, (int32_t[]){0, 1, 2}, numbers);
     CHECK_OK(use(&set, counted, train, &line));
-    CU_ASSERT_TRUE(line && strstr(line, "numbers.h5: names no classes"));
+    CU_ASSERT_TRUE(line && strstr(line, "numbers.h5: has no names of classes"));
     mem_free(&line);
     CU_ASSERT_TRUE(labels_read(&set, 3, (int32_t[]){0, 1, 2}));
     CHECK_OK(use(&set, train, counted, &line));
-    CU_ASSERT_TRUE(line && strstr(line, "numbers.h5 names no classes: 0 is 'cat' here"));
+    CU_ASSERT_TRUE(line && strstr(line, "numbers.h5 has no names of classes: 0 is 'cat' here"));
     mem_free(&line);
     CHECK_OK(use(&set, bare, counted, &line));
     CU_ASSERT_PTR_NULL(line);
@@ -260,7 +260,7 @@ static void sparse_labels(void)
     static LabelUse used;
     CHECK_OK(data_set_open(&set, NULL, set_of("tens.h5", 5, (int32_t[]){0, 10, 30, 20, 10}, NULL)));
     CHECK_OK(data_set_count_labels(&set, &used));
-    char *odd = data_set_odd_labels(&set, NULL, &used);
+    char *odd = data_set_label_warning(&set, NULL, &used);
     CU_ASSERT_PTR_NOT_NULL_FATAL(odd);
     CU_ASSERT_PTR_NOT_NULL(strstr(odd, "its labels are 0, 10, 20, 30: 27 of 31 classes have no"));
     CU_ASSERT_PTR_NULL(strstr(odd, "drop"));
@@ -313,7 +313,7 @@ static void labels_that_begin_above_0(void)
     CU_ASSERT_EQUAL(set.classes, 5);
     CHECK_OK(data_set_count_labels(&set, &used));
     CU_ASSERT(used.least == 1 && used.most == 4 && used.second == 3 && used.count == 4);
-    char *odd = data_set_odd_labels(&set, &c, &used);
+    char *odd = data_set_label_warning(&set, &c, &used);
     CU_ASSERT_PTR_NOT_NULL_FATAL(odd);
     CU_ASSERT_PTR_NOT_NULL(strstr(odd, "labels are 1 to 4, so 1 of 5 classes have no sample"));
     CU_ASSERT_PTR_NOT_NULL(strstr(odd, "data.label_base: 1"));
@@ -323,7 +323,7 @@ static void labels_that_begin_above_0(void)
     CU_ASSERT_EQUAL(set.classes, 4);
     CU_ASSERT_TRUE(labels_read(&set, 6, (int32_t[]){0, 1, 2, 3, 0, 3}));
     CHECK_OK(data_set_count_labels(&set, &used));
-    CU_ASSERT_PTR_NULL(data_set_odd_labels(&set, &c, &used));
+    CU_ASSERT_PTR_NULL(data_set_label_warning(&set, &c, &used));
     /* An importer has written numbers as names, one of them for label 0, which does not occur. */
     static const char *const numbers[] = {"0", "1", "2", "3", "4", NULL};
     ClassNames names;
@@ -354,7 +354,7 @@ static void a_label_for_none(void)
     const char *path = set_of("void.h5", 6, label, NULL), *out = in_scratch("kept.h5");
     CHECK_OK(data_set_open(&set, NULL, path));
     CHECK_OK(data_set_count_labels(&set, &used));
-    char *odd = data_set_odd_labels(&set, NULL, &used);
+    char *odd = data_set_label_warning(&set, NULL, &used);
     CU_ASSERT_PTR_NOT_NULL_FATAL(odd);
     CU_ASSERT_PTR_NOT_NULL(strstr(odd, "labels are 0 to 3, and 255, so 251 of 256 classes"));
     CU_ASSERT_PTR_NOT_NULL(strstr(odd, "--drop-label 255"));

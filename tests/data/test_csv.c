@@ -96,7 +96,7 @@ static void values(void)
     CHECK_OK(data_set_open(&set, NULL, out));
     CU_ASSERT(set.samples == 4 && set.id_rows == 9 && set.fields == 2 && set.classes == 2);
     CU_ASSERT_TRUE(class_is(out, 1, "yes"));
-    CHECK_OK(class_names_read_of(&names, out, "fields"));
+    CHECK_OK(class_names_read_list(&names, out, "fields"));
     CU_ASSERT(names.count == 2 && strcmp(names.name[1], "d") == 0);
     class_names_free(&names);
 }

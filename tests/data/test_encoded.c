@@ -20,7 +20,7 @@ static uint64_t evaluated_hash(const DataSet *set, const Config *c, const char *
     uint8_t *back = mem_new((size_t)(3 * plane));
     CHECK_OK(file_text(file, 1 << 20, &bytes, &count));
     CHECK_OK(image_decode(decoder, &image, bytes, count, file));
-    CHECK_OK(picture_evaluate(work, &image, "picture", out));
+    CHECK_OK(picture_prepare(work, &image, "picture", out));
     for (int64_t i = 0; i < 3 * plane; ++i) back[i] = (uint8_t)out[i % 3 * plane + i / 3];
     uint64_t hash = fnv(back, 3 * plane);
     picture_work_free(&work);
@@ -125,8 +125,8 @@ static void test_orientation(void)
         CU_ASSERT_EQUAL(orientation, 1 + i);
         CHECK_OK(image_decode(decoder, &image, bytes, count, "it"));
         image_turn(&image, &spare, orientation);
-        CHECK_OK(picture_evaluate(work, &image, "picture", want));
-        CHECK_OK(picture_sample(work, reader, false, 0, i, got));
+        CHECK_OK(picture_prepare(work, &image, "picture", want));
+        CHECK_OK(picture_prepare_sample(work, reader, false, 0, i, got));
         CU_ASSERT_EQUAL(memcmp(got, want, sizeof got), 0);
     }
     CU_ASSERT_NOT_EQUAL(stream_hash(&plain, &c, false, 1, 9),
@@ -149,7 +149,7 @@ static void test_broken(void)
     path = encoded_set("sizes.h5", 12, 0, false, -1);
     c = config_pictures();
     CHECK_OK(data_set_open(&set, &c, path));
-    CHECK_FAILS(data_set_sized(&set, &c), ERR_CONFIG, "set data.random_resized_crop");
+    CHECK_FAILS(data_set_check_size(&set, &c), ERR_CONFIG, "set data.random_resized_crop");
     c.data.random_resized_crop = 24;
     c.data.center_crop = 30;
     CHECK_FAILS(data_set_open(&set, &c, path), ERR_CONFIG, "data.center_crop");

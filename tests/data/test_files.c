@@ -122,15 +122,15 @@ static void test_shuffle(void)
     Config c = config_plain();
     CHECK_OK(data_set_open(&set, NULL, images_small("chunked.h5", 50, 3, true)));
     CU_ASSERT_EQUAL(set.x.chunk_rows, 3);
-    CU_ASSERT_EQUAL(data_shuffle(&set, &c).chunk, 0);
+    CU_ASSERT_EQUAL(data_shuffle_plan(&set, &c).chunk, 0);
     c.data.shuffle = SHUFFLE_CHUNKS;
-    CU_ASSERT_EQUAL(data_shuffle(&set, &c).chunk, 3);
+    CU_ASSERT_EQUAL(data_shuffle_plan(&set, &c).chunk, 3);
     c.data.shuffle = SHUFFLE_AUTO;
     set.x.dim[0] = (int64_t)1 << 30;
-    CU_ASSERT_EQUAL(data_shuffle(&set, &c).chunk, 3);
-    CU_ASSERT_EQUAL(data_shuffle(&set, &c).window % 3, 0);
+    CU_ASSERT_EQUAL(data_shuffle_plan(&set, &c).chunk, 3);
+    CU_ASSERT_EQUAL(data_shuffle_plan(&set, &c).window % 3, 0);
     c.data.shuffle = SHUFFLE_FULL;
-    CU_ASSERT_EQUAL(data_shuffle(&set, &c).chunk, 0);
+    CU_ASSERT_EQUAL(data_shuffle_plan(&set, &c).chunk, 0);
 }
 
 TEST_MAIN("files", {"every sample of all files", test_images},

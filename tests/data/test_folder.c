@@ -49,7 +49,7 @@ static void classes_and_files_are_sorted_by_their_bytes(void)
         CU_ASSERT_EQUAL(pwrite(fd, "no", 2, set->x.offset + (off_t)offset[i]), 2);
     close(fd);
     CHECK_FAILS(data_set_check(set, 0), ERR_DATA, "sample 1");
-    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "1 others cannot be used, either"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "1 more cannot be used, either"));
     mem_free(&set);
     int32_t *size = array_of(out, "/x_size", H5T_NATIVE_INT32, sizeof *size, &n);
     static const int32_t sizes[] = {9, 12, 18, 21, 18, 21, 18, 21};

@@ -339,7 +339,8 @@ static void array_names(void)
     hid_t file = h5_new(path);
     h5_put(file, a);
     H5Fclose(file);
-    CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA, "alone; name it: data.x=/tokens");
+    CHECK_FAILS(data_set_open(&set, &c, path), ERR_DATA,
+                "only /tokens; to use that: data.x=/tokens");
     c.data.x = (char *)"/tokens";
     CHECK_OK(data_set_open(&set, &c, path));
     CU_ASSERT_EQUAL(set.x.dim[0], 40);

@@ -118,7 +118,7 @@ static void as_here(const char *path, const char *x, const char *y)
     snprintf(request.x, sizeof request.x, "%s", x);
     snprintf(request.y, sizeof request.y, "%s", y);
     facts_read(&request, direct);
-    CHECK_OK(facts_request(&request, isolated));
+    CHECK_OK(facts_request_run(&request, isolated));
     CU_ASSERT_EQUAL(direct->parts, isolated->parts);
     CU_ASSERT_EQUAL(memcmp(direct, isolated, sizeof *direct), 0);
     mem_free(&direct);

@@ -34,7 +34,7 @@ static void test_evaluation(void)
         c.data.resize = want[i].resize;
         c.data.center_crop = want[i].crop;
         PictureView v;
-        CHECK_OK(view_evaluation(&v, &set, &c, want[i].width, want[i].height, "picture"));
+        CHECK_OK(view_choose_evaluation(&v, &set, &c, want[i].width, want[i].height, "picture"));
         CU_ASSERT(v.width == want[i].to_width && v.height == want[i].to_height);
         CU_ASSERT(v.part.x == want[i].x && v.part.y == want[i].y);
     }
@@ -43,7 +43,7 @@ static void test_evaluation(void)
     Config c = config_pictures();
     c.data.random_resized_crop = 224;
     PictureView v;
-    CHECK_OK(view_evaluation(&v, &set, &c, 500, 375, "picture"));
+    CHECK_OK(view_choose_evaluation(&v, &set, &c, 500, 375, "picture"));
     CU_ASSERT(v.height == 256 && v.width == 341 && v.part.width == 224);
 }
 
@@ -56,12 +56,12 @@ static void test_thread(void)
     PictureView v;
     c.data.resize = 256;
     c.data.random_crop = 224;
-    CHECK_FAILS(view_evaluation(&v, &set, &c, 1, LONG, "picture"), ERR_DATA,
+    CHECK_FAILS(view_choose_evaluation(&v, &set, &c, 1, LONG, "picture"), ERR_DATA,
                 "picture: 1x10000000 pixels are too narrow to be resized to 256");
-    CHECK_FAILS(view_training(&v, &set, &c, augment_key(&c, 0, 1), LONG, 1, "picture"), ERR_DATA,
-                "picture: 10000000x1 pixels are too narrow to be resized to 256");
+    CHECK_FAILS(view_choose_training(&v, &set, &c, augment_key(&c, 0, 1), LONG, 1, "picture"),
+                ERR_DATA, "picture: 10000000x1 pixels are too narrow to be resized to 256");
     /* A long picture whose size fits an int is accepted; only its centre is made. */
-    CHECK_OK(view_evaluation(&v, &set, &c, LONG, 2, "picture"));
+    CHECK_OK(view_choose_evaluation(&v, &set, &c, LONG, 2, "picture"));
     CU_ASSERT(v.width == 1280000000 && v.height == 256 && v.part.x == 639999888);
 }
 
@@ -98,7 +98,7 @@ static void test_resized_crop(void)
     c.data.crop_ratio = (ConfigList){2, ratio};
     for (int i = 0; i < N; ++i) {
         PictureView v;
-        CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 1, i), SIDE, SIDE, "picture"));
+        CHECK_OK(view_choose_training(&v, &set, &c, augment_key(&c, 1, i), SIDE, SIDE, "picture"));
         double a = (double)v.box.width * v.box.height / ((double)SIDE * SIDE);
         double r = log((double)v.box.width / v.box.height) / log(4.0 / 3);
         add(&area, a);
@@ -124,9 +124,9 @@ static void test_strip(void)
     PictureView v;
     c.data.random_resized_crop = 224;
     c.data.crop_scale = (ConfigList){2, scale};
-    CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 0, 1), 1000, 100, "picture"));
+    CHECK_OK(view_choose_training(&v, &set, &c, augment_key(&c, 0, 1), 1000, 100, "picture"));
     CU_ASSERT(v.box.width == 133 && v.box.height == 100 && v.box.x == 433 && v.box.y == 0);
-    CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 0, 1), 90, 900, "picture"));
+    CHECK_OK(view_choose_training(&v, &set, &c, augment_key(&c, 0, 1), 90, 900, "picture"));
     CU_ASSERT(v.box.width == 90 && v.box.height == 120 && v.box.y == 390);
 }
 
@@ -139,7 +139,7 @@ static void test_random_crop(void)
     c.data.random_crop = 224;
     c.data.resize = 256;
     for (int i = 0; i < 2000; ++i) {
-        CHECK_OK(view_training(&v, &set, &c, augment_key(&c, 0, i), 500, 375, "picture"));
+        CHECK_OK(view_choose_training(&v, &set, &c, augment_key(&c, 0, i), 500, 375, "picture"));
         CU_ASSERT(v.width == 341 && v.height == 256 && v.box.width == 500);
         if (v.part.x < least) least = v.part.x;
         if (v.part.x > most) most = v.part.x;
@@ -147,8 +147,8 @@ static void test_random_crop(void)
     CU_ASSERT(least == 0 && most == 341 - 224);
     c.data.resize = 200;
     CHECK_FAILS(
-        view_training(&v, &set, &c, augment_key(&c, 0, 0), 500, 375, "picture"), ERR_DATA,
-        "picture: is 500x375, brought to data.resize it is too small for data.random_crop 224");
+        view_choose_training(&v, &set, &c, augment_key(&c, 0, 0), 500, 375, "picture"), ERR_DATA,
+        "picture: is 500x375, and resized to data.resize it is too small for data.random_crop 224");
 }
 
 static void test_erasing(void)

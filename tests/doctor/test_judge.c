@@ -1,6 +1,6 @@
-/* Tests the doctor's judgement of figures: each check gets figures in which all is well, and
- * figures with one beyond its threshold. Needs neither ranks nor hardware. */
-#include "doctor/figures.h"
+/* Tests the judges of weft doctor: each gets measurements without a fault, and measurements of
+ * which one is beyond its threshold. Needs neither ranks nor hardware. */
+#include "doctor/measurements.h"
 #include "doctor/private.h"
 #include "harness.h"
 
@@ -15,7 +15,7 @@ static Allocation allocation;
 static void begin(void)
 {
     for (int r = 0; r < RANKS; ++r) {
-        places[r] = (Place){.first = r / RANKS_A_NODE * RANKS_A_NODE, .node_size = RANKS_A_NODE};
+        places[r] = (Place){.leader = r / RANKS_A_NODE * RANKS_A_NODE, .node_size = RANKS_A_NODE};
         snprintf(places[r].host, HOST_BYTES, "n%d", r / RANKS_A_NODE + 1);
     }
     allocation =
@@ -30,8 +30,9 @@ static const Check *check_named(const char *name)
     exit(1);
 }
 
-/* Returns the text that the check prints for the figures, and their severity. */
-static char *said(const char *name, const void *all, Severity *worst)
+/* Returns the text that the check prints for the measurements, owned by the caller, and its
+ * severity. */
+static char *judge_text(const char *name, const void *all, Severity *worst)
 {
     const Check *check = check_named(name);
     Report report = {0};
@@ -50,7 +51,7 @@ static char *said(const char *name, const void *all, Severity *worst)
 static void expect(const char *name, const void *all, Severity severity, ...)
 {
     Severity worst;
-    char *text = said(name, all, &worst);
+    char *text = judge_text(name, all, &worst);
     const char *word;
     va_list words;
     va_start(words, severity);
@@ -71,21 +72,22 @@ static void expect(const char *name, const void *all, Severity severity, ...)
 
 static void launcher(void)
 {
-    Started all[RANKS];
+    Launch all[RANKS];
     begin();
     for (int r = 0; r < RANKS; ++r)
-        all[r] = (Started){.launched = true, .tasks = RANKS, .nodes = NODES, .mpi = "Open MPI"};
+        all[r] =
+            (Launch){.launched = true, .tasks = RANKS, .nodes = NODES, .mpi_version = "Open MPI"};
     ALL_WELL("launcher", all);
     all[0].nodes = NODES + 1;
     WARNS("launcher", all, "4 of the job's 5 nodes");
     all[0].nodes = NODES;
-    places[6].first = places[7].first = 4;
+    places[6].leader = places[7].leader = 4;
     for (int r = 4; r < RANKS; ++r) places[r].node_size = 4;
     allocation.nodes = 3;
     all[0].nodes = 3;
     WARNS("launcher", all, "4 ranks on one node, 2 on another");
     begin();
-    all[0] = (Started){.tasks = 4, .mpi = "Open MPI"};
+    all[0] = (Launch){.tasks = 4, .mpi_version = "Open MPI"};
     allocation.ranks = allocation.nodes = 1;
     WARNS("launcher", all, "alone in a job of 4 tasks", "srun");
 }
@@ -121,37 +123,37 @@ static void memory(void)
     WARNS("memory", all, "n3: 4.0 GB free", "6.0 GB");
     all[4].free_bytes = 4e8;
     snprintf(all[4].group, sizeof all[4].group, "/a/memory.max");
-    WARNS("memory", all, "n3: 200.0 MB a rank, by /a/memory.max");
+    WARNS("memory", all, "n3: 200.0 MB a rank, limited by /a/memory.max");
 }
 
 static void shared_memory(void)
 {
-    Room all[RANKS];
-    Stale stale[RANKS] = {{0}};
+    ShmSpace all[RANKS];
+    StaleFiles stale[RANKS] = {{0}};
     begin();
-    for (int r = 0; r < RANKS; ++r) all[r] = (Room){.known = true, .free_bytes = 1e9};
+    for (int r = 0; r < RANKS; ++r) all[r] = (ShmSpace){.exists = true, .free_bytes = 1e9};
     ALL_WELL("/dev/shm", all);
     all[2].free_bytes = 83.9e6;
     WARNS("/dev/shm", all, "n2: 83.9 MB free", "84.0 MB", "--shm-size");
-    all[2].known = false;
+    all[2].exists = false;
     WARNS("/dev/shm", all, "n2: there is no /dev/shm");
     ALL_WELL("left in /dev/shm", stale);
-    stale[0] = (Stale){.count = 2, .bytes = 8192, .name = "/dev/shm/nccl-1"};
+    stale[0] = (StaleFiles){.count = 2, .bytes = 8192, .example = "/dev/shm/nccl-1"};
     stale[6] = stale[0];
-    WARNS("left in /dev/shm", stale, "n1, n4: 2 files", "/dev/shm/nccl-1");
+    WARNS("left in /dev/shm", stale, "n1, n4: at least 2 files", "/dev/shm/nccl-1");
 }
 
 static void limits(void)
 {
     Limits all[RANKS];
     begin();
-    for (int r = 0; r < RANKS; ++r) all[r] = (Limits){.files = 1024, .locked_bytes = 65536};
+    for (int r = 0; r < RANKS; ++r) all[r] = (Limits){.open_files = 1024, .locked_bytes = 65536};
     ALL_WELL("limits", all);
-    all[5].files = 512 + 32 * RANKS - 1;
+    all[5].open_files = 512 + 32 * RANKS - 1;
     WARNS("limits", all, "rank 5 on n3: 767 open files", "768");
-    all[5].rdma = true;
+    all[5].has_infiniband = true;
     REFUSES("limits", all, "rank 5 on n3: 65.5 KB of locked memory", "ulimit -l");
-    all[5] = (Limits){.files = 1e300, .locked_bytes = 1e300, .rdma = true};
+    all[5] = (Limits){.open_files = 1e300, .locked_bytes = 1e300, .has_infiniband = true};
     ALL_WELL("limits", all);
 }
 
@@ -198,7 +200,7 @@ static void gpus(void)
     begin();
     WELL_SAYS("GPUs", all, "none");
     for (int r = 0; r < RANKS; ++r) {
-        all[r] = (Gpus){.visible = RANKS_A_NODE, .cards = true, .answers = true};
+        all[r] = (Gpus){.visible = RANKS_A_NODE, .has_nvidia_gpu = true, .responds = true};
         all[r].facts = (GpuFacts){.free_bytes = 79e9, .bytes = 80e9};
         snprintf(all[r].facts.model, sizeof all[r].facts.model, "H100");
         snprintf(all[r].facts.bus, sizeof all[r].facts.bus, "%d", r % RANKS_A_NODE);
@@ -208,7 +210,7 @@ static void gpus(void)
     for (int r = 0; r < RANKS; ++r) all[r].visible = 1;
     WELL_SAYS("GPUs", all, "1 for each process, H100");
     all[5].facts.free_bytes = 71e9;
-    WARNS("GPUs", all, "rank 5 on n3: GPU 1 has 71.0 GB free of 80.0 GB: others use it");
+    WARNS("GPUs", all, "rank 5 on n3: GPU 1 has 71.0 GB free of 80.0 GB: other processes use it");
     all[5].facts = all[4].facts;
     WARNS("GPUs", all, "n3: 2 ranks share 1 GPU and");
     all[5] = all[3];
@@ -217,10 +219,10 @@ static void gpus(void)
     all[4].visible = 2;
     snprintf(all[4].facts.model, sizeof all[4].facts.model, "A100");
     WARNS("GPUs", all, "n3: has A100, most have H100: a run refuses");
-    all[4].answers = false;
+    all[4].responds = false;
     WARNS("GPUs", all, "rank 4 on n3: its GPU does not answer");
-    all[4] = (Gpus){.cards = true, .why = "built without CUDA"};
-    WARNS("GPUs", all, "n3: there are NVIDIA cards, but built without CUDA");
+    all[4] = (Gpus){.has_nvidia_gpu = true, .reason = "built without CUDA"};
+    WARNS("GPUs", all, "n3: the node has NVIDIA GPUs, but built without CUDA");
 }
 
 static void clocks(void)
@@ -241,17 +243,17 @@ static void clocks(void)
 
 static void speed(void)
 {
-    Speed all[RANKS];
+    CoreSpeed all[RANKS];
     Triad triad[RANKS];
     begin();
     for (int r = 0; r < RANKS; ++r) {
-        all[r] = (Speed){.speed = 100 + r % 3, .share = 0.99, .cpu = r};
+        all[r] = (CoreSpeed){.speed = 100 + r % 3, .run_fraction = 0.99, .cpu = r};
         triad[r] = (Triad){5e9};
     }
     ALL_WELL("speed of cores", all);
     all[6].speed = 92;
     WARNS("speed of cores", all, "rank 6 on n4: CPU 6 has 91 %");
-    all[6].share = 0.5;
+    all[6].run_fraction = 0.5;
     WARNS("speed of cores", all, "rank 6 on n4: a thread ran for 50 % of the time, on CPU 6");
     ALL_WELL("memory bandwidth", triad);
     triad[3].bytes_per_s = 3.9e9;
@@ -262,15 +264,15 @@ static void quota(void)
 {
     Quota all[RANKS];
     begin();
-    for (int r = 0; r < RANKS; ++r) all[r] = (Quota){.cores = 2, .mask_cores = 8, .of_s = 5};
+    for (int r = 0; r < RANKS; ++r) all[r] = (Quota){.cores = 2, .elapsed_s = 5};
     ALL_WELL("processor quota", all);
-    all[2].waited_s = 0.2;
+    all[2].throttled_s = 0.2;
     WARNS("processor quota", all, "n2: processes waited for 0.2 s");
     all[2].cores = 1.5;
     WARNS("processor quota", all, "n2: control groups allow 1.5 cores for 2 ranks");
 }
 
-/* Makes a network with equal figures for all pairs of the nodes' first ranks. */
+/* Makes a network in which all pairs of node leaders are equally fast. */
 static Network *network_new(void)
 {
     Network *all = mem_new(RANKS * sizeof *all);
@@ -289,7 +291,7 @@ static void set_pair(Network *all, int a, int b, double latency_s, double bytes_
     for (int turn = 0; turn < 2; ++turn) {
         Network *n = &all[(turn ? b : a) * RANKS_A_NODE];
         for (int i = 0; i < n->peers; ++i)
-            if (n->pair[i].rank == (turn ? a : b) * RANKS_A_NODE) {
+            if (n->pair[i].peer == (turn ? a : b) * RANKS_A_NODE) {
                 n->pair[i].latency_s = latency_s;
                 n->pair[i].bytes_per_s = bytes_per_s;
             }
@@ -302,19 +304,19 @@ static void network(void)
     ALL_WELL("latency", all);
     ALL_WELL("bandwidth", all);
     set_pair(all, 0, 2, 1e-5, 0.79e9);
-    WARNS("bandwidth", all, "n1: with n3: 790 MB/s, less than 80 % of 1000");
+    WARNS("bandwidth", all, "n1: pair with n3: 790 MB/s, less than 80 % of 1000");
     ALL_WELL("latency", all);
     set_pair(all, 0, 2, 3.1e-5, 1e9);
-    WARNS("latency", all, "n1: with n3: 31.0 us for 8 bytes, more than three times 10.0");
-    /* a node with slow figures in every pair is named, instead of the pairs */
+    WARNS("latency", all, "n1: pair with n3: 31.0 us for 8 bytes, more than three times 10.0");
+    /* a node that is slow in every pair is named, instead of the pairs */
     for (int i = 0; i < NODES; ++i)
         if (i != 1) set_pair(all, 1, i, 1e-4, 1e8);
     Severity worst;
-    char *text = said("bandwidth", all, &worst);
-    CU_ASSERT_PTR_NOT_NULL(strstr(text, "n2: 100 MB/s, less than 80 % of 1000"));
+    char *text = judge_text("bandwidth", all, &worst);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "n2: best pair 100 MB/s, less than 80 % of 1000"));
     CU_ASSERT_PTR_NULL(strstr(text, "with n2"));
     free(text);
-    WARNS("latency", all, "n2: 100.0 us");
+    WARNS("latency", all, "n2: best pair 100.0 us");
     mem_free(&all);
 }
 
@@ -333,27 +335,27 @@ static void network_card(void)
     mem_free(&all);
 }
 
-static Files *files_new(void)
+static FolderTest *files_new(void)
 {
-    Files *all = mem_new(RANKS * sizeof *all);
+    FolderTest *all = mem_new(RANKS * sizeof *all);
     begin();
     for (int r = 0; r < RANKS; r += RANKS_A_NODE)
-        all[r] = (Files){.measured = true,
-                         .answered = true,
-                         .at = "end",
-                         .type = "NFS",
-                         .free_bytes = 3.1e9,
-                         .inodes = 1e6,
-                         .free_inodes = 1001,
-                         .sync_s = 0.049,
-                         .write_bytes_per_s = 1e8,
-                         .read_bytes_per_s = 1e8};
+        all[r] = (FolderTest){.tested = true,
+                              .answered = true,
+                              .last_call = "end",
+                              .type = "NFS",
+                              .free_bytes = 3.1e9,
+                              .inodes = 1e6,
+                              .free_inodes = 1001,
+                              .sync_s = 0.049,
+                              .write_bytes_per_s = 1e8,
+                              .read_bytes_per_s = 1e8};
     return all;
 }
 
 static void files(void)
 {
-    Files *all = files_new();
+    FolderTest *all = files_new();
     static const char *const names[] = {"file system", "space",      "inodes",   "file locks",
                                         "sync time",   "write rate", "read rate"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) ALL_WELL(names[i], all);
@@ -362,7 +364,7 @@ static void files(void)
     all[2].free_bytes = 0.9e9;
     REFUSES("space", all, "less than one checkpoint");
     all[4].free_inodes = 999;
-    WARNS("inodes", all, "n3: 999 files more, of 1000000");
+    WARNS("inodes", all, "n3: room for 999 more files, of 1000000");
     all[4].flock_error = ENOLCK;
     WARNS("file locks", all, "n3: flock: No locks available", "HDF5_USE_FILE_LOCKING=FALSE");
     all[4].flock_error = 0;
@@ -376,22 +378,23 @@ static void files(void)
     all[6].read_bytes_per_s = 1.9e7;
     WARNS("read rate", all, "n4: 19.0 MB/s");
     all[6].answered = false;
-    snprintf(all[6].at, sizeof all[6].at, "statfs");
+    snprintf(all[6].last_call, sizeof all[6].last_call, "statfs");
     REFUSES("file system", all, "n4: no answer within 6 s, at statfs");
     mem_free(&all);
 }
 
 static void files_that_fail(void)
 {
-    Files *all = files_new();
-    Shared shared[RANKS];
+    FolderTest *all = files_new();
+    SharedFile shared[RANKS];
     static const char *const later[] = {"space",     "inodes",     "file locks",
                                         "sync time", "write rate", "read rate"};
-    for (int r = 0; r < RANKS; ++r) snprintf(all[r].above, sizeof all[r].above, "/scratch/me");
+    for (int r = 0; r < RANKS; ++r)
+        snprintf(all[r].existing_parent, sizeof all[r].existing_parent, "/scratch/me");
     WELL_SAYS("file system", all, "NFS; the folder does not exist: checked /scratch/me");
     all[2].open_error = EACCES;
     REFUSES("file system", all, "n2: cannot make the folder in /scratch/me: Permission denied");
-    for (int r = 0; r < RANKS; ++r) all[r].above[0] = 0;
+    for (int r = 0; r < RANKS; ++r) all[r].existing_parent[0] = 0;
     all[2].open_error = EROFS;
     REFUSES("file system", all, "n2: cannot make a file: Read-only file system");
     all[2].open_error = ENOENT;
@@ -402,9 +405,9 @@ static void files_that_fail(void)
     all[2].write_error = 0;
     snprintf(all[2].type, sizeof all[2].type, "tmpfs");
     WARNS("file system", all, "n2: the folder is on tmpfs, the first node's on NFS");
-    for (int r = 0; r < RANKS; ++r) shared[r] = (Shared){r % RANKS_A_NODE == 0, true};
+    for (int r = 0; r < RANKS; ++r) shared[r] = (SharedFile){r % RANKS_A_NODE == 0, true};
     ALL_WELL("shared folder", shared);
-    for (int r = 0; r < RANKS; ++r) all[r] = (Files){.measured = all[r].measured};
+    for (int r = 0; r < RANKS; ++r) all[r] = (FolderTest){.tested = all[r].tested};
     for (size_t i = 0; i < sizeof later / sizeof *later; ++i)
         expect(later[i], all, SEVERITY_SKIP, "skip", "not measured", NULL);
     shared[4].found = false;
@@ -417,11 +420,11 @@ static void grouped(void)
 {
     enum { MANY = 100 };
     Place *many = mem_new(MANY * sizeof *many);
-    Room *all = mem_new(MANY * sizeof *all);
+    ShmSpace *all = mem_new(MANY * sizeof *all);
     for (int r = 0; r < MANY; ++r) {
-        many[r] = (Place){.first = r, .node_size = 1};
+        many[r] = (Place){.leader = r, .node_size = 1};
         snprintf(many[r].host, HOST_BYTES, "n%d", r);
-        all[r] = (Room){.known = true, .free_bytes = r ? 1e6 : 1e9};
+        all[r] = (ShmSpace){.exists = true, .free_bytes = r ? 1e6 : 1e9};
     }
     allocation = (Allocation){.ranks = MANY, .nodes = MANY, .place = many};
     WARNS("/dev/shm", all, "n1, n2, n3, n4, n5, n6 and 93 more: 1.0 MB free");
@@ -429,14 +432,14 @@ static void grouped(void)
     mem_free(&many);
 }
 
-/* Checks the table: every row states its threshold, and either measures or follows a row that does
- * and has figures of the same size. */
+/* Every row names its threshold, and either measures or follows a row that does and has a struct of
+ * the same size. */
 static void table(void)
 {
     size_t bytes = 0;
     for (int i = 0; i < check_count(); ++i) {
         const Check *check = check_at(i);
-        CU_ASSERT(check->judge && check->name && check->what);
+        CU_ASSERT(check->judge && check->name && check->threshold_meaning);
         if (check->measure)
             bytes = check->bytes;
         else

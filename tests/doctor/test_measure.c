@@ -18,7 +18,7 @@ static void begin(void)
     snprintf(root, sizeof root, "/tmp/weft-doctor-XXXXXX");
     CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(root));
     options = (DoctorOptions){.folder = ".", .versions = "", .root = root, .first = true};
-    doctor = (Doctor){.options = &options, .leads = true};
+    doctor = (Doctor){.options = &options, .is_leader = true};
     CHECK_OK(world_init(&doctor.world, NULL, NULL));
     doctor.leaders = doctor.world;
 }
@@ -79,7 +79,7 @@ static void memory_of_a_group(void)
     put("/proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n");
     put("/proc/self/cgroup", "0::/job\n");
     put("/sys/fs/cgroup/job/memory.max", "200000000\n");
-    expect("memory", SEVERITY_WARN, "200.0 MB a rank, by /sys/fs/cgroup/job/memory.max");
+    expect("memory", SEVERITY_WARN, "200.0 MB a rank, limited by /sys/fs/cgroup/job/memory.max");
     end();
 }
 
@@ -144,7 +144,7 @@ static void left_behind(void)
     expect("left in /dev/shm", SEVERITY_OK, "nothing");
     char *path = mem_format("%s/dev/shm/vader_segment.a.1", root);
     CU_ASSERT_EQUAL(utime(path, &old), 0);
-    expect("left in /dev/shm", SEVERITY_WARN, "1 file of earlier jobs, or more");
+    expect("left in /dev/shm", SEVERITY_WARN, "at least 1 file of earlier jobs");
     char *maps = mem_format("7f00-7f01 rw-s 0 0:1 2 %s\n", path);
     put("/proc/12/maps", maps);
     expect("left in /dev/shm", SEVERITY_OK, "nothing");
@@ -166,7 +166,7 @@ static void put_card(const char *name, const char *sent, const char *speed, cons
 
 static void cards(void)
 {
-    Card before[CARDS], after[CARDS];
+    Card before[CARDS_MAX], after[CARDS_MAX];
     Network network;
     begin();
     put_card("lo", "0\n", "100000\n", "unknown\n");
@@ -219,7 +219,7 @@ static void tournament(void)
             least = count < least ? count : least;
         }
         CU_ASSERT_EQUAL(wrong, 0);
-        CU_ASSERT(size > 64 ? least >= PEERS - 1 : least == size - 1);
+        CU_ASSERT(size > 64 ? least >= PEERS_MAX - 1 : least == size - 1);
         mem_free(&seen);
     }
 }

@@ -8,9 +8,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     enum { PIXELS = 1 << 20 };
     static ImageDecoder *decoder;
     static Image image, spare;
-    ImageHead head;
+    ImageHeader head;
     if (!decoder) decoder = image_decoder_new();
-    if (image_head(&head, data, size, "fuzz") != OK) return 0;
+    if (image_read_header(&head, data, size, "fuzz") != OK) return 0;
     if (head.orientation < 1 || head.orientation > 8) die("orientation %d", head.orientation);
     if ((int64_t)head.width * head.height > PIXELS) return 0;
     if (image_decode(decoder, &image, data, size, "fuzz") != OK) return 0;

@@ -7,7 +7,7 @@
 /* Noise; for odd seeds only 0 and 255. */
 static inline void picture(Image *image, uint32_t seed, int width, int height)
 {
-    image_resize_room(image, width, height);
+    image_set_size(image, width, height);
     for (uint32_t i = 0; i < (uint32_t)(width * height * 3); ++i) {
         uint32_t u = (i + 1) * 2654435761u + seed * 2246822519u;
         u ^= u >> 15;

@@ -16,8 +16,8 @@ static void decodes_to_the_golden_pixels(void)
         bool turned = strncmp(g->name, "turned/", 7) == 0;
         snprintf(path, sizeof path, PICTURES "%.60s", g->name + (turned ? 7 : 0));
         Bytes b = bytes_of(path);
-        ImageHead head;
-        CHECK_OK(image_head(&head, b.at, b.count, path));
+        ImageHeader head;
+        CHECK_OK(image_read_header(&head, b.at, b.count, path));
         CHECK_OK(image_decode(decoder, &image, b.at, b.count, path));
         if (turned)
             image_turn(&image, &spare, head.orientation);
@@ -86,8 +86,8 @@ static void a_flipped_byte_breaks_nothing(void)
         Bytes b = bytes_of(path);
         for (size_t at = 0; at < b.count; at += 11) {
             b.at[at] = (char)~b.at[at];
-            ImageHead head;
-            Status st = image_head(&head, b.at, b.count, "picture");
+            ImageHeader head;
+            Status st = image_read_header(&head, b.at, b.count, "picture");
             CU_ASSERT_TRUE(st == OK || st == ERR_DATA);
             if (st == OK && (int64_t)head.width * head.height < 1 << 20) {
                 st = decode_part(decoder, b.at, b.count);
@@ -109,7 +109,7 @@ static void what_is_no_picture_is_refused_by_name(void)
     CHECK_FAILS(image_decode(decoder, &image, "", 0, "a/empty.jpg"), ERR_DATA,
                 "a/empty.jpg: no picture: it is empty");
     CHECK_FAILS(image_decode(decoder, &image, "GIF89a", 6, "a.gif"), ERR_DATA,
-                "a.gif: no picture: its bytes begin neither a JPEG nor a PNG nor a WebP");
+                "a.gif: no picture: it does not begin like a JPEG, a PNG or a WebP");
     CHECK_FAILS(image_decode(decoder, &image, "\0\0\0\0\0\0\0\0\0\0\0\0", 12, "zeros"), ERR_DATA,
                 "zeros: no picture");
     CHECK_FAILS(image_decode(decoder, &image, "\xff\xd8\xff\xd9", 4, "b.jpg"), ERR_DATA,

@@ -36,13 +36,13 @@ static void decode_parts(const char *name)
 {
     char path[80], *bytes;
     size_t count;
-    ImageHead head;
+    ImageHeader head;
     Image whole = {0}, part = {0};
     ImageDecoder *decoder = image_decoder_new();
     int smaller = 0;
     snprintf(path, sizeof path, "tests/golden/image/%s.jpg", name);
     CHECK_OK(file_text(path, 1 << 20, &bytes, &count));
-    CHECK_OK(image_head(&head, bytes, count, path));
+    CHECK_OK(image_read_header(&head, bytes, count, path));
     CHECK_OK(image_decode(decoder, &whole, bytes, count, path));
     for (int i = 0; i < 150; ++i) {
         ImageBox need = any_box(head.width, head.height), have;
@@ -82,8 +82,8 @@ static void test_resample(void)
         int height = i % 7 == 0 ? box.height : 1 + below(120);
         ImageBox keep = any_box(width, height);
         ImageFilter filter = i % 2 ? IMAGE_BICUBIC : IMAGE_BILINEAR;
-        image_resize_room(&whole, width, height);
-        image_resize_room(&part, keep.width, keep.height);
+        image_set_size(&whole, width, height);
+        image_set_size(&part, keep.width, keep.height);
         image_resample(resampler, &from, box, &whole, filter);
         image_resample_part(resampler, &from, box, width, height, keep, &part, filter);
         CU_ASSERT_EQUAL(differ(&whole, &part, keep, keep.x, keep.y), 0);

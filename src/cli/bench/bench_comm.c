@@ -1,7 +1,7 @@
-/* weft bench comm: times the ordered gradient sum over each transport. It is compared with a copy
- * of the same size in the same memory, the lower bound (on one rank, and on all ranks at once), and
- * with a sum in any order: MPI's all-reduce between CPUs, NCCL's between GPUs. Times are medians
- * over repeats, and each repeat takes the time of its slowest rank. Needs at least two ranks. */
+/* weft bench comm: times the ordered gradient sum over each transport. Compares it with its lower
+ * bound, a copy of as many bytes in the same memory (on one rank, and on all ranks at once), and
+ * with a sum in any order: MPI's all-reduce between CPUs, NCCL's between GPUs. Times are medians of
+ * repeats; a repeat ends when the slowest rank has ended. Needs at least two ranks. */
 #include "bench.h"
 #include "../private.h"
 
@@ -9,15 +9,18 @@
 #include <string.h>
 
 enum { REPEATS_MAX = 101, REPEATS_MIN = 9, SIZES_MAX = 4 };
-/* approximate time for measuring each figure */
-static const double SECONDS = 0.4;
+/* approximate time of each measurement */
+static const double MEASURE_S = 0.4;
 
 typedef struct CommArgs {
     int64_t ranks, repeats;
     bool json;
+    /* size of the sum */
     double mb;
-    /* device: index in devices; way: a CommWay */
-    int device, way;
+    /* index in devices */
+    int device;
+    /* CommWay */
+    int way;
 } CommArgs;
 
 static const BackendTable *const devices[] = {&backend_cpu, &backend_cuda};
@@ -33,12 +36,14 @@ static const Flag flags[] = {
              "log2 rounds"},
     {"--repeats", FLAG_FIELD(CommArgs, repeats), .value = "N", .lo = 0, .hi = REPEATS_MAX,
      .fallback = "0",
-     .help = "how often each figure is measured; 0: for half a second, but at least 9 times"},
+     .help = "how often each time is measured; 0: for half a second, but at least 9 times"},
     {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object per line"},
 };
 
-typedef enum Figure {
+/* The operations that are timed. */
+typedef enum Timed {
     COPY_ALONE,
+    /* a copy on all ranks at once */
     COPY_ALL,
     SUM_SHM,
     /* shm inside nodes, mpi between them */
@@ -48,29 +53,32 @@ typedef enum Figure {
     SUM_STAGED,
     SUM_NCCL,
     /* NCCL's own all-reduce, in any order */
-    SUM_RING,
+    SUM_NCCL_ALLREDUCE,
     /* MPI's own all-reduce */
-    MPI_SUM_ALL,
-    FIGURES,
-    SUMS = SUM_SHM
-} Figure;
-static const struct FigureName {
+    SUM_MPI_ALLREDUCE,
+    TIMED_COUNT,
+    /* the first sum; all that follow are sums too */
+    FIRST_SUM = SUM_SHM
+} Timed;
+/* column titles, and first parts of keys in JSON */
+static const struct TimedName {
     const char *title, *key;
-} figure_names[FIGURES] = {{"copy", "memcpy"},
-                           {"on all", "memcpy_all"},
-                           {"shm", "shm"},
-                           {"shm+mpi", "shm_mpi"},
-                           {"mpi", "mpi"},
-                           {"by host", "staged"},
-                           {"nccl", "nccl"},
-                           {"nccl ring", "nccl_ring"},
-                           {"allreduce", "allreduce"}};
+} timed_names[TIMED_COUNT] = {{"copy", "memcpy"},
+                              {"on all", "memcpy_all"},
+                              {"shm", "shm"},
+                              {"shm+mpi", "shm_mpi"},
+                              {"mpi", "mpi"},
+                              {"by host", "staged"},
+                              {"nccl", "nccl"},
+                              {"nccl ring", "nccl_ring"},
+                              {"allreduce", "allreduce"}};
 
-/* Figures for one size, in seconds; NaN where a figure cannot be measured on these ranks. */
+/* Results for one size. */
 typedef struct CommTimes {
     size_t bytes;
-    double s[FIGURES];
-    /* messages of a sum over mpi, counted on the rank that sends most; NaN if there is none */
+    /* seconds; NaN: cannot be measured on these ranks */
+    double s[TIMED_COUNT];
+    /* messages of a sum over mpi, counted on the rank that sends most; NaN: not measured */
     double messages;
 } CommTimes;
 
@@ -79,7 +87,7 @@ typedef struct Bench {
     const World *world;
     Backend *backend;
     Stream *stream;
-    /* repeats of a measurement; 0: as many as fit SECONDS */
+    /* repeats of a measurement; 0: as many as fit MEASURE_S */
     int repeats;
     /* size of each of from and to */
     size_t bytes;
@@ -122,16 +130,16 @@ static double time_once(Bench *bench, BenchRun run, int64_t count)
     double start = clock_s();
     run(bench, count);
     bench->backend->table->sync(bench->stream);
-    return bench_most_of_ranks(bench->world, clock_s() - start);
+    return bench_max_ranks(bench->world, clock_s() - start);
 }
 
-/* Returns the median time in seconds. Two runs warm up; the repeats then take about SECONDS.
+/* Returns the median time in seconds. Two runs warm up; the repeats then take about MEASURE_S.
  * Collective: all ranks get the same times. */
 static double measure(Bench *bench, BenchRun run, int64_t count)
 {
     time_once(bench, run, count);
-    double once = time_once(bench, run, count), times[REPEATS_MAX];
-    int repeats = once * REPEATS_MAX < SECONDS ? REPEATS_MAX : (int)(SECONDS / once);
+    double once_s = time_once(bench, run, count), times[REPEATS_MAX];
+    int repeats = once_s * REPEATS_MAX < MEASURE_S ? REPEATS_MAX : (int)(MEASURE_S / once_s);
     if (repeats < REPEATS_MIN) repeats = REPEATS_MIN;
     if (bench->repeats > 0) repeats = bench->repeats;
     for (int i = 0; i < repeats; ++i) times[i] = time_once(bench, run, count);
@@ -143,48 +151,50 @@ static int64_t count_of(const CommTimes *times)
     return (int64_t)(times->bytes / sizeof(float));
 }
 
-static Figure figure_of(const CommTable *table, int bits)
+/* Returns which sum a transport makes. bits: a value of train.reproducible */
+static Timed timed_sum(const CommTable *table, int bits)
 {
     return table == &comm_shm              ? SUM_SHM
            : table == &comm_nodes          ? SUM_NODES
            : table == &comm_staged         ? SUM_STAGED
            : table == &comm_mpi            ? SUM_MPI
            : bits == REPRODUCIBLE_ANY_GRID ? SUM_NCCL
-                                           : SUM_RING;
+                                           : SUM_NCCL_ALLREDUCE;
 }
 
-/* world: the ranks of bench, possibly with joined GPUs. */
+/* Measures the sums of all sizes over one transport. world: the ranks of bench, possibly with
+ * joined GPUs. */
 static Status measure_sums(Bench *bench, const World *world, int transport, int bits,
                            CommTimes *times, int sizes)
 {
     TRY(comm_new(&bench->comm, world, bench->backend, transport,
                  (int64_t)(bench->bytes / sizeof(float))));
-    Figure figure = figure_of(bench->comm->table, bits);
+    Timed timed = timed_sum(bench->comm->table, bits);
     for (int i = 0; i < sizes; ++i) {
         int64_t messages = bench->comm->messages, sums = bench->comm->sums;
-        times[i].s[figure] = measure(bench, run_sum, count_of(&times[i]));
+        times[i].s[timed] = measure(bench, run_sum, count_of(&times[i]));
         sums = bench->comm->sums - sums;
-        double each = (double)(bench->comm->messages - messages) / (double)sums;
-        if (figure == SUM_MPI) times[i].messages = bench_most_of_ranks(world, each);
+        double sum_messages = (double)(bench->comm->messages - messages) / (double)sums;
+        if (timed == SUM_MPI) times[i].messages = bench_max_ranks(world, sum_messages);
     }
     comm_free(&bench->comm);
     return OK;
 }
 
-/* MPI's own all-reduce works on host memory. */
+/* Measures the sums of host memory, with MPI's own all-reduce. */
 static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
 {
     for (int i = 0; i < sizes; ++i)
-        times[i].s[MPI_SUM_ALL] = measure(bench, run_allreduce, count_of(&times[i]));
+        times[i].s[SUM_MPI_ALLREDUCE] = measure(bench, run_allreduce, count_of(&times[i]));
     const World *world = bench->world;
     TRY(measure_sums(bench, world, TRANSPORT_MPI, REPRODUCIBLE_ANY_GRID, times, sizes));
-    bool other = world->one_node || comm_group_width(world, TRANSPORT_AUTO) > 1;
-    return other ? measure_sums(bench, world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes)
-                 : OK;
+    /* ranks of a node have memory in common, so that auto chooses another transport than mpi */
+    if (!world->one_node && comm_group_width(world, TRANSPORT_AUTO) <= 1) return OK;
+    return measure_sums(bench, world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes);
 }
 
-/* Measures sums between GPUs that NCCL joins. If it cannot join them (ranks share a GPU, and a
- * warning says so), sums go through host memory. */
+/* Measures sums between GPUs by NCCL. If NCCL cannot join them because ranks share a GPU, a warning
+ * is logged and the sums go through host memory. */
 static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes)
 {
     Grid grid;
@@ -196,6 +206,7 @@ static Status measure_joined(Bench *bench, int bits, CommTimes *times, int sizes
     return st;
 }
 
+/* Measures the sums of GPU memory: ordered by NCCL, NCCL's own, and through host memory. */
 static Status measure_device_sums(Bench *bench, CommTimes *times, int sizes)
 {
     TRY(measure_joined(bench, REPRODUCIBLE_ANY_GRID, times, sizes));
@@ -207,7 +218,7 @@ static Status measure_device_sums(Bench *bench, CommTimes *times, int sizes)
 static Status measure_all(Bench *bench, CommTimes *times, int sizes)
 {
     for (int i = 0; i < sizes; ++i) {
-        for (int f = 0; f < FIGURES; ++f) times[i].s[f] = (double)NAN;
+        for (int k = 0; k < TIMED_COUNT; ++k) times[i].s[k] = (double)NAN;
         times[i].messages = (double)NAN;
         times[i].s[COPY_ALONE] = measure(bench, run_copy_alone, count_of(&times[i]));
         times[i].s[COPY_ALL] = measure(bench, run_copy, count_of(&times[i]));
@@ -216,17 +227,18 @@ static Status measure_all(Bench *bench, CommTimes *times, int sizes)
     return measure_device_sums(bench, times, sizes);
 }
 
-/* Returns the bytes/s that each rank must at least send and receive, counted as in NCCL's tests. */
-static double bus_rate(const Bench *bench, const CommTimes *t, int figure)
+/* Returns the bytes that each rank must at least send (and receive), per second: the "bus
+ * bandwidth" of NCCL's tests. */
+static double bus_rate(const Bench *bench, const CommTimes *t, int timed)
 {
     double ranks = bench->world->size;
-    return 2 * (ranks - 1) / ranks * (double)t->bytes / t->s[figure];
+    return 2 * (ranks - 1) / ranks * (double)t->bytes / t->s[timed];
 }
 
 static void print_titles(const CommTimes *times, int first)
 {
-    for (int f = first; f < FIGURES; ++f)
-        if (!isnan(times->s[f])) printf(" %9s", figure_names[f].title);
+    for (int k = first; k < TIMED_COUNT; ++k)
+        if (!isnan(times->s[k])) printf(" %9s", timed_names[k].title);
 }
 
 static void print_table(const Bench *bench, const CommTimes *times, int sizes)
@@ -234,38 +246,38 @@ static void print_table(const Bench *bench, const CommTimes *times, int sizes)
     int threads = bench->backend->options.threads;
     bool counted = !isnan(times->messages);
     printf("ordered sums over %d ranks, %d on this node, %d thread%s each, in the memory of %s; "
-           "milliseconds, medians; then what sums are to a copy alone, and GB/s that each rank "
-           "sends (2 (n-1)/n of the bytes)%s\n",
+           "milliseconds, medians; then sums divided by a copy on one rank, and GB/s that each "
+           "rank sends (2 (n-1)/n of the bytes)%s\n",
            bench->world->size, bench->world->node_size, threads, threads == 1 ? "" : "s",
            bench->backend->table->name,
-           counted ? "; messages of a sum over mpi, counted, of the rank that sends most" : "");
+           counted ? "; messages of a sum over mpi, of the rank that sends most" : "");
     printf("%10s", "bytes");
     print_titles(times, 0);
     printf("   to a copy:");
-    print_titles(times, SUMS);
+    print_titles(times, FIRST_SUM);
     printf("   GB/s:");
-    print_titles(times, SUMS);
+    print_titles(times, FIRST_SUM);
     printf("%s\n", counted ? "   messages" : "");
     for (int i = 0; i < sizes; ++i) {
         const CommTimes *t = &times[i];
         printf("%10zu", t->bytes);
-        for (int f = 0; f < FIGURES; ++f)
-            if (!isnan(t->s[f])) printf(" %9.3f", 1e3 * t->s[f]);
+        for (int k = 0; k < TIMED_COUNT; ++k)
+            if (!isnan(t->s[k])) printf(" %9.3f", 1e3 * t->s[k]);
         printf("%13s", "");
-        for (int f = SUMS; f < FIGURES; ++f)
-            if (!isnan(t->s[f])) printf(" %8.2fx", t->s[f] / t->s[COPY_ALONE]);
+        for (int k = FIRST_SUM; k < TIMED_COUNT; ++k)
+            if (!isnan(t->s[k])) printf(" %8.2fx", t->s[k] / t->s[COPY_ALONE]);
         printf("%8s", "");
-        for (int f = SUMS; f < FIGURES; ++f)
-            if (!isnan(t->s[f])) printf(" %9.2f", 1e-9 * bus_rate(bench, t, f));
+        for (int k = FIRST_SUM; k < TIMED_COUNT; ++k)
+            if (!isnan(t->s[k])) printf(" %9.2f", 1e-9 * bus_rate(bench, t, k));
         if (counted) printf(" %10.0f", t->messages);
         printf("\n");
     }
 }
 
-static void put_figure(Json *json, int figure, const char *unit, double value)
+static void put_time(Json *json, int timed, const char *unit, double value)
 {
     char key[64];
-    snprintf(key, sizeof key, "%s%s", figure_names[figure].key, unit);
+    snprintf(key, sizeof key, "%s%s", timed_names[timed].key, unit);
     json_real(json, key, value);
 }
 
@@ -279,11 +291,11 @@ static void print_json(const Bench *bench, const CommTimes *t)
     json_int(&json, "node_ranks", bench->world->node_size);
     json_int(&json, "threads", bench->backend->options.threads);
     json_int(&json, "bytes", (int64_t)t->bytes);
-    for (int f = 0; f < FIGURES; ++f) put_figure(&json, f, "_s", t->s[f]);
+    for (int k = 0; k < TIMED_COUNT; ++k) put_time(&json, k, "_s", t->s[k]);
     json_real(&json, "mpi_messages", t->messages);
-    for (int f = SUMS; f < FIGURES; ++f) {
-        put_figure(&json, f, "_to_memcpy", t->s[f] / t->s[COPY_ALONE]);
-        put_figure(&json, f, "_gb_per_s", 1e-9 * bus_rate(bench, t, f));
+    for (int k = FIRST_SUM; k < TIMED_COUNT; ++k) {
+        put_time(&json, k, "_to_memcpy", t->s[k] / t->s[COPY_ALONE]);
+        put_time(&json, k, "_gb_per_s", 1e-9 * bus_rate(bench, t, k));
     }
     json_end(&json);
 }
@@ -332,7 +344,7 @@ static Status run(int argc, char **argv, const void *options)
 {
     World world;
     if (argc > 0)
-        return fail(ERR_USAGE, "bench comm: unknown word %s; it takes no words but flags", argv[0]);
+        return fail(ERR_USAGE, "bench comm: unknown argument %s; it takes only flags", argv[0]);
     comm_set_way((CommWay)((const CommArgs *)options)->way);
     TRY(world_init(&world, NULL, NULL));
     Status status = bench_world(&world, options);

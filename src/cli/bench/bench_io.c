@@ -1,13 +1,14 @@
-/* `weft bench io [FILE] [--seconds S] [--json]`: measures how fast samples in random order are read
- * from a cached file, with one reader per core, by the code that training uses; and, as the limit,
- * the same copies from plain memory. Without FILE, a data set of 50,000 samples of 3,072 bytes is
- * made in $TMPDIR and removed again. Files of encoded pictures are measured in bench_pictures.c.
- * Readers map small samples into memory, because on a virtual machine a pread of 3 KB costs 1.4 to
- * 2 microseconds, most of it for the system call, and a copy out of the mapped page cache 0.8 to
- * 1.2, or 0.4 when reader_hint hides the wait for main memory. preadv only helps with consecutive
- * samples, and io_uring still needs kernel work for each sample; neither is faster than a copy of
- * what is in memory already. The risk of a mapping, a file that shrinks, is handled in
- * data/map.c. */
+/* weft bench io [FILE]: measures how fast samples in random order are read from a cached file, with
+ * one reader per core, by the code that training uses; and, as the limit, the same copies from
+ * memory. Without FILE, a data set of 50,000 samples of 3,072 bytes is written to $TMPDIR and
+ * removed again. Files of encoded pictures are measured in bench_pictures.c.
+ *
+ * Readers map small samples into memory, for these reasons: on a virtual machine a pread of 3 KB
+ * takes 1.4 to 2 microseconds, mostly for the system call; a copy from the mapped page cache takes
+ * 0.8 to 1.2, or 0.4 when reader_prefetch hides the latency of main memory. preadv helps only with
+ * consecutive samples, and io_uring still needs kernel work for each sample; neither is faster than
+ * a copy of mapped memory. The risk of a mapping, a file that shrinks, is handled in
+ * data/loader/mapped_copy.c. */
 #include "../private.h"
 
 #include "data/import.h"
@@ -18,7 +19,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RECORD_BYTES = 3073, RECORDS = 1000, REPEATS = 50, CHECK_EVERY = 256, READERS = 1024 };
+enum {
+    /* the data set without FILE: a CIFAR-10 record (label and 3x32x32 bytes), and the number of
+     * records in a file, which is imported FILE_REPEATS times */
+    RECORD_BYTES = 3073,
+    RECORDS = 1000,
+    FILE_REPEATS = 50,
+    /* samples between two looks at the clock */
+    CLOCK_EVERY = 256,
+    READERS_MAX = 1024
+};
 
 typedef struct IoOptions {
     double seconds;
@@ -32,7 +42,7 @@ static const Flag flags[] = {
 };
 
 typedef struct IoArgs {
-    /* NULL: make a file; borrowed */
+    /* NULL: a temporary file is made; borrowed */
     const char *file;
     double seconds;
     bool json;
@@ -43,9 +53,11 @@ typedef struct IoWorker {
     const DataSet *set;
     double seconds;
     uint64_t seed;
-    /* if not NULL, copy from these `samples` samples instead of reading the file */
+    /* samples in memory, borrowed: copied instead of reading the file; NULL: the file is read */
     const uint8_t *memory;
+    /* number of samples in the file or in memory */
     int64_t samples;
+    /* results; message: of a failure */
     double samples_per_s;
     Status status;
     char message[512];
@@ -65,7 +77,7 @@ static int64_t next_sample(uint64_t *state, int64_t samples)
     return (int64_t)((next_random(state) >> 32) * (uint64_t)samples >> 32);
 }
 
-/* Raw bytes of one sample of x; a sample of a token set has `context` tokens. */
+/* Stored bytes of a sample; a sample of tokens has `context` tokens. */
 static int64_t sample_bytes(const DataSet *set)
 {
     return set->x.sample_bytes * (data_kind(set)->next_token ? set->context : 1);
@@ -74,23 +86,25 @@ static int64_t sample_bytes(const DataSet *set)
 static Status io_measure(IoWorker *w, Reader *reader, uint8_t *to)
 {
     uint64_t state = w->seed;
-    int64_t done = 0, now = next_sample(&state, w->samples);
-    double begun = clock_s(), end = begun + w->seconds, at = begun;
-    for (; at < end; at = clock_s()) {
-        for (int i = 0; i < CHECK_EVERY; ++i) {
+    const size_t bytes = (size_t)sample_bytes(w->set);
+    int64_t done = 0, sample = next_sample(&state, w->samples);
+    double begin_s = clock_s(), end_s = begin_s + w->seconds, now_s = begin_s;
+    for (; now_s < end_s; now_s = clock_s()) {
+        for (int i = 0; i < CLOCK_EVERY; ++i) {
             int64_t next = next_sample(&state, w->samples);
             if (w->memory) {
-                memcpy(to, w->memory + now * sample_bytes(w->set), (size_t)sample_bytes(w->set));
+                memcpy(to, w->memory + (size_t)sample * bytes, bytes);
+                /* the compiler must not remove the copy */
                 __asm__ volatile("" : : "r"(to) : "memory");
             } else {
-                reader_hint(reader, next);
-                TRY(reader_get(reader, now, to, NULL, NULL));
+                reader_prefetch(reader, next);
+                TRY(reader_get(reader, sample, to, NULL, NULL));
             }
-            now = next;
+            sample = next;
         }
-        done += CHECK_EVERY;
+        done += CLOCK_EVERY;
     }
-    w->samples_per_s = (double)done / (at - begun);
+    w->samples_per_s = (double)done / (now_s - begin_s);
     return OK;
 }
 
@@ -116,8 +130,9 @@ static void *io_run(void *user)
     return NULL;
 }
 
-/* Runs `readers` copies of worker `like` at once. *samples_per_s: their mean. */
-static Status io_all(const IoWorker *like, int readers, double *samples_per_s)
+/* Runs `readers` workers like `model` at once, each with its own seed. *samples_per_s: their
+ * mean. */
+static Status io_all(const IoWorker *model, int readers, double *samples_per_s)
 {
     IoWorker *worker = mem_new((size_t)readers * sizeof *worker);
     pthread_t *thread = mem_new((size_t)readers * sizeof *thread);
@@ -125,7 +140,7 @@ static Status io_all(const IoWorker *like, int readers, double *samples_per_s)
     double sum = 0;
     Status st = OK;
     for (; started < readers && rc == 0; started += rc == 0) {
-        worker[started] = *like;
+        worker[started] = *model;
         worker[started].seed = 0x9e3779b97f4a7c15u * (uint64_t)(started + 1);
         rc = pthread_create(&thread[started], NULL, io_run, &worker[started]);
     }
@@ -141,15 +156,17 @@ static Status io_all(const IoWorker *like, int readers, double *samples_per_s)
     return st;
 }
 
-static Status io_limit(IoWorker like, int readers, double *samples_per_s)
+/* Measures copies from memory, of the whole set or as many samples as fit MEMORY_MAX. */
+static Status io_limit(IoWorker model, int readers, double *samples_per_s)
 {
-    int64_t most = ((int64_t)256 << 20) / sample_bytes(like.set);
-    if (like.samples > most) like.samples = most < 1 ? 1 : most;
-    size_t bytes = (size_t)(like.samples * sample_bytes(like.set));
+    enum { MEMORY_MAX = 256 << 20 };
+    int64_t samples_max = MEMORY_MAX / sample_bytes(model.set);
+    if (model.samples > samples_max) model.samples = samples_max < 1 ? 1 : samples_max;
+    size_t bytes = (size_t)(model.samples * sample_bytes(model.set));
     uint8_t *memory = mem_pages_new(bytes);
     memset(memory, 1, bytes);
-    like.memory = memory;
-    Status st = io_all(&like, readers, samples_per_s);
+    model.memory = memory;
+    Status st = io_all(&model, readers, samples_per_s);
     mem_pages_free(memory, bytes);
     return st;
 }
@@ -180,8 +197,8 @@ static void io_report(const IoArgs *args, const DataSet *set, int readers, doubl
            set->x.offset >= 0 ? "direct" : "through the HDF5 library");
     printf("  a core    %12.0f samples/s  %9.1f MB/s\n", rate, mb);
     printf("  all cores %12.0f samples/s  %9.1f MB/s\n", rate * readers, mb * readers);
-    printf("  limit     %12.0f samples/s a core (the same copies out of plain memory): %.0f %%\n",
-           limit, 100.0 * rate / limit);
+    printf("  limit     %12.0f samples/s a core (the same copies from memory): %.0f %%\n", limit,
+           100.0 * rate / limit);
 }
 
 static Status io_file(const IoArgs *args, const char *path)
@@ -191,44 +208,46 @@ static Status io_file(const IoArgs *args, const char *path)
     TRY(data_set_open(&set, NULL, path));
     if (set.encoded) return bench_pictures(path, args->seconds, args->json);
     int readers = threads_share(1);
-    if (readers > READERS) readers = READERS;
-    IoWorker like = {.set = &set, .seconds = args->seconds, .samples = set.samples};
-    TRY(io_all(&like, readers, &rate));
-    TRY(io_limit(like, readers, &limit));
+    if (readers > READERS_MAX) readers = READERS_MAX;
+    IoWorker model = {.set = &set, .seconds = args->seconds, .samples = set.samples};
+    TRY(io_all(&model, readers, &rate));
+    TRY(io_limit(model, readers, &limit));
     io_report(args, &set, readers, rate, limit);
     return OK;
 }
 
-/* Writes a thousand records in CIFAR-10's format, with random pixels. */
+/* Writes RECORDS records in CIFAR-10's format, with random pixels. */
 static Status records_write(const char *path)
 {
-    uint8_t *all = mem_new((size_t)RECORDS * RECORD_BYTES);
+    uint8_t *bytes = mem_new((size_t)RECORDS * RECORD_BYTES);
     uint64_t state = 1;
-    for (int64_t i = 0; i < (int64_t)RECORDS * RECORD_BYTES; ++i)
-        all[i] = i % RECORD_BYTES ? (uint8_t)next_random(&state) : (uint8_t)(i / RECORD_BYTES % 10);
-    FILE *f = file_create_stream(path);
-    bool good = f && fwrite(all, RECORD_BYTES, RECORDS, f) == RECORDS;
-    if (f && fclose(f) != 0) good = false;
-    mem_free(&all);
+    for (int64_t i = 0; i < (int64_t)RECORDS * RECORD_BYTES; ++i) {
+        bool is_label = i % RECORD_BYTES == 0;
+        bytes[i] = is_label ? (uint8_t)(i / RECORD_BYTES % 10) : (uint8_t)next_random(&state);
+    }
+    FILE *file = file_create_stream(path);
+    bool good = file && fwrite(bytes, RECORD_BYTES, RECORDS, file) == RECORDS;
+    if (file && fclose(file) != 0) good = false;
+    mem_free(&bytes);
     return good ? OK
-                : fail(ERR_IO, "%s: cannot be written: %s; point TMPDIR elsewhere", path,
+                : fail(ERR_IO, "%s: cannot be written: %s; set TMPDIR to another folder", path,
                        strerror(errno));
 }
 
 static Status io_temporary(const IoArgs *args)
 {
-    const char *tmp = getenv("TMPDIR"), *files[REPEATS];
+    const char *tmp = getenv("TMPDIR"), *files[FILE_REPEATS];
     char *dir = mem_format("%s/weft-bench-XXXXXX", tmp && tmp[0] ? tmp : "/tmp");
     if (!mkdtemp(dir)) {
-        Status st =
-            fail(ERR_IO, "%s: cannot be made: %s; point TMPDIR elsewhere", dir, strerror(errno));
+        Status st = fail(ERR_IO, "%s: cannot be made: %s; set TMPDIR to another folder", dir,
+                         strerror(errno));
         mem_free(&dir);
         return st;
     }
     char *records = mem_format("%s/records.bin", dir), *set = mem_format("%s/set.h5", dir);
-    for (int i = 0; i < REPEATS; ++i) files[i] = records;
+    for (int i = 0; i < FILE_REPEATS; ++i) files[i] = records;
     Status st = records_write(records);
-    if (st == OK) st = data_import_cifar(files, REPEATS, false, set, false);
+    if (st == OK) st = data_import_cifar(files, FILE_REPEATS, false, set, false);
     unlink(records);
     if (st == OK) st = io_file(args, set);
     unlink(set);

@@ -1,7 +1,7 @@
-/* `weft bench kernels [NAME ...]`: measures the CPU's memory-bound kernels on every layout and with
- * every instruction set of this processor, next to a copy of the same size. Shapes are those of
- * resnet50, resnet18 and GPT-2; flat ranges have sizes that fit a cache, and that of resnet50. If
- * an operation fits a cache, so does its copy. */
+/* weft bench kernels [NAME ...]: measures the CPU's memory-bound kernels in every memory layout and
+ * with every instruction set of this processor, each compared with a copy of as many bytes. Shapes
+ * are those of resnet50, resnet18 and GPT-2; flat arrays have a size that fits a cache, and the
+ * size of resnet50. If an operation fits a cache, its copy does too. */
 #include "../private.h"
 
 #include "bench_op.h"
@@ -10,11 +10,14 @@
 
 #include <string.h>
 
-/* One layer to measure: its kind, its attributes "key=value ...", and its input shape. */
+/* One layer to measure. */
 typedef struct Case {
+    /* kind, and attributes "key=value ..." */
     const char *kind, *attrs;
+    /* fused activation; fused addition of another input */
     Act act;
     bool residual;
+    /* shape of the input */
     int ndim;
     int64_t dim[4];
 } Case;
@@ -54,8 +57,8 @@ static const Case cases[] = {
     {"add", "", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
     {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
 };
-enum { CASES = sizeof cases / sizeof *cases, FLATS_MOST = 16 };
-/* elements: fits a cache; size of resnet50 */
+enum { CASES = sizeof cases / sizeof *cases, FLAT_KERNELS_MAX = 16 };
+/* elements of flat arrays: a size that fits a cache, and the size of resnet50 */
 static const int64_t flat_sizes[] = {1 << 20, 25 << 20};
 
 typedef struct Layout {
@@ -81,7 +84,7 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(KernelsOptions, json), .help = "one JSON object per line"},
 };
 
-static Status attrs_set(const LayerKind *kind, const char *attrs, OpSpec *spec, LayerSize *size)
+static Status set_attrs(const LayerKind *kind, const char *attrs, OpSpec *spec, LayerSize *size)
 {
     char *text = mem_text(attrs), *rest = text;
     Status status = OK;
@@ -95,7 +98,8 @@ static Status attrs_set(const LayerKind *kind, const char *attrs, OpSpec *spec, 
     return status;
 }
 
-static Status case_spec(const Case *c, int block, OpSpec *spec)
+/* Makes the operation of a case with channels in blocks of `block`. */
+static Status make_spec(const Case *c, int block, OpSpec *spec)
 {
     const LayerKind *kind = layer_kind(c->kind);
     LayerParam param[SPEC_PARAMS] = {{0}};
@@ -104,7 +108,7 @@ static Status case_spec(const Case *c, int block, OpSpec *spec)
     if (!kind) return fail(ERR_BUG, "%s: no such layer", c->kind);
     TRY(layer_begin(kind, spec, &size));
     spec->residual = c->residual;
-    TRY(attrs_set(kind, c->attrs, spec, &size));
+    TRY(set_attrs(kind, c->attrs, spec, &size));
     spec->x_count = (kind->inputs < 0 ? 2 : kind->inputs) + c->residual;
     for (int i = 0; i < spec->x_count; ++i) {
         spec->x[i] =
@@ -123,11 +127,11 @@ static Status measure(const Case *c, const Layout *layout, CpuSet set, Backend *
     Op *op = NULL;
     Desc preferred[SPEC_INPUTS];
     BenchLine line[2];
-    TRY(case_spec(c, layout->block ? layout->block : (int)c->dim[1], &spec));
+    TRY(make_spec(c, layout->block ? layout->block : (int)c->dim[1], &spec));
     TRY(op_new(&op, backend, &spec, preferred));
     int count = bench_op(line, op, c->kind);
     for (int i = 0; i < count; ++i) {
-        line[i].set = cpu_name(set);
+        line[i].cpu_set = cpu_name(set);
         line[i].layout = c->ndim == 4 ? layout->name : "rows";
         bench_line_print(&line[i], json);
     }
@@ -148,7 +152,7 @@ static void measure_flat(int kernel, CpuSet set, Backend *backend, bool json)
     for (size_t i = 0; i < sizeof flat_sizes / sizeof *flat_sizes; ++i) {
         BenchLine line;
         bench_flat(&line, backend, kernel, flat_sizes[i]);
-        line.set = cpu_name(set);
+        line.cpu_set = cpu_name(set);
         line.layout = "rows";
         bench_line_print(&line, json);
         fflush(stdout);
@@ -158,7 +162,7 @@ static void measure_flat(int kernel, CpuSet set, Backend *backend, bool json)
 static Status measure_set(CpuSet set, Backend *backend, int argc, char **argv, bool json)
 {
     if (!cpu_kernels_use(set))
-        return fail(ERR_CONFIG, "this processor has no %s, or weft was built without",
+        return fail(ERR_CONFIG, "this processor has no %s, or weft was built without it",
                     cpu_name(set));
     for (int c = 0; c < CASES; ++c) {
         int count = cases[c].ndim == 4 ? (int)(sizeof layouts / sizeof *layouts) : 1;
@@ -172,17 +176,18 @@ static Status measure_set(CpuSet set, Backend *backend, int argc, char **argv, b
 
 static Status check_names(int argc, char **argv)
 {
-    const char *names[CASES + FLATS_MOST];
+    const char *names[CASES + FLAT_KERNELS_MAX];
     int count = 0;
     for (int c = 0; c < CASES; ++c)
         if (c == 0 || strcmp(cases[c].kind, cases[c - 1].kind) != 0) names[count++] = cases[c].kind;
-    for (int k = 0; k < FLATS_MOST && bench_flat_name(k); ++k) names[count++] = bench_flat_name(k);
+    for (int k = 0; k < FLAT_KERNELS_MAX && bench_flat_name(k); ++k)
+        names[count++] = bench_flat_name(k);
     for (int i = 0; i < argc; ++i) {
         bool known = false;
         for (int n = 0; n < count; ++n) known = known || strcmp(names[n], argv[i]) == 0;
         if (known) continue;
         const char *near = text_nearest(argv[i], names, count);
-        return fail(ERR_USAGE, "'%s' is no kernel that is measured%s%s%s", argv[i],
+        return fail(ERR_USAGE, "'%s' is not among the measured kernels%s%s%s", argv[i],
                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     }
     return OK;

@@ -1,26 +1,27 @@
-/* Measures the memory-bound operations of a model, and its optimizer, next to a copy of the same
- * size in the same process. */
+/* Measures the memory-bound operations of a model, and its optimizer, each compared with a copy of
+ * as many bytes in the same process. */
 #include "bench_op.h"
 
 #include <string.h>
 
-static const double LARGE_COPY = 512e6;
+static const double LARGE_COPY_BYTES = 512e6;
 
-/* Equal operations of the graph. */
+/* A group of equal operations of the graph. */
 typedef struct Kernel {
-    /* the first of the operations; borrowed */
+    /* the first operation of the group; borrowed */
     Op *op;
+    /* size of the group */
     int times;
 } Kernel;
 
-static bool memory_bound(const Op *op)
+static bool is_memory_bound(const Op *op)
 {
     const OpInfo *info = op_info(op->spec.kind);
     return !info->macs && !op_waits_for_ranks(&op->spec) && !op->y_alias &&
            op->spec.slice.ranks == 0;
 }
 
-static bool alike(const OpSpec *a, const OpSpec *b)
+static bool are_equal(const OpSpec *a, const OpSpec *b)
 {
     bool same = a->kind == b->kind && a->act == b->act && a->residual == b->residual &&
                 a->pool == b->pool && a->x_count == b->x_count && desc_equal(a->y, b->y) &&
@@ -31,16 +32,16 @@ static bool alike(const OpSpec *a, const OpSpec *b)
     return same;
 }
 
-/* Groups equal operations. Owned by the caller. */
-static Kernel *kernels_of(const Graph *graph, int *count)
+/* Returns the memory-bound operations in groups of equal ones. Owned by the caller. */
+static Kernel *group_operations(const Graph *graph, int *count)
 {
     Kernel *kernel = mem_new((size_t)graph->node_count * sizeof *kernel);
     *count = 0;
     for (int i = 0; i < graph->node_count; ++i) {
         Op *op = graph->node[i].op;
         int k = 0;
-        if (!memory_bound(op)) continue;
-        while (k < *count && !alike(&kernel[k].op->spec, &op->spec)) ++k;
+        if (!is_memory_bound(op)) continue;
+        while (k < *count && !are_equal(&kernel[k].op->spec, &op->spec)) ++k;
         if (k == *count) kernel[(*count)++].op = op;
         ++kernel[k].times;
     }
@@ -54,9 +55,10 @@ static void update(void *user)
     trainer_update_once(user, 1e-6);
 }
 
-/* Measures the optimizer: parameters and state are read and written, gradients are read. Rules that
- * need norms or whole tensors are left out: they communicate with other ranks. */
-static int optimizer_line(Trainer *t, BenchLine *line)
+/* Measures the optimizer, which reads and writes parameters and state, and reads gradients. Returns
+ * the number of lines filled: 0 for rules that need norms or whole tensors, because these
+ * communicate with other ranks. */
+static int measure_optimizer(Trainer *t, BenchLine *line)
 {
     Backend *backend = trainer_backend(t);
     const Optim *o = trainer_optim(t);
@@ -74,7 +76,7 @@ static int optimizer_line(Trainer *t, BenchLine *line)
     shape_text(shape_of(1, elements, 1, 1, 1), line->shape);
     line->bytes = bytes;
     line->seconds = bench_seconds(backend, update, t);
-    line->copy = bench_copy(backend, line->bytes);
+    line->copy_rate = bench_copy(backend, line->bytes);
     return 1;
 }
 
@@ -87,13 +89,13 @@ void bench_model(Trainer *t, bool json)
 {
     const World *world = trainer_world(t);
     int count;
-    Kernel *kernel = kernels_of(trainer_graph(t), &count);
+    Kernel *kernel = group_operations(trainer_graph(t), &count);
     BenchLine line[2] = {0};
-    double copy = bench_copy(trainer_backend(t), LARGE_COPY);
+    double copy_rate = bench_copy(trainer_backend(t), LARGE_COPY_BYTES);
     if (!json && world->rank == 0) {
-        printf("what memory bounds, beside a copy of as many bytes (read and written; of %.0f MB: "
-               "%.1f GB/s)\n",
-               LARGE_COPY * 1e-6, copy * 1e-9);
+        printf("memory-bound operations, compared with a copy of as many bytes (read and written); "
+               "a copy of %.0f MB: %.1f GB/s\n",
+               LARGE_COPY_BYTES * 1e-6, copy_rate * 1e-9);
         bench_line_head(false);
     }
     for (int i = 0; i < count; ++i) {
@@ -101,6 +103,6 @@ void bench_model(Trainer *t, bool json)
         for (int k = 0; k < lines; ++k) line[k].times = kernel[i].times;
         print_lines(world, line, lines, json);
     }
-    print_lines(world, line, optimizer_line(t, line), json);
+    print_lines(world, line, measure_optimizer(t, line), json);
     mem_free(&kernel);
 }

@@ -1,27 +1,28 @@
-/* Measures a memory-bound operation next to a copy of the same size. Bytes are those that the
- * algorithm must move: each tensor once for every pass that is necessary. A batch norm, for
- * example, reads its input twice, for the statistics and for the result, and its backward reads the
- * input and the gradient twice; a kernel that reads more has a lower rate, not more bytes. If an
- * operation fits a cache, so does its copy. */
+/* Measures a memory-bound operation and a copy of as many bytes. Only the bytes are counted that
+ * the algorithm must move: each tensor once for every necessary pass. A batch norm, for example,
+ * reads its input twice, for the statistics and for the result, and its backward reads the input
+ * and the gradient twice; a kernel that reads more has a lower rate, not more bytes. If an
+ * operation fits a cache, its copy does too. */
 #include "bench_op.h"
 
-enum { MEMORIES = 32 };
+enum { ALLOCATIONS_MAX = 32 };
 
-/* An operation and its memory, which is owned. */
+/* An operation with its arguments. */
 typedef struct Bench {
     Backend *backend;
     Op *op;
     OpRun run;
+    /* allocations; owned */
     int count;
-    void *memory[MEMORIES];
-    size_t bytes[MEMORIES];
+    void *memory[ALLOCATIONS_MAX];
+    size_t bytes[ALLOCATIONS_MAX];
 } Bench;
 
 /* ---- bytes that must be moved ---- */
 
-/* True if forward may write the gradient over its input, which is then read only once: forward and
- * backward are timed together. */
-static bool is_one(const Op *op)
+/* True if forward may write the gradient over its input, which is then read only once. Forward and
+ * backward are then measured together. */
+static bool is_measured_together(const Op *op)
 {
     return op->dx_over_x && op->spec.need_dx[0];
 }
@@ -68,17 +69,17 @@ static double backward_bytes(const Op *op)
 
 /* ---- memory ---- */
 
-static void *take(Bench *b, size_t bytes)
+static void *allocate(Bench *b, size_t bytes)
 {
     if (bytes == 0) return NULL;
     b->bytes[b->count] = bytes;
     return b->memory[b->count++] = b->backend->table->alloc(b->backend, bytes);
 }
 
-/* Integers are row numbers of w. */
-static void *take_random(Bench *b, Desc d)
+/* Allocates a tensor of random numbers; integers are row numbers of w. */
+static void *allocate_random(Bench *b, Desc d)
 {
-    void *memory = take(b, desc_bytes(d));
+    void *memory = allocate(b, desc_bytes(d));
     if (d.dtype == DTYPE_I32)
         bench_fill_whole(b->backend, memory, desc_elements(d), b->op->spec.w[0].dim[0]);
     else
@@ -86,12 +87,13 @@ static void *take_random(Bench *b, Desc d)
     return memory;
 }
 
-static void take_targets(Bench *b)
+/* Allocates labels and targets of a loss. */
+static void allocate_targets(Bench *b)
 {
     Shape x = b->op->spec.x[0].shape;
     int64_t width = x.dim[x.ndim - 1], rows = shape_count(x) / width;
-    int32_t *labels = take(b, (size_t)rows * sizeof *labels);
-    float *targets = take(b, (size_t)shape_count(x) * sizeof *targets);
+    int32_t *labels = allocate(b, (size_t)rows * sizeof *labels);
+    float *targets = allocate(b, (size_t)shape_count(x) * sizeof *targets);
     bench_fill_whole(b->backend, labels, rows, width);
     bench_fill(b->backend, targets, DTYPE_F32, shape_count(x), -0.5f);
     b->run.labels = labels;
@@ -103,28 +105,28 @@ static void bench_open(Bench *b, Op *op)
     const OpSpec *s = &op->spec;
     *b = (Bench){.backend = op->backend, .op = op};
     b->run = (OpRun){.rows = (int)s->x[0].shape.dim[0], .training = true, .loss_scale = 1};
-    b->run.y = take(b, desc_bytes(s->y));
-    b->run.dy = take_random(b, s->y);
+    b->run.y = allocate(b, desc_bytes(s->y));
+    b->run.dy = allocate_random(b, s->y);
     for (int i = 0; i < s->x_count; ++i) {
-        void *x = take_random(b, s->x[i]);
+        void *x = allocate_random(b, s->x[i]);
         b->run.x[i] = x;
         if (s->need_dx[i])
             b->run.dx[i] = op->dx_alias[i] ? b->run.dy
                            : op->dx_over_x ? x
-                                           : take(b, desc_bytes(s->x[i]));
+                                           : allocate(b, desc_bytes(s->x[i]));
     }
     for (int i = 0; i < s->w_count; ++i) {
-        float *w = take(b, (size_t)op->w_elements[i] * sizeof *w);
-        /* positive, because a variance must be */
+        float *w = allocate(b, (size_t)op->w_elements[i] * sizeof *w);
+        /* positive numbers, because a variance must be positive */
         bench_fill(b->backend, w, DTYPE_F32, op->w_elements[i], 0);
         b->run.w[i] = w;
-        b->run.dw[i] = take(b, (size_t)op->w_elements[i] * sizeof *w);
+        b->run.dw[i] = allocate(b, (size_t)op->w_elements[i] * sizeof *w);
     }
-    if (op_is_loss(op_info(op->spec.kind))) take_targets(b);
-    b->run.sample = take(b, (size_t)b->run.rows * sizeof *b->run.sample);
-    b->run.saved = take(b, op->saved_bytes);
-    b->run.cache = take(b, op->cache_bytes);
-    b->run.workspace = take(b, op->workspace_bytes);
+    if (op_is_loss(op_info(op->spec.kind))) allocate_targets(b);
+    b->run.sample = allocate(b, (size_t)b->run.rows * sizeof *b->run.sample);
+    b->run.saved = allocate(b, op->saved_bytes);
+    b->run.cache = allocate(b, op->cache_bytes);
+    b->run.workspace = allocate(b, op->workspace_bytes);
     op_refresh(op, &b->run);
 }
 
@@ -173,7 +175,7 @@ static void print_json(const BenchLine *line, double rate)
     json_text(&json, "op", line->label);
     json_text(&json, "x", line->shape);
     if (line->layout) {
-        json_text(&json, "cpu", line->set);
+        json_text(&json, "cpu", line->cpu_set);
         json_text(&json, "layout", line->layout);
     } else {
         json_int(&json, "times", line->times);
@@ -182,8 +184,8 @@ static void print_json(const BenchLine *line, double rate)
     json_fixed(&json, "bytes", 0, line->bytes);
     json_fixed(&json, "seconds", 9, line->seconds);
     json_fixed(&json, "gb_per_s", 9, rate * 1e-9);
-    json_fixed(&json, "copy_gb_per_s", 9, line->copy * 1e-9);
-    json_fixed(&json, "share", 4, rate / line->copy);
+    json_fixed(&json, "copy_gb_per_s", 9, line->copy_rate * 1e-9);
+    json_fixed(&json, "share", 4, rate / line->copy_rate);
     json_end(&json);
 }
 
@@ -206,11 +208,11 @@ void bench_line_print(const BenchLine *line, bool json)
     }
     printf("%-24s %-18s ", line->label, line->shape);
     if (line->layout)
-        printf("%-7s %-13s", line->set, line->layout);
+        printf("%-7s %-13s", line->cpu_set, line->layout);
     else
         printf("%5d", line->times);
     printf("  %-8s %10.2f %10.4f %9.1f %9.1f %7.3f\n", line->direction, line->bytes * 1e-6,
-           line->seconds * 1e3, rate * 1e-9, line->copy * 1e-9, rate / line->copy);
+           line->seconds * 1e3, rate * 1e-9, line->copy_rate * 1e-9, rate / line->copy_rate);
 }
 
 static void measure(Bench *b, BenchLine *line, const char *direction, BenchWork work, double bytes)
@@ -229,7 +231,7 @@ int bench_op(BenchLine line[2], Op *op, const char *name)
     shape_text(op->spec.x[0].shape, line->shape);
     line[1] = line[0];
     bench_open(&b, op);
-    if (is_one(op)) {
+    if (is_measured_together(op)) {
         double bytes = forward_bytes(op) + (double)desc_bytes(op->spec.x[0]);
         measure(&b, &line[0], "both", both, bytes);
     } else {
@@ -238,6 +240,6 @@ int bench_op(BenchLine line[2], Op *op, const char *name)
         if (bytes > 0) measure(&b, &line[count++], "backward", backward, bytes);
     }
     bench_close(&b);
-    for (int i = 0; i < count; ++i) line[i].copy = bench_copy(op->backend, line[i].bytes);
+    for (int i = 0; i < count; ++i) line[i].copy_rate = bench_copy(op->backend, line[i].bytes);
     return count;
 }

@@ -1,4 +1,4 @@
-/* Measures one memory-bound operation and a copy of the same size. */
+/* Measures one memory-bound operation and a copy of as many bytes. */
 #ifndef WEFT_CLI_BENCH_OP_H
 #define WEFT_CLI_BENCH_OP_H
 
@@ -6,29 +6,36 @@
 
 enum { BENCH_LABEL = 64 };
 
+/* The results of one measurement. */
 typedef struct BenchLine {
+    /* operation and what is fused into it, "batch_norm+relu"; shape of its first input */
     char label[BENCH_LABEL], shape[64];
     /* how often the operation occurs in the model */
     int times;
-    /* set: instruction set, layout: of x in memory; NULL: chosen by the planner, and not printed */
-    const char *set, *layout;
-    /* "forward", "backward", "both" or "update" */
+    /* instruction set; memory layout of the first input. NULL: chosen by the planner, and not
+     * printed */
+    const char *cpu_set, *layout;
+    /* "forward", "backward", "both", "update", ... */
     const char *direction;
-    /* bytes: moved by a call; copy: bytes/s of a copy that moves the same number of bytes */
-    double bytes, seconds, copy;
+    /* bytes that a call reads and writes, and seconds of a call */
+    double bytes, seconds;
+    /* bytes/s of a copy that reads and writes as many bytes */
+    double copy_rate;
 } BenchLine;
 
-/* Measures op, which op_new has planned, in separate memory, which is released again. name: in
- * the lines, followed by what is fused. Returns the number of lines filled: forward and backward,
- * or one for both if backward overwrites what forward reads. */
+/* Measures op, which op_new has planned, in memory that is allocated for it and released again.
+ * name: of the operation, for labels. Returns the number of lines filled: two for forward and
+ * backward; one if backward has nothing to do, or if both are measured together because backward
+ * overwrites the input of forward. */
 int bench_op(BenchLine line[2], Op *op, const char *name);
-/* Measures a kernel of the optimizers on fp32 ranges of `elements` elements. bench_flat_name: name
- * of kernel 0, 1, ...; NULL after the last. */
+/* Returns the name of kernel 0, 1, ... of the optimizers; NULL after the last. */
 const char *bench_flat_name(int kernel);
+/* Measures such a kernel on fp32 arrays of `elements` elements. */
 void bench_flat(BenchLine *line, Backend *backend, int kernel, int64_t elements);
-/* Print to stdout a heading, and a line as text or as a JSON object. layouts: with a column for the
- * memory layout. */
+/* Prints a heading to stdout. layouts: with columns for instruction set and memory layout instead
+ * of times. */
 void bench_line_head(bool layouts);
+/* Prints a line to stdout, as text or as a JSON object. */
 void bench_line_print(const BenchLine *line, bool json);
 
 #endif

@@ -1,24 +1,35 @@
-/* `weft bench io FILE` for a file of encoded pictures: images per second that the loader prepares
- * as 224x224 with one thread (random resized crop, flip, normalisation), and that the same thread
- * only decodes. The two take turns, so that other load on the machine slows both. Also prints the
- * time to open the file and the memory of the process afterwards. */
+/* weft bench io FILE for a file of encoded pictures: measures how many images per second the loader
+ * prepares as 224x224 with one thread (random resized crop, flip, normalisation), and how many one
+ * thread only decodes. The two are measured alternately, so that other load on the machine slows
+ * both. Also prints the time to open the file and the memory of the process afterwards. */
 #include "../private.h"
 
 #include "data.h"
 #include "train.h"
 
-/* WARM micro-batches are not counted: after them every slot has its memory. */
-enum { ROUNDS = 4, MICRO = 16, SLOTS = 3, WARM = 2 * SLOTS, SIDE = 224 };
+enum {
+    ROUNDS = 4,
+    /* images in a micro-batch */
+    MICRO = 16,
+    /* micro-batches that the loader holds */
+    SLOTS = 3,
+    /* first micro-batches, which are not counted; after them every slot has its memory */
+    WARM = 2 * SLOTS,
+    /* side of a prepared image in pixels */
+    SIDE = 224
+};
 
 typedef struct Pictures {
     DataSet *set;
     Config *config;
+    /* time of one measurement */
     double seconds;
-    /* images per second */
+    /* results in images per second: only decoded; prepared by the loader */
     double decoded, loaded;
 } Pictures;
 
-static Status decode_some(const Pictures *p, int round, double *rate)
+/* *rate: images that are decoded per second */
+static Status measure_decoding(const Pictures *p, int round, double *rate)
 {
     Reader *reader;
     TRY(reader_new(&reader, p->set));
@@ -28,14 +39,14 @@ static Status decode_some(const Pictures *p, int round, double *rate)
     size_t room = 0, count;
     int orientation;
     int64_t done = 0;
-    double begun = clock_s(), now = begun;
+    double begin_s = clock_s(), now_s = begin_s;
     Status st = OK;
-    for (; st == OK && now < begun + p->seconds; now = clock_s(), ++done) {
+    for (; st == OK && now_s < begin_s + p->seconds; now_s = clock_s(), ++done) {
         int64_t at = sampler_at(p->set->samples, 1, round, done % p->set->samples);
         st = reader_get_encoded(reader, at, &bytes, &room, &count, &orientation);
         if (st == OK) st = image_decode(decoder, &image, bytes, count, p->set->path);
     }
-    *rate = (double)done / (now - begun);
+    *rate = (double)done / (now_s - begin_s);
     image_fini(&image);
     image_decoder_free(&decoder);
     mem_free(&bytes);
@@ -43,7 +54,8 @@ static Status decode_some(const Pictures *p, int round, double *rate)
     return st;
 }
 
-static Status load_some(const Pictures *p, int round, double *rate)
+/* *rate: images that the loader prepares per second */
+static Status measure_loading(const Pictures *p, int round, double *rate)
 {
     Loader *loader;
     const Batch *batch;
@@ -57,14 +69,14 @@ static Status load_some(const Pictures *p, int round, double *rate)
     TRY(loader_new(&loader, p->set, p->config, plan));
     Status st = OK;
     int64_t done = -WARM;
-    double begun = 0, now = 0;
-    for (; st == OK && (done < 0 || now < begun + p->seconds); now = clock_s()) {
+    double begin_s = 0, now_s = 0;
+    for (; st == OK && (done < 0 || now_s < begin_s + p->seconds); now_s = clock_s()) {
         st = loader_next(loader, &batch, NULL);
         if (st == OK) loader_release(loader);
-        if (++done == 0) begun = clock_s();
+        if (++done == 0) begin_s = clock_s();
     }
     loader_free(&loader);
-    *rate = (double)(done * MICRO) / (now - begun);
+    *rate = (double)(done * MICRO) / (now_s - begin_s);
     return st;
 }
 
@@ -72,8 +84,8 @@ static Status measure(Pictures *p)
 {
     double decoded[ROUNDS], loaded[ROUNDS];
     for (int i = 0; i < ROUNDS; ++i) {
-        TRY(decode_some(p, i, &decoded[i]));
-        TRY(load_some(p, i, &loaded[i]));
+        TRY(measure_decoding(p, i, &decoded[i]));
+        TRY(measure_loading(p, i, &loaded[i]));
     }
     p->decoded = median(decoded, ROUNDS);
     p->loaded = median(loaded, ROUNDS);
@@ -107,11 +119,11 @@ Status bench_pictures(const char *path, double seconds, bool json)
 {
     char *words[] = {"data.random_resized_crop=224", "data.augment=[flip]"};
     Pictures p = {.set = mem_new(sizeof *p.set), .seconds = seconds / (2 * ROUNDS)};
-    double begun = clock_s(), open_s;
+    double begin_s = clock_s(), open_s;
     Status st = config_load(&p.config, NULL, 2, words);
     if (st == OK) st = data_set_open(p.set, p.config, path);
     if (st == OK) st = data_set_check_labels(p.set);
-    open_s = clock_s() - begun;
+    open_s = clock_s() - begin_s;
     if (st == OK) st = measure(&p);
     if (st == OK) report(&p, open_s, json);
     config_free(&p.config);

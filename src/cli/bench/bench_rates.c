@@ -1,10 +1,17 @@
-/* Measures the speed of a backend: work on its own clock, matrix products, copies. */
+/* Measures the speed of a backend: of any work, of matrix products, and of copies, by the backend's
+ * own clock. */
 #include "bench.h"
 
 #include <math.h>
 
-enum { ROUNDS = 9, CALLS_MAX = 1000, BLOCK = 1 << 18, PRODUCT_MIN = 256, PRODUCT_MAX = 8192 };
-static const double ROUND_S = 0.02, PRODUCT_S = 5e-3;
+/* a measurement is the median of ROUNDS rounds; a round repeats the call for about ROUND_S */
+enum { ROUNDS = 9, CALLS_MAX = 1000 };
+static const double ROUND_S = 0.02;
+/* sizes of matrix products; the first that takes PRODUCT_S is used */
+enum { PRODUCT_MIN = 256, PRODUCT_MAX = 8192 };
+static const double PRODUCT_S = 5e-3;
+/* number of random elements that are generated; they are repeated to fill a memory */
+enum { BLOCK = 1 << 18 };
 
 double bench_sum_ranks(const World *world, double mine)
 {
@@ -15,39 +22,42 @@ double bench_sum_ranks(const World *world, double mine)
     return sum;
 }
 
-double bench_most_of_ranks(const World *world, double mine)
+double bench_max_ranks(const World *world, double mine)
 {
-    double *all = mem_new((size_t)world->size * sizeof *all), most = mine;
+    double *all = mem_new((size_t)world->size * sizeof *all), max = mine;
     world_gather(world, &mine, sizeof mine, all);
-    for (int i = 0; i < world->size; ++i) most = all[i] > most ? all[i] : most;
+    for (int i = 0; i < world->size; ++i) max = all[i] > max ? all[i] : max;
     mem_free(&all);
-    return most;
+    return max;
 }
 
-static void lap(Stopwatch *watch, BenchWork work, void *user, int calls)
+static void time_lap(Stopwatch *watch, BenchWork work, void *user, int calls)
 {
     stopwatch_start(watch);
     for (int i = 0; i < calls; ++i) work(user);
     stopwatch_stop(watch);
 }
 
-/* Returns the fastest of three calls after one to warm up. */
-static double once_s(Stopwatch *watch, BenchWork work, void *user)
+/* Returns the time of the fastest of three calls after one to warm up. */
+static double estimate_s(Stopwatch *watch, BenchWork work, void *user)
 {
+    enum { CALLS = 3 };
     work(user);
-    for (int i = 0; i < 3; ++i) lap(watch, work, user, 1);
-    double once = stopwatch_lap_s(watch, 0);
-    for (int i = 1; i < 3; ++i) once = fmin(once, stopwatch_lap_s(watch, i));
+    for (int i = 0; i < CALLS; ++i) time_lap(watch, work, user, 1);
+    double seconds = stopwatch_lap_s(watch, 0);
+    for (int i = 1; i < CALLS; ++i) seconds = fmin(seconds, stopwatch_lap_s(watch, i));
     stopwatch_clear(watch);
-    return once;
+    return seconds;
 }
 
 double bench_seconds(Backend *backend, BenchWork work, void *user)
 {
     Stopwatch *watch = stopwatch_new(backend);
-    double once = once_s(watch, work, user), time[ROUNDS];
-    int calls = once * CALLS_MAX < ROUND_S ? CALLS_MAX : once < ROUND_S ? (int)(ROUND_S / once) : 1;
-    for (int i = 0; i < ROUNDS; ++i) lap(watch, work, user, calls);
+    double once_s = estimate_s(watch, work, user), time[ROUNDS];
+    int calls = once_s * CALLS_MAX < ROUND_S ? CALLS_MAX
+                : once_s < ROUND_S           ? (int)(ROUND_S / once_s)
+                                             : 1;
+    for (int i = 0; i < ROUNDS; ++i) time_lap(watch, work, user, calls);
     for (int i = 0; i < ROUNDS; ++i) time[i] = stopwatch_lap_s(watch, i) / calls;
     stopwatch_free(&watch);
     return median(time, ROUNDS);
@@ -55,21 +65,23 @@ double bench_seconds(Backend *backend, BenchWork work, void *user)
 
 /* ---- random memory ---- */
 
-static void fill_blocks(Backend *backend, void *to, const void *block, size_t bytes, size_t all)
+/* Fills `bytes` bytes with repetitions of a block. */
+static void repeat_block(Backend *backend, void *to, const void *block, size_t block_bytes,
+                         size_t bytes)
 {
     const BackendTable *table = backend->table;
-    for (size_t at = 0; at < all; at += bytes)
+    for (size_t at = 0; at < bytes; at += block_bytes)
         table->copy(table->stream(backend), (char *)to + at, block,
-                    bytes < all - at ? bytes : all - at);
+                    block_bytes < bytes - at ? block_bytes : bytes - at);
     table->sync(table->stream(backend));
 }
 
 void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float low)
 {
     size_t size = dtype_bytes(type);
-    float *number = mem_new(BLOCK * sizeof *number);
-    /* the block as 16-bit numbers */
-    uint16_t *half = (uint16_t *)(void *)number;
+    float *block = mem_new(BLOCK * sizeof *block);
+    /* the same memory for 16-bit numbers */
+    uint16_t *half = (uint16_t *)(void *)block;
     RngKey key = rng_key(1, RNG_TEST, 2, 0);
     for (int i = 0; i < BLOCK && i < elements; ++i) {
         float value = low + rng_uniform(key, (uint64_t)i);
@@ -78,20 +90,20 @@ void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float 
         else if (type == DTYPE_F16)
             half[i] = f16_of(value).bits;
         else
-            number[i] = value;
+            block[i] = value;
     }
-    fill_blocks(backend, to, number, BLOCK * size, (size_t)elements * size);
-    mem_free(&number);
+    repeat_block(backend, to, block, BLOCK * size, (size_t)elements * size);
+    mem_free(&block);
 }
 
-void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t below)
+void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t limit)
 {
-    int32_t *number = mem_new(BLOCK * sizeof *number);
+    int32_t *block = mem_new(BLOCK * sizeof *block);
     RngKey key = rng_key(1, RNG_TEST, 3, 0);
     for (int i = 0; i < BLOCK && i < elements; ++i)
-        number[i] = (int32_t)(rng_u32(key, (uint64_t)i) % (uint32_t)below);
-    fill_blocks(backend, to, number, BLOCK * sizeof *number, (size_t)elements * sizeof *number);
-    mem_free(&number);
+        block[i] = (int32_t)(rng_u32(key, (uint64_t)i) % (uint32_t)limit);
+    repeat_block(backend, to, block, BLOCK * sizeof *block, (size_t)elements * sizeof *block);
+    mem_free(&block);
 }
 
 /* ---- copies ---- */
@@ -172,17 +184,17 @@ static void product_work(void *user)
     op_forward(p->op, &p->run);
 }
 
-static Status product_size(Backend *backend, int64_t *size)
+static Status choose_product_size(Backend *backend, int64_t *size)
 {
-    double once = 0;
+    double once_s = 0;
     Stopwatch *watch = stopwatch_new(backend);
     Status st = OK;
-    for (*size = PRODUCT_MIN / 2; st == OK && once < PRODUCT_S && *size < PRODUCT_MAX;) {
+    for (*size = PRODUCT_MIN / 2; st == OK && once_s < PRODUCT_S && *size < PRODUCT_MAX;) {
         Product p;
         *size *= 2;
         st = product_new(&p, backend, *size);
         if (st != OK) break;
-        once = once_s(watch, product_work, &p);
+        once_s = estimate_s(watch, product_work, &p);
         product_free(&p);
     }
     stopwatch_free(&watch);
@@ -192,13 +204,13 @@ static Status product_size(Backend *backend, int64_t *size)
 Status bench_product(BenchProduct *product, Backend *backend, const World *world)
 {
     Product p;
-    TRY(status_agree(world, product_size(backend, &product->size)));
+    TRY(status_agree(world, choose_product_size(backend, &product->size)));
     world_bcast(world, &product->size, sizeof product->size, 0);
     TRY(status_agree(world, product_new(&p, backend, product->size)));
     world_barrier(world);
     double n = (double)product->size;
-    double mine = 2 * n * n * n / bench_seconds(backend, product_work, &p);
+    double rank_flops = 2 * n * n * n / bench_seconds(backend, product_work, &p);
     product_free(&p);
-    product->flops = bench_sum_ranks(world, mine);
+    product->flops = bench_sum_ranks(world, rank_flops);
     return OK;
 }

@@ -1,6 +1,6 @@
-/* weft bench step: measures how fast a training step is, next to the rate of the machine's own
- * matrix products. The step is the one that weft train runs, with loader, sums and optimizer;
- * missing data sets are made up. */
+/* weft bench step: measures how long a training step takes, and compares its flop/s with those of
+ * the machine's matrix products. The step is the one that weft train runs, with loader, sums and
+ * optimizer. Without a data set, random samples are generated. */
 #include "bench.h"
 #include "../private.h"
 
@@ -10,28 +10,37 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Options and results of a measurement. */
 typedef struct StepBench {
+    /* number of steps that are timed, and of steps before them */
     int steps, warmup;
     bool json, kernels;
-    /* made-up data; no shape and no tokens: the configuration's data set */
+    /* random data to generate; no shape and no tokens: the configuration's data set is used */
     Input input;
     BenchProduct product;
-    /* flops: model flop/s */
-    double median_s, mean_s, rows_per_s, flops;
-    /* shares of the steps' time: the host waits for data; the compute stream waits for sums */
-    double data_share, sum_share;
-    double sum_waits; /* waits of the compute stream for a sum, per step */
+    /* time of a step */
+    double median_s, mean_s;
+    /* samples or tokens per second */
+    double rows_per_s;
+    /* flop/s of the model */
+    double flops;
+    /* fractions of the steps' time in which the host waits for data, and in which the compute
+     * stream waits for sums */
+    double data_wait, sum_wait;
+    /* how often the compute stream waits for a sum, per step */
+    double sum_waits;
+    /* peak memory of all ranks' processes */
     double memory_mb;
-    /* memory of all ranks' devices in MB: taken, planned, and taken by libraries and graphs outside
-     * the plan; NaN: devices that use host memory */
+    /* memory of all ranks' devices in MB: used; planned; used by libraries and graphs outside the
+     * plan. NaN: the device uses host memory */
     double device_mb, device_planned_mb, device_unplanned_mb;
-    double bubble; /* share of the stages' time in which they wait for each other; NaN: not known */
+    /* fraction of the time in which stages are idle; NaN: not known */
+    double bubble;
 } StepBench;
 
-/* Model flops of one micro-batch: matrix products of dense layers, convolutions and causal
- * attention (half of the square), forward and backward, for gradients of inputs and of weights that
- * are trained. Neither elementwise work nor recomputation is counted. Slices of a tensor-parallel
- * group are summed. */
+/* Returns the model's flops for one micro-batch: the matrix products of dense layers, convolutions
+ * and attention (causal attention: half of the square), forward and, for gradients of inputs and of
+ * trained weights, backward. Elementwise work and recomputation are not counted. Collective. */
 static double micro_flops(const Trainer *t)
 {
     GridShape shape = trainer_shape(t);
@@ -40,35 +49,38 @@ static double micro_flops(const Trainer *t)
     for (int i = 0; i < graph->node_count; ++i) {
         const Op *op = graph->node[i].op;
         const OpSpec *s = &op->spec;
+        /* a product forward, one for gradients of inputs and one for gradients of weights;
+         * attention has no weights, but gradients of both factors */
         int passes = s->w_count > 0 ? 1 + s->need_dx[0] + !s->frozen : s->need_dx[0] ? 3 : 1;
         if (op_info(s->kind)->macs) flops += op->flops_forward * passes;
     }
     return bench_sum_ranks(trainer_world(t), flops) / (shape.dp * shape.pp);
 }
 
-/* seconds of the host so far */
+/* Time that the host has spent so far. */
 typedef struct Counters {
-    double data, work, messages;
+    double data_wait_s, work_s, messages_s;
 } Counters;
 
 static Counters counters_now(const Trainer *t)
 {
-    return (Counters){.data = trainer_data_wait_s(t),
-                      .work = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD),
-                      .messages = phase_s(PHASE_MESSAGES)};
+    return (Counters){.data_wait_s = trainer_data_wait_s(t),
+                      .work_s = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD),
+                      .messages_s = phase_s(PHASE_MESSAGES)};
 }
 
-/* Returns the share of idle time. The stage with the longest working and waiting time is idle only
- * before its first and after its last work, so its time is the span of the steps. NaN if work is
- * only queued, because then the host's times say nothing. */
+/* Returns the fraction of the time in which stages are idle. The total time is taken to be the
+ * longest time that any stage works and waits for messages. NaN for a GPU, on which the host only
+ * queues work, so that the host's times are not those of the work. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);
     Counters now = counters_now(t);
-    double work = now.work - before.work;
-    double span = bench_most_of_ranks(world, work + now.messages - before.messages);
-    double all = bench_sum_ranks(world, work);
-    return trainer_backend(t)->table->host_memory ? 1 - all / (span * world->size) : (double)NAN;
+    double work_s = now.work_s - before.work_s;
+    double total_s = bench_max_ranks(world, work_s + now.messages_s - before.messages_s);
+    double sum_s = bench_sum_ranks(world, work_s);
+    return trainer_backend(t)->table->host_memory ? 1 - sum_s / (total_s * world->size)
+                                                  : (double)NAN;
 }
 
 static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
@@ -83,9 +95,10 @@ static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
     return st;
 }
 
-/* waits: laps of waiting for sums over replicas; NULL: there are no sums. */
-static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwatch *waits,
-                    Counters before)
+/* Computes the results. steps: a lap per step; waits: a lap for each wait for a sum over replicas;
+ * NULL: there are no sums. Collective. */
+static void compute_results(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwatch *waits,
+                            Counters before)
 {
     const World *world = trainer_world(t);
     int count = stopwatch_laps(steps);
@@ -93,17 +106,17 @@ static void figures(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwa
     for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
     bench->mean_s = total / count;
     bench->median_s = median(time, count);
-    bench->data_share = (trainer_data_wait_s(t) - before.data) / total;
-    double waited = waits ? stopwatch_sum_s(waits) : 0;
+    bench->data_wait = (trainer_data_wait_s(t) - before.data_wait_s) / total;
+    double wait_s = waits ? stopwatch_sum_s(waits) : 0;
     int laps = waits ? stopwatch_laps(waits) : 0;
-    bench->sum_share = bench_most_of_ranks(world, waited / total);
-    bench->sum_waits = bench_most_of_ranks(world, laps) / count;
+    bench->sum_wait = bench_max_ranks(world, wait_s / total);
+    bench->sum_waits = bench_max_ranks(world, laps) / count;
     bench->bubble = bubble_of(t, before);
     mem_free(&time);
 }
 
-/* Uses the clock of the compute stream, so that the host does not wait for the GPU between
- * steps. */
+/* Times the steps by the clock of the compute stream, so that the host does not wait for the GPU
+ * between steps. */
 static Status time_steps(Trainer *t, StepBench *bench)
 {
     Backend *backend = trainer_backend(t);
@@ -114,7 +127,7 @@ static Status time_steps(Trainer *t, StepBench *bench)
     bool sums = trainer_watch_sums(t, waits);
     Counters before = counters_now(t);
     if (st == OK) st = run_steps(t, steps, bench->steps);
-    if (st == OK) figures(t, bench, steps, sums ? waits : NULL, before);
+    if (st == OK) compute_results(t, bench, steps, sums ? waits : NULL, before);
     trainer_watch_sums(t, NULL);
     stopwatch_free(&steps);
     stopwatch_free(&waits);
@@ -163,8 +176,8 @@ static void print_json(const Trainer *t, const StepBench *b)
     json_fixed(&json, "product_gflops", 9, b->product.flops * 1e-9);
     json_int(&json, "product_size", b->product.size);
     json_fixed(&json, "share", 9, b->flops / b->product.flops);
-    json_fixed(&json, "data_wait_share", 4, b->data_share);
-    json_fixed(&json, "sum_wait_share", 4, b->sum_share);
+    json_fixed(&json, "data_wait_share", 4, b->data_wait);
+    json_fixed(&json, "sum_wait_share", 4, b->sum_wait);
     json_fixed(&json, "sum_waits", 1, b->sum_waits);
     json_fixed(&json, "memory_mb", 0, b->memory_mb);
     json_real(&json, "device_mb", b->device_mb);
@@ -180,14 +193,14 @@ static void print_text(const Trainer *t, const StepBench *b)
     GridShape shape = trainer_shape(t);
     Backend *backend = trainer_backend(t);
     printf("%s, %s on %s, %d ranks as %dx%dx%d x %d threads, batch %lld in micro-batches of %lld: "
-           "step %.6f s, %.1f %s/s, %.4g TFLOP/s of %.4g that products of %lld x %lld x %lld reach "
-           "(%.3f; the model's flops, attention's causal half); waiting for data %.4f, for sums "
-           "%.4f; peak memory of all ranks %.0f MB",
+           "step %.6f s, %.1f %s/s, %.4g TFLOP/s of the model (of causal attention, half of the "
+           "square) of %.4g TFLOP/s of products of %lld x %lld x %lld: %.3f; waiting for data %.4f "
+           "of the time, for sums %.4f; peak memory of all ranks %.0f MB",
            model_name(t), precision_name(t), backend->table->name, trainer_world(t)->size, shape.dp,
            shape.pp, shape.tp, backend->options.threads, (long long)sizes.batch,
            (long long)sizes.micro_batch, b->median_s, b->rows_per_s, row_name(t), b->flops * 1e-12,
            b->product.flops * 1e-12, (long long)b->product.size, (long long)b->product.size,
-           (long long)b->product.size, b->flops / b->product.flops, b->data_share, b->sum_share,
+           (long long)b->product.size, b->flops / b->product.flops, b->data_wait, b->sum_wait,
            b->memory_mb);
     if (!isnan(b->device_mb))
         printf(", of their GPUs %.0f MB (%.0f planned; libraries and graphs %.0f more)",
@@ -197,17 +210,17 @@ static void print_text(const Trainer *t, const StepBench *b)
     printf("\n");
 }
 
-/* Measures the memory of all ranks' GPUs in MB: taken, planned, and outside the plan. */
-static void measure_device(const Trainer *t, StepBench *bench)
+/* Measures the memory of all ranks' GPUs. Collective. */
+static void measure_device_memory(const Trainer *t, StepBench *bench)
 {
     Backend *backend = trainer_backend(t);
     const World *world = trainer_world(t);
-    double taken = 0, left;
+    double used = 0, left;
     bench->device_mb = bench->device_planned_mb = bench->device_unplanned_mb = (double)NAN;
     if (!backend->table->memory) return;
-    backend->table->memory(backend, &taken, &left);
+    backend->table->memory(backend, &used, &left);
     double planned = (double)train_bytes(t, trainer_plan(t)).all;
-    bench->device_mb = round(bench_sum_ranks(world, taken) * 1e-6);
+    bench->device_mb = round(bench_sum_ranks(world, used) * 1e-6);
     bench->device_planned_mb = round(bench_sum_ranks(world, planned) * 1e-6);
     bench->device_unplanned_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
 }
@@ -220,7 +233,7 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     Status st = time_steps(t, bench);
     bench->memory_mb =
         bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / (1 << 20));
-    measure_device(t, bench);
+    measure_device_memory(t, bench);
     bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->median_s;
     bench->flops = micro_flops(t) * sizes.micros / bench->median_s;
     if (st == OK) st = bench_product(&bench->product, trainer_backend(t), world);
@@ -230,8 +243,9 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     return st;
 }
 
-/* Made-up samples are written to a file, which run_job removes at the end, so that the loader works
- * as in training. */
+/* ---- random data, in a file that run_job removes at the end, so that the loader works as in
+ * training ---- */
+
 static Status make_tokens(const Config *config, const char *path)
 {
     int64_t vocab = config->model.vocab  ? config->model.vocab
@@ -254,8 +268,8 @@ static Status make_tokens(const Config *config, const char *path)
     return st;
 }
 
-/* Writes a temporary file first, because the folder may belong to one node or be shared by all
- * nodes. */
+/* Writes the file under a name of this rank and renames it, because several nodes may do so in one
+ * shared folder. */
 static Status make_file(const Job *job, const StepBench *bench, const char *path)
 {
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
@@ -292,13 +306,14 @@ static Status run_job(Job *job, StepBench *bench)
     else if (!job->config->data.train)
         st = config_fail_key(
             job->config, "data.train",
-            "no data: set data.train, or make some up with --input 3x224x224 or --input tokens");
+            "no data: set data.train, or generate random data with --input 3x224x224 or --input "
+            "tokens");
     if (st == OK && job->config->grid.servers > 0)
-        st =
-            config_fail_key(job->config, "grid.servers",
-                            "all ranks of weft bench compute: set 0, or read what weft train says");
-    /* Log no step: a line in metrics.jsonl needs the gradient's norm, for which the host waits for
-     * the GPU. */
+        st = config_fail_key(job->config, "grid.servers",
+                             "all ranks of weft bench step compute: set 0, or use the times that "
+                             "weft train prints");
+    /* no step is logged, because a line in metrics.jsonl needs the gradient's norm, for which the
+     * host waits for the GPU */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
     if (st == OK) st = measure(job->config, &job->world, bench);
     if (*path && job->world.node_rank == 0) unlink(path);
@@ -320,7 +335,7 @@ static const Flag flags[] = {
     {"--warmup", FLAG_FIELD(StepOptions, warmup), .value = "S", .hi = 1000000, .fallback = "5",
      .help = "untimed steps before them"},
     {"--kernels", FLAG_FIELD(StepOptions, kernels),
-     .help = "also memory-bound kernels, each compared with a copy of as many bytes"},
+     .help = "also measure memory-bound kernels, each compared with a copy of as many bytes"},
     {"--json", FLAG_FIELD(StepOptions, json),
      .help = "one JSON object; with --kernels several, one per line"},
 };
@@ -332,7 +347,7 @@ static Status run(int argc, char **argv, const void *options)
         .steps = (int)o->steps, .warmup = (int)o->warmup, .json = o->json, .kernels = o->kernels};
     if (o->input) TRY(input_parse(o->input, &bench.input));
     if (bench.input.shape.ndim == 2)
-        return fail(ERR_USAGE, "--input %s: only images and tokens are made up: give data.train",
+        return fail(ERR_USAGE, "--input %s: only images and tokens are generated; set data.train",
                     o->input);
     Job job;
     Status status = job_open(&job, argc, argv);

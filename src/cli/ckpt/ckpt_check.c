@@ -17,7 +17,7 @@ static Status run(int argc, char **argv, const void *options)
         ++bad;
     }
     return bad == 0 ? OK
-                    : fail(worst, "%d of %d names %s not good: see above", bad, argc,
+                    : fail(worst, "%d of %d arguments %s not good: see above", bad, argc,
                            bad == 1 ? "is" : "are");
 }
 

@@ -1,5 +1,5 @@
-/* weft ckpt export: writes a checkpoint's parameters for other programs; with --onnx the model too,
- * as the checkpoint's configuration describes it. */
+/* weft ckpt export: writes a checkpoint's parameters for other programs as safetensors, or with
+ * --onnx the whole model that the checkpoint's configuration describes. */
 #include "../private.h"
 
 #include "checkpoint.h"
@@ -28,8 +28,9 @@ static const Flag flags[] = {
              "none"},
 };
 
-/* Describes a sample: from --input, else from the training set, which is opened into `set`. */
-static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *model)
+/* Sets the description of a sample in `model`: from --input, else from the training set, which is
+ * opened as `set`, and which the model borrows. */
+static Status describe_input(const ExportOptions *o, DataSet *set, OnnxModel *model)
 {
     const Config *c = model->config;
     if (o->input) {
@@ -40,9 +41,9 @@ static Status describe_data(const ExportOptions *o, DataSet *set, OnnxModel *mod
         return OK;
     }
     const char *train = c->data.train ? c->data.train : "";
-    Status st = input_train(set, c);
+    Status st = input_open_train(set, c);
     if (st == ERR_NOINPUT)
-        return fail(ERR_USAGE, "the data set%s%.*s is needed to describe a sample: %s",
+        return fail(ERR_USAGE, "the data set%s%.*s is needed for the shape of a sample: %s",
                     *train ? " " : "", (int)strcspn(train, "\n"), train, fail_message());
     TRY(st);
     DType type = data_kind(set)->next_token ? DTYPE_I32 : DTYPE_F32;
@@ -56,16 +57,16 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
     DataSet set;
     Config *config = NULL;
     OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax, .force = o->force};
-    OnnxExported made = {0};
-    TRY(checkpoint_config(&config, argv[0], o->config, argc - 1, argv + 1));
+    OnnxExported exported = {0};
+    TRY(checkpoint_read_config(&config, argv[0], o->config, argc - 1, argv + 1));
     model.config = config;
-    Status st = job_no_input(config, o->out);
-    if (st == OK) st = describe_data(o, &set, &model);
-    if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &made);
+    Status st = job_check_output(config, o->out);
+    if (st == OK) st = describe_input(o, &set, &model);
+    if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &exported);
     if (st == OK)
-        log_info("wrote %s%s%s: ONNX opset 17, %d nodes, %lld %s", o->out,
-                 made.external ? " and its values beside it, " : "", made.external ? ".data" : "",
-                 made.nodes, (long long)made.classes,
+        log_info("wrote %s%s%s%s: ONNX opset 17, %d nodes, %lld %s", o->out,
+                 exported.external ? " and its values in " : "", exported.external ? o->out : "",
+                 exported.external ? ".data" : "", exported.nodes, (long long)exported.classes,
                  model.input.dtype == DTYPE_I32 ? "tokens" : "classes");
     config_free(&config);
     return st;
@@ -79,7 +80,8 @@ static Status run(int argc, char **argv, const void *options)
     TRY(file_free_place(o->out, o->force));
     TRY(checkpoint_export_check(argv[0], o->onnx ? "ONNX" : "safetensors"));
     if (o->onnx) return export_onnx(argc, argv, o);
-    if (argc > 1) return fail(ERR_USAGE, "weft ckpt export: %s is for --onnx", argv[1]);
+    if (argc > 1)
+        return fail(ERR_USAGE, "weft ckpt export: %s has an effect only with --onnx", argv[1]);
     TRY(checkpoint_export(argv[0], o->out, &tensors, &family));
     log_info("wrote %s: %d tensors, names and layouts of %s", o->out, tensors, family);
     return OK;

@@ -42,8 +42,8 @@ static Status run(int argc, char **argv, const void *options)
              import.family);
     if (import.model) {
         printf("%s", import.model);
-        log_info("these lines are the model of your CONFIG; it was made for contexts of up to %lld "
-                 "tokens (model.context)",
+        log_info("the lines above describe the model: add them to your CONFIG; it was trained with "
+                 "contexts of up to %lld tokens (model.context)",
                  (long long)import.context);
     }
     mem_free(&import.model);

@@ -34,32 +34,34 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
 };
 
-/* State of one shrinking: the models before and after, and the removed units. */
-typedef struct Shrunk {
+/* The models before and after, and the units (channels that are removed together). */
+typedef struct Shrink {
     const ShrinkFlags *flags;
+    /* path of the checkpoint; borrowed */
     const char *from;
-    /* owned, as the fields below */
+    /* owned, like all fields below */
     Config *config;
     Graph *before, *after;
     Units *units;
+    /* for each unit: true if it is removed */
     bool *removed;
-} Shrunk;
+} Shrink;
 
 /* ---- the model ---- */
 
 /* Reads the samples' shape and the number of classes or tokens. */
-static Status read_input(const Shrunk *s, DataSet *set)
+static Status read_input(const Shrink *s, DataSet *set)
 {
     Input input;
     const Config *c = s->config;
     if (s->flags->input) {
         TRY(input_parse(s->flags->input, &input));
-        return input_set(set, &input, c, 1);
+        return input_describe_set(set, &input, c, 1);
     }
-    return input_train(set, c);
+    return input_open_train(set, c);
 }
 
-static Status build(Shrunk *s)
+static Status build(Shrink *s)
 {
     const DataSet none = {0};
     DataSet set;
@@ -73,24 +75,25 @@ static Status build(Shrunk *s)
 
 /* ---- the report ---- */
 
-static int64_t group_left(const Shrunk *s, const UnitGroup *group)
+/* Number of units that are left in a group. */
+static int64_t group_left(const Shrink *s, const UnitGroup *group)
 {
     int64_t left = group->count;
     for (int u = group->first; u < group->first + group->count; ++u) left -= s->removed[u];
     return left;
 }
 
-static const char *layer_name(const Shrunk *s, int node)
+static const char *layer_name(const Shrink *s, int node)
 {
     return s->before->node[node].name;
 }
 
-static void print_layers(const Shrunk *s, const UnitGroup *group)
+static void print_layers(const Shrink *s, const UnitGroup *group)
 {
-    enum { SHOWN = 3 };
-    for (int k = 0; k < group->layer_count && k < SHOWN; ++k)
+    enum { NAMED_MAX = 3 };
+    for (int k = 0; k < group->layer_count && k < NAMED_MAX; ++k)
         printf("%s%s", k ? ", " : "", layer_name(s, group->layer[k]));
-    if (group->layer_count > SHOWN) printf(" and %d more", group->layer_count - SHOWN);
+    if (group->layer_count > NAMED_MAX) printf(" and %d more", group->layer_count - NAMED_MAX);
     if (group->whole && group->holder >= 0)
         printf(" (whole: read by %s)", layer_name(s, group->holder));
     else if (group->whole)
@@ -103,7 +106,7 @@ static void print_layers(const Shrunk *s, const UnitGroup *group)
     putchar('\n');
 }
 
-static void print_text(const Shrunk *s)
+static void print_text(const Shrink *s)
 {
     int64_t params = graph_param_count(s->before), params_left = graph_param_count(s->after);
     double macs = graph_forward_macs(s->before), macs_left = graph_forward_macs(s->after);
@@ -121,7 +124,7 @@ static void print_text(const Shrunk *s)
     printf("wrote %s\n", s->flags->out);
 }
 
-static void json_group(const Shrunk *s, const UnitGroup *group, Json *json)
+static void json_group(const Shrink *s, const UnitGroup *group, Json *json)
 {
     json_object(json, NULL);
     json_array(json, "layers");
@@ -134,7 +137,7 @@ static void json_group(const Shrunk *s, const UnitGroup *group, Json *json)
     json_end(json);
 }
 
-static void print_json(const Shrunk *s)
+static void print_json(const Shrink *s)
 {
     Json json = json_to(stdout, true);
     json_object(&json, NULL);
@@ -155,30 +158,34 @@ static void print_json(const Shrunk *s)
 
 /* ---- the verb ---- */
 
-static Status shrink(Shrunk *s, int count, char **overrides)
+static Status shrink(Shrink *s, int count, char **overrides)
 {
     const ShrinkFlags *f = s->flags;
-    TRY(checkpoint_config(&s->config, s->from, f->config, count, overrides));
-    TRY(job_no_input(s->config, f->out));
+    TRY(checkpoint_read_config(&s->config, s->from, f->config, count, overrides));
+    TRY(job_check_output(s->config, f->out));
     TRY(build(s));
-    const CheckpointShrink what = {.from = s->from,
-                                   .out = f->out,
-                                   .units = s->units,
-                                   .method = &prune_methods[f->method],
-                                   .sparsity = f->sparsity,
-                                   .round = f->round};
-    TRY(checkpoint_shrink(&what, s->config, s->removed, &s->after));
+    const CheckpointShrink request = {.from = s->from,
+                                      .out = f->out,
+                                      .units = s->units,
+                                      .method = &prune_methods[f->method],
+                                      .sparsity = f->sparsity,
+                                      .round = f->round};
+    TRY(checkpoint_shrink(&request, s->config, s->removed, &s->after));
     if (f->sparsity == 0)
-        log_info("--sparsity 0 takes no channel away: %s is the same model as %s", f->out, s->from);
-    (f->json ? print_json : print_text)(s);
+        log_info("--sparsity 0 removes no channel: %s is the same model as %s", f->out, s->from);
+    if (f->json)
+        print_json(s);
+    else
+        print_text(s);
     return OK;
 }
 
 static Status run(int argc, char **argv, const void *options)
 {
-    Shrunk s = {.flags = options, .from = argv[0]};
+    Shrink s = {.flags = options, .from = argv[0]};
     if (s.flags->sparsity >= 1)
-        return fail(ERR_USAGE, "--sparsity 1: nothing would be left; from 0 to below 1");
+        return fail(ERR_USAGE, "--sparsity 1: nothing would be left; give a number from 0 to "
+                               "below 1");
     TRY(file_free_place(s.flags->out, s.flags->force));
     Status st = shrink(&s, argc - 1, argv + 1);
     units_free(&s.units);

@@ -1,5 +1,5 @@
-/* weft data check: reads a data set and checks that it is complete. With two sets it also checks
- * that they fit together as a training set and a test set. */
+/* weft data check: reads a data set and checks it. With two data sets it also checks that one can
+ * be the training set and the other the test set of a model. */
 #include "../private.h"
 
 #include "train.h"
@@ -10,6 +10,7 @@
 typedef struct Checked {
     DataSet *set;
     ClassNames names;
+    /* classes that occur in the labels */
     LabelUse *use;
 } Checked;
 
@@ -22,13 +23,13 @@ static Status check_one(Checked *c, const Config *config, const char *path)
     if (!data_kind(set)->next_token && set->classes > 0) {
         TRY(data_set_count_labels(set, c->use));
         TRY(data_set_class_names(set, &c->names));
-        data_warn(data_set_odd_labels(set, config, c->use));
-        TRY(data_files_shifted(set, &line));
+        data_warn(data_set_label_warning(set, config, c->use));
+        TRY(data_files_compare_labels(set, &line));
         data_warn(line);
     }
     if (set->target_width > 0 && loss_info(config)->reads != LOSS_READS_TARGETS)
-        data_warn(data_set_odd_labels(set, config, NULL));
-    TRY(data_files_compare(set, &line));
+        data_warn(data_set_label_warning(set, config, NULL));
+    TRY(data_files_compare_ranges(set, &line));
     data_warn(line);
     printf("%s: good, %lld samples\n", path, (long long)set->samples);
     return OK;
@@ -46,18 +47,17 @@ static Status check_labels(const Checked *first, const Checked *second)
     const DataSet *train = first->set, *test = second->set;
     if (test->classes > train->classes)
         return fail(ERR_DATA,
-                    "%s: has labels up to %lld, but %s only up to %lld: the model needs "
-                    "model.classes %lld, or, where their labels do not count from the same number, "
-                    "make both alike",
+                    "%s: has labels up to %lld, but %s only up to %lld: set model.classes to %lld, "
+                    "or, if their labels count from different numbers, renumber those of one set",
                     test->path, (long long)(test->label_base + test->classes - 1), train->path,
                     (long long)(train->label_base + train->classes - 1), (long long)test->classes);
     if (data_kind(train)->next_token || train->classes == 0) return OK;
-    print_line(data_labels_shifted(test, second->use, train, first->use));
+    print_line(data_label_shift_warning(test, second->use, train, first->use));
     return OK;
 }
 
-/* Compares two sets: their samples and values, class names, and classes of which only the second
- * set has samples. */
+/* Compares a training set with a test set: samples, ranges of values, class names, and labels;
+ * prints whether they fit. */
 static Status check_both(Checked *first, Checked *second)
 {
     const char *train = first->set->path, *test = second->set->path;
@@ -67,27 +67,29 @@ static Status check_both(Checked *first, Checked *second)
     print_line(line);
     TRY(data_set_check_labels(second->set));
     TRY(check_labels(first, second));
-    TRY(data_ranges_compare(second->set, first->set, &differ));
+    TRY(data_sets_compare_ranges(second->set, first->set, &differ));
     if (data_kind(first->set)->next_token)
         printf("%s and %s %s\n", train, test,
                tokenizer_match(second->set->tokenizer_hash, first->set->tokenizer_hash) ==
                        TOKENIZERS_UNKNOWN
-                   ? "have tokens of which it is not known if one tokenizer made them"
+                   ? "have tokens, but it is not known whether one tokenizer made both"
                : first->set->tokenizer_hash[0]
-                   ? "go together: their tokens are of one tokenizer"
-                   : "fit together, but neither says of which tokenizer its tokens are");
-    else if (!data_scaling_fits(&second->set->columns, &first->set->columns))
-        printf("%s and %s have the same columns, but not transformed and scaled alike\n", train,
-               test);
-    else if (differ)
-        printf("%s\n%s and %s have samples of one shape and type, but not of one range\n", differ,
+                   ? "go together: one tokenizer made the tokens of both"
+                   : "have samples that fit, but neither names the tokenizer of its tokens");
+    else if (!data_scaling_matches(&second->set->columns, &first->set->columns))
+        printf("%s and %s have the same columns, but these are transformed or scaled "
+               "differently\n",
                train, test);
+    else if (differ)
+        printf("%s\n%s and %s have samples of the same shape and type, but of different ranges\n",
+               differ, train, test);
     else
-        printf("%s and %s go together: samples, types, scales and ranges of values are alike%s\n",
-               train, test,
-               class_names_count(&first->names) || class_names_count(&second->names)
-                   ? ", and classes have no names to compare"
-                   : ", and so are the names of classes");
+        printf(
+            "%s and %s go together: shapes, types, scales and ranges of samples are compatible%s\n",
+            train, test,
+            class_names_are_numbers(&first->names) || class_names_are_numbers(&second->names)
+                ? ", and classes have no names to compare"
+                : ", and so are the names of classes");
     mem_free(&differ);
     return OK;
 }

@@ -1,16 +1,20 @@
-/* weft data import folder: imports pictures into a data set, on any number of ranks. Handles
- * arguments, ranks and the progress line; the data module does the import. */
+/* weft data import folder: imports pictures into a data set, on any number of ranks. This file has
+ * the flags, the agreement between ranks, and the progress line; the data module does the
+ * import. */
 #include "../private.h"
 
 #include "data/import.h"
 #include "parallel.h"
 #include "tensor.h"
 
-#define REDRAW_S 0.1
-#define LINE_S   10.0
+/* time between two updates of the progress line on a terminal, and between lines elsewhere */
+static const double REDRAW_S = 0.1, LINE_S = 10;
+/* --short: smallest and default value */
+enum { SHORT_MIN = 8, SHORT_DEFAULT = 256 };
 
 typedef struct FolderOptions {
     const char *out, *list, *classes;
+    /* side: 0 if --short is not given */
     int64_t ranks, side, threads;
     int store, broken;
     bool bicubic, orient, allow_empty, force;
@@ -23,7 +27,7 @@ static const Flag flags[] = {
     FLAG_OUT(FolderOptions, out, "the data set to write"),
     {"--store", FLAG_FIELD(FolderOptions, store), .value = "decoded|encoded", .fallback = "decoded",
      .help = "decoded: squares of pixels; encoded: the bytes of the files, which training decodes"},
-    {"--short", FLAG_FIELD(FolderOptions, side), .value = "S", .lo = 8, .hi = 8192,
+    {"--short", FLAG_FIELD(FolderOptions, side), .value = "S", .lo = SHORT_MIN, .hi = 8192,
      .help = "with --store decoded: resize the short side to S and cut SxS pixels from the "
              "centre; 256 if it is not given"},
     {"--bicubic", FLAG_FIELD(FolderOptions, bicubic),
@@ -47,55 +51,64 @@ static const Flag flags[] = {
     FLAG_FORCE(FolderOptions, force),
 };
 
-/* Progress line of rank 0, which assumes that other ranks are as far as itself. */
-typedef struct Shown {
+/* Progress line of rank 0. Rank 0 knows only its own progress, and assumes that the other ranks
+ * have made as much. */
+typedef struct Progress {
     World *world;
-    bool terminal, drawn;
-    double began_s, last_s;
+    /* stdout is a terminal, on which the line is overwritten */
+    bool terminal;
+    /* an incomplete line has been printed last */
+    bool drawn;
+    /* times of the first call and of the last line */
+    double begin_s, last_s;
     /* pictures done by an earlier, interrupted import; -1: not known yet */
     int64_t before;
-} Shown;
+} Progress;
 
+/* ImportHost.agree */
 static Status agree(void *user, Status mine)
 {
-    return status_agree(((Shown *)user)->world, mine);
+    return status_agree(((Progress *)user)->world, mine);
 }
 
-static void send(void *user, void *bytes, size_t count)
+/* ImportHost.broadcast: sends rank 0's bytes to all ranks */
+static void broadcast(void *user, void *bytes, size_t count)
 {
-    world_bcast(((Shown *)user)->world, bytes, count, 0);
+    world_bcast(((Progress *)user)->world, bytes, count, 0);
 }
 
-static void progress(void *user, int64_t done, int64_t total, int64_t broken)
+/* ImportHost.progress: prints the line if it is time. done, total, broken: pictures of this rank */
+static void print_progress(void *user, int64_t done, int64_t total, int64_t broken)
 {
-    Shown *shown = user;
-    double now_s = clock_s(), period_s = shown->terminal ? REDRAW_S : LINE_S;
-    if (shown->world->rank > 0) return;
-    if (shown->before < 0) {
-        shown->before = done;
-        shown->began_s = shown->last_s = now_s;
+    Progress *p = user;
+    double now_s = clock_s(), period_s = p->terminal ? REDRAW_S : LINE_S;
+    if (p->world->rank > 0) return;
+    if (p->before < 0) {
+        p->before = done;
+        p->begin_s = p->last_s = now_s;
     }
     bool last = done == total;
-    if (now_s - shown->last_s < period_s && !last) return;
-    if (last && !shown->drawn && now_s - shown->began_s < LINE_S) return;
-    double seconds = now_s - shown->began_s, ranks = (double)shown->world->size;
-    double rate = seconds > 0 ? (double)(done - shown->before) * ranks / seconds : 0;
+    if (now_s - p->last_s < period_s && !last) return;
+    /* a short import prints no line */
+    if (last && !p->drawn && now_s - p->begin_s < LINE_S) return;
+    double seconds = now_s - p->begin_s, ranks = (double)p->world->size;
+    double rate = seconds > 0 ? (double)(done - p->before) * ranks / seconds : 0;
     double left_s = rate > 0 ? (double)(total - done) * ranks / rate : 0;
     char bad[40] = "", left[32];
     if (broken) snprintf(bad, sizeof bad, "  %.0f broken", (double)broken * ranks);
-    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %s left%s", shown->terminal ? "\r" : "",
+    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %s left%s", p->terminal ? "\r" : "",
            (double)done * ranks, (double)total * ranks, rate, bad, text_seconds(left_s, left),
-           shown->terminal ? "\033[K" : "\n");
-    if (last && shown->terminal) putchar('\n');
+           p->terminal ? "\033[K" : "\n");
+    if (last && p->terminal) putchar('\n');
     fflush(stdout);
-    shown->drawn = !last;
-    shown->last_s = now_s;
+    p->drawn = !last;
+    p->last_s = now_s;
 }
 
 static Status import_on(World *world, const FolderOptions *o, const char *dir)
 {
-    Shown shown = {.world = world, .before = -1, .terminal = log_redraws(stdout)};
-    ImportHost host = {world->rank, world->size, &shown, agree, send, progress};
+    Progress progress = {.world = world, .before = -1, .terminal = log_redraws(stdout)};
+    ImportHost host = {world->rank, world->size, &progress, agree, broadcast, print_progress};
     FolderImport import = {
         .dir = dir,
         .list = o->list,
@@ -107,7 +120,7 @@ static Status import_on(World *world, const FolderOptions *o, const char *dir)
         .allow_empty = o->allow_empty,
         .force = o->force,
         .side = o->store == STORE_ENCODED ? 0
-                : o->side < 8             ? 256
+                : o->side < SHORT_MIN     ? SHORT_DEFAULT
                                           : (int)o->side,
         .filter = o->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR,
         .threads = (int)(o->threads > 0 ? o->threads : threads_share(world->node_size)),
@@ -120,14 +133,14 @@ static Status run(int argc, char **argv, const void *options)
     const FolderOptions *o = options;
     World world;
     (void)argc;
-    if (o->store == STORE_ENCODED && o->side >= 8)
+    if (o->store == STORE_ENCODED && o->side >= SHORT_MIN)
         return fail(ERR_USAGE,
                     "--short %lld: --store encoded keeps the files as they are; leave "
                     "--short out, and resize in training (data.resize)",
                     (long long)o->side);
     /* a separate process reads the names, and it must be made before MPI starts */
     if (o->classes && launch_rank() == 0) hdf5_begin();
-    if (launched()) terminal_settle();
+    if (is_launched()) terminal_adapt();
     TRY(world_init(&world, NULL, NULL));
     Status status = import_on(&world, o, argv[0]);
     world_fini(&world);

@@ -1,6 +1,6 @@
-/* Finds the hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. Ranks are started
- * on them by srun in a Slurm job, else by Open MPI's mpirun, which supports ssh, PBS and LSF. The
- * same starter tests whether a host answers, by running `true` there. */
+/* Reads the list of hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. srun
+ * starts ranks on them in a Slurm job, else Open MPI's mpirun, which supports ssh, PBS and LSF. To
+ * test whether a host answers, the same program runs `true` there. */
 #include "hosts.h"
 
 #include "../private.h"
@@ -11,13 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static const double ANSWER_S = 15;
-enum { AT_ONCE = 32 };
+/* time in which a host, or scontrol, must answer */
+static const double ANSWER_MAX_S = 15;
+enum { PROBES_AT_ONCE = 32 };
 
 /* ---- the list of hosts ---- */
 
-/* Adds slots to a host, which may be in the list already. */
-static void add(Hosts *h, const char *name, size_t length, int slots)
+/* Adds a host with its slots, or adds slots to a host that is in the list already. */
+static void add_host(Hosts *h, const char *name, size_t length, int slots)
 {
     for (int i = 0; i < h->count; ++i) {
         if (strncmp(h->host[i].name, name, length) != 0 || h->host[i].name[length]) continue;
@@ -28,13 +29,13 @@ static void add(Hosts *h, const char *name, size_t length, int slots)
     h->host[h->count++] = (Host){.name = mem_format("%.*s", (int)length, name), .slots = slots};
 }
 
-/* Adds one slot for each word of the text. */
+/* Adds a slot on the host that each word of the text names. */
 static void add_words(Hosts *h, const char *text)
 {
     static const char blanks[] = " \t\r\n";
     for (text += strspn(text, blanks); *text; text += strspn(text, blanks)) {
         size_t length = strcspn(text, blanks);
-        add(h, text, length, 1);
+        add_host(h, text, length, 1);
         text += length;
     }
 }
@@ -55,7 +56,7 @@ static Status add_line(Hosts *h, const char *file, int number, char *line)
     }
     if (!good || at[strspn(at, " \t")])
         return fail(ERR_USAGE, "%s:%d: expected NAME, NAME slots=N or NAME:N", file, number);
-    add(h, name, length, (int)slots);
+    add_host(h, name, length, (int)slots);
     return OK;
 }
 
@@ -73,6 +74,7 @@ static Status read_file(Hosts *h, const char *path)
     return status;
 }
 
+/* Reads a file of PBS or LSF, which names a host once for each slot. */
 static Status read_slots(Hosts *h, const char *path)
 {
     char line[1024];
@@ -105,25 +107,25 @@ static Status read_slurm(Hosts *h)
     char *words[] = {"scontrol", "show", "hostnames", NULL};
     enum { ROOM = 1 << 20 };
     char *text = mem_new(ROOM);
-    int code = command_output(words, ANSWER_S, text, ROOM);
+    int code = command_output(words, ANSWER_MAX_S, text, ROOM);
     if (code == 0) add_words(h, text);
     Status status = OK;
     if (code != 0 || h->count == 0)
         status = fail(ERR_USAGE,
-                      "a Slurm job, but `scontrol show hostnames` does not say its hosts: %s; "
-                      "--hostfile names them",
+                      "`scontrol show hostnames` does not name the hosts of this Slurm job: %s; "
+                      "give them by --hostfile",
                       code == COMMAND_NONE ? "it cannot be started" : text);
     mem_free(&text);
-    const char *each = getenv("SLURM_NTASKS_PER_NODE"), *tasks = getenv("SLURM_TASKS_PER_NODE");
+    const char *per_node = getenv("SLURM_NTASKS_PER_NODE"), *tasks = getenv("SLURM_TASKS_PER_NODE");
     int64_t slots;
-    if (each && whole_read(&each, 1, RANKS_MAX, &slots))
+    if (per_node && whole_read(&per_node, 1, RANKS_MAX, &slots))
         for (int i = 0; i < h->count; ++i) h->host[i].slots = (int)slots;
     else
         set_slots(h, tasks);
     return status;
 }
 
-static Status find(Hosts *h, const char *file)
+static Status find_hosts(Hosts *h, const char *file)
 {
     const char *pbs = getenv("PBS_NODEFILE"), *lsf_file = getenv("LSB_DJOB_HOSTFILE"),
                *lsf = getenv("LSB_HOSTS");
@@ -143,12 +145,12 @@ static Status find(Hosts *h, const char *file)
 Status hosts_init(Hosts *h, const char *file, int slots)
 {
     *h = (Hosts){0};
-    Status status = find(h, file);
+    Status status = find_hosts(h, file);
     for (int i = 0; i < h->count && slots > 0; ++i) h->host[i].slots = slots;
     if (status == OK && h->count > 0 && h->starter == STARTER_MPIRUN && !is_open_mpi())
         status = fail(ERR_USAGE,
                       "hosts of %s: weft run starts ranks on several hosts by srun or by "
-                      "Open MPI's mpirun, and this MPI is another one",
+                      "Open MPI's mpirun, but weft was built with another MPI",
                       h->source);
     return status;
 }
@@ -164,14 +166,14 @@ void hosts_fini(Hosts *h)
 void hosts_set_launcher_env(const Hosts *h)
 {
     if (h->starter != STARTER_MPIRUN) return;
-    open_mpi_settings(false);
+    open_mpi_set_env(false);
     setenv("OMPI_MCA_oob_tcp_keepalive_time", "10", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_intvl", "2", 0);
     setenv("OMPI_MCA_oob_tcp_keepalive_probes", "5", 0);
 }
 
 /* True if the name, with or without its domain, is this host's. */
-static bool is_this(const char *name)
+static bool is_this_host(const char *name)
 {
     char this_host[HOST_BYTES];
     if (!strcmp(name, "localhost")) return true;
@@ -185,44 +187,45 @@ static bool is_this(const char *name)
 bool hosts_are_local(const Hosts *h)
 {
     for (int i = 0; i < h->count; ++i)
-        if (h->host[i].ranks > 0 && !is_this(h->host[i].name)) return false;
+        if (h->host[i].ranks > 0 && !is_this_host(h->host[i].name)) return false;
     return h->starter == STARTER_MPIRUN;
 }
 
 /* ---- which hosts answer ---- */
 
-static int start_question(const Hosts *h, int host, pid_t *child)
+/* Starts `true` on a host. Returns 0, or an errno value. */
+static int start_probe(const Hosts *h, int host, pid_t *child)
 {
-    char *name = h->host[host].name, *one = mem_format("%s:1", name);
+    char *name = h->host[host].name, *one_slot = mem_format("%s:1", name);
     char *srun[] = {"srun", "--overlap", "--quiet", "--nodes=1", "--ntasks=1",
                     "-w",   name,        "true",    NULL};
-    char *mpirun[] = {"mpirun", "--host", one, "-n", "1", "--bind-to", "none", "true", NULL};
+    char *mpirun[] = {"mpirun", "--host", one_slot, "-n", "1", "--bind-to", "none", "true", NULL};
     int error = command_start(child, -1, h->starter == STARTER_SRUN ? srun : mpirun);
-    mem_free(&one);
+    mem_free(&one_slot);
     return error;
 }
 
 void hosts_probe(Hosts *h)
 {
-    pid_t child[AT_ONCE];
-    int code[AT_ONCE];
-    for (int first = 0; first < h->count; first += AT_ONCE) {
-        int count = h->count - first < AT_ONCE ? h->count - first : AT_ONCE;
+    pid_t child[PROBES_AT_ONCE];
+    int code[PROBES_AT_ONCE];
+    for (int first = 0; first < h->count; first += PROBES_AT_ONCE) {
+        int left = h->count - first, count = left < PROBES_AT_ONCE ? left : PROBES_AT_ONCE;
         for (int i = 0; i < count; ++i)
-            code[i] = start_question(h, first + i, &child[i]) == 0 ? COMMAND_BUSY : COMMAND_NONE;
-        command_wait(count, child, ANSWER_S, code);
+            code[i] = start_probe(h, first + i, &child[i]) == 0 ? COMMAND_BUSY : COMMAND_NONE;
+        command_wait(count, child, ANSWER_MAX_S, code);
         for (int i = 0; i < count; ++i) h->host[first + i].lost = code[i] != 0;
     }
 }
 
 /* ---- ranks on hosts ---- */
 
-int hosts_place_ranks(Hosts *h, int ranks, int most)
+int hosts_place_ranks(Hosts *h, int ranks, int hosts_max)
 {
     int left = ranks, used = 0;
     for (int i = 0; i < h->count; ++i) {
         Host *host = &h->host[i];
-        bool usable = !host->lost && left > 0 && (most == 0 || used < most);
+        bool usable = !host->lost && left > 0 && (hosts_max == 0 || used < hosts_max);
         host->ranks = !usable ? 0 : host->slots < left ? host->slots : left;
         left -= host->ranks;
         used += usable;
@@ -230,9 +233,9 @@ int hosts_place_ranks(Hosts *h, int ranks, int most)
     return ranks - left;
 }
 
-/* Lists the names of the hosts with ranks, or of the lost hosts (`lost`), separated by commas.
- * ranks: with each host's number of ranks after a colon, in mpirun's notation. */
-static char *names(const Hosts *h, bool lost, bool ranks)
+/* Returns the names of the hosts with ranks, or of the lost hosts (`lost`), separated by commas.
+ * with_ranks: each name is followed by a colon and its number of ranks, in mpirun's notation. */
+static char *list_names(const Hosts *h, bool lost, bool with_ranks)
 {
     char *text = NULL;
     size_t bytes;
@@ -243,7 +246,7 @@ static char *names(const Hosts *h, bool lost, bool ranks)
         const Host *host = &h->host[i];
         if (lost ? !host->lost : host->ranks == 0) continue;
         fprintf(out, "%s%s", comma, host->name);
-        if (ranks) fprintf(out, ":%d", host->ranks);
+        if (with_ranks) fprintf(out, ":%d", host->ranks);
         comma = ",";
     }
     if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");
@@ -252,24 +255,25 @@ static char *names(const Hosts *h, bool lost, bool ranks)
 
 char *hosts_text(const Hosts *h)
 {
-    return names(h, false, false);
+    return list_names(h, false, false);
 }
 
 char *hosts_lost_text(const Hosts *h)
 {
-    return names(h, true, false);
+    return list_names(h, true, false);
 }
 
-/* Writes srun's part of the command. Slurm no longer passes --cpus-per-task on by itself. */
+/* Writes srun's part of the command. --cpus-per-task is repeated, because newer versions of Slurm
+ * do not pass it on to srun. */
 static void srun_words(const Hosts *h, Words *w, int ranks)
 {
     const char *cpus = getenv("SLURM_CPUS_PER_TASK");
-    int used = 0, most = 0;
+    int used = 0, ranks_max = 0;
     for (int i = 0; i < h->count; ++i) {
         used += h->host[i].ranks > 0;
-        if (h->host[i].ranks > most) most = h->host[i].ranks;
+        if (h->host[i].ranks > ranks_max) ranks_max = h->host[i].ranks;
     }
-    char *list = names(h, false, false);
+    char *list = list_names(h, false, false);
     words_add(w, mem_text("srun"));
     if (is_open_mpi() && !getenv("SLURM_MPI_TYPE")) words_add(w, mem_text("--mpi=pmix"));
     words_add(w, mem_text("--overlap"));
@@ -277,7 +281,7 @@ static void srun_words(const Hosts *h, Words *w, int ranks)
     words_add(w, mem_text("--distribution=block"));
     words_add(w, mem_format("--nodes=%d", used));
     words_add(w, mem_format("--ntasks=%d", ranks));
-    words_add(w, mem_format("--ntasks-per-node=%d", most));
+    words_add(w, mem_format("--ntasks-per-node=%d", ranks_max));
     if (cpus) words_add(w, mem_format("--cpus-per-task=%s", cpus));
     words_add(w, mem_text("-w"));
     words_add(w, list);
@@ -289,12 +293,12 @@ static void mpirun_host_words(const Hosts *h, Words *w, int ranks)
 {
     words_add(w, mem_text("mpirun"));
     words_add(w, mem_text("--host"));
-    words_add(w, names(h, false, true));
+    words_add(w, list_names(h, false, true));
     words_add(w, mem_text("--map-by"));
     words_add(w, mem_text("slot"));
     words_add(w, mem_text("--bind-to"));
     words_add(w, mem_text("none"));
-    mpirun_pass_on(w);
+    mpirun_add_env(w);
     words_add(w, mem_text("-n"));
     words_add(w, mem_format("%d", ranks));
 }

@@ -5,10 +5,12 @@
 
 #include "base.h"
 
+/* program that starts ranks on hosts */
 typedef enum Starter { STARTER_MPIRUN, STARTER_SRUN } Starter;
 typedef struct Host {
     /* owned */
     char *name;
+    /* largest number of ranks on this host */
     int slots;
     /* the host did not answer the last probe */
     bool lost;
@@ -31,14 +33,15 @@ Status hosts_init(Hosts *hosts, const char *file, int slots);
 void hosts_fini(Hosts *hosts);
 /* Sets the environment variables that mpirun or srun needs on these hosts. */
 void hosts_set_launcher_env(const Hosts *hosts);
-/* Starts a command on each host, and notes the hosts that do not finish it within 15 s as lost. */
+/* Starts a command on each host, and marks the hosts that do not finish it within 15 s as lost. */
 void hosts_probe(Hosts *hosts);
 /* Distributes `ranks` ranks over the first hosts that answer, at most hosts_max of them (0: any
- * number), as far as they have room; returns the number of ranks placed. */
+ * number), as far as their slots suffice; returns the number of ranks placed. */
 int hosts_place_ranks(Hosts *hosts, int ranks, int hosts_max);
-/* True if all ranks are placed on this host. */
+/* True if all ranks are placed on this host and mpirun starts them. */
 bool hosts_are_local(const Hosts *hosts);
-/* Lists the hosts with ranks, as "n1,n3", and the lost hosts. Owned by the caller. */
+/* Return the names of the hosts with ranks, as "n1,n3", and of the lost hosts. Owned by the
+ * caller. */
 char *hosts_text(const Hosts *hosts);
 char *hosts_lost_text(const Hosts *hosts);
 /* Returns the words that start the command on the hosts with ranks. Release with words_free. */

@@ -1,7 +1,7 @@
 /* Starts ranks: `weft VERB -n N ...` runs `mpirun -n N weft VERB ...` and exits with its exit code.
- * Inside a batch job the number of ranks is limited by the scheduler's slots; on a workstation more
- * ranks than cores are allowed, with a warning. */
-#include "attend.h"
+ * In a batch job mpirun limits the number of ranks to the scheduler's slots; elsewhere more ranks
+ * than cores are allowed, with a warning. */
+#include "runner.h"
 #include "../private.h"
 
 #include "checkpoint.h"
@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-bool launched(void)
+bool is_launched(void)
 {
     int local = 1;
     return world_launched(&local);
@@ -26,7 +26,7 @@ int launch_rank(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                             "SLURM_PROCID"};
-    if (!launched()) return 0;
+    if (!is_launched()) return 0;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; ++i) {
         const char *text = getenv(variables[i]);
         int64_t rank;
@@ -52,7 +52,7 @@ bool is_open_mpi(void)
 }
 
 /* Sets environment variables, because mpirun's options for this differ between Open MPI 4 and 5. */
-void open_mpi_settings(bool quiet)
+void open_mpi_set_env(bool quiet)
 {
     /* mpirun's message about a failed rank adds nothing to the rank's own */
     if (quiet) {
@@ -65,11 +65,11 @@ void open_mpi_settings(bool quiet)
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 0);
 }
 
-void mpirun_pass_on(Words *w)
+void mpirun_add_env(Words *w)
 {
     static const char *const passed_on[] = {WATCH_VARIABLE, LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
-        /* the launcher's address is set when the ranks are started */
+        /* WATCH_VARIABLE has no value yet; watch_init sets it when the ranks are started */
         if (i > 0 && !getenv(passed_on[i])) continue;
         words_add(w, mem_text("-x"));
         words_add(w, mem_text(passed_on[i]));
@@ -85,50 +85,50 @@ char **mpirun_words(int ranks, char *const *command)
     words_add(&w, mem_text("none"));
     words_add(&w, mem_text("-n"));
     words_add(&w, mem_format("%d", ranks));
-    if (is_open_mpi() && in_batch_job()) mpirun_pass_on(&w);
+    if (is_open_mpi() && in_batch_job()) mpirun_add_env(&w);
     for (int i = 0; command[i]; ++i) words_add(&w, mem_text(command[i]));
     return w.word;
 }
 
-/* True if the test start ended by itself, with a code that is not weft's own. A killed one gives no
- * answer. mpirun's own codes may exceed 128. */
+/* True if an mpirun started as a test ended by itself, with a code that is not weft's own. A killed
+ * one shows nothing. mpirun's own codes may exceed 128. */
 static bool is_refusal(int code)
 {
     bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
-    return code != COMMAND_SILENT && !killed && !attend_status(code);
+    return code != COMMAND_SILENT && !killed && !is_weft_status(code);
 }
 
-/* Returns advice, "; /dev/shm on this host has 1.0 MB free, ...", if there is too little space,
- * else "". Owned by the caller. */
+/* Returns a line of advice if /dev/shm has too little space for the ranks, else "". Owned by the
+ * caller. */
 static char *shm_advice(int ranks)
 {
+    /* space that each rank needs there, estimated */
     static const double RANK_BYTES = 8 << 20;
     struct statvfs fs;
     char free_bytes[16], need[16];
     if (statvfs("/dev/shm", &fs) != 0) return mem_text("");
     double left = (double)fs.f_bavail * (double)fs.f_frsize;
     if (left >= ranks * RANK_BYTES) return mem_text("");
-    return mem_format("\n/dev/shm, through which ranks of a host talk, has %s free here, and %d "
-                      "ranks want %s: docker run --shm-size=1g, or mount -o remount,size=1g "
+    return mem_format("\n/dev/shm, which ranks of a host use for messages, has %s free here, and "
+                      "%d ranks need %s: docker run --shm-size=1g, or mount -o remount,size=1g "
                       "/dev/shm; `weft doctor` checks it",
                       text_bytes(left, free_bytes), ranks, text_bytes(ranks * RANK_BYTES, need));
 }
 
-/* Starts a training without a CONFIG as a test: it passes MPI_Init, reports what is missing, and
- * ends with one of weft's own codes. */
+/* Starts a training without CONFIG as a test: its ranks pass MPI_Init, report that it is missing,
+ * and end with one of weft's own codes. */
 char *mpirun_refusal(int ranks, char *program)
 {
     static const char *const before[] = {"env", WATCH_VARIABLE "=0",
                                          "OMPI_MCA_orte_execute_quiet=0",
                                          "PRTE_MCA_prte_execute_quiet=0"};
-    static const double LIMIT_S = 60;
+    static const double TEST_MAX_S = 60;
     char *command[] = {program, "train", NULL}, **mpirun = mpirun_words(ranks, command);
-    /* room for a whole message */
     char text[4096];
     Words w = {0};
     for (size_t i = 0; i < sizeof before / sizeof *before; ++i) words_add(&w, mem_text(before[i]));
     for (int i = 0; mpirun[i]; ++i) words_add(&w, mem_text(mpirun[i]));
-    int code = command_output(w.word, LIMIT_S, text, sizeof text);
+    int code = command_output(w.word, TEST_MAX_S, text, sizeof text);
     words_free(w.word);
     words_free(mpirun);
     if (!is_refusal(code)) return NULL;
@@ -160,16 +160,18 @@ char **launch_words(int ranks, char *const *words)
     return out;
 }
 
-/* Reports a run whose rank was killed or whose connection broke; only results after its newest
- * checkpoint are lost. Returns ERR_STOPPED if there is a checkpoint, else ERR_IO; ERR_BUG if a rank
- * crashed by itself. */
-static Status lost(const Ranks *ranks, Attend *a, int code)
+/* Reports that a rank was killed or its connection broke, and the newest checkpoint. Returns
+ * ERR_STOPPED if there is a checkpoint, else ERR_IO; ERR_BUG if a rank crashed by itself. */
+static Status report_loss(const Ranks *ranks, Runner *r, int code)
 {
-    bool requested = a->ends > 1;
+    bool requested = r->stop_requests > 1;
     char *newest = NULL, *checkpoints = mem_format("%s/checkpoints", ranks->folder),
-         *loss = requested ? mem_text("ended at once, as requested twice") : attend_loss(a, code);
+         *loss = requested ? mem_text("ended at once, as requested twice")
+                           : runner_describe_loss(r, code);
     if (checkpoint_newest(checkpoints, NULL, &newest) != OK) log_warn("%s", fail_message());
-    Status status = attend_crashed(a, code) && !requested ? ERR_BUG : newest ? ERR_STOPPED : ERR_IO;
+    Status status = runner_rank_crashed(r, code) && !requested ? ERR_BUG
+                    : newest                                   ? ERR_STOPPED
+                                                               : ERR_IO;
     log_error("%s; %s%s: start the same command again%s %s", loss,
               newest ? "the newest checkpoint is " : "there is no checkpoint yet",
               newest ? newest : "", newest ? ranks->leave_out : "",
@@ -180,8 +182,8 @@ static Status lost(const Ranks *ranks, Attend *a, int code)
     return status;
 }
 
-/* Tests whether mpirun can start the ranks; if not, reports why and returns true. */
-static bool cannot_start(const Ranks *ranks)
+/* Tests whether mpirun can start the ranks. If it cannot, reports why and returns true. */
+static bool mpirun_cannot_start(const Ranks *ranks)
 {
     char path[4096];
     bool found = program_path(path, sizeof path);
@@ -192,36 +194,39 @@ static bool cannot_start(const Ranks *ranks)
     return cannot;
 }
 
-/* Returns the exit code of a command whose mpirun has ended with `code`. */
-static int judge(const Ranks *ranks, Attend *a, int code)
+/* Returns the exit code for a command whose mpirun has ended with `code`, and reports the reason if
+ * the ranks have not. */
+static int exit_code(const Ranks *ranks, Runner *r, int code)
 {
-    /* end as this signal ends a program */
-    if (!a->trains && a->first) {
-        signal(a->first, SIG_DFL);
-        raise(a->first);
+    /* ends this process in the way that the signal ends any program */
+    if (!r->trains && r->first_signal) {
+        signal(r->first_signal, SIG_DFL);
+        raise(r->first_signal);
         sigset_t all;
         sigfillset(&all);
         sigprocmask(SIG_UNBLOCK, &all, NULL);
     }
-    if (!a->trains && a->why) {
-        log_error("%s", a->why);
+    if (!r->trains && r->problem) {
+        log_error("%s", r->problem);
         return ERR_IO;
     }
-    if (attend_may_be_refused(a, code) && cannot_start(ranks)) return ERR_IO;
-    if (!a->trains || (attend_status(code) && code != ERR_STOPPED)) return code;
-    if (a->ends <= 1 && (a->first || code == ERR_STOPPED) && attend_stopped_early(a)) {
+    if (runner_may_have_failed_to_start(r, code) && mpirun_cannot_start(ranks)) return ERR_IO;
+    if (!r->trains || (is_weft_status(code) && code != ERR_STOPPED)) return code;
+    if (r->stop_requests <= 1 && (r->first_signal || code == ERR_STOPPED) &&
+        runner_stopped_early(r)) {
         log_info("%s", STOPPED_BEFORE_STEPS);
         return ERR_STOPPED;
     }
-    if (attend_status(code)) return code;
-    if (a->ends > 1) return lost(ranks, a, code);
-    /* the signal came before a handler for it was set */
-    bool early = code == 128 + SIGTERM || code == 128 + SIGINT;
-    if (a->first && (code == 128 + SIGUSR1 || (early && !attend_begun(a)))) {
+    if (is_weft_status(code)) return code;
+    if (r->stop_requests > 1) return report_loss(ranks, r, code);
+    /* true if a signal arrived before a rank, or mpirun, had set a handler for it */
+    bool rank_killed = code == 128 + SIGUSR1;
+    bool mpirun_killed = (code == 128 + SIGTERM || code == 128 + SIGINT) && !runner_any_began(r);
+    if (r->first_signal && (rank_killed || mpirun_killed)) {
         log_info("%s", STOPPED_BEFORE_STEPS);
         return ERR_STOPPED;
     }
-    if (a->why || attend_begun(a) || code >= 128) return lost(ranks, a, code);
+    if (r->problem || runner_any_began(r) || code >= 128) return report_loss(ranks, r, code);
     return code;
 }
 
@@ -231,26 +236,26 @@ void launch_prepare(int ranks, int threads)
     if (ranks > cores && !in_batch_job())
         log_warn("%d ranks on %d core%s: they will take turns", ranks, cores,
                  cores == 1 ? "" : "s");
-    if (is_open_mpi()) open_mpi_settings(!in_batch_job());
+    if (is_open_mpi()) open_mpi_set_env(!in_batch_job());
     if (!in_batch_job()) threads_export(ranks, threads);
 }
 
 Status launch_ranks(const Ranks *ranks)
 {
-    Attend a;
+    Runner r;
     char id[RANDOM_ID_BYTES];
     int code = 0;
     launch_prepare(ranks->count, ranks->threads);
-    attend_init(&a);
+    runner_init(&r);
     random_id(id);
-    if (ranks->folder) starting_name(&a.starting, ranks->folder, id, 1);
-    char **out = launch_words(ranks->count, ranks->words);
-    a.hang_s = ranks->hang_s;
-    /* In a batch job mpirun may place ranks on other hosts; it ends those on SIGHUP too. */
-    a.local = true;
-    a.elsewhere = in_batch_job();
-    Status status = attend_run(&a, out, ranks->count, ranks->folder != NULL, &code);
-    words_free(out);
-    if (status == OK) _exit(judge(ranks, &a, code));
+    if (ranks->folder) start_watch_set_id(&r.start_watch, ranks->folder, id, 1);
+    char **command = launch_words(ranks->count, ranks->words);
+    r.hang_s = ranks->hang_s;
+    /* In a batch job mpirun may place ranks on other hosts; SIGHUP ends those too. */
+    r.local = true;
+    r.may_be_remote = in_batch_job();
+    Status status = runner_run(&r, command, ranks->count, ranks->folder != NULL, &code);
+    words_free(command);
+    if (status == OK) _exit(exit_code(ranks, &r, code));
     return status;
 }

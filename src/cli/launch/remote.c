@@ -1,8 +1,9 @@
-/* The launcher lists the addresses of its interfaces, because its name may mean nothing on other
- * hosts. A rank tries one address after another. An address may belong to another machine there (a
- * bridge of containers has the same one everywhere), so the launcher answers with the token. It
- * never waits for a stranger: the kernel passes on only connections that have sent something
- * (TCP_DEFER_ACCEPT), and one whose first message is not whole is closed. */
+/* TCP connections between ranks and a launcher on another host. The launcher lists the addresses of
+ * its interfaces, because other hosts may be unable to resolve its name. A rank tries one address
+ * after another. On its host an address may belong to another machine (a bridge of containers has
+ * the same one everywhere), so the launcher proves itself with the token. The launcher never waits
+ * for a peer: the kernel passes on only connections that have sent something (TCP_DEFER_ACCEPT),
+ * and one whose first message is incomplete is closed. */
 #include "remote.h"
 
 #include <errno.h>
@@ -17,15 +18,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* a rank's limits for a connection and for the token; time for which the kernel holds back a
+ * connection that has sent nothing */
 enum { CONNECT_MS = 500, ANSWER_MS = 2000, DEFER_S = 2 };
 
-static void set_option(int file, int level, int option, int value)
+static void set_option(int fd, int level, int option, int value)
 {
-    setsockopt(file, level, option, &value, sizeof value);
+    setsockopt(fd, level, option, &value, sizeof value);
 }
 
-/* Appends the addresses of all interfaces that are up, as far as there is room. */
-static void add_addresses(char where[REMOTE_ADDRESSES], bool six)
+/* Appends the addresses of all interfaces that are up, as many as there is room for. ipv6: IPv6
+ * addresses too. */
+static void add_addresses(char addresses[REMOTE_ADDRESSES], bool ipv6)
 {
     struct ifaddrs *all = NULL;
     if (getifaddrs(&all) != 0) return;
@@ -35,61 +39,61 @@ static void add_addresses(char where[REMOTE_ADDRESSES], bool six)
         char text[64];
         socklen_t bytes =
             family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-        if (!usable || (family != AF_INET && (family != AF_INET6 || !six))) continue;
+        if (!usable || (family != AF_INET && (family != AF_INET6 || !ipv6))) continue;
         if (getnameinfo(a->ifa_addr, bytes, text, sizeof text, NULL, 0, NI_NUMERICHOST) != 0)
             continue;
         /* an address with a '%' is valid on one link only */
-        size_t used = strlen(where);
+        size_t used = strlen(addresses);
         if (strchr(text, '%') || used + strlen(text) + 2 > REMOTE_ADDRESSES) continue;
-        snprintf(where + used, REMOTE_ADDRESSES - used, "/%s", text);
+        snprintf(addresses + used, REMOTE_ADDRESSES - used, "/%s", text);
     }
     freeifaddrs(all);
 }
 
-int remote_listen(char where[REMOTE_ADDRESSES])
+int remote_listen(char addresses[REMOTE_ADDRESSES])
 {
-    enum { WAITING = 1024 };
+    enum { BACKLOG = 1024 };
     struct sockaddr_in6 address = {.sin6_family = AF_INET6};
     socklen_t bytes = sizeof address;
-    where[0] = 0;
-    int file = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool six = file >= 0;
-    if (six)
-        set_option(file, IPPROTO_IPV6, IPV6_V6ONLY, 0);
+    addresses[0] = 0;
+    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool ipv6 = fd >= 0;
+    if (ipv6)
+        set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
     else
-        file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    set_option(file, IPPROTO_TCP, TCP_DEFER_ACCEPT, DEFER_S);
-    /* without bind the kernel chooses a port on all interfaces; it lies at the same place in the
-     * addresses of both families */
-    if (listen(file, WAITING) != 0 || getsockname(file, (struct sockaddr *)&address, &bytes) != 0) {
-        if (file >= 0) close(file);
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    set_option(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, DEFER_S);
+    /* without bind the kernel chooses a port on all interfaces; sin_port and sin6_port have the
+     * same offset */
+    if (listen(fd, BACKLOG) != 0 || getsockname(fd, (struct sockaddr *)&address, &bytes) != 0) {
+        if (fd >= 0) close(fd);
         return -1;
     }
-    snprintf(where, REMOTE_ADDRESSES, "/%d", ntohs(address.sin6_port));
-    add_addresses(where, six);
-    return file;
+    snprintf(addresses, REMOTE_ADDRESSES, "/%d", ntohs(address.sin6_port));
+    add_addresses(addresses, ipv6);
+    return fd;
 }
 
 int remote_accept(int listener, uint64_t token, RemoteHello *hello)
 {
-    int file = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (file < 0) return -1;
-    bool known = recv(file, hello, sizeof *hello, 0) == (ssize_t)sizeof *hello &&
+    int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0) return -1;
+    bool known = recv(fd, hello, sizeof *hello, 0) == (ssize_t)sizeof *hello &&
                  hello->token == token && memchr(hello->host, 0, sizeof hello->host) &&
-                 send(file, &token, sizeof token, MSG_NOSIGNAL) == (ssize_t)sizeof token;
+                 send(fd, &token, sizeof token, MSG_NOSIGNAL) == (ssize_t)sizeof token;
     if (!known) {
-        close(file);
+        close(fd);
         return -1;
     }
-    /* epoll reports the file when a whole message has come */
-    set_option(file, SOL_SOCKET, SO_RCVLOWAT, sizeof(RemoteWord));
-    return file;
+    /* epoll reports the socket when a whole message has arrived */
+    set_option(fd, SOL_SOCKET, SO_RCVLOWAT, sizeof(RemoteMessage));
+    return fd;
 }
 
-static bool wait_for(int file, short events, int limit_ms)
+static bool wait_for_event(int fd, short events, int limit_ms)
 {
-    struct pollfd look = {.fd = file, .events = events};
-    return poll(&look, 1, limit_ms) == 1;
+    struct pollfd poll_fd = {.fd = fd, .events = events};
+    return poll(&poll_fd, 1, limit_ms) == 1;
 }
 
 static int connect_to(const struct addrinfo *to, const RemoteHello *hello)
@@ -97,33 +101,33 @@ static int connect_to(const struct addrinfo *to, const RemoteHello *hello)
     uint64_t answer = 0;
     int error = 0;
     socklen_t bytes = sizeof error;
-    int file = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (file < 0) return -1;
-    bool connected = connect(file, to->ai_addr, to->ai_addrlen) == 0 ||
-                     (errno == EINPROGRESS && wait_for(file, POLLOUT, CONNECT_MS) &&
-                      getsockopt(file, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == 0);
-    if (connected && send(file, hello, sizeof *hello, MSG_NOSIGNAL) == (ssize_t)sizeof *hello &&
-        wait_for(file, POLLIN, ANSWER_MS) &&
-        recv(file, &answer, sizeof answer, 0) == (ssize_t)sizeof answer && answer == hello->token)
-        return file;
-    close(file);
+    int fd = socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -1;
+    bool connected = connect(fd, to->ai_addr, to->ai_addrlen) == 0 ||
+                     (errno == EINPROGRESS && wait_for_event(fd, POLLOUT, CONNECT_MS) &&
+                      getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && error == 0);
+    if (connected && send(fd, hello, sizeof *hello, MSG_NOSIGNAL) == (ssize_t)sizeof *hello &&
+        wait_for_event(fd, POLLIN, ANSWER_MS) &&
+        recv(fd, &answer, sizeof answer, 0) == (ssize_t)sizeof answer && answer == hello->token)
+        return fd;
+    close(fd);
     return -1;
 }
 
-int remote_connect(const char *where, const RemoteHello *hello)
+int remote_connect(const char *addresses, const RemoteHello *hello)
 {
     static const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
                                           .ai_socktype = SOCK_STREAM};
     char text[REMOTE_ADDRESSES], *rest = text, *address;
-    int file = -1;
-    snprintf(text, sizeof text, "%s", where);
+    int fd = -1;
+    snprintf(text, sizeof text, "%s", addresses);
     strsep(&rest, "/");
     const char *port = strsep(&rest, "/");
-    while (port && file < 0 && (address = strsep(&rest, "/"))) {
+    while (port && fd < 0 && (address = strsep(&rest, "/"))) {
         struct addrinfo *to = NULL;
         if (getaddrinfo(address, port, &hints, &to) != 0) continue;
-        file = connect_to(to, hello);
+        fd = connect_to(to, hello);
         freeaddrinfo(to);
     }
-    return file;
+    return fd;
 }

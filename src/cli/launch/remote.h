@@ -5,28 +5,31 @@
 
 #include "base.h"
 
+/* bytes of the launcher's list of addresses, and of a host's name */
 enum { REMOTE_ADDRESSES = 256, REMOTE_HOST = 64 };
 
-/* first message of a rank; answered with the token */
+/* first message of a rank; the launcher answers with the token */
 typedef struct RemoteHello {
     uint64_t token;
     int32_t rank, process;
     char host[REMOTE_HOST];
 } RemoteHello;
-/* later messages. word: as on the local socket (watch.c); work: starting_work of the rank */
-typedef struct RemoteWord {
+/* later messages */
+typedef struct RemoteMessage {
+    /* process_work of the rank */
     double work;
-    int64_t word;
-} RemoteWord;
+    /* the message on the local socket (watch.c) */
+    int64_t message;
+} RemoteMessage;
 
 /* Launcher: listens on all interfaces. Writes "/PORT/ADDRESS/ADDRESS..." with the numeric addresses
- * of this host. Returns the listener; -1: there is no network, and `where` is empty. */
-int remote_listen(char where[REMOTE_ADDRESSES]);
-/* Launcher: accepts a connection and reads its first message; returns the file, or -1 if it is not
- * a rank of this launcher. Does not wait. */
+ * of this host. Returns the listening socket; -1: there is no network, and `addresses` is empty. */
+int remote_listen(char addresses[REMOTE_ADDRESSES]);
+/* Launcher: accepts a connection and reads its first message; returns the socket, or -1 if the peer
+ * is not a rank of this launcher. Does not wait. */
 int remote_accept(int listener, uint64_t token, RemoteHello *hello);
-/* Rank: connects to the first address in `where` that answers; each has half a second. Sends the
- * first message. Returns the file, or -1. */
-int remote_connect(const char *where, const RemoteHello *hello);
+/* Rank: connects to the first of the addresses that answers; each has half a second. Sends the
+ * first message. Returns the socket, or -1. */
+int remote_connect(const char *addresses, const RemoteHello *hello);
 
 #endif

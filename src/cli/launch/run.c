@@ -1,8 +1,8 @@
 /* weft run: starts the ranks of a training, and starts them again after a crash or a lost host, on
- * the hosts that are left. The exit code of a start decides what follows: training has ended, its
- * input is wrong, a stop was requested, or ranks were lost and another start can help. Exit code 75
- * alone does not say whether ranks stopped as requested or lost a peer; they stopped as requested
- * if the owner of the run's folder ended in order (lease.h). */
+ * the remaining hosts. The exit code of a start shows whether the training has ended, its input is
+ * wrong, a stop was requested, or ranks were lost and another start can help. Exit code 75 alone
+ * does not show whether ranks stopped as requested or lost a peer; they stopped as requested if the
+ * owner of the run's folder ended in order (lease.h). */
 #include "supervisor.h"
 
 #include "train.h"
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /* The run is given up after this number of consecutive starts without a newer checkpoint. */
-enum { STUCK = 3 };
+enum { FRUITLESS_STARTS_MAX = 3 };
 
 static const Flag flags[] = {
     {"-n", FLAG_FIELD(RunFlags, ranks), .value = "N", .lo = 1, .hi = RANKS_MAX,
@@ -22,13 +22,13 @@ static const Flag flags[] = {
              "not set"},
     {"--nnodes", FLAG_FIELD(RunFlags, nodes), .value = "N", .lo = 1, .hi = RANKS_MAX,
      .help = "number of hosts to use; remaining ones are spares that replace lost hosts"},
-    {"--nproc-per-node", FLAG_FIELD(RunFlags, each), .value = "P", .lo = 1, .hi = RANKS_MAX,
+    {"--nproc-per-node", FLAG_FIELD(RunFlags, per_node), .value = "P", .lo = 1, .hi = RANKS_MAX,
      .help = "ranks on each host"},
     {"--hostfile", FLAG_FIELD(RunFlags, hostfile), .value = "FILE",
      .help = "file with one host per line, NAME or NAME slots=N, instead of the batch job's hosts"},
     {"--launcher", FLAG_FIELD(RunFlags, starter), .value = "mpirun|srun",
      .help = "program that starts ranks on hosts; by default srun in a Slurm job, else mpirun"},
-    {"--log-dir", FLAG_FIELD(RunFlags, logs), .value = "DIR",
+    {"--log-dir", FLAG_FIELD(RunFlags, log_dir), .value = "DIR",
      .help = "write the output of each rank to DIR/start-K/rank-R.log"},
     {"--max-restarts", FLAG_FIELD(RunFlags, restarts), .value = "N", .lo = 0, .hi = 1e6,
      .fallback = "100", .help = "largest number of restarts"},
@@ -40,12 +40,11 @@ static const Flag flags[] = {
 static Status make_log_folder(Supervisor *s)
 {
     char root[PATH_MAX], path[PATH_MAX + 32];
-    if (!s->flags->logs) return OK;
-    if (!*s->flags->logs) return fail(ERR_USAGE, "--log-dir: the folder's name is empty");
-    if (file_make_folders(s->flags->logs) != OK)
-        return fail(ERR_IO, "--log-dir: %s", fail_message());
-    if (!realpath(s->flags->logs, root))
-        return fail(ERR_IO, "--log-dir %s: %s", s->flags->logs, strerror(errno));
+    const char *log_dir = s->flags->log_dir;
+    if (!log_dir) return OK;
+    if (!*log_dir) return fail(ERR_USAGE, "--log-dir: the folder's name is empty");
+    if (file_make_folders(log_dir) != OK) return fail(ERR_IO, "--log-dir: %s", fail_message());
+    if (!realpath(log_dir, root)) return fail(ERR_IO, "--log-dir %s: %s", log_dir, strerror(errno));
     for (int k = s->log_number + 1;; ++k) {
         snprintf(path, sizeof path, "%s/start-%d", root, k);
         s->log_number = k;
@@ -56,8 +55,8 @@ static Status make_log_folder(Supervisor *s)
     return OK;
 }
 
-/* Returns the command that starts the ranks: through the hosts, by mpirun on this host, or the bare
- * command for a single rank. */
+/* Returns the command that starts the ranks: on the given hosts, by mpirun on this host, or a
+ * single rank without mpirun. */
 static char **start_words(const Supervisor *s)
 {
     if (s->hosts.count > 0) return hosts_words(&s->hosts, s->command);
@@ -69,36 +68,36 @@ static char **start_words(const Supervisor *s)
     return words;
 }
 
-static void announce(const Supervisor *s)
+static void log_start(const Supervisor *s)
 {
     char *hosts = s->hosts.count > 0 ? hosts_text(&s->hosts) : NULL, from[64] = "";
-    const char *logs = s->flags->logs ? getenv("WEFT_LOG_DIR") : NULL;
+    const char *logs = s->flags->log_dir ? getenv("WEFT_LOG_DIR") : NULL;
     if (s->step >= 0) snprintf(from, sizeof from, ", from step %lld", (long long)s->step);
     if (s->start > 1 || hosts || logs)
         log_info("weft run: start %d: %d rank%s%s%s%s%s%s", s->start, s->ranks,
                  s->ranks == 1 ? "" : "s", hosts ? " on " : "", hosts ? hosts : "", from,
-                 logs ? "; what they print is in " : "", logs ? logs : "");
+                 logs ? "; their output is in " : "", logs ? logs : "");
     mem_free(&hosts);
 }
 
 static Status start_once(Supervisor *s, int *code)
 {
-    starting_name(&s->attend.starting, s->folder, s->id, ++s->start);
+    start_watch_set_id(&s->runner.start_watch, s->folder, s->id, ++s->start);
     TRY(make_log_folder(s));
-    announce(s);
+    log_start(s);
     char **words = start_words(s);
-    s->attend.local = s->hosts.count == 0 || hosts_are_local(&s->hosts);
-    s->attend.alone = s->ranks == 1 && s->hosts.count == 0;
-    s->attend.elsewhere = !s->attend.local;
-    s->attend.starting.hosts = s->hosts.count > 0 ? &s->hosts : NULL;
-    Status status = attend_run(&s->attend, words, s->ranks, true, code);
+    s->runner.local = s->hosts.count == 0 || hosts_are_local(&s->hosts);
+    s->runner.single = s->ranks == 1 && s->hosts.count == 0;
+    s->runner.may_be_remote = !s->runner.local;
+    s->runner.start_watch.hosts = s->hosts.count > 0 ? &s->hosts : NULL;
+    Status status = runner_run(&s->runner, words, s->ranks, true, code);
     words_free(words);
     return status;
 }
 
 /* ---- after a start has ended ---- */
 
-/* True for errors that every further start would repeat: in the command line, the data or the
+/* True for errors that every further start would have too: in the command line, the data or the
  * configuration. */
 static bool is_final(int code)
 {
@@ -106,8 +105,8 @@ static bool is_final(int code)
            code == ERR_CONFIG;
 }
 
-/* True if the ranks ended in order, not because one was lost. */
-static bool in_order(const Supervisor *s)
+/* True if the ranks of the last start ended in order, not because one was lost. */
+static bool ended_in_order(const Supervisor *s)
 {
     return lease_start_state(s->folder, s->id, s->start) == LEASE_START_ENDED;
 }
@@ -115,71 +114,71 @@ static bool in_order(const Supervisor *s)
 /* Gives the run up. The message does not suggest another start. */
 static Status give_up(Supervisor *s, int code, const char *why)
 {
-    bool crash = code == ERR_BUG || attend_crashed(&s->attend, code);
+    bool crash = code == ERR_BUG || runner_rank_crashed(&s->runner, code);
     return fail(crash ? ERR_BUG : ERR_IO, "weft run: not started again: %s%s", why,
-                s->any ? "; its checkpoints stay" : "");
+                s->has_checkpoint ? "; its checkpoints are kept" : "");
 }
 
-/* Looks for a checkpoint that the last start has left (progress), or that existed before the first
- * start. Older files may be damaged or stem from another run. */
+/* Looks for new checkpoints: *progress: the last start has left one or, before the first start,
+ * there is one. */
 static Status find_checkpoints(Supervisor *s, bool *progress)
 {
     int64_t step;
-    TRY(checkpoint_new_step(s->checkpoints, s->seen, &step));
+    TRY(checkpoint_new_step(s->checkpoints, s->known_checkpoints, &step));
     *progress = step >= 0;
-    s->any |= *progress;
+    s->has_checkpoint |= *progress;
     if (*progress && s->start > 0) s->step = step;
     return OK;
 }
 
-/* Returns the part of the message that says what was lost when a stop was requested. */
-static const char *unsaved(Supervisor *s, int code)
+/* Returns the part of a message that says which results a requested stop has lost; "": none. */
+static const char *lost_results(Supervisor *s, int code)
 {
     bool progress;
     LeaseStart lease = lease_start_state(s->folder, s->id, s->start);
-    if (attend_stopped_early(&s->attend) || lease == LEASE_START_NOT_OWNER ||
+    if (runner_stopped_early(&s->runner) || lease == LEASE_START_NOT_OWNER ||
         (lease == LEASE_START_ENDED && code == ERR_STOPPED))
         return "";
-    if (find_checkpoints(s, &progress) == OK && !s->any)
-        return "; there is no checkpoint, so all that was computed is lost";
-    return "; what came after the newest checkpoint is lost";
+    if (find_checkpoints(s, &progress) == OK && !s->has_checkpoint)
+        return "; there is no checkpoint, so all results are lost";
+    return "; results after the newest checkpoint are lost";
 }
 
-/* Returns the status of a start that ended after a signal. */
-static Status stopped(Supervisor *s, int code)
+/* Reports a start that ended after a stop request, and returns the status of weft run. */
+static Status report_stop(Supervisor *s, int code)
 {
     if (code == OK) return OK;
-    const char *lost = unsaved(s, code);
-    if (s->attend.ends > 1)
-        return fail(s->any ? ERR_STOPPED : ERR_IO, "weft run: ended at once, as requested twice%s",
-                    lost);
+    const char *lost = lost_results(s, code);
+    if (s->runner.stop_requests > 1)
+        return fail(s->has_checkpoint ? ERR_STOPPED : ERR_IO,
+                    "weft run: ended at once, as requested twice%s", lost);
     if (is_final(code)) return fail((Status)code, "weft run: ended with exit code %d", code);
     return fail(ERR_STOPPED,
                 "weft run: stopped as requested%s: start the same command again%s to continue",
                 lost, train_leave_out(s->config));
 }
 
-/* Decides after a loss whether to start again, and prepares it. The first new start has no
- * delay. */
-static Status prepare_again(Supervisor *s, int code)
+/* Prepares another start after a loss, or fails if there must be none. The first one has no delay.
+ */
+static Status prepare_restart(Supervisor *s, int code)
 {
     bool progress;
-    if (starting_has_stepped(&s->attend.watch) &&
+    if (start_any_stepped(&s->runner.watch) &&
         lease_start_state(s->folder, s->id, s->start) == LEASE_START_NOT_OWNER)
         return give_up(s, code,
                        "the run's folder has been renamed or removed, or is another run's");
     TRY(find_checkpoints(s, &progress));
-    s->fruitless = progress ? 0 : s->fruitless + 1;
-    if (s->fruitless >= STUCK)
-        return give_up(s, code, "three starts in turn brought no newer checkpoint");
+    s->fruitless_starts = progress ? 0 : s->fruitless_starts + 1;
+    if (s->fruitless_starts >= FRUITLESS_STARTS_MAX)
+        return give_up(s, code, "three consecutive starts left no newer checkpoint");
     if (s->start > s->flags->restarts) return give_up(s, code, "--max-restarts is reached");
-    if (s->fruitless > 1) TRY(supervisor_backoff(s, s->fruitless - 1));
+    if (s->fruitless_starts > 1) TRY(supervisor_backoff(s, s->fruitless_starts - 1));
     return supervisor_choose_ranks(s, true);
 }
 
-/* Reports why mpirun could not start ranks on this host (*why is owned and freed). Fails if it was
- * the first start, because another one would fail in the same way. */
-static Status not_started(const Supervisor *s, char **why)
+/* Reports why mpirun could not start ranks on this host, and frees *why. Fails if it was the first
+ * start, because another one would fail in the same way. */
+static Status report_failed_start(const Supervisor *s, char **why)
 {
     Status status = OK;
     if (s->start == 1)
@@ -192,41 +191,42 @@ static Status not_started(const Supervisor *s, char **why)
 
 /* Reports how the ranks were lost. If no rank has begun, perhaps none could be started: on this
  * host mpirun is tested for the reason; for other hosts mpirun or srun has already printed it. */
-static Status say_loss(Supervisor *s, int code)
+static Status report_loss(Supervisor *s, int code)
 {
-    bool begun = attend_begun(&s->attend) || attend_status(code), local = s->hosts.count == 0;
-    char *why = local && attend_may_be_refused(&s->attend, code)
+    bool begun = runner_any_began(&s->runner) || is_weft_status(code), local = s->hosts.count == 0;
+    char *why = local && runner_may_have_failed_to_start(&s->runner, code)
                     ? mpirun_refusal(s->ranks, s->command[0])
                     : NULL;
-    if (why) return not_started(s, &why);
-    char *loss = attend_loss(&s->attend, code);
+    if (why) return report_failed_start(s, &why);
+    char *loss = runner_describe_loss(&s->runner, code);
     if (local || begun)
         log_error("weft run: start %d: %s", s->start, loss);
     else
-        log_error("weft run: start %d: %s, or none could be started: %s's words above say which",
-                  s->start, loss, s->attend.starter);
+        log_error("weft run: start %d: %s, or none could be started: see %s's messages above",
+                  s->start, loss, s->runner.starter);
     mem_free(&loss);
     return OK;
 }
 
-/* Decides what follows from an exit code. OK: *again is set to start once more, else the training
- * is done. */
-static Status judge(Supervisor *s, int code, bool *again)
+/* Handles the exit code of a start. OK: the training is done or, with *again, another start is
+ * prepared. */
+static Status handle_end(Supervisor *s, int code, bool *again)
 {
     *again = false;
-    if (s->attend.first) return stopped(s, code);
+    if (s->runner.first_signal) return report_stop(s, code);
     if (code == OK) return OK;
-    if (code == ERR_STOPPED && attend_stopped_early(&s->attend)) return stopped(s, code);
-    if (code == ERR_STOPPED && in_order(s))
+    if (code == ERR_STOPPED && runner_stopped_early(&s->runner)) return report_stop(s, code);
+    if (code == ERR_STOPPED && ended_in_order(s))
         return fail(ERR_STOPPED,
-                    "weft run: the training stopped by itself, saved: start the same command "
-                    "again%s to continue",
+                    "weft run: the training stopped by itself and has saved a checkpoint: start "
+                    "the same command again%s to continue",
                     train_leave_out(s->config));
     if (is_final(code))
-        return fail((Status)code, "weft run: not started again: exit code %d would come again",
+        return fail((Status)code,
+                    "weft run: not started again: another start would end with exit code %d too",
                     code);
-    TRY(say_loss(s, code));
-    TRY(prepare_again(s, code));
+    TRY(report_loss(s, code));
+    TRY(prepare_restart(s, code));
     *again = true;
     return OK;
 }
@@ -239,8 +239,8 @@ static Status supervise(Supervisor *s)
     while (again) {
         int code = 0;
         TRY(start_once(s, &code));
-        Status status = judge(s, code, &again);
-        attend_fini_run(&s->attend);
+        Status status = handle_end(s, code, &again);
+        runner_fini_run(&s->runner);
         if (status != OK) return status;
     }
     return OK;
@@ -250,13 +250,13 @@ static Status supervise(Supervisor *s)
 
 static Status run(int argc, char **argv, const void *options)
 {
-    if (launched())
+    if (is_launched())
         return fail(ERR_USAGE, "weft run starts ranks itself: run it without mpirun or srun");
     Supervisor s = {.flags = options, .step = -1};
     Status status = supervisor_init(&s, argc, argv);
     if (status == OK) {
-        attend_init(&s.attend);
-        s.attend.hang_s = s.config->train.hang_s;
+        runner_init(&s.runner);
+        s.runner.hang_s = s.config->train.hang_s;
         status = supervise(&s);
     }
     supervisor_fini(&s);
@@ -269,7 +269,7 @@ const Verb verb_run = {
     .help = "starts the ranks of a training run, and restarts them after a crash or without lost "
             "hosts",
     .more = "Hosts and numbers of ranks are those of the Slurm, PBS or LSF job, or of "
-            "--hostfile; elsewhere ranks start on this host, in the number given by grid or -n. "
+            "--hostfile; without these, ranks start on this host, as many as grid or -n says. "
             "After a crash, a killed rank or a lost host the ranks start again from the newest "
             "checkpoint. If hosts are lost and no spare is left, they start with fewer replicas "
             "(grid.dp), and a message says whether bits differ. Exit codes 64, 65, 66, 71 and 78 "

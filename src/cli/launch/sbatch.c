@@ -1,7 +1,7 @@
-/* weft sbatch: writes a job script that needs no editing. The numbers of ranks and nodes follow
- * from the configuration's grid if they are not given; the memory per node follows from the plan of
- * its ranks. Refuses a grid that does not divide over the nodes, a run that the planner refuses,
- * and a file that exists already. */
+/* weft sbatch: writes a job script that needs no editing. If the numbers of ranks and nodes are not
+ * given, they are computed from the configuration's grid; the memory per node is computed from the
+ * plan of its ranks. Refuses a grid that cannot be divided over the nodes, a run that the planner
+ * refuses, and a file that exists already. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -17,25 +17,25 @@
 
 extern const Verb verb_sbatch;
 enum {
-    NODES_MOST = 65536,
-    TASKS_MOST = 4096,
-    CPUS_MOST = 4096,
-    GPUS_MOST = 64,
-    LINKS_MOST = 1000,
-    RANKS_MOST = 1 << 20
+    NODES_MAX = 65536,
+    TASKS_MAX = 4096,
+    CPUS_MAX = 4096,
+    GPUS_MAX = 64,
+    LINKS_MAX = 1000,
+    SBATCH_RANKS_MAX = 1 << 20
 };
 /* Cores for a rank with a GPU: for its main thread, its loader, and the threads of NCCL and
  * CUDA. */
 enum { GPU_CPUS = 4 };
 
 static const Flag flags[] = {
-    {"--nodes", FLAG_FIELD(SbatchOptions, nodes), .value = "N", .lo = 1, .hi = NODES_MOST,
+    {"--nodes", FLAG_FIELD(SbatchOptions, nodes), .value = "N", .lo = 1, .hi = NODES_MAX,
      .help = "number of nodes; by default the fewest that the ranks of the grid need"},
-    {"--ntasks-per-node", FLAG_FIELD(SbatchOptions, tasks), .value = "N", .lo = 1, .hi = TASKS_MOST,
+    {"--ntasks-per-node", FLAG_FIELD(SbatchOptions, tasks), .value = "N", .lo = 1, .hi = TASKS_MAX,
      .help = "ranks on each node; by default the ranks of the grid, divided by the nodes"},
-    {"--cpus-per-task", FLAG_FIELD(SbatchOptions, cpus), .value = "N", .lo = 1, .hi = CPUS_MOST,
+    {"--cpus-per-task", FLAG_FIELD(SbatchOptions, cpus), .value = "N", .lo = 1, .hi = CPUS_MAX,
      .help = "cores of each rank; by default train.threads, else 1; with --gpus 4"},
-    {"--gpus", FLAG_FIELD(SbatchOptions, gpus), .value = "N", .lo = 1, .hi = GPUS_MOST,
+    {"--gpus", FLAG_FIELD(SbatchOptions, gpus), .value = "N", .lo = 1, .hi = GPUS_MAX,
      .help = "GPUs of each node; one rank for each, with train.device=cuda"},
     {"--time", FLAG_FIELD(SbatchOptions, time), .value = "TIME", .fallback = "4h",
      .help = "time limit of a job; 12h, 90m, 12:00:00, 1-12:00:00. The run may need several jobs"},
@@ -50,7 +50,7 @@ static const Flag flags[] = {
     {"--array", FLAG_FIELD(SbatchOptions, array), .value = "LIST",
      .help = "one run for each number of a list; 1-8%2. The number is the run's seed and part of "
              "its name"},
-    {"--chain", FLAG_FIELD(SbatchOptions, chain), .value = "N", .lo = 1, .hi = LINKS_MOST,
+    {"--chain", FLAG_FIELD(SbatchOptions, chain), .value = "N", .lo = 1, .hi = LINKS_MAX,
      .help = "N jobs, one after the other, instead of one that is requeued"},
     {"--hosts", FLAG_FIELD(SbatchOptions, hosts), .value = "FILE",
      .help = "for hosts without Slurm; the script uses mpirun on the hosts of this file"},
@@ -68,10 +68,10 @@ static const Flag flags[] = {
 static Status check_together(const SbatchOptions *o)
 {
     if (o->array && o->chain)
-        return fail(ERR_USAGE, "--array and --chain do not go together: tasks of an array go on by "
-                               "themselves");
+        return fail(ERR_USAGE, "--array and --chain cannot be combined: each task of an array is "
+                               "requeued until its run is complete");
     if (o->chain && !o->out)
-        return fail(ERR_USAGE, "--chain needs -o FILE: a chain's jobs are submitted by that file");
+        return fail(ERR_USAGE, "--chain needs -o FILE: that file submits the chain's jobs");
     if (o->hosts && (o->array || o->chain || o->partition || o->account || o->more || o->memory))
         return fail(ERR_USAGE, "--hosts is for hosts without Slurm: leave --array, --chain, "
                                "--partition, --account, --mem and --more out");
@@ -85,7 +85,7 @@ static Status check_together(const SbatchOptions *o)
 
 /* ---- ranks and nodes ---- */
 
-static int64_t common_divisor(int64_t a, int64_t b)
+static int64_t greatest_common_divisor(int64_t a, int64_t b)
 {
     while (b) {
         int64_t rest = a % b;
@@ -95,21 +95,23 @@ static int64_t common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Chooses nodes and ranks per node if they are not given: from the grid's ranks if grid.dp is set,
- * else the smallest number that holds whole replicas. */
-static Status share_ranks(const Config *config, Script *s)
+/* Chooses the nodes and the ranks per node that are not given: so that they make the grid's ranks
+ * if grid.dp is set, else the smallest number of whole replicas. */
+static Status choose_nodes(const Config *config, Script *s)
 {
     int64_t dp = config->grid.dp, replica = config->grid.pp * config->grid.tp, all = dp * replica;
     if (config->grid.servers > 0)
         return config_fail_key(config, "grid.servers",
                                "weft sbatch plans no servers: jobs/slurm-servers.sh starts them, "
                                "on nodes of their own");
-    if (all > RANKS_MOST || replica > RANKS_MOST)
+    if (all > SBATCH_RANKS_MAX || replica > SBATCH_RANKS_MAX)
         return config_fail_key(config, "grid.dp", "%lld ranks are more than weft starts",
                                (long long)(all ? all : replica));
     if (!s->nodes && !s->tasks) s->nodes = 1;
-    if (!s->tasks) s->tasks = all ? all / s->nodes : replica / common_divisor(replica, s->nodes);
-    if (!s->nodes) s->nodes = all ? all / s->tasks : replica / common_divisor(replica, s->tasks);
+    if (!s->tasks)
+        s->tasks = all ? all / s->nodes : replica / greatest_common_divisor(replica, s->nodes);
+    if (!s->nodes)
+        s->nodes = all ? all / s->tasks : replica / greatest_common_divisor(replica, s->tasks);
     int64_t ranks = s->nodes * s->tasks;
     if (all && ranks != all)
         return config_fail_key(config, "grid.dp",
@@ -124,27 +126,27 @@ static Status share_ranks(const Config *config, Script *s)
                     "%lld nodes x %lld ranks are no multiple of grid.pp %lld x grid.tp %lld",
                     (long long)s->nodes, (long long)s->tasks, (long long)config->grid.pp,
                     (long long)config->grid.tp);
-    if (ranks > RANKS_MOST)
+    if (ranks > SBATCH_RANKS_MAX)
         return fail(ERR_USAGE, "%lld ranks are more than weft starts", (long long)ranks);
     return OK;
 }
 
-static Status share_cores(const Config *config, const SbatchOptions *o, Script *s)
+static Status choose_cores(const Config *config, const SbatchOptions *o, Script *s)
 {
     int64_t threads = config->train.threads;
     s->cpus = o->cpus ? o->cpus : threads ? threads : o->gpus ? GPU_CPUS : 1;
     if (threads <= s->cpus) return OK;
-    return fail(ERR_USAGE, "--cpus-per-task %lld: train.threads is %lld, and each wants a core",
+    return fail(ERR_USAGE, "--cpus-per-task %lld: train.threads is %lld; each thread needs a core",
                 (long long)s->cpus, (long long)threads);
 }
 
 static Status check_device(const Config *config, const SbatchOptions *o)
 {
     if (o->gpus && config->train.device == DEVICE_CPU)
-        return config_fail_key(config, "train.device", "cpu, and --gpus asks for GPUs");
+        return config_fail_key(config, "train.device", "cpu, but --gpus requests GPUs");
     if (!o->gpus && config->train.device == DEVICE_CUDA && !o->hosts)
         return config_fail_key(config, "train.device",
-                               "cuda: say with --gpus how many GPUs a node has");
+                               "cuda: give the number of GPUs per node by --gpus");
     return OK;
 }
 
@@ -173,9 +175,9 @@ static Status make_words(const Config *config, const SbatchOptions *o, const Scr
 
 /* ---- memory ---- */
 
-/* Computes the host memory in bytes that the plan gives to the ranks of the node that needs
- * most. */
-static Status node_bytes(const Trainer *t, const Script *s, double *most)
+/* Computes the host memory in bytes that the plan has for the ranks of a node, for the node that
+ * needs most. */
+static Status plan_node_bytes(const Trainer *t, const Script *s, double *most)
 {
     GridShape shape = trainer_shape(t);
     bool gpu = trainer_backend(t)->table->memory != NULL;
@@ -205,16 +207,16 @@ static Status plan_memory(const Words *w, Script *s)
     Trainer *trainer = NULL;
     Status status = job_open(&job, w->count, w->word);
     if (status == OK) {
-        const DryRun design = {.ranks = (int)(s->nodes * s->tasks)};
-        status = trainer_dry_run(&trainer, job.config, &job.world, &design);
+        const DryRun dry_run = {.ranks = (int)(s->nodes * s->tasks)};
+        status = trainer_dry_run(&trainer, job.config, &job.world, &dry_run);
     }
-    if (status == OK) status = node_bytes(trainer, s, &s->planned_bytes);
+    if (status == OK) status = plan_node_bytes(trainer, s, &s->planned_bytes);
     trainer_free(&trainer);
     status = job_close(&job, status);
-    double rank = 1e6 * (s->gpus ? SCRIPT_GPU_RANK_MB : SCRIPT_RANK_MB);
-    double all =
-        s->planned_bytes * (1 + SCRIPT_MARGIN) + (double)s->tasks * rank + 1e6 * SCRIPT_NODE_MB;
-    s->memory_mib = (int64_t)ceil(all / (1 << 20));
+    double rank_bytes = 1e6 * (s->gpus ? SCRIPT_GPU_RANK_MB : SCRIPT_RANK_MB);
+    double bytes = s->planned_bytes * (1 + SCRIPT_MARGIN) + (double)s->tasks * rank_bytes +
+                   1e6 * SCRIPT_NODE_MB;
+    s->memory_mib = (int64_t)ceil(bytes / (1 << 20));
     return status;
 }
 
@@ -226,11 +228,11 @@ static Status check_file(const char *path, bool force)
     if (lstat(path, &file) != 0)
         return errno == ENOENT ? OK : fail(ERR_IO, "-o %s: %s", path, strerror(errno));
     if (!S_ISREG(file.st_mode))
-        return fail(ERR_USAGE, "-o %s: is no file of its own, but a %s; choose another name", path,
+        return fail(ERR_USAGE, "-o %s: is a %s, not a regular file; choose another name", path,
                     S_ISLNK(file.st_mode) ? "symbolic link" : "folder or device");
     if (!force)
         return fail(ERR_USAGE,
-                    "-o %s: is already there; choose another name, or replace it with "
+                    "-o %s: this file is already there; choose another name, or replace it with "
                     "--force",
                     path);
     return OK;
@@ -240,32 +242,33 @@ static Status write_all(int fd, const char *text, size_t bytes, const char *path
 {
     bool good = true;
     for (size_t done = 0; good && done < bytes;) {
-        ssize_t put = write(fd, text + done, bytes - done);
-        good = put > 0 || (put < 0 && errno == EINTR);
-        if (put > 0) done += (size_t)put;
+        ssize_t written = write(fd, text + done, bytes - done);
+        good = written > 0 || (written < 0 && errno == EINTR);
+        if (written > 0) done += (size_t)written;
     }
     int error = errno;
     if (close(fd) == 0 && good) return OK;
     return fail(ERR_IO, "-o %s: writing failed: %s", path, strerror(good ? errno : error));
 }
 
-/* Writes a temporary file first and then moves it into place as a whole; without `force` by a hard
+/* Writes a temporary file and then gives it its name: with `force` by renaming it, else by a hard
  * link, which never replaces another file. */
 static Status write_file(const char *path, bool force, const char *text, size_t bytes)
 {
     TRY(check_file(path, force));
-    char *part = mem_format("%s.%ld.part", path, (long)getpid());
-    int fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0777);
+    char *temporary = mem_format("%s.%ld.part", path, (long)getpid());
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0777);
     Status status = fd < 0 ? fail(ERR_IO, "-o %s: cannot be written: %s", path, strerror(errno))
                            : write_all(fd, text, bytes, path);
-    if (status == OK && (force ? rename(part, path) : link(part, path)) != 0)
+    if (status == OK && (force ? rename(temporary, path) : link(temporary, path)) != 0)
         status = fail(ERR_IO, "-o %s: cannot be written: %s", path, strerror(errno));
-    if (fd >= 0) unlink(part);
-    mem_free(&part);
+    if (fd >= 0) unlink(temporary);
+    mem_free(&temporary);
     return status;
 }
 
-static Status give(const Script *script, const SbatchOptions *o)
+/* Writes the script to -o FILE or to stdout. */
+static Status output_script(const Script *script, const SbatchOptions *o)
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -299,7 +302,8 @@ static char *weft_path(void)
     return mem_text(*path ? path : "weft");
 }
 
-/* Replaces characters that need quotes or are patterns to Slurm. Owned by the caller. */
+/* Returns the run's name with "_" for characters that need quotes or are patterns to Slurm. Owned
+ * by the caller. */
 static char *job_name(const char *run)
 {
     char *name = mem_text(run);
@@ -309,17 +313,19 @@ static char *job_name(const char *run)
     return name;
 }
 
-static Status fill(const Config *config, const SbatchOptions *o, int argc, char **argv, Script *s,
-                   Words *w)
+/* Fills the parts of the script that depend on the configuration. w: receives CONFIG and key=value
+ * words, which the script borrows. */
+static Status fill_script(const Config *config, const SbatchOptions *o, int argc, char **argv,
+                          Script *s, Words *w)
 {
     TRY(sbatch_read_minutes(o->time, &s->minutes));
     TRY(check_device(config, o));
-    TRY(share_ranks(config, s));
-    TRY(share_cores(config, o, s));
+    TRY(choose_nodes(config, s));
+    TRY(choose_cores(config, o, s));
     TRY(make_words(config, o, s, argc, argv, w));
     if (!o->any_config && !o->hosts && strpbrk(s->folder, "\n\r\\%"))
         return fail(ERR_USAGE,
-                    "%s: Slurm takes no folder with a backslash, a percent sign or a "
+                    "%s: Slurm does not accept a folder with a backslash, a percent sign or a "
                     "line break in its name",
                     s->folder);
     if (config->grid.dp || o->nodes || o->tasks || o->gpus) s->ranks = s->nodes * s->tasks;
@@ -330,14 +336,13 @@ static Status fill(const Config *config, const SbatchOptions *o, int argc, char 
     return plan_memory(w, s);
 }
 
-/* Checks the host file. It may be written later, but an existing file must be readable, as each
- * start reads it. */
-static Status check_hosts(const SbatchOptions *o)
+/* Checks that the host file can be read if it exists. It may be written later. */
+static Status check_host_file(const SbatchOptions *o)
 {
     if (!o->hosts || o->any_config) return OK;
-    int file = file_open(o->hosts, O_RDONLY);
-    int error = file < 0 ? errno : 0;
-    if (file >= 0) close(file);
+    int fd = file_open(o->hosts, O_RDONLY);
+    int error = fd < 0 ? errno : 0;
+    if (fd >= 0) close(fd);
     if (!error || error == ENOENT) return OK;
     return fail(ERR_NOINPUT, "--hosts %s: cannot be read: %s", o->hosts, file_error(error));
 }
@@ -364,9 +369,11 @@ static Status write_script(const Config *config, const SbatchOptions *o, int arg
                 .mpi = o->mpi,
                 .more = o->more,
                 .hosts = o->hosts && o->any_config ? "" : o->hosts};
-    Status status = folder ? OK : fail(ERR_IO, "this folder has no name: %s", strerror(errno));
-    if (status == OK) status = fill(config, o, argc, argv, &s, &words);
-    if (status == OK) status = give(&s, o);
+    Status status =
+        folder ? OK
+               : fail(ERR_IO, "the path of the current folder cannot be read: %s", strerror(errno));
+    if (status == OK) status = fill_script(config, o, argc, argv, &s, &words);
+    if (status == OK) status = output_script(&s, o);
     words_free(words.word);
     mem_free(&name);
     mem_free(&weft);
@@ -378,10 +385,10 @@ static Status run(int argc, char **argv, const void *options)
 {
     const SbatchOptions *o = options;
     Config *config = NULL;
-    if (launched())
+    if (is_launched())
         return fail(ERR_USAGE, "weft sbatch starts no ranks: run it without mpirun or srun");
     TRY(check_together(o));
-    TRY(check_hosts(o));
+    TRY(check_host_file(o));
     TRY(sbatch_check_texts(o));
     if (o->out) TRY(check_file(o->out, o->force));
     TRY(job_check(&config, &verb_sbatch, argc, argv));

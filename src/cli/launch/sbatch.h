@@ -8,38 +8,42 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* An option that was not given is 0, false or NULL. */
+/* Options as given, 0, false or NULL if not. tasks: ranks per node; cpus: per rank; gpus: per node;
+ * chain: number of jobs; more: further options of sbatch; out: path of the script. */
 typedef struct SbatchOptions {
     int64_t nodes, tasks, cpus, gpus, chain;
     const char *time, *memory, *partition, *account, *array, *mpi, *hosts, *more, *out;
     bool any_config, force;
 } SbatchOptions;
-/* Letters and digits: characters that neither Slurm nor the shell reads as something else. */
+/* Letters and digits, which have no special meaning for Slurm and the shell. */
 extern const char sbatch_letters[];
-/* sbatch_texts.c: checks all texts but the time. ERR_USAGE. */
+/* Checks all texts except the time (sbatch_texts.c). ERR_USAGE. */
 Status sbatch_check_texts(const SbatchOptions *options);
-/* Reads a time in whole minutes, Slurm's unit. ERR_USAGE. */
+/* Reads a time and rounds it up to minutes, Slurm's unit. ERR_USAGE. */
 Status sbatch_read_minutes(const char *text, int64_t *minutes);
 
+/* Contents of a job script. All texts are borrowed. */
 typedef struct Script {
-    /* All texts are borrowed. job: the job's name, of characters that need no quotes; run: the
-     * run's name; any_config: the script takes CONFIG and key=value as its own arguments
-     * instead. */
+    /* name of the job, without characters that need quotes; name of the run */
     const char *job, *run;
+    /* the script takes CONFIG and key=value as its own arguments */
     bool any_config;
-    /* weft: the program or what starts it; folder: working directory; config, word: CONFIG and the
-     * key=value words */
+    /* path of weft, or of the script that starts it; working directory; CONFIG */
     const char *weft, *folder, *config;
+    /* words key=value */
     const char *const *word;
     int words;
     /* path of the script, "job.sh" if it is not known */
     const char *file;
-    /* tasks: ranks per node; cpus: per rank; gpus: per node; links: jobs of a chain, 0: no chain;
-     * ranks: for hosts without Slurm, 0: as many as there are slots */
-    int64_t nodes, tasks, cpus, gpus, links, ranks;
-    /* memory_mib: memory per node in MiB, 0: as the text `memory` says, which may be NULL;
-     * planned_bytes: the plan's part of it */
+    /* tasks: ranks per node; cpus: per rank; gpus: per node */
+    int64_t nodes, tasks, cpus, gpus;
+    /* jobs of a chain; 0: no chain */
+    int64_t links;
+    /* ranks on hosts without Slurm; 0: as many as there are slots */
+    int64_t ranks;
+    /* memory per node in MiB, with the margin; 0: as the text `memory` says, which may be NULL */
     int64_t memory_mib;
+    /* bytes per node in the plan */
     double planned_bytes;
     const char *memory;
     int64_t minutes;
@@ -48,8 +52,8 @@ typedef struct Script {
     const char *array, *partition, *account, *mpi, *more, *hosts;
 } Script;
 
-/* Memory requested from Slurm on top of the planned memory: a share of it, and MB for each rank and
- * each node. A rank on a GPU also needs host memory for CUDA itself. */
+/* Memory requested from Slurm in addition to the planned memory: a fraction of it, and MB for each
+ * rank and each node. A rank on a GPU also needs host memory for CUDA itself. */
 #define SCRIPT_MARGIN 0.1
 enum { SCRIPT_RANK_MB = 64, SCRIPT_GPU_RANK_MB = 4000, SCRIPT_NODE_MB = 256 };
 

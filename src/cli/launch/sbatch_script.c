@@ -1,13 +1,12 @@
-/* Writes job scripts. Text that all scripts share is written once; the parts that differ by
- * launcher, chain or array are separate pieces. Everything that a user gave is written in
- * quotes. */
+/* Writes job scripts of weft sbatch from pieces of text: pieces that all scripts share, and pieces
+ * that depend on the launcher, or are for a chain or an array. Texts from the user are quoted. */
 #include "sbatch.h"
 
 #include <string.h>
 
 /* ---- pieces of text ---- */
 
-static const char why_slurm[] =
+static const char slurm_comment[] =
     "# weft asks Slurm when the job ends. It saves a checkpoint early enough, which depends on the "
     "time\n"
     "# of its steps and saves, and ends with 75: \"start me again\". The next start resumes from "
@@ -18,35 +17,38 @@ static const char why_slurm[] =
     "newer\n"
     "# checkpoint there is no fourth, because it would end in the same way.\n";
 
-static const char why_options[] = "# --signal: for clusters whose nodes have no squeue, so that "
-                                  "weft cannot ask for the end of the job.\n"
-                                  "# Without \"B:\" the ranks receive the signal, and this script "
-                                  "does not. Slurm sends it once, up to a\n"
-                                  "# minute early, and only if ranks have been started. --requeue "
-                                  "lets Slurm also start the job again\n"
-                                  "# after a node has failed; --open-mode=append then keeps the "
-                                  "log. --cpus-per-task: largest possible\n"
-                                  "# train.threads.\n";
+static const char options_comment[] =
+    "# --signal: for clusters whose nodes have no squeue, so that "
+    "weft cannot ask for the end of the job.\n"
+    "# Without \"B:\" the ranks receive the signal, and this script "
+    "does not. Slurm sends it once, up to a\n"
+    "# minute early, and only if ranks have been started. --requeue "
+    "lets Slurm also start the job again\n"
+    "# after a node has failed; --open-mode=append then keeps the "
+    "log. --cpus-per-task: largest possible\n"
+    "# train.threads.\n";
 
-static const char why_gpus[] = "# Each rank uses one GPU and sees all GPUs of its node: "
-                               "--gpus-per-task would hide each GPU from the\n"
-                               "# other ranks, and NCCL could not use NVLink.\n";
+static const char gpus_comment[] = "# Each rank uses one GPU and sees all GPUs of its node: "
+                                   "--gpus-per-task would hide each GPU from the\n"
+                                   "# other ranks, and NCCL could not use NVLink.\n";
 
-static const char why_hosts[] = "# Trains by mpirun on the hosts of a file with one host per line: "
-                                "NAME slots=RANKS. Each start\n"
-                                "# writes the output of each rank to a file, in a folder with a "
-                                "number. A run that has stopped (75:\n"
-                                "# after run.max_time, or because a rank was lost) is started "
-                                "again and resumes from its newest\n"
-                                "# checkpoint. A run that is complete or has failed is not started "
-                                "again; nor is one after three\n"
-                                "# consecutive starts without a newer checkpoint. SIGTERM, SIGINT "
-                                "and SIGHUP to this script stop the\n"
-                                "# run, which saves a checkpoint, and the script ends with 75. The "
-                                "hosts need this folder as a shared\n"
-                                "# folder, and ssh to each other without a password.\n";
+static const char hosts_comment[] =
+    "# Trains by mpirun on the hosts of a file with one host per line: "
+    "NAME slots=RANKS. Each start\n"
+    "# writes the output of each rank to a file, in a folder with a "
+    "number. A run that has stopped (75:\n"
+    "# after run.max_time, or because a rank was lost) is started "
+    "again and resumes from its newest\n"
+    "# checkpoint. A run that is complete or has failed is not started "
+    "again; nor is one after three\n"
+    "# consecutive starts without a newer checkpoint. SIGTERM, SIGINT "
+    "and SIGHUP to this script stop the\n"
+    "# run, which saves a checkpoint, and the script ends with 75. The "
+    "hosts need this folder as a shared\n"
+    "# folder, and ssh to each other without a password.\n";
 
-static const char count[] =
+/* functions that count fruitless starts and decide about another start */
+static const char restart_functions[] =
     "\n"
     "# Prints the step of the run's newest checkpoint; 0: there is none.\n"
     "steps() {\n"
@@ -87,8 +89,8 @@ static const char count[] =
 
 static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
 
-/* Jobs of a chain recognise each other by a checksum of the run's arguments, which names their
- * state file; the last job removes it. */
+/* The jobs of a chain share a state file, which is named by a checksum of the run's arguments; the
+ * last job removes it. */
 static const char finish_chain[] =
     "# All links are one run for weft: run.fresh and checkpoint.resume=no apply to the first "
     "link.\n"
@@ -201,7 +203,7 @@ static const char hosts_loop[] =
 
 /* ---- quotes ---- */
 
-/* Writes a word of the shell. */
+/* Writes a text as one word of the shell, in quotes if it needs them. */
 static void put_word(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -220,7 +222,7 @@ static void put_word(FILE *out, const char *text)
     fputc('\'', out);
 }
 
-/* Writes a value of an #SBATCH line, which contains no line breaks. */
+/* Writes the value of an #SBATCH line in quotes. text: without line breaks. */
 static void put_value(FILE *out, const char *text)
 {
     fputc('"', out);
@@ -233,12 +235,12 @@ static void put_value(FILE *out, const char *text)
 
 /* ---- the script ---- */
 
-static void put_use(const Script *s, FILE *out)
+static void put_usage(const Script *s, FILE *out)
 {
     const char *hosts = s->hosts && !*s->hosts ? " HOSTFILE" : "";
     fputs("#   ", out);
     fputs(s->hosts || s->links ? "bash " : "sbatch ", out);
-    /* the comment must stay one line */
+    /* a line break would end the comment */
     for (const char *c = s->file; *c; ++c) fputc(*c == '\n' ? ' ' : *c, out);
     fprintf(out, "%s%s [key=value ...]%s\n", hosts, s->any_config ? " CONFIG" : "",
             s->hosts || s->links ? "" : "   (sbatch's own options come before the script's name)");
@@ -267,9 +269,9 @@ static void put_title(const Script *s, FILE *out)
                 "# Trains under Slurm on %s%s, and starts itself again when the job's time is "
                 "over.\n",
                 s->nodes > 1 ? "several nodes" : "one node", s->gpus ? " with GPUs" : "");
-    put_use(s, out);
+    put_usage(s, out);
     fputs("# Written by `weft sbatch`.\n", out);
-    fputs(s->hosts ? why_hosts : why_slurm, out);
+    fputs(s->hosts ? hosts_comment : slurm_comment, out);
 }
 
 static void put_more(const char *words, FILE *out)
@@ -278,7 +280,7 @@ static void put_more(const char *words, FILE *out)
         fprintf(out, "#SBATCH %.*s\n", (int)strcspn(at, " "), at);
 }
 
-static void put_memory(const Script *s, FILE *out)
+static void put_memory_comment(const Script *s, FILE *out)
 {
     int rank_mb = s->gpus ? SCRIPT_GPU_RANK_MB : SCRIPT_RANK_MB;
     if (!s->memory_mib) {
@@ -320,9 +322,9 @@ static void put_options(const Script *s, FILE *out)
         put_value(out, s->folder);
     }
     if (s->more) put_more(s->more, out);
-    fputs(why_options, out);
-    if (s->gpus) fputs(why_gpus, out);
-    put_memory(s, out);
+    fputs(options_comment, out);
+    if (s->gpus) fputs(gpus_comment, out);
+    put_memory_comment(s, out);
 }
 
 static const char array_words[] =
@@ -350,8 +352,8 @@ static void put_array(const Script *s, FILE *out)
     fputs(array_words, out);
 }
 
-/* Writes key=value words that the script adds by itself. */
-static void put_fixed_words(const char *const *word, int words, FILE *out)
+/* Writes key=value words that apply unless an argument of the script has the same key. */
+static void put_default_words(const char *const *word, int words, FILE *out)
 {
     if (!words) return;
     fputs("# Arguments of this script replace the words below that have the same key.\n"
@@ -370,8 +372,9 @@ static void put_fixed_words(const char *const *word, int words, FILE *out)
         out);
 }
 
-/* Writes the program, the folder and the arguments: from here on "$@" is CONFIG and its words. */
-static void put_run(const Script *s, FILE *out)
+/* Writes the program, the folder and the arguments: in the rest of the script "$@" is CONFIG and
+ * its words. */
+static void put_arguments(const Script *s, FILE *out)
 {
     static const char *const gpu_words[] = {"train.device=cuda"};
     if (s->links)
@@ -382,7 +385,7 @@ static void put_run(const Script *s, FILE *out)
     if (s->any_config) {
         fputs("weft=${WEFT:-weft}\n", out);
         if (s->hosts) fputs("hosts=$1\nshift\n", out);
-        put_fixed_words(gpu_words, s->gpus ? 1 : 0, out);
+        put_default_words(gpu_words, s->gpus ? 1 : 0, out);
     } else {
         fputs("weft=", out);
         put_word(out, s->weft);
@@ -397,7 +400,7 @@ static void put_run(const Script *s, FILE *out)
         fputs("set -- ", out);
         put_word(out, s->config);
         fputs(" \"$@\"\n", out);
-        put_fixed_words(s->word, s->words, out);
+        put_default_words(s->word, s->words, out);
     }
     if (s->array) put_array(s, out);
 }
@@ -406,7 +409,7 @@ static void put_hosts(const Script *s, FILE *out)
 {
     fprintf(out, "name=%s\n", s->job);
     fputs(hosts_begin, out);
-    fputs(count, out);
+    fputs(restart_functions, out);
     fputs("options=(--hostfile \"$hosts\" --map-by slot --bind-to none", out);
     if (s->ranks) fprintf(out, " -n %lld", (long long)s->ranks);
     fputs(")\n# The other hosts start with a fresh environment.\n"
@@ -435,7 +438,7 @@ static void put_slurm(const Script *s, FILE *out)
         fputs("state=weft-$job.stuck\n", out);
         fputs(finish, out);
     }
-    fputs(count, out);
+    fputs(restart_functions, out);
     fputs(before_srun, out);
     fprintf(out,
             "srun --mpi=%s --kill-on-bad-exit=1 --distribution=block%s \"$weft\" train \"$@\"\n",
@@ -449,7 +452,7 @@ void script_print(const Script *s, FILE *out)
     put_title(s, out);
     if (!s->hosts) put_options(s, out);
     fputc('\n', out);
-    put_run(s, out);
+    put_arguments(s, out);
     if (s->hosts)
         put_hosts(s, out);
     else

@@ -1,6 +1,6 @@
-/* Texts that options of weft sbatch give, in Slurm's form: names, sizes, lists of numbers, times.
- * They go into the script's #SBATCH lines, so whatever Slurm or the shell would read as something
- * else is refused. */
+/* Checks the names, sizes, lists of numbers and times that the user gives to weft sbatch in Slurm's
+ * notation. They are written to the script's #SBATCH lines, so characters with a special meaning
+ * for Slurm or the shell are refused. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -9,19 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARRAY_MOST = 4000000 };
+/* Slurm's largest task number in an array */
+enum { TASK_NUMBER_MAX = 4000000 };
 
 static const char digits[] = "0123456789";
 const char sbatch_letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/* Checks text that goes into one of the script's #SBATCH lines. */
-static Status check_word(const char *flag, const char *text, const char *others)
+/* Checks that a text has only letters, digits and the given marks, and does not begin with "-". */
+static Status check_word(const char *flag, const char *text, const char *marks)
 {
     if (!text) return OK;
     size_t good = 0;
-    while (text[good] && (strchr(sbatch_letters, text[good]) || strchr(others, text[good]))) ++good;
+    while (text[good] && (strchr(sbatch_letters, text[good]) || strchr(marks, text[good]))) ++good;
     if (good > 0 && !text[good] && *text != '-') return OK;
-    return fail(ERR_USAGE, "%s %s: expected letters, digits and %s", flag, text, others);
+    return fail(ERR_USAGE, "%s %s: expected letters, digits and %s", flag, text, marks);
 }
 
 static Status check_more(const char *more)
@@ -46,18 +47,18 @@ static Status check_memory(const char *memory)
     if (*unit && strchr("KMGTkmgt", *unit)) unit += 1 + (unit[1] == 'B' || unit[1] == 'b');
     if (n > 0 && !*unit) return OK;
     return fail(ERR_USAGE,
-                "--mem %s: expected a size as sbatch has it: 8G, 64000M, 0 for all of a node",
+                "--mem %s: expected a size in the form of sbatch: 8G, 64000M, 0 for all of a node",
                 memory);
 }
 
-/* Reads one number of an array's list and moves *at past it. */
-static bool read_number(const char **at, long least, long *number)
+/* Reads one number, at least min, of an array's list and moves *at past it. */
+static bool read_number(const char **at, long min, long *number)
 {
     if (!**at || !strchr(digits, **at)) return false;
     char *end;
     *number = strtol(*at, &end, 10);
     *at = end;
-    return *number >= least && *number <= ARRAY_MOST;
+    return *number >= min && *number <= TASK_NUMBER_MAX;
 }
 
 static bool skip(const char **at, char mark)
@@ -89,10 +90,11 @@ Status sbatch_check_texts(const SbatchOptions *o)
     TRY(check_word("--mpi", o->mpi, "_./-"));
     TRY(check_memory(o->memory));
     if (o->array && !is_array(o->array))
-        return fail(ERR_USAGE,
-                    "--array %s: expected numbers as sbatch has them, rising and up to %d: 1-8, "
-                    "0,3,7, 0-9:3, 1-8%%2",
-                    o->array, ARRAY_MOST);
+        return fail(
+            ERR_USAGE,
+            "--array %s: expected numbers in the form of sbatch, ascending and up to %d: 1-8, "
+            "0,3,7, 0-9:3, 1-8%%2",
+            o->array, TASK_NUMBER_MAX);
     return check_more(o->more);
 }
 

@@ -45,7 +45,7 @@ static void set_command(Supervisor *s, int dp)
 static Status read_command(Supervisor *s, int argc, char **argv)
 {
     if (argc < 3 || strcmp(argv[1], "train") != 0)
-        return fail(ERR_USAGE, "expected -- weft train CONFIG [key=value ...]; --help says more");
+        return fail(ERR_USAGE, "expected -- weft train CONFIG [key=value ...]; see --help");
     for (int i = 2; i < argc; ++i)
         if (argv[i][0] == '-')
             return fail(ERR_USAGE,
@@ -63,12 +63,14 @@ static Status read_command(Supervisor *s, int argc, char **argv)
 
 /* ---- number of ranks ---- */
 
-/* The most ranks that hosts_max of the hosts can have (0: all hosts). Places them there too. */
+/* Places as many ranks as possible on the first hosts_max hosts that answer (0: all), and returns
+ * their number. */
 static int rank_capacity(Hosts *hosts, int hosts_max)
 {
     return hosts_place_ranks(hosts, INT32_MAX, hosts_max);
 }
 
+/* Number of ranks for a number of replicas. */
 static int64_t ranks_of(const Supervisor *s, int64_t replicas)
 {
     return replicas * s->ranks_per_replica + s->servers;
@@ -112,13 +114,13 @@ static Status count_ranks(Supervisor *s)
 {
     const RunFlags *f = s->flags;
     int64_t ranks = f->ranks;
-    if (f->nodes > 0 && f->each > 0 && ranks > f->nodes * f->each)
+    if (f->nodes > 0 && f->per_node > 0 && ranks > f->nodes * f->per_node)
         return fail(ERR_USAGE, "-n %lld is more than --nnodes %lld times --nproc-per-node %lld",
-                    (long long)ranks, (long long)f->nodes, (long long)f->each);
-    if (ranks == 0 && f->nodes > 0 && f->each > 0) ranks = f->nodes * f->each;
+                    (long long)ranks, (long long)f->nodes, (long long)f->per_node);
+    if (ranks == 0 && f->nodes > 0 && f->per_node > 0) ranks = f->nodes * f->per_node;
     if (ranks == 0) ranks = ranks_of_grid(s);
     if (ranks == 0 && s->hosts.count > 0) ranks = rank_capacity(&s->hosts, (int)f->nodes);
-    if (ranks == 0) ranks = f->each > 0 ? f->each : ranks_of(s, 1);
+    if (ranks == 0) ranks = f->per_node > 0 ? f->per_node : ranks_of(s, 1);
     if (ranks > RANKS_MAX)
         return fail(ERR_USAGE, "%lld ranks exceed the limit of %d ranks", (long long)ranks,
                     RANKS_MAX);
@@ -129,9 +131,10 @@ static Status count_ranks(Supervisor *s)
 static Status find_hosts(Supervisor *s)
 {
     const RunFlags *f = s->flags;
-    int64_t each = f->each;
-    if (each == 0 && f->ranks > 0 && f->nodes > 0) each = (f->ranks + f->nodes - 1) / f->nodes;
-    TRY(hosts_init(&s->hosts, f->hostfile, (int)each));
+    int64_t per_node = f->per_node;
+    if (per_node == 0 && f->ranks > 0 && f->nodes > 0)
+        per_node = (f->ranks + f->nodes - 1) / f->nodes;
+    TRY(hosts_init(&s->hosts, f->hostfile, (int)per_node));
     if (f->starter >= 0) s->hosts.starter = (Starter)f->starter;
     if (s->hosts.starter == STARTER_SRUN && s->hosts.count == 0)
         return fail(ERR_USAGE,
@@ -140,8 +143,8 @@ static Status find_hosts(Supervisor *s)
     return OK;
 }
 
-/* Sets the time after which Open MPI kills the other ranks when one is lost to 0. By default they
- * run for two more seconds, in which they can do nothing useful. */
+/* Makes Open MPI kill the other ranks at once when one is lost. By default they run for two more
+ * seconds, in which they can do nothing useful. */
 static void set_mpi_kill_timeout(void)
 {
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 0);
@@ -160,7 +163,7 @@ Status supervisor_init(Supervisor *s, int argc, char **argv)
     s->servers = (int)c->grid.servers;
     s->folder = mem_format("%s/%s", c->run.dir, c->run.name);
     s->checkpoints = mem_format("%s/checkpoints", s->folder);
-    s->seen = known_files_new();
+    s->known_checkpoints = known_files_new();
     random_id(s->id);
     TRY(find_hosts(s));
     TRY(count_ranks(s));
@@ -180,7 +183,7 @@ void supervisor_fini(Supervisor *s)
     config_free(&s->config);
     mem_free(&s->folder);
     mem_free(&s->checkpoints);
-    known_files_free(&s->seen);
+    known_files_free(&s->known_checkpoints);
 }
 
 /* ---- fewer replicas ---- */
@@ -196,9 +199,8 @@ typedef struct Fewer {
     bool same_bits;
 } Fewer;
 
-/* Makes the plan for dp replicas in a dry run. *bits: results do not depend on the number of
- * replicas, as far as this number is concerned. *padded: micro-batches would be padded. Leaves
- * grid.dp unchanged. */
+/* Makes the plan for dp replicas in a dry run. *bits: the result of train_same_bits. *padded:
+ * micro-batches would be padded. Leaves grid.dp unchanged. */
 static Status try_plan(const Supervisor *s, int dp, bool *bits, bool *padded)
 {
     const World alone = {.size = 1, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
@@ -320,7 +322,7 @@ Status supervisor_backoff(Supervisor *s, int n)
 {
     enum { WAIT_MAX_S = 60, DOUBLINGS = 6 };
     int seconds = n > DOUBLINGS ? WAIT_MAX_S : 1 << (n - 1);
-    if (!attend_rest(&s->attend, seconds)) return OK;
+    if (!runner_pause(&s->runner, seconds)) return OK;
     return fail(ERR_STOPPED,
                 "weft run: stopped as requested, between two starts: start the same command "
                 "again%s to continue",

@@ -2,48 +2,54 @@
 #ifndef WEFT_CLI_SUPERVISOR_H
 #define WEFT_CLI_SUPERVISOR_H
 
-#include "attend.h"
+#include "runner.h"
 #include "checkpoint.h"
 #include "hosts.h"
 #include "../private.h"
 
 typedef struct RunFlags {
-    /* 0 if not given */
-    int64_t ranks, nodes, each, restarts;
+    /* numbers of ranks, of hosts, of ranks per host; 0 if not given */
+    int64_t ranks, nodes, per_node;
+    /* largest number of restarts */
+    int64_t restarts;
     /* Starter; -1 if not given */
     int starter;
-    const char *hostfile, *logs;
+    const char *hostfile, *log_dir;
 } RunFlags;
 
 typedef struct Supervisor {
     const RunFlags *flags;
-    /* config: owned; argv: words after `weft train`, CONFIG first, borrowed */
+    /* owned */
     Config *config;
+    /* words after `weft train`, CONFIG first; borrowed */
     int argc;
     char **argv;
     /* complete command of a rank; owned */
     char **command;
     Hosts hosts;
-    Attend attend;
+    Runner runner;
     /* the run's folder and its folder of checkpoints; owned */
     char *folder, *checkpoints;
     /* id of this weft run, for the leases of its starts */
     char id[RANDOM_ID_BYTES];
-    /* number of ranks with all hosts, and of the next start */
+    /* number of ranks when all hosts answer, and in the next start */
     int wanted, ranks;
     int ranks_per_replica;
     /* ranks that are servers of sparse tables */
     int servers;
-    /* start: number of the current start, from 1; fruitless: consecutive starts without a newer
-     * checkpoint; log_number: number of the last folder of logs */
-    int start, fruitless, log_number;
-    /* checkpoint files that do not count as progress, because they were there before the current
-     * start; owned */
-    KnownFiles *seen;
-    /* step: step of the newest checkpoint that a start has left, -1: none; any: there is a
-     * checkpoint, from this or an earlier run */
+    /* number of the current start, from 1; 0: none yet */
+    int start;
+    /* consecutive starts without a newer checkpoint */
+    int fruitless_starts;
+    /* number of the last folder of logs */
+    int log_number;
+    /* checkpoint files that existed before the current start, and therefore show no progress;
+     * owned */
+    KnownFiles *known_checkpoints;
+    /* step of the newest checkpoint that a start has left; -1: none */
     int64_t step;
-    bool any;
+    /* there is a checkpoint, from this weft run or from before it */
+    bool has_checkpoint;
 } Supervisor;
 
 /* Reads the configuration and finds the hosts; starts nothing. argv: the words after --. Release

@@ -1,6 +1,6 @@
-/* Open MPI's daemon gives each rank a pseudo terminal as stdout, even if mpirun's own output is a
- * file. The parent process is that daemon or mpirun itself, so its stdout shows where this rank's
- * output really goes. */
+/* Adapts output to the terminal that mpirun writes to. Open MPI's daemon gives each rank a pseudo
+ * terminal as stdout, even if mpirun's own output is a file. The parent process is that daemon or
+ * mpirun itself, so its stdout shows whether this rank's output goes to a terminal. */
 #include "../private.h"
 
 #include <fcntl.h>
@@ -27,10 +27,10 @@ static int parent_terminal(void)
     return fd;
 }
 
-void terminal_settle(void)
+void terminal_adapt(void)
 {
     struct winsize size;
-    if (!launched() || !isatty(STDOUT_FILENO)) return;
+    if (!is_launched() || !isatty(STDOUT_FILENO)) return;
     int fd = parent_terminal();
     if (fd < 0) {
         /* Without a terminal, print plain lines without colour. */

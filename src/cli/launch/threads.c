@@ -1,7 +1,8 @@
-/* How waiting OpenMP threads wait. libgomp spins for a long time by default, which takes cores from
- * other threads when there are more runnable threads than cores: two ranks with two threads each on
- * two cores then run many times slower. If the user has not chosen, waiting threads sleep at once
- * when cores are short, and spin for some microseconds otherwise. */
+/* Chooses how OpenMP threads wait for each other. libgomp spins for a long time by default, which
+ * takes cores from other threads when there are more runnable threads than cores: two ranks with
+ * two threads each on two cores then run many times slower. If the user has not chosen, threads
+ * that wait sleep at once when there are fewer cores than threads, and spin for some microseconds
+ * otherwise. */
 #include "../private.h"
 
 #include "tensor.h"
@@ -9,21 +10,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Rounds of libgomp's spin loop, about 25 microseconds: the gap between two parallel loops.
- * Measured on two cores that other programs used as well: a lenet step takes 0.05 to 0.1 s; 0.35 s
- * with 20000 rounds; 0.5 s with libgomp's default. */
+/* Rounds of libgomp's spin loop, about 25 microseconds, which is the time between two parallel
+ * loops. Measured on two cores that other programs used as well: a lenet step takes 0.05 to 0.1 s;
+ * with 20000 rounds 0.35 s; with libgomp's default 0.5 s. */
 #define SPIN_SHORT "1000"
 /* Set in the environment after the first execution, so that the program does not execute itself
  * endlessly. */
-static const char settled[] = "WEFT_THREADS_SETTLED";
+static const char chosen_variable[] = "WEFT_THREADS_SETTLED";
 
-/* True if the node's ranks together run more threads than there are cores. A rank that the launcher
- * bound to separate cores does not share them. */
+/* True if the node's ranks together run more threads than there are cores. Ranks that the launcher
+ * has bound to separate cores do not share them, so only one is counted. */
 static bool cores_are_short(int ranks, int threads)
 {
-    int one_rank = threads_share(1), share = threads_share(ranks);
+    int cores = threads_share(1), share = threads_share(ranks);
     if (threads == 0) threads = share;
-    return threads * (share < one_rank ? ranks : 1) > one_rank;
+    return threads * (share < cores ? ranks : 1) > cores;
 }
 
 static bool user_chose(void)
@@ -38,14 +39,14 @@ void threads_export(int ranks, int threads)
     if (!user_chose())
         setenv("GOMP_SPINCOUNT", cores_are_short(ranks, threads) ? "0" : SPIN_SHORT, 1);
     setenv("OMP_NUM_THREADS", text, 0);
-    setenv(settled, "1", 1);
+    setenv(chosen_variable, "1", 1);
 }
 
-void threads_settle(int threads, char **words)
+void threads_choose_waiting(int threads, char **words)
 {
     int local = 1;
     char program[4096];
-    if (getenv(settled) || user_chose()) return;
+    if (getenv(chosen_variable) || user_chose()) return;
     world_launched(&local);
     if (threads == 0) threads = threads_share(local);
     /* A single thread never waits for another. */

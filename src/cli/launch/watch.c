@@ -1,12 +1,12 @@
-/* Finds out which rank died. mpirun only says that one did, and ends the others. So `weft VERB -n
- * N` listens on a socket, whose name is in the ranks' environment; each rank of this host connects
- * to it, sends its number, and announces its end. The kernel closes the connection of a killed
- * rank: the first connection that closes without an announcement identifies it. Ranks on other
- * hosts find no such socket, and connect by TCP (remote.h) while they start: they give signs of
- * life, and mpirun itself reports their death. */
+/* Finds out which rank died, because mpirun only says that one did, and ends the others. The
+ * launcher listens on a socket, whose name is in the ranks' environment; each rank of this host
+ * connects to it, sends its number, and announces its end. The kernel closes the connection of a
+ * killed rank, so the first connection that closes without an announcement identifies it. Ranks on
+ * other hosts find no such socket; while they start, they connect by TCP (remote.h) and send
+ * heartbeats. mpirun itself reports their death. */
 #include "watch.h"
 
-#include "starting.h"
+#include "start_watch.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -20,14 +20,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { NOBODY = -1 };
-/* Messages of a rank other than its number. STAGE - s: it has reached stage s; GOODBYE - s: it ends
- * with status s. */
-enum { STOPS = -2, STAGE = -16, GOODBYE = -1024 };
+enum { NO_RANK = -1 };
+/* A message of a rank is an int. Non-negative: its number. MESSAGE_STOP: it stops before its first
+ * step, as requested. MESSAGE_STAGE - s: it has reached stage s. MESSAGE_END - s: it ends with
+ * status s. */
+enum { MESSAGE_STOP = -2, MESSAGE_STAGE = -16, MESSAGE_END = -1024 };
 
 /* ---- launcher ---- */
 
-/* An abstract socket name, without a file, so nothing is left behind. */
+/* Writes the abstract name of the launcher's socket, which has no file, so nothing is left behind.
+ * Returns the length of the address. */
 static socklen_t address_of(struct sockaddr_un *address, uint64_t token)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -35,249 +37,258 @@ static socklen_t address_of(struct sockaddr_un *address, uint64_t token)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address->sun_path + 1));
 }
 
-static void poll_add(const Watch *watch, int file, void *of)
+/* source: identifies the descriptor among epoll's events. */
+static void epoll_add(const Watch *watch, int fd, void *source)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = of};
-    epoll_ctl(watch->poll, EPOLL_CTL_ADD, file, &event);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
+    epoll_ctl(watch->epoll_fd, EPOLL_CTL_ADD, fd, &event);
 }
 
-void watch_init(Watch *watch, int ranks, int signals, bool elsewhere)
+void watch_init(Watch *watch, int ranks, int signal_fd, bool remote)
 {
-    char token[RANDOM_ID_BYTES], where[REMOTE_ADDRESSES] = "";
+    char token[RANDOM_ID_BYTES], addresses[REMOTE_ADDRESSES] = "";
     struct sockaddr_un address;
-    *watch = (Watch){.lost = NOBODY, .elsewhere = -1, .ranks = ranks, .signals = signals};
+    *watch = (Watch){.lost = NO_RANK, .tcp_listener = -1, .ranks = ranks, .signal_fd = signal_fd};
     random_id(token);
     watch->token = strtoull(token, NULL, 16);
-    watch->poll = epoll_create1(EPOLL_CLOEXEC);
+    watch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     watch->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     watch->rank = mem_new((size_t)ranks * sizeof *watch->rank);
     socklen_t length = address_of(&address, watch->token);
-    poll_add(watch, signals, &watch->signals);
-    /* without a socket the rank that dies stays unknown */
+    epoll_add(watch, signal_fd, &watch->signal_fd);
+    /* without a socket ranks run as well, but it stays unknown which one died */
     if (bind(watch->listener, (struct sockaddr *)&address, length) == 0 &&
         listen(watch->listener, ranks) == 0)
-        poll_add(watch, watch->listener, &watch->listener);
-    if (elsewhere) watch->elsewhere = remote_listen(where);
-    if (watch->elsewhere >= 0) poll_add(watch, watch->elsewhere, &watch->elsewhere);
-    char *value = mem_format("%s%s", token, where);
+        epoll_add(watch, watch->listener, &watch->listener);
+    if (remote) watch->tcp_listener = remote_listen(addresses);
+    if (watch->tcp_listener >= 0) epoll_add(watch, watch->tcp_listener, &watch->tcp_listener);
+    char *value = mem_format("%s%s", token, addresses);
     setenv(WATCH_VARIABLE, value, 1);
     mem_free(&value);
 }
 
-/* Makes an entry for a rank that has connected. One that has executed itself again (threads_settle)
- * keeps its entry. Returns NULL if there are too many. */
-static WatchedRank *enter(Watch *watch, int file, pid_t process, const char *host)
+/* Adds a rank that has connected. A process that has executed itself again (threads_choose_waiting)
+ * connects a second time and keeps its entry. Returns NULL, and closes fd, if more than the
+ * expected ranks connect. */
+static WatchedRank *add_rank(Watch *watch, int fd, pid_t process, const char *host)
 {
-    int place = 0;
-    while (place < watch->connected &&
-           (watch->rank[place].process != process || strcmp(watch->rank[place].host, host) != 0))
-        ++place;
-    if (place == watch->ranks) {
-        close(file);
+    int i = 0;
+    while (i < watch->connected &&
+           (watch->rank[i].process != process || strcmp(watch->rank[i].host, host) != 0))
+        ++i;
+    if (i == watch->ranks) {
+        close(fd);
         return NULL;
     }
-    if (watch->lost == place) watch->lost = NOBODY;
-    if (place == watch->connected) ++watch->connected;
-    WatchedRank *rank = &watch->rank[place];
-    if (rank->file > 0) close(rank->file);
-    *rank = (WatchedRank){.file = file, .process = process, .number = NOBODY};
+    if (watch->lost == i) watch->lost = NO_RANK;
+    if (i == watch->connected) ++watch->connected;
+    WatchedRank *rank = &watch->rank[i];
+    if (rank->fd > 0) close(rank->fd);
+    *rank = (WatchedRank){.fd = fd, .process = process, .number = NO_RANK};
     snprintf(rank->host, sizeof rank->host, "%s", host);
-    watch->message_s = rank->heard_s = clock_s();
-    poll_add(watch, file, rank);
+    watch->last_message_s = rank->received_s = clock_s();
+    epoll_add(watch, fd, rank);
     return rank;
 }
 
-/* Accepts a connection. The rank's number comes with its first message. Processes of other users
- * are refused. */
+/* Accepts a connection from this host. The rank's number comes with its first message. Processes of
+ * other users are refused. */
 static void accept_rank(Watch *watch)
 {
-    int file = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC);
+    int fd = accept4(watch->listener, NULL, NULL, SOCK_CLOEXEC);
     struct ucred peer = {0};
     socklen_t bytes = sizeof peer;
-    if (file < 0) return;
-    bool known = getsockopt(file, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
+    if (fd < 0) return;
+    bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0;
     if (known && peer.uid == geteuid())
-        enter(watch, file, peer.pid, "");
+        add_rank(watch, fd, peer.pid, "");
     else
-        close(file);
+        close(fd);
 }
 
 static void accept_remote(Watch *watch)
 {
     RemoteHello hello;
-    int file = remote_accept(watch->elsewhere, watch->token, &hello);
-    WatchedRank *rank = file >= 0 ? enter(watch, file, hello.process, hello.host) : NULL;
+    int fd = remote_accept(watch->tcp_listener, watch->token, &hello);
+    WatchedRank *rank = fd >= 0 ? add_rank(watch, fd, hello.process, hello.host) : NULL;
     if (rank) rank->number = hello.rank;
 }
 
-/* Receives a word of a rank; false: the connection has ended. */
-static bool receive_word(WatchedRank *rank, int *said)
+/* Receives a message; false: the connection has ended. */
+static bool receive_message(WatchedRank *rank, int *message)
 {
-    RemoteWord remote;
-    if (!*rank->host) return recv(rank->file, said, sizeof *said, 0) == (ssize_t)sizeof *said;
-    if (recv(rank->file, &remote, sizeof remote, 0) != (ssize_t)sizeof remote) return false;
-    rank->heard_s = clock_s();
+    RemoteMessage remote;
+    if (!*rank->host)
+        return recv(rank->fd, message, sizeof *message, 0) == (ssize_t)sizeof *message;
+    if (recv(rank->fd, &remote, sizeof remote, 0) != (ssize_t)sizeof remote) return false;
+    rank->received_s = clock_s();
     rank->work = remote.work;
-    *said = (int)remote.word;
+    *message = (int)remote.message;
     return true;
 }
 
+/* Handles a message, or the end of a connection. */
 static void receive(Watch *watch, WatchedRank *rank)
 {
-    int said;
-    if (receive_word(rank, &said)) {
+    int message;
+    if (receive_message(rank, &message)) {
         StartStage stage = rank->stage;
-        rank->left = rank->left || said <= GOODBYE || said == STOPS;
-        if (said >= 0) rank->number = said;
+        rank->ended = rank->ended || message <= MESSAGE_END || message == MESSAGE_STOP;
+        if (message >= 0) rank->number = message;
         /* ranks that stop after a loss are being ended by mpirun */
-        watch->stops = watch->stops || (said == STOPS && watch->lost == NOBODY);
-        if (said <= GOODBYE)
-            rank->status = (Status)(GOODBYE - said);
-        else if (said <= STAGE)
-            rank->stage = (StartStage)(STAGE - said);
-        /* a sign of life from another host repeats the stage */
-        if (!*rank->host || rank->stage != stage) watch->message_s = clock_s();
+        watch->stop_reported =
+            watch->stop_reported || (message == MESSAGE_STOP && watch->lost == NO_RANK);
+        if (message <= MESSAGE_END)
+            rank->status = (Status)(MESSAGE_END - message);
+        else if (message <= MESSAGE_STAGE)
+            rank->stage = (StartStage)(MESSAGE_STAGE - message);
+        /* a heartbeat from another host repeats the stage, which is no progress */
+        if (!*rank->host || rank->stage != stage) watch->last_message_s = clock_s();
         return;
     }
-    /* also removes the file from epoll's set */
-    close(rank->file);
-    rank->file = -1;
-    if (rank->left || *rank->host || watch->lost != NOBODY) return;
+    /* also removes it from epoll's set */
+    close(rank->fd);
+    rank->fd = -1;
+    if (rank->ended || *rank->host || watch->lost != NO_RANK) return;
     watch->lost = (int)(rank - watch->rank);
 }
 
 bool watch_wait(Watch *watch, int limit_ms)
 {
-    enum { MOST = 16 };
-    struct epoll_event event[MOST];
+    enum { EVENTS_MAX = 16 };
+    struct epoll_event event[EVENTS_MAX];
     bool signalled = false;
-    int count = epoll_wait(watch->poll, event, MOST, limit_ms);
+    int count = epoll_wait(watch->epoll_fd, event, EVENTS_MAX, limit_ms);
     for (int i = 0; i < count; ++i) {
-        void *of = event[i].data.ptr;
-        if (of == &watch->signals)
+        void *source = event[i].data.ptr;
+        if (source == &watch->signal_fd)
             signalled = true;
-        else if (of == &watch->listener)
+        else if (source == &watch->listener)
             accept_rank(watch);
-        else if (of == &watch->elsewhere)
+        else if (source == &watch->tcp_listener)
             accept_remote(watch);
         else
-            receive(watch, of);
+            receive(watch, source);
     }
     return signalled;
 }
 
-bool watch_all_left(Watch *watch, Status *status)
+bool watch_all_ended(Watch *watch, Status *status)
 {
-    bool all = watch->connected == watch->ranks && !watch_lost(watch) && !watch->stops;
+    bool all = watch->connected == watch->ranks && !watch_lost_rank(watch) && !watch->stop_reported;
     *status = OK;
     for (int i = 0; i < watch->connected; ++i) {
-        all = all && watch->rank[i].left;
+        all = all && watch->rank[i].ended;
         if (watch->rank[i].status > *status) *status = watch->rank[i].status;
     }
     return all;
 }
 
-const WatchedRank *watch_lost(Watch *watch)
+const WatchedRank *watch_lost_rank(Watch *watch)
 {
-    for (int i = 0; i < watch->ranks && watch->lost == NOBODY; ++i) watch_wait(watch, 0);
-    return watch->lost == NOBODY ? NULL : &watch->rank[watch->lost];
+    for (int i = 0; i < watch->ranks && watch->lost == NO_RANK; ++i) watch_wait(watch, 0);
+    return watch->lost == NO_RANK ? NULL : &watch->rank[watch->lost];
 }
 
 void watch_fini(Watch *watch)
 {
     for (int i = 0; i < watch->connected; ++i)
-        if (watch->rank[i].file >= 0) close(watch->rank[i].file);
+        if (watch->rank[i].fd >= 0) close(watch->rank[i].fd);
     if (watch->listener >= 0) close(watch->listener);
-    if (watch->elsewhere >= 0) close(watch->elsewhere);
-    close(watch->poll);
+    if (watch->tcp_listener >= 0) close(watch->tcp_listener);
+    close(watch->epoll_fd);
     mem_free(&watch->rank);
 }
 
 /* ---- rank ---- */
 
-enum { TRIES = 5 };
+enum { CONNECT_TRIES = 5 };
 static struct {
+    /* protects fd: watch_send_beat is called on a separate thread */
     pthread_mutex_t lock;
     /* connection; -1: none */
-    int launcher;
+    int fd;
     /* addresses of a launcher on another host; "": it is on this one, or there is none */
-    char where[REMOTE_ADDRESSES];
+    char addresses[REMOTE_ADDRESSES];
     RemoteHello hello;
     _Atomic int stage;
-    /* attempts to connect so far; time of the last one or of the last sign of life */
+    /* attempts to connect so far */
     int tries;
+    /* time of the last attempt or heartbeat */
     double beat_s;
-} rank_of = {.lock = PTHREAD_MUTEX_INITIALIZER, .launcher = -1};
+} launcher_link = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
 
-void watch_enter(int rank)
+void watch_connect(int rank)
 {
     struct sockaddr_un address;
-    const char *where = getenv(WATCH_VARIABLE);
+    const char *value = getenv(WATCH_VARIABLE);
     char *rest;
-    if (!where) return;
-    uint64_t token = strtoull(where, &rest, 16);
+    if (!value) return;
+    uint64_t token = strtoull(value, &rest, 16);
     socklen_t length = address_of(&address, token);
-    int file = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (connect(file, (struct sockaddr *)&address, length) == 0 &&
-        send(file, &rank, sizeof rank, MSG_NOSIGNAL) == (ssize_t)sizeof rank) {
-        rank_of.launcher = file;
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connect(fd, (struct sockaddr *)&address, length) == 0 &&
+        send(fd, &rank, sizeof rank, MSG_NOSIGNAL) == (ssize_t)sizeof rank) {
+        launcher_link.fd = fd;
         return;
     }
-    if (file >= 0) close(file);
-    rank_of.hello = (RemoteHello){.token = token, .rank = rank, .process = (int32_t)getpid()};
-    host_name(rank_of.hello.host, sizeof rank_of.hello.host);
-    snprintf(rank_of.where, sizeof rank_of.where, "%s", rest);
+    if (fd >= 0) close(fd);
+    launcher_link.hello = (RemoteHello){.token = token, .rank = rank, .process = (int32_t)getpid()};
+    host_name(launcher_link.hello.host, sizeof launcher_link.hello.host);
+    snprintf(launcher_link.addresses, sizeof launcher_link.addresses, "%s", rest);
 }
 
-static bool send_word(int word)
+static bool send_message(int message)
 {
-    RemoteWord remote = {.word = word};
-    bool elsewhere = *rank_of.where;
-    const void *message = elsewhere ? (const void *)&remote : &word;
-    size_t bytes = elsewhere ? sizeof remote : sizeof word;
-    if (elsewhere) remote.work = starting_work(getpid());
-    pthread_mutex_lock(&rank_of.lock);
-    bool sent = rank_of.launcher >= 0 &&
-                send(rank_of.launcher, message, bytes,
-                     MSG_NOSIGNAL | (elsewhere ? MSG_DONTWAIT : 0)) == (ssize_t)bytes;
-    pthread_mutex_unlock(&rank_of.lock);
+    RemoteMessage remote = {.message = message};
+    bool is_remote = *launcher_link.addresses;
+    const void *data = is_remote ? (const void *)&remote : &message;
+    size_t bytes = is_remote ? sizeof remote : sizeof message;
+    if (is_remote) remote.work = process_work(getpid());
+    pthread_mutex_lock(&launcher_link.lock);
+    bool sent = launcher_link.fd >= 0 &&
+                send(launcher_link.fd, data, bytes,
+                     MSG_NOSIGNAL | (is_remote ? MSG_DONTWAIT : 0)) == (ssize_t)bytes;
+    pthread_mutex_unlock(&launcher_link.lock);
     return sent;
 }
 
 void watch_report_stage(StartStage stage)
 {
-    rank_of.stage = (int)stage;
-    (void)send_word(STAGE - (int)stage);
+    launcher_link.stage = (int)stage;
+    (void)send_message(MESSAGE_STAGE - (int)stage);
 }
 
-void watch_beat(void)
+void watch_send_beat(void)
 {
-    static const double BEAT_S = 0.5, AGAIN_S = 2;
+    static const double BEAT_S = 0.5, RETRY_S = 2;
     double now_s = clock_s();
-    bool connected = rank_of.launcher >= 0;
-    if (!*rank_of.where || now_s - rank_of.beat_s < (connected ? BEAT_S : AGAIN_S)) return;
-    rank_of.beat_s = now_s;
-    if (!connected && rank_of.tries < TRIES) {
-        ++rank_of.tries;
-        int file = remote_connect(rank_of.where, &rank_of.hello);
-        pthread_mutex_lock(&rank_of.lock);
-        rank_of.launcher = file;
-        pthread_mutex_unlock(&rank_of.lock);
+    bool connected = launcher_link.fd >= 0;
+    if (!*launcher_link.addresses || now_s - launcher_link.beat_s < (connected ? BEAT_S : RETRY_S))
+        return;
+    launcher_link.beat_s = now_s;
+    if (!connected && launcher_link.tries < CONNECT_TRIES) {
+        ++launcher_link.tries;
+        int fd = remote_connect(launcher_link.addresses, &launcher_link.hello);
+        pthread_mutex_lock(&launcher_link.lock);
+        launcher_link.fd = fd;
+        pthread_mutex_unlock(&launcher_link.lock);
     }
-    (void)send_word(STAGE - rank_of.stage);
+    (void)send_message(MESSAGE_STAGE - launcher_link.stage);
 }
 
 bool watch_report_stop(void)
 {
-    return send_word(STOPS);
+    return send_message(MESSAGE_STOP);
 }
 
-void watch_leave(Status status)
+void watch_report_end(Status status)
 {
-    (void)send_word(GOODBYE - (int)status);
-    pthread_mutex_lock(&rank_of.lock);
-    if (rank_of.launcher >= 0) close(rank_of.launcher);
-    rank_of.launcher = -1;
-    rank_of.tries = TRIES;
-    pthread_mutex_unlock(&rank_of.lock);
+    (void)send_message(MESSAGE_END - (int)status);
+    pthread_mutex_lock(&launcher_link.lock);
+    if (launcher_link.fd >= 0) close(launcher_link.fd);
+    launcher_link.fd = -1;
+    /* no further connection */
+    launcher_link.tries = CONNECT_TRIES;
+    pthread_mutex_unlock(&launcher_link.lock);
 }

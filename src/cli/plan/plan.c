@@ -1,6 +1,7 @@
-/* weft plan: shows what a run on any number of ranks would do: layers, stages, memory, messages and
- * the schedule, from the objects that training itself executes. No memory of the run is allocated
- * and no rank is started; with --input no data set is opened either. */
+/* weft plan: prints what a run on any number of ranks would do: layers, stages, memory, messages
+ * and the schedule. They are taken from the plan and schedule that training itself executes. The
+ * run's memory is not allocated and no rank is started; with --input no data set is opened
+ * either. */
 #include "../private.h"
 
 #include "plan_view.h"
@@ -10,18 +11,19 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { COLUMNS = 100 };
+/* width of the picture of the schedule if stdout is not a terminal */
+enum { COLUMNS_DEFAULT = 100 };
 
 typedef struct PlanFlags {
     const char *svg, *gpu, *input, *link;
-    /* 0, -1, 0 if not given */
+    /* if not given: ranks 0, stage -1, samples 0 */
     int64_t ranks, stage, samples;
     bool json;
 } PlanFlags;
 
 static const Flag flags[] = {
     {"--ranks", FLAG_FIELD(PlanFlags, ranks), .value = "N", .lo = 1, .hi = INT32_MAX,
-     .help = "plan for N ranks instead of those of grid; grid.dp follows"},
+     .help = "plan for N ranks instead of those of grid; grid.dp is computed"},
     {"--stage", FLAG_FIELD(PlanFlags, stage), .value = "S", .hi = INT32_MAX,
      .help = "also print the memory and chunks of this stage; with --json only this stage"},
     {"--gpu", FLAG_FIELD(PlanFlags, gpu), .value = "NAME",
@@ -43,13 +45,13 @@ static const Flag flags[] = {
 
 /* ---- ranks ---- */
 
-/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. The
- * number of replicas follows from it. */
+/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. With
+ * the first two, the configuration's number of replicas is ignored. */
 static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
     int64_t wanted = (config->grid.dp > 0 ? config->grid.dp : 1) * replica;
-    if (given == 0 && !launched()) {
+    if (given == 0 && !is_launched()) {
         if (wanted > INT32_MAX)
             return config_fail_key(config, "grid.dp", "%lld ranks are more than MPI can number",
                                    (long long)wanted);
@@ -63,15 +65,16 @@ static Status count_ranks(Config *config, const World *world, int64_t given, int
     char fewer[32] = "";
     if (below) snprintf(fewer, sizeof fewer, "%lld or ", (long long)below);
     return fail(ERR_USAGE,
-                "%d ranks are no multiple of grid.pp %lld x grid.tp %lld: --ranks %s%lld would do",
+                "%d ranks are no multiple of grid.pp %lld x grid.tp %lld: use --ranks %s%lld",
                 *ranks, (long long)config->grid.pp, (long long)config->grid.tp, fewer,
                 (long long)(below + replica));
 }
 
 /* ---- the view ---- */
 
-/* Splits each node's time into forward and backward by their flops, if it has a backward; backward
- * is split into equal halves if there are weights to train. */
+/* Estimates the cost of nodes first to last - 1. Each node's time is divided into forward and
+ * backward in proportion to their flops, if it has a backward; backward is divided into two equal
+ * halves (gradients of data and of weights) if it has weights to train. */
 static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
     TaskCost cost = {0};
@@ -79,15 +82,16 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
         const Node *node = &trainer_graph(t)->node[i];
         double seconds = node_cost(node), forward = node->op->flops_forward,
                backward = node->op->flops_backward;
-        double share = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
+        /* without flops, backward is assumed to take twice the time of forward */
+        double forward_part = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
         bool trains = op_has_values(&node->spec) && !node->spec.frozen, has_backward = trains;
         for (int k = 0; k < node->spec.x_count; ++k)
             has_backward = has_backward || node->spec.need_dx[k];
-        if (!has_backward) share = 1;
-        double later = trains ? seconds * (1 - share) / 2 : 0;
-        cost.forward += seconds * share;
-        cost.backward_data += seconds * (1 - share) - later;
-        cost.backward_weight += later;
+        if (!has_backward) forward_part = 1;
+        double weight_s = trains ? seconds * (1 - forward_part) / 2 : 0;
+        cost.forward += seconds * forward_part;
+        cost.backward_data += seconds * (1 - forward_part) - weight_s;
+        cost.backward_weight += weight_s;
     }
     return cost;
 }
@@ -104,9 +108,9 @@ static void add_costs(PlanView *v)
         v->cost_s += seconds;
     }
     for (int s = 0; s < v->stages; ++s) {
-        const StageView *most = v->stage_view;
-        if (most[s].cost_s > most[v->costliest].cost_s) v->costliest = s;
-        if (most[s].bytes.all > most[v->heaviest].bytes.all) v->heaviest = s;
+        const StageView *stage = v->stage_view;
+        if (stage[s].cost_s > stage[v->slowest].cost_s) v->slowest = s;
+        if (stage[s].bytes.all > stage[v->largest].bytes.all) v->largest = s;
     }
 }
 
@@ -159,7 +163,7 @@ static int terminal_columns(void)
 {
     struct winsize size;
     bool known = isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
-    return known && size.ws_col > 0 ? size.ws_col : COLUMNS;
+    return known && size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT;
 }
 
 static Status write_svg(const PlanView *v, const char *path)
@@ -190,18 +194,19 @@ static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
     if (!o->input) {
         if (config->data.train) return OK;
         return config_fail_key(config, "data.train",
-                               "no training data: set data.train to an HDF5 file, or say what its "
-                               "samples are: --input 3x224x224 or --input tokens");
+                               "no training data: set data.train to an HDF5 file, or give the "
+                               "shape of a sample: --input 3x224x224 or --input tokens");
     }
     TRY(input_parse(o->input, &input));
-    return input_set(set, &input, config, o->samples > 0 ? o->samples : config->train.batch);
+    return input_describe_set(set, &input, config,
+                              o->samples > 0 ? o->samples : config->train.batch);
 }
 
 static Status run_job(const Job *job, const PlanFlags *o)
 {
     PlanView v = {.stage = (int)o->stage};
     int ranks = 0;
-    TRY(view_link(o->link, &v.link));
+    TRY(view_parse_link(o->link, &v.link));
     TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
     if (v.stage >= job->config->grid.pp)
         return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
@@ -209,11 +214,11 @@ static Status run_job(const Job *job, const PlanFlags *o)
     DataSet set;
     TRY(take_input(job->config, o, &set));
     train_take_widths(job->config, &job->world, NULL);
-    const DryRun design = {ranks, o->gpu, o->input ? &set : NULL};
+    const DryRun dry_run = {ranks, o->gpu, o->input ? &set : NULL};
     if (o->gpu && job->config->train.device != DEVICE_CUDA)
-        return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; train.device=cuda asks for GPUs",
+        return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; for GPUs set train.device=cuda",
                     o->gpu);
-    Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &design);
+    Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &dry_run);
     if (status == OK) status = view_fill(&v);
     if (status == OK && job->world.rank == 0) status = show(&v, o);
     view_fini(&v);

@@ -1,5 +1,6 @@
-/* `weft plan --json`: one object with everything that the text shows, for all stages or for the one
- * requested. Bytes are per rank; those at the top level are of the stage with most memory. */
+/* weft plan --json: one object with everything that the text shows, for all stages or for the one
+ * of --stage. Bytes are per rank; those at the top level are of the stage that needs most
+ * memory. */
 #include "plan_view.h"
 
 static void put_bytes(Json *json, const TrainBytes *b)
@@ -35,7 +36,7 @@ static void put_grid(const PlanView *v, Json *json)
     json_int(json, "chunks", schedule->shape.chunks);
     json_real(json, "bubble", v->real.bubble);
     json_real(json, "bubble_equal", v->equal.bubble);
-    json_real(json, "imbalance", v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1);
+    json_real(json, "imbalance", view_imbalance(v));
     json_bool(json, "same_bits_on_every_grid", train_same_bits(t));
     json_bool(json, "replicas_compared", train_compares(t, &why_not));
 }
@@ -194,8 +195,8 @@ void plan_view_json(const PlanView *v, FILE *out)
     json_int(&json, "threads", backend->options.threads);
     json_text(&json, "device", backend->table->name);
     put_grid(v, &json);
-    json_int(&json, "largest_stage", v->heaviest);
-    put_bytes(&json, &v->stage_view[v->heaviest].bytes);
+    json_int(&json, "largest_stage", v->largest);
+    put_bytes(&json, &v->stage_view[v->largest].bytes);
     put_stages(v, &json);
     put_messages(v, &json);
     plan_update_json(v, &json);

@@ -1,5 +1,5 @@
-/* `weft plan` on the sums over replicas: bytes, and, for sums by messages, their number, the number
- * of partners and the expected time. */
+/* weft plan on the sums over replicas: prints their bytes and, if they are made with messages
+ * between nodes, the number of messages, the number of partners and the estimated time. */
 #include "plan_view.h"
 
 #include <ctype.h>
@@ -10,7 +10,8 @@ enum { CELL = 16 };
 
 /* ---- links ---- */
 
-static bool positive(const char **text, char end, double *value)
+/* Reads a positive number that `end` follows, and moves *text past both. */
+static bool read_positive(const char **text, char end, double *value)
 {
     char *rest;
     if (!isdigit((unsigned char)**text) && **text != '.') return false;
@@ -20,11 +21,11 @@ static bool positive(const char **text, char end, double *value)
     return good;
 }
 
-Status view_link(const char *text, Link *link)
+Status view_parse_link(const char *text, Link *link)
 {
     double microseconds, gigabytes;
     const char *at = text;
-    if (!positive(&at, ',', &microseconds) || !positive(&at, 0, &gigabytes))
+    if (!read_positive(&at, ',', &microseconds) || !read_positive(&at, 0, &gigabytes))
         return fail(ERR_USAGE,
                     "--link %s: expected the microseconds of a message and GB/s, as " PLAN_LINK,
                     text);
@@ -34,7 +35,7 @@ Status view_link(const char *text, Link *link)
 
 /* ---- counts ---- */
 
-/* The sums of a stage in one step, by a given way or by the rule. */
+/* The sums of a stage in one step. */
 typedef struct StepSums {
     /* number of sums, and of those that use halving */
     int64_t count, halved;
@@ -42,6 +43,7 @@ typedef struct StepSums {
     SumCost cost;
 } StepSums;
 
+/* Adds `times` equal sums. */
 static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link link, int64_t times)
 {
     CommWay taken = sum_way(shape, way);
@@ -55,13 +57,14 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
-/* Counts the sums. In mode geo all changes of parameters are summed at once, at a sync point.
- * Otherwise each bucket is summed once, and its sums or new parameters come back; sharded gradients
- * are sent once for each micro-batch. */
+/* Counts the sums of a stage. way: COMM_BY_RULE, or one algorithm for all. In mode geo all changes
+ * of parameters are summed at once, at a sync point. Otherwise each bucket is summed once, and
+ * every rank receives its sums or its new parameters; sharded gradients are sent once for each
+ * micro-batch. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
 {
     const Plan *plan = v->stage_view[stage].plan;
-    bool turns = plan_shards_gradients(plan);
+    bool shards_gradients = plan_shards_gradients(plan);
     StepSums sums = {0};
     if (view_mode(v) == TABLE_GEO) {
         SumShape shape = {.ranks = plan->shape.dp,
@@ -80,16 +83,17 @@ static StepSums step_sums(const PlanView *v, int stage, CommWay way)
                               .arena_elements = plan->micro_grad_elements,
                               .elements = plan->chunk[c].buckets.elements[b],
                               .collect = true,
-                              .push = turns,
+                              .push = shards_gradients,
                               .longest = plan->zero ? bounds_longest(&plan->chunk[c].shard[b]) : 0};
-            bool backward = !plan->gathers;
-            if (!turns) shape.spread = backward && !plan->zero;
+            /* plan->gathers: parameters are gathered in forward instead */
+            bool spreads = !plan->gathers;
+            if (!shards_gradients) shape.spread = spreads && !plan->zero;
             add_sum(&sums, &shape, way, v->link,
-                    turns ? trainer_sizes(v->trainer).micros_local : 1);
+                    shards_gradients ? trainer_sizes(v->trainer).micros_local : 1);
             SumShape gather = shape;
             gather.push = gather.collect = false;
             gather.spread = true;
-            if (backward && !shape.spread) add_sum(&sums, &gather, way, v->link, 1);
+            if (spreads && !shape.spread) add_sum(&sums, &gather, way, v->link, 1);
         }
     return sums;
 }
@@ -106,7 +110,7 @@ double view_summed_bytes(const PlanView *v, int stage)
     return (double)(view_mode(v) == TABLE_GEO ? plan->param_bytes : plan->gradient_bytes);
 }
 
-static CommWay way_of(const PlanView *v)
+static CommWay configured_way(const PlanView *v)
 {
     return (CommWay)trainer_config(v->trainer)->grid.sums;
 }
@@ -125,12 +129,12 @@ static int largest_stage(const PlanView *v)
 static void print_way(const StepSums *sums, const char *name, FILE *out)
 {
     char bytes[CELL];
-    fprintf(out, "  %-10s %10lld messages, %.0f in the mean, to %d ranks, %s, %.3g ms\n", name,
+    fprintf(out, "  %-10s %10lld messages, mean of ranks %.0f, to %d ranks, %s, %.3g ms\n", name,
             (long long)sums->cost.messages, sums->cost.mean_messages, sums->cost.partners,
             text_bytes(sums->cost.bytes, bytes), 1e3 * sums->cost.seconds);
 }
 
-/* Prints how the way of the sums was chosen. */
+/* Prints how the algorithm was chosen. */
 static void print_rule(const PlanView *v, int stage, FILE *out)
 {
     int dp = trainer_shape(v->trainer).dp;
@@ -139,7 +143,7 @@ static void print_rule(const PlanView *v, int stage, FILE *out)
     int64_t piece = sum_piece_elements(
         dp, 1, view_mode(v) == TABLE_GEO ? plan->param_elements : plan->micro_grad_elements);
     char bytes[CELL];
-    if (way_of(v) != COMM_BY_RULE)
+    if (configured_way(v) != COMM_BY_RULE)
         fprintf(out, "  by grid.sums: ");
     else if (from == INT64_MAX)
         fprintf(out, "  by the rule, between %d ranks never halving: ", dp);
@@ -155,18 +159,17 @@ void plan_sums_text(const PlanView *v, FILE *out)
     char bytes[CELL];
     bool geo = view_mode(v) == TABLE_GEO;
     if (!has_sums(v)) return;
-    StepSums taken = step_sums(v, most, way_of(v)), all = step_sums(v, most, COMM_ALL_TO_ALL),
-             halving = step_sums(v, most, COMM_HALVING);
+    StepSums taken = step_sums(v, most, configured_way(v)),
+             all = step_sums(v, most, COMM_ALL_TO_ALL), halving = step_sums(v, most, COMM_HALVING);
     fprintf(out, "\n%s summed over %d replicas%s: %s in each rank",
             geo ? "changes of parameters" : "gradients", dp, geo ? " at a sync point" : "",
             text_bytes(view_summed_bytes(v, most), bytes));
     if (v->stages > 1) fprintf(out, " of stage %d, which has most", most);
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(taken.cost.bytes, bytes));
-    fprintf(
-        out,
-        "  by messages, with a replica a node, %.4g us a message and %.4g GB/s (--link), of the "
-        "rank that has most %s:\n",
-        1e6 * v->link.latency_s, 1e-9 / v->link.byte_s, geo ? "at a sync point" : "in a step");
+    fprintf(out,
+            "  with messages, one replica per node, %.4g us per message and %.4g GB/s (--link); "
+            "for the rank with most messages %s:\n",
+            1e6 * v->link.latency_s, 1e-9 / v->link.byte_s, geo ? "at a sync point" : "in a step");
     print_way(&all, "all to all", out);
     print_way(&halving, "halving", out);
     print_rule(v, most, out);
@@ -191,7 +194,8 @@ static void put_way(Json *json, const char *key, const StepSums *sums)
 void plan_sums_json(const PlanView *v, int stage, Json *json)
 {
     if (!has_sums(v)) return;
-    StepSums taken = step_sums(v, stage, way_of(v)), all = step_sums(v, stage, COMM_ALL_TO_ALL),
+    StepSums taken = step_sums(v, stage, configured_way(v)),
+             all = step_sums(v, stage, COMM_ALL_TO_ALL),
              halving = step_sums(v, stage, COMM_HALVING);
     json_object(json, "sums");
     json_text(json, "at", view_mode(v) == TABLE_GEO ? "sync point" : "step");

@@ -1,13 +1,15 @@
-/* `weft plan` on sparse tables: rows, their owners, and the bytes sent for them in a step and at a
- * sync point, depending on the mode. */
+/* weft plan on sparse tables: prints rows, their owners, and the messages and bytes of a step and
+ * of a sync point, which depend on the mode. */
 #include "plan_view.h"
 
 enum { CELL = 16 };
 
 typedef struct Traffic {
-    TableTraffic of;
+    /* input of the estimate; borrows bag */
+    TableTraffic input;
     /* owned */
     TableBagSize *bag;
+    /* result: number and bytes of each kind of message */
     TableMessages kind[TABLE_MESSAGES];
     int kinds;
 } Traffic;
@@ -19,8 +21,8 @@ static int64_t step_ids(const PlanView *v, const SparseTable *table)
     const OpSpec *spec = &trainer_graph(t)->node[table->node].spec;
     const DataSet *set = trainer_train_set(t);
     TrainSizes sizes = trainer_sizes(t);
-    bool one = set->id_most == set->fields;
-    int64_t ids = one ? spec->bag_fields : set->id_most;
+    bool one_id_per_field = set->id_most == set->fields;
+    int64_t ids = one_id_per_field ? spec->bag_fields : set->id_most;
     return sizes.micros_local * sizes.micro_batch * ids;
 }
 
@@ -29,14 +31,15 @@ static void print_table(const PlanView *v, int i, FILE *out)
     const TrainTable view = train_table(v->trainer, i);
     int owners = train_table_owners(v->trainer);
     char all[CELL], part[CELL];
-    double rows = (double)view.table->rows, row = (view.row_least + view.row_most) / 2;
+    double rows = (double)view.table->rows, row_bytes = (view.row_least + view.row_most) / 2;
     fprintf(out, "  %s: ", view.table->name);
     if (rows > 0)
         fprintf(out, "%.0f rows x %.0f to %.0f bytes: about %s, %s on each owner\n", rows,
-                view.row_least, view.row_most, text_bytes(rows * row, all),
-                text_bytes(rows * row / owners, part));
+                view.row_least, view.row_most, text_bytes(rows * row_bytes, all),
+                text_bytes(rows * row_bytes / owners, part));
     else
-        fprintf(out, "rows as ids come, x %.0f to %.0f bytes\n", view.row_least, view.row_most);
+        fprintf(out, "a row of %.0f to %.0f bytes for each new id\n", view.row_least,
+                view.row_most);
 }
 
 /* Largest number of steps between two sync points. */
@@ -47,8 +50,8 @@ static int64_t period_steps(const PlanView *v)
     return steps < sizes.steps_per_epoch ? steps : sizes.steps_per_epoch;
 }
 
-/* Tables first to end - 1 belong to one bag. If all their rows are known, no period can change more
- * rows than that. */
+/* Returns the sizes of the bag to which tables first to end - 1 belong. If the number of their rows
+ * is known, it also limits the rows that change between two sync points. */
 static TableBagSize bag_size(const PlanView *v, int first, int end)
 {
     const SparseTable *table = trainer_graph(v->trainer)->table;
@@ -70,26 +73,26 @@ static Traffic traffic_of(const PlanView *v)
     const Trainer *t = v->trainer;
     const Config *config = trainer_config(t);
     const Graph *g = trainer_graph(t);
-    Traffic traffic = {.of = {.mode = view_mode(v),
-                              .servers = (int)config->grid.servers,
-                              .workers = train_table_workers(t),
-                              .clips = config->optim.clip > 0}};
-    traffic.of.bag = traffic.bag = mem_new((size_t)g->table_count * sizeof *traffic.bag);
+    Traffic traffic = {.input = {.mode = view_mode(v),
+                                 .servers = (int)config->grid.servers,
+                                 .workers = train_table_workers(t),
+                                 .clips = config->optim.clip > 0}};
+    traffic.input.bag = traffic.bag = mem_new((size_t)g->table_count * sizeof *traffic.bag);
     for (int i = 0, end; i < g->table_count; i = end) {
         for (end = i + 1; end < g->table_count && g->table[end].node == g->table[i].node;) ++end;
-        traffic.bag[traffic.of.bags++] = bag_size(v, i, end);
+        traffic.bag[traffic.input.bags++] = bag_size(v, i, end);
     }
-    train_table_dense(t, &traffic.of.values, &traffic.of.states);
-    traffic.kinds = tables_messages(&traffic.of, traffic.kind);
+    train_table_dense(t, &traffic.input.values, &traffic.input.states);
+    traffic.kinds = tables_messages(&traffic.input, traffic.kind);
     return traffic;
 }
 
-/* Messages belong to bags, not to tables. */
+/* Prints the ids and rows of the bag of table i. */
 static void print_bag(const PlanView *v, int i, FILE *out)
 {
     const SparseTable *table = &trainer_graph(v->trainer)->table[i];
     fprintf(out,
-            "  %s: of a rank in a step at most %lld ids and as many rows; %.4g %% go to each "
+            "  %s: a rank reads at most %lld ids and as many rows in a step; %.4g %% are on each "
             "owner\n",
             trainer_graph(v->trainer)->node[table->node].name, (long long)step_ids(v, table),
             100.0 / train_table_owners(v->trainer));
@@ -99,7 +102,7 @@ static void print_mode(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
     const Config *config = trainer_config(t);
-    const int late = table_staleness(config);
+    const int delay = table_staleness(config);
     fprintf(out, "mode %s", table_mode_names[view_mode(v)]);
     if (view_mode(v) == TABLE_SYNC) fprintf(out, ": owners update at each step");
     if (view_mode(v) == TABLE_STALE)
@@ -107,9 +110,9 @@ static void print_mode(const PlanView *v, FILE *out)
             out,
             ": a step's update is made %d step%s later: ids, rows and gradients of %d steps are in "
             "memory",
-            late, late == 1 ? "" : "s", table_flights(late));
+            delay, delay == 1 ? "" : "s", table_flights(delay));
     if (view_mode(v) == TABLE_GEO)
-        fprintf(out, ": each rank makes its steps alone, and changes are added at sync points");
+        fprintf(out, ": each rank makes its own steps, and changes are added at sync points");
     if (view_mode(v) == TABLE_ASYNC)
         fprintf(out, ": servers hold all parameters, and apply gradients of ranks as they arrive");
     if (view_mode(v) != TABLE_SYNC)
@@ -118,7 +121,7 @@ static void print_mode(const PlanView *v, FILE *out)
     fputc('\n', out);
 }
 
-static void print_kinds(const PlanView *v, FILE *out)
+static void print_message_kinds(const PlanView *v, FILE *out)
 {
     Traffic traffic = traffic_of(v);
     char bytes[CELL];
@@ -126,8 +129,8 @@ static void print_kinds(const PlanView *v, FILE *out)
         fprintf(out,
                 "largest number of messages between one of %d ranks that compute and %d owners, if "
                 "ids are spread evenly:\n",
-                traffic.of.workers,
-                traffic.of.servers ? traffic.of.servers : traffic.of.workers - 1);
+                traffic.input.workers,
+                traffic.input.servers ? traffic.input.servers : traffic.input.workers - 1);
     for (int i = 0; i < traffic.kinds; ++i) {
         const TableMessages *kind = &traffic.kind[i];
         fprintf(out, "  %-15s %-34s %8lld messages, %s\n",
@@ -152,13 +155,13 @@ void plan_tables_text(const PlanView *v, FILE *out)
     print_mode(v, out);
     for (int i = 0; i < g->table_count; ++i)
         if (i == 0 || g->table[i].node != g->table[i - 1].node) print_bag(v, i, out);
-    print_kinds(v, out);
+    print_message_kinds(v, out);
 }
 
-static void put_kinds(const PlanView *v, Json *json)
+static void put_message_kinds(const PlanView *v, Json *json)
 {
     Traffic traffic = traffic_of(v);
-    json_int(json, "table_requests_in_a_step", tables_requests(&traffic.of));
+    json_int(json, "table_requests_in_a_step", tables_requests(&traffic.input));
     json_array(json, "table_messages");
     for (int i = 0; i < traffic.kinds; ++i) {
         json_object(json, NULL);
@@ -198,5 +201,5 @@ void plan_tables_json(const PlanView *v, Json *json)
         json_end(json);
     }
     json_end(json);
-    put_kinds(v, json);
+    put_message_kinds(v, json);
 }

@@ -1,16 +1,25 @@
-/* `weft plan` as text: layers, stages, memory, messages, schedule. With many stages, the first and
- * last few and the largest are shown. */
+/* weft plan as text: layers, stages, memory, messages, schedule. Of many stages, the first and last
+ * few and the largest are printed. */
 #include "plan_view.h"
 
-enum { ROWS_ALL = 16, ROWS_END = 4, PICTURE_STAGES = 64, CELL = 16, MARK = 32 };
+enum {
+    /* a longer list is cut to this number of rows at both ends, and the largest */
+    ROWS_MAX = 16,
+    END_ROWS = 4,
+    /* largest number of stages of which the schedule is drawn */
+    PICTURE_STAGES_MAX = 64,
+    /* bytes of a text */
+    CELL = 16,
+    MARK = 32
+};
 
 /* True if row i of `count` rows is shown. */
 static bool row_shown(int i, int count, int largest)
 {
-    return count <= ROWS_ALL || i < ROWS_END || i >= count - ROWS_END || i == largest;
+    return count <= ROWS_MAX || i < END_ROWS || i >= count - END_ROWS || i == largest;
 }
 
-/* Does the same, and prints a line in place of rows left out before row i. */
+/* Returns row_shown, and prints "..." if rows before row i are not shown. */
 static bool row_begin(int i, int count, int largest, FILE *out)
 {
     if (!row_shown(i, count, largest)) return false;
@@ -52,11 +61,6 @@ static double chunk_share(const PlanView *v, int chunk)
     return (c.forward + c.backward_data + c.backward_weight) / v->cost_s;
 }
 
-static double imbalance(const PlanView *v)
-{
-    return v->stage_view[v->costliest].cost_s * v->stages / v->cost_s - 1;
-}
-
 static void print_stages(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -66,10 +70,9 @@ static void print_stages(const PlanView *v, FILE *out)
     for (int c = 1; c < v->chunks; ++c)
         if (chunk_share(v, c) > chunk_share(v, largest)) largest = c;
     if (v->stages == 1) return;
-    fprintf(
-        out,
-        "\nstages: share of the estimated time; the costliest takes %.1f %% more than the mean\n",
-        100 * imbalance(v));
+    fprintf(out,
+            "\nstages: share of the estimated time; the slowest takes %.1f %% more than the mean\n",
+            100 * view_imbalance(v));
     for (int c = 0; c < v->chunks; ++c) {
         if (!row_begin(c, v->chunks, largest, out)) continue;
         fprintf(out, "  stage %-5d ", view_stage(v, c));
@@ -82,6 +85,7 @@ static void print_stages(const PlanView *v, FILE *out)
 
 /* ---- memory ---- */
 
+/* columns of the table of memory */
 static const struct {
     const char *title;
     /* offset in TrainBytes */
@@ -120,31 +124,30 @@ static void print_memory(const PlanView *v, FILE *out)
     bool gpu = trainer_backend(v->trainer)->table->memory != NULL;
     fprintf(
         out,
-        "\nmemory of one rank%s (layouts: weights in other forms; data: %s;\nprogram: %s)\n%11s",
+        "\nmemory of one rank%s (layouts: weights in other layouts; data: %s;\nprogram: %s)\n%11s",
         gpu ? " on its GPU" : "",
-        gpu ? "micro-batches at work and the next" : "what the loader keeps ready",
-        gpu ? "what cuBLASLt works in" : "the layers and oneDNN's code for them, as measured here",
-        "");
+        gpu ? "the current and the next micro-batches" : "batches that the loader has prepared",
+        gpu ? "workspace of cuBLASLt" : "layers and oneDNN's code for them, as measured here", "");
     for (int k = 0; k < KINDS; ++k)
         if (kind_shown(v, k)) fprintf(out, " %11s", kinds[k].title);
     fputc('\n', out);
     for (int s = 0; s < v->stages; ++s) {
-        if (!row_begin(s, v->stages, v->heaviest, out)) continue;
+        if (!row_begin(s, v->stages, v->largest, out)) continue;
         fprintf(out, "  stage %-3d", s);
         for (int k = 0; k < KINDS; ++k)
             if (kind_shown(v, k))
                 fprintf(out, " %11s",
                         text_bytes((double)kind_bytes(&v->stage_view[s].bytes, k), cell));
-        fprintf(out, "%s\n", v->stages > ROWS_ALL && s == v->heaviest ? "  the largest" : "");
+        fprintf(out, "%s\n", v->stages > ROWS_MAX && s == v->largest ? "  the largest" : "");
     }
     if (gpu)
         fprintf(out, "  and %s of the GPU's memory, kept free for %s\n",
-                text_bytes((double)v->stage_view[v->heaviest].bytes.reserved, cell),
+                text_bytes((double)v->stage_view[v->largest].bytes.reserved, cell),
                 train_reserved_for(v->trainer));
     if (gpu)
-        fprintf(out, "  and %s of the host's memory: batches, slices and messages on their way\n",
-                text_bytes((double)v->stage_view[v->heaviest].bytes.host, cell));
-    if (v->stage_view[v->heaviest].bytes.checkpoint == 0)
+        fprintf(out, "  and %s of the host's memory: batches, slices and messages in transfer\n",
+                text_bytes((double)v->stage_view[v->largest].bytes.host, cell));
+    if (v->stage_view[v->largest].bytes.checkpoint == 0)
         fprintf(out, "  no copy to write checkpoints from: training waits while one is written\n");
 }
 
@@ -173,13 +176,13 @@ static void print_algorithms(const PlanView *v, FILE *out)
 
 static void print_boundary(const PlanView *v, int chunk, FILE *out)
 {
-    char up[CELL], down[CELL];
+    char forward[CELL], backward[CELL];
     const ChunkPlan *from = view_chunk(v, chunk), *to = view_chunk(v, chunk + 1);
     int micros = trainer_sizes(v->trainer).micros_local;
     fprintf(out, "  stage %d to %d", view_stage(v, chunk), view_stage(v, chunk + 1));
     fprintf(out, "  %d x %s, back %d x %s", micros,
-            text_bytes((double)from->activations_out.bytes, up), micros,
-            text_bytes((double)to->gradients_out.bytes, down));
+            text_bytes((double)from->activations_out.bytes, forward), micros,
+            text_bytes((double)to->gradients_out.bytes, backward));
     for (int i = 0; i < from->activations_out.count; ++i)
         fprintf(out, "%s%s", i ? ", " : "  (",
                 trainer_graph(v->trainer)->node[from->activations_out.tensor[i].node].name);
@@ -200,8 +203,9 @@ static void print_ties(const PlanView *v, FILE *out)
     for (int i = 0; i < g->param_count; ++i) {
         size_t one_way = view_tie(v, i, &from, &to);
         if (one_way)
-            fprintf(out, "  stage %d to %d  %s each way, the gradient of %s, once a step\n", from,
-                    to, text_bytes((double)one_way, bytes), g->param[i].name);
+            fprintf(out,
+                    "  stage %d to %d  %s in each direction, the gradient of %s, once a step\n",
+                    from, to, text_bytes((double)one_way, bytes), g->param[i].name);
     }
 }
 
@@ -213,7 +217,7 @@ static void print_messages(const PlanView *v, FILE *out)
     double sum = 0;
     char bytes[CELL];
     if (v->stages == 1) return;
-    /* chunk in front of each boundary */
+    /* chunk before each boundary */
     int *before = mem_new((size_t)v->chunks * sizeof *before);
     for (int c = 0; c < v->chunks; ++c) {
         if (!schedule_crosses(trainer_schedule(t), c)) continue;
@@ -230,9 +234,9 @@ static void print_messages(const PlanView *v, FILE *out)
     mem_free(&before);
 }
 
-/* Prints the traffic of parameters that are sharded over replicas: a rank receives the other shards
+/* Prints the bytes of parameters that are sharded over replicas: a rank receives the other shards
  * of each bucket, and sends its own to all. */
-static void print_fetches(const PlanView *v, FILE *out)
+static void print_gathers(const PlanView *v, FILE *out)
 {
     int most = 0, dp = trainer_shape(v->trainer).dp;
     char bytes[CELL], ring[CELL];
@@ -240,33 +244,36 @@ static void print_fetches(const PlanView *v, FILE *out)
         if (v->stage_view[s].plan->gather.step_elements >
             v->stage_view[most].plan->gather.step_elements)
             most = s;
-    const GatherPlan *f = &v->stage_view[most].plan->gather;
-    if (f->step_gathers == 0) return;
-    double wire = f->step_elements * sizeof(float) * (dp - 1) / dp;
-    fprintf(out, "parameters gathered in buckets: %lld a step, of %d there are, to a ring of %s",
-            (long long)f->step_gathers, f->count,
-            text_bytes((double)f->elements * sizeof(float), ring));
+    const GatherPlan *gather = &v->stage_view[most].plan->gather;
+    if (gather->step_gathers == 0) return;
+    double sent_bytes = gather->step_elements * sizeof(float) * (dp - 1) / dp;
+    fprintf(out,
+            "parameters gathered in buckets: %lld gathers a step, of %d buckets, into a ring "
+            "buffer of %s",
+            (long long)gather->step_gathers, gather->count,
+            text_bytes((double)gather->elements * sizeof(float), ring));
     if (v->stages > 1) fprintf(out, " in stage %d, which gathers most", most);
-    fprintf(out, "; each rank sends and receives %s\n", text_bytes(wire, bytes));
+    fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent_bytes, bytes));
 }
 
-/* Bytes that a rank sends for the tensor-parallel exchanges of one micro-batch, forward and
- * backward: all slices of each tensor except its own. */
+/* Returns the bytes that a rank sends for the tensor-parallel exchanges of one micro-batch, forward
+ * and backward: all slices of each tensor except its own. *count: number of layers that
+ * exchange. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);
     const Plan *plan = v->stage_view[stage].plan;
-    double whole = 0, tp = g->ranks;
+    double bytes = 0, tp = g->ranks;
     *count = 0;
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i) {
             const OpSpec *s = &g->node[i].spec;
             if (op_info(s->kind)->talks != TALKS_ALWAYS) continue;
             bool gathers = s->exchange == EXCHANGE_GATHER;
-            whole += (double)desc_bytes(gathers ? s->y : s->x[0]);
+            bytes += (double)desc_bytes(gathers ? s->y : s->x[0]);
             ++*count;
         }
-    return 2 * whole * (tp - 1) / tp;
+    return 2 * bytes * (tp - 1) / tp;
 }
 
 static void print_exchanges(const PlanView *v, FILE *out)
@@ -283,7 +290,7 @@ static void print_exchanges(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent, bytes));
 }
 
-/* Prints the sums of synchronized batch norms. */
+/* Prints the sums of statistics for synchronized batch norms. */
 static void print_replica_sums(const PlanView *v, FILE *out)
 {
     ReplicaSums most = {0};
@@ -314,13 +321,13 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
     fprintf(
         out,
         "\nschedule %s: %d stages, %d micro-batch%s a replica; idle %.1f %% of the time, %.1f %% "
-        "if all stages were alike\n",
+        "if all tasks took the same time\n",
         schedule->name, v->stages, sizes.micros_local, sizes.micros_local == 1 ? "" : "es",
         100 * v->real.bubble, 100 * v->equal.bubble);
-    if (v->stages <= PICTURE_STAGES)
+    if (v->stages <= PICTURE_STAGES_MAX)
         schedule_print(schedule, &v->real, columns, out);
     else
-        fprintf(out, "  --svg FILE draws this number of stages\n");
+        fprintf(out, "  --svg FILE draws a schedule of this number of stages\n");
 }
 
 /* Prints which data is compared between replicas to detect flipped bits. */
@@ -328,7 +335,7 @@ static void print_checks(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
     long long every = trainer_config(t)->train.check_every;
-    const char *why_not, *what = trainer_plan(t)->zero ? "parameters" : "parameters and state";
+    const char *why_not, *hashed = trainer_plan(t)->zero ? "parameters" : "parameters and state";
     if (trainer_shape(t).dp == 1) return;
     if (!train_compares(t, &why_not))
         fprintf(out, "replicas are not compared: %s\n", why_not);
@@ -337,12 +344,12 @@ static void print_checks(const PlanView *v, FILE *out)
             out,
             "replicas compare hashes of %s at sync points whose step is a multiple of %lld, and "
             "before each save\n",
-            what, every);
+            hashed, every);
     else if (every > 0)
-        fprintf(out, "replicas compare hashes of %s every %lld steps and before each save\n", what,
-                every);
+        fprintf(out, "replicas compare hashes of %s every %lld steps and before each save\n",
+                hashed, every);
     else
-        fprintf(out, "replicas compare hashes of %s before each save\n", what);
+        fprintf(out, "replicas compare hashes of %s before each save\n", hashed);
 }
 
 static void print_step(const PlanView *v, FILE *out)
@@ -362,7 +369,7 @@ static void print_step(const PlanView *v, FILE *out)
             g.dp, g.pp, g.tp, trainer_plan(t)->zero, threads, threads == 1 ? "" : "s",
             backend->table->name);
     if (backend->options.device < 0)
-        fprintf(out, "planned for an %s without using one; --gpu plans for another\n",
+        fprintf(out, "planned for an %s, which was not used; --gpu plans for another\n",
                 backend->options.gpu);
     char *padding = train_padding(t);
     if (padding) fprintf(out, "%s\n", padding);
@@ -386,7 +393,7 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     plan_tables_text(v, out);
     print_messages(v, out);
     plan_sums_text(v, out);
-    print_fetches(v, out);
+    print_gathers(v, out);
     print_checks(v, out);
     print_exchanges(v, out);
     print_replica_sums(v, out);

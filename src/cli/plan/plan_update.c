@@ -1,22 +1,28 @@
-/* `weft plan` on the optimizer: which rule updates which parameters, and the cost of whole tensors.
- * Names that differ only in numbers share a line: h.*.ln_1.weight x 12. */
+/* weft plan on the optimizer: prints which rule updates which parameters, and the cost of tensors
+ * that are updated whole. Parameter names that differ only in numbers are printed once:
+ * h.*.ln_1.weight x 12. */
 #include "plan_view.h"
 
 #include <ctype.h>
 #include <string.h>
 
-enum { NAME = 128, CELL = 32 };
+/* bytes of a name and of a short text */
+enum { NAME_BYTES = 128, CELL = 32 };
 
+/* Names whose numbers are replaced by "*". */
 typedef struct Names {
-    /* owned, like name */
-    int count, *times;
-    char (*name)[NAME];
+    int count;
+    /* how often each name occurs; owned */
+    int *times;
+    /* owned */
+    char (*name)[NAME_BYTES];
 } Names;
 
-static void fold(const char *name, char *out)
+/* Copies a name with "*" for each number in it. */
+static void replace_numbers(const char *name, char out[NAME_BYTES])
 {
     size_t used = 0;
-    while (*name && used + 1 < NAME) {
+    while (*name && used + 1 < NAME_BYTES) {
         bool digit = isdigit((unsigned char)*name);
         out[used++] = digit ? '*' : *name++;
         while (digit && isdigit((unsigned char)*name)) ++name;
@@ -26,16 +32,16 @@ static void fold(const char *name, char *out)
 
 static void names_add(Names *names, const char *name)
 {
-    char folded[NAME];
-    fold(name, folded);
+    char pattern[NAME_BYTES];
+    replace_numbers(name, pattern);
     for (int i = 0; i < names->count; ++i)
-        if (strcmp(names->name[i], folded) == 0) {
+        if (strcmp(names->name[i], pattern) == 0) {
             ++names->times[i];
             return;
         }
     names->name = mem_resize(names->name, (size_t)(names->count + 1) * sizeof *names->name);
     names->times = mem_resize(names->times, (size_t)(names->count + 1) * sizeof *names->times);
-    memcpy(names->name[names->count], folded, sizeof folded);
+    memcpy(names->name[names->count], pattern, sizeof pattern);
     names->times[names->count++] = 1;
 }
 
@@ -44,14 +50,14 @@ static bool is_trained(const Param *p)
     return !p->info.buffer && !p->frozen && p->tied < 0;
 }
 
-/* True if this rule of the configuration updates the parameter. */
-static bool is_of(const Trainer *t, int param, int rule)
+/* True if this rule of the configuration updates the parameter. rule: 0, or number of the group */
+static bool is_updated_by(const Trainer *t, int param, int rule)
 {
     return is_trained(&trainer_graph(t)->param[param]) && trainer_rules(t)[param] == rule;
 }
 
-/* The highest learning rate of a parameter. */
-static double rate_of(const Trainer *t, int param)
+/* Returns the highest learning rate of a parameter. */
+static double lr_max(const Trainer *t, int param)
 {
     return optim_rule(trainer_config(t), trainer_rules(t)[param]).constants->lr *
            trainer_lr_scales(t)[param];
@@ -62,7 +68,7 @@ static void print_names(const Trainer *t, int rule, FILE *out)
     const Graph *graph = trainer_graph(t);
     Names names = {0};
     for (int i = 0; i < graph->param_count; ++i)
-        if (is_of(t, i, rule)) names_add(&names, graph->param[i].name);
+        if (is_updated_by(t, i, rule)) names_add(&names, graph->param[i].name);
     char *all = mem_text("");
     for (int i = 0; i < names.count; ++i) {
         char times[CELL] = "";
@@ -78,25 +84,26 @@ static void print_names(const Trainer *t, int rule, FILE *out)
     mem_free(&names.times);
 }
 
-static int64_t numbers_of(const Trainer *t, int rule)
+/* Number of elements that a rule updates in the whole model. */
+static int64_t element_count(const Trainer *t, int rule)
 {
     const Graph *g = graph_whole(trainer_graph(t));
-    int64_t numbers = 0;
+    int64_t elements = 0;
     for (int i = 0; i < g->param_count; ++i)
-        if (is_of(t, i, rule)) numbers += shape_count(g->param[i].shape);
-    return numbers;
+        if (is_updated_by(t, i, rule)) elements += shape_count(g->param[i].shape);
+    return elements;
 }
 
 static void print_rule(const Trainer *t, int rule, FILE *out)
 {
     char title[CELL] = "others";
     OptimRule r = optim_rule(trainer_config(t), rule);
-    int64_t numbers = numbers_of(t, rule);
+    int64_t elements = element_count(t, rule);
     if (rule > 0) snprintf(title, sizeof title, "group %d", rule);
-    if (numbers == 0) return;
+    if (elements == 0) return;
     fprintf(out, "  %-9s %s, lr %g, weight_decay %g, %d number%s of state each; %lld parameters\n",
             title, r.table->word.word, r.constants->lr, r.constants->weight_decay, r.slots,
-            r.slots == 1 ? "" : "s", (long long)numbers);
+            r.slots == 1 ? "" : "s", (long long)elements);
     print_names(t, rule, out);
 }
 
@@ -110,19 +117,19 @@ static void print_depth_groups(const Trainer *t, FILE *out)
     for (int i = 0; i <= g->param_count; ++i) {
         bool end = i == g->param_count;
         if (!end && (trainer_rules(t)[i] > 0 || !is_trained(&g->param[i]))) continue;
-        if (from && (end || rate_of(t, i) != rate))
+        if (from && (end || lr_max(t, i) != rate))
             fprintf(out, "  lr %-9.4g %s%s%s\n", rate, from->name, from == to ? "" : " to ",
                     from == to ? "" : to->name);
         if (end) break;
-        if (!from || rate_of(t, i) != rate) from = &g->param[i];
+        if (!from || lr_max(t, i) != rate) from = &g->param[i];
         to = &g->param[i];
-        rate = rate_of(t, i);
+        rate = lr_max(t, i);
     }
 }
 
-/* Bytes that a rank of a tensor-parallel group receives in a step: slices of each tensor that its
- * replica updates whole; without sharding, of all whole tensors of the stage. The widest slices are
- * counted. */
+/* Returns the bytes that a rank of a tensor-parallel group receives in a step: the slices of each
+ * tensor that its replica updates whole (without ZeRO: of all such tensors of the stage). All
+ * slices are counted with the size of the largest. */
 static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
 {
     const Trainer *t = v->trainer;
@@ -168,11 +175,11 @@ static void print_whole(const PlanView *v, FILE *out)
     if (shape.dp == 1)
         fprintf(out, "updated once");
     else if (trainer_plan(t)->zero)
-        fprintf(out, "each updated by one replica, which no message more is for");
+        fprintf(out, "each updated by one replica, without additional messages");
     else
         fprintf(out, "updated by each of %d replicas; with grid.zero=1 by one", shape.dp);
     if (shape.tp > 1)
-        fprintf(out, "; of slices a rank sends and takes %s a step",
+        fprintf(out, "; a rank sends and receives %s of slices a step",
                 text_bytes(view_gathered_bytes(v), bytes));
     fputc('\n', out);
 }
@@ -201,12 +208,12 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_int(json, "slots", r.slots);
     json_array(json, "names");
     for (int i = 0; i < graph->param_count; ++i)
-        if (is_of(t, i, rule)) json_text(json, NULL, graph->param[i].name);
+        if (is_updated_by(t, i, rule)) json_text(json, NULL, graph->param[i].name);
     json_end(json);
     json_end(json);
 }
 
-/* Writes parameters that are not tied. lr: the highest rate; 0 if frozen. */
+/* Writes a parameter that is not tied. lr: its highest rate; 0 if it is frozen. */
 static void put_param(const Trainer *t, int i, Json *json)
 {
     const Graph *whole = graph_whole(trainer_graph(t));
@@ -216,7 +223,7 @@ static void put_param(const Trainer *t, int i, Json *json)
     json_text(json, "name", p->name);
     json_int(json, "elements", shape_count(p->shape));
     json_bool(json, "frozen", p->frozen);
-    json_real(json, "lr", p->frozen ? 0 : rate_of(t, i));
+    json_real(json, "lr", p->frozen ? 0 : lr_max(t, i));
     json_end(json);
 }
 

@@ -16,25 +16,27 @@ typedef struct StageView {
 typedef struct PlanView {
     /* owned */
     Trainer *trainer;
-    /* chunks: of the whole model */
-    int stages, chunks;
+    int stages;
+    /* number of chunks of the whole model */
+    int chunks;
     /* stage given by --stage; -1: none */
     int stage;
     /* network between nodes */
     Link link;
     /* plan of each stage; owned */
     StageView *stage_view;
-    /* cost of each chunk of the model; owned */
+    /* estimated cost of each chunk for one micro-batch; owned */
     TaskCost *cost;
-    /* estimated seconds of the whole model, for one micro-batch */
+    /* estimated seconds of the whole model for one micro-batch */
     double cost_s;
-    /* stages with most memory and most work */
-    int heaviest, costliest;
-    /* simulations with equal costs for all tasks, and with the costs of their chunks; messages take
-     * no time in either */
+    /* the stage that needs most memory, and the stage that needs most time */
+    int largest, slowest;
+    /* simulated schedules: with equal costs for all tasks; with the costs of their chunks. Messages
+     * take no time in either. */
     ScheduleReport equal, real;
 } PlanView;
 
+/* Returns the stage of a chunk of the model. */
 static inline int view_stage(const PlanView *v, int chunk)
 {
     return schedule_stage(trainer_schedule(v->trainer), chunk);
@@ -45,6 +47,12 @@ static inline TableMode view_mode(const PlanView *v)
     return (TableMode)trainer_config(v->trainer)->grid.mode;
 }
 
+/* Returns by how much the slowest stage's time exceeds the mean of all stages, as a fraction. */
+static inline double view_imbalance(const PlanView *v)
+{
+    return v->stage_view[v->slowest].cost_s * v->stages / v->cost_s - 1;
+}
+
 /* Returns chunk `chunk` of the model in the plan of its stage. */
 static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
 {
@@ -52,28 +60,30 @@ static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
     return &v->stage_view[schedule_stage(s, chunk)].plan->chunk[schedule_local(s, chunk)];
 }
 
-/* A parameter tied across stages sends its gradient both ways once a step: returns the bytes of one
- * way and the two stages; 0 if the parameter is not tied across stages. */
+/* If a parameter is tied across two stages, which exchange its gradients once a step: returns the
+ * bytes sent in one direction, and the two stages. Otherwise returns 0. */
 size_t view_tie(const PlanView *view, int param, int *from, int *to);
 
-/* plan_update.c: update rules and their parameters, if there are several rules or rates.
- * view_gathered_bytes: bytes of slices of whole tensors that a rank receives in a step, the largest
- * over the ranks. */
+/* plan_update.c: prints the update rules and their parameters, if there are several rules or
+ * rates. */
 void plan_update_text(const PlanView *view, FILE *out);
 void plan_update_json(const PlanView *view, Json *json);
+/* Returns the bytes that a rank receives in a step to gather the slices of tensors that are updated
+ * whole; the largest number over all ranks. */
 double view_gathered_bytes(const PlanView *view);
 
-/* plan_tables.c: sparse tables, if there are any. */
+/* plan_tables.c: prints the sparse tables, if there are any. */
 void plan_tables_text(const PlanView *view, FILE *out);
 void plan_tables_json(const PlanView *view, Json *json);
 
-/* plan_sums.c: sums over replicas, if there are several. PLAN_LINK: default of --link. view_link
- * parses it; ERR_USAGE for anything that is not a link. */
+/* plan_sums.c: the sums over replicas, if there are several. */
+/* default of --link */
 #define PLAN_LINK "2,12.5"
-Status view_link(const char *text, Link *link);
+/* Parses --link: microseconds per message, and GB/s. ERR_USAGE. */
+Status view_parse_link(const char *text, Link *link);
 void plan_sums_text(const PlanView *view, FILE *out);
-/* Bytes that a stage sums at a time: gradients of a step; in mode geo the changes since the last
- * sync point; in mode async 0. */
+/* Returns the bytes of a stage that are summed in one step (gradients) or, in mode geo, at one sync
+ * point (changes of parameters); 0 in mode async. */
 double view_summed_bytes(const PlanView *view, int stage);
 void plan_sums_json(const PlanView *view, int stage, Json *json);
 

@@ -123,12 +123,12 @@ static Status process_blocks(void *user, int worker, int64_t thread)
         got = false;
         int64_t number = p->number;
         Status st = p->failure.status == OK ? read_block(p, &block, &got) : OK;
-        if (st != OK) failure_note(&p->failure, number, st);
+        if (st != OK) failure_record(&p->failure, number, st);
         pthread_mutex_unlock(&p->lock);
         if (!got) break;
         st = p->work(p->user, worker, &block);
         pthread_mutex_lock(&p->lock);
-        if (st != OK) failure_note(&p->failure, block.number, st);
+        if (st != OK) failure_record(&p->failure, block.number, st);
         pthread_mutex_unlock(&p->lock);
     }
     mem_free(&block.text);

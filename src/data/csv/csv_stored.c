@@ -35,9 +35,9 @@ static void send_array(hid_t file, const char *path, const char *name, FILE *ans
     uint64_t size[2] = {0, 0};
     char *value = NULL;
     bool elsewhere;
-    hid_t access = hdf5_access_inside(&elsewhere);
+    hid_t access = hdf5_access_without_links(&elsewhere);
     hid_t dataset = h5_has(file, name) ? H5Dopen2(file, name, access) : -1;
-    if (dataset >= 0 && hdf5_in_one_file(file, dataset, path, name) == OK) {
+    if (dataset >= 0 && hdf5_check_in_one_file(file, dataset, path, name) == OK) {
         hid_t stored = H5Dget_type(dataset), type = memory_type(stored);
         hid_t space = H5Dget_space(dataset);
         hssize_t count = H5Sget_simple_extent_npoints(space);
@@ -216,7 +216,7 @@ static Status check_names(const CsvSchema *schema, const DataSet *set, CsvType t
 {
     ClassNames names;
     int64_t at = 0;
-    TRY(class_names_read_of(&names, set->path, list));
+    TRY(class_names_read_list(&names, set->path, list));
     bool good = true;
     for (int i = 0; i < schema->count; ++i) {
         if (schema->column[i].type != type) continue;

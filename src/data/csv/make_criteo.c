@@ -5,8 +5,8 @@
  * each pair of ids of some neighbouring fields, and for each of the 13 numbers. Their sum, plus a
  * constant with which 25.6 % of the rows are clicks, is the logit of a click's probability p; the
  * label is drawn with p. best_auc is the AUC of p itself. With drift D each value is replaced by
- * new ones D times from the first row to the last, at different times. A row follows from (seed,
- * number of the row) alone. */
+ * new ones D times from the first row of the training set to its last, at different times. A row
+ * follows from its number, the seed, --samples and --drift. */
 #include "table_file.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ enum {
     BLOCK_ROWS = 1 << 13,
     /* rows from which the constant is found */
     SAMPLE_ROWS = 1 << 16,
-    /* random words of 32 bits for a row: two per field, rounded up to whole blocks */
+    /* random words of 32 bits drawn for a row, of which two per field are used */
     DRAWS = 64
 };
 /* fraction of rows that are clicks */
@@ -89,7 +89,8 @@ static uint32_t scramble(uint32_t x)
 }
 
 /* Returns an id of field f. u, uniform in [0, 1), selects the rank of the value; `replaced` counts
- * how often the value of this rank has been replaced until `time`, from 0 to 1. */
+ * how often the value of this rank has been replaced until `time`, which is 0 at the first row and
+ * 1 at the end of the training set. */
 static uint64_t draw_id(const Maker *m, int f, double u, double time)
 {
     double a = fields[f].exponent_hundredths / 100.0, n = fields[f].values;

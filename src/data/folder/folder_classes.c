@@ -28,7 +28,7 @@ static Status read_text(ClassNames *names, const char *path)
         kept += length;
         text[kept++] = 0;
     }
-    class_names_take(names, text, kept, 0);
+    class_names_split(names, text, kept, 0);
     return OK;
 }
 

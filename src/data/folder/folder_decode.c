@@ -126,12 +126,12 @@ static Status resize(Worker *worker, const char *path)
     const FolderImport *import = worker->work->import;
     Image *image = &worker->image, *to = &worker->spare;
     int64_t width = image->width, height = image->height;
-    view_cover(import->side, import->side, &width, &height);
+    view_cover_size(import->side, import->side, &width, &height);
     if (width == image->width && height == image->height) return OK;
-    if (width > IMAGE_PIXELS_MOST / height)
+    if (width > IMAGE_PIXELS_MAX / height)
         return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %d", path,
                     image->width, image->height, import->side);
-    image_resize_room(to, (int)width, (int)height);
+    image_set_size(to, (int)width, (int)height);
     image_resample(worker->resampler, image, (ImageBox){0, 0, image->width, image->height}, to,
                    import->filter);
     Image swap = *image;
@@ -145,7 +145,8 @@ static void cut_square(Worker *worker)
 {
     const Image *image = &worker->image;
     int side = worker->work->import->side;
-    int left = view_middle(image->width, side), top = view_middle(image->height, side);
+    int left = view_centre_offset(image->width, side),
+        top = view_centre_offset(image->height, side);
     uint8_t *r = worker->planes, *g = r + (size_t)side * (size_t)side;
     uint8_t *b = g + (size_t)side * (size_t)side;
     for (int y = 0; y < side; ++y) {
@@ -181,9 +182,9 @@ static Status convert_picture(Worker *worker, int64_t i, FolderSample *sample)
     const FolderImport *import = work->import;
     const char *path = files_path(&work->files, i);
     const FolderFile *file = &work->files.file[i];
-    ImageHead head;
+    ImageHeader head;
     TRY(read_picture(worker, path, file));
-    TRY(image_head(&head, worker->bytes, (size_t)file->bytes, path));
+    TRY(image_read_header(&head, worker->bytes, (size_t)file->bytes, path));
     TRY(image_decode(worker->decoder, &worker->image, worker->bytes, (size_t)file->bytes, path));
     *sample = (FolderSample){head.height, head.width, (uint8_t)head.orientation, FOLDER_GOOD, {0}};
     if (!import->encoded) {

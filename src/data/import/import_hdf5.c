@@ -180,7 +180,7 @@ static bool put_attributes(hid_t file, const SetFacts *facts, const ClassNames *
     bool good = true;
     if (facts->weft)
         good = h5_put_text(file, "format", "weft-data") >= 0 &&
-               h5_put_text(file, "kind", data_kind_of(facts->kind)->name) >= 0 &&
+               h5_put_text(file, "kind", data_kind_info(facts->kind)->name) >= 0 &&
                put_integer(file, "version", 1) >= 0;
     if (good && facts->vocab > 0) good = put_integer(file, "vocab", facts->vocab) >= 0;
     if (good && names->count > 0 && names->count == facts->classes)
@@ -196,7 +196,7 @@ static herr_t lay_out(void *user, hid_t file)
 {
     const Layout *layout = user;
     Copy *copy = layout->copy;
-    const char *x = layout->facts->weft ? data_kind_of(layout->facts->kind)->array : "/x";
+    const char *x = layout->facts->weft ? data_kind_info(layout->facts->kind)->array : "/x";
     bool good = put_attributes(file, layout->facts, layout->names) &&
                 put_array(file, x, &copy->x, copy, &copy->x_offset) >= 0 &&
                 (copy->only_x || put_array(file, "/y", &copy->y, copy, &copy->y_offset) >= 0);
@@ -215,7 +215,7 @@ static Status copy_in_child(const Copy *copy, int64_t bytes)
     struct stat st;
     if (fstat(copy->out_fd, &st) != 0)
         return fail(ERR_IO, "%s: %s", copy->request.path, strerror(errno));
-    IsolatedJob job = hdf5_unpacking(bytes, 0);
+    IsolatedJob job = hdf5_unpack_limits(bytes, 0);
     job.answer_bytes = 1 << 16;
     job.file_bytes = (size_t)st.st_size;
     job.work = copy_arrays;
@@ -240,7 +240,7 @@ static Status count_rows_kept(Copy *copy)
         return fail(ERR_DATA,
                     "%s: %s does not have one label for each sample, so no samples can be dropped",
                     copy->request.path, copy->request.y);
-    IsolatedJob job = hdf5_unpacking(array_bytes(y), y->dim[0]);
+    IsolatedJob job = hdf5_unpack_limits(array_bytes(y), y->dim[0]);
     job.answer_bytes = 1 << 16;
     job.work = answer_rows_kept;
     TRY(isolated_run(&job, copy->request.path, copy, sizeof *copy, &answer, &length));
@@ -289,8 +289,8 @@ Status data_import_hdf5(const char *file, const char *x, const char *y, const ch
     copy->drop_label = drop ? drop->label : 0;
     SetFacts *facts = mem_new(sizeof *facts);
     Status st = file_free_place(out, force);
-    if (st == OK) st = facts_names(&copy->request, file, x, y);
-    if (st == OK) st = facts_request(&copy->request, facts);
+    if (st == OK) st = facts_request_init(&copy->request, file, x, y);
+    if (st == OK) st = facts_request_run(&copy->request, facts);
     ClassNames names = {0};
     if (st == OK) st = class_names_read(&names, file);
     if (st == OK) st = import(facts, &names, copy, out, force);

@@ -112,7 +112,7 @@ static Status put_and_close(const PartFile *p, hid_t file, PartPut *put, void *u
 {
     bool good = file >= 0 && put(user, file) >= 0;
     if (file >= 0 && H5Fclose(file) < 0) good = false;
-    return good ? OK : part_fail(p, h5_words());
+    return good ? OK : part_fail(p, h5_error_text());
 }
 
 /* Creates an HDF5 file at path, in place of the file there, with the contents that put writes. */

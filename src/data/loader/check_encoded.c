@@ -1,5 +1,5 @@
-/* Checks that every picture of an encoded set decodes completely, using all cores of this process.
- * The message names the broken picture with the lowest number and counts the others, so it does not
+/* Checks that every picture of an encoded set decodes completely, on all cores of this process. The
+ * message names the broken picture with the lowest number and counts the others, so it does not
  * depend on the threads' timing. */
 #include "../data_private.h"
 
@@ -8,6 +8,7 @@
 typedef struct Check {
     const DataSet *set;
     Reader *reader;
+    /* next sample to decode */
     atomic_llong next;
     pthread_mutex_t lock;
     /* protected by lock: number of broken pictures, and the failure of the first */
@@ -15,24 +16,25 @@ typedef struct Check {
     FirstFailure first;
 } Check;
 
-static Status run(void *user, int worker, int64_t thread)
+/* Decodes samples until there are no more; runs once on each thread. */
+static Status decode_samples(void *user, int worker, int64_t thread)
 {
     Check *check = user;
     ImageDecoder *decoder = image_decoder_new();
     Image image = {0};
     uint8_t *bytes = NULL;
-    size_t room = 0, count;
+    size_t capacity = 0, count;
     int orientation;
     char name[DATA_PATH + 32];
     (void)worker, (void)thread;
     for (int64_t i; (i = atomic_fetch_add(&check->next, 1)) < check->set->samples;) {
-        Status st = reader_get_encoded(check->reader, i, &bytes, &room, &count, &orientation);
+        Status st = reader_get_encoded(check->reader, i, &bytes, &capacity, &count, &orientation);
         sample_name(check->set, i, name, sizeof name);
         if (st == OK) st = image_decode(decoder, &image, bytes, count, name);
         if (st == OK) continue;
         pthread_mutex_lock(&check->lock);
         ++check->bad;
-        failure_note(&check->first, i, st);
+        failure_record(&check->first, i, st);
         pthread_mutex_unlock(&check->lock);
     }
     image_fini(&image);
@@ -46,10 +48,10 @@ Status encoded_check(const DataSet *set, Reader *reader)
     int threads = threads_share(1);
     Check check = {.set = set, .reader = reader};
     pthread_mutex_init(&check.lock, NULL);
-    (void)worker_pool_run(threads, threads, run, &check);
+    (void)worker_pool_run(threads, threads, decode_samples, &check);
     pthread_mutex_destroy(&check.lock);
     Status st = failure_end(&check.first);
     if (check.bad < 2) return st;
-    return fail(st, "%s; %lld others cannot be used, either", fail_message(),
+    return fail(st, "%s; %lld more cannot be used, either", fail_message(),
                 (long long)check.bad - 1);
 }

@@ -1,24 +1,32 @@
 /* Fills the rows of micro-batches: reads, decodes, augments, mixes. A row depends only on its
- * sample, epoch and seed, so rows may be filled in any order by any thread. */
+ * sample, epoch and seed, so any thread may fill rows in any order. */
 #include "fill.h"
 
 #include <string.h>
 
-/* AHEAD: number of rows that are prefetched ahead, if samples have at most SMALL bytes */
-enum { RUN_BYTES = 4 << 20, AHEAD = 8, SMALL = 1024 };
+enum {
+    /* bytes that evaluation reads at once */
+    READ_BYTES = 4 << 20,
+    /* number of rows that are prefetched ahead: of samples of at most SMALL_SAMPLE bytes, and of
+     * larger ones */
+    PREFETCH_SMALL = 8,
+    PREFETCH_LARGE = 1,
+    SMALL_SAMPLE = 1024
+};
 
 void fill_scratch_init(FillScratch *scratch, const Fill *f)
 {
     bool tokens = data_kind(&f->set)->next_token;
-    int64_t n = f->plan.micro_batch, bytes = f->set.x.sample_bytes, run = RUN_BYTES / bytes;
-    *scratch = (FillScratch){.raw_samples = f->plan.training || run < 1 ? 1 : run < n ? run : n};
+    int64_t rows = f->plan.micro_batch, bytes = f->set.x.sample_bytes;
+    int64_t samples = f->plan.training ? 1 : READ_BYTES / bytes;
+    *scratch = (FillScratch){.raw_samples = samples < 1 ? 1 : samples < rows ? samples : rows};
     if (tokens) scratch->raw_samples = f->set.context + 1;
-    if (f->resamples && !f->plan.no_x)
+    if (f->needs_picture_work && !f->plan.no_x)
         scratch->work = picture_work_new(&f->set, f->config);
     else if (tokens || !f->plan.no_x)
         scratch->raw = mem_new((size_t)(scratch->raw_samples * bytes));
     if (f->set.fields > 0) scratch->first = mem_new((size_t)(f->set.fields + 1) * sizeof(int32_t));
-    if (f->mixes && !f->plan.no_x)
+    if (f->mixes_images && !f->plan.no_x)
         scratch->spare = mem_new((size_t)f->sample_floats * sizeof *scratch->spare);
 }
 
@@ -30,18 +38,19 @@ void fill_scratch_fini(FillScratch *scratch)
     mem_free(&scratch->spare);
 }
 
-/* A single NaN would spread to all parameters, and a relu would hide it from the loss. */
-static Status not_finite(const Fill *f, const DataArray *array, int64_t sample)
+/* ERR_DATA: a value is not finite. A single NaN would spread to all parameters, and a relu would
+ * hide it from the loss. */
+static Status not_finite_fail(const Fill *f, const DataArray *array, int64_t sample)
 {
     return fail(ERR_DATA,
                 "%s: sample %lld of %s holds a value that is not %s; correct the data set, `weft "
                 "data check` reads all of it",
-                f->set.path, (long long)sample, array->name, element_finite(array->type));
+                f->set.path, (long long)sample, array->name, element_finite_text(array->type));
 }
 
-/* Reads the ids of row r to a range of id_most entries in b->ids, and the number of ids of its
- * field i to id_first[r * fields + i + 1]; ids_join completes both. */
-static Status row_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+/* Reads the ids of row r to b->ids[r * id_most], and sets id_first[r * fields + i + 1] to the
+ * number of ids of field i; join_ids completes both arrays. */
+static Status read_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     int64_t fields = f->set.fields;
     TRY(reader_get_ids(f->reader, b->sample[r], b->ids + r * f->set.id_most, s->first));
@@ -50,8 +59,8 @@ static Status row_ids(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     return OK;
 }
 
-/* Moves the ids of all rows together and turns the numbers in id_first into first indices. */
-static void ids_join(const Fill *f, Batch *b)
+/* Moves the ids of all rows together, and replaces the numbers of ids in id_first by indices. */
+static void join_ids(const Fill *f, Batch *b)
 {
     int64_t fields = f->set.fields;
     int32_t at = 0;
@@ -66,71 +75,72 @@ static void ids_join(const Fill *f, Batch *b)
 }
 
 /* Reads the ids, and the label or targets, of row r. */
-static Status row_read(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
-    if (b->ids) TRY(row_ids(f, s, b, r));
+    if (b->ids) TRY(read_ids(f, s, b, r));
     int64_t width = f->set.target_width;
     float *target = b->targets ? b->targets + r * width : NULL;
     TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
-    if (target && element_not_finite(ELEM_F32, target, width) >= 0)
-        return not_finite(f, &f->set.y, b->sample[r]);
+    if (target && element_find_not_finite(ELEM_F32, target, width) >= 0)
+        return not_finite_fail(f, &f->set.y, b->sample[r]);
     return OK;
 }
 
-static Status row_augment(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
+/* Converts a raw sample to row r of x. */
+static Status convert_x(const Fill *f, Batch *b, int64_t r, const uint8_t *raw)
 {
-    if (element_not_finite(f->set.x.type, raw, f->sample_floats) >= 0)
-        return not_finite(f, &f->set.x, b->sample[r]);
+    if (element_find_not_finite(f->set.x.type, raw, f->sample_floats) >= 0)
+        return not_finite_fail(f, &f->set.x, b->sample[r]);
     augment_sample(&f->set, f->config, f->plan.training, b->epoch, b->sample[r], raw,
                    b->x + r * f->sample_floats);
     return OK;
 }
 
-/* Reads sample i, the T tokens from i * T on; its labels begin one token later. Each token is
- * checked, since it selects a row of the embedding. */
-static Status row_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
+/* Reads the T tokens of row r, and its labels, which begin one token later. Each token is checked,
+ * since it selects a row of the embedding. */
+static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     const DataArray *x = &f->set.x;
     int64_t context = f->set.context, first = b->sample[r] * context + (b->tokens ? 0 : 1);
     int64_t count = context + (b->tokens && b->labels ? 1 : 0);
-    const uint8_t *label = s->raw + (b->tokens ? x->sample_bytes : 0);
+    const uint8_t *labels = s->raw + (b->tokens ? x->sample_bytes : 0);
     if (!b->tokens && !b->labels) return OK;
     TRY(reader_get_run(f->reader, first, count, s->raw));
-    int64_t bad = element_outside(x->type, s->raw, count, f->set.vocab);
+    int64_t bad = element_find_outside(x->type, s->raw, count, f->set.vocab);
     if (bad >= 0) return token_fail(&f->set, first + bad, s->raw + bad * x->sample_bytes);
     if (b->tokens) element_int32(x->type, b->tokens + r * context, s->raw, context);
-    if (b->labels) element_int32(x->type, b->labels + r * context, label, context);
+    if (b->labels) element_int32(x->type, b->labels + r * context, labels, context);
     return OK;
 }
 
-static Status row_fill(const Fill *f, FillScratch *s, Batch *b, int r)
+static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
 {
     if (b->x && s->work) {
-        TRY(picture_sample(s->work, f->reader, f->plan.training, b->epoch, b->sample[r],
-                           b->x + r * f->sample_floats));
+        TRY(picture_prepare_sample(s->work, f->reader, f->plan.training, b->epoch, b->sample[r],
+                                   b->x + r * f->sample_floats));
     } else if (b->x) {
         TRY(reader_get(f->reader, b->sample[r], s->raw, NULL, NULL));
-        TRY(row_augment(f, b, r, s->raw));
+        TRY(convert_x(f, b, r, s->raw));
     }
-    return row_read(f, s, b, r);
+    return read_ids_and_y(f, s, b, r);
 }
 
 static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first, int count,
                               int *bad)
 {
-    bool tokens = data_kind(&f->set)->next_token, hints = (tokens || b->x) && !f->set.encoded;
-    int end = first + count, hinted = first;
-    int ahead = tokens || f->set.x.sample_bytes > SMALL ? 1 : AHEAD;
+    bool tokens = data_kind(&f->set)->next_token, prefetch = (tokens || b->x) && !f->set.encoded;
+    int end = first + count, prefetched = first;
+    int ahead = tokens || f->set.x.sample_bytes > SMALL_SAMPLE ? PREFETCH_LARGE : PREFETCH_SMALL;
     for (int r = first; r < end; ++r) {
         *bad = r;
-        for (; hints && hinted < end && hinted <= r + ahead; ++hinted)
-            reader_hint(f->reader, b->sample[hinted]);
-        TRY(tokens ? row_tokens(f, s, b, r) : row_fill(f, s, b, r));
+        for (; prefetch && prefetched < end && prefetched <= r + ahead; ++prefetched)
+            reader_prefetch(f->reader, b->sample[prefetched]);
+        TRY(tokens ? read_tokens(f, s, b, r) : fill_row(f, s, b, r));
     }
     return OK;
 }
 
-/* Fills rows of consecutive samples, with long reads of x. */
+/* Fills rows of consecutive samples, with reads of raw_samples samples of x. */
 static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, int count, int *bad)
 {
     int end = first + count;
@@ -140,12 +150,12 @@ static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, i
         TRY(reader_get_run(f->reader, b->sample[at], n, s->raw));
         for (int64_t i = 0; i < n; ++i) {
             *bad = (int)(at + i);
-            TRY(row_augment(f, b, at + i, s->raw + i * f->set.x.sample_bytes));
+            TRY(convert_x(f, b, at + i, s->raw + i * f->set.x.sample_bytes));
         }
     }
     for (int r = first; r < end; ++r) {
         *bad = r;
-        TRY(row_read(f, s, b, r));
+        TRY(read_ids_and_y(f, s, b, r));
     }
     return OK;
 }
@@ -153,36 +163,37 @@ static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, i
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad)
 {
-    bool runs = !fill->plan.training && !scratch->work && !data_kind(&fill->set)->next_token;
-    return runs ? fill_in_runs(fill, scratch, batch, first, count, bad)
-                : fill_one_by_one(fill, scratch, batch, first, count, bad);
+    bool consecutive = !fill->plan.training && !scratch->work && !data_kind(&fill->set)->next_token;
+    return consecutive ? fill_in_runs(fill, scratch, batch, first, count, bad)
+                       : fill_one_by_one(fill, scratch, batch, first, count, bad);
 }
 
-/* Zeroes the padding rows, which may hold values of an earlier micro-batch; `each` values per
+/* Zeroes the padding rows, which may hold values of an earlier micro-batch; `width` values per
  * row. */
-static void pad_floats(const Fill *f, const Batch *b, float *at, int64_t each)
+static void pad_floats(const Fill *f, const Batch *b, float *array, int64_t width)
 {
-    int64_t rest = (f->plan.micro_batch - b->rows) * each;
-    if (at) memset(at + b->rows * each, 0, (size_t)rest * sizeof *at);
+    int64_t count = (f->plan.micro_batch - b->rows) * width;
+    if (array) memset(array + b->rows * width, 0, (size_t)count * sizeof *array);
 }
 
-static void pad_integers(const Fill *f, const Batch *b, int32_t *at, int64_t each)
+static void pad_integers(const Fill *f, const Batch *b, int32_t *array, int64_t width)
 {
-    int64_t rest = (f->plan.micro_batch - b->rows) * each;
-    if (at) memset(at + b->rows * each, 0, (size_t)rest * sizeof *at);
+    int64_t count = (f->plan.micro_batch - b->rows) * width;
+    if (array) memset(array + b->rows * width, 0, (size_t)count * sizeof *array);
 }
 
 static void pad(const Fill *f, Batch *b)
 {
     pad_floats(f, b, b->x, f->sample_floats);
     pad_integers(f, b, b->tokens, f->set.context);
-    pad_integers(f, b, b->labels, f->row_labels);
-    pad_integers(f, b, b->labels_other, f->row_labels);
+    pad_integers(f, b, b->labels, f->sample_labels);
+    pad_integers(f, b, b->labels_other, f->sample_labels);
     pad_floats(f, b, b->targets, f->set.target_width);
     if (b->ids) pad_integers(f, b, b->id_first + 1, f->set.fields);
     for (int64_t r = b->rows; r < f->plan.micro_batch; ++r) b->sample[r] = -1;
 }
 
+/* Returns the sample at this position of a shuffled epoch. */
 static int64_t shuffled(const DataSet *set, const Config *config, ShufflePlan plan, int64_t epoch,
                         int64_t position)
 {
@@ -199,10 +210,10 @@ static int64_t sample_at(const Fill *f, int64_t epoch, int64_t position)
 
 int64_t data_sample_at(const DataSet *set, const Config *config, int64_t epoch, int64_t position)
 {
-    return shuffled(set, config, data_shuffle(set, config), epoch, position);
+    return shuffled(set, config, data_shuffle_plan(set, config), epoch, position);
 }
 
-int64_t fill_first(const Fill *fill, int64_t epoch, int64_t step)
+int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step)
 {
     const LoaderPlan *p = &fill->plan;
     return step * p->batch + (epoch == p->epoch ? p->shift : 0);
@@ -213,12 +224,13 @@ void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int
     const Fill *f = fill;
     const LoaderPlan *p = &f->plan;
     Batch *b = batch;
+    const int64_t step_micros = p->batch / p->micro_batch;
     b->epoch = epoch;
     b->step = step;
     b->micro = micro;
-    int64_t first = fill_first(f, epoch, step) + micro * p->micro_batch,
+    int64_t first = fill_first_position(f, epoch, step) + micro * p->micro_batch,
             left = f->set.samples - first;
-    if (micro >= p->batch / p->micro_batch) left = 0;
+    if (micro >= step_micros) left = 0;
     b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
     pad(f, b);
     for (int r = 0; r < b->rows; ++r) b->sample[r] = sample_at(f, epoch, first + r);
@@ -227,8 +239,8 @@ void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int
 void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch)
 {
     batch->label_share = 1;
-    if (batch->ids) ids_join(fill, batch);
-    if (!fill->mixes) return;
+    if (batch->ids) join_ids(fill, batch);
+    if (!fill->mixes_images) return;
     Mix mix = mix_choose(&fill->set, fill->config, batch);
     mix_images(&mix, &fill->set, batch, scratch->spare);
     mix_labels(batch);

@@ -1,4 +1,4 @@
-/* Fills micro-batches. All threads of a loader share a Fill; each has a separate scratch buffer. */
+/* Fills micro-batches. All threads of a loader share a Fill; each has its own FillScratch. */
 #ifndef WEFT_DATA_FILL_H
 #define WEFT_DATA_FILL_H
 
@@ -12,20 +12,21 @@ typedef struct Fill {
     /* owned */
     Reader *reader;
     ShufflePlan shuffle;
-    /* images need PictureWork (data_resamples); images are mixed in pairs (data_mixes) */
-    bool resamples, mixes;
-    /* floats of a sample's x; labels of a row */
-    int64_t sample_floats, row_labels;
+    /* data_needs_picture_work; images are mixed in pairs (training and data_mixes_images) */
+    bool needs_picture_work, mixes_images;
+    /* number of floats of a sample's x; number of labels of a sample */
+    int64_t sample_floats, sample_labels;
 } Fill;
 
-/* scratch memory of one thread */
+/* Scratch memory of one thread. */
 typedef struct FillScratch {
-    /* owned: raw_samples raw samples of one read: several in evaluation, else one; tokens: T + 1 */
+    /* owned: raw samples, which one read fills; NULL: not needed */
     uint8_t *raw;
+    /* number of samples in raw: several in evaluation, one in training; tokens: T + 1 */
     int64_t raw_samples;
     /* owned; NULL: images need no PictureWork */
     PictureWork *work;
-    /* owned: first id of each field of one sample; NULL: the set has no ids */
+    /* owned: index of the first id of each field of one sample; NULL: the set has no ids */
     int32_t *first;
     /* owned: one sample, for mixing; NULL: images are not mixed */
     float *spare;
@@ -34,13 +35,13 @@ void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
 /* Returns the position in its epoch of a step's first sample. */
-int64_t fill_first(const Fill *fill, int64_t epoch, int64_t step);
+int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step);
 /* Chooses the samples of micro-batch `micro` of a step, and zeroes the padding rows. */
 void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
 /* Fills rows first .. first + count - 1; on failure *bad is the row. */
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad);
-/* Completes a micro-batch after all rows are filled: joins ids, mixes images. */
+/* Completes a micro-batch after all rows are filled: moves ids together, mixes images. */
 void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch);
 
 #endif

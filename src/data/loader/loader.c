@@ -1,16 +1,17 @@
-/* Threads that prepare micro-batches ahead of the training. Slots form a ring, in which four
- * counters of slots rise:
+/* Prepares micro-batches ahead of the training on several threads. The micro-batches are numbered,
+ * and number i is in slot (i mod slots) of a ring. Four counters separate their states:
  *
- *     released ......... taken ......... filled ......... planned
- *       (free)    in use        ready       rows handed to the threads
+ *     0 ........ released ........ taken ........ filled ........ planned
+ *       released           in use         complete       being filled
  *
- * A thread takes rows of slot planned - 1. When all of its rows are handed out, the next slot is
- * planned, as long as planned - released < slots. `filled` passes slots that are complete, in
- * order. loader_next returns slot (taken mod slots) once taken < filled; loader_release frees slot
- * (released mod slots). Threads sleep on condition variables and block all signals. An error is
- * reported after the good micro-batches before it: since rows are handed out in order and those
- * handed out are filled, it is that of the first bad row. The content of a micro-batch depends only
- * on the plan, never on time or the number of threads. */
+ * A thread takes rows of the last planned micro-batch, number planned - 1. When all of its rows
+ * have been taken, the next one is planned, as soon as planned - released < slots. `filled` counts
+ * the micro-batches that are complete up to the first incomplete one. loader_next returns number
+ * `taken` once taken < filled; loader_release frees the slot of number `released`. Threads sleep on
+ * condition variables and block all signals. An error is reported after the complete micro-batches
+ * before it, and is always that of the first bad row: rows are taken in order, and all rows that
+ * have been taken are filled. The content of a micro-batch depends only on the plan, never on time
+ * or the number of threads. */
 #include "fill.h"
 #include "layers.h"
 
@@ -26,13 +27,14 @@ typedef struct Worker {
     FillScratch scratch;
 } Worker;
 
+/* Progress of the micro-batch in a slot. */
 typedef struct SlotRows {
-    /* handed: rows given to threads; left: rows not yet filled */
-    int handed, left;
-    bool whole;
+    /* number of rows that threads have taken, and of rows that are not filled yet */
+    int taken, left;
+    bool complete;
 } SlotRows;
 
-/* rows of one slot for one thread */
+/* Rows first to first + count - 1 of micro-batch `number`, for one thread. */
 typedef struct Task {
     int64_t number;
     int first, count;
@@ -40,22 +42,24 @@ typedef struct Task {
 
 struct Loader {
     Fill fill;
-    int worker_count, started;
+    int worker_count;
+    /* number of threads that have been started */
+    int started;
     /* number of rows that a thread takes at once */
-    int grain;
+    int task_rows;
     /* owned */
     Worker *worker;
     /* protects the fields up to the blank line below */
     pthread_mutex_t mutex;
     pthread_cond_t changed_filled, changed_released;
     int64_t planned, filled, taken, released;
-    /* last: no further slot will be planned. active: number of running threads. ended: all have
-     * ended. */
-    bool stop, last;
+    /* stop: threads must end. all_planned: the evaluation's last micro-batch is planned. */
+    bool stop, all_planned;
+    /* number of running threads; all have ended */
     int active;
     bool ended;
+    /* the first failure in order of rows, its row, and its message (owned) */
     Status status;
-    /* slot number and row of the first failure; its message (owned) */
     int64_t bad_number;
     int bad_row;
     char *message;
@@ -74,9 +78,9 @@ struct Loader {
     size_t slot_bytes;
 };
 
-/* Plans the next slot, which is free, and moves on to the next micro-batch; `last` is set after the
- * last one of an evaluation. Called under the mutex. */
-static void slot_plan(Loader *l)
+/* Plans the next micro-batch in the next slot, which is free, and advances epoch, step and micro.
+ * Called under the mutex. */
+static void plan_next(Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
     int at = (int)(l->planned++ % l->slots);
@@ -85,28 +89,29 @@ static void slot_plan(Loader *l)
     l->rows[at] = (SlotRows){.left = b->rows};
     if (++l->micro < p->micro_count) return;
     l->micro = 0;
-    if (fill_first(&l->fill, l->epoch, ++l->step) < l->fill.set.samples) return;
+    if (fill_first_position(&l->fill, l->epoch, ++l->step) < l->fill.set.samples) return;
     l->step = 0;
     ++l->epoch;
-    l->last = !p->training;
+    l->all_planned = !p->training;
 }
 
-/* Waits for rows to fill; false: there will be no more. Called under the mutex. */
+/* Takes rows to fill, waiting if necessary; a micro-batch without rows is taken once, to be
+ * completed. false: there will be no more rows. Called under the mutex. */
 static bool task_take(Loader *l, Task *task)
 {
     while (!l->stop && l->status == OK) {
         int at = (int)((l->planned + l->slots - 1) % l->slots);
         SlotRows *rows = &l->rows[at];
-        int left = l->planned > 0 ? l->slot[at].rows - rows->handed : 0;
-        bool empty = l->planned > 0 && !rows->whole && l->slot[at].rows == 0 && rows->handed == 0;
+        int left = l->planned > 0 ? l->slot[at].rows - rows->taken : 0;
+        bool empty = l->planned > 0 && !rows->complete && l->slot[at].rows == 0 && rows->taken == 0;
         if (left > 0 || empty) {
-            *task = (Task){l->planned - 1, rows->handed, left < l->grain ? left : l->grain};
-            rows->handed += empty ? 1 : task->count;
+            *task = (Task){l->planned - 1, rows->taken, left < l->task_rows ? left : l->task_rows};
+            rows->taken += empty ? 1 : task->count;
             return true;
         }
-        if (l->last) return false;
+        if (l->all_planned) return false;
         if (l->planned - l->released < l->slots) {
-            slot_plan(l);
+            plan_next(l);
             pthread_cond_broadcast(&l->changed_released);
         } else {
             pthread_cond_wait(&l->changed_released, &l->mutex);
@@ -115,8 +120,8 @@ static bool task_take(Loader *l, Task *task)
     return false;
 }
 
-/* Records a failure, if it is the first in order. Called under the mutex. */
-static void task_failed(Loader *l, const Task *task, Status st, int row)
+/* Records a failure, if it is the first in order of rows. Called under the mutex. */
+static void record_failure(Loader *l, const Task *task, Status st, int row)
 {
     bool first = l->status == OK || task->number < l->bad_number ||
                  (task->number == l->bad_number && row < l->bad_row);
@@ -128,8 +133,8 @@ static void task_failed(Loader *l, const Task *task, Status st, int row)
     l->message = mem_text(fail_message());
 }
 
-/* Fills the rows; the thread that fills the last ones completes the slot. Called with the mutex
- * held, which is released while filling. */
+/* Fills the rows; the thread that fills the last rows completes the micro-batch. Called with the
+ * mutex held, which is released while filling. */
 static void task_run(Loader *l, Worker *w, const Task *task)
 {
     int at = (int)(task->number % l->slots), bad = 0;
@@ -137,7 +142,7 @@ static void task_run(Loader *l, Worker *w, const Task *task)
     Status st = fill_rows(&l->fill, &w->scratch, &l->slot[at], task->first, task->count, &bad);
     pthread_mutex_lock(&l->mutex);
     if (st != OK) {
-        task_failed(l, task, st, bad);
+        record_failure(l, task, st, bad);
         return;
     }
     l->rows[at].left -= task->count;
@@ -145,8 +150,8 @@ static void task_run(Loader *l, Worker *w, const Task *task)
     pthread_mutex_unlock(&l->mutex);
     fill_end(&l->fill, &w->scratch, &l->slot[at]);
     pthread_mutex_lock(&l->mutex);
-    l->rows[at].whole = true;
-    while (l->filled < l->planned && l->rows[l->filled % l->slots].whole) ++l->filled;
+    l->rows[at].complete = true;
+    while (l->filled < l->planned && l->rows[l->filled % l->slots].complete) ++l->filled;
     pthread_cond_signal(&l->changed_filled);
 }
 
@@ -164,41 +169,41 @@ static void *worker_run(void *user)
     return NULL;
 }
 
-/* Checks settings that need images, and settings that need labels. */
-static Status pictures_check(const Loader *l)
+/* Checks the keys that need images, and those that mix images, which also need labels. */
+static Status check_image_keys(const Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
     const Config *c = l->fill.config;
     const DataSet *set = &l->fill.set;
     const char *mixes = c->data.mixup > 0 ? "data.mixup" : "data.cutmix";
-    TRY(data_set_sized(set, c));
-    if (p->training && c->data.erasing > 0 && !data_kind(set)->augments)
+    TRY(data_set_check_size(set, c));
+    if (p->training && c->data.erasing > 0 && !data_kind(set)->is_image)
         return config_fail_key(c, "data.erasing", "%s holds no images; remove it", set->path);
-    if (p->training && data_mixes(c) && !data_kind(set)->augments)
+    if (p->training && data_mixes_images(c) && !data_kind(set)->is_image)
         return config_fail_key(c, mixes, "%s holds no images; remove it", set->path);
-    if (p->training && data_mixes(c) && set->target_width > 0)
+    if (p->training && data_mixes_images(c) && set->target_width > 0)
         return config_fail_key(c, mixes, "%s has targets, not labels; remove it", set->path);
-    if (p->training && data_mixes(c) && loss_info(c)->columns != LOSS_COLUMNS_BEST)
+    if (p->training && data_mixes_images(c) && loss_info(c)->columns != LOSS_COLUMNS_BEST)
         return config_fail_key(c, mixes, "train.loss %s does not mix labels; remove it",
                                loss_name(c));
     return OK;
 }
 
-static Status plan_check(const Loader *l)
+static Status check_plan(const Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
     const Config *c = l->fill.config;
     const DataSet *set = &l->fill.set;
-    const int64_t first = fill_first(&l->fill, p->epoch, p->step);
+    const int64_t first = fill_first_position(&l->fill, p->epoch, p->step);
     if (p->micro_batch < 1 || p->batch % p->micro_batch != 0 || p->micro_count < 1 ||
         p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 || p->step < 0 || p->epoch < 0 ||
         (p->shift != 0 && (!p->training || first < 0 || first >= set->samples)))
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);
-    if (p->training && c->data.augment && !data_kind(set)->augments)
+    if (p->training && c->data.augment && !data_kind(set)->is_image)
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                set->path);
-    TRY(pictures_check(l));
+    TRY(check_image_keys(l));
     if (set->fields > 0 && p->micro_batch > INT32_MAX / 2 / (set->id_most + set->fields))
         return config_fail_key(
             c, "train.micro_batch",
@@ -215,43 +220,37 @@ static Status plan_check(const Loader *l)
     return OK;
 }
 
-/* Points *field to the next `bytes` bytes of a slot, whose arrays lie one behind the other. at
- * NULL: only counts. */
-static size_t carve(char *at, size_t used, void **field, size_t bytes)
+/* Returns the address of an array of `bytes` bytes, *used bytes after base, and adds its bytes to
+ * *used; NULL if the array has no bytes, or if base is NULL, which only counts. */
+static void *allot(char *base, size_t *used, size_t bytes)
 {
-    *field = at && bytes > 0 ? at + used : NULL;
-    return used + (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+    void *array = base && bytes > 0 ? base + *used : NULL;
+    *used += (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+    return array;
 }
 
-/* Places a slot's arrays from `at` on; returns their bytes. */
-static size_t slot_place(const Loader *l, Batch *b, char *at)
+/* Sets the batch's arrays to consecutive memory from base on; returns the bytes of all. base NULL:
+ * only counts. */
+static size_t slot_allot(const Loader *l, Batch *b, char *base)
 {
-    const LoaderPlan *p = &l->fill.plan;
-    size_t n = (size_t)p->micro_batch, x = n * (size_t)l->fill.sample_floats * sizeof(float);
-    size_t tokens = n * (size_t)l->fill.set.context * sizeof(int32_t);
-    size_t labels = n * (size_t)l->fill.row_labels * sizeof(int32_t);
-    size_t targets = n * (size_t)l->fill.set.target_width * sizeof(float), used = 0;
-    bool text = data_kind(&l->fill.set)->next_token;
-    void *column[8];
-    size_t ids = p->no_x ? 0 : n * (size_t)l->fill.set.id_most * sizeof *b->ids;
-    size_t fields = p->no_x ? 0 : n * (size_t)l->fill.set.fields;
-    if (fields > 0 && ids == 0) ids = sizeof *b->ids;
-    used = carve(at, used, &column[0], text || p->no_x ? 0 : x);
-    used = carve(at, used, &column[1], text && !p->no_x ? tokens : 0);
-    used = carve(at, used, &column[2], p->no_y ? 0 : labels);
-    used = carve(at, used, &column[3], p->no_y ? 0 : targets);
-    used = carve(at, used, &column[4], n * sizeof *b->sample);
-    used = carve(at, used, &column[5], p->no_y || !l->fill.mixes ? 0 : labels);
-    used = carve(at, used, &column[6], ids);
-    used = carve(at, used, &column[7], fields ? (fields + 1) * sizeof *b->id_first : 0);
-    b->x = column[0];
-    b->tokens = column[1];
-    b->labels = column[2];
-    b->targets = column[3];
-    b->sample = column[4];
-    b->labels_other = column[5];
-    b->ids = column[6];
-    b->id_first = column[7];
+    const Fill *f = &l->fill;
+    const bool no_x = f->plan.no_x, no_y = f->plan.no_y, tokens = data_kind(&f->set)->next_token;
+    const size_t rows = (size_t)f->plan.micro_batch;
+    size_t x = no_x || tokens ? 0 : rows * (size_t)f->sample_floats;
+    size_t labels = no_y ? 0 : rows * (size_t)f->sample_labels;
+    size_t fields = no_x ? 0 : rows * (size_t)f->set.fields;
+    size_t ids = no_x ? 0 : rows * (size_t)f->set.id_most, used = 0;
+    if (fields > 0 && ids == 0) ids = 1;
+    b->x = allot(base, &used, x * sizeof *b->x);
+    b->tokens =
+        allot(base, &used, no_x || !tokens ? 0 : rows * (size_t)f->set.context * sizeof *b->tokens);
+    b->labels = allot(base, &used, labels * sizeof *b->labels);
+    b->targets =
+        allot(base, &used, no_y ? 0 : rows * (size_t)f->set.target_width * sizeof *b->targets);
+    b->sample = allot(base, &used, rows * sizeof *b->sample);
+    b->labels_other = allot(base, &used, f->mixes_images ? labels * sizeof *b->labels_other : 0);
+    b->ids = allot(base, &used, ids * sizeof *b->ids);
+    b->id_first = allot(base, &used, fields > 0 ? (fields + 1) * sizeof *b->id_first : 0);
     return used;
 }
 
@@ -260,25 +259,26 @@ static void slots_new(Loader *l)
     Fill *f = &l->fill;
     bool tokens = data_kind(&f->set)->next_token;
     f->sample_floats = f->set.channels * f->set.height * f->set.width;
-    f->row_labels = tokens ? f->set.context : f->set.target_width > 0 ? 0 : 1;
+    f->sample_labels = tokens ? f->set.context : f->set.target_width > 0 ? 0 : 1;
     l->slots = f->plan.slots;
     l->slot = mem_new((size_t)l->slots * sizeof *l->slot);
     l->rows = mem_new((size_t)l->slots * sizeof *l->rows);
-    l->slot_bytes = slot_place(l, &l->slot[0], NULL);
+    l->slot_bytes = slot_allot(l, &l->slot[0], NULL);
     l->arena = backend_host_new(f->plan.backend, (size_t)l->slots * l->slot_bytes);
     for (int i = 0; i < l->slots; ++i)
-        slot_place(l, &l->slot[i], l->arena + (size_t)i * l->slot_bytes);
+        slot_allot(l, &l->slot[i], l->arena + (size_t)i * l->slot_bytes);
 }
 
-/* A single thread takes whole micro-batches; several threads take single pictures, or shares of a
+/* A single thread takes whole micro-batches. Of several threads each takes one picture at a time if
+ * pictures are decoded or resampled, else about a TASKS_PER_WORKER-th of its part of a
  * micro-batch. */
 static void workers_new(Loader *l)
 {
+    enum { TASKS_PER_WORKER = 4 };
     const Fill *f = &l->fill;
-    int64_t share = f->plan.micro_batch / (4 * (int64_t)l->worker_count);
-    l->grain = l->worker_count == 1        ? (int)f->plan.micro_batch
-               : f->resamples || share < 1 ? 1
-                                           : (int)share;
+    int64_t part = f->plan.micro_batch / (TASKS_PER_WORKER * (int64_t)l->worker_count);
+    l->task_rows = part < 1 || f->needs_picture_work ? 1 : (int)part;
+    if (l->worker_count == 1) l->task_rows = (int)f->plan.micro_batch;
     l->worker = mem_new((size_t)l->worker_count * sizeof *l->worker);
     for (int i = 0; i < l->worker_count; ++i) {
         l->worker[i].loader = l;
@@ -305,16 +305,16 @@ static Status loader_open(Loader *l)
 {
     Fill *f = &l->fill;
     const LoaderPlan *p = &f->plan;
-    TRY(plan_check(l));
+    TRY(check_plan(l));
     TRY(reader_new_part(&f->reader, &f->set, !p->no_x || data_kind(&f->set)->next_token, !p->no_y));
     int64_t steps = data_steps_per_epoch(f->set.samples, p->batch);
-    bool wraps = p->training && p->shift == 0;
-    l->epoch = p->epoch + (wraps ? p->step / steps : 0);
-    l->step = wraps ? p->step % steps : p->step;
-    l->last = !p->training && l->step >= steps;
-    f->shuffle = data_shuffle(&f->set, f->config);
-    f->resamples = data_resamples(&f->set, f->config);
-    f->mixes = p->training && data_mixes(f->config);
+    bool may_skip_epochs = p->training && p->shift == 0;
+    l->epoch = p->epoch + (may_skip_epochs ? p->step / steps : 0);
+    l->step = may_skip_epochs ? p->step % steps : p->step;
+    l->all_planned = !p->training && l->step >= steps;
+    f->shuffle = data_shuffle_plan(&f->set, f->config);
+    f->needs_picture_work = data_needs_picture_work(&f->set, f->config);
+    f->mixes_images = p->training && data_mixes_images(f->config);
     l->worker_count = p->workers > 1 ? p->workers : 1;
     slots_new(l);
     workers_new(l);
@@ -323,10 +323,10 @@ static Status loader_open(Loader *l)
 
 int data_workers(const DataSet *set, const Config *config, int cores)
 {
-    enum { MOST = 16 };
+    enum { DEFAULT_MAX = 16 };
     if (config->data.workers > 0) return (int)config->data.workers;
-    if (!data_resamples(set, config) || cores < 4) return 1;
-    return cores / 2 < MOST ? cores / 2 : MOST;
+    if (!data_needs_picture_work(set, config) || cores < 4) return 1;
+    return cores / 2 < DEFAULT_MAX ? cores / 2 : DEFAULT_MAX;
 }
 
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan)
@@ -373,21 +373,21 @@ Status loader_next(Loader *loader, const Batch **batch, double *wait_s)
     Status st = OK;
     *batch = NULL;
     pthread_mutex_lock(&l->mutex);
-    /* Waiting would be a deadlock: this thread waits for a slot to be filled, the loader for one to
-     * be released. */
-    bool all_out = l->taken - l->released >= l->slots;
-    bool waits = !all_out && l->taken == l->filled && !l->ended;
+    /* If all slots are in use, waiting would be a deadlock: the threads wait for a release. */
+    bool all_in_use = l->taken - l->released >= l->slots;
+    bool waits = !all_in_use && l->taken == l->filled && !l->ended;
     double begun = waits ? clock_s() : 0;
-    while (!all_out && l->taken == l->filled && !l->ended)
+    while (!all_in_use && l->taken == l->filled && !l->ended)
         pthread_cond_wait(&l->changed_filled, &l->mutex);
     if (waits && wait_s) *wait_s += clock_s() - begun;
-    if (!all_out && l->taken < l->filled)
+    if (!all_in_use && l->taken < l->filled)
         *batch = &l->slot[l->taken++ % l->slots];
-    else if (!all_out)
+    else if (!all_in_use)
         st = l->status;
     pthread_mutex_unlock(&l->mutex);
-    if (all_out)
-        return fail(ERR_BUG, "loader: all %d micro-batches are out, none was released", l->slots);
+    if (all_in_use)
+        return fail(ERR_BUG, "loader: all %d micro-batches are in use, none was released",
+                    l->slots);
     return st == OK ? OK : fail(st, "%s", l->message);
 }
 
@@ -395,7 +395,7 @@ void loader_release(Loader *loader)
 {
     Loader *l = loader;
     pthread_mutex_lock(&l->mutex);
-    if (l->released == l->taken) die("loader: a micro-batch is released, but none is out");
+    if (l->released == l->taken) die("loader: a micro-batch is released, but none is in use");
     ++l->released;
     pthread_cond_broadcast(&l->changed_released);
     pthread_mutex_unlock(&l->mutex);

@@ -2,17 +2,16 @@
  *   mapped   contiguous, this machine's byte order, small samples: copying from the page cache
  *            costs less than a pread (3 KB samples in random order: 2 to 3 times as many per
  *            second), and the kernel's read-around fills the cache. If the file shrinks, the result
- *            is ERR_IO or ERR_DATA, not a crash: see map.c.
- *   pread    contiguous, samples above MAP_SAMPLE bytes: one request per sample, which suits
- *            parallel file systems (page faults would fetch 4 KiB at a time) and reports errors.
+ *            is ERR_IO or ERR_DATA, not a crash: see mapped_copy.c.
+ *   pread    contiguous, samples of more than MAPPED_SAMPLE_MAX bytes: one request per sample,
+ *            which suits parallel file systems (page faults would fetch 4 KiB at a time) and
+ *            reports errors.
  *   HDF5     chunked, compressed, compact or of the other byte order: through the library, under
  *            its lock, with a chunk cache sized for random access. A small y is then read whole at
  *            the start.
- * In a token set a sample is `context` tokens of one long array, and a run is a number of tokens.
+ * In a token set a sample is `context` tokens of one long array, but reader_get_run counts tokens.
  * Encoded pictures are read by pread, after their index entry; the index is not kept in memory (10
- * MB for a million pictures). A set of several files has a reader for each. A table's ids are next
- * to x, one row per sample, or flat with an index.
- * A reader has its own file descriptor. Reading does not change it, so several threads may read at
+ * MB for a million pictures). Reading does not change a reader, so several threads may read at
  * once. */
 #include "../data_private.h"
 
@@ -23,12 +22,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAP_SAMPLE = 64 << 10, CACHE_BYTES = 256 << 20, WHOLE_BYTES = 64 << 20, LINE = 64 };
+enum {
+    MAPPED_SAMPLE_MAX = 64 << 10,
+    CHUNK_CACHE_MAX = 256 << 20,
+    /* number of hash slots of HDF5's chunk cache, a prime as HDF5 recommends */
+    CHUNK_CACHE_SLOTS = 12421,
+    /* a y of at most these bytes that HDF5 must read is kept in memory */
+    WHOLE_Y_MAX = 64 << 20,
+    CACHE_LINE = 64,
+    /* bytes of a sample that are prefetched */
+    PREFETCH_MAX = 4096
+};
 
-/* one array and the way to read it */
+/* One array and the way to read it. */
 typedef struct Source {
     const DataArray *array;
-    /* owned; NULL: not mapped */
+    /* owned, page-aligned; NULL: not mapped */
     void *mapped;
     size_t mapped_bytes;
     /* first byte of sample 0, in mapped or whole; NULL: use pread or HDF5 */
@@ -45,7 +54,8 @@ struct Reader {
     /* -1: HDF5 is not used */
     hid_t file;
     Source x, y, ids, id_first;
-    /* owned: a reader for each file of a set of several files; all of the above is then unused */
+    /* owned: a reader for each file of a set of several files; fd, file and the sources are then
+     * unused */
     Reader **file_reader;
 };
 
@@ -59,43 +69,44 @@ static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t
     herr_t rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, size, NULL);
     if (rc >= 0)
         rc = H5Dread(s->dataset, element_native(s->array->type), memory, space, H5P_DEFAULT, to);
-    const char *words = rc < 0 ? h5_words() : "";
+    const char *reason = rc < 0 ? h5_error_text() : "";
     H5Sclose(memory);
     H5Sclose(space);
     hdf5_unlock();
     if (rc >= 0) return OK;
     return fail(ERR_IO, "%s: sample %lld of %s cannot be read: %s; check it with `weft data check`",
-                r->set.path, (long long)first, s->array->name, words);
+                r->set.path, (long long)first, s->array->name, reason);
 }
 
-/* Reports a failed read: the file became shorter since it was opened (ERR_DATA), or the file system
- * failed. */
+/* Reports a failed read: ERR_DATA if the file has become shorter since it was opened; else ERR_IO,
+ * with the reason `why`. */
 static Status read_fail(const Reader *r, const Source *s, int64_t first, const char *why)
 {
-    struct stat is;
+    struct stat st;
     const int64_t end = s->array->offset + s->array->dim[0] * s->array->sample_bytes;
-    if (fstat(r->fd, &is) == 0 && (int64_t)is.st_size < end)
+    if (fstat(r->fd, &st) == 0 && (int64_t)st.st_size < end)
         return fail(ERR_DATA,
                     "%s: sample %lld of %s: the file became shorter while it was being read, it "
                     "has %lld bytes; make or copy it again",
-                    r->set.path, (long long)first, s->array->name, (long long)is.st_size);
+                    r->set.path, (long long)first, s->array->name, (long long)st.st_size);
     return fail(ERR_IO, "%s: reading sample %lld of %s failed: %s", r->set.path, (long long)first,
                 s->array->name, why);
 }
 
+/* Reads `left` bytes from sample `first` on with pread. */
 static Status read_file(const Reader *r, const Source *s, int64_t first, size_t left, void *to)
 {
     off_t at = (off_t)(s->array->offset + first * s->array->sample_bytes);
     for (uint8_t *p = to; left > 0;) {
         ssize_t n = pread(r->fd, p, left, at);
         if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return read_fail(r, s, first, n < 0 ? strerror(errno) : "it gave no bytes");
+        if (n <= 0) return read_fail(r, s, first, n < 0 ? strerror(errno) : "no bytes were read");
         p += n, at += n, left -= (size_t)n;
     }
     return OK;
 }
 
-/* Reads the first `bytes` of `count` samples; HDF5 reads the samples whole. */
+/* Reads the first `bytes` bytes of `count` samples; HDF5 reads the samples whole. */
 static Status source_read_head(const Reader *r, const Source *s, int64_t first, int64_t count,
                                int64_t bytes, void *to)
 {
@@ -103,7 +114,7 @@ static Status source_read_head(const Reader *r, const Source *s, int64_t first, 
         return fail(ERR_BUG, "%s: sample %lld requested, but there are %lld", r->set.path,
                     (long long)(first + count - 1), (long long)s->array->dim[0]);
     if (s->first) {
-        if (map_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
+        if (mapped_copy(to, s->first + first * s->array->sample_bytes, (size_t)bytes)) return OK;
         return read_fail(r, s, first, "its mapped pages cannot be read");
     }
     if (s->dataset >= 0) return read_hdf5(r, s, first, count, to);
@@ -120,9 +131,9 @@ static void source_map(const Reader *r, Source *s)
     int64_t page = sysconf(_SC_PAGESIZE), base = s->array->offset & ~(page - 1);
     int64_t bytes = s->array->offset + s->array->dim[0] * s->array->sample_bytes - base;
     void *p = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, r->fd, (off_t)base);
-    /* This file system cannot map files: use pread instead. */
+    /* Some file systems cannot map files; pread is used instead. */
     if (p == MAP_FAILED) return;
-    map_guard_install();
+    mapped_copy_init();
     s->mapped = p;
     s->mapped_bytes = (size_t)bytes;
     s->first = (const uint8_t *)p + (s->array->offset - base);
@@ -131,21 +142,21 @@ static void source_map(const Reader *r, Source *s)
 static Status source_open_hdf5(Reader *r, Source *s)
 {
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
-    bool elsewhere;
-    hid_t access = hdf5_access_inside(&elsewhere);
-    /* Random access returns to every chunk: cache all of a small set, or the most recent part of a
-     * large one. */
-    size_t cache = bytes < CACHE_BYTES ? (size_t)bytes + (1 << 20) : CACHE_BYTES;
-    H5Pset_chunk_cache(access, 12421, cache, 0.0);
+    bool is_external;
+    hid_t access = hdf5_access_without_links(&is_external);
+    /* Random access returns to every chunk: all of a small set is cached, or the chunks of a large
+     * one that were used last. */
+    size_t cache = bytes < CHUNK_CACHE_MAX ? (size_t)bytes + (1 << 20) : CHUNK_CACHE_MAX;
+    H5Pset_chunk_cache(access, CHUNK_CACHE_SLOTS, cache, 0.0);
     s->dataset = H5Dopen2(r->file, s->array->name, access);
     H5Pclose(access);
     if (s->dataset < 0)
         return fail(ERR_DATA, "%s: %s cannot be opened: %s", r->set.path, s->array->name,
-                    h5_words());
+                    h5_error_text());
     return OK;
 }
 
-/* Returns the bytes of one sample's read. */
+/* Returns the bytes that reading one sample of the set reads from the array. */
 static int64_t request_bytes(const Reader *r, const DataArray *a)
 {
     return a->sample_bytes * (data_kind(&r->set)->next_token ? r->set.context : 1);
@@ -154,7 +165,7 @@ static int64_t request_bytes(const Reader *r, const DataArray *a)
 static Status source_open(Reader *r, Source *s)
 {
     if (s->array->offset >= 0) {
-        if (request_bytes(r, s->array) <= MAP_SAMPLE) source_map(r, s);
+        if (request_bytes(r, s->array) <= MAPPED_SAMPLE_MAX) source_map(r, s);
         return OK;
     }
     hdf5_lock();
@@ -162,7 +173,7 @@ static Status source_open(Reader *r, Source *s)
     if (st == OK) st = source_open_hdf5(r, s);
     hdf5_unlock();
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
-    if (st != OK || s != &r->y || bytes > WHOLE_BYTES) return st;
+    if (st != OK || s != &r->y || bytes > WHOLE_Y_MAX) return st;
     s->whole = mem_new((size_t)bytes);
     TRY(source_read(r, s, 0, s->array->dim[0], s->whole));
     s->first = s->whole;
@@ -176,8 +187,8 @@ static void source_close(Source *s)
     mem_free(&s->whole);
 }
 
-/* Checks that the file is still long enough; it may have changed since data_set_open, which may
- * have run on another rank. */
+/* Checks that the file is still long enough; it may have changed since data_set_open, which another
+ * rank may have called. */
 static Status extent_check(const Reader *r, const DataArray *a)
 {
     struct stat st;
@@ -206,7 +217,8 @@ static Status reader_open(Reader *r, bool x, bool y)
         TRY(encoded_open(r));
     } else if (x) {
         TRY(extent_check(r, &r->set.x));
-        if (request_bytes(r, &r->set.x) > MAP_SAMPLE) posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
+        if (request_bytes(r, &r->set.x) > MAPPED_SAMPLE_MAX)
+            posix_fadvise(r->fd, 0, 0, POSIX_FADV_RANDOM);
         TRY(source_open(r, &r->x));
     }
     if (x && r->set.fields > 0) {
@@ -224,7 +236,8 @@ static Status reader_open(Reader *r, bool x, bool y)
     return OK;
 }
 
-static Status files_readers(Reader *r, bool x, bool y)
+/* Creates a reader for each file of the set. */
+static Status open_files(Reader *r, bool x, bool y)
 {
     DataSet *file = mem_new(sizeof *file);
     Status st = OK;
@@ -237,11 +250,11 @@ static Status files_readers(Reader *r, bool x, bool y)
     return st;
 }
 
-/* Returns the reader of the file that holds *sample, and makes *sample its number there. */
+/* Returns the reader of the file that holds *sample, and makes *sample its number in that file. */
 static const Reader *reader_of(const Reader *r, int64_t *sample)
 {
     if (!r->file_reader) return r;
-    int file = files_find(&r->set, *sample);
+    int file = files_find_sample(&r->set, *sample);
     *sample -= r->set.file[file].first;
     return r->file_reader[file];
 }
@@ -258,22 +271,22 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     r->id_first.array = &r->set.id_first;
     *reader = r;
     y = y && !data_kind(set)->next_token;
-    Status st = set->file_count ? files_readers(r, x, y) : reader_open(r, x, y);
+    Status st = set->file_count ? open_files(r, x, y) : reader_open(r, x, y);
     if (st != OK) reader_free(reader);
     return st;
 }
 
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array)
 {
-    DataSet *alone = mem_new(sizeof *alone);
-    *alone = *set;
-    alone->encoded = false;
-    alone->kind = DATA_TABLE;
-    alone->fields = 0;
-    alone->id_first.ndim = 0;
-    alone->x = *array;
-    Status st = reader_new_part(reader, alone, true, false);
-    mem_free(&alone);
+    DataSet *only_x = mem_new(sizeof *only_x);
+    *only_x = *set;
+    only_x->encoded = false;
+    only_x->kind = DATA_TABLE;
+    only_x->fields = 0;
+    only_x->id_first.ndim = 0;
+    only_x->x = *array;
+    Status st = reader_new_part(reader, only_x, true, false);
+    mem_free(&only_x);
     return st;
 }
 
@@ -310,16 +323,17 @@ Status token_fail(const DataSet *set, int64_t position, const void *raw)
                 (long long)set->vocab - 1);
 }
 
+/* Reads a sample's label, as its class, or its targets. */
 static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *target)
 {
     const DataArray *y = &r->set.y;
-    /* raw label, or targets as they are stored */
+    /* raw: the label or targets as they are stored; in `one` if they have at most 8 bytes */
     uint64_t one;
     uint8_t *raw =
         y->sample_bytes <= (int64_t)sizeof one ? (uint8_t *)&one : mem_new((size_t)y->sample_bytes);
     Status st = source_read(r, &r->y, sample, 1, raw);
     if (st == OK && target)
-        element_row(y->type, target, 1, raw, 1, r->set.target_width, 1.0f, 0.0f);
+        element_scale_row(y->type, target, 1, raw, 1, r->set.target_width, 1.0f, 0.0f);
     if (st == OK && label) {
         int64_t class = label_class(&r->set, element_integer(y->type, raw));
         if (class < 0 || class >= r->set.classes) st = label_fail(&r->set, sample, raw);
@@ -337,7 +351,7 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
     return label || target ? y_read(r, sample, label, target) : OK;
 }
 
-/* In a set of several files, reads each file's part of the run. */
+/* In a set of several files, the samples may be in more than one file. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 {
     uint8_t *to = x;
@@ -359,24 +373,24 @@ Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x)
     return source_read_head(r, &r->x, sample, 1, bytes, x);
 }
 
-static void source_hint(const Source *s, int64_t sample, int64_t bytes)
+static void source_prefetch(const Source *s, int64_t sample, int64_t bytes)
 {
     if (!s->mapped) return;
     const uint8_t *p = s->first + sample * bytes;
-    if (bytes > 4096) bytes = 4096;
-    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch(p + i, 0, 3);
+    if (bytes > PREFETCH_MAX) bytes = PREFETCH_MAX;
+    for (int64_t i = 0; i < bytes; i += CACHE_LINE) __builtin_prefetch(p + i, 0, 3);
 }
 
-void reader_hint(const Reader *reader, int64_t sample)
+void reader_prefetch(const Reader *reader, int64_t sample)
 {
     if (sample < 0 || sample >= reader->set.samples) return;
     const Reader *r = reader_of(reader, &sample);
-    source_hint(&r->x, sample, request_bytes(r, &r->set.x));
-    if (r->set.y.ndim) source_hint(&r->y, sample, r->set.y.sample_bytes);
-    if (!r->set.id_first.ndim) source_hint(&r->ids, sample, r->set.ids.sample_bytes);
+    source_prefetch(&r->x, sample, request_bytes(r, &r->set.x));
+    if (r->set.y.ndim) source_prefetch(&r->y, sample, r->set.y.sample_bytes);
+    if (!r->set.id_first.ndim) source_prefetch(&r->ids, sample, r->set.ids.sample_bytes);
 }
 
-/* Reads `bytes` bytes of a one-dimensional array from value `first` on. */
+/* Reads `bytes` bytes of a contiguous one-dimensional array, from value `first` on. */
 static Status read_values(const Reader *r, const DataArray *a, int64_t first, size_t bytes,
                           void *to)
 {
@@ -384,22 +398,22 @@ static Status read_values(const Reader *r, const DataArray *a, int64_t first, si
     return read_file(r, &s, first, bytes, to);
 }
 
-/* Flat ids: finds the first id of each field relative to the sample's first, and the index of that
- * one (*begin). */
-static Status ids_places(const Reader *r, int64_t sample, int32_t *first, int64_t *begin)
+/* Reads the index of flat ids: the first id of each field, relative to the sample's first id, whose
+ * index in the list is *begin. */
+static Status read_id_index(const Reader *r, int64_t sample, int32_t *first, int64_t *begin)
 {
-    enum { PIECE = 256 };
+    enum { BUFFER_FIELDS = 256 };
     const DataSet *set = &r->set;
-    uint64_t piece[PIECE], last = 0, start = 0;
-    for (int64_t f = 0; f <= set->fields; f += PIECE) {
-        int64_t left = set->fields + 1 - f, n = left < PIECE ? left : PIECE;
-        TRY(source_read(r, &r->id_first, sample * set->fields + f, n, piece));
-        if (f == 0) last = start = piece[0];
-        for (int64_t i = 0; i < n; last = piece[i++]) {
-            if (piece[i] < last || piece[i] > (uint64_t)set->ids.dim[0] ||
-                piece[i] - start > (uint64_t)set->id_most)
+    uint64_t index[BUFFER_FIELDS], last = 0, start = 0;
+    for (int64_t f = 0; f <= set->fields; f += BUFFER_FIELDS) {
+        int64_t left = set->fields + 1 - f, n = left < BUFFER_FIELDS ? left : BUFFER_FIELDS;
+        TRY(source_read(r, &r->id_first, sample * set->fields + f, n, index));
+        if (f == 0) last = start = index[0];
+        for (int64_t i = 0; i < n; last = index[i++]) {
+            if (index[i] < last || index[i] > (uint64_t)set->ids.dim[0] ||
+                index[i] - start > (uint64_t)set->id_most)
                 return ids_fail(set, sample, f + i);
-            first[f + i] = (int32_t)(piece[i] - start);
+            first[f + i] = (int32_t)(index[i] - start);
         }
     }
     *begin = (int64_t)start;
@@ -412,7 +426,7 @@ Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *fi
     const DataSet *set = &r->set;
     int64_t begin = sample, count = 1;
     if (set->id_first.ndim) {
-        TRY(ids_places(r, sample, first, &begin));
+        TRY(read_id_index(r, sample, first, &begin));
         count = first[set->fields];
     } else {
         for (int64_t f = 0; f <= set->fields; ++f) first[f] = (int32_t)f;
@@ -422,27 +436,28 @@ Status reader_get_ids(Reader *reader, int64_t sample, uint64_t *ids, int32_t *fi
     return ids_range_check(set, sample, ids, first);
 }
 
-Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *room,
+Status reader_get_encoded(Reader *reader, int64_t sample, uint8_t **bytes, size_t *capacity,
                           size_t *count, int *orientation)
 {
     const Reader *r = reader_of(reader, &sample);
-    uint64_t place[2];
-    uint8_t turned = 1;
+    /* offsets of the sample's first byte and of the next sample's */
+    uint64_t offset[2];
+    uint8_t stored = 1;
     if (sample < 0 || sample >= r->set.samples)
         return fail(ERR_BUG, "%s: sample %lld requested, but there are %lld", r->set.path,
                     (long long)sample, (long long)r->set.samples);
-    TRY(read_values(r, &r->set.index, sample, sizeof place, place));
-    if (r->set.oriented) TRY(read_values(r, &r->set.orient, sample, 1, &turned));
-    if (place[0] > place[1] || place[1] > (uint64_t)r->set.x.dim[0])
+    TRY(read_values(r, &r->set.index, sample, sizeof offset, offset));
+    if (r->set.oriented) TRY(read_values(r, &r->set.orient, sample, 1, &stored));
+    if (offset[0] > offset[1] || offset[1] > (uint64_t)r->set.x.dim[0])
         return index_fail(&r->set, sample);
-    *count = (size_t)(place[1] - place[0]);
-    if (*count > *room) {
+    *count = (size_t)(offset[1] - offset[0]);
+    if (*count > *capacity) {
         mem_free(bytes);
         *bytes = mem_new(*count);
-        *room = *count;
+        *capacity = *count;
     }
-    *orientation = turned >= 1 && turned <= 8 ? turned : 1;
-    return read_values(r, &r->set.x, (int64_t)place[0], *count, *bytes);
+    *orientation = stored >= 1 && stored <= 8 ? stored : 1;
+    return read_values(r, &r->set.x, (int64_t)offset[0], *count, *bytes);
 }
 
 Status index_fail(const DataSet *set, int64_t sample)
@@ -455,18 +470,18 @@ Status index_fail(const DataSet *set, int64_t sample)
 
 Status index_check(const DataSet *set)
 {
-    enum { PIECE = 1 << 16 };
+    enum { BUFFER_ROWS = 1 << 16 };
     Reader *reader;
     int64_t total = set->index.dim[0], bad = -1;
-    uint64_t last = 0, *piece = mem_new(PIECE * sizeof *piece);
+    uint64_t last = 0, *offset = mem_new(BUFFER_ROWS * sizeof *offset);
     Status st = reader_new_array(&reader, set, &set->index);
-    for (int64_t at = 0; st == OK && bad < 0 && at < total; at += PIECE) {
-        int64_t n = total - at < PIECE ? total - at : PIECE;
-        st = reader_get_run(reader, at, n, piece);
-        for (int64_t i = 0; st == OK && bad < 0 && i < n; last = piece[i++])
-            if (piece[i] < last || piece[i] > (uint64_t)set->x.dim[0]) bad = at + i;
+    for (int64_t at = 0; st == OK && bad < 0 && at < total; at += BUFFER_ROWS) {
+        int64_t n = total - at < BUFFER_ROWS ? total - at : BUFFER_ROWS;
+        st = reader_get_run(reader, at, n, offset);
+        for (int64_t i = 0; st == OK && bad < 0 && i < n; last = offset[i++])
+            if (offset[i] < last || offset[i] > (uint64_t)set->x.dim[0]) bad = at + i;
     }
-    mem_free(&piece);
+    mem_free(&offset);
     reader_free(&reader);
     return st == OK && bad >= 0 ? index_fail(set, bad) : st;
 }
@@ -475,7 +490,7 @@ char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room)
 {
     const char *path = set->path;
     if (set->file_count) {
-        const DataFile *file = &set->file[files_find(set, sample)];
+        const DataFile *file = &set->file[files_find_sample(set, sample)];
         path = file->path;
         sample -= file->first;
     }

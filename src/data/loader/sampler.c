@@ -1,17 +1,18 @@
-/* The order of an epoch without an index: a keyed permutation, computed on demand, maps a position
- * to a sample. An alternating Feistel network permutes numbers of ceil(log2(n)) bits for any round
- * function; a result of n or more is put in again until it is below n (cycle walking; Black &
- * Rogaway 2002). The map stays one to one on 0..n-1 and needs fewer than two turns on average, as
- * the network's range is below 2n. Tiny sets use MIN_BITS bits, because a network of one or two
- * bits has too few permutations.
+/* The order of samples in an epoch: a keyed permutation, computed on demand, maps a position to a
+ * sample, so no list of samples is stored. An alternating Feistel network permutes numbers of
+ * ceil(log2(n)) bits for any round function; a result of n or more is permuted again until it is
+ * below n (cycle walking; Black & Rogaway 2002). The map is one to one on 0..n-1 and permutes fewer
+ * than twice on average, as the network's range is below 2n. Small sets use BITS_MIN bits and
+ * permute more often, because a network of one or two bits has too few permutations.
  *
  * Files in chunks, which a reader must unpack whole, use two steps: positions are permuted within a
  * window, and the result is a position in the sequence of permuted chunks. */
 #include "../data_private.h"
 
-enum { ROUNDS = 8, MIN_BITS = 8 };
-/* Numbers of an epoch's further permutations; number 0 is that of all samples. */
-enum { CHUNK_ORDER = 1, CHUNK_SHORT, CHUNK_WINDOWS };
+enum { ROUNDS = 8, BITS_MIN = 8 };
+/* Numbers of an epoch's permutations and random numbers, as the last word of their keys. Window w
+ * has number CHUNK_WINDOWS + w. */
+enum { ALL_SAMPLES, CHUNK_ORDER, SHORT_CHUNK, CHUNK_WINDOWS };
 
 static uint64_t mix(uint64_t x, uint64_t key)
 {
@@ -27,7 +28,7 @@ static int64_t permuted(int64_t n, uint64_t seed, int64_t epoch, uint64_t which,
     RngKey rng = rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, which);
     uint64_t key = (uint64_t)rng.k[0] << 32 | rng.k[1];
     int bits = 64 - __builtin_clzll((uint64_t)n - 1);
-    if (bits < MIN_BITS) bits = MIN_BITS;
+    if (bits < BITS_MIN) bits = BITS_MIN;
     int low = bits / 2, high = bits - low;
     uint64_t low_mask = ((uint64_t)1 << low) - 1, high_mask = ((uint64_t)1 << high) - 1;
     uint64_t v = (uint64_t)position;
@@ -42,7 +43,7 @@ static int64_t permuted(int64_t n, uint64_t seed, int64_t epoch, uint64_t which,
     return (int64_t)v;
 }
 
-static void position_check(int64_t n, int64_t position)
+static void check_position(int64_t n, int64_t position)
 {
     if (n < 1 || position < 0 || position >= n)
         die("sampler: position %lld of %lld samples", (long long)position, (long long)n);
@@ -50,37 +51,37 @@ static void position_check(int64_t n, int64_t position)
 
 int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position)
 {
-    position_check(n, position);
-    return permuted(n, seed, epoch, 0, position);
+    check_position(n, position);
+    return permuted(n, seed, epoch, ALL_SAMPLES, position);
 }
 
 int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t seed, int64_t epoch,
                           int64_t position)
 {
-    position_check(n, position);
+    check_position(n, position);
     int64_t full = n / chunk, rest = n % chunk, first = position / window * window;
-    int64_t within = n - first < window ? n - first : window;
+    int64_t window_samples = n - first < window ? n - first : window;
     /* position in the sequence of shuffled chunks */
-    int64_t at = first + permuted(within, seed, epoch,
+    int64_t at = first + permuted(window_samples, seed, epoch,
                                   CHUNK_WINDOWS + (uint64_t)(position / window), position - first);
-    /* The short chunk at the file's end comes before a full one, or last. */
+    /* In that sequence, the short chunk at the file's end comes after short_at full chunks. */
     int64_t short_at = (int64_t)draw_below(
-        rng_u32(rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, CHUNK_SHORT), 0), full + 1);
+        rng_u32(rng_key(seed, RNG_SHUFFLE, (uint64_t)epoch, SHORT_CHUNK), 0), full + 1);
     if (at >= short_at * chunk && at < short_at * chunk + rest)
         return full * chunk + at - short_at * chunk;
     if (at >= short_at * chunk) at -= rest;
     return permuted(full, seed, epoch, CHUNK_ORDER, at / chunk) * chunk + at % chunk;
 }
 
-/* Depends only on the set and the configuration, so it is the same on all ranks. */
-ShufflePlan data_shuffle(const DataSet *set, const Config *config)
+/* The plan depends only on the set and the configuration, so it is the same on all ranks. */
+ShufflePlan data_shuffle_plan(const DataSet *set, const Config *config)
 {
-    enum { WINDOW_BYTES = 128 << 20, LARGE_BYTES = 256 << 20, LEAST_CHUNKS = 4 };
+    enum { WINDOW_BYTES = 128 << 20, LARGE_BYTES = 256 << 20, WINDOW_CHUNKS_MIN = 4 };
     int64_t chunk = set->x.chunk_rows;
     bool large = set->x.dim[0] > LARGE_BYTES / set->x.sample_bytes;
-    int how = config ? config->data.shuffle : SHUFFLE_AUTO;
-    if (how == SHUFFLE_FULL || chunk < 1 || data_kind(set)->next_token) return (ShufflePlan){0};
-    if (how == SHUFFLE_AUTO && !large) return (ShufflePlan){0};
+    int shuffle = config ? config->data.shuffle : SHUFFLE_AUTO;
+    if (shuffle == SHUFFLE_FULL || chunk < 1 || data_kind(set)->next_token) return (ShufflePlan){0};
+    if (shuffle == SHUFFLE_AUTO && !large) return (ShufflePlan){0};
     int64_t chunks = WINDOW_BYTES / (chunk * set->x.sample_bytes);
-    return (ShufflePlan){chunk, chunk * (chunks < LEAST_CHUNKS ? LEAST_CHUNKS : chunks)};
+    return (ShufflePlan){chunk, chunk * (chunks < WINDOW_CHUNKS_MIN ? WINDOW_CHUNKS_MIN : chunks)};
 }

@@ -1,28 +1,29 @@
-/* Converts a raw sample to float NCHW, in torchvision's usual order: RandomCrop (of the raw image,
- * padded with zeros), RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor
- * 2017), a square of zeros (the mean value) with its centre anywhere in the image, so that it may
- * be cut by an edge; last RandomErasing (Zhong et al. 2017). Scale, mean and deviation become one
- * multiply-add per value. Random choices depend on (seed, epoch, sample) only. Pictures that were
- * resampled arrive as RGB bytes. */
+/* Converts a raw sample, or a picture of RGB bytes that has been resampled, to float (C,H,W), in
+ * torchvision's usual order: RandomCrop (of the raw image, padded with zeros),
+ * RandomHorizontalFlip, scale and normalise; then Cutout (DeVries & Taylor 2017), a square of zeros
+ * (the mean value) whose centre may be any pixel, so that an edge may cut it; last RandomErasing
+ * (Zhong et al. 2017). Scale, mean and deviation become one multiply-add per value. Random choices
+ * depend on (seed, epoch, sample) only. */
 #include "../data_private.h"
 
-/* random choices for one sample */
+/* Random choices for one sample. */
 typedef struct Choice {
     bool flip;
-    /* crop: source = output + (dy, dx) */
+    /* crop: output pixel (y, x) is pixel (y + dy, x + dx) of the raw image, or padding */
     int64_t dy, dx;
-    /* cutout rectangle; none if y0 == y1 */
+    /* cutout: rows cut_y0 to cut_y1 - 1 and columns cut_x0 to cut_x1 - 1; none if y0 == y1 */
     int64_t cut_y0, cut_y1, cut_x0, cut_x1;
     /* rectangle to set to zero in all channels; height 0: none */
     ImageBox erase;
 } Choice;
 
-/* one channel of one sample */
+/* One channel of a raw sample, and its conversion. */
 typedef struct Plane {
     ElementType type;
     const uint8_t *from;
+    int64_t height, width;
     /* distances between rows and between pixels, in elements */
-    int64_t height, width, row_step, pixel_step;
+    int64_t row_step, pixel_step;
     /* value = raw * a + b */
     float a, b;
 } Plane;
@@ -67,40 +68,42 @@ static void fill(float *to, int64_t n, float value)
     for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
-/* Writes one output row: the parts left of, within and right of the source row; mirrored for a
- * flip. */
-static void row(const Plane *p, const Choice *c, int64_t y, float *to)
+/* Writes one output row: columns from to end - 1 come from the raw image, the others are padding
+ * (raw zeros). A flip mirrors the row. */
+static void convert_row(const Plane *p, const Choice *c, int64_t y, float *to)
 {
-    int64_t width = p->width, source = y + c->dy;
+    int64_t width = p->width, raw_y = y + c->dy;
     int64_t from = clip(-c->dx, width), end = clip(width - c->dx, width);
-    if (source < 0 || source >= p->height || from >= end) {
+    if (raw_y < 0 || raw_y >= p->height || from >= end) {
         fill(to, width, p->b);
         return;
     }
-    const uint8_t *raw = p->from + (size_t)(source * p->row_step + (from + c->dx) * p->pixel_step) *
+    const uint8_t *raw = p->from + (size_t)(raw_y * p->row_step + (from + c->dx) * p->pixel_step) *
                                        element_bytes(p->type);
     if (c->flip) {
         fill(to + width - from, from, p->b);
         fill(to, width - end, p->b);
-        element_row(p->type, to + width - 1 - from, -1, raw, p->pixel_step, end - from, p->a, p->b);
+        element_scale_row(p->type, to + width - 1 - from, -1, raw, p->pixel_step, end - from, p->a,
+                          p->b);
     } else {
         fill(to, from, p->b);
         fill(to + end, width - end, p->b);
-        element_row(p->type, to + from, 1, raw, p->pixel_step, end - from, p->a, p->b);
+        element_scale_row(p->type, to + from, 1, raw, p->pixel_step, end - from, p->a, p->b);
     }
 }
 
-static void plane(const Plane *p, const Choice *c, float *to)
+static void convert_plane(const Plane *p, const Choice *c, float *to)
 {
-    bool plain = !c->flip && c->dy == 0 && c->dx == 0;
-    if (plain && p->row_step == p->width * p->pixel_step)
-        element_row(p->type, to, 1, p->from, p->pixel_step, p->height * p->width, p->a, p->b);
+    bool unmoved = !c->flip && c->dy == 0 && c->dx == 0;
+    if (unmoved && p->row_step == p->width * p->pixel_step)
+        element_scale_row(p->type, to, 1, p->from, p->pixel_step, p->height * p->width, p->a, p->b);
     else
-        for (int64_t y = 0; y < p->height; ++y) row(p, c, y, to + y * p->width);
+        for (int64_t y = 0; y < p->height; ++y) convert_row(p, c, y, to + y * p->width);
     for (int64_t y = c->cut_y0; y < c->cut_y1; ++y)
         fill(to + y * p->width + c->cut_x0, c->cut_x1 - c->cut_x0, 0.0f);
 }
 
+/* Sets a and b so that (raw * scale - mean) / std is raw * a + b. */
 static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 {
     int64_t i = set->stats_count == 1 ? 0 : channel;
@@ -111,7 +114,7 @@ static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 
 static bool has_choices(const DataSet *set, const Config *config, bool training)
 {
-    return training && data_kind(set)->augments && config &&
+    return training && data_kind(set)->is_image && config &&
            (config->data.augment || config->data.erasing > 0);
 }
 
@@ -127,7 +130,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                     int64_t sample, const void *raw, float *out)
 {
     Choice choice = {0};
-    bool image = data_kind(set)->augments;
+    bool image = data_kind(set)->is_image;
     if (has_choices(set, config, training)) choice = choose(set, config, epoch, sample);
     int64_t pixels = set->height * set->width, step = set->channels_last ? set->channels : 1;
     int64_t planes = set->channels;
@@ -136,7 +139,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                .width = set->width,
                .row_step = set->width * step,
                .pixel_step = step};
-    /* A vector with a single scale is treated as one row. */
+    /* A vector whose columns have the same scale is one row of one channel. */
     if (!image && set->stats_count <= 1) {
         p.width = p.row_step = planes;
         pixels = planes;
@@ -146,13 +149,13 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
         affine(set, c, &p.a, &p.b);
         p.from = (const uint8_t *)raw +
                  (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
-        plane(&p, &choice, out + c * pixels);
+        convert_plane(&p, &choice, out + c * pixels);
     }
     finish(set, &choice, out);
 }
 
-/* Converts all three channels at once, for images that are not shifted. */
-static void rgb_planes(const DataSet *set, const Choice *choice, const Image *picture, float *out)
+/* Converts all three channels at once, for images that are not cropped. */
+static void convert_rgb(const DataSet *set, const Choice *choice, const Image *picture, float *out)
 {
     int64_t height = set->height, width = set->width, pixels = height * width;
     float a[3], b[3];
@@ -179,12 +182,12 @@ void augment_picture(const DataSet *set, const Config *config, bool training, in
                .row_step = set->width * 3,
                .pixel_step = 3};
     if (set->channels == 3 && choice.dy == 0 && choice.dx == 0) {
-        rgb_planes(set, &choice, picture, out);
+        convert_rgb(set, &choice, picture, out);
     } else {
         for (int64_t c = 0; c < set->channels; ++c) {
             affine(set, c, &p.a, &p.b);
             p.from = picture->pixel + c;
-            plane(&p, &choice, out + c * set->height * set->width);
+            convert_plane(&p, &choice, out + c * set->height * set->width);
         }
     }
     finish(set, &choice, out);

@@ -1,17 +1,18 @@
 /* Mixes the images of a micro-batch in pairs, each with the one before it, like torchvision's MixUp
- * (Zhang et al. 2017) and CutMix (Yun et al. 2019). The loss counts both labels. A micro-batch is
- * the same on every grid, and random numbers are keyed by (seed, epoch, step, micro-batch). */
+ * (Zhang et al. 2017) and CutMix (Yun et al. 2019). The loss is a weighted mean over both labels.
+ * All images of a micro-batch are mixed in the same way; random numbers are keyed by (seed, epoch,
+ * step, micro-batch), so results do not depend on the grid. */
 #include "../data_private.h"
 
 #include <math.h>
 #include <string.h>
 
-bool data_mixes(const Config *config)
+bool data_mixes_images(const Config *config)
 {
     return config && (config->data.mixup > 0 || config->data.cutmix > 0);
 }
 
-/* a stream of uniform and normal numbers from one key */
+/* A sequence of random numbers from one key. */
 typedef struct Draws {
     RngKey key;
     uint64_t next;
@@ -28,8 +29,9 @@ static double draw_normal(Draws *d)
     return radius * cos(2 * 3.14159265358979323846 * draw_uniform(d));
 }
 
-/* Draws the logarithm of a gamma variate (Marsaglia & Tsang 2000; for alpha below 1 with the power
- * of a uniform number), since small alphas give values that underflow a double. */
+/* Draws the logarithm of a gamma variate, since with a small alpha the variate underflows a double
+ * (Marsaglia & Tsang 2000; an alpha below 1 is raised by 1, and the variate multiplied by a uniform
+ * number to the power of 1 / alpha). */
 static double draw_log_gamma(Draws *d, double alpha)
 {
     double boost = 0;
@@ -53,23 +55,25 @@ static double draw_beta(Draws *d, double alpha)
     return 1 / (1 + exp(y - x));
 }
 
-static int clip(double v, int64_t most)
+static int clip(double v, int64_t high)
 {
-    return v < 0 ? 0 : v > (double)most ? (int)most : (int)v;
+    return v < 0 ? 0 : v > (double)high ? (int)high : (int)v;
 }
 
-static Mix cut_choose(const DataSet *set, Draws *d, double share)
+/* Chooses a box of 1 - share of the image, at a random place; the edge of the image may cut it, so
+ * the mix's share is computed from the box. */
+static Mix choose_cut(const DataSet *set, Draws *d, double share)
 {
     int64_t width = set->width, height = set->height;
     int64_t x = (int64_t)(draw_uniform(d) * (double)width);
     int64_t y = (int64_t)(draw_uniform(d) * (double)height);
     double half = 0.5 * sqrt(1 - share);
-    double across = floor(half * (double)width), down = floor(half * (double)height);
+    double half_width = floor(half * (double)width), half_height = floor(half * (double)height);
     Mix m = {.cut = true};
-    m.box.x = clip((double)x - across, width);
-    m.box.y = clip((double)y - down, height);
-    m.box.width = clip((double)x + across, width) - m.box.x;
-    m.box.height = clip((double)y + down, height) - m.box.y;
+    m.box.x = clip((double)x - half_width, width);
+    m.box.y = clip((double)y - half_height, height);
+    m.box.width = clip((double)x + half_width, width) - m.box.x;
+    m.box.height = clip((double)y + half_height, height) - m.box.y;
     m.share = (float)(1 - (double)m.box.width * m.box.height / ((double)width * (double)height));
     return m;
 }
@@ -77,11 +81,11 @@ static Mix cut_choose(const DataSet *set, Draws *d, double share)
 Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch)
 {
     double mixup = config->data.mixup, cutmix = config->data.cutmix;
-    uint64_t of = (uint64_t)batch->step << 24 | (uint64_t)batch->micro;
-    Draws d = {rng_key((uint64_t)config->run.seed, RNG_MIX, (uint64_t)batch->epoch, of), 0};
+    uint64_t micro = (uint64_t)batch->step << 24 | (uint64_t)batch->micro;
+    Draws d = {rng_key((uint64_t)config->run.seed, RNG_MIX, (uint64_t)batch->epoch, micro), 0};
     bool cut = cutmix > 0 && (mixup <= 0 || draw_uniform(&d) < 0.5);
     double share = draw_beta(&d, cut ? cutmix : mixup);
-    return cut ? cut_choose(set, &d, share) : (Mix){.share = (float)share};
+    return cut ? choose_cut(set, &d, share) : (Mix){.share = (float)share};
 }
 
 static void blend(float *to, const float *other, int64_t n, float share)
@@ -100,16 +104,18 @@ static void paste(float *to, const float *other, const Mix *m, const DataSet *se
 
 void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare)
 {
-    int64_t each = set->channels * set->height * set->width;
+    int64_t values = set->channels * set->height * set->width;
     if (batch->rows < 1 || !batch->x) return;
-    memcpy(spare, batch->x + (batch->rows - 1) * each, (size_t)each * sizeof *spare);
+    /* Rows are mixed from the last to the first, so that row r - 1 is not mixed yet; row 0 needs a
+     * copy of the last. */
+    memcpy(spare, batch->x + (batch->rows - 1) * values, (size_t)values * sizeof *spare);
     for (int64_t r = batch->rows - 1; r >= 0; --r) {
-        float *to = batch->x + r * each;
-        const float *other = r > 0 ? to - each : spare;
+        float *to = batch->x + r * values;
+        const float *other = r > 0 ? to - values : spare;
         if (mix->cut)
             paste(to, other, mix, set);
         else
-            blend(to, other, each, mix->share);
+            blend(to, other, values, mix->share);
     }
 }
 

@@ -1,10 +1,10 @@
 /* Prepares a picture for the model:
  *
- *     bytes -- decode what the view needs --+
- *     uint8 array -- interleave that part --+-> RGB -- resample --> colours --> augment_picture
+ *     picture file --- decode the part --------+
+ *     stored image --- convert the part to RGB +--> resample --> colours --> augment_picture
  *
- * The part of the picture to use is chosen before decoding (view.c), so that of a JPEG only this
- * part is decoded. A picture that must be rotated is decoded whole. */
+ * The part of the picture to use is chosen before decoding (view.c), so only this part of a JPEG is
+ * decoded. A picture that must be rotated is decoded whole. */
 #include "../data_private.h"
 
 #include <string.h>
@@ -16,18 +16,20 @@ struct PictureWork {
     ImageDecoder *decoder;
     ImageResampler *resampler;
     /* decoded part; scratch for rotation; resampled view; view with padding */
-    Image from, spare, cut, out;
+    Image from, spare, view, padded;
     /* owned: bytes of a picture file, or a stored image */
     uint8_t *bytes;
-    size_t room;
+    size_t capacity;
 };
 
-/* the picture to prepare: a sample of the set, or from another source */
-typedef struct Taking {
+/* The picture to prepare: a sample of the set, or a picture from another source, for which training
+ * is false and epoch and sample do not matter. */
+typedef struct PictureSource {
     bool training;
     int64_t epoch, sample;
+    /* for messages */
     const char *name;
-} Taking;
+} PictureSource;
 
 PictureWork *picture_work_new(const DataSet *set, const Config *config)
 {
@@ -47,30 +49,32 @@ void picture_work_free(PictureWork **work)
     image_resampler_free(&w->resampler);
     image_fini(&w->from);
     image_fini(&w->spare);
-    image_fini(&w->cut);
-    image_fini(&w->out);
+    image_fini(&w->view);
+    image_fini(&w->padded);
     mem_free(&w->bytes);
     mem_free(work);
 }
 
-/* Estimates the memory: a photograph of usual size decoded, between the two resampling passes, and
- * cropped; and its file. */
+/* Estimates the memory: three buffers of a picture's size (decoded, rotated, between the two
+ * resampling passes), two of the model's input size (view and view with padding), and the file. */
 size_t picture_work_bytes(const DataSet *set)
 {
-    enum { USUAL_PIXELS = 500 * 375, USUAL_FILE = 128 << 10, RGB = 3 };
+    enum { USUAL_PIXELS = 500 * 375, USUAL_FILE_BYTES = 128 << 10, RGB = 3 };
     int64_t stored = set->encoded ? USUAL_PIXELS : set->stored_height * set->stored_width;
-    return (size_t)(stored * RGB * 3 + set->height * set->width * RGB * 2 + USUAL_FILE);
+    return (size_t)(stored * RGB * 3 + set->height * set->width * RGB * 2 + USUAL_FILE_BYTES);
 }
 
-static Status view_of(const PictureWork *w, const Taking *t, int width, int height, PictureView *v)
+static Status choose_view(const PictureWork *w, const PictureSource *source, int width, int height,
+                          PictureView *v)
 {
-    if (!t->training) return view_evaluation(v, w->set, w->config, width, height, t->name);
-    RngKey key = augment_key(w->config, t->epoch, t->sample);
-    return view_training(v, w->set, w->config, key, width, height, t->name);
+    if (!source->training)
+        return view_choose_evaluation(v, w->set, w->config, width, height, source->name);
+    RngKey key = augment_key(w->config, source->epoch, source->sample);
+    return view_choose_training(v, w->set, w->config, key, width, height, source->name);
 }
 
-/* Returns the part of the picture that the view needs: only the pixels kept, if nothing is
- * resampled. */
+/* Returns the part of the picture that the view needs: its box, or in a direction that is not
+ * resampled only the pixels that are kept. */
 static ImageBox view_need(const PictureView *v)
 {
     ImageBox need = v->box;
@@ -85,17 +89,18 @@ static ImageBox view_need(const PictureView *v)
     return need;
 }
 
-/* Copies the resampled view into a larger image with padding of zeros. */
+/* Copies w->view, which has the pixels of `part` that are `inside` the resampled picture, to an
+ * image of part's size; its other pixels are zero. */
 static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
 {
-    image_resize_room(&w->out, part.width, part.height);
-    memset(w->out.pixel, 0, (size_t)part.width * (size_t)part.height * 3);
+    image_set_size(&w->padded, part.width, part.height);
+    memset(w->padded.pixel, 0, (size_t)part.width * (size_t)part.height * 3);
     for (int y = 0; y < inside.height; ++y)
-        memcpy(w->out.pixel + ((size_t)(inside.y - part.y + y) * (size_t)part.width +
-                               (size_t)(inside.x - part.x)) *
-                                  3,
-               w->cut.pixel + (size_t)y * (size_t)inside.width * 3, (size_t)inside.width * 3);
-    return &w->out;
+        memcpy(w->padded.pixel + ((size_t)(inside.y - part.y + y) * (size_t)part.width +
+                                  (size_t)(inside.x - part.x)) *
+                                     3,
+               w->view.pixel + (size_t)y * (size_t)inside.width * 3, (size_t)inside.width * 3);
+    return &w->padded;
 }
 
 static ImageFilter filter_of(const PictureWork *w)
@@ -103,51 +108,57 @@ static ImageFilter filter_of(const PictureWork *w)
     return w->config ? (ImageFilter)w->config->data.filter : IMAGE_BILINEAR;
 }
 
-/* Returns the view's pixels. w->from holds the part `have` of the picture. */
-static Image *view_cut(PictureWork *w, const PictureView *v, ImageBox have, ImageFilter filter)
+/* Returns the view's pixels, in memory of w. w->from holds the part `decoded` of the picture. */
+static Image *make_view(PictureWork *w, const PictureView *v, ImageBox decoded, ImageFilter filter)
 {
     ImageBox box = v->box, inside = v->part;
-    box.x -= have.x;
-    box.y -= have.y;
+    box.x -= decoded.x;
+    box.y -= decoded.y;
     if (inside.x < 0) inside.width += inside.x, inside.x = 0;
     if (inside.y < 0) inside.height += inside.y, inside.y = 0;
     if (inside.width > v->width - inside.x) inside.width = v->width - inside.x;
     if (inside.height > v->height - inside.y) inside.height = v->height - inside.y;
-    image_resize_room(&w->cut, inside.width, inside.height);
-    image_resample_part(w->resampler, &w->from, box, v->width, v->height, inside, &w->cut, filter);
-    bool whole = inside.width == v->part.width && inside.height == v->part.height;
-    return whole ? &w->cut : with_padding(w, v->part, inside);
+    image_set_size(&w->view, inside.width, inside.height);
+    image_resample_part(w->resampler, &w->from, box, v->width, v->height, inside, &w->view, filter);
+    bool needs_padding = inside.width != v->part.width || inside.height != v->part.height;
+    return needs_padding ? with_padding(w, v->part, inside) : &w->view;
 }
 
-static void finish(PictureWork *w, const Taking *t, Image *picture, float *out)
+/* Converts the view's pixels to the model's input. */
+static void finish(PictureWork *w, const PictureSource *source, Image *picture, float *out)
 {
-    if (t->training && w->config->data.color_jitter.count)
-        picture_jitter(picture, w->config, augment_key(w->config, t->epoch, t->sample));
-    augment_picture(w->set, w->config, t->training, t->epoch, t->sample, picture, out);
+    if (source->training && w->config->data.color_jitter.count)
+        picture_jitter(picture, w->config, augment_key(w->config, source->epoch, source->sample));
+    augment_picture(w->set, w->config, source->training, source->epoch, source->sample, picture,
+                    out);
 }
 
-static Status decode(PictureWork *w, const Taking *t, size_t count, int orientation,
-                     PictureView *view, ImageBox *have)
+/* Chooses the view and decodes the part of the picture file in w->bytes that it needs, to w->from;
+ * *decoded: that part. */
+static Status decode(PictureWork *w, const PictureSource *source, size_t count, int orientation,
+                     PictureView *view, ImageBox *decoded)
 {
-    ImageHead head;
-    TRY(image_head(&head, w->bytes, count, t->name));
+    ImageHeader head;
+    const char *name = source->name;
+    TRY(image_read_header(&head, w->bytes, count, name));
+    /* Orientations 5 to 8 swap the sides. */
     bool swap = orientation >= 5;
     int width = swap ? head.height : head.width, height = swap ? head.width : head.height;
-    TRY(view_of(w, t, width, height, view));
+    TRY(choose_view(w, source, width, height, view));
     ImageBox need = orientation > 1 ? (ImageBox){0, 0, head.width, head.height} : view_need(view);
-    TRY(image_decode_part(w->decoder, &w->from, w->bytes, count, &head, need, have, t->name));
+    TRY(image_decode_part(w->decoder, &w->from, w->bytes, count, &head, need, decoded, name));
     image_turn(&w->from, &w->spare, orientation);
-    if (orientation > 1) *have = (ImageBox){0, 0, width, height};
+    if (orientation > 1) *decoded = (ImageBox){0, 0, width, height};
     return OK;
 }
 
-/* Converts a part of a stored image to RGB; grey becomes three equal channels. */
-static void interleave(PictureWork *w, ImageBox part)
+/* Converts a part of the stored image in w->bytes to RGB; grey becomes three equal channels. */
+static void convert_to_rgb(PictureWork *w, ImageBox part)
 {
     const DataSet *set = w->set;
     int64_t width = set->stored_width, plane = width * set->stored_height;
     int64_t step = set->channels_last ? set->channels : 1;
-    image_resize_room(&w->from, part.width, part.height);
+    image_set_size(&w->from, part.width, part.height);
     uint8_t *to = w->from.pixel;
     for (int y = 0; y < part.height; ++y) {
         const uint8_t *from = w->bytes + ((part.y + y) * width + part.x) * step;
@@ -158,100 +169,104 @@ static void interleave(PictureWork *w, ImageBox part)
     }
 }
 
-static Status take_stored(PictureWork *w, Reader *reader, const Taking *t, PictureView *view,
-                          ImageBox *have)
+/* Chooses the view and reads the part of a stored image that it needs to w->from; *read: that
+ * part. */
+static Status read_stored(PictureWork *w, Reader *reader, const PictureSource *source,
+                          PictureView *view, ImageBox *read)
 {
     const DataSet *set = w->set;
     if (!w->bytes) w->bytes = mem_new((size_t)set->x.sample_bytes);
-    TRY(reader_get(reader, t->sample, w->bytes, NULL, NULL));
-    TRY(view_of(w, t, (int)set->stored_width, (int)set->stored_height, view));
-    *have = view_need(view);
-    interleave(w, *have);
+    TRY(reader_get(reader, source->sample, w->bytes, NULL, NULL));
+    TRY(choose_view(w, source, (int)set->stored_width, (int)set->stored_height, view));
+    *read = view_need(view);
+    convert_to_rgb(w, *read);
     return OK;
 }
 
-Status picture_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
-                      int64_t sample, float *out)
+Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
+                              int64_t sample, float *out)
 {
     PictureWork *w = work;
     char name[DATA_PATH + 32];
-    Taking t = {training, epoch, sample, name};
+    PictureSource source = {training, epoch, sample, name};
     PictureView view;
-    ImageBox have;
+    ImageBox decoded;
     size_t count;
     int orientation;
     sample_name(w->set, sample, name, sizeof name);
     if (w->set->encoded) {
-        TRY(reader_get_encoded(reader, sample, &w->bytes, &w->room, &count, &orientation));
-        TRY(decode(w, &t, count, orientation, &view, &have));
+        TRY(reader_get_encoded(reader, sample, &w->bytes, &w->capacity, &count, &orientation));
+        TRY(decode(w, &source, count, orientation, &view, &decoded));
     } else {
-        TRY(take_stored(w, reader, &t, &view, &have));
+        TRY(read_stored(w, reader, &source, &view, &decoded));
     }
-    finish(w, &t, view_cut(w, &view, have, filter_of(w)), out);
+    finish(w, &source, make_view(w, &view, decoded, filter_of(w)), out);
     return OK;
 }
 
 /* Chooses the view that an import of decoded images uses: resized to cover the stored size, and
  * centre cropped. */
-static Status view_stored(PictureView *v, const DataSet *set, const Image *picture,
-                          const char *name)
+static Status choose_import_view(PictureView *v, const DataSet *set, const Image *picture,
+                                 const char *name)
 {
     int width = (int)set->stored_width, height = (int)set->stored_height;
     *v = (PictureView){.box = {0, 0, picture->width, picture->height}};
-    TRY(view_resize(v, width, height, name));
-    v->part =
-        (ImageBox){view_middle(v->width, width), view_middle(v->height, height), width, height};
+    TRY(view_set_size(v, width, height, name));
+    v->part = (ImageBox){view_centre_offset(v->width, width), view_centre_offset(v->height, height),
+                         width, height};
     return OK;
 }
 
-Status picture_evaluate(PictureWork *work, const Image *picture, const char *name, float *out)
+Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out)
 {
     PictureWork *w = work;
     const DataSet *set = w->set;
-    Taking t = {0};
+    PictureSource source = {0};
     ImageBox all = {0, 0, picture->width, picture->height};
-    image_resize_room(&w->from, picture->width, picture->height);
+    image_set_size(&w->from, picture->width, picture->height);
     memcpy(w->from.pixel, picture->pixel, (size_t)picture->width * (size_t)picture->height * 3);
     if (!set->encoded &&
         (picture->width != set->stored_width || picture->height != set->stored_height)) {
         PictureView stored;
-        TRY(view_stored(&stored, set, picture, name));
-        Image *cut = view_cut(w, &stored, all, set->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR);
-        Image size = w->from;
-        w->from = *cut;
-        *cut = size;
+        TRY(choose_import_view(&stored, set, picture, name));
+        Image *pixels = make_view(w, &stored, all, set->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR);
+        Image former = w->from;
+        w->from = *pixels;
+        *pixels = former;
         all = (ImageBox){0, 0, w->from.width, w->from.height};
     }
     PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
-    if (data_resamples(set, w->config))
-        TRY(view_evaluation(&view, set, w->config, all.width, all.height, name));
-    Image *cut = view_cut(w, &view, all, filter_of(w));
-    if (set->channels == 1) image_saturation(cut, 0);
-    finish(w, &t, cut, out);
+    if (data_needs_picture_work(set, w->config))
+        TRY(view_choose_evaluation(&view, set, w->config, all.width, all.height, name));
+    Image *pixels = make_view(w, &view, all, filter_of(w));
+    /* The model takes one channel, and a saturation of 0 makes the picture grey. */
+    if (set->channels == 1) image_saturation(pixels, 0);
+    finish(w, &source, pixels, out);
     return OK;
 }
 
-/* Applies up to four changes of colour in random order. */
+/* Applies up to four changes of colour in random order, each by a random factor. */
 void picture_jitter(Image *image, const Config *config, RngKey key)
 {
-    const double *by = config->data.color_jitter.value;
-    uint32_t r[4], o[4];
-    int order[4] = {0, 1, 2, 3};
-    rng_block(key, DRAW_JITTER, r);
-    rng_block(key, DRAW_ORDER, o);
-    for (int i = 3; i > 0; --i) {
-        int j = (int)draw_below(o[i], i + 1), kept = order[i];
+    enum { BRIGHTNESS, CONTRAST, SATURATION, HUE, CHANGES };
+    const double *strength = config->data.color_jitter.value;
+    uint32_t amount_word[CHANGES], order_word[CHANGES];
+    int order[CHANGES] = {BRIGHTNESS, CONTRAST, SATURATION, HUE};
+    rng_block(key, DRAW_JITTER, amount_word);
+    rng_block(key, DRAW_ORDER, order_word);
+    for (int i = CHANGES - 1; i > 0; --i) {
+        int j = (int)draw_below(order_word[i], i + 1), kept = order[i];
         order[i] = order[j];
         order[j] = kept;
     }
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < CHANGES; ++i) {
         int k = order[i];
-        if (by[k] <= 0) continue;
-        double least = by[k] < 1 ? 1 - by[k] : 0;
-        float factor = (float)draw_between(r[k], least, 1 + by[k]);
-        if (k == 0) image_brightness(image, factor);
-        if (k == 1) image_contrast(image, factor);
-        if (k == 2) image_saturation(image, factor);
-        if (k == 3) image_hue(image, (int)(draw_between(r[k], -by[k], by[k]) * 255));
+        double s = strength[k];
+        if (s <= 0) continue;
+        float factor = (float)draw_between(amount_word[k], s < 1 ? 1 - s : 0, 1 + s);
+        if (k == BRIGHTNESS) image_brightness(image, factor);
+        if (k == CONTRAST) image_contrast(image, factor);
+        if (k == SATURATION) image_saturation(image, factor);
+        if (k == HUE) image_hue(image, (int)(draw_between(amount_word[k], -s, s) * 255));
     }
 }

@@ -1,9 +1,10 @@
-/* Converts rows of RGB bytes to three rows of floats: eight pixels at a time with AVX2, with the
- * same bits without it. */
+/* Converts rows of RGB bytes to three rows of floats: with AVX2 eight pixels at a time; without it
+ * the results have the same bits. */
 #include "../data_private.h"
 
-static void pixels(float *const to[3], const uint8_t *from, int first, int n, const float a[3],
-                   const float b[3], int step)
+/* Converts pixels first to n - 1. step: -1: mirrored. */
+static void convert_pixels(float *const to[3], const uint8_t *from, int first, int n,
+                           const float a[3], const float b[3], int step)
 {
     for (int c = 0; c < 3; ++c)
         for (int i = first; i < n; ++i) to[c][step * i] = (float)from[3 * i + c] * a[c] + b[c];
@@ -13,9 +14,9 @@ static void pixels(float *const to[3], const uint8_t *from, int first, int n, co
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
 
-/* Positions of bytes k, k + 3, ... of 24 in the first 16 of them, and in the last 16; -1: not
- * there. */
-static const int8_t places[3][2][16] = {
+/* Eight pixels are 24 bytes, loaded as the first 16 and the last 16. For channel k: the positions
+ * in each half of bytes k, k + 3, ... of the 24; -1: taken from the other half. */
+static const int8_t position[3][2][16] = {
     {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
      {-1, -1, -1, -1, -1, -1, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1}},
     {{1, 4, 7, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
@@ -23,10 +24,11 @@ static const int8_t places[3][2][16] = {
     {{2, 5, 8, 11, 14, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
      {-1, -1, -1, -1, -1, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1}}};
 
+/* Returns channel k of eight pixels. */
 AVX2 static inline __m256i channel(__m128i low, __m128i high, int k)
 {
-    __m128i in_low = _mm_loadu_si128((const __m128i *)places[k][0]);
-    __m128i in_high = _mm_loadu_si128((const __m128i *)places[k][1]);
+    __m128i in_low = _mm_loadu_si128((const __m128i *)position[k][0]);
+    __m128i in_high = _mm_loadu_si128((const __m128i *)position[k][1]);
     return _mm256_cvtepu8_epi32(
         _mm_or_si128(_mm_shuffle_epi8(low, in_low), _mm_shuffle_epi8(high, in_high)));
 }
@@ -49,10 +51,11 @@ AVX2 static void row_avx2(float *const to[3], const uint8_t *from, int n, const 
                 _mm256_storeu_ps(to[c] + i, v);
         }
     }
-    pixels(to, from, i, n, a, b, mirrored ? -1 : 1);
+    convert_pixels(to, from, i, n, a, b, mirrored ? -1 : 1);
 }
 #else
-#define row_avx2(to, from, n, a, b, mirrored) pixels(to, from, 0, n, a, b, (mirrored) ? -1 : 1)
+#define row_avx2(to, from, n, a, b, mirrored)                                                      \
+    convert_pixels(to, from, 0, n, a, b, (mirrored) ? -1 : 1)
 #endif
 
 void rgb_row(float *const to[3], const uint8_t *from, int n, const float a[3], const float b[3],
@@ -61,5 +64,5 @@ void rgb_row(float *const to[3], const uint8_t *from, int n, const float a[3], c
     if (cpu_used() >= CPU_AVX2)
         row_avx2(to, from, n, a, b, mirrored);
     else
-        pixels(to, from, 0, n, a, b, mirrored ? -1 : 1);
+        convert_pixels(to, from, 0, n, a, b, mirrored ? -1 : 1);
 }

@@ -1,6 +1,7 @@
-/* Chooses the part of a picture to use and the size to resize it to, from sizes, keys and random
- * words only, like torchvision: RandomResizedCrop, Resize of the short side, RandomCrop,
- * CenterCrop, RandomErasing. Python rounds halves to even, and so does rint. */
+/* Chooses the part of a picture to use and the size to resize it to, like torchvision:
+ * RandomResizedCrop, Resize of the short side, RandomCrop, CenterCrop, RandomErasing. The choice
+ * depends only on the picture's size, the keys and random words, not on pixels. Python rounds
+ * halves to even, and so does rint. */
 #include "../data_private.h"
 
 #include <limits.h>
@@ -24,29 +25,30 @@ static bool jitters(const Config *c)
     return false;
 }
 
-bool data_resamples(const DataSet *set, const Config *c)
+bool data_needs_picture_work(const DataSet *set, const Config *c)
 {
-    if (!data_kind(set)->augments) return false;
+    if (!data_kind(set)->is_image) return false;
     if (set->encoded) return true;
     return c && (c->data.resize || c->data.random_resized_crop || c->data.random_crop ||
                  c->data.center_crop || jitters(c));
 }
 
 /* Returns the side of the square to crop; 0: none. */
-static int64_t square(const Config *c)
+static int64_t crop_side(const Config *c)
 {
     if (c->data.random_resized_crop) return c->data.random_resized_crop;
     return c->data.random_crop ? c->data.random_crop : c->data.center_crop;
 }
 
-/* Returns the size to which the short side is resized before cropping; 0: it is not resized. */
+/* Returns the size to which the short side is resized before cropping; 0: it is not resized. The
+ * default of encoded pictures is 8/7 of the crop, rounded, as torchvision's 256 for 224. */
 static int64_t short_side(const DataSet *set, const Config *c)
 {
     if (c->data.resize || !set->encoded) return c->data.resize;
-    return (2 * 8 * square(c) + 7) / 14;
+    return (2 * 8 * crop_side(c) + 7) / 14;
 }
 
-void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height)
+void view_cover_size(int64_t to_width, int64_t to_height, int64_t *width, int64_t *height)
 {
     int64_t w = *width, h = *height;
     bool wide = h * to_width <= w * to_height;
@@ -54,10 +56,10 @@ void view_cover(int64_t to_width, int64_t to_height, int64_t *width, int64_t *he
     *height = wide ? to_height : h * to_width / w;
 }
 
-Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const char *name)
+Status view_set_size(PictureView *view, int64_t to_width, int64_t to_height, const char *name)
 {
     int64_t width = view->box.width, height = view->box.height;
-    view_cover(to_width, to_height, &width, &height);
+    view_cover_size(to_width, to_height, &width, &height);
     if (width > INT_MAX || height > INT_MAX)
         return fail(ERR_DATA, "%s: %dx%d pixels are too narrow to be resized to %lld", name,
                     view->box.width, view->box.height,
@@ -67,7 +69,8 @@ Status view_resize(PictureView *view, int64_t to_width, int64_t to_height, const
     return OK;
 }
 
-static Status resampled_check(const DataSet *set, const Config *c, const char *key)
+/* Checks that the set's pictures can be resampled, which `key` requires. */
+static Status check_resampling(const DataSet *set, const Config *c, const char *key)
 {
     if (set->encoded || (set->x.type == ELEM_U8 && (set->channels == 1 || set->channels == 3)))
         return OK;
@@ -75,20 +78,20 @@ static Status resampled_check(const DataSet *set, const Config *c, const char *k
                            set->path);
 }
 
-Status view_shape(DataSet *set, const Config *c)
+Status view_set_model_size(DataSet *set, const Config *c)
 {
-    if (!data_kind(set)->augments) return OK;
-    if (!c || !data_resamples(set, c)) {
+    if (!data_kind(set)->is_image) return OK;
+    if (!c || !data_needs_picture_work(set, c)) {
         if (set->encoded) set->height = set->width = 0;
         return OK;
     }
-    int64_t side = square(c), random = c->data.random_resized_crop + c->data.random_crop;
+    int64_t side = crop_side(c), random = c->data.random_resized_crop + c->data.random_crop;
     const char *key = c->data.random_resized_crop ? "data.random_resized_crop"
                       : c->data.random_crop       ? "data.random_crop"
                       : c->data.center_crop       ? "data.center_crop"
                       : c->data.resize            ? "data.resize"
                                                   : "data.color_jitter";
-    TRY(resampled_check(set, c, key));
+    TRY(check_resampling(set, c, key));
     if (random && c->data.center_crop && c->data.center_crop != random)
         return config_fail_key(c, "data.center_crop",
                                "is %lld and %s %lld: the model takes images of one size",
@@ -99,7 +102,7 @@ Status view_shape(DataSet *set, const Config *c)
     }
     int64_t width = set->width, height = set->height;
     if (!set->encoded && c->data.resize)
-        view_cover(c->data.resize, c->data.resize, &width, &height);
+        view_cover_size(c->data.resize, c->data.resize, &width, &height);
     if (side && !set->encoded && !c->data.random_resized_crop && (width < side || height < side))
         return config_fail_key(c, key, "is %lld, images of %s are %lldx%lld: set data.resize",
                                (long long)side, set->path, (long long)width, (long long)height);
@@ -108,7 +111,7 @@ Status view_shape(DataSet *set, const Config *c)
     return OK;
 }
 
-Status data_set_sized(const DataSet *set, const Config *c)
+Status data_set_check_size(const DataSet *set, const Config *c)
 {
     if (!set->encoded || set->height > 0) return OK;
     return config_fail_key(c, "data.random_resized_crop",
@@ -117,70 +120,71 @@ Status data_set_sized(const DataSet *set, const Config *c)
                            set->path);
 }
 
-int view_middle(int of, int part)
+int view_centre_offset(int whole, int part)
 {
-    return of >= part ? (int)rint((of - part) / 2.0) : -((part - of) / 2);
+    return whole >= part ? (int)rint((whole - part) / 2.0) : -((part - whole) / 2);
 }
 
-Status view_evaluation(PictureView *view, const DataSet *set, const Config *c, int width,
-                       int height, const char *name)
+Status view_choose_evaluation(PictureView *view, const DataSet *set, const Config *c, int width,
+                              int height, const char *name)
 {
     int64_t side = short_side(set, c);
     *view = (PictureView){.box = {0, 0, width, height}, .width = width, .height = height};
-    if (side) TRY(view_resize(view, side, side, name));
+    if (side) TRY(view_set_size(view, side, side, name));
     int part_width = (int)set->width, part_height = (int)set->height;
-    view->part = (ImageBox){view_middle(view->width, part_width),
-                            view_middle(view->height, part_height), part_width, part_height};
+    view->part = (ImageBox){view_centre_offset(view->width, part_width),
+                            view_centre_offset(view->height, part_height), part_width, part_height};
     return OK;
 }
 
-/* Fallback after ten failed tries: the centre, cropped only as far as the ratio's bounds
- * require. */
-static ImageBox middle_box(int width, int height, double least, double most)
+/* RandomResizedCrop's fallback after DRAW_TRIES tries: the centre, cropped only if the ratio is
+ * outside its bounds. */
+static ImageBox centre_box(int width, int height, double ratio_min, double ratio_max)
 {
     double ratio = (double)width / height;
     int w = width, h = height;
-    if (ratio < least)
-        h = (int)rint(w / least);
-    else if (ratio > most)
-        w = (int)rint(h * most);
+    if (ratio < ratio_min)
+        h = (int)rint(w / ratio_min);
+    else if (ratio > ratio_max)
+        w = (int)rint(h * ratio_max);
     return (ImageBox){(width - w) / 2, (height - h) / 2, w, h};
 }
 
-static ImageBox resized_crop(const Config *c, RngKey key, int width, int height)
+/* Draws RandomResizedCrop's box. */
+static ImageBox draw_resized_crop(const Config *c, RngKey key, int width, int height)
 {
     const double *scale = c->data.crop_scale.value, *ratio = c->data.crop_ratio.value;
     double area = (double)width * height;
     for (int t = 0; t < DRAW_TRIES; ++t) {
         uint32_t r[4];
         rng_block(key, (uint64_t)(DRAW_RESIZED_CROP + t), r);
-        double take = area * draw_between(r[0], scale[0], scale[1]);
+        double box_area = area * draw_between(r[0], scale[0], scale[1]);
         double aspect = exp(draw_between(r[1], log(ratio[0]), log(ratio[1])));
-        double w = rint(sqrt(take * aspect)), h = rint(sqrt(take / aspect));
+        double w = rint(sqrt(box_area * aspect)), h = rint(sqrt(box_area / aspect));
         if (w < 1 || h < 1 || w > width || h > height) continue;
         int y = (int)draw_below(r[2], height - (int)h + 1);
         int x = (int)draw_below(r[3], width - (int)w + 1);
         return (ImageBox){x, y, (int)w, (int)h};
     }
-    return middle_box(width, height, ratio[0], ratio[1]);
+    return centre_box(width, height, ratio[0], ratio[1]);
 }
 
-Status view_training(PictureView *view, const DataSet *set, const Config *c, RngKey key, int width,
-                     int height, const char *name)
+Status view_choose_training(PictureView *view, const DataSet *set, const Config *c, RngKey key,
+                            int width, int height, const char *name)
 {
-    int side = (int)square(c);
+    int side = (int)crop_side(c);
     if (c->data.random_resized_crop) {
-        *view = (PictureView){.box = resized_crop(c, key, width, height),
+        *view = (PictureView){.box = draw_resized_crop(c, key, width, height),
                               .part = {0, 0, side, side},
                               .width = side,
                               .height = side};
         return OK;
     }
-    TRY(view_evaluation(view, set, c, width, height, name));
+    TRY(view_choose_evaluation(view, set, c, width, height, name));
     if (!c->data.random_crop) return OK;
     if (view->width < side || view->height < side)
         return fail(ERR_DATA,
-                    "%s: is %dx%d, brought to data.resize it is too small for data.random_crop "
+                    "%s: is %dx%d, and resized to data.resize it is too small for data.random_crop "
                     "%d: set a larger data.resize",
                     name, width, height, side);
     uint32_t r[4];
@@ -192,6 +196,7 @@ Status view_training(PictureView *view, const DataSet *set, const Config *c, Rng
 
 ImageBox view_erasing(const DataSet *set, const Config *c, RngKey key)
 {
+    /* torchvision's defaults */
     const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};
     int64_t height = set->height, width = set->width;
     double area = (double)height * (double)width;
@@ -200,9 +205,9 @@ ImageBox view_erasing(const DataSet *set, const Config *c, RngKey key)
     if (c->data.erasing <= 0 || draw_between(r[0], 0, 1) >= c->data.erasing) return (ImageBox){0};
     for (int t = 0; t < DRAW_TRIES; ++t) {
         rng_block(key, (uint64_t)(DRAW_ERASE_BOX + t), r);
-        double take = area * draw_between(r[0], scale[0], scale[1]);
+        double box_area = area * draw_between(r[0], scale[0], scale[1]);
         double aspect = exp(draw_between(r[1], log(ratio[0]), log(ratio[1])));
-        double h = rint(sqrt(take * aspect)), w = rint(sqrt(take / aspect));
+        double h = rint(sqrt(box_area * aspect)), w = rint(sqrt(box_area / aspect));
         if (h >= (double)height || w >= (double)width) continue;
         int y = (int)draw_below(r[2], height - (int64_t)h + 1);
         int x = (int)draw_below(r[3], width - (int64_t)w + 1);

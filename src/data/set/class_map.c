@@ -1,8 +1,8 @@
-/* Maps labels to classes where two lists of class names are combined: those of several files, of a
- * training and a test set, or of a set and a checkpoint. Labels are matched by name if one list
- * contains all names of the other. A list that only counts (0, 1, 2, ...), as importers write if
- * they know no names, is used like any other if it matches; otherwise it is treated like a missing
- * list: labels keep their numbers, and a message says so. */
+/* Maps labels to classes if two lists of class names are combined: those of the files of a set, of
+ * a training and a test set, or of a set and a checkpoint. Labels are matched by name if one list
+ * contains all names of the other. A list of the numbers 0, 1, 2, ..., as importers write if they
+ * know no names, is used like any other if it matches; otherwise it is treated like a missing list:
+ * labels keep their numbers, and a message says so. */
 #include "base/escape.h"
 #include "../data_private.h"
 
@@ -11,42 +11,43 @@
 
 /* ---- lists of names ---- */
 
-typedef struct Place {
+/* A name and its index in its list. */
+typedef struct SortedName {
     const char *name;
     int64_t i;
-} Place;
+} SortedName;
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
-    const Place *left = a, *right = b;
+    const SortedName *left = a, *right = b;
     int order = strcmp(left->name, right->name);
     return order ? order : (left->i > right->i) - (left->i < right->i);
 }
 
 /* Owner: the caller. */
-static Place *names_sorted(const ClassNames *names)
+static SortedName *names_sorted(const ClassNames *names)
 {
-    Place *place = mem_new((size_t)(names->count + 1) * sizeof *place);
-    for (int64_t i = 0; i < names->count; ++i) place[i] = (Place){names->name[i], i};
-    qsort(place, (size_t)names->count, sizeof *place, by_name);
-    return place;
+    SortedName *sorted = mem_new((size_t)(names->count + 1) * sizeof *sorted);
+    for (int64_t i = 0; i < names->count; ++i) sorted[i] = (SortedName){names->name[i], i};
+    qsort(sorted, (size_t)names->count, sizeof *sorted, compare_names);
+    return sorted;
 }
 
 Status class_names_check(const ClassNames *names, const char *path)
 {
-    Place *place = names_sorted(names);
+    SortedName *sorted = names_sorted(names);
     Status st = OK;
     for (int64_t i = 1; st == OK && i < names->count; ++i)
-        if (strcmp(place[i].name, place[i - 1].name) == 0)
+        if (strcmp(sorted[i].name, sorted[i - 1].name) == 0)
             st = fail(ERR_DATA,
                       "%s: classes %lld and %lld are both named '%.80s', so labels cannot be "
-                      "matched by name; name each class once",
-                      path, (long long)place[i - 1].i, (long long)place[i].i, place[i].name);
-    mem_free(&place);
+                      "matched by name; give each class its own name",
+                      path, (long long)sorted[i - 1].i, (long long)sorted[i].i, sorted[i].name);
+    mem_free(&sorted);
     return st;
 }
 
-bool class_names_count(const ClassNames *names)
+bool class_names_are_numbers(const ClassNames *names)
 {
     char number[24];
     for (int64_t i = 0; i < names->count; ++i) {
@@ -56,7 +57,8 @@ bool class_names_count(const ClassNames *names)
     return true;
 }
 
-static ClassNames names_new(const char *const *name, int64_t count)
+/* Returns a list of copies of `count` names. */
+static ClassNames names_copy(const char *const *name, int64_t count)
 {
     ClassNames names;
     size_t bytes = 0, used = 0;
@@ -67,15 +69,15 @@ static ClassNames names_new(const char *const *name, int64_t count)
         memcpy(text + used, name[i], n);
         used += n;
     }
-    class_names_take(&names, text, bytes, 0);
+    class_names_split(&names, text, bytes, 0);
     return names;
 }
 
-/* Removes the first `least` names. */
-static void names_drop(ClassNames *names, int64_t least)
+/* Removes the first `count` names, or all if there are fewer. */
+static void names_drop(ClassNames *names, int64_t count)
 {
-    int64_t drop = least < names->count ? least : names->count;
-    ClassNames rest = names_new((const char *const *)names->name + drop, names->count - drop);
+    int64_t drop = count < names->count ? count : names->count;
+    ClassNames rest = names_copy((const char *const *)names->name + drop, names->count - drop);
     class_names_free(names);
     *names = rest;
 }
@@ -91,120 +93,128 @@ char *class_names_lines(const ClassNames *names)
     return text;
 }
 
-/* ---- how two lists fit ---- */
+/* ---- matching two lists ---- */
 
-typedef struct Fit {
-    /* owned: for each name of the first list its index in the second; -1: absent */
+/* How the names of a file match the names of the classes. */
+typedef struct Match {
+    /* owned: for each of the file's names the index of the equal class name; -1: none */
     int64_t *to;
-    /* first name of each list that the other lacks (-1: none), and the number of such names */
-    int64_t unknown, missing, unknowns, missings;
-    /* each name of the first list has the same index in the second */
-    bool in_place;
-} Fit;
+    /* index of the first of the file's names that is no class name, and number of such names */
+    int64_t unknown, unknowns;
+    /* index of the first class name that the file lacks, and number of such names; an index without
+     * such names is -1 */
+    int64_t missing, missings;
+    /* The file's names are the first class names, in the same order: to[i] is i. */
+    bool is_identity;
+} Match;
 
-static void fit_find(Fit *fit, const ClassNames *file_names, const ClassNames *classes)
+static void match_find(Match *match, const ClassNames *file_names, const ClassNames *classes)
 {
-    Place *place = names_sorted(classes);
+    SortedName *sorted = names_sorted(classes);
     bool *matched = mem_new((size_t)classes->count + 1);
-    *fit = (Fit){.unknown = -1, .missing = -1, .in_place = true};
-    fit->to = mem_new((size_t)(file_names->count + 1) * sizeof *fit->to);
+    *match = (Match){.unknown = -1, .missing = -1, .is_identity = true};
+    match->to = mem_new((size_t)(file_names->count + 1) * sizeof *match->to);
     for (int64_t i = 0; i < file_names->count; ++i) {
         int64_t low = 0, high = classes->count;
         while (low < high) {
             int64_t middle = (low + high) / 2;
-            if (strcmp(place[middle].name, file_names->name[i]) < 0)
+            if (strcmp(sorted[middle].name, file_names->name[i]) < 0)
                 low = middle + 1;
             else
                 high = middle;
         }
-        bool found = low < classes->count && strcmp(place[low].name, file_names->name[i]) == 0;
-        fit->to[i] = found ? place[low].i : -1;
-        if (found) matched[place[low].i] = true;
-        if (!found && fit->unknowns++ == 0) fit->unknown = i;
-        fit->in_place = fit->in_place && fit->to[i] == i;
+        bool found = low < classes->count && strcmp(sorted[low].name, file_names->name[i]) == 0;
+        match->to[i] = found ? sorted[low].i : -1;
+        if (found) matched[sorted[low].i] = true;
+        if (!found && match->unknowns++ == 0) match->unknown = i;
+        match->is_identity = match->is_identity && match->to[i] == i;
     }
     for (int64_t i = 0; i < classes->count; ++i)
-        if (!matched[i] && fit->missings++ == 0) fit->missing = i;
+        if (!matched[i] && match->missings++ == 0) match->missing = i;
     mem_free(&matched);
-    mem_free(&place);
+    mem_free(&sorted);
 }
 
-static Status fit_fail(const Fit *fit, const char *path, const ClassNames *file_names,
-                       const char *classes_of, const ClassNames *classes)
+/* ERR_DATA: each list has a name that the other lacks. */
+static Status match_fail(const Match *match, const char *path, const ClassNames *file_names,
+                         const char *classes_of, const ClassNames *classes)
 {
     char *set_name, *other_name;
-    text_escape_pair(file_names->name[fit->unknown], classes->name[fit->missing], &set_name,
+    text_escape_pair(file_names->name[match->unknown], classes->name[match->missing], &set_name,
                      &other_name);
     Status st = fail(
         ERR_DATA,
         "%s: its classes are not those of %s: '%.160s' (class %lld) is not among them, "
         "and '%.160s' (their class %lld) is not among its own; labels are matched by name only if "
         "one of the two lists has all names of the other: give the classes one set of names",
-        path, classes_of, set_name, (long long)fit->unknown, other_name, (long long)fit->missing);
+        path, classes_of, set_name, (long long)match->unknown, other_name,
+        (long long)match->missing);
     mem_free(&set_name);
     mem_free(&other_name);
     return st;
 }
 
 /* Does each list have a name that the other lacks? */
-static bool fit_none(const Fit *fit)
+static bool lists_conflict(const Match *match)
 {
-    return fit->unknowns > 0 && fit->missings > 0;
+    return match->unknowns > 0 && match->missings > 0;
 }
 
-/* Returns a line on how the names of the two lists differ. Owner: the caller. */
-static char *fit_line(const Fit *fit, const char *path, const ClassNames *file_names,
-                      const char *classes_of, const ClassNames *classes)
+/* Returns a message about how the names of the two lists differ. Owner: the caller. */
+static char *match_line(const Match *match, const char *path, const ClassNames *file_names,
+                        const char *classes_of, const ClassNames *classes)
 {
-    if (fit->unknowns > 0)
+    if (match->unknowns > 0)
         return mem_format("%s: labels are matched by the names of classes: %s has %lld of its %lld "
-                          "classes and lacks '%.80s'%s, which no sample may be",
-                          path, classes_of, (long long)(file_names->count - fit->unknowns),
-                          (long long)file_names->count, file_names->name[fit->unknown],
-                          fit->unknowns > 1 ? " and others" : "");
-    if (fit->missings > 0)
+                          "classes and lacks '%.80s'%s, which no sample may have",
+                          path, classes_of, (long long)(file_names->count - match->unknowns),
+                          (long long)file_names->count, file_names->name[match->unknown],
+                          match->unknowns > 1 ? " and others" : "");
+    if (match->missings > 0)
         return mem_format("%s: labels are matched by the names of classes: it has %lld of the %lld "
                           "classes of %s and lacks '%.80s'%s",
                           path, (long long)file_names->count, (long long)classes->count, classes_of,
-                          classes->name[fit->missing], fit->missings > 1 ? " and others" : "");
+                          classes->name[match->missing], match->missings > 1 ? " and others" : "");
     return mem_format("%s: labels are matched by the names of classes, which are in another order "
                       "than those of %s",
                       path, classes_of);
 }
 
-/* Does the list name classes: is it present, and more than a count? */
+/* Does the list have names other than numbers? */
 static bool names_classes(const ClassNames *names)
 {
-    return names->count > 0 && !class_names_count(names);
+    return names->count > 0 && !class_names_are_numbers(names);
 }
 
-/* Returns a line on labels that keep their numbers because one of the lists names no classes; NULL:
- * neither does. Owner: the caller. */
+/* Returns a message that labels keep their numbers because one of the lists names no classes; NULL:
+ * neither names classes. Owner: the caller. */
 static char *numbers_line(const char *path, const ClassNames *file_names, const char *classes_of,
                           const ClassNames *classes)
 {
     if (names_classes(classes))
-        return mem_format("%s: names no classes, so its labels are taken by their numbers: 0 is "
+        return mem_format("%s: has no names of classes, so labels are matched by number: 0 is "
                           "'%.80s', as in %s",
                           path, classes->name[0], classes_of);
     if (names_classes(file_names))
-        return mem_format("%s: its labels are taken by their numbers, as %s names no classes: 0 is "
-                          "'%.80s' here",
+        return mem_format("%s: labels are matched by number, since %s has no names of classes: 0 "
+                          "is '%.80s' here",
                           path, classes_of, file_names->name[0]);
     return NULL;
 }
 
 /* ---- maps ---- */
 
-static Status too_many(const DataSet *set)
+static Status too_many_fail(const DataSet *set)
 {
     return fail(ERR_DATA,
-                "%s: labels of more than %d classes cannot be brought into another order; make the "
-                "files with one order of classes (`weft data import folder --classes`)",
+                "%s: labels of more than %d classes cannot be reordered; make the files with one "
+                "order of classes (`weft data import folder --classes`)",
                 set->path, DATA_LABELS);
 }
 
-static Status map_put(DataSet *set, LabelMap *map, const uint16_t *class, int64_t count)
+/* Stores the classes of labels 0 to count - 1 in set->class_of and sets *map to their range there.
+ * An equal map of another file is shared. */
+static Status map_store(DataSet *set, LabelMap *map, const uint16_t *class, int64_t count)
 {
     int used = 0;
     for (int i = 0; i < set->file_count; ++i) {
@@ -215,27 +225,28 @@ static Status map_put(DataSet *set, LabelMap *map, const uint16_t *class, int64_
         }
         if (m->first + m->count > used) used = m->first + m->count;
     }
-    if (count > DATA_LABELS - used) return too_many(set);
+    if (count > DATA_LABELS - used) return too_many_fail(set);
     *map = (LabelMap){used, (int)count};
     memcpy(set->class_of + used, class, (size_t)count * sizeof *class);
     return OK;
 }
 
-/* Returns a new map: the map `before` (count 0: a label is its class) followed by fit->to[]. Owner:
- * the caller. */
-static uint16_t *map_follow(const DataSet *set, LabelMap before, const Fit *fit, int64_t count)
+/* Composes two maps: returns the class of each label by the map `before` (count 0: a label is its
+ * class) and then by match->to, of `count` entries. Owner: the caller. */
+static uint16_t *map_compose(const DataSet *set, LabelMap before, const Match *match, int64_t count)
 {
     int64_t n = before.count > 0 ? before.count : count;
     uint16_t *class = mem_new((size_t)(n + 1) * sizeof *class);
     for (int64_t i = 0; i < n; ++i) {
         int64_t at = before.count > 0 ? set->class_of[before.first + i] : i;
-        int64_t to = at < count ? fit->to[at] : -1;
+        int64_t to = at < count ? match->to[at] : -1;
         class[i] = to < 0 || to >= DATA_NO_CLASS ? DATA_NO_CLASS : (uint16_t)to;
     }
     return class;
 }
 
-static Status maps_follow(DataSet *set, const Fit *fit, int64_t count)
+/* Composes the map of the set, or those of all its files, with match->to, of `count` entries. */
+static Status maps_compose(DataSet *set, const Match *match, int64_t count)
 {
     DataSet *old = mem_new(sizeof *old);
     int maps = set->file_count ? set->file_count : 1;
@@ -244,9 +255,9 @@ static Status maps_follow(DataSet *set, const Fit *fit, int64_t count)
     for (int i = 0; i < set->file_count; ++i) set->file[i].map = (LabelMap){0, 0};
     for (int i = 0; st == OK && i < maps; ++i) {
         LabelMap before = set->file_count ? old->file[i].map : old->map;
-        uint16_t *class = map_follow(old, before, fit, count);
-        st = map_put(set, set->file_count ? &set->file[i].map : &set->map, class,
-                     before.count > 0 ? before.count : count);
+        uint16_t *class = map_compose(old, before, match, count);
+        st = map_store(set, set->file_count ? &set->file[i].map : &set->map, class,
+                       before.count > 0 ? before.count : count);
         mem_free(&class);
     }
     mem_free(&old);
@@ -256,84 +267,77 @@ static Status maps_follow(DataSet *set, const Fit *fit, int64_t count)
 Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const ClassNames *classes,
                             const char *classes_of, char **line)
 {
-    Fit fit;
+    Match match;
     Status st = OK;
     *line = NULL;
     if (file_names->count == 0 || classes->count == 0) {
         *line = numbers_line(set->path, file_names, classes_of, classes);
         return OK;
     }
-    fit_find(&fit, file_names, classes);
-    if (fit_none(&fit)) {
+    match_find(&match, file_names, classes);
+    if (lists_conflict(&match)) {
         if (names_classes(file_names) && names_classes(classes))
-            st = fit_fail(&fit, set->path, file_names, classes_of, classes);
+            st = match_fail(&match, set->path, file_names, classes_of, classes);
         else
             *line = numbers_line(set->path, file_names, classes_of, classes);
-        mem_free(&fit.to);
+        mem_free(&match.to);
         return st;
     }
-    if (!fit.in_place)
-        st = classes->count < DATA_NO_CLASS ? maps_follow(set, &fit, file_names->count)
-                                            : too_many(set);
-    if (st == OK && (!fit.in_place || fit.missings > 0)) {
-        *line = fit_line(&fit, set->path, file_names, classes_of, classes);
-        int64_t least = set->classes > file_names->count ? set->classes : 0;
-        set->classes = classes->count > least ? classes->count : least;
+    if (!match.is_identity)
+        st = classes->count < DATA_NO_CLASS ? maps_compose(set, &match, file_names->count)
+                                            : too_many_fail(set);
+    if (st == OK && (!match.is_identity || match.missings > 0)) {
+        *line = match_line(&match, set->path, file_names, classes_of, classes);
+        /* Classes beyond the file's names are given by model.classes and are kept. */
+        int64_t configured = set->classes > file_names->count ? set->classes : 0;
+        set->classes = classes->count > configured ? classes->count : configured;
     }
-    mem_free(&fit.to);
+    mem_free(&match.to);
     return st;
 }
 
-/* ---- the files of a list ---- */
+/* ---- the files of a set ---- */
 
 /* Reads the names of the file's classes. If they are numbers, those below label_base are
  * removed. */
-static Status names_of_file(ClassNames *names, const DataSet *file)
+static Status names_read_file(ClassNames *names, const DataSet *file)
 {
     *names = (ClassNames){0};
-    if (file->named == 0) return OK;
+    if (file->listed_classes == 0) return OK;
     TRY(class_names_read(names, file->path));
     Status st = class_names_check(names, file->path);
-    if (st == OK && file->label_base > 0 && class_names_count(names))
+    if (st == OK && file->label_base > 0 && class_names_are_numbers(names))
         names_drop(names, file->label_base);
     if (st != OK) class_names_free(names);
     return st;
 }
 
-/* Appends the names of `more` that `all` lacks and sets their fit->to[]. fit->to stays the
- * caller's. */
-static void names_add(ClassNames *all, const ClassNames *more, const Fit *fit)
+/* Appends the names of `more` that `all` lacks, and sets their match->to[] to the new indices. */
+static void names_append(ClassNames *all, const ClassNames *more, const Match *match)
 {
     const char **name = mem_new((size_t)(all->count + more->count + 1) * sizeof *name);
     int64_t count = 0;
     for (; count < all->count; ++count) name[count] = all->name[count];
     for (int64_t i = 0; i < more->count; ++i)
-        if (fit->to[i] < 0) {
-            fit->to[i] = count;
+        if (match->to[i] < 0) {
+            match->to[i] = count;
             name[count++] = more->name[i];
         }
-    ClassNames joined = names_new(name, count);
+    ClassNames joined = names_copy(name, count);
     mem_free(&name);
     class_names_free(all);
     *all = joined;
 }
 
-static bool in_place(const Fit *fit, int64_t count)
+void class_names_merge(ClassNames *all, const ClassNames *more)
 {
-    for (int64_t i = 0; i < count; ++i)
-        if (fit->to[i] != i) return false;
-    return true;
+    Match match;
+    match_find(&match, more, all);
+    if (!lists_conflict(&match)) names_append(all, more, &match);
+    mem_free(&match.to);
 }
 
-void class_names_join(ClassNames *all, const ClassNames *more)
-{
-    Fit fit;
-    fit_find(&fit, more, all);
-    if (!fit_none(&fit)) names_add(all, more, &fit);
-    mem_free(&fit.to);
-}
-
-/* Replaces a list of numbers by a list of names. */
+/* Replaces `all` by `more`, which becomes empty. */
 static void names_replace(ClassNames *all, ClassNames *more)
 {
     class_names_free(all);
@@ -341,8 +345,8 @@ static void names_replace(ClassNames *all, ClassNames *more)
     *more = (ClassNames){0};
 }
 
-/* Joins two lists of which at least one names no classes: labels keep their numbers, and the other
- * list names them. *joined: that list has a name for each class of the unnamed set. */
+/* Joins two lists, at least one without names: labels keep their numbers, and `all` becomes the
+ * list with names. *joined: that list has a name for each class of the set without names. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
                                ClassNames *file_names, bool *joined)
 {
@@ -356,16 +360,18 @@ static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *oth
     if (names_classes(file_names)) names_replace(all, file_names);
 }
 
-/* Joins by name: classes that only `file_names` has are appended. */
+/* Joins two lists by name, and maps the labels of `other`. */
 static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other,
-                               const ClassNames *file_names, Fit *fit)
+                               const ClassNames *file_names, Match *match)
 {
-    bool equal = fit->in_place && fit->missings == 0;
-    names_add(all, file_names, fit);
-    if (!in_place(fit, file_names->count)) {
-        if (all->count >= DATA_NO_CLASS) return too_many(other);
-        uint16_t *class = map_follow(set, (LabelMap){0, 0}, fit, file_names->count);
-        Status st = map_put(set, &other->map, class, file_names->count);
+    bool equal = match->is_identity && match->missings == 0;
+    bool is_identity = true;
+    names_append(all, file_names, match);
+    for (int64_t i = 0; i < file_names->count; ++i) is_identity &= match->to[i] == i;
+    if (!is_identity) {
+        if (all->count >= DATA_NO_CLASS) return too_many_fail(other);
+        uint16_t *class = map_compose(set, (LabelMap){0, 0}, match, file_names->count);
+        Status st = map_store(set, &other->map, class, file_names->count);
         mem_free(&class);
         TRY(st);
     }
@@ -379,50 +385,50 @@ static Status files_join_names(DataSet *set, ClassNames *all, DataSet *other,
 Status files_join_classes(DataSet *set, ClassNames *all, DataSet *other, bool *joined)
 {
     ClassNames file_names;
-    Fit fit = {0};
+    Match match = {0};
     Status st = OK;
-    if (set->file_count == 1) TRY(names_of_file(all, set));
-    TRY(names_of_file(&file_names, other));
+    if (set->file_count == 1) TRY(names_read_file(all, set));
+    TRY(names_read_file(&file_names, other));
     if (file_names.count == 0 || all->count == 0) {
         files_join_numbers(set, all, other, &file_names, joined);
         class_names_free(&file_names);
         return OK;
     }
-    fit_find(&fit, &file_names, all);
-    if (!fit_none(&fit)) {
-        st = files_join_names(set, all, other, &file_names, &fit);
+    match_find(&match, &file_names, all);
+    if (!lists_conflict(&match)) {
+        st = files_join_names(set, all, other, &file_names, &match);
         *joined = st == OK;
     } else if (names_classes(&file_names) && names_classes(all)) {
-        st = fit_fail(&fit, other->path, &file_names, set->path, all);
+        st = match_fail(&match, other->path, &file_names, set->path, all);
     } else {
         files_join_numbers(set, all, other, &file_names, joined);
     }
-    mem_free(&fit.to);
+    mem_free(&match.to);
     class_names_free(&file_names);
     return st;
 }
 
-/* Adds the names of one more file of a list to `all`, as files_join_classes does. */
+/* Joins the names of one more file of a set to `all`, by the rule of files_join_classes. */
 static void names_join_file(ClassNames *all, ClassNames *more)
 {
-    Fit fit;
-    fit_find(&fit, more, all);
-    if (!fit_none(&fit))
-        names_add(all, more, &fit);
+    Match match;
+    match_find(&match, more, all);
+    if (!lists_conflict(&match))
+        names_append(all, more, &match);
     else if (names_classes(more) && !names_classes(all))
         names_replace(all, more);
-    mem_free(&fit.to);
+    mem_free(&match.to);
 }
 
 Status data_set_class_names(const DataSet *set, ClassNames *names)
 {
     DataSet *file = mem_new(sizeof *file);
-    Status st = set->file_count ? OK : names_of_file(names, set);
+    Status st = set->file_count ? OK : names_read_file(names, set);
     if (set->file_count) *names = (ClassNames){0};
     for (int i = 0; st == OK && i < set->file_count; ++i) {
         ClassNames more;
         data_set_file(set, i, file);
-        st = names_of_file(&more, file);
+        st = names_read_file(&more, file);
         if (st == OK) names_join_file(names, &more);
         if (st == OK) class_names_free(&more);
     }

@@ -1,18 +1,21 @@
-/* Names of classes, and of a table's columns and fields. They are stored as the root attribute
- * `classes` (`columns`, `fields`), of fixed strings; if that would be too large (an attribute has
- * at most 64 KB), as a data set of that name. Readers accept both. Names are read on demand and in
- * a separate process, since HDF5 must parse an untrusted file for them; control characters become
- * '?'. */
+/* Reads and writes the names of classes, and of a table's columns and fields. A list is stored as
+ * the root attribute `classes` (`columns`, `fields`) of strings of fixed length; if that would be
+ * too large (an attribute has at most 64 KB), as a data set of that name. Readers accept both.
+ * Names are read on demand and in a separate process, since HDF5 must parse an untrusted file for
+ * them; control characters become '?'. */
 #include "base/escape.h"
 #include "../data_private.h"
 
 #include <string.h>
 
 enum {
+    /* name of a list, such as "columns" */
     LIST_BYTES = 32,
-    ATTRIBUTE_BYTES = 32 << 10,
-    NAMES_MOST = 1 << 20,
-    NAMES_BYTES = 64 << 20,
+    /* larger lists are written as a data set */
+    ATTRIBUTE_BYTES_MAX = 32 << 10,
+    /* longer lists are not read */
+    NAMES_MAX = 1 << 20,
+    NAMES_BYTES_MAX = 64 << 20,
     MEMORY_BYTES = 512 << 20,
     BUSY_S = 30,
     CLOCK_S = 300
@@ -20,9 +23,10 @@ enum {
 
 herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64_t count)
 {
-    char at[LIST_BYTES + 1];
-    snprintf(at, sizeof at, "/%s", list);
-    size_t width = 12;
+    enum { WIDTH_MIN = 12 };
+    char path[LIST_BYTES + 1];
+    snprintf(path, sizeof path, "/%s", list);
+    size_t width = WIDTH_MIN;
     hsize_t n = (hsize_t)count;
     for (hsize_t i = 0; name && i < n; ++i)
         if (strlen(name[i]) + 1 > width) width = strlen(name[i]) + 1;
@@ -36,10 +40,10 @@ herr_t h5_put_names(hid_t file, const char *list, const char *const *name, int64
     H5Tset_size(type, width);
     int64_t offset;
     herr_t rc;
-    if (n * width <= ATTRIBUTE_BYTES)
+    if (n * width <= ATTRIBUTE_BYTES_MAX)
         rc = h5_put_numbers(file, list, type, type, text, n);
-    else if ((rc = h5_put_array(file, at, type, 1, &n, &offset)) >= 0)
-        rc = h5_fill_array(file, at, type, text);
+    else if ((rc = h5_put_array(file, path, type, 1, &n, &offset)) >= 0)
+        rc = h5_fill_array(file, path, type, text);
     H5Tclose(type);
     mem_free(&text);
     return rc;
@@ -50,7 +54,8 @@ herr_t h5_put_classes(hid_t file, const char *const *name, int64_t count)
     return h5_put_names(file, "classes", name, count);
 }
 
-/* an open list of names: the attribute or the data set, with its space and type */
+/* A list of names in an open file: the attribute or the data set, with its type and space;
+ * negative: not open. */
 typedef struct Names {
     hid_t attribute, dataset, type, space;
     int64_t count;
@@ -64,28 +69,29 @@ static void names_close(Names *names)
     if (names->dataset >= 0) H5Dclose(names->dataset);
 }
 
-/* Opens a list of names. false: none can be read, and nothing needs to be closed. */
+/* Opens a list of names. false: there is no list that can be read, and nothing needs to be
+ * closed. */
 static bool names_open(Names *names, hid_t file, const char *list)
 {
-    char at[LIST_BYTES + 1];
-    snprintf(at, sizeof at, "/%s", list);
+    char path[LIST_BYTES + 1];
+    snprintf(path, sizeof path, "/%s", list);
     *names = (Names){-1, -1, -1, -1, 0};
     if (H5Aexists_by_name(file, "/", list, H5P_DEFAULT) > 0) {
         names->attribute = H5Aopen_by_name(file, "/", list, H5P_DEFAULT, H5P_DEFAULT);
         if (names->attribute >= 0) names->space = H5Aget_space(names->attribute);
         if (names->attribute >= 0) names->type = H5Aget_type(names->attribute);
-    } else if (h5_has(file, at)) {
-        bool elsewhere;
-        hid_t access = hdf5_access_inside(&elsewhere);
-        names->dataset = H5Dopen2(file, at, access);
+    } else if (h5_has(file, path)) {
+        bool is_external;
+        hid_t access = hdf5_access_without_links(&is_external);
+        names->dataset = H5Dopen2(file, path, access);
         H5Pclose(access);
         if (names->dataset >= 0) names->space = H5Dget_space(names->dataset);
         if (names->dataset >= 0) names->type = H5Dget_type(names->dataset);
     }
     if (names->space >= 0) names->count = (int64_t)H5Sget_simple_extent_npoints(names->space);
     if (names->type >= 0 && H5Tget_class(names->type) == H5T_STRING && names->count > 0 &&
-        names->count <= NAMES_MOST &&
-        (double)names->count * (double)H5Tget_size(names->type) <= NAMES_BYTES)
+        names->count <= NAMES_MAX &&
+        (double)names->count * (double)H5Tget_size(names->type) <= NAMES_BYTES_MAX)
         return true;
     names_close(names);
     return false;
@@ -101,6 +107,7 @@ int64_t h5_class_count(hid_t file)
 
 /* ---- in the process that reads them ---- */
 
+/* Writes a name, with '?' for control characters, and a zero byte. */
 static void write_name(const char *name, size_t length, FILE *answer)
 {
     for (size_t i = 0; i < length; ++i)
@@ -122,6 +129,8 @@ static void write_names(const Names *names, FILE *answer)
         while (!variable && length && name[length - 1] == ' ') --length;
         write_name(name, length, answer);
     }
+    if (variable && rc >= 0) H5Dvlen_reclaim(names->type, names->space, H5P_DEFAULT, raw);
+    mem_free(&raw);
 }
 
 bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines)
@@ -144,55 +153,55 @@ bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines
     return true;
 }
 
-/* request to that process: which list of which file */
+/* The request to that process. */
 typedef struct NamesRequest {
     char list[LIST_BYTES], path[DATA_PATH];
 } NamesRequest;
 
-static void work(const void *input, size_t input_bytes, FILE *answer)
+static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
-    const NamesRequest *a = input;
+    const NamesRequest *request = input;
     hid_t file;
     Names names;
     (void)input_bytes;
     hdf5_lock();
-    if (h5_open(&file, a->path) == OK && names_open(&names, file, a->list))
+    if (h5_open(&file, request->path) == OK && names_open(&names, file, request->list))
         write_names(&names, answer);
     hdf5_unlock();
 }
 
-/* ---- in the process that wants them ---- */
+/* ---- in the process that requests them ---- */
 
 Status class_names_read(ClassNames *names, const char *path)
 {
-    return class_names_read_of(names, path, "classes");
+    return class_names_read_list(names, path, "classes");
 }
 
-Status class_names_read_of(ClassNames *names, const char *path, const char *list)
+Status class_names_read_list(ClassNames *names, const char *path, const char *list)
 {
     static const IsolatedJob job = {
         .subject = "HDF5, in the process that reads the names of classes,",
         .memory_bytes = MEMORY_BYTES,
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
-        .answer_bytes = 2 * NAMES_BYTES,
-        .work = work,
+        .answer_bytes = 2 * NAMES_BYTES_MAX,
+        .work = read_and_answer,
     };
     char *text;
     size_t bytes;
-    NamesRequest input = {0};
+    NamesRequest request = {0};
     *names = (ClassNames){0};
-    if (strlen(path) >= sizeof input.path)
+    if (strlen(path) >= sizeof request.path)
         return fail(ERR_NOINPUT, "the path %.60s... is longer than %d characters", path,
                     DATA_PATH - 1);
-    snprintf(input.list, sizeof input.list, "%s", list);
-    snprintf(input.path, sizeof input.path, "%s", path);
-    TRY(isolated_run(&job, path, &input, sizeof input, &text, &bytes));
-    class_names_take(names, text, bytes, 0);
+    snprintf(request.list, sizeof request.list, "%s", list);
+    snprintf(request.path, sizeof request.path, "%s", path);
+    TRY(isolated_run(&job, path, &request, sizeof request, &text, &bytes));
+    class_names_split(names, text, bytes, 0);
     return OK;
 }
 
-/* Escapes names with text_escape, if a terminal would not show them as they are. */
+/* Replaces the names by text_escape of each. */
 static void names_escape(ClassNames *names)
 {
     size_t bytes = 1, used = 0;
@@ -214,7 +223,7 @@ static void names_escape(ClassNames *names)
     names->text = text;
 }
 
-void class_names_take(ClassNames *names, char *text, size_t bytes, char end)
+void class_names_split(ClassNames *names, char *text, size_t bytes, char end)
 {
     char *begin = text, **name;
     bool ascii = true;

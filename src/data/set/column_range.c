@@ -1,25 +1,28 @@
-/* Ranges of a table's columns. A column in another unit, such as metres in one file and kilometres
- * in the other, does not show in the range of all values if another column has larger numbers.
+/* Measures the columns of tables and compares those of two tables. A column in another unit, such
+ * as metres in one file and kilometres in the other, does not change the range of all values if
+ * another column has larger numbers.
  *
  * Columns may be rare events, have long tails, or hold one value in all rows that are compared.
- * Therefore two columns differ only if their typical values differ, which zeros and outliers do not
- * change, and if their deviations or means differ, too. */
+ * Therefore two columns count as different only if their typical values differ, which zeros and
+ * outliers do not change, and if their deviations or means differ, too. */
 #include "column_range.h"
 
 #include <float.h>
 #include <math.h>
 
 struct ColumnSums {
+    /* numbers of finite values, and of those other than 0 */
     int64_t values, filled;
+    /* logs: sum of the logarithms of the absolute values other than 0 */
     double least, most, logs;
-    /* the column's first value, and sums of differences from it */
+    /* the column's first value; sums of the differences from it and of their squares */
     double first, sum, squares;
 };
 
 ColumnSums *column_sums_new(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
-    if (kind->augments || kind->next_token || set->channels > DATA_COLUMNS_RANGED) return NULL;
+    if (kind->is_image || kind->next_token || set->channels > DATA_COLUMNS_RANGED) return NULL;
     return mem_new((size_t)set->channels * sizeof(ColumnSums));
 }
 
@@ -59,59 +62,62 @@ ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns)
     return range;
 }
 
-/* Returns the factor that widens the bounds for the error of a mean of few values. */
-static double looseness(float values)
+/* Returns the factor by which the bounds are widened if a mean is that of few values. */
+static double widening(float values)
 {
     const float ENOUGH = 32;
     return values < ENOUGH ? sqrt((double)(ENOUGH / values)) : 1;
 }
 
-/* A few values may be close to each other, or all small, by chance: the bounds are wider for them,
- * and LEAST values other than 0 must be known of one column, and of both if one is too small. */
-static bool columns_alike(const ColumnRange *a, const ColumnRange *b)
+/* Two columns are alike if one has no values other than 0, or neither has FILLED_MIN. They differ
+ *   if both have FILLED_MIN, and both typical values and deviations differ by a factor of SPREAD,
+ *   if all values of one are smaller, by that factor, than the typical value of the other, or
+ *   if their means are more than half of the larger mean, and more than SHIFT deviations, apart.
+ * A few values may be close to each other, or all small, by chance: bounds are widened for them. */
+static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
 {
-    const float LEAST = 4, spread = 8, shift = 4;
+    const float FILLED_MIN = 4, SPREAD = 8, SHIFT = 4;
     const float few = fminf(a->filled, b->filled), many = fmaxf(a->filled, b->filled);
-    if (few == 0 || many < LEAST) return true;
-    const double loose = looseness(few) * looseness(many);
+    if (few == 0 || many < FILLED_MIN) return true;
+    const double wide = widening(few) * widening(many);
     const double deviation = (double)fmaxf(a->deviation, b->deviation);
-    const double high = (double)fmaxf(a->typical, b->typical) / loose / (double)spread;
+    const double bound = (double)fmaxf(a->typical, b->typical) / wide / (double)SPREAD;
     const ColumnRange *low = a->typical < b->typical ? a : b;
-    const double apart = fabs((double)a->mean - (double)b->mean);
+    const double distance = fabs((double)a->mean - (double)b->mean);
     const double larger = fmax(fabs((double)a->mean), fabs((double)b->mean));
-    bool wider = deviation > (double)spread * (double)fminf(a->deviation, b->deviation);
-    if (few >= LEAST && wider && high > (double)low->typical) return false;
-    if (high > fmax(fabs((double)low->least), fabs((double)low->most))) return false;
-    return apart <= larger / 2 || apart <= (double)shift * loose * deviation;
+    bool deviations_differ = deviation > (double)SPREAD * (double)fminf(a->deviation, b->deviation);
+    if (few >= FILLED_MIN && deviations_differ && bound > (double)low->typical) return false;
+    if (bound > fmax(fabs((double)low->least), fabs((double)low->most))) return false;
+    return distance <= larger / 2 || distance <= (double)SHIFT * wide * deviation;
 }
 
-/* Returns "column 'name'", or its number where the set has no names. Owner: the caller. */
-static char *column_words(const DataSet *set, int64_t column)
+/* Returns "column 'name'", or the column's number if the set has no names. Owner: the caller. */
+static char *column_text(const DataSet *set, int64_t column)
 {
     ClassNames names = {0};
-    const bool named = class_names_read_of(&names, set->path, "columns") == OK &&
+    const bool named = class_names_read_list(&names, set->path, "columns") == OK &&
                        names.count == set->channels && *names.name[column];
-    char *words = named ? mem_format("column '%.160s'", names.name[column])
-                        : mem_format("column number %lld (from 0)", (long long)column);
+    char *text = named ? mem_format("column '%.160s'", names.name[column])
+                       : mem_format("column number %lld (from 0)", (long long)column);
     class_names_free(&names);
-    return words;
+    return text;
 }
 
 char *column_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
-                               const char *like, const DataRanges *then, int64_t *differ)
+                               const char *like, const DataRanges *like_ranges, int64_t *differing)
 {
     int64_t first = 0;
-    *differ = 0;
-    if (ranges->columns != then->columns) return NULL;
+    *differing = 0;
+    if (ranges->columns != like_ranges->columns) return NULL;
     for (int64_t i = 0; i < ranges->columns; ++i) {
-        if (columns_alike(&ranges->column[i], &then->column[i])) continue;
-        if ((*differ)++ == 0) first = i;
+        if (columns_are_alike(&ranges->column[i], &like_ranges->column[i])) continue;
+        if ((*differing)++ == 0) first = i;
     }
-    if (*differ == 0) return NULL;
-    const ColumnRange *a = &ranges->column[first], *b = &then->column[first];
-    char *name = column_words(set, first), more[64] = "";
-    if (*differ > 1)
-        snprintf(more, sizeof more, "; %lld more columns differ, too", (long long)*differ - 1);
+    if (*differing == 0) return NULL;
+    const ColumnRange *a = &ranges->column[first], *b = &like_ranges->column[first];
+    char *name = column_text(set, first), more[64] = "";
+    if (*differing > 1)
+        snprintf(more, sizeof more, "; %lld more columns differ, too", (long long)*differing - 1);
     char *line = mem_format("%s: its %s is %.6g to %.6g, mean %.6g, and that of %s is %.6g to "
                             "%.6g, mean %.6g%s: if the same numbers do not mean the same in both, "
                             "store the column in one unit",

@@ -1,21 +1,21 @@
-/* Functions of column_range.c. */
+/* Measures the columns of tables and compares those of two tables. */
 #ifndef WEFT_DATA_COLUMN_RANGE_H
 #define WEFT_DATA_COLUMN_RANGE_H
 
 #include "../data_private.h"
 
+/* Sums over the values of each column, from which its ColumnRange is computed. */
 typedef struct ColumnSums ColumnSums;
 /* Returns sums for the columns of a table; NULL: the set is no table, or has more than
  * DATA_COLUMNS_RANGED columns. Release with column_sums_end. */
 ColumnSums *column_sums_new(const DataSet *set);
-/* Adds values of a row to the columns from `first` on. */
+/* Adds `count` values of a row to the sums of the columns from `first` on. */
 void column_sums_add(ColumnSums *sums, int64_t first, int64_t count, const float *value);
 /* Frees the sums and returns the ranges of the columns. Owner: the caller. */
 ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns);
-/* Compares the columns of the samples in path, which are like those of set, with those of `like`.
- * Returns a line that names the first column in which they differ, or NULL; *differ: the number of
- * such columns. Owner: the caller. */
+/* Compares columns as data_ranges_difference does. Returns a warning about the first column that
+ * differs, or NULL; *differing: number of columns that differ. Owner: the caller. */
 char *column_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
-                               const char *like, const DataRanges *then, int64_t *differ);
+                               const char *like, const DataRanges *like_ranges, int64_t *differing);
 
 #endif

@@ -1,16 +1,16 @@
-/* Compares the columns of two tables: their names, how an import transformed and scaled them, and
- * whether the vocabularies of both are known. Tables of equal shapes may differ in all. */
+/* Compares the columns of two tables: their names, how the import transformed and scaled them, and
+ * whether the vocabularies of both are known. Tables of equal shape may differ in all three. */
 #include "base/escape.h"
 #include "../data_private.h"
 
 #include <string.h>
 
-/* Names the first difference in one of the lists of names. */
-static Status names_fail(const DataSet *set, const DataSet *like, const char *list)
+/* ERR_DATA, with the first difference, if the lists of names of both files differ. */
+static Status compare_names(const DataSet *set, const DataSet *like, const char *list)
 {
     ClassNames a, b = {0};
-    Status st = class_names_read_of(&a, set->path, list);
-    if (st == OK) st = class_names_read_of(&b, like->path, list);
+    Status st = class_names_read_list(&a, set->path, list);
+    if (st == OK) st = class_names_read_list(&b, like->path, list);
     for (int64_t i = 0; st == OK && i < a.count && i < b.count; ++i) {
         char *x, *y;
         if (strcmp(a.name[i], b.name[i]) == 0) continue;
@@ -27,7 +27,7 @@ static Status names_fail(const DataSet *set, const DataSet *like, const char *li
     return st;
 }
 
-bool data_scaling_fits(const DataColumns *a, const DataColumns *b)
+bool data_scaling_matches(const DataColumns *a, const DataColumns *b)
 {
     return !a->scaling || !b->scaling || a->scaling == b->scaling;
 }
@@ -36,17 +36,17 @@ Status data_columns_check(const DataSet *set, const DataSet *like)
 {
     const DataColumns *a = &set->columns, *b = &like->columns;
     if (a->names && b->names && a->names != b->names) {
-        TRY(names_fail(set, like, "columns"));
-        TRY(names_fail(set, like, "fields"));
+        TRY(compare_names(set, like, "columns"));
+        TRY(compare_names(set, like, "fields"));
     }
-    if (set->fields > 0 && !set->id_words != !like->id_words)
-        log_info("%s: its ids cannot be checked to be by the vocabulary of %s, since only %s has "
-                 "its hash (vocabulary_hash): ids are taken by their numbers",
-                 set->path, like->path, set->id_words ? set->path : like->path);
-    if (data_scaling_fits(a, b)) return OK;
-    log_warn("%s: its columns were transformed, scaled or standardised otherwise than those of %s, "
-             "so the same numbers do not mean the same: import both by one schema in one call "
-             "(--test-files), so that they share means and deviations",
+    if (set->fields > 0 && !set->vocabulary_hash != !like->vocabulary_hash)
+        log_info("%s: cannot check that its ids have the vocabulary of %s, since only %s has the "
+                 "vocabulary's hash (vocabulary_hash): equal ids are taken for the same word",
+                 set->path, like->path, set->vocabulary_hash ? set->path : like->path);
+    if (data_scaling_matches(a, b)) return OK;
+    log_warn("%s: its columns were transformed, scaled or standardised in another way than those "
+             "of %s, so the same numbers do not mean the same: import both by one schema in one "
+             "call (--test-files), so that they share means and deviations",
              set->path, like->path);
     return OK;
 }

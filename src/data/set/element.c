@@ -1,11 +1,11 @@
-/* The ten element types that a data set may have: sizes, names, conversion. element_row is the
- * inner loop of all reading: one multiply-add per value, forwards or mirrored, without a branch, in
- * a form that compilers vectorise. */
+/* The ten element types that a data set may have: sizes, names, conversion. element_scale_row is
+ * the inner loop of all conversions to float: one multiply-add per value, forwards or mirrored,
+ * without a branch, in a form that compilers vectorise. */
 #include "../data_private.h"
 
 #include <math.h>
 
-/* X(constant, C type, HDF5's type in memory) for each type */
+/* X(constant, C type, HDF5's type in memory) */
 #define INTEGER_TYPES(X)                                                                           \
     X(ELEM_U8, uint8_t, H5T_NATIVE_UINT8)                                                          \
     X(ELEM_I8, int8_t, H5T_NATIVE_INT8)                                                            \
@@ -77,9 +77,9 @@ char *element_integer_text(ElementType type, const void *p, char text[24])
     return text;
 }
 
-/* An unsigned comparison also finds negative values. */
+/* Is any value outside 0..below-1? Negative values are large as unsigned numbers. */
 #define X(e, T, native)                                                                            \
-    static bool outside_##e(const T *from, int64_t n, uint64_t below)                              \
+    static bool any_outside_##e(const T *from, int64_t n, uint64_t below)                          \
     {                                                                                              \
         bool any = false;                                                                          \
         for (int64_t i = 0; i < n; ++i) any |= (uint64_t)from[i] >= below;                         \
@@ -92,18 +92,18 @@ char *element_integer_text(ElementType type, const void *p, char text[24])
 INTEGER_TYPES(X)
 #undef X
 
-int64_t element_outside(ElementType type, const void *from, int64_t n, int64_t below)
+int64_t element_find_outside(ElementType type, const void *from, int64_t n, int64_t below)
 {
     bool any = false;
     switch (type) {
 #define X(e, T, native)                                                                            \
     case e:                                                                                        \
-        any = outside_##e(from, n, (uint64_t)below);                                               \
+        any = any_outside_##e(from, n, (uint64_t)below);                                           \
         break;
         INTEGER_TYPES(X)
 #undef X
     default:
-        die("element_outside: %s", element_name(type));
+        die("element_find_outside: %s", element_name(type));
     }
     for (int64_t i = 0; any && i < n; ++i) {
         int64_t v = element_integer(type, (const uint8_t *)from + (size_t)i * element_bytes(type));
@@ -141,8 +141,8 @@ void element_int32(ElementType type, int32_t *to, const void *from, int64_t n)
 ELEMENT_TYPES(X)
 #undef X
 
-void element_row(ElementType type, float *to, int to_step, const void *from, int64_t from_step,
-                 int64_t n, float a, float b)
+void element_scale_row(ElementType type, float *to, int to_step, const void *from,
+                       int64_t from_step, int64_t n, float a, float b)
 {
     switch (type) {
 #define X(e, T, native)                                                                            \
@@ -154,7 +154,7 @@ void element_row(ElementType type, float *to, int to_step, const void *from, int
     }
 }
 
-/* 0 * v is 0 for finite values and NaN for all others, so one sum shows whether to search. */
+/* 0 * v is 0 for finite values and NaN for all others, so the sum of all products is 0 or NaN. */
 static bool all_finite(ElementType type, const void *from, int64_t n)
 {
     float sum = 0;
@@ -177,12 +177,12 @@ void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n)
         to[i] = (uint64_t)element_integer(type, (const char *)from + (size_t)i * bytes);
 }
 
-const char *element_finite(ElementType type)
+const char *element_finite_text(ElementType type)
 {
     return type == ELEM_F64 ? "a finite number, or beyond what float32 holds" : "a finite number";
 }
 
-int64_t element_not_finite(ElementType type, const void *from, int64_t n)
+int64_t element_find_not_finite(ElementType type, const void *from, int64_t n)
 {
     if (all_finite(type, from, n)) return -1;
     for (int64_t i = 0; type == ELEM_F32 && i < n; ++i)

@@ -1,7 +1,7 @@
-/* Finds out with HDF5 what a file holds: where x and y lie, their types, shapes and storage, and
+/* Reads the metadata of a data set with HDF5: types, shapes, offsets and storage of its arrays, and
  * the root attributes. This runs in a separate process (base/isolated.h), because HDF5 trusts the
  * file it parses; the caller (facts_answer.c) receives plain bytes and checks them again. Refuses
- * files that could not be read later (missing filters, data in other files, extents beyond the
+ * files that could not be read later (missing filters, data in other files, arrays beyond the
  * file's end) and files that would need memory out of proportion to their size. */
 #include "facts.h"
 #include "../csv/csv.h"
@@ -12,12 +12,11 @@
 #include <xxhash.h>
 
 enum {
-    CHUNK_BYTES = 1 << 30,
-    /* deflate expands at most 1032 times */
-    UNPACKS_TO = 1100
+    CHUNK_BYTES_MAX = 1 << 30,
+    /* unpacked bytes per stored byte; deflate has at most 1032 */
+    UNPACK_RATIO_MAX = 1100
 };
 
-/* state of the process that reads */
 typedef struct Reading {
     const FactsRequest *request;
     SetFacts *facts;
@@ -25,7 +24,7 @@ typedef struct Reading {
     int64_t file_bytes;
 } Reading;
 
-static Status array_type(DataArray *a, const char *path, hid_t dataset)
+static Status read_type(DataArray *a, const char *path, hid_t dataset)
 {
     static const ElementType integer[2][4] = {{ELEM_U8, ELEM_U16, ELEM_U32, ELEM_U64},
                                               {ELEM_I8, ELEM_I16, ELEM_I32, ELEM_I64}};
@@ -33,25 +32,26 @@ static Status array_type(DataArray *a, const char *path, hid_t dataset)
     H5T_class_t kind = H5Tget_class(type);
     size_t bytes = H5Tget_size(type);
     int log2_bytes = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : -1;
-    bool good = false;
+    bool supported = false;
     if (kind == H5T_INTEGER && log2_bytes >= 0 && H5Tget_precision(type) == 8 * bytes) {
         a->type = integer[H5Tget_sign(type) == H5T_SGN_2][log2_bytes];
-        good = true;
+        supported = true;
     } else if (kind == H5T_FLOAT && (bytes == 4 || bytes == 8)) {
         a->type = bytes == 4 ? ELEM_F32 : ELEM_F64;
-        good = H5Tequal(type, bytes == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE) > 0 ||
-               H5Tequal(type, bytes == 4 ? H5T_IEEE_F32BE : H5T_IEEE_F64BE) > 0;
+        supported = H5Tequal(type, bytes == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE) > 0 ||
+                    H5Tequal(type, bytes == 4 ? H5T_IEEE_F32BE : H5T_IEEE_F64BE) > 0;
     }
     a->big_endian = bytes > 1 && H5Tget_order(type) == H5T_ORDER_BE;
     H5Tclose(type);
-    if (good) return OK;
+    if (supported) return OK;
     return fail(ERR_DATA,
                 "%s: %s has a type that cannot be read; store it as (u)int8 to (u)int64, float32 "
                 "or float64",
                 path, a->name);
 }
 
-static Status array_shape(DataArray *a, const char *path, hid_t dataset)
+/* Reads the dimensions, and multiplies sample_bytes, which is the size of an element, by them. */
+static Status read_shape(DataArray *a, const char *path, hid_t dataset)
 {
     hid_t space = H5Dget_space(dataset);
     hsize_t dim[32];
@@ -98,42 +98,42 @@ static Status filters_check(const char *path, const char *name, hid_t create)
         return fail(
             ERR_DATA,
             "%s: %s is stored with filter %d (%s), which this HDF5 does not have%s; write it "
-            "without filters where this one is there, such as with the program that made it "
-            "(an h5repack -f NONE that lacks it leaves %s out, and exits with 0), or set "
+            "without filters where the filter is installed, such as with the program that made it "
+            "(h5repack -f NONE without this filter omits %s, and exits with 0), or set "
             "HDF5_PLUGIN_PATH to the folder of a plugin that you trust",
             path, name, (int)id, words[0] ? words : "no name", searched, name);
     }
     return OK;
 }
 
-/* Checks chunks: HDF5 allocates a whole chunk, and fills in what is not stored, so neither size may
- * be out of proportion to the file. */
+/* Checks the size of a chunk, which HDF5 allocates whole, and of the array, where HDF5 fills in
+ * chunks that are not stored: neither may be out of proportion to the `stored` bytes. */
 static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];
     const char *path = r->request->path;
     int ndim = H5Pget_chunk(create, 32, chunk);
-    double bytes = (double)element_bytes(a->type),
-           claimed = (double)a->dim[0] * (double)a->sample_bytes;
-    char size[16], bytes_in_file[16];
-    for (int i = 0; i < ndim && i < 32; ++i) bytes *= (double)chunk[i];
-    if (ndim != a->ndim || bytes > CHUNK_BYTES)
+    double chunk_bytes = (double)element_bytes(a->type);
+    double array_bytes = (double)a->dim[0] * (double)a->sample_bytes;
+    char array_text[16], chunk_text[16], stored_text[16];
+    for (int i = 0; i < ndim && i < 32; ++i) chunk_bytes *= (double)chunk[i];
+    if (ndim != a->ndim || chunk_bytes > CHUNK_BYTES_MAX)
         return fail(ERR_DATA,
                     "%s: a chunk of %s takes %s; at most 1 GB can be used: rewrite it with "
                     "h5repack -l CONTI OLD NEW, if you trust it",
-                    path, a->name, text_bytes(bytes, size));
-    if (stored <= (double)r->file_bytes && bytes <= stored * UNPACKS_TO &&
-        claimed <= stored * UNPACKS_TO)
+                    path, a->name, text_bytes(chunk_bytes, chunk_text));
+    if (stored <= (double)r->file_bytes && chunk_bytes <= stored * UNPACK_RATIO_MAX &&
+        array_bytes <= stored * UNPACK_RATIO_MAX)
         return OK;
     return fail(ERR_DATA,
-                "%s: %s claims %s, in chunks of %s, but only %s are stored, which nothing unpacks "
-                "to that: make it again",
-                path, a->name, text_bytes(claimed, size), text_bytes(bytes, bytes_in_file),
-                text_bytes(stored, (char[16]){0}));
+                "%s: %s claims %s, in chunks of %s, but only %s are stored, which cannot unpack "
+                "to so much: make it again",
+                path, a->name, text_bytes(array_bytes, array_text),
+                text_bytes(chunk_bytes, chunk_text), text_bytes(stored, stored_text));
 }
 
-/* Finds the offset of contiguous data and checks that the file is long enough. */
-static Status extent_find(const Reading *r, DataArray *a, hid_t dataset)
+/* Reads the offset of contiguous data and checks that the file is long enough. */
+static Status read_offset(const Reading *r, DataArray *a, hid_t dataset)
 {
     haddr_t offset = H5Dget_offset(dataset);
     int64_t bytes = a->dim[0] * a->sample_bytes;
@@ -155,8 +155,8 @@ static int64_t chunk_rows(hid_t create)
     return H5Pget_chunk(create, 32, chunk) > 0 && chunk[0] <= INT32_MAX ? (int64_t)chunk[0] : 0;
 }
 
-/* Finds out how the array is stored; offset -1: read it through HDF5. */
-static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
+/* Reads and checks how the array is stored. */
+static Status read_storage(const Reading *r, DataArray *a, hid_t dataset)
 {
     hid_t create = H5Dget_create_plist(dataset);
     H5D_layout_t layout = H5Pget_layout(create);
@@ -167,36 +167,37 @@ static Status array_storage(const Reading *r, DataArray *a, hid_t dataset)
     if (st == OK && layout != H5D_COMPACT && stored == 0)
         st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->request->path,
                   a->name);
-    /* HDF5 copies the size of the shape from the bytes stored, however few there are. */
+    /* HDF5 would copy as many bytes as the shape has, even if fewer are stored. */
     if (st == OK && layout == H5D_COMPACT && stored != (double)a->dim[0] * (double)a->sample_bytes)
         st =
             fail(ERR_DATA,
-                 "%s: %s is damaged: its shape is not that of the %.0f bytes that are stored; copy "
+                 "%s: %s is damaged: its shape does not match the %.0f bytes that are stored; copy "
                  "or make it again",
                  r->request->path, a->name, stored);
     if (st == OK && layout == H5D_CHUNKED) st = chunks_check(r, a, create, stored);
     if (st == OK && layout == H5D_CHUNKED) a->chunk_rows = chunk_rows(create);
     H5Pclose(create);
-    return st == OK && layout == H5D_CONTIGUOUS ? extent_find(r, a, dataset) : st;
+    return st == OK && layout == H5D_CONTIGUOUS ? read_offset(r, a, dataset) : st;
 }
 
-static Status array_find(const Reading *r, DataArray *a, const char *name, const char *key)
+/* Reads type, shape and storage of the array `name`; key as in h5_dataset. */
+static Status read_array(const Reading *r, DataArray *a, const char *name, const char *key)
 {
     hid_t dataset;
     const char *path = r->request->path;
     snprintf(a->name, sizeof a->name, "%s", name);
     TRY(h5_dataset(&dataset, r->file, path, name, key));
-    Status st = hdf5_in_one_file(r->file, dataset, path, name);
-    if (st == OK) st = array_type(a, path, dataset);
+    Status st = hdf5_check_in_one_file(r->file, dataset, path, name);
+    if (st == OK) st = read_type(a, path, dataset);
     a->sample_bytes = st == OK ? (int64_t)element_bytes(a->type) : 0;
-    if (st == OK) st = array_shape(a, path, dataset);
-    if (st == OK) st = array_storage(r, a, dataset);
+    if (st == OK) st = read_shape(a, path, dataset);
+    if (st == OK) st = read_storage(r, a, dataset);
     H5Dclose(dataset);
     return st;
 }
 
 /* Reads the root attributes format, version and kind of a weft data set. */
-static Status format_read(const Reading *r)
+static Status read_format(const Reading *r)
 {
     char text[32];
     const char *path = r->request->path;
@@ -218,11 +219,12 @@ static Status format_read(const Reading *r)
     return OK;
 }
 
-/* Finds one array of an encoded set. Such arrays are read by their offset. */
-static Status encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
-                            int64_t rows)
+/* Reads the metadata of one array of an encoded set, which must be contiguous, because readers read
+ * it by its offset. rows 0: any number. */
+static Status read_encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
+                                 int64_t rows)
 {
-    TRY(array_find(r, a, name, NULL));
+    TRY(read_array(r, a, name, NULL));
     if (a->ndim == 1 && a->type == type && a->offset >= 0 && (rows == 0 || a->dim[0] == rows))
         return OK;
     return fail(ERR_DATA,
@@ -232,23 +234,23 @@ static Status encoded_array(const Reading *r, DataArray *a, const char *name, El
                 rows ? ", one for each label (x_offset: one more)" : "");
 }
 
-/* Finds the arrays of encoded pictures: /x_bytes, /x_offset and, if they are to be rotated,
- * /x_orient. */
-static Status encoded_find(const Reading *r)
+/* Reads the metadata of the arrays of encoded pictures: /x_bytes, /x_offset and, if pictures are to
+ * be rotated, /x_orient. */
+static Status read_encoded(const Reading *r)
 {
     SetFacts *facts = r->facts;
     facts->encoded = true;
     facts->oriented = facts->turned;
-    TRY(encoded_array(r, &facts->x, "/x_bytes", ELEM_U8, 0));
-    TRY(encoded_array(r, &facts->index, "/x_offset", ELEM_U64, 0));
+    TRY(read_encoded_array(r, &facts->x, "/x_bytes", ELEM_U8, 0));
+    TRY(read_encoded_array(r, &facts->index, "/x_offset", ELEM_U64, 0));
     if (facts->index.dim[0] < 2)
         return fail(ERR_DATA, "%s: /x_offset holds no samples; make it again", r->request->path);
     if (!facts->oriented) return OK;
-    return encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
+    return read_encoded_array(r, &facts->orient, "/x_orient", ELEM_U8, facts->index.dim[0] - 1);
 }
 
-/* Reads the tokenizer's attributes of weft's own token sets. */
-static Status tokenizer_read(const Reading *r)
+/* Reads path and identity of the tokenizer. */
+static Status read_tokenizer(const Reading *r)
 {
     SetFacts *facts = r->facts;
     TRY(h5_attr_text(r->file, r->request->path, "tokenizer", facts->tokenizer,
@@ -257,8 +259,8 @@ static Status tokenizer_read(const Reading *r)
                         sizeof facts->tokenizer_hash);
 }
 
-/* Reads what the import did to the pictures of weft's own sets. */
-static Status treatment_read(const Reading *r)
+/* Reads how the import treated the pictures of weft's own sets. */
+static Status read_treatment(const Reading *r)
 {
     char filter[16];
     int64_t orient = 0;
@@ -269,8 +271,9 @@ static Status treatment_read(const Reading *r)
     return OK;
 }
 
-/* Returns a hash of a small array of numbers of this class; 0: missing or unusable. */
-static uint64_t numbers_hash(const Reading *r, const char *name, H5T_class_t class)
+/* Returns a hash of the values of a small array; 0: it is missing, unreadable, or its type is not
+ * of this class. */
+static uint64_t hash_small_array(const Reading *r, const char *name, H5T_class_t class)
 {
     uint64_t hash = 0;
     hid_t dataset = -1;
@@ -279,8 +282,8 @@ static uint64_t numbers_hash(const Reading *r, const char *name, H5T_class_t cla
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
     hid_t native = class == H5T_FLOAT ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64;
     hssize_t count = H5Sget_simple_extent_npoints(space);
-    if (count > 0 && count <= DATA_IDS_MOST + 1 && H5Tget_class(type) == class &&
-        hdf5_in_one_file(r->file, dataset, r->request->path, name) == OK) {
+    if (count > 0 && count <= DATA_SAMPLE_IDS_MAX + 1 && H5Tget_class(type) == class &&
+        hdf5_check_in_one_file(r->file, dataset, r->request->path, name) == OK) {
         uint64_t *value = mem_new((size_t)count * sizeof *value);
         if (H5Dread(dataset, native, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0)
             hash = XXH3_64bits(value, (size_t)count * sizeof *value);
@@ -292,8 +295,8 @@ static uint64_t numbers_hash(const Reading *r, const char *name, H5T_class_t cla
     return hash;
 }
 
-/* Finds the names of columns and fields, and how weft's import scaled numbers. */
-static void columns_find(const Reading *r)
+/* Hashes the names of columns and fields, and how weft's import scaled columns. */
+static void read_columns(const Reading *r)
 {
     DataColumns *columns = &r->facts->columns;
     HashPieces *pieces = hash_begin();
@@ -304,58 +307,60 @@ static void columns_find(const Reading *r)
     if (!r->facts->weft) return;
     columns->scaling = csv_stored_scaling(r->file, r->request->path);
     if (columns->scaling) return;
-    scaling[0] = numbers_hash(r, "/dense_mean", H5T_FLOAT);
-    scaling[1] = numbers_hash(r, "/dense_deviation", H5T_FLOAT);
+    scaling[0] = hash_small_array(r, "/dense_mean", H5T_FLOAT);
+    scaling[1] = hash_small_array(r, "/dense_deviation", H5T_FLOAT);
     if (scaling[0] && scaling[1]) columns->scaling = hash_bytes(scaling, sizeof scaling);
 }
 
-/* Finds the ids of weft's own tables: /sparse and, if that is flat, /sparse_offset. */
-static Status ids_find(const Reading *r)
+/* Reads the metadata of the ids of weft's own tables: /sparse and, if that is flat,
+ * /sparse_offset. */
+static Status read_ids(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    char words[32];
+    char hash[32];
     if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
     h5_attr_integer(r->file, "id_most", &facts->id_most);
     h5_attr_integer(r->file, "id_rows", &facts->id_rows);
-    TRY(h5_attr_text(r->file, r->request->path, "vocabulary_hash", words, sizeof words));
-    facts->id_words = strtoull(words, NULL, 16);
-    facts->id_begins = numbers_hash(r, "/field_first", H5T_INTEGER);
-    TRY(array_find(r, &facts->ids, "/sparse", NULL));
-    return facts->ids.ndim == 1 ? array_find(r, &facts->id_first, "/sparse_offset", NULL) : OK;
+    TRY(h5_attr_text(r->file, r->request->path, "vocabulary_hash", hash, sizeof hash));
+    facts->vocabulary_hash = strtoull(hash, NULL, 16);
+    facts->field_first_hash = hash_small_array(r, "/field_first", H5T_INTEGER);
+    TRY(read_array(r, &facts->ids, "/sparse", NULL));
+    return facts->ids.ndim == 1 ? read_array(r, &facts->id_first, "/sparse_offset", NULL) : OK;
 }
 
-static Status x_find(const Reading *r)
+static Status read_x(const Reading *r)
 {
-    const DataKindInfo *kind = data_kind_of(r->facts->kind);
-    bool is_weft = r->facts->weft && strcmp(r->request->x, "/x") == 0;
+    const DataKindInfo *kind = data_kind_info(r->facts->kind);
+    bool is_default_x = r->facts->weft && strcmp(r->request->x, "/x") == 0;
     char store[16] = "";
-    if (r->facts->weft) TRY(tokenizer_read(r));
+    if (r->facts->weft) TRY(read_tokenizer(r));
     h5_attr_integer(r->file, "vocab", &r->facts->vocab);
-    if (is_weft && kind->augments) {
-        TRY(treatment_read(r));
+    if (is_default_x && kind->is_image) {
+        TRY(read_treatment(r));
         TRY(h5_attr_text(r->file, r->request->path, "store", store, sizeof store));
     }
-    if (strcmp(store, "encoded") == 0) return encoded_find(r);
-    if (r->facts->weft) TRY(ids_find(r));
-    columns_find(r);
-    return is_weft ? array_find(r, &r->facts->x, kind->array, NULL)
-                   : array_find(r, &r->facts->x, r->request->x, "data.x");
+    if (strcmp(store, "encoded") == 0) return read_encoded(r);
+    if (r->facts->weft) TRY(read_ids(r));
+    read_columns(r);
+    return is_default_x ? read_array(r, &r->facts->x, kind->array, NULL)
+                        : read_array(r, &r->facts->x, r->request->x, "data.x");
 }
 
-static Status y_find(const Reading *r)
+static Status read_y(const Reading *r)
 {
     const DataArray *x = &r->facts->x;
+    /* x holds tokens. */
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
     if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&
         !h5_has(r->file, r->request->y))
         return fail(ERR_DATA,
-                    "%s: %s has rows of integers, and there are no labels %s for them: name those "
-                    "with data.y; of tokens, store all rows one behind the other (N)",
+                    "%s: %s has rows of integers, and there are no labels %s for them: name the "
+                    "labels with data.y; if the integers are tokens, store all rows as one (N)",
                     r->request->path, x->name, r->request->y);
-    return array_find(r, &r->facts->y, r->request->y, "data.y");
+    return read_array(r, &r->facts->y, r->request->y, "data.y");
 }
 
-static Status classes_find(const Reading *r)
+static Status read_classes(const Reading *r)
 {
     SetFacts *facts = r->facts;
     facts->classes = facts->names = h5_class_count(r->file);
@@ -363,7 +368,7 @@ static Status classes_find(const Reading *r)
     return OK;
 }
 
-static Status stats_find(const Reading *r)
+static Status read_mean_and_std(const Reading *r)
 {
     const char *path = r->request->path;
     SetFacts *facts = r->facts;
@@ -373,9 +378,12 @@ static Status stats_find(const Reading *r)
 
 void facts_read(const FactsRequest *request, SetFacts *facts)
 {
-    static Status (*const find[FACTS_PARTS])(const Reading *) = {
-        [FACTS_FORMAT] = format_read,   [FACTS_X] = x_find,         [FACTS_Y] = y_find,
-        [FACTS_CLASSES] = classes_find, [FACTS_STATS] = stats_find,
+    static Status (*const read_part[FACTS_PARTS])(const Reading *) = {
+        [FACTS_FORMAT] = read_format,
+        [FACTS_X] = read_x,
+        [FACTS_Y] = read_y,
+        [FACTS_CLASSES] = read_classes,
+        [FACTS_STATS] = read_mean_and_std,
     };
     struct stat st;
     Reading r = {.request = request, .facts = facts};
@@ -384,7 +392,7 @@ void facts_read(const FactsRequest *request, SetFacts *facts)
     facts->status = h5_open(&r.file, request->path);
     r.file_bytes = stat(request->path, &st) == 0 ? (int64_t)st.st_size : 0;
     while (facts->status == OK && facts->parts < FACTS_PARTS) {
-        facts->status = find[facts->parts](&r);
+        facts->status = read_part[facts->parts](&r);
         facts->parts += facts->status == OK;
     }
     if (facts->status != OK) snprintf(facts->why, sizeof facts->why, "%s", fail_message());

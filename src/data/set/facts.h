@@ -1,16 +1,17 @@
-/* Finds out what an HDF5 file holds as a data set. HDF5 parses the file in a separate process; this
- * process only checks the answer. */
+/* Finds the arrays and attributes of an HDF5 file that is to be used as a data set. HDF5 parses the
+ * file in a separate process; this process only checks its answer, the SetFacts. */
 #ifndef WEFT_DATA_FACTS_H
 #define WEFT_DATA_FACTS_H
 
 #include "data.h"
 
-/* Request; plain bytes. y is not looked for if x holds tokens. */
+/* The request to that process: the file's path, and the names of x and y, which weft's own sets
+ * ignore unless x is not "/x". y is not read if x holds tokens. Plain bytes. */
 typedef struct FactsRequest {
     char path[DATA_PATH], x[256], y[256];
 } FactsRequest;
 
-/* parts of the answer, in this order; the first failure ends the search */
+/* Parts of the answer, in the order in which they are read; the first failure ends the reading. */
 typedef enum FactsPart {
     FACTS_FORMAT,
     FACTS_X,
@@ -20,45 +21,45 @@ typedef enum FactsPart {
     FACTS_PARTS
 } FactsPart;
 
-/* answer; plain bytes */
+/* The answer; plain bytes. Fields without a comment mean the same as in DataSet. */
 typedef struct SetFacts {
-    /* number of parts found; status and message of the part that failed */
+    /* number of parts that were read; status and message of the part that failed */
     int parts;
     Status status;
     char why[4096];
-    /* the file is weft's own, and its kind */
+    /* weft wrote the file; then kind is given, too */
     bool weft;
     DataKind kind;
-    /* images are stored as files; and need rotation */
-    bool encoded, oriented;
-    /* see DataSet */
-    bool turned, bicubic;
+    bool encoded, oriented, turned, bicubic;
+    /* ndim 0: the file has no such array, or it was not read */
     DataArray x, y, index, orient;
-    /* root attributes; 0: missing */
+    /* number of classes (names, or root attribute); root attribute vocab; 0: missing */
     int64_t classes, vocab;
     /* number of readable names of classes */
     int64_t names;
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
+    /* number of values in mean and in std */
     int means, stds;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
-    /* tables: ids, and the index of each field's first id; attributes, 0: missing */
     DataArray ids, id_first;
+    /* root attributes; 0: missing */
     int64_t id_most, id_rows;
-    /* see DataSet */
-    uint64_t id_begins, id_words;
+    uint64_t field_first_hash, vocabulary_hash;
     DataColumns columns;
 } SetFacts;
 
-/* Fills a request. ERR_NOINPUT, ERR_CONFIG: a name is too long. */
-Status facts_names(FactsRequest *request, const char *path, const char *x, const char *y);
+/* Fills a request. ERR_NOINPUT: the path is too long; ERR_CONFIG: x or y is. */
+Status facts_request_init(FactsRequest *request, const char *path, const char *x, const char *y);
+/* ERR_NOINPUT: the path is too long. */
 Status facts_path_fail(const char *path);
-/* Runs the request in a separate process. ERR_DATA: HDF5 crashed, hung or used too much memory, or
- * the answer is impossible; ERR_IO: the process cannot be started. Errors of the contents are in
- * facts->status. */
-Status facts_request(const FactsRequest *request, SetFacts *facts);
-/* Runs the request in this process: used by facts_request in the separate process, and by tests. */
+/* Runs the request in a separate process and checks its answer. ERR_DATA: HDF5 crashed, hung or
+ * used too much memory, or the answer is impossible; ERR_IO: the process cannot be started. Errors
+ * in the file's contents are in facts->status. */
+Status facts_request_run(const FactsRequest *request, SetFacts *facts);
+/* Runs the request in this process: used by facts_request_run in the separate process, and by
+ * tests. */
 void facts_read(const FactsRequest *request, SetFacts *facts);
-/* Checks an answer; ERR_DATA: it is impossible. */
+/* Checks an answer and makes its texts printable. ERR_DATA: it is impossible. */
 Status facts_check(const FactsRequest *request, SetFacts *facts);
 
 #endif

@@ -1,5 +1,5 @@
-/* The caller's side of facts.h: fills a request, runs it in a separate process with limits, and
- * checks the answer, because a malicious file may have taken that process over. */
+/* Fills a FactsRequest, runs it in a separate process with limits, and checks the answer, because a
+ * malicious file may have taken over that process. */
 #include "facts.h"
 #include "../data_private.h"
 
@@ -12,7 +12,7 @@ Status facts_path_fail(const char *path)
     return fail(ERR_NOINPUT, "the path %.60s... is longer than %d characters", path, DATA_PATH - 1);
 }
 
-static Status name_put(char *out, size_t room, const char *name, const char *key)
+static Status copy_name(char *out, size_t room, const char *name, const char *key)
 {
     if (strlen(name) >= room)
         return fail(ERR_CONFIG, "%s is longer than %zu characters", key, room - 1);
@@ -20,26 +20,27 @@ static Status name_put(char *out, size_t room, const char *name, const char *key
     return OK;
 }
 
-Status facts_names(FactsRequest *request, const char *path, const char *x, const char *y)
+Status facts_request_init(FactsRequest *request, const char *path, const char *x, const char *y)
 {
     *request = (FactsRequest){0};
     if (strlen(path) >= sizeof request->path) return facts_path_fail(path);
     snprintf(request->path, sizeof request->path, "%s", path);
-    TRY(name_put(request->x, sizeof request->x, x, "data.x"));
-    return name_put(request->y, sizeof request->y, y, "data.y");
+    TRY(copy_name(request->x, sizeof request->x, x, "data.x"));
+    return copy_name(request->y, sizeof request->y, y, "data.y");
 }
 
-static void text_check(char *text, size_t room)
+/* Terminates the text and replaces its control characters. */
+static void make_printable(char *text, size_t room)
 {
     text[room - 1] = 0;
     for (char *c = text; *c; ++c)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
 }
 
-static bool array_good(DataArray *a)
+static bool array_is_valid(DataArray *a)
 {
-    text_check(a->name, sizeof a->name);
-    text_check(a->storage, sizeof a->storage);
+    make_printable(a->name, sizeof a->name);
+    make_printable(a->storage, sizeof a->storage);
     if (!isolated_bool(&a->big_endian) || a->chunk_rows < 0 || (unsigned)a->type > ELEM_F64 ||
         a->ndim < 1 || a->ndim > SHAPE_DIMS || a->offset < -1)
         return false;
@@ -52,43 +53,43 @@ static bool array_good(DataArray *a)
            !__builtin_add_overflow(all, a->offset, &end);
 }
 
-static bool encoded_good(SetFacts *facts)
+static bool encoded_is_valid(SetFacts *facts)
 {
     const DataArray *x = &facts->x, *index = &facts->index, *orient = &facts->orient;
-    if (!array_good(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 || x->offset < 0 ||
+    if (!array_is_valid(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 || x->offset < 0 ||
         index->ndim != 1 || index->type != ELEM_U64 || index->offset < 0 || index->dim[0] < 2)
         return false;
     if (!facts->oriented) return true;
-    return array_good(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&
+    return array_is_valid(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&
            orient->offset >= 0 && orient->dim[0] == index->dim[0] - 1;
 }
 
 Status facts_check(const FactsRequest *request, SetFacts *facts)
 {
-    bool good = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
-                (facts->status != OK || facts->parts == FACTS_PARTS) &&
-                (unsigned)facts->kind < DATA_KINDS && facts->names >= 0 && facts->means >= 0 &&
-                facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
-    const bool *truth[] = {&facts->weft, &facts->encoded, &facts->oriented, &facts->turned,
-                           &facts->bicubic};
-    for (size_t i = 0; i < sizeof truth / sizeof *truth; ++i)
-        good = good && isolated_bool(truth[i]);
-    bool has_y = facts->y.ndim != 0;
-    if (good && facts->parts > FACTS_X) good = array_good(&facts->x);
-    if (good && facts->parts > FACTS_X && facts->encoded) good = encoded_good(facts);
-    if (good && facts->parts > FACTS_X && facts->ids.ndim) good = array_good(&facts->ids);
-    if (good && facts->parts > FACTS_X && facts->id_first.ndim) good = array_good(&facts->id_first);
-    if (good && facts->parts > FACTS_Y && has_y) good = array_good(&facts->y);
+    bool valid = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
+                 (facts->status != OK || facts->parts == FACTS_PARTS) &&
+                 (unsigned)facts->kind < DATA_KINDS && facts->names >= 0 && facts->means >= 0 &&
+                 facts->means <= DATA_CHANNELS && facts->stds >= 0 && facts->stds <= DATA_CHANNELS;
+    const bool *flag[] = {&facts->weft, &facts->encoded, &facts->oriented, &facts->turned,
+                          &facts->bicubic};
+    for (size_t i = 0; i < sizeof flag / sizeof *flag; ++i) valid = valid && isolated_bool(flag[i]);
+    bool has_x = facts->parts > FACTS_X, has_y = facts->parts > FACTS_Y && facts->y.ndim != 0;
+    if (valid && has_x) valid = array_is_valid(&facts->x);
+    if (valid && has_x && facts->encoded) valid = encoded_is_valid(facts);
+    if (valid && has_x && facts->ids.ndim) valid = array_is_valid(&facts->ids);
+    if (valid && has_x && facts->id_first.ndim) valid = array_is_valid(&facts->id_first);
+    if (valid && has_y) valid = array_is_valid(&facts->y);
     facts->why[sizeof facts->why - 1] = 0;
     facts->columns.lines[DATA_COLUMN_LINES - 1] = 0;
-    text_check(facts->tokenizer, sizeof facts->tokenizer);
-    text_check(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
-    if (good) return OK;
+    make_printable(facts->tokenizer, sizeof facts->tokenizer);
+    make_printable(facts->tokenizer_hash, sizeof facts->tokenizer_hash);
+    if (valid) return OK;
     return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
                 request->path);
 }
 
-static void work(const void *input, size_t input_bytes, FILE *answer)
+/* Runs in the separate process. */
+static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
     SetFacts *facts = mem_new(sizeof *facts);
     (void)input_bytes;
@@ -96,22 +97,22 @@ static void work(const void *input, size_t input_bytes, FILE *answer)
     fwrite(facts, sizeof *facts, 1, answer);
 }
 
-Status facts_request(const FactsRequest *request, SetFacts *facts)
+Status facts_request_run(const FactsRequest *request, SetFacts *facts)
 {
     static const IsolatedJob job = {
-        .subject = "HDF5, in the process that reads what the file holds,",
+        .subject = "HDF5, in the process that reads the file's metadata,",
         .memory_bytes = MEMORY_BYTES,
         .busy_s = BUSY_S,
         .clock_s = CLOCK_S,
         .answer_bytes = sizeof *facts,
-        .work = work,
+        .work = read_and_answer,
     };
     char *answer;
     size_t bytes;
     TRY(isolated_run(&job, request->path, request, sizeof *request, &answer, &bytes));
-    bool whole = bytes == sizeof *facts;
-    if (whole) memcpy(facts, answer, sizeof *facts);
+    bool complete = bytes == sizeof *facts;
+    if (complete) memcpy(facts, answer, sizeof *facts);
     mem_free(&answer);
-    if (!whole) return fail(ERR_DATA, "%s: HDF5 gave no answer; make it again", request->path);
+    if (!complete) return fail(ERR_DATA, "%s: HDF5 gave no answer; make it again", request->path);
     return facts_check(request, facts);
 }

@@ -1,8 +1,8 @@
-/* The data module's helpers for HDF5: opening with messages that say what to do, listing
- * a file's arrays, reading root attributes, and checking that all of a data set lies in one file.
- * HDF5's own error printing is off; where its messages help, ours quote them. All functions but the
- * lock's are called under hdf5_lock. Files are read without file locks, since shared file systems
- * often have none. */
+/* The data module's helpers for HDF5: the lock, opening files with messages that say what to do,
+ * listing a file's arrays, reading root attributes, and checking that a data set's bytes are all in
+ * one file. HDF5's own error printing is off; where its messages help, ours quote them. All
+ * functions but those of the lock are called under hdf5_lock. Files are read without file locks,
+ * since shared file systems often have none. */
 #include "../data_private.h"
 
 #include <errno.h>
@@ -17,18 +17,17 @@
 static pthread_mutex_t lock;
 static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
 
-/* These handlers of fork make sure that the copy begins with the lock free and the library between
- * two calls. */
-static void lock_take(void)
+/* fork waits until no thread is inside HDF5, and the child begins with a new, free lock. */
+static void lock_before_fork(void)
 {
     pthread_mutex_lock(&lock);
 }
-static void lock_give(void)
+static void unlock_in_parent(void)
 {
     pthread_mutex_unlock(&lock);
 }
 
-static void lock_new(void)
+static void lock_init(void)
 {
     pthread_mutexattr_t attr;
     pthread_mutexattr_init(&attr);
@@ -37,18 +36,18 @@ static void lock_new(void)
     pthread_mutexattr_destroy(&attr);
 }
 
-static void lock_begin(void)
+static void lock_init_once(void)
 {
-    lock_new();
-    pthread_atfork(lock_take, lock_give, lock_new);
-    /* Plugins are programs, so they are loaded only from where the user says. */
+    lock_init();
+    pthread_atfork(lock_before_fork, unlock_in_parent, lock_init);
+    /* Filter plugins are programs, so they are loaded only from the folders that the user names. */
     const char *plugins = getenv("HDF5_PLUGIN_PATH");
     if (!plugins || !*plugins) H5PLset_loading_state(0);
 }
 
 void hdf5_lock(void)
 {
-    pthread_once(&lock_once, lock_begin);
+    pthread_once(&lock_once, lock_init_once);
     pthread_mutex_lock(&lock);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
 }
@@ -58,7 +57,7 @@ void hdf5_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Initialising takes a millisecond or two, which this spends once instead of in each process. */
+/* Initialising HDF5 takes one to two milliseconds, which forked processes then need not spend. */
 void hdf5_begin(void)
 {
     hdf5_lock();
@@ -67,50 +66,53 @@ void hdf5_begin(void)
     isolated_begin();
 }
 
-IsolatedJob hdf5_unpacking(int64_t bytes, int64_t kept_bytes)
+IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes)
 {
     enum {
-        /* memory for a chunk of 1 GB, packed and unpacked, and a row of it */
+        /* memory for a chunk of 1 GB, packed and unpacked, and for rows of it */
         MEMORY_MB = 4096,
-        /* a file that unpacks more slowly only wastes time */
-        SLOWEST_MB_S = 10,
+        /* slowest accepted unpacking: a slower file is taken for a malicious one */
+        UNPACK_MB_S_MIN = 10,
         SPARE_S = 30
     };
-    const int seconds = SPARE_S + (int)(bytes / ((int64_t)SLOWEST_MB_S << 20));
+    const int seconds = SPARE_S + (int)(bytes / ((int64_t)UNPACK_MB_S_MIN << 20));
     return (IsolatedJob){.subject = "HDF5, in the process that unpacks it,",
                          .memory_bytes = ((size_t)MEMORY_MB << 20) + (size_t)kept_bytes,
                          .busy_s = seconds,
                          .clock_s = 10 * seconds};
 }
 
-static herr_t words_of(unsigned n, const H5E_error2_t *error, void *out)
+enum { ERROR_TEXT = 200 };
+
+/* HDF5's callback for each entry of its error stack: copies the description of the innermost. */
+static herr_t copy_innermost(unsigned n, const H5E_error2_t *error, void *out)
 {
-    if (n == 0 && error->desc) snprintf(out, 200, "%s", error->desc);
+    if (n == 0 && error->desc) snprintf(out, ERROR_TEXT, "%s", error->desc);
     return 0;
 }
 
-const char *h5_words(void)
+const char *h5_error_text(void)
 {
-    static _Thread_local char words[200];
-    snprintf(words, sizeof words, "HDF5 gives no reason");
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, words_of, words);
-    return words;
+    static _Thread_local char text[ERROR_TEXT];
+    snprintf(text, sizeof text, "HDF5 gives no reason");
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, copy_innermost, text);
+    return text;
 }
 
 bool data_is_hdf5(const char *path)
 {
-    static const char begins[] = "\x89HDF\r\n\x1a\n";
-    char head[sizeof begins - 1] = "";
+    static const char signature[] = "\x89HDF\r\n\x1a\n";
+    char head[sizeof signature - 1] = "";
     /* A pipe does not block file_open, and pread on it fails. */
     int fd = file_open(path, O_RDONLY);
-    bool is = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
-              !memcmp(head, begins, sizeof head);
+    bool is_hdf5 = fd >= 0 && pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+                   !memcmp(head, signature, sizeof head);
     if (fd >= 0) close(fd);
-    return is;
+    return is_hdf5;
 }
 
-/* Returns advice on making a data set of a file, by the end of its name; NULL: no advice. */
-static const char *import_for(const char *path)
+/* Returns advice on how to convert a file to a data set, by the end of its name; NULL: none. */
+static const char *import_advice(const char *path)
 {
     static const char by_python[] = "write its arrays with h5py, as docs/formats.md shows";
     static const char parameters[] = "a model's parameters are for `weft ckpt import`, arrays for "
@@ -119,7 +121,7 @@ static const char *import_for(const char *path)
         "`weft data import folder DIR` makes one of pictures in DIR, where each folder is a class";
     static const char unpack[] = "unpack it, and use `weft data import folder`";
     static const struct {
-        const char *ends, *cure;
+        const char *ending, *advice;
     } row[] = {
         {".csv", "use `weft data import csv`"},
         {".tsv", "use `weft data import csv`"},
@@ -148,8 +150,9 @@ static const char *import_for(const char *path)
     size_t length = strlen(path);
     if (length > 3 && strcmp(path + length - 3, ".gz") == 0) length -= 3;
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
-        size_t n = strlen(row[i].ends);
-        if (length > n && strncasecmp(path + length - n, row[i].ends, n) == 0) return row[i].cure;
+        size_t n = strlen(row[i].ending);
+        if (length > n && strncasecmp(path + length - n, row[i].ending, n) == 0)
+            return row[i].advice;
     }
     return NULL;
 }
@@ -190,37 +193,37 @@ Status h5_open(hid_t *file, const char *path)
     H5Pset_file_locking(access, false, true);
 #endif
     *file = H5Fopen(path, H5F_ACC_RDONLY, access);
-    const char *words = *file < 0 ? h5_words() : "";
+    const char *reason = *file < 0 ? h5_error_text() : "";
     H5Pclose(access);
     if (*file >= 0) return OK;
-    const char *cure = data_is_hdf5(path) ? NULL : import_for(path);
-    if (cure) return fail(ERR_DATA, "%s: is not an HDF5 file; %s", path, cure);
-    if (strstr(words, "signature") || strstr(words, "superblock"))
+    const char *advice = data_is_hdf5(path) ? NULL : import_advice(path);
+    if (advice) return fail(ERR_DATA, "%s: is not an HDF5 file; %s", path, advice);
+    if (strstr(reason, "signature") || strstr(reason, "superblock"))
         return fail(ERR_DATA,
                     "%s: is not an HDF5 file; convert it with `weft data import`, or check the "
                     "path",
                     path);
-    if (strstr(words, "truncated"))
-        return fail(ERR_DATA, "%s: is truncated (%s); copy or make it again", path, words);
+    if (strstr(reason, "truncated"))
+        return fail(ERR_DATA, "%s: is truncated (%s); copy or make it again", path, reason);
     return fail(ERR_DATA,
                 "%s: is damaged or cannot be read by this HDF5 (%s); copy or make it again", path,
-                words);
+                reason);
 }
 
-/* HDF5's callback for external links: reports the link instead of following it. */
+/* HDF5's callback for external links: refuses to follow the link. */
 static herr_t link_refuse(const char *from, const char *group, const char *to, const char *object,
-                          unsigned *flags, hid_t access, void *elsewhere)
+                          unsigned *flags, hid_t access, void *is_external)
 {
     (void)from, (void)group, (void)to, (void)object, (void)flags, (void)access;
-    *(bool *)elsewhere = true;
+    *(bool *)is_external = true;
     return -1;
 }
 
-int64_t hdf5_access_inside(bool *elsewhere)
+int64_t hdf5_access_without_links(bool *is_external)
 {
     hid_t access = H5Pcreate(H5P_DATASET_ACCESS);
-    *elsewhere = false;
-    H5Pset_elink_cb(access, link_refuse, elsewhere);
+    *is_external = false;
+    H5Pset_elink_cb(access, link_refuse, is_external);
     return access;
 }
 
@@ -228,29 +231,33 @@ Status hdf5_link_fail(const char *path, const char *what)
 {
     return fail(ERR_DATA,
                 "%s: %s lies in another file, behind an external link, which is not supported; "
-                "copy all into one: h5repack --merge %s NEW.h5",
+                "copy all into one file: h5repack --merge %s NEW.h5",
                 path, what, path);
 }
 
+/* Names of a file's data sets for a message. */
+enum { NAMES_LISTED_MAX = 12 };
 typedef struct NameList {
+    /* "/x, /y" */
     char text[600];
+    /* number of names in text, and of data sets in the file */
     int listed, total;
 } NameList;
 
+/* H5Ovisit's callback: adds the name of a data set. */
 static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, void *user)
 {
     NameList *list = user;
     (void)object;
     if (info->type != H5O_TYPE_DATASET) return 0;
     size_t used = strlen(list->text);
-    if (++list->total > 12 || used + strlen(name) + 4 > sizeof list->text) return 0;
+    if (++list->total > NAMES_LISTED_MAX || used + strlen(name) + 4 > sizeof list->text) return 0;
     snprintf(list->text + used, sizeof list->text - used, "%s/%s", list->listed++ ? ", " : "",
              name);
     return 0;
 }
 
-/* ERR_DATA: the file has no array of this name. The message lists its arrays and says what to
- * do. */
+/* ERR_DATA: the file has no data set of this name. The message lists those that it has. */
 static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
 {
     const char *more = list->total > list->listed ? ", ..." : "";
@@ -260,20 +267,20 @@ static Status name_fail(const char *path, const char *name, const NameList *list
                     "%s%s; import it again",
                     path, name, list->text, more);
     if (list->total == 1)
-        return fail(ERR_DATA, "%s: holds no data set %s; there is %s alone; name it: %s=%s", path,
-                    name, list->text, key, list->text);
+        return fail(ERR_DATA, "%s: holds no data set %s; there is only %s; to use that: %s=%s",
+                    path, name, list->text, key, list->text);
     return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one: %s=/NAME",
                 path, name, list->text, more, key);
 }
 
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key)
 {
-    bool elsewhere;
-    hid_t access = hdf5_access_inside(&elsewhere);
+    bool is_external;
+    hid_t access = hdf5_access_without_links(&is_external);
     *dataset = H5Dopen2(file, name, access);
     H5Pclose(access);
     if (*dataset >= 0) return OK;
-    if (elsewhere) return hdf5_link_fail(path, name);
+    if (is_external) return hdf5_link_fail(path, name);
     NameList list = {0};
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_name, &list);
     if (list.total == 0)
@@ -282,7 +289,7 @@ Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name
     return name_fail(path, name, &list, key);
 }
 
-Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what)
+Status hdf5_check_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what)
 {
     H5O_info_t root_info, dataset_info;
     hid_t create = H5Dget_create_plist(dataset);
@@ -291,12 +298,12 @@ Status hdf5_in_one_file(int64_t file, int64_t dataset, const char *path, const c
     H5Pclose(create);
     if (H5Oget_info(file, &root_info) < 0 || H5Oget_info(dataset, &dataset_info) < 0)
         return fail(ERR_DATA, "%s: %s cannot be read: %s; copy or make the file again", path, what,
-                    h5_words());
+                    h5_error_text());
     if (root_info.fileno != dataset_info.fileno) return hdf5_link_fail(path, what);
     if (virtual || external)
         return fail(ERR_DATA,
                     "%s: the data of %s lies in other files (%s), which is not supported; copy all "
-                    "into one: h5repack -l CONTI %s NEW.h5",
+                    "into one file: h5repack -l CONTI %s NEW.h5",
                     path, what, external ? "external storage" : "a virtual data set", path);
     return OK;
 }
@@ -306,7 +313,8 @@ bool h5_has(hid_t file, const char *name)
     return H5Lexists(file, name, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, name, H5P_DEFAULT) > 0;
 }
 
-/* Opens a root attribute; *count: number of its elements. Negative: it is missing. */
+/* Opens a root attribute; *count: number of its elements. Returns a negative number if it is
+ * missing. */
 static hid_t attr_open(hid_t file, const char *name, int64_t *count)
 {
     *count = 0;
@@ -319,9 +327,11 @@ static hid_t attr_open(hid_t file, const char *name, int64_t *count)
     return attr;
 }
 
-/* largest text attribute that is read */
-enum { STRINGS_BYTES = 64 << 20 };
+/* largest text attribute that is read: number of strings, and bytes of all */
+enum { STRINGS_MAX = 1 << 24, STRINGS_BYTES_MAX = 64 << 20 };
 
+/* Reads all n strings, as HDF5 requires, and writes the first one to out, without the blanks that
+ * pad strings of fixed length. */
 static herr_t read_text(hid_t attr, hid_t type, int64_t n, char *out, size_t room)
 {
     bool variable = H5Tis_variable_str(type) > 0;
@@ -330,9 +340,9 @@ static herr_t read_text(hid_t attr, hid_t type, int64_t n, char *out, size_t roo
     herr_t rc = H5Aread(attr, type, raw);
     if (rc >= 0) {
         const char *s = variable ? *(char **)(void *)raw : raw;
-        size_t have = !s ? 0 : variable ? strlen(s) : strnlen(s, each);
-        while (!variable && have && s[have - 1] == ' ') --have;
-        snprintf(out, room, "%.*s", (int)have, s ? s : "");
+        size_t length = !s ? 0 : variable ? strlen(s) : strnlen(s, each);
+        while (!variable && length && s[length - 1] == ' ') --length;
+        snprintf(out, room, "%.*s", (int)length, s ? s : "");
     }
     if (variable && rc >= 0) {
         hid_t space = H5Aget_space(attr);
@@ -351,10 +361,10 @@ Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, s
     if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     Status st = OK;
-    if (H5Tget_class(type) == H5T_STRING && n > 0 && n < 1 << 24 &&
-        (double)n * (double)H5Tget_size(type) < STRINGS_BYTES &&
+    if (H5Tget_class(type) == H5T_STRING && n > 0 && n < STRINGS_MAX &&
+        (double)n * (double)H5Tget_size(type) < STRINGS_BYTES_MAX &&
         read_text(attr, type, n, out, room) < 0)
-        st = fail(ERR_DATA, "%s: attribute %s cannot be read: %s", path, name, h5_words());
+        st = fail(ERR_DATA, "%s: attribute %s cannot be read: %s", path, name, h5_error_text());
     H5Tclose(type);
     H5Aclose(attr);
     return st;
@@ -376,11 +386,12 @@ Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out
                   name, name);
     else if (n < 1 || n > max)
         st = fail(ERR_DATA,
-                  "%s: root attribute %s has %lld values, at most %d can be used; give one value, "
+                  "%s: root attribute %s has %lld values, at most %d can be used; give one value "
                   "with data.%s",
                   path, name, (long long)n, max, name);
     else if (H5Aread(attr, H5T_NATIVE_FLOAT, out) < 0)
-        st = fail(ERR_DATA, "%s: root attribute %s cannot be read: %s", path, name, h5_words());
+        st =
+            fail(ERR_DATA, "%s: root attribute %s cannot be read: %s", path, name, h5_error_text());
     else
         *count = (int)n;
     H5Aclose(attr);
@@ -393,11 +404,11 @@ bool h5_attr_integer(hid_t file, const char *name, int64_t *value)
     hid_t attr = attr_open(file, name, &n);
     if (attr < 0) return false;
     hid_t type = H5Aget_type(attr);
-    bool good =
+    bool found =
         H5Tget_class(type) == H5T_INTEGER && n == 1 && H5Aread(attr, H5T_NATIVE_INT64, value) >= 0;
     H5Tclose(type);
     H5Aclose(attr);
-    return good;
+    return found;
 }
 
 /* Writes "chunked 64x1x28x28, deflate". */
@@ -439,25 +450,26 @@ void h5_storage_text(hid_t dataset, char *out, size_t out_bytes)
     H5Pclose(create);
 }
 
-/* Adds number, address and bytes of chunks, spread evenly. HDF5 walks through the chunks before the
- * one that it is asked for, so there are fewer of them where there are many chunks. */
-static void add_chunks(hid_t dataset, HashPieces *hash)
+/* Hashes number, address and bytes of chunks, spread evenly. To find a chunk, HDF5 walks through
+ * all chunks before it; HASHED_MIN chunks are hashed, or more as long as HDF5 walks through at most
+ * about STEPS_MAX. */
+static void hash_chunks(hid_t dataset, HashPieces *hash)
 {
 #if H5_VERSION_GE(1, 10, 5)
-    enum { STEPS = 4 << 20, LEAST = 16 };
+    enum { STEPS_MAX = 4 << 20, HASHED_MIN = 16 };
     hid_t space = H5Dget_space(dataset);
     hsize_t chunks = 0, start[32];
     H5Dget_num_chunks(dataset, space, &chunks);
-    hsize_t places = chunks > 0 ? STEPS / chunks : 0;
-    if (places < LEAST) places = LEAST;
-    if (places > chunks) places = chunks;
-    for (hsize_t i = 0; i < places; ++i) {
-        hsize_t chunk = places > 1 ? i * (chunks - 1) / (places - 1) : 0, bytes = 0;
+    hsize_t hashed = chunks > 0 ? STEPS_MAX / chunks : 0;
+    if (hashed < HASHED_MIN) hashed = HASHED_MIN;
+    if (hashed > chunks) hashed = chunks;
+    for (hsize_t i = 0; i < hashed; ++i) {
+        hsize_t chunk = hashed > 1 ? i * (chunks - 1) / (hashed - 1) : 0, bytes = 0;
         haddr_t address = 0;
         unsigned mask;
         H5Dget_chunk_info(dataset, space, chunk, start, &mask, &address, &bytes);
-        const uint64_t place[] = {chunk, address, bytes};
-        hash_add(hash, place, sizeof place);
+        const uint64_t value[] = {chunk, address, bytes};
+        hash_add(hash, value, sizeof value);
     }
     H5Sclose(space);
 #endif
@@ -468,9 +480,9 @@ void h5_layout_hash(hid_t dataset, HashPieces *hash)
     H5O_info_t info = {0};
     char text[120];
     H5Oget_info(dataset, &info);
-    const uint64_t place[] = {info.addr, H5Dget_offset(dataset), H5Dget_storage_size(dataset)};
-    hash_add(hash, place, sizeof place);
+    const uint64_t value[] = {info.addr, H5Dget_offset(dataset), H5Dget_storage_size(dataset)};
+    hash_add(hash, value, sizeof value);
     h5_storage_text(dataset, text, sizeof text);
     hash_add(hash, text, strlen(text));
-    if (strncmp(text, "chunked", 7) == 0) add_chunks(dataset, hash);
+    if (strncmp(text, "chunked", 7) == 0) hash_chunks(dataset, hash);
 }

@@ -1,35 +1,35 @@
-/* Checks ids of tables, 64 bits each, and reports errors with file, sample and field. `weft data
- * check` reads all of them. */
+/* Checks the ids of tables, 64 bits each, and reports errors with file, sample and field. */
 #include "../data_private.h"
 
 #include <string.h>
 
 Status ids_fail(const DataSet *set, int64_t sample, int64_t field)
 {
-    /* The last entry ends the field before it. */
+    /* The last entry of the index is the end of the last sample's last field. */
     if (sample == set->samples) --sample, field = set->fields;
     if (field == set->fields) --field;
     return fail(ERR_DATA,
                 "%s: sample %lld, field %lld: /sparse_offset does not rise, points beyond the %lld "
-                "ids, or gives a sample more than id_most (%lld) of them; make the file again",
+                "ids, or gives a sample more than id_most (%lld) ids; make the file again",
                 set->path, (long long)sample, (long long)field, (long long)set->ids.dim[0],
                 (long long)set->id_most);
 }
 
 DataIds data_set_ids(const DataSet *set)
 {
-    return (DataIds){set->id_rows, set->id_begins, set->id_words};
+    return (DataIds){set->id_rows, set->field_first_hash, set->vocabulary_hash};
 }
 
-static bool differ(uint64_t a, uint64_t b)
+static bool known_and_different(uint64_t a, uint64_t b)
 {
     return a && b && a != b;
 }
 
-bool data_ids_fit(DataIds set, DataIds model)
+bool data_ids_match(DataIds set, DataIds model)
 {
-    return !differ(set.rows, model.rows) && !differ(set.begins, model.begins) &&
-           !differ(set.words, model.words);
+    return !known_and_different(set.rows, model.rows) &&
+           !known_and_different(set.field_first_hash, model.field_first_hash) &&
+           !known_and_different(set.vocabulary_hash, model.vocabulary_hash);
 }
 
 Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,

@@ -1,9 +1,9 @@
 /* Reads all labels of a set, or all tokens: checks that each has a class, finds the classes that
- * have samples, and warns of odd labels. Labels that count from 1, or a label for "none" far above
- * the others, are not changed here; the warning names the key or command that does it. */
+ * have samples, and warns of labels that are probably wrong: labels that count from 1, or a label
+ * for "no class" far above the others. The warning names the key or command that corrects them. */
 #include "../data_private.h"
 
-/* Adds a class or a token to those that occur. */
+/* Adds a class (or a token) to those that occur. */
 static void use_add(LabelUse *use, int64_t class)
 {
     if (class < DATA_CLASSES_SEEN) {
@@ -20,23 +20,23 @@ static void use_add(LabelUse *use, int64_t class)
     }
 }
 
-/* Reads the labels or tokens of one file in pieces. */
+/* Reads the labels or tokens of one file, BUFFER_ROWS at a time. */
 static Status file_scan(const DataSet *set, LabelUse *use)
 {
-    enum { PIECE = 1 << 16 };
+    enum { BUFFER_ROWS = 1 << 16 };
     Reader *reader;
     bool tokens = data_kind(set)->next_token;
     const DataArray *array = tokens ? &set->x : &set->y;
     int64_t below = tokens ? set->vocab : set->classes, total = array->dim[0], last = -1;
     size_t bytes = element_bytes(array->type);
     TRY(reader_new_array(&reader, set, array));
-    uint8_t *piece = mem_new(PIECE * bytes);
+    uint8_t *buffer = mem_new(BUFFER_ROWS * bytes);
     Status st = OK;
-    for (int64_t at = 0; st == OK && at < total; at += PIECE) {
-        int64_t n = total - at < PIECE ? total - at : PIECE;
-        st = reader_get_run(reader, at, n, piece);
+    for (int64_t at = 0; st == OK && at < total; at += BUFFER_ROWS) {
+        int64_t n = total - at < BUFFER_ROWS ? total - at : BUFFER_ROWS;
+        st = reader_get_run(reader, at, n, buffer);
         for (int64_t i = 0; st == OK && i < n; ++i) {
-            const uint8_t *raw = piece + (size_t)i * bytes;
+            const uint8_t *raw = buffer + (size_t)i * bytes;
             int64_t v = element_integer(array->type, raw);
             int64_t class = tokens ? v : label_class(set, v);
             if (class < 0 || class >= below)
@@ -46,7 +46,7 @@ static Status file_scan(const DataSet *set, LabelUse *use)
             last = class;
         }
     }
-    mem_free(&piece);
+    mem_free(&buffer);
     reader_free(&reader);
     return st;
 }
@@ -87,45 +87,47 @@ Status tokens_check(const DataSet *set)
     return st;
 }
 
-/* ---- texts of messages ---- */
+/* ---- errors ---- */
 
-/* Finds the file's name for a label that has no class. false: it has no name, or the number is the
- * name. */
-static bool unknown_name(const DataSet *set, int64_t label, char *name, size_t room)
+/* Writes the file's name for a label that has no class. Returns false if the file has no name for
+ * it, or only numbers as names. */
+static bool find_name(const DataSet *set, int64_t label, char *name, size_t room)
 {
     ClassNames names = {0};
     int64_t i = label - set->label_base;
     bool known = set->map.count > 0 && i < set->map.count &&
                  class_names_read(&names, set->path) == OK && i < names.count;
+    known = known && !class_names_are_numbers(&names);
     if (known) snprintf(name, room, "%s", names.name[i]);
-    known = known && !class_names_count(&names);
     class_names_free(&names);
     return known;
 }
 
-/* Is the label one that other programs use for samples without a label? */
-static bool stands_for_none(int64_t label)
+/* Is the label one of those that other programs use for samples without a label? */
+static bool means_no_label(int64_t label)
 {
     return label < 0 || label == UINT8_MAX || label == UINT16_MAX;
 }
 
-/* ERR_DATA: the label is above all classes of the file's own list, or of the run. */
+/* ERR_DATA: the label is above all classes that the file lists, or above all classes of the run. */
 static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label, const char *text)
 {
-    char cure[160] = "";
-    bool beyond_file = set->named > 0 && label - set->label_base >= set->named;
-    const int64_t count = beyond_file ? set->named : set->classes, next = set->label_base + count;
+    char advice[160] = "";
+    bool beyond_file = set->listed_classes > 0 && label - set->label_base >= set->listed_classes;
+    const int64_t count = beyond_file ? set->listed_classes : set->classes;
+    const int64_t end = set->label_base + count;
+    /* The number of classes is unknown: the file is being opened. */
     if (count == INT32_MAX)
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %s, and labels are below %d: correct the "
                     "data set, or name its labels with data.y",
                     set->path, (long long)sample, set->y.name, text, INT32_MAX);
-    if (label == next)
-        snprintf(cure, sizeof cure, "; where labels count from %lld, set data.label_base to that",
+    if (label == end)
+        snprintf(advice, sizeof advice, "; if labels count from %lld, set data.label_base to that",
                  (long long)set->label_base + 1);
-    else if (stands_for_none(label))
-        snprintf(cure, sizeof cure,
-                 "; where it says 'no label', leave those samples out with `weft data import hdf5 "
+    else if (means_no_label(label))
+        snprintf(advice, sizeof advice,
+                 "; if it means 'no label', leave those samples out with `weft data import hdf5 "
                  "--drop-label %s`",
                  text);
     return fail(ERR_DATA,
@@ -133,9 +135,9 @@ static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label
                 "%lld); correct %s%s",
                 set->path, (long long)sample, set->y.name, text,
                 beyond_file ? "the file itself has" : "there are", (long long)count,
-                (long long)set->label_base, (long long)next - 1,
+                (long long)set->label_base, (long long)end - 1,
                 beyond_file ? "its labels or its list of classes" : "the data set or model.classes",
-                cure);
+                advice);
 }
 
 Status label_fail(const DataSet *set, int64_t sample, const void *raw)
@@ -143,7 +145,7 @@ Status label_fail(const DataSet *set, int64_t sample, const void *raw)
     char name[81], text[24];
     const int64_t label = element_integer(set->y.type, raw);
     element_integer_text(set->y.type, raw, text);
-    if (label < set->label_base && !stands_for_none(label))
+    if (label < set->label_base && !means_no_label(label))
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %lld; labels begin at %lld "
                     "(data.label_base): correct the data set, or that key",
@@ -152,12 +154,12 @@ Status label_fail(const DataSet *set, int64_t sample, const void *raw)
     if (label < set->label_base)
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %lld; labels begin at %lld%s: correct the "
-                    "data set, or, where it says 'no label', leave those samples out with `weft "
+                    "data set, or, if it means 'no label', leave those samples out with `weft "
                     "data import hdf5 --drop-label %lld`",
                     set->path, (long long)sample, set->y.name, (long long)label,
                     (long long)set->label_base, set->label_base ? " (data.label_base)" : "",
                     (long long)label);
-    if (!unknown_name(set, label, name, sizeof name))
+    if (!find_name(set, label, name, sizeof name))
         return large_label_fail(set, sample, label, text);
     return fail(ERR_DATA,
                 "%s: sample %lld is of the class '%s' (label %lld), which the model does not have: "
@@ -166,18 +168,21 @@ Status label_fail(const DataSet *set, int64_t sample, const void *raw)
                 set->path, (long long)sample, name, (long long)label, (long long)label);
 }
 
-/* Is the number of classes given by names or by the user? */
-static bool classes_said(const DataSet *set, const Config *config)
+/* ---- warnings ---- */
+
+/* Is the number of classes given by model.classes or by names? */
+static bool classes_are_given(const DataSet *set, const Config *config)
 {
     ClassNames names = {0};
     if (config && config->model.classes > 0) return true;
-    if (set->named == 0 || class_names_read(&names, set->path) != OK) return false;
-    bool said = !class_names_count(&names);
+    if (set->listed_classes == 0 || class_names_read(&names, set->path) != OK) return false;
+    bool given = !class_names_are_numbers(&names);
     class_names_free(&names);
-    return said;
+    return given;
 }
 
-/* Returns a list of the labels that occur, such as "0, 10, 20, 30", shortened if it is long. */
+/* Returns a list of the labels that occur, such as "0, 10, 20, 30", shortened if it is long. Owner:
+ * the caller. */
 static char *labels_text(const LabelUse *use, int64_t base)
 {
     enum { SHOWN = 8 };
@@ -192,81 +197,81 @@ static char *labels_text(const LabelUse *use, int64_t base)
     return text_list_end(&list);
 }
 
-/* Returns a warning that most classes have no sample, for which no single label is the cause. */
+/* Returns a warning that most classes have no sample, and not because of a single label. */
 static char *gaps_text(const DataSet *set, const LabelUse *use)
 {
     char *labels = labels_text(use, set->label_base);
-    char *line = mem_format("%s: its labels are %s: %lld of %lld classes have no sample. Where "
-                            "labels are no numbers of classes, number them anew, 0 to %lld",
+    char *line = mem_format("%s: its labels are %s: %lld of %lld classes have no sample. If "
+                            "labels are not the numbers of classes, renumber them 0 to %lld",
                             set->path, labels, (long long)(set->classes - use->count),
                             (long long)set->classes, (long long)use->count - 1);
     mem_free(&labels);
     return line;
 }
 
-/* Returns the line about the targets of a set, or of its first file. */
-static char *odd_targets(const DataSet *set)
+/* Returns the warning about the targets of a set, or of its first file. */
+static char *targets_warning(const DataSet *set)
 {
-    if (set->file_count == 0) return number_labels_line(set, &set->y);
+    if (set->file_count == 0) return number_labels_warning(set, &set->y);
     DataSet *file = mem_new(sizeof *file);
     data_set_file(set, 0, file);
-    char *line = number_labels_line(file, &file->y);
+    char *line = number_labels_warning(file, &file->y);
     mem_free(&file);
     return line;
 }
 
-char *data_set_odd_labels(const DataSet *set, const Config *config, const LabelUse *use)
+char *data_set_label_warning(const DataSet *set, const Config *config, const LabelUse *use)
 {
-    if (set->target_width > 0) return odd_targets(set);
-    int64_t base = set->label_base, most = use->most + base;
-    bool alone = use->second >= 0 && use->most - use->second > 1 && stands_for_none(most);
-    if (use->most < 0 || classes_said(set, config)) return NULL;
-    /* dense: labels, or all but the largest, follow one another without gaps. */
+    if (set->target_width > 0) return targets_warning(set);
+    int64_t base = set->label_base, largest = use->most + base;
+    bool is_apart = use->second >= 0 && use->most - use->second > 1 && means_no_label(largest);
+    if (use->most < 0 || classes_are_given(set, config)) return NULL;
+    /* Labels, or all but the largest, follow one another without gaps. */
     bool dense = use->count == use->most - use->least + 1;
-    bool dense_below = alone && use->count == use->second - use->least + 2;
+    bool dense_below = is_apart && use->count == use->second - use->least + 2;
     if (!dense && !dense_below && 2 * use->count < use->most + 1) return gaps_text(set, use);
     if (use->least == 0 && !dense_below) return NULL;
     if (!dense_below)
         return mem_format("%s: labels are %lld to %lld, so %lld of %lld classes have no sample: "
-                          "where labels count from %lld, set data.label_base: %lld",
-                          set->path, (long long)(use->least + base), (long long)most,
+                          "if labels count from %lld, set data.label_base: %lld",
+                          set->path, (long long)(use->least + base), (long long)largest,
                           (long long)(set->classes - use->count), (long long)set->classes,
                           (long long)(use->least + base), (long long)(use->least + base));
     return mem_format("%s: labels are %lld to %lld, and %lld, so %lld of %lld classes have no "
-                      "sample: where %lld says 'no label', leave those samples out with `weft data "
+                      "sample: if %lld means 'no label', leave those samples out with `weft data "
                       "import hdf5 --drop-label %lld`%s",
                       set->path, (long long)(use->least + base), (long long)(use->second + base),
-                      (long long)most, (long long)(set->classes - use->count),
-                      (long long)set->classes, (long long)most, (long long)most,
+                      (long long)largest, (long long)(set->classes - use->count),
+                      (long long)set->classes, (long long)largest, (long long)largest,
                       use->least > 0 ? ", and set data.label_base" : "");
 }
 
-/* Are labels of the two sets matched by number? */
-static bool by_number(const DataSet *a, const DataSet *b)
+/* Are the labels of the two sets matched by number? */
+static bool matched_by_number(const DataSet *a, const DataSet *b)
 {
     ClassNames names[2] = {{0}, {0}};
-    bool numbers = data_set_class_names(a, &names[0]) != OK ||
-                   data_set_class_names(b, &names[1]) != OK || class_names_count(&names[0]) ||
-                   class_names_count(&names[1]);
+    bool by_number = data_set_class_names(a, &names[0]) != OK ||
+                     data_set_class_names(b, &names[1]) != OK ||
+                     class_names_are_numbers(&names[0]) || class_names_are_numbers(&names[1]);
     class_names_free(&names[0]);
     class_names_free(&names[1]);
-    return numbers;
+    return by_number;
 }
 
-char *data_labels_shifted(const DataSet *set, const LabelUse *use, const DataSet *like,
-                          const LabelUse *like_use)
+char *data_label_shift_warning(const DataSet *set, const LabelUse *use, const DataSet *like,
+                               const LabelUse *like_use)
 {
     const int64_t base = set->label_base;
-    if (like_use->least != 0 || use->least != 1 || !by_number(set, like)) return NULL;
+    if (like_use->least != 0 || use->least != 1 || !matched_by_number(set, like)) return NULL;
     return mem_format("%s: labels are %lld to %lld, and those of %s are %lld to %lld: if the first "
-                      "count from %lld, every sample is taken for the class behind its own: number "
+                      "count from %lld, every sample is taken for the class after its own: number "
                       "both from %lld",
                       set->path, (long long)(use->least + base), (long long)(use->most + base),
                       like->path, (long long)(like_use->least + base),
                       (long long)(like_use->most + base), (long long)(base + 1), (long long)base);
 }
 
-Status data_files_shifted(const DataSet *set, char **line)
+Status data_files_compare_labels(const DataSet *set, char **line)
 {
     DataSet *first = mem_new(sizeof *first), *file = mem_new(sizeof *file);
     LabelUse *use = mem_new(2 * sizeof *use);
@@ -277,7 +282,7 @@ Status data_files_shifted(const DataSet *set, char **line)
     for (int i = 1; st == OK && !*line && i < set->file_count; ++i) {
         data_set_file(set, i, file);
         st = data_set_count_labels(file, &use[1]);
-        if (st == OK) *line = data_labels_shifted(file, &use[1], first, &use[0]);
+        if (st == OK) *line = data_label_shift_warning(file, &use[1], first, &use[0]);
     }
     mem_free(&use);
     mem_free(&first);
@@ -285,17 +290,14 @@ Status data_files_shifted(const DataSet *set, char **line)
     return st;
 }
 
-/* Errors are ignored here; they are reported when the set is used. */
+/* Errors are ignored; they are reported when the set is used. */
 void data_import_warn_of_labels(const char *out)
 {
     DataSet *set = mem_new(sizeof *set);
     LabelUse *use = mem_new(sizeof *use);
-    char *odd = NULL;
     if (data_set_open(set, NULL, out) == OK && !data_kind(set)->next_token && set->classes > 0 &&
         data_set_count_labels(set, use) == OK)
-        odd = data_set_odd_labels(set, NULL, use);
-    if (odd) log_warn("%s", odd);
-    mem_free(&odd);
+        data_warn(data_set_label_warning(set, NULL, use));
     mem_free(&use);
     mem_free(&set);
 }

@@ -1,4 +1,4 @@
-/* Finds names by their bytes. */
+/* A hash table from names to numbers. */
 #ifndef WEFT_DATA_NAME_INDEX_H
 #define WEFT_DATA_NAME_INDEX_H
 
@@ -10,16 +10,18 @@ typedef struct IndexedName {
     size_t length;
     int64_t number;
 } IndexedName;
-/* A hash table with open addressing; all zero: empty. */
+/* All zero: empty. Release with name_index_fini. */
 typedef struct NameIndex {
-    int64_t count, places;
+    /* number of names; number of entries, a power of two */
+    int64_t count, capacity;
     /* owned */
     IndexedName *entry;
 } NameIndex;
 
-/* Adds a name, which the index borrows. Returns false, and changes nothing, if it has the name. */
+/* Adds a name, which the index borrows. Returns false, and changes nothing, if the name is in the
+ * index already. */
 bool name_index_add(NameIndex *index, const char *name, size_t length, int64_t number);
-/* Returns the number that was added with the name; -1: there is none. */
+/* Returns the number that was added with the name; -1: the name is not in the index. */
 int64_t name_index_find(const NameIndex *index, const char *name, size_t length);
 void name_index_fini(NameIndex *index);
 

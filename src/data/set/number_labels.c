@@ -1,15 +1,18 @@
-/* Recognises classes that are not stored as labels: a row of zeros with a 1 for each sample
- * (one-hot), or whole numbers of a type with fractions. */
+/* Recognises classes that are not stored as integer labels, but as one-hot rows (zeros with a
+ * single 1 for each sample) or as whole numbers in a floating-point type. */
 #include "../data_private.h"
 
-enum { ROWS_MOST = 4096, WIDTH_MOST = 1 << 16 };
+/* ROWS_MAX: number of rows that are read; WIDTH_MAX: largest number of columns, and of values
+ * read */
+enum { ROWS_MAX = 4096, WIDTH_MAX = 1 << 16 };
 
-/* Possible meanings of rows of numbers. */
+/* Properties of all rows. whole: all values are whole numbers. */
 typedef struct RowsKind {
     bool whole, one_hot;
 } RowsKind;
 
-static void rows_look(const float *value, int64_t rows, int64_t width, RowsKind *kind)
+/* Clears the properties that a row does not have. */
+static void rows_check(const float *value, int64_t rows, int64_t width, RowsKind *kind)
 {
     for (int64_t r = 0; r < rows; ++r) {
         int64_t ones = 0, zeros = 0;
@@ -23,34 +26,34 @@ static void rows_look(const float *value, int64_t rows, int64_t width, RowsKind 
     }
 }
 
-/* Reads the first rows of y. */
-static Status look(const DataSet *set, const DataArray *y, int64_t width, RowsKind *kind)
+/* Reads the first rows of y and sets *kind to their properties. */
+static Status read_rows(const DataSet *set, const DataArray *y, int64_t width, RowsKind *kind)
 {
     Reader *reader;
-    int64_t rows = y->dim[0] < ROWS_MOST ? y->dim[0] : ROWS_MOST;
-    if (rows > WIDTH_MOST / width) rows = WIDTH_MOST / width;
+    int64_t rows = y->dim[0] < ROWS_MAX ? y->dim[0] : ROWS_MAX;
+    if (rows > WIDTH_MAX / width) rows = WIDTH_MAX / width;
     *kind = (RowsKind){.whole = true, .one_hot = width > 1};
     TRY(reader_new_array(&reader, set, y));
     const int64_t count = rows * width;
     uint8_t *raw = mem_new((size_t)(rows * y->sample_bytes));
     float *value = mem_new((size_t)count * sizeof *value);
     Status st = reader_get_run(reader, 0, rows, raw);
-    if (st == OK) element_row(y->type, value, 1, raw, 1, count, 1.0F, 0.0F);
-    if (st == OK) rows_look(value, rows, width, kind);
+    if (st == OK) element_scale_row(y->type, value, 1, raw, 1, count, 1.0F, 0.0F);
+    if (st == OK) rows_check(value, rows, width, kind);
     mem_free(&value);
     mem_free(&raw);
     reader_free(&reader);
     return st;
 }
 
-char *number_labels_line(const DataSet *set, const DataArray *y)
+char *number_labels_warning(const DataSet *set, const DataArray *y)
 {
     const int64_t width = y->ndim == 2 ? y->dim[1] : 1;
     RowsKind kind;
-    if (y->ndim > 2 || width > WIDTH_MOST || look(set, y, width, &kind) != OK) return NULL;
+    if (y->ndim > 2 || width > WIDTH_MAX || read_rows(set, y, width, &kind) != OK) return NULL;
     if (kind.one_hot)
         return mem_format("%s: %s holds one-hot rows (%lld columns, a single 1 in each row), but "
-                          "labels are the numbers of classes: store the place of the 1 as an "
+                          "labels are the numbers of classes: store the column of the 1 as an "
                           "integer, in numpy y.argmax(axis=1).astype('int32')",
                           set->path, y->name, (long long)width);
     if (!kind.whole || width > 1 || !element_is_float(y->type)) return NULL;

@@ -1,13 +1,20 @@
-/* Statistics of a set's values: least, largest, mean and deviation over samples spread evenly. They
- * show if two sets of one type use different scales, such as 0 to 1 and 0 to 255. */
+/* Statistics of a set's values: least, largest, mean and deviation over samples spread evenly. Two
+ * sets are compared by them, to find different scales, such as 0 to 1 and 0 to 255. */
 #include "column_range.h"
 
 #include <math.h>
 #include <string.h>
 
-/* VALUES_MOST bounds the values of all samples together; each sample is read whole, because its
- * beginning may be empty, such as the edge of a picture. */
-enum { RANGE_SAMPLES = 256, FILE_SAMPLES = 16, VALUES_MOST = 1 << 25, PIECE_VALUES = 1 << 16 };
+enum {
+    /* Samples that are measured: SAMPLES_MAX, fewer if they have more than VALUES_MAX values in
+     * all, but at least SAMPLES_MIN if the set has them. Each is read whole, because its beginning
+     * may be empty, such as the edge of a picture. */
+    SAMPLES_MAX = 256,
+    SAMPLES_MIN = 16,
+    VALUES_MAX = 1 << 25,
+    /* values of a sample that are converted at once */
+    BUFFER_VALUES = 1 << 16
+};
 
 /* Values to measure: times the set's scale; as the model takes them, with mean and deviation
  * applied; targets. */
@@ -17,12 +24,13 @@ typedef struct Measure {
     const DataSet *set;
     RangeOf of;
     Reader *reader;
-    /* owned: one sample, and a piece of its values */
+    /* owned: one sample as it is stored, and some of its values */
     uint8_t *raw;
-    float *piece;
+    float *buffer;
     DataRange range;
+    /* sums of the values and of their squares */
     double sum, squares;
-    /* NULL: columns are not measured; borrowed */
+    /* borrowed; NULL: columns are not measured */
     ColumnSums *column;
 } Measure;
 
@@ -54,7 +62,8 @@ static void measure_end(Measure *m)
         sqrt(fmax(0, m->squares / (double)range->values - range->mean * range->mean));
 }
 
-/* Applies mean and deviation to values `at` and following of a sample of `all` values. */
+/* Applies mean and deviation to `count` values of a sample, from value number `at` on; `all`:
+ * number of the sample's values. */
 static void normalise(const DataSet *set, float *value, int64_t at, int64_t count, int64_t all)
 {
     const int64_t channels = set->channels, plane = all / channels;
@@ -65,26 +74,29 @@ static void normalise(const DataSet *set, float *value, int64_t at, int64_t coun
     }
 }
 
+/* all: number of the sample's values */
 static Status measure_sample(Measure *m, int64_t sample, int64_t all)
 {
     const DataSet *set = m->set;
     const size_t bytes = element_bytes(set->x.type);
     if (m->of == RANGE_TARGETS) {
-        TRY(reader_get(m->reader, sample, NULL, NULL, m->piece));
-        measure_add(m, m->piece, all);
+        TRY(reader_get(m->reader, sample, NULL, NULL, m->buffer));
+        measure_add(m, m->buffer, all);
         return OK;
     }
     TRY(reader_get(m->reader, sample, m->raw, NULL, NULL));
-    for (int64_t at = 0; at < all; at += PIECE_VALUES) {
-        int64_t n = all - at < PIECE_VALUES ? all - at : PIECE_VALUES;
-        element_row(set->x.type, m->piece, 1, m->raw + (size_t)at * bytes, 1, n, set->scale, 0.0F);
-        if (m->of == RANGE_INPUTS && set->has_stats) normalise(set, m->piece, at, n, all);
-        measure_add(m, m->piece, n);
-        if (m->column) column_sums_add(m->column, at, n, m->piece);
+    for (int64_t at = 0; at < all; at += BUFFER_VALUES) {
+        int64_t n = all - at < BUFFER_VALUES ? all - at : BUFFER_VALUES;
+        element_scale_row(set->x.type, m->buffer, 1, m->raw + (size_t)at * bytes, 1, n, set->scale,
+                          0.0F);
+        if (m->of == RANGE_INPUTS && set->has_stats) normalise(set, m->buffer, at, n, all);
+        measure_add(m, m->buffer, n);
+        if (m->column) column_sums_add(m->column, at, n, m->buffer);
     }
     return OK;
 }
 
+/* Measures `samples` samples. */
 static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSums *column,
                       DataRange *range)
 {
@@ -95,20 +107,20 @@ static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSum
     if (targets ? set->target_width == 0 : set->encoded) return OK;
     int64_t all =
         targets ? set->target_width : set->x.sample_bytes / (int64_t)element_bytes(set->x.type);
-    int64_t fit = VALUES_MOST / all < FILE_SAMPLES ? FILE_SAMPLES : VALUES_MOST / all;
-    int64_t count = samples < fit ? samples : fit;
+    int64_t limit = VALUES_MAX / all < SAMPLES_MIN ? SAMPLES_MIN : VALUES_MAX / all;
+    int64_t count = samples < limit ? samples : limit;
     if (set->samples < count) count = set->samples;
     TRY(reader_new(&m.reader, set));
     if (!targets) m.raw = mem_new((size_t)set->x.sample_bytes);
-    m.piece =
-        mem_new((size_t)(targets || all < PIECE_VALUES ? all : PIECE_VALUES) * sizeof *m.piece);
+    m.buffer =
+        mem_new((size_t)(targets || all < BUFFER_VALUES ? all : BUFFER_VALUES) * sizeof *m.buffer);
     Status st = OK;
     for (int64_t i = 0; st == OK && i < count; ++i) {
         int64_t sample =
             count > 1 ? (int64_t)((double)i * (double)(set->samples - 1) / (double)(count - 1)) : 0;
         st = measure_sample(&m, sample, all);
     }
-    mem_free(&m.piece);
+    mem_free(&m.buffer);
     mem_free(&m.raw);
     reader_free(&m.reader);
     measure_end(&m);
@@ -116,12 +128,12 @@ static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSum
     return st;
 }
 
-Status data_set_range(const DataSet *set, DataRange *range)
+Status data_set_measure_scaled(const DataSet *set, DataRange *range)
 {
-    return measure(set, RANGE_SCALED, RANGE_SAMPLES, NULL, range);
+    return measure(set, RANGE_SCALED, SAMPLES_MAX, NULL, range);
 }
 
-/* Measures values, a table's columns and targets; *ranges is empty on error. */
+/* Measures values, a table's columns and targets; *ranges is all zero on error. */
 static Status measure_all(const DataSet *set, RangeOf of, int64_t samples, DataRanges *ranges)
 {
     ColumnSums *column = column_sums_new(set);
@@ -134,9 +146,9 @@ static Status measure_all(const DataSet *set, RangeOf of, int64_t samples, DataR
     return st;
 }
 
-Status data_set_ranges(const DataSet *set, DataRanges *ranges)
+Status data_set_measure(const DataSet *set, DataRanges *ranges)
 {
-    return measure_all(set, RANGE_INPUTS, RANGE_SAMPLES, ranges);
+    return measure_all(set, RANGE_INPUTS, SAMPLES_MAX, ranges);
 }
 
 DataRanges data_rows_ranges(const DataSet *set, const float *value, int64_t rows)
@@ -173,37 +185,43 @@ DataRange data_values_range(const float *value, int64_t count)
     return m.range;
 }
 
-/* Returns whether the largest of the numbers, without their signs, are similar; targets of rare
- * events may be all 0 in one of the two. */
-static bool targets_alike(const DataRange *a, const DataRange *b)
+/* Ranges of tables and of targets are alike if deviations (of targets: the largest absolute values)
+ * differ by a factor of at most SPREAD, and means by at most SHIFT times the larger deviation. */
+static const double SPREAD = 8, SHIFT = 4;
+
+/* Targets of rare events may all be 0 in one of the two. */
+static bool targets_are_alike(const DataRange *a, const DataRange *b)
 {
-    const double spread = 8, shift = 4;
     double x = fmax(fabs(a->least), fabs(a->most)), y = fmax(fabs(b->least), fabs(b->most));
-    bool alike = fabs(a->mean - b->mean) <= shift * fmax(a->deviation, b->deviation);
-    return fmin(x, y) == 0 || (alike && fmax(x, y) <= spread * fmin(x, y));
+    bool means_are_alike = fabs(a->mean - b->mean) <= SHIFT * fmax(a->deviation, b->deviation);
+    return fmin(x, y) == 0 || (means_are_alike && fmax(x, y) <= SPREAD * fmin(x, y));
 }
 
-/* Compares the ends of pictures' ranges, which pictures use fully (bytes may be dark), but mean and
- * deviation of tables, whose columns have outliers. A few values may all be alike. */
-static bool ranges_alike(const DataSet *set, RangeOf of, const DataRange *a, const DataRange *b)
+/* Pictures use their range fully, so least and largest values are compared; bytes may differ more,
+ * since pictures may be dark. Columns of tables have outliers, so mean and deviation are compared.
+ * A few values in a may be close to each other by chance. */
+static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a, const DataRange *b)
 {
-    enum { FEW = 32 };
-    const double ends = set->x.type == ELEM_U8 ? 0.9 : 0.25, spread = 8, shift = 4;
+    enum { FEW_VALUES = 32 };
+    /* accepted difference of the least, and of the largest values, as a fraction of the width */
+    const double tolerance = set->x.type == ELEM_U8 ? 0.9 : 0.25;
     double width = fmax(a->most, b->most) - fmin(a->least, b->least);
-    double more = fmax(a->deviation, b->deviation);
-    if (of == RANGE_TARGETS) return targets_alike(a, b);
-    if (data_kind(set)->augments)
-        return fabs(a->least - b->least) <= ends * width && fabs(a->most - b->most) <= ends * width;
-    return (a->values < FEW || b->deviation <= spread * a->deviation) &&
-           a->deviation <= spread * b->deviation && fabs(a->mean - b->mean) <= shift * more;
+    double deviation = fmax(a->deviation, b->deviation);
+    if (of == RANGE_TARGETS) return targets_are_alike(a, b);
+    if (data_kind(set)->is_image)
+        return fabs(a->least - b->least) <= tolerance * width &&
+               fabs(a->most - b->most) <= tolerance * width;
+    return (a->values < FEW_VALUES || b->deviation <= SPREAD * a->deviation) &&
+           a->deviation <= SPREAD * b->deviation && fabs(a->mean - b->mean) <= SHIFT * deviation;
 }
 
-/* Compares range a of the samples in path with b, the range of `like`. */
+/* Compares range a, of the samples in path, with b, the range of `like`. Returns a warning or
+ * NULL. */
 static char *compare(const char *path, const DataSet *set, RangeOf of, const DataRange *a,
                      const char *like, const DataRange *b)
 {
     const bool normal = of == RANGE_INPUTS && set->has_stats;
-    if (a->values == 0 || b->values == 0 || ranges_alike(set, of, a, b)) return NULL;
+    if (a->values == 0 || b->values == 0 || ranges_are_alike(set, of, a, b)) return NULL;
     return mem_format("%s: its %s are %.6g to %.6g, mean %.6g%s, and those of %s are %.6g to "
                       "%.6g, mean %.6g: if the same numbers do not mean the same in both, store "
                       "them at one scale",
@@ -212,15 +230,16 @@ static char *compare(const char *path, const DataSet *set, RangeOf of, const Dat
                       b->mean);
 }
 
-/* Compares a table's columns, unless all of several columns differ: then all values do. */
+/* Compares values, a table's columns, and targets, and returns one warning. A warning about a
+ * column is preferred to one about all values, unless all of several columns differ. */
 static char *compare_all(const char *path, const DataSet *set, RangeOf of, const DataRanges *a,
                          const char *like, const DataRanges *b)
 {
-    int64_t differ = 0;
+    int64_t differing = 0;
     char *line = compare(path, set, of, &a->inputs, like, &b->inputs);
-    char *column = column_ranges_difference(path, set, a, like, b, &differ);
-    bool whole = line && differ > 1 && differ == a->columns;
-    if (column && !whole) {
+    char *column = column_ranges_difference(path, set, a, like, b, &differing);
+    bool all_differ = line && differing > 1 && differing == a->columns;
+    if (column && !all_differ) {
         mem_free(&line);
         return column;
     }
@@ -229,30 +248,30 @@ static char *compare_all(const char *path, const DataSet *set, RangeOf of, const
 }
 
 char *data_ranges_difference(const char *path, const DataSet *set, const DataRanges *ranges,
-                             const char *like, const DataRanges *then)
+                             const char *like, const DataRanges *like_ranges)
 {
-    return compare_all(path, set, RANGE_INPUTS, ranges, like, then);
+    return compare_all(path, set, RANGE_INPUTS, ranges, like, like_ranges);
 }
 
-Status data_ranges_compare(const DataSet *set, const DataSet *like, char **line)
+Status data_sets_compare_ranges(const DataSet *set, const DataSet *like, char **line)
 {
     DataRanges a, b;
     *line = NULL;
-    TRY(measure_all(like, RANGE_SCALED, RANGE_SAMPLES, &b));
-    Status st = measure_all(set, RANGE_SCALED, RANGE_SAMPLES, &a);
+    TRY(measure_all(like, RANGE_SCALED, SAMPLES_MAX, &b));
+    Status st = measure_all(set, RANGE_SCALED, SAMPLES_MAX, &a);
     if (st == OK) *line = compare_all(set->path, set, RANGE_SCALED, &a, like->path, &b);
     data_ranges_fini(&a);
     data_ranges_fini(&b);
     return st;
 }
 
-Status data_files_compare(const DataSet *set, char **line)
+Status data_files_compare_ranges(const DataSet *set, char **line)
 {
     DataRanges first, other;
     *line = NULL;
     if (set->file_count < 2) return OK;
-    int64_t samples = RANGE_SAMPLES / set->file_count;
-    if (samples < FILE_SAMPLES) samples = FILE_SAMPLES;
+    int64_t samples = SAMPLES_MAX / set->file_count;
+    if (samples < SAMPLES_MIN) samples = SAMPLES_MIN;
     DataSet *file = mem_new(sizeof *file);
     data_set_file(set, 0, file);
     Status st = measure_all(file, RANGE_SCALED, samples, &first);

@@ -1,8 +1,8 @@
-/* Opens a data set: turns what facts.c has found in the file, in a separate process, into what
- * training needs (kind, samples, classes, mean, deviation, scale). weft's own data sets are
- * understood by their root attributes, other files by the keys data.x, data.y and data.layout; in
- * those a one-dimensional array of integers is tokens. Only metadata is read, except that labels or
- * tokens are scanned if nothing gives the number of classes or the vocabulary. */
+/* Opens a data set: derives the DataSet (kind, samples, classes, mean, deviation, scale) from the
+ * file's metadata, which facts.c reads in a separate process. Arrays of weft's own data sets are
+ * identified by root attributes, those of other files by the keys data.x, data.y and data.layout; a
+ * one-dimensional array of integers in another file holds tokens. Only metadata is read, except
+ * that labels or tokens are scanned if nothing gives the number of classes or of tokens. */
 #include "facts.h"
 #include "../data_private.h"
 #include "layers.h"
@@ -10,12 +10,11 @@
 #include <math.h>
 #include <string.h>
 
-/* state while a set is opened */
 typedef struct Opening {
     DataSet *set;
     /* NULL: defaults */
     const Config *config;
-    /* owned: what the file holds */
+    /* owned: the file's metadata */
     SetFacts *facts;
 } Opening;
 
@@ -39,34 +38,33 @@ const char *dims_text(const DataArray *a, char *out)
     return out;
 }
 
-/* Returns the failure that prevented this part from being read, or OK. */
-static Status part_present(const Opening *o, FactsPart part)
+/* Fails with the error that prevented this part of the metadata from being read, if any. */
+static Status check_part(const Opening *o, FactsPart part)
 {
     return (int)part < o->facts->parts ? OK : fail(o->facts->status, "%s", o->facts->why);
 }
 
-/* Finds the facts in a separate process; this one only checks the answer. */
-static Status facts_find(const Opening *o)
+static Status read_facts(const Opening *o)
 {
     const Config *c = o->config;
     FactsRequest request = {0};
-    TRY(facts_names(&request, o->set->path, c && c->data.x ? c->data.x : "/x",
-                    c && c->data.y ? c->data.y : "/y"));
-    return facts_request(&request, o->facts);
+    TRY(facts_request_init(&request, o->set->path, c && c->data.x ? c->data.x : "/x",
+                           c && c->data.y ? c->data.y : "/y"));
+    return facts_request_run(&request, o->facts);
 }
 
-static bool like_channels(int64_t n)
+static bool usual_channels(int64_t n)
 {
     return n == 1 || n == 3 || n == 4;
 }
 
-/* ERR_DATA: the layout is ambiguous. An array of 32 x 32 x 3 per sample is unlikely to be 32
- * channels of 32 x 3 pixels, unless the user says so. */
-static Status layout_known(const Opening *o)
+/* ERR_DATA: the layout is ambiguous. Samples of 32 x 32 x 3 are probably not 32 channels of 32 x 3
+ * pixels, unless the user has set data.layout. */
+static Status check_layout(const Opening *o)
 {
     const DataArray *x = &o->facts->x;
     char dims[DIMS_TEXT];
-    if (!like_channels(x->dim[3]) || like_channels(x->dim[1])) return OK;
+    if (!usual_channels(x->dim[3]) || usual_channels(x->dim[1])) return OK;
     if (o->config && (o->set->channels_last || config_says(o->config, "data.layout"))) return OK;
     return fail(ERR_DATA,
                 "%s: %s has the shape %s, which may be %lld channels of %lldx%lld pixels or "
@@ -78,7 +76,7 @@ static Status layout_known(const Opening *o)
 }
 
 /* Derives kind, channels, height and width from x's dimensions. */
-static Status x_shape(Opening *o)
+static Status derive_x_shape(Opening *o)
 {
     DataSet *set = o->set;
     const DataArray *x = &set->x;
@@ -87,13 +85,13 @@ static Status x_shape(Opening *o)
         set->channels = 3;
         return OK;
     }
-    bool last = o->config && o->config->data.layout == LAYOUT_NHWC;
+    bool nhwc = o->config && o->config->data.layout == LAYOUT_NHWC;
     set->channels = set->height = set->width = 1;
-    bool row = x->ndim == 1 && !element_is_float(x->type);
-    if (data_kind(set)->next_token && !row)
+    bool has_tokens = x->ndim == 1 && !element_is_float(x->type);
+    if (data_kind(set)->next_token && !has_tokens)
         return fail(ERR_DATA, "%s: %s must be one row of integers, it is %s of %s", set->path,
                     x->name, dims_text(x, dims), element_name(x->type));
-    if (row && !o->facts->weft) set->kind = DATA_TOKENS;
+    if (has_tokens && !o->facts->weft) set->kind = DATA_TOKENS;
     if (data_kind(set)->next_token) return OK;
     if (x->ndim < 2 || (o->facts->weft && set->kind != (x->ndim == 2 ? DATA_TABLE : DATA_IMAGE)))
         return fail(ERR_DATA,
@@ -101,12 +99,12 @@ static Status x_shape(Opening *o)
                     "vectors (N,D), tokens integers (N); name another with data.x",
                     set->path, x->name, element_name(x->type), dims_text(x, dims));
     set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
-    if (last && o->facts->weft && x->ndim == 4)
+    if (nhwc && o->facts->weft && x->ndim == 4)
         return config_fail_key(o->config, "data.layout",
                                "%s is a weft data set, which is always nchw; remove data.layout",
                                set->path);
-    set->channels_last = last && x->ndim == 4;
-    if (x->ndim == 4 && !o->facts->weft) TRY(layout_known(o));
+    set->channels_last = nhwc && x->ndim == 4;
+    if (x->ndim == 4 && !o->facts->weft) TRY(check_layout(o));
     if (x->ndim != 3) set->channels = x->dim[set->channels_last ? 3 : 1];
     if (x->ndim == 2) return OK;
     set->height = x->dim[x->ndim == 3 || set->channels_last ? 1 : 2];
@@ -114,26 +112,27 @@ static Status x_shape(Opening *o)
     return OK;
 }
 
-/* Decides by y's dimensions and type whether it holds labels or targets. */
-static Status y_shape(Opening *o)
+/* Decides by y's dimensions and type, and by the loss, whether y holds labels or targets. */
+static Status derive_y_shape(Opening *o)
 {
     DataSet *set = o->set;
     const DataArray *y = &set->y;
     char dims[DIMS_TEXT];
-    bool mse = o->config && loss_info(o->config)->reads == LOSS_READS_TARGETS;
+    bool loss_reads_targets = o->config && loss_info(o->config)->reads == LOSS_READS_TARGETS;
     if (y->dim[0] != set->samples)
         return fail(ERR_DATA,
-                    "%s: %s has %lld samples, %s has %lld; both must have as many; make it again, "
-                    "or name others with data.x and data.y",
+                    "%s: %s has %lld samples, %s has %lld; both must have the same number; make it "
+                    "again, or name others with data.x and data.y",
                     set->path, set->x.name, (long long)set->samples, y->name, (long long)y->dim[0]);
-    bool targets = mse || element_is_float(y->type);
-    if (!targets && y->ndim == 2 && y->dim[1] != 1) {
-        char *line = number_labels_line(set, y);
+    bool targets = loss_reads_targets || element_is_float(y->type);
+    bool label_rows = !targets && y->ndim == 2 && y->dim[1] != 1;
+    if (label_rows) {
+        char *line = number_labels_warning(set, y);
         Status st = line ? fail(ERR_DATA, "%s", line) : OK;
         mem_free(&line);
         TRY(st);
     }
-    if (y->ndim > 2 || (!targets && y->ndim == 2 && y->dim[1] != 1))
+    if (y->ndim > 2 || label_rows)
         return fail(ERR_DATA,
                     "%s: %s has the shape %s; labels are integers (N), targets (N) or (N,K); name "
                     "another with data.y",
@@ -142,39 +141,40 @@ static Status y_shape(Opening *o)
     return OK;
 }
 
-/* Finds the number of classes in the file's list. A list that only counts says nothing if labels do
- * not begin at 0. */
-static Status named_find(const Opening *o, int64_t *named)
+/* Finds the number of classes that the file gives; 0: unknown. With a label_base only names count:
+ * attribute classes, and names that are numbers, also count labels below label_base. */
+static Status find_file_classes(const Opening *o, int64_t *classes)
 {
     ClassNames names;
-    *named = o->facts->classes;
+    *classes = o->facts->classes;
     if (o->set->label_base == 0) return OK;
-    *named = o->facts->names;
-    if (*named == 0) return OK;
+    *classes = o->facts->names;
+    if (*classes == 0) return OK;
     TRY(class_names_read(&names, o->set->path));
-    if (class_names_count(&names)) *named = 0;
+    if (class_names_are_numbers(&names)) *classes = 0;
     class_names_free(&names);
     return OK;
 }
 
-static Status classes_find(Opening *o)
+/* Sets the number of classes: by model.classes, else by the file, else 1 + the largest label. */
+static Status find_classes(Opening *o)
 {
     DataSet *set = o->set;
-    int64_t named, configured = o->config ? o->config->model.classes : 0;
-    TRY(part_present(o, FACTS_CLASSES));
+    int64_t in_file, configured = o->config ? o->config->model.classes : 0;
+    TRY(check_part(o, FACTS_CLASSES));
     if (set->target_width > 0) return OK;
     set->label_base = o->config ? o->config->data.label_base : 0;
-    TRY(named_find(o, &named));
-    if (named < 0 || named >= INT32_MAX)
-        return fail(ERR_DATA, "%s: root attribute classes is %lld", set->path, (long long)named);
-    set->named = o->facts->classes > 0 ? o->facts->classes : 0;
-    if (configured > 0 && named > configured)
+    TRY(find_file_classes(o, &in_file));
+    if (in_file < 0 || in_file >= INT32_MAX)
+        return fail(ERR_DATA, "%s: root attribute classes is %lld", set->path, (long long)in_file);
+    set->listed_classes = o->facts->classes > 0 ? o->facts->classes : 0;
+    if (configured > 0 && in_file > configured)
         return config_fail_key(o->config, "model.classes",
                                "%s has %lld classes, model.classes is %lld; remove it, or make it "
                                "%lld",
-                               set->path, (long long)named, (long long)configured,
-                               (long long)named);
-    set->classes = configured > 0 ? configured : named;
+                               set->path, (long long)in_file, (long long)configured,
+                               (long long)in_file);
+    set->classes = configured > 0 ? configured : in_file;
     if (set->classes > 0) return OK;
     LabelUse *use = mem_new(sizeof *use);
     set->classes = INT32_MAX;
@@ -184,22 +184,22 @@ static Status classes_find(Opening *o)
     return st;
 }
 
-/* Finds the size of the vocabulary: as the configuration or the file says; 256 for bytes; else 1 +
- * the largest token. */
-static Status vocab_find(Opening *o)
+/* Sets the size of the vocabulary: by model.vocab, else by the file; else 256 for bytes, and 1 +
+ * the largest token for other types. */
+static Status find_vocab(Opening *o)
 {
     DataSet *set = o->set;
-    int64_t named = o->facts->vocab, configured = o->config ? o->config->model.vocab : 0;
-    if (named < 0 || named > INT32_MAX)
-        return fail(ERR_DATA, "%s: root attribute vocab is %lld", set->path, (long long)named);
-    if (configured > 0 && named > configured)
+    int64_t in_file = o->facts->vocab, configured = o->config ? o->config->model.vocab : 0;
+    if (in_file < 0 || in_file > INT32_MAX)
+        return fail(ERR_DATA, "%s: root attribute vocab is %lld", set->path, (long long)in_file);
+    if (configured > 0 && in_file > configured)
         return config_fail_key(o->config, "model.vocab",
                                "%s has %lld tokens, model.vocab is %lld; remove it, or make it at "
                                "least %lld",
-                               set->path, (long long)named, (long long)configured,
-                               (long long)named);
+                               set->path, (long long)in_file, (long long)configured,
+                               (long long)in_file);
     set->vocab = configured > 0           ? configured
-                 : named > 0              ? named
+                 : in_file > 0            ? in_file
                  : set->x.type == ELEM_U8 ? 256
                                           : INT32_MAX;
     if (set->vocab < INT32_MAX) return OK;
@@ -217,8 +217,9 @@ int64_t data_context(const Config *config)
     return config && config->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT;
 }
 
-/* Computes the samples of a token set; each is T tokens and the one after them. */
-static Status tokens_shape(Opening *o)
+/* Computes the number of samples of a token set: a sample is model.context tokens, whose labels are
+ * the tokens one further. */
+static Status open_tokens(Opening *o)
 {
     DataSet *set = o->set;
     int64_t total = set->x.dim[0];
@@ -226,18 +227,18 @@ static Status tokens_shape(Opening *o)
     set->samples = (total - 1) / set->context;
     if (set->samples < 1)
         return fail(ERR_DATA,
-                    "%s: holds %lld token%s, a sample is model.context (%lld) and the one after; "
+                    "%s: holds %lld token%s, a sample is model.context (%lld) tokens and the next; "
                     "set a smaller model.context, or make a longer file",
                     set->path, (long long)total, total == 1 ? "" : "s", (long long)set->context);
-    TRY(vocab_find(o));
+    TRY(find_vocab(o));
     memcpy(set->tokenizer, o->facts->tokenizer, sizeof set->tokenizer);
     memcpy(set->tokenizer_hash, o->facts->tokenizer_hash, sizeof set->tokenizer_hash);
     set->classes = set->vocab;
     return OK;
 }
 
-/* Reads mean and deviation from the configuration's lists or the file's attributes. */
-static Status stats_find(Opening *o)
+/* Copies mean and deviation from the configuration's lists or the file's attributes. */
+static Status find_mean_and_std(Opening *o)
 {
     DataSet *set = o->set;
     const Config *c = o->config;
@@ -251,28 +252,28 @@ static Status stats_find(Opening *o)
         for (int i = 0; i < stds && i < DATA_CHANNELS; ++i)
             set->std[i] = (float)c->data.std.value[i];
     } else {
-        TRY(part_present(o, FACTS_STATS));
+        TRY(check_part(o, FACTS_STATS));
         means = o->facts->means, stds = o->facts->stds;
         memcpy(set->mean, o->facts->mean, sizeof set->mean);
         memcpy(set->std, o->facts->std, sizeof set->std);
     }
     if (means == 0 && stds == 0) return OK;
-    bool good = means == stds && means <= DATA_CHANNELS && (means == 1 || means == set->channels);
-    for (int i = 0; good && i < means; ++i)
-        good = isfinite(set->mean[i]) && isfinite(set->std[i]) && set->std[i] > 0;
-    if (!good && configured && !data_kind(set)->augments)
+    bool valid = means == stds && means <= DATA_CHANNELS && (means == 1 || means == set->channels);
+    for (int i = 0; valid && i < means; ++i)
+        valid = isfinite(set->mean[i]) && isfinite(set->std[i]) && set->std[i] > 0;
+    if (!valid && configured && !data_kind(set)->is_image)
         return config_fail_key(
             c, c->data.mean.count ? "data.mean" : "data.std",
             "%s is a table of %lld columns, not a set of pictures, and data.mean "
             "has %d values: name pictures, or give a table one value for all "
             "columns or one for each (at most %d)",
             set->path, (long long)set->channels, means, DATA_CHANNELS);
-    if (!good && configured)
+    if (!valid && configured)
         return config_fail_key(c, c->data.mean.count ? "data.mean" : "data.std",
                                "data.mean and data.std need one value each, or one for each of the "
                                "%lld channels of %s (at most %d), deviations above 0",
                                (long long)set->channels, set->path, DATA_CHANNELS);
-    if (!good)
+    if (!valid)
         return fail(ERR_DATA,
                     "%s: root attributes mean (%d values) and std (%d) do not fit its %lld "
                     "channels, or a deviation is not above 0; give data.mean and data.std",
@@ -282,74 +283,77 @@ static Status stats_find(Opening *o)
     return OK;
 }
 
-/* Checks the index of flat ids and finds the largest number of ids of a sample, which no attribute
- * gives. */
-static Status ids_scan(DataSet *set)
+/* Checks the index of flat ids and sets id_most, for files without this attribute. */
+static Status scan_id_index(DataSet *set)
 {
-    enum { PIECE = 1 << 16 };
+    enum { BUFFER_ROWS = 1 << 16 };
     Reader *reader;
-    uint64_t first = 0, last = 0, *piece = mem_new(PIECE * sizeof *piece);
+    uint64_t sample_first = 0, last = 0, *index = mem_new(BUFFER_ROWS * sizeof *index);
     Status st = reader_new_array(&reader, set, &set->id_first);
-    for (int64_t at = 0; st == OK && at < set->id_first.dim[0]; at += PIECE) {
-        int64_t left = set->id_first.dim[0] - at, n = left < PIECE ? left : PIECE;
-        st = reader_get_run(reader, at, n, piece);
-        for (int64_t i = 0; st == OK && i < n; last = piece[i++]) {
-            bool begins = (at + i) % set->fields == 0;
-            if (piece[i] < last || piece[i] > (uint64_t)set->ids.dim[0])
+    for (int64_t at = 0; st == OK && at < set->id_first.dim[0]; at += BUFFER_ROWS) {
+        int64_t left = set->id_first.dim[0] - at, n = left < BUFFER_ROWS ? left : BUFFER_ROWS;
+        st = reader_get_run(reader, at, n, index);
+        for (int64_t i = 0; st == OK && i < n; last = index[i++]) {
+            bool begins_sample = (at + i) % set->fields == 0;
+            if (index[i] < last || index[i] > (uint64_t)set->ids.dim[0])
                 st = ids_fail(set, (at + i) / set->fields, (at + i) % set->fields);
-            else if (begins && at + i > 0 && (int64_t)(piece[i] - first) > set->id_most)
-                set->id_most = (int64_t)(piece[i] - first);
-            if (begins) first = piece[i];
+            else if (begins_sample && at + i > 0 &&
+                     (int64_t)(index[i] - sample_first) > set->id_most)
+                set->id_most = (int64_t)(index[i] - sample_first);
+            if (begins_sample) sample_first = index[i];
         }
     }
-    mem_free(&piece);
+    mem_free(&index);
     reader_free(&reader);
     return st;
 }
 
-/* Checks shape and types of a table's /sparse and /sparse_offset. */
-static Status ids_shape(Opening *o)
+/* Checks shapes and types of a table's /sparse and /sparse_offset, and sets the set's fields. */
+static Status open_ids(Opening *o)
 {
     DataSet *set = o->set;
     const DataArray *ids = &o->facts->ids, *first = &o->facts->id_first;
     char dims[DIMS_TEXT];
     if (!ids->ndim) return OK;
     bool flat = ids->ndim == 1;
-    int64_t places = flat ? first->dim[0] - 1 : ids->dim[0];
+    /* samples times fields, or samples */
+    int64_t rows = flat ? first->dim[0] - 1 : ids->dim[0];
     set->ids = *ids;
     set->id_first = *first;
     set->id_rows = (uint64_t)o->facts->id_rows;
     set->id_most = o->facts->id_most;
-    set->id_begins = o->facts->id_begins;
-    set->id_words = o->facts->id_words;
+    set->field_first_hash = o->facts->field_first_hash;
+    set->vocabulary_hash = o->facts->vocabulary_hash;
     if (o->facts->id_rows < 0)
         return fail(ERR_DATA, "%s: root attribute id_rows is %lld", set->path,
                     (long long)o->facts->id_rows);
     if (element_is_float(ids->type) || ids->ndim > 2 || (flat && first->ndim != 1) ||
-        (flat && (first->type != ELEM_U64 || places < 1 || places % set->samples != 0)) ||
-        (!flat && places != set->samples))
+        (flat && (first->type != ELEM_U64 || rows < 1 || rows % set->samples != 0)) ||
+        (!flat && rows != set->samples))
         return fail(ERR_DATA,
                     "%s: /sparse is %s of %s%s; ids are integers (N,F) for the %lld samples, or in "
                     "one row with /sparse_offset, uint64 (N*F+1)",
                     set->path, dims_text(ids, dims), element_name(ids->type),
                     flat ? ", and /sparse_offset does not fit it" : "", (long long)set->samples);
-    set->fields = flat ? places / set->samples : ids->dim[1];
+    set->fields = flat ? rows / set->samples : ids->dim[1];
     if (!flat) set->id_most = set->fields;
-    if (flat && set->id_most == 0) TRY(ids_scan(set));
-    if (set->id_most >= 0 && set->id_most <= DATA_IDS_MOST && set->fields <= DATA_IDS_MOST)
+    if (flat && set->id_most == 0) TRY(scan_id_index(set));
+    if (set->id_most >= 0 && set->id_most <= DATA_SAMPLE_IDS_MAX &&
+        set->fields <= DATA_SAMPLE_IDS_MAX)
         return OK;
     return fail(ERR_DATA,
                 "%s: a sample has %lld fields and up to %lld ids (attribute id_most); at most %d "
                 "can be used",
-                set->path, (long long)set->fields, (long long)set->id_most, DATA_IDS_MOST);
+                set->path, (long long)set->fields, (long long)set->id_most, DATA_SAMPLE_IDS_MAX);
 }
 
-static Status contents_read(Opening *o)
+/* Sets all fields of the set but its path from the metadata. */
+static Status open_contents(Opening *o)
 {
     DataSet *set = o->set;
-    TRY(part_present(o, FACTS_FORMAT));
+    TRY(check_part(o, FACTS_FORMAT));
     set->kind = o->facts->kind;
-    TRY(part_present(o, FACTS_X));
+    TRY(check_part(o, FACTS_X));
     set->x = o->facts->x;
     set->index = o->facts->index;
     set->orient = o->facts->orient;
@@ -358,21 +362,21 @@ static Status contents_read(Opening *o)
     set->turned = o->facts->turned;
     set->bicubic = o->facts->bicubic;
     set->columns = o->facts->columns;
-    TRY(x_shape(o));
-    if (data_kind(set)->next_token) return tokens_shape(o);
+    TRY(derive_x_shape(o));
+    if (data_kind(set)->next_token) return open_tokens(o);
     set->samples = set->encoded ? set->index.dim[0] - 1 : set->x.dim[0];
     set->stored_height = set->encoded ? 0 : set->height;
     set->stored_width = set->encoded ? 0 : set->width;
-    TRY(view_shape(set, o->config));
+    TRY(view_set_model_size(set, o->config));
     if (set->encoded) TRY(index_check(set));
-    TRY(ids_shape(o));
+    TRY(open_ids(o));
     double scale = o->config ? o->config->data.scale : 0.0;
     set->scale = (float)(scale != 0.0 ? scale : set->x.type == ELEM_U8 ? 1.0 / 255.0 : 1.0);
-    TRY(part_present(o, FACTS_Y));
+    TRY(check_part(o, FACTS_Y));
     set->y = o->facts->y;
-    TRY(y_shape(o));
-    TRY(classes_find(o));
-    return stats_find(o);
+    TRY(derive_y_shape(o));
+    TRY(find_classes(o));
+    return find_mean_and_std(o);
 }
 
 Status data_set_open_file(DataSet *set, const Config *config, const char *path)
@@ -381,8 +385,8 @@ Status data_set_open_file(DataSet *set, const Config *config, const char *path)
     if (strlen(path) >= DATA_PATH) return facts_path_fail(path);
     snprintf(set->path, sizeof set->path, "%s", path);
     Opening o = {.set = set, .config = config, .facts = mem_new(sizeof *o.facts)};
-    Status status = facts_find(&o);
-    if (status == OK) status = contents_read(&o);
+    Status status = read_facts(&o);
+    if (status == OK) status = open_contents(&o);
     mem_free(&o.facts);
     return status;
 }

@@ -1,19 +1,20 @@
-/* Implements `weft data info` and `weft data check`: describes a data set as text or as one JSON
- * object, and reads all of it once. Labels are counted per class if that is quick. */
+/* Implements `weft data info`, which describes a data set as text or as one JSON object, and `weft
+ * data check`, which reads all of it once. Samples per class are counted only if the set has at
+ * most COUNTED_SAMPLES_MAX samples and COUNTED_CLASSES_MAX classes. */
 #include "../data_private.h"
 
 #include <string.h>
 
-enum { COUNT_SAMPLES = 10000000, COUNT_CLASSES = 100000, PIECE_BYTES = 1 << 20 };
+enum { COUNTED_SAMPLES_MAX = 10000000, COUNTED_CLASSES_MAX = 100000, BUFFER_BYTES = 1 << 20 };
 
-/* Returns the number of samples of each class (owned by the caller); NULL: counting is too slow, or
- * the labels cannot be read. */
+/* Returns the number of samples of each class (owned by the caller); NULL: the set is too large, or
+ * its labels cannot be read. */
 static int64_t *class_counts(const DataSet *set)
 {
     Reader *reader;
     int32_t label;
-    if (set->classes < 1 || set->classes > COUNT_CLASSES || set->samples > COUNT_SAMPLES ||
-        reader_new(&reader, set) != OK)
+    if (set->classes < 1 || set->classes > COUNTED_CLASSES_MAX ||
+        set->samples > COUNTED_SAMPLES_MAX || reader_new(&reader, set) != OK)
         return NULL;
     int64_t *count = mem_new((size_t)set->classes * sizeof *count);
     for (int64_t i = 0; i < set->samples && count; ++i) {
@@ -68,7 +69,7 @@ static void labels_json(const DataSet *set, const ClassNames *names, Json *json)
 static void names_json(const DataSet *set, const char *list, Json *json)
 {
     ClassNames names;
-    if (class_names_read_of(&names, set->path, list) == OK && names.count > 0) {
+    if (class_names_read_list(&names, set->path, list) == OK && names.count > 0) {
         json_array(json, list);
         for (int64_t i = 0; i < names.count; ++i) json_text(json, NULL, names.name[i]);
         json_end(json);
@@ -121,7 +122,7 @@ static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
         }
     } else {
         images_json(set, names, &json);
-        if (!data_kind(set)->augments) table_json(set, &json);
+        if (!data_kind(set)->is_image) table_json(set, &json);
     }
     json_end(&json);
 }
@@ -160,13 +161,13 @@ static void labels_text(const DataSet *set, const ClassNames *names, FILE *out)
 /* Prints a count and its names, such as "columns 2: age, hours". */
 static void names_text(const DataSet *set, const char *list, int64_t count, FILE *out)
 {
-    enum { MOST = 64 };
+    enum { NAMES_MAX = 64 };
     ClassNames names;
-    bool named = class_names_read_of(&names, set->path, list) == OK && names.count > 0;
+    bool named = class_names_read_list(&names, set->path, list) == OK && names.count > 0;
     fprintf(out, "  %-9s %lld", list, (long long)count);
-    for (int64_t i = 0; named && i < names.count && i < MOST; ++i)
+    for (int64_t i = 0; named && i < names.count && i < NAMES_MAX; ++i)
         fprintf(out, "%s%s", i ? ", " : ": ", names.name[i]);
-    fputs(named && names.count > MOST ? ", ...\n" : "\n", out);
+    fputs(named && names.count > NAMES_MAX ? ", ...\n" : "\n", out);
     class_names_free(&names);
 }
 
@@ -190,7 +191,7 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
             (long long)set->samples);
     array_text(data_kind(set)->next_token ? "tokens" : "x", &set->x, out);
     if (data_kind(set)->next_token) {
-        fprintf(out, "  %-9s %lld tokens and the one after (model.context)\n", "sample",
+        fprintf(out, "  %-9s %lld tokens and the next (model.context)\n", "sample",
                 (long long)set->context);
         fprintf(out, "  %-9s %lld\n", "vocab", (long long)set->vocab);
         if (!set->tokenizer_hash[0] || strcmp(set->tokenizer_hash, TOKENIZER_OF_BYTES) == 0)
@@ -201,11 +202,11 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
     }
     array_text("y", &set->y, out);
     if (set->file_count)
-        fprintf(out, "  %-9s %d, as one set, of which this is the first\n", "files",
-                set->file_count);
+        fprintf(out, "  %-9s %d, joined to one set; the path above is that of the first file\n",
+                "files", set->file_count);
     if (set->encoded && set->height == 0)
         fprintf(out, "  %-9s picture files, decoded and resampled when read\n", "sample");
-    else if (data_kind(set)->augments)
+    else if (data_kind(set)->is_image)
         fprintf(out, "  %-9s %lld channel%s, %lld x %lld pixels, %s\n", "sample",
                 (long long)set->channels, set->channels == 1 ? "" : "s", (long long)set->height,
                 (long long)set->width, set->channels_last ? "NHWC" : "NCHW");
@@ -230,26 +231,28 @@ Status data_set_print(const DataSet *set, FILE *out, bool json)
     return OK;
 }
 
+/* Checks that all values of x are finite. */
 static Status check_x(const DataSet *set, Reader *reader)
 {
     int64_t values = set->x.sample_bytes / (int64_t)element_bytes(set->x.type);
-    int64_t block = PIECE_BYTES / set->x.sample_bytes < 1 ? 1 : PIECE_BYTES / set->x.sample_bytes;
-    uint8_t *raw = mem_new((size_t)(block * set->x.sample_bytes));
+    int64_t rows = set->x.sample_bytes < BUFFER_BYTES ? BUFFER_BYTES / set->x.sample_bytes : 1;
+    uint8_t *raw = mem_new((size_t)(rows * set->x.sample_bytes));
     Status st = OK;
-    for (int64_t at = 0; st == OK && at < set->samples; at += block) {
-        int64_t n = set->samples - at < block ? set->samples - at : block;
+    for (int64_t at = 0; st == OK && at < set->samples; at += rows) {
+        int64_t n = set->samples - at < rows ? set->samples - at : rows;
         st = reader_get_run(reader, at, n, raw);
         if (st != OK) break;
-        int64_t bad = element_not_finite(set->x.type, raw, n * values);
+        int64_t bad = element_find_not_finite(set->x.type, raw, n * values);
         if (bad >= 0)
             st = fail(ERR_DATA, "%s: sample %lld: value %lld of %s is not %s; correct the data set",
                       set->path, (long long)(at + bad / values), (long long)(bad % values),
-                      set->x.name, element_finite(set->x.type));
+                      set->x.name, element_finite_text(set->x.type));
     }
     mem_free(&raw);
     return st;
 }
 
+/* Checks that all labels have classes, or that all targets are finite. */
 static Status check_y(const DataSet *set, Reader *reader)
 {
     int32_t label;
@@ -261,11 +264,11 @@ static Status check_y(const DataSet *set, Reader *reader)
             continue;
         }
         st = reader_get(reader, i, NULL, NULL, target);
-        if (st == OK && element_not_finite(ELEM_F32, target, set->target_width) >= 0)
-            st =
-                fail(ERR_DATA,
-                     "%s: sample %lld: a target in %s is not a finite number; correct the data set",
-                     set->path, (long long)i, set->y.name);
+        if (st == OK && element_find_not_finite(ELEM_F32, target, set->target_width) >= 0)
+            st = fail(ERR_DATA,
+                      "%s: sample %lld: a target in %s is not a finite number; correct the data "
+                      "set",
+                      set->path, (long long)i, set->y.name);
     }
     mem_free(&target);
     return st;
@@ -274,13 +277,13 @@ static Status check_y(const DataSet *set, Reader *reader)
 Status data_set_check(const DataSet *set, int64_t classes)
 {
     Reader *reader;
-    DataSet as = *set;
-    if (classes > 0) as.classes = classes;
-    if (data_kind(&as)->next_token) return tokens_check(&as);
-    TRY(reader_new(&reader, &as));
-    Status st = as.encoded ? encoded_check(&as, reader) : check_x(&as, reader);
-    if (st == OK) st = check_y(&as, reader);
-    if (st == OK) st = ids_check(&as, reader);
+    DataSet checked = *set;
+    if (classes > 0) checked.classes = classes;
+    if (data_kind(set)->next_token) return tokens_check(&checked);
+    TRY(reader_new(&reader, &checked));
+    Status st = set->encoded ? encoded_check(&checked, reader) : check_x(&checked, reader);
+    if (st == OK) st = check_y(&checked, reader);
+    if (st == OK) st = ids_check(&checked, reader);
     reader_free(&reader);
     return st;
 }

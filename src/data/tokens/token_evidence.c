@@ -3,8 +3,7 @@
  * vocabulary. In ids from 0 to V - 1 the low byte takes all values, and the high byte only V / 256
  * values; if instead the low byte takes fewer, the byte order is wrong. Few ids may look like this
  * by chance: if low bytes are uniform, the low bytes of all D different ids are below p x 256 with
- * probability p^D. Ids are refused only if this probability is below CHANCE, since a model trained
- * on wrong ids would be worthless. */
+ * probability p^D. Low bytes are evidence only if this probability is below CHANCE. */
 #include "token_file.h"
 
 #include <math.h>

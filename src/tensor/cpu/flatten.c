@@ -1,4 +1,4 @@
-/* flatten: moves nothing; y is a view of x. */
+/* flatten: copies no data; y is a view of x's memory. */
 #include "view.h"
 
 static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])

@@ -81,7 +81,7 @@ void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float 
     memset(y, 0, LOSS_COLUMNS * sizeof *y);
     *lse = 0.0f;
     if (row >= t->real) return;
-    y[0] = stats->lse - stats->truth;
+    y[0] = stats->lse - stats->label_logit;
     if (t->run->labels_other) y[0] = share * y[0] + (1.0f - share) * (stats->lse - other);
     if (smooth > 0.0f) y[0] = (1.0f - smooth) * y[0] + smooth * (stats->lse - stats->sum / k);
     y[1] = (float)stats->label_rank;

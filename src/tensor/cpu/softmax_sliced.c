@@ -1,7 +1,7 @@
 /* softmax_loss when each rank of a tensor group has a slice of every row of logits. The ranks
  * gather a few numbers per row about their slices and merge them in rank order, so that all get the
- * same results (Shoeybi et al. 2019, section 3). A second gather is needed: a rank can count the
- * logits above the label's only when it knows the label's. */
+ * same results (Shoeybi et al. 2019, section 3). A second gather is needed, because a rank can
+ * count the logits above the label's only if it knows the label's logit. */
 #include "loss.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@ typedef struct SliceStats {
     /* log-sum-exp, and sum of the logits */
     float lse, sum;
     /* logits of the label and of the second label; 0 if they are in another rank's slice */
-    float truth, other;
+    float label_logit, other;
     /* the largest logit and its class */
     float top, argmax;
 } SliceStats;
@@ -66,7 +66,7 @@ static void stats_body(const void *task, int64_t begin, int64_t end)
                 ->softmax(logits_at(t, r), t->l->width, in_slice(t, index) ? (int)index : 0);
         *stats = (SliceStats){.lse = row.lse,
                               .sum = row.sum,
-                              .truth = in_slice(t, index) ? row.truth : 0,
+                              .label_logit = in_slice(t, index) ? row.label_logit : 0,
                               .other = in_slice(t, other) ? logit_at(t, r, other) : 0,
                               .top = logit_at(t, r, row.argmax),
                               .argmax = (float)(t->l->first + row.argmax)};
@@ -76,9 +76,9 @@ static void stats_body(const void *task, int64_t begin, int64_t end)
 /* Returns the rank that has a class in its slice. */
 static int rank_of(const LossTask *t, int64_t class)
 {
-    const TensorSlice *cut = &t->op->spec.slice;
+    const TensorSlice *slice = &t->op->spec.slice;
     int rank = 0;
-    while (class >= slice_first(cut->whole, cut->ranks, rank + 1)) ++rank;
+    while (class >= slice_first(slice->whole, slice->ranks, rank + 1)) ++rank;
     return rank;
 }
 
@@ -101,7 +101,7 @@ static SoftmaxRow merge(const SlicedTask *s, int64_t row)
     }
     return (SoftmaxRow){.lse = top + logf(total),
                         .sum = sum,
-                        .truth = first[rank_of(t, label_at(t, row)) * t->l->rows].truth,
+                        .label_logit = first[rank_of(t, label_at(t, row)) * t->l->rows].label_logit,
                         .argmax = (int)best->argmax};
 }
 
@@ -112,10 +112,10 @@ static void label_rank_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         s->table.label_rank[r] = 0;
         if (r >= t->real) continue;
-        float truth = merge(s, r).truth;
-        s->table.label_rank[r] =
-            (float)simd_table(t->l->type)
-                ->softmax_label_rank(logits_at(t, r), t->l->width, (int)index_at(t, r), truth);
+        float label_logit = merge(s, r).label_logit;
+        s->table.label_rank[r] = (float)simd_table(t->l->type)
+                                     ->softmax_label_rank(logits_at(t, r), t->l->width,
+                                                          (int)index_at(t, r), label_logit);
     }
 }
 

@@ -8,9 +8,9 @@
 #define GELU_SCALE 0.7978845608028654f /* sqrt(2 / pi) */
 #define GELU_CUBIC 0.044715f
 
-/* (1 + tanh(x / 2)) / 2 by the fast exponential and division, accurate to a few units in the last
- * place: with the exact ones the kernel would wait for arithmetic, not for memory. Gives 0 and 1 at
- * the ends, however large x is. */
+/* The logistic function, with the fast exponential and division, which are accurate to a few units
+ * in the last place: with the exact ones arithmetic, not memory, would limit the kernels. Its
+ * limits, 0 and 1, are exact for large |x|. */
 static __device__ __forceinline__ float sigmoid(float x)
 {
     return __fdividef(1, 1 + __expf(-x));
@@ -25,7 +25,7 @@ template <Act ACT> static __device__ __forceinline__ float act_value(float x)
     return x;
 }
 
-/* Derivative. at: y for relu and relu6, x for the others. */
+/* Derivative of the activation. at: y for relu and relu6, x for the others. */
 template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
 {
     if (ACT == ACT_RELU) return at > 0 ? 1 : 0;
@@ -41,7 +41,7 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
     return 1;
 }
 
-/* Runs `LAUNCH(act)` with the activation as a compile-time constant. */
+/* Runs LAUNCH(A) with the activation as a compile-time constant. */
 #define ACT_SWITCH(act, LAUNCH)                                                                    \
     switch (act) {                                                                                 \
     case ACT_RELU:                                                                                 \
@@ -61,12 +61,12 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
         break;                                                                                     \
     }
 
-/* Runs KERNEL(Elem, elements a thread, PACKS) with ACTIVATION as a compile-time constant; see
- * WIDE_OR_ONE. */
+/* Runs KERNEL(Elem, elements per thread, ALIGNED), which may use the compile-time constant
+ * ACTIVATION; see PACK_SIZE_SWITCH. */
 #define WITH_ACT(A)                                                                                \
     {                                                                                              \
         const Act ACTIVATION = A;                                                                  \
-        WIDE_OR_ONE(KERNEL, Elem);                                                                 \
+        PACK_SIZE_SWITCH(KERNEL, Elem);                                                            \
     }
 
 #endif

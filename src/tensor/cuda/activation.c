@@ -1,5 +1,5 @@
-/* activation: one kernel forward, one backward. The gradient of relu and relu6 needs only their
- * output, that of gelu and silu their input. */
+/* activation: one kernel forward, one backward. The derivative of relu and relu6 is computed from
+ * their output, that of gelu and silu from their input. */
 #include "cuda.h"
 
 static bool act_reads_y(Act act)
@@ -10,7 +10,7 @@ static bool act_reads_y(Act act)
 static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = op->y_inplace = act_reads_y(spec->act);
     op->needs_x[0] = !op->needs_y;

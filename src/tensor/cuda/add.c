@@ -1,10 +1,10 @@
-/* add: y = act(x0 + x1 + ...); every dx is dy, masked by the fused activation. */
+/* add: y = act(x0 + x1 + ...). Every dx is dy times the activation's derivative, in dy's memory. */
 #include "cuda.h"
 
 static Status add_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     spec->y = cuda_desc(op, spec->y.shape);
     op->needs_y = spec->act != ACT_NONE;
     op->y_inplace = true;

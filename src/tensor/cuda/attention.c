@@ -1,17 +1,16 @@
-/* attention, causal. In bf16 and fp16 cuDNN's fused kernels compute it where cuDNN has them for the
- * shape, else weft's own kernels. With rotary positions, refresh writes the angles to the cache,
- * and a kernel rotates queries and keys first. */
+/* attention, causal. In bf16 and fp16 it is computed by cuDNN's fused kernels if cuDNN has them for
+ * the shape, else by weft's own kernels. With rotary positions, refresh writes the angles to the
+ * cache, and a kernel rotates queries and keys first. */
 #include "cudnn_attention.h"
 
 #include <math.h>
 
-/* ROTARY_BASE: the base in attention.cu */
+/* ROTARY_BASE: the base that attention.cu computes the angles with */
 enum { PART_ALIGN = 256, ROTARY_BASE = 10000 };
 
-/* Sizes of the parts of the workspace, in this order. */
+/* Sizes in bytes of the parts of the workspace, which are in this order. */
 typedef struct WorkspaceParts {
-    /* in bytes */
-    size_t dots, turned, cudnn;
+    size_t dots, rotated, cudnn;
 } WorkspaceParts;
 
 static int64_t head_width(const OpSpec *s)
@@ -19,7 +18,7 @@ static int64_t head_width(const OpSpec *s)
     return s->y.shape.dim[2] / s->heads;
 }
 
-static size_t rounded(size_t bytes)
+static size_t round_to_part(size_t bytes)
 {
     return (bytes + PART_ALIGN - 1) / PART_ALIGN * PART_ALIGN;
 }
@@ -28,13 +27,13 @@ static WorkspaceParts workspace_parts(const Op *op)
 {
     const OpSpec *s = &op->spec;
     const FusedAttention *fused = op->impl;
-    return (WorkspaceParts){.dots = rounded(op->saved_bytes),
-                            .turned = s->rotary ? rounded(2 * desc_bytes(s->y)) : 0,
+    return (WorkspaceParts){.dots = round_to_part(op->saved_bytes),
+                            .rotated = s->rotary ? round_to_part(2 * desc_bytes(s->y)) : 0,
                             .cudnn = fused ? fused_workspace_bytes(fused) : 0};
 }
 
-/* Sets op->kernels, and op->impl to cuDNN's plans where it has some. */
-static Status choose(Op *op)
+/* Sets op->kernels, and op->impl to cuDNN's plans if it has some. */
+static Status choose_kernels(Op *op)
 {
     const OpSpec *s = &op->spec;
     op->kernels = "weft's own kernels, in fp32";
@@ -45,9 +44,9 @@ static Status choose(Op *op)
                                                          .length = s->y.shape.dim[1],
                                                          .heads = s->heads,
                                                          .width = head_width(s),
-                                                         .turned = s->rotary,
+                                                         .rotated = s->rotary,
                                                          .fp16 = s->y.dtype == DTYPE_F16});
-    op->kernels = fused->words;
+    op->kernels = fused->kernels;
     if (fused->available) op->impl = (void *)(uintptr_t)fused;
     return OK;
 }
@@ -55,31 +54,31 @@ static Status choose(Op *op)
 static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t samples = s->y.shape.dim[0], length = s->y.shape.dim[1], width = head_width(s);
     if (width > ATTENTION_WIDTH)
-        return fail(ERR_CONFIG, "cuda: attention has heads %lld wide, and at most %d are possible",
-                    (long long)width, ATTENTION_WIDTH);
+        return fail(ERR_CONFIG, "cuda: attention supports heads of at most %d columns, not %lld",
+                    ATTENTION_WIDTH, (long long)width);
     if (attention_kv_heads(s) != s->heads)
         return fail(ERR_CONFIG,
-                    "cuda: attention has as many heads of keys as of queries only, not kv_heads %d "
-                    "of %d: use train.device=cpu",
+                    "cuda: attention supports only as many heads of keys as of queries, not "
+                    "kv_heads %d of %d: use train.device=cpu",
                     s->kv_heads, s->heads);
     if (s->rotary && attention_rotary_base(s) != ROTARY_BASE)
         return fail(ERR_CONFIG,
-                    "cuda: attention has rotary_base %d only, not %g: use train.device=cpu",
+                    "cuda: attention supports only rotary_base %d, not %g: use train.device=cpu",
                     (int)ROTARY_BASE, attention_rotary_base(s));
     if (s->rotary_scaling.type != ROTARY_DEFAULT)
-        return fail(ERR_CONFIG, "cuda: attention has no rope_type but default: use "
+        return fail(ERR_CONFIG, "cuda: attention supports only rope_type default: use "
                                 "train.device=cpu");
     if (s->window > 0)
-        return fail(ERR_CONFIG, "cuda: attention has no window: use train.device=cpu");
-    TRY(choose(op));
+        return fail(ERR_CONFIG, "cuda: attention supports no window: use train.device=cpu");
+    TRY(choose_kernels(op));
     double pairs = (double)(samples * s->heads) * attention_pairs(s, length);
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);
     const WorkspaceParts parts = workspace_parts(op);
-    op->workspace_bytes = parts.dots + parts.turned + parts.cudnn;
+    op->workspace_bytes = parts.dots + parts.rotated + parts.cudnn;
     op->cache_bytes = s->rotary ? (size_t)(length * width) * sizeof(float) : 0;
     op->needs_x[0] = op->needs_y = true;
     op->flops_forward = 4.0 * pairs * (double)width;
@@ -90,13 +89,13 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
 static AttentionRun attention_run(const Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
-    void *turned = (char *)run->workspace + workspace_parts(op).dots;
+    void *rotated = (char *)run->workspace + workspace_parts(op).dots;
     return (AttentionRun){.type = s->y.dtype,
                           .x = run->x[0],
                           .dy = run->dy,
                           .y = run->y,
                           .dx = run->dx[0],
-                          .turned = s->rotary ? turned : NULL,
+                          .rotated = s->rotary ? rotated : NULL,
                           .angles = s->rotary ? run->cache : NULL,
                           .log_sum = run->saved,
                           .dots = run->workspace,
@@ -126,21 +125,23 @@ static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
             cudaMemsetAsync((char *)out + real * sample, 0, padded * sample, cuda_stream(op)));
 }
 
-static void turn(const Op *op, AttentionRun run)
+/* Rotates queries and keys, with rotary positions. */
+static void rotate(const Op *op, AttentionRun run)
 {
-    if (op->spec.rotary) cuda_check(launch_attention_turn(cuda_stream(op), run), "kernel turn");
+    if (op->spec.rotary)
+        cuda_check(launch_attention_rotate(cuda_stream(op), run), "kernel attention_rotate");
 }
 
 static void *cudnn_workspace(const Op *op, void *workspace)
 {
     const WorkspaceParts parts = workspace_parts(op);
-    return (char *)workspace + parts.dots + parts.turned;
+    return (char *)workspace + parts.dots + parts.rotated;
 }
 
 static void attention_forward(Op *op, const OpRun *run)
 {
     const AttentionRun r = attention_run(op, run);
-    turn(op, r);
+    rotate(op, r);
     if (op->impl)
         fused_forward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
     else
@@ -152,13 +153,14 @@ static void attention_backward_data(Op *op, const OpRun *run)
 {
     const AttentionRun r = attention_run(op, run);
     if (!run->dx[0]) return;
-    turn(op, r);
+    rotate(op, r);
     if (op->impl)
         fused_backward(cuda_state(op), op->impl, r, cudnn_workspace(op, run->workspace));
     else
         cuda_check(launch_attention_backward(cuda_stream(op), r), "kernel attention_backward");
     if (op->spec.rotary)
-        cuda_check(launch_attention_turn_back(cuda_stream(op), r), "kernel turn_back");
+        cuda_check(launch_attention_rotate_back(cuda_stream(op), r),
+                   "kernel attention_rotate_back");
     zero_samples(op, run, run->dx[0], op->spec.x[0]);
 }
 

@@ -1,7 +1,7 @@
-/* backend_cuda: one GPU with one compute stream. Work is queued and the host goes on. Copies are
- * ordered on the stream; with ordinary host memory the call returns once the host's side may be
- * used again. Products of fp32 round their factors only where TF32 is asked for. Open refuses a
- * machine without a driver, a GPU that is not there and one older than the kernels. */
+/* backend_cuda: one GPU with one compute stream. Functions queue work and return before it is done.
+ * Copies are ordered on the stream; a copy of pageable host memory returns when that memory may be
+ * used again. fp32 products use TF32 only if the configuration allows it. Open refuses a machine
+ * without a driver or GPU, and a GPU whose compute capability is below 8.0. */
 #include "cuda.h"
 #include "cudnn_attention.h"
 #include "cuda_kernels.h"
@@ -9,31 +9,34 @@
 
 #include <string.h>
 
-enum { OLDEST_MAJOR = 8 };
+/* smallest major number of the compute capability */
+enum { CAPABILITY_MIN = 8 };
 
-/* Takes the GPU for the rank with this number on its node: ranks take GPUs in the order of the PCI
- * bus, and ranks beyond the number of GPUs share one. A launcher may show each rank only its own
- * GPU; then every number means GPU 0. */
+/* Chooses the GPU for the rank with this number on its node: in the order of the PCI bus, modulo
+ * the number of GPUs, so that ranks share GPUs if there are too few. If a launcher shows each rank
+ * one GPU only, every rank chooses that. */
 static Status choose_device(CudaState *state, int number)
 {
-    const char *why;
-    int count = cuda_device_count(&why);
+    const char *reason;
+    int count = cuda_device_count(&reason);
     if (count == 0)
-        return fail(ERR_CONFIG, "node %s: train.device: cuda, but %s; train.device=cpu needs none",
-                    cuda_node(), why);
-    int device = cuda_device_at(number % count, count);
+        return fail(ERR_CONFIG,
+                    "node %s: train.device: cuda, but %s; train.device=cpu needs no GPU",
+                    cuda_host_name(), reason);
+    int device = cuda_device_by_bus(number % count, count);
     struct cudaDeviceProp properties;
-    TRY(cuda_edge(cudaGetDeviceProperties(&properties, device), "reading its properties", device));
-    if (properties.major < OLDEST_MAJOR)
+    TRY(cuda_check_setup(cudaGetDeviceProperties(&properties, device), "reading its properties",
+                         device));
+    if (properties.major < CAPABILITY_MIN)
         return fail(ERR_CONFIG,
                     "node %s: GPU %d (%s) has compute capability %d.%d, and weft's kernels need "
                     "%d.0: choose another GPU with CUDA_VISIBLE_DEVICES, or use train.device=cpu",
-                    cuda_node(), device, properties.name, properties.major, properties.minor,
-                    OLDEST_MAJOR);
+                    cuda_host_name(), device, properties.name, properties.major, properties.minor,
+                    CAPABILITY_MIN);
     state->device = device;
     state->capability = properties.major;
     memcpy(state->name, properties.name, sizeof state->name);
-    return cuda_edge(cudaSetDevice(device), "taking it", device);
+    return cuda_check_setup(cudaSetDevice(device), "selecting it", device);
 }
 
 static Status open_blas(CudaState *state)
@@ -44,28 +47,28 @@ static Status open_blas(CudaState *state)
         return fail(ERR_CONFIG, "GPU %d (%s): cublasLtCreate: %s", state->device, state->name,
                     cublaslt.status_string(status));
     }
-    state->taken_bytes += CUDA_BLAS_WORKSPACE_BYTES;
-    return cuda_edge(cudaMalloc(&state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES),
-                     "32 MB for cuBLAS", state->device);
+    state->allocated_bytes += CUDA_BLAS_WORKSPACE_BYTES;
+    return cuda_check_setup(cudaMalloc(&state->blas_workspace, CUDA_BLAS_WORKSPACE_BYTES),
+                            "allocating 32 MB for cuBLAS", state->device);
 }
 
 static Status open_state(CudaState *state, BackendOptions options)
 {
     state->device = -1;
     if (options.dry_run && (options.gpu || cuda_device_count(NULL) == 0)) {
-        TRY(card_find(&state->card, options.gpu));
-        snprintf(state->name, sizeof state->name, "%s", card_name(state->card));
-        state->capability = card_capability(state->card);
+        TRY(gpu_model_find(&state->model, options.gpu));
+        snprintf(state->name, sizeof state->name, "%s", gpu_model_name(state->model));
+        state->capability = gpu_model_capability(state->model);
         /* counts the workspace that a run would allocate */
-        state->taken_bytes = CUDA_BLAS_WORKSPACE_BYTES;
+        state->allocated_bytes = CUDA_BLAS_WORKSPACE_BYTES;
         return OK;
     }
     TRY(choose_device(state, options.device));
     TRY(cublaslt_load());
-    TRY(cuda_edge(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking),
-                  "a stream", state->device));
-    TRY(cuda_edge(cuda_softmax_room(state->device, &state->row_room), "its shared memory's size",
-                  state->device));
+    TRY(cuda_check_setup(cudaStreamCreateWithFlags(&state->compute.handle, cudaStreamNonBlocking),
+                         "creating a stream", state->device));
+    TRY(cuda_check_setup(cuda_softmax_shared_bytes(state->device, &state->softmax_shared_bytes),
+                         "reading the size of its shared memory", state->device));
     return open_blas(state);
 }
 
@@ -108,13 +111,13 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
         size_t free_bytes = 0, all_bytes = 0;
         char want[16], have[16], all[16];
         CUDA_CALL(cudaMemGetInfo(&free_bytes, &all_bytes));
-        die("node %s: GPU %d (%s) is out of memory: %s wanted, %s free of %s; nvidia-smi shows who "
-            "fills it; else take a smaller train.micro_batch or more GPUs",
-            cuda_node(), state->device, state->name, text_bytes((double)bytes, want),
+        die("node %s: GPU %d (%s) is out of memory: %s wanted, %s free of %s; nvidia-smi lists the "
+            "processes that use it; or set a smaller train.micro_batch, or use more GPUs",
+            cuda_host_name(), state->device, state->name, text_bytes((double)bytes, want),
             text_bytes((double)free_bytes, have), text_bytes((double)all_bytes, all));
     }
     cuda_check(error, "cudaMalloc");
-    state->taken_bytes += bytes;
+    state->allocated_bytes += bytes;
     CUDA_CALL(cudaMemsetAsync(memory, 0, bytes, state->compute.handle));
     /* Other streams may use the memory at once: it must be zero by then. */
     CUDA_CALL(cudaStreamSynchronize(state->compute.handle));
@@ -124,35 +127,36 @@ static void *cuda_alloc(Backend *backend, size_t bytes)
 static void cuda_release(Backend *backend, void *memory, size_t bytes)
 {
     CudaState *state = backend->impl;
-    if (memory) state->taken_bytes -= bytes;
+    if (memory) state->allocated_bytes -= bytes;
     CUDA_CALL(cudaFree(memory));
 }
 
 static void cuda_memory(Backend *backend, double *taken_bytes, double *free_bytes)
 {
     const CudaState *state = backend->impl;
-    size_t left = 0, all = 0;
-    *taken_bytes = (double)state->taken_bytes;
+    size_t free_now = 0, all = 0;
+    *taken_bytes = (double)state->allocated_bytes;
     if (!cuda_has_gpu(state)) {
-        *free_bytes = card_memory_bytes(state->card);
+        *free_bytes = gpu_model_memory_bytes(state->model);
         return;
     }
-    CUDA_CALL(cudaMemGetInfo(&left, &all));
-    *free_bytes = (double)left;
+    CUDA_CALL(cudaMemGetInfo(&free_now, &all));
+    *free_bytes = (double)free_now;
 }
 
 static const char *cuda_memory_text(Backend *backend)
 {
     static char text[512];
     const CudaState *state = backend->impl;
-    size_t left = 0, all = 0;
+    size_t free_now = 0, all = 0;
     char all_text[16];
     *text = 0;
     if (!cuda_has_gpu(state)) return text;
-    CUDA_CALL(cudaMemGetInfo(&left, &all));
+    CUDA_CALL(cudaMemGetInfo(&free_now, &all));
     snprintf(text, sizeof text,
-             "what is free of %s on GPU %d (%s) of node %s; nvidia-smi shows who has the rest",
-             text_bytes((double)all, all_text), state->device, state->name, cuda_node());
+             "the free part of the %s of GPU %d (%s) on node %s; nvidia-smi lists the processes "
+             "that use the rest",
+             text_bytes((double)all, all_text), state->device, state->name, cuda_host_name());
     return text;
 }
 
@@ -239,7 +243,7 @@ static void cuda_event_free(Event **event)
     mem_free(event);
 }
 
-/* Portable: copies on any stream and from any thread can use this memory. */
+/* Allocates locked memory that copies on any stream and from any thread can use. */
 static void *cuda_host_alloc(Backend *backend, size_t bytes)
 {
     char text[16];
@@ -248,8 +252,8 @@ static void *cuda_host_alloc(Backend *backend, size_t bytes)
     if (bytes == 0) return NULL;
     cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
     if (error == cudaErrorMemoryAllocation)
-        die("the host has no %s that can be locked for copies to the GPU; take a smaller "
-            "data.prefetch or train.micro_batch",
+        die("the host cannot lock %s of memory for copies to the GPU; set a smaller data.prefetch "
+            "or train.micro_batch",
             text_bytes((double)bytes, text));
     cuda_check(error, "cudaHostAlloc");
     memset(memory, 0, bytes);
@@ -267,20 +271,20 @@ static void cuda_event_sync(Event *event)
     CUDA_CALL(cudaEventSynchronize(event->handle));
 }
 
-bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS])
+bool cuda_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 {
-    bool granted = true;
+    bool fit = true;
     for (int i = 0; i < op->spec.x_count; ++i) {
         const Desc *x = &op->spec.x[i];
         preferred[i] =
             x->dtype == DTYPE_I32 ? desc_plain(x->shape, DTYPE_I32) : cuda_desc(op, x->shape);
-        granted = granted && desc_equal(preferred[i], *x);
+        fit = fit && desc_equal(preferred[i], *x);
     }
-    return granted;
+    return fit;
 }
 
-/* Operations that the CUDA backend has; the others are on the CPU only, and their entries stay
- * NULL. */
+/* Entries of the operations that op_list.h lists for all backends; those of operations for the CPU
+ * only stay NULL. */
 #define DECLARE_EVERYWHERE(name) extern const OpTable cuda_##name;
 #define DECLARE_CPU_ONLY(name)
 #define ENTRY_EVERYWHERE(OP, name) [OP_##OP] = &cuda_##name,

@@ -1,20 +1,22 @@
-/* batch_norm with fused residual and relu or relu6. backward_begin computes the sums from which dw
- * and dx follow; with a residual it also multiplies dy in place by the activation's derivative,
+/* batch_norm with fused residual and relu or relu6. backward_begin computes the sums that dw and dx
+ * are computed from; with a residual it also multiplies dy in place by the activation's derivative,
  * which makes it the residual's gradient. */
 #include "cuda.h"
 
+/* arrays in BatchNormSaved */
 enum { SAVED = 7 };
 
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (s->fixed_stats)
-        return fail(ERR_CONFIG, "batch_norm: a GPU has no form with fixed statistics for training: "
-                                "set model.freeze_norm: affine or none");
+        return fail(ERR_CONFIG,
+                    "cuda: batch_norm cannot train with fixed statistics: set model.freeze_norm: "
+                    "affine or none");
     if (s->synced)
-        return fail(ERR_CONFIG, "train.sync_batch_norm is for CPUs: leave it out, with a larger "
+        return fail(ERR_CONFIG, "train.sync_batch_norm is for CPUs: leave it out and set a larger "
                                 "train.micro_batch, or set train.device to cpu");
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t channels = s->y.shape.dim[1], rows = shape_count(s->y.shape) / channels;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = channels;

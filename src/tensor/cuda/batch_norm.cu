@@ -1,23 +1,23 @@
-/* Batch norm over the rows of a (rows, channels) matrix: the pixels of channels-last images. Parts
- * of sums are joined in double. */
+/* Batch norm over the rows of a (rows, channels) matrix; the rows of channels-last images are their
+ * pixels. Sums over rows are in double. */
 #include "act.cuh"
 #include "columns.cuh"
 
-/* RESIDENT: blocks that run on a processor at a time, so that all cuda_sum_parts blocks run at
+/* RESIDENT: blocks that a processor can run at a time, so that all blocks of cuda_sum_parts run at
  * once */
 enum { BATCH = 4, RESIDENT = 2 };
 
-/* Sums of x and its square, both relative to the first row, so that a large mean costs no
+/* Sums (x - x0) and (x - x0)^2, where x0 is the first row, so that a large mean costs no
  * digits. */
-template <class T, int E, bool PACKS>
+template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     const T *x = (const T *)run.x + c;
-    Pack<T, E> origin = c < channels ? read<E, PACKS>(x) : Pack<T, E>();
+    Pack<T, E> origin = c < channels ? read_pack<E, ALIGNED>(x) : Pack<T, E>();
     sum_part<double, 2, E, 6>(
         run.partial, run.real, channels,
-        [&](int64_t row) { return read<E, PACKS>(x + row * channels); },
+        [&](int64_t row) { return read_pack<E, ALIGNED>(x + row * channels); },
         [&](int64_t, const Pack<T, E> &v, float(*sum)[E]) {
 #pragma unroll
             for (int k = 0; k < E; ++k) {
@@ -28,8 +28,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(Ba
         });
 }
 
-/* Saves the scale and shift of a channel, since backward has no access to the parameters. */
-static __device__ __forceinline__ void save_normal(const BatchNormRun &run, int64_t c)
+/* Saves the factor and shift of a channel, because backward has no access to the parameters. */
+static __device__ __forceinline__ void save_factor(const BatchNormRun &run, int64_t c)
 {
     run.saved.factor[c] = run.scale[c] * run.saved.inverse[c];
     run.saved.shift[c] = run.shift[c];
@@ -44,10 +44,10 @@ template <class T> static __global__ void finish_kernel(BatchNormRun run, int64_
     double variance = n > 0 ? sum[1] / n - d * d : 0;
     if (variance < 0) variance = 0;
     BatchNormSaved s = run.saved;
-    s.mean[c] = n > 0 ? (float)((double)value_of(((const T *)run.x)[c]) + d) : 0;
+    s.mean[c] = n > 0 ? (float)((double)as_float(((const T *)run.x)[c]) + d) : 0;
     s.inverse[c] = (float)(1 / sqrt(variance + run.eps));
     s.variance[c] = (float)(n > 1 ? variance * n / (n - 1) : 0);
-    save_normal(run, c);
+    save_factor(run, c);
 }
 
 static __global__ void running_kernel(BatchNormRun run)
@@ -56,51 +56,51 @@ static __global__ void running_kernel(BatchNormRun run)
     if (c >= run.channels) return;
     run.saved.mean[c] = run.running_mean[c];
     run.saved.inverse[c] = (float)(1 / sqrt((double)run.running_variance[c] + run.eps));
-    save_normal(run, c);
+    save_factor(run, c);
 }
 
-/* Numbers of a thread's columns that give their outputs before residual and activation. */
+/* The normalisation of a thread's columns, before residual and activation. */
 template <int E> struct Normal {
     float mean[E], factor[E], shift[E];
-    template <bool PACKS>
+    template <bool ALIGNED>
     __device__ __forceinline__ void read_from(const BatchNormRun &run, int64_t c)
     {
-        read_floats<E, PACKS>(mean, run.saved.mean + c);
-        read_floats<E, PACKS>(factor, run.saved.factor + c);
-        read_floats<E, PACKS>(shift, run.saved.shift + c);
+        read_floats<E, ALIGNED>(mean, run.saved.mean + c);
+        read_floats<E, ALIGNED>(factor, run.saved.factor + c);
+        read_floats<E, ALIGNED>(shift, run.saved.shift + c);
     }
-    __device__ __forceinline__ float of(int k, float x) const
+    __device__ __forceinline__ float apply(int k, float x) const
     {
         return (x - mean[k]) * factor[k] + shift[k];
     }
 };
 
-template <class T, int E, bool PACKS, Act ACT>
+template <class T, int E, bool ALIGNED, Act ACT>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     if (c >= channels) return;
     Normal<E> normal;
-    normal.template read_from<PACKS>(run, c);
+    normal.template read_from<ALIGNED>(run, c);
     const T *x = (const T *)run.x + c, *residual = (const T *)run.residual + c;
     T *y = (T *)run.y + c;
     each_row<BATCH>(
         run.rows,
         [&](int64_t row) {
             TwoPacks<T, E> v = {};
-            v.a = read<E, PACKS>(x + row * channels);
-            if (run.residual) v.b = read<E, PACKS>(residual + row * channels);
+            v.a = read_pack<E, ALIGNED>(x + row * channels);
+            if (run.residual) v.b = read_pack<E, ALIGNED>(residual + row * channels);
             return v;
         },
         [&](int64_t row, const TwoPacks<T, E> &v) {
             float out[E];
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                float value = normal.of(k, v.a[k]);
+                float value = normal.apply(k, v.a[k]);
                 if (run.residual) value += v.b[k];
                 out[k] = row < run.real ? act_value<ACT>(value) : 0;
             }
-            write<E, PACKS>(y + row * channels, out);
+            write_floats<E, ALIGNED>(y + row * channels, out);
         });
 }
 
@@ -108,33 +108,32 @@ template <class T, int E> struct GradPacks {
     Pack<T, E> dy, x, y;
 };
 
-/* Sums of dy and of dy (x - mean), where dy is multiplied by the activation's slope. STORES: the
- * slope is computed from y, and the product is stored in dy as the residual's gradient. Else the
- * slope is computed from x again, here and in grad_kernel, so that y is not read and dy not
- * written. */
-template <class T, int E, bool PACKS, Act ACT, bool STORES>
+/* Sums dy and dy (x - mean), where dy is multiplied by the activation's slope. STORES: the slope is
+ * computed from y, and the product is stored in dy as the residual's gradient. Else the slope is
+ * computed again from x, here and in grad_kernel, so that y is not read and dy is not written. */
+template <class T, int E, bool ALIGNED, Act ACT, bool STORES>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     T *dy = (T *)run.dy + c;
     const T *x = (const T *)run.x + c, *y = (const T *)run.y + c;
     Normal<E> normal = {};
-    if (c < channels) normal.template read_from<PACKS>(run, c);
+    if (c < channels) normal.template read_from<ALIGNED>(run, c);
     sum_part<double, 2, E, BATCH / 2>(
         run.partial, run.rows, channels,
         [&](int64_t row) {
             GradPacks<T, E> v = {};
-            v.dy = read<E, PACKS>(dy + row * channels);
-            v.x = read<E, PACKS>(x + row * channels);
-            if (STORES) v.y = read<E, PACKS>(y + row * channels);
+            v.dy = read_pack<E, ALIGNED>(dy + row * channels);
+            v.x = read_pack<E, ALIGNED>(x + row * channels);
+            if (STORES) v.y = read_pack<E, ALIGNED>(y + row * channels);
             return v;
         },
         [&](int64_t row, const GradPacks<T, E> &v, float(*sum)[E]) {
             float masked[E];
 #pragma unroll
             for (int k = 0; k < E; ++k)
-                masked[k] = v.dy[k] * act_slope<ACT>(STORES ? v.y[k] : normal.of(k, v.x[k]));
-            if (STORES) write<E, PACKS>(dy + row * channels, masked);
+                masked[k] = v.dy[k] * act_slope<ACT>(STORES ? v.y[k] : normal.apply(k, v.x[k]));
+            if (STORES) write_floats<E, ALIGNED>(dy + row * channels, masked);
             if (row >= run.real) return;
 #pragma unroll
             for (int k = 0; k < E; ++k) {
@@ -167,19 +166,19 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i] ? all.from[i][c] : 0;
 }
 
-/* dx = scale inverse (dy - mean(dy) - hat mean(dy hat)), where hat = (x - mean) inverse. ACT:
- * activation whose slope dy is still to be multiplied by. */
-template <class T, int E, bool PACKS, Act ACT>
+/* dx = scale inverse (dy - mean(dy) - n mean(dy n)), where n = (x - mean) inverse. ACT: activation
+ * whose slope is still missing in dy. */
+template <class T, int E, bool ALIGNED, Act ACT>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
     if (c >= channels) return;
     Normal<E> normal;
     float dy_mean[E], slope[E], inverse[E], n = (float)run.real;
-    normal.template read_from<PACKS>(run, c);
-    read_floats<E, PACKS>(inverse, run.saved.inverse + c);
-    read_floats<E, PACKS>(dy_mean, run.saved.dy + c);
-    read_floats<E, PACKS>(slope, run.saved.dy_x + c);
+    normal.template read_from<ALIGNED>(run, c);
+    read_floats<E, ALIGNED>(inverse, run.saved.inverse + c);
+    read_floats<E, ALIGNED>(dy_mean, run.saved.dy + c);
+    read_floats<E, ALIGNED>(slope, run.saved.dy_x + c);
 #pragma unroll
     for (int k = 0; k < E; ++k) {
         dy_mean[k] /= n;
@@ -191,42 +190,43 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun ru
         run.rows,
         [&](int64_t row) {
             TwoPacks<T, E> v = {};
-            v.a = read<E, PACKS>(x + row * channels);
-            v.b = read<E, PACKS>(dy + row * channels);
+            v.a = read_pack<E, ALIGNED>(x + row * channels);
+            v.b = read_pack<E, ALIGNED>(dy + row * channels);
             return v;
         },
         [&](int64_t row, const TwoPacks<T, E> &v) {
             float out[E];
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                float masked = v.b[k] * act_slope<ACT>(normal.of(k, v.a[k]));
+                float masked = v.b[k] * act_slope<ACT>(normal.apply(k, v.a[k]));
                 float value =
                     normal.factor[k] * (masked - dy_mean[k] - (v.a[k] - normal.mean[k]) * slope[k]);
                 out[k] = row < run.real ? value : 0;
             }
-            write<E, PACKS>(dx + row * channels, out);
+            write_floats<E, ALIGNED>(dx + row * channels, out);
         });
 }
 
-static int64_t parts_of(const BatchNormRun &run)
+static int64_t sum_parts(const BatchNormRun &run)
 {
     return cuda_sum_parts(run.type, run.rows, run.channels);
 }
 
-static bool channels_in_packs(const BatchNormRun &run)
+/* True if the arrays of one number per channel are aligned to packs. */
+static bool channels_aligned(const BatchNormRun &run)
 {
-    return in_packs(run.saved.factor, run.saved.shift, run.saved.mean, run.saved.inverse) &&
-           in_packs(run.saved.dy, run.saved.dy_x);
+    return aligned_to_packs(run.saved.factor, run.saved.shift, run.saved.mean, run.saved.inverse) &&
+           aligned_to_packs(run.saved.dy, run.saved.dy_x);
 }
 
-static void take_statistics(cudaStream_t stream, const BatchNormRun &run, int wide)
+static void compute_statistics(cudaStream_t stream, const BatchNormRun &run, int pack_size)
 {
-    int64_t parts = parts_of(run);
-    Columns on = over_parts(run.channels, wide, parts);
-    bool packs = in_packs(run.x);
+    int64_t parts = sum_parts(run);
+    LaunchShape on = grid_over_parts(run.channels, pack_size, parts);
+    bool aligned = aligned_to_packs(run.x);
 #define KERNEL(T, N, P) statistics_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
 #define LAUNCH(T)                                                                                  \
-    WIDE_OR_ONE(KERNEL, T);                                                                        \
+    PACK_SIZE_SWITCH(KERNEL, T);                                                                   \
     finish_kernel<T><<<blocks_for(run.channels, WARP), join_threads(), 0, stream>>>(run, parts)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
@@ -244,12 +244,12 @@ static void take_statistics(cudaStream_t stream, const BatchNormRun &run, int wi
 
 cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run)
 {
-    int wide = cuda_pack(run.type, run.channels);
-    Columns on = over_rows(run.rows, run.channels, wide, BATCH);
-    bool packs = in_packs(run.x, run.y, run.residual) && channels_in_packs(run);
+    int pack_size = cuda_pack_size(run.type, run.channels);
+    LaunchShape on = grid_over_rows(run.rows, run.channels, pack_size, BATCH);
+    bool aligned = aligned_to_packs(run.x, run.y, run.residual) && channels_aligned(run);
     Act act = run.act;
     if (run.training)
-        take_statistics(stream, run, wide);
+        compute_statistics(stream, run, pack_size);
     else
         running_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(run);
 #define KERNEL(T, N, P) apply_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
@@ -258,22 +258,22 @@ cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run)
     return cudaGetLastError();
 }
 
-template <class T, int E, bool PACKS, Act ACT>
-static void queue_sums(cudaStream_t stream, const BatchNormRun &run, const Columns &on)
+template <class T, int E, bool ALIGNED, Act ACT>
+static void queue_sums(cudaStream_t stream, const BatchNormRun &run, const LaunchShape &on)
 {
     const bool ACTS = ACT != ACT_NONE;
     if (run.residual)
-        grad_sums_kernel<T, E, PACKS, ACT, ACTS><<<on.grid, on.threads, 0, stream>>>(run);
+        grad_sums_kernel<T, E, ALIGNED, ACT, ACTS><<<on.grid, on.threads, 0, stream>>>(run);
     else
-        grad_sums_kernel<T, E, PACKS, ACT, false><<<on.grid, on.threads, 0, stream>>>(run);
+        grad_sums_kernel<T, E, ALIGNED, ACT, false><<<on.grid, on.threads, 0, stream>>>(run);
 }
 
 cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 {
-    int wide = cuda_pack(run.type, run.channels);
-    int64_t parts = parts_of(run);
-    Columns on = over_parts(run.channels, wide, parts);
-    bool packs = in_packs(run.x, run.y, run.dy) && channels_in_packs(run);
+    int pack_size = cuda_pack_size(run.type, run.channels);
+    int64_t parts = sum_parts(run);
+    LaunchShape on = grid_over_parts(run.channels, pack_size, parts);
+    bool aligned = aligned_to_packs(run.x, run.y, run.dy) && channels_aligned(run);
     Act act = run.act;
 #define KERNEL(T, N, P) queue_sums<T, N, P, ACTIVATION>(stream, run, on)
     TYPE_SWITCH(run.type, LAUNCH);
@@ -285,7 +285,7 @@ cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4])
 {
     const BatchNormSaved &s = run.saved;
-    /* One number per channel has no variance: the executor expects zeros for both running
+    /* With a single row there is no variance: the executor expects zeros for both running
      * statistics. */
     const float *mean = run.real > 1 ? s.mean : NULL;
     NormWeights all = {{dw[0], dw[1], dw[2], dw[3]}, {s.dy_x, s.dy, mean, s.variance}};
@@ -295,9 +295,9 @@ cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, flo
 
 cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run)
 {
-    int wide = cuda_pack(run.type, run.channels);
-    Columns on = over_rows(run.rows, run.channels, wide, BATCH / 2);
-    bool packs = in_packs(run.x, run.dy, run.dx) && channels_in_packs(run);
+    int pack_size = cuda_pack_size(run.type, run.channels);
+    LaunchShape on = grid_over_rows(run.rows, run.channels, pack_size, BATCH / 2);
+    bool aligned = aligned_to_packs(run.x, run.dy, run.dx) && channels_aligned(run);
     Act act = run.residual ? ACT_NONE : run.act;
 #define KERNEL(T, N, P) grad_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);

@@ -1,8 +1,9 @@
-/* Work by columns on matrices (rows, columns). A thread has E neighbouring columns and goes down
- * the rows: it reads what belongs to a column once, and no element needs a division. A sum over
- * rows has parts, which depend on the shape alone. In each part thread row y adds rows y, y +
- * blockDim.y, ...; then the thread rows are added in order, and at last the parts, JOIN_ROWS at a
- * time. */
+/* Passes over matrices (rows, columns) in which a thread has E neighbouring columns and a loop over
+ * rows: it reads the parameters of its columns once, and computes no index by division. A sum over
+ * rows is divided into parts, whose number depends on the shape alone:
+ *     sum_part     in a part, the threads with threadIdx.y = y add rows y, y + blockDim.y, ...
+ *     store_part   adds these sums in the order of y
+ *     join_parts   adds the parts, JOIN_ROWS at a time */
 #ifndef WEFT_COLUMNS_CUH
 #define WEFT_COLUMNS_CUH
 
@@ -11,26 +12,27 @@
 enum {
     JOIN_ROWS = 32,
     /* most blocks of a launch; they loop over the rows. Twelve for each of a large GPU's 132
-     * processors: a processor that runs two, three, four or six at a time has no incomplete
-     * round */
+     * processors: if a processor runs two, three, four or six at a time, the last round is full,
+     * too. */
     MAP_BLOCKS = 1584
 };
 
-struct Columns {
+struct LaunchShape {
     dim3 grid, threads;
 };
 
-/* Grid for E columns a thread and `batch` rows at a time. */
-static inline Columns over_rows(int64_t rows, int64_t columns, int elements, int batch)
+/* Launch shape of a pass with `elements` columns for each thread, in batches of `batch` rows. */
+static inline LaunchShape grid_over_rows(int64_t rows, int64_t columns, int elements, int batch)
 {
     CudaTile tile = cuda_tile(columns, elements);
-    int64_t most = MAP_BLOCKS / tile.across > 0 ? MAP_BLOCKS / tile.across : 1;
-    int64_t deep = (rows + tile.rows * batch - 1) / (tile.rows * batch);
-    return {dim3((unsigned)tile.across, (unsigned)(deep < most ? deep : most)),
+    int64_t down_max = MAP_BLOCKS / tile.across > 0 ? MAP_BLOCKS / tile.across : 1;
+    int64_t down = (rows + tile.rows * batch - 1) / (tile.rows * batch);
+    return {dim3((unsigned)tile.across, (unsigned)(down < down_max ? down : down_max)),
             dim3((unsigned)tile.packs, (unsigned)tile.rows)};
 }
 
-static inline Columns over_parts(int64_t columns, int elements, int64_t parts)
+/* Launch shape of a sum over rows in `parts` parts. */
+static inline LaunchShape grid_over_parts(int64_t columns, int elements, int64_t parts)
 {
     CudaTile tile = cuda_tile(columns, elements);
     return {dim3((unsigned)tile.across, (unsigned)parts),
@@ -51,19 +53,21 @@ static __device__ __forceinline__ void each_row(int64_t rows, Load load, Finish 
                   (int64_t)gridDim.y * blockDim.y, load, finish);
 }
 
+/* One batch of sum_part. */
 template <class S, int K, int E, int U, bool ALL, class Load, class Add>
 static __device__ __forceinline__ void sum_batch(S (&sum)[K][E], int64_t first, int64_t last,
                                                  int64_t step, Load load, Add add)
 {
-    float some[K][E] = {};
+    float batch_sum[K][E] = {};
     batch<U, ALL>(first, last, step, load,
-                  [&](int64_t row, const auto &loaded) { add(row, loaded, some); });
+                  [&](int64_t row, const auto &loaded) { add(row, loaded, batch_sum); });
 #pragma unroll
-    for (int i = 0; i < K * E; ++i) sum[i / E][i % E] += some[i / E][i % E];
+    for (int i = 0; i < K * E; ++i) sum[i / E][i % E] += batch_sum[i / E][i % E];
 }
 
-/* Adds a block's sums in the order of its thread rows and stores them as one part. tile: which
- * blockDim.x threads of columns. partial: (parts, K, columns). All threads of the block call it. */
+/* Adds the sums of the block's threads in the order of threadIdx.y and stores them as one part. The
+ * block's first column is tile * blockDim.x * E. partial: (parts, K, columns). All threads of the
+ * block call it. */
 template <class S, int K, int E>
 static __device__ __forceinline__ void store_part(S *partial, int64_t part, int64_t tile,
                                                   int64_t columns, const S (&sum)[K][E])
@@ -76,17 +80,17 @@ static __device__ __forceinline__ void store_part(S *partial, int64_t part, int6
     __syncthreads();
     unsigned sums = K * E * blockDim.x, threads = blockDim.x * blockDim.y;
     for (unsigned i = threadIdx.y * blockDim.x + threadIdx.x; i < sums; i += threads) {
-        unsigned which = i / blockDim.x, x = i % blockDim.x;
-        int64_t c = (tile * blockDim.x + x) * E + which % E;
-        S whole = shared[which][x];
-        for (unsigned y = 1; y < blockDim.y; ++y) whole += shared[which][y * blockDim.x + x];
-        if (c < columns) partial[(part * K + which / E) * columns + c] = whole;
+        unsigned sum_index = i / blockDim.x, x = i % blockDim.x;
+        int64_t c = (tile * blockDim.x + x) * E + sum_index % E;
+        S total = shared[sum_index][x];
+        for (unsigned y = 1; y < blockDim.y; ++y) total += shared[sum_index][y * blockDim.x + x];
+        if (c < columns) partial[(part * K + sum_index / E) * columns + c] = total;
     }
 }
 
-/* Adds K sums for each column. load(row) is called for U rows before add(row, loaded, sum), which
- * adds to the floats sum[k][element]; they are added to numbers of type S after each batch.
- * partial: (parts, K, columns). */
+/* Computes this block's part of K sums for each column. load(row) is called for U rows, then
+ * add(row, loaded, sum) for each, which adds to the floats sum[k][element]. After each batch these
+ * are added to sums of type S. partial: (parts, K, columns). */
 template <class S, int K, int E, int U, class Load, class Add>
 static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
                                                 Load load, Add add)
@@ -107,8 +111,8 @@ static inline dim3 join_threads()
     return dim3(WARP, JOIN_ROWS);
 }
 
-/* Adds a column's parts, one column for each x of the block. Returns true in the one thread that
- * then has the column's sums. */
+/* Adds the parts of a column; a block (join_threads) has one column for each threadIdx.x. Returns
+ * true in the thread that has the column's sums in `sum`. */
 template <class S, int K>
 static __device__ __forceinline__ bool join_parts(const S *partial, int64_t parts, int64_t columns,
                                                   int64_t column, S sum[K])

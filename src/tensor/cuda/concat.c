@@ -1,31 +1,32 @@
-/* concat along the channels, which are contiguous in a channels-last image: copies of rows. */
+/* concat along the channels. They are contiguous in a channels-last image, so each input is copied
+ * as rows. */
 #include "cuda.h"
 
 static Status concat_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     op->spec.y = cuda_desc(op, op->spec.y.shape);
     return OK;
 }
 
-/* Each row of y is the inputs' rows one behind the other. A row is a pixel of an image, or a sample
- * of other tensors. */
+/* Copies the inputs to y, or with `back` dy to every dx. A row of y is the inputs' rows in order. A
+ * row is a pixel of an image, or a sample of other tensors. */
 static void concat_copy(const Op *op, const OpRun *run, bool back)
 {
     const OpSpec *s = &op->spec;
-    size_t size = dtype_bytes(s->y.dtype), at = 0;
+    size_t size = dtype_bytes(s->y.dtype), offset = 0;
     bool image = s->y.shape.ndim == 4;
     size_t rows = (size_t)(s->y.shape.dim[0] * (image ? s->y.shape.dim[2] * s->y.shape.dim[3] : 1));
-    size_t whole = desc_bytes(s->y) / rows;
+    size_t y_width = desc_bytes(s->y) / rows;
     for (int i = 0; i < s->x_count; ++i) {
         size_t width = (size_t)shape_count(s->x[i].shape) * size / rows;
-        CudaRows joined = {(char *)(back ? run->dy : run->y) + at, whole};
-        void *part = back ? run->dx[i] : (void *)(uintptr_t)run->x[i];
-        if (back && part)
-            cuda_copy_rows(cuda_stream(op), (CudaRows){part, width}, joined, width, rows);
+        CudaRows y = {(char *)(back ? run->dy : run->y) + offset, y_width};
+        void *x = back ? run->dx[i] : (void *)(uintptr_t)run->x[i];
+        if (back && x)
+            cuda_copy_rows(cuda_stream(op), (CudaRows){x, width}, y, width, rows);
         else if (!back)
-            cuda_copy_rows(cuda_stream(op), joined, (CudaRows){part, width}, width, rows);
-        at += width;
+            cuda_copy_rows(cuda_stream(op), y, (CudaRows){x, width}, width, rows);
+        offset += width;
     }
 }
 

@@ -1,23 +1,23 @@
 /* conv2d by cuDNN's graphs, channels last, with deterministic engines. Weights are stored as
  * [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of them in that type, and the weight
- * gradient of cuDNN is converted to fp32, since it has no engine that writes fp32. In fp32 the bias
- * and relu are part of the convolution where cuDNN has such a plan; else, and always in 16 bits,
- * weft's own kernels add the bias and apply the activation. op->kernels says so in fp32. */
+ * gradient is converted to fp32, because cuDNN has no engine that writes fp32. In fp32 cuDNN also
+ * adds the bias and applies relu if it has such a plan; else, and always in 16 bits, weft's own
+ * kernels do. In fp32, op->kernels says so. */
 #include "cudnn_graph.h"
 
-/* tensors of every graph; gradients have the same layouts */
+/* tensors of every graph; gradients have the layouts of their tensors */
 enum { X = 1, W, Y, TENSORS };
-/* more tensors of the forward graph with bias and relu */
+/* additional tensors of the forward graph with bias and relu */
 enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
-    /* plans for y, dx, dx added to what is there, and dw; borrowed; NULL: not needed */
+    /* plans for y, dx, dx added to the values in its memory, and dw; borrowed; NULL: not needed */
     const DnnPlan *forward, *data, *data_added, *weight;
     /* `forward` also adds the bias and applies relu */
-    bool biased;
+    bool fuses_bias;
     /* bytes at the start of the workspace that cuDNN uses; scratch of weft's kernels follows */
-    size_t room;
-    int64_t weights;
+    size_t cudnn_bytes;
+    int64_t weight_count;
 } Conv;
 
 typedef struct ConvShape {
@@ -40,38 +40,39 @@ static DnnTensor channels_last(cudnnDataType_t type, int64_t n, int64_t c, int64
         .type = type, .place = DNN_MEMORY, .dim = {n, c, h, w}, .stride = {h * w * c, 1, w * c, c}};
 }
 
-static bool is_half(const Op *op)
+static bool is_16_bit(const Op *op)
 {
     return op->spec.y.dtype != DTYPE_F32;
 }
 
 /* Describes the three tensors of a graph. */
-static void describe(DnnTensor tensor[TENSORS], const Op *op)
+static void describe_tensors(DnnTensor tensor[TENSORS], const Op *op)
 {
     const OpSpec *s = &op->spec;
     const ConvShape n = conv_shape(s);
-    const cudnnDataType_t type = dnn_number(s->y.dtype);
+    const cudnnDataType_t type = dnn_type(s->y.dtype);
     tensor[X] = channels_last(type, n.n, n.c, n.h, n.w);
     tensor[W] = channels_last(type, n.o, n.c / n.g, n.r, n.s);
     tensor[Y] = channels_last(type, n.n, n.o, n.p, n.q);
 }
 
-/* True where engines with tensor cores are left out: fp32 without TF32. */
+/* True in fp32 without TF32, for which engines with tensor cores are excluded. */
 static bool full_precision(const Op *op)
 {
-    return !is_half(op) && !cuda_state(op)->tf32;
+    return !is_16_bit(op) && !cuda_state(op)->tf32;
 }
 
-/* Plans the convolution with its bias and relu in one graph; NULL where cuDNN has none. Not in
- * 16-bit types: cuDNN would compile a kernel for each shape, for a second or more. */
+/* Plans the convolution with its bias and relu in one graph; NULL if cuDNN has no such plan. Also
+ * NULL in 16-bit types, for which cuDNN would compile a kernel for each shape, in a second or
+ * more. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];
     const OpSpec *s = &op->spec;
     const bool relu = s->act == ACT_RELU;
-    if (is_half(op) || s->w_count < 2 || (s->act != ACT_NONE && !relu)) return NULL;
+    if (is_16_bit(op) || s->w_count < 2 || (s->act != ACT_NONE && !relu)) return NULL;
     DnnTensor tensor[BIASED_TENSORS];
-    describe(tensor, op);
+    describe_tensors(tensor, op);
     const ConvShape n = conv_shape(s);
     tensor[BIAS] = channels_last(CUDNN_DATA_FLOAT, 1, n.o, 1, 1);
     tensor[PRODUCT] = tensor[SUM] = tensor[Y];
@@ -102,13 +103,13 @@ static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool 
     char text[64], why[256];
     const OpSpec *s = &op->spec;
     DnnTensor tensor[TENSORS];
-    describe(tensor, op);
-    /* output, then inputs of each kind */
-    static const int ends[][3] = {
+    describe_tensors(tensor, op);
+    /* the output, then the inputs of each kind */
+    static const int tensors[][3] = {
         [DNN_CONV] = {Y, X, W}, [DNN_CONV_DATA] = {X, Y, W}, [DNN_CONV_WEIGHT] = {W, X, Y}};
     const DnnNode node = {.kind = kind,
-                          .y = ends[kind][0],
-                          .in = {ends[kind][1], ends[kind][2]},
+                          .y = tensors[kind][0],
+                          .in = {tensors[kind][1], tensors[kind][2]},
                           .stride = {s->stride[0], s->stride[1]},
                           .pad = {s->pad[0], s->pad[1]},
                           .add = add};
@@ -127,15 +128,16 @@ static Status plan_graphs(const Op *op, Conv *v)
 {
     const char *data = "its input's gradient";
     v->forward = plan_biased(op);
-    v->biased = v->forward != NULL;
-    if (!v->biased) TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
+    v->fuses_bias = v->forward != NULL;
+    if (!v->fuses_bias) TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
     if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, data));
     if (op->dx_adds) TRY(plan_graph(&v->data_added, op, DNN_CONV_DATA, true, data));
     TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, false, "its weights' gradient"));
     const DnnPlan *plan[] = {v->forward, v->data, v->data_added, v->weight};
     for (size_t i = 0; i < sizeof plan / sizeof *plan; ++i)
-        if (plan[i] && plan[i]->workspace_bytes > v->room) v->room = plan[i]->workspace_bytes;
-    v->room = (v->room + 255) / 256 * 256;
+        if (plan[i] && plan[i]->workspace_bytes > v->cudnn_bytes)
+            v->cudnn_bytes = plan[i]->workspace_bytes;
+    v->cudnn_bytes = (v->cudnn_bytes + 255) / 256 * 256;
     return OK;
 }
 
@@ -146,31 +148,30 @@ static void run_graph(const Op *op, const DnnPlan *plan, const OpRun *run, const
     static const int64_t uid[] = {X, W, Y, BIAS};
     void *at[] = {(void *)(uintptr_t)x, (void *)(uintptr_t)w, (void *)(uintptr_t)y,
                   (void *)(uintptr_t)run->w[1]};
-    bool biased = plan == v->forward && v->biased;
-    dnn_run(plan, cuda_state(op)->dnn, biased ? 4 : 3, uid, at, run->workspace);
+    bool with_bias = plan == v->forward && v->fuses_bias;
+    dnn_run(plan, cuda_state(op)->dnn, with_bias ? 4 : 3, uid, at, run->workspace);
 }
 
 static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     if (s->act != ACT_NONE && s->act != ACT_RELU && s->act != ACT_RELU6)
-        return fail(ERR_BUG,
-                    "cuda: conv2d runs with relu or relu6 fused, with no other activation");
-    if (!cuda_inputs(op, preferred)) return OK;
+        return fail(ERR_BUG, "cuda: conv2d can fuse relu or relu6, and no other activation");
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     TRY(cudnn_open(cuda_state(op)));
     Conv *v = op->impl = mem_new(sizeof *v);
-    v->weights = shape_count(s->w[0]);
+    v->weight_count = shape_count(s->w[0]);
     op->dx_adds = s->need_dx[0] && s->x_shared;
     TRY(plan_graphs(op, v));
     const ConvShape n = conv_shape(s);
     int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
-    if (s->w_count > 1 && !v->biased && !is_half(op))
-        op->kernels = "cuDNN, the bias by kernels of weft's own";
+    if (s->w_count > 1 && !v->fuses_bias && !is_16_bit(op))
+        op->kernels = "cuDNN, the bias by weft's own kernels";
     size_t bias = s->w_count > 1 ? (size_t)(parts * n.o) * sizeof(float) : 0;
-    size_t gradient = is_half(op) ? (size_t)v->weights * dtype_bytes(s->y.dtype) : 0;
-    op->workspace_bytes = v->room + (bias > gradient ? bias : gradient);
-    op->cache_bytes = is_half(op) ? (size_t)v->weights * dtype_bytes(s->y.dtype) : 0;
+    size_t gradient = is_16_bit(op) ? (size_t)v->weight_count * dtype_bytes(s->y.dtype) : 0;
+    op->workspace_bytes = v->cudnn_bytes + (bias > gradient ? bias : gradient);
+    op->cache_bytes = is_16_bit(op) ? (size_t)v->weight_count * dtype_bytes(s->y.dtype) : 0;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->needs_x[0] = !s->frozen;
     op->needs_y = s->act != ACT_NONE;
@@ -181,7 +182,7 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 }
 
 /* Weights are stored channels last, as images are. */
-static void permute(const Op *op, int i, float *to, const float *from, bool to_stored)
+static void copy_parameter(const Op *op, int i, float *to, const float *from, bool to_stored)
 {
     const ConvShape n = conv_shape(&op->spec);
     if (i == 0)
@@ -192,26 +193,26 @@ static void permute(const Op *op, int i, float *to, const float *from, bool to_s
 
 static void conv_pack(Op *op, int i, const float *plain, float *stored)
 {
-    permute(op, i, stored, plain, true);
+    copy_parameter(op, i, stored, plain, true);
 }
 
 static void conv_unpack(Op *op, int i, const float *stored, float *plain)
 {
-    permute(op, i, plain, stored, false);
+    copy_parameter(op, i, plain, stored, false);
 }
 
 static void conv_refresh(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
-    if (is_half(op))
+    if (is_16_bit(op))
         cuda_check(launch_convert(cuda_stream(op), op->spec.y.dtype, run->cache, DTYPE_F32,
-                                  run->w[0], v->weights),
+                                  run->w[0], v->weight_count),
                    "kernel convert");
 }
 
-static const void *weights_of(const Op *op, const OpRun *run)
+static const void *product_weights(const Op *op, const OpRun *run)
 {
-    return is_half(op) ? run->cache : (const void *)run->w[0];
+    return is_16_bit(op) ? run->cache : (const void *)run->w[0];
 }
 
 static void conv_forward(Op *op, const OpRun *run)
@@ -219,8 +220,8 @@ static void conv_forward(Op *op, const OpRun *run)
     const Conv *v = op->impl;
     const OpSpec *s = &op->spec;
     const ConvShape n = conv_shape(s);
-    run_graph(op, v->forward, run, run->x[0], weights_of(op, run), run->y);
-    if (v->biased) return;
+    run_graph(op, v->forward, run, run->x[0], product_weights(op, run), run->y);
+    if (v->fuses_bias) return;
     if (s->w_count > 1) {
         int64_t rows = n.n * n.p * n.q;
         AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, n.o};
@@ -244,18 +245,19 @@ static void conv_backward_data(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
     const DnnPlan *data = run->dx_add ? v->data_added : v->data;
-    if (run->dx[0]) run_graph(op, data, run, run->dx[0], weights_of(op, run), run->dy);
+    if (run->dx[0]) run_graph(op, data, run, run->dx[0], product_weights(op, run), run->dy);
 }
 
 static void conv_backward_weight(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
     const ConvShape n = conv_shape(&op->spec);
-    void *scratch = (char *)run->workspace + v->room, *dw = is_half(op) ? scratch : run->dw[0];
+    void *scratch = (char *)run->workspace + v->cudnn_bytes,
+         *dw = is_16_bit(op) ? scratch : run->dw[0];
     run_graph(op, v->weight, run, run->x[0], dw, run->dy);
-    if (is_half(op))
+    if (is_16_bit(op))
         cuda_check(launch_convert(cuda_stream(op), DTYPE_F32, run->dw[0], op->spec.y.dtype, dw,
-                                  v->weights),
+                                  v->weight_count),
                    "kernel convert");
     if (op->spec.w_count > 1)
         cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], scratch,

@@ -44,5 +44,5 @@ void cublas_check(cublasStatus_t status, const char *call)
 {
     if (status != CUBLAS_STATUS_SUCCESS)
         die("%s: %s (cuBLAS status %d)%s", call, cublaslt.status_string(status), (int)status,
-            cuda_recording());
+            cuda_recording_note());
 }

@@ -17,17 +17,17 @@ struct Event {
     cudaEvent_t handle;
 };
 
-/* A GPU that plans can be made for without having it: card.c */
-typedef struct GpuCard GpuCard;
+/* A GPU model that a run can be planned for without having the GPU (gpu_model.c). */
+typedef struct GpuModel GpuModel;
 typedef struct SharedPlan SharedPlan;
 
 typedef struct CudaState {
     /* options of the backend; borrowed */
     const BackendOptions *options;
-    /* ordinal of the GPU; -1: operations are only planned, for `card` */
+    /* CUDA's number of the GPU; -1: operations are only planned, for `model` */
     int device;
-    /* the GPU that operations are planned for; NULL where device is an ordinal */
-    const GpuCard *card;
+    /* the GPU that operations are planned for; NULL if there is a device */
+    const GpuModel *model;
     /* model name of the GPU: "NVIDIA A100-SXM4-80GB" */
     char name[256];
     /* major number of the compute capability: 8 for 8.0 */
@@ -35,25 +35,25 @@ typedef struct CudaState {
     /* products and convolutions of fp32 may use TF32 */
     bool tf32;
     Stream compute;
-    /* device memory taken by alloc and by cuBLASLt's workspace */
-    size_t taken_bytes;
-    /* bytes of shared memory in which softmax_loss may keep a row */
-    int64_t row_room;
+    /* device memory allocated by alloc and for cuBLASLt's workspace */
+    size_t allocated_bytes;
+    /* bytes of shared memory in which a block of softmax_loss may keep a row */
+    int64_t softmax_shared_bytes;
     cublasLtHandle_t blas;
     /* workspace of cuBLASLt, CUDA_BLAS_WORKSPACE_BYTES; owned */
     void *blas_workspace;
     /* bound to the compute stream; NULL until the first operation that needs cuDNN */
     cudnnHandle_t dnn;
-    /* description of `card` for cuDNN, in place of dnn; owned */
-    cudnnBackendDescriptor_t described;
+    /* description of `model` for cuDNN, in place of dnn; owned */
+    cudnnBackendDescriptor_t model_description;
     /* list of attention's plans (cudnn_attention.h); owned */
     struct FusedAttention *attention;
     /* list of cuDNN's plans, one for each graph (cudnn_plans.c); owned */
     SharedPlan *plans;
 } CudaState;
 
-/* Functions of cuBLASLt, bound when the first backend opens: a run on CPUs does not wait until its
- * 600 MB are mapped. */
+/* Functions of cuBLASLt, bound when the first backend opens, so that a run on CPUs does not wait
+ * until the library's 600 MB are mapped. */
 typedef struct CublasLt {
     __typeof__(cublasLtCreate) *create;
     __typeof__(cublasLtDestroy) *destroy;
@@ -75,6 +75,7 @@ typedef struct CublasLt {
 } CublasLt;
 extern CublasLt cublaslt;
 enum { CUDA_BLAS_WORKSPACE_BYTES = 32 << 20 };
+/* Loads the library on the first call. ERR_CONFIG: it is not found or lacks a function. */
 Status cublaslt_load(void);
 
 /* Functions of cuDNN, bound when the first operation that needs it is planned. */
@@ -93,46 +94,53 @@ typedef struct Cudnn {
     __typeof__(cudnnGetLastErrorString) *last_error;
 } Cudnn;
 extern Cudnn cudnn;
+/* Loads the library on the first call. ERR_CONFIG: it is not found or lacks a function. */
 Status cudnn_load(void);
-/* Makes the GPU's cuDNN handle or the card's description on the first call; later calls do
- * nothing. */
+/* Creates the cuDNN handle of the GPU, or the description of the GPU model, on the first call;
+ * later calls do nothing. */
 Status cudnn_open(CudaState *state);
 void cudnn_close(CudaState *state);
+/* die() with the call and cuDNN's message if the status is an error. */
 void cudnn_check(cudnnStatus_t status, const char *call);
 #define CUDNN_CALL(call) cudnn_check((call), #call)
 
-/* Finds the card with this name ("h100"), or the first card for NULL. ERR_USAGE lists the known
- * names. */
-Status card_find(const GpuCard **card, const char *word);
-const char *card_name(const GpuCard *card);
-double card_memory_bytes(const GpuCard *card);
-int card_capability(const GpuCard *card);
-/* Makes the descriptor that cuDNN's heuristics take in place of a GPU. Owner: the caller. */
-Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device);
-/* Copies `rows` rows of `bytes` bytes; each begins `pitch` bytes behind the one before. Any pitch
- * is allowed, also one that CUDA's copies of rows refuse (copy_rows.c). */
+/* Finds the GPU model with this name ("h100"), or the first model for NULL. ERR_USAGE lists the
+ * known names. */
+Status gpu_model_find(const GpuModel **model, const char *word);
+const char *gpu_model_name(const GpuModel *model);
+double gpu_model_memory_bytes(const GpuModel *model);
+/* Major number of the compute capability. */
+int gpu_model_capability(const GpuModel *model);
+/* Makes the descriptor that cuDNN's heuristics accept in place of a GPU. Owner: the caller.
+ * ERR_CONFIG: this cuDNN does not support that. */
+Status gpu_model_describe(const GpuModel *model, cudnnBackendDescriptor_t *device);
+/* Rows in device memory: the first one's address, and the bytes from the begin of a row to that of
+ * the next. */
 typedef struct CudaRows {
-    char *at;
+    char *first;
     size_t pitch;
 } CudaRows;
+/* Copies `rows` rows of `bytes` bytes. Any pitch is allowed, also one above CUDA's limit
+ * (copy_rows.c). */
 void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t bytes, size_t rows);
-/* Returns "", or text that a CUDA graph is being recorded and how to turn that off: some calls fail
- * during a recording. */
-const char *cuda_recording(void);
+/* Text for the end of an error message: "", or, while a CUDA graph is recorded, how to run without
+ * recording, because some calls fail then. */
+const char *cuda_recording_note(void);
 void cuda_record_begin(Stream *stream);
 Recording *cuda_record_end(Stream *stream, const char **why);
 void cuda_replay(Recording *recording, Stream *stream);
 void cuda_recording_free(Recording **recording);
 
-/* Ordinal of GPU `number` of `count` in the order of the PCI bus. */
-int cuda_device_at(int number, int count);
-/* For calls inside a step: any error is die() with the call and CUDA's own words. */
+/* CUDA's number of the GPU that is at place `number` in the order of the PCI bus, among `count`. */
+int cuda_device_by_bus(int number, int count);
+/* For calls inside a step: die() with the call and CUDA's message if there is an error. */
 void cuda_check(cudaError_t error, const char *call);
-/* For calls at set-up: any error is ERR_CONFIG with the node's name, the GPU, `what` was tried and
- * a remedy. */
-Status cuda_edge(cudaError_t error, const char *what, int device);
-/* Name of this host. */
-const char *cuda_node(void);
+/* For calls at set-up: ERR_CONFIG with the host's name, the GPU, `what` was tried, CUDA's message
+ * and a remedy if there is an error. */
+Status cuda_check_setup(cudaError_t error, const char *what, int device);
+/* Name of this host. Static. */
+const char *cuda_host_name(void);
+/* die() with the call and cuBLAS's message if the status is an error. */
 void cublas_check(cublasStatus_t status, const char *call);
 #define CUDA_CALL(call)   cuda_check((call), #call)
 #define CUBLAS_CALL(call) cublas_check((call), #call)
@@ -150,24 +158,25 @@ static inline cudaStream_t cuda_stream(const Op *op)
     return cuda_state(op)->compute.handle;
 }
 
-/* An activation in the backend's precision: images channels last, all others plain. */
+/* Layout of an activation in the backend's precision: images channels last, all others plain. */
 static inline Desc cuda_desc(const Op *op, Shape shape)
 {
     Desc d = desc_plain(shape, op->backend->options.precision);
     if (shape.ndim == 4) d.block = (int)shape.dim[1];
     return d;
 }
-/* Pads rows to whole blocks, as tensor cores prefer, in 16-bit types where the padding costs next
- * to nothing. */
+/* True if rows are padded to a multiple of ROW_BLOCK elements: tensor cores are faster on aligned
+ * rows in 16-bit types, and for rows of at least WIDE_ROW elements the padding costs little. */
 enum { ROW_BLOCK = 64, WIDE_ROW = 1024 };
 static inline bool cuda_rows_padded(DType type, int64_t width)
 {
     return dtype_bytes(type) == 2 && width % 8 != 0 && width >= WIDE_ROW;
 }
 
-/* Called by every plan: returns true where all inputs have cuda_desc's layout or are plain
- * integers. Else it writes the wanted layouts to `preferred`, and the planner calls plan again. */
-bool cuda_inputs(const Op *op, Desc preferred[SPEC_INPUTS]);
+/* Called by every plan function. Writes the layouts that the operation needs to `preferred`:
+ * cuda_desc's, or plain for integers. Returns true if the inputs have them; if not, the plan
+ * function returns, and the planner inserts reorders and calls it again. */
+bool cuda_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS]);
 /* Reorders host memory from (samples, channels, pixels) to channels last, or back. */
 void cuda_permute(float *to, const float *from, int64_t samples, int64_t channels, int64_t pixels,
                   bool to_last);

@@ -1,7 +1,8 @@
-/* Launchers of the CUDA kernels, as the C files call them. Each queues its kernels on `stream` and
+/* Launchers of the CUDA kernels, which the C files call. Each queues its kernels on `stream` and
  * returns the error of the launch; n = 0 queues nothing. All pointers are device memory unless a
  * comment says otherwise. Every kernel gives the same bits each time: none adds floating-point
- * numbers by atomics, and the order of sums depends on the shape alone. */
+ * numbers by atomics, and the order of sums depends on the shape alone. In all structs, rows or
+ * samples with numbers from `real` on are padding. */
 #ifndef WEFT_CUDA_KERNELS_H
 #define WEFT_CUDA_KERNELS_H
 
@@ -13,8 +14,9 @@ extern "C" {
 #endif
 #include "tensor.h"
 
-/* How one block covers a matrix (rows, columns): `packs` threads side by side with some elements
- * each, `rows` threads deep; `across` such blocks cover all columns. */
+/* How blocks cover a matrix (rows, columns): a block has `packs` threads along a row, each with a
+ * few neighbouring elements, times `rows` threads along a column; `across` blocks side by side
+ * cover all columns. */
 typedef struct CudaTile {
     int64_t packs, rows, across;
 } CudaTile;
@@ -26,25 +28,25 @@ static inline CudaTile cuda_tile(int64_t columns, int elements)
     packs = (packs + across - 1) / across;
     return (CudaTile){packs, CUDA_THREADS / packs, across};
 }
-/* Number of elements that one access of a thread moves in rows that begin `stride` elements apart:
- * 16 bytes of them, or one where rows would not stay aligned. */
-static inline int cuda_pack(DType type, int64_t stride)
+/* Number of elements that a thread reads or writes with one access, in rows that begin `stride`
+ * elements apart: 16 bytes, or one element if not all rows would be aligned to 16 bytes. */
+static inline int cuda_pack_size(DType type, int64_t stride)
 {
-    int most = 16 / (int)dtype_bytes(type);
-    return stride % most == 0 ? most : 1;
+    int size = 16 / (int)dtype_bytes(type);
+    return stride % size == 0 ? size : 1;
 }
-/* Number of parts that a sum over rows is divided into: two blocks for each of a large GPU's 132
- * processors, but at least CUDA_SUM_ROWS rows a thread. */
+/* Number of parts that a sum over rows is divided into: CUDA_SUM_BLOCKS blocks, which are two for
+ * each of a large GPU's 132 processors, but at least CUDA_SUM_ROWS rows for each thread. */
 static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
 {
-    CudaTile tile = cuda_tile(columns, cuda_pack(type, columns));
-    int64_t most = rows / (tile.rows * CUDA_SUM_ROWS), parts = CUDA_SUM_BLOCKS / tile.across;
-    if (parts > most) parts = most;
+    CudaTile tile = cuda_tile(columns, cuda_pack_size(type, columns));
+    int64_t parts_max = rows / (tile.rows * CUDA_SUM_ROWS), parts = CUDA_SUM_BLOCKS / tile.across;
+    if (parts > parts_max) parts = parts_max;
     return parts > 1 ? parts : 1;
 }
 
-/* The same for a pass that also writes its rows: at least CUDA_SUM_ROWS rows a block, so that few
- * rows fill a GPU, too. */
+/* The same for a kernel that also writes its rows: at least CUDA_SUM_ROWS rows for each block, not
+ * for each thread, so that fewer rows are enough to use the whole GPU. */
 static inline int64_t cuda_row_parts(int64_t rows)
 {
     int64_t parts = rows / CUDA_SUM_ROWS;
@@ -62,7 +64,7 @@ typedef struct SlicesRun {
     void *out;
     const void *slices;
     int count;
-    /* distance between slices and length of each, in elements */
+    /* elements from the begin of a slice to that of the next, and elements of each slice */
     int64_t stride, n;
 } SlicesRun;
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);
@@ -94,8 +96,8 @@ cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *sq
 
 /* activation.cu. launch_activation: y = act(x). launch_activation_backward: dx = dy * act'(at),
  * where `at` is y for relu and relu6, and x for gelu and silu. launch_add_act: y = act(a + b).
- * launch_convert: `to` is `from` in another type. Outputs may be inputs' memory. `type` is fp32,
- * bf16 or fp16. */
+ * launch_convert: copies `from` to `to` in another type. An output may be the memory of an input.
+ * `type` is fp32, bf16 or fp16. */
 cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
                               int64_t n);
 cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
@@ -122,9 +124,9 @@ cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run);
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride);
 
-/* An embedding's gradient sorts its tokens by digits of 8 bits. Each block sorts a tile of at least
- * CUDA_SORT_TILE tokens; there are at most CUDA_SORT_BLOCKS tiles, because one block adds up the
- * counts of all. */
+/* The gradient of an embedding sorts its tokens by digits of 8 bits (radix sort). Each block sorts
+ * a tile of at least CUDA_SORT_TILE tokens; there are at most CUDA_SORT_BLOCKS tiles, because a
+ * single block adds up the digit counts of all tiles. */
 enum { CUDA_SORT_DIGITS = 256, CUDA_SORT_TILE = 1024, CUDA_SORT_BLOCKS = 512 };
 static inline int64_t cuda_sort_tile(int64_t tokens)
 {
@@ -140,11 +142,10 @@ static inline int64_t cuda_sort_scratch(int64_t tokens)
     return 2 * tokens + blocks * CUDA_SORT_DIGITS;
 }
 
-/* embedding.cu. Forward: y[i] = w[tokens[i]], zeros from token `real` on and for tokens whose rows
- * other ranks have: w holds rows first .. first + rows of the vocabulary. Backward: each row of dw
- * is the sum of dy over its tokens, in an order that the tokens decide; zero for a row without
- * tokens. order: scratch of cuda_sort_scratch(count) numbers; backward leaves the indices of the
- * sorted tokens at its beginning. */
+/* embedding.cu. Forward: y[i] = w[tokens[i]]. w holds rows first .. first + rows - 1 of the
+ * vocabulary; y[i] is zero from token `real` on and for tokens whose rows other ranks have.
+ * Backward: each row of dw is the sum of dy over the row's tokens, in an order that depends on the
+ * tokens alone; zero for a row without tokens. */
 typedef struct EmbeddingRun {
     DType type;
     const int32_t *tokens;
@@ -152,17 +153,20 @@ typedef struct EmbeddingRun {
     void *y;
     const void *dy;
     float *dw;
+    /* scratch of cuda_sort_scratch(count) numbers; backward leaves the indices of the sorted tokens
+     * at its beginning */
     int32_t *order;
     /* number of tokens, of tokens of real samples, of columns */
     int64_t count, real, width;
+    /* rows of w in the vocabulary, and the size of the vocabulary */
     int64_t first, rows, vocab;
 } EmbeddingRun;
 cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run);
 cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run);
 
-/* layer_norm.cu. saved[row]: mean and inverse deviation. partial: scratch of cuda_row_parts(rows) x
- * 2 x width floats. Backward writes dscale, dshift and, unless it is NULL, dx; with `add` the
- * gradient is added to what dx holds. */
+/* layer_norm.cu. saved: mean and inverse standard deviation of each row. partial: scratch of
+ * cuda_row_parts(rows) x 2 x width floats. Backward writes dscale, dshift and, unless it is NULL,
+ * dx; with `add`, the gradient is added to the values in dx. */
 typedef struct LayerNormRun {
     DType type;
     const void *x, *dy;
@@ -176,9 +180,10 @@ typedef struct LayerNormRun {
 cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run);
 cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run);
 
-/* dropout.cu: to = from * (kept ? scale : 0), for a channels-last image or a sample in plain order
- * (channels 1, pixels all). Element i of the slice is element i / run * stride + first + i % run of
- * the whole sample, which its random number depends on. */
+/* dropout.cu: to = from * (kept ? scale : 0), for channels-last images or samples in plain order
+ * (one channel, all elements as pixels). A sample may be this rank's slice of a whole sample: its
+ * element i, in plain order, is element i / run_elements * stride + first + i % run_elements of the
+ * whole one, on which the random number depends. */
 typedef struct DropoutRun {
     DType type;
     const void *from;
@@ -188,28 +193,32 @@ typedef struct DropoutRun {
     uint64_t seed, step, name;
     /* source of the step, read when the kernel runs; NULL: `step` is used */
     const StepNumbers *numbers;
-    /* purpose: RNG_DROPOUT. cut: an element is kept where its 24 random bits are at least this. */
-    uint32_t purpose, cut;
+    /* purpose: RNG_DROPOUT. threshold: an element is kept if its 24 random bits are at least
+     * this. */
+    uint32_t purpose, threshold;
     float scale;
     int64_t samples, sample_elements, channels, pixels;
-    int64_t run, stride, first;
+    int64_t run_elements, stride, first;
 } DropoutRun;
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
 
-/* attention.cu: causal attention, see info_attention; samples from `real` on are not touched. Heads
- * have at most ATTENTION_WIDTH columns. With rotary positions, `angles` holds cosine and sine for
- * position t and pair i at 2 (t half + i), and `turned`, [samples, length, 2, heads, width], the
- * rotated queries and keys that are read in place of x's; both are NULL without. dots: scratch of
- * backward, like log_sum. */
+/* attention.cu: causal attention, see info_attention; samples from `real` on are neither read nor
+ * written. Heads have at most ATTENTION_WIDTH columns. */
 enum { ATTENTION_WIDTH = 128 };
 typedef struct AttentionRun {
     DType type;
     const void *x, *dy;
-    void *y, *dx, *turned;
+    void *y, *dx;
+    /* With rotary positions: the rotated queries and keys, which are read in place of those in x,
+     * [samples, length, 2, heads, width]; cosine and sine for position t and pair i, at
+     * 2 (t width / 2 + i). Both are NULL without. */
+    void *rotated;
     const float *angles;
-    /* log_sum: log of the sum of a query's exponentials; dots: product of its rows of dy and y.
-     * [samples, heads, length] */
+    /* [samples, heads, length]. log_sum: log of the sum of a query's exponentials, written by
+     * forward and read by backward. dots: scratch of backward for the product of a query's rows of
+     * dy and y. */
     float *log_sum, *dots;
+    /* factor of the scores */
     float scale;
     /* width: columns of a head */
     int64_t real, length, heads, width;
@@ -219,14 +228,15 @@ typedef struct AttentionRun {
 cudaError_t launch_attention_angles(cudaStream_t stream, float *angles, int64_t length,
                                     int64_t half);
 cudaError_t launch_attention(cudaStream_t stream, AttentionRun run);
-/* With `turned`, dx of queries and keys is the gradient of the rotated ones. */
+/* With `rotated`, writes the gradients of the rotated queries and keys to dx. */
 cudaError_t launch_attention_backward(cudaStream_t stream, AttentionRun run);
-/* Writes the rotated queries and keys to `turned`. */
-cudaError_t launch_attention_turn(cudaStream_t stream, AttentionRun run);
-/* Turns dx of the rotated queries and keys into that of x's, in place. */
-cudaError_t launch_attention_turn_back(cudaStream_t stream, AttentionRun run);
+/* Writes the rotated queries and keys to `rotated`. */
+cudaError_t launch_attention_rotate(cudaStream_t stream, AttentionRun run);
+/* Computes the gradients of x's queries and keys from those of the rotated ones, in place in dx. */
+cudaError_t launch_attention_rotate_back(cudaStream_t stream, AttentionRun run);
 
-/* reorder.cu: copies `from` to `to`, each channels last or plain, and converts the type. */
+/* reorder.cu: copies `from` to `to` and converts the type. from_last, to_last: channels last; else
+ * plain. */
 typedef struct ReorderRun {
     DType from_type, to_type;
     const void *from;
@@ -236,14 +246,15 @@ typedef struct ReorderRun {
 } ReorderRun;
 cudaError_t launch_reorder(cudaStream_t stream, ReorderRun run);
 
-/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). place: index
- * of each maximum in its window, or POOL_CUT where relu has cut it off; NULL: the outputs are
- * averages over real pixels. Backward expects dy multiplied by relu's derivative. */
+/* pool.cu, channels last: x (samples, h, w, channels) -> y (samples, p, q, channels). Backward
+ * expects dy multiplied by relu's derivative. */
 typedef struct PoolRun {
     DType type;
     const void *x, *dy;
     void *y, *dx;
-    uint8_t *place;
+    /* index of each maximum in its window, or POOL_CUT if relu has set the output to 0; NULL: the
+     * outputs are averages over the pixels inside the image */
+    uint8_t *max_index;
     bool relu;
     int kernel[2], stride[2], pad[2], h, w, p, q;
     int64_t samples, channels;
@@ -252,14 +263,13 @@ cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
 /* batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
- * where act is none, relu or relu6. The first `real` rows count, the others give 0.
- * launch_batch_norm writes saved.mean, .inverse and, in training, .variance (unbiased).
+ * where act is none, relu or relu6. Rows from `real` on do not count in the statistics, and their y
+ * is 0. launch_batch_norm writes saved.mean, .inverse and, in training, .variance (unbiased).
  * launch_batch_norm_sums writes .dy and .dy_x, the gradients of shift and scale; with a residual
- * and an activation it reads y and multiplies dy by the activation's derivative, in place. partial:
- * scratch of cuda_sum_parts(type, rows, channels) x 2 x channels doubles. */
+ * and an activation it reads y and multiplies dy by the activation's derivative, in place. */
 typedef struct BatchNormSaved {
     float *mean, *inverse, *variance, *dy, *dy_x;
-    /* factor: scale * inverse; shift: a copy, since backward has no parameters */
+    /* factor: scale * inverse; shift: a copy, because backward gets no parameters */
     float *factor, *shift;
 } BatchNormSaved;
 typedef struct BatchNormRun {
@@ -271,6 +281,7 @@ typedef struct BatchNormRun {
     void *y, *dy, *dx;
     const float *scale, *shift, *running_mean, *running_variance;
     BatchNormSaved saved;
+    /* scratch of cuda_sum_parts(type, rows, channels) x 2 x channels */
     double *partial;
     float eps;
     int64_t rows, real, channels;
@@ -282,9 +293,9 @@ cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run);
  * dw[0..3], `channels` numbers each. */
 cudaError_t launch_batch_norm_weights(cudaStream_t stream, BatchNormRun run, float *const dw[4]);
 
-/* loss.cu: x (rows, width), whose rows begin `stride` elements apart. Rows from `real` on get zero
- * columns and zero gradients, and so does each row's padding. For softmax_loss the columns of x are
- * logits first .. first + width of `classes`. */
+/* loss.cu: x (rows, width), whose rows begin `stride` elements apart. The gradients of rows from
+ * `real` on and of the padding of each row are zero, and so are the results of rows from `real` on.
+ * For softmax_loss the columns of x are logits first .. first + width - 1 of `classes`. */
 typedef struct LossRun {
     DType type;
     const void *x;
@@ -295,38 +306,41 @@ typedef struct LossRun {
     /* softmax_loss: log of the sum of a row's exponentials (rows); forward writes it, backward
      * reads it */
     float *log_sum;
-    /* layout of x, and may be x; launch_softmax_loss writes the gradient, too, unless it is NULL */
+    /* gradient, in the layout of x; may be x. launch_softmax_loss writes it, too, unless it is
+     * NULL. */
     void *dx;
     float smoothing, scale;
     /* source of the loss scale, read when the kernel runs; NULL: `scale` is used */
     const StepNumbers *numbers;
     int64_t rows, real, width, stride, first, classes;
-    /* bytes of shared memory for a row, from cuda_softmax_room */
-    int64_t room;
+    /* bytes of shared memory in which a block may keep its row (cuda_softmax_shared_bytes) */
+    int64_t shared_bytes;
 } LossRun;
-/* Writes how many bytes of a row softmax_loss may keep in shared memory on GPU `device`. */
-cudaError_t cuda_softmax_room(int device, int64_t *bytes);
+/* Sets *bytes to the shared memory in which a block of softmax_loss may keep its row on GPU
+ * `device`. */
+cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes);
 cudaError_t launch_softmax_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run);
 
-/* softmax_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row. Each rank's
- * results are gathered, rank by rank, into an array that all ranks have: first `truth`, the label's
- * logit, or 0 where another rank has it; then `part`, the LOSS_PART numbers that describe the
- * slice. launch_softmax_merge writes columns and log_sum, the same bits on all ranks. Nothing is
- * computed for rows from `real` on. */
-enum { LOSS_PART = 5 };
+/* softmax_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row of logits.
+ * Between the launches the caller gathers the results of all ranks:
+ *     launch_softmax_label       the label's logit, or 0 if another rank has it
+ *     launch_softmax_summary     LOSS_SUMMARY numbers that describe the slice
+ *     launch_softmax_merge       columns and log_sum, the same bits on all ranks
+ * Nothing is computed for rows from `real` on. */
+enum { LOSS_SUMMARY = 5 };
 typedef struct LossSlices {
     LossRun loss;
     int ranks;
-    /* this rank's (rows), all ranks' (ranks, rows) */
-    float *truth, *truths;
-    /* this rank's (rows, LOSS_PART), all ranks' (ranks, rows, LOSS_PART) */
-    float *part, *parts;
+    /* logit of the label: from this rank (rows), from all ranks (ranks, rows) */
+    float *label_logit, *all_label_logits;
+    /* this rank's summary (rows, LOSS_SUMMARY), those of all ranks (ranks, rows, LOSS_SUMMARY) */
+    float *summary, *all_summaries;
 } LossSlices;
-cudaError_t launch_softmax_truth(cudaStream_t stream, LossSlices run);
-cudaError_t launch_softmax_part(cudaStream_t stream, LossSlices run);
+cudaError_t launch_softmax_label(cudaStream_t stream, LossSlices run);
+cudaError_t launch_softmax_summary(cudaStream_t stream, LossSlices run);
 cudaError_t launch_softmax_merge(cudaStream_t stream, LossSlices run);
 
 #ifdef __cplusplus

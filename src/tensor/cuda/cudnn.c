@@ -36,8 +36,8 @@ Status cudnn_load(void)
 
 Status cudnn_open(CudaState *state)
 {
-    if (state->dnn || state->described) return OK;
-    if (!cuda_has_gpu(state)) return card_describe(state->card, &state->described);
+    if (state->dnn || state->model_description) return OK;
+    if (!cuda_has_gpu(state)) return gpu_model_describe(state->model, &state->model_description);
     TRY(cudnn_load());
     cudnnStatus_t status = cudnn.create(&state->dnn);
     if (status != CUDNN_STATUS_SUCCESS) {
@@ -54,14 +54,14 @@ void cudnn_close(CudaState *state)
     fused_close(state);
     dnn_free_plans(state);
     if (state->dnn) CUDNN_CALL(cudnn.destroy(state->dnn));
-    if (state->described) CUDNN_CALL(cudnn.descriptor_destroy(state->described));
+    if (state->model_description) CUDNN_CALL(cudnn.descriptor_destroy(state->model_description));
     state->dnn = NULL;
-    state->described = NULL;
+    state->model_description = NULL;
 }
 
 void cudnn_check(cudnnStatus_t status, const char *call)
 {
     if (status != CUDNN_STATUS_SUCCESS)
         die("%s: %s (cuDNN status %d)%s", call, cudnn.error_string(status), (int)status,
-            cuda_recording());
+            cuda_recording_note());
 }

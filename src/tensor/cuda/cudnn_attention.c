@@ -1,38 +1,41 @@
 /* Attention as graphs of operations that cuDNN recognises as attention (its "SDPA" patterns, Dao et
- * al. 2023) and fuses. The backward graph takes the form whose dq is a product of stored score
- * gradients, not a sum by atomics: so it gives the same bits each time, and its workspace holds a T
- * x T matrix of them for each head, for one group of samples at a time. */
+ * al. 2023) and fuses. In the backward graph dq is the product of a stored matrix of score
+ * gradients (T x T for each head) with the keys, not a sum by atomics. So it gives the same bits
+ * each time, but needs a workspace for these matrices, which is limited by computing one group of
+ * samples at a time. */
 #include "cudnn_attention.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum {
+    /* cuDNN needs a multiple of this number of columns */
     WIDTH_STEP = 8,
-    /* log_sum and dots of a group begin at multiples of this many floats: 16 bytes */
+    /* log_sum and dots of a group begin at multiples of this number of floats: 16 bytes */
     ROW_STEP = 4,
+    /* cuDNN's tiles of scores, and bytes that it adds to its workspace */
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
     SCRATCH_BASE = 256,
 };
 
-/* Most bytes of a group's scratch, where a group can be that small. WEFT_ATTENTION_SCRATCH sets
- * another size. */
+/* Most bytes of a group's scratch; a group of one sample may exceed them. WEFT_ATTENTION_SCRATCH
+ * sets another size. */
 static size_t max_scratch_bytes = (size_t)1 << 30;
 
 Status fused_read_scratch(void)
 {
-    enum { MIB_MOST = 1 << 16 };
+    enum { MIB_MAX = 1 << 16 };
     const char *text = getenv("WEFT_ATTENTION_SCRATCH");
     char *end = NULL;
     if (!text) return OK;
     long mib = strtol(text, &end, 10);
-    if (end == text || *end || mib < 1 || mib > MIB_MOST)
+    if (end == text || *end || mib < 1 || mib > MIB_MAX)
         return fail(
             ERR_CONFIG,
-            "the environment says WEFT_ATTENTION_SCRATCH=%s: expected MiB from 1 to %d, for "
-            "the gradients of attention's scores; without it they are 1024",
-            text, MIB_MOST);
+            "environment variable WEFT_ATTENTION_SCRATCH=%s: expected MiB from 1 to %d, the "
+            "memory for the gradients of attention's scores; the default is 1024",
+            text, MIB_MAX);
     max_scratch_bytes = (size_t)mib << 20;
     return OK;
 }
@@ -40,7 +43,7 @@ Status fused_read_scratch(void)
 /* ---- the tensors ---- */
 enum {
     NONE,
-    /* in memory; names with _T have rows and columns exchanged */
+    /* in memory; names with _T are transposed */
     Q,
     K_T,
     V,
@@ -52,33 +55,33 @@ enum {
     DV,
     /* log of the sum of a row's exponentials */
     LOG_SUM,
-    /* product of each row of dy with its row of y */
+    /* dot product of each row of dy with its row of y */
     DOTS,
     /* single numbers from the host: factor of the scores, minus infinity, 1 */
     SCALE,
-    LEAST,
+    MINUS_INFINITY,
     ONE,
-    /* passed between operations of the forward graph */
-    RAW,
+    /* only inside the kernels of the forward graph; each is defined by a line of forward_nodes */
+    QK,
     SCORES,
-    QUERY_AT,
-    KEY_AT,
-    SEEN,
-    CAUSAL,
-    MOST,
-    BELOW_MOST,
-    WEIGHTS,
-    TOTAL,
-    LOG_TOTAL,
-    SHARES,
-    /* passed between operations of the backward graph, which has RAW to CAUSAL, too */
+    QUERY_INDEX,
+    KEY_INDEX,
+    MASK,
+    MASKED,
+    ROW_MAX,
+    LESS_MAX,
+    EXP_SCORES,
+    EXP_SUM,
+    LOG_EXP_SUM,
+    SOFTMAX,
+    /* only inside the kernels of the backward graph, which also uses QK to MASKED */
     DY_Y,
     DY_Y_SUM,
-    BELOW_SUM,
+    LESS_LOG_SUM,
     P,
     P_T,
     DP,
-    DP_LESS,
+    DP_LESS_DOTS,
     DP_P,
     DS,
     DS_T,
@@ -86,23 +89,28 @@ enum {
     TENSORS
 };
 
-/* Dimensions are [samples, heads, rows, columns], exchanged in names with _T. In order: a head's
- * queries or keys in x or in `turned`; a head's values in x, or gradients in dx; a head's part of
- * y; scores of all pairs; one number a row; one number. */
+/* Layout of a tensor in memory. Dimensions are [samples, heads, rows, columns]; names with _T
+ * exchange rows and columns. */
 typedef enum Layout {
+    /* a head's queries or keys, in x or in `rotated` */
     IN_QK,
     IN_QK_T,
+    /* a head's values in x, or a head's gradients in dx */
     IN_X,
     IN_X_T,
+    /* a head's part of y */
     IN_Y,
+    /* a number for each query and key */
     PAIRS,
     PAIRS_T,
+    /* a number for each query */
     ROWS,
+    /* a single number */
     NUMBER,
 } Layout;
 
-/* HALF: bf16 or fp16, as the shape says; WHOLE: fp32. */
-typedef enum Type { HALF, WHOLE, INDICES, TRUTHS } Type;
+/* HALF: bf16 or fp16, depending on AttentionShape. */
+typedef enum Type { HALF, FP32, INT32, BOOLEAN } Type;
 typedef struct Role {
     Layout layout;
     DnnPlace place;
@@ -122,34 +130,34 @@ static const Role roles[TENSORS] = {
     [DQ] = {IN_X, DNN_MEMORY, HALF},
     [DK] = {IN_X, DNN_MEMORY, HALF},
     [DV] = {IN_X, DNN_MEMORY, HALF},
-    [LOG_SUM] = {ROWS, DNN_MEMORY, WHOLE},
-    [DOTS] = {ROWS, DNN_MEMORY, WHOLE},
-    [SCALE] = {NUMBER, DNN_VALUE, WHOLE},
-    [LEAST] = {NUMBER, DNN_VALUE, WHOLE},
-    [ONE] = {NUMBER, DNN_VALUE, WHOLE},
-    [RAW] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [SCORES] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [QUERY_AT] = {PAIRS, DNN_VIRTUAL, INDICES},
-    [KEY_AT] = {PAIRS, DNN_VIRTUAL, INDICES},
-    [SEEN] = {PAIRS, DNN_VIRTUAL, TRUTHS},
-    [CAUSAL] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [MOST] = {ROWS, DNN_VIRTUAL, WHOLE},
-    [BELOW_MOST] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [WEIGHTS] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [TOTAL] = {ROWS, DNN_VIRTUAL, WHOLE},
-    [LOG_TOTAL] = {ROWS, DNN_VIRTUAL, WHOLE},
-    [SHARES] = {PAIRS, DNN_VIRTUAL, HALF},
-    [DY_Y] = {IN_Y, DNN_VIRTUAL, WHOLE},
-    [DY_Y_SUM] = {ROWS, DNN_VIRTUAL, WHOLE},
-    [BELOW_SUM] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [P] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [LOG_SUM] = {ROWS, DNN_MEMORY, FP32},
+    [DOTS] = {ROWS, DNN_MEMORY, FP32},
+    [SCALE] = {NUMBER, DNN_VALUE, FP32},
+    [MINUS_INFINITY] = {NUMBER, DNN_VALUE, FP32},
+    [ONE] = {NUMBER, DNN_VALUE, FP32},
+    [QK] = {PAIRS, DNN_VIRTUAL, FP32},
+    [SCORES] = {PAIRS, DNN_VIRTUAL, FP32},
+    [QUERY_INDEX] = {PAIRS, DNN_VIRTUAL, INT32},
+    [KEY_INDEX] = {PAIRS, DNN_VIRTUAL, INT32},
+    [MASK] = {PAIRS, DNN_VIRTUAL, BOOLEAN},
+    [MASKED] = {PAIRS, DNN_VIRTUAL, FP32},
+    [ROW_MAX] = {ROWS, DNN_VIRTUAL, FP32},
+    [LESS_MAX] = {PAIRS, DNN_VIRTUAL, FP32},
+    [EXP_SCORES] = {PAIRS, DNN_VIRTUAL, FP32},
+    [EXP_SUM] = {ROWS, DNN_VIRTUAL, FP32},
+    [LOG_EXP_SUM] = {ROWS, DNN_VIRTUAL, FP32},
+    [SOFTMAX] = {PAIRS, DNN_VIRTUAL, HALF},
+    [DY_Y] = {IN_Y, DNN_VIRTUAL, FP32},
+    [DY_Y_SUM] = {ROWS, DNN_VIRTUAL, FP32},
+    [LESS_LOG_SUM] = {PAIRS, DNN_VIRTUAL, FP32},
+    [P] = {PAIRS, DNN_VIRTUAL, FP32},
     [P_T] = {PAIRS_T, DNN_VIRTUAL, HALF},
-    [DP] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [DP_LESS] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [DP_P] = {PAIRS, DNN_VIRTUAL, WHOLE},
-    [DS] = {PAIRS, DNN_VIRTUAL, WHOLE},
+    [DP] = {PAIRS, DNN_VIRTUAL, FP32},
+    [DP_LESS_DOTS] = {PAIRS, DNN_VIRTUAL, FP32},
+    [DP_P] = {PAIRS, DNN_VIRTUAL, FP32},
+    [DS] = {PAIRS, DNN_VIRTUAL, FP32},
     [DS_T] = {PAIRS_T, DNN_VIRTUAL, HALF},
-    [K] = {IN_QK, DNN_VIRTUAL, WHOLE},
+    [K] = {IN_QK, DNN_VIRTUAL, FP32},
 };
 
 /* ---- the operations ---- */
@@ -175,39 +183,39 @@ static const Role roles[TENSORS] = {
         .kind = DNN_RESHAPE, .y = (to), .in = { from }                                             \
     }
 static const DnnNode forward_nodes[] = {
-    MATMUL(RAW, Q, K_T),
-    EACH(MUL, SCORES, RAW, SCALE),
-    INDEX(QUERY_AT, SCORES, 2),
-    INDEX(KEY_AT, SCORES, 3),
-    EACH(CMP_GE, SEEN, QUERY_AT, KEY_AT),
-    EACH(BINARY_SELECT, CAUSAL, SCORES, LEAST, SEEN),
-    REDUCE(MAX, MOST, CAUSAL),
-    EACH(SUB, BELOW_MOST, CAUSAL, MOST),
-    EACH(EXP, WEIGHTS, BELOW_MOST),
-    REDUCE(ADD, TOTAL, WEIGHTS),
-    EACH(LOG, LOG_TOTAL, TOTAL),
-    EACH(ADD, LOG_SUM, MOST, LOG_TOTAL),
-    EACH(DIV, SHARES, WEIGHTS, TOTAL),
-    MATMUL(Y, SHARES, V),
+    MATMUL(QK, Q, K_T),
+    EACH(MUL, SCORES, QK, SCALE),
+    INDEX(QUERY_INDEX, SCORES, 2),
+    INDEX(KEY_INDEX, SCORES, 3),
+    EACH(CMP_GE, MASK, QUERY_INDEX, KEY_INDEX),
+    EACH(BINARY_SELECT, MASKED, SCORES, MINUS_INFINITY, MASK),
+    REDUCE(MAX, ROW_MAX, MASKED),
+    EACH(SUB, LESS_MAX, MASKED, ROW_MAX),
+    EACH(EXP, EXP_SCORES, LESS_MAX),
+    REDUCE(ADD, EXP_SUM, EXP_SCORES),
+    EACH(LOG, LOG_EXP_SUM, EXP_SUM),
+    EACH(ADD, LOG_SUM, ROW_MAX, LOG_EXP_SUM),
+    EACH(DIV, SOFTMAX, EXP_SCORES, EXP_SUM),
+    MATMUL(Y, SOFTMAX, V),
 };
 
 static const DnnNode backward_nodes[] = {
     EACH(MUL, DY_Y, DY, Y),
     REDUCE(ADD, DY_Y_SUM, DY_Y),
     EACH(MUL, DOTS, DY_Y_SUM, ONE),
-    MATMUL(RAW, Q, K_T),
-    EACH(MUL, SCORES, RAW, SCALE),
-    EACH(SUB, BELOW_SUM, SCORES, LOG_SUM),
-    INDEX(QUERY_AT, BELOW_SUM, 2),
-    INDEX(KEY_AT, BELOW_SUM, 3),
-    EACH(CMP_GE, SEEN, QUERY_AT, KEY_AT),
-    EACH(BINARY_SELECT, CAUSAL, BELOW_SUM, LEAST, SEEN),
-    EACH(EXP, P, CAUSAL),
+    MATMUL(QK, Q, K_T),
+    EACH(MUL, SCORES, QK, SCALE),
+    EACH(SUB, LESS_LOG_SUM, SCORES, LOG_SUM),
+    INDEX(QUERY_INDEX, LESS_LOG_SUM, 2),
+    INDEX(KEY_INDEX, LESS_LOG_SUM, 3),
+    EACH(CMP_GE, MASK, QUERY_INDEX, KEY_INDEX),
+    EACH(BINARY_SELECT, MASKED, LESS_LOG_SUM, MINUS_INFINITY, MASK),
+    EACH(EXP, P, MASKED),
     RESHAPE(P_T, P),
     MATMUL(DV, P_T, DY),
     MATMUL(DP, DY, V_T),
-    EACH(SUB, DP_LESS, DP, DOTS),
-    EACH(MUL, DP_P, DP_LESS, P),
+    EACH(SUB, DP_LESS_DOTS, DP, DOTS),
+    EACH(MUL, DP_P, DP_LESS_DOTS, P),
     EACH(MUL, DS, DP_P, SCALE),
     RESHAPE(DS_T, DS),
     MATMUL(DK, DS_T, Q),
@@ -216,6 +224,7 @@ static const DnnNode backward_nodes[] = {
 };
 
 /* ---- plans ---- */
+/* sample, head, row: elements from one to the next */
 static void set_layout(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
                        int64_t row, AttentionShape s, bool transposed)
 {
@@ -226,20 +235,20 @@ static void set_layout(DnnTensor *t, int64_t rows, int64_t columns, int64_t samp
         .stride = {sample, head, transposed ? 1 : row, transposed ? row : 1}};
 }
 
-static cudnnDataType_t number_of(Type type, bool fp16)
+static cudnnDataType_t cudnn_type(Type type, bool fp16)
 {
-    const cudnnDataType_t types[] = {[HALF] = dnn_number(fp16 ? DTYPE_F16 : DTYPE_BF16),
-                                     [WHOLE] = dnn_number(DTYPE_F32),
-                                     [INDICES] = CUDNN_DATA_INT32,
-                                     [TRUTHS] = CUDNN_DATA_BOOLEAN};
+    const cudnnDataType_t types[] = {[HALF] = dnn_type(fp16 ? DTYPE_F16 : DTYPE_BF16),
+                                     [FP32] = dnn_type(DTYPE_F32),
+                                     [INT32] = CUDNN_DATA_INT32,
+                                     [BOOLEAN] = CUDNN_DATA_BOOLEAN};
     return types[type];
 }
 
-static DnnTensor tensor_of(Role role, AttentionShape s)
+static DnnTensor make_tensor(Role role, AttentionShape s)
 {
-    DnnTensor t = {.type = number_of(role.type, s.fp16), .place = role.place};
+    DnnTensor t = {.type = cudnn_type(role.type, s.fp16), .place = role.place};
     const int64_t columns = s.heads * s.width, in_x = 3 * columns,
-                  in_qk = s.turned ? 2 * columns : in_x, pairs = s.length * s.length;
+                  in_qk = s.rotated ? 2 * columns : in_x, pairs = s.length * s.length;
     const bool transposed =
         role.layout == IN_QK_T || role.layout == IN_X_T || role.layout == PAIRS_T;
     switch (role.layout) {
@@ -271,7 +280,7 @@ static DnnTensor tensor_of(Role role, AttentionShape s)
 static bool make_plans(FusedAttention *f, DnnTarget target)
 {
     DnnTensor tensor[TENSORS];
-    for (int i = 1; i < TENSORS; ++i) tensor[i] = tensor_of(roles[i], f->shape);
+    for (int i = 1; i < TENSORS; ++i) tensor[i] = make_tensor(roles[i], f->shape);
     const DnnGraph forward = {.tensor = tensor,
                               .tensors = TENSORS,
                               .node = forward_nodes,
@@ -280,24 +289,25 @@ static bool make_plans(FusedAttention *f, DnnTarget target)
                                .tensors = TENSORS,
                                .node = backward_nodes,
                                .nodes = sizeof backward_nodes / sizeof *backward_nodes};
-    return dnn_plan(&f->forward, &forward, target, f->why_not) &&
-           dnn_plan(&f->backward, &backward, target, f->why_not);
+    return dnn_plan(&f->forward, &forward, target, f->reason) &&
+           dnn_plan(&f->backward, &backward, target, f->reason);
 }
 
-static bool takes_width(FusedAttention *f)
+static bool check_width(FusedAttention *f)
 {
     const int64_t width = f->shape.width;
     if (width % WIDTH_STEP == 0 && width <= ATTENTION_WIDTH) return true;
-    snprintf(f->why_not, sizeof f->why_not, "heads %lld wide are no multiple of %d up to %d",
-             (long long)width, WIDTH_STEP, ATTENTION_WIDTH);
+    snprintf(f->reason, sizeof f->reason,
+             "heads of %lld columns: a multiple of %d up to %d is needed", (long long)width,
+             WIDTH_STEP, ATTENTION_WIDTH);
     return false;
 }
 
-static bool takes_version(FusedAttention *f)
+static bool check_version(FusedAttention *f)
 {
     size_t version = cudnn.get_version();
     if (version >= FUSED_OLDEST) return true;
-    snprintf(f->why_not, sizeof f->why_not, "version %zu is older than %d", version, FUSED_OLDEST);
+    snprintf(f->reason, sizeof f->reason, "version %zu is older than %d", version, FUSED_OLDEST);
     log_warn("cuDNN %zu is older than %d: attention over %lld tokens runs on weft's own kernels, "
              "several times slower; put a newer libcudnn.so first in LD_LIBRARY_PATH",
              version, FUSED_OLDEST, (long long)f->shape.length);
@@ -307,7 +317,7 @@ static bool takes_version(FusedAttention *f)
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target)
 {
     *f = (FusedAttention){.shape = shape};
-    return f->available = takes_version(f) && takes_width(f) && make_plans(f, target);
+    return f->available = check_version(f) && check_width(f) && make_plans(f, target);
 }
 
 void fused_fini(FusedAttention *f)
@@ -321,8 +331,8 @@ static int64_t round_up(int64_t count, int64_t step)
     return (count + step - 1) / step * step;
 }
 
-/* Score gradients in 16 bits, padded to whole tiles: the size that cuDNN 9.19 needs for every
- * tested shape. */
+/* Score gradients in 16 bits, padded to whole tiles: cuDNN 9.19 needs this size for every tested
+ * shape. */
 size_t fused_scratch_bytes(AttentionShape s)
 {
     int64_t pairs = round_up(s.length, TILE_QUERIES) * round_up(s.length, TILE_KEYS);
@@ -349,13 +359,13 @@ static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape
     } else {
         *f = (FusedAttention){.shape = shape,
                               .backward.workspace_bytes = fused_scratch_bytes(shape)};
-        f->available = takes_width(f);
+        f->available = check_width(f);
     }
     if (f->available)
-        snprintf(f->words, sizeof f->words, "cuDNN's fused kernels");
+        snprintf(f->kernels, sizeof f->kernels, "cuDNN's fused kernels");
     else
-        snprintf(f->words, sizeof f->words, "weft's own kernels, for cuDNN has none: %s",
-                 f->why_not);
+        snprintf(f->kernels, sizeof f->kernels, "weft's own kernels, because cuDNN has none: %s",
+                 f->reason);
 }
 
 const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
@@ -364,7 +374,7 @@ const FusedAttention *fused_attention(CudaState *state, AttentionShape shape)
     for (FusedAttention *f = state->attention; f; f = f->next)
         if (f->shape.samples == shape.samples && f->shape.length == shape.length &&
             f->shape.heads == shape.heads && f->shape.width == shape.width &&
-            f->shape.turned == shape.turned && f->shape.fp16 == shape.fp16)
+            f->shape.rotated == shape.rotated && f->shape.fp16 == shape.fp16)
             return f;
     FusedAttention *f = mem_new(sizeof *f);
     find_plans(f, state, shape);
@@ -391,8 +401,8 @@ size_t fused_workspace_bytes(const FusedAttention *f)
 /* ---- runs ---- */
 static const float minus_infinity = -INFINITY, one = 1;
 
-/* The part of `run` that belongs to the group whose first sample is `first`. */
-static AttentionRun group_at(AttentionRun run, int64_t first)
+/* The part of `run` for the group that begins at sample `first`. */
+static AttentionRun group_run(AttentionRun run, int64_t first)
 {
     int64_t y = first * run.length * run.heads * run.width, row = first * run.heads * run.length;
     run.x = (const Half *)run.x + 3 * y;
@@ -401,15 +411,15 @@ static AttentionRun group_at(AttentionRun run, int64_t first)
     run.dots += row;
     if (run.dy) run.dy = (const Half *)run.dy + y;
     if (run.dx) run.dx = (Half *)run.dx + 3 * y;
-    if (run.turned) run.turned = (Half *)run.turned + 2 * y;
+    if (run.rotated) run.rotated = (Half *)run.rotated + 2 * y;
     return run;
 }
 
-/* Fills in the addresses of the tensors of one group. */
-static void fill_addresses(void *at[TENSORS], const AttentionRun *run)
+/* Sets the addresses of the tensors of one group that are in memory, and of single numbers. */
+static void set_addresses(void *at[TENSORS], const AttentionRun *run)
 {
     const int64_t columns = run->heads * run->width;
-    Half *x = (Half *)(uintptr_t)run->x, *dx = run->dx, *queries = run->turned ? run->turned : x;
+    Half *x = (Half *)(uintptr_t)run->x, *dx = run->dx, *queries = run->rotated ? run->rotated : x;
     at[Q] = queries;
     at[K_T] = queries + columns;
     at[V] = at[V_T] = x + 2 * columns;
@@ -418,7 +428,7 @@ static void fill_addresses(void *at[TENSORS], const AttentionRun *run)
     at[LOG_SUM] = run->log_sum;
     at[DOTS] = run->dots;
     at[SCALE] = (void *)(uintptr_t)&run->scale;
-    at[LEAST] = (void *)(uintptr_t)&minus_infinity;
+    at[MINUS_INFINITY] = (void *)(uintptr_t)&minus_infinity;
     at[ONE] = (void *)(uintptr_t)&one;
     if (!dx) return;
     at[DQ] = dx;
@@ -426,28 +436,30 @@ static void fill_addresses(void *at[TENSORS], const AttentionRun *run)
     at[DV] = dx + 2 * columns;
 }
 
+/* Runs the plan for each group. uid: the numbers of the plan's tensors. */
 static void run_groups(const CudaState *state, const FusedAttention *f, const DnnPlan *plan,
                        AttentionRun all, void *workspace, const int64_t *uid, int count)
 {
     for (int64_t first = 0; first < all.real; first += f->shape.samples) {
-        void *at[TENSORS], *given[TENSORS];
-        AttentionRun run = group_at(all, first);
-        fill_addresses(at, &run);
-        for (int i = 0; i < count; ++i) given[i] = at[uid[i]];
-        dnn_run(plan, state->dnn, count, uid, given, workspace);
+        void *at[TENSORS], *used[TENSORS];
+        AttentionRun run = group_run(all, first);
+        set_addresses(at, &run);
+        for (int i = 0; i < count; ++i) used[i] = at[uid[i]];
+        dnn_run(plan, state->dnn, count, uid, used, workspace);
     }
 }
 
 void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                    void *workspace)
 {
-    static const int64_t uid[] = {Q, K_T, V, Y, LOG_SUM, SCALE, LEAST};
+    static const int64_t uid[] = {Q, K_T, V, Y, LOG_SUM, SCALE, MINUS_INFINITY};
     run_groups(state, f, &f->forward, run, workspace, uid, sizeof uid / sizeof *uid);
 }
 
 void fused_backward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                     void *workspace)
 {
-    static const int64_t uid[] = {Q, K_T, V_T, Y, DY, DQ, DK, DV, LOG_SUM, DOTS, SCALE, LEAST, ONE};
+    static const int64_t uid[] = {
+        Q, K_T, V_T, Y, DY, DQ, DK, DV, LOG_SUM, DOTS, SCALE, MINUS_INFINITY, ONE};
     run_groups(state, f, &f->backward, run, workspace, uid, sizeof uid / sizeof *uid);
 }

@@ -5,12 +5,13 @@
 
 #include "cudnn_graph.h"
 
-/* Shape of attention over `samples` samples with heads of `width` columns. turned: queries and keys
- * are read from AttentionRun's `turned`, not from x. */
 typedef struct AttentionShape {
+    /* width: columns of a head */
     int64_t samples, length, heads, width;
-    /* fp16: the type is fp16; else it is bf16 */
-    bool turned, fp16;
+    /* queries and keys are read from AttentionRun's `rotated`, not from x */
+    bool rotated;
+    /* the type is fp16; else it is bf16 */
+    bool fp16;
 } AttentionShape;
 
 typedef struct FusedAttention FusedAttention;
@@ -20,25 +21,28 @@ struct FusedAttention {
     DnnPlan forward, backward;
     /* next entry of CudaState's list; owned */
     FusedAttention *next;
+    /* cuDNN has both plans; if not, `reason` says why */
     bool available;
-    /* why_not: reason where `available` is false; words: text for Op's `kernels` */
-    char why_not[256], words[320];
+    char reason[256];
+    /* text for Op's `kernels` */
+    char kernels[320];
 };
 
-/* Oldest version of cuDNN (cudnnGetVersion) whose attention is used: gradients of older ones are
- * wrong where the length is no multiple of 128. */
+/* Oldest version of cuDNN (cudnnGetVersion) whose attention is used: older versions compute wrong
+ * gradients if the length is no multiple of 128. */
 enum { FUSED_OLDEST = 91600 };
-/* Makes the plans for a shape. Returns false with the reason in f->why_not where cuDNN has none.
+/* Makes the plans for a shape. Returns false with the reason in f->reason if cuDNN has none.
  * Release with fused_fini in either case. */
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
-/* Reads WEFT_ATTENTION_SCRATCH; ERR_CONFIG where its value is no valid size. */
+/* Reads the limit of the scratch from WEFT_ATTENTION_SCRATCH; ERR_CONFIG if its value is no valid
+ * size. */
 Status fused_read_scratch(void);
-/* Bytes of a run's workspace, as far as they are known before there is a plan. */
+/* Bytes of the workspace that backward is expected to need, before there is a plan. */
 size_t fused_scratch_bytes(AttentionShape shape);
-/* Number of samples that one run takes, a divisor of shape.samples: all, or the most whose scratch
- * is within the limit. */
+/* Number of samples that one run computes, a divisor of shape.samples: all, or the largest whose
+ * scratch is within the limit. */
 int64_t fused_group(AttentionShape shape);
 
 /* Returns the backend's entry for this shape, made on the first call; operations of the same shape
@@ -47,7 +51,7 @@ const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 void fused_close(CudaState *state);
 size_t fused_workspace_bytes(const FusedAttention *f);
 
-/* Queues one run for each group with samples below run.real. Such a group is computed whole: the
+/* Queue one run for each group of samples that has a real one. The group is computed whole: the
  * results of its padded samples are undefined. */
 void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                    void *workspace);

@@ -1,5 +1,5 @@
 /* Chooses cuDNN's engine for a graph: the recorded one, else the fastest by time, else cuDNN's
- * first choice. Only a backend with a record of algorithms records and times. */
+ * first choice. Engines are recorded and timed only if the backend has a record of algorithms. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
@@ -7,39 +7,39 @@
 #include <string.h>
 
 enum {
-    /* most plans that are timed for a graph, since cuDNN needs seconds to compile some */
-    CANDIDATES = 6,
+    /* most plans that are timed for a graph, because cuDNN needs seconds to compile some */
+    CANDIDATES_MAX = 6,
     KEY_TEXT = 240,
 };
-/* Most bytes of a candidate's workspace, unless cuDNN's first choice needs more. */
-static const size_t WORKSPACE_MOST = (size_t)256 << 20;
+/* most bytes of a candidate's workspace, unless cuDNN's first choice needs more */
+static const size_t WORKSPACE_MAX = (size_t)256 << 20;
 
 /* ---- a graph's key ---- */
 
-static uint64_t hash_node(const DnnNode *n, uint64_t before)
+static uint64_t hash_node(const DnnNode *n, uint64_t hash)
 {
-    const int64_t number[] = {(int64_t)before, n->kind,   n->mode,  n->y,   n->in[0],
-                              n->in[1],        n->in[2],  n->axis,  n->add, n->stride[0],
-                              n->stride[1],    n->pad[0], n->pad[1]};
+    const int64_t number[] = {(int64_t)hash, n->kind,   n->mode,  n->y,   n->in[0],
+                              n->in[1],      n->in[2],  n->axis,  n->add, n->stride[0],
+                              n->stride[1],  n->pad[0], n->pad[1]};
     return hash_bytes(number, sizeof number);
 }
 
-static uint64_t hash_tensor(const DnnTensor *t, uint64_t before)
+static uint64_t hash_tensor(const DnnTensor *t, uint64_t hash)
 {
-    const int64_t number[] = {(int64_t)before, t->type,      t->place,    t->dim[0],
-                              t->dim[1],       t->dim[2],    t->dim[3],   t->stride[0],
-                              t->stride[1],    t->stride[2], t->stride[3]};
+    const int64_t number[] = {(int64_t)hash, t->type,      t->place,    t->dim[0],
+                              t->dim[1],     t->dim[2],    t->dim[3],   t->stride[0],
+                              t->stride[1],  t->stride[2], t->stride[3]};
     return hash_bytes(number, sizeof number);
 }
 
-static const char *number_name(cudnnDataType_t type)
+static const char *type_name(cudnnDataType_t type)
 {
     return type == CUDNN_DATA_BFLOAT16 ? "bf16" : type == CUDNN_DATA_HALF ? "fp16" : "fp32";
 }
 
-/* Writes the numbers of the tensors in memory that the graph's operations use to `uid`, in order,
- * and returns how many there are. */
-static int used_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
+/* Writes to `uid` the numbers of the tensors that the graph's operations use and that are not
+ * virtual, in order, and returns how many there are. */
+static int list_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
 {
     int count = 0;
     for (int t = 1; t < graph->tensors; ++t) {
@@ -55,10 +55,10 @@ static int used_tensors(const DnnGraph *graph, int64_t uid[TIMED_BUFFERS])
     return count;
 }
 
-/* Writes the graph's key in the record of algorithms: "cudnn conv bf16 32x64x56x56 64x64x3x3
- * 32x64x56x56 1 of 1f..": the first operation, the sizes of its inputs and output, the number of
- * operations, and a hash of all. */
-static void key_of(char key[KEY_TEXT], const DnnGraph *graph)
+/* Writes the graph's key in the record of algorithms: the first operation, its type, the sizes of
+ * its inputs and output, the number of operations, and a hash of all:
+ *     cudnn conv bf16 32x64x56x56 64x64x3x3 32x64x56x56 1 of 1f0a... */
+static void graph_key(char key[KEY_TEXT], const DnnGraph *graph)
 {
     static const char *const kind[] = {
         [DNN_POINTWISE] = "pointwise",    [DNN_MATMUL] = "matmul", [DNN_REDUCE] = "reduce",
@@ -70,7 +70,7 @@ static void key_of(char key[KEY_TEXT], const DnnGraph *graph)
     for (int i = 1; i < graph->tensors; ++i) hash = hash_tensor(&graph->tensor[i], hash);
     for (int i = 0; i < graph->nodes; ++i) hash = hash_node(&graph->node[i], hash);
     int at = snprintf(key, KEY_TEXT, "cudnn %s %s", kind[first->kind],
-                      number_name(graph->tensor[first->in[0]].type));
+                      type_name(graph->tensor[first->in[0]].type));
     for (size_t i = 0; i < sizeof tensor / sizeof *tensor; ++i) {
         const int64_t *d = graph->tensor[tensor[i]].dim;
         at += snprintf(key + at, (size_t)(KEY_TEXT - at),
@@ -89,9 +89,11 @@ static size_t tensor_bytes(const DnnTensor *t)
     return (size_t)(last + 1) * size;
 }
 
+/* The candidates of a graph, and the buffers that they are timed with. */
 typedef struct Trial {
     const CudaState *state;
     const DnnCandidate *candidate;
+    /* tensors, their numbers and addresses */
     int count;
     int64_t uid[TIMED_BUFFERS];
     void *at[TIMED_BUFFERS];
@@ -106,22 +108,22 @@ static bool try_candidate(void *user, int i)
 }
 
 /* Removes candidates that need too much workspace and returns how many are left. *workspace: the
- * largest need among the rest. */
+ * largest workspace, in bytes, of those that are left. */
 static int drop_large_workspaces(DnnCandidate *candidate, int count, size_t *workspace)
 {
     int left = 0;
-    size_t most = count > 0 ? candidate[0].workspace_bytes : 0;
-    if (most < WORKSPACE_MOST) most = WORKSPACE_MOST;
+    size_t limit = count > 0 ? candidate[0].workspace_bytes : 0;
+    if (limit < WORKSPACE_MAX) limit = WORKSPACE_MAX;
     *workspace = 0;
     for (int i = 0; i < count; ++i) {
-        if (candidate[i].workspace_bytes > most) continue;
+        if (candidate[i].workspace_bytes > limit) continue;
         if (candidate[i].workspace_bytes > *workspace) *workspace = candidate[i].workspace_bytes;
         candidate[left++] = candidate[i];
     }
     return left;
 }
 
-/* Returns the index of the fastest candidate; 0 where the GPU lacks the memory to time them. */
+/* Returns the index of the fastest candidate; 0 if the GPU lacks the memory to time them. */
 static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCandidate *candidate,
                            int count, size_t workspace)
 {
@@ -129,7 +131,7 @@ static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCan
     size_t bytes[TIMED_BUFFERS];
     TimedMemory memory;
     Trial trial = {.state = state, .candidate = candidate};
-    trial.count = used_tensors(graph, trial.uid);
+    trial.count = list_tensors(graph, trial.uid);
     if (count < 2 || trial.count >= TIMED_BUFFERS) return 0;
     for (int i = 0; i < trial.count; ++i) {
         const DnnTensor *t = &graph->tensor[trial.uid[i]];
@@ -137,25 +139,27 @@ static int time_candidates(CudaState *state, const DnnGraph *graph, const DnnCan
     }
     bytes[trial.count] = workspace;
     if (!timed_memory_init(&memory, state, bytes, trial.count + 1)) {
-        log_warn("train.cuda_tune: the GPU has no memory to time a graph of cuDNN's: its first "
-                 "choice is taken");
+        log_warn("train.cuda_tune: the GPU lacks the memory to time cuDNN's engines for an "
+                 "operation: cuDNN's first choice is used");
         return 0;
     }
     for (int i = 0; i < trial.count; ++i)
-        trial.at[i] = graph->tensor[trial.uid[i]].place == DNN_VALUE ? (void *)&one : memory.at[i];
-    trial.workspace = memory.at[trial.count];
-    int fastest = timed_fastest(state, count, try_candidate, &trial);
+        trial.at[i] =
+            graph->tensor[trial.uid[i]].place == DNN_VALUE ? (void *)&one : memory.buffer[i];
+    trial.workspace = memory.buffer[trial.count];
+    int fastest = find_fastest(state, count, try_candidate, &trial);
     timed_memory_fini(&memory);
     return fastest;
 }
 
-/* Writes the fastest engine to `engine`; returns false where cuDNN has none. */
-static bool fastest_engine(const DnnGraph *graph, DnnTarget target, char engine[DNN_ENGINE_TEXT])
+/* Writes the fastest engine to `engine`; returns false if cuDNN has none. */
+static bool find_fastest_engine(const DnnGraph *graph, DnnTarget target,
+                                char engine[DNN_ENGINE_TEXT])
 {
     DnnPlan all;
-    DnnCandidate *candidate = mem_new(CANDIDATES * sizeof *candidate);
+    DnnCandidate *candidate = mem_new(CANDIDATES_MAX * sizeof *candidate);
     size_t workspace;
-    int count = dnn_candidates(&all, graph, target, candidate, CANDIDATES);
+    int count = dnn_candidates(&all, graph, target, candidate, CANDIDATES_MAX);
     count = drop_large_workspaces(candidate, count, &workspace);
     if (count > 0) {
         int fastest = time_candidates(target.state, graph, candidate, count, workspace);
@@ -169,16 +173,17 @@ static bool fastest_engine(const DnnGraph *graph, DnnTarget target, char engine[
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256])
 {
     char key[KEY_TEXT], engine[DNN_ENGINE_TEXT];
-    AlgorithmRecord *record = target.state ? cuda_record(target.state) : NULL;
+    AlgorithmRecord *record = target.state ? cuda_algorithm_record(target.state) : NULL;
     if (!record) return dnn_make(plan, graph, target, NULL, why);
-    key_of(key, graph);
+    graph_key(key, graph);
     const char *recorded = algorithm_record_find(record, key);
     if (recorded) {
         if (dnn_make(plan, graph, target, recorded, why)) return true;
         algorithm_record_reject(record, key);
         dnn_fini(plan);
     }
-    bool timed = !recorded && cuda_times(target.state) && fastest_engine(graph, target, engine);
+    bool timed = !recorded && cuda_times_algorithms(target.state) &&
+                 find_fastest_engine(graph, target, engine);
     bool made = dnn_make(plan, graph, target, timed ? engine : NULL, why);
     if (made && !recorded) algorithm_record_set(record, key, plan->engine);
     return made;

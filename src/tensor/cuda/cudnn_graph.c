@@ -1,83 +1,86 @@
-/* Builds cuDNN's graphs from its backend descriptors: each is created, given its attributes and
- * finalized. After the first call that fails the others do nothing, and its status stays. The
- * descriptors that a plan was made from live as long as the plan. */
+/* Builds graphs and plans from cuDNN's backend descriptors: each is created, given its attributes
+ * and finalized. After a call has failed, the following do nothing, and Builder keeps its status.
+ * The descriptors of a plan live as long as the plan. */
 #include "cudnn_graph.h"
 #include "timing.h"
 
 #include <string.h>
 
+/* ALIGNMENT: bytes that tensors are aligned to. CONFIGS: most proposals that are read. NODES,
+ * TENSORS: limits of a graph. */
 enum { ALIGNMENT = 16, CONFIGS = 16, NODES = 32, TENSORS = 48 };
 
-cudnnDataType_t dnn_number(DType type)
+cudnnDataType_t dnn_type(DType type)
 {
     return type == DTYPE_BF16  ? CUDNN_DATA_BFLOAT16
            : type == DTYPE_F16 ? CUDNN_DATA_HALF
                                : CUDNN_DATA_FLOAT;
 }
 
-typedef struct Maker {
+typedef struct Builder {
     DnnPlan *plan;
     /* status of the first call that failed */
     cudnnStatus_t status;
-} Maker;
+} Builder;
 
-static cudnnBackendDescriptor_t make(Maker *m, cudnnBackendDescriptorType_t type)
+static cudnnBackendDescriptor_t create(Builder *b, cudnnBackendDescriptorType_t type)
 {
-    DnnPlan *p = m->plan;
-    cudnnBackendDescriptor_t made = NULL;
-    if (m->status == CUDNN_STATUS_SUCCESS) m->status = cudnn.descriptor_create(type, &made);
-    if (m->status != CUDNN_STATUS_SUCCESS) return NULL;
-    if (p->made_count == p->made_room) {
-        p->made_room = p->made_room ? 2 * p->made_room : 64;
-        p->made = mem_resize(p->made, (size_t)p->made_room * sizeof *p->made);
+    DnnPlan *p = b->plan;
+    cudnnBackendDescriptor_t descriptor = NULL;
+    if (b->status == CUDNN_STATUS_SUCCESS) b->status = cudnn.descriptor_create(type, &descriptor);
+    if (b->status != CUDNN_STATUS_SUCCESS) return NULL;
+    if (p->descriptor_count == p->descriptor_capacity) {
+        p->descriptor_capacity = p->descriptor_capacity ? 2 * p->descriptor_capacity : 64;
+        p->descriptors =
+            mem_resize(p->descriptors, (size_t)p->descriptor_capacity * sizeof *p->descriptors);
     }
-    return p->made[p->made_count++] = made;
+    return p->descriptors[p->descriptor_count++] = descriptor;
 }
 
-static void set_many(Maker *m, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+static void set_many(Builder *b, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
                      cudnnBackendAttributeType_t type, int64_t count, const void *value)
 {
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = cudnn.descriptor_set(of, name, type, count, value);
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        b->status = cudnn.descriptor_set(of, name, type, count, value);
 }
 
-static void set(Maker *m, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+static void set(Builder *b, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
                 cudnnBackendAttributeType_t type, const void *value)
 {
-    set_many(m, of, name, type, 1, value);
+    set_many(b, of, name, type, 1, value);
 }
 
-static void set_part(Maker *m, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
+static void set_part(Builder *b, cudnnBackendDescriptor_t of, cudnnBackendAttributeName_t name,
                      cudnnBackendDescriptor_t part)
 {
-    set(m, of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, &part);
+    set(b, of, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, &part);
 }
 
-static void finalize(Maker *m, cudnnBackendDescriptor_t made)
+static void finalize(Builder *b, cudnnBackendDescriptor_t descriptor)
 {
-    if (m->status == CUDNN_STATUS_SUCCESS) m->status = cudnn.descriptor_finalize(made);
+    if (b->status == CUDNN_STATUS_SUCCESS) b->status = cudnn.descriptor_finalize(descriptor);
 }
 
-static void get(Maker *m, cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name,
+static void get(Builder *b, cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name,
                 cudnnBackendAttributeType_t type, int64_t most, int64_t *count, void *value)
 {
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = cudnn.descriptor_get(from, name, type, most, count, value);
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        b->status = cudnn.descriptor_get(from, name, type, most, count, value);
 }
 
-static cudnnBackendDescriptor_t make_tensor(Maker *m, const DnnTensor *t, int64_t uid)
+static cudnnBackendDescriptor_t make_tensor(Builder *b, const DnnTensor *t, int64_t uid)
 {
     const int64_t alignment = ALIGNMENT;
     bool is_virtual = t->place == DNN_VIRTUAL, is_value = t->place == DNN_VALUE;
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    set(m, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &uid);
-    set(m, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &t->type);
-    set(m, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, &alignment);
-    set_many(m, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dim);
-    set_many(m, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, t->stride);
-    set(m, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, &is_virtual);
-    set(m, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, &is_value);
-    finalize(m, d);
+    cudnnBackendDescriptor_t d = create(b, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+    set(b, d, CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, &uid);
+    set(b, d, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, &t->type);
+    set(b, d, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, &alignment);
+    set_many(b, d, CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, 4, t->dim);
+    set_many(b, d, CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, 4, t->stride);
+    set(b, d, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, &is_virtual);
+    set(b, d, CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, &is_value);
+    finalize(b, d);
     return d;
 }
 
@@ -153,89 +156,92 @@ static bool is_conv(const DnnNode *n)
 }
 
 /* Sets the attributes of a 2-d convolution without dilation. */
-static void set_conv(Maker *m, cudnnBackendDescriptor_t d, const DnnNode *n)
+static void set_conv(Builder *b, cudnnBackendDescriptor_t d, const DnnNode *n)
 {
     const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
     const int64_t two = 2, ones[2] = {1, 1};
-    set(m, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, &mode);
-    set(m, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, &two);
-    set_many(m, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, ones);
-    set_many(m, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, n->stride);
-    set_many(m, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
-    set_many(m, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
+    set(b, d, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, &mode);
+    set(b, d, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, &two);
+    set_many(b, d, CUDNN_ATTR_CONVOLUTION_DILATIONS, CUDNN_TYPE_INT64, 2, ones);
+    set_many(b, d, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, CUDNN_TYPE_INT64, 2, n->stride);
+    set_many(b, d, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
+    set_many(b, d, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, CUDNN_TYPE_INT64, 2, n->pad);
 }
 
 /* Makes the inner descriptor of an operation. It computes in fp32; comparisons give booleans. */
-static cudnnBackendDescriptor_t make_inner(Maker *m, const DnnNode *n, cudnnDataType_t y_type)
+static cudnnBackendDescriptor_t make_inner(Builder *b, const DnnNode *n, cudnnDataType_t y_type)
 {
     const KindNames *names = &kind_names[n->kind];
     const cudnnDataType_t type =
         y_type == CUDNN_DATA_BOOLEAN ? CUDNN_DATA_BOOLEAN : CUDNN_DATA_FLOAT;
     const int64_t axis = n->axis;
-    cudnnBackendDescriptor_t d = make(m, names->inner);
-    set(m, d, names->precision, CUDNN_TYPE_DATA_TYPE, &type);
-    if (names->mode_type) set(m, d, names->mode, names->mode_type, &n->mode);
-    if (is_conv(n)) set_conv(m, d, n);
+    cudnnBackendDescriptor_t d = create(b, names->inner);
+    set(b, d, names->precision, CUDNN_TYPE_DATA_TYPE, &type);
+    if (names->mode_type) set(b, d, names->mode, names->mode_type, &n->mode);
+    if (is_conv(n)) set_conv(b, d, n);
     if (n->kind == DNN_POINTWISE && n->mode == CUDNN_POINTWISE_GEN_INDEX)
-        set(m, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis);
-    finalize(m, d);
+        set(b, d, CUDNN_ATTR_POINTWISE_AXIS, CUDNN_TYPE_INT64, &axis);
+    finalize(b, d);
     return d;
 }
 
-static cudnnBackendDescriptor_t make_node(Maker *m, const DnnGraph *graph, const DnnNode *n,
+static cudnnBackendDescriptor_t make_node(Builder *b, const DnnGraph *graph, const DnnNode *n,
                                           const cudnnBackendDescriptor_t *tensor)
 {
     const KindNames *names = &kind_names[n->kind];
     cudnnBackendDescriptor_t inner =
-        n->kind == DNN_RESHAPE ? NULL : make_inner(m, n, graph->tensor[n->y].type);
-    cudnnBackendDescriptor_t d = make(m, names->operation);
-    if (inner) set_part(m, d, names->inner_slot, inner);
+        n->kind == DNN_RESHAPE ? NULL : make_inner(b, n, graph->tensor[n->y].type);
+    cudnnBackendDescriptor_t d = create(b, names->operation);
+    if (inner) set_part(b, d, names->inner_slot, inner);
     if (is_conv(n)) {
-        const float one = 1, before = n->add;
-        set(m, d, names->alpha, CUDNN_TYPE_FLOAT, &one);
-        set(m, d, names->beta, CUDNN_TYPE_FLOAT, &before);
+        const float one = 1, beta = n->add;
+        set(b, d, names->alpha, CUDNN_TYPE_FLOAT, &one);
+        set(b, d, names->beta, CUDNN_TYPE_FLOAT, &beta);
     }
-    for (int i = 0; i < 3 && n->in[i]; ++i) set_part(m, d, names->in[i], tensor[n->in[i]]);
-    set_part(m, d, names->y, tensor[n->y]);
-    finalize(m, d);
+    for (int i = 0; i < 3 && n->in[i]; ++i) set_part(b, d, names->in[i], tensor[n->in[i]]);
+    set_part(b, d, names->y, tensor[n->y]);
+    finalize(b, d);
     return d;
 }
 
-static cudnnBackendDescriptor_t make_graph(Maker *m, const DnnGraph *graph, DnnTarget target)
+static cudnnBackendDescriptor_t make_graph(Builder *b, const DnnGraph *graph, DnnTarget target)
 {
     cudnnBackendDescriptor_t tensor[TENSORS], node[NODES];
-    if (graph->tensors > TENSORS || graph->nodes > NODES) die("a graph larger than its maker");
-    for (int i = 1; i < graph->tensors; ++i) tensor[i] = make_tensor(m, &graph->tensor[i], i);
-    for (int i = 0; i < graph->nodes; ++i) node[i] = make_node(m, graph, &graph->node[i], tensor);
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    if (graph->tensors > TENSORS || graph->nodes > NODES)
+        die("a cuDNN graph has %d tensors and %d operations; at most %d and %d are possible",
+            graph->tensors, graph->nodes, TENSORS, NODES);
+    for (int i = 1; i < graph->tensors; ++i) tensor[i] = make_tensor(b, &graph->tensor[i], i);
+    for (int i = 0; i < graph->nodes; ++i) node[i] = make_node(b, graph, &graph->node[i], tensor);
+    cudnnBackendDescriptor_t d = create(b, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     if (target.handle)
-        set(m, d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, &target.handle);
-    set_many(m, d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->nodes,
+        set(b, d, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, &target.handle);
+    set_many(b, d, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, graph->nodes,
              node);
-    finalize(m, d);
+    finalize(b, d);
     return d;
 }
 
-/* Writes cuDNN's proposals to `config`, fastest first, and returns how many there are. */
-static int64_t propose(Maker *m, cudnnBackendDescriptor_t graph, DnnTarget target,
+/* Writes cuDNN's proposals to `config`, in its order (fastest first by its estimate), and returns
+ * their number. */
+static int64_t propose(Builder *b, cudnnBackendDescriptor_t graph, DnnTarget target,
                        cudnnBackendHeurMode_t mode, cudnnBackendDescriptor_t config[CONFIGS])
 {
     int64_t count = 0;
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    set_part(m, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-    set(m, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, &mode);
-    if (!target.handle) set_part(m, d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.device);
-    finalize(m, d);
-    for (int i = 0; i < CONFIGS; ++i) config[i] = make(m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = cudnn.descriptor_get(d, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+    cudnnBackendDescriptor_t d = create(b, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    set_part(b, d, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    set(b, d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, &mode);
+    if (!target.handle) set_part(b, d, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.device);
+    finalize(b, d);
+    for (int i = 0; i < CONFIGS; ++i) config[i] = create(b, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        b->status = cudnn.descriptor_get(d, CUDNN_ATTR_ENGINEHEUR_RESULTS,
                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, CONFIGS, &count, config);
-    return m->status == CUDNN_STATUS_SUCCESS ? count : 0;
+    return b->status == CUDNN_STATUS_SUCCESS ? count : 0;
 }
 
 /* True for properties that weft never accepts (nondeterministic sums, partial sums rounded to a
  * half type) and, with `full_precision`, for tensor cores and rounded inputs. */
-static bool is_barred(cudnnBackendNumericalNote_t note, bool full_precision)
+static bool is_excluded(cudnnBackendNumericalNote_t note, bool full_precision)
 {
     switch (note) {
     case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
@@ -249,70 +255,70 @@ static bool is_barred(cudnnBackendNumericalNote_t note, bool full_precision)
     }
 }
 
-static bool is_allowed(Maker *m, const DnnGraph *graph, cudnnBackendDescriptor_t config)
+static bool is_allowed(Builder *b, const DnnGraph *graph, cudnnBackendDescriptor_t config)
 {
     cudnnBackendNumericalNote_t note[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
     int64_t count = 0;
-    cudnnBackendDescriptor_t engine = make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    if (m->status != CUDNN_STATUS_SUCCESS) return false;
-    m->status = cudnn.descriptor_get(config, CUDNN_ATTR_ENGINECFG_ENGINE,
+    cudnnBackendDescriptor_t engine = create(b, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    if (b->status != CUDNN_STATUS_SUCCESS) return false;
+    b->status = cudnn.descriptor_get(config, CUDNN_ATTR_ENGINECFG_ENGINE,
                                      CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &engine);
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = cudnn.descriptor_get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        b->status = cudnn.descriptor_get(engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                          CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
                                          &count, note);
-    if (m->status != CUDNN_STATUS_SUCCESS) return false;
+    if (b->status != CUDNN_STATUS_SUCCESS) return false;
     for (int64_t i = 0; i < count; ++i)
-        if (is_barred(note[i], graph->full_precision)) return false;
+        if (is_excluded(note[i], graph->full_precision)) return false;
     return true;
 }
 
-static bool make_plan(Maker *m, cudnnBackendDescriptor_t config, DnnTarget target)
+static bool make_plan(Builder *b, cudnnBackendDescriptor_t config, DnnTarget target)
 {
     int64_t bytes = 0, count;
-    cudnnBackendDescriptor_t d = make(m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    cudnnBackendDescriptor_t d = create(b, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     if (target.handle)
-        set(m, d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &target.handle);
+        set(b, d, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, &target.handle);
     else
-        set_part(m, d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.device);
-    set_part(m, d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
-    finalize(m, d);
-    if (m->status == CUDNN_STATUS_SUCCESS)
-        m->status = cudnn.descriptor_get(d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+        set_part(b, d, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.device);
+    set_part(b, d, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, config);
+    finalize(b, d);
+    if (b->status == CUDNN_STATUS_SUCCESS)
+        b->status = cudnn.descriptor_get(d, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                          CUDNN_TYPE_INT64, 1, &count, &bytes);
-    if (m->status != CUDNN_STATUS_SUCCESS) return false;
-    m->plan->plan = d;
-    m->plan->workspace_bytes = (size_t)bytes;
+    if (b->status != CUDNN_STATUS_SUCCESS) return false;
+    b->plan->plan = d;
+    b->plan->workspace_bytes = (size_t)bytes;
     return true;
 }
 
-/* Writes what identifies a configuration: "engine 3, knobs 2=1 5=0". Returns false where it cannot
- * be read. */
-static bool engine_text(Maker *m, cudnnBackendDescriptor_t config, char text[DNN_ENGINE_TEXT])
+/* Writes the text that identifies a configuration: "engine 3, knobs 2=1 5=0". Returns false if the
+ * configuration cannot be read. */
+static bool write_engine(Builder *b, cudnnBackendDescriptor_t config, char text[DNN_ENGINE_TEXT])
 {
     enum { KNOBS = 64 };
-    cudnnBackendDescriptor_t engine = make(m, CUDNN_BACKEND_ENGINE_DESCRIPTOR), knob[KNOBS];
+    cudnnBackendDescriptor_t engine = create(b, CUDNN_BACKEND_ENGINE_DESCRIPTOR), knob[KNOBS];
     int64_t index = 0, count = 0, value = 0, one;
     cudnnBackendKnobType_t type;
-    for (int i = 0; i < KNOBS; ++i) knob[i] = make(m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    get(m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
-    get(m, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, &index);
-    get(m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, KNOBS, &count,
+    for (int i = 0; i < KNOBS; ++i) knob[i] = create(b, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    get(b, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &one, &engine);
+    get(b, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &one, &index);
+    get(b, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR, KNOBS, &count,
         knob);
     int at = snprintf(text, DNN_ENGINE_TEXT, "engine %lld%s", (long long)index,
                       count > 0 ? ", knobs" : "");
     for (int64_t i = 0; i < count && i < KNOBS; ++i) {
-        get(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
-        get(m, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one, &value);
-        if (m->status != CUDNN_STATUS_SUCCESS || at >= DNN_ENGINE_TEXT) return false;
+        get(b, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &one, &type);
+        get(b, knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, &one, &value);
+        if (b->status != CUDNN_STATUS_SUCCESS || at >= DNN_ENGINE_TEXT) return false;
         at += snprintf(text + at, (size_t)(DNN_ENGINE_TEXT - at), " %d=%lld", (int)type,
                        (long long)value);
     }
-    return m->status == CUDNN_STATUS_SUCCESS && at < DNN_ENGINE_TEXT;
+    return b->status == CUDNN_STATUS_SUCCESS && at < DNN_ENGINE_TEXT;
 }
 
-/* cuDNN's heuristics in the order of their use: first the plans that it thinks fast, then plans
- * that work for most graphs. */
+/* cuDNN's heuristics in the order of their use: first proposals that it estimates to be fast, then
+ * proposals that work for most graphs. */
 static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK};
 enum { MODES = sizeof modes / sizeof *modes };
 
@@ -320,32 +326,32 @@ bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char
               char why[256])
 {
     *plan = (DnnPlan){0};
-    Maker m = {.plan = plan};
-    int64_t seen = 0;
-    bool keeps = engine || (target.state && cuda_record(target.state));
-    cudnnBackendDescriptor_t described = make_graph(&m, graph, target);
-    for (int k = 0; k < MODES && described; ++k) {
+    Builder b = {.plan = plan};
+    int64_t proposals = 0;
+    bool needs_text = engine || (target.state && cuda_algorithm_record(target.state));
+    cudnnBackendDescriptor_t graph_descriptor = make_graph(&b, graph, target);
+    for (int k = 0; k < MODES && graph_descriptor; ++k) {
         cudnnBackendDescriptor_t config[CONFIGS];
-        m.status = CUDNN_STATUS_SUCCESS;
-        int64_t count = propose(&m, described, target, modes[k], config);
+        b.status = CUDNN_STATUS_SUCCESS;
+        int64_t count = propose(&b, graph_descriptor, target, modes[k], config);
         for (int64_t i = 0; i < count; ++i) {
-            m.status = CUDNN_STATUS_SUCCESS;
-            if (!is_allowed(&m, graph, config[i])) continue;
-            if (keeps && !engine_text(&m, config[i], plan->engine)) continue;
+            b.status = CUDNN_STATUS_SUCCESS;
+            if (!is_allowed(&b, graph, config[i])) continue;
+            if (needs_text && !write_engine(&b, config[i], plan->engine)) continue;
             if (engine && strcmp(engine, plan->engine) != 0) continue;
-            if (make_plan(&m, config[i], target)) return true;
+            if (make_plan(&b, config[i], target)) return true;
         }
-        seen += count;
+        proposals += count;
     }
-    if (m.status == CUDNN_STATUS_SUCCESS)
-        snprintf(why, 256, "none of its %lld engines computes so and repeats its bits",
-                 (long long)seen);
+    if (b.status == CUDNN_STATUS_SUCCESS)
+        snprintf(why, 256, "none of its %lld engines computes this with the same bits each time",
+                 (long long)proposals);
     else
         cudnn.last_error(why, 256);
     return false;
 }
 
-static bool is_known(const DnnCandidate *candidate, int count, const char *engine)
+static bool is_listed(const DnnCandidate *candidate, int count, const char *engine)
 {
     for (int i = 0; i < count; ++i)
         if (strcmp(candidate[i].engine, engine) == 0) return true;
@@ -353,21 +359,21 @@ static bool is_known(const DnnCandidate *candidate, int count, const char *engin
 }
 
 int dnn_candidates(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, DnnCandidate *candidate,
-                   int most)
+                   int capacity)
 {
     *plan = (DnnPlan){0};
-    Maker m = {.plan = plan};
+    Builder b = {.plan = plan};
     int found = 0;
-    cudnnBackendDescriptor_t described = make_graph(&m, graph, target);
-    for (int k = 0; k < MODES && described; ++k) {
+    cudnnBackendDescriptor_t graph_descriptor = make_graph(&b, graph, target);
+    for (int k = 0; k < MODES && graph_descriptor; ++k) {
         cudnnBackendDescriptor_t config[CONFIGS];
-        m.status = CUDNN_STATUS_SUCCESS;
-        int64_t count = propose(&m, described, target, modes[k], config);
-        for (int64_t i = 0; i < count && found < most; ++i) {
+        b.status = CUDNN_STATUS_SUCCESS;
+        int64_t count = propose(&b, graph_descriptor, target, modes[k], config);
+        for (int64_t i = 0; i < count && found < capacity; ++i) {
             DnnCandidate *next = &candidate[found];
-            m.status = CUDNN_STATUS_SUCCESS;
-            if (!is_allowed(&m, graph, config[i]) || !engine_text(&m, config[i], next->engine) ||
-                is_known(candidate, found, next->engine) || !make_plan(&m, config[i], target))
+            b.status = CUDNN_STATUS_SUCCESS;
+            if (!is_allowed(&b, graph, config[i]) || !write_engine(&b, config[i], next->engine) ||
+                is_listed(candidate, found, next->engine) || !make_plan(&b, config[i], target))
                 continue;
             next->plan = plan->plan;
             next->workspace_bytes = plan->workspace_bytes;
@@ -379,14 +385,14 @@ int dnn_candidates(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, DnnCa
 
 void dnn_fini(DnnPlan *plan)
 {
-    while (plan->made_count > 0)
-        CUDNN_CALL(cudnn.descriptor_destroy(plan->made[--plan->made_count]));
-    mem_free(&plan->made);
+    while (plan->descriptor_count > 0)
+        CUDNN_CALL(cudnn.descriptor_destroy(plan->descriptors[--plan->descriptor_count]));
+    mem_free(&plan->descriptors);
     *plan = (DnnPlan){0};
 }
 
-/* Makes a variant pack for each run: it is a host object that costs a microsecond, and a finalized
- * one takes no new pointers. */
+/* Creates a variant pack (cuDNN's descriptor of the pointers) for each run: it is a host object
+ * that costs a microsecond, and its pointers cannot be changed once it is finalized. */
 cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
                           const int64_t *uid, void **at, void *workspace)
 {

@@ -1,19 +1,19 @@
-/* A computation that cuDNN fuses into few kernels, described by two tables: tensors of four
- * dimensions each, and the operations (nodes) on them. Tensor number 0 stands for "none".
- * cudnn_choice.c chooses cuDNN's engine for a graph. */
+/* A graph: a computation that cuDNN fuses into few kernels, described by two tables: tensors of
+ * four dimensions each, and operations (nodes) on them. Tensor number 0 means "none". A plan:
+ * kernels of cuDNN for a graph, from one of its engines (cudnn_choice.c chooses it). */
 #ifndef WEFT_TENSOR_CUDNN_GRAPH_H
 #define WEFT_TENSOR_CUDNN_GRAPH_H
 
 #include "cuda.h"
 
-/* cuDNN's name for a number format. */
-cudnnDataType_t dnn_number(DType type);
+/* cuDNN's name of a type. */
+cudnnDataType_t dnn_type(DType type);
 
 typedef enum DnnPlace {
     /* passed between two operations inside a kernel; never in memory */
     DNN_VIRTUAL,
     DNN_MEMORY,
-    /* a single number, which the host gives with each run */
+    /* a single number, which the host passes with each run */
     DNN_VALUE,
 } DnnPlace;
 typedef struct DnnTensor {
@@ -45,57 +45,60 @@ typedef struct DnnNode {
     int axis;
     /* convolution: along height and width */
     int64_t stride[2], pad[2];
-    /* convolution: the result is added to what y holds */
+    /* convolution: the result is added to the values in y */
     bool add;
 } DnnNode;
 
 typedef struct DnnGraph {
-    /* entry 0 is not read */
+    /* `tensors` tensors, of which entry 0 is not read; `nodes` nodes; borrowed */
     const DnnTensor *tensor;
     const DnnNode *node;
     int tensors, nodes;
-    /* fp32 factors are not rounded: engines that use tensor cores for fp32 are left out */
+    /* fp32 factors must not be rounded: engines that use tensor cores for fp32 are excluded */
     bool full_precision;
 } DnnGraph;
 
-/* GPU that plans are made for: the one of `handle`, or one that is only described
- * (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR). All fields are borrowed. */
+/* The GPU that plans are made for: that of `handle`, or a model that is only described. All fields
+ * are borrowed. */
 typedef struct DnnTarget {
     cudnnHandle_t handle;
-    /* the described GPU; used where handle is NULL */
+    /* description of the GPU (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR), if handle is NULL */
     cudnnBackendDescriptor_t device;
-    /* backend whose options may have a record of algorithms; NULL: cuDNN's first choice is taken */
+    /* the backend, whose options may have a record of algorithms; NULL: cuDNN's first choice is
+     * used */
     CudaState *state;
 } DnnTarget;
 
 static inline DnnTarget cudnn_target(CudaState *state)
 {
-    return (DnnTarget){state->dnn, state->described, state};
+    return (DnnTarget){state->dnn, state->model_description, state};
 }
 
 /* bytes for the text of an engine */
 enum { DNN_ENGINE_TEXT = 400 };
 typedef struct DnnPlan {
-    /* the execution plan and all descriptors that it was made from, itself included; owned */
-    cudnnBackendDescriptor_t plan, *made;
-    int made_count, made_room;
+    /* the execution plan, which is one of `descriptors` */
+    cudnnBackendDescriptor_t plan;
+    /* all descriptors that were created for the plan; owned */
+    cudnnBackendDescriptor_t *descriptors;
+    int descriptor_count, descriptor_capacity;
     size_t workspace_bytes;
-    /* the engine and its knobs: "engine 3, knobs 2=1 5=0"; "" where no record of algorithms is
-     * kept */
+    /* the engine and its knobs: "engine 3, knobs 2=1 5=0"; "" if there is no record of
+     * algorithms */
     char engine[DNN_ENGINE_TEXT];
 } DnnPlan;
 
-/* Makes a plan. With a record of algorithms in target.state it takes the recorded engine or the
- * fastest by time; else the first of cuDNN's proposals that works and is not marked as
- * nondeterministic or as rounding partial sums. (cuDNN 9.19 does not mark sums by atomics in
- * attention: there the graph must leave it no choice.) Returns false with the reason in `why` where
- * cuDNN has no plan. Takes about a second where cuDNN compiles the kernel. Release with dnn_fini in
- * either case. */
+/* Makes a plan. With a record of algorithms in target.state it uses the recorded engine or the
+ * fastest by time; else the first of cuDNN's proposals that works and that cuDNN marks neither as
+ * nondeterministic nor as rounding partial sums. (cuDNN 9.19 does not mark attention engines that
+ * add by atomics; a graph for attention must have a form that has no such engine.) Returns false
+ * with the reason in `why` if there is no plan. Takes about a second if cuDNN compiles the kernel.
+ * Release with dnn_fini in either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 
-/* Part of dnn_plan: makes the first plan that works and is deterministic, or, unless engine is
- * NULL, the plan of that engine. */
+/* Part of dnn_plan: makes the plan of this engine, or if engine is NULL the first plan that works
+ * and is deterministic. */
 bool dnn_make(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, const char *engine,
               char why[256]);
 /* A plan that works and is deterministic. */
@@ -105,21 +108,21 @@ typedef struct DnnCandidate {
     size_t workspace_bytes;
     char engine[DNN_ENGINE_TEXT];
 } DnnCandidate;
-/* Lists at most `most` candidates in cuDNN's order and returns how many it found. `plan` owns their
+/* Lists at most `capacity` candidates in cuDNN's order and returns their number. `plan` owns their
  * descriptors until dnn_fini. */
 int dnn_candidates(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, DnnCandidate *candidate,
-                   int most);
+                   int capacity);
 /* Queues a candidate like dnn_run, but returns cuDNN's status. */
 cudnnStatus_t dnn_execute(cudnnBackendDescriptor_t plan, cudnnHandle_t handle, int count,
                           const int64_t *uid, void **at, void *workspace);
 
-/* Returns the backend's plan for this graph, made on the first call. Borrowed. NULL where cuDNN has
- * none, with the reason in `why`. */
+/* Returns the backend's plan for this graph, made on the first call. Borrowed. NULL, with the
+ * reason in `why`, if cuDNN has none. */
 const DnnPlan *dnn_shared_plan(CudaState *state, const DnnGraph *graph, char why[256]);
 void dnn_free_plans(CudaState *state);
 
-/* Queues a plan on the handle's stream. at[i] is where tensor uid[i] is: device memory, or host
- * memory for a DNN_VALUE. */
+/* Queues a plan on the handle's stream. at[i] is the address of tensor uid[i]: device memory, or
+ * host memory for a DNN_VALUE. */
 void dnn_run(const DnnPlan *plan, cudnnHandle_t handle, int count, const int64_t *uid, void **at,
              void *workspace);
 

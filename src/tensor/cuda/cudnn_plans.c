@@ -1,5 +1,5 @@
-/* List of the cuDNN plans of one backend, shared by operations with the same graph. cuDNN takes
- * milliseconds to make a plan, and seconds where it compiles one. */
+/* The list of one backend's cuDNN plans, which operations with the same graph share: cuDNN needs
+ * milliseconds to make a plan, and seconds if it compiles kernels for it. */
 #include "cudnn_graph.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@ struct SharedPlan {
     /* key of this entry; its two tables are owned */
     DnnGraph graph;
     DnnPlan plan;
+    /* cuDNN has a plan; if not, `why` says the reason */
     bool works;
-    /* reason why cuDNN has no plan; set where `works` is false */
     char why[256];
     SharedPlan *next;
 };
@@ -38,17 +38,17 @@ static bool same_graph(const DnnGraph *a, const DnnGraph *b)
     return same;
 }
 
-static void *copied(const void *from, size_t bytes)
+static void *new_copy(const void *from, size_t bytes)
 {
     return memcpy(mem_new(bytes), from, bytes);
 }
 
-static SharedPlan *make(CudaState *state, const DnnGraph *graph)
+static SharedPlan *add_plan(CudaState *state, const DnnGraph *graph)
 {
     SharedPlan *shared = mem_new(sizeof *shared);
     shared->graph = *graph;
-    shared->graph.tensor = copied(graph->tensor, (size_t)graph->tensors * sizeof *graph->tensor);
-    shared->graph.node = copied(graph->node, (size_t)graph->nodes * sizeof *graph->node);
+    shared->graph.tensor = new_copy(graph->tensor, (size_t)graph->tensors * sizeof *graph->tensor);
+    shared->graph.node = new_copy(graph->node, (size_t)graph->nodes * sizeof *graph->node);
     shared->works = dnn_plan(&shared->plan, graph, cudnn_target(state), shared->why);
     shared->next = state->plans;
     return state->plans = shared;
@@ -58,7 +58,7 @@ const DnnPlan *dnn_shared_plan(CudaState *state, const DnnGraph *graph, char why
 {
     SharedPlan *shared = state->plans;
     while (shared && !same_graph(&shared->graph, graph)) shared = shared->next;
-    if (!shared) shared = make(state, graph);
+    if (!shared) shared = add_plan(state, graph);
     if (!shared->works) memcpy(why, shared->why, sizeof shared->why);
     return shared->works ? &shared->plan : NULL;
 }

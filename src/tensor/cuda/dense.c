@@ -1,28 +1,32 @@
 /* dense: three matrix products by cuBLASLt. R: rows (N, or N*T), I: inputs, O: outputs, P: outputs
- * including the padding of y's rows. In bf16 and fp16 the products read copies of the weights and,
- * behind them, the bias in the cache, both with zeros up to P; gradients of parameters are fp32.
- * Bias, relu, gelu and the bias gradient are epilogues of the products, and the first product adds
- * to the residual. What cuBLASLt cannot do for a shape is done by a separate kernel, and
+ * including the padding of y's rows. In bf16 and fp16 the products read copies of the weights and
+ * the bias in the cache, both padded with zeros to P; gradients of parameters are fp32. Bias, relu,
+ * gelu and the bias gradient are epilogues of the products, and the forward product adds the
+ * residual. If cuBLASLt lacks an epilogue for a shape, a separate kernel computes it, and
  * op->kernels says so. */
 #include "matmul.h"
 
 #include <limits.h>
 #include <string.h>
 
+/* cuBLASLt needs a multiple of this number as the column length of the matrix with gelu's
+ * inputs. */
 enum { AUX_COLUMNS = 8 };
 
 typedef struct Dense {
-    /* rest: gradient of the last weights, if y's rows are padded and O is no multiple of 8 */
+    /* products for y, dx and dw; rest: dw of the last O - main_out outputs */
     Matmul forward, data, weight, rest;
-    /* Work that a separate kernel does: gelu (the product goes to `saved`, and y is computed from
-     * it), the residual's sum and then the activation, gelu's slope in backward, the bias
+    /* Done by a separate kernel: gelu, which then computes y from the product in `saved`; adding
+     * the residual, and then the activation; the derivative of gelu in backward; the bias
      * gradient. */
     bool separate_gelu, separate_add, separate_slope, separate_bias_sum;
 } Dense;
 typedef struct DenseSize {
+    /* R, I, O, P */
     int rows, in, out, padded;
-    /* number of outputs whose weight gradient is one product; the others' is `rest` */
-    int even;
+    /* number of outputs whose weight gradient is one product: O, or if y's rows are padded the
+     * largest multiple of 8 in O */
+    int main_out;
 } DenseSize;
 
 static DenseSize dense_size(const Op *op)
@@ -33,8 +37,8 @@ static DenseSize dense_size(const Op *op)
     return (DenseSize){(int)rows, (int)w->dim[1], out, padded, padded > out ? out / 8 * 8 : out};
 }
 
-/* True in bf16 and fp16, where products read copies of the parameters in that type. */
-static bool is_half(const Op *op)
+/* True in bf16 and fp16, in which the products read copies of the parameters in that type. */
+static bool is_16_bit(const Op *op)
 {
     return op->spec.y.dtype != DTYPE_F32;
 }
@@ -44,16 +48,15 @@ static bool has_bias(const Op *op)
     return op->spec.w_count > 1;
 }
 
-/* True where the weight product also sums the bias gradient. For 16-bit inputs, cuBLASLt 13.1 can
- * sum it in fp32 on the Ampere generation only (docs/decisions/0032-dense-epilogues.md). */
-static bool sums_with_product(const Op *op)
+/* True if the weight product may also sum the bias gradient. For 16-bit inputs, cuBLASLt 13.1 can
+ * sum it in fp32 only on GPUs before Hopper (docs/decisions/0032-dense-epilogues.md). */
+static bool can_fuse_bias_sum(const Op *op)
 {
-    enum { NEWER = 9 };
-    return has_bias(op) && !(is_half(op) && cuda_state(op)->capability >= NEWER);
+    enum { HOPPER = 9 };
+    return has_bias(op) && !(is_16_bit(op) && cuda_state(op)->capability >= HOPPER);
 }
 
-/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]). cuBLASLt wants a multiple of 8 as the column
- * length of the matrix with gelu's inputs. */
+/* y^T [P,R] = w [P,I] x^T [I,R] (+ residual^T [P,R]) */
 static Status plan_forward(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -78,17 +81,17 @@ static Status plan_forward(Op *op, Dense *d)
     spec.epilogue =
         bias ? (relu ? MATMUL_BIAS_RELU : MATMUL_BIAS) : (relu ? MATMUL_RELU : MATMUL_PLAIN);
     if (op->spec.residual) {
-        spec.adds = true;
+        spec.add_c = true;
         if (matmul_try(&d->forward, cuda_state(op), &spec)) return OK;
-        spec.adds = false;
+        spec.add_c = false;
         spec.epilogue = bias ? MATMUL_BIAS : MATMUL_PLAIN;
         d->separate_add = true;
     }
     return matmul_plan(&d->forward, cuda_state(op), &spec);
 }
 
-/* dx^T [I,R] = w^T [I,P] dy^T [P,R], times gelu's slope where this operation computes it for the
- * one before (x_act) */
+/* dx^T [I,R] = w^T [I,P] dy^T [P,R], times the derivative of gelu if gelu is the activation of the
+ * operation before (x_act) */
 static Status plan_data(Op *op, Dense *d)
 {
     DenseSize n = dense_size(op);
@@ -117,7 +120,7 @@ static Status plan_weight(Op *op, Dense *d)
     MatmulSpec spec = {.name = "dense's weights",
                        .transpose_b = true,
                        .m = n.in,
-                       .n = n.even,
+                       .n = n.main_out,
                        .k = n.rows,
                        .lda = n.in,
                        .ldb = n.padded,
@@ -125,26 +128,28 @@ static Status plan_weight(Op *op, Dense *d)
                        .in = op->spec.y.dtype,
                        .out = DTYPE_F32,
                        .epilogue = MATMUL_SUM_B};
-    bool whole = n.even == n.out;
-    if (sums_with_product(op) && whole && matmul_try(&d->weight, cuda_state(op), &spec)) return OK;
+    bool whole = n.main_out == n.out;
+    if (can_fuse_bias_sum(op) && whole && matmul_try(&d->weight, cuda_state(op), &spec)) return OK;
     spec.epilogue = MATMUL_PLAIN;
     d->separate_bias_sum = has_bias(op);
     TRY(matmul_plan(&d->weight, cuda_state(op), &spec));
-    spec.n = n.out - n.even;
+    spec.n = n.out - n.main_out;
     return whole ? OK : matmul_plan(&d->rest, cuda_state(op), &spec);
 }
 
 /* Offset of the bias in the cache, in bytes. */
-static size_t bias_at(const Op *op)
+static size_t bias_offset(const Op *op)
 {
     DenseSize n = dense_size(op);
     size_t bytes = (size_t)n.padded * (size_t)n.in * dtype_bytes(op->spec.y.dtype);
     return (bytes + MATMUL_ALIGN - 1) / MATMUL_ALIGN * MATMUL_ALIGN;
 }
 
-#define OWN " by kernels of weft's own"
+#define OWN " by weft's own kernels"
+/* Sets the sizes and flags of the operation, and op->kernels. */
 static void plan_sizes(Op *op, const Dense *d)
 {
+    /* [gelu fused, separate gelu, separate add][separate_slope][separate_bias_sum] */
     static const char *const kernels[3][2][2] = {
         {{NULL, "cuBLASLt, the bias gradient" OWN},
          {"cuBLASLt, gelu's slope" OWN, "cuBLASLt, gelu's slope and the bias gradient" OWN}},
@@ -156,8 +161,8 @@ static void plan_sizes(Op *op, const Dense *d)
           "cuBLASLt, the sum, gelu's slope and the bias gradient" OWN}}};
     DenseSize n = dense_size(op);
     bool gelu = op->spec.act == ACT_GELU;
-    if (is_half(op))
-        op->cache_bytes = bias_at(op) + (size_t)n.padded * dtype_bytes(op->spec.y.dtype);
+    if (is_16_bit(op))
+        op->cache_bytes = bias_offset(op) + (size_t)n.padded * dtype_bytes(op->spec.y.dtype);
     if (gelu) op->saved_bytes = desc_bytes(op->spec.y);
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, n.rows, n.padded);
     if (d->separate_bias_sum) op->workspace_bytes = (size_t)(parts * n.out) * sizeof(float);
@@ -171,7 +176,7 @@ static void plan_sizes(Op *op, const Dense *d)
     op->flops_backward = op->flops_forward * (op->spec.need_dx[0] + !op->spec.frozen);
 }
 
-static Desc output_of(const Op *op)
+static Desc output_desc(const Op *op)
 {
     const OpSpec *spec = &op->spec;
     Desc y = cuda_desc(op, spec->y.shape);
@@ -179,20 +184,21 @@ static Desc output_of(const Op *op)
     return y;
 }
 
-/* True where x is a flat view of an image in its channels-last order. The columns of the stored
- * weights are then in that order, too. */
-static bool takes_image(const Op *op)
+/* True if x is a flat view of a channels-last image. The columns of the stored weights are then in
+ * channels-last order, too. */
+static bool has_image_input(const Op *op)
 {
     const Desc *x = &op->spec.x[0];
     return x->flat && x->dtype == op->spec.y.dtype && !op->spec.plain_weight;
 }
 
-/* Like cuda_inputs, but accepts a flat channels-last image and wants the residual in y's layout. */
-static bool inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
+/* Like cuda_inputs_fit, but accepts a flat channels-last image and needs the residual in y's
+ * layout. */
+static bool dense_inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 {
     const OpSpec *spec = &op->spec;
-    cuda_inputs(op, preferred);
-    if (takes_image(op)) preferred[0] = spec->x[0];
+    cuda_inputs_fit(op, preferred);
+    if (has_image_input(op)) preferred[0] = spec->x[0];
     if (spec->residual && spec->x[1].dtype == spec->y.dtype) preferred[1] = spec->y;
     for (int i = 0; i < spec->x_count; ++i)
         if (!desc_equal(preferred[i], spec->x[i])) return false;
@@ -202,16 +208,16 @@ static bool inputs_fit(const Op *op, Desc preferred[SPEC_INPUTS])
 static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
-    spec->y = output_of(op);
-    if (!inputs_fit(op, preferred)) return OK;
+    spec->y = output_desc(op);
+    if (!dense_inputs_fit(op, preferred)) return OK;
     if (spec->act == ACT_SILU || (spec->residual && spec->act == ACT_GELU))
-        return fail(ERR_BUG, "cuda: dense cannot have silu fused, nor gelu behind a residual");
+        return fail(ERR_BUG, "cuda: dense cannot fuse silu, nor gelu after a residual");
     int64_t out = spec->w[0].dim[0], in = spec->w[0].dim[1],
             rows = shape_count(spec->y.shape) / out;
     if (rows > INT_MAX || in > INT_MAX || out > INT_MAX)
         return fail(
             ERR_CONFIG,
-            "cuda: dense of %lld rows, %lld inputs, %lld outputs: each may be 2147483647 at most",
+            "cuda: dense of %lld rows, %lld inputs, %lld outputs: each may be at most 2147483647",
             (long long)rows, (long long)in, (long long)out);
     for (int i = 0; i < spec->w_count; ++i) op->w_elements[i] = shape_count(spec->w[i]);
     Dense *d = op->impl = mem_new(sizeof *d);
@@ -222,10 +228,11 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-static void permute(const Op *op, int i, float *to, const float *from, bool to_stored)
+/* Copies parameter i between the order of checkpoints and that in which it is stored. */
+static void copy_parameter(const Op *op, int i, float *to, const float *from, bool to_stored)
 {
     const Shape *w = &op->spec.w[0], *image = &op->spec.x[0].image;
-    if (i == 0 && takes_image(op))
+    if (i == 0 && has_image_input(op))
         cuda_permute(to, from, w->dim[0], image->dim[1], image->dim[2] * image->dim[3], to_stored);
     else
         memcpy(to, from, (size_t)op->w_elements[i] * sizeof *to);
@@ -233,22 +240,22 @@ static void permute(const Op *op, int i, float *to, const float *from, bool to_s
 
 static void dense_pack(Op *op, int i, const float *plain, float *stored)
 {
-    permute(op, i, stored, plain, true);
+    copy_parameter(op, i, stored, plain, true);
 }
 
 static void dense_unpack(Op *op, int i, const float *stored, float *plain)
 {
-    permute(op, i, plain, stored, false);
+    copy_parameter(op, i, plain, stored, false);
 }
 
-/* Converts n numbers and writes zeros behind them, up to `room` elements. */
-static void convert_padded(const Op *op, void *to, const float *from, int64_t n, int64_t room)
+/* Converts n numbers and writes zeros after them, up to `padded` elements. */
+static void convert_padded(const Op *op, void *to, const float *from, int64_t n, int64_t padded)
 {
     DType type = op->spec.y.dtype;
     size_t size = dtype_bytes(type);
     cuda_check(launch_convert(cuda_stream(op), type, to, DTYPE_F32, from, n), "kernel convert");
-    if (room > n)
-        CUDA_CALL(cudaMemsetAsync((char *)to + (size_t)n * size, 0, (size_t)(room - n) * size,
+    if (padded > n)
+        CUDA_CALL(cudaMemsetAsync((char *)to + (size_t)n * size, 0, (size_t)(padded - n) * size,
                                   cuda_stream(op)));
 }
 
@@ -256,23 +263,23 @@ static void dense_refresh(Op *op, const OpRun *run)
 {
     DenseSize n = dense_size(op);
     char *cache = run->cache;
-    if (!is_half(op)) return;
+    if (!is_16_bit(op)) return;
     convert_padded(op, cache, run->w[0], op->w_elements[0], (int64_t)n.padded * n.in);
-    if (has_bias(op)) convert_padded(op, cache + bias_at(op), run->w[1], n.out, n.padded);
+    if (has_bias(op)) convert_padded(op, cache + bias_offset(op), run->w[1], n.out, n.padded);
 }
 
-static const void *weights_of(const Op *op, const OpRun *run)
+static const void *product_weights(const Op *op, const OpRun *run)
 {
-    return is_half(op) ? run->cache : (const void *)run->w[0];
+    return is_16_bit(op) ? run->cache : (const void *)run->w[0];
 }
 
-static void *bias_of(const Op *op, const OpRun *run)
+static void *product_bias(const Op *op, const OpRun *run)
 {
     if (!has_bias(op)) return NULL;
-    return is_half(op) ? (char *)run->cache + bias_at(op) : (void *)(uintptr_t)run->w[1];
+    return is_16_bit(op) ? (char *)run->cache + bias_offset(op) : (void *)(uintptr_t)run->w[1];
 }
 
-/* Queues what the product could not do: the sum with the residual, gelu or relu6. */
+/* Queues what the product cannot do: adding the residual, gelu or relu6. */
 static void finish_forward(const Op *op, const OpRun *run)
 {
     const Dense *d = op->impl;
@@ -293,7 +300,7 @@ static void dense_forward(Op *op, const OpRun *run)
     const Dense *d = op->impl;
     const OpSpec *s = &op->spec;
     MatmulRun product = {
-        .a = weights_of(op, run), .b = run->x[0], .d = run->y, .bias = bias_of(op, run)};
+        .a = product_weights(op, run), .b = run->x[0], .d = run->y, .bias = product_bias(op, run)};
     if (s->residual && !d->separate_add) product.c = run->x[1];
     if (d->separate_gelu)
         product.d = run->saved;
@@ -319,7 +326,7 @@ static void dense_backward_data(Op *op, const OpRun *run)
     const OpSpec *s = &op->spec;
     void *dx = run->dx[0];
     if (!dx) return;
-    MatmulRun product = {.a = weights_of(op, run), .b = run->dy, .d = dx};
+    MatmulRun product = {.a = product_weights(op, run), .b = run->dy, .d = dx};
     if (s->x_act == ACT_GELU && !d->separate_slope) product.aux = (void *)(uintptr_t)run->x_saved;
     matmul_run(&d->data, cuda_state(op), product);
     if (d->separate_slope)
@@ -335,9 +342,9 @@ static void dense_backward_weight(Op *op, const OpRun *run)
     MatmulRun product = {.a = run->x[0], .b = run->dy, .d = run->dw[0]};
     if (has_bias(op) && !d->separate_bias_sum) product.bias = run->dw[1];
     matmul_run(&d->weight, cuda_state(op), product);
-    if (n.even < n.out) {
-        product.b = (const char *)run->dy + (size_t)n.even * dtype_bytes(op->spec.y.dtype);
-        product.d = run->dw[0] + (int64_t)n.even * n.in;
+    if (n.main_out < n.out) {
+        product.b = (const char *)run->dy + (size_t)n.main_out * dtype_bytes(op->spec.y.dtype);
+        product.d = run->dw[0] + (int64_t)n.main_out * n.in;
         matmul_run(&d->rest, cuda_state(op), product);
     }
     if (d->separate_bias_sum)

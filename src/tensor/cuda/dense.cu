@@ -1,35 +1,37 @@
-/* Row vectors such as biases: a kernel that adds one to every row, with an activation, and one that
- * sums rows for the gradient. */
+/* Kernels for row vectors such as biases: one adds the vector to every row and applies an
+ * activation, and one sums the rows, for the vector's gradient. */
 #include "act.cuh"
 #include "columns.cuh"
 
 enum { BATCH = 4 };
 
-template <class T, int E, bool PACKS, Act ACT> static __global__ void add_row_kernel(AddRowRun run)
+template <class T, int E, bool ALIGNED, Act ACT>
+static __global__ void add_row_kernel(AddRowRun run)
 {
     int64_t c = first_column<E>(), columns = run.columns;
     if (c >= columns) return;
     const T *x = (const T *)run.x + c;
     T *y = (T *)run.y + c;
     float add[E];
-    read_floats<E, PACKS>(add, run.row + c);
+    read_floats<E, ALIGNED>(add, run.row + c);
     each_row<BATCH>(
-        run.rows, [&](int64_t row) { return read<E, PACKS>(x + row * columns); },
+        run.rows, [&](int64_t row) { return read_pack<E, ALIGNED>(x + row * columns); },
         [&](int64_t row, const Pack<T, E> &v) {
             float out[E];
 #pragma unroll
             for (int k = 0; k < E; ++k) out[k] = row < run.real ? act_value<ACT>(v[k] + add[k]) : 0;
-            write<E, PACKS>(y + row * columns, out);
+            write_floats<E, ALIGNED>(y + row * columns, out);
         });
 }
 
-template <class T, int E, bool PACKS>
+template <class T, int E, bool ALIGNED>
 static __global__ void column_parts_kernel(float *partial, const T *dy, int64_t rows,
                                            int64_t columns, int64_t stride)
 {
     const T *from = dy + first_column<E>();
     sum_part<float, 1, E, 2 * BATCH>(
-        partial, rows, columns, [&](int64_t row) { return read<E, PACKS>(from + row * stride); },
+        partial, rows, columns,
+        [&](int64_t row) { return read_pack<E, ALIGNED>(from + row * stride); },
         [&](int64_t, const Pack<T, E> &v, float(*sum)[E]) {
 #pragma unroll
             for (int k = 0; k < E; ++k) sum[0][k] += v[k];
@@ -46,9 +48,9 @@ static __global__ void column_join_kernel(float *out, const float *partial, int6
 
 cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run)
 {
-    int wide = cuda_pack(run.type, run.columns);
-    Columns on = over_rows(run.rows, run.columns, wide, BATCH);
-    bool packs = in_packs(run.x, run.y, run.row);
+    int pack_size = cuda_pack_size(run.type, run.columns);
+    LaunchShape on = grid_over_rows(run.rows, run.columns, pack_size, BATCH);
+    bool aligned = aligned_to_packs(run.x, run.y, run.row);
 #define KERNEL(T, N, P) add_row_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
@@ -59,19 +61,19 @@ cudaError_t launch_add_row(cudaStream_t stream, AddRowRun run)
     return cudaGetLastError();
 }
 
-/* Reads may include the padding of a row with its last pack: the padding is zero. */
+/* The last pack of a row may include the row's padding, which is zero. */
 cudaError_t launch_column_sum(cudaStream_t stream, DType type, float *out, float *partial,
                               const void *dy, int64_t rows, int64_t columns, int64_t stride)
 {
-    int wide = cuda_pack(type, stride);
+    int pack_size = cuda_pack_size(type, stride);
     int64_t parts = cuda_sum_parts(type, rows, stride);
-    Columns on = over_parts(columns, wide, parts);
-    bool packs = in_packs(dy);
+    LaunchShape on = grid_over_parts(columns, pack_size, parts);
+    bool aligned = aligned_to_packs(dy);
     float *to = parts == 1 ? out : partial;
 #define KERNEL(T, N, P)                                                                            \
     column_parts_kernel<T, N, P>                                                                   \
         <<<on.grid, on.threads, 0, stream>>>(to, (const T *)dy, rows, columns, stride)
-#define LAUNCH(T) WIDE_OR_ONE(KERNEL, T)
+#define LAUNCH(T) PACK_SIZE_SWITCH(KERNEL, T)
     TYPE_SWITCH(type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL

@@ -1,11 +1,11 @@
-/* dropout: the same kernel computes the output and the gradient. */
+/* dropout: one kernel computes the output from the input, and dx from dy. */
 #include "../sliced.h"
 #include "cuda.h"
 
 static Status dropout_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     op->y_inplace = op->dx_inplace = true;
     return OK;
@@ -32,13 +32,13 @@ static void dropout_run(const Op *op, const OpRun *run, const void *from, void *
                        .numbers = run->numbers,
                        .name = s->seed_name,
                        .purpose = RNG_DROPOUT,
-                       .cut = (uint32_t)((double)s->drop * 0x1p24),
+                       .threshold = (uint32_t)((double)s->drop * 0x1p24),
                        .scale = (float)(1.0 / (1.0 - (double)s->drop)),
                        .samples = samples,
                        .sample_elements = n / samples,
                        .channels = channels,
                        .pixels = n / samples / channels,
-                       .run = slice.run,
+                       .run_elements = slice.run,
                        .stride = slice.stride,
                        .first = slice.first};
     cuda_check(launch_dropout(cuda_stream(op), drop), "kernel dropout");

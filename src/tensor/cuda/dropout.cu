@@ -1,6 +1,6 @@
-/* Dropout. The mask is a function of (seed, step, node, sample id, element in the plain order) and
- * is the same as on the CPU: numbers of Philox4x32-10 (Salmon et al. 2011), whose key is itself
- * drawn from the hash (XXH64) of node and sample. */
+/* Dropout. The mask is a function of (seed, step, node, sample id, element in the plain order), the
+ * same as on the CPU: random numbers of Philox4x32-10 (Salmon et al. 2011). Its key for a sample is
+ * drawn by Philox from the seed, the step and a hash (XXH64) of node and sample id. */
 #include "elem.cuh"
 
 /* SAMPLES: most samples of a launch's grid, the limit of its second dimension */
@@ -20,7 +20,7 @@ static __device__ __forceinline__ void philox(uint32_t k0, uint32_t k1, uint32_t
     }
 }
 
-static __device__ __forceinline__ uint64_t turned(uint64_t x, int by)
+static __device__ __forceinline__ uint64_t rotate_left(uint64_t x, int by)
 {
     return x << by | x >> (64 - by);
 }
@@ -32,15 +32,15 @@ static __device__ uint64_t hash_words(uint64_t a, uint64_t b)
                    p4 = 0x85EBCA77C2B2AE63u, p5 = 0x27D4EB2F165667C5u;
     uint64_t hash = p5 + 16;
     for (int i = 0; i < 2; ++i) {
-        hash ^= turned((i ? b : a) * p2, 31) * p1;
-        hash = turned(hash, 27) * p1 + p4;
+        hash ^= rotate_left((i ? b : a) * p2, 31) * p1;
+        hash = rotate_left(hash, 27) * p1 + p4;
     }
     hash = (hash ^ hash >> 33) * p2;
     hash = (hash ^ hash >> 29) * p3;
     return hash ^ hash >> 32;
 }
 
-/* Philox's key for a sample: the first thread of a block computes it for all. */
+/* Computes Philox's key for a sample in the first thread of a block, for all its threads. */
 static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t sample,
                                                   uint32_t key[2])
 {
@@ -51,11 +51,11 @@ static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t
         uint32_t first[4] = {run.purpose, 0, 0, 0};
         philox((uint32_t)run.seed, (uint32_t)(run.seed >> 32), first);
         uint64_t step = run.numbers ? run.numbers->step : run.step;
-        uint32_t place[4] = {(uint32_t)name, (uint32_t)(name >> 32), (uint32_t)step,
-                             (uint32_t)(step >> 32)};
-        philox(first[0], first[1], place);
-        shared[0] = place[0];
-        shared[1] = place[1];
+        uint32_t counter[4] = {(uint32_t)name, (uint32_t)(name >> 32), (uint32_t)step,
+                               (uint32_t)(step >> 32)};
+        philox(first[0], first[1], counter);
+        shared[0] = counter[0];
+        shared[1] = counter[1];
     }
     __syncthreads();
     key[0] = shared[0];
@@ -63,35 +63,35 @@ static __device__ __forceinline__ void sample_key(const DropoutRun &run, int64_t
 }
 
 /* Element k of four, selected without an address, so that the array stays in registers. */
-static __device__ __forceinline__ float element_of(const float of[4], int64_t k)
+static __device__ __forceinline__ float element_of(const float four[4], int64_t k)
 {
-    float low = k % 2 ? of[1] : of[0], high = k % 2 ? of[3] : of[2];
+    float low = k % 2 ? four[1] : four[0], high = k % 2 ? four[3] : four[2];
     return k < 2 ? low : high;
 }
 
-/* Factors for elements 4 quad .. 4 quad + 3 of a sample. */
+/* Draws the factors of elements 4 quad .. 4 quad + 3 of a whole sample. */
 static __device__ __forceinline__ void draw(const DropoutRun &run, const uint32_t key[2],
                                             int64_t quad, float scale[4])
 {
     uint32_t drawn[4] = {(uint32_t)quad, (uint32_t)((uint64_t)quad >> 32), 0, 0};
     philox(key[0], key[1], drawn);
 #pragma unroll
-    for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.cut ? run.scale : 0;
+    for (int k = 0; k < 4; ++k) scale[k] = (drawn[k] >> 8) >= run.threshold ? run.scale : 0;
 }
 
-/* Number in the whole sample of element i. CUT: the slice has several runs; else it is one piece,
- * which needs no division. */
-template <bool CUT>
-static __device__ __forceinline__ int64_t number_of(const DropoutRun &run, int64_t i)
+/* Index in the whole sample of element i of this rank's slice. SLICED: the slice has several runs;
+ * else it is contiguous, and no division is needed. */
+template <bool SLICED>
+static __device__ __forceinline__ int64_t whole_index(const DropoutRun &run, int64_t i)
 {
-    if (!CUT) return run.first + i;
-    return i / run.run * run.stride + run.first + i % run.run;
+    if (!SLICED) return run.first + i;
+    return i / run.run_elements * run.stride + run.first + i % run.run_elements;
 }
 
-/* For samples in plain order whose packs have random numbers that begin at a multiple of 4. Grid:
- * packs, samples. */
-template <class T, bool CUT>
-static __global__ void __launch_bounds__(THREADS, 4) straight_kernel(DropoutRun run)
+/* For samples in plain order in which each pack begins at a multiple of 4 in the whole sample, so
+ * that four elements need one draw. Grid: packs, samples. */
+template <class T, bool SLICED>
+static __global__ void __launch_bounds__(THREADS, 4) pack_kernel(DropoutRun run)
 {
     enum { E = PACK(T) };
     for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
@@ -101,23 +101,23 @@ static __global__ void __launch_bounds__(THREADS, 4) straight_kernel(DropoutRun 
         sample_key(run, sample, key);
         in_batches<BATCH>(
             element(), run.sample_elements / E, (int64_t)gridDim.x * THREADS,
-            [&](int64_t i) { return read<E, true>(from + i * E); },
+            [&](int64_t i) { return read_pack<E, true>(from + i * E); },
             [&](int64_t i, const Pack<T, E> &v) {
                 float out[E];
-                int64_t number = number_of<CUT>(run, i * E);
+                int64_t index = whole_index<SLICED>(run, i * E);
 #pragma unroll
                 for (int q = 0; q < E; q += 4) {
-                    draw(run, key, (number + q) / 4, out + q);
+                    draw(run, key, (index + q) / 4, out + q);
                     for (int k = q; k < q + 4; ++k) out[k] *= v[k];
                 }
-                write<E, true>(to + i * E, out);
+                write_floats<E, true>(to + i * E, out);
             });
     }
 }
 
-/* For all other cases. Each thread has four elements at a time, whose random numbers may come from
- * two draws. */
-template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
+/* For all other cases. Each thread has four elements at a time, which may need two draws or
+ * more. */
+template <class T, bool SLICED> static __global__ void quad_kernel(DropoutRun run)
 {
     int64_t step = (int64_t)gridDim.x * THREADS;
     for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
@@ -129,11 +129,12 @@ template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
             float scale[4];
             /* channel and pixel of element 4 quad in the plain order */
             int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels;
+            /* the four numbers that `scale` holds; -1: none */
             int64_t drawn = -1;
             for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
-                int64_t at = p * run.channels + c, number = number_of<CUT>(run, quad * 4 + k);
-                if (number / 4 != drawn) draw(run, key, drawn = number / 4, scale);
-                set(to + at, value_of(from[at]) * element_of(scale, number % 4));
+                int64_t at = p * run.channels + c, index = whole_index<SLICED>(run, quad * 4 + k);
+                if (index / 4 != drawn) draw(run, key, drawn = index / 4, scale);
+                store_float(to + at, as_float(from[at]) * element_of(scale, index % 4));
                 if (++p == run.pixels) p = 0, ++c;
             }
         }
@@ -142,18 +143,20 @@ template <class T, bool CUT> static __global__ void quad_kernel(DropoutRun run)
 
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run)
 {
-    bool in_order = run.channels == 1 || run.pixels == 1, cut = run.run < run.sample_elements;
-    bool straight = in_order && in_packs(run.from, run.to) && cuda_pack(run.type, run.run) > 1 &&
-                    run.first % 4 == 0 && run.stride % 4 == 0;
+    bool in_order = run.channels == 1 || run.pixels == 1,
+         sliced = run.run_elements < run.sample_elements;
+    bool uses_packs = in_order && aligned_to_packs(run.from, run.to) &&
+                      cuda_pack_size(run.type, run.run_elements) > 1 && run.first % 4 == 0 &&
+                      run.stride % 4 == 0;
     unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
     dim3 quads(blocks_for(run.sample_elements, 4 * THREADS), samples);
 #define LAUNCH(T)                                                                                  \
     dim3 packs(blocks_for(run.sample_elements, (int64_t)PACK(T) * BATCH * THREADS), samples);      \
-    if (straight && cut)                                                                           \
-        straight_kernel<T, true><<<packs, THREADS, 0, stream>>>(run);                              \
-    else if (straight)                                                                             \
-        straight_kernel<T, false><<<packs, THREADS, 0, stream>>>(run);                             \
-    else if (cut)                                                                                  \
+    if (uses_packs && sliced)                                                                      \
+        pack_kernel<T, true><<<packs, THREADS, 0, stream>>>(run);                                  \
+    else if (uses_packs)                                                                           \
+        pack_kernel<T, false><<<packs, THREADS, 0, stream>>>(run);                                 \
+    else if (sliced)                                                                               \
         quad_kernel<T, true><<<quads, THREADS, 0, stream>>>(run);                                  \
     else                                                                                           \
         quad_kernel<T, false><<<quads, THREADS, 0, stream>>>(run)

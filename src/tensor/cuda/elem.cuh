@@ -1,6 +1,6 @@
-/* Access to activations in fp32, bf16 or fp16: they are read as floats and rounded when they are
- * stored, in packs of 16 bytes where addresses allow it. Also warp_sum, which adds in a fixed
- * order. */
+/* Access to activations in fp32, bf16 or fp16: they are converted to floats when they are read and
+ * rounded when they are stored. Elements are accessed in packs of 16 bytes if addresses are
+ * aligned. Also warp_sum, which adds in a fixed order. */
 #ifndef WEFT_ELEM_CUH
 #define WEFT_ELEM_CUH
 
@@ -13,27 +13,27 @@
 
 #define EVERY_LANE 0xffffffffu
 
-static __device__ __forceinline__ float value_of(float x)
+static __device__ __forceinline__ float as_float(float x)
 {
     return x;
 }
-static __device__ __forceinline__ float value_of(__nv_bfloat16 x)
+static __device__ __forceinline__ float as_float(__nv_bfloat16 x)
 {
     return __bfloat162float(x);
 }
-static __device__ __forceinline__ float value_of(__half x)
+static __device__ __forceinline__ float as_float(__half x)
 {
     return __half2float(x);
 }
-static __device__ __forceinline__ void set(float *to, float value)
+static __device__ __forceinline__ void store_float(float *to, float value)
 {
     *to = value;
 }
-static __device__ __forceinline__ void set(__nv_bfloat16 *to, float value)
+static __device__ __forceinline__ void store_float(__nv_bfloat16 *to, float value)
 {
     *to = __float2bfloat16_rn(value);
 }
-static __device__ __forceinline__ void set(__half *to, float value)
+static __device__ __forceinline__ void store_float(__half *to, float value)
 {
     *to = __float2half_rn(value);
 }
@@ -41,14 +41,15 @@ static __device__ __forceinline__ void set(__half *to, float value)
 /* bytes of one access; bytes that a thread has in flight */
 enum { PACK_BYTES = 16, BATCH_BYTES = 64 };
 
-/* E elements as they are in memory; E = PACK(T) if one access is to move them. They stay packed in
- * words until they are read, because unpacking would wait for the load. */
+/* E elements in their type; E = PACK(T) makes one access of 16 bytes. They stay packed in words
+ * until they are used, because unpacking would wait for the load. */
 #define PACK(T) (PACK_BYTES / (int)sizeof(T))
 constexpr int pack_alignment(int bytes)
 {
     return bytes < 4 ? 4 : bytes < PACK_BYTES ? bytes : PACK_BYTES;
 }
 template <class T, int E> struct alignas(pack_alignment(E *(int)sizeof(T))) Pack {
+    /* elements in a word; bits of an element */
     enum { IN_WORD = 4 / (int)sizeof(T), BITS = 8 * (int)sizeof(T) };
     uint32_t word[(E + IN_WORD - 1) / IN_WORD];
     __device__ __forceinline__ T at(int k) const
@@ -58,7 +59,7 @@ template <class T, int E> struct alignas(pack_alignment(E *(int)sizeof(T))) Pack
         memcpy((void *)&element, &bits, sizeof element);
         return element;
     }
-    __device__ __forceinline__ float operator[](int k) const { return value_of(at(k)); }
+    __device__ __forceinline__ float operator[](int k) const { return as_float(at(k)); }
     __device__ __forceinline__ void put(int k, T element)
     {
         uint32_t bits = 0;
@@ -73,14 +74,15 @@ template <class T, int E> struct TwoPacks {
     Pack<T, E> a, b;
 };
 
-/* Are all these addresses aligned to packs? Checked at launch, since a range may begin anywhere. */
-static inline bool in_packs(const void *a, const void *b = nullptr, const void *c = nullptr,
-                            const void *d = nullptr)
+/* True if all addresses are multiples of 16 bytes; NULL is. Checked at launch, because a range may
+ * begin anywhere. */
+static inline bool aligned_to_packs(const void *a, const void *b = nullptr, const void *c = nullptr,
+                                    const void *d = nullptr)
 {
     return ((uintptr_t)a | (uintptr_t)b | (uintptr_t)c | (uintptr_t)d) % PACK_BYTES == 0;
 }
 
-/* Prefetches a whole row into the L2 cache, for a block that must first wait for another number. */
+/* Prefetches a whole row into the L2 cache, for a block that first has to wait for another load. */
 template <class T> static __device__ __forceinline__ void prefetch_row(const T *row, int64_t width)
 {
 #ifdef __CUDA_ARCH__
@@ -92,12 +94,12 @@ template <class T> static __device__ __forceinline__ void prefetch_row(const T *
 #endif
 }
 
-/* Reads E elements. PACKS: `from` is aligned, and one access moves them; false: one by one. */
-template <int E, bool PACKS, class T>
-static __device__ __forceinline__ Pack<T, E> read(const T *from)
+/* Reads E elements. ALIGNED: with one access, for which `from` must be aligned; else one by one. */
+template <int E, bool ALIGNED, class T>
+static __device__ __forceinline__ Pack<T, E> read_pack(const T *from)
 {
     Pack<T, E> pack;
-    if (PACKS && E > 1) {
+    if (ALIGNED && E > 1) {
         pack = *(const Pack<T, E> *)from;
     } else {
 #pragma unroll
@@ -106,8 +108,8 @@ static __device__ __forceinline__ Pack<T, E> read(const T *from)
     return pack;
 }
 
-/* Stores 16 bytes at once. From words that it has put together itself, nvcc makes four stores in
- * some kernels. */
+/* Stores a pack with accesses of 16 bytes. An assignment would do, but nvcc splits it into four
+ * stores in some kernels. */
 template <class P> static __device__ __forceinline__ void store(P *to, const P &pack)
 {
 #ifdef __CUDA_ARCH__
@@ -125,10 +127,11 @@ template <class P> static __device__ __forceinline__ void store(P *to, const P &
     *to = pack;
 }
 
-template <int E, bool PACKS, class T>
-static __device__ __forceinline__ void put(T *to, const Pack<T, E> &pack)
+/* Writes the E elements of a pack. */
+template <int E, bool ALIGNED, class T>
+static __device__ __forceinline__ void write_pack(T *to, const Pack<T, E> &pack)
 {
-    if (PACKS && E > 1) {
+    if (ALIGNED && E > 1) {
         store((Pack<T, E> *)to, pack);
     } else {
 #pragma unroll
@@ -136,33 +139,35 @@ static __device__ __forceinline__ void put(T *to, const Pack<T, E> &pack)
     }
 }
 
-template <int E, bool PACKS, class T>
-static __device__ __forceinline__ void write(T *to, const float *from)
+/* Rounds E floats to T and writes them. */
+template <int E, bool ALIGNED, class T>
+static __device__ __forceinline__ void write_floats(T *to, const float *from)
 {
     Pack<T, E> pack;
 #pragma unroll
     for (int k = 0; k < E; ++k) {
         T element;
-        set(&element, from[k]);
+        store_float(&element, from[k]);
         pack.put(k, element);
     }
-    put<E, PACKS>(to, pack);
+    write_pack<E, ALIGNED>(to, pack);
 }
 
-template <int E, bool PACKS>
+template <int E, bool ALIGNED>
 static __device__ __forceinline__ void read_floats(float *to, const float *from)
 {
-    Pack<float, E> pack = read<E, PACKS>(from);
+    Pack<float, E> pack = read_pack<E, ALIGNED>(from);
 #pragma unroll
     for (int k = 0; k < E; ++k) to[k] = pack[k];
 }
 
-template <int E, bool PACKS, class T> static __device__ __forceinline__ void write_zeros(T *to)
+template <int E, bool ALIGNED, class T> static __device__ __forceinline__ void write_zeros(T *to)
 {
     const float zeros[E] = {};
-    write<E, PACKS>(to, zeros);
+    write_floats<E, ALIGNED>(to, zeros);
 }
 
+/* Returns the sum of v over the warp's lanes, on every lane. */
 static __device__ __forceinline__ float warp_sum(float v)
 {
 #pragma unroll
@@ -170,7 +175,7 @@ static __device__ __forceinline__ float warp_sum(float v)
     return v;
 }
 
-/* Runs LAUNCH(T) with the C++ type of the elements. */
+/* Runs LAUNCH(T) with the C++ type for `type`. */
 #define TYPE_SWITCH(type, LAUNCH)                                                                  \
     do {                                                                                           \
         if ((type) == DTYPE_BF16) {                                                                \
@@ -182,12 +187,12 @@ static __device__ __forceinline__ float warp_sum(float v)
         }                                                                                          \
     } while (0)
 
-/* Runs KERNEL(T, elements a thread, PACKS) for the launcher's variables `wide` (see cuda_pack) and
- * `packs`. */
-#define WIDE_OR_ONE(KERNEL, T)                                                                     \
-    if (wide > 1 && packs)                                                                         \
+/* Runs KERNEL(T, elements per thread, ALIGNED). Reads the launcher's variables pack_size, from
+ * cuda_pack_size, and aligned, from aligned_to_packs. */
+#define PACK_SIZE_SWITCH(KERNEL, T)                                                                \
+    if (pack_size > 1 && aligned)                                                                  \
         KERNEL(T, PACK(T), true);                                                                  \
-    else if (wide > 1)                                                                             \
+    else if (pack_size > 1)                                                                        \
         KERNEL(T, PACK(T), false);                                                                 \
     else                                                                                           \
         KERNEL(T, 1, false)

@@ -1,4 +1,4 @@
-/* embedding: row token of a table for each token. */
+/* embedding: y[i] is row tokens[i] of the table. */
 #include "cuda.h"
 
 #include <limits.h>
@@ -6,7 +6,7 @@
 static Status embedding_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     if (shape_count(s->x[0].shape) > INT_MAX)
         return fail(ERR_CONFIG, "cuda: embedding of more than %d tokens a micro-batch", INT_MAX);
     s->y = cuda_desc(op, s->y.shape);

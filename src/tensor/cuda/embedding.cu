@@ -1,64 +1,67 @@
-/* Rows of a table by token, and their gradients. The gradient sorts the tokens, keeping the order
- * of equal ones, so that all tokens of a row are neighbours. One block then adds them up, in an
- * order that the tokens decide. */
+/* Embedding: copies a row of the table for each token, and sums the gradients of each row. For that
+ * the tokens are sorted (stably), so that all tokens of a row are neighbours, and one block for
+ * each row adds their gradients, in an order that depends on the tokens alone. */
 #include "columns.cuh"
 
 enum { BATCH = 4, DIGIT_BITS = 8, DIGITS = CUDA_SORT_DIGITS };
 static_assert((int)DIGITS == 1 << DIGIT_BITS && (int)DIGITS == (int)THREADS, "a thread a digit");
 
 /* Copies a row of the table for each token. */
-template <class T, int E, bool PACKS> static __global__ void gather_kernel(EmbeddingRun run)
+template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(EmbeddingRun run)
 {
     int64_t c = first_column<E>(), width = run.width;
     if (c >= width) return;
     const float *w = run.w + c;
     T *y = (T *)run.y + c;
+    /* row of w, which may be outside this rank's rows; -1 for a padded sample */
     auto row_of = [&](int64_t i) { return i < run.real ? run.tokens[i] - run.first : -1; };
     each_row<BATCH>(
         run.count,
         [&](int64_t i) {
             int64_t row = row_of(i);
             Pack<float, E> v = {};
-            if (row >= 0 && row < run.rows) v = read<E, PACKS>(w + row * width);
+            if (row >= 0 && row < run.rows) v = read_pack<E, ALIGNED>(w + row * width);
             return v;
         },
         [&](int64_t i, const Pack<float, E> &v) {
             int64_t token = i < run.real ? run.tokens[i] : 0;
             bool valid = token >= 0 && token < run.vocab;
             float out[E];
+        /* A token outside the vocabulary makes the loss NaN. */
 #pragma unroll
-            for (int k = 0; k < E; ++k)
-                out[k] =
-                    /* A token outside the vocabulary makes the loss NaN. */
-                    valid ? v[k] : nanf("");
-            write<E, PACKS>(y + i * width, out);
+            for (int k = 0; k < E; ++k) out[k] = valid ? v[k] : nanf("");
+            write_floats<E, ALIGNED>(y + i * width, out);
         });
 }
 
-/* ---- the order of tokens: a stable radix sort ----
+/* ---- a stable radix sort of the tokens ----
  *
- * A pass sorts by one digit of the tokens, lowest digit first, and keeps the order of equal ones:
+ * A pass sorts by one digit of the tokens, lowest digit first, and keeps the order of equal digits:
  *
- *     count_digits     counts[block][digit]: how many of the block's tile have the digit
- *     place_digits     counts[block][digit] becomes the place of the first of them
- *     move_tokens      each token's index goes to its place
+ *     count_digits     counts[block][digit] = number of tokens with the digit in the block's tile
+ *     place_digits     counts[block][digit] = position of the first of them in the sorted order
+ *     move_tokens      writes each token's index to its position
  */
 
 typedef struct SortPass {
+    /* the tokens; their indices in the order before and after the pass */
     const int32_t *tokens, *from;
     int32_t *to, *counts;
+    /* number of tokens, and of those that a block sorts */
     int64_t count, tile;
     uint32_t vocab;
+    /* position of the digit's lowest bit */
     int shift;
 } SortPass;
 
-/* Index of the token at place i; pass.from NULL: tokens are in their original order. */
+/* Index of the token at position i before the pass. pass.from NULL: tokens are in their original
+ * order. */
 static __device__ __forceinline__ int32_t token_index(const SortPass &pass, int64_t i)
 {
     return pass.from ? pass.from[i] : (int32_t)i;
 }
 
-/* Tokens outside the vocabulary are sorted behind all others. */
+/* Digit of the token with this index. Tokens outside the vocabulary are sorted after all others. */
 static __device__ __forceinline__ int digit_of(const SortPass &pass, int32_t index)
 {
     uint32_t token = (uint32_t)pass.tokens[index];
@@ -91,7 +94,7 @@ static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
     enum { LOADS = 16 };
     __shared__ int32_t totals[DIGITS];
     int digit = threadIdx.x;
-    int32_t total = 0, place = 0;
+    int32_t total = 0, position = 0;
     auto load = [&](int64_t b) { return counts[b * DIGITS + digit]; };
     in_batches<LOADS>((int64_t)0, blocks, 1, load, [&](int64_t, int32_t n) { total += n; });
     totals[digit] = total;
@@ -101,27 +104,30 @@ static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
         __syncthreads();
         totals[digit] += before;
     }
-    place = totals[digit] - total;
+    position = totals[digit] - total;
     in_batches<LOADS>((int64_t)0, blocks, 1, load, [&](int64_t b, int32_t n) {
-        counts[b * DIGITS + digit] = place;
-        place += n;
+        counts[b * DIGITS + digit] = position;
+        position += n;
     });
 }
 
-/* Mask of the warp's lanes that have the same number of DIGIT_BITS + 1 bits. */
-static __device__ __forceinline__ uint32_t lanes_alike(int number)
+/* Mask of the warp's lanes that have the same digit as this lane. DIGITS stands for "no token", so
+ * a digit has DIGIT_BITS + 1 bits. */
+static __device__ __forceinline__ uint32_t lanes_with_digit(int digit)
 {
-    uint32_t alike = EVERY_LANE;
+    uint32_t lanes = EVERY_LANE;
 #pragma unroll
     for (int bit = 0; bit <= DIGIT_BITS; ++bit) {
-        uint32_t set = __ballot_sync(EVERY_LANE, number >> bit & 1);
-        alike &= number >> bit & 1 ? set : ~set;
+        uint32_t set = __ballot_sync(EVERY_LANE, digit >> bit & 1);
+        lanes &= digit >> bit & 1 ? set : ~set;
     }
-    return alike;
+    return lanes;
 }
 
 static __global__ void move_tokens_kernel(SortPass pass)
 {
+    /* next: position for the next token with each digit. warps: for each warp the number of its
+     * tokens with each digit, then the position of the first of them. */
     __shared__ int32_t next[DIGITS], warps[WARPS][DIGITS];
     int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
     int64_t end = tile_end(pass);
@@ -130,28 +136,28 @@ static __global__ void move_tokens_kernel(SortPass pass)
         bool inside = first + threadIdx.x < end;
         int32_t index = inside ? token_index(pass, first + threadIdx.x) : 0;
         int digit = inside ? digit_of(pass, index) : (int)DIGITS;
-        uint32_t alike = lanes_alike(digit);
-        int before = __popc(alike & ((1u << lane) - 1));
+        uint32_t same = lanes_with_digit(digit);
+        int before = __popc(same & ((1u << lane) - 1));
 #pragma unroll
         for (int w = 0; w < WARPS; ++w) warps[w][threadIdx.x] = 0;
         __syncthreads();
-        if (inside && before == 0) warps[warp][digit] = __popc(alike);
+        if (inside && before == 0) warps[warp][digit] = __popc(same);
         __syncthreads();
-        int32_t place = next[threadIdx.x];
+        int32_t position = next[threadIdx.x];
 #pragma unroll
         for (int w = 0; w < WARPS; ++w) {
             int32_t n = warps[w][threadIdx.x];
-            warps[w][threadIdx.x] = place;
-            place += n;
+            warps[w][threadIdx.x] = position;
+            position += n;
         }
-        next[threadIdx.x] = place;
+        next[threadIdx.x] = position;
         __syncthreads();
         if (inside) pass.to[warps[warp][digit] + before] = index;
         __syncthreads();
     }
 }
 
-/* order[place] = i, sorted by token and then by i. */
+/* Sets run.order to the indices of the tokens, sorted by token and then by index. */
 static void sort_tokens(cudaStream_t stream, const EmbeddingRun &run)
 {
     int passes = 1;
@@ -174,49 +180,50 @@ static void sort_tokens(cudaStream_t stream, const EmbeddingRun &run)
     }
 }
 
-/* Grid: places in the sorted order, columns. The block at the first place of a token adds up all
- * gradients of that token: thread row y takes every blockDim.y-th of them, then the thread rows are
- * added in order. */
-template <class T, int E, bool PACKS> static __global__ void sum_kernel(EmbeddingRun run)
+/* Grid: positions in the sorted order, columns. The block at the first position of a token adds all
+ * gradients of that token; blocks at its other positions return. The threads with threadIdx.y = y
+ * add every blockDim.y-th gradient, then these sums are added in the order of y. */
+template <class T, int E, bool ALIGNED> static __global__ void sum_kernel(EmbeddingRun run)
 {
     __shared__ float shared[E][THREADS];
-    int64_t place = blockIdx.x, width = run.width,
+    int64_t position = blockIdx.x, width = run.width,
             c = ((int64_t)blockIdx.y * blockDim.x + threadIdx.x) * E;
-    int32_t token = run.tokens[run.order[place]];
-    if (place > 0 && run.tokens[run.order[place - 1]] == token) return;
+    int32_t token = run.tokens[run.order[position]];
+    if (position > 0 && run.tokens[run.order[position - 1]] == token) return;
     const T *dy = (const T *)run.dy + c;
-    int at = (int)(threadIdx.y * blockDim.x + threadIdx.x),
+    int thread = (int)(threadIdx.y * blockDim.x + threadIdx.x),
         threads = (int)(blockDim.x * blockDim.y);
     float sum[E] = {};
-    for (int64_t first = place, found = threads; found == threads; first += threads) {
-        int64_t i = first + at;
+    /* found: number of the next `threads` positions that have this token */
+    for (int64_t first = position, found = threads; found == threads; first += threads) {
+        int64_t i = first + thread;
         found = __syncthreads_count(i < run.real && run.tokens[run.order[i]] == token);
         in_batches<2 * BATCH>(
             first + threadIdx.y, c < width ? first + found : first, blockDim.y,
-            [&](int64_t k) { return read<E, PACKS>(dy + run.order[k] * width); },
+            [&](int64_t k) { return read_pack<E, ALIGNED>(dy + run.order[k] * width); },
             [&](int64_t, const Pack<T, E> &v) {
 #pragma unroll
                 for (int e = 0; e < E; ++e) sum[e] += v[e];
             });
     }
 #pragma unroll
-    for (int e = 0; e < E; ++e) shared[e][at] = sum[e];
+    for (int e = 0; e < E; ++e) shared[e][thread] = sum[e];
     __syncthreads();
     int64_t row = token - run.first;
     if (threadIdx.y != 0 || c >= width || row < 0 || row >= run.rows) return;
 #pragma unroll
     for (int e = 0; e < E; ++e)
         for (unsigned y = 1; y < blockDim.y; ++y) sum[e] += shared[e][y * blockDim.x + threadIdx.x];
-    write<E, PACKS>(run.dw + row * width + c, sum);
+    write_floats<E, ALIGNED>(run.dw + row * width + c, sum);
 }
 
 cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run)
 {
-    int wide = cuda_pack(run.type, run.width);
-    bool packs = in_packs(run.w, run.y);
-    Columns on = over_rows(run.count, run.width, wide, BATCH);
+    int pack_size = cuda_pack_size(run.type, run.width);
+    bool aligned = aligned_to_packs(run.w, run.y);
+    LaunchShape on = grid_over_rows(run.count, run.width, pack_size, BATCH);
 #define KERNEL(T, N, P) gather_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
-#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
+#define LAUNCH(T)       PACK_SIZE_SWITCH(KERNEL, T)
     if (run.count > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
     return cudaGetLastError();
@@ -224,9 +231,9 @@ cudaError_t launch_embedding(cudaStream_t stream, EmbeddingRun run)
 
 cudaError_t launch_embedding_backward(cudaStream_t stream, EmbeddingRun run)
 {
-    int wide = cuda_pack(run.type, run.width);
-    bool packs = in_packs(run.dy, run.dw);
-    Columns on = over_parts(run.width, wide, 1);
+    int pack_size = cuda_pack_size(run.type, run.width);
+    bool aligned = aligned_to_packs(run.dy, run.dw);
+    LaunchShape on = grid_over_parts(run.width, pack_size, 1);
     dim3 grid((unsigned)run.real, on.grid.x);
     cudaError_t error = launch_fill(stream, run.dw, 0, run.rows * run.width);
     if (error != cudaSuccess || run.real == 0) return error;

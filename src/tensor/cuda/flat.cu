@@ -1,9 +1,8 @@
-/* Elementwise work on flat ranges: sums, update rules, partial norms. Whether an element is
- * processed in a pack or alone depends on the grid. So update rules use explicit fused
- * multiply-adds: the compiler's own choice could differ between the two. A partial norm covers
- * FLAT_CHUNK elements and is computed by one block: thread t adds packs t, t + THREADS, ... in
- * double, then a tree adds the threads' sums, in an order that does not depend on where the range
- * lies. */
+/* Elementwise work on flat ranges: sums, update rules, partial norms. An element may be processed
+ * in a pack or alone, which must give the same bits. So update rules use explicit fused
+ * multiply-adds, which the compiler might choose in one case only. A partial norm covers FLAT_CHUNK
+ * elements and is computed by one block: thread t adds packs t, t + THREADS, ... in double, then a
+ * tree adds the threads' sums. This order does not depend on the range's alignment. */
 #include "map.cuh"
 
 #include <cfloat>
@@ -31,14 +30,16 @@ struct ScaleAdd {
     }
 };
 
+/* elements that a thread processes at a time */
 enum { E = PACK(float) };
 
-/* Calls f(number) for this thread's numbers of a chunk x of `count` elements, in order. */
-template <bool PACKS, class F>
-static __device__ __forceinline__ void each_of_chunk(const float *x, int64_t count, F f)
+/* Calls f(value) for this thread's elements of a chunk x of `count` elements, in order. */
+template <bool ALIGNED, class F>
+static __device__ __forceinline__ void for_chunk_elements(const float *x, int64_t count, F f)
 {
     in_batches<FLAT_CHUNK / THREADS / E>(
-        threadIdx.x, count / E, THREADS, [&](int64_t i) { return read<E, PACKS>(x + i * E); },
+        threadIdx.x, count / E, THREADS,
+        [&](int64_t i) { return read_pack<E, ALIGNED>(x + i * E); },
         [&](int64_t, const Pack<float, E> &v) {
             for (int k = 0; k < E; ++k) f(v[k]);
         });
@@ -53,12 +54,14 @@ static __device__ __forceinline__ FlatChunk chunk_of_range(int64_t n)
     return {first, left < FLAT_CHUNK ? left : (int64_t)FLAT_CHUNK, (int64_t)blockIdx.x};
 }
 
-template <bool PACKS>
-static __device__ __forceinline__ void sum_chunk(double *out, const float *x, FlatChunk chunk)
+template <bool ALIGNED>
+static __device__ __forceinline__ void sum_chunk_squares(double *out, const float *x,
+                                                         FlatChunk chunk)
 {
     __shared__ double part[THREADS];
     double sum = 0;
-    each_of_chunk<PACKS>(x + chunk.offset, chunk.elements, [&](float v) { sum += (double)v * v; });
+    for_chunk_elements<ALIGNED>(x + chunk.offset, chunk.elements,
+                                [&](float v) { sum += (double)v * v; });
     part[threadIdx.x] = sum;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
@@ -67,24 +70,25 @@ static __device__ __forceinline__ void sum_chunk(double *out, const float *x, Fl
     if (threadIdx.x == 0) out[chunk.sum] = part[0];
 }
 
-template <bool PACKS> static __global__ void squares_kernel(double *out, const float *x, int64_t n)
+template <bool ALIGNED>
+static __global__ void squares_kernel(double *out, const float *x, int64_t n)
 {
-    sum_chunk<PACKS>(out, x, chunk_of_range(n));
+    sum_chunk_squares<ALIGNED>(out, x, chunk_of_range(n));
 }
 
-/* One block for each chunk. Alignment is checked here, since it differs between chunks of one
+/* One block for each chunk. Alignment is checked here, because it differs between the chunks of an
  * arena. */
 static __global__ void chunk_squares_kernel(double *out, const float *x, const FlatChunk *chunk)
 {
-    const FlatChunk mine = chunk[blockIdx.x];
-    if ((uintptr_t)(x + mine.offset) % PACK_BYTES == 0)
-        sum_chunk<true>(out, x, mine);
+    const FlatChunk this_chunk = chunk[blockIdx.x];
+    if ((uintptr_t)(x + this_chunk.offset) % PACK_BYTES == 0)
+        sum_chunk_squares<true>(out, x, this_chunk);
     else
-        sum_chunk<false>(out, x, mine);
+        sum_chunk_squares<false>(out, x, this_chunk);
 }
 
-/* Replaces the numbers that change at every step by those in the backend's memory, unless `now` is
- * NULL. */
+/* Replaces the arguments that change at every step by those in device memory, unless `now` is
+ * NULL: a replayed launch has the arguments of the step in which it was recorded. */
 static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
 {
     if (!a.now) return a;
@@ -103,15 +107,15 @@ static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
     return a;
 }
 
-/* Several threads may write *found: all write 1. */
-template <bool PACKS>
+/* Sets *found to 1 if an element is infinite or NaN. Several threads may write the same 1. */
+template <bool ALIGNED>
 static __global__ void find_overflow_kernel(float *found, const float *x, int64_t n)
 {
-    bool all = true;
+    bool finite = true;
     const FlatChunk chunk = chunk_of_range(n);
-    each_of_chunk<PACKS>(x + chunk.offset, chunk.elements,
-                         [&](float v) { all = all && fabsf(v) <= FLT_MAX; });
-    if (!all) *found = 1;
+    for_chunk_elements<ALIGNED>(x + chunk.offset, chunk.elements,
+                                [&](float v) { finite = finite && fabsf(v) <= FLT_MAX; });
+    if (!finite) *found = 1;
 }
 
 typedef struct SgdRun {
@@ -121,38 +125,41 @@ typedef struct SgdRun {
     int64_t n;
 } SgdRun;
 
-template <int COUNT> static __device__ __forceinline__ void sgd_at(const SgdRun &run, int64_t i)
+/* Updates elements i .. i + COUNT - 1. */
+template <int COUNT>
+static __device__ __forceinline__ void sgd_elements(const SgdRun &run, int64_t i)
 {
     const SgdArgs a = with_step_numbers(run.args);
     float w[COUNT], g[COUNT], m[COUNT];
-    bool remembers = a.momentum != 0;
+    bool has_momentum = a.momentum != 0;
     read_floats<COUNT, true>(w, run.w + i);
     read_floats<COUNT, true>(g, run.g + i);
-    if (remembers && !a.first) read_floats<COUNT, true>(m, run.m + i);
+    if (has_momentum && !a.first) read_floats<COUNT, true>(m, run.m + i);
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) {
         float step = __fmaf_rn(g[k], a.grad_scale, a.weight_decay * w[k]);
-        if (remembers) {
+        if (has_momentum) {
             float velocity = a.first ? step : __fmaf_rn(a.momentum, m[k], step);
             m[k] = velocity;
             step = a.nesterov ? __fmaf_rn(a.momentum, velocity, step) : velocity;
         }
         w[k] = __fmaf_rn(-a.lr, step, w[k]);
     }
-    if (remembers) write<COUNT, true>(run.m + i, m);
-    write<COUNT, true>(run.w + i, w);
+    if (has_momentum) write_floats<COUNT, true>(run.m + i, m);
+    write_floats<COUNT, true>(run.w + i, w);
 }
 
-/* Each thread updates COUNT elements, and the first threads also one each of the elements that are
- * left over. */
+/* Each thread updates COUNT elements; the first threads also update one each of the last
+ * n % COUNT. */
 template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
 {
     int64_t i = element();
-    if (i < run.n / COUNT) sgd_at<COUNT>(run, i * COUNT);
-    if (i < run.n % COUNT) sgd_at<1>(run, run.n / COUNT * COUNT + i);
+    if (i < run.n / COUNT) sgd_elements<COUNT>(run, i * COUNT);
+    if (i < run.n % COUNT) sgd_elements<1>(run, run.n / COUNT * COUNT + i);
 }
 
-template <int COUNT> static __device__ __forceinline__ void adam_at(const AdamRun &run, int64_t i)
+template <int COUNT>
+static __device__ __forceinline__ void adam_elements(const AdamRun &run, int64_t i)
 {
     const AdamArgs a = with_step_numbers(run.args);
     float w[COUNT], g[COUNT], m[COUNT], v[COUNT], out[COUNT];
@@ -174,40 +181,40 @@ template <int COUNT> static __device__ __forceinline__ void adam_at(const AdamRu
             out[k] = __fmaf_rn(-a.lr, u, weight);
         }
     }
-    write<COUNT, true>(run.m + i, m);
-    write<COUNT, true>(run.v + i, v);
-    write<COUNT, true>(run.out + i, out);
+    write_floats<COUNT, true>(run.m + i, m);
+    write_floats<COUNT, true>(run.v + i, v);
+    write_floats<COUNT, true>(run.out + i, out);
 }
 
 template <int COUNT> static __global__ void adam_kernel(AdamRun run)
 {
     int64_t i = element();
-    if (i < run.n / COUNT) adam_at<COUNT>(run, i * COUNT);
-    if (i < run.n % COUNT) adam_at<1>(run, run.n / COUNT * COUNT + i);
+    if (i < run.n / COUNT) adam_elements<COUNT>(run, i * COUNT);
+    if (i < run.n % COUNT) adam_elements<1>(run, run.n / COUNT * COUNT + i);
 }
 
 /* Adds COUNT elements of all slices, slice by slice in order. */
 template <class T, int COUNT>
-static __device__ __forceinline__ void add_slices_at(const SlicesRun &run, int64_t i)
+static __device__ __forceinline__ void add_slice_elements(const SlicesRun &run, int64_t i)
 {
     const T *from = (const T *)run.slices + i;
     float sum[COUNT];
-    Pack<T, COUNT> v = read<COUNT, true>(from);
+    Pack<T, COUNT> v = read_pack<COUNT, true>(from);
 #pragma unroll
     for (int k = 0; k < COUNT; ++k) sum[k] = v[k];
     for (int s = 1; s < run.count; ++s) {
-        v = read<COUNT, true>(from + s * run.stride);
+        v = read_pack<COUNT, true>(from + s * run.stride);
 #pragma unroll
         for (int k = 0; k < COUNT; ++k) sum[k] += v[k];
     }
-    write<COUNT, true>((T *)run.out + i, sum);
+    write_floats<COUNT, true>((T *)run.out + i, sum);
 }
 
 template <class T, int COUNT> static __global__ void add_slices_kernel(SlicesRun run)
 {
     int64_t i = element();
-    if (i < run.n / COUNT) add_slices_at<T, COUNT>(run, i * COUNT);
-    if (i < run.n % COUNT) add_slices_at<T, 1>(run, run.n / COUNT * COUNT + i);
+    if (i < run.n / COUNT) add_slice_elements<T, COUNT>(run, i * COUNT);
+    if (i < run.n % COUNT) add_slice_elements<T, 1>(run, run.n / COUNT * COUNT + i);
 }
 
 #define NO_INPUT ((const float *)nullptr)
@@ -231,12 +238,12 @@ cudaError_t launch_scale_add(cudaStream_t stream, float *y, float alpha, const f
 
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run)
 {
-    int wide = cuda_pack(run.type, run.stride);
-    bool packs = wide > 1 && in_packs(run.out, run.slices);
+    int pack_size = cuda_pack_size(run.type, run.stride);
+    bool aligned = pack_size > 1 && aligned_to_packs(run.out, run.slices);
 #define KERNEL(T, COUNT)                                                                           \
     add_slices_kernel<T, COUNT><<<blocks_for(run.n, THREADS *COUNT), THREADS, 0, stream>>>(run)
 #define LAUNCH(T)                                                                                  \
-    if (packs)                                                                                     \
+    if (aligned)                                                                                   \
         KERNEL(T, PACK(T));                                                                        \
     else                                                                                           \
         KERNEL(T, 1)
@@ -249,7 +256,7 @@ cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run)
 cudaError_t launch_squares(cudaStream_t stream, double *out, const float *x, int64_t n)
 {
     unsigned blocks = blocks_for(n, FLAT_CHUNK);
-    if (n > 0 && in_packs(x))
+    if (n > 0 && aligned_to_packs(x))
         squares_kernel<true><<<blocks, THREADS, 0, stream>>>(out, x, n);
     else if (n > 0)
         squares_kernel<false><<<blocks, THREADS, 0, stream>>>(out, x, n);
@@ -266,7 +273,7 @@ cudaError_t launch_chunk_squares(cudaStream_t stream, double *out, const float *
 cudaError_t launch_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n)
 {
     unsigned blocks = blocks_for(n, FLAT_CHUNK);
-    if (n > 0 && in_packs(x))
+    if (n > 0 && aligned_to_packs(x))
         find_overflow_kernel<true><<<blocks, THREADS, 0, stream>>>(found, x, n);
     else if (n > 0)
         find_overflow_kernel<false><<<blocks, THREADS, 0, stream>>>(found, x, n);
@@ -277,7 +284,7 @@ cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g,
                        int64_t n)
 {
     SgdRun run = {a, w, m, g, n};
-    if (n > 0 && in_packs(w, g, m))
+    if (n > 0 && aligned_to_packs(w, g, m))
         sgd_kernel<E><<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(run);
     else if (n > 0)
         sgd_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
@@ -286,7 +293,7 @@ cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g,
 
 cudaError_t launch_adam(cudaStream_t stream, AdamRun run)
 {
-    if (run.n > 0 && in_packs(run.w, run.g, run.m, run.v) && in_packs(run.out))
+    if (run.n > 0 && aligned_to_packs(run.w, run.g, run.m, run.v) && aligned_to_packs(run.out))
         adam_kernel<E><<<blocks_for(run.n, THREADS * E), THREADS, 0, stream>>>(run);
     else if (run.n > 0)
         adam_kernel<1><<<blocks_for(run.n, THREADS), THREADS, 0, stream>>>(run);

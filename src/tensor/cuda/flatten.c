@@ -1,4 +1,4 @@
-/* flatten: changes the shape and moves no data; an image keeps its layout. */
+/* flatten: changes the shape and moves no data; an image stays in its layout. */
 #include "cuda.h"
 
 static Status flatten_plan(Op *op, Desc preferred[SPEC_INPUTS])

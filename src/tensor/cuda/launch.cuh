@@ -1,6 +1,6 @@
-/* The common layout of kernels: THREADS threads in a block, an element for each thread or a row for
- * each warp. A thread works through its elements in batches, since a GPU is fast when many bytes
- * are in flight at once. */
+/* The layout that most kernels share: THREADS threads in a block, with an element for each thread
+ * or a row for each warp. A thread processes its elements in batches, because a GPU is fast when
+ * many loads are in flight at once. */
 #ifndef WEFT_LAUNCH_CUH
 #define WEFT_LAUNCH_CUH
 
@@ -14,6 +14,7 @@ static inline unsigned blocks_for(int64_t n, int64_t per_block)
     return (unsigned)((n + per_block - 1) / per_block);
 }
 
+/* Number of this thread in the grid. */
 static __device__ __forceinline__ int64_t element()
 {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -25,6 +26,7 @@ static __device__ __forceinline__ int64_t warp_row()
     return (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
 }
 
+/* One batch of in_batches. ALL: all U indices are below `last`. */
 template <int U, bool ALL, class Load, class Finish>
 static __device__ __forceinline__ void batch(int64_t first, int64_t last, int64_t step, Load load,
                                              Finish finish)
@@ -38,8 +40,8 @@ static __device__ __forceinline__ void batch(int64_t first, int64_t last, int64_
         if (ALL || first + u * step < last) finish(first + u * step, loaded[u]);
 }
 
-/* Runs load and then finish(i, what load(i) returned) for every step-th i in first .. last - 1, in
- * batches of U: all loads of a batch come before its first finish, which may store. */
+/* Calls finish(i, load(i)) for i = first, first + step, ... below last, in batches of U: all U
+ * calls of load come before the batch's first call of finish, which may store. */
 template <int U, class Load, class Finish>
 static __device__ __forceinline__ void in_batches(int64_t first, int64_t last, int64_t step,
                                                   Load load, Finish finish)

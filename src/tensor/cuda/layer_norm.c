@@ -1,11 +1,11 @@
-/* layer_norm over the last dimension. One launch computes dx and the parameters' gradients, since
- * both read x and dy. */
+/* layer_norm over the last dimension. One launch computes dx and the parameters' gradients, because
+ * both need x and dy. */
 #include "cuda.h"
 
 static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
@@ -56,7 +56,7 @@ static void layer_norm_backward_data(Op *op, const OpRun *run)
     if (run->dx[0]) layer_norm_backward(op, run);
 }
 
-/* Only where no dx is wanted: else backward_data has written dw. */
+/* Does nothing if there is a dx, because backward_data has then written dw. */
 static void layer_norm_backward_weight(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) layer_norm_backward(op, run);

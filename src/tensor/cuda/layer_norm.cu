@@ -1,13 +1,13 @@
-/* Layer norm over the last dimension. A row belongs to threads side by side, and a block has
- * several rows. Threads keep their part of a row in registers, PACKS_KEPT packs each, where it
- * fits; with PACKS_KEPT 0 they read it again, from the cache. The parameters' gradients are sums
- * over rows. */
+/* Layer norm over the last dimension. The threads with the same threadIdx.y compute a row, and a
+ * block has several rows. Each thread keeps its PACKS_KEPT packs of the row in registers; if these
+ * would be too many, PACKS_KEPT is 0 and they are read again, from the cache. The parameters'
+ * gradients are sums over rows. */
 #include "columns.cuh"
 
-/* most packs of a row that a thread of the backward kernel holds, since it also holds their sums */
+/* most packs that a thread of the backward kernel keeps: it also keeps their sums */
 enum { PACKS_KEPT_MAX = 3 };
 
-/* Calls f(k, c) for this thread's packs of a row: the k-th begins at column c. */
+/* Calls f(k, c) for this thread's packs of a row: pack k begins at column c. */
 template <int E, int PACKS_KEPT, class F>
 static __device__ __forceinline__ void each_pack(int width, F f)
 {
@@ -21,8 +21,8 @@ static __device__ __forceinline__ void each_pack(int width, F f)
     }
 }
 
-/* This thread's part of a row. A NULL matrix makes an empty one. */
-template <class T, int E, bool PACKS, int PACKS_KEPT> struct Row {
+/* This thread's packs of a row. matrix NULL: no packs, and `at` must not be called. */
+template <class T, int E, bool ALIGNED, int PACKS_KEPT> struct Row {
     const T *from;
     Pack<T, E> kept[PACKS_KEPT > 0 ? PACKS_KEPT : 1] = {};
     __device__ __forceinline__ Row(const void *matrix, int64_t row, int width)
@@ -31,20 +31,23 @@ template <class T, int E, bool PACKS, int PACKS_KEPT> struct Row {
         if (PACKS_KEPT > 0 && from)
             each_pack<E, PACKS_KEPT>(width, [&](int k, int c) { keep(k, c); });
     }
-    __device__ __forceinline__ void keep(int k, int c) { kept[k] = read<E, PACKS>(from + c); }
+    __device__ __forceinline__ void keep(int k, int c)
+    {
+        kept[k] = read_pack<E, ALIGNED>(from + c);
+    }
     __device__ __forceinline__ Pack<T, E> at(int k, int c) const
     {
-        return PACKS_KEPT > 0 ? kept[k] : read<E, PACKS>(from + c);
+        return PACKS_KEPT > 0 ? kept[k] : read_pack<E, ALIGNED>(from + c);
     }
 };
 
-template <int E, bool PACKS, int PACKS_KEPT, class T>
+template <int E, bool ALIGNED, int PACKS_KEPT, class T>
 static __device__ __forceinline__ void zero_row(T *to, int width)
 {
-    each_pack<E, PACKS_KEPT>(width, [&](int, int c) { write_zeros<E, PACKS>(to + c); });
+    each_pack<E, PACKS_KEPT>(width, [&](int, int c) { write_zeros<E, ALIGNED>(to + c); });
 }
 
-template <class T, int E, bool PACKS, int PACKS_KEPT>
+template <class T, int E, bool ALIGNED, int PACKS_KEPT>
 static __global__ void forward_kernel(LayerNormRun run)
 {
     int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
@@ -53,7 +56,7 @@ static __global__ void forward_kernel(LayerNormRun run)
     T *y = (T *)run.y + row * width;
     float mean = 0, inverse = 0;
     if (row < run.real) {
-        Row<T, E, PACKS, PACKS_KEPT> x(run.x, row, width);
+        Row<T, E, ALIGNED, PACKS_KEPT> x(run.x, row, width);
         float sum = 0, squares = 0;
         each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
@@ -68,13 +71,13 @@ static __global__ void forward_kernel(LayerNormRun run)
         each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
             Pack<T, E> v = x.at(k, c);
             float scale[E], shift[E], out[E];
-            read_floats<E, PACKS>(scale, run.scale + c);
-            read_floats<E, PACKS>(shift, run.shift + c);
+            read_floats<E, ALIGNED>(scale, run.scale + c);
+            read_floats<E, ALIGNED>(shift, run.shift + c);
             for (int e = 0; e < E; ++e) out[e] = (v[e] - mean) * inverse * scale[e] + shift[e];
-            write<E, PACKS>(y + c, out);
+            write_floats<E, ALIGNED>(y + c, out);
         });
     } else {
-        zero_row<E, PACKS, PACKS_KEPT>(y, width);
+        zero_row<E, ALIGNED, PACKS_KEPT>(y, width);
     }
     if (threadIdx.x == 0) {
         run.saved[2 * row] = mean;
@@ -82,33 +85,34 @@ static __global__ void forward_kernel(LayerNormRun run)
     }
 }
 
-/* Adds a and b over the threads of a row; each of them gets both sums. All threads of a block call
- * it. turn: 0 and 1 alternately, since some threads may still read the sums of the call before. */
-static __device__ __forceinline__ void row_sums(float *a, float *b, int turn)
+/* Sets *a and *b to their sums over the threads of a row. All threads of a block call it. buffer: 0
+ * and 1 alternately, because some threads may still read the sums of the previous call. */
+static __device__ __forceinline__ void row_sums(float *a, float *b, int buffer)
 {
-    __shared__ float2 of[2][WARPS];
+    __shared__ float2 warp_sums[2][WARPS];
     unsigned warps = blockDim.x / WARP, first = threadIdx.y * warps;
     *a = warp_sum(*a);
     *b = warp_sum(*b);
     if (warps == 1) return;
-    if (threadIdx.x % WARP == 0) of[turn][first + threadIdx.x / WARP] = make_float2(*a, *b);
+    if (threadIdx.x % WARP == 0)
+        warp_sums[buffer][first + threadIdx.x / WARP] = make_float2(*a, *b);
     __syncthreads();
     *a = *b = 0;
     for (unsigned w = first; w < first + warps; ++w) {
-        *a += of[turn][w].x;
-        *b += of[turn][w].y;
+        *a += warp_sums[buffer][w].x;
+        *b += warp_sums[buffer][w].y;
     }
 }
 
-/* Numbers of one row for its backward pass. With n = (x - mean) inverse and g = dy scale: */
+/* Numbers of one row for its backward pass: mean of x, inverse standard deviation, mean of g, mean
+ * of g n, where n = (x - mean) inverse and g = dy scale. */
 struct RowGradient {
-    /* mean of x, inverse deviation, mean of g, mean of g n */
     float mean, inverse, g, gn;
 };
 
-/* dx = inverse (g - mean(g) - n mean(g n)) for one part of the rows; with SUMS also that part's
- * sums for dscale and dshift. */
-template <class T, int E, bool PACKS, int PACKS_KEPT, bool SUMS>
+/* Each block computes dx = inverse (g - mean(g) - n mean(g n)) for one part of the rows; with SUMS
+ * also that part's sums for dscale and dshift. */
+template <class T, int E, bool ALIGNED, int PACKS_KEPT, bool SUMS>
 static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRun run)
 {
     enum { SUM_PACKS = PACKS_KEPT > 0 ? PACKS_KEPT : 1 };
@@ -116,12 +120,12 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
             last = run.rows * (blockIdx.x + 1) / gridDim.x;
     int width = (int)run.width;
     float sum[SUM_PACKS][2][E] = {};
-    int turn = 0;
-    for (int64_t begin = first; begin < last; begin += blockDim.y, turn ^= 1) {
+    int buffer = 0;
+    for (int64_t begin = first; begin < last; begin += blockDim.y, buffer ^= 1) {
         int64_t row = begin + threadIdx.y;
         bool real = row < last && row < run.real;
         T *to = (T *)run.dx + row * width;
-        Row<T, E, PACKS, PACKS_KEPT> x(real ? run.x : nullptr, row, width),
+        Row<T, E, ALIGNED, PACKS_KEPT> x(real ? run.x : nullptr, row, width),
             dy(real ? run.dy : nullptr, row, width),
             before(real && run.add ? run.dx : nullptr, row, width);
         RowGradient r = {};
@@ -131,7 +135,7 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
             each_pack<E, PACKS_KEPT>(width, [&](int k, int c) {
                 Pack<T, E> v = x.at(k, c), d = dy.at(k, c);
                 float scale[E];
-                read_floats<E, PACKS>(scale, run.scale + c);
+                read_floats<E, ALIGNED>(scale, run.scale + c);
 #pragma unroll
                 for (int e = 0; e < E; ++e) {
                     float n = (v[e] - r.mean) * r.inverse;
@@ -142,7 +146,7 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
                 }
             });
         }
-        row_sums(&r.g, &r.gn, turn);
+        row_sums(&r.g, &r.gn, buffer);
         r.g /= width;
         r.gn /= width;
         if (real)
@@ -150,17 +154,17 @@ static __global__ void __launch_bounds__(THREADS, 2) backward_kernel(LayerNormRu
                 Pack<T, E> v = x.at(k, c), d = dy.at(k, c), b;
                 float scale[E], out[E];
                 if (run.add) b = before.at(k, c);
-                read_floats<E, PACKS>(scale, run.scale + c);
+                read_floats<E, ALIGNED>(scale, run.scale + c);
 #pragma unroll
                 for (int e = 0; e < E; ++e) {
                     float n = (v[e] - r.mean) * r.inverse;
                     out[e] = r.inverse * (d[e] * scale[e] - r.g - n * r.gn);
                     if (run.add) out[e] += b[e];
                 }
-                write<E, PACKS>(to + c, out);
+                write_floats<E, ALIGNED>(to + c, out);
             });
         else if (row < last && !run.add)
-            zero_row<E, PACKS, PACKS_KEPT>(to, width);
+            zero_row<E, ALIGNED, PACKS_KEPT>(to, width);
     }
     if (SUMS)
 #pragma unroll
@@ -173,7 +177,7 @@ template <class T, int E> struct RowPacks {
     float mean, inverse;
 };
 
-template <class T, int E, bool PACKS>
+template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, 2) parts_kernel(LayerNormRun run)
 {
     int64_t c = first_column<E>(), width = run.width;
@@ -181,8 +185,8 @@ static __global__ void __launch_bounds__(THREADS, 2) parts_kernel(LayerNormRun r
         run.partial, run.real, width,
         [&](int64_t row) {
             RowPacks<T, E> v;
-            v.x = read<E, PACKS>((const T *)run.x + row * width + c);
-            v.dy = read<E, PACKS>((const T *)run.dy + row * width + c);
+            v.x = read_pack<E, ALIGNED>((const T *)run.x + row * width + c);
+            v.dy = read_pack<E, ALIGNED>((const T *)run.dy + row * width + c);
             v.mean = run.saved[2 * row];
             v.inverse = run.saved[2 * row + 1];
             return v;
@@ -205,23 +209,23 @@ static __global__ void join_kernel(LayerNormRun run, int64_t parts)
     run.dshift[c] = sum[1];
 }
 
-static bool rows_in_packs(const LayerNormRun &run)
+static bool is_aligned(const LayerNormRun &run)
 {
-    return in_packs(run.x, run.dy, run.y, run.dx) && in_packs(run.scale, run.shift);
+    return aligned_to_packs(run.x, run.dy, run.y, run.dx) && aligned_to_packs(run.scale, run.shift);
 }
 
-/* Shape of a block: `across` threads side by side for a row, and as many rows as fit. */
+/* Shape of a block: `across` threads for each row, and as many rows as fit in THREADS. */
 static dim3 row_threads(int64_t across)
 {
     return dim3((unsigned)across, (unsigned)(THREADS / across));
 }
 
-/* Runs KERNEL(T, elements of a pack, PACKS, packs that a lane holds). */
+/* Runs KERNEL(T, elements of a pack, ALIGNED, PACKS_KEPT) for one warp on each row. */
 #define PACKS_KEPT_SWITCH(T)                                                                       \
     int64_t lane_packs = blocks_for(run.width, WARP * PACK(T));                                    \
-    if (wide == 1)                                                                                 \
+    if (pack_size == 1)                                                                            \
         KERNEL(T, 1, false, 0);                                                                    \
-    else if (!packs)                                                                               \
+    else if (!aligned)                                                                             \
         KERNEL(T, PACK(T), false, 0);                                                              \
     else if (lane_packs == 1)                                                                      \
         KERNEL(T, PACK(T), true, 1);                                                               \
@@ -239,8 +243,8 @@ static dim3 row_threads(int64_t across)
 
 cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
 {
-    int wide = cuda_pack(run.type, run.width);
-    bool packs = rows_in_packs(run);
+    int pack_size = cuda_pack_size(run.type, run.width);
+    bool aligned = is_aligned(run);
 #define KERNEL(T, N, P, PACKS_KEPT) forward_kernel<T, N, P, PACKS_KEPT><<<ROWS>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, PACKS_KEPT_SWITCH);
 #undef KERNEL
@@ -248,22 +252,22 @@ cudaError_t launch_layer_norm(cudaStream_t stream, LayerNormRun run)
 }
 
 /* Sums the parameters' gradients in parts, without dx. */
-static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int wide, bool packs)
+static void queue_parts(cudaStream_t stream, const LayerNormRun &run, int pack_size, bool aligned)
 {
-    Columns on = over_parts(run.width, wide, cuda_row_parts(run.rows));
+    LaunchShape on = grid_over_parts(run.width, pack_size, cuda_row_parts(run.rows));
 #define KERNEL(T, N, P) parts_kernel<T, N, P><<<on.grid, on.threads, 0, stream>>>(run)
-#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
+#define LAUNCH(T)       PACK_SIZE_SWITCH(KERNEL, T)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL
 }
 
-/* Number of threads that keep a row together; 0: it is too wide. */
-static int64_t across_in_registers(const LayerNormRun &run, int wide)
+/* Number of threads that together keep a row in registers; 0: the row is too wide. */
+static int64_t across_in_registers(const LayerNormRun &run, int pack_size)
 {
     int64_t across = WARP;
-    while (across < THREADS && run.width > across * wide * PACKS_KEPT_MAX) across *= 2;
-    return run.width > across * wide * PACKS_KEPT_MAX ? 0 : across;
+    while (across < THREADS && run.width > across * pack_size * PACKS_KEPT_MAX) across *= 2;
+    return run.width > across * pack_size * PACKS_KEPT_MAX ? 0 : across;
 }
 
 /* Computes dx and the parts of the parameters' gradients in one pass over x and dy. */
@@ -286,10 +290,10 @@ static void queue_in_registers(cudaStream_t stream, const LayerNormRun &run, int
 #undef KERNEL
 }
 
-static void queue_data(cudaStream_t stream, const LayerNormRun &run, int wide, bool packs)
+static void queue_data(cudaStream_t stream, const LayerNormRun &run, int pack_size, bool aligned)
 {
 #define KERNEL(T, N, P) backward_kernel<T, N, P, 0, false><<<ROWS>>>(run)
-#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
+#define LAUNCH(T)       PACK_SIZE_SWITCH(KERNEL, T)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL
@@ -297,15 +301,15 @@ static void queue_data(cudaStream_t stream, const LayerNormRun &run, int wide, b
 
 cudaError_t launch_layer_norm_backward(cudaStream_t stream, LayerNormRun run)
 {
-    int wide = cuda_pack(run.type, run.width);
-    bool packs = rows_in_packs(run);
-    int64_t across = packs && wide > 1 && run.dx ? across_in_registers(run, wide) : 0;
+    int pack_size = cuda_pack_size(run.type, run.width);
+    bool aligned = is_aligned(run);
+    int64_t across = aligned && pack_size > 1 && run.dx ? across_in_registers(run, pack_size) : 0;
     if (across > 0)
         queue_in_registers(stream, run, across);
     else
-        queue_parts(stream, run, wide, packs);
+        queue_parts(stream, run, pack_size, aligned);
     join_kernel<<<blocks_for(run.width, WARP), join_threads(), 0, stream>>>(
         run, cuda_row_parts(run.rows));
-    if (across == 0 && run.dx) queue_data(stream, run, wide, packs);
+    if (across == 0 && run.dx) queue_data(stream, run, pack_size, aligned);
     return cudaGetLastError();
 }

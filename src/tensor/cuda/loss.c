@@ -1,7 +1,7 @@
-/* softmax_loss and mse_loss. Forward writes columns of per-sample results, backward the gradient of
- * the scaled sum. Where the gradient replaces the logits in memory, softmax_loss computes it in
- * forward already. Where each rank of a tensor group has a slice of the logits, forward gathers
- * their partial results. */
+/* softmax_loss and mse_loss. Forward writes LOSS_COLUMNS results for each row, backward the
+ * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
+ * computes it in forward already. If each rank of a tensor group has a slice of the logits, forward
+ * gathers the ranks' partial results. */
 #include "cuda.h"
 #include "tensor/op_list.h"
 
@@ -10,7 +10,7 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     OpSpec *spec = &op->spec;
     const Desc *x = &spec->x[0];
     bool padded = x->block == ROW_BLOCK && !x->flat && x->dtype == op->backend->options.precision;
-    if (!padded && !cuda_inputs(op, preferred)) return OK;
+    if (!padded && !cuda_inputs_fit(op, preferred)) return OK;
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
     op->needs_x[0] = true;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
@@ -18,16 +18,16 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
     op->saved_bytes = row_floats;
     if (spec->slice.ranks)
-        op->workspace_bytes = row_floats * (1 + LOSS_PART) * (size_t)(1 + spec->slice.ranks);
+        op->workspace_bytes = row_floats * (1 + LOSS_SUMMARY) * (size_t)(1 + spec->slice.ranks);
     op->dx_over_x = true;
     return OK;
 }
 
-/* x of shape (N,K) has one row for each sample, (N,T,K) T rows. */
+/* x of shape (N,K) has one row for each sample; x of shape (N,T,K) has T rows for each. */
 static LossRun loss_run(const Op *op, const OpRun *run)
 {
     const Shape *x = &op->spec.x[0].shape;
-    const TensorSlice *cut = &op->spec.slice;
+    const TensorSlice *slice = &op->spec.slice;
     int64_t width = x->dim[x->ndim - 1], rows = shape_count(*x) / width;
     return (LossRun){
         .type = op->spec.x[0].dtype,
@@ -44,9 +44,9 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .real = run->rows * (rows / x->dim[0]),
         .width = width,
         .stride = desc_row(op->spec.x[0]),
-        .first = cut->ranks ? cut->first : 0,
-        .classes = cut->ranks ? cut->whole : width,
-        .room = cuda_state(op)->row_room,
+        .first = slice->ranks ? slice->first : 0,
+        .classes = slice->ranks ? slice->whole : width,
+        .shared_bytes = cuda_state(op)->softmax_shared_bytes,
     };
 }
 
@@ -60,23 +60,23 @@ static LossRun forward_run(const Op *op, const OpRun *run)
 
 static void sliced_forward(Op *op, const OpRun *run)
 {
-    const Exchange *x = run->exchange;
+    const Exchange *exchange = run->exchange;
     LossSlices s = {
-        .loss = forward_run(op, run), .ranks = op->spec.slice.ranks, .truth = run->workspace};
-    Slices truths = {.runs = 1, .items = s.ranks, .unit = s.loss.rows, .type = DTYPE_F32},
-           parts = truths;
-    parts.unit *= LOSS_PART;
-    s.truths = s.truth + truths.unit;
-    s.part = s.truths + s.ranks * truths.unit;
-    s.parts = s.part + parts.unit;
-    cuda_check(launch_softmax_truth(cuda_stream(op), s), "kernel softmax_truth");
-    x->gather(x, truths, s.truth, s.truths);
-    cuda_check(launch_softmax_part(cuda_stream(op), s), "kernel softmax_part");
-    x->gather(x, parts, s.part, s.parts);
+        .loss = forward_run(op, run), .ranks = op->spec.slice.ranks, .label_logit = run->workspace};
+    Slices logits = {.runs = 1, .items = s.ranks, .unit = s.loss.rows, .type = DTYPE_F32},
+           summaries = logits;
+    summaries.unit *= LOSS_SUMMARY;
+    s.all_label_logits = s.label_logit + logits.unit;
+    s.summary = s.all_label_logits + s.ranks * logits.unit;
+    s.all_summaries = s.summary + summaries.unit;
+    cuda_check(launch_softmax_label(cuda_stream(op), s), "kernel softmax_label");
+    exchange->gather(exchange, logits, s.label_logit, s.all_label_logits);
+    cuda_check(launch_softmax_summary(cuda_stream(op), s), "kernel softmax_summary");
+    exchange->gather(exchange, summaries, s.summary, s.all_summaries);
     cuda_check(launch_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 
-/* True where forward writes dx over the logits; then backward has nothing to do. */
+/* True if forward writes dx over the logits; then backward has nothing to do. */
 static bool gradient_in_forward(const Op *op, const OpRun *run)
 {
     return run->training && run->dx[0] && run->dx[0] == run->x[0] && !op->spec.slice.ranks;

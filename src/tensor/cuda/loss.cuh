@@ -1,5 +1,5 @@
-/* One pass over a row of logits by a block of one warp or of ROW_THREADS threads, and the numbers
- * that softmax_loss takes from it. For whole rows (loss.cu) and for the slices of one rank
+/* One pass over a row of logits by a block of one warp or of ROW_THREADS threads, which computes
+ * the numbers that softmax_loss needs. For whole rows (loss.cu) and for the slices of one rank
  * (softmax_sliced.cu). */
 #ifndef WEFT_LOSS_CUH
 #define WEFT_LOSS_CUH
@@ -9,166 +9,173 @@
 
 enum {
     BATCH = 4,
-    /* rows of up to this many columns are read by one warp */
-    NARROW = 1024,
+    /* most columns of a row that one warp reads; wider rows have ROW_THREADS threads */
+    WARP_COLUMNS_MAX = 1024,
     ROW_THREADS = 512,
-    /* blocks for wide rows that a processor has registers and shared memory for */
+    /* blocks of ROW_THREADS that run on a processor at a time, by their registers and shared
+     * memory */
     ROW_BLOCKS = 2
 };
 #define ROW_KERNEL static __global__ void __launch_bounds__(ROW_THREADS, ROW_BLOCKS)
 
 static unsigned row_threads(const LossRun &run)
 {
-    return run.width <= NARROW ? (unsigned)WARP : (unsigned)ROW_THREADS;
+    return run.width <= WARP_COLUMNS_MAX ? (unsigned)WARP : (unsigned)ROW_THREADS;
 }
 
-/* Finds the largest value of a warp and the lowest index that has it, on every lane. */
-static __device__ __forceinline__ void warp_max(float *value, int64_t *at)
+/* Sets *value to the largest value of the warp's lanes, and *column to the lowest column that has
+ * it, on every lane. */
+static __device__ __forceinline__ void warp_max(float *value, int64_t *column)
 {
     for (int step = WARP / 2; step > 0; step /= 2) {
         float other = __shfl_xor_sync(EVERY_LANE, *value, step);
-        int64_t other_at = __shfl_xor_sync(EVERY_LANE, (long long)*at, step);
-        if (other > *value || (other == *value && other_at < *at)) {
+        int64_t other_column = __shfl_xor_sync(EVERY_LANE, (long long)*column, step);
+        if (other > *value || (other == *value && other_column < *column)) {
             *value = other;
-            *at = other_at;
+            *column = other_column;
         }
     }
 }
 
-/* Summary of some of a row's logits: best, the largest; at, the column of the first one that is
- * best, or of its pack; exps, the sum of exp(logit - best); beaten, how many rank before the label;
- * sum, of the logits. */
+/* Summary of some logits of a row. */
 struct Logits {
-    float best, exps, sum;
-    int beaten;
-    int64_t at;
+    /* largest logit; sum of exp(logit - max); sum of the logits */
+    float max, exp_sum, sum;
+    /* number of logits that rank before the label */
+    int before_label;
+    /* column of the first logit that equals max, or of the first column of its pack */
+    int64_t max_column;
 };
 
-static __device__ __forceinline__ void merge_logits(Logits *all, const Logits &o)
+static __device__ __forceinline__ void merge_logits(Logits *all, const Logits &other)
 {
-    float best = fmaxf(all->best, o.best);
-    all->exps = all->exps * expf(all->best - best) + o.exps * expf(o.best - best);
-    if (o.best > all->best || (o.best == all->best && o.at < all->at)) all->at = o.at;
-    all->best = best;
-    all->beaten += o.beaten;
-    all->sum += o.sum;
+    float max = fmaxf(all->max, other.max);
+    all->exp_sum = all->exp_sum * expf(all->max - max) + other.exp_sum * expf(other.max - max);
+    if (other.max > all->max || (other.max == all->max && other.max_column < all->max_column))
+        all->max_column = other.max_column;
+    all->max = max;
+    all->before_label += other.before_label;
+    all->sum += other.sum;
 }
 
-static __device__ __forceinline__ Logits no_logits(int64_t width)
+/* The summary of no logits in a row of `width` columns. */
+static __device__ __forceinline__ Logits empty_logits(int64_t width)
 {
     return {-FLT_MAX, 0, 0, 0, width};
 }
 
-/* Joins the summaries of a warp's lanes, on every lane. */
-static __device__ __forceinline__ Logits warp_join(const Logits &mine)
+/* Merges the summaries of a warp's lanes, on every lane. */
+static __device__ __forceinline__ Logits warp_merge(const Logits &mine)
 {
     Logits all = mine;
-    warp_max(&all.best, &all.at);
-    all.exps = warp_sum(mine.exps * expf(mine.best - all.best));
-    all.beaten = (int)warp_sum((float)mine.beaten);
+    warp_max(&all.max, &all.max_column);
+    all.exp_sum = warp_sum(mine.exp_sum * expf(mine.max - all.max));
+    all.before_label = (int)warp_sum((float)mine.before_label);
     all.sum = warp_sum(mine.sum);
     return all;
 }
 
-/* Joins the summaries of a block's threads, in its first warp. */
-static __device__ __forceinline__ Logits join(const Logits &mine, int64_t width)
+/* Merges the summaries of a block's threads; the result is valid in the first warp. */
+static __device__ __forceinline__ Logits block_merge(const Logits &mine, int64_t width)
 {
-    __shared__ Logits of[ROW_THREADS / WARP];
-    Logits all = warp_join(mine);
+    __shared__ Logits warps[ROW_THREADS / WARP];
+    Logits all = warp_merge(mine);
     if (blockDim.x == WARP) return all;
-    if (threadIdx.x % WARP == 0) of[threadIdx.x / WARP] = all;
+    if (threadIdx.x % WARP == 0) warps[threadIdx.x / WARP] = all;
     __syncthreads();
     if (threadIdx.x >= WARP) return all;
-    return warp_join(threadIdx.x < blockDim.x / WARP ? of[threadIdx.x] : no_logits(width));
+    return warp_merge(threadIdx.x < blockDim.x / WARP ? warps[threadIdx.x] : empty_logits(width));
 }
 
-/* The label's column, which may be in another rank's slice, its logit, and the next smaller float,
- * for comparisons. */
-struct Truth {
-    int64_t label;
+struct Label {
+    /* relative to this slice; may be in another rank's slice */
+    int64_t column;
+    /* its logit, and the next smaller float, for comparisons */
     float logit, below;
+    /* label smoothing is on: the sum of the logits is needed */
     bool smoothed;
 };
 
-static __device__ __forceinline__ Truth truth_of(const LossRun &run, int64_t row, float logit)
+static __device__ __forceinline__ Label make_label(const LossRun &run, int64_t row, float logit)
 {
     return {run.labels[row] - run.first, logit, nextafterf(logit, -INFINITY), run.smoothing != 0};
 }
 
-/* Counts those of N logits from column k on that rank before the label: larger logits, and equal
- * ones in an earlier column. All rank before a label that is NaN. In earlier columns, "larger or
- * equal" is tested as "larger than the next smaller float". */
+/* Counts the logits, among N from column k on, that rank before the label: larger logits, and equal
+ * ones in an earlier column. If the label's logit is NaN, all rank before it. In earlier columns,
+ * "larger or equal" is tested as "larger than the next smaller float". */
 template <int N, class Value>
-static __device__ __forceinline__ int count_beaten(int64_t k, Truth truth, Value value)
+static __device__ __forceinline__ int count_before_label(int64_t k, Label label, Value value)
 {
-    float limit = k > truth.label ? truth.logit : truth.below;
+    float limit = k > label.column ? label.logit : label.below;
     int count = 0;
 #pragma unroll
     for (int e = 0; e < N; ++e) count += !(value(e) <= limit);
-    if (k > truth.label || k + N <= truth.label) return count;
-    int label = (int)(truth.label - k);
+    if (k > label.column || k + N <= label.column) return count;
+    int at_label = (int)(label.column - k);
     count = 0;
     for (int e = 0; e < N; ++e)
-        count += e != label && !(e < label ? value(e) < truth.logit : value(e) <= truth.logit);
+        count +=
+            e != at_label && !(e < at_label ? value(e) < label.logit : value(e) <= label.logit);
     return count;
 }
 
-/* Adds N logits from column k on. The sum of exponentials is scaled down when a larger logit
- * comes. */
+/* Adds N logits from column k on to a summary. A new maximum scales the sum of exponentials
+ * down. */
 template <int N, class Value>
-static __device__ __forceinline__ void add_logits(Logits *of, int64_t k, Truth truth, Value value)
+static __device__ __forceinline__ void add_logits(Logits *all, int64_t k, Label label, Value value)
 {
-    float most = value(0), before = of->best;
+    float max = value(0), before = all->max;
 #pragma unroll
-    for (int e = 1; e < N; ++e) most = fmaxf(most, value(e));
-    of->at = most > before ? k : of->at;
-    of->best = fmaxf(most, before);
-    of->exps *= __expf(before - of->best);
+    for (int e = 1; e < N; ++e) max = fmaxf(max, value(e));
+    all->max_column = max > before ? k : all->max_column;
+    all->max = fmaxf(max, before);
+    all->exp_sum *= __expf(before - all->max);
 #pragma unroll
-    for (int e = 0; e < N; ++e) of->exps += __expf(value(e) - of->best);
-    of->beaten += count_beaten<N>(k, truth, value);
-    if (truth.smoothed)
-        for (int e = 0; e < N; ++e) of->sum += value(e);
+    for (int e = 0; e < N; ++e) all->exp_sum += __expf(value(e) - all->max);
+    all->before_label += count_before_label<N>(k, label, value);
+    if (label.smoothed)
+        for (int e = 0; e < N; ++e) all->sum += value(e);
 }
 
-/* Summary of a row, in thread 0. keep(i, pack) is called for every whole pack, by the thread that
- * has read it. `at` becomes the column of the first largest logit, or 0 if all are NaN. */
-template <class T, int E, bool PACKS, class Keep>
-static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Truth truth,
+/* Returns the summary of a row, valid in thread 0; its max_column is 0 if all logits are NaN.
+ * keep(i, pack) is called for every whole pack i, by the thread that has read it. */
+template <class T, int E, bool ALIGNED, class Keep>
+static __device__ __forceinline__ Logits row_logits(const LossRun &run, const T *x, Label label,
                                                     Keep keep)
 {
-    Logits mine = no_logits(run.width);
+    Logits mine = empty_logits(run.width);
     in_batches<BATCH>(
         threadIdx.x, run.width / E, blockDim.x,
-        [&](int64_t i) { return read<E, PACKS>(x + i * E); },
+        [&](int64_t i) { return read_pack<E, ALIGNED>(x + i * E); },
         [&](int64_t i, const Pack<T, E> &v) {
             keep(i, v);
-            add_logits<E>(&mine, i * E, truth, [&](int e) { return v[e]; });
+            add_logits<E>(&mine, i * E, label, [&](int e) { return v[e]; });
         });
     int64_t rest = run.width / E * E + threadIdx.x;
-    if (rest < run.width) add_logits<1>(&mine, rest, truth, [&](int) { return value_of(x[rest]); });
-    Logits all = join(mine, run.width);
+    if (rest < run.width) add_logits<1>(&mine, rest, label, [&](int) { return as_float(x[rest]); });
+    Logits all = block_merge(mine, run.width);
     if (threadIdx.x != 0) return all;
-    if (all.at >= run.width) {
-        all.at = 0;
+    if (all.max_column >= run.width) {
+        all.max_column = 0;
         return all;
     }
-    int64_t first = all.at / E * E;
-    Pack<T, E> v = read<E, PACKS>(x + first);
+    int64_t first = all.max_column / E * E;
+    Pack<T, E> v = read_pack<E, ALIGNED>(x + first);
     for (int e = E - 1; e >= 0; --e)
-        if (first + e < run.width && v[e] == all.best) all.at = first + e;
+        if (first + e < run.width && v[e] == all.max) all.max_column = first + e;
     return all;
 }
 
 /* Writes the row's columns and log_sum; returns log_sum. */
 static __device__ __forceinline__ float store_row(const LossRun &run, int64_t row,
-                                                  const Logits &all, float truth)
+                                                  const Logits &all, float label_logit)
 {
-    float log_sum = all.best + logf(all.exps), s = run.smoothing,
+    float log_sum = all.max + logf(all.exp_sum), s = run.smoothing,
           *out = run.columns + row * LOSS_COLUMNS;
-    out[0] = (1 - s) * (log_sum - truth) + s * (log_sum - all.sum / run.classes);
-    out[1] = (float)all.beaten;
-    out[2] = (float)all.at;
+    out[0] = (1 - s) * (log_sum - label_logit) + s * (log_sum - all.sum / run.classes);
+    out[1] = (float)all.before_label;
+    out[2] = (float)all.max_column;
     return run.log_sum[row] = log_sum;
 }
 

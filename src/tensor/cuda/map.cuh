@@ -1,10 +1,11 @@
-/* One pass over ranges of elements: to[i] = f(a[i], b[i]). */
+/* One pass over arrays: to[i] = f(a[i], b[i]). */
 #ifndef WEFT_MAP_CUH
 #define WEFT_MAP_CUH
 
 #include "elem.cuh"
 
-/* E elements at a time, in a batch of up to 4 so that a thread has BATCH_BYTES in flight. */
+/* BATCH: number of packs of E elements that a thread loads at a time: at most 4, to have
+ * BATCH_BYTES in flight. */
 template <class F, class FROM, int E> struct MapSize {
     enum {
         BYTES = E * (int)sizeof(FROM) * (F::INPUTS > 1 ? 2 : 1),
@@ -14,7 +15,7 @@ template <class F, class FROM, int E> struct MapSize {
     };
 };
 
-/* Reads F::INPUTS (0, 1 or 2) of a and b. `to` may be one of them. */
+/* F::INPUTS: number of arrays that are read: none, a, or a and b. `to` may be one of them. */
 template <class F, class TO, class FROM, int E>
 static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int64_t n)
 {
@@ -22,8 +23,8 @@ static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int
     int64_t i = (int64_t)blockIdx.x * THREADS * BATCH + threadIdx.x, last = n / E;
     auto load = [&](int64_t at) {
         TwoPacks<FROM, E> v = {};
-        if (F::INPUTS > 0) v.a = read<E, true>(a + at * E);
-        if (F::INPUTS > 1) v.b = read<E, true>(b + at * E);
+        if (F::INPUTS > 0) v.a = read_pack<E, true>(a + at * E);
+        if (F::INPUTS > 1) v.b = read_pack<E, true>(b + at * E);
         return v;
     };
     auto finish = [&](int64_t at, const TwoPacks<FROM, E> &v) {
@@ -31,7 +32,7 @@ static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int
 #pragma unroll
         for (int k = 0; k < E; ++k)
             out[k] = f(F::INPUTS > 0 ? v.a[k] : 0, F::INPUTS > 1 ? v.b[k] : 0);
-        write<E, true>(to + at * E, out);
+        write_floats<E, true>(to + at * E, out);
     };
     if (i + (BATCH - 1) * THREADS < last)
         batch<BATCH, true>(i, last, THREADS, load, finish);
@@ -39,12 +40,12 @@ static __global__ void map_kernel(F f, TO *to, const FROM *a, const FROM *b, int
         batch<BATCH, false>(i, last, THREADS, load, finish);
     int64_t rest = n / E * E + threadIdx.x;
     if (blockIdx.x == 0 && rest < n)
-        set(to + rest,
-            f(F::INPUTS > 0 ? value_of(a[rest]) : 0, F::INPUTS > 1 ? value_of(b[rest]) : 0));
+        store_float(to + rest, f(F::INPUTS > 0 ? as_float(a[rest]) : 0,
+                                 F::INPUTS > 1 ? as_float(b[rest]) : 0));
 }
 
 template <int E, class F, class TO, class FROM>
-static void map_by(cudaStream_t stream, F f, TO *to, const FROM *a, const FROM *b, int64_t n)
+static void launch_map(cudaStream_t stream, F f, TO *to, const FROM *a, const FROM *b, int64_t n)
 {
     unsigned blocks = blocks_for(n, (int64_t)THREADS * E * MapSize<F, FROM, E>::BATCH);
     map_kernel<F, TO, FROM, E><<<blocks, THREADS, 0, stream>>>(f, to, a, b, n);
@@ -54,10 +55,10 @@ template <class F, class TO, class FROM>
 static cudaError_t map(cudaStream_t stream, F f, TO *to, const FROM *a, const FROM *b, int64_t n)
 {
     enum { E = sizeof(TO) < sizeof(FROM) ? PACK(TO) : PACK(FROM) };
-    if (n > 0 && in_packs(to, a, b))
-        map_by<E>(stream, f, to, a, b, n);
+    if (n > 0 && aligned_to_packs(to, a, b))
+        launch_map<E>(stream, f, to, a, b, n);
     else if (n > 0)
-        map_by<1>(stream, f, to, a, b, n);
+        launch_map<1>(stream, f, to, a, b, n);
     return cudaGetLastError();
 }
 

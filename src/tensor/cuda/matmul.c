@@ -1,4 +1,4 @@
-/* Products by cuBLASLt: how they are described, which algorithm is chosen, and the call. */
+/* Matrix products by cuBLASLt: describes them, chooses an algorithm and queues the product. */
 #include "matmul.h"
 #include "timing.h"
 
@@ -31,25 +31,25 @@ static bool has_aux(MatmulEpilogue e)
     return e == MATMUL_GELU || e == MATMUL_GELU_SLOPE || e == MATMUL_BIAS_GELU;
 }
 
-static void attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t which, const void *value,
-                      size_t bytes)
+static void set_attribute(const Matmul *matmul, cublasLtMatmulDescAttributes_t which,
+                          const void *value, size_t bytes)
 {
     CUBLAS_CALL(cublaslt.desc_set(matmul->desc, which, value, bytes));
 }
 
-/* cuBLASLt chooses an algorithm by the alignment of the pointers that it is shown. These are
- * aligned to MATMUL_ALIGN bytes and no more, the least that any run has. */
+/* cuBLASLt chooses an algorithm by the alignment of the epilogue's pointers. The example pointer
+ * has the smallest alignment that a run may have, MATMUL_ALIGN bytes. */
 static void describe_epilogue(const Matmul *matmul, const CudaState *state, const MatmulSpec *s)
 {
-    const char *some = (const char *)state->blas_workspace + MATMUL_ALIGN;
+    const char *example = (const char *)state->blas_workspace + MATMUL_ALIGN;
     int64_t stride = s->ldd;
-    attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[s->epilogue],
-              sizeof epilogues[s->epilogue]);
+    set_attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogues[s->epilogue],
+                  sizeof epilogues[s->epilogue]);
     if (has_bias(s->epilogue))
-        attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &some, sizeof some);
+        set_attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &example, sizeof example);
     if (has_aux(s->epilogue)) {
-        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &some, sizeof some);
-        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &stride, sizeof stride);
+        set_attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &example, sizeof example);
+        set_attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, &stride, sizeof stride);
     }
 }
 
@@ -60,8 +60,8 @@ static void describe(Matmul *matmul, const CudaState *state, const MatmulSpec *s
     bool tf32 = state->tf32 && s->in == DTYPE_F32;
     CUBLAS_CALL(cublaslt.desc_create(
         &matmul->desc, tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUDA_R_32F));
-    attribute(matmul, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a);
-    attribute(matmul, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b);
+    set_attribute(matmul, CUBLASLT_MATMUL_DESC_TRANSA, &a, sizeof a);
+    set_attribute(matmul, CUBLASLT_MATMUL_DESC_TRANSB, &b, sizeof b);
     describe_epilogue(matmul, state, s);
     cudaDataType_t in = data_type(s->in), out = data_type(s->out);
     uint64_t m = (uint64_t)s->m, n = (uint64_t)s->n, k = (uint64_t)s->k;
@@ -72,14 +72,15 @@ static void describe(Matmul *matmul, const CudaState *state, const MatmulSpec *s
     CUBLAS_CALL(cublaslt.layout_create(&matmul->d, out, m, n, s->ldd));
 }
 
-static void prefer(cublasLtMatmulPreference_t preference,
-                   cublasLtMatmulPreferenceAttributes_t which, const void *value, size_t bytes)
+static void set_preference(cublasLtMatmulPreference_t preference,
+                           cublasLtMatmulPreferenceAttributes_t which, const void *value,
+                           size_t bytes)
 {
     CUBLAS_CALL(cublaslt.preference_set(preference, which, value, bytes));
 }
 
-/* True where the algorithm can add a c that is not d's memory. */
-static bool adds_other_c(const cublasLtMatmulAlgo_t *algorithm)
+/* True if the algorithm can add a c that is not in d's memory. */
+static bool supports_separate_c(const cublasLtMatmulAlgo_t *algorithm)
 {
     int32_t can = 0;
     size_t written = 0;
@@ -88,8 +89,8 @@ static bool adds_other_c(const cublasLtMatmulAlgo_t *algorithm)
     return status == CUBLAS_STATUS_SUCCESS && can != 0;
 }
 
-static uint32_t configured(const cublasLtMatmulAlgo_t *algorithm,
-                           cublasLtMatmulAlgoConfigAttributes_t which)
+static uint32_t config_value(const cublasLtMatmulAlgo_t *algorithm,
+                             cublasLtMatmulAlgoConfigAttributes_t which)
 {
     uint32_t value = 0;
     size_t written = 0;
@@ -98,19 +99,20 @@ static uint32_t configured(const cublasLtMatmulAlgo_t *algorithm,
     return status == CUBLAS_STATUS_SUCCESS ? value : 0;
 }
 
-/* True where partial sums of slices of k are rounded to d's type. Without a reduction scheme some
- * kernels keep the running sum in d itself, and the mask of schemes does not leave those out. */
+/* True if the algorithm divides k and rounds partial sums to d's type. Some algorithms without a
+ * reduction scheme keep the running sum in d, and the preference's mask of schemes does not exclude
+ * them. */
 static bool sums_in_output(const cublasLtMatmulAlgo_t *algorithm)
 {
-    return configured(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 &&
-           configured(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) !=
+    return config_value(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM) > 1 &&
+           config_value(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME) !=
                CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 }
 
 static bool is_suitable(const MatmulSpec *spec, const cublasLtMatmulHeuristicResult_t *result)
 {
     return result->state == CUBLAS_STATUS_SUCCESS &&
-           !(spec->adds && !adds_other_c(&result->algo)) &&
+           !(spec->add_c && !supports_separate_c(&result->algo)) &&
            !(spec->out != DTYPE_F32 && sums_in_output(&result->algo));
 }
 
@@ -120,24 +122,26 @@ typedef struct Choices {
     int count;
 } Choices;
 
-/* Lists the suitable algorithms, fastest first by cuBLASLt's own estimate. The estimate does not
- * know beta, which is an argument of the run. */
+/* Lists the suitable algorithms, fastest first by cuBLASLt's own estimate, which does not depend on
+ * beta, an argument of the run. */
 static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
                               Choices *choices)
 {
-    static const cublasLtMatmulPreferenceAttributes_t aligned[] = {
+    static const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES};
     cublasLtMatmulPreference_t preference;
     cublasLtMatmulHeuristicResult_t result[CHOICES] = {0};
     int found = 0;
-    uint64_t room = CUDA_BLAS_WORKSPACE_BYTES;
+    uint64_t workspace_max = CUDA_BLAS_WORKSPACE_BYTES;
     uint32_t align = MATMUL_ALIGN, schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     CUBLAS_CALL(cublaslt.preference_create(&preference));
-    prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &room, sizeof room);
-    prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);
-    for (size_t i = 0; i < sizeof aligned / sizeof aligned[0]; ++i)
-        prefer(preference, aligned[i], &align, sizeof align);
+    set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace_max,
+                   sizeof workspace_max);
+    set_preference(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes,
+                   sizeof schemes);
+    for (size_t i = 0; i < sizeof alignments / sizeof alignments[0]; ++i)
+        set_preference(preference, alignments[i], &align, sizeof align);
     cublasStatus_t status =
         cublaslt.heuristic(state->blas, matmul->desc, matmul->a, matmul->b, matmul->d, matmul->d,
                            preference, CHOICES, result, &found);
@@ -151,8 +155,8 @@ static cublasStatus_t propose(const Matmul *matmul, const CudaState *state, cons
 
 /* ---- the record of algorithms ---- */
 
-/* Writes a text of everything that the choice of an algorithm depends on. */
-static void key_of(char key[160], const CudaState *state, const MatmulSpec *s)
+/* Writes the product's key in the record: everything that the choice of an algorithm depends on. */
+static void algorithm_key(char key[160], const CudaState *state, const MatmulSpec *s)
 {
     static const char *const epilogue[] = {
         [MATMUL_PLAIN] = "plain",         [MATMUL_RELU] = "relu",
@@ -164,17 +168,16 @@ static void key_of(char key[160], const CudaState *state, const MatmulSpec *s)
     snprintf(key, 160, "cublaslt %s>%s %c%c %dx%dx%d ld %d,%d,%d %s%s",
              tf32 ? "tf32" : dtype_name(s->in), dtype_name(s->out), s->transpose_a ? 't' : 'n',
              s->transpose_b ? 't' : 'n', s->m, s->n, s->k, s->lda, s->ldb, s->ldd,
-             epilogue[s->epilogue], s->adds ? " adds" : "");
+             epilogue[s->epilogue], s->add_c ? " adds" : "");
 }
 
 enum { ALGORITHM_WORDS = sizeof(cublasLtMatmulAlgo_t) / sizeof(uint64_t), ALGORITHM_TEXT = 160 };
 _Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((cublasLtMatmulAlgo_t *)0)->data &&
                    ALGORITHM_WORDS * 17 < ALGORITHM_TEXT,
-               "an algorithm is words, and their text has room");
+               "an algorithm consists of 64-bit words, and ALGORITHM_TEXT is long enough for them");
 
-/* Writes an algorithm as hexadecimal words. cuBLASLt allows the same version to use a stored
- * algorithm again. */
-static void algorithm_text(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t *algorithm)
+/* Writes an algorithm as hexadecimal words. The same version of cuBLASLt may use it again. */
+static void write_algorithm(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t *algorithm)
 {
     size_t at = 0;
     for (int i = 0; i < ALGORITHM_WORDS; ++i)
@@ -182,7 +185,7 @@ static void algorithm_text(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t
                                algorithm->data[i]);
 }
 
-static bool algorithm_read(cublasLtMatmulAlgo_t *algorithm, const char *text)
+static bool read_algorithm(cublasLtMatmulAlgo_t *algorithm, const char *text)
 {
     for (int i = 0; i < ALGORITHM_WORDS; ++i) {
         int used = 0;
@@ -195,13 +198,14 @@ static bool algorithm_read(cublasLtMatmulAlgo_t *algorithm, const char *text)
     return !*text;
 }
 
-/* Takes the recorded algorithm if cuBLASLt still accepts it and it is suitable. */
-static bool take_recorded(Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
-                          const char *text)
+/* Uses the recorded algorithm if cuBLASLt still accepts it and it is suitable; else returns
+ * false. */
+static bool use_recorded(Matmul *matmul, const CudaState *state, const MatmulSpec *spec,
+                         const char *text)
 {
     cublasLtMatmulHeuristicResult_t result = {0};
     cublasLtMatmulAlgo_t algorithm;
-    if (!algorithm_read(&algorithm, text)) return false;
+    if (!read_algorithm(&algorithm, text)) return false;
     cublasStatus_t status = cublaslt.algorithm_check(
         state->blas, matmul->desc, matmul->a, matmul->b, matmul->d, matmul->d, &algorithm, &result);
     result.algo = algorithm;
@@ -230,12 +234,13 @@ static cublasStatus_t queue(const Matmul *matmul, const CudaState *state, const 
                            state->compute.handle);
 }
 
-static void point_epilogue(const Matmul *matmul, const MatmulRun *run)
+static void set_epilogue_pointers(const Matmul *matmul, const MatmulRun *run)
 {
     if (run->bias)
-        attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &run->bias, sizeof run->bias);
+        set_attribute(matmul, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &run->bias, sizeof run->bias);
     if (run->aux)
-        attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &run->aux, sizeof run->aux);
+        set_attribute(matmul, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &run->aux,
+                      sizeof run->aux);
 }
 
 static bool try_choice(void *user, int i)
@@ -245,7 +250,7 @@ static bool try_choice(void *user, int i)
     return queue(trial->matmul, trial->state, &trial->run) == CUBLAS_STATUS_SUCCESS;
 }
 
-/* Returns the index of the fastest choice; 0 where the GPU lacks the memory to time them. */
+/* Returns the index of the fastest choice; 0 if the GPU lacks the memory to time them. */
 static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
                         const Choices *choices)
 {
@@ -255,25 +260,25 @@ static int time_choices(Matmul *matmul, CudaState *state, const MatmulSpec *s,
     const size_t bytes[BUFFERS] = {
         [A] = (size_t)s->lda * (size_t)(s->transpose_a ? s->m : s->k) * in,
         [B] = (size_t)s->ldb * (size_t)(s->transpose_b ? s->k : s->n) * in,
-        [C] = s->adds ? d : 0,
+        [C] = s->add_c ? d : 0,
         [D] = d,
         [BIAS] = has_bias(s->epilogue) ? (size_t)(s->m > s->n ? s->m : s->n) * out : 0,
         [AUX] = has_aux(s->epilogue) ? d : 0,
     };
     TimedMemory memory;
     if (!timed_memory_init(&memory, state, bytes, BUFFERS)) {
-        log_warn("train.cuda_tune: the GPU has no memory to time the products of %s, %d x %d x %d: "
-                 "cuBLASLt's first choice is taken",
+        log_warn("train.cuda_tune: the GPU lacks the memory to time the products of %s, %d x %d x "
+                 "%d: cuBLASLt's first choice is used",
                  s->name, s->m, s->n, s->k);
         return 0;
     }
-    void **at = memory.at;
+    void **at = memory.buffer;
     Trial trial = {.matmul = matmul, .state = state, .choices = choices};
     trial.run = (MatmulRun){.a = at[A], .b = at[B], .c = bytes[C] ? at[C] : NULL, .d = at[D]};
     if (bytes[BIAS]) trial.run.bias = at[BIAS];
     if (bytes[AUX]) trial.run.aux = at[AUX];
-    point_epilogue(matmul, &trial.run);
-    int fastest = timed_fastest(state, choices->count, try_choice, &trial);
+    set_epilogue_pointers(matmul, &trial.run);
+    int fastest = find_fastest(state, choices->count, try_choice, &trial);
     timed_memory_fini(&memory);
     return fastest;
 }
@@ -284,16 +289,17 @@ static cublasStatus_t choose(Matmul *matmul, CudaState *state, const MatmulSpec 
 {
     char key[160], text[ALGORITHM_TEXT];
     Choices choices;
-    AlgorithmRecord *record = cuda_record(state);
-    key_of(key, state, spec);
+    AlgorithmRecord *record = cuda_algorithm_record(state);
+    algorithm_key(key, state, spec);
     const char *recorded = record ? algorithm_record_find(record, key) : NULL;
-    if (recorded && take_recorded(matmul, state, spec, recorded)) return CUBLAS_STATUS_SUCCESS;
+    if (recorded && use_recorded(matmul, state, spec, recorded)) return CUBLAS_STATUS_SUCCESS;
     if (recorded) algorithm_record_reject(record, key);
     cublasStatus_t status = propose(matmul, state, spec, &choices);
     if (status != CUBLAS_STATUS_SUCCESS) return status;
-    int which = cuda_times(state) && !recorded ? time_choices(matmul, state, spec, &choices) : 0;
+    int which =
+        cuda_times_algorithms(state) && !recorded ? time_choices(matmul, state, spec, &choices) : 0;
     matmul->algorithm = choices.algorithm[which];
-    algorithm_text(text, &matmul->algorithm);
+    write_algorithm(text, &matmul->algorithm);
     if (record && !recorded) algorithm_record_set(record, key, text);
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -325,7 +331,7 @@ bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec)
 
 void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run)
 {
-    point_epilogue(matmul, &run);
+    set_epilogue_pointers(matmul, &run);
     cublas_check(queue(matmul, state, &run), "cublasLtMatmul");
 }
 

@@ -1,6 +1,7 @@
-/* One matrix product by cuBLASLt, planned for its shape, with an epilogue: work on d before it is
- * written. cuBLAS matrices are column-major, so a row-major a[r,c] is its c x r matrix. Algorithms
- * whose sums have no fixed order are left out: the same product has the same bits each time. */
+/* One matrix product by cuBLASLt, planned for its shape, with an epilogue: operations on d before
+ * it is written. cuBLAS matrices are column-major, so a row-major a[r,c] is a c x r matrix for
+ * cuBLAS. Algorithms whose sums have no fixed order are excluded, so the same product has the same
+ * bits each time. */
 #ifndef WEFT_CUDA_MATMUL_H
 #define WEFT_CUDA_MATMUL_H
 
@@ -25,12 +26,13 @@ typedef struct MatmulSpec {
     const char *name;
     bool transpose_a, transpose_b;
     int m, n, k;
+    /* leading dimensions: elements from one column to the next */
     int lda, ldb, ldd;
     /* in: type of a and b; out: type of d, bias and aux */
     DType in, out;
     MatmulEpilogue epilogue;
     /* c is added to the product */
-    bool adds;
+    bool add_c;
 } MatmulSpec;
 typedef struct Matmul {
     /* owned, like the layouts */
@@ -40,18 +42,17 @@ typedef struct Matmul {
 } Matmul;
 enum { MATMUL_ALIGN = 16 };
 /* Pointers of one run, aligned to MATMUL_ALIGN bytes. bias and aux: set if the epilogue has them.
- * c: like d but in other memory; NULL unless the spec says `adds`. */
+ * c: like d but in other memory; NULL unless the spec says `add_c`. */
 typedef struct MatmulRun {
     const void *a, *b, *c;
     void *d, *bias, *aux;
 } MatmulRun;
 
 /* Plans d[m,n] = a[m,k] b[k,n] (+ c[m,n]), in cuBLAS's order; with transpose_a or transpose_b that
- * matrix is transposed in memory. ERR_CONFIG where cuBLASLt has no algorithm; then there is nothing
- * to free. Release with matmul_free. */
+ * matrix is stored transposed. ERR_CONFIG: cuBLASLt has no algorithm; then there is nothing to
+ * free. Release with matmul_free. */
 Status matmul_plan(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
-/* Like matmul_plan, but returns false where cuBLASLt lacks the product with this epilogue or with
- * c; then there is nothing to free. */
+/* Like matmul_plan, but returns false if cuBLASLt has no algorithm with this epilogue or with c. */
 bool matmul_try(Matmul *matmul, CudaState *state, const MatmulSpec *spec);
 void matmul_run(const Matmul *matmul, CudaState *state, MatmulRun run);
 void matmul_free(Matmul *matmul);

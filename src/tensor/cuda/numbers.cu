@@ -1,19 +1,19 @@
-/* Small numbers that stay on the GPU, so that the host need not wait for them: a step's numbers,
- * sums of a loss, norms. Sums are in double: thread t adds elements t, t + THREADS, ..., then a
- * tree adds the threads' sums. */
+/* Single numbers that stay on the GPU, so that the host need not wait for them: the numbers of a
+ * step (StepNumbers), the sums of a loss, the factor of clipping. Sums are in double: thread t adds
+ * elements t, t + THREADS, ..., then a tree adds the threads' sums. */
 #include "cuda_kernels.h"
 #include "launch.cuh"
 
-/* The bytes travel as an argument of the launch, which is copied at the call. A memory copy would
- * need host memory that stays unchanged. */
+/* Argument of a launch, which CUDA copies at the call. An asynchronous copy would need host memory
+ * that stays unchanged until it is done. */
 struct Bytes {
-    unsigned char at[FLAT_PUT];
+    unsigned char byte[FLAT_PUT];
 };
 
 static __global__ void put_kernel(unsigned char *to, Bytes from, int n)
 {
     int i = threadIdx.x;
-    if (i < n) to[i] = from.at[i];
+    if (i < n) to[i] = from.byte[i];
 }
 
 /* Returns the sum over a block's threads, on thread 0. */
@@ -31,8 +31,9 @@ static __device__ double block_sum(double mine)
 
 static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
 {
+    /* columns of a line: the loss, and the number of logits that rank before the label */
     double loss = 0, top1 = 0, top5 = 0;
-/* one block waits for memory: many loads in flight */
+/* unrolled, so that the single block has many loads in flight */
 #pragma unroll 8
     for (int64_t i = threadIdx.x; i < lines; i += THREADS) {
         const float *line = columns + i * LOSS_COLUMNS;
@@ -60,7 +61,7 @@ static __global__ void range_sums_kernel(double *out, const double *x, const int
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-/* Runs as one thread: there are only as many squares as tensors. */
+/* Runs as one thread, because there is only one square for each tensor. */
 static __global__ void clip_kernel(float *grad_scale, const double *squares, int count,
                                    double limit)
 {
@@ -73,7 +74,7 @@ cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t b
 {
     Bytes all = {};
     if (bytes > FLAT_PUT) return cudaErrorInvalidValue;
-    memcpy(all.at, from, bytes);
+    memcpy(all.byte, from, bytes);
     put_kernel<<<1, FLAT_PUT, 0, stream>>>((unsigned char *)to, all, (int)bytes);
     return cudaGetLastError();
 }

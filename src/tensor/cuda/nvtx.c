@@ -1,10 +1,10 @@
-/* Shows weft's phases as NVTX ranges next to the kernels in NVIDIA's profilers. With no profiler
- * attached a range costs two calls that return at once. */
+/* Marks weft's phases as NVTX ranges, which NVIDIA's profilers show next to the kernels. Without a
+ * profiler a range costs two calls that return at once. */
 #include "tensor.h"
 
 #include <nvtx3/nvToolsExt.h>
 
-static void enter(Phase phase)
+static void enter_phase(Phase phase)
 {
     nvtxRangePop();
     nvtxRangePushA(phase_names[phase]);
@@ -14,6 +14,6 @@ Status nvtx_start(void)
 {
     /* This range lasts until the first change of phase is reported. */
     nvtxRangePushA(phase_names[PHASE_OTHER]);
-    phase_watch(enter);
+    phase_watch(enter_phase);
     return OK;
 }

@@ -1,10 +1,10 @@
-/* pool: maximum and average pooling of channels-last images. */
+/* pool: maximum, average and global average pooling of channels-last images. */
 #include "cuda.h"
 
 static Status pool_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     if (s->pool == POOL_MAX)
         op->saved_bytes = (size_t)shape_count(s->y.shape);
@@ -22,7 +22,7 @@ static PoolRun pool_run(const Op *op, const OpRun *run)
                  .dy = run->dy,
                  .y = run->y,
                  .dx = run->dx[0],
-                 .place = s->pool == POOL_MAX ? run->saved : NULL,
+                 .max_index = s->pool == POOL_MAX ? run->saved : NULL,
                  .relu = s->act == ACT_RELU,
                  .h = (int)x[2],
                  .w = (int)x[3],

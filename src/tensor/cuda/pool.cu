@@ -1,13 +1,13 @@
-/* Pooling, channels last: each block writes one line of an image, each thread E channels of a pixel
- * at a time. */
+/* Pooling, channels last: each block writes one row of an image (a "line"), each thread E channels
+ * of a pixel at a time. */
 #include "elem.cuh"
 
 enum { BATCH = 3 };
 
-/* Window whose corner is (top, left), and its real pixels: rows low .. high - 1, columns first ..
- * right - 1. */
+/* A window: its upper left corner, which may be outside the image, and its rows and columns that
+ * are inside. */
 struct Window {
-    int top, left, low, high, first, right;
+    int top, left, row_begin, row_end, column_begin, column_end;
 };
 
 static __device__ __forceinline__ Window window_at(const PoolRun &run, int p, int q)
@@ -15,100 +15,102 @@ static __device__ __forceinline__ Window window_at(const PoolRun &run, int p, in
     Window v;
     v.top = p * run.stride[0] - run.pad[0];
     v.left = q * run.stride[1] - run.pad[1];
-    v.low = v.top < 0 ? 0 : v.top;
-    v.first = v.left < 0 ? 0 : v.left;
-    v.high = v.top + run.kernel[0] < run.h ? v.top + run.kernel[0] : run.h;
-    v.right = v.left + run.kernel[1] < run.w ? v.left + run.kernel[1] : run.w;
+    v.row_begin = v.top < 0 ? 0 : v.top;
+    v.column_begin = v.left < 0 ? 0 : v.left;
+    v.row_end = v.top + run.kernel[0] < run.h ? v.top + run.kernel[0] : run.h;
+    v.column_end = v.left + run.kernel[1] < run.w ? v.left + run.kernel[1] : run.w;
     return v;
 }
 
 /* Calls f(column, channel) for this thread's pixels and channels of the block's line. */
 template <int E, class F>
-static __device__ __forceinline__ void each_of_line(int columns, int64_t channels, F f)
+static __device__ __forceinline__ void for_line(int columns, int64_t channels, F f)
 {
     unsigned packs = (unsigned)(channels / E), all = (unsigned)columns * packs;
     for (unsigned i = threadIdx.x; i < all; i += THREADS)
         f((int)(i / packs), (int64_t)(i % packs) * E);
 }
 
-/* Calls f(h, w, pack) for the window's real pixels, in order. */
-template <int E, bool PACKS, class T, class F>
-static __device__ __forceinline__ void each_pixel(const PoolRun &run, const Window &v,
+/* Calls f(h, w, pack) for the window's pixels inside the image, in order. */
+template <int E, bool ALIGNED, class T, class F>
+static __device__ __forceinline__ void for_window(const PoolRun &run, const Window &v,
                                                   const T *image, F f)
 {
-    for (int h = v.low; h < v.high; ++h) {
+    for (int h = v.row_begin; h < v.row_end; ++h) {
         const T *line = image + (int64_t)h * run.w * run.channels;
         in_batches<BATCH>(
-            v.first, v.right, 1, [&](int64_t w) { return read<E, PACKS>(line + w * run.channels); },
+            v.column_begin, v.column_end, 1,
+            [&](int64_t w) { return read_pack<E, ALIGNED>(line + w * run.channels); },
             [&](int64_t w, const Pack<T, E> &x) { f(h, (int)w, x); });
     }
 }
 
-template <class T, int E, bool PACKS> static __global__ void max_kernel(PoolRun run)
+template <class T, int E, bool ALIGNED> static __global__ void max_kernel(PoolRun run)
 {
     unsigned n = blockIdx.x / run.p, p = blockIdx.x % run.p;
     const T *image = (const T *)run.x + (int64_t)n * run.h * run.w * run.channels;
     int64_t line = (int64_t)blockIdx.x * run.q * run.channels;
-    each_of_line<E>(run.q, run.channels, [&](int q, int64_t c) {
+    for_line<E>(run.q, run.channels, [&](int q, int64_t c) {
         Window v = window_at(run, (int)p, q);
         float best[E];
-        int place[E];
+        int index[E];
         for (int k = 0; k < E; ++k) {
             best[k] = -INFINITY;
-            place[k] = POOL_CUT;
+            index[k] = POOL_CUT;
         }
-        each_pixel<E, PACKS>(run, v, image + c, [&](int h, int w, const Pack<T, E> &x) {
+        for_window<E, ALIGNED>(run, v, image + c, [&](int h, int w, const Pack<T, E> &x) {
             int here = (h - v.top) * run.kernel[1] + w - v.left;
 #pragma unroll
             for (int k = 0; k < E; ++k) {
                 /* A NaN replaces any value before it. */
                 bool larger = x[k] > best[k] || x[k] != x[k];
                 best[k] = larger ? x[k] : best[k];
-                place[k] = larger ? here : place[k];
+                index[k] = larger ? here : index[k];
             }
         });
-        Pack<uint8_t, E> places;
+        Pack<uint8_t, E> indices;
 #pragma unroll
         for (int k = 0; k < E; ++k) {
             bool cut = run.relu && !(best[k] > 0) && best[k] == best[k];
             best[k] = cut ? 0 : best[k];
-            places.put(k, (uint8_t)(cut ? POOL_CUT : place[k]));
+            indices.put(k, (uint8_t)(cut ? POOL_CUT : index[k]));
         }
         int64_t at = line + q * run.channels + c;
-        write<E, PACKS>((T *)run.y + at, best);
-        put<E, PACKS>(run.place + at, places);
+        write_floats<E, ALIGNED>((T *)run.y + at, best);
+        write_pack<E, ALIGNED>(run.max_index + at, indices);
     });
 }
 
-template <class T, int E, bool PACKS> static __global__ void average_kernel(PoolRun run)
+template <class T, int E, bool ALIGNED> static __global__ void average_kernel(PoolRun run)
 {
     unsigned n = blockIdx.x / run.p, p = blockIdx.x % run.p;
     const T *image = (const T *)run.x + (int64_t)n * run.h * run.w * run.channels;
     int64_t line = (int64_t)blockIdx.x * run.q * run.channels;
-    each_of_line<E>(run.q, run.channels, [&](int q, int64_t c) {
+    for_line<E>(run.q, run.channels, [&](int q, int64_t c) {
         Window v = window_at(run, (int)p, q);
         float sum[E] = {};
-        each_pixel<E, PACKS>(run, v, image + c, [&](int, int, const Pack<T, E> &x) {
+        for_window<E, ALIGNED>(run, v, image + c, [&](int, int, const Pack<T, E> &x) {
 #pragma unroll
             for (int k = 0; k < E; ++k) sum[k] += x[k];
         });
-        int count = (v.high - v.low) * (v.right - v.first);
+        int count = (v.row_end - v.row_begin) * (v.column_end - v.column_begin);
         for (int k = 0; k < E; ++k) {
             float mean = count > 0 ? sum[k] / count : 0;
             sum[k] = run.relu && !(mean > 0) ? 0 : mean;
         }
-        write<E, PACKS>((T *)run.y + line + q * run.channels + c, sum);
+        write_floats<E, ALIGNED>((T *)run.y + line + q * run.channels + c, sum);
     });
 }
 
-/* Gradient of x: each pixel adds up its part of every window that covers it, in order. */
-template <class T, int E, bool PACKS, bool MAX> static __global__ void grad_kernel(PoolRun run)
+/* Gradient of x: a thread adds a pixel's share of the gradient of every window that covers the
+ * pixel, in order. */
+template <class T, int E, bool ALIGNED, bool MAX> static __global__ void grad_kernel(PoolRun run)
 {
     unsigned n = blockIdx.x / run.h, row = blockIdx.x % run.h;
     int h = (int)row + run.pad[0],
         p_low = h < run.kernel[0] ? 0 : (h - run.kernel[0]) / run.stride[0] + 1,
         p_high = h / run.stride[0];
-    each_of_line<E>(run.w, run.channels, [&](int column, int64_t c) {
+    for_line<E>(run.w, run.channels, [&](int column, int64_t c) {
         int w = column + run.pad[1],
             q_low = w < run.kernel[1] ? 0 : (w - run.kernel[1]) / run.stride[1] + 1,
             q_high = w / run.stride[1];
@@ -116,34 +118,34 @@ template <class T, int E, bool PACKS, bool MAX> static __global__ void grad_kern
         for (int p = p_low; p <= p_high && p < run.p; ++p)
             for (int q = q_low; q <= q_high && q < run.q; ++q) {
                 int64_t at = (((int64_t)n * run.p + p) * run.q + q) * run.channels + c;
-                Pack<T, E> dy = read<E, PACKS>((const T *)run.dy + at);
+                Pack<T, E> dy = read_pack<E, ALIGNED>((const T *)run.dy + at);
                 if (MAX) {
-                    Pack<uint8_t, E> place = read<E, PACKS>(run.place + at);
+                    Pack<uint8_t, E> index = read_pack<E, ALIGNED>(run.max_index + at);
                     int here = (h - p * run.stride[0]) * run.kernel[1] + w - q * run.stride[1];
-                    for (int k = 0; k < E; ++k) sum[k] += place.at(k) == here ? dy[k] : 0;
+                    for (int k = 0; k < E; ++k) sum[k] += index.at(k) == here ? dy[k] : 0;
                 } else {
                     Window v = window_at(run, p, q);
-                    int count = (v.high - v.low) * (v.right - v.first);
+                    int count = (v.row_end - v.row_begin) * (v.column_end - v.column_begin);
                     for (int k = 0; k < E; ++k) sum[k] += dy[k] / count;
                 }
             }
         int64_t at = ((int64_t)blockIdx.x * run.w + column) * run.channels + c;
-        write<E, PACKS>((T *)run.dx + at, sum);
+        write_floats<E, ALIGNED>((T *)run.dx + at, sum);
     });
 }
 
 cudaError_t launch_pool(cudaStream_t stream, PoolRun run)
 {
-    int wide = cuda_pack(run.type, run.channels);
-    bool packs = in_packs(run.x, run.y, run.place);
+    int pack_size = cuda_pack_size(run.type, run.channels);
+    bool aligned = aligned_to_packs(run.x, run.y, run.max_index);
     unsigned lines = (unsigned)(run.samples * run.p);
 #define MAXIMA(T, N, P) max_kernel<T, N, P><<<lines, THREADS, 0, stream>>>(run)
 #define MEANS(T, N, P)  average_kernel<T, N, P><<<lines, THREADS, 0, stream>>>(run)
 #define LAUNCH(T)                                                                                  \
-    if (run.place) {                                                                               \
-        WIDE_OR_ONE(MAXIMA, T);                                                                    \
+    if (run.max_index) {                                                                           \
+        PACK_SIZE_SWITCH(MAXIMA, T);                                                               \
     } else {                                                                                       \
-        WIDE_OR_ONE(MEANS, T);                                                                     \
+        PACK_SIZE_SWITCH(MEANS, T);                                                                \
     }
     if (lines > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
@@ -152,16 +154,16 @@ cudaError_t launch_pool(cudaStream_t stream, PoolRun run)
 
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run)
 {
-    int wide = cuda_pack(run.type, run.channels);
-    bool packs = in_packs(run.dx, run.dy, run.place);
+    int pack_size = cuda_pack_size(run.type, run.channels);
+    bool aligned = aligned_to_packs(run.dx, run.dy, run.max_index);
     unsigned lines = (unsigned)(run.samples * run.h);
 #define OF_MAXIMA(T, N, P) grad_kernel<T, N, P, true><<<lines, THREADS, 0, stream>>>(run)
 #define OF_MEANS(T, N, P)  grad_kernel<T, N, P, false><<<lines, THREADS, 0, stream>>>(run)
 #define LAUNCH(T)                                                                                  \
-    if (run.place) {                                                                               \
-        WIDE_OR_ONE(OF_MAXIMA, T);                                                                 \
+    if (run.max_index) {                                                                           \
+        PACK_SIZE_SWITCH(OF_MAXIMA, T);                                                            \
     } else {                                                                                       \
-        WIDE_OR_ONE(OF_MEANS, T);                                                                  \
+        PACK_SIZE_SWITCH(OF_MEANS, T);                                                             \
     }
     if (lines > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH

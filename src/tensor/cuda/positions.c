@@ -1,5 +1,6 @@
-/* positions: adds rows of a table of positions to a sequence. A sample counts as one row of length
- * x width columns; the table's rows from the slice's first position on are added to it. */
+/* positions: adds row t of the table to position t of each sample. A sample is treated as one row
+ * of length x width columns, to which that many elements of the table are added, beginning at the
+ * row of the slice's first position. */
 #include "cuda.h"
 
 static int64_t sample_elements(const Op *op)
@@ -11,7 +12,7 @@ static int64_t sample_elements(const Op *op)
 static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    if (!cuda_inputs(op, preferred)) return OK;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
     s->y = cuda_desc(op, s->y.shape);
     int64_t columns = sample_elements(op);
     op->w_elements[0] = shape_count(s->w[0]);

@@ -1,5 +1,6 @@
-/* Records CUDA graphs: work queued on a stream is captured and later launched as one. The capture
- * is local to this thread, which may neither wait nor allocate device memory while it records. */
+/* Records CUDA graphs: work that is queued on a stream is captured, and later launched as one.
+ * While a thread captures, it may neither wait for the GPU nor allocate device memory; other
+ * threads may. */
 #include "cuda.h"
 
 struct Recording {
@@ -9,9 +10,10 @@ struct Recording {
 
 static bool recording_now;
 
-const char *cuda_recording(void)
+const char *cuda_recording_note(void)
 {
-    return recording_now ? ", while a CUDA graph is recorded: train.cuda_graphs=off runs without"
+    return recording_now ? ", while a CUDA graph is recorded: train.cuda_graphs=off runs without "
+                           "CUDA graphs"
                          : "";
 }
 
@@ -24,10 +26,10 @@ void cuda_record_begin(Stream *stream)
 Recording *cuda_record_end(Stream *stream, const char **why)
 {
     cudaGraph_t graph = NULL;
-    cudaGraphExec_t ready = NULL;
+    cudaGraphExec_t executable = NULL;
     cudaError_t error = cudaStreamEndCapture(stream->handle, &graph);
     recording_now = false;
-    if (error == cudaSuccess) error = cudaGraphInstantiate(&ready, graph, 0);
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&executable, graph, 0);
     if (graph) CUDA_CALL(cudaGraphDestroy(graph));
     if (error != cudaSuccess) {
         /* clears the error, which the next kernel launch would report */
@@ -36,7 +38,7 @@ Recording *cuda_record_end(Stream *stream, const char **why)
         return NULL;
     }
     Recording *recording = mem_new(sizeof *recording);
-    recording->graph = ready;
+    recording->graph = executable;
     return recording;
 }
 

@@ -17,7 +17,7 @@ void cuda_permute(float *to, const float *from, int64_t samples, int64_t channel
             }
 }
 
-/* The shape that decides the order: a flat view of an image has the order of the image. */
+/* The shape that determines the order in memory: a flat view of an image has the image's order. */
 static Shape image_of(Desc d)
 {
     return d.flat ? d.image : d.shape;
@@ -41,14 +41,15 @@ static Status reorder_plan(Op *op, Desc preferred[SPEC_INPUTS])
     for (int i = 0; i < 2; ++i)
         if (both[i].dtype == DTYPE_I32 || (image_of(both[i]).ndim == 4 && both[i].block > 1 &&
                                            both[i].block != image_of(both[i]).dim[1]))
-            return fail(ERR_BUG, "cuda: reorder knows numbers, plain and channels last");
+            return fail(ERR_BUG, "cuda: reorder is for floating-point tensors, plain or channels "
+                                 "last");
     if (rows_padded(s->x[0]) != rows_padded(s->y) && s->x[0].dtype != s->y.dtype)
-        return fail(ERR_BUG, "cuda: reorder pads rows of one type only");
+        return fail(ERR_BUG, "cuda: reorder cannot pad rows and convert their type at once");
     return OK;
 }
 
 /* Copies rows between padded and plain form; padding in the output becomes zero. */
-static void copy_rows(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
+static void copy_padded_rows(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
 {
     size_t size = dtype_bytes(to_desc.dtype), to_row = (size_t)desc_row(to_desc) * size,
            from_row = (size_t)desc_row(from_desc) * size;
@@ -62,7 +63,7 @@ static void copy_rows(const Op *op, Desc from_desc, Desc to_desc, const void *fr
 static void reorder(const Op *op, Desc from_desc, Desc to_desc, const void *from, void *to)
 {
     if (rows_padded(from_desc) != rows_padded(to_desc)) {
-        copy_rows(op, from_desc, to_desc, from, to);
+        copy_padded_rows(op, from_desc, to_desc, from, to);
         return;
     }
     Shape s = channels_last(from_desc) ? image_of(from_desc) : image_of(to_desc);

@@ -1,86 +1,94 @@
 /* Converts images between channels last and plain. Each sample is a matrix that is transposed,
- * through tiles in shared memory, so that both sides are accessed in memory order; images of 2 to 4
- * channels, as data sets have them, are transposed in registers. */
+ * through tiles in shared memory, so that memory is read and written in order. fp32 images of 2 to
+ * 4 channels, as in data sets, are transposed in registers. */
 #include "elem.cuh"
 
 enum {
+    /* elements of a tile, and floats of its shared memory, which include gaps between rows */
     TILE = 2048,
-    TILE_ROOM = 3072,
-    EACH = TILE / THREADS,
+    TILE_FLOATS = 3072,
+    THREAD_ELEMENTS = TILE / THREADS,
     /* most samples of a launch's grid: the limit of its second dimension */
     SAMPLES = 65535
 };
 
-/* Transposes every sample: to (columns, rows) = from (rows, columns). A tile has 1 << high rows and
- * 1 << wide columns. */
-typedef struct TurnRun {
+/* Transposes every sample: to (columns, rows) = from (rows, columns). A tile has 1 << row_bits rows
+ * and 1 << column_bits columns. */
+typedef struct TransposeRun {
     const void *from;
     void *to;
     int64_t samples, rows, columns;
-    /* floats between a tile's rows in shared memory, chosen so that no two lanes use one bank */
-    int high, wide, stride;
+    int row_bits, column_bits;
+    /* floats from a tile's row to the next in shared memory, chosen so that no two lanes use the
+     * same bank */
+    int stride;
+    /* number of tiles side by side */
     unsigned across;
-} TurnRun;
+} TransposeRun;
 
 template <class TO, class FROM>
-static __global__ void __launch_bounds__(THREADS, 3) turn_kernel(TurnRun run)
+static __global__ void __launch_bounds__(THREADS, 3) transpose_kernel(TransposeRun run)
 {
-    __shared__ float tile[TILE_ROOM];
-    int64_t row = (int64_t)(blockIdx.x / run.across) << run.high,
-            column = (int64_t)(blockIdx.x % run.across) << run.wide;
+    __shared__ float tile[TILE_FLOATS];
+    int64_t row = (int64_t)(blockIdx.x / run.across) << run.row_bits,
+            column = (int64_t)(blockIdx.x % run.across) << run.column_bits;
     for (int64_t sample = blockIdx.y; sample < run.samples; sample += gridDim.y) {
         const FROM *from = (const FROM *)run.from + sample * run.rows * run.columns;
         TO *to = (TO *)run.to + sample * run.rows * run.columns;
-        FROM loaded[EACH] = {};
+        FROM loaded[THREAD_ELEMENTS] = {};
 #pragma unroll
-        for (int u = 0; u < EACH; ++u) {
+        for (int u = 0; u < THREAD_ELEMENTS; ++u) {
             int i = threadIdx.x + u * THREADS;
-            int64_t r = row + (i >> run.wide), c = column + (i & ((1 << run.wide) - 1));
+            int64_t r = row + (i >> run.column_bits),
+                    c = column + (i & ((1 << run.column_bits) - 1));
             if (r < run.rows && c < run.columns) loaded[u] = from[r * run.columns + c];
         }
         __syncthreads();
 #pragma unroll
-        for (int u = 0; u < EACH; ++u) {
+        for (int u = 0; u < THREAD_ELEMENTS; ++u) {
             int i = threadIdx.x + u * THREADS;
-            tile[(i >> run.wide) * run.stride + (i & ((1 << run.wide) - 1))] = value_of(loaded[u]);
+            tile[(i >> run.column_bits) * run.stride + (i & ((1 << run.column_bits) - 1))] =
+                as_float(loaded[u]);
         }
         __syncthreads();
 #pragma unroll
-        for (int u = 0; u < EACH; ++u) {
-            int i = threadIdx.x + u * THREADS, c = i >> run.high, r = i & ((1 << run.high) - 1);
+        for (int u = 0; u < THREAD_ELEMENTS; ++u) {
+            int i = threadIdx.x + u * THREADS, c = i >> run.row_bits,
+                r = i & ((1 << run.row_bits) - 1);
             if (row + r < run.rows && column + c < run.columns)
-                set(to + (column + c) * run.rows + row + r, tile[r * run.stride + c]);
+                store_float(to + (column + c) * run.rows + row + r, tile[r * run.stride + c]);
         }
     }
 }
 
-static int bits_for(int64_t n, int most)
+/* Smallest number of bits with 1 << bits >= n, but at most bits_max. */
+static int bits_for(int64_t n, int bits_max)
 {
     int bits = 0;
-    while (bits < most && (INT64_C(1) << bits) < n) ++bits;
+    while (bits < bits_max && (INT64_C(1) << bits) < n) ++bits;
     return bits;
 }
 
-static TurnRun turn_of(const ReorderRun &run)
+static TransposeRun plan_transpose(const ReorderRun &run)
 {
     enum { TILE_BITS = 11, WARP_BITS = 5 };
-    TurnRun t = {};
+    TransposeRun t = {};
     t.from = run.from;
     t.to = run.to;
     t.samples = run.samples;
     t.rows = run.from_last ? run.pixels : run.channels;
     t.columns = run.from_last ? run.channels : run.pixels;
-    t.high = bits_for(t.rows, WARP_BITS);
-    t.wide = bits_for(t.columns, TILE_BITS - t.high);
+    t.row_bits = bits_for(t.rows, WARP_BITS);
+    t.column_bits = bits_for(t.columns, TILE_BITS - t.row_bits);
     /* The tile may have more rows than the matrix; then it is not full. */
-    t.high = TILE_BITS - t.wide;
-    t.stride = (1 << t.wide) + (t.high < WARP_BITS ? WARP >> t.high : 1);
-    t.across = blocks_for(t.columns, 1 << t.wide);
+    t.row_bits = TILE_BITS - t.column_bits;
+    t.stride = (1 << t.column_bits) + (t.row_bits < WARP_BITS ? WARP >> t.row_bits : 1);
+    t.across = blocks_for(t.columns, 1 << t.column_bits);
     return t;
 }
 
-/* fp32 planes to channels last: E pixels of all planes are E * CHANNELS contiguous elements. Each
- * thread has E pixels of every sample. */
+/* Converts fp32 planes to channels last. Each thread has E pixels of every sample, which become E *
+ * CHANNELS contiguous elements. */
 template <int CHANNELS, int E, class TO>
 static __global__ void __launch_bounds__(THREADS, 4)
     planes_kernel(TO *to, const float *from, int64_t samples, int64_t pixels)
@@ -91,20 +99,20 @@ static __global__ void __launch_bounds__(THREADS, 4)
         const float *plane = from + sample * CHANNELS * pixels + pixel;
         TO *out = to + (sample * pixels + pixel) * CHANNELS;
         Pack<float, E> loaded[CHANNELS];
-        float turned[CHANNELS * E];
+        float transposed[CHANNELS * E];
 #pragma unroll
-        for (int c = 0; c < CHANNELS; ++c) loaded[c] = read<E, true>(plane + c * pixels);
+        for (int c = 0; c < CHANNELS; ++c) loaded[c] = read_pack<E, true>(plane + c * pixels);
 #pragma unroll
-        for (int i = 0; i < CHANNELS * E; ++i) turned[i] = loaded[i % CHANNELS][i / CHANNELS];
+        for (int i = 0; i < CHANNELS * E; ++i) transposed[i] = loaded[i % CHANNELS][i / CHANNELS];
 #pragma unroll
-        for (int i = 0; i < CHANNELS * E; i += E) write<E, true>(out + i, turned + i);
+        for (int i = 0; i < CHANNELS * E; i += E) write_floats<E, true>(out + i, transposed + i);
     }
 }
 
-template <class TO> static bool takes_planes(const ReorderRun &run)
+template <class TO> static bool can_use_planes(const ReorderRun &run)
 {
     return !run.from_last && run.from_type == DTYPE_F32 && run.pixels % PACK(TO) == 0 &&
-           in_packs(run.from, run.to);
+           aligned_to_packs(run.from, run.to);
 }
 
 template <int CHANNELS, class TO>
@@ -117,22 +125,22 @@ static void queue_planes(cudaStream_t stream, const ReorderRun &run, unsigned sa
 }
 
 template <class TO, class FROM>
-static void queue_turn(cudaStream_t stream, const ReorderRun &run, unsigned samples)
+static void queue_transpose(cudaStream_t stream, const ReorderRun &run, unsigned samples)
 {
-    TurnRun turn = turn_of(run);
-    dim3 grid(turn.across * blocks_for(turn.rows, 1 << turn.high), samples);
-    turn_kernel<TO, FROM><<<grid, THREADS, 0, stream>>>(turn);
+    TransposeRun t = plan_transpose(run);
+    dim3 grid(t.across * blocks_for(t.rows, 1 << t.row_bits), samples);
+    transpose_kernel<TO, FROM><<<grid, THREADS, 0, stream>>>(t);
 }
 
 template <class TO> static void queue_reorder(cudaStream_t stream, const ReorderRun &run)
 {
     unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
-#define LAUNCH(FROM) queue_turn<TO, FROM>(stream, run, samples)
-    if (takes_planes<TO>(run) && run.channels == 2)
+#define LAUNCH(FROM) queue_transpose<TO, FROM>(stream, run, samples)
+    if (can_use_planes<TO>(run) && run.channels == 2)
         queue_planes<2, TO>(stream, run, samples);
-    else if (takes_planes<TO>(run) && run.channels == 3)
+    else if (can_use_planes<TO>(run) && run.channels == 3)
         queue_planes<3, TO>(stream, run, samples);
-    else if (takes_planes<TO>(run) && run.channels == 4)
+    else if (can_use_planes<TO>(run) && run.channels == 4)
         queue_planes<4, TO>(stream, run, samples);
     else
         TYPE_SWITCH(run.from_type, LAUNCH);

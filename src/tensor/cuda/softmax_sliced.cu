@@ -1,56 +1,57 @@
 /* softmax_loss where each rank of a tensor group has a slice of every row of logits (Shoeybi et al.
- * 2019, section 3). First the ranks gather the label's logit. Then one pass over a slice finds all
- * that is needed of it, including how many logits rank before the label. The ranks gather these
- * summaries, and every rank joins them in the order of the ranks. */
+ * 2019, section 3). First the ranks gather the label's logit. Then one pass over a slice computes
+ * its summary (Logits), including the number of logits that rank before the label. The ranks gather
+ * the summaries, and every rank merges them in the order of the ranks. */
 #include "loss.cuh"
 
-/* Copies the label's logit where this slice has it. One thread for each row. */
-template <class T> static __global__ void truth_kernel(LossSlices run)
+/* Copies the label's logit if this slice has it. One thread for each row. */
+template <class T> static __global__ void label_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;
     int64_t row = element();
     if (row >= loss.real) return;
     int64_t label = loss.labels[row] - loss.first;
-    bool here = label >= 0 && label < loss.width;
-    run.truth[row] = here ? value_of(((const T *)loss.x)[row * loss.stride + label]) : 0;
+    bool in_slice = label >= 0 && label < loss.width;
+    run.label_logit[row] = in_slice ? as_float(((const T *)loss.x)[row * loss.stride + label]) : 0;
 }
 
 /* The label's logit: the sum over the ranks, all but one of which give 0. NaN for a label out of
  * range. */
-static __device__ __forceinline__ float truth_at(const LossSlices &run, int64_t row)
+static __device__ __forceinline__ float label_logit(const LossSlices &run, int64_t row)
 {
     int32_t label = run.loss.labels[row];
-    float truth = 0;
-    for (int r = 0; r < run.ranks; ++r) truth += run.truths[r * run.loss.rows + row];
-    return label >= 0 && label < run.loss.classes ? truth : nanf("");
+    float logit = 0;
+    for (int r = 0; r < run.ranks; ++r) logit += run.all_label_logits[r * run.loss.rows + row];
+    return label >= 0 && label < run.loss.classes ? logit : nanf("");
 }
 
-/* Writes a summary as floats, which are exact for integers up to 2^24. */
-static __device__ __forceinline__ void put_part(float *out, const Logits &of, int64_t first)
+/* Writes a summary as floats, which are exact for integers up to 2^24. first: column of the slice's
+ * first logit among all classes. */
+static __device__ __forceinline__ void write_summary(float *out, const Logits &slice, int64_t first)
 {
-    out[0] = of.best;
-    out[1] = of.exps;
-    out[2] = of.sum;
-    out[3] = (float)of.beaten;
-    out[4] = (float)(first + of.at);
+    out[0] = slice.max;
+    out[1] = slice.exp_sum;
+    out[2] = slice.sum;
+    out[3] = (float)slice.before_label;
+    out[4] = (float)(first + slice.max_column);
 }
 
-static __device__ __forceinline__ Logits get_part(const float *in)
+static __device__ __forceinline__ Logits read_summary(const float *in)
 {
     return {in[0], in[1], in[2], (int)in[3], (int64_t)in[4]};
 }
 
-template <class T, int E, bool PACKS> ROW_KERNEL part_kernel(LossSlices run)
+template <class T, int E, bool ALIGNED> ROW_KERNEL summary_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;
     int64_t row = blockIdx.x;
     const T *x = (const T *)loss.x + row * loss.stride;
-    Truth truth = truth_of(loss, row, truth_at(run, row));
-    Logits all = row_logits<T, E, PACKS>(loss, x, truth, [](int64_t, const Pack<T, E> &) {});
-    if (threadIdx.x == 0) put_part(run.part + row * LOSS_PART, all, loss.first);
+    Label label = make_label(loss, row, label_logit(run, row));
+    Logits all = row_logits<T, E, ALIGNED>(loss, x, label, [](int64_t, const Pack<T, E> &) {});
+    if (threadIdx.x == 0) write_summary(run.summary + row * LOSS_SUMMARY, all, loss.first);
 }
 
-/* Joins the ranks' summaries and writes the results. One thread for each row. */
+/* Merges the ranks' summaries and writes the results. One thread for each row. */
 static __global__ void merge_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;
@@ -60,28 +61,28 @@ static __global__ void merge_kernel(LossSlices run)
         store_padding(loss, row);
         return;
     }
-    Logits all = get_part(run.parts + row * LOSS_PART);
+    Logits all = read_summary(run.all_summaries + row * LOSS_SUMMARY);
     for (int r = 1; r < run.ranks; ++r)
-        merge_logits(&all, get_part(run.parts + (r * loss.rows + row) * LOSS_PART));
-    store_row(loss, row, all, truth_at(run, row));
+        merge_logits(&all, read_summary(run.all_summaries + (r * loss.rows + row) * LOSS_SUMMARY));
+    store_row(loss, row, all, label_logit(run, row));
 }
 
-cudaError_t launch_softmax_truth(cudaStream_t stream, LossSlices run)
+cudaError_t launch_softmax_label(cudaStream_t stream, LossSlices run)
 {
     unsigned blocks = blocks_for(run.loss.real, THREADS);
-#define LAUNCH(T) truth_kernel<T><<<blocks, THREADS, 0, stream>>>(run)
+#define LAUNCH(T) label_kernel<T><<<blocks, THREADS, 0, stream>>>(run)
     if (run.loss.real > 0) TYPE_SWITCH(run.loss.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();
 }
 
-cudaError_t launch_softmax_part(cudaStream_t stream, LossSlices run)
+cudaError_t launch_softmax_summary(cudaStream_t stream, LossSlices run)
 {
-    int wide = cuda_pack(run.loss.type, run.loss.stride);
-    bool packs = in_packs(run.loss.x);
+    int pack_size = cuda_pack_size(run.loss.type, run.loss.stride);
+    bool aligned = aligned_to_packs(run.loss.x);
     unsigned blocks = (unsigned)run.loss.real, threads = row_threads(run.loss);
-#define KERNEL(T, N, P) part_kernel<T, N, P><<<blocks, threads, 0, stream>>>(run)
-#define LAUNCH(T)       WIDE_OR_ONE(KERNEL, T)
+#define KERNEL(T, N, P) summary_kernel<T, N, P><<<blocks, threads, 0, stream>>>(run)
+#define LAUNCH(T)       PACK_SIZE_SWITCH(KERNEL, T)
     if (run.loss.real > 0) TYPE_SWITCH(run.loss.type, LAUNCH);
 #undef LAUNCH
 #undef KERNEL

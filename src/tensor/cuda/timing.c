@@ -1,53 +1,54 @@
-/* Times a library's algorithms. Each runs once to be loaded, then ROUNDS times RUNS in a row; its
- * fastest round counts. */
+/* Times a library's algorithms. Each runs once to be loaded, then in ROUNDS rounds of RUNS runs;
+ * its fastest round counts. */
 #include "timing.h"
 
 enum { ROUNDS = 3, RUNS = 10, BUFFER_ALIGN = 256 };
-/* Every byte of the timed buffers: gives small positive numbers in fp32, bf16 and fp16. */
+/* Value of every byte of the buffers, which gives small positive numbers in fp32, bf16 and fp16. */
 enum { FILL_BYTE = 0x3c };
 
-AlgorithmRecord *cuda_record(const CudaState *state)
+AlgorithmRecord *cuda_algorithm_record(const CudaState *state)
 {
     return state->options ? state->options->record : NULL;
 }
 
-bool cuda_times(const CudaState *state)
+bool cuda_times_algorithms(const CudaState *state)
 {
-    return cuda_record(state) && state->options->times_algorithms && cuda_has_gpu(state);
+    return cuda_algorithm_record(state) && state->options->times_algorithms && cuda_has_gpu(state);
 }
 
-static size_t up_to_alignment(size_t bytes)
+static size_t round_to_alignment(size_t bytes)
 {
     return (bytes + BUFFER_ALIGN - 1) / BUFFER_ALIGN * BUFFER_ALIGN;
 }
 
 bool timed_memory_init(TimedMemory *memory, const CudaState *state, const size_t *bytes, int count)
 {
-    size_t all = 0, at = 0;
+    size_t all = 0, offset = 0;
     *memory = (TimedMemory){0};
-    if (count > TIMED_BUFFERS) die("a shape with %d buffers to time", count);
-    for (int i = 0; i < count; ++i) all += up_to_alignment(bytes[i]);
+    if (count > TIMED_BUFFERS)
+        die("timing an operation needs %d buffers; at most %d are possible", count, TIMED_BUFFERS);
+    for (int i = 0; i < count; ++i) all += round_to_alignment(bytes[i]);
     if (all == 0) return true;
-    cudaError_t error = cudaMalloc(&memory->all, all);
+    cudaError_t error = cudaMalloc(&memory->allocation, all);
     if (error == cudaErrorMemoryAllocation) {
         cudaGetLastError();
         return false;
     }
     cuda_check(error, "cudaMalloc");
-    CUDA_CALL(cudaMemsetAsync(memory->all, FILL_BYTE, all, state->compute.handle));
-    for (int i = 0; i < count; at += up_to_alignment(bytes[i++]))
-        memory->at[i] = (char *)memory->all + at;
+    CUDA_CALL(cudaMemsetAsync(memory->allocation, FILL_BYTE, all, state->compute.handle));
+    for (int i = 0; i < count; offset += round_to_alignment(bytes[i++]))
+        memory->buffer[i] = (char *)memory->allocation + offset;
     return true;
 }
 
 void timed_memory_fini(TimedMemory *memory)
 {
-    if (memory->all) CUDA_CALL(cudaFree(memory->all));
+    if (memory->allocation) CUDA_CALL(cudaFree(memory->allocation));
     *memory = (TimedMemory){0};
 }
 
-/* Returns the milliseconds of the fastest round, or a negative number where the library refuses the
- * candidate. */
+/* Returns the milliseconds of the fastest round, or a negative number if the library refuses the
+ * candidate. from, to: events that mark the begin and end of a round. */
 static double time_candidate(CudaState *state, cudaEvent_t from, cudaEvent_t to,
                              bool (*run)(void *user, int i), void *user, int i)
 {
@@ -67,7 +68,7 @@ static double time_candidate(CudaState *state, cudaEvent_t from, cudaEvent_t to,
     return best;
 }
 
-int timed_fastest(CudaState *state, int count, bool (*run)(void *user, int i), void *user)
+int find_fastest(CudaState *state, int count, bool (*run)(void *user, int i), void *user)
 {
     cudaEvent_t from, to;
     int fastest = 0;

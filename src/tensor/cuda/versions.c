@@ -1,12 +1,12 @@
-/* Prints which CUDA, cuBLASLt and cuDNN weft was built with and which it runs on. Binds the
- * libraries in order to ask them; a missing one is reported as such. */
+/* Prints the versions of CUDA, cuBLASLt and cuDNN that weft was built with and that it runs with.
+ * Loads the libraries to read their versions; one that is missing is printed as not found. */
 #include "cuda.h"
 
 static void print_cuda(FILE *out)
 {
     int driver = 0;
-    const char *why = NULL;
-    int count = cuda_device_count(&why);
+    const char *reason = NULL;
+    int count = cuda_device_count(&reason);
     if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
     fprintf(out, "CUDA built with %d.%d, driver for ", CUDART_VERSION / 1000,
             CUDART_VERSION % 1000 / 10);
@@ -17,15 +17,18 @@ static void print_cuda(FILE *out)
     if (count > 0)
         fprintf(out, "%d GPU%s\n", count, count == 1 ? "" : "s");
     else
-        fprintf(out, "no GPU (%s)\n", why);
+        fprintf(out, "no GPU (%s)\n", reason);
 }
 
+/* version: major * MAJOR_UNIT + minor * 100 + patch; not read unless found is OK */
+enum { MAJOR_UNIT = 10000 };
 static void print_library(FILE *out, const char *name, const char *built, Status found,
-                          size_t running, size_t unit)
+                          size_t version)
 {
     fprintf(out, "%s built against %s, ", name, built);
     if (found == OK)
-        fprintf(out, "running %zu.%zu.%zu\n", running / unit, running % unit / 100, running % 100);
+        fprintf(out, "running %zu.%zu.%zu\n", version / MAJOR_UNIT, version % MAJOR_UNIT / 100,
+                version % 100);
     else
         fprintf(out, "not found at run time\n");
 }
@@ -39,8 +42,8 @@ void cuda_versions(FILE *out)
     Status found = cublaslt_load();
     print_library(out, "cuBLASLt",
                   TEXT(CUBLAS_VER_MAJOR) "." TEXT(CUBLAS_VER_MINOR) "." TEXT(CUBLAS_VER_PATCH),
-                  found, found == OK ? cublaslt.get_version() : 0, 10000);
+                  found, found == OK ? cublaslt.get_version() : 0);
     found = cudnn_load();
     print_library(out, "cuDNN", TEXT(CUDNN_MAJOR) "." TEXT(CUDNN_MINOR) "." TEXT(CUDNN_PATCHLEVEL),
-                  found, found == OK ? cudnn.get_version() : 0, 10000);
+                  found, found == OK ? cudnn.get_version() : 0);
 }

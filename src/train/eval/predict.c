@@ -52,14 +52,14 @@ static void sigmoid(double logit, double probability[2])
     probability[1] = 1 / (1 + exp(-logit));
 }
 
-int64_t train_shares(const Trainer *t)
+int64_t train_probability_count(const Trainer *t)
 {
     return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT ? 2 : t->graph->classes;
 }
 
-Status train_predict(Trainer *t, const Batch *samples, double *share)
+Status train_predict(Trainer *t, const Batch *samples, double *probability)
 {
-    int64_t outputs = t->graph->classes, shares = train_shares(t);
+    int64_t outputs = t->graph->classes, count = train_probability_count(t);
     int rows = samples->rows;
     if (t->world->size > 1 || t->batch != t->micro_batch || rows < 1 || rows > t->batch)
         return fail(ERR_BUG, "%d samples for batches of %lld", rows, (long long)t->batch);
@@ -71,9 +71,9 @@ Status train_predict(Trainer *t, const Batch *samples, double *share)
     if (st == OK) st = logits_check(logit, rows * outputs);
     for (int i = 0; i < rows && st == OK; ++i)
         if (loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT)
-            sigmoid((double)logit[i], share + i * shares);
+            sigmoid((double)logit[i], probability + i * count);
         else
-            softmax(logit + i * outputs, outputs, share + i * shares);
+            softmax(logit + i * outputs, outputs, probability + i * count);
     mem_free(&batch.labels);
     mem_free(&batch.sample);
     return st;

@@ -13,7 +13,7 @@ typedef struct Watched {
     /* borrowed from the trainer */
     const char *path;
     struct stat before;
-    /* hash of the offsets of its arrays (data_set_layout) */
+    /* hash of the offsets of its arrays (data_set_hash_layout) */
     uint64_t layout;
     /* errno that was last reported because there is no regular file of this name; 0: there is
      * one */
@@ -55,7 +55,8 @@ static void watch_set(DataWatch *w, const World *world, const DataSet *set, cons
     DataSet *copy = mem_new(sizeof *copy);
     *copy = *set;
     /* a file whose layout cannot be read cannot be read by the loader, which reports it */
-    if (world->rank == 0 && data_set_layout(copy, layout) != OK) memset(layout, 0, sizeof layout);
+    if (world->rank == 0 && data_set_hash_layout(copy, layout) != OK)
+        memset(layout, 0, sizeof layout);
     mem_free(&copy);
     world_bcast(world, layout, sizeof layout, 0);
     for (int i = 0; i < count; ++i) {

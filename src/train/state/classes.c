@@ -42,7 +42,7 @@ static bool read_source(Lists *l, int64_t *classes)
     CheckpointMeta meta = {0};
     if (!l->source || checkpoint_read_meta(l->source, &meta) != OK) return false;
     if (meta.classes)
-        class_names_take(&l->model, mem_text(meta.classes), strlen(meta.classes) + 1, '\n');
+        class_names_split(&l->model, mem_text(meta.classes), strlen(meta.classes) + 1, '\n');
     *classes = meta.input.classes > l->model.count ? meta.input.classes : l->model.count;
     checkpoint_meta_fini(&meta);
     return true;
@@ -70,7 +70,8 @@ static Status take_beginning(Trainer *t, Lists *l, int64_t classes, char **line)
     const int64_t asked = t->config->model.classes, now = t->train_set.classes;
     int64_t i = first_difference(&l->model, &l->train);
     bool as_many = classes == (asked ? asked : now);
-    bool same_number = as_many && (!class_names_count(&l->train) || class_names_count(&l->model));
+    bool same_number =
+        as_many && (!class_names_are_numbers(&l->train) || class_names_are_numbers(&l->model));
     Status st = OK;
     if (same_number)
         st = data_set_use_classes(&t->train_set, &l->train, &l->model, l->source, line);
@@ -108,7 +109,7 @@ static Status choose_names(Trainer *t, Lists *l)
     if (!t->config->data.train) mem_free(&line);
     say(&line);
     l->whose = l->model.count > 0 ? l->source : t->train_set.path;
-    if (l->model.count == 0) class_names_join(&l->model, &l->train);
+    if (l->model.count == 0) class_names_merge(&l->model, &l->train);
     return st;
 }
 
@@ -117,8 +118,8 @@ static Status choose_names(Trainer *t, Lists *l)
 static void add_test_names(const Trainer *t, Lists *l)
 {
     ClassNames all = {0};
-    class_names_join(&all, &l->model);
-    class_names_join(&all, &l->test);
+    class_names_merge(&all, &l->model);
+    class_names_merge(&all, &l->test);
     if (all.count <= t->config->model.classes && l->model.count > 0) {
         ClassNames less = l->model;
         l->model = all;
@@ -172,15 +173,15 @@ static Status warn_of_labels(const Trainer *t, const LabelUse *train, const Labe
     const bool tested = t->test_set.samples > 0;
     /* a test set may lack classes; it is checked only if it has more than the training set */
     bool more = tested && t->test_set.classes > t->train_set.classes;
-    char *odd = data_set_odd_labels(&t->train_set, t->config, train);
-    if (!odd && more) odd = data_set_odd_labels(&t->test_set, t->config, test);
+    char *odd = data_set_label_warning(&t->train_set, t->config, train);
+    if (!odd && more) odd = data_set_label_warning(&t->test_set, t->config, test);
     data_warn(odd);
-    TRY(data_files_shifted(&t->train_set, &line));
+    TRY(data_files_compare_labels(&t->train_set, &line));
     data_warn(line);
     if (!tested) return OK;
-    TRY(data_files_shifted(&t->test_set, &line));
+    TRY(data_files_compare_labels(&t->test_set, &line));
     data_warn(line);
-    data_warn(data_labels_shifted(&t->test_set, test, &t->train_set, train));
+    data_warn(data_label_shift_warning(&t->test_set, test, &t->train_set, train));
     int64_t only = only_in_test(train, test);
     if (only >= 0)
         log_warn("%s: has samples of class %lld, of which %s has none: the model does not learn it",
@@ -209,10 +210,10 @@ Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const 
     ClassNames now, then;
     Status st = OK;
     if (!t->classes || !meta->classes || strcmp(t->classes, meta->classes) == 0) return OK;
-    class_names_take(&now, mem_text(t->classes), strlen(t->classes) + 1, '\n');
-    class_names_take(&then, mem_text(meta->classes), strlen(meta->classes) + 1, '\n');
+    class_names_split(&now, mem_text(t->classes), strlen(t->classes) + 1, '\n');
+    class_names_split(&then, mem_text(meta->classes), strlen(meta->classes) + 1, '\n');
     int64_t i = first_difference(&now, &then);
-    if (i >= 0 && !class_names_count(&now) && !class_names_count(&then)) {
+    if (i >= 0 && !class_names_are_numbers(&now) && !class_names_are_numbers(&then)) {
         char *shown_now, *shown_then;
         text_escape_pair(now.name[i], then.name[i], &shown_now, &shown_then);
         st = fail(

@@ -58,8 +58,8 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
 {
     const long long c = (long long)f->channels;
     if (f->kind < 0) return;
-    const DataKindInfo *kind = data_kind_of((DataKind)f->kind);
-    if (kind->augments)
+    const DataKindInfo *kind = data_kind_info((DataKind)f->kind);
+    if (kind->is_image)
         snprintf(text, FACT_TEXT, "pictures of %lldx%lldx%lld", c, (long long)f->height,
                  (long long)f->width);
     else if (kind->next_token)
@@ -229,18 +229,19 @@ static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts
              now->path, path, now->columns.names ? "this set" : "the checkpoint");
 }
 
-/* Says that the hash of a table's vocabularies is known on one side only, except for the very data
- * that the checkpoint was trained on. */
+/* Logs that only the set or only the checkpoint has the hash of a table's vocabularies, unless the
+ * set is the one that the checkpoint was trained on. */
 static void log_unknown_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     const DataSet *set = &t->train_set;
     char data[DATA_FINGERPRINT] = "";
     if (set->fields == 0 || !meta->data_ids.rows) return;
-    if (!set->id_words == !meta->data_ids.words) return;
+    if (!set->vocabulary_hash == !meta->data_ids.vocabulary_hash) return;
     if (data_set_fingerprint(set, data) == OK && !strcmp(data, meta->data_train)) return;
-    log_info("%s: its ids cannot be checked to be by the vocabulary of the training of %s, since "
-             "only %s has its hash (vocabulary_hash): ids are taken by their numbers",
-             set->path, path, set->id_words ? "this set" : "the checkpoint");
+    log_info(
+        "%s: cannot check that its ids have the vocabulary of the training of %s, since only "
+        "%s has the vocabulary's hash (vocabulary_hash): equal ids are taken for the same word",
+        set->path, path, set->vocabulary_hash ? "this set" : "the checkpoint");
 }
 
 Config *meaning_config(const CheckpointMeta *meta, const char *path)

@@ -13,7 +13,7 @@ Status resume_know_data(Trainer *t)
     Status st = t->world->rank == 0 ? data_set_fingerprint(&t->train_set, t->train_data) : OK;
     if (t->world->rank == 0 && st == OK && t->test_set.samples > 0)
         st = data_set_fingerprint(&t->test_set, t->test_data);
-    if (t->world->rank == 0 && st == OK) st = data_set_ranges(&t->train_set, &t->ranges);
+    if (t->world->rank == 0 && st == OK) st = data_set_measure(&t->train_set, &t->ranges);
     TRY(status_agree(t->world, st));
     world_bcast(t->world, t->train_data, sizeof t->train_data, 0);
     world_bcast(t->world, t->test_data, sizeof t->test_data, 0);

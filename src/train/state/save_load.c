@@ -23,7 +23,7 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
     *input = (CheckpointInput){.classes = set->classes, .stats = set->stats_count};
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
-    if (!data_kind(set)->augments) return;
+    if (!data_kind(set)->is_image) return;
     *input = (CheckpointInput){.channels = set->channels,
                                .height = set->height,
                                .width = set->width,
@@ -239,7 +239,7 @@ static void restore_evaluations(Trainer *t, const CheckpointMeta *meta)
  * compares the whole configuration and the data instead. */
 static Status check_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
-    if (data_ids_fit(data_set_ids(&t->train_set), meta->data_ids)) return OK;
+    if (data_ids_match(data_set_ids(&t->train_set), meta->data_ids)) return OK;
     return fail(
         ERR_DATA,
         "%s: its ids (below %llu; 0: any) are from another vocabulary than those that %s was "

@@ -59,7 +59,7 @@ static Status check_range(const DataSet *set, const Scaling *then, const char *p
 {
     DataRange range;
     const double most = 255 * (double)then->factor;
-    TRY(data_set_range(set, &range));
+    TRY(data_set_measure_scaled(set, &range));
     if (range.values == 0 || most <= 0) return OK;
     if (range.most > 1.01 * most || range.least < -0.01 * most)
         return fail(ERR_DATA,
@@ -101,7 +101,7 @@ static Status find_alike(const Trainer *t, const DataRange *then, bool *alike)
     if (then->values == 0 || t->samples) return OK;
     /* an evaluation has not measured them before */
     if (range.values == 0) {
-        TRY(data_set_ranges(&t->train_set, &now));
+        TRY(data_set_measure(&t->train_set, &now));
         range = now.inputs;
         data_ranges_fini(&now);
     }
@@ -263,7 +263,7 @@ static Status compare_checkpoint(const Trainer *t)
     CheckpointMeta meta = {0};
     DataRanges ranges;
     if (!t->checkpoint || checkpoint_read_meta(t->checkpoint, &meta) != OK) return OK;
-    Status st = data_set_ranges(&t->test_set, &ranges);
+    Status st = data_set_measure(&t->test_set, &ranges);
     if (st == OK) data_warn(ranges_difference(&t->test_set, &ranges, &meta, t->checkpoint));
     data_ranges_fini(&ranges);
     checkpoint_meta_fini(&meta);
@@ -275,13 +275,13 @@ Status scaling_compare_sets(const Trainer *t)
     const DataSet *train = &t->train_set, *test = &t->test_set;
     char *line = NULL;
     if (data_kind(train)->next_token) return OK;
-    TRY(data_files_compare(train, &line));
+    TRY(data_files_compare_ranges(train, &line));
     data_warn(line);
     if (test->samples == 0) return OK;
-    TRY(data_files_compare(test, &line));
+    TRY(data_files_compare_ranges(test, &line));
     data_warn(line);
     if (strcmp(train->path, test->path) != 0 || test->file_count != 0)
-        TRY(data_ranges_compare(test, train, &line));
+        TRY(data_sets_compare_ranges(test, train, &line));
     else
         line = NULL;
     if (!line) return compare_checkpoint(t);

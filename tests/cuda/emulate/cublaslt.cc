@@ -1,5 +1,5 @@
-/* The parts of cuBLASLt that the backend calls, as loops over host memory. It assumes nothing: an
- * attribute that the backend does not set is an error. */
+/* The functions of cuBLASLt that the backend calls, as loops on the CPU. No attribute has a
+ * default: one that the backend does not set is an error. */
 #include "queue.h"
 
 #include <cstdlib>
@@ -81,13 +81,13 @@ float as_tf32(float x)
 }
 
 /* Copies a matrix to row-major order, transposed if needed: out[r][c]. */
-std::vector<float> plain(const void *from, const Layout &l, bool turn, bool tf32)
+std::vector<float> plain(const void *from, const Layout &l, bool transpose, bool tf32)
 {
-    uint64_t rows = turn ? l.columns : l.rows, columns = turn ? l.rows : l.columns;
+    uint64_t rows = transpose ? l.columns : l.rows, columns = transpose ? l.rows : l.columns;
     std::vector<float> out(rows * columns);
     for (uint64_t r = 0; r < rows; ++r)
         for (uint64_t c = 0; c < columns; ++c) {
-            uint64_t i = turn ? c : r, j = turn ? r : c;
+            uint64_t i = transpose ? c : r, j = transpose ? r : c;
             float x = value(from, l.type, int64_t(i) + int64_t(j) * l.stride);
             out[r * columns + c] = tf32 ? as_tf32(x) : x;
         }
@@ -109,8 +109,9 @@ bool aligned(const void *pointer)
 {
     return pointer && reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
-/* Checks what is documented, and that pointers are set and aligned. It has no bias gradient for
- * matrices whose columns are not aligned to 16 bytes: the backend must do without. */
+/* True for an epilogue that is documented and whose pointers are set and aligned. There is no bias
+ * gradient for matrices whose columns are not aligned to 16 bytes: then the backend must compute it
+ * by another kernel. */
 bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
 {
     if (m.epilogue != CUBLASLT_EPILOGUE_DEFAULT && m.epilogue & ~KNOWN) return false;
@@ -121,24 +122,24 @@ bool good_epilogue(const Desc &m, const Layout &b, const Layout &d)
     return !m.has(SUM_B) || b.stride * (b.type == CUDA_R_32F ? 4 : 2) % 16 == 0;
 }
 
-/* True for matrices of the same type and size, whatever their strides. */
-bool alike(const Layout &c, const Layout &d)
+/* True for matrices of the same type and size; strides may differ. */
+bool same_size(const Layout &c, const Layout &d)
 {
     return c.type == d.type && c.rows == d.rows && c.columns == d.columns;
 }
-/* Algorithms in the order in which they are proposed. The first one rounds the partial sum to d's
- * type between slices of k, and needs columns that are not aligned; the second one needs c to be d;
- * the third one does not, but needs aligned columns; the last one adds from the end. */
+/* Algorithms in the order in which they are proposed. IN_SLICES rounds the partial sum to d's type
+ * after each slice of k, and is offered only if columns are not aligned. IN_PLACE requires that c
+ * is d. OUT_OF_PLACE does not, but requires aligned columns. REVERSED adds from the end. */
 enum Algorithm { IN_SLICES, IN_PLACE, OUT_OF_PLACE, REVERSED, ALGORITHMS };
 const uint64_t SLICES = 4;
-bool offers(Algorithm algorithm, const Layout &c, const Layout &d)
+bool is_offered(Algorithm algorithm, const Layout &c, const Layout &d)
 {
     size_t size = d.type == CUDA_R_32F ? 4 : 2;
     bool even = c.stride * size % 16 == 0 && d.stride * size % 16 == 0;
     return algorithm == IN_PLACE || algorithm == REVERSED || even == (algorithm == OUT_OF_PLACE);
 }
 
-/* The matrix that is added, in fp32, before the result is rounded once. */
+/* The matrix that is added to the product in fp32, before the result is rounded. */
 struct Added {
     float beta;
     const void *c;
@@ -174,9 +175,9 @@ void multiply(const Desc &m, const void *a, const Layout &la, const void *b, con
             }
             sum += added.at(int64_t(i), int64_t(j));
             if (m.has(BIAS)) sum += value(m.bias, to.type, int64_t(i));
-            int64_t beside = int64_t(i) + int64_t(j) * m.aux_stride;
-            if (m.has(SLOPE)) sum *= gelu_slope(value(m.aux, to.type, beside));
-            if (m.has(GELU)) put(m.aux, to.type, beside, sum), sum = gelu(sum);
+            int64_t aux = int64_t(i) + int64_t(j) * m.aux_stride;
+            if (m.has(SLOPE)) sum *= gelu_slope(value(m.aux, to.type, aux));
+            if (m.has(GELU)) put(m.aux, to.type, aux, sum), sum = gelu(sum);
             if (m.has(RELU) && !(sum > 0)) sum = 0;
             put(d, to.type, int64_t(i) + int64_t(j) * to.stride, sum);
         }
@@ -274,11 +275,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     uint64_t columns = tb ? lb.rows : lb.columns, other = tb ? lb.columns : lb.rows;
     *found = 0;
     if (rows != ld.rows || columns != ld.columns || inner != other || la.type != lb.type ||
-        !alike(lc, ld) || wanted < 1)
+        !same_size(lc, ld) || wanted < 1)
         return CUBLAS_STATUS_INVALID_VALUE;
     if (!good_epilogue(m, lb, ld)) return CUBLAS_STATUS_NOT_SUPPORTED;
     for (Algorithm each : {IN_SLICES, IN_PLACE, OUT_OF_PLACE, REVERSED}) {
-        if (*found == wanted || !offers(each, lc, ld)) continue;
+        if (*found == wanted || !is_offered(each, lc, ld)) continue;
         result[*found] = {};
         result[*found].algo.data[0] = each;
         result[(*found)++].state = CUBLAS_STATUS_SUCCESS;
@@ -321,14 +322,14 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t of, const v
     const Added added = {*static_cast<const float *>(beta), c, layout(c_layout)};
     const Algorithm how = Algorithm(algorithm->data[0]);
     if (*static_cast<const float *>(alpha) != 1 || !good_epilogue(m, lb, to) ||
-        !offers(how, added.layout, to) || (c != d && added.beta != 0 && how != OUT_OF_PLACE))
+        !is_offered(how, added.layout, to) || (c != d && added.beta != 0 && how != OUT_OF_PLACE))
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    if (!alike(added.layout, to) || (c == d && added.layout.stride != to.stride) ||
+    if (!same_size(added.layout, to) || (c == d && added.layout.stride != to.stride) ||
         (added.beta != 0 && !aligned(c)))
         return CUBLAS_STATUS_INVALID_VALUE;
     emulate::enqueue(stream, [=] {
         multiply(m, a, la, b, lb, added, d, to, how);
-        emulate::spend_time_of(how);
+        emulate::spend_time(how);
     });
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -339,7 +340,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t,
                                        cublasLtMatmulHeuristicResult_t *result)
 {
     if (algorithm->data[0] >= ALGORITHMS) return CUBLAS_STATUS_INVALID_VALUE;
-    if (!offers(Algorithm(algorithm->data[0]), layout(c), layout(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!is_offered(Algorithm(algorithm->data[0]), layout(c), layout(d))) return CUBLAS_STATUS_NOT_SUPPORTED;
     *result = {};
     result->algo = *algorithm;
     result->state = CUBLAS_STATUS_SUCCESS;

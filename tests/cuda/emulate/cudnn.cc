@@ -1,4 +1,4 @@
-/* cuDNN's handle; graphs are in cudnn_graph.cc. */
+/* The emulated cuDNN's handle and version; graphs are in cudnn_graph.cc. */
 #include <cudnn.h>
 
 struct cudnnContext { /* same definition in cudnn_graph.cc */

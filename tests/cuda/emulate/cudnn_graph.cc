@@ -1,7 +1,7 @@
-/* cuDNN's graphs, as far as the backend uses them: descriptors with attributes. It refuses
- * attributes that are missing or set too late, parts that are not finalized, shapes that do not
- * fit, and missing or wrong pointers. The first engines that it proposes are not deterministic or
- * are inaccurate, and a run overwrites the workspace. */
+/* The part of cuDNN's graph API that the backend uses: descriptors with attributes. It refuses
+ * attributes that are missing or set after finalizing, parts that are not finalized, shapes that do
+ * not match, and missing or misaligned pointers. The first engines that it proposes are
+ * nondeterministic or inaccurate, and a run overwrites the workspace with NaNs. */
 #include "cudnn_graph.h"
 #include "queue.h"
 
@@ -121,26 +121,26 @@ const Descriptor *graph_of(const Descriptor *plan)
         ->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
 }
 
-/* Engines in the order in which they are proposed, fastest first: a nondeterministic one; one that
- * is deterministic but inaccurate; one that uses tensor cores and rounds floats to TF32; one
- * without tensor cores. */
-enum { ANYHOW, ROUGH, REPEATS, WHOLE };
-/* Engine configurations: each engine, and the last two once more with another knob. */
-const struct { int64_t engine, knob; } configs[] = {{ANYHOW, 0},  {ROUGH, 0},   {REPEATS, 0},
-                                                    {WHOLE, 0},   {REPEATS, 1}, {WHOLE, 1}};
+/* Engines in the order in which they are proposed, fastest first. INACCURATE, TENSOR_CORES and
+ * FULL_PRECISION are deterministic; INACCURATE rounds to few bits, TENSOR_CORES to TF32. */
+enum { NONDETERMINISTIC, INACCURATE, TENSOR_CORES, FULL_PRECISION };
+/* Engine configurations: each engine, and the last two once more with another value of a knob. */
+const struct { int64_t engine, knob; } configs[] = {
+    {NONDETERMINISTIC, 0}, {INACCURATE, 0},   {TENSOR_CORES, 0},
+    {FULL_PRECISION, 0},   {TENSOR_CORES, 1}, {FULL_PRECISION, 1}};
 enum { CONFIGS = sizeof configs / sizeof *configs };
-float read_by(int64_t engine, float value)
+/* Rounds a value as the engine does when it reads it. */
+float round_for_engine(int64_t engine, float value)
 {
-    /* bits that are lost */
-    const int lost = engine == ROUGH ? 18 : 13;
+    const int lost_bits = engine == INACCURATE ? 18 : 13;
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
-    bits = (bits + (1u << (lost - 1))) >> lost << lost;
-    if (engine != WHOLE) memcpy(&value, &bits, sizeof bits);
+    bits = (bits + (1u << (lost_bits - 1))) >> lost_bits << lost_bits;
+    if (engine != FULL_PRECISION) memcpy(&value, &bits, sizeof bits);
     return value;
 }
 
-/* Reads all inputs, then runs, then writes, like fused kernels. */
+/* Runs the operations. Results are written only at the end, as by fused kernels. */
 cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t, void *> &at,
                       int64_t engine)
 {
@@ -152,7 +152,7 @@ cudnnStatus_t execute(const std::vector<Operation> &all, const std::map<int64_t,
             if (!at.count(t.uid)) return refuse("a tensor has no pointer");
             values[t.uid] = load(t, at.at(t.uid));
             for (float &v : values[t.uid])
-                if (op.is_conv()) v = read_by(engine, v);
+                if (op.is_conv()) v = round_for_engine(engine, v);
         }
         if (!op.y.is_virtual && !at.count(op.y.uid)) return refuse("a tensor has no pointer");
         if (op.beta != 0) values[op.y.uid] = load(op.y, at.at(op.y.uid));
@@ -216,11 +216,11 @@ cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor)
     case CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR:
         if (d->count(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS) !=
             d->count(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS))
-            return refuse("as many pointers as tensors are wanted");
+            return refuse("the numbers of pointers and tensors differ");
         break;
     case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR: {
         std::vector<Operation> all = operations(graph_of(d));
-        if (!supported(all)) return refuse("such heads", CUDNN_STATUS_NOT_SUPPORTED);
+        if (!supported(all)) return refuse("heads of this width are not supported", CUDNN_STATUS_NOT_SUPPORTED);
         d->put<int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
                         {workspace_bytes(all)});
         break;
@@ -267,9 +267,9 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t const descriptor
         auto notes = static_cast<cudnnBackendNumericalNote_t *>(out);
         int64_t engine = d->at<int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX);
         notes[0] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
-        notes[1] = engine == ROUGH ? CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION
+        notes[1] = engine == INACCURATE ? CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION
                                    : CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
-        *count = engine == REPEATS ? 1 : engine == WHOLE ? 0 : 2;
+        *count = engine == TENSOR_CORES ? 1 : engine == FULL_PRECISION ? 0 : 2;
         return CUDNN_STATUS_SUCCESS;
     }
     default: break;
@@ -313,7 +313,7 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
             abort();
         }
         memset(workspace, 0xFF, bytes);
-        spend_time_of(number);
+        spend_time(number);
     });
     return CUDNN_STATUS_SUCCESS;
 }

@@ -106,7 +106,8 @@ struct Operation {
     cudnnBackendDescriptorType_t type;
     int mode = 0;
     int64_t axis = 0, stride[2] = {1, 1}, pad[2] = {0, 0};
-    /* factor of what the gradient of a convolution's input already holds */
+    /* factor of the values that the memory of y holds before; of the gradient of a convolution's
+     * input only */
     float beta = 0;
     Tensor y;
     std::vector<Tensor> in;
@@ -185,7 +186,7 @@ struct Operation {
         if (type == CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return y;
         return in[type == CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR];
     }
-    /* False where the types differ, since cuDNN has no engine that converts. */
+    /* False also if the types differ, because cuDNN has no engine that converts. */
     bool conv_fits() const
     {
         const Tensor &x = image(), &w = weights(), &to = result();
@@ -203,7 +204,8 @@ struct Operation {
         for (int name : from)
             if (d->count(name)) in.emplace_back(d->part(name));
     }
-    size_t wants() const
+    /* Number of inputs that the operation needs. */
+    size_t input_count() const
     {
         if (type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR || is_conv()) return 2;
         if (type != CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) return 1;
@@ -221,7 +223,7 @@ struct Operation {
     }
     bool fits() const
     {
-        if (in.size() != wants()) return false;
+        if (in.size() != input_count()) return false;
         if (is_conv()) return conv_fits();
         const int64_t *a = in[0].dim, *b = in.size() > 1 ? in[1].dim : nullptr;
         switch (type) {

@@ -1,6 +1,6 @@
-/* The GPUs of an emulated machine. EMULATE_GPUS: their number (8); EMULATE_MODELS: their names,
- * separated by commas (the last one also for all GPUs after it). CUDA_VISIBLE_DEVICES hides some,
- * as with CUDA. */
+/* The GPUs of the emulated machine. EMULATE_GPUS: their number (default: 8). EMULATE_MODELS: their
+ * names, separated by commas; the last name is that of all further GPUs. CUDA_VISIBLE_DEVICES
+ * selects GPUs, as with CUDA. */
 #include "queue.h"
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace
 {
 int current;
 
-std::vector<std::string> words(const char *list)
+std::vector<std::string> split_at_commas(const char *list)
 {
     std::vector<std::string> out(1);
     for (const char *c = list; *c; ++c) {
@@ -27,7 +27,7 @@ std::vector<std::string> words(const char *list)
     return out;
 }
 
-/* The machine's numbers of the GPUs that this process may use. */
+/* The GPUs that this process may use, by their numbers in the machine. */
 std::vector<int> visible()
 {
     const char *gpus = getenv("EMULATE_GPUS"), *chosen = getenv("CUDA_VISIBLE_DEVICES");
@@ -37,7 +37,7 @@ std::vector<int> visible()
         for (int i = 0; i < all; ++i) out.push_back(i);
         return out;
     }
-    for (const std::string &word : words(chosen)) {
+    for (const std::string &word : split_at_commas(chosen)) {
         int i = atoi(word.c_str());
         if (word.empty() || i < 0 || i >= all) break;
         out.push_back(i);
@@ -45,7 +45,8 @@ std::vector<int> visible()
     return out;
 }
 
-bool find(int device, int *number)
+/* Sets *number to the machine's number of CUDA's `device`; false if there is no such device. */
+bool find_device(int device, int *number)
 {
     std::vector<int> all = visible();
     if (device < 0 || size_t(device) >= all.size()) return false;
@@ -66,7 +67,7 @@ cudaError_t cudaGetDeviceCount(int *count)
 cudaError_t cudaSetDevice(int device)
 {
     int number;
-    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    if (!find_device(device, &number)) return cudaErrorInvalidDevice;
     current = device;
     return cudaSuccess;
 }
@@ -78,9 +79,9 @@ cudaError_t cudaGetDevice(int *device)
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
 {
     int number;
-    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    if (!find_device(device, &number)) return cudaErrorInvalidDevice;
     const char *models = getenv("EMULATE_MODELS");
-    std::vector<std::string> names = words(models ? models : "emulated GPU");
+    std::vector<std::string> names = split_at_commas(models ? models : "emulated GPU");
     size_t name = size_t(number) < names.size() ? size_t(number) : names.size() - 1;
     *properties = {};
     snprintf(properties->name, sizeof properties->name, "%s", names[name].c_str());
@@ -95,7 +96,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int device)
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int device)
 {
     int number;
-    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    if (!find_device(device, &number)) return cudaErrorInvalidDevice;
     if (what == cudaDevAttrMaxSharedMemoryPerMultiprocessor)
         *value = 228 << 10;
     else if (what == cudaDevAttrReservedSharedMemoryPerBlock)
@@ -106,12 +107,12 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int dev
         return cudaErrorInvalidValue;
     return cudaSuccess;
 }
-/* The numbers are not in the order of the bus: CUDA puts the fastest GPU first and the rest in any
- * order. */
+/* GPU 0 comes first on the bus, and the others in descending order of their numbers: as with CUDA,
+ * which puts the fastest GPU first, numbers are not in the order of the bus. */
 cudaError_t cudaDeviceGetPCIBusId(char *out, int length, int device)
 {
     int number;
-    if (!find(device, &number)) return cudaErrorInvalidDevice;
+    if (!find_device(device, &number)) return cudaErrorInvalidDevice;
     snprintf(out, size_t(length), "0000:%02X:00.0", number == 0 ? 0x10 : 0x90 - number);
     return cudaSuccess;
 }

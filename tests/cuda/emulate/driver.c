@@ -1,6 +1,6 @@
-/* The parts of CUDA's driver that cuDNN needs to finish a plan for a GPU that is only described:
- * there is no GPU, compiled kernels load, and nothing runs. It does not include cuda.h, so that
- * calls that are only refused need no types. */
+/* The functions of CUDA's driver that cuDNN needs to make a plan for a GPU model that the machine
+ * lacks: there is no GPU, compiled kernels can be loaded, and nothing runs. It does not include
+ * cuda.h, so that functions that only return an error can be declared without their arguments. */
 #include <stdlib.h>
 
 enum { DONE = 0, NO_DEVICE = 100, NOT_SUPPORTED = 801 };
@@ -61,7 +61,7 @@ int cuLibraryUnload(void *library)
     return DONE;
 }
 
-/* cuDNN only looks these up. */
+/* cuDNN looks up these functions, but does not need their results. */
 #define REFUSED(name)                                                                              \
     int name(void);                                                                                \
     int name(void)                                                                                 \

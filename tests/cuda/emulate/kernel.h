@@ -1,10 +1,10 @@
-/* CUDA kernels compiled for the host, so that their arithmetic, indexing and barriers are tested
- * where there is no GPU. It says nothing about speed, nor about races between blocks: they run one
- * after the other. Included before the kernels' source, in which the Makefile turns
- * kernel<<<config>>>(arguments)  into  emulate::launch(config).of(kernel)(arguments).
+/* Compiles CUDA kernels for the host, so that their arithmetic, indexing and barriers are tested on
+ * machines without a GPU. Speed and races between blocks are not tested, because blocks run one
+ * after the other. Included before the kernels' source, in which the Makefile replaces
+ * kernel<<<config>>>(arguments)  by  emulate::launch(config).of(kernel)(arguments).
  *
- * A block's threads are fibers of one host thread. They change at barriers and where a warp's lanes
- * exchange values; a thread that waits for ever ends the program with a message. */
+ * A block's threads are fibers of one host thread. They are switched at barriers and when a warp's
+ * lanes exchange values. If a barrier is never completed, the program ends with a message. */
 #ifndef WEFT_EMULATE_KERNEL_H
 #define WEFT_EMULATE_KERNEL_H
 
@@ -33,16 +33,16 @@ namespace emulate
 template <class... P> struct Kernel;
 
 enum { WARP_LANES = 32, BLOCK_THREADS = 1024 };
-struct Place {
+struct Indices {
     unsigned x, y, z;
 };
-/* indices of the running fiber, and sizes */
-extern Place thread, block, threads, blocks;
+/* threadIdx, blockIdx, blockDim and gridDim of the running fiber */
+extern Indices thread, block, threads, blocks;
 
 struct Launch {
     dim3 grid, threads;
-    /* size of extern __shared__ T name[];, which the Makefile turns into T *const name =
-     * shared_memory() */
+    /* dynamic shared memory. The Makefile replaces  extern __shared__ T name[];  by  T *const name
+     * = shared_memory(). */
     size_t shared_bytes;
     cudaStream_t stream;
     template <class... P> Kernel<P...> of(void (*kernel)(P...)) const { return {*this, kernel}; }
@@ -52,22 +52,21 @@ inline Launch launch(dim3 grid, dim3 threads, size_t shared_bytes, cudaStream_t 
     return {grid, threads, shared_bytes, stream};
 }
 
-/* Returns whether a GPU accepts this launch. If not, cudaGetLastError gives the reason, and nothing
- * is queued. */
-bool takes_launch(const Launch &launch, const void *kernel);
+/* True if a GPU accepts this launch. If not, cudaGetLastError returns the reason. */
+bool accepts_launch(const Launch &launch, const void *kernel);
 /* Runs body once for each thread of each block. */
 void run(const Launch &launch, const std::function<void()> &body);
 void *shared_memory();
 void block_barrier();
-/* A barrier that returns the number of threads for which `mine` is true. */
+/* A barrier of the block that returns the number of threads whose `mine` is true. */
 int block_count(bool mine);
-/* Exchanges 8 bytes of each lane of a warp; returns those of all lanes. */
+/* Returns the values of all lanes of the warp. */
 const uint64_t *exchange(uint64_t mine);
 unsigned lane();
 
 template <class T> T from_lane(T value, unsigned source)
 {
-    static_assert(sizeof(T) <= sizeof(uint64_t), "one register a lane");
+    static_assert(sizeof(T) <= sizeof(uint64_t), "a lane exchanges at most 8 bytes");
     uint64_t bits = 0;
     memcpy(&bits, &value, sizeof value);
     const uint64_t *all = exchange(bits);
@@ -81,7 +80,7 @@ template <class... P> struct Kernel {
     void (*kernel)(P...);
     void operator()(P... arguments) const
     {
-        if (!takes_launch(launch, (const void *)kernel)) return;
+        if (!accepts_launch(launch, (const void *)kernel)) return;
         enqueue(launch.stream, [=, launch = launch, kernel = kernel] {
             run(launch, [&] { kernel(arguments...); });
         });

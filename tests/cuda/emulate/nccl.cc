@@ -1,10 +1,10 @@
-/* The parts of NCCL that weft calls, between processes of one machine through shared memory. It is
- * the strictest NCCL that the documentation allows: a send completes when all of it has been
- * received; the operations of a group progress together, and others do not; earlier work of the
- * stream is done first. A nonblocking communicator must not be called while it is in progress. Two
- * ranks of one host on one GPU are refused; NCCL_HOSTID names another host, which NCCL_DEBUG=INFO
- * prints. A dead peer is not noticed, as over NVLink, unless EMULATE_NETWORK or NCCL_HOSTID is set.
- * A rank that waits for HANG_S prints a message and aborts. */
+/* The functions of NCCL that weft calls, between processes of one machine through shared memory. It
+ * is as strict as the documentation allows: a send completes when all of it has been received; only
+ * the operations of one group progress together; earlier work of the stream is done first. A
+ * nonblocking communicator must not be called while it is in progress. Two ranks of one host on one
+ * GPU are refused; NCCL_HOSTID sets the name of a rank's host, and NCCL_DEBUG=INFO prints it. The
+ * death of a peer is not detected, as over NVLink, unless EMULATE_NETWORK or NCCL_HOSTID is set. A
+ * rank that waits for HANG_S prints a message and aborts. */
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -27,8 +27,8 @@ namespace
 enum { RANKS = 16, CHUNK_BYTES = 256 << 10 };
 const double HANG_S = 60;
 
-struct Box { /* the channel from one rank to another */
-    std::atomic<uint32_t> full;
+struct Box { /* buffer of the channel from one rank to another */
+    std::atomic<uint32_t> full; /* 1: data are to be received */
     uint64_t total; /* bytes of the whole message */
     uint64_t bytes; /* bytes in data */
     char data[CHUNK_BYTES];
@@ -87,7 +87,7 @@ ncclResult_t refuse(ncclResult_t result, const std::string &words)
     return result;
 }
 
-/* A variable's value, or NULL where it is not set or empty. */
+/* The value of an environment variable; NULL if it is not set or empty. */
 const char *environment(const char *name)
 {
     const char *text = getenv(name);
@@ -107,12 +107,13 @@ bool dead(pid_t pid)
     return state && state[1] == ' ' && (state[2] == 'Z' || state[2] == 'X');
 }
 
-/* A waiting rank; wait returns false when it has to give up. */
-struct Patience {
+/* A loop in which a rank waits. wait() pauses, and returns false if the communicator was aborted or
+ * a peer has died; after HANG_S without renew() it ends the process. */
+struct WaitLoop {
     ncclComm_t comm;
     std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
     bool network = environment("EMULATE_NETWORK") || environment("NCCL_HOSTID");
-    explicit Patience(ncclComm_t c) : comm(c) {}
+    explicit WaitLoop(ncclComm_t c) : comm(c) {}
     void renew()
     {
         start = std::chrono::steady_clock::now();
@@ -138,7 +139,7 @@ struct Patience {
 bool barrier(ncclComm_t comm)
 {
     Region *r = comm->region;
-    Patience patience(comm);
+    WaitLoop loop(comm);
     uint32_t turn = r->turn;
     if (++r->arrived == uint32_t(comm->ranks)) {
         r->arrived = 0;
@@ -146,7 +147,7 @@ bool barrier(ncclComm_t comm)
         return true;
     }
     while (r->turn == turn)
-        if (!patience.wait("for all ranks to come to a communicator's set-up")) return false;
+        if (!loop.wait("for all ranks to set up a communicator")) return false;
     return true;
 }
 
@@ -214,7 +215,8 @@ bool good_config(const ncclConfig_t *config)
                        config->version == NCCL_VERSION_CODE);
 }
 
-/* Moves one chunk of an operation, if its box allows. Returns whether it did. */
+/* Moves one chunk of an operation if its box is empty (send) or full (receive). Returns true if it
+ * did. */
 bool advance(ncclComm_t comm, Op *op)
 {
     int from = op->send ? comm->rank : op->peer, to = op->send ? op->peer : comm->rank;
@@ -242,7 +244,7 @@ bool advance(ncclComm_t comm, Op *op)
     return true;
 }
 
-/* An operation waits for earlier ones with the same peer and direction. */
+/* True if the operation is not done, and all earlier ones with the same peer and direction are. */
 bool has_turn(const std::vector<Op> &ops, size_t i)
 {
     for (size_t k = 0; k < i; ++k)
@@ -252,7 +254,7 @@ bool has_turn(const std::vector<Op> &ops, size_t i)
 
 void move_all(ncclComm_t comm, std::vector<Op> *ops)
 {
-    Patience patience(comm);
+    WaitLoop loop(comm);
     size_t left = ops->size();
     while (left > 0 && comm->state == ncclInProgress) {
         bool moved = false;
@@ -262,8 +264,8 @@ void move_all(ncclComm_t comm, std::vector<Op> *ops)
             left -= (*ops)[i].over;
         }
         if (moved)
-            patience.renew();
-        else if (!patience.wait("for peers that never send, or never receive"))
+            loop.renew();
+        else if (!loop.wait("for peers that never send, or never receive"))
             return;
     }
 }
@@ -320,7 +322,7 @@ ncclResult_t note(ncclComm_t comm, cudaStream_t stream, const char *call)
 {
     if (!ready(comm, call)) return ncclInvalidUsage;
     if (group_comm && group_comm != comm)
-        return refuse(ncclInvalidUsage, "this stand-in takes one communicator a group");
+        return refuse(ncclInvalidUsage, "the emulated NCCL supports one communicator in a group");
     group_comm = comm;
     group_streams.push_back(stream);
     return ncclSuccess;
@@ -359,7 +361,7 @@ ncclComm_t comm_new(const std::string &name, int ranks, int rank, bool blocking)
     return comm;
 }
 
-/* Every rank gives the parent its color and key; the ranks of one color form a communicator. */
+/* ncclCommSplit: the ranks with the same color form a communicator, in the order of their keys. */
 void split(ncclComm_t parent, int color, int key, ncclComm_t *out, bool blocking)
 {
     Region *r = parent->region;
@@ -494,7 +496,7 @@ ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataTyp
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     if (type != ncclFloat || op != ncclSum)
-        return refuse(ncclInvalidArgument, "this stand-in adds floats only");
+        return refuse(ncclInvalidArgument, "the emulated NCCL adds floats only");
     ncclResult_t result = note(comm, stream, "ncclAllReduce");
     if (result != ncclSuccess) return result;
     group_sums.push_back({{}, from, to, count});

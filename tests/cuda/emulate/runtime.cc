@@ -1,7 +1,7 @@
-/* The fibers for kernel.h, the GPU's memory and its properties; streams are in stream.cc. New
- * memory is filled with NaNs. Only kernels and calls that copy can access the GPU's memory: a host
- * that does dies of SIGSEGV, like a kernel that leaves a block of memory. (A kernel that reads host
- * memory is not detected.) */
+/* The fibers that run kernels (kernel.h), the GPU's memory and its properties; streams are in
+ * stream.cc. New memory is filled with NaNs. Only queued work, such as kernels and copies, can
+ * access the GPU's memory. Host code that accesses it gets a SIGSEGV, and so does a kernel that
+ * accesses memory outside an allocated block. (A kernel that reads host memory is not detected.) */
 #include "kernel.h"
 #include "queue.h"
 
@@ -18,38 +18,39 @@
 
 namespace emulate
 {
-Place thread, block, threads, blocks;
+Indices thread, block, threads, blocks;
 
 namespace
 {
-/* Not a power of two: else the stacks of all threads would share few sets of the processor's
- * caches. */
+/* Not a power of two, because then the stacks of all threads would use the same sets of the
+ * processor's caches. */
 const size_t STACK_BYTES = (128 << 10) + 17 * 64;
 
+/* round: number of times that all `alive` threads have come to the barrier */
 struct Barrier {
-    unsigned alive, waiting, turn;
+    unsigned alive, waiting, round;
 };
-/* The compiler's context: switching fibers with it takes a few instructions, many fewer than with
- * the C library's. */
+/* Context of __builtin_setjmp: switching fibers with it takes a few instructions, many fewer than
+ * with the C library's swapcontext. */
 typedef void *Jump[5];
 struct Fiber {
-    Jump at; /* point at which the fiber continues */
-    const Barrier *barrier; /* the barrier that it waits at in this turn; NULL: none */
-    unsigned turn;
+    Jump resume; /* point at which the fiber continues */
+    const Barrier *barrier; /* the barrier that it waits at in this round; NULL: none */
+    unsigned round;
     ucontext_t start;
     char *stack; /* NULL: not started yet; a fiber is used again for a thread of the next block */
-    Place place;
+    Indices indices; /* threadIdx of its thread */
     bool done;
 };
 Fiber fibers[BLOCK_THREADS];
-Barrier whole, warps[BLOCK_THREADS / WARP_LANES];
-uint64_t bring[2][BLOCK_THREADS]; /* used alternately, so that no value is overwritten before it is read */
+Barrier block_state, warp_states[BLOCK_THREADS / WARP_LANES];
+uint64_t exchanged[2][BLOCK_THREADS]; /* used alternately, so that no value is overwritten before it is read */
 Jump scheduler;
-unsigned now;       /* the fiber that runs */
-/* moved: since the last check; waited: in this launch */
-bool moved, waited;
-bool direct;        /* the thread runs without a fiber */
-const std::function<void()> *job;
+unsigned running; /* index of the fiber that runs */
+/* since the last check a thread has ended or a barrier was completed; a thread of this launch has
+ * waited at a barrier; threads run without fibers */
+bool progressed, launch_waited, without_fiber;
+const std::function<void()> *thread_body;
 
 void fiber_main();
 
@@ -57,9 +58,9 @@ void fiber_main();
 
 const size_t MEMORY_BYTES = size_t(4) << 30, PAGE_BYTES = 4096, HUGE_BYTES = 512 * PAGE_BYTES, ALIGN_BYTES = 256;
 
-/* Pages that can be accessed only while a window is open, between two that never can. The block
- * ends as close to the last one as its alignment allows; writes to the rest of its pages are
- * detected when it is released. */
+/* An allocated block. Its pages can be accessed only while a window is open; the pages before and
+ * after them never can. The block ends as close to the last page as its alignment allows; writes to
+ * the rest of its pages are detected when it is released. */
 struct Block {
     char *pages, *memory, *mapped;
     size_t pages_bytes, bytes, mapped_bytes;
@@ -70,7 +71,7 @@ struct Block {
     }
 };
 std::vector<Block> memory_blocks;
-size_t memory_taken;
+size_t allocated_bytes;
 int windows; /* number of open windows */
 
 size_t round_up(size_t bytes, size_t to)
@@ -78,19 +79,19 @@ size_t round_up(size_t bytes, size_t to)
     return (bytes + to - 1) / to * to;
 }
 
-char *take_memory(size_t bytes)
+char *allocate(size_t bytes)
 {
     size_t page = bytes < HUGE_BYTES ? PAGE_BYTES : HUGE_BYTES; /* huge pages for large blocks, so that there are fewer to protect */
     size_t room = round_up(bytes, ALIGN_BYTES), pages = round_up(room, page);
     size_t all_bytes = pages + 3 * page;
-    if (room > MEMORY_BYTES - memory_taken) return nullptr;
+    if (room > MEMORY_BYTES - allocated_bytes) return nullptr;
     void *all = mmap(nullptr, all_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (all == MAP_FAILED) return nullptr;
     char *mapped = static_cast<char *>(all);
     char *first = reinterpret_cast<char *>(round_up(reinterpret_cast<uintptr_t>(all), page) + page);
     if (page == HUGE_BYTES) madvise(first, pages, MADV_HUGEPAGE);
     memory_blocks.push_back({first, first + pages - room, mapped, pages, bytes, all_bytes});
-    memory_taken += room;
+    allocated_bytes += room;
     window_open();
     memset(first, 0xff, pages);
     window_close();
@@ -111,15 +112,15 @@ bool release_memory(void *memory)
             abort();
         }
     munmap(b->mapped, b->mapped_bytes);
-    memory_taken -= round_up(b->bytes, ALIGN_BYTES);
+    allocated_bytes -= round_up(b->bytes, ALIGN_BYTES);
     memory_blocks.erase(b);
     return true;
 }
 
 /* ---- blocks and threads ---- */
 
-/* Visits 0 to count - 1, beginning with 0, in another sequence at each launch: a result that
- * depends on the order is a race, and its bits differ when the same work is done again. */
+/* A sequence of 0 to count - 1 that begins with 0 and differs at each launch: if a result depends
+ * on the order, which is a race, its bits differ when the same work is done again. */
 struct Order {
     unsigned count, stride;
 
@@ -138,15 +139,15 @@ Order new_order(unsigned count)
 }
 Order order; /* order of the threads in a block */
 
-/* ---- dynamic shared memory; sizes of an H100 ---- */
+/* ---- dynamic shared memory, with the sizes of an H100 ---- */
 
-const size_t SHARED_BYTES = 227 << 10, UNASKED_BYTES = 48 << 10;
-std::map<const void *, size_t> asked; /* sizes set by cudaFuncSetAttribute, for each kernel */
+const size_t SHARED_BYTES = 227 << 10, DEFAULT_SHARED_BYTES = 48 << 10;
+std::map<const void *, size_t> requested_bytes; /* sizes set by cudaFuncSetAttribute, for each kernel */
 char *shared;                         /* shared memory of the current launch */
 cudaError_t last_error;               /* error of a launch that was refused */
 
 /* Prepares shared memory, filled with NaN, that ends at a page that cannot be written. */
-void take_shared(size_t bytes)
+void prepare_shared(size_t bytes)
 {
     static char *end;
     if (!end) {
@@ -159,9 +160,9 @@ void take_shared(size_t bytes)
     memset(shared, 0xff, size_t(end - shared));
 }
 
-[[noreturn]] void give_up(const char *why)
+[[noreturn]] void fail_kernel(const char *why)
 {
-    fprintf(stderr, "emulated kernel: %s, block %u, thread %u\n", why, block.x, now);
+    fprintf(stderr, "emulated kernel: %s, block %u, thread %u\n", why, block.x, running);
     abort();
 }
 
@@ -169,12 +170,12 @@ void release_if_full(Barrier *barrier)
 {
     if (barrier->alive == 0 || barrier->waiting < barrier->alive) return;
     barrier->waiting = 0;
-    ++barrier->turn;
-    moved = true;
+    ++barrier->round;
+    progressed = true;
 }
 
-/* Separate functions that the compiler cannot look into: a jump must not be in the function of its
- * destination, and no register may be kept across a switch. */
+/* These functions are opaque to the compiler (noipa): a jump must not be in the function of its
+ * destination, and no register may be kept across a switch of fibers. */
 [[noreturn, gnu::noipa]] void jump(Jump to)
 {
     __builtin_longjmp(to, 1);
@@ -182,7 +183,7 @@ void release_if_full(Barrier *barrier)
 
 [[gnu::noipa]] void leave()
 {
-    if (!__builtin_setjmp(fibers[now].at)) jump(scheduler);
+    if (!__builtin_setjmp(fibers[running].resume)) jump(scheduler);
 }
 
 [[noreturn, gnu::noipa]] void start(Fiber *f)
@@ -206,19 +207,19 @@ void release_if_full(Barrier *barrier)
 [[gnu::noipa]] void enter(Fiber *f)
 {
     if (__builtin_setjmp(scheduler)) return;
-    if (f->stack) jump(f->at);
+    if (f->stack) jump(f->resume);
     start(f);
 }
 
 void wait_at(Barrier *barrier)
 {
-    Fiber *f = &fibers[now];
-    if (direct) give_up("a barrier that the first block did not come to");
-    f->turn = barrier->turn;
-    waited = true;
+    Fiber *f = &fibers[running];
+    if (without_fiber) fail_kernel("a barrier that no thread of the first block came to");
+    f->round = barrier->round;
+    launch_waited = true;
     ++barrier->waiting;
     release_if_full(barrier);
-    if (barrier->turn != f->turn) return;
+    if (barrier->round != f->round) return;
     f->barrier = barrier;
     leave();
     f->barrier = nullptr;
@@ -227,67 +228,67 @@ void wait_at(Barrier *barrier)
 void fiber_main()
 {
     for (;;) {
-        (*job)();
-        fibers[now].done = moved = true;
-        --whole.alive;
-        --warps[now / WARP_LANES].alive;
-        release_if_full(&whole);
-        release_if_full(&warps[now / WARP_LANES]);
+        (*thread_body)();
+        fibers[running].done = progressed = true;
+        --block_state.alive;
+        --warp_states[running / WARP_LANES].alive;
+        release_if_full(&block_state);
+        release_if_full(&warp_states[running / WARP_LANES]);
         leave();
     }
 }
 
-Place place_of(unsigned i)
+Indices thread_indices(unsigned i)
 {
     return {i % threads.x, i / threads.x % threads.y, i / threads.x / threads.y};
 }
 
 void run_block(unsigned count)
 {
-    whole = {count, 0, 0};
+    block_state = {count, 0, 0};
     for (unsigned w = 0; w * WARP_LANES < count; ++w)
-        warps[w] = {std::min<unsigned>(WARP_LANES, count - w * WARP_LANES), 0, 0};
+        warp_states[w] = {std::min<unsigned>(WARP_LANES, count - w * WARP_LANES), 0, 0};
     for (unsigned i = 0; i < count; ++i) fibers[i].done = false;
-    while (whole.alive > 0) {
-        moved = false;
-        now = 0;
-        for (unsigned i = 0; i < count; ++i, now = order.next(now)) {
-            Fiber *f = &fibers[now];
-            if (f->done || (f->barrier && f->barrier->turn == f->turn)) continue;
-            thread = f->place;
+    while (block_state.alive > 0) {
+        progressed = false;
+        running = 0;
+        for (unsigned i = 0; i < count; ++i, running = order.next(running)) {
+            Fiber *f = &fibers[running];
+            if (f->done || (f->barrier && f->barrier->round == f->round)) continue;
+            thread = f->indices;
             enter(f);
         }
-        if (!moved) give_up("its threads wait for each other at different places");
+        if (!progressed) fail_kernel("threads wait at different barriers");
     }
 }
 
-/* Runs a block whose threads never wait, without a stack for each. */
+/* Runs a block whose threads never wait, one thread after the other and without fibers. */
 void run_block_directly(unsigned count)
 {
-    direct = true;
-    now = 0;
-    for (unsigned i = 0; i < count; ++i, now = order.next(now)) {
-        thread = fibers[now].place;
-        (*job)();
+    without_fiber = true;
+    running = 0;
+    for (unsigned i = 0; i < count; ++i, running = order.next(running)) {
+        thread = fibers[running].indices;
+        (*thread_body)();
     }
-    direct = false;
+    without_fiber = false;
 }
 } // namespace
 
 void block_barrier()
 {
-    wait_at(&whole);
+    wait_at(&block_state);
 }
 
 int block_count(bool mine)
 {
     static int counts[2];
-    int *here = &counts[whole.turn / 2 % 2]; /* used alternately, two barriers each */
-    *here += mine;
+    int *count = &counts[block_state.round / 2 % 2]; /* used alternately, two barriers each */
+    *count += mine;
     block_barrier();
-    int result = *here;
+    int result = *count;
     block_barrier();
-    *here = 0;
+    *count = 0;
     return result;
 }
 
@@ -300,7 +301,6 @@ bool on_device(const void *at)
     return std::any_of(memory_blocks.begin(), memory_blocks.end(), holds);
 }
 
-/* The GPU's memory can be accessed between window_open and window_close. */
 void window_open()
 {
     if (windows++ > 0) return;
@@ -315,15 +315,15 @@ void window_close()
 
 unsigned lane()
 {
-    return now % WARP_LANES;
+    return running % WARP_LANES;
 }
 
 const uint64_t *exchange(uint64_t mine)
 {
-    unsigned warp = now / WARP_LANES;
-    uint64_t *all = bring[warps[warp].turn % 2];
-    all[now] = mine;
-    wait_at(&warps[warp]);
+    unsigned warp = running / WARP_LANES;
+    uint64_t *all = exchanged[warp_states[warp].round % 2];
+    all[running] = mine;
+    wait_at(&warp_states[warp]);
     return all + warp * WARP_LANES;
 }
 
@@ -332,19 +332,19 @@ void *shared_memory()
     return shared;
 }
 
-/* Checks a launch against the limits of all GPUs of compute capability 3.0 to 9.0 and an H100's
- * shared memory. */
-bool takes_launch(const Launch &launch, const void *kernel)
+/* Checks a launch against the limits that GPUs of compute capability 3.0 to 9.0 share, and against
+ * the shared memory of an H100. */
+bool accepts_launch(const Launch &launch, const void *kernel)
 {
     auto within = [](dim3 d, size_t x, size_t y, size_t z) {
         return d.x > 0 && d.y > 0 && d.z > 0 && d.x <= x && d.y <= y && d.z <= z;
     };
     dim3 t = launch.threads;
-    auto found = asked.find(kernel);
+    auto found = requested_bytes.find(kernel);
     if (!within(launch.grid, INT32_MAX, 65535, 65535) || !within(t, 1024, 1024, 64) ||
         size_t(t.x) * t.y * t.z > BLOCK_THREADS)
         last_error = cudaErrorInvalidConfiguration;
-    else if (launch.shared_bytes > (found == asked.end() ? UNASKED_BYTES : found->second))
+    else if (launch.shared_bytes > (found == requested_bytes.end() ? DEFAULT_SHARED_BYTES : found->second))
         last_error = cudaErrorInvalidValue;
     else
         return true;
@@ -355,17 +355,17 @@ void run(const Launch &launch, const std::function<void()> &body)
 {
     dim3 grid = launch.grid, threads_a_block = launch.threads;
     unsigned count = threads_a_block.x * threads_a_block.y * threads_a_block.z;
-    take_shared(launch.shared_bytes);
+    prepare_shared(launch.shared_bytes);
     threads = {threads_a_block.x, threads_a_block.y, threads_a_block.z};
     blocks = {grid.x, grid.y, grid.z};
-    for (unsigned i = 0; i < count; ++i) fibers[i].place = place_of(i);
-    job = &body;
-    waited = false;
+    for (unsigned i = 0; i < count; ++i) fibers[i].indices = thread_indices(i);
+    thread_body = &body;
+    launch_waited = false;
     order = new_order(count);
-    const Order turns = new_order(grid.x * grid.y * grid.z);
-    for (unsigned i = 0, b = 0; i < turns.count; ++i, b = turns.next(b)) {
+    const Order block_order = new_order(grid.x * grid.y * grid.z);
+    for (unsigned i = 0, b = 0; i < block_order.count; ++i, b = block_order.next(b)) {
         block = {b % grid.x, b / grid.x % grid.y, b / grid.x / grid.y};
-        if (i == 0 || waited)
+        if (i == 0 || launch_waited)
             run_block(count);
         else
             run_block_directly(count);
@@ -383,9 +383,9 @@ using emulate::environment;
 
 extern "C" {
 size_t emulate_graph_bytes(); /* stream.cc */
-/* Properties that a test can set. EMULATE_DRIVER: CUDA version of the driver (12040; 0: there is
- * none). EMULATE_OTHERS: bytes of memory that other processes use. EMULATE_PITCH: most bytes
- * between the rows of one copy (stream.cc). */
+/* Properties that a test can set. EMULATE_DRIVER: CUDA version of the driver, as 12040; 0: there is
+ * no driver. EMULATE_OTHERS: bytes of memory that other processes use. EMULATE_PITCH: largest
+ * pitch of a copy of rows (stream.cc). */
 cudaError_t cudaDriverGetVersion(int *version)
 {
     *version = int(environment("EMULATE_DRIVER", CUDART_VERSION));
@@ -393,7 +393,7 @@ cudaError_t cudaDriverGetVersion(int *version)
 }
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *all)
 {
-    size_t taken = emulate::memory_taken + emulate_graph_bytes() + environment("EMULATE_OTHERS", 0);
+    size_t taken = emulate::allocated_bytes + emulate_graph_bytes() + environment("EMULATE_OTHERS", 0);
     *all = emulate::MEMORY_BYTES;
     *free_bytes = taken < *all ? *all - taken : 0;
     return cudaSuccess;
@@ -403,7 +403,7 @@ cudaError_t cudaMalloc(void **memory, size_t bytes)
     if (emulate::refused()) return cudaErrorStreamCaptureUnsupported;
     if (bytes + environment("EMULATE_OTHERS", 0) > emulate::MEMORY_BYTES)
         return cudaErrorMemoryAllocation;
-    *memory = emulate::take_memory(bytes);
+    *memory = emulate::allocate(bytes);
     return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaFree(void *memory)
@@ -412,7 +412,8 @@ cudaError_t cudaFree(void *memory)
     emulate::finish_all();
     return !memory || emulate::release_memory(memory) ? cudaSuccess : cudaErrorInvalidValue;
 }
-/* For an emulated library that works during the call, without emulate::enqueue. */
+/* For an emulated library that accesses the GPU's memory during its calls, without
+ * emulate::enqueue. open: 1 before the access, 0 after it. */
 void emulate_window(int open)
 {
     if (open && emulate::recording()) {
@@ -433,7 +434,7 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute what
     if (what != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
         size_t(value) > emulate::SHARED_BYTES)
         return cudaErrorInvalidValue;
-    emulate::asked[kernel] = size_t(value);
+    emulate::requested_bytes[kernel] = size_t(value);
     return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int *version)
@@ -456,16 +457,16 @@ const char *cudaGetErrorName(cudaError_t)
 {
     return "emulated";
 }
-/* Kernels are compiled with -fsanitize=alignment and call this where a GPU would fault. The data
- * from the compiler begin with file, line and column. */
+/* Kernels are compiled with -fsanitize=alignment, which calls this function for a misaligned
+ * access: a GPU would fault. The data that the compiler passes begin with file, line and column. */
 [[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address);
 [[noreturn]] void __ubsan_handle_type_mismatch_v1_abort(void *at, void *address)
 {
-    struct Place {
+    struct Location {
         const char *file;
         uint32_t line, column;
     };
-    const Place *place = static_cast<const Place *>(at);
+    const Location *place = static_cast<const Location *>(at);
     fprintf(stderr, "emulated kernel: a misaligned address, %p, %s:%u, block %u, thread %u\n", address,
             place->file, place->line, emulate::block.x, emulate::thread.x);
     abort();

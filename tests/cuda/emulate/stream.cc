@@ -1,8 +1,9 @@
-/* Streams, events, graphs and page-locked memory that work as late as CUDA allows: work runs when
- * the host waits for it, and on streams other than the first one sometimes at once. So a missing
- * wait shows as numbers that are not there yet, or no longer. Copies from pageable memory read it
- * during the call; copies to it make the host wait. A capture records the work of its stream and
- * refuses what CUDA refuses; it does not support forks to other streams. */
+/* Streams, events, graphs and page-locked memory that run work as late as CUDA allows: when the
+ * host waits for it. On streams other than the first one, work sometimes runs at once. So if a wait
+ * is missing, results are not there yet, or are overwritten, and a test fails. Copies from pageable
+ * memory read it during the call; copies to it make the host wait. A capture records the work of
+ * its stream and refuses the calls that CUDA refuses; it does not support forks to other
+ * streams. */
 #include "queue.h"
 
 #include <algorithm>
@@ -35,16 +36,17 @@ struct Host { /* page-locked */
 };
 std::vector<Host> pinned;
 
-cudaStream_t captured; /* at most one at a time */
-bool lost;             /* the capture is invalid */
-Nodes nodes;
+cudaStream_t captured; /* the stream that is being captured; NULL: none */
+bool invalid;          /* the capture is invalid */
+Nodes nodes;           /* work that the capture has recorded */
 Clock::duration simulated; /* time that algorithms have taken so far */
 long calls, waits; /* calls by the host; those that wait until a stream is empty */
 
-void run_until(Queue &q, uint64_t place)
+/* Runs the queue's work until `count` items are done. */
+void run_until(Queue &q, uint64_t count)
 {
     emulate::window_open();
-    while (q.done < place) {
+    while (q.done < count) {
         Work work = std::move(q.work.front());
         q.work.pop_front();
         work();
@@ -54,7 +56,7 @@ void run_until(Queue &q, uint64_t place)
 }
 
 /* Decides pseudo-randomly whether work runs at once or later. */
-bool at_once()
+bool runs_at_once()
 {
     static uint32_t state = 1;
     state = state * 1664525u + 1013904223u;
@@ -79,7 +81,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
     QueueAt queue; /* queue in which it was recorded; NULL: never */
-    uint64_t place;
+    uint64_t count; /* number of items in the queue when it was recorded */
     bool captured, timed;
     std::shared_ptr<Clock::time_point> at; /* when it was reached; set if timed */
 };
@@ -102,7 +104,7 @@ void enqueue(cudaStream_t stream, Work work)
     Queue &q = *stream->queue;
     q.work.push_back(std::move(work));
     ++q.queued;
-    if (!q.first && at_once()) run_until(q, q.queued);
+    if (!q.first && runs_at_once()) run_until(q, q.queued);
 }
 
 void finish_all()
@@ -110,7 +112,7 @@ void finish_all()
     for (QueueAt &q : queues) run_until(*q, q->queued);
 }
 
-void spend_time_of(size_t algorithm)
+void spend_time(size_t algorithm)
 {
     const char *digits = getenv("EMULATE_TIMES");
     if (digits && algorithm < strlen(digits))
@@ -124,7 +126,7 @@ bool recording()
 
 bool refused()
 {
-    lost = lost || captured;
+    invalid = invalid || captured;
     return captured;
 }
 } // namespace emulate
@@ -133,8 +135,8 @@ bool refused()
     if (emulate::refused()) return cudaErrorStreamCaptureUnsupported
 
 extern "C" {
-/* For tests: number of calls by the host that queue or wait, and of those that waited until a
- * stream was empty. */
+/* For tests: *all: number of calls by the host that queue or wait; *empty: number of those that
+ * waited until a stream was empty. */
 void emulate_counts(long *all, long *empty)
 {
     *all = calls;
@@ -142,7 +144,7 @@ void emulate_counts(long *all, long *empty)
 }
 
 /* Prints the number of calls at the end if EMULATE_COUNTS is set. */
-__attribute__((destructor)) static void tell_counts()
+__attribute__((destructor)) static void print_counts()
 {
     if (getenv("EMULATE_COUNTS")) fprintf(stderr, "%ld calls of the host\n", calls);
 }
@@ -192,13 +194,13 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     if (captured && (stream == captured) != event->captured) {
-        lost = true;
+        invalid = true;
         return stream == captured ? cudaErrorStreamCaptureIsolation
                                   : cudaErrorStreamCaptureUnsupported;
     }
     CUevent_st at = *event;
     emulate::enqueue(stream, [at] {
-        if (at.queue) run_until(*at.queue, at.place);
+        if (at.queue) run_until(*at.queue, at.count);
     });
     return cudaSuccess;
 }
@@ -207,7 +209,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     REFUSE_IN_CAPTURE();
     ++calls;
     if (event->captured) return cudaErrorCapturedEvent;
-    if (event->queue) run_until(*event->queue, event->place);
+    if (event->queue) run_until(*event->queue, event->count);
     return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
@@ -216,7 +218,7 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
     if (from->captured || to->captured) return cudaErrorCapturedEvent;
     if (!from->timed || !to->timed || !from->queue || !to->queue)
         return cudaErrorInvalidResourceHandle;
-    if (from->queue->done < from->place || to->queue->done < to->place) return cudaErrorNotReady;
+    if (from->queue->done < from->count || to->queue->done < to->count) return cudaErrorNotReady;
     *ms = std::chrono::duration<float, std::milli>(*to->at - *from->at).count();
     return cudaSuccess;
 }
@@ -226,7 +228,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     REFUSE_IN_CAPTURE();
     ++calls;
     if (event->captured) return cudaErrorCapturedEvent;
-    if (!event->queue || event->queue->done >= event->place) return cudaSuccess;
+    if (!event->queue || event->queue->done >= event->count) return cudaSuccess;
     run_until(*event->queue, event->queue->done + 1);
     return cudaErrorNotReady;
 }
@@ -293,7 +295,7 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode)
 {
     if (captured) return cudaErrorIllegalState;
     captured = stream;
-    lost = false;
+    invalid = false;
     nodes.clear();
     return cudaSuccess;
 }
@@ -302,7 +304,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
     *graph = nullptr;
     if (stream != captured) return cudaErrorIllegalState;
     captured = nullptr;
-    if (lost) return cudaErrorStreamCaptureInvalidated;
+    if (invalid) return cudaErrorStreamCaptureInvalidated;
     *graph = new CUgraph_st{std::move(nodes)};
     return cudaSuccess;
 }

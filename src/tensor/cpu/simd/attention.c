@@ -218,7 +218,7 @@ static void finish_keys(const AttentionHead *h, const Work *w, int64_t tile)
 {
     for (int64_t r = tile * TILE; r < tile * TILE + rows_of(h, tile); ++r) {
         float *dk = w->dk + r * w->key_row;
-        if (h->cosine) turn(h, dk, r, -1.0f);
+        if (h->cosine) rotate_row(h, dk, r, -1.0f);
         if (ELEM_IS_FLOAT) continue;
         elems_from((Elem *)h->dk + r * h->stride, dk, w->width);
         elems_from((Elem *)h->dv + r * h->stride, w->dv + r * w->key_row, w->width);
@@ -230,7 +230,7 @@ static void finish_queries(const AttentionHead *h, const Work *w, int64_t tile)
     for (int64_t r = 0; r < w->queries; ++r) {
         float *row = w->sum + r * w->wide;
         Elem *to = (Elem *)h->dq + (tile * TILE + r) * h->stride;
-        if (h->cosine) turn(h, row, tile * TILE + r, -1.0f);
+        if (h->cosine) rotate_row(h, row, tile * TILE + r, -1.0f);
         const float scale = h->scale;
         const int64_t n = h->width;
         EACH(to, scale * row[i])

@@ -84,7 +84,7 @@ SIMD_INLINE int64_t rows_of(const AttentionHead *h, int64_t tile)
 }
 
 /* Rotates one row by its position's angles, in pairs (i, i + width / 2). sign -1 rotates back. */
-SIMD_INLINE void turn(const AttentionHead *h, float *row, int64_t at, float sign)
+SIMD_INLINE void rotate_row(const AttentionHead *h, float *row, int64_t at, float sign)
 {
     const int64_t half = h->width / 2;
     const float *restrict c = h->cosine + at * half, *restrict s = h->sine + at * half;
@@ -120,10 +120,10 @@ SIMD_INLINE void copy_row(const Elem *row, int64_t n, Elem *to)
     if (i < n) memcpy(to + i, row + i, (size_t)(n - i) * sizeof *to);
 }
 
-/* Copies a tile of rows, which are `stride` elements apart, scaled and, with `turned`, rotated.
+/* Copies a tile of rows, which are `stride` elements apart, scaled and, with `rotated`, rotated.
  * Rows beyond the real ones are zero. */
 static void load(const AttentionHead *h, const Work *w, const void *tensor, int64_t stride,
-                 int64_t tile, bool turned, float scale, Elem *to)
+                 int64_t tile, bool rotated, float scale, Elem *to)
 {
     const Elem *from = tensor;
     const int64_t real = rows_of(h, tile), width = w->width, wide = w->wide;
@@ -132,13 +132,13 @@ static void load(const AttentionHead *h, const Work *w, const void *tensor, int6
         float *room = ELEM_IS_FLOAT ? (float *)(void *)to : w->rows;
         int64_t n = r < real ? width : 0;
         memset(to + n, 0, (size_t)(wide - n) * sizeof *to);
-        if (!turned && scale == 1.0f) {
+        if (!rotated && scale == 1.0f) {
             copy_row(row, n, to);
             continue;
         }
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) room[i] = scale * value_of(row[i]);
-        if (turned && n) turn(h, room, tile * TILE + r, 1.0f);
+        if (rotated && n) rotate_row(h, room, tile * TILE + r, 1.0f);
         if (!ELEM_IS_FLOAT) elems_from(to, room, n);
     }
 }
@@ -157,23 +157,23 @@ SIMD_INLINE Rows loaded(const Work *w, const Elem *rows)
 
 /* A tile of rows that is read once, row by row: in place if possible, else loaded into `copy`. */
 static Rows rows_at(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
-                    bool turned, Elem *copy)
+                    bool rotated, Elem *copy)
 {
-    if (!turned && rows_of(h, tile) == TILE && w->width % CELL == 0) {
+    if (!rotated && rows_of(h, tile) == TILE && w->width % CELL == 0) {
         const Elem *row = (const Elem *)from + tile * TILE * h->stride;
         return (Rows){(const Cell *)(const void *)row, h->stride / CELL};
     }
-    load(h, w, from, h->stride, tile, turned, 1.0f, copy);
+    load(h, w, from, h->stride, tile, rotated, 1.0f, copy);
     return loaded(w, copy);
 }
 
 /* The same for rows that are read and also braided. For fp32 the rows are always copied: they are
  * their own braids and should be close together. */
 static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *from, int64_t tile,
-                          bool turned, Elem *copy)
+                          bool rotated, Elem *copy)
 {
-    if (!ELEM_IS_FLOAT) return rows_at(h, w, from, tile, turned, copy);
-    load(h, w, from, h->stride, tile, turned, 1.0f, copy);
+    if (!ELEM_IS_FLOAT) return rows_at(h, w, from, tile, rotated, copy);
+    load(h, w, from, h->stride, tile, rotated, 1.0f, copy);
     return loaded(w, copy);
 }
 

@@ -1,4 +1,4 @@
-/* The multipliers of dropout: floats, whatever the type of activations. */
+/* The multipliers of dropout, which are floats for activations of any type. */
 #include "vector.h"
 
 /* Philox4x32-10 on VECTOR counters at once, each in the low half of 64 bits; gives the same numbers
@@ -72,7 +72,7 @@ SIMD_INLINE void philox(RngKey key, uint64_t counter, Vi words[4])
 }
 
 /* Draws the multipliers of BATCH elements, from the first element of a block on. */
-SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t cut, float scale, float *out)
+SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t threshold, float scale, float *out)
 {
     Vi words[4];
     const Vf none = {0}, kept = none + scale;
@@ -81,13 +81,13 @@ SIMD_INLINE void draw(RngKey key, uint64_t counter, uint32_t cut, float scale, f
     for (int k = 0; k < 4; ++k) {
         /* 24 bits fit a signed integer */
         Vi number = words[k] >> 8 & 0xffffff;
-        Vf drawn = VECTOR_KEEP(kept, number >= (int32_t)cut);
+        Vf drawn = VECTOR_KEEP(kept, number >= (int32_t)threshold);
         VECTOR_STORE(out + k * VECTOR, drawn);
     }
 }
 
-void SIMD_FLOAT_NAME(dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale,
-                              float *out, int stride)
+void SIMD_FLOAT_NAME(dropout)(RngKey key, uint64_t first, int count, uint32_t threshold,
+                              float scale, float *out, int stride)
 {
     float drawn[BATCH];
     int done = 0;
@@ -95,11 +95,11 @@ void SIMD_FLOAT_NAME(dropout)(RngKey key, uint64_t first, int count, uint32_t cu
         uint64_t at = first + (uint64_t)done;
         int skip = (int)(at % 4), left = count - done;
         if (skip == 0 && stride == 1 && left >= BATCH) {
-            draw(key, at / 4, cut, scale, out + done);
+            draw(key, at / 4, threshold, scale, out + done);
             done += BATCH;
             continue;
         }
-        draw(key, at / 4, cut, scale, drawn);
+        draw(key, at / 4, threshold, scale, drawn);
         int n = left < BATCH - skip ? left : BATCH - skip;
         for (int i = 0; i < n; ++i) out[(int64_t)(done + i) * stride] = drawn[skip + i];
         done += n;

@@ -32,15 +32,16 @@ NOT_INLINED float sum_top(const float *x, int64_t n, float *top)
 
 /* The number of logits above the label's: larger, or equal and earlier. If the label's is NaN, all
  * count. */
-NOT_INLINED int label_rank_in(const float *x, int64_t n, int64_t first, int label, float truth)
+NOT_INLINED int label_rank_in(const float *x, int64_t n, int64_t first, int label,
+                              float label_logit)
 {
     int label_rank = 0;
     int64_t before = label < first ? 0 : label - first < n ? label - first : n;
     int64_t after = label < first ? 0 : before + 1;
 #pragma omp simd reduction(+ : label_rank)
-    for (int64_t i = 0; i < before; ++i) label_rank += !(x[i] < truth);
+    for (int64_t i = 0; i < before; ++i) label_rank += !(x[i] < label_logit);
 #pragma omp simd reduction(+ : label_rank)
-    for (int64_t i = after; i < n; ++i) label_rank += !(x[i] <= truth);
+    for (int64_t i = after; i < n; ++i) label_rank += !(x[i] <= label_logit);
     return label_rank;
 }
 
@@ -55,7 +56,7 @@ NOT_INLINED float exp_sum(const float *x, int64_t n, float top)
 SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
 {
     const Elem *x = logits;
-    SoftmaxRow row = {.argmax = 0, .truth = value_of(x[label])};
+    SoftmaxRow row = {.argmax = 0, .label_logit = value_of(x[label])};
     float top = -INFINITY, total = 0.0f, sum = 0.0f, room[PIECE];
     for (int64_t at = 0; at < n; at += PIECE) {
         int64_t count = n - at < PIECE ? n - at : PIECE;
@@ -66,7 +67,7 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
             top = high;
             row.argmax = (int)(at + place_of(piece, count, high));
         }
-        row.label_rank += label_rank_in(piece, count, at, label, row.truth);
+        row.label_rank += label_rank_in(piece, count, at, label, row.label_logit);
         /* all logits up to here are -inf */
         const bool masked = top == -INFINITY && plain == plain;
         if (!masked) total += exp_sum(piece, count, top);
@@ -77,14 +78,14 @@ SoftmaxRow SIMD_NAME(softmax)(const void *logits, int64_t n, int label)
     return row;
 }
 
-int SIMD_NAME(softmax_label_rank)(const void *logits, int64_t n, int label, float truth)
+int SIMD_NAME(softmax_label_rank)(const void *logits, int64_t n, int label, float label_logit)
 {
     const Elem *x = logits;
     float room[PIECE];
     int label_rank = 0;
     for (int64_t at = 0; at < n; at += PIECE) {
         int64_t count = n - at < PIECE ? n - at : PIECE;
-        label_rank += label_rank_in(floats_of(x + at, count, room), count, at, label, truth);
+        label_rank += label_rank_in(floats_of(x + at, count, room), count, at, label, label_logit);
     }
     return label_rank;
 }
@@ -94,10 +95,10 @@ void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
     const SoftmaxGrad a = *args;
     const Elem *x = a.x;
     Elem *dx = a.dx;
-    const float truth = value_of(x[a.label]), other = value_of(x[a.other]);
+    const float label_logit = value_of(x[a.label]), other = value_of(x[a.other]);
     const int64_t n = a.n;
     EACH(dx, a.scale * (exp_fast(value_of(x[i]) - a.lse) - a.base))
-    dx[a.label] = elem_of(a.scale * (exp_fast(truth - a.lse) - a.base) - a.hit);
+    dx[a.label] = elem_of(a.scale * (exp_fast(label_logit - a.lse) - a.base) - a.hit);
     if (a.hit_other == 0) return;
     const float hit = a.other == a.label ? a.hit + a.hit_other : a.hit_other;
     dx[a.other] = elem_of(a.scale * (exp_fast(other - a.lse) - a.base) - hit);

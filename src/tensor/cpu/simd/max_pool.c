@@ -221,7 +221,7 @@ SIMD_INLINE void threes_join(const PoolPlane *p, int n, const Threes *above, con
     }
 }
 
-/* Whether the plane suits max_plane_threes. Whole windows of a row then begin with window
+/* True if max_plane_threes supports the plane. Whole windows of a row then begin with window
  * pad[1]. */
 static bool has_threes(const PoolPlane *p)
 {

@@ -5,10 +5,10 @@
  *
  * `void` points to activations or their gradients, elements of the table's type; all other types
  * are as written. Kernels compute in fp32 and round once, when an element is stored, to the same
- * bits on every instruction set. They are serial: callers split the work. A "row" is `lanes`
+ * bits on every instruction set. They are serial: callers divide the work. A "row" is `lanes`
  * neighbouring elements, each with its own coefficients; a plane whose block B divides 16 is
- * processed as rows of 16 lanes with repeated coefficients. Nothing here allocates; pointers need
- * only their elements' alignment. */
+ * processed as rows of 16 lanes with repeated coefficients. Kernels allocate nothing; pointers need
+ * only the alignment of their elements. */
 #ifndef WEFT_TENSOR_SIMD_H
 #define WEFT_TENSOR_SIMD_H
 
@@ -21,8 +21,8 @@
 enum { SIMD_LANES = 16 };
 
 /* y = act((x - mean) * scale + shift (+ residual)) for `rows` contiguous rows. keep: one bit per
- * element, set if act did not cut it, so that backward need not read y; 16 lanes per word, each row
- * starting a new word; NULL if not wanted. */
+ * element, set if act did not clip it, so that backward need not read y; 16 lanes per word, each
+ * row starting a new word; NULL if not wanted. */
 typedef struct BatchNormApply {
     /* x; residual, NULL if none */
     const void *x, *residual;
@@ -87,8 +87,7 @@ typedef struct PoolPlane {
 /* Statistics of a row of logits: log of the sum of exponentials, sum, and the label's rank (number
  * of logits above the label's; of equal ones those with a lower index count). */
 typedef struct SoftmaxRow {
-    /* truth: the label's logit */
-    float lse, sum, truth;
+    float lse, sum, label_logit;
     int label_rank, argmax;
 } SoftmaxRow;
 
@@ -173,9 +172,9 @@ typedef struct SimdTable {
     void (*from_floats)(void *y, const float *x, int64_t n);
     void (*to_floats)(float *y, const void *x, int64_t n);
     /* out[i * stride] = keep ? scale : 0 for elements first + i. An element is kept if its 24
-     * random bits are >= cut. */
-    void (*dropout)(RngKey key, uint64_t first, int count, uint32_t cut, float scale, float *out,
-                    int stride);
+     * random bits are >= threshold. */
+    void (*dropout)(RngKey key, uint64_t first, int count, uint32_t threshold, float scale,
+                    float *out, int stride);
 
     void (*max_pool)(const PoolPlane *p, const void *x, void *y, uint8_t *index);
     void (*max_pool_grad)(const PoolPlane *p, const void *dy, const uint8_t *index, void *dx);
@@ -188,12 +187,12 @@ typedef struct SimdTable {
     SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
     /* The number of logits above the label's. label is an index relative to x and may be out of
      * range. */
-    int (*softmax_label_rank)(const void *x, int64_t n, int label, float truth);
+    int (*softmax_label_rank)(const void *x, int64_t n, int label, float label_logit);
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* Computes y and lse of one tile of queries. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);
     /* dq, dk and dv of a whole group; or dq of one tile of queries of one head; or dk and dv of one
-     * tile of keys. Either way gives the same bits. */
+     * tile of keys. Both ways give the same bits. */
     void (*attention_grad)(const AttentionHead *h, float *scratch);
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
@@ -204,7 +203,7 @@ typedef struct SimdTable {
     /* fp32, whatever the table's type */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
-    /* whether an element is infinite or NaN */
+    /* returns true if an element is infinite or NaN */
     bool (*overflow)(const float *x, int64_t n);
     /* overflow, and copies x with non-temporal stores */
     bool (*copy)(float *to, const float *x, int64_t n);
@@ -225,9 +224,9 @@ typedef struct SimdTable {
     void (*winograd_output)(const WinogradImage *im, int64_t block, int64_t first, int64_t count,
                             const float *m, int64_t slice, float *y, const float *bias, bool relu);
     /* winograd_kernel transforms one block [3][3][L of c][L of o] of a weight; rows of u are `row`
-     * floats apart. `turned` rotates the kernel by 180 degrees and makes o the rows. winograd_taps
+     * floats apart. `rotated`: rotate the kernel by 180 degrees and make o the rows. winograd_taps
      * turns products into such a block of dw, added to it if `add`. */
-    void (*winograd_kernel)(const float *w, bool turned, float *u, int64_t slice, int64_t row);
+    void (*winograd_kernel)(const float *w, bool rotated, float *u, int64_t slice, int64_t row);
     void (*winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add);
     /* forward: out[row = tile][o] = a[tile][c] b[c][o]. weight: out[row = c][o] = sum over
      * tiles. */

@@ -258,7 +258,7 @@ static void kernel_transform(const float *w, float *u, int64_t slice)
     }
 }
 
-void SIMD_FLOAT_NAME(winograd_kernel)(const float *w, bool turned, float *u, int64_t slice,
+void SIMD_FLOAT_NAME(winograd_kernel)(const float *w, bool rotated, float *u, int64_t slice,
                                       int64_t row)
 {
     enum { SQUARE = LANES * LANES };
@@ -266,8 +266,8 @@ void SIMD_FLOAT_NAME(winograd_kernel)(const float *w, bool turned, float *u, int
     for (int tap = 0; tap < TAPS * TAPS; ++tap) {
         Vf r[LANES];
         memcpy(r, w + tap * SQUARE, sizeof r);
-        if (turned) transpose(r);
-        memcpy(near + (turned ? TAPS * TAPS - 1 - tap : tap) * SQUARE, r, sizeof r);
+        if (rotated) transpose(r);
+        memcpy(near + (rotated ? TAPS * TAPS - 1 - tap : tap) * SQUARE, r, sizeof r);
     }
     for (int i = 0; i < LANES; ++i) kernel_transform(near + i * LANES, u + i * row, slice);
 }

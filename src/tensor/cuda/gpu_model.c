@@ -1,49 +1,53 @@
-/* GPUs that plans can be made for on a machine without them. Each is described to cuDNN by the JSON
- * text that cuDNN itself writes for a GPU. */
+/* GPU models that a run can be planned for on a machine without a GPU. Each is described to cuDNN
+ * by the JSON text that cuDNN itself writes for such a GPU. */
 #include "cudnn_graph.h"
 
 #include <string.h>
 
-struct GpuCard {
+struct GpuModel {
+    /* name for `weft plan --gpu`, and CUDA's name */
     const char *word, *name;
-    int capability, processors, clock_khz, memory_khz, l2_bytes, shared_bytes;
+    /* compute capability times 100; streaming multiprocessors */
+    int capability, processors;
+    int clock_khz, memory_khz, l2_bytes;
+    /* largest shared memory of a block */
+    int shared_bytes;
     int64_t memory_bytes;
 };
-static const GpuCard cards[] = {
+static const GpuModel models[] = {
     {"h100", "NVIDIA H100 80GB HBM3", 900, 132, 1980000, 2619000, 52428800, 232448,
      INT64_C(85029158912)},
     {"h200", "NVIDIA H200", 900, 132, 1980000, 3201000, 62914560, 232448, INT64_C(150110011392)},
     {"a100", "NVIDIA A100-SXM4-80GB", 800, 108, 1410000, 1593000, 41943040, 166912,
      INT64_C(85097971712)},
 };
-enum { CARDS = sizeof cards / sizeof *cards };
+enum { MODELS = sizeof models / sizeof *models };
 
-Status card_find(const GpuCard **card, const char *word)
+Status gpu_model_find(const GpuModel **model, const char *word)
 {
-    *card = word ? NULL : cards;
-    for (int i = 0; i < CARDS && word; ++i)
-        if (strcmp(cards[i].word, word) == 0) *card = &cards[i];
-    if (*card) return OK;
-    return fail(ERR_USAGE, "'%s' is no GPU that can be planned for without it: h100, h200, a100",
-                word);
+    *model = word ? NULL : models;
+    for (int i = 0; i < MODELS && word; ++i)
+        if (strcmp(models[i].word, word) == 0) *model = &models[i];
+    if (*model) return OK;
+    return fail(ERR_USAGE, "'%s' is not a GPU model that weft knows: h100, h200, a100", word);
 }
 
-const char *card_name(const GpuCard *card)
+const char *gpu_model_name(const GpuModel *model)
 {
-    return card->name;
+    return model->name;
 }
 
-double card_memory_bytes(const GpuCard *card)
+double gpu_model_memory_bytes(const GpuModel *model)
 {
-    return (double)card->memory_bytes;
+    return (double)model->memory_bytes;
 }
 
-int card_capability(const GpuCard *card)
+int gpu_model_capability(const GpuModel *model)
 {
-    return card->capability / 100;
+    return model->capability / 100;
 }
 
-Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device)
+Status gpu_model_describe(const GpuModel *model, cudnnBackendDescriptor_t *device)
 {
     char text[1024], why[256];
     int length = snprintf(
@@ -56,8 +60,8 @@ Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device)
         "\"maxCtasPerSM\":32,\"maxThreadsPerBlock\":1024,\"maxThreadsPerSM\":2048,\"warpSize\":32,"
         "\"maxGridSize\":[2147483647,65535,65535],\"maxBlockSize\":[1024,1024,64],"
         "\"isTccDriver\":0,\"supportCoopLaunch\":1}",
-        card->name, card->capability, card->processors, card->clock_khz, card->memory_khz,
-        card->l2_bytes, (long long)card->memory_bytes, card->shared_bytes);
+        model->name, model->capability, model->processors, model->clock_khz, model->memory_khz,
+        model->l2_bytes, (long long)model->memory_bytes, model->shared_bytes);
     TRY(cudnn_load());
     *device = NULL;
     if (cudnn.descriptor_create(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, device) ==
@@ -69,6 +73,6 @@ Status card_describe(const GpuCard *card, cudnnBackendDescriptor_t *device)
     cudnn.last_error(why, sizeof why);
     if (*device) CUDNN_CALL(cudnn.descriptor_destroy(*device));
     *device = NULL;
-    return fail(ERR_CONFIG, "cuDNN %zu cannot plan for a GPU that is not here: %s",
+    return fail(ERR_CONFIG, "cuDNN %zu cannot plan for a GPU that this machine lacks: %s",
                 cudnn.get_version(), why);
 }

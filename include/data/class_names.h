@@ -1,0 +1,34 @@
+/* Lists of names that data sets store: of classes, in the order of the labels, and of a table's
+ * columns and fields. */
+#ifndef WEFT_DATA_CLASS_NAMES_H
+#define WEFT_DATA_CLASS_NAMES_H
+
+#include "base.h"
+
+/* There may be fewer names than classes, or none. */
+typedef struct ClassNames {
+    int64_t count;
+    /* owned */
+    char **name, *text;
+} ClassNames;
+/* Reads the class names of the data set at path, whichever program made it. Release with
+ * class_names_free. ERR_NOINPUT, ERR_DATA, ERR_IO. */
+Status class_names_read(ClassNames *names, const char *path);
+/* Reads another list of names: "columns", "fields". */
+Status class_names_read_list(ClassNames *names, const char *path, const char *list);
+/* Splits text, of `bytes` bytes, into names; a name ends at each byte `end` and at the last byte.
+ * Takes ownership of text, replaces its control characters by '?' and escapes what a terminal would
+ * not show. */
+void class_names_split(ClassNames *names, char *text, size_t bytes, char end);
+void class_names_free(ClassNames *names);
+/* Appends to `all`, in order, the names of `more` that it lacks, but does nothing if each of the
+ * two lists has a name that the other lacks. */
+void class_names_merge(ClassNames *all, const ClassNames *more);
+/* Are the names the numbers 0, 1, 2, ...? Importers that know no names write such a list. */
+bool class_names_are_numbers(const ClassNames *names);
+/* Returns the names, one per line. Owner: the caller. */
+char *class_names_lines(const ClassNames *names);
+/* Returns the name of class i, or writes its number to `number` and returns that. */
+const char *class_name(const ClassNames *names, int64_t i, char number[24]);
+
+#endif

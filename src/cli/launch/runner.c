@@ -1,0 +1,364 @@
+/* Runs ranks to their end and passes signals on to them. A signal must not end a training at once:
+ * mpirun would kill its ranks a second later and exit with 1. Therefore mpirun does not get the
+ * signal; the ranks get SIGUSR1 instead, which mpirun and srun forward, and write a checkpoint. A
+ * second SIGINT or SIGTERM ends mpirun: by SIGTERM, or by SIGHUP if all ranks are on this host.
+ * Such an mpirun blocks SIGINT and SIGTERM, because systemd or PBS sends one to each process when
+ * it ends a whole job. Commands other than trainings are ended by the first signal. mpirun does not
+ * get Ctrl-Z (SIGTSTP) from the terminal either; it is passed on explicitly. */
+#include "runner.h"
+#include "../private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* One stop request often arrives twice at once: for the process and for its group (timeout,
+ * shells). */
+static const double SAME_REQUEST_S = 1;
+/* Time in which mpirun must end after a loss or a second request; normally it needs a second or
+ * two. */
+static const double MPIRUN_END_MAX_S = 10;
+/* Time after a first signal in which ranks that have not made a step may end by themselves. */
+static const double EARLY_END_S = 1;
+/* Time for which SIGCONT is sent repeatedly, because a delayed mpirun may find SIGTSTP and SIGCONT
+ * together and pass them on in either order. */
+static const double CONTINUE_S = 5;
+
+void runner_init(Runner *r)
+{
+    sigset_t set;
+    *r = (Runner){0};
+    stop_signals(&set);
+    sigaddset(&set, SIGCHLD);
+    static const int others[] = {SIGTSTP, SIGQUIT};
+    for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+        struct sigaction now;
+        if (sigaction(others[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&set, others[i]);
+    }
+    sigprocmask(SIG_BLOCK, &set, &r->former_mask);
+    r->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* Handles Ctrl-Z: suspends the ranks, also those on other hosts, and then this process until it is
+ * continued. mpirun itself keeps running. */
+static void suspend(Runner *r)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTSTP);
+    if (r->passes_suspend) kill(r->process, SIGTSTP);
+    raise(SIGTSTP);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    r->continued_s = clock_s();
+}
+
+/* True if SIGCONT must be sent again. */
+static bool is_continuing(const Runner *r)
+{
+    return r->passes_suspend && r->continued_s > 0 && clock_s() - r->continued_s < CONTINUE_S;
+}
+
+/* Reads all pending signals. Returns true if there was one other than SIGCHLD or SIGTSTP. *end: a
+ * repeated stop request has arrived. */
+static bool take_signals(Runner *r, bool *end)
+{
+    struct signalfd_siginfo info;
+    bool any = false;
+    *end = false;
+    while (read(r->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        int number = (int)info.ssi_signo;
+        double now = clock_s();
+        if (number == SIGTSTP) suspend(r);
+        if (number == SIGCHLD || number == SIGTSTP) continue;
+        any = true;
+        if (!r->first_signal) r->first_signal_s = now;
+        if (!r->first_signal) r->first_signal = number;
+        if (number != SIGINT && number != SIGTERM && number != SIGQUIT) continue;
+        if (r->stop_requests > 0 && now - r->last_request_s <= SAME_REQUEST_S) continue;
+        *end = ++r->stop_requests > 1;
+        r->last_request_s = now;
+        if (r->stop_requests == 2) r->second_request_s = now;
+    }
+    return any;
+}
+
+/* True for an mpirun that blocks SIGINT and SIGTERM: ranks of a training, all on this host. */
+static bool blocks_requests(const Runner *r)
+{
+    return r->trains && r->local && !r->single;
+}
+
+static bool is_srun(const Runner *r)
+{
+    return strcmp(r->starter, "srun") == 0;
+}
+
+/* Continues the process if it is stopped (SIGSTOP): until then it receives no other signal. */
+static void continue_stopped(Runner *r)
+{
+    if (process_state(r->process) != 'T') return;
+    if (!r->stopped_reported)
+        log_warn("%s (process %d) is stopped by a signal; weft continues it, so that it passes "
+                 "signals on",
+                 r->single ? "the rank" : r->starter, (int)r->process);
+    r->stopped_reported = true;
+    kill(r->process, SIGCONT);
+}
+
+static void send_signal(Runner *r, int number)
+{
+    kill(r->process, number);
+    continue_stopped(r);
+}
+
+static void end_ranks(Runner *r)
+{
+    send_signal(r, r->single ? SIGKILL : blocks_requests(r) ? SIGHUP : SIGTERM);
+}
+
+/* Kills the process, and the ranks on this host, which may be stopped. */
+static void kill_all(const Runner *r)
+{
+    kill(r->process, SIGKILL);
+    for (int i = 0; i < r->watch.connected; ++i)
+        if (r->watch.rank[i].fd >= 0 && !*r->watch.rank[i].host)
+            kill(r->watch.rank[i].process, SIGKILL);
+}
+
+/* Passes a signal on to the ranks. end: ends them. */
+static void pass_on(Runner *r, bool end)
+{
+    /* a single rank is killed, because it would take SIGTERM as a request to save */
+    if (end || (r->single && !r->trains))
+        end_ranks(r);
+    else
+        send_signal(r, r->trains ? SIGUSR1 : SIGTERM);
+}
+
+/* Finds ranks that are stopped or hang before their first step (in commands other than trainings:
+ * at any time), and ends a training before its first step after a stop request, because there is
+ * nothing to save. */
+static void check_start(Runner *r)
+{
+    if (!r->problem) {
+        r->problem = start_watch_check(&r->start_watch, &r->watch, r->process);
+        /* ranks on other hosts, and unknown ones, can only be killed by mpirun */
+        if (r->problem && (r->may_be_remote || r->start_watch.count == 0)) end_ranks(r);
+    }
+    bool requested = r->first_signal && clock_s() - r->first_signal_s > EARLY_END_S;
+    if (requested && r->trains && r->watch.connected > 0 && !start_any_stepped(&r->watch))
+        end_ranks(r);
+}
+
+/* Ends an mpirun that does not end by itself after a second stop request or the loss of a rank.
+ * lost_s: time of the loss; 0: there is none. */
+static void end_late(Runner *r, double lost_s)
+{
+    double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;
+    if (lost_for_s > 2 * MPIRUN_END_MAX_S ||
+        (r->stop_requests > 1 && now - r->second_request_s > MPIRUN_END_MAX_S))
+        kill_all(r);
+    else if (lost_for_s > MPIRUN_END_MAX_S)
+        end_ranks(r);
+}
+
+/* Waits for the end of the process and returns the exit code. A training's stop request is sent
+ * repeatedly, because mpirun and ranks that are still starting may miss it. */
+static int wait_for_end(Runner *r)
+{
+    /* longest waits: while a signal is sent repeatedly, and while ranks start */
+    enum { REPEAT_MS = 1000, START_MS = 500 };
+    double lost_s = 0;
+    int state;
+    while (waitpid(r->process, &state, WNOHANG) != r->process) {
+        bool lost = r->watch.lost >= 0 || r->problem, end;
+        bool repeats = r->first_signal || lost || is_continuing(r);
+        bool starts = !start_is_over(&r->watch);
+        bool signalled = watch_wait(&r->watch, starts ? START_MS : repeats ? REPEAT_MS : -1);
+        if (take_signals(r, &end))
+            pass_on(r, end);
+        else if (!signalled && r->first_signal && r->trains && r->stop_requests <= 1)
+            pass_on(r, false);
+        else if (!signalled && r->first_signal)
+            /* after a repeated signal mpirun would end without its ranks */
+            continue_stopped(r);
+        if (starts) check_start(r);
+        if (is_continuing(r)) kill(r->process, SIGCONT);
+        lost_s = !lost ? 0 : lost_s > 0 ? lost_s : clock_s();
+        end_late(r, lost_s);
+    }
+    Status status;
+    /* mpirun itself may fail after its ranks have ended well */
+    if (watch_all_ended(&r->watch, &status)) return (int)status;
+    r->killed_by = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
+    /* the starter of ranks that were killed may report success */
+    if (r->problem && WIFEXITED(state) && WEXITSTATUS(state) == OK) return 128 + SIGKILL;
+    return r->killed_by ? 128 + r->killed_by : WEXITSTATUS(state);
+}
+
+void become_child(void)
+{
+    int fd = open("/dev/null", O_RDONLY);
+    if (fd > 0) dup2(fd, STDIN_FILENO);
+    if (fd > STDIN_FILENO) close(fd);
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+}
+
+/* Restores the signal mask that this process found, with exceptions for a training's mpirun: its
+ * handlers would end the job at a signal, so those that are no reason to end (SIGPIPE: nobody reads
+ * the output) are blocked for it; it unblocks all signals for its ranks. At its end mpirun restores
+ * the handler that it found for the forwarded SIGUSR1, and a SIGUSR1 that arrives then would kill
+ * it, so it finds SIGUSR1 ignored. While mpirun starts ranks its own handler is set, so that they
+ * do not ignore it. */
+static void restore_signals(const Runner *r)
+{
+    sigset_t blocked;
+    sigprocmask(SIG_SETMASK, &r->former_mask, NULL);
+    stop_end();
+    if (!r->trains || r->single) return;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGPIPE);
+    if (!is_srun(r)) signal(SIGUSR1, SIG_IGN);
+    if (blocks_requests(r)) {
+        sigaddset(&blocked, SIGTERM);
+        sigaddset(&blocked, SIGINT);
+        prctl(PR_SET_PDEATHSIG, SIGHUP);
+    }
+    sigprocmask(SIG_BLOCK, &blocked, NULL);
+}
+
+static _Noreturn void run_child(const Runner *r, char *const *words)
+{
+    become_child();
+    restore_signals(r);
+    if (r->log) {
+        int log_fd = file_create(r->log, O_WRONLY | O_TRUNC);
+        if (log_fd >= 0 && dup2(log_fd, STDOUT_FILENO) >= 0) dup2(log_fd, STDERR_FILENO);
+        /* the log is shown if the ranks fail, so mpirun's own messages are not suppressed */
+        if (is_open_mpi()) open_mpi_set_env(false);
+        threads_export(r->watch.ranks, r->threads);
+    }
+    execvp(words[0], words);
+    if (r->single)
+        log_error("%s cannot be run: %s", words[0], strerror(errno));
+    else
+        log_error("the ranks are started by %s, which cannot be run: %s; put your MPI's mpirun in "
+                  "PATH, or start the ranks yourself (srun weft ...)",
+                  words[0], strerror(errno));
+    _exit(ERR_USAGE);
+}
+
+Status runner_run(Runner *r, char *const *words, int ranks, bool trains, int *code)
+{
+    r->trains = trains;
+    r->killed_by = 0;
+    r->stopped_reported = false;
+    mem_free(&r->problem);
+    snprintf(r->starter, sizeof r->starter, "%s", words[0]);
+    fflush(NULL);
+    watch_init(&r->watch, ranks, r->signal_fd, r->may_be_remote);
+    start_watch_init(&r->start_watch, r->hang_s,
+                     trains || r->log ? "while ranks start" : "while ranks run");
+    r->start_watch.computes = !trains && !r->log;
+    r->process = fork();
+    if (r->process == 0) run_child(r, words);
+    if (r->process < 0) {
+        Status status = fail(ERR_IO, "a process cannot be started: %s", strerror(errno));
+        runner_fini_run(r);
+        return status;
+    }
+    /* srun would suspend itself while its ranks run on */
+    r->passes_suspend = !is_srun(r);
+    *code = wait_for_end(r);
+    r->passes_suspend = false;
+    return OK;
+}
+
+void runner_fini_run(Runner *r)
+{
+    start_watch_fini(&r->start_watch);
+    watch_fini(&r->watch);
+    mem_free(&r->problem);
+}
+
+bool runner_pause(Runner *r, double seconds)
+{
+    double end_s = clock_s() + seconds;
+    bool end;
+    for (;;) {
+        double left_s = end_s - clock_s();
+        take_signals(r, &end);
+        if (r->first_signal || left_s <= 0) return r->first_signal != 0;
+        struct pollfd signals = {.fd = r->signal_fd, .events = POLLIN};
+        poll(&signals, 1, (int)(left_s * 1000) + 1);
+    }
+}
+
+bool runner_any_began(Runner *r)
+{
+    (void)watch_lost_rank(&r->watch);
+    return r->single || r->watch.connected > 0;
+}
+
+bool runner_stopped_early(Runner *r)
+{
+    (void)watch_lost_rank(&r->watch);
+    return r->trains && !r->problem && (r->first_signal || r->watch.stop_reported) &&
+           r->watch.connected > 0 && !start_any_stepped(&r->watch);
+}
+
+bool runner_may_have_failed_to_start(Runner *r, int code)
+{
+    (void)watch_lost_rank(&r->watch);
+    bool killed = code >= 128 && code != 128 + SIGBUS;
+    if (is_weft_status(code) || (killed && r->watch.connected > 0)) return false;
+    for (int i = 0; i < r->watch.connected; ++i)
+        if (r->watch.rank[i].stage > START_MPI) return false;
+    return !r->first_signal && !r->single && !r->killed_by && !r->problem;
+}
+
+/* Returns the signal in an exit code of 128 + signal, as a shell and mpirun report it; 0: none.
+ * Greater codes are mpirun's own. */
+static int signal_of(int code)
+{
+    return code > 128 && code < 128 + NSIG ? code - 128 : 0;
+}
+
+char *runner_describe_loss(Runner *r, int code)
+{
+    const WatchedRank *rank = watch_lost_rank(&r->watch);
+    char subject[64] = "a rank";
+    int number = signal_of(code);
+    if (r->problem) return mem_text(r->problem);
+    if (!number && (r->single || is_weft_status(code)))
+        return mem_format("the rank%s ended with exit code %d", r->single ? "" : "s", code);
+    if (r->killed_by && !r->single)
+        snprintf(subject, sizeof subject, "%s (process %d)", r->starter, (int)r->process);
+    else if (rank && rank->number >= 0)
+        snprintf(subject, sizeof subject, "rank %d (process %d)", rank->number, (int)rank->process);
+    if (number)
+        return mem_format("%s was killed by signal %d (%s)%s", subject, number, strsignal(number),
+                          number == SIGKILL ? ": was memory short? See the system's log" : "");
+    return mem_format("%s was lost (%s's exit code is %d)", subject, r->starter, code);
+}
+
+bool runner_rank_crashed(Runner *r, int code)
+{
+    int number = signal_of(code);
+    if (r->problem || !runner_any_began(r) || (r->killed_by && !r->single)) return false;
+    return number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE ||
+           number == SIGABRT || number == SIGTRAP || number == SIGSYS;
+}
+
+bool is_weft_status(int code)
+{
+    return code == OK || (code >= ERR_USAGE && code <= ERR_CONFIG);
+}

@@ -1,0 +1,67 @@
+/* Observes ranks between their start and their first step, for the process that starts them. */
+#ifndef WEFT_CLI_START_WATCH_H
+#define WEFT_CLI_START_WATCH_H
+
+#include "hosts.h"
+#include "watch.h"
+
+/* A rank that starts. */
+typedef struct StartingRank {
+    pid_t process;
+    int number;
+    /* last stage that the rank has reported; START_PROGRAM also before it has sent its number */
+    StartStage stage;
+    /* time at which the rank was found stopped by a signal, or silent; 0: it is running */
+    double stopped_s;
+    /* entry of a rank on another host among the watched ranks, borrowed; NULL: a rank of this
+     * host */
+    const WatchedRank *remote;
+} StartingRank;
+
+typedef struct StartWatch {
+    /* seconds without progress after which ranks are killed; 0: never */
+    double hang_s;
+    /* times: of the last check; at which a rank last made progress; of the first check after this
+     * process was suspended */
+    double checked_s, progress_s, resumed_s;
+    /* a rank that is not stopped counts as making progress */
+    bool computes;
+    /* hosts that the ranks were placed on; NULL: unknown. Borrowed. */
+    const Hosts *hosts;
+    /* set by start_watch_set_id: the run's folder, borrowed, NULL: none; the start's id and
+     * number */
+    const char *folder;
+    char id[RANDOM_ID_BYTES];
+    int number;
+    /* sum of process_work over all ranks at the last check */
+    double work;
+    /* first words of a problem's description; borrowed */
+    const char *phase;
+    int count;
+    /* ranks found by the last check; owned */
+    StartingRank *rank;
+} StartWatch;
+
+/* Identifies a start of a training's ranks: the ranks get "ID:NUMBER" in LEASE_RUN, and the owner
+ * of the run's folder writes it to its lease. A rank that takes the lease shows in this way that it
+ * has passed MPI_Init, even if no rank can connect to this process. folder: borrowed until
+ * start_watch_fini. */
+void start_watch_set_id(StartWatch *watch, const char *folder, const char *id, int number);
+/* hang_s: seconds after which ranks without progress are killed, also if none has reported; 0:
+ * never. phase: first words of a problem's description, borrowed. Keeps hosts and what
+ * start_watch_set_id has set; the caller sets computes. Release with start_watch_fini. */
+void start_watch_init(StartWatch *watch, double hang_s, const char *phase);
+void start_watch_fini(StartWatch *watch);
+/* Checks the ranks, at most twice a second. starter: the process that may be their parent (mpirun).
+ * NULL: there is no problem. Otherwise it has killed the ranks of this host that are the cause, and
+ * returns a description that names ranks, owned by the caller. */
+char *start_watch_check(StartWatch *watch, const Watch *ranks, pid_t starter);
+/* True if every known rank has begun its first step; false while no rank is known. */
+bool start_is_over(const Watch *ranks);
+/* True if any known rank has begun its first step. */
+bool start_any_stepped(const Watch *ranks);
+/* Returns a number that grows while a process of this host works: the bytes that it has read and
+ * written plus the memory pages that it has touched. -1: the system does not say. */
+double process_work(pid_t process);
+
+#endif

@@ -1,0 +1,153 @@
+/* One struct for each check: what a rank measures for it. The structs hold no pointers and are sent
+ * to rank 0 as bytes. If a struct describes a node, only that of the node's leader is judged. */
+#ifndef WEFT_DOCTOR_MEASUREMENTS_H
+#define WEFT_DOCTOR_MEASUREMENTS_H
+
+#include "report.h"
+#include "tensor.h"
+
+enum { NAME_BYTES = 48, MPI_BYTES = 64, PATH_BYTES = 256 };
+
+/* How this process was started. */
+typedef struct Launch {
+    /* by mpirun, srun or another launcher */
+    bool launched;
+    /* tasks and nodes that Slurm gave the job; 0 if there is no job, or it does not say */
+    int tasks, nodes;
+    char mpi_version[MPI_BYTES];
+} Launch;
+
+typedef struct Cores {
+    /* threads that a run would start on this rank (threads_share) */
+    int threads;
+    ThreadsLimits limits;
+    /* CPUs per task that the job requested (srun -c); 0: no such request */
+    int slurm_cpus;
+    /* a bit for each core in the affinity mask */
+    unsigned char core[MASK_CPUS / 8];
+} Cores;
+
+/* Memory that the ranks of a node may use, together. */
+typedef struct Memory {
+    double limit_bytes, free_bytes;
+    /* path of the file that sets the limit; "" if the limit is the machine's memory */
+    char group[PATH_BYTES];
+} Memory;
+
+/* Free space in /dev/shm. */
+typedef struct ShmSpace {
+    double free_bytes;
+    /* there is a /dev/shm */
+    bool exists;
+} ShmSpace;
+
+/* This user's files in /dev/shm that earlier jobs left behind. */
+typedef struct StaleFiles {
+    int count;
+    double bytes;
+    /* path of one of the files */
+    char example[PATH_BYTES];
+} StaleFiles;
+
+typedef struct Limits {
+    /* soft limits: open files, bytes of locked memory; UNLIMITED: no limit */
+    double open_files, locked_bytes;
+    /* the node has InfiniBand cards, which need locked memory */
+    bool has_infiniband;
+} Limits;
+static const double UNLIMITED = 1e300;
+
+enum { VERSIONS_BYTES = 1536, LIBRARIES_MAX = 192 };
+/* The lines of `weft --version`, and a line for the C library. */
+typedef struct Versions {
+    char lines[VERSIONS_BYTES];
+} Versions;
+/* The files that this process has loaded: the program, then its libraries. */
+typedef struct Libraries {
+    int count;
+    struct LoadedFile {
+        char name[NAME_BYTES];
+        uint64_t hash;
+    } file[LIBRARIES_MAX];
+} Libraries;
+typedef struct Processor {
+    char model[CPU_MODEL];
+} Processor;
+
+typedef struct Gpus {
+    /* number of devices that CUDA gives this process; if it is 0, `reason` says why */
+    int visible;
+    /* the driver lists a GPU on this node; this rank's GPU responded and `facts` is filled */
+    bool has_nvidia_gpu, responds;
+    char reason[PATH_BYTES];
+    /* the GPU that a run would give this rank */
+    GpuFacts facts;
+} Gpus;
+
+typedef struct Clock {
+    /* the kernel's clock source, as "tsc" */
+    char source[NAME_BYTES];
+    /* seconds by which this node's wall clock is ahead of the first node's */
+    double ahead_s;
+} Clock;
+
+/* The slowest thread of a rank. */
+typedef struct CoreSpeed {
+    /* work per second of CPU time; fraction of the wall time for which the thread ran */
+    double speed, run_fraction;
+    /* the CPU that it ran on */
+    int cpu;
+} CoreSpeed;
+typedef struct Quota {
+    /* quota of the control groups in cores; 0 if there is none */
+    double cores;
+    /* seconds for which the quota stalled processes since the first check; seconds since the
+     * program began */
+    double throttled_s, elapsed_s;
+} Quota;
+typedef struct Triad {
+    double bytes_per_s;
+} Triad;
+
+/* Most pairs that one node measures. */
+enum { PEERS_MAX = 63 };
+/* A network interface or an InfiniBand port. */
+typedef struct Card {
+    char name[NAME_BYTES];
+    /* bytes sent, since boot or between two readings; link speed, 0 if it is not known */
+    double sent, bytes_per_s;
+    int mtu;
+    bool up;
+} Card;
+typedef struct Network {
+    int peers;
+    struct Pair {
+        /* rank in the job of the other node's leader */
+        int peer;
+        double latency_s, bytes_per_s;
+    } pair[PEERS_MAX];
+    /* the card that sent most of the measurement's bytes, name "" if none did; the fastest card
+     * that is up */
+    Card used, fastest;
+} Network;
+
+/* Results of testing the folder that runs will write to. */
+typedef struct FolderTest {
+    /* this rank ran the test; the test ended in time */
+    bool tested, answered;
+    /* the system call that the test announced last; the type of the file system */
+    char last_call[NAME_BYTES], type[NAME_BYTES];
+    /* "" if the folder exists, else the nearest existing folder above it, which was tested */
+    char existing_parent[PATH_BYTES];
+    double free_bytes, inodes, free_inodes;
+    /* errno of creating a file, of writing and reading it, of flock and of fcntl; 0 if it worked */
+    int open_error, write_error, flock_error, fcntl_error;
+    /* seconds of a 4 KB write and fsync (median); 0 in these three: not measured */
+    double sync_s, write_bytes_per_s, read_bytes_per_s;
+} FolderTest;
+typedef struct SharedFile {
+    /* the first node has made a file in the folder; this node sees it */
+    bool expected, found;
+} SharedFile;
+
+#endif
