@@ -165,6 +165,9 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 
 # What only checks takes a third of the time to compile like this. Lengths of texts are not known to gcc then.
 TEST_FLAGS := -O0 -Wno-format-truncation
+# Those that compute much themselves take longer to run then.
+$(addprefix $(BUILD)/tests/,tensor/test_gradients tensor/test_gradients_norm tensor/test_winograd tensor/test_flat tensor/test_depthwise \
+    pipeline/test_plan pipeline/test_executor checkpoint/test_damage train/test_reference): TEST_FLAGS := -Wno-format-truncation
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)
@@ -347,9 +350,10 @@ ASAN_OPT ?= -O1 -g
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="$(ASAN_OPT) -fno-omit-frame-pointer" \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
-# Tests that run the code of others with more ranks or in more combinations, for the bits; make asan runs them, too.
-REPEATS := %/train/test_grid_np4 %/train/test_reference %/test_stages_np2 %/test_shard_np2 %/test_shard_np8 %/test_sum_np2 %/test_sum_np8 \
-    %/test_collect_np20 %/test_share_np7
+# Tests that run the code of other tests with more ranks, or in more combinations, for the bits, and two of oneDNN's own kernels;
+# make asan runs them, too.
+REPEATS := $(addprefix %/,train/test_grid_np4 train/test_reference train/test_golden_models test_dnnl_conv test_dnnl_dense test_stages_np2 \
+    test_shard_np2 test_shard_np8 test_sum_np2 test_sum_np8 test_collect_np20 test_share_np7)
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 

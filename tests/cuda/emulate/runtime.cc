@@ -98,6 +98,17 @@ char *allocate(size_t bytes)
     return memory_blocks.back().memory;
 }
 
+/* Ends the program if a byte around a block's memory, from `first` to before `end`, was written. */
+void check_unwritten(const Block &b, const char *first, const char *end)
+{
+    for (const char *p = first; p < end; ++p)
+        if (*p != char(0xff)) {
+            fprintf(stderr, "emulated GPU: a byte was written at %td of a block of %zu bytes\n",
+                    p - b.memory, b.bytes);
+            abort();
+        }
+}
+
 /* Returns false if there is no such block. */
 bool release_memory(void *memory)
 {
@@ -105,12 +116,8 @@ bool release_memory(void *memory)
     auto b = std::find_if(memory_blocks.begin(), memory_blocks.end(), is);
     if (b == memory_blocks.end()) return false;
     b->protect(PROT_READ);
-    for (const char *p = b->pages; p < b->pages + b->pages_bytes; ++p)
-        if ((p < b->memory || p >= b->memory + b->bytes) && *p != char(0xff)) {
-            fprintf(stderr, "emulated GPU: a byte was written at %td of a block of %zu bytes\n",
-                    p - b->memory, b->bytes);
-            abort();
-        }
+    check_unwritten(*b, b->pages, b->memory);
+    check_unwritten(*b, b->memory + b->bytes, b->pages + b->pages_bytes);
     munmap(b->mapped, b->mapped_bytes);
     allocated_bytes -= round_up(b->bytes, ALIGN_BYTES);
     memory_blocks.erase(b);
