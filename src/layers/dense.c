@@ -30,7 +30,7 @@ static OnnxValue to_onnx(const OnnxLayer *l)
         onnx_int(l, "transB", 1);
         return y;
     }
-    OnnxValue weight = onnx_param_turned(l, 0);
+    OnnxValue weight = onnx_param_transposed(l, 0);
     OnnxValue y = onnx_add(l, "MatMul", bias ? "product" : NULL, l->x[0], weight);
     return bias ? onnx_add(l, "Add", NULL, y, onnx_param(l, 1)) : y;
 }

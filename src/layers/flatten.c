@@ -1,4 +1,4 @@
-/* flatten: (N, ...) -> (N, product of the rest). Nothing moves in memory. */
+/* flatten: (N, ...) -> (N, product of the other dimensions). The values stay in the same memory. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

@@ -1,10 +1,10 @@
-/* The list of all kinds of layer, and checks that their shape rules share. A new kind is a file
- * with its row, kind_NAME, and one line here. */
+/* The list of all kinds of layer, checks of their rows, and helpers that their shape rules share. A
+ * new kind is a file with its row, kind_NAME, and one line in the list. */
 #include "kinds.h"
 
 #include <string.h>
 
-/* clang-format off: one a line, a new one above the last */
+/* clang-format off: one kind on each line; a new one goes above the last line */
 #define LAYERS(_)                                                                                  \
     _(dense)                                                                                       \
     _(conv2d)                                                                                      \
@@ -41,7 +41,7 @@ LAYERS(DECLARE)
 static const LayerKind *const kinds[] = {LAYERS(ENTRY)};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* ---- operations that are layers by themselves ---- */
+/* ---- operations that are layers without a file here (OpInfo.layer_inputs) ---- */
 
 static Status op_layer_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
@@ -65,6 +65,7 @@ static OnnxValue op_layer_onnx(const OnnxLayer *l)
 
 static const LayerKind *op_layer_kind(OpKind op)
 {
+    /* filled when first asked for */
     static LayerKind kind_of_op[OP_KINDS];
     const OpInfo *info = op_info(op);
     kind_of_op[op] =
@@ -99,7 +100,7 @@ Status layer_kind_check(const LayerKind *kind)
 {
     const OpInfo *info = op_info(kind->op);
     const LossInfo *loss = kind->loss;
-    const char *lacks = !info               ? ".op is no operation"
+    const char *fault = !info               ? ".op is no operation"
                         : kind->inputs == 0 ? ".inputs is 0"
                         : kind->inputs < -1 || kind->inputs > SPEC_INPUTS
                             ? ".inputs is out of range"
@@ -115,7 +116,7 @@ Status layer_kind_check(const LayerKind *kind)
                         : (loss->reads == LOSS_READS_TARGETS) != (info->reads == READS_TARGETS)
                             ? ".loss: .reads is not what its operation reads"
                             : NULL;
-    return row_check("layer kind", kind->name, kind->name ? lacks : ".name is not given");
+    return row_check("layer kind", kind->name, kind->name ? fault : ".name is not given");
 }
 
 Status layers_check(void)
@@ -124,9 +125,9 @@ Status layers_check(void)
     for (int i = 0; (kind = layer_kind_at(i)); ++i) {
         TRY(layer_kind_check(kind));
         for (const char *const *attr = kind->attrs; attr && *attr; ++attr) {
-            const char *lacks = layer_attr_lacks(*attr);
-            if (lacks)
-                return fail(ERR_BUG, "layer kind %s: attribute %s: %s", kind->name, *attr, lacks);
+            const char *fault = layer_attr_fault(*attr);
+            if (fault)
+                return fail(ERR_BUG, "layer kind %s: attribute %s: %s", kind->name, *attr, fault);
         }
     }
     return OK;
@@ -150,26 +151,25 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
     TRY(kind->infer(spec, size, param));
     if (spec->y.shape.ndim == 0) return fail(ERR_BUG, "layer kind %s: y has no shape", kind->name);
     for (int i = 0; i < SPEC_PARAMS; ++i) {
-        bool shaped = spec->w[i].ndim > 0, counts = i < spec->w_count;
+        bool has_shape = spec->w[i].ndim > 0, counted = i < spec->w_count;
         LayerParam *p = &param[i];
         p->buffer = p->use == USE_STATISTIC;
         p->decay = p->use == USE_DECAYED;
         p->channel_scale = p->use == USE_CHANNEL_SCALE;
-        if (counts && p->name && !(p->init && p->use))
+        if (counted && p->name && !(p->init && p->use))
             return fail(ERR_BUG, "layer kind %s: parameter %s has no .%s", kind->name, p->name,
                         p->init ? "use" : "init");
-        if (counts && !(shaped && param[i].name))
+        if (counted && !(has_shape && param[i].name))
             return fail(ERR_BUG, "layer kind %s: parameter %d has no %s", kind->name, i + 1,
-                        shaped ? "name" : "shape");
-        if (!counts && (shaped || param[i].name))
+                        has_shape ? "name" : "shape");
+        if (!counted && (has_shape || param[i].name))
             return fail(ERR_BUG, "layer kind %s: w_count is %d, but there is a parameter %d",
                         kind->name, spec->w_count, i + 1);
     }
     const OpParams params = op_info(kind->op)->params;
     if ((spec->w_count > 0) != (params != PARAMS_NONE && params != PARAMS_ROWS))
         return fail(ERR_BUG,
-                    "layer kind %s: w_count is %d, which is not what .params of its "
-                    "operation says",
+                    "layer kind %s: w_count is %d, which contradicts .params of its operation",
                     kind->name, spec->w_count);
     return OK;
 }

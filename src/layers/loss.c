@@ -1,6 +1,5 @@
 /* softmax_loss (cross-entropy with label smoothing), mse_loss and sigmoid_loss (cross-entropy of
- * one logit). Each gives (rows, LOSS_COLUMNS) results. A model ends with the one that train.loss
- * selects. */
+ * one logit). Each gives (rows, LOSS_COLUMNS) results. train.loss selects the loss of a model. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", NULL};
@@ -82,7 +81,7 @@ const LayerKind kind_sigmoid_loss = {
     .loss = &sigmoid,
 };
 
-/* The kind of loss number i, in the order of the list of layers, or NULL. */
+/* Returns loss i, in the order of the list of kinds, or NULL. */
 static const LayerKind *loss_at(int i)
 {
     const LayerKind *kind;

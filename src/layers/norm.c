@@ -1,5 +1,5 @@
 /* batch_norm (Ioffe & Szegedy 2015) and layer_norm (Ba et al. 2016), with PyTorch's defaults and
- * names. */
+ * names of parameters. */
 #include "kinds.h"
 
 static const char *const batch_attrs[] = {"eps", "momentum", NULL};
@@ -42,8 +42,9 @@ static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam p
     TRY(need_floats(spec, "layer_norm", 2, 3, "(N,C) or (N,T,C)"));
     Shape x = spec->x[0].shape;
     if (x.dim[x.ndim - 1] == 1)
-        return fail(ERR_CONFIG, "layer_norm got one column, and over one number it gives its bias "
-                                "whatever the input: make the layer in front of it wider");
+        return fail(ERR_CONFIG,
+                    "layer_norm got one column, and the normalised value of one number is "
+                    "always 0: make the layer before it wider");
     spec->y = desc_plain(x, DTYPE_F32);
     norm_params(spec, param, x.dim[x.ndim - 1], true);
     return OK;

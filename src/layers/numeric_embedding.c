@@ -1,5 +1,5 @@
-/* numeric_embedding: (N,D) -> (N,D*width): one vector per number of a row, scaled by that number.
- * It does for numbers what bag does for ids. */
+/* numeric_embedding: (N,D) -> (N,D*width): a learned vector for each column, scaled by the column's
+ * number, as bag gives a vector for each id. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "init", "init_std", NULL};
@@ -18,8 +18,9 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
         return fail(ERR_CONFIG, "numeric_embedding needs width, the length of a number's vector");
     const Shape x = spec->x[0].shape;
     spec->y = desc_plain(shape_of(2, x.dim[0], x.dim[1] * size->width, 1, 1), DTYPE_F32);
-    const LayerSize plain = {.init = size->init, .init_std = size->init_std};
-    weight_bias(spec, &plain, param, shape_of(2, x.dim[1], size->width, 1, 1), 0);
+    /* a weight without a bias */
+    const LayerSize weight = {.init = size->init, .init_std = size->init_std};
+    weight_bias(spec, &weight, param, shape_of(2, x.dim[1], size->width, 1, 1), 0);
     return OK;
 }
 

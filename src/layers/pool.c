@@ -1,5 +1,5 @@
-/* max_pool, avg_pool (over real pixels only) and global_pool (the mean of each channel) for
- * images. */
+/* max_pool, avg_pool (padding is left out of the mean) and global_pool (the mean of each channel)
+ * for images. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"kernel", "stride", "pad", NULL};

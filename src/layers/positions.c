@@ -17,7 +17,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     TRY(need_floats(spec, "positions", 3, 3, "a sequence (N,T,C)"));
     Shape x = spec->x[0].shape;
     if (size->vocab < 1)
-        return fail(ERR_CONFIG, "positions needs context (how many places there are)");
+        return fail(ERR_CONFIG, "positions needs context (the number of positions)");
     if (x.dim[1] > size->vocab)
         return fail(ERR_CONFIG,
                     "positions got sequences of %lld, its context is %lld: raise context or "
