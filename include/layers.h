@@ -28,7 +28,7 @@ typedef enum LayerParamUse {
     /* trained, with weight decay */
     USE_DECAYED,
     /* trained, without weight decay: biases and norms */
-    USE_TRAINED,
+    USE_UNDECAYED,
     /* trained, without weight decay; it scales each channel after normalisation over the batch, so
      * that its absolute value measures the channel's importance (Liu et al. 2017, "Network
      * slimming") */
@@ -58,7 +58,7 @@ typedef enum LayerChannels {
      * channels are dimension 1 of w[0]. With OpSpec.groups, each group of outputs reads its group
      * of inputs; if groups, inputs and outputs are equal in number, it keeps its input's
      * channels. */
-    CHANNELS_OPEN,
+    CHANNELS_NEW,
     /* The layer keeps its input's channels, each by itself or in OpSpec.groups equal groups of
      * neighbours; its parameters have one element per channel. */
     CHANNELS_KEEP,
@@ -72,7 +72,7 @@ typedef enum LayerChannels {
     /* channel i of the first half and channel i of the second half become channel i */
     CHANNELS_HALVES,
     /* neither input nor output channels can be pruned */
-    CHANNELS_WHOLE,
+    CHANNELS_FIXED,
 } LayerChannels;
 
 /* The tables of a bag: one for all fields, or one for each field. */

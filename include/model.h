@@ -101,7 +101,7 @@ typedef struct NodeNames {
 typedef struct Graph {
     int node_count, param_count;
     /* allocated nodes and parameters */
-    int node_room, param_room;
+    int node_capacity, param_capacity;
     /* number of bags; number of sparse tables */
     int bag_count, table_count;
     /* in the order of bags, then of fields; owned */

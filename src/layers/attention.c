@@ -106,7 +106,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     int64_t width = 0;
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "attention", 3, 3, "queries, keys and values (N,T,3C)"));
+    TRY(check_floats(spec, "attention", 3, 3, "queries, keys and values (N,T,3C)"));
     Shape x = spec->x[0].shape;
     if (spec->heads < 1) return fail(ERR_CONFIG, "attention needs heads, for example heads: 6");
     TRY(find_head_width(spec, &width));
@@ -126,7 +126,7 @@ const LayerKind kind_attention = {
     .op = OP_ATTENTION,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "causal self-attention on queries, keys and values",
     .defaults = defaults,
     .infer = infer,

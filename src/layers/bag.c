@@ -51,7 +51,7 @@ static Status check_attrs(const OpSpec *spec, const LayerSize *size)
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)param;
-    TRY(need_floats(spec, "bag", 2, 4, "the data"));
+    TRY(check_floats(spec, "bag", 2, 4, "the data"));
     TRY(set_fields(spec, size));
     TRY(check_attrs(spec, size));
     /* vectors of a sample: bags, and rows in each */
@@ -68,7 +68,7 @@ const LayerKind kind_bag = {
     .op = OP_BAG,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "looks up rows of sparse tables by the ids in the data",
     .defaults = defaults,
     .infer = infer,

@@ -6,7 +6,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     char a[64], b[64];
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "concat", 2, 4, "(N,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, "concat", 2, 4, "(N,C) or (N,C,H,W)"));
     Shape y = spec->x[0].shape;
     if (y.ndim == 3)
         return fail(ERR_CONFIG, "concat got sequences (N,T,C), needs (N,C) or (N,C,H,W)");

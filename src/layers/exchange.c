@@ -6,6 +6,6 @@ const LayerKind layer_exchange = {
     .name = "exchange",
     .op = OP_EXCHANGE,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "exchange between the ranks of a group",
 };

@@ -15,7 +15,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
-    TRY(need_floats(spec, "group_norm", 4, 4, "images (N,C,H,W)"));
+    TRY(check_floats(spec, "group_norm", 4, 4, "images (N,C,H,W)"));
     Shape x = spec->x[0].shape;
     if (x.dim[1] % spec->groups != 0)
         return fail(ERR_CONFIG,
@@ -27,7 +27,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
                     "fewer groups than the %lld channels",
                     (long long)x.dim[1]);
     spec->y = desc_plain(x, DTYPE_F32);
-    norm_params(spec, param, x.dim[1], true);
+    set_norm_params(spec, param, x.dim[1], true);
     return OK;
 }
 

@@ -49,7 +49,7 @@ static Status op_layer_infer(OpSpec *spec, const LayerSize *size, LayerParam par
     const char *name = op_info(spec->kind)->name;
     (void)size;
     (void)param;
-    TRY(need_floats(spec, name, 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, name, 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
     for (int i = 1; i < spec->x_count; ++i)
         if (!shape_equal(spec->x[i].shape, spec->x[0].shape))
             return fail(ERR_CONFIG, "%s got %s and %s, needs two equal shapes", name,
@@ -174,7 +174,8 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
     return OK;
 }
 
-Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest, const char *needs)
+Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
+                    const char *needs)
 {
     char text[64];
     for (int i = 0; i < spec->x_count; ++i) {
@@ -216,7 +217,7 @@ Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])
 Status vectors_infer(OpSpec *spec, const LayerSize *size, const char *kind, int least)
 {
     char text[64];
-    TRY(need_floats(spec, kind, 2, 2, "vectors side by side (N,n*width)"));
+    TRY(check_floats(spec, kind, 2, 2, "vectors side by side (N,n*width)"));
     if (size->width < 1) return fail(ERR_CONFIG, "%s needs width, the length of a vector", kind);
     const Shape x = spec->x[0].shape;
     if (x.dim[1] % size->width != 0 || x.dim[1] < least * size->width)
@@ -234,16 +235,16 @@ void window_onnx(const OnnxLayer *l)
     onnx_ints(l, "strides", 2, (const int64_t[]){s->stride[0], s->stride[1]});
 }
 
-void norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift)
+void set_norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift)
 {
     spec->w_count = shift ? 2 : 1;
     for (int i = 0; i < spec->w_count; ++i) spec->w[i] = shape_of(1, n, 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_TRAINED};
-    if (shift) param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_TRAINED};
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_UNDECAYED};
+    if (shift) param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_UNDECAYED};
 }
 
-void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
-                 int64_t n)
+void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS],
+                         Shape weight, int64_t n)
 {
     int64_t fan_in = shape_count(weight) / weight.dim[0];
     spec->w[0] = weight;
@@ -254,7 +255,7 @@ void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARA
     if (!size->bias) return;
     spec->w[1] = shape_of(1, n, 1, 1, 1);
     spec->w_count = 2;
-    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_TRAINED};
+    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_UNDECAYED};
     if (size->init == INIT_UNIFORM) {
         param[1].init = INIT_UNIFORM;
         param[1].scale = (float)fan_in;

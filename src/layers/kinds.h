@@ -10,8 +10,8 @@ enum { PAD_SAME = -1 };
 
 /* Fails unless all inputs are floats with lowest .. highest dimensions; `needs` is the text for the
  * message ("(N,C,H,W)"). */
-Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
-                   const char *needs);
+Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
+                    const char *needs);
 /* Checks that a kernel is given and fits, resolves PAD_SAME, and sets out to the numbers of outputs
  * along height and width. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);
@@ -26,13 +26,13 @@ OnnxValue conv_onnx(const OnnxLayer *layer);
 OnnxValue attention_onnx(const OnnxLayer *layer);
 /* Sets the parameters of dense and conv2d: the weight (w[0]) and, if size->bias, the bias (w[1], n
  * elements). */
-void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
-                 int64_t n);
+void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS],
+                         Shape weight, int64_t n);
 
 /* Returns what is wrong with an attribute's row in attr.c, or NULL. */
 const char *layer_attr_fault(const char *name);
 /* Sets the parameters of a normalisation of n channels: the weight (w[0]) and, if shift, the bias
  * (w[1]). */
-void norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift);
+void set_norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift);
 
 #endif

@@ -8,7 +8,7 @@ static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam para
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "softmax_loss", 2, 3, "(N,K) or (N,T,K)"));
+    TRY(check_floats(spec, "softmax_loss", 2, 3, "(N,K) or (N,T,K)"));
     Shape x = spec->x[0].shape;
     int64_t rows = shape_count(x) / x.dim[x.ndim - 1];
     spec->y = desc_plain(shape_of(2, rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
@@ -19,7 +19,7 @@ static Status mse_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "mse_loss", 2, 2, "(N,K)"));
+    TRY(check_floats(spec, "mse_loss", 2, 2, "(N,K)"));
     spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
@@ -29,7 +29,7 @@ static Status sigmoid_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     char text[64];
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "sigmoid_loss", 2, 2, "(N,1)"));
+    TRY(check_floats(spec, "sigmoid_loss", 2, 2, "(N,1)"));
     Shape x = spec->x[0].shape;
     if (x.dim[1] != 1)
         return fail(ERR_CONFIG, "sigmoid_loss got %s, needs (N,1)", shape_text(x, text));
@@ -56,7 +56,7 @@ const LayerKind kind_softmax_loss = {
     .op = OP_SOFTMAX_LOSS,
     .attrs = softmax_attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "cross-entropy of the softmax, with label smoothing",
     .infer = softmax_infer,
     .loss = &softmax,
@@ -65,7 +65,7 @@ const LayerKind kind_mse_loss = {
     .name = "mse_loss",
     .op = OP_MSE_LOSS,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "mean squared error",
     .infer = mse_infer,
     .loss = &mse,
@@ -75,7 +75,7 @@ const LayerKind kind_sigmoid_loss = {
     .name = "sigmoid_loss",
     .op = OP_SIGMOID_LOSS,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "cross-entropy of the sigmoid of one logit",
     .infer = sigmoid_infer,
     .loss = &sigmoid,

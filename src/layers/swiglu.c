@@ -8,7 +8,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     char text[64];
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "swiglu", 2, 3, "gates and values side by side, (N,2F) or (N,T,2F)"));
+    TRY(check_floats(spec, "swiglu", 2, 3, "gates and values side by side, (N,2F) or (N,T,2F)"));
     Shape y = spec->x[0].shape;
     if (y.dim[y.ndim - 1] % 2 != 0)
         return fail(

@@ -30,7 +30,7 @@ int names_find(const NodeNames *names, const Node *node, const char *name);
 void names_add(NodeNames *names, const Node *node, int index);
 void names_fini(NodeNames *names);
 /* Makes graph->names again after nodes have moved. */
-void graph_name_nodes(Graph *graph);
+void graph_index_names(Graph *graph);
 
 /* Returns the node's index, or GRAPH_FAILED. */
 int graph_find(const Graph *graph, const char *name);
@@ -56,24 +56,24 @@ static inline const OpInfo *node_info(const Node *node)
 
 /* True if each channel is a group and the layer has as many channels as its input: a depthwise
  * convolution, or a group norm with one channel per group. */
-static inline bool node_groups_single(const Node *node)
+static inline bool node_has_single_groups(const Node *node)
 {
     const OpSpec *s = &node->spec;
     return node->kind &&
-           (node->kind->channels == CHANNELS_OPEN || node->kind->channels == CHANNELS_KEEP) &&
+           (node->kind->channels == CHANNELS_NEW || node->kind->channels == CHANNELS_KEEP) &&
            s->groups > 1 && s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
 }
 
 /* True for a depthwise convolution with as many channels as its input. */
 static inline bool node_is_depthwise(const Node *node)
 {
-    return node_groups_single(node) && node->kind->channels == CHANNELS_OPEN;
+    return node_has_single_groups(node) && node->kind->channels == CHANNELS_NEW;
 }
 
 /* True if the layer's own attribute decides its number of channels, not another layer's. */
-static inline bool node_opens(const Node *node)
+static inline bool node_has_own_width(const Node *node)
 {
-    return node->kind && node->kind->channels == CHANNELS_OPEN && !node_is_depthwise(node);
+    return node->kind && node->kind->channels == CHANNELS_NEW && !node_is_depthwise(node);
 }
 
 /* Sets the channels of the layers that model.widths names, and the shapes of all layers after them.

@@ -151,7 +151,7 @@ static void compact(Fuser *f)
     g->logits = new_index[current_node(f, g->logits)];
     g->loss = new_index[g->loss];
     g->node_count = count;
-    graph_name_nodes(g);
+    graph_index_names(g);
     mem_free(&new_index);
 }
 

@@ -80,9 +80,10 @@ static Status check_sizes(const OpSpec *spec)
 static void add_params(Graph *graph, Node *node, int index, const LayerParam info[SPEC_PARAMS])
 {
     int count = graph->param_count + node->spec.w_count;
-    if (count > graph->param_room) {
-        graph->param_room = 2 * count;
-        graph->param = mem_resize(graph->param, (size_t)graph->param_room * sizeof *graph->param);
+    if (count > graph->param_capacity) {
+        graph->param_capacity = 2 * count;
+        graph->param =
+            mem_resize(graph->param, (size_t)graph->param_capacity * sizeof *graph->param);
     }
     for (int i = 0; i < node->spec.w_count; ++i) {
         node->param[i] = graph->param_count;
@@ -126,9 +127,9 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     TRY(check_sizes(&draft->spec));
     draft->spec.seed_name = hash_text(draft->name);
     int i = graph->node_count;
-    if (i == graph->node_room) {
-        graph->node_room = 2 * i + 16;
-        graph->node = mem_resize(graph->node, (size_t)graph->node_room * sizeof *graph->node);
+    if (i == graph->node_capacity) {
+        graph->node_capacity = 2 * i + 16;
+        graph->node = mem_resize(graph->node, (size_t)graph->node_capacity * sizeof *graph->node);
     }
     Node *node = &graph->node[i];
     *node = (Node){.name = mem_text(draft->name),

@@ -45,7 +45,7 @@ void names_fini(NodeNames *names)
     *names = (NodeNames){0};
 }
 
-void graph_name_nodes(Graph *graph)
+void graph_index_names(Graph *graph)
 {
     names_fini(&graph->names);
     for (int i = 0; i < graph->node_count; ++i) names_add(&graph->names, graph->node, i);

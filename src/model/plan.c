@@ -185,6 +185,6 @@ Status graph_plan(Graph *graph, Backend *backend)
     graph->node = p.node;
     graph->names = p.names;
     graph->node_count = p.count;
-    graph->node_room = p.capacity;
+    graph->node_capacity = p.capacity;
     return status == OK ? set_offsets(graph) : status;
 }

@@ -102,7 +102,7 @@ static bool is_scored(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];
     if (!c->options->method->score) return p->info.channel_scale;
-    return c->units->graph->node[p->node].kind->channels == CHANNELS_OPEN && p->slot == 0;
+    return c->units->graph->node[p->node].kind->channels == CHANNELS_NEW && p->slot == 0;
 }
 
 static Status add_scores(Choice *c)
@@ -268,7 +268,7 @@ void prune_set_widths(const Units *u, const bool *removed, Config *config)
 {
     for (int i = 0; i < u->graph->node_count; ++i) {
         const Node *node = &u->graph->node[i];
-        if (!node_opens(node)) continue;
+        if (!node_has_own_width(node)) continue;
         int64_t left = units_left(u, i, removed);
         if (left < graph_channels(u->graph, i)) config_set_width(config, node->name, left);
     }

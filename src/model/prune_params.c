@@ -27,9 +27,9 @@ static ParamLayout layout_of(const Units *units, int param)
     LayerChannels channels = node->kind->channels;
     ParamLayout layout = {.rows = p->shape.dim[0], .columns = 1, .parts = 1};
     layout.inner = shape_count(p->shape) / (layout.rows > 0 ? layout.rows : 1);
-    if (channels == CHANNELS_OPEN || channels == CHANNELS_KEEP)
+    if (channels == CHANNELS_NEW || channels == CHANNELS_KEEP)
         layout.row = units->unit[p->node + 1];
-    if (!node_opens(node) || p->slot > 0) return layout;
+    if (!node_has_own_width(node) || p->slot > 0) return layout;
     layout.column = units->unit[node->in[0] + 1];
     layout.columns = p->shape.dim[1];
     layout.inner /= layout.columns;

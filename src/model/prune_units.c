@@ -133,14 +133,14 @@ static void make_map(Finder *f, int node)
     case CHANNELS_HALVES:
         halves_map(f, node);
         break;
-    case CHANNELS_OPEN:
+    case CHANNELS_NEW:
         if (node_is_depthwise(n)) {
             keep_map(f, node);
             break;
         }
         new_channels(f, node);
         break;
-    case CHANNELS_WHOLE:
+    case CHANNELS_FIXED:
     case CHANNELS_UNSET:
         new_channels(f, node);
     }
@@ -190,7 +190,7 @@ static void keep_required(Finder *f)
     for (int i = 0; i < g->node_count; ++i) {
         for (int k = 0; k < g->node[i].spec.x_count; ++k)
             if (g->node[i].in[k] == NODE_INPUT) keep_group(f, NODE_INPUT, i);
-        if (g->node[i].kind->channels == CHANNELS_WHOLE) keep_layer(f, i);
+        if (g->node[i].kind->channels == CHANNELS_FIXED) keep_layer(f, i);
     }
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) continue;
@@ -254,7 +254,7 @@ static void list_layers(Units *units)
 {
     const Graph *g = units->graph;
     for (int i = 0; i < g->node_count; ++i) {
-        if (!node_opens(&g->node[i])) continue;
+        if (!node_has_own_width(&g->node[i])) continue;
         UnitGroup *group = &units->group[units->group_of[units->unit[i + 1][0]]];
         group->layer =
             mem_resize(group->layer, (size_t)(group->layer_count + 1) * sizeof *group->layer);
@@ -299,10 +299,10 @@ static void divide_all(Units *units)
     for (int i = 0; i < g->node_count; ++i) {
         const Node *node = &g->node[i];
         LayerChannels channels = node->kind->channels;
-        if (node->spec.groups < 2 || node_groups_single(node)) continue;
-        if (channels == CHANNELS_OPEN || channels == CHANNELS_KEEP)
+        if (node->spec.groups < 2 || node_has_single_groups(node)) continue;
+        if (channels == CHANNELS_NEW || channels == CHANNELS_KEEP)
             divide(units, i, node->spec.groups, i);
-        if (channels == CHANNELS_OPEN) divide(units, node->in[0], node->spec.groups, i);
+        if (channels == CHANNELS_NEW) divide(units, node->in[0], node->spec.groups, i);
     }
 }
 

@@ -251,9 +251,9 @@ static void append_node(Splitter *s, Node node)
 {
     Graph *to = s->to;
     for (int k = 0; k < node.spec.x_count; ++k) node.spec.x[k] = graph_output(to, node.in[k]);
-    if (to->node_count == to->node_room) {
-        to->node_room = 2 * to->node_count + 16;
-        to->node = mem_resize(to->node, (size_t)to->node_room * sizeof *to->node);
+    if (to->node_count == to->node_capacity) {
+        to->node_capacity = 2 * to->node_count + 16;
+        to->node = mem_resize(to->node, (size_t)to->node_capacity * sizeof *to->node);
     }
     to->node[to->node_count++] = node;
 }
@@ -436,7 +436,7 @@ static void make_graph(Splitter *s)
     }
     to->logits = s->new_index[from->logits];
     to->loss = s->new_index[from->loss];
-    graph_name_nodes(to);
+    graph_index_names(to);
     graph_need_dx(to);
 }
 

@@ -11,7 +11,7 @@ static Status unknown_layer_fail(const Graph *graph, const Config *config, const
     const char **names = mem_new((size_t)(graph->node_count + 1) * sizeof *names);
     int count = 0;
     for (int i = 0; i < graph->node_count; ++i)
-        if (node_opens(&graph->node[i])) names[count++] = graph->node[i].name;
+        if (node_has_own_width(&graph->node[i])) names[count++] = graph->node[i].name;
     const char *near = text_nearest(name, names, count);
     Status status =
         config_fail_key(config, "model.widths", "there is no layer '%s'%s%s%s", name,
@@ -25,7 +25,7 @@ static Status check_layer(const Graph *graph, const Config *config, const char *
     int i = graph_find(graph, name);
     if (i == GRAPH_FAILED) return unknown_layer_fail(graph, config, name);
     const Node *node = &graph->node[i];
-    if (node_opens(node)) return OK;
+    if (node_has_own_width(node)) return OK;
     return config_fail_key(
         config, "model.widths",
         "layer %s (%s) has the channels of its input, or a fixed number: name the "
@@ -47,8 +47,8 @@ static Status infer_again(Graph *graph, const Config *config, Node *node)
 {
     LayerParam info[SPEC_PARAMS];
     /* decided before the shapes of the inputs change */
-    bool single = node_groups_single(node), depthwise = node_is_depthwise(node);
-    bool own_width = node_opens(node);
+    bool single = node_has_single_groups(node), depthwise = node_is_depthwise(node);
+    bool own_width = node_has_own_width(node);
     for (int k = 0; k < node->spec.x_count; ++k) node->spec.x[k] = graph_output(graph, node->in[k]);
     if (single) node->spec.groups = (int)node->spec.x[0].shape.dim[1];
     if (depthwise) node->size.width = node->spec.groups;

@@ -329,7 +329,7 @@ static Status forgets_some(OpSpec *spec, const LayerSize *size, LayerParam param
 {
     spec->y = spec->x[0];
     spec->w[0] = spec->x[0].shape;
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_TRAINED};
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_UNDECAYED};
     if (size->bias) spec->w[1] = spec->x[0].shape;
     spec->w_count = (int)size->width;
     return OK;
