@@ -8,9 +8,8 @@
 
 #include "base.h"
 
-/* Values of model.size, W(constant, "word"). They are not in the model module, because the module
- * data uses them to cut token sets into samples of the model's context, and may not include
- * model.h. */
+/* Values of model.size, W(constant, "word"). They are here because the module data, which may not
+ * include model.h, uses them to cut token sets into samples of the model's context. */
 #define GPT_WORDS(W)                                                                               \
     W(GPT_OWN, "own")                                                                              \
     W(GPT_124M, "124m") W(GPT_355M, "355m") W(GPT_774M, "774m") W(GPT_1558M, "1558m")
@@ -35,7 +34,7 @@ typedef struct ConfigLayer {
     ConfigAttr *attr;
 } ConfigLayer;
 
-/* One entry of model.widths: the number of channels of a layer, instead of the model's default. */
+/* One entry of model.widths: the number of channels of a layer. */
 typedef struct ConfigWidth {
     /* owned */
     char *layer;
@@ -70,8 +69,7 @@ typedef struct OptimConfig {
     double l1, l2, beta;
     /* factor on the sign of each batch norm's scale, added to the scale's gradient; 0: none */
     double slim;
-    /* plateau: number of evaluations without improvement before the rate falls; relative
-     * improvement of the best value that counts */
+    /* plateau: evaluations without improvement; relative improvement that counts */
     int64_t patience;
     double threshold;
     /* decay_all: weight decay also acts on biases and norms */
@@ -82,8 +80,7 @@ typedef struct OptimConfig {
     ConfigList milestones;
     int64_t warmup_steps;
     double warmup_epochs;
-    /* factor on the learning rate from each depth group to the next one closer to the input; 1: all
-     * have the same rate */
+    /* factor on the learning rate from each depth group to the next one closer to the input */
     double layer_decay;
     int group_count;
     /* owned */
@@ -98,8 +95,7 @@ typedef struct OptimGroup {
     int roles;
     /* factor on the learning rate of each step; 0: not given */
     double lr_scale;
-    /* all options of the group after groups_resolve: its own, else those of the section optim. It
-     * owns nothing. */
+    /* all options of the group, set by groups_resolve; owns nothing */
     OptimConfig resolved;
     /* bit i: the group sets the key with index i within section optim */
     uint64_t given;
@@ -111,8 +107,7 @@ typedef struct OptimGroup {
 typedef struct Config {
     /* path of the file, for messages; owned, as is every char * below */
     char *path;
-    /* source, line and column of each key, in the order of the option table; owned; private to the
-     * config module; may be NULL */
+    /* source and line of each key; owned; private to the config module; may be NULL */
     struct ConfigPlace *place;
     struct {
         /* the run's folder is dir/name */
@@ -125,8 +120,7 @@ typedef struct Config {
         int hook_on;
         /* time limit of the hook in seconds */
         double hook_s;
-        /* folder to which the order of requests is written; folder from which it is replayed; "":
-         * none */
+        /* folders to which the order of requests is written and from which it is replayed */
         char *order_log, *replay;
         /* seconds after which the run stops; 0: no limit */
         double max_time;
@@ -193,7 +187,7 @@ typedef struct Config {
         int64_t crop_pad, cutout_size;
         /* side lengths in pixels; 0: the step is skipped */
         int64_t resize, random_resized_crop, random_crop, center_crop;
-        /* random resized crop: smallest and largest fraction of the area, and ratio of width to
+        /* random resized crop: smallest and largest fraction of the area, ratio of width to
          * height */
         ConfigList crop_scale, crop_ratio;
         /* ImageFilter */
@@ -262,11 +256,9 @@ typedef struct Config {
         int64_t dp;
         /* pipeline stages; tensor-parallel ranks */
         int64_t pp, tp;
-        /* number of servers: the job's last ranks, which hold rows of sparse tables and compute
-         * nothing */
+        /* the job's last ranks, which hold rows of sparse tables and compute nothing */
         int64_t servers;
-        /* mode: TableMode; geo_steps: steps between sync points; staleness of mode stale, in
-         * steps */
+        /* TableMode; steps between sync points; delay of mode stale in steps */
         int mode;
         int64_t geo_steps, staleness;
         /* Zero, ScheduleKind (schedules.def), Recompute */
@@ -399,8 +391,7 @@ typedef struct Flag {
     /* lo itself is out of range */
     bool lo_open;
     bool required;
-    /* the value is a file that the verb writes; it must not be a file that another word or flag
-     * names */
+    /* the value is a file that the verb writes; no other word or flag may name this file */
     bool writes;
     /* name of another flag that must be given with this one; NULL: none */
     const char *needs;
@@ -436,8 +427,7 @@ enum {
     VERB_DATA = 2,
     /* computes with OpenMP */
     VERB_THREADS = 4,
-    /* runs long: a signal requests it to stop (stop_begin), and failing to write to stdout is no
-     * error */
+    /* runs long: signals request a stop (stop_begin), a failed write to stdout is no error */
     VERB_LONG_RUNNING = 8,
     /* starts ranks itself, so that -n is one of its own flags */
     VERB_STARTS_RANKS = 16
