@@ -73,7 +73,7 @@ static Status whole_fail(const char *text)
     if (is_number(text)) {
         double value = strtod(text, NULL);
         if (value == floor(value) && fabs(value) < 1e15)
-            return fail(ERR_CONFIG, "'%s' is not written as a whole number: write %.0f", text,
+            return fail(ERR_CONFIG, "'%s' is not a whole number in digits: write %.0f", text,
                         value);
     }
     return fail(ERR_CONFIG, "'%s' is not a whole number", text);

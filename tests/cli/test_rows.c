@@ -114,7 +114,7 @@ static void layers(void)
     infer_init = INIT_ZERO, infer_use = USE_UNSET;
     CHECK_FAILS(infer_kind(OP_LAYER_NORM), ERR_BUG, "layer kind new: parameter bias has no .use");
     infer_use = USE_UNDECAYED;
-    CHECK_FAILS(infer_kind(OP_FLATTEN), ERR_BUG, "layer kind new: w_count is 2, which is not what");
+    CHECK_FAILS(infer_kind(OP_FLATTEN), ERR_BUG, "layer kind new: w_count is 2, which contradicts");
 }
 
 static void losses(void)

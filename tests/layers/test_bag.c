@@ -208,7 +208,7 @@ static void test_refused(void)
             "2 fields from field 2 on, but the data has 3 fields");
     refused("width=4 first_field=3", 3, 0, "1 fields from field 3 on");
     refused("width=4 hashed=true", 3, 0, "hashed needs vocab");
-    refused("width=4 vocab=10", 3, 11, "ids go up to 10, vocab is only 10");
+    refused("width=4 vocab=10", 3, 11, "ids go up to 10, but vocab is only 10");
     refused("width=4 mode=concat", 3, 0, "mode: concat needs ids");
     refused("width=4 ids=2", 3, 0, "mode: concat needs ids");
     refused("width=4 init=he", 3, 0, "'he' is none of uniform, normal, zero");
