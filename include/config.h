@@ -8,8 +8,8 @@
 
 #include "base.h"
 
-/* Values of model.size, W(constant, "word"). They are here and not in the model module, because the
- * module data, which cuts token sets into samples of the model's context, comes before it. */
+/* Values of model.size, W(constant, "word"). They are here because the module data, which may not
+ * include model.h, uses them to cut token sets into samples of the model's context. */
 #define GPT_WORDS(W)                                                                               \
     W(GPT_OWN, "own")                                                                              \
     W(GPT_124M, "124m") W(GPT_355M, "355m") W(GPT_774M, "774m") W(GPT_1558M, "1558m")
@@ -17,11 +17,11 @@ typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
 /* Value of checkpoint.resume if the key has a path instead of a word. */
 enum { RESUME_FILE = -1 };
 
-/* One `key: value` of a layer in model.layers, as text with its place; the layers module interprets
- * it. */
+/* One `key: value` of a layer in model.layers, as text; the layers module interprets it. */
 typedef struct ConfigAttr {
     /* owned; a list [a, b] is stored as "a,b" */
     char *key, *value;
+    /* position in the file, counted from 1; 0: from the command line */
     int line, column;
 } ConfigAttr;
 /* One entry of model.layers: `- conv2d: {channels: 32, kernel: 3}` or `- relu`. */
@@ -34,8 +34,7 @@ typedef struct ConfigLayer {
     ConfigAttr *attr;
 } ConfigLayer;
 
-/* One entry of model.widths: the number of channels of a layer, if it is not the model's
- * default. */
+/* One entry of model.widths: the number of channels of a layer. */
 typedef struct ConfigWidth {
     /* owned */
     char *layer;
@@ -70,26 +69,24 @@ typedef struct OptimConfig {
     double l1, l2, beta;
     /* factor on the sign of each batch norm's scale, added to the scale's gradient; 0: none */
     double slim;
-    /* plateau: number of evaluations without improvement before the rate falls; share of the best
-     * value by which another must be better */
+    /* plateau: evaluations without improvement; relative improvement that counts */
     int64_t patience;
     double threshold;
     /* decay_all: weight decay also acts on biases and norms */
     bool nesterov, decay_all;
     /* muon: LrAdjust */
     int lr_adjust;
-    /* multistep: epochs at which the rate falls */
+    /* multistep: epochs at which the learning rate falls */
     ConfigList milestones;
     int64_t warmup_steps;
     double warmup_epochs;
-    /* factor on the learning rate from each depth group to the next one nearer to the data; 1: all
-     * have the same rate */
+    /* factor on the learning rate from each depth group to the next one closer to the input */
     double layer_decay;
     int group_count;
     /* owned */
     struct OptimGroup *group;
 } OptimConfig;
-/* One entry of optim.groups: parameters that are updated in another way. */
+/* One entry of optim.groups: parameters that have other optimizer options. */
 typedef struct OptimGroup {
     int match_count;
     /* patterns on parameter names (fnmatch), owned; none: any name */
@@ -98,10 +95,9 @@ typedef struct OptimGroup {
     int roles;
     /* factor on the learning rate of each step; 0: not given */
     double lr_scale;
-    /* all options of the group after groups_resolve: its own, else those of the section optim. It
-     * owns nothing. */
+    /* all options of the group, set by groups_resolve; owns nothing */
     OptimConfig resolved;
-    /* a bit for each key that the group gives: its index within the section optim */
+    /* bit i: the group sets the key with index i within section optim */
     uint64_t given;
     int line, column;
 } OptimGroup;
@@ -111,25 +107,24 @@ typedef struct OptimGroup {
 typedef struct Config {
     /* path of the file, for messages; owned, as is every char * below */
     char *path;
-    /* place where each key was set, in the order of the option table; owned; private to the config
-     * module; may be NULL */
+    /* source and line of each key; owned; private to the config module; may be NULL */
     struct ConfigPlace *place;
     struct {
         /* the run's folder is dir/name */
         char *name, *dir;
         int64_t seed;
         bool fresh, trace, nvtx, hook_wait;
-        /* hook: shell command, "": none; hook_on: a bit for each event in run.hook_on's list of
-         * words (train.h), 0: all; hook_s: its time limit in seconds */
+        /* shell command; "": none */
         char *hook;
-        /* folder to which the order of requests is written; folder from which it is replayed; "":
-         * none */
-        char *order_log, *replay;
+        /* a bit for each event of run.hook_on (train.h); 0: all events */
         int hook_on;
+        /* time limit of the hook in seconds */
         double hook_s;
+        /* folders to which the order of requests is written and from which it is replayed */
+        char *order_log, *replay;
         /* seconds after which the run stops; 0: no limit */
         double max_time;
-        /* seconds between the signs of life that the run writes to its folder */
+        /* seconds between the heartbeats that the run writes to its folder */
         double heartbeat_s;
     } run;
     struct {
@@ -137,16 +132,16 @@ typedef struct Config {
         char *name;
         /* Stem */
         int stem;
-        /* 0: the number that the data set says */
+        /* 0: the number in the data set */
         int64_t classes;
-        /* below 0: the model's default */
+        /* probability; below 0: the model's default */
         double dropout;
         /* hidden: widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top; bottom:
          * widths of dlrm's bottom */
         ConfigList hidden, bottom;
         /* gpt2: GptSize; Positions */
         int size, positions;
-        /* gpt2, llama; 0: as model.size says; depth: number of blocks, from model.layers: N */
+        /* gpt2, llama; 0: the value of model.size; depth: number of blocks, from model.layers: N */
         int64_t depth, width, heads, context;
         /* llama: heads of keys and values, 0: heads; width of the feed-forward layers, 0: 8/3 of
          * width */
@@ -162,7 +157,7 @@ typedef struct Config {
         /* llama; window: number of keys that a query attends to, 0: all; window_from: first block
          * to which it applies */
         int64_t window, window_from;
-        /* 0: the number that the data set says */
+        /* 0: the number in the data set */
         int64_t vocab;
         int layer_count;
         /* owned */
@@ -172,7 +167,7 @@ typedef struct Config {
         /* checkpoint from which parameters are taken; NULL if not set */
         char *init_from;
         /* patterns "a,b" of layers or tensors that keep their initial values, "": the classifier if
-         * its size differs; prefixes "old:new,..." that replace those of the file's names */
+         * its size differs; replacements "old:new,..." of prefixes of the names in the file */
         char *init_fresh, *init_rename;
         /* patterns "a,b" of layers or parameters that are not trained; FreezeNorm */
         char *freeze;
@@ -185,14 +180,14 @@ typedef struct Config {
         char *x, *y;
         /* DataLayout of x in the file */
         int layout;
-        /* label of the first class */
+        /* label of the first class in the file */
         int64_t label_base;
         /* AUGMENT_ bits (data.h) */
         int augment;
         int64_t crop_pad, cutout_size;
-        /* side lengths in pixels; 0: this step is left out */
+        /* side lengths in pixels; 0: the step is skipped */
         int64_t resize, random_resized_crop, random_crop, center_crop;
-        /* random resized crop: least and largest share of the area, and of width divided by
+        /* random resized crop: smallest and largest fraction of the area, ratio of width to
          * height */
         ConfigList crop_scale, crop_ratio;
         /* ImageFilter */
@@ -208,14 +203,15 @@ typedef struct Config {
         ConfigList mean, std;
         /* DataShuffle */
         int shuffle;
-        /* prefetch: micro-batches kept ready; workers: threads that fill them, 0: chosen */
+        /* prefetch: micro-batches prepared ahead; workers: threads that prepare them, 0:
+         * automatic */
         int64_t prefetch, workers;
     } data;
     struct {
-        /* one of them is set, the other is 0 */
+        /* one of the two is set, the other is 0 */
         int64_t epochs, steps;
         /* batch: samples of a step over all ranks; micro_batch: samples of a micro-batch, 0:
-         * chosen */
+         * automatic */
         int64_t batch, micro_batch;
         bool sync_batch_norm;
         /* Precision, Reproducible, DeviceKind, LossName */
@@ -227,7 +223,8 @@ typedef struct Config {
         /* CpuSet */
         int cpu;
         double label_smoothing;
-        /* fp16: the initial scale, a power of two; steps without overflow after which it doubles */
+        /* fp16: initial loss scale, a power of two; steps without overflow after which it
+         * doubles */
         double loss_scale;
         int64_t loss_scale_steps;
         /* threads of each rank; 0: the smallest number of cores that any rank may use */
@@ -241,13 +238,14 @@ typedef struct Config {
         int auc;
         /* steps between lines of metrics.jsonl */
         int64_t log_every;
+        /* seconds without progress of any rank after which the job ends; 0: no limit */
         double hang_s;
         /* bytes that a rank may use; 0: the machine's memory */
         double memory;
         /* OnBad */
         int on_bad;
-        /* standard deviations above the mean of recent losses from which a loss is a spike; 0:
-         * never */
+        /* a loss is a spike if it is this number of standard deviations above the mean of recent
+         * losses; 0: never */
         double spike;
         /* steps between comparisons of the replicas; 0: none */
         int64_t check_every;
@@ -258,11 +256,9 @@ typedef struct Config {
         int64_t dp;
         /* pipeline stages; tensor-parallel ranks */
         int64_t pp, tp;
-        /* number of servers: the job's last ranks, which hold rows of sparse tables and compute
-         * nothing */
+        /* the job's last ranks, which hold rows of sparse tables and compute nothing */
         int64_t servers;
-        /* mode: TableMode; geo_steps: steps between sync points; staleness of mode stale, in
-         * steps */
+        /* TableMode; steps between sync points; delay of mode stale in steps */
         int mode;
         int64_t geo_steps, staleness;
         /* Zero, ScheduleKind (schedules.def), Recompute */
@@ -271,7 +267,7 @@ typedef struct Config {
         char *schedule_path;
         /* chunks of each stage, at least 1 */
         int64_t chunks;
-        /* names "a,b" of the first layer of each chunk except the first; "": cut by cost */
+        /* names "a,b" of the first layer of each chunk except the first; "": chosen by cost */
         char *cuts;
         /* Transport; CommWay */
         int transport, sums;
@@ -279,8 +275,11 @@ typedef struct Config {
         double bucket_mb;
     } grid;
     struct {
-        int64_t every_steps, every_epochs, keep;
+        /* steps, epochs and seconds between checkpoints; 0: none by that measure */
+        int64_t every_steps, every_epochs;
         double every_s;
+        /* number of newest checkpoints to keep; 0: all */
+        int64_t keep;
         /* row number in best_metrics (train.h) */
         int best_metric;
         bool background, best;
@@ -299,7 +298,7 @@ typedef struct ConfigWord {
     const char *help;
     /* keys of the same section that this word uses: "beta1 beta2 eps"; or NULL */
     const char *uses;
-    /* their defaults where they differ from the option table: "momentum=0.95"; or NULL */
+    /* their defaults, "momentum=0.95", if they differ from the option table; or NULL */
     const char *defaults;
 } ConfigWord;
 typedef struct ConfigWords {
@@ -320,20 +319,20 @@ void config_use_words(const ConfigWords *lists, int count);
 /* ERR_BUG, naming the word, if one has no help, uses a key that is not in its section, or has a
  * default of a key that it does not use. */
 Status config_words_check(void);
-/* Sets a check by a module below this one, which runs once all keys are read; its error is reported
+/* Registers a check by a later module. It runs once all keys are read, and its error is reported
  * together with all others. NULL: no check. */
 void config_use_check(Status (*check)(const Config *config));
 
-/* Reads path, applies `count` overrides ("train.batch=64"), fills in defaults and checks the rules
- * across keys. path may be NULL (defaults and overrides only). On error *config is released and
- * NULL. The caller owns *config. */
+/* Reads path, applies `count` overrides ("train.batch=64"), sets defaults and checks the rules
+ * across keys. path NULL: only defaults and overrides. On error *config is NULL. The caller owns
+ * *config. */
 Status config_load(Config **config, const char *path, int count, char *const *overrides);
 /* Does the same with text in memory; name stands for the file in messages. */
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);
-/* Fails with ERR_CONFIG and "file:line:column: " before the message, for modules that find a fault
- * in a ConfigAttr or key later. */
+/* Fails with ERR_CONFIG and "file:line:column: " before the message, for modules that find an error
+ * in a ConfigAttr later. */
 Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
     BASE_PRINTF(4, 5);
 /* Fails with ERR_CONFIG; the message names a key ("train.batch") and where it was set. */
@@ -341,21 +340,21 @@ Status config_fail_key(const Config *config, const char *key, const char *fmt, .
     BASE_PRINTF(3, 4);
 
 /* True if the file or the command line sets this key. */
-bool config_says(const Config *config, const char *key);
+bool config_key_is_set(const Config *config, const char *key);
 
 /* Returns the resolved configuration as YAML, which config_load reads back to an equal Config. The
  * caller owns the text. */
 char *config_text(const Config *config);
-/* Compares two texts of config_text; returns true if they differ. a and b (room bytes each) then
- * get the first difference, as "section.key: value", or "no section.key" for a text without the
- * key. */
-bool config_difference(const char *x, const char *y, char *a, char *b, size_t room);
+/* Compares two texts of config_text; returns true if they differ. The first difference is then
+ * written to from_x and from_y (`bytes` bytes each) as "section.key: value", or "no section.key"
+ * for a text without the key. */
+bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t bytes);
 
 /* Sets the channels of a layer in model.widths. */
 void config_set_width(Config *config, const char *layer, int64_t channels);
 /* Copies model.widths of another configuration, unless config has its own. Returns true if it
  * copied any. */
-bool config_take_widths(Config *config, const Config *from);
+bool config_copy_widths(Config *config, const Config *from);
 
 /* ---- verbs and their flags ---- */
 
@@ -392,10 +391,9 @@ typedef struct Flag {
     /* lo itself is out of range */
     bool lo_open;
     bool required;
-    /* names a file that the verb writes. It is refused if it is one of the files that the other
-     * words and flags name. */
+    /* the value is a file that the verb writes; no other word or flag may name this file */
     bool writes;
-    /* name of a flag that must be given, too; NULL: none */
+    /* name of another flag that must be given with this one; NULL: none */
     const char *needs;
 } Flag;
 #define FLAG_WHOLE_MOST 0x1p53 /* a double represents every whole number up to this one */
@@ -421,7 +419,7 @@ typedef struct Flag {
     }
 
 enum {
-    /* none of the traits below; 0 is not said, and refused */
+    /* none of the traits below; verb_check refuses 0, which means that .traits was forgotten */
     VERB_PLAIN = 32,
     /* the first word is a configuration file, the others are key=value */
     VERB_CONFIG = 1,
@@ -429,19 +427,18 @@ enum {
     VERB_DATA = 2,
     /* computes with OpenMP */
     VERB_THREADS = 4,
-    /* runs for long: a signal requests it to stop (stop_begin), and failing to write to stdout is
-     * no error */
-    VERB_LASTS = 8,
-    /* starts the ranks itself, so -n is a separate flag */
-    VERB_STARTS = 16
+    /* runs long: signals request a stop (stop_begin), a failed write to stdout is no error */
+    VERB_LONG_RUNNING = 8,
+    /* starts ranks itself, so that -n is one of its own flags */
+    VERB_STARTS_RANKS = 16
 };
-/* One verb; each importer is a verb, too. */
+/* One verb (subcommand) of weft; each importer is a verb, too. */
 typedef struct Verb {
     /* "train", "data import idx" */
     const char *name;
     /* usage of the words after the name: "CONFIG [key=value ...]"; NULL: the verb takes none */
     const char *words;
-    /* least and largest number of words, checked if `expects` is set; most 0: no limit */
+    /* smallest and largest number of words, checked if `expects` is set; most 0: no limit */
     int least, most;
     /* description of the words for an error message: "two checkpoint files"; NULL: the verb checks
      * them itself */
@@ -474,27 +471,29 @@ void verb_options_fini(const Verb *verb, void *options);
 Status verb_check(const Verb *verb);
 /* Returns the row of a flag, or NULL. */
 const Flag *flag_find(const Verb *verb, const char *name);
-/* Reads the whole number at the beginning of *text and moves *text past it. False if there is none
- * from lo to hi. */
+/* Reads the whole number at the beginning of *text and moves *text past it. Returns false if there
+ * is none, or it is not in lo .. hi. */
 bool whole_read(const char **text, int64_t lo, int64_t hi, int64_t *value);
-/* Reads `count` whole numbers of at least 1, separated by x: "3x224x224". False if text is anything
- * else. */
+/* Reads `count` whole numbers of at least 1, separated by x: "3x224x224". Returns false for any
+ * other text. */
 bool sizes_read(const char *text, int count, int64_t *size);
 
-/* Print usage, help and flags of a verb, at most 100 columns wide; and its part of the man page. */
+/* Prints usage, help and flags of a verb, at most 100 columns wide. */
 void verb_print_help(FILE *out, const Verb *verb);
+/* Prints a verb's part of the man page. */
 void verb_print_man(FILE *out, const Verb *verb);
 /* Prints text from this column to column 100, wrapped to further lines that begin at the same
  * column, and ends the line. */
 void print_wrapped(FILE *out, int column, const char *text);
 
-/* Print, from the table of keys: the help of all keys; a man page in roff, with verbs_roff under
- * COMMANDS; a completion script for bash, with the verbs. */
+/* Prints the help of all keys. */
 void config_help(FILE *out);
 /* Prints lines "TABLE<tab>ROW<tab>MEANING": all keys (table "key"), and for each key that takes
  * words its words (table: the key). */
 void config_tables(FILE *out);
+/* Prints the man page in roff, with verbs_roff under COMMANDS. */
 void config_man(FILE *out, const char *verbs_roff);
+/* Prints a completion script for bash. */
 void config_completion(FILE *out, const Verb *const *verbs, int count);
 
 #endif

@@ -1,5 +1,6 @@
 /* layers: the kinds of layer. A kind is one const table in its own file: attributes, shape rule,
- * and parameters with their initialisers. The kind fills an OpSpec, and a backend's Op runs it. */
+ * and parameters with their initialisers. The shape rule fills an OpSpec; a backend's Op computes
+ * it. */
 #ifndef WEFT_LAYERS_H
 #define WEFT_LAYERS_H
 
@@ -21,15 +22,16 @@ typedef enum Init {
     INITS
 } Init;
 
-/* The role of a parameter in training; USE_UNSET is refused. */
+/* How a parameter is trained; USE_UNSET is refused. */
 typedef enum LayerParamUse {
     USE_UNSET,
     /* trained, with weight decay */
     USE_DECAYED,
     /* trained, without weight decay: biases and norms */
-    USE_TRAINED,
-    /* the same; it scales each channel after normalisation over the batch, so that its size
-     * measures the importance of the channel (Liu et al. 2017, "Network slimming") */
+    USE_UNDECAYED,
+    /* trained, without weight decay; it scales each channel after normalisation over the batch, so
+     * that its absolute value measures the channel's importance (Liu et al. 2017, "Network
+     * slimming") */
     USE_CHANNEL_SCALE,
     /* running statistic: not trained, no gradient */
     USE_STATISTIC,
@@ -42,13 +44,13 @@ typedef struct LayerParam {
     /* INIT_NORMAL: standard deviation; INIT_UNIFORM: fan_in if > 0 */
     float scale;
     LayerParamUse use;
-    /* USE_STATISTIC; USE_DECAYED; USE_CHANNEL_SCALE: layer_infer sets them from `use` */
+    /* use is USE_STATISTIC, USE_DECAYED, USE_CHANNEL_SCALE; set by layer_infer */
     bool buffer, decay, channel_scale;
 } LayerParam;
 
-/* How a layer's output channels depend on its input channels: dimension 1 of (N,C) and (N,C,H,W),
- * the last dimension of (N,T,C). This decides which parameters go when a channel is pruned
- * (model/units.h), and where model.widths may set another number. */
+/* How a layer's output channels depend on its input channels. Channels are dimension 1 of (N,C) and
+ * (N,C,H,W), and the last dimension of (N,T,C). This decides which values of parameters are removed
+ * with a channel (model/units.h), and which layers model.widths can name. */
 typedef enum LayerChannels {
     /* not set: an error at start */
     CHANNELS_UNSET,
@@ -56,8 +58,8 @@ typedef enum LayerChannels {
      * channels are dimension 1 of w[0]. With OpSpec.groups, each group of outputs reads its group
      * of inputs; if groups, inputs and outputs are equal in number, it keeps its input's
      * channels. */
-    CHANNELS_OPEN,
-    /* The layer keeps its input's channels, each independent or in OpSpec.groups equal groups of
+    CHANNELS_NEW,
+    /* The layer keeps its input's channels, each by itself or in OpSpec.groups equal groups of
      * neighbours; its parameters have one element per channel. */
     CHANNELS_KEEP,
     /* channel i of the output combines channel i of all inputs, which are therefore pruned
@@ -70,10 +72,10 @@ typedef enum LayerChannels {
     /* channel i of the first half and channel i of the second half become channel i */
     CHANNELS_HALVES,
     /* neither input nor output channels can be pruned */
-    CHANNELS_WHOLE,
+    CHANNELS_FIXED,
 } LayerChannels;
 
-/* Whether the fields of a bag share one table or have one table each. */
+/* The tables of a bag: one for all fields, or one for each field. */
 typedef enum TableUse { TABLES_SHARED, TABLES_EACH } TableUse;
 
 /* Sizes and choices of a layer that are not in its OpSpec. Each attribute of a configured layer
@@ -91,15 +93,15 @@ typedef struct LayerSize {
     float init_std;
     /* bag: ids are hashed to numbers below vocab */
     bool hashed;
-    /* bag: sharing of tables between fields */
+    /* bag: one table for all fields, or one for each */
     TableUse tables;
-    /* properties of the data, for layers that read ids: fields per sample; ids are below id_rows,
-     * 0: any */
+    /* layers that read ids: fields of ids per sample in the data; all ids are below id_rows, 0: any
+     * id */
     int64_t fields;
     uint64_t id_rows;
 } LayerSize;
 
-/* The input of a loss in addition to logits. */
+/* The second input of a loss, after the logits. */
 typedef enum LossReads {
     LOSS_READS_UNSET,
     /* labels that are classes */
@@ -110,10 +112,10 @@ typedef enum LossReads {
     LOSS_READS_TARGETS,
 } LossReads;
 
-/* The result columns of a loss after the first, which is the loss. */
+/* The meaning of columns 1 and 2 of a loss's results; column 0 is the loss. */
 typedef enum LossColumns {
     LOSS_COLUMNS_UNSET,
-    /* both are 0 */
+    /* both columns are 0 */
     LOSS_COLUMNS_NONE,
     /* the number of logits above the label's; the class of the largest logit */
     LOSS_COLUMNS_BEST,
@@ -124,17 +126,19 @@ typedef enum LossColumns {
 enum { OUTPUTS_UNSET, OUTPUTS_PER_CLASS = -1 };
 /* Requirements of a loss on the model and the data, and the meaning of its results. */
 typedef struct LossInfo {
-    /* value of train.loss; its help is the layer's; uses: keys of train that apply to it, of which
+    /* value of train.loss. Its help is the layer's; uses: keys of section train that the loss uses;
      * label_smoothing becomes OpSpec.smoothing */
     ConfigWord word;
     LossReads reads;
     LossColumns columns;
-    /* outputs of the model; OUTPUTS_PER_CLASS: one for each class, token or target number */
+    /* number of outputs of the model; OUTPUTS_PER_CLASS: one for each class, token or number of the
+     * target */
     int64_t outputs;
-    /* the most classes that the data may have; 0: any number */
+    /* largest number of classes that the data can have; 0: any number */
     int64_t classes;
 } LossInfo;
-/* Column 1 tells whether the label is among this many best classes: 1 or 5; 0: it does not tell. */
+/* Returns 1 or 5 if column 1 of the results tells whether the label is among this number of best
+ * classes; else 0. */
 static inline int loss_top(const LossInfo *loss)
 {
     return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
@@ -148,65 +152,67 @@ typedef struct LayerKind {
     const char *const *attrs;
     /* number of inputs; -1: two or more */
     int inputs;
+    /* CHANNELS_UNSET is refused */
     LayerChannels channels;
     /* help text, one line */
     const char *help;
     /* sets non-zero defaults; NULL: all fields start as 0 */
     void (*defaults)(OpSpec *spec, LayerSize *size);
     /* The shape rule: sets y.shape, w[], w_count and param[] from the shapes of spec->x and from
-     * size. If shapes do not fit, fails with ERR_CONFIG and what the layer got and needs; the
-     * caller adds the place. */
+     * size. If shapes do not fit, fails with ERR_CONFIG and a message with the shapes that the
+     * layer got and needs; the caller adds file and line. */
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
     /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL: not available, and a model
      * with this layer cannot be exported. */
     OnnxValue (*onnx)(const OnnxLayer *layer);
-    /* a loss; NULL: any other layer */
+    /* NULL: the layer is no loss */
     const LossInfo *loss;
 } LayerKind;
 
-/* All kinds, i from 0: the list in kinds.c, then operations that are layers by themselves
- * (OpInfo.layer_inputs). NULL behind the last. */
+/* Returns kind i (from 0): the list in kinds.c, then the operations that are layers without a file
+ * (OpInfo.layer_inputs). NULL after the last kind. */
 const LayerKind *layer_kind_at(int i);
-/* The kind of that name, or NULL. */
+/* Returns the kind of that name, or NULL. */
 const LayerKind *layer_kind(const char *name);
 /* The exchange between the ranks of a tensor group. graph_split inserts it and sets its shapes; it
  * cannot be configured. */
 extern const LayerKind layer_exchange;
 
-/* The loss that train.loss selects: its layer, and that one's .loss. */
+/* Returns the layer of the loss that train.loss selects. */
 const LayerKind *loss_kind(const Config *config);
+/* Returns loss_kind(config)->loss. */
 const LossInfo *loss_info(const Config *config);
-/* name in the configuration: "mse" */
+/* Returns the value of train.loss: "mse". */
 const char *loss_name(const Config *config);
 enum { LAYERS_WORDS = 1 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 
-/* ERR_BUG, naming the row, if a kind of layer lacks something or contradicts its operation. */
+/* ERR_BUG, naming the row, if a kind's row is incomplete or contradicts its operation. */
 Status layer_kind_check(const LayerKind *kind);
-/* Does so for all kinds. */
+/* Checks the rows of all kinds and of their attributes. */
 Status layers_check(void);
 
 /* Starts a layer of this kind: sets its operation and its defaults, before attributes and inputs.
- * ERR_BUG if the kind's row lacks a required field. */
+ * ERR_BUG if the kind's row is incomplete. */
 Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size);
 /* Runs kind->infer on cleared results. ERR_BUG names what the shape rule did not set. */
 Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
                    LayerParam param[SPEC_PARAMS]);
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
- * ERR_CONFIG, without place, for an unknown attribute (suggests the nearest), a wrong type or
- * range. */
+ * ERR_CONFIG, without file and line, for an unknown attribute (the message suggests one), a wrong
+ * type or range. */
 Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                   const char *value);
-/* An attribute with other values in two layers. Values are texts: "4", "true", "[3, 5]". */
+/* An attribute with different values in two layers. Values are texts: "4", "true", "[3, 5]". */
 enum { ATTR_VALUE = 32 };
 typedef struct AttrDifference {
     /* borrowed */
     const char *name;
     char value[2][ATTR_VALUE];
 } AttrDifference;
-/* Compares two inferred layers of one kind. Returns true and the first attribute by which they
- * compute different outputs from the same tensors. Attributes that only training uses are not
- * compared, nor those that change the shape of a tensor. */
+/* Compares two layers of one kind after layer_infer. Returns true and the first attribute that
+ * makes them compute different outputs from the same tensors. Attributes that only training uses
+ * are not compared, nor those that change the shape of a tensor. */
 bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference);
 
@@ -216,8 +222,8 @@ bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
 void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
                     float *out);
 
-/* Fills out[], of the shape w[i] in plain order, for parameter i. name: the parameter's full name;
- * name and seed determine the random numbers. */
+/* Computes the initial values of parameter i into out, in plain order with shape spec->w[i]. name:
+ * the parameter's full name; name and seed determine the random numbers. */
 void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const char *name,
                       uint64_t seed, float *out);
 

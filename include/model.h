@@ -1,12 +1,12 @@
 /* model: a DAG of layer nodes in topological order, built by name from the zoo or from a
- * configuration's list of layers; the one table of parameters; rewrites of the graph (fusion,
+ * configuration's list of layers; the table of parameters; rewrites of the graph (fusion,
  * tensor-parallel slices, planning, cutting). Not collective: every rank builds the same graph. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 
 #include "layers.h"
 
-/* stands for the data as a node's input */
+/* value of Node.in for the data */
 enum { NODE_INPUT = -1 };
 /* vocabulary of the published GPT-2 models */
 enum { GPT2_VOCAB = 50257 };
@@ -16,7 +16,7 @@ typedef struct Node {
     char *name;
     /* borrowed; NULL for a reorder inserted by graph_plan */
     const LayerKind *kind;
-    /* attributes as given, from which the shape rule can run again */
+    /* attributes, with which the shape rule can run again */
     LayerSize size;
     OpSpec spec;
     /* indexes of earlier nodes, or NODE_INPUT */
@@ -27,10 +27,11 @@ typedef struct Node {
     Op *op;
 } Node;
 
-/* The slice of a parameter that a rank of a tensor group has. Dimension `dim` consists of `parts`
- * parts side by side (queries, keys, values). A part has `units` units (heads) of `unit` rows; in
- * the first part a unit has `lead` times as many (all query heads that share a key head). Each
- * part's units are divided among the ranks by slice_first. parts 0: the parameter is not sliced. */
+/* How a parameter is divided among the ranks of a tensor group. Dimension `dim` consists of `parts`
+ * parts side by side (queries, keys, values). A part has `units` units (heads) of `unit` rows each;
+ * in the first part a unit has `lead` times as many rows (all query heads that share a key head).
+ * Each part's units are divided among the ranks by slice_first. parts 0: the parameter is not
+ * divided. */
 typedef struct ParamCut {
     int dim, parts;
     int64_t units, unit, lead;
@@ -42,7 +43,7 @@ typedef struct Param {
     char *name;
     /* shape on this rank, after slicing, in plain order (dimensions as in PyTorch) */
     Shape shape;
-    /* the node that uses it, as nodes[node].spec.w[slot] */
+    /* the node that uses it, as Graph.node[node].spec.w[slot] */
     int node, slot;
     LayerParam info;
     /* index of the earlier parameter whose value it shares, or -1. A tied parameter has a separate
@@ -53,22 +54,21 @@ typedef struct Param {
     /* not trained: it has no gradient and no optimizer state; a running statistic does not change.
      * Tied parameters are frozen together. */
     bool frozen;
-    /* each rank of a tensor group has only a part of the gradient, which is the sum over the
-     * ranks */
+    /* the gradient is the sum of the gradients of all ranks of the tensor group */
     bool partial;
     /* position and length in the parameter arena, in floats, as stored; set by graph_plan. offset
      * is a multiple of 16. The gradient arena has the same offsets. */
     int64_t offset, elements;
 } Param;
 
-/* A sparse table: rows of a bag, by 64-bit ids. It is no parameter: it has no place in the arenas,
+/* A sparse table: the rows of a bag, by 64-bit ids. It is not a parameter: it is not in the arenas,
  * and ranks have different rows of it. */
 typedef struct SparseTable {
     /* the bag's name, or "NAME.3" for field 3 if each field has its own table; owned */
     char *name;
     /* the bag's node; the field, counted from 0 within the bag, or -1 for all fields */
     int node, field;
-    /* number of rows, which ids are below; 0: any id, and a row for each id that comes up */
+    /* number of rows; ids are below it. 0: any id, and a row for each id that occurs */
     uint64_t rows;
     /* true: a hash maps ids to rows, so ids may share a row; false: an id that is not below `rows`
      * is ERR_DATA */
@@ -81,28 +81,30 @@ typedef struct SparseTable {
     bool frozen;
 } SparseTable;
 
-/* The ids in the data: fields per sample, 0 if there are none; ids are below rows, 0: any. */
+/* The ids in the data. */
 typedef struct GraphIds {
+    /* fields of ids per sample; 0: none */
     int64_t fields;
+    /* all ids are below this number; 0: any id */
     uint64_t rows;
 } GraphIds;
 
-/* Index of nodes by name: a hash table with open addressing. Each place holds a node's index + 1,
+/* Hash table from a node's name to its index, with open addressing. A slot has a node's index + 1,
  * or 0 if it is empty. */
 typedef struct NodeNames {
     /* owned */
-    int *place;
-    /* places: a power of two, at least twice the number of names; 0: no name was added */
-    int places, count;
+    int *slot;
+    /* slots: a power of two, at least twice the number of names; 0: no name was added */
+    int slots, count;
 } NodeNames;
 
 typedef struct Graph {
     int node_count, param_count;
     /* allocated nodes and parameters */
-    int node_room, param_room;
-    /* bags; sparse tables, in the order of bags, then of fields */
+    int node_capacity, param_capacity;
+    /* number of bags; number of sparse tables */
     int bag_count, table_count;
-    /* owned */
+    /* in the order of bags, then of fields; owned */
     SparseTable *table;
     /* owned */
     Node *node;
@@ -119,10 +121,11 @@ typedef struct Graph {
     int loss;
     /* index of the node whose output the loss reads */
     int logits;
-    /* Tensor parallelism: the undivided graph of which this one is the slice of `rank` in a group
-     * of `ranks`. It has the same parameters in the same order and is never planned. Owned; NULL
-     * and 0 if the graph is not divided. */
+    /* Tensor parallelism: the undivided graph, of which this graph is one rank's slice. It has the
+     * same parameters in the same order and is never planned. Owned; NULL if the graph is not
+     * divided. */
     struct Graph *whole;
+    /* rank in the tensor group, and its size; 0 and 0 if the graph is not divided */
     int rank, ranks;
 } Graph;
 
@@ -136,15 +139,15 @@ Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds
 /* Frees the graph with its operations; call it before the backend is closed. */
 void graph_free(Graph **graph);
 
-/* index returned instead of a node's if it could not be added */
+/* index that functions return if a node could not be added */
 enum { GRAPH_FAILED = -2 };
 /* Adds a layer; models of the zoo are built with it. Attributes are pairs of texts,
  * NULL-terminated:
  *
  *     x = graph_add(g, "conv2d", "conv1", (int[]){x}, 1, "channels", "64", "stride", "2", NULL);
  *
- * Returns the node's index, or GRAPH_FAILED with fail() set. If an input is GRAPH_FAILED, so is the
- * result. */
+ * Returns the node's index, or GRAPH_FAILED with a message (fail). Returns GRAPH_FAILED if an input
+ * is GRAPH_FAILED, so that callers need to check only the last node. */
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
 
 /* Ties parameter `slot` of node to the earlier parameter `name` (GPT-2's head to its embedding).
@@ -154,7 +157,7 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
 /* True if one of the patterns "a,b" (fnmatch) matches the parameter's name or its layer's name. */
 bool param_listed(const char *patterns, const char *name);
-/* Number of characters of the layer's name in a parameter's name: all before the last dot. */
+/* Returns the length of the layer's name in a parameter's name: all before the last dot. */
 int param_layer_chars(const char *name);
 /* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem,
  * then one for each block (names up to their first number: layer1.0, h.3), the last for the head.
@@ -172,38 +175,38 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks);
  * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
  * train.sync_batch_norm, if there is no such layer. */
 Status graph_sync(Graph *graph, const Config *config, int replicas);
-/* A rank's slice of a parameter, in plain order: the number of its values; copy it from the whole
- * parameter; copy it into the whole parameter. */
+/* Returns the number of values in a rank's slice of a parameter. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);
-void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *mine);
-void param_slice_put(const Graph *graph, int param, int rank, const float *mine, float *whole);
+/* Copy a rank's slice from the whole parameter, and into it; both are in plain order. */
+void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *slice);
+void param_slice_put(const Graph *graph, int param, int rank, const float *slice, float *whole);
 /* Returns the undivided graph, which is `graph` itself without tensor parallelism. */
 const Graph *graph_whole(const Graph *graph);
 
-/* Cuts a planned graph into `parts` contiguous chunks so that the costliest is as cheap as
- * possible; among such cuts it takes the one with the fewest bytes over its boundaries. Chunk k is
- * nodes first[k] .. first[k+1]-1 (first[0..parts], first[0] = 0). A node's cost is node_cost. Data
- * never crosses a boundary: a node whose output is the data's own memory stays with its readers;
- * nor do the logits: the loss stays with them. grid.cuts may name the first layer of each chunk
- * except the first. ERR_CONFIG if there are fewer layers than parts or grid.cuts names no layer. A
- * pure function. */
-Status graph_partition(const Graph *graph, const Config *config, int parts, int *first);
-/* Returns ERR_CONFIG if a planned model has fewer layers than parts. A pure function. */
-Status graph_can_cut(const Graph *graph, const Config *config, int parts);
-/* Returns the estimated seconds of forward and backward, from flops and bytes. */
+/* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as possible;
+ * of several such cuts it takes the one with the fewest bytes over its boundaries. Chunk k is nodes
+ * first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is node_cost. The data
+ * never crosses a boundary: a node whose output is the data's own memory stays with its readers.
+ * The loss stays with the logits. grid.cuts may name the first layer of each chunk except the
+ * first. ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts does not name
+ * layers that can begin a chunk. A pure function. */
+Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first);
+/* Returns ERR_CONFIG if a planned graph cannot be cut into that many chunks. A pure function. */
+Status graph_can_cut(const Graph *graph, const Config *config, int chunks);
+/* Returns the estimated seconds of forward and backward on one CPU core, from flops and bytes. */
 double node_cost(const Node *node);
 
 /* True if the node has a parameter or a table that is trained. */
 bool node_trains(const Graph *graph, const Node *node);
-/* Number of elements of all parameters; of those that are trained. Running statistics and tables do
- * not count. */
+/* Return the number of elements of all parameters, and of those that are trained. Running
+ * statistics and tables are not counted. */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
-/* Number of elements of the tables with a known number of rows, either the frozen or the trained
- * ones. */
+/* Returns the number of elements of tables with a known number of rows, either of the frozen or of
+ * the trained tables. */
 int64_t graph_table_values(const Graph *graph, bool frozen);
-/* Multiply-adds of forward for one sample: of convolutions, dense layers and attention (its causal
- * half). */
+/* Returns the multiply-adds of forward for one sample, in convolutions, dense layers and attention
+ * (its causal half). */
 double graph_forward_macs(const Graph *graph);
 /* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6), batch_norm+add+relu,
  * conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu commute), and, if
@@ -219,7 +222,7 @@ void graph_parts_act(const Graph *graph, bool *parts);
 Status graph_plan(Graph *graph, Backend *backend);
 /* Prints the layers with shapes, parameters and flops. */
 void graph_print(const Graph *graph, FILE *out);
-/* Does the same with a last column: its title, and a text for each node. */
+/* Does the same with another column at the end: `title`, and the text mark[i] for node i. */
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out);
 /* Writes the initial values of this rank's slice of a parameter, in plain order. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
@@ -235,15 +238,15 @@ typedef struct ZooEntry {
      * node, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-/* ERR_BUG, naming the row, if a model or a method of pruning lacks something. */
+/* ERR_BUG, naming the row, if the row of a model or of a pruning method is incomplete. */
 Status model_check(void);
 Status zoo_row_check(const ZooEntry *row);
 /* All models of the zoo, NULL-terminated. */
 extern const ZooEntry *const zoo[];
 /* Returns the model of that name, or NULL. */
 const ZooEntry *zoo_find(const char *name);
-/* Returns ERR_CONFIG if model.name is not a model of the zoo; the message has its place and similar
- * names. OK if model.name is empty or model.layers is a list. */
+/* Returns ERR_CONFIG if model.name is not a model of the zoo; the message has file, line and
+ * similar names. OK if model.name is empty or model.layers is a list. */
 Status zoo_check(const Config *config);
 
 /* Words of model.stem (for resnets) and of model.positions (for gpt2). */

@@ -6,10 +6,10 @@
 
 #include "base.h"
 
-/* Places where a word can appear: a key or a section of a configuration, an option or a verb of the
+/* Values of ForeignWord.where: a key or a section of a configuration, an option or a verb of the
  * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option of
- * those verbs that have a flag of the same meaning. Any other value of `where` is a key, if the
- * word is its value, or the words of a command ("data import"), if the word follows them. */
+ * those verbs that have a flag of the same meaning. Any other value is a key (the word is a value
+ * of the key) or words of a command such as "data import" (the word follows them). */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"
@@ -19,9 +19,10 @@
 #define FOREIGN_ATTR    "attribute"
 
 typedef struct ForeignWord {
+    /* place where the word appears, see above */
     const char *where;
-    /* "batch_size|bs"; case, '-', '_', '.' and blanks are ignored; "vgg*" matches all words with
-     * that beginning */
+    /* words of the same meaning, "batch_size|bs"; case, '-', '_', '.' and blanks are ignored;
+     * "vgg*" matches all words with that beginning */
     const char *words;
     /* weft's word: a key, a section, "weft train -n", a verb, a layer, an attribute, a value; NULL:
      * weft has none */
@@ -29,15 +30,16 @@ typedef struct ForeignWord {
     /* further text for the message; NULL: none */
     const char *note;
 } ForeignWord;
-/* The two halves of the table: keys and sections; everything else. The last row's where is NULL. */
+/* The two parts of the table: keys and sections; all other words. The last row's `where` is
+ * NULL. */
 extern const ForeignWord foreign_keys[], foreign_values[];
 
-/* Returns the row of that word at that place; NULL: there is none. */
+/* Returns the row of a word at a place (ForeignWord.where); NULL: there is none. */
 const ForeignWord *foreign_find(const char *where, const char *word);
 /* Returns the end of a message, "that is train.batch here: samples of a step", or the note if weft
  * has no word for it; NULL: the table has no such word. The caller owns it. */
 char *foreign_text(const char *where, const char *word);
-/* True if two words are equal but for case, '-', '_', '.' and blanks. */
+/* True if two words differ only in case, '-', '_', '.' and blanks. */
 bool foreign_same(const char *a, const char *b);
 
 #endif

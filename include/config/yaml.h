@@ -1,4 +1,4 @@
-/* A YAML text as a tree of nodes with their places: scalars, lists and mappings, nothing else. */
+/* A YAML text as a tree of nodes with their lines and columns: scalars, lists and mappings. */
 #ifndef WEFT_CONFIG_YAML_H
 #define WEFT_CONFIG_YAML_H
 
@@ -14,7 +14,7 @@ typedef struct Node {
     bool quoted;
     /* counted from 1; 0 if the value is from the command line */
     int line, column;
-    /* number of items of a list, of pairs of a mapping */
+    /* number of items of a list, or of pairs of a mapping */
     int count;
     /* owned; key is NULL in a list */
     struct Node **key, **item;
@@ -24,7 +24,8 @@ typedef struct Node {
  * name:line:column: broken YAML, an empty text, more than one document, anchors, aliases, tags,
  * keys that are not scalars. The caller owns *root. */
 Status yaml_parse(Node **root, const char *name, const char *text, size_t length);
-/* Returns a scalar with the text of a command line's word, without a place. */
+/* Returns a scalar with this text and line 0, for a value from the command line. The caller owns
+ * it. */
 Node *node_word(const char *text);
 void node_free(Node **node);
 /* True for a missing value (`key:`), for null and for ~. */

@@ -1,5 +1,5 @@
-/* Layers as ONNX (onnx.ai, opset 17): nodes that compute the same as the layer in evaluation. A
- * layer kind's `onnx` adds its nodes with these functions; checkpoint writes the file.
+/* Layers as ONNX nodes (onnx.ai, opset 17) that compute the same as the layer in evaluation. A
+ * layer kind's `onnx` adds its nodes with these functions; the module checkpoint writes the file.
  *
  *     static OnnxValue silu_onnx(const OnnxLayer *l)
  *     {
@@ -37,9 +37,10 @@ typedef struct OnnxTensor {
     OnnxValue value;
     OnnxType type;
     Shape shape;
-    /* parameter's index, -1: constant numbers. turned: its two dimensions are swapped */
+    /* index of the parameter; -1: constant numbers */
     int param;
-    bool turned;
+    /* the parameter is stored with its two dimensions swapped */
+    bool transposed;
     /* the constant numbers, owned; else NULL */
     void *data;
 } OnnxTensor;
@@ -47,17 +48,17 @@ typedef struct OnnxTensor {
  * calls. */
 typedef struct OnnxGraph {
     int value_count, node_count, tensor_count;
-    /* value, node, tensor: owned */
+    /* value, node and tensor are owned */
     OnnxName *value;
     OnnxNode *node;
     OnnxTensor *tensor;
-    /* the data */
+    /* the model's input */
     OnnxValue input;
 } OnnxGraph;
 void onnx_graph_fini(OnnxGraph *graph);
 /* Adds a value of that name, made unique if the name is taken. */
 OnnxValue onnx_value(OnnxGraph *graph, const char *name);
-/* Replaces value `from` by `to` in all nodes. */
+/* Replaces value `from` by `to` in the inputs and outputs of all nodes. */
 void onnx_replace(OnnxGraph *graph, OnnxValue from, OnnxValue to);
 
 /* The layer that is being exported. */
@@ -67,44 +68,49 @@ typedef struct OnnxLayer {
     const char *name;
     const OpSpec *spec;
     OnnxValue x[SPEC_INPUTS];
-    /* index and name of each parameter; for a tied parameter those of its original */
+    /* index and name of each parameter; for a tied parameter, those of its original */
     int param[SPEC_PARAMS];
     const char *param_name[SPEC_PARAMS];
 } OnnxLayer;
 
-/* Adds a node and returns its output, named LAYER/step; step NULL: the layer's result, named
- * LAYER. */
+/* Adds a node for ONNX operator `op` and returns its output, named LAYER/step; step NULL: it is the
+ * layer's result, named LAYER. */
 OnnxValue onnx_node(const OnnxLayer *layer, const char *op, const char *step, const OnnxValue *in,
                     int in_count);
 #define onnx_add(layer, op, step, ...)                                                             \
     onnx_node(layer, op, step, (const OnnxValue[]){__VA_ARGS__},                                   \
               (int)(sizeof((const OnnxValue[]){__VA_ARGS__}) / sizeof(OnnxValue)))
-/* Extend the last node: another output, or an attribute. */
+/* Adds another output to the last node and returns it. */
 OnnxValue onnx_output(const OnnxLayer *layer, const char *step);
+/* Add an attribute to the last node: int, ints, float. */
 void onnx_int(const OnnxLayer *layer, const char *name, int64_t value);
 void onnx_ints(const OnnxLayer *layer, const char *name, int count, const int64_t *value);
 void onnx_real(const OnnxLayer *layer, const char *name, float value);
 
-/* The value of parameter `slot`, in plain order; turned: with its two dimensions swapped. */
+/* Returns parameter `slot`, in plain order. */
 OnnxValue onnx_param(const OnnxLayer *layer, int slot);
-OnnxValue onnx_param_turned(const OnnxLayer *layer, int slot);
+/* Returns parameter `slot` with its two dimensions swapped. */
+OnnxValue onnx_param_transposed(const OnnxLayer *layer, int slot);
 /* Adds the layer's result, computed from its first input and all its parameters in order. */
 OnnxValue onnx_with_params(const OnnxLayer *layer, const char *op);
-/* Constants: a float; int64 numbers, a vector of `count` or, if count is 0, a scalar. */
+/* Returns a constant: a float. */
 OnnxValue onnx_number(const OnnxLayer *layer, float value);
+/* Returns a constant of type int64: a vector of `count` numbers or, if count is 0, a scalar. */
 OnnxValue onnx_whole(const OnnxLayer *layer, int count, const int64_t *value);
 #define onnx_vector(layer, ...)                                                                    \
     onnx_whole(layer, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),             \
                (const int64_t[]){__VA_ARGS__})
-/* Values that several layers share, by key. onnx_known returns the value, or ONNX_NONE if there is
- * none yet; onnx_share registers it. onnx_shared makes a layer that names the shared nodes. */
+/* Values that several layers share, by key. Returns the value, or ONNX_NONE if there is none
+ * yet. */
 OnnxValue onnx_known(const OnnxLayer *layer, const char *key);
+/* Registers a value under a key and returns it. */
 OnnxValue onnx_share(const OnnxLayer *layer, const char *key, OnnxValue value);
+/* Returns a layer for nodes that are shared: their names begin with `name`. */
 OnnxLayer onnx_shared(const OnnxLayer *layer, const char *name);
-/* Adds a constant of rows x columns under such a key. Takes ownership of data. */
+/* Adds a constant of rows x columns and registers it under a key. Takes ownership of data. */
 OnnxValue onnx_table(const OnnxLayer *layer, const char *key, int64_t rows, int64_t columns,
                      float *data);
-/* The length of the sequences, a vector of one number. */
+/* Returns the length of the sequences, a vector of one int64. */
 OnnxValue onnx_length(const OnnxLayer *layer);
 
 #endif

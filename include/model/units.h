@@ -1,6 +1,6 @@
-/* Pruning: finds the channels of a model that can only be removed together, and removes some of
- * them. All decisions depend on LayerChannels, never on a layer's kind. Works on a graph as
- * graph_build returns it, neither sliced nor fused. Not collective. */
+/* Pruning: finds the channels of a model that can only be removed together, and chooses those to
+ * remove. All decisions depend on LayerChannels, never on a layer's kind. The graph is that of
+ * graph_build, neither sliced nor fused. Not collective. */
 #ifndef WEFT_MODEL_UNITS_H
 #define WEFT_MODEL_UNITS_H
 
@@ -12,17 +12,17 @@
 typedef struct UnitGroup {
     /* the group is units first .. first + count - 1 */
     int first, count;
-    /* number of equal parts of neighbouring channels that must lose the same number of channels
-     * (grouped convolutions, group norms); 1: no such rule */
+    /* The group consists of this number of equal parts of neighbouring units, which must lose the
+     * same number of units (grouped convolutions, group norms); 1: no such rule. */
     int parts;
-    /* a layer with these parts; valid only if parts > 1 */
+    /* index of a layer with these parts; valid only if parts > 1 */
     int divider;
-    /* true: no unit can be removed. holder: the layer that needs them all; -1: the caller asked to
-     * keep them. */
+    /* no unit can be removed */
     bool whole;
+    /* if whole is set: index of the layer that needs all units; -1: the caller asked to keep
+     * them */
     int holder;
-    /* layers whose output channels are introduced in this group, in the order of the graph;
-     * owned */
+    /* layers that introduce channels of this group, in the order of the graph; owned */
     int layer_count;
     int *layer;
 } UnitGroup;
@@ -44,47 +44,48 @@ typedef struct Units {
  * caller owns *units. */
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
-/* Number of a node's channels that remain. removed: one flag for each unit, true if it is
- * removed. */
+/* Returns the number of a node's output channels that remain. removed[u]: unit u is removed. */
 int64_t units_left(const Units *units, int node, const bool *removed);
 
-/* Shape of a parameter after pruning; the values that remain, in plain order. They also apply to
- * anything with the parameter's shape, such as optimizer state. */
+/* Returns the shape of a parameter after pruning. */
 Shape units_shape(const Units *units, int param, const bool *removed);
+/* Copies the values of a parameter that remain from plain to out, both in plain order. plain may be
+ * anything with the parameter's shape, such as optimizer state. */
 void units_gather(const Units *units, int param, const bool *removed, const float *plain,
                   float *out);
 
-/* Methods that judge a channel's importance, with their words on the command line. */
+/* Methods to score a channel's importance, with their words on the command line. */
 #define PRUNE_WORDS(W)                                                                             \
     W(PRUNE_L1, "l1") W(PRUNE_L2, "l2") W(PRUNE_FPGM, "fpgm") W(PRUNE_SLIM, "slim")
 enum { PRUNE_WORDS(LIST_CONSTANT) PRUNE_METHODS };
 typedef struct PruneMethod {
     const char *name;
-    /* Scores each row of a layer's weight (rows x columns). NULL: the score is the mean of the
-     * unit's channel scales (LayerParam.channel_scale), and units are compared across all
-     * groups. */
+    /* Adds the score of each row of a layer's weight w (rows x columns) to out[row]. NULL: the
+     * score is the mean of the unit's channel scales (LayerParam.channel_scale), and units are
+     * compared across all groups. */
     void (*score)(const float *w, int64_t rows, int64_t columns, double *out);
 } PruneMethod;
 extern const PruneMethod prune_methods[PRUNE_METHODS];
 
 typedef struct PruneOptions {
     const PruneMethod *method;
-    /* share of units to remove, from 0 to below 1 */
+    /* fraction of the units to remove, from 0 to below 1 */
     double sparsity;
     /* a group keeps a multiple of this number of channels, if it has that many */
     int64_t round;
-    /* fills plain with a parameter's values; user is passed through */
+    /* copies a parameter's values to plain; user is its first argument */
     Status (*get)(void *user, int param, float *plain);
     void *user;
 } PruneOptions;
 
-/* Chooses the units to remove: in each group the int(sparsity x units) units with the lowest
- * scores; by channel scales, over all groups together. A unit's score is the sum over its rows in
- * all layers that have a weight for it; of equal scores the first unit is removed. Every layer
- * keeps at least one channel. ERR_CONFIG if the method needs channel scales and there are none, or
- * if sparsity is above 0 and no channel can be removed. */
+/* Chooses the units to remove: in each group the int(sparsity x units) units with the lowest scores
+ * or, by channel scales, the lowest of all groups together. A unit's score is the sum over its rows
+ * in all layers that have a weight for it; of equal scores the first unit is removed. Every layer
+ * keeps at least one channel. removed (the caller's, units->unit_count flags): set for each unit.
+ * ERR_CONFIG if the method needs channel scales and there are none, or if sparsity is above 0 and
+ * no channel can be removed. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed);
-/* Sets model.widths to the channels that remain. */
+/* Sets model.widths to the numbers of channels that remain. */
 void prune_set_widths(const Units *units, const bool *removed, Config *config);
 
 #endif

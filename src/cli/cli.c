@@ -163,7 +163,7 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
     if (ranks->count && is_launched())
         return fail(ERR_USAGE, "-n %d: a launcher has started this rank already: leave -n out",
                     ranks->count);
-    if (!(verb->traits & VERB_LASTS)) mem_free(&ranks->folder);
+    if (!(verb->traits & VERB_LONG_RUNNING)) mem_free(&ranks->folder);
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_choose_waiting(ranks->threads, ranks->words);
     /* Only rank 0 opens files. MPI has not been started yet. */
@@ -181,8 +181,8 @@ static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
             return OK;
         }
     void *options = mem_new(verb->options_bytes + 1);
-    /* verbs with VERB_STARTS start ranks themselves */
-    const Flag *ranks_flag = verb->traits & VERB_STARTS ? NULL : flag_find(verb, "-n");
+    /* verbs with VERB_STARTS_RANKS start ranks themselves */
+    const Flag *ranks_flag = verb->traits & VERB_STARTS_RANKS ? NULL : flag_find(verb, "-n");
     Status status = verb_options_init(verb, &argc, argv, options);
     if (ranks_flag) ranks.count = (int)*(int64_t *)((char *)options + ranks_flag->offset);
     if (status == OK && verb->traits & VERB_CONFIG)
@@ -238,7 +238,7 @@ static void fill_closed_streams(void)
 }
 
 /* Reports failed writes to stdout: an error for a verb that prints its result, a warning for a verb
- * that lasts (VERB_LASTS), because its results are in files. */
+ * that lasts (VERB_LONG_RUNNING), because its results are in files. */
 static Status check_stdout(Status status, bool lasts)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
@@ -269,7 +269,7 @@ int cli_main(int argc, char **argv)
     clock_begin_s();
     int used;
     const Verb *verb = argc > 1 ? find_verb(argc - 1, argv + 1, &used) : NULL;
-    bool lasts = verb && verb->traits & VERB_LASTS;
+    bool lasts = verb && verb->traits & VERB_LONG_RUNNING;
     if (lasts) stop_begin();
     fill_closed_streams();
     /* registers the words that keys of the modules accept; no key may be read before */

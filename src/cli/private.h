@@ -91,7 +91,7 @@ typedef struct Ranks {
     double hang_s;
     /* main's arguments */
     char **words;
-    /* the run's folder for a verb that lasts (VERB_LASTS), else NULL */
+    /* the run's folder for a verb that lasts (VERB_LONG_RUNNING), else NULL */
     char *folder;
     /* result of train_leave_out */
     const char *leave_out;

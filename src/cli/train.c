@@ -75,6 +75,6 @@ const Verb verb_train = {
     .words = "CONFIG [key=value ...]",
     .help = "trains a model, or resumes a run that has stopped",
     VERB_FLAGS(TrainOptions, flags),
-    .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA | VERB_LASTS,
+    .traits = VERB_CONFIG | VERB_THREADS | VERB_DATA | VERB_LONG_RUNNING,
     .run = run,
 };

@@ -1,5 +1,6 @@
-/* Applies a configuration file's tree of nodes, then the words of the command line, to a Config.
- * Each source may set a key only once. Errors name the key that was probably meant. */
+/* Sets the keys of a Config from a configuration file's tree of nodes and from the command line's
+ * words key=value. Each source may set a key only once. Errors name the key that was probably
+ * meant. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -10,12 +11,12 @@
 void faults_add(Faults *faults, Status status)
 {
     if (status == OK) return;
-    const char *why = fail_message();
-    size_t room = sizeof faults->text - faults->used;
+    const char *message = fail_message();
+    size_t free_bytes = sizeof faults->text - faults->used;
     if (faults->count++ == 0) faults->status = status;
-    if (faults->count > FAULTS_SHOWN || strlen(why) + 2 > room) return;
-    faults->used += (size_t)snprintf(faults->text + faults->used, room, "%s%s",
-                                     faults->shown++ ? "\n" : "", why);
+    if (faults->count > FAULTS_SHOWN_MAX || strlen(message) + 2 > free_bytes) return;
+    faults->used += (size_t)snprintf(faults->text + faults->used, free_bytes, "%s%s",
+                                     faults->shown++ ? "\n" : "", message);
 }
 
 Status faults_end(const Faults *faults)
@@ -28,9 +29,10 @@ Status faults_end(const Faults *faults)
 
 /* ---- keys ---- */
 
-enum { OPTIONS_MOST = 192 };
+/* capacities of arrays of options and of sections */
+enum { OPTIONS_MAX = 192, SECTIONS_MAX = 16 };
 
-/* Puts "name:line:column: key: " before the message of a reading that failed. */
+/* Fails with the last message, preceded by "file:line:column: key: ". */
 static Status node_fail(const Config *config, const Node *node, const char *key)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s: %s", config->path, node->line, node->column, key,
@@ -39,7 +41,7 @@ static Status node_fail(const Config *config, const Node *node, const char *key)
 
 static int nearest_section(const char *word)
 {
-    const char *names[16] = {0};
+    const char *names[SECTIONS_MAX] = {0};
     for (int i = 0; i < section_count; ++i) names[i] = sections[i].name;
     const char *nearest = text_nearest(word, names, section_count);
     for (int i = 0; i < section_count; ++i)
@@ -47,25 +49,25 @@ static int nearest_section(const char *word)
     return -1;
 }
 
-/* Returns the first option of another section (NULL: of any section) with that last word; NULL:
- * none. */
+/* Returns the first option whose last word is `word`, in another section than `section` (NULL: in
+ * any); NULL: there is none. */
 static const Option *option_elsewhere(const char *section, const char *word)
 {
     for (int i = 0; i < option_count; ++i)
-        if (!(section && option_in(&options[i], section)) &&
+        if (!(section && option_is_in(&options[i], section)) &&
             !strcmp(option_leaf(&options[i]), word))
             return &options[i];
     return NULL;
 }
 
-/* Returns the option whose last word is nearest: in a section, or in all if section is NULL. */
+/* Returns the option whose last word is most like `word`, in `section` (NULL: in any section). */
 static const Option *nearest_option(const char *section, const char *word)
 {
-    const char *leaf[OPTIONS_MOST] = {0};
-    const Option *option[OPTIONS_MOST] = {0};
+    const char *leaf[OPTIONS_MAX] = {0};
+    const Option *option[OPTIONS_MAX] = {0};
     int count = 0;
-    for (int i = 0; i < option_count && count < OPTIONS_MOST; ++i) {
-        if (section && !option_in(&options[i], section)) continue;
+    for (int i = 0; i < option_count && count < OPTIONS_MAX; ++i) {
+        if (section && !option_is_in(&options[i], section)) continue;
         option[count] = &options[i];
         leaf[count++] = option_leaf(&options[i]);
     }
@@ -75,13 +77,13 @@ static const Option *nearest_option(const char *section, const char *word)
     return NULL;
 }
 
-/* Fails without a place, which the caller adds. A word may mean another key in this section than
- * elsewhere, so the table of foreign words is searched for "train.patience" first. */
-static Status unknown_key(const char *section, const char *word)
+/* Fails; the caller adds file and line. A word can mean another key in this section than elsewhere,
+ * so the table of foreign words is searched for "train.patience" before "patience". */
+static Status unknown_key_fail(const char *section, const char *word)
 {
-    char *whole = mem_format("%s.%s", section, word), *foreign = foreign_text(FOREIGN_KEY, whole);
+    char *key = mem_format("%s.%s", section, word), *foreign = foreign_text(FOREIGN_KEY, key);
     const Option *near = foreign ? NULL : option_elsewhere(section, word);
-    mem_free(&whole);
+    mem_free(&key);
     if (!near && !foreign) foreign = foreign_text(FOREIGN_KEY, word);
     if (foreign) {
         fail(ERR_CONFIG, "unknown key '%s' in %s: %s", word, section, foreign);
@@ -101,29 +103,25 @@ static Status unknown_key(const char *section, const char *word)
     return fail(ERR_CONFIG, "unknown key '%s' in %s; `weft help` lists all", word, section);
 }
 
-/* Fails if the unknown section is a full key ("train.batch: ..."), the last word of a key, or a
- * section or key of another program; otherwise returns OK. */
-static Status foreign_section_fail(const char *word)
+/* Fails. The message explains a full key ("train.batch: ..."), the last word of a key, a section or
+ * key of another program, or gives the nearest section or key. */
+static Status unknown_section_fail(const char *word)
 {
-    int whole = option_find(word);
-    if (whole >= 0)
-        return fail(ERR_CONFIG, "'%s' as a key of its own; in a file write %.*s: {%s: ...}", word,
-                    (int)strcspn(word, "."), word, option_leaf(&options[whole]));
+    int full_key = option_find(word);
+    if (full_key >= 0)
+        return fail(ERR_CONFIG, "'%s' is a key, not a section; in a file write %.*s: {%s: ...}",
+                    word, (int)strcspn(word, "."), word, option_leaf(&options[full_key]));
     const Option *option = option_elsewhere(NULL, word);
     if (option)
         return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word, option->key);
     char *foreign = foreign_text(FOREIGN_SECTION, word);
     if (!foreign) foreign = foreign_text(FOREIGN_KEY, word);
-    if (!foreign) return OK;
-    fail(ERR_CONFIG, "unknown section '%s': %s", word, foreign);
-    mem_free(&foreign);
-    return ERR_CONFIG;
-}
-
-static Status unknown_section(const char *word)
-{
+    if (foreign) {
+        fail(ERR_CONFIG, "unknown section '%s': %s", word, foreign);
+        mem_free(&foreign);
+        return ERR_CONFIG;
+    }
     int section = nearest_section(word);
-    TRY(foreign_section_fail(word));
     if (section >= 0)
         return fail(ERR_CONFIG, "unknown section '%s'; did you mean '%s'?", word,
                     sections[section].name);
@@ -145,7 +143,7 @@ static Status apply_pair(Config *config, const char *section, const Node *key, c
     int i = option_find(name);
     mem_free(&name);
     if (i < 0) {
-        unknown_key(section, key->text);
+        unknown_key_fail(section, key->text);
         return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
                     fail_message());
     }
@@ -164,8 +162,8 @@ static int find_section(const char *word)
     return -1;
 }
 
-/* Returns the key that is probably meant if a whole section is given a single value, "model:
- * resnet18"; NULL: none. */
+/* Returns the key that is probably meant if a section is given a single value: model.name for
+ * "model: resnet18", data.train for "data: train.h5"; NULL: the section has neither key. */
 static const Option *implied_option(const char *section)
 {
     static const char *const keys[] = {"name", "train"};
@@ -197,7 +195,7 @@ static void apply_section(Config *config, const char *section, const Node *node,
         const Option *meant = single ? implied_option(section) : NULL;
         faults_add(faults, single_value_fail(config, section, node, meant));
         if (!meant) return;
-        /* report errors of the value, too */
+        /* also report errors of the value */
         const Node key = {.line = node->line,
                           .column = node->column,
                           .text = (char *)(uintptr_t)option_leaf(meant)};
@@ -208,15 +206,17 @@ static void apply_section(Config *config, const char *section, const Node *node,
         faults_add(faults, apply_pair(config, section, node->key[i], node->item[i]));
 }
 
+/* Fails if a section is unknown or given twice. line[section]: the line where it was given, or
+ * 0. */
 static Status check_section(const Config *config, const Node *key, int section, int *line)
 {
     if (section < 0) {
-        unknown_section(key->text);
+        unknown_section_fail(key->text);
         return fail(ERR_CONFIG, "%s:%d:%d: %s", config->path, key->line, key->column,
                     fail_message());
     }
     if (line[section])
-        return fail(ERR_CONFIG, "%s:%d:%d: section '%s' is there already, in line %d", config->path,
+        return fail(ERR_CONFIG, "%s:%d:%d: section '%s' is given already, in line %d", config->path,
                     key->line, key->column, key->text, line[section]);
     line[section] = key->line;
     return OK;
@@ -224,7 +224,7 @@ static Status check_section(const Config *config, const Node *key, int section, 
 
 void apply_tree(Config *config, const Node *root, Faults *faults)
 {
-    int line[16] = {0};
+    int line[SECTIONS_MAX] = {0};
     if (root->kind != NODE_MAP) {
         faults_add(faults,
                    fail(ERR_CONFIG, "%s:%d:%d: expected sections (run:, model:, ...), not %s",
@@ -240,20 +240,20 @@ void apply_tree(Config *config, const Node *root, Faults *faults)
     }
 }
 
-static Status unknown_override(const char *key)
+static Status unknown_override_fail(const char *key)
 {
     const char *dot = strchr(key, '.');
-    if (!dot) return unknown_section(key);
+    if (!dot) return unknown_section_fail(key);
     char *section = mem_format("%.*s", (int)(dot - key), key);
-    Status status =
-        find_section(section) >= 0 ? unknown_key(section, dot + 1) : unknown_section(section);
+    Status status = find_section(section) >= 0 ? unknown_key_fail(section, dot + 1)
+                                               : unknown_section_fail(section);
     mem_free(&section);
     return status;
 }
 
-/* A list or mapping is parsed as YAML; any other text is the value itself, whatever characters it
- * contains. */
-static Status override_node(const Option *option, const char *text, Node **node)
+/* Makes the node of a value from the command line. A list or mapping is parsed as YAML; any other
+ * text is the value itself, whatever characters it contains. */
+static Status parse_override(const Option *option, const char *text, Node **node)
 {
     *node = NULL;
     if (option->kind->list && (*text == '[' || *text == '{'))
@@ -262,6 +262,7 @@ static Status override_node(const Option *option, const char *text, Node **node)
     return OK;
 }
 
+/* Sets line and column of all nodes to 0, the mark of the command line. */
 static void clear_places(Node *node)
 {
     node->line = node->column = 0;
@@ -274,7 +275,7 @@ static void clear_places(Node *node)
 static Status override_value(Config *config, int i, const char *text)
 {
     Node *node = NULL;
-    TRY(override_node(&options[i], text, &node));
+    TRY(parse_override(&options[i], text, &node));
     clear_places(node);
     Reading reading = {.option = &options[i], .config = config, .at = node};
     Status status = options[i].kind->read(&reading, option_field(&options[i], config), node);
@@ -284,7 +285,7 @@ static Status override_value(Config *config, int i, const char *text)
 
 static Status override_pair(Config *config, const char *key, const char *word);
 
-/* Fails for model=resnet18, and reports an error of the value, too. */
+/* Fails for model=resnet18; the message also has an error of the value. */
 static Status override_section(Config *config, const char *section, const char *word)
 {
     const Option *meant = implied_option(section);
@@ -292,10 +293,10 @@ static Status override_section(Config *config, const char *section, const char *
         return fail(ERR_CONFIG, "'%s' is a section: name a key of it, as in %s.KEY=VALUE", section,
                     section);
     Status status = override_pair(config, meant->key, word);
-    char *why = mem_text(status == OK ? "" : fail_message());
+    char *value_error = mem_text(status == OK ? "" : fail_message());
     fail(ERR_CONFIG, "'%s' is a section: write %s%s%s%s", section, meant->key, strchr(word, '='),
-         *why ? ": " : "", why);
-    mem_free(&why);
+         *value_error ? ": " : "", value_error);
+    mem_free(&value_error);
     return ERR_CONFIG;
 }
 
@@ -303,7 +304,7 @@ static Status override_pair(Config *config, const char *key, const char *word)
 {
     int i = option_find(key);
     if (find_section(key) >= 0) return override_section(config, key, word);
-    if (i < 0) return unknown_override(key);
+    if (i < 0) return unknown_override_fail(key);
     ConfigPlace *place = &config->place[i];
     if (place->source == SOURCE_COMMAND) return fail(ERR_CONFIG, "%s is given twice", key);
     *place = (ConfigPlace){.source = SOURCE_COMMAND, .word = mem_text(word)};

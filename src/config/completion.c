@@ -1,12 +1,12 @@
-/* A completion script for bash, made from the rows of verbs, flags and keys. It completes verbs,
- * flags, YAML files, keys, and the words of flags and keys, and needs only bash itself. */
+/* Prints the completion script for bash, made from the rows of verbs, flags and keys. It completes
+ * verbs, flags, file names, keys, and the words of flags and keys, and needs only bash itself. */
 #include "option.h"
 
 #include <string.h>
 
-/* bash splits words at '=' and ':', so key=value arrives as three words: the script looks at what
- * stands before the '='. */
-static const char body[] =
+/* The script's function and its registration. bash splits words at '=' and ':', so key=value
+ * arrives as three words: the script reads the word before the '='. */
+static const char complete_function[] =
     "_weft() {\n"
     "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} key= words=\n"
     "    local before=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" verb under\n"
@@ -56,10 +56,10 @@ static bool same_start(const char *a, const char *b, size_t length)
     return !strncmp(a, b, length) && strcspn(b + length, " ") == 0;
 }
 
-/* Prints the case for a group of verbs, those whose names begin with the first `length` characters
- * of verb i's name: the next words of their names, each once. Prints nothing if an earlier verb has
- * printed the group. */
-static void print_under(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
+/* Prints one line of a case statement: for the group of verbs whose names begin with the first
+ * `length` characters of verb i's name, the next words of their names, each once. Prints nothing if
+ * the group was printed for an earlier verb. */
+static void print_verb_group(FILE *out, const Verb *const *verbs, int count, int i, size_t length)
 {
     const char *group = verbs[i]->name;
     for (int j = 0; j < i && length; ++j)
@@ -77,13 +77,15 @@ static void print_under(FILE *out, const Verb *const *verbs, int count, int i, s
     fputs("';;\n", out);
 }
 
+/* Prints functions that list the words after a verb's first words and the flags of a verb, and the
+ * verbs that take key=value. */
 static void print_verbs(FILE *out, const Verb *const *verbs, int count)
 {
     fputs("_weft_under() {\n    case $1 in\n", out);
-    print_under(out, verbs, count, 0, 0);
+    print_verb_group(out, verbs, count, 0, 0);
     for (int i = 0; i < count; ++i)
         for (const char *space = verbs[i]->name; (space = strchr(space, ' ')); ++space)
-            print_under(out, verbs, count, i, (size_t)(space - verbs[i]->name));
+            print_verb_group(out, verbs, count, i, (size_t)(space - verbs[i]->name));
     fputs("    esac\n}\n_weft_flags() {\n    case $1 in\n", out);
     for (int i = 0; i < count; ++i) {
         fprintf(out, "        '%s') echo '", verbs[i]->name);
@@ -97,9 +99,10 @@ static void print_verbs(FILE *out, const Verb *const *verbs, int count)
     fputs("'\n", out);
 }
 
+/* Prints the function that lists the words of a flag of kind FLAG_CHOICE. */
 static void print_choices(FILE *out, const Verb *const *verbs, int count)
 {
-    char word[64];
+    char word[WORD_BYTES];
     fputs("_weft_flag_words() {\n    case $1 in\n", out);
     for (int i = 0; i < count; ++i)
         for (int n = 0; n < verbs[i]->flag_count; ++n) {
@@ -113,9 +116,10 @@ static void print_choices(FILE *out, const Verb *const *verbs, int count)
     fputs("    *) ;;\n    esac\n}\n", out);
 }
 
+/* Prints the line of a case statement with the words of a key. */
 static void print_words(FILE *out, const Option *o)
 {
-    char word[64];
+    char word[WORD_BYTES];
     bool flag = o->kind == &kind_bool;
     const char *words = flag ? "true|false" : option_words(o);
     fprintf(out, "        %s) echo '", o->key);
@@ -136,5 +140,5 @@ void config_completion(FILE *out, const Verb *const *verbs, int count)
         if (*option_words(&options[i]) || options[i].kind == &kind_bool)
             print_words(out, &options[i]);
     fputs("    esac\n}\n", out);
-    fputs(body, out);
+    fputs(complete_function, out);
 }

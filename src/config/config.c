@@ -1,4 +1,4 @@
-/* Loading and freeing a Config, messages that name a place, and the resolved text. */
+/* Loads and frees a Config, makes messages with file and line, and prints the resolved text. */
 #include "option.h"
 
 #include <errno.h>
@@ -9,9 +9,9 @@
 enum { FILE_MAX = 16 << 20 };
 
 /* characters of keys in TOML and INI */
-static const char WORD_CHARS[] =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
+static const char KEY_CHARS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
 
+/* Reads to the end of the file; *text is zero-terminated. The caller frees it, also on error. */
 static Status read_open_file(FILE *file, const char *path, char **text, size_t *length)
 {
     size_t size = 0;
@@ -29,8 +29,8 @@ static Status read_open_file(FILE *file, const char *path, char **text, size_t *
 
 static Status read_file(const char *path, char **text, size_t *length)
 {
-    int opened = file_open(path, O_RDONLY);
-    FILE *file = opened < 0 ? NULL : fdopen(opened, "r");
+    int fd = file_open(path, O_RDONLY);
+    FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!file && errno == ENXIO)
         return fail(ERR_NOINPUT,
                     "%s: %s: a configuration is read more than once, by each rank too; save it in "
@@ -58,7 +58,7 @@ static Status config_new(Config **config, const char *name)
     *config = mem_new(sizeof **config);
     (*config)->path = mem_text(name ? name : "defaults");
     (*config)->place = mem_new((size_t)option_count * sizeof(ConfigPlace));
-    for (int i = 0; i < option_count; ++i) TRY(option_fallback(&options[i], *config));
+    for (int i = 0; i < option_count; ++i) TRY(option_set_default(&options[i], *config));
     return OK;
 }
 
@@ -71,19 +71,20 @@ static int line_of_toml(const char *text)
         const char *word = at + strspn(at, " \t");
         if (strchr("#;\r\n", *word)) continue;
         const bool section = *word == '[';
-        const char *end = word + section + strspn(word + section, WORD_CHARS);
+        const char *end = word + section + strspn(word + section, KEY_CHARS);
         end += section && *end == ']';
-        const char *behind = end + strspn(end, " \t");
-        if (section && end[-1] == ']' && strchr("#\r\n", *behind)) return line;
-        return !section && end > word && *behind == '=' ? line : 0;
+        const char *next = end + strspn(end, " \t");
+        if (section && end[-1] == ']' && strchr("#\r\n", *next)) return line;
+        return !section && end > word && *next == '=' ? line : 0;
     }
     return 0;
 }
 
-/* Fails with a clearer message if the file is HDF5, TOML or INI; else returns status, that of its
- * reading as YAML. */
+/* Fails with a clearer message if the file is HDF5, TOML or INI; else returns `status`, the result
+ * of parsing it as YAML. */
 static Status format_fail(const Config *config, const char *text, size_t length, Status status)
 {
+    /* the first bytes of an HDF5 file */
     static const char hdf5[] = "\x89HDF";
     const int line = line_of_toml(text);
     if (length > 4 && memcmp(text, hdf5, 4) == 0)
@@ -96,6 +97,8 @@ static Status format_fail(const Config *config, const char *text, size_t length,
         config->path, line);
 }
 
+/* Sets the keys from the text and the overrides, then runs the registered check and the rules
+ * across keys. */
 static Status fill(Config *config, const char *text, size_t length, int count,
                    char *const *overrides)
 {
@@ -184,12 +187,13 @@ Status config_fail_key(const Config *config, const char *key, const char *fmt, .
                 text);
 }
 
-bool config_says(const Config *config, const char *key)
+bool config_key_is_set(const Config *config, const char *key)
 {
     int i = option_find(key);
     return i >= 0 && config->place && config->place[i].source != SOURCE_DEFAULT;
 }
 
+/* Returns the option's value as YAML; the caller owns it. */
 static char *value_text(const Option *option, const Config *config)
 {
     char *text = NULL;
@@ -207,12 +211,12 @@ static void print_option(FILE *out, const Option *option, const Config *config,
                          const Config *defaults)
 {
     if (option->offset == OPTION_NO_FIELD) return;
-    char *text = value_text(option, config), *unset = value_text(option, defaults);
+    char *text = value_text(option, config), *default_text = value_text(option, defaults);
     const char *space = *text == '\n' || !*text ? "" : " ";
-    if (!option->unset || strcmp(text, unset) != 0)
+    if (!option->unset || strcmp(text, default_text) != 0)
         fprintf(out, "  %s:%s%s\n", option_leaf(option), space, text);
     mem_free(&text);
-    mem_free(&unset);
+    mem_free(&default_text);
 }
 
 char *config_text(const Config *config)
@@ -226,7 +230,7 @@ char *config_text(const Config *config)
     for (int s = 0; s < section_count; ++s) {
         fprintf(out, "%s:\n", sections[s].name);
         for (int i = 0; i < option_count; ++i)
-            if (option_in(&options[i], sections[s].name))
+            if (option_is_in(&options[i], sections[s].name))
                 print_option(out, &options[i], config, defaults);
     }
     if (fclose(out) != 0) die_as(ERR_MEMORY, "out of memory");

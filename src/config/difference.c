@@ -4,86 +4,91 @@
 
 #include <string.h>
 
-enum { NAME = 64, LINE = 512 };
+enum { NAME_BYTES = 64, LINE_BYTES = 512 };
 
-/* Reads a text of config_text line by line. line is "section.key: value"; for an entry of a list
- * "section.key: - value", of a mapping "section.key.name: value". A line that is too long is
- * cut. */
-typedef struct Lines {
+/* Reads a text of config_text line by line. */
+typedef struct LineReader {
+    /* the text after the current line */
     const char *rest;
-    char section[NAME], key[NAME], line[LINE];
-    /* line is an entry of a list */
-    bool entry;
-} Lines;
+    char section[NAME_BYTES], key[NAME_BYTES];
+    /* the current line as "section.key: value"; an entry of a list as "section.key: - value", of a
+     * mapping as "section.key.name: value". A line that is too long is cut. */
+    char line[LINE_BYTES];
+    bool is_list_entry;
+} LineReader;
 
-static int at_most(size_t length, int room)
+/* Returns the number of characters of a text that fit into `bytes` bytes with a terminating 0. */
+static int fitting(size_t length, int bytes)
 {
-    return length < (size_t)room ? (int)length : room - 1;
+    return length < (size_t)bytes ? (int)length : bytes - 1;
 }
 
 /* Reads the next line; at the end of the text it is empty. */
-static void next_line(Lines *l)
+static void next_line(LineReader *reader)
 {
-    size_t indent = strspn(l->rest, " "), length = strcspn(l->rest, "\n");
-    const char *text = l->rest + indent;
-    l->entry = indent > 0 && *text == '-';
-    if (l->entry) {
-        snprintf(l->line, LINE, "%s.%s: %.*s", l->section, l->key,
-                 at_most(length - indent, LINE - 2 * NAME - 3), text);
+    size_t indent = strspn(reader->rest, " "), length = strcspn(reader->rest, "\n");
+    const char *text = reader->rest + indent;
+    reader->is_list_entry = indent > 0 && *text == '-';
+    if (reader->is_list_entry) {
+        snprintf(reader->line, LINE_BYTES, "%s.%s: %.*s", reader->section, reader->key,
+                 fitting(length - indent, LINE_BYTES - 2 * NAME_BYTES - 3), text);
     } else if (indent == 0) {
-        snprintf(l->section, NAME, "%.*s", at_most(strcspn(l->rest, ":\n"), NAME), l->rest);
-        snprintf(l->line, LINE, "%.*s", at_most(length, LINE), l->rest);
+        snprintf(reader->section, NAME_BYTES, "%.*s",
+                 fitting(strcspn(reader->rest, ":\n"), NAME_BYTES), reader->rest);
+        snprintf(reader->line, LINE_BYTES, "%.*s", fitting(length, LINE_BYTES), reader->rest);
     } else if (indent > 2) {
-        snprintf(l->line, LINE, "%s.%s.%.*s", l->section, l->key,
-                 at_most(length - indent, LINE - 2 * NAME - 2), text);
+        snprintf(reader->line, LINE_BYTES, "%s.%s.%.*s", reader->section, reader->key,
+                 fitting(length - indent, LINE_BYTES - 2 * NAME_BYTES - 2), text);
     } else {
-        snprintf(l->key, NAME, "%.*s", at_most(strcspn(text, ":\n"), NAME), text);
-        snprintf(l->line, LINE, "%s.%.*s", l->section, at_most(length - indent, LINE - NAME - 1),
-                 text);
+        snprintf(reader->key, NAME_BYTES, "%.*s", fitting(strcspn(text, ":\n"), NAME_BYTES), text);
+        snprintf(reader->line, LINE_BYTES, "%s.%.*s", reader->section,
+                 fitting(length - indent, LINE_BYTES - NAME_BYTES - 1), text);
     }
-    l->rest += length + (l->rest[length] != 0);
+    reader->rest += length + (reader->rest[length] != 0);
 }
 
-/* Finds the line of `text` for the key that `line` begins with; out: that line, or "no
- * section.key". */
-static void counterpart(const char *text, const char *line, char *out, size_t room)
+/* Finds the line of `text` with the key that `line` begins with. Writes that line, or
+ * "no section.key", to out. */
+static void find_counterpart(const char *text, const char *line, char *out, size_t out_bytes)
 {
-    Lines other = {.rest = text};
+    LineReader other = {.rest = text};
     int key = (int)strcspn(line, ":");
     do next_line(&other);
     while (*other.line && strncmp(other.line, line, (size_t)key + 1) != 0);
     if (*other.line)
-        snprintf(out, room, "%s", other.line);
+        snprintf(out, out_bytes, "%s", other.line);
     else
-        snprintf(out, room, "no %.*s", at_most((size_t)key, NAME), line);
+        snprintf(out, out_bytes, "no %.*s", fitting((size_t)key, NAME_BYTES), line);
 }
 
 /* Writes the first entries that differ in two lists, or that one list has no further entry. */
-static void differ_entries(const Lines *x, const Lines *y, char *a, char *b, size_t room)
+static void write_entries(const LineReader *x, const LineReader *y, char *from_x, char *from_y,
+                          size_t bytes)
 {
-    const Lines *has = x->entry ? x : y;
-    char none[LINE];
-    snprintf(none, sizeof none, "no further entry of %s.%s", has->section, has->key);
-    snprintf(a, room, "%s", x->entry ? x->line : none);
-    snprintf(b, room, "%s", y->entry ? y->line : none);
+    const LineReader *longer = x->is_list_entry ? x : y;
+    char none[LINE_BYTES];
+    snprintf(none, sizeof none, "no further entry of %s.%s", longer->section, longer->key);
+    snprintf(from_x, bytes, "%s", x->is_list_entry ? x->line : none);
+    snprintf(from_y, bytes, "%s", y->is_list_entry ? y->line : none);
 }
 
-bool config_difference(const char *x, const char *y, char *a, char *b, size_t room)
+bool config_difference(const char *x, const char *y, char *from_x, char *from_y, size_t bytes)
 {
-    Lines in_x = {.rest = x}, in_y = {.rest = y};
+    LineReader in_x = {.rest = x}, in_y = {.rest = y};
     do {
         next_line(&in_x);
         next_line(&in_y);
         if (!*in_x.line && !*in_y.line) return false;
     } while (strcmp(in_x.line, in_y.line) == 0);
-    if (in_x.entry || in_y.entry) {
-        differ_entries(&in_x, &in_y, a, b, room);
+    if (in_x.is_list_entry || in_y.is_list_entry) {
+        write_entries(&in_x, &in_y, from_x, from_y, bytes);
         return true;
     }
-    snprintf(a, room, "%s", in_x.line);
-    counterpart(y, in_x.line, b, room);
-    if (*in_x.line && strcmp(a, b) != 0) return true;
-    snprintf(b, room, "%s", in_y.line);
-    counterpart(x, in_y.line, a, room);
+    snprintf(from_x, bytes, "%s", in_x.line);
+    find_counterpart(y, in_x.line, from_y, bytes);
+    if (*in_x.line && strcmp(from_x, from_y) != 0) return true;
+    /* the first text only lacks a line of the second */
+    snprintf(from_y, bytes, "%s", in_y.line);
+    find_counterpart(x, in_y.line, from_x, bytes);
     return true;
 }

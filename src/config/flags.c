@@ -1,5 +1,5 @@
-/* Parses the flags of a verb by its rows: defaults, values, ranges and messages. Also the only
- * parser of whole numbers on the command line. */
+/* Parses the flags of a verb by its rows: defaults, values, ranges and messages. Whole numbers on
+ * the command line are parsed only here. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -38,15 +38,15 @@ const Flag *flag_find(const Verb *verb, const char *name)
     return NULL;
 }
 
-/* Length of the part of the help that messages quote. */
-static int clause_length(const Flag *f)
+/* Returns the length of the part of the help that messages quote: up to the first ';'. */
+static int quoted_length(const Flag *f)
 {
     return (int)strcspn(f->help, ";");
 }
 
-static void *field_of(const Flag *f, void *into)
+static void *field_of(const Flag *f, void *fields)
 {
-    return (char *)into + f->offset;
+    return (char *)fields + f->offset;
 }
 
 /* ---- values ---- */
@@ -56,7 +56,7 @@ static Status set_whole(const Flag *f, const char *text, int64_t *field)
     const char *end = text;
     if (whole_read(&end, (int64_t)f->lo, (int64_t)f->hi, field) && !*end) return OK;
     return fail(ERR_USAGE, "%s %s: expected a whole number from %.0f to %.0f: %.*s", f->name, text,
-                f->lo, f->hi, clause_length(f), f->help);
+                f->lo, f->hi, quoted_length(f), f->help);
 }
 
 static Status set_number(const Flag *f, const char *text, double *field)
@@ -67,14 +67,14 @@ static Status set_number(const Flag *f, const char *text, double *field)
     if (end != text && !*end && above && *field <= f->hi) return OK;
     return fail(ERR_USAGE, "%s %s: expected a number %s %g%s %.10g: %.*s", f->name, text,
                 f->lo_open ? "above" : "from", f->lo, f->lo_open ? ", at most" : " to", f->hi,
-                clause_length(f), f->help);
+                quoted_length(f), f->help);
 }
 
 static Status set_choice(const Flag *f, const char *text, int *field)
 {
     *field = words_find(f->value, text);
     if (*field >= 0) return OK;
-    return fail(ERR_USAGE, "%s %s: expected %s: %.*s", f->name, text, f->value, clause_length(f),
+    return fail(ERR_USAGE, "%s %s: expected %s: %.*s", f->name, text, f->value, quoted_length(f),
                 f->help);
 }
 
@@ -117,7 +117,8 @@ static Status set_value(const Flag *f, const char *text, void *field)
     return OK;
 }
 
-static Status set_fallback(const Flag *f, void *field)
+/* Sets the flag's default, or the value that means "not given" (verb_options_init). */
+static Status set_default(const Flag *f, void *field)
 {
     if (f->fallback) return set_value(f, f->fallback, field);
     if (f->kind == FLAG_WHOLE) *(int64_t *)field = (int64_t)f->lo - 1;
@@ -128,31 +129,31 @@ static Status set_fallback(const Flag *f, void *field)
 
 /* ---- unknown options ---- */
 
-/* True for a short option, -b. */
-static bool is_letter(const char *word)
+/* True for a short option such as -b. */
+static bool is_short_option(const char *word)
 {
     return word[0] == '-' && word[1] != '-' && word[1] && !word[2];
 }
 
-/* Returns a hint if an option is really a key of the configuration (--lr 0.1), or another program's
- * word for one; NULL: it is neither. The caller owns it. */
+/* Returns a hint if an unknown option is a key of the configuration (--lr 0.1), or another
+ * program's word for one; NULL: it is neither. The caller owns it. */
 static char *key_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
     const ForeignWord *row = foreign_find(FOREIGN_KEY, name);
     const char *key = row ? row->weft : NULL, *note = row ? row->note : NULL;
-    for (int i = 0; !is_letter(word) && i < option_count; ++i)
+    for (int i = 0; !is_short_option(word) && i < option_count; ++i)
         if (!strcmp(options[i].key, name) || foreign_same(option_leaf(&options[i]), name)) {
             key = options[i].key;
             if (verb->traits & VERB_CONFIG)
-                return mem_format("keys stand behind the configuration: %s=VALUE", key);
+                return mem_format("keys stand after the configuration: %s=VALUE", key);
             note = NULL;
             break;
         }
     if (!key || option_find(key) < 0) return row ? foreign_text(FOREIGN_KEY, name) : NULL;
     return mem_format(verb->traits & VERB_CONFIG
-                          ? "write %s=VALUE behind the configuration%s%s"
-                          : "write %s=VALUE behind the CONFIG of weft train%s%s",
+                          ? "write %s=VALUE after the configuration%s%s"
+                          : "write %s=VALUE after the CONFIG of weft train%s%s",
                       key, note ? ": " : "", note ? note : "");
 }
 
@@ -161,17 +162,17 @@ static char *key_hint(const Verb *verb, const char *word)
 static char *option_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
-    if (!strncmp(word, "--", 2) && is_letter(word + 1) && flag_find(verb, word + 1))
+    if (!strncmp(word, "--", 2) && is_short_option(word + 1) && flag_find(verb, word + 1))
         return mem_format("that is %s here", word + 1);
     const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
     if (flag && flag_find(verb, flag->weft)) return foreign_text(FOREIGN_FLAG, name);
-    /* a verb is not recommended to itself */
+    /* the hint would be useless if it names this verb */
     const ForeignWord *option = foreign_find(FOREIGN_OPTION, name);
     const char *other = option && option->weft ? option->weft + strlen("weft ") : "";
     return strcmp(other, verb->name) ? foreign_text(FOREIGN_OPTION, name) : NULL;
 }
 
-/* Returns the flag in front of a joined value (-n2, -oFILE), or NULL. */
+/* Returns the flag to which a value is joined (-n2, -oFILE), or NULL. */
 static const Flag *flag_of_joined(const Verb *verb, const char *word)
 {
     const char name[] = {word[0], word[1], 0};
@@ -179,59 +180,61 @@ static const Flag *flag_of_joined(const Verb *verb, const char *word)
     return flag && flag->kind != FLAG_SWITCH && word[2] ? flag : NULL;
 }
 
-static Status unknown_flag(const Verb *verb, const char *text)
+static Status unknown_flag_fail(const Verb *verb, const char *text)
 {
-    /* like -b32 */
+    /* a short option with a number, such as -b32 */
     const bool joined = text[1] != '-' && isdigit((unsigned char)text[2]);
     char *word = mem_format("%.*s", joined ? 2 : (int)strlen(text), text);
     const char **names = mem_new((size_t)(verb->flag_count + 1) * sizeof *names);
     for (int i = 0; i < verb->flag_count; ++i) names[i] = verb->flag[i].name;
-    const char *near = is_letter(word) ? NULL : text_nearest(word, names, verb->flag_count);
-    char *meant = option_hint(verb, word);
-    const Flag *flag = joined || !meant ? flag_of_joined(verb, text) : NULL;
-    if (!meant && !flag && (!near || verb->traits & VERB_CONFIG)) meant = key_hint(verb, word);
+    const char *near = is_short_option(word) ? NULL : text_nearest(word, names, verb->flag_count);
+    char *hint = option_hint(verb, word);
+    const Flag *flag = joined || !hint ? flag_of_joined(verb, text) : NULL;
+    if (!hint && !flag && (!near || verb->traits & VERB_CONFIG)) hint = key_hint(verb, word);
     if (!strcmp(text, "-n"))
         fail(ERR_USAGE, "weft %s starts no ranks: leave -n out", verb->name);
     else if (flag)
-        fail(ERR_USAGE, "unknown option %s; a value is a word of its own: %s %s", text, flag->name,
-             text + 2);
-    else if (meant)
-        fail(ERR_USAGE, "unknown option %s: %s", text, meant);
+        fail(ERR_USAGE, "unknown option %s; write the value as a separate word: %s %s", text,
+             flag->name, text + 2);
+    else if (hint)
+        fail(ERR_USAGE, "unknown option %s: %s", text, hint);
     else if (near)
         fail(ERR_USAGE, "unknown option %s; did you mean %s?", text, near);
     else
         fail(ERR_USAGE, "unknown option %s; --help lists all", text);
     mem_free(&names);
-    mem_free(&meant);
+    mem_free(&hint);
     mem_free(&word);
     return ERR_USAGE;
 }
 
-/* Parses one flag and its value, which may be the next word; *used: number of words parsed. */
-static Status parse_flag(const Verb *verb, const char *word, const char *next, void *into,
+/* Parses one flag and its value, which may be the next word. given: for each flag of the verb, is
+ * it on the command line; *used: number of words parsed. */
+static Status parse_flag(const Verb *verb, const char *word, const char *next, void *fields,
                          bool *given, int *used)
 {
     const char *value = strchr(word, '=');
     char *name = mem_format("%.*s", (int)strcspn(word, "="), word);
     const Flag *f = flag_find(verb, name);
-    Status status = f ? OK : unknown_flag(verb, name);
+    Status status = f ? OK : unknown_flag_fail(verb, name);
     mem_free(&name);
     if (status != OK) return status;
-    bool *seen = &given[f - verb->flag];
+    bool *flag_given = &given[f - verb->flag];
     *used = 1;
     if (f->kind == FLAG_SWITCH) {
         if (value) return fail(ERR_USAGE, "%s takes no value", f->name);
     } else {
-        if (*seen && f->kind != FLAG_LIST) return fail(ERR_USAGE, "%s is given twice", f->name);
-        if (!*seen && f->kind == FLAG_LIST) list_free(field_of(f, into));
+        if (*flag_given && f->kind != FLAG_LIST)
+            return fail(ERR_USAGE, "%s is given twice", f->name);
+        if (!*flag_given && f->kind == FLAG_LIST) list_free(field_of(f, fields));
         *used = value ? 1 : 2;
         value = value ? value + 1 : next && strcmp(next, "--") != 0 ? next : NULL;
         if (!value)
             return fail(ERR_USAGE, "%s needs a value, %s: %.*s", f->name, f->value,
-                        clause_length(f), f->help);
+                        quoted_length(f), f->help);
     }
-    *seen = true;
-    return set_value(f, value, field_of(f, into));
+    *flag_given = true;
+    return set_value(f, value, field_of(f, fields));
 }
 
 static bool is_number(const char *word)
@@ -241,46 +244,48 @@ static bool is_number(const char *word)
     return end != word && !*end;
 }
 
-/* Parses all flags and reports all errors together. After an unknown option, a negative number is
- * taken for its value. */
-static Status parse_flags(const Verb *verb, int *argc, char **argv, void *into, bool *given)
+/* Parses all flags and reports all errors together. After an error, a negative number is taken for
+ * the value of the faulty option and not for another option. */
+static Status parse_flags(const Verb *verb, int *argc, char **argv, void *fields, bool *given)
 {
     Faults faults = {0};
-    int left = 0, i = 0;
+    /* words: number of words that are no flags, which move to the front of argv */
+    int words = 0, i = 0;
     while (i < *argc && strcmp(argv[i], "--") != 0) {
         int used = 1;
         if (argv[i][0] != '-' || !argv[i][1] || (faults.count && is_number(argv[i])))
-            argv[left++] = argv[i];
+            argv[words++] = argv[i];
         else
-            faults_add(&faults, parse_flag(verb, argv[i], i + 1 < *argc ? argv[i + 1] : NULL, into,
-                                           given, &used));
+            faults_add(&faults, parse_flag(verb, argv[i], i + 1 < *argc ? argv[i + 1] : NULL,
+                                           fields, given, &used));
         i += used;
     }
-    for (++i; i < *argc; ++i) argv[left++] = argv[i];
-    *argc = left;
+    for (++i; i < *argc; ++i) argv[words++] = argv[i];
+    *argc = words;
     return faults_end(&faults);
 }
 
+/* Checks the number of words, required flags, and flags that need another. */
 static Status check_given(const Verb *verb, int argc, const bool *given)
 {
     if (verb->expects && (argc < verb->least || (verb->most && argc > verb->most)))
-        return fail(ERR_USAGE, "expected %s; --help says more", verb->expects);
+        return fail(ERR_USAGE, "expected %s; see --help", verb->expects);
     for (int i = 0; i < verb->flag_count; ++i) {
         const Flag *f = &verb->flag[i], *other = f->needs ? flag_find(verb, f->needs) : NULL;
         if (f->required && !given[i])
-            return fail(ERR_USAGE, "%s %s is missing: %.*s", f->name, f->value, clause_length(f),
+            return fail(ERR_USAGE, "%s %s is missing: %.*s", f->name, f->value, quoted_length(f),
                         f->help);
         if (given[i] && other && !given[other - verb->flag])
             return fail(ERR_USAGE, "%s needs %s %s: %.*s", f->name, other->name, other->value,
-                        clause_length(other), other->help);
+                        quoted_length(other), other->help);
     }
     return OK;
 }
 
-/* ---- files that are read and written ---- */
+/* ---- outputs that would overwrite an input ---- */
 
-/* Refuses an output that is the file of this word, or of VALUE in KEY=VALUE. */
-static Status check_word(const char *out, const char *word)
+/* Fails if the output is the file that the word names, or VALUE in KEY=VALUE. */
+static Status refuse_input(const char *out, const char *word)
 {
     const char *value = strchr(word, '=');
     TRY(file_no_input(out, &word, 1));
@@ -288,51 +293,52 @@ static Status check_word(const char *out, const char *word)
     return file_no_input(out, &value, 1);
 }
 
-/* Refuses an output that is a file of one of the flags that are read. */
-static Status check_read(const Verb *verb, const char *out, void *into)
+/* Fails if the output is a file that one of the flags names as an input. */
+static Status refuse_flag_inputs(const Verb *verb, const char *out, void *fields)
 {
     for (const Flag *f = verb->flag; f < verb->flag + verb->flag_count; ++f) {
-        const char *text = f->kind == FLAG_TEXT ? *(const char **)field_of(f, into) : NULL;
-        const FlagList *list = f->kind == FLAG_LIST ? field_of(f, into) : NULL;
-        if (text && !f->writes) TRY(check_word(out, text));
-        for (int i = 0; list && i < list->count; ++i) TRY(check_word(out, list->word[i]));
+        const char *text = f->kind == FLAG_TEXT ? *(const char **)field_of(f, fields) : NULL;
+        const FlagList *list = f->kind == FLAG_LIST ? field_of(f, fields) : NULL;
+        if (text && !f->writes) TRY(refuse_input(out, text));
+        for (int i = 0; list && i < list->count; ++i) TRY(refuse_input(out, list->word[i]));
     }
     return OK;
 }
 
-static Status check_outputs(const Verb *verb, int argc, char **argv, void *into)
+static Status check_outputs(const Verb *verb, int argc, char **argv, void *fields)
 {
     for (const Flag *f = verb->flag; f < verb->flag + verb->flag_count; ++f) {
-        const char *out = f->writes ? *(const char **)field_of(f, into) : NULL;
+        const char *out = f->writes ? *(const char **)field_of(f, fields) : NULL;
         if (!out) continue;
-        for (int i = 0; i < argc; ++i) TRY(check_word(out, argv[i]));
-        TRY(check_read(verb, out, into));
+        for (int i = 0; i < argc; ++i) TRY(refuse_input(out, argv[i]));
+        TRY(refuse_flag_inputs(verb, out, fields));
     }
     return OK;
 }
 
-Status verb_options_init(const Verb *verb, int *argc, char **argv, void *into)
+Status verb_options_init(const Verb *verb, int *argc, char **argv, void *fields)
 {
     bool *given = mem_new((size_t)verb->flag_count + 1);
     Status status = OK;
     for (int i = 0; status == OK && i < verb->flag_count; ++i)
-        status = set_fallback(&verb->flag[i], field_of(&verb->flag[i], into));
-    if (status == OK) status = parse_flags(verb, argc, argv, into, given);
+        status = set_default(&verb->flag[i], field_of(&verb->flag[i], fields));
+    if (status == OK) status = parse_flags(verb, argc, argv, fields, given);
     if (status == OK) status = check_given(verb, *argc, given);
-    if (status == OK) status = check_outputs(verb, *argc, argv, into);
+    if (status == OK) status = check_outputs(verb, *argc, argv, fields);
     mem_free(&given);
     return status;
 }
 
-void verb_options_fini(const Verb *verb, void *into)
+void verb_options_fini(const Verb *verb, void *fields)
 {
     for (int i = 0; i < verb->flag_count; ++i)
-        if (verb->flag[i].kind == FLAG_LIST) list_free(field_of(&verb->flag[i], into));
+        if (verb->flag[i].kind == FLAG_LIST) list_free(field_of(&verb->flag[i], fields));
 }
 
 /* ---- checks of rows ---- */
 
-static const char *flag_lacks(const Verb *v, const Flag *f)
+/* Returns what is wrong with the row, or NULL. */
+static const char *flag_fault(const Verb *v, const Flag *f)
 {
     static const size_t bytes[] = {[FLAG_SWITCH] = sizeof(bool),   [FLAG_TEXT] = sizeof(char *),
                                    [FLAG_WHOLE] = sizeof(int64_t), [FLAG_NUMBER] = sizeof(double),
@@ -355,7 +361,7 @@ static const char *flag_lacks(const Verb *v, const Flag *f)
 
 Status verb_check(const Verb *v)
 {
-    const char *lacks = !v->name || !*v->name           ? ".name is not given"
+    const char *fault = !v->name || !*v->name           ? ".name is not given"
                         : !v->help || !*v->help         ? ".help is not given"
                         : !v->run                       ? ".run is not given"
                         : v->traits == 0                ? ".traits is not given (VERB_PLAIN: none)"
@@ -363,10 +369,10 @@ Status verb_check(const Verb *v)
                         : (v->least > 0 || v->most > 0) != (v->expects != NULL)
                             ? ".expects goes with .least and .most"
                             : NULL;
-    TRY(row_check("verb", v->name, lacks));
+    TRY(row_check("verb", v->name, fault));
     for (int i = 0; i < v->flag_count; ++i) {
-        lacks = flag_lacks(v, &v->flag[i]);
-        if (lacks) return fail(ERR_BUG, "verb %s: %s: %s", v->name, v->flag[i].name, lacks);
+        fault = flag_fault(v, &v->flag[i]);
+        if (fault) return fail(ERR_BUG, "verb %s: %s: %s", v->name, v->flag[i].name, fault);
     }
     return OK;
 }

@@ -1,5 +1,6 @@
-/* Other programs' keys and sections. Add a word to a row, or a row. A test checks that weft knows
- * every word on the right side of a row, and none on the left side. */
+/* Table of other programs' keys and sections. A new word goes to the row with its meaning, or to a
+ * new row. A test checks that weft knows every word on the right side of a row and none on the left
+ * side. */
 #include "config/foreign.h"
 
 #include <stddef.h>
@@ -29,19 +30,19 @@ const ForeignWord foreign_keys[] = {
         "project|results_dir|save_path|save_folder|output_path|checkpoint_dir|"
         "ckpt_dir|output|logging_dir|tensorboard_logdir|save|out|outdir|o|logdir|project_dir|"
         "checkpoints|tensorboard_dir|exp_dir",
-        "run.dir", "a run lives in run.dir/run.name, its checkpoints too"),
+        "run.dir", "the run's files and checkpoints are in run.dir/run.name"),
     KEY("experiment_name|flag|exp_name|run_name|experiment|job_name|exp|exp_id", "run.name", NULL),
     KEY("time_limit|max_duration|max_hours|timeout|walltime|max_wall_time|"
         "exit_duration_in_mins",
         "run.max_time", NULL),
     KEY("callbacks|callback|hooks|trainer_callbacks", "run.hook",
-        "a command beside the run; early stopping is train.early_stop"),
+        "a command that runs in the background; early stopping is train.early_stop"),
     KEY("profile|profiler|timeline|enable_profiling|flops_profiler|torch_profiler|nsys",
         "run.trace", NULL),
     KEY("overwrite|overwrite_output_dir|exist_ok|clean", "run.fresh", NULL),
     KEY("tensorboard|wandb|report_to|use_wandb|use_tensorboard|mlflow|comet|wandb_*|log_wandb|"
         "logger|csv_monitor|tensorboard_*|include_tokens_per_second|log_to_tensorboard",
-        NULL, "TensorBoard events and metrics.jsonl are always written; run.hook may pass them on"),
+        NULL, "TensorBoard events and metrics.jsonl are always written; run.hook can send them"),
     /* ---- model ---- */
     KEY("arch|model_name|backbone|network|net|model_type|architecture|model_arch|"
         "model_name_or_path|encoder|net_type|model|a",
@@ -87,11 +88,11 @@ const ForeignWord foreign_keys[] = {
         "pretrained_model_name_or_path|load_pretrained|checkpoint_to_load|"
         "transfer_learning",
         "model.init_from",
-        "the path of a checkpoint; `weft ckpt import` makes one of a .pth or safetensors"),
+        "the path of a checkpoint; `weft ckpt import` makes one from a .pth or safetensors file"),
     KEY("freeze_backbone|frozen_layers|unfreeze|unfreeze_layers|freeze_layers|freeze_encoder|"
         "frozen|"
         "requires_grad|trainable",
-        "model.freeze", "patterns of names"),
+        "model.freeze", "names or patterns of layers and parameters"),
     KEY("freeze_bn|frozen_bn|bn_frozen|freeze_norms|norm_eval", "model.freeze_norm", NULL),
     KEY("ema|model_ema|model_ema_*|ema_*|ema_decay|use_ema|swa|averaged_model", NULL,
         "weights are not averaged over steps"),
@@ -100,33 +101,33 @@ const ForeignWord foreign_keys[] = {
         "model.window", NULL),
     KEY("drop_path|drop_connect|drop_block|stochastic_depth|attention_dropout|layer_drop|"
         "layerdrop|drop_path_rate",
-        "model.dropout", "the only one there is"),
+        "model.dropout", "weft has no other dropout"),
     KEY("bias|disable_bias_linear|swiglu|apply_layernorm_1p|activation|norm_type|hidden_act|"
         "activation_function|kv_channels|head_dim|rotary_percent|bn_momentum|bn_eps|"
         "init_method_std|head_init_scale|head_init_bias|initializer_range|"
         "make_vocab_size_divisible_by|attention_softmax_in_fp32",
-        NULL, "model.name decides it; other layers are a list, model.layers"),
+        NULL, "model.name decides it; for other layers write a list, model.layers"),
     KEY("in_chans|in_channels|input_shape|img_height|img_width|input_img_mode|num_channels|"
         "input_dim|num_features",
-        NULL, "the shape of inputs is that of the data"),
+        NULL, "the data set gives the shape of the inputs"),
     KEY("no_load_optim|no_load_rng|no_save_optim|no_save_rng|no_resume_opt|save_only_model|"
         "resume_model_only|load_only_params",
-        "model.init_from", "it takes parameters alone"),
+        "model.init_from", "it loads only parameters and running statistics"),
     KEY("model_kwargs|opt_kwargs|optim_args|lr_scheduler_kwargs|kwargs|extra_args|"
         "optimizer_kwargs|scheduler_kwargs",
-        NULL, "write each as its key: `weft help` lists all"),
+        NULL, "write each argument as a key: `weft help` lists all"),
     /* ---- data ---- */
     KEY("input_key|input_column|x_key|image_key|feature_key|features|text_column", "data.x", NULL),
     KEY("target_key|target_column|y_key|label_key|label_column|targets|label_names", "data.y",
         NULL),
     KEY("tokenizer|tokenizer_name|tokenizer_type|tokenizer_model|tokenizer_path|vocab_file|"
         "merge_file|merges_file",
-        "weft data import text --tokenizer", "texts are made into tokens once"),
+        "weft data import text --tokenizer", "texts are tokenized once, by the import"),
     KEY("aspect_ratio|ratio", "data.crop_ratio", "with data.random_resized_crop"),
     KEY("use_cutout|cutout|cutout_prob", "data.augment", "[cutout]"),
     KEY("limit_val_batches|eval_iters|max_eval_samples|val_num_samples|num_sanity_val_steps|"
         "eval_on_start|val_max_steps|num_val_batches|val_batches",
-        "train.eval_every", "each evaluation goes through all of data.test"),
+        "train.eval_every", "each evaluation reads all of data.test"),
     KEY("train_data|train_file|data_dir|data_path|dataset|dataset_name|train_dir|"
         "train_path|dataset_path|train_dataset|train_data_path|datadir|trainset|"
         "train_files|dataset_dir|data_root|root|data_prefix|imagenet_dir|train_set|input_bin|train_"
@@ -172,7 +173,7 @@ const ForeignWord foreign_keys[] = {
     KEY("mixup_alpha|mixup_prob|mixup_mode|mixup_switch_prob|mixup_off_epoch", "data.mixup", NULL),
     KEY("cutmix_alpha|cutmix_prob|cutmix_minmax", "data.cutmix", NULL),
     KEY("data_format|channels_last|memory_format|dataformat|image_data_format", "data.layout",
-        "of the file; weft lays out what it computes by itself"),
+        "the layout of the file; weft chooses the layouts in memory"),
     KEY("val_split|validation_split|test_size|test_ratio|val_ratio|train_split|split|validation_"
         "split_percentage|val_percent|holdout|"
         "val_size",
@@ -180,15 +181,15 @@ const ForeignWord foreign_keys[] = {
         "two files, data.train and data.test; `weft data import text --test-share` and `import "
         "folder` cut a set in two"),
     KEY("drop_last|drop_remainder|dataloader_drop_last", NULL,
-        "nothing is dropped: an epoch's last step has the samples that are left"),
+        "nothing is dropped: an epoch's last step has the remaining samples"),
     KEY("pin_memory|pin_mem|no_prefetcher|dataloader_persistent_workers|use_multi_epochs_loader|"
         "data_cache_path|reload_dataloaders_every_n_epochs|remove_unused_columns|torch_empty_cache_"
         "steps|skip_memory_metrics|persistent_workers|non_blocking|worker_init_fn|collate_fn|"
         "multiprocessing_context|dataloader_pin_memory|cache|use_cache",
-        NULL, "nothing is to be set: threads read and decode ahead of the step"),
+        NULL, "no setting is needed: threads read and decode ahead of the step"),
     KEY("sampler|distributed_sampler|use_distributed_sampler|split_batches|group_by_length|length_"
         "column_name|no_shuffle|dataloader_type|ignore_data_skip|batch_sampler",
-        NULL, "every rank takes its part of one permutation; data.shuffle says which"),
+        NULL, "every rank reads its part of one permutation; data.shuffle selects it"),
     /* ---- train ---- */
     KEY("batch_size|bs|train_batch_size|global_batch_size|mini_batch_size|"
         "minibatch_size|total_batch_size|batchsize|samples_per_step|n_batch|batch_sz|b|"
@@ -198,18 +199,18 @@ const ForeignWord foreign_keys[] = {
         "batch_size_per_device|micro_batch_size|train_micro_batch_size_per_gpu|"
         "device_batch_size|local_batch_size|samples_per_gpu|per_gpu_train_batch_size",
         "train.micro_batch",
-        "samples that go through a rank at once; train.batch is the batch of all ranks"),
+        "samples in one pass through the model; train.batch is the batch of all ranks"),
     KEY("eval_batch_size|val_batch_size|eval_accumulation_steps|test_batch_size|per_device_eval_"
         "batch_size|"
         "validation_batch_size",
-        "train.micro_batch", "evaluation takes the same micro-batches"),
+        "train.micro_batch", "evaluation uses the same micro-batches"),
     KEY("gradient_accumulation_steps|accumulate_grad_batches|accumulate_steps|"
         "accumulate|grad_accum|accum|auto_find_batch_size|iter_size|update_freq|backward_passes_"
         "per_step|"
         "grad_accum_steps|accumulation_steps|grad_accumulation|num_microbatches|"
         "gradient_accumulation",
         "train.micro_batch",
-        "a step takes train.batch / train.micro_batch of them, over all ranks"),
+        "a step has train.batch / train.micro_batch micro-batches, over all ranks"),
     KEY("num_epochs|max_epochs|num_train_epochs|n_epochs|nb_epoch|max_epoch|epoch|"
         "total_epochs|nepochs|train_epochs|nb_epochs|num_epoch",
         "train.epochs", NULL),
@@ -234,29 +235,29 @@ const ForeignWord foreign_keys[] = {
         "train.label_smoothing", NULL),
     KEY("accelerator|use_cuda|cuda|gpu|use_gpu|no_cuda|platform|gpu_id|device_type|"
         "visible_devices|use_cpu|no_accel|gpu_ids|cpu_only|device_ids",
-        "train.device", "cuda or cpu; how many ranks says `weft train -n N`"),
+        "train.device", "cuda or cpu; `weft train -n N` sets the number of ranks"),
     KEY("gpus|num_gpus|devices|nproc|nproc_per_node|nprocs|world_size|num_processes|"
         "ngpus|n_gpu|n_gpus|num_devices|nnodes|num_nodes|num_machines|distributed|dist|nranks|"
         "horovod|n_ranks|num_ranks|num_hosts|processes",
-        "weft train -n", "ranks are started, not configured; several hosts: weft run, weft sbatch"),
+        "weft train -n", "an option, not a key; for several hosts: weft run, weft sbatch"),
     KEY("sync_bn|syncbn|sync_batchnorm|convert_sync_batchnorm|sync_bnorm|dist_bn|split_bn",
         "train.sync_batch_norm", NULL),
     KEY("deterministic|cudnn_deterministic|use_deterministic_algorithms|"
         "deterministic_mode|full_determinism",
-        "train.reproducible", "always so: the same bits on every grid"),
+        "train.reproducible", "results are always the same bits, on every grid"),
     KEY("cudnn_benchmark|benchmark|autotune|max_autotune", "train.cuda_tune",
-        "time times algorithms once before the first step"),
+        "time: measures algorithms once, before the first step"),
     KEY("allow_tf32|matmul_precision|float32_matmul_precision", "train.precision",
-        "tf32 allows that"),
+        "set it to tf32"),
     KEY("compile|torch_compile|torch_compile_*|torchcompile_mode|torchdynamo|dynamo_*|fuser|jit_"
         "mode_eval|use_ipex|use_liger_kernel|use_flash_attn|flash_attention|attention_backend|attn_"
         "implementation|transformer_impl|use_mcore_models|gelu_fusion|fused|foreach|fast_norm|"
         "inference_mode|torchcompile|jit|xla|use_jit|torchscript|dynamo",
-        NULL, "nothing is to be set: the whole step is planned before it runs"),
+        NULL, "no setting is needed: the whole step is planned before it runs"),
     KEY("find_unused_parameters|ddp_find_unused_parameters|ddp_broadcast_buffers|no_ddp_bb|overlap_"
         "*|contiguous_gradients|reduce_scatter|synchronize_step|static_graph|broadcast_buffers|"
         "gradient_as_bucket_view",
-        NULL, "nothing is to be set: the graph is known before the first step"),
+        NULL, "no setting is needed: the graph is known before the first step"),
     KEY("num_threads|omp_num_threads|cpu_threads|num_cpu_threads_per_process|n_threads|"
         "intra_op_parallelism_threads",
         "train.threads", NULL),
@@ -272,7 +273,7 @@ const ForeignWord foreign_keys[] = {
         "train.log_every", "in steps"),
     KEY("early_stopping|early_stopping_patience|early_stop_patience|earlystopping|"
         "early_stopping_rounds|es_patience|train.patience|early_stopper|cooldown",
-        "train.early_stop", "evaluations without a better one"),
+        "train.early_stop", "number of evaluations without improvement"),
     KEY("min_delta|early_stopping_threshold|early_stopping_delta", "train.early_stop_delta", NULL),
     KEY("detect_anomaly|terminate_on_nan|skip_nan|logging_nan_inf_filter|skip_update_*|nan_policy|"
         "check_nan|loss_nan",
@@ -288,7 +289,7 @@ const ForeignWord foreign_keys[] = {
     KEY("lrf|final_lr|min_lr|lr_min|eta_min|end_lr|end_learning_rate|lr_final|learning_rate_decay_"
         "frac|"
         "final_learning_rate",
-        "optim.lr_end", "a rate, not a share of optim.lr"),
+        "optim.lr_end", "a rate, not a fraction of optim.lr"),
     KEY("scheduler|lr_scheduler|sched|lr_scheduler_type|lr_decay_style|lr_policy|"
         "learning_rate_schedule|scheduler_type|schedule|lr_decay|decay_schedule|"
         "lr_sched|learning_rate_scheduler|annealing|cos_lr|lr_curve|decay_lr|cosine",
@@ -311,7 +312,7 @@ const ForeignWord foreign_keys[] = {
         "optim.weight_decay", NULL),
     KEY("no_decay|no_weight_decay|filter_bias_and_bn|norm_weight_decay|bias_decay|"
         "bias_weight_decay|weight_decay_norm|exclude_from_weight_decay",
-        "optim.decay_all", "biases and norms are spared without it"),
+        "optim.decay_all", "without it, weight decay skips biases and norms"),
     KEY("betas|opt_betas|adam_beta1|b1|beta_1", "optim.beta1", "and optim.beta2"),
     KEY("adam_beta2|b2|beta_2", "optim.beta2", NULL),
     KEY("adam_epsilon|epsilon|adam_eps|opt_eps", "optim.eps", NULL),
@@ -321,7 +322,7 @@ const ForeignWord foreign_keys[] = {
         "gradient_clipping|clip_norm|clip_mode|gradient_clip_algorithm|clipnorm|clip_gradients|"
         "global_clipnorm|"
         "max_norm|clip_value|grad_norm_clip",
-        "optim.clip", "of the global norm"),
+        "optim.clip", "limit of the global norm"),
     KEY("layer_lr_decay|layerwise_lr_decay|llrd|lr_layer_decay|layer_wise_lr_decay|"
         "layerwise_decay",
         "optim.layer_decay", NULL),
@@ -338,12 +339,12 @@ const ForeignWord foreign_keys[] = {
         "cooldown_epochs|lr_wsd*|lr_decay_samples|sched_on_updates|min_epochs|min_steps|"
         "start_weight_decay|end_weight_decay|weight_decay_incr_style|head_lr_mult|"
         "rampup_batch_size|epoch_repeats|neftune_noise_alpha|overfit_batches",
-        NULL, "it has no counterpart; run.hook may set any rate"),
+        NULL, "weft has no such key; run.hook can set any learning rate"),
     /* ---- grid ---- */
     KEY("offload*|cpu_offload|zero3_init_flag|stage3_*|fsdp_offload_params|fsdp_min_num_params|"
         "fsdp_auto_wrap_policy|sub_group_size|nvme_path|"
         "param_offload|optimizer_offload|overwrite_master|autotuning",
-        "grid.zero", "parameters stay on the rank's device, divided by grid.zero: 3"),
+        "grid.zero", "3: parameters are divided among the replicas; they stay on the device"),
     KEY("data_parallel|data_parallel_size|dp_size|dp_degree|ddp|num_replicas|"
         "replicas|dp_shard",
         "grid.dp", NULL),
@@ -393,12 +394,12 @@ const ForeignWord foreign_keys[] = {
     KEY("rank|local_rank|node_rank|master_addr|master_port|init_method|dist_url|"
         "rdzv_endpoint|rdzv_backend|rdzv_id|multiprocessing_distributed|process_id|"
         "coordinator_address",
-        NULL, "nothing is to be set: MPI numbers the ranks and connects them"),
+        NULL, "no setting is needed: MPI numbers the ranks and connects them"),
     KEY("expert_parallel_size|num_experts|ep|cp|moe_*|num_local_experts|expert_*|moe|context_"
         "parallel_size|ep_size|cp_size|"
         "sequence_parallel_size",
-        NULL, "experts and contexts are not divided over ranks"),
-    KEY("sequence_parallel", NULL, "always so with grid.tp, where layers work token by token"),
+        NULL, "weft does not divide experts or contexts over ranks"),
+    KEY("sequence_parallel", NULL, "grid.tp always does this for layers that work token by token"),
     KEY("fp16_allreduce|gradient_compression|prescale_gradients|gradient_predivide_factor|use_"
         "adasum|communication_data_type|sparse_gradients|fp32_residual_connection|compression|comm_"
         "dtype|powersgd|"
@@ -425,16 +426,16 @@ const ForeignWord foreign_keys[] = {
         "auto_resume|checkpoint_path|load_from|reload|resume_path|continue_from|"
         "restore_from|resume_training|load|checkpoint|start_epoch|start_iter|start_step|load_dir",
         "checkpoint.resume",
-        "the same command goes on by itself; other parameters to begin with are model.init_from"),
+        "the same command resumes by default; to start from other parameters, set model.init_from"),
     KEY("always_save_checkpoint|enable_checkpointing|ckpt_format|save_safetensors|"
         "save_on_each_node|dist_ckpt_format|checkpoint_format|use_dist_ckpt",
-        "weft ckpt export", "checkpoints are HDF5 and always written; it makes others of them"),
+        "weft ckpt export", "checkpoints are always written, as HDF5; this verb converts them"),
     KEY("sample_every|sample_interval|generate_every", "weft generate",
-        "it takes any checkpoint of a run"),
+        "it reads any checkpoint of a run"),
     KEY("enable_progress_bar|enable_model_summary|disable_tqdm|progress_bar|num_sanity_checks|"
         "prediction_loss_only|include_for_metrics|include_inputs_for_metrics|barebones|plugins|"
         "accelerator_config",
-        NULL, "nothing is to be set"),
+        NULL, "no setting is needed"),
     KEY("async_save|async_checkpoint|async_checkpointing|background_save", "checkpoint.background",
         NULL),
     {NULL, NULL, NULL, NULL},

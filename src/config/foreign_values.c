@@ -1,4 +1,4 @@
-/* Other programs' values of keys, layers and their attributes, options and verbs; see
+/* Table of other programs' values of keys, layers and their attributes, options and verbs; see
  * foreign_keys.c. */
 #include "config/foreign.h"
 
@@ -29,7 +29,7 @@
         FOREIGN_VERB, words, weft, note                                                            \
     }
 
-#define NO_SUCH "it has no counterpart here"
+#define NO_SUCH "weft has nothing like it"
 
 const ForeignWord foreign_values[] = {
     /* ---- values ---- */
@@ -62,10 +62,10 @@ const ForeignWord foreign_values[] = {
           "float32|float|32|single|full|fp32_true|32_true|f32|o0|false|none|highest", "fp32", NULL),
     VALUE("train.precision", "tensorfloat32|tfloat32|high|tf32_mixed", "tf32", NULL),
     VALUE("train.precision", "float64|double|64|fp64|fp8*|int8|8bit|4bit|float8*", NULL, NO_SUCH),
-    VALUE("train.device", "gpu|gpus|nvidia|cuda:*", "cuda", "each rank takes a GPU of its own"),
+    VALUE("train.device", "gpu|gpus|nvidia|cuda:*", "cuda", "each rank uses its own GPU"),
     VALUE("train.device", "cpus|cpu:0|host|x86", "cpu", NULL),
     VALUE("train.device", "mps|tpu*|rocm|hip|xpu|npu*|amd|metal|xla", NULL,
-          "there are CPUs and NVIDIA GPUs"),
+          "weft runs on CPUs and NVIDIA GPUs"),
     VALUE("optim.name",
           "momentum|nesterov|sgdm|sgd_momentum|momentum_sgd|gd|sgd_nesterov|"
           "gradient_descent|MomentumOptimizer",
@@ -109,7 +109,7 @@ const ForeignWord foreign_values[] = {
           "ExponentialLR|exp|exponential*|OneCycle*|CyclicLR|cyclic|inverse_sqrt*|inv*|"
           "noam|rsqrt|cosine_restart*|CosineAnnealingWarmRestarts|sgdr|wsd|"
           "cosine_with_restarts|LambdaLR",
-          NULL, "run.hook may set any rate"),
+          NULL, "run.hook can set any learning rate"),
     VALUE("grid.zero",
           "full_shard|zero3|stage3|fsdp|stage_3|zero_3|ZeRO-3|FullyShardedDataParallel", "3", NULL),
     VALUE("grid.zero", "shard_grad_op|zero2|stage2|stage_2|zero_2", "2", NULL),
@@ -155,7 +155,7 @@ const ForeignWord foreign_values[] = {
     VALUE("data.augment",
           "randaugment|randaug|autoaugment|augmix|trivialaugment*|mosaic|vflip|rotate|"
           "rotation|random_rotation|affine|normalize|totensor|resize",
-          NULL, "other keys of data have more: `weft help` lists them"),
+          NULL, "other augmentations are keys of section data: `weft help` lists them"),
     VALUE("data.filter", "linear|bilinear_interpolation|2", "bilinear", NULL),
     VALUE("data.filter", "cubic|3", "bicubic", NULL),
     VALUE("data.filter", "nearest|lanczos|area|box|hamming|random", NULL, NO_SUCH),
@@ -175,7 +175,7 @@ const ForeignWord foreign_values[] = {
     VALUE("model.name",
           "mistral*|qwen*|vicuna|codellama|tinyllama|smollm*|yi|LlamaForCausalLM|"
           "alpaca|deepseek*|baichuan*|internlm*",
-          "llama", "its blocks, with keys of your own: model.layers, width, heads, ..."),
+          "llama", "it has the same blocks; set model.layers, width, heads, ..."),
     VALUE("model.name", "gpt2_medium|gpt2_large|gpt2_xl|gpt2_124m", "gpt2",
           "with model.size: 124m, 355m, 774m or 1558m"),
     VALUE("model.name",
@@ -195,7 +195,7 @@ const ForeignWord foreign_values[] = {
           "gru|gcn|gat|dcn*|xdeepfm|din|ncf|autoint|bst|fm|ssd*|fasterrcnn|maskrcnn|"
           "detr*|mamba*|falcon*|bloom*|albert*|distilbert|electra*|whisper*|wav2vec*|"
           "darknet*|mixtral*",
-          NULL, "`weft help` lists the models; others are a list of layers, model.layers"),
+          NULL, "`weft help` lists the models; for another write a list of layers, model.layers"),
     /* ---- layers ---- */
     LAYER("linear|fc|inner_product|fully_connected|affine|gemm|innerproduct|ffn", "dense", NULL),
     LAYER("conv|convolution|convolution2d|conv2|convolutional|depthwiseconv2d|"
@@ -223,7 +223,7 @@ const ForeignWord foreign_values[] = {
     LAYER("dropout2d|alphadropout|droppath", "dropout", NULL),
     LAYER("reshape|view|unsqueeze|squeeze", "flatten", NULL),
     LAYER("softmax|logsoftmax|log_softmax|crossentropyloss", NULL,
-          "the loss applies it: leave it out, with train.loss: softmax"),
+          "the loss applies it: leave it out, and set train.loss: softmax"),
     LAYER("lstm|gru|rnn|conv1d|conv3d|convtranspose2d|deconv|upsample|leakyrelu|"
           "leaky_relu|prelu|elu|sigmoid|tanh|selu|instancenorm*|lrn|localresponsenorm|"
           "mish|softplus|hardtanh|upsampling2d",
@@ -256,14 +256,14 @@ const ForeignWord foreign_values[] = {
     OPTION("gpus|nproc_per_node|num_gpus|np|nprocs|ntasks|n_procs|world_size|"
            "num_processes|devices|nproc|ranks|ngpus|num_workers_mpi|n_gpus|num_ranks|"
            "c_gpus|num_proc",
-           "weft train -n", "the number of ranks, each with a GPU where there are some"),
+           "weft train -n", "the number of ranks; each has one GPU if there are GPUs"),
     OPTION("nnodes|num_nodes|nodes|num_machines|machines|n", "weft run --nnodes",
            "or `weft sbatch --nodes`"),
     OPTION("hosts|hostfile|machinefile|host|hostlist|nodelist|host_file|deepspeed_hostfile|"
            "machine_file|h|w",
            "weft run --hostfile", NULL),
     OPTION("include|exclude|num_hosts|include_hosts", "weft run --hostfile",
-           "the file's lines are the hosts to take"),
+           "each line of the file is a host to use"),
     OPTION("max_restarts|restarts|elastic|requeue|elastic_training|enable_recovery",
            "weft run --max-restarts", NULL),
     OPTION("log_dir|redirects|tee|logs_specs|local_ranks_filter|output_filename|"
@@ -280,7 +280,7 @@ const ForeignWord foreign_values[] = {
            "ppn|wdir|cpu_set|cpu_list|genv|env|envall|iface|prefix|tune|bind_cores_to_rank|"
            "bind_core_list|numa_binding|launcher_args|timestamp_output|stdin|do_not_launch|xterm|"
            "path|app",
-           NULL, "that is mpirun's: mpirun OPTIONS weft train CONFIG"),
+           NULL, "it is an option of mpirun: mpirun OPTIONS weft train CONFIG"),
     OPTION("module|m|no_python|run_path|python|script|training_script", NULL,
            "there is no script: the configuration is the first word"),
     OPTION("monitor_interval|ddp_timeout|distributed_timeout*|dist_timeout|nccl_timeout",
@@ -289,15 +289,15 @@ const ForeignWord foreign_values[] = {
            "deepspeed_config|config_dir",
            NULL, "the configuration is the first word: weft train CONFIG"),
     OPTION("set|override|overrides|o_key|opts|options", NULL,
-           "write key=value behind the configuration"),
+           "write key=value after the configuration"),
     OPTION("dry_run|test_only|check|validate_only", "weft plan", NULL),
     OPTION("evaluate|eval|eval_only|test|validate|do_eval|e", "weft eval",
-           "data to evaluate on are data.test=FILE"),
-    OPTION("do_train|train", NULL, "weft train does: leave it out"),
+           "data.test=FILE sets the data"),
+    OPTION("do_train|train", NULL, "weft train does it: leave it out"),
     OPTION("do_predict|predict|infer", "weft predict", NULL),
     OPTION("patience", NULL,
-           "train.early_stop=N ends a run, and optim.patience=N lowers its rate, after N "
-           "evaluations without a better one"),
+           "train.early_stop=N ends a run, and optim.patience=N lowers its learning rate, after N "
+           "evaluations without improvement"),
     OPTION("p", "weft sbatch --partition", NULL),
     OPTION("partition|account|qos|time|gres|gpus_per_node|gpus_per_task|ntasks_per_node|"
            "cpus_per_task|mem|mem_per_*|constraint|exclusive|array|dependency|mail_*|"
@@ -306,23 +306,23 @@ const ForeignWord foreign_values[] = {
            "weft sbatch", "it has Slurm's options"),
     OPTION("verbose|debug|quiet|v|vv|q|log_level*|loglevel|verbosity|silent|disable_tqdm|"
            "no_progress|progress_bar|log_on_each_node|wall_clock_breakdown",
-           NULL, "there is one log level; train.log_every says how often, metrics.jsonl has more"),
+           NULL, "there is one log level; train.log_every sets how often a line is written"),
     OPTION("export|onnx|to_onnx|export_onnx|save_onnx|torchscript_out", "weft ckpt export", NULL),
     OPTION("prune|quantize|compress_model|sparsify", "weft ckpt shrink", NULL),
     OPTION("launcher|deepspeed_multinode_launcher|mpi", "weft run --launcher", NULL),
     OPTION("dummy|synthetic|fake_data|dummy_data|random_data", "weft bench step",
            "it needs no data with --input"),
     OPTION("image|images|source|input_image|input_file|img|picture|pictures|files", NULL,
-           "weft predict takes files as words behind the configuration"),
+           "weft predict takes files as words after the configuration"),
     OPTION("usage|man|longhelp|full_help|help_all", NULL,
-           "--help lists all options, weft help all keys"),
+           "--help lists all options, weft help lists all keys"),
     OPTION("version", NULL, "weft --version"),
     OPTION("top_p|min_p|nucleus|typical_p|repetition_penalty|num_beams|beam_size|do_sample|"
            "beams|no_repeat_ngram_size|num_return_sequences|stop|frequency_penalty",
-           NULL, "weft generate samples by --temperature and --top-k; there is no other way"),
+           NULL, "weft generate samples only by --temperature and --top-k"),
     OPTION("push_to_hub|hub_*|trust_remote_code|model_revision|revision|token|auth_token|"
            "download|dataset_download",
-           NULL, "weft loads and sends nothing over the network"),
+           NULL, "weft downloads and uploads nothing"),
     /* ---- flags of verbs ---- */
     FLAG("n|num_nodes|num_machines|nnodes", "--nodes", NULL),
     FLAG("c|cores|cpus", "--cpus-per-task", NULL),
@@ -330,7 +330,7 @@ const ForeignWord foreign_values[] = {
          "kill_on_bad_exit|cpu_bind|gpu_bind|hint|threads_per_core|distribution|comment|licenses|"
          "error|nodelist|exclude|requeue",
          "--more", "as in --more '--qos=long --constraint=ib'"),
-    FLAG("ntasks", "--ntasks-per-node", "that times --nodes is the number of ranks"),
+    FLAG("ntasks", "--ntasks-per-node", "its value times --nodes is the number of ranks"),
     FLAG("p|queue", "--partition", NULL),
     FLAG("t|walltime|time_limit", "--time", NULL),
     FLAG("a|project", "--account", NULL),
@@ -356,7 +356,7 @@ const ForeignWord foreign_values[] = {
          "-o", NULL),
     FLAG("sep|separator|delimiter|delim|field_separator|header|no_header|columns|names|usecols|"
          "quotechar|label_column|target_column|d|has_header|skiprows|label",
-         "--schema", "the file of columns says it: separator, header, columns"),
+         "--schema", "a file that describes separator, header and columns"),
     FLAG("overwrite|f|replace|overwrite_output_dir|exist_ok|clobber|yes|y_all|overwrite_cache",
          "--force", NULL),
     FLAG("num_workers|workers|jobs|j|nproc|num_proc|preprocessing_num_workers|n_jobs|processes|"
@@ -394,15 +394,15 @@ const ForeignWord foreign_values[] = {
          "of a checkpoint: weft ckpt check; of a configuration: weft plan"),
     VERB("diff|cmp", "ckpt diff", NULL),
     VERB("download|get|fetch|pull|dataset", NULL,
-         "weft loads nothing over the network: datasets/ has scripts that do"),
+         "weft downloads nothing: datasets/ has scripts that do"),
     VERB("config|init|new|create|template", NULL,
-         "jobs/ has configurations to begin with, and weft help lists all keys"),
+         "jobs/ has configurations to start from, and weft help lists all keys"),
     VERB("version|v|ver", NULL, "weft --version prints it"),
     VERB("tune|sweep|search|hpo|hyperopt|optuna|autotune", NULL,
-         "there is no search over keys: start one run for each set of them"),
+         "weft has no search over keys: start one run for each combination"),
     VERB("tokenize|tokenizer|encode|train_tokenizer", "data import text", "with --tokenizer"),
     VERB("kill|cancel|stop|ps|status|top|logs|log|tail", NULL,
-         "a signal (SIGTERM) stops a run with a checkpoint; its folder has log.txt and "
+         "SIGTERM stops a run after a checkpoint; the run's folder has log.txt and "
          "metrics.jsonl"),
     VERB("fit|training|pretrain|finetune|fine_tune|resume|continue|learn|train_net|"
          "main|restart",
@@ -441,13 +441,13 @@ const ForeignWord foreign_values[] = {
     {"data import", "ml_1m|ml_20m|ml_25m|ml_100k|ml_latest|ratings", "data import movielens", NULL},
     {"data import", "kaggle|criteo_1tb|click_logs|dac|ctr", "data import criteo", NULL},
     {"data import", "npz|npy*|numpy|mat|pt|pth|pickle|pkl|torch|zarr|array|arrays", NULL,
-     "write the arrays with h5py and read them with weft data import hdf5; a .npy of tokens is "
-     "read by weft data import tokens"},
+     "write the arrays with h5py and read them with weft data import hdf5; weft data import tokens "
+     "reads a .npy of tokens"},
     {"data import",
      "json|jsonl|ndjson|parquet|arrow|feather|orc|excel|xlsx|xls|sql|sqlite|libsvm|svmlight|avro|"
      "yaml|xml",
      NULL,
-     "write it as CSV (weft data import csv), or texts as plain files (weft data import text)"},
+     "convert it to CSV (weft data import csv), or texts to plain files (weft data import text)"},
     {"data import",
      "tfrecord|tfrecords|lmdb|webdataset|wds|recordio|ffcv|mds|tar|zip|beton|hub|hf|huggingface|"
      "datasets|tfds|torchvision|coco|voc|yolo|s3|url|http|https",
@@ -459,7 +459,7 @@ const ForeignWord foreign_values[] = {
     {"data", "convert|load|create|prepare|build|make|preprocess|read|ingest|add|pack|export",
      "data import folder", "or another of weft data import --help"},
     {"data", "download|get|fetch|pull", NULL,
-     "weft loads nothing over the network: datasets/ has scripts that do"},
+     "weft downloads nothing: datasets/ has scripts that do"},
     {"ckpt",
      "convert|load|from_pretrained|from_torch|from_hf|pth|safetensors|hf|torch|add|read|in|"
      "import_weights|migrate",

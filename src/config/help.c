@@ -2,12 +2,13 @@
  * meaning and one of type, range, unit and default. */
 #include "option.h"
 
+/* first column of help texts; keys stand before it */
 enum { HELP_COLUMN = 27 };
 
 /* Prints "INT, at least 1; default: 128 samples". */
 static void print_type(FILE *out, const Option *o)
 {
-    char range[80];
+    char range[RANGE_CHARS];
     const char *words = option_words(o);
     fprintf(out, "%s%s", o->kind == &kind_flags && *words ? "list of " : "", words);
     if (o->kind == &kind_resume && *words) fputc('|', out);
@@ -24,7 +25,7 @@ static void print_type(FILE *out, const Option *o)
     mem_free(&default_text);
 }
 
-/* Returns what print_type prints; the caller owns it. */
+/* Returns the text of print_type; the caller owns it. */
 static char *type_text(const Option *o)
 {
     char *type = NULL;
@@ -41,7 +42,7 @@ void config_help(FILE *out)
     for (int s = 0; s < section_count; ++s) {
         fprintf(out, "%s%s: %s\n", s ? "\n" : "", sections[s].name, sections[s].help);
         for (int i = 0; i < option_count; ++i) {
-            if (!option_in(&options[i], sections[s].name)) continue;
+            if (!option_is_in(&options[i], sections[s].name)) continue;
             char *type = type_text(&options[i]), *help = option_help(&options[i]);
             fprintf(out, "  %-24s ", options[i].key);
             print_wrapped(out, HELP_COLUMN, help);
@@ -53,9 +54,10 @@ void config_help(FILE *out)
     }
 }
 
+/* Prints a line of config_tables for each word of the key. */
 static void print_word_rows(FILE *out, const Option *o)
 {
-    char word[64];
+    char word[WORD_BYTES];
     const char *words = option_words(o);
     for (int i = 0; i < words_count(words); ++i) {
         const char *help = o->word_help ? o->word_help[i] : option_word(o, i).help;
@@ -144,7 +146,7 @@ void config_man(FILE *out, const char *verbs_roff)
         print_roff(out, sections[s].help);
         fputc('\n', out);
         for (int i = 0; i < option_count; ++i)
-            if (option_in(&options[i], sections[s].name)) man_option(out, &options[i]);
+            if (option_is_in(&options[i], sections[s].name)) man_option(out, &options[i]);
     }
     fputs(man_tail, out);
 }

@@ -1,7 +1,7 @@
-/* optim.groups: each entry chooses parameters by name and role, and gives keys of optim other
- * values for them. These keys are read, checked and printed by the rows of the option table that
- * are `grouped`. Errors are an entry that chooses nothing, an unknown key, and a constant that the
- * group's rule does not use. */
+/* optim.groups: each entry chooses parameters by name and role, and gives keys of section optim
+ * other values for them. These keys are read, checked and printed by the rows of the option table
+ * that are `grouped`. Errors are an entry that chooses nothing, an unknown key, and a constant that
+ * the group's rule does not use. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -9,22 +9,19 @@
 #include <string.h>
 
 const Option group_roles = {.key = "optim.groups.roles", .kind = &kind_flags};
+/* rows of the keys match and lr_scale of an entry */
 static const Option match_row = {.kind = &kind_text, .min = 1};
 static const Option scale_row = {
     .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .fallback = "1"};
 
-static const Option *first_of_optim(void)
-{
-    const Option *option = options;
-    while (!option_in(option, "optim")) ++option;
-    return option;
-}
-
 uint64_t optim_bit(const Option *option)
 {
-    return (uint64_t)1 << (option - first_of_optim());
+    const Option *first = options;
+    while (!option_is_in(first, "optim")) ++first;
+    return (uint64_t)1 << (option - first);
 }
 
+/* Returns the option optim.LEAF if groups may set it; else NULL. */
 static const Option *grouped_option(const char *leaf)
 {
     for (int i = 0; i < option_count; ++i)
@@ -32,8 +29,8 @@ static const Option *grouped_option(const char *leaf)
     return NULL;
 }
 
-/* Address of an option of section optim within an OptimConfig. */
-static void *field_in(OptimConfig *optim, const Option *option)
+/* Returns the field of an option of section optim. */
+static void *optim_field(OptimConfig *optim, const Option *option)
 {
     return (char *)optim + (option->offset - offsetof(Config, optim));
 }
@@ -43,22 +40,22 @@ static void copy_field(OptimConfig *to, OptimConfig *from, const Option *option)
     size_t bytes = option->kind == &kind_real   ? sizeof(double)
                    : option->kind == &kind_bool ? sizeof(bool)
                                                 : sizeof(int);
-    memcpy(field_in(to, option), field_in(from, option), bytes);
+    memcpy(optim_field(to, option), optim_field(from, option), bytes);
 }
 
 /* ---- reading ---- */
 
 static Status read_match(Reading *r, OptimGroup *group, const Node *node)
 {
-    Reading text = {.option = &match_row, .config = r->config, .at = node};
+    Reading reading = {.option = &match_row, .config = r->config, .at = node};
     int count = node->kind == NODE_LIST ? node->count : 1;
     group->match = mem_new((size_t)(count + 1) * sizeof *group->match);
     for (int i = 0; i < count; ++i) {
-        const Node *one = node->kind == NODE_LIST ? node->item[i] : node;
-        Status status = read_text(&text, one);
-        r->at = text.at;
+        const Node *item = node->kind == NODE_LIST ? node->item[i] : node;
+        Status status = read_text(&reading, item);
+        r->at = reading.at;
         TRY(status);
-        group->match[group->match_count++] = mem_text(one->text);
+        group->match[group->match_count++] = mem_text(item->text);
     }
     return count ? OK : fail(ERR_CONFIG, "match is an empty list");
 }
@@ -68,22 +65,22 @@ static Status read_roles(Reading *r, OptimGroup *group, const Node *node)
     const char *words = option_words(&group_roles);
     int count = node->kind == NODE_LIST ? node->count : 1;
     for (int i = 0; i < count; ++i) {
-        const Node *one = node->kind == NODE_LIST ? node->item[i] : node;
-        TRY(read_text(r, one));
-        int role = words_find(words, one->text);
-        if (role < 0) return words_fail(group_roles.key, words, one->text);
+        const Node *item = node->kind == NODE_LIST ? node->item[i] : node;
+        TRY(read_text(r, item));
+        int role = words_find(words, item->text);
+        if (role < 0) return words_fail(group_roles.key, words, item->text);
         group->roles |= 1 << role;
     }
     return group->roles ? OK : fail(ERR_CONFIG, "roles is an empty list");
 }
 
-static Status unknown_key(const char *key)
+static Status unknown_key_fail(const char *key)
 {
-    const char *name[64] = {"match", "roles", "lr_scale"};
+    enum { NAMES_MAX = 64 };
+    const char *name[NAMES_MAX] = {"match", "roles", "lr_scale"};
     int count = 3;
-    if (!strcmp(key, "lr_factor"))
-        return fail(ERR_CONFIG, "lr_factor has another name now: write lr_scale");
-    for (int i = 0; i < option_count && count < 64; ++i)
+    if (!strcmp(key, "lr_factor")) return fail(ERR_CONFIG, "lr_factor was renamed: write lr_scale");
+    for (int i = 0; i < option_count && count < NAMES_MAX; ++i)
         if (options[i].grouped) name[count++] = option_leaf(&options[i]);
     char *foreign = foreign_text(FOREIGN_KEY, key);
     if (foreign) {
@@ -104,15 +101,15 @@ static Status read_key(Reading *r, OptimGroup *group, const Node *key, const Nod
     r->at = key;
     if (!strcmp(key->text, "match")) return read_match(r, group, value);
     if (!strcmp(key->text, "roles")) return read_roles(r, group, value);
-    bool scale = !strcmp(key->text, "lr_scale");
-    const Option *option = scale ? &scale_row : grouped_option(key->text);
-    if (!option) return unknown_key(key->text);
+    bool is_scale = !strcmp(key->text, "lr_scale");
+    const Option *option = is_scale ? &scale_row : grouped_option(key->text);
+    if (!option) return unknown_key_fail(key->text);
     Reading reading = {.option = option, .config = r->config, .at = value};
-    void *field = scale ? &group->lr_scale : field_in(&group->resolved, option);
+    void *field = is_scale ? &group->lr_scale : optim_field(&group->resolved, option);
     Status status = option->kind->read(&reading, field, value);
     r->at = reading.at;
     if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
-    if (!scale) group->given |= optim_bit(option);
+    if (!is_scale) group->given |= optim_bit(option);
     return OK;
 }
 
@@ -134,7 +131,7 @@ static Status read_group(Reading *r, OptimGroup *group, const Node *node)
     r->at = node;
     if (group->match_count == 0 && group->roles == 0)
         return fail(ERR_CONFIG,
-                    "the group says neither match nor roles: which parameters are in it?");
+                    "the group has neither match nor roles, so it chooses no parameters");
     if (group->lr_scale > 0 && group->given & optim_bit(grouped_option("lr")))
         return fail(ERR_CONFIG, "the group gives both lr and lr_scale: keep one of the two");
     return OK;
@@ -172,7 +169,7 @@ static Status groups_read(Reading *r, void *field, const Node *node)
 
 static void print_roles(FILE *out, int roles)
 {
-    char word[64];
+    char word[WORD_BYTES];
     const char *between = "", *words = option_words(&group_roles);
     for (int i = 0; i < words_count(words); ++i) {
         if (!(roles & 1 << i)) continue;
@@ -183,9 +180,10 @@ static void print_roles(FILE *out, int roles)
 
 static void print_group(FILE *out, const OptimGroup *group, const Config *config)
 {
-    Config shown = *config;
+    /* the options' print functions read section optim of a Config */
+    Config printed = *config;
     const char *between = "";
-    shown.optim = group->resolved;
+    printed.optim = group->resolved;
     if (group->match_count > 0) fputs("match: [", out);
     for (int i = 0; i < group->match_count; ++i) {
         if (i) fputs(", ", out);
@@ -204,7 +202,7 @@ static void print_group(FILE *out, const OptimGroup *group, const Config *config
     for (int i = 0; i < option_count; ++i) {
         if (!options[i].grouped || !(group->given & optim_bit(&options[i]))) continue;
         fprintf(out, ", %s: ", option_leaf(&options[i]));
-        options[i].kind->print(out, &options[i], &shown);
+        options[i].kind->print(out, &options[i], &printed);
     }
 }
 
@@ -221,20 +219,21 @@ static void groups_print(FILE *out, const Option *o, const Config *config)
 
 /* ---- resolving: all options of each group ---- */
 
-static Status read_pair(Config *config, OptimConfig *optim, const char *leaf, const char *value,
-                        uint64_t given)
+/* Sets optim.LEAF to a default, unless its bit is set in `given`. */
+static Status set_default(Config *config, OptimConfig *optim, const char *leaf, const char *value,
+                          uint64_t given)
 {
     const Option *option = grouped_option(leaf);
     if (!option) return fail(ERR_BUG, "a rule's default of optim.%s: no such key", leaf);
     if (given & optim_bit(option)) return OK;
     Node *node = node_word(value);
     Reading reading = {.option = option, .config = config};
-    Status status = option->kind->read(&reading, field_in(optim, option), node);
+    Status status = option->kind->read(&reading, optim_field(optim, option), node);
     node_free(&node);
     return status;
 }
 
-Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given)
+Status optim_set_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given)
 {
     char *copy = mem_text(pairs ? pairs : ""), *rest = copy;
     Status status = OK;
@@ -242,21 +241,21 @@ Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uin
         char *value = strchr(pair, '=');
         if (value) {
             *value = 0;
-            status = read_pair(config, optim, pair, value + 1, given);
+            status = set_default(config, optim, pair, value + 1, given);
         }
     }
     mem_free(&copy);
     return status;
 }
 
-/* Sets all constants to the defaults of the group's rule, which is not optim.name. */
+/* Sets all constants to the defaults of the rule resolved->name, which differs from optim.name. */
 static Status reset_constants(Config *config, OptimConfig *resolved)
 {
     const Option *name = grouped_option("name");
     for (int i = 0; i < option_count; ++i)
         if (options[i].constant)
-            TRY(read_pair(config, resolved, option_leaf(&options[i]), options[i].fallback, 0));
-    return optim_defaults(config, resolved, option_word(name, resolved->name).defaults, 0);
+            TRY(set_default(config, resolved, option_leaf(&options[i]), options[i].fallback, 0));
+    return optim_set_defaults(config, resolved, option_word(name, resolved->name).defaults, 0);
 }
 
 /* Returns a key that the group gives and its rule does not use, or NULL. */
@@ -270,6 +269,7 @@ static const char *unused_key(const OptimGroup *group, ConfigWord word)
     return NULL;
 }
 
+/* Replaces the given options in group->resolved by all options of the group. */
 static Status resolve(Config *config, OptimGroup *group)
 {
     const Option *name = grouped_option("name");

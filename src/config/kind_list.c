@@ -1,11 +1,11 @@
-/* Kinds of lists: words that are a bit each, numbers, names, files, and the layers of
+/* Kinds of lists: sets of words (a bit for each), numbers, names, files, and the layers of
  * model.layers. */
 #include "option.h"
 
 #include <math.h>
 #include <string.h>
 
-static Status need_list(Reading *r, const Node *node)
+static Status check_list(Reading *r, const Node *node)
 {
     r->at = node;
     if (node->kind == NODE_LIST) return OK;
@@ -19,7 +19,7 @@ static Status need_list(Reading *r, const Node *node)
 static Status flags_read(Reading *r, void *field, const Node *node)
 {
     int bits = 0;
-    TRY(need_list(r, node));
+    TRY(check_list(r, node));
     for (int i = 0; i < node->count; ++i) {
         TRY(read_text(r, node->item[i]));
         const char *word = node->item[i]->text;
@@ -34,7 +34,7 @@ static Status flags_read(Reading *r, void *field, const Node *node)
 
 static void flags_print(FILE *out, const Option *o, const Config *config)
 {
-    char word[64];
+    char word[WORD_BYTES];
     const char *between = "";
     int bits = *(const int *)option_value(o, config);
     fputc('[', out);
@@ -46,7 +46,7 @@ static void flags_print(FILE *out, const Option *o, const Config *config)
     fputc(']', out);
 }
 
-static void list_free(void *field)
+static void reals_free(void *field)
 {
     ConfigList *list = field;
     mem_free(&list->value);
@@ -56,7 +56,7 @@ static void list_free(void *field)
 static Status reals_read(Reading *r, void *field, const Node *node)
 {
     ConfigList *list = field;
-    TRY(need_list(r, node));
+    TRY(check_list(r, node));
     double *value = mem_new((size_t)node->count * sizeof *value);
     for (int i = 0; i < node->count; ++i) {
         Status status = read_real(r, node->item[i], &value[i]);
@@ -65,7 +65,7 @@ static Status reals_read(Reading *r, void *field, const Node *node)
         if (status != OK) mem_free(&value);
         TRY(status);
     }
-    list_free(list);
+    reals_free(list);
     *list = (ConfigList){.count = node->count, .value = value};
     return OK;
 }
@@ -100,7 +100,7 @@ static void layers_free(void *field)
     config->model.layer_count = 0;
 }
 
-/* Joins [3, 5] to "3,5", the form in which layers read attributes. */
+/* Joins the items of a list with commas, "3,5"; the caller owns *text. */
 static Status join_list(Reading *r, const Node *list, char **text)
 {
     char *joined = mem_text("");
@@ -121,7 +121,7 @@ static Status join_list(Reading *r, const Node *list, char **text)
 static Status names_read(Reading *r, void *field, const Node *node)
 {
     char *text = NULL;
-    TRY(need_list(r, node));
+    TRY(check_list(r, node));
     for (int i = 0; i < node->count; ++i) {
         TRY(read_text(r, node->item[i]));
         if (!*node->item[i]->text) return fail(ERR_CONFIG, "a name is empty");
@@ -138,12 +138,12 @@ static Status names_read(Reading *r, void *field, const Node *node)
 /* Prints "a,b" as a, b. */
 static void print_items(FILE *out, const char *joined)
 {
-    char *rest = mem_text(joined), *walk = rest, *item;
-    for (int i = 0; (item = strsep(&walk, ",")); ++i) {
+    char *copy = mem_text(joined), *rest = copy, *item;
+    for (int i = 0; (item = strsep(&rest, ",")); ++i) {
         if (i) fputs(", ", out);
         print_text(out, item);
     }
-    mem_free(&rest);
+    mem_free(&copy);
 }
 
 static void names_print(FILE *out, const Option *o, const Config *config)
@@ -159,7 +159,7 @@ static void names_free(void *field)
     mem_free((char **)field);
 }
 
-/* Reads one file name, or a list of them, stored as lines of one text. */
+/* Reads one file name or a list of them, which is stored as one text with a name on each line. */
 static Status files_read(Reading *r, void *field, const Node *node)
 {
     char *joined = NULL;
@@ -191,14 +191,14 @@ static void files_print(FILE *out, const Option *o, const Config *config)
         kind_text.print(out, o, config);
         return;
     }
-    char *rest = mem_text(joined), *walk = rest, *item;
+    char *copy = mem_text(joined), *rest = copy, *item;
     fputc('[', out);
-    for (int i = 0; (item = strsep(&walk, "\n")); ++i) {
+    for (int i = 0; (item = strsep(&rest, "\n")); ++i) {
         if (i) fputs(", ", out);
         print_text(out, item);
     }
     fputc(']', out);
-    mem_free(&rest);
+    mem_free(&copy);
 }
 
 static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const Node *value)
@@ -223,9 +223,10 @@ static Status read_attr(Reading *r, ConfigLayer *layer, const Node *key, const N
     return OK;
 }
 
+/* Reads the attributes of a layer from a mapping. */
 static Status read_attrs(Reading *r, ConfigLayer *layer, const Node *map)
 {
-    /* `- relu:`: a kind without attributes */
+    /* `- relu:` has no attributes */
     if (node_is_null(map)) return OK;
     r->at = map;
     if (map->kind != NODE_MAP)
@@ -243,8 +244,9 @@ static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
     r->at = node;
     if (node->kind == NODE_MAP) {
         if (node->count != 1)
-            return fail(ERR_CONFIG, "one layer an entry: - kind, or - kind: {key: value} with the "
-                                    "attributes in braces or indented below the kind");
+            return fail(ERR_CONFIG,
+                        "each entry is one layer: - kind, or - kind: {key: value} with the "
+                        "attributes in braces or indented below the kind");
         kind = node->key[0];
     }
     if (node->kind == NODE_LIST)
@@ -261,15 +263,16 @@ static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
 static Status layers_read(Reading *r, void *field, const Node *node)
 {
     static const Option blocks = {.kind = &kind_int, .min = 1, .max = 65536};
-    Reading whole = {.option = &blocks, .config = r->config};
+    Reading depth_reading = {.option = &blocks, .config = r->config};
     int64_t depth = 0;
     r->at = node;
-    bool number = node->kind == NODE_SCALAR && !node->quoted && strchr("-0123456789", *node->text);
-    if (number && *node->text)
-        TRY(read_whole(&whole, node, &depth));
+    bool is_number = node->kind == NODE_SCALAR && !node->quoted && *node->text &&
+                     strchr("-0123456789", *node->text);
+    if (is_number)
+        TRY(read_whole(&depth_reading, node, &depth));
     else
-        TRY(need_list(r, node));
-    if (!r->fallback && !depth && node->count == 0)
+        TRY(check_list(r, node));
+    if (!r->is_default && !depth && node->count == 0)
         return fail(ERR_CONFIG, "the list of layers is empty");
     layers_free(field);
     r->config->model.depth = depth;
@@ -310,7 +313,7 @@ static void layers_print(FILE *out, const Option *o, const Config *config)
 
 const OptionKind kind_files = {"FILE|LIST", true, files_read, files_print, names_free};
 const OptionKind kind_flags = {"[WORD, ...]", true, flags_read, flags_print, NULL};
-const OptionKind kind_ints = {"[INT, ...]", true, reals_read, reals_print, list_free};
-const OptionKind kind_reals = {"[NUMBER, ...]", true, reals_read, reals_print, list_free};
+const OptionKind kind_ints = {"[INT, ...]", true, reals_read, reals_print, reals_free};
+const OptionKind kind_reals = {"[NUMBER, ...]", true, reals_read, reals_print, reals_free};
 const OptionKind kind_names = {"[NAME, ...]", true, names_read, names_print, names_free};
 const OptionKind kind_layers = {"LIST|INT", true, layers_read, layers_print, layers_free};

@@ -1,6 +1,6 @@
 /* Kinds of single values: whole and real numbers, sizes, durations, true|false, text, one word of
- * several, checkpoint.resume, grid.pipeline_schedule. The whole text must be a number, exactly:
- * 32x, 1e3 for a whole number and nan are errors, and nothing is rounded. */
+ * several, checkpoint.resume, grid.pipeline_schedule. A number is read exactly or refused: 32x,
+ * nan, and 1e3 as a whole number are errors. */
 #include "config/foreign.h"
 #include "option.h"
 #include "schedules.def"
@@ -11,20 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static Status need_scalar(Reading *r, const Node *node)
+static Status check_scalar(Reading *r, const Node *node)
 {
     r->at = node;
     if (node->kind != NODE_SCALAR)
         return fail(ERR_CONFIG, "expected a single value, not %s", node_kind_name(node));
-    if (!r->fallback && node_is_null(node))
+    if (!r->is_default && node_is_null(node))
         return fail(ERR_CONFIG, "has no value: give one, or remove the key");
     return OK;
 }
 
 /* Numbers and true|false must not be in quotes, which would make them text. */
-static Status need_plain(Reading *r, const Node *node)
+static Status check_unquoted(Reading *r, const Node *node)
 {
-    TRY(need_scalar(r, node));
+    TRY(check_scalar(r, node));
     if (node->quoted)
         return fail(ERR_CONFIG, "\"%s\" is text: write it without quotes", node->text);
     return OK;
@@ -32,11 +32,11 @@ static Status need_plain(Reading *r, const Node *node)
 
 static Status range_fail(const Reading *r, const Node *node)
 {
-    char range[80];
+    char range[RANGE_CHARS];
     const Option *o = r->option;
-    bool high = strtod(node->text, NULL) >= (o->kind == &kind_int ? (double)o->max : o->hi);
+    bool above = strtod(node->text, NULL) >= (o->kind == &kind_int ? (double)o->max : o->hi);
     return fail(ERR_CONFIG, "%s is out of range: must be %s%s%s%s", node->text,
-                option_range(o, high, range), o->unit ? " (" : "", o->unit ? o->unit : "",
+                option_range(o, above, range), o->unit ? " (" : "", o->unit ? o->unit : "",
                 o->unit ? ")" : "");
 }
 
@@ -50,13 +50,13 @@ static bool is_whole(const char *text)
 static bool is_number(const char *text)
 {
     const char *c = text + (*text == '-' || *text == '+');
-    size_t whole = strspn(c, "0123456789"), part = 0;
+    size_t whole = strspn(c, "0123456789"), fraction = 0;
     c += whole;
     if (*c == '.') {
-        part = strspn(++c, "0123456789");
-        c += part;
+        fraction = strspn(++c, "0123456789");
+        c += fraction;
     }
-    if (whole + part == 0) return false;
+    if (whole + fraction == 0) return false;
     if (*c == 'e' || *c == 'E') {
         ++c;
         if (*c == '-' || *c == '+') ++c;
@@ -67,12 +67,13 @@ static bool is_number(const char *text)
     return *c == 0;
 }
 
+/* Fails; for a number such as 1e3 the message has its digits. */
 static Status whole_fail(const char *text)
 {
     if (is_number(text)) {
         double value = strtod(text, NULL);
         if (value == floor(value) && fabs(value) < 1e15)
-            return fail(ERR_CONFIG, "'%s' is not a whole number as it stands: write %.0f", text,
+            return fail(ERR_CONFIG, "'%s' is not a whole number in digits: write %.0f", text,
                         value);
     }
     return fail(ERR_CONFIG, "'%s' is not a whole number", text);
@@ -80,7 +81,7 @@ static Status whole_fail(const char *text)
 
 Status read_whole(Reading *r, const Node *node, int64_t *whole)
 {
-    TRY(need_plain(r, node));
+    TRY(check_unquoted(r, node));
     const char *digits = node->text + (*node->text == '-');
     if (!is_whole(node->text)) return whole_fail(node->text);
     if (digits[0] == '0' && digits[1])
@@ -88,7 +89,7 @@ Status read_whole(Reading *r, const Node *node, int64_t *whole)
     errno = 0;
     long long value = strtoll(node->text, NULL, 10);
     bool outside = value < r->option->min || value > r->option->max;
-    if (errno == ERANGE || (outside && !r->fallback)) return range_fail(r, node);
+    if (errno == ERANGE || (outside && !r->is_default)) return range_fail(r, node);
     *whole = value;
     return OK;
 }
@@ -104,23 +105,23 @@ static void int_print(FILE *out, const Option *o, const Config *config)
     fprintf(out, "%lld", (long long)*(const int64_t *)option_value(o, config));
 }
 
-/* Sets *value to v, the value of the node's text, if it is finite and in range. */
-static Status check_real(const Reading *r, const Node *node, double v, double *value)
+/* Sets *value to v, the number in the node's text, if it is finite and in range. */
+static Status set_real(const Reading *r, const Node *node, double v, double *value)
 {
     const Option *o = r->option;
     if (!isfinite(v))
         return fail(ERR_CONFIG, "%s is too large for a double-precision number", node->text);
     bool low = o->lo_open ? v <= o->lo : v < o->lo, high = o->hi_open ? v >= o->hi : v > o->hi;
-    if (!r->fallback && (low || high)) return range_fail(r, node);
+    if (!r->is_default && (low || high)) return range_fail(r, node);
     *value = v;
     return OK;
 }
 
 Status read_real(Reading *r, const Node *node, double *value)
 {
-    TRY(need_plain(r, node));
+    TRY(check_unquoted(r, node));
     if (!is_number(node->text)) return fail(ERR_CONFIG, "'%s' is not a number", node->text);
-    return check_real(r, node, strtod(node->text, NULL), value);
+    return set_real(r, node, strtod(node->text, NULL), value);
 }
 
 static Status real_read(Reading *r, void *field, const Node *node)
@@ -147,31 +148,31 @@ static double unit_bytes(const char *word)
 /* Reads a number with or without a unit: 8GB, 1.5 GiB. */
 static Status bytes_read(Reading *r, void *field, const Node *node)
 {
-    TRY(need_plain(r, node));
+    TRY(check_unquoted(r, node));
     size_t digits = strspn(node->text, "+-.0123456789eE");
     char *number = mem_format("%.*s", (int)digits, node->text);
     double value = strtod(number, NULL);
-    bool good = is_number(number);
+    bool valid = is_number(number);
     mem_free(&number);
     const char *unit = node->text + digits + strspn(node->text + digits, " ");
-    if (!good || unit_bytes(unit) == 0)
+    if (!valid || unit_bytes(unit) == 0)
         return fail(ERR_CONFIG, "'%s' is not a size: write a number of bytes, 500MB, 8GB or 2GiB",
                     node->text);
-    return check_real(r, node, value * unit_bytes(unit), field);
+    return set_real(r, node, value * unit_bytes(unit), field);
 }
 
-/* Reads a length of time; "none" is 0, no limit. Quotes are allowed, because other YAML tools read
- * 12:00:00 as a number. A value outside 1e-3 to 1e12 s could only be printed with an exponent,
- * which this does not read back. */
+/* Reads a duration in seconds; "none" is 0, no limit. Quotes are allowed, because other YAML tools
+ * read 12:00:00 as a number. Values outside 1e-3 to 1e12 s are refused: they would be printed with
+ * an exponent, which text_read_seconds does not read. */
 static Status duration_read(Reading *r, void *field, const Node *node)
 {
     double *seconds = field;
-    TRY(need_scalar(r, node));
+    TRY(check_scalar(r, node));
     bool none = !strcmp(node->text, "none") || !strcmp(node->text, "0");
     if (none) *seconds = 0;
     if (none) return OK;
-    bool read = text_read_seconds(node->text, seconds);
-    if (read && (*seconds == 0 || (*seconds >= 1e-3 && *seconds <= 1e12))) return OK;
+    bool valid = text_read_seconds(node->text, seconds);
+    if (valid && (*seconds == 0 || (*seconds >= 1e-3 && *seconds <= 1e12))) return OK;
     return fail(ERR_CONFIG,
                 "'%s' is not a length of time: write 90s, 30m, 1h30m, 2d, 12:00:00 or "
                 "1-12:00:00 (days-hours:minutes:seconds), or none",
@@ -202,7 +203,7 @@ static Status bool_fail(const char *text)
 
 static Status bool_read(Reading *r, void *field, const Node *node)
 {
-    TRY(need_plain(r, node));
+    TRY(check_unquoted(r, node));
     bool yes = !strcmp(node->text, "true");
     if (!yes && strcmp(node->text, "false") != 0) return bool_fail(node->text);
     *(bool *)field = yes;
@@ -216,16 +217,17 @@ static void bool_print(FILE *out, const Option *o, const Config *config)
 
 Status read_text(Reading *r, const Node *node)
 {
-    TRY(need_scalar(r, node));
+    TRY(check_scalar(r, node));
     const unsigned char *c = (const unsigned char *)node->text;
     while (*c) {
         int bytes = utf8_bytes(c);
         if (bytes == 0) return fail(ERR_CONFIG, "the text is not UTF-8");
+        /* U+0080 to U+009F are control characters, too */
         if (iscntrl(*c) || (bytes == 2 && *c == 0xc2 && c[1] < 0xa0))
-            return fail(ERR_CONFIG, "the text holds a control character");
+            return fail(ERR_CONFIG, "the text contains a control character");
         c += bytes;
     }
-    if (!r->fallback && (int64_t)strlen(node->text) < r->option->min)
+    if (!r->is_default && (int64_t)strlen(node->text) < r->option->min)
         return fail(ERR_CONFIG, "the text is empty: give a value, or remove the key");
     return OK;
 }
@@ -265,7 +267,7 @@ static void text_free(void *field)
 static Status enum_read(Reading *r, void *field, const Node *node)
 {
     const char *words = option_words(r->option);
-    TRY(need_scalar(r, node));
+    TRY(check_scalar(r, node));
     int i = words_find(words, node->text);
     if (!*words && !strcmp(node->text, r->option->fallback)) i = 0;
     if (i < 0) return words_fail(r->option->key, words, node->text);
@@ -275,7 +277,7 @@ static Status enum_read(Reading *r, void *field, const Node *node)
 
 static void enum_print(FILE *out, const Option *o, const Config *config)
 {
-    char word[64];
+    char word[WORD_BYTES];
     const char *words = option_words(o);
     fputs(*words ? words_at(words, *(const int *)option_value(o, config), word) : o->fallback, out);
 }
@@ -321,19 +323,19 @@ static void resume_free(void *field)
     mem_free(&((Config *)(void *)config)->checkpoint.resume_path);
 }
 
-/* Reads a word, or file:PATH, a file with a list of actions. */
+/* Reads a word, or file:PATH, a file with a list of tasks. */
 static Status schedule_read(Reading *r, void *field, const Node *node)
 {
-    static const char file[] = "file:";
+    static const char prefix[] = "file:";
     char **path = &r->config->grid.schedule_path;
     TRY(read_text(r, node));
-    bool named = !strncmp(node->text, file, strlen(file));
-    if (!named) TRY(enum_read(r, field, node));
-    if (named && !node->text[strlen(file)])
+    bool is_file = !strncmp(node->text, prefix, strlen(prefix));
+    if (!is_file) TRY(enum_read(r, field, node));
+    if (is_file && !node->text[strlen(prefix)])
         return fail(ERR_CONFIG, "file: names no file: write file:PATH");
     mem_free(path);
-    if (named) *path = mem_text(node->text + strlen(file));
-    if (named) *(int *)field = SCHEDULE_FILE;
+    if (is_file) *path = mem_text(node->text + strlen(prefix));
+    if (is_file) *(int *)field = SCHEDULE_FILE;
     return OK;
 }
 

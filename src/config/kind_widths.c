@@ -6,7 +6,7 @@
 
 static const Option channels_row = {.kind = &kind_int, .min = 1, .max = INT32_MAX};
 
-static void list_free(void *field)
+static void widths_free(void *field)
 {
     ConfigWidths *widths = field;
     for (int i = 0; i < widths->count; ++i) mem_free(&widths->item[i].layer);
@@ -23,14 +23,14 @@ static void add(ConfigWidths *widths, const char *layer, int64_t channels)
 static Status read_pair(Reading *r, ConfigWidths *widths, const Node *key, const Node *value)
 {
     int64_t channels;
-    Reading whole = {.option = &channels_row, .config = r->config, .at = value};
+    Reading reading = {.option = &channels_row, .config = r->config, .at = value};
     TRY(read_text(r, key));
     if (!*key->text) return fail(ERR_CONFIG, "a layer's name is empty");
     for (int i = 0; i < widths->count; ++i)
         if (!strcmp(widths->item[i].layer, key->text))
             return fail(ERR_CONFIG, "'%s' is given twice", key->text);
-    Status status = read_whole(&whole, value, &channels);
-    r->at = whole.at;
+    Status status = read_whole(&reading, value, &channels);
+    r->at = reading.at;
     if (status != OK) return fail(ERR_CONFIG, "%s: %s", key->text, fail_message());
     add(widths, key->text, channels);
     return OK;
@@ -42,7 +42,7 @@ static Status widths_read(Reading *r, void *field, const Node *node)
     if (node->kind != NODE_MAP)
         return fail(ERR_CONFIG, "expected layers with their channels, {conv1: 51}, not %s",
                     node_kind_name(node));
-    list_free(field);
+    widths_free(field);
     for (int i = 0; i < node->count; ++i) TRY(read_pair(r, field, node->key[i], node->item[i]));
     return OK;
 }
@@ -58,7 +58,7 @@ static void widths_print(FILE *out, const Option *o, const Config *config)
     }
 }
 
-const OptionKind kind_widths = {"{LAYER: INT, ...}", true, widths_read, widths_print, list_free};
+const OptionKind kind_widths = {"{LAYER: INT, ...}", true, widths_read, widths_print, widths_free};
 
 void config_set_width(Config *config, const char *layer, int64_t channels)
 {
@@ -71,7 +71,7 @@ void config_set_width(Config *config, const char *layer, int64_t channels)
     add(widths, layer, channels);
 }
 
-bool config_take_widths(Config *config, const Config *from)
+bool config_copy_widths(Config *config, const Config *from)
 {
     const ConfigWidths *theirs = &from->model.widths;
     if (config->model.widths.count > 0 || theirs->count == 0) return false;

@@ -8,14 +8,15 @@
 
 typedef struct Option Option;
 
-/* The reading of one value. Errors are fail(ERR_CONFIG) without a place; `at` is the faulty node,
- * from which the caller adds it. */
+/* Arguments and result of reading one value. Readers fail with ERR_CONFIG and a message without
+ * file and line; their caller adds those of `at`. */
 typedef struct Reading {
     const Option *option;
     Config *config;
+    /* the node that is read; after an error the faulty node, which may be inside it */
     const Node *at;
     /* the value is the table's default, which may be out of range if that means "not set" */
-    bool fallback;
+    bool is_default;
 } Reading;
 
 /* A kind of value: how it is read, printed and freed. read replaces the value in the field. */
@@ -24,6 +25,7 @@ typedef struct OptionKind {
     const char *name;
     /* written as a YAML list or mapping: [a, b], {a: b} */
     bool list;
+    /* reads the node into the field, which is NULL for OPTION_NO_FIELD */
     Status (*read)(Reading *reading, void *field, const Node *node);
     /* prints the value as YAML */
     void (*print)(FILE *out, const Option *option, const Config *config);
@@ -40,7 +42,7 @@ struct Option {
     /* "train.batch" */
     const char *key;
     const OptionKind *kind;
-    /* offset of the field in Config; OPTION_NO_FIELD: the value is checked and dropped */
+    /* offset of the field in Config; OPTION_NO_FIELD: the value is only checked */
     size_t offset;
     /* the default, as a user would write it */
     const char *fallback;
@@ -58,7 +60,7 @@ struct Option {
     const char *const *word_help;
     /* entries of optim.groups may set it, too */
     bool grouped;
-    /* a constant of update rules: each word of optim.name says whether it uses it */
+    /* a constant of update rules; ConfigWord.uses of optim.name's words tells which rules use it */
     bool constant;
     const char *unit;
     /* help, one line; it begins with a small letter if only some words of the section use the key,
@@ -80,20 +82,24 @@ extern const int section_count;
 
 /* Returns the index of a key in options, or -1. */
 int option_find(const char *key);
-/* The last part of the key, "batch" of "train.batch"; true if the option is in that section. */
+/* Returns the last part of the key: "batch" of "train.batch". */
 const char *option_leaf(const Option *option);
-bool option_in(const Option *option, const char *section);
+bool option_is_in(const Option *option, const char *section);
+/* Return the option's field in config, to write or to read; NULL for OPTION_NO_FIELD. */
 void *option_field(const Option *option, Config *config);
 const void *option_value(const Option *option, const Config *config);
-Status option_fallback(const Option *option, Config *config);
-/* Writes the range as text ("at least 1"), or "" if there is none, into out (at least 80 chars) and
- * returns it. high: give the upper end even if it is only the largest possible number. */
-char *option_range(const Option *option, bool high, char *out);
+/* Sets the field to the option's default. */
+Status option_set_default(const Option *option, Config *config);
+enum { RANGE_CHARS = 80 };
+/* Writes the range as text ("at least 1"), or "" if there is none, into out and returns it.
+ * show_max: include the upper limit even if it is only the largest number that the type holds. */
+char *option_range(const Option *option, bool show_max, char out[RANGE_CHARS]);
 
-/* Source and place of each key's value, in the order of options. */
+/* The source of a key's value, and its place there. A larger Source overrides a smaller one. */
 typedef enum Source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_COMMAND } Source;
 typedef struct ConfigPlace {
     Source source;
+    /* SOURCE_FILE: position of the key, counted from 1 */
     int line, column;
     /* SOURCE_COMMAND: the whole override, "train.batch=64"; owned */
     char *word;
@@ -102,29 +108,32 @@ typedef struct ConfigPlace {
 /* Returns the option's words: from the table, or those registered by config_use_words; "" if there
  * are none. */
 const char *option_words(const Option *option);
-/* Returns the registered word for that value of the option; .word NULL: it has none, or none is
- * registered. */
+/* Returns the registered word for that value of the option; its .word is NULL if no words are
+ * registered for the option, or the value has none. */
 ConfigWord option_word(const Option *option, int value);
 
 /* Returns the words of option that use that key, joined with `between`: "sgd, muon". The caller
  * owns it. */
 char *option_users(const Option *option, const char *leaf, const char *between);
-/* Return the option's help after the words of its section that use it, "sgd, muon: momentum."; and
- * these words' defaults, "; muon: 0.95". The caller owns both. */
+/* Returns the option's help, preceded by the words of its section that use it:
+ * "sgd, muon: momentum factor." The caller owns it. */
 char *option_help(const Option *option);
+/* Returns the words with other defaults than the option: "; muon: 0.95". The caller owns it. */
 char *option_word_defaults(const Option *option);
 /* Sets the option to the word's own default, if it has one. */
 Status option_set_word_default(const Option *option, Config *config, ConfigWord word);
 
-/* Words "a|b|c": their number; word i, copied into out (at least 64 chars) and returned; the index
- * of a word, or -1. */
+/* Returns the number of words in "a|b|c"; NULL and "" have none. */
 int words_count(const char *words);
-char *words_at(const char *words, int i, char *out);
+enum { WORD_BYTES = 64 };
+/* Copies word i into out and returns it. */
+char *words_at(const char *words, int i, char out[WORD_BYTES]);
+/* Returns the index of a word, or -1. */
 int words_find(const char *words, const char *word);
 /* Returns "a, b, c"; the caller owns it. */
 char *words_text(const char *words);
-/* Fails with ERR_CONFIG: "'sdg' is none of sgd, adam; did you mean sgd?". key: the key that takes
- * these words. */
+/* Fails with ERR_CONFIG: "'sdg' is none of: sgd, adam; did you mean 'sgd'?". key: the key that
+ * takes these words. */
 Status words_fail(const char *key, const char *words, const char *word);
 
 /* Read one scalar, which may be an item of a list, by the same rules. */
@@ -138,9 +147,11 @@ void print_text(FILE *out, const char *text);
 void print_roff(FILE *out, const char *text);
 
 /* Errors of a file and of the command line, collected to be reported together. */
-enum { FAULTS_SHOWN = 20, FAULTS_BYTES = 3800 };
+enum { FAULTS_SHOWN_MAX = 20, FAULTS_BYTES = 3800 };
 typedef struct Faults {
+    /* errors added; errors whose message is in text */
     int count, shown;
+    /* length of text in bytes */
     size_t used;
     /* status of the first error */
     Status status;
@@ -152,15 +163,19 @@ void faults_add(Faults *faults, Status status);
 /* Returns OK, or fails once with all messages. */
 Status faults_end(const Faults *faults);
 
+/* apply.c: sets the keys of a file's tree; sets one key from a word key=value of the command
+ * line. */
 void apply_tree(Config *config, const Node *root, Faults *faults);
 Status apply_override(Config *config, const char *word);
+/* rules.c: checks the rules across keys, and sets defaults that depend on other keys. */
 Status apply_rules(Config *config);
 
-/* Gives each entry of optim.groups the options that it does not set (OptimGroup.resolved).
- * optim_defaults reads `pairs`, defaults as "momentum=0.95 nesterov=true", into optim, except for
- * the keys in `given`. optim_bit is the bit of an option in `given`. */
+/* Sets OptimGroup.resolved of all entries of optim.groups. */
 Status groups_resolve(Config *config);
-Status optim_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given);
+/* Reads `pairs`, such as "momentum=0.95 nesterov=true", into optim, except for keys whose optim_bit
+ * is set in `given`. */
+Status optim_set_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given);
+/* Returns the bit of an option of section optim in OptimGroup.given. */
 uint64_t optim_bit(const Option *option);
 
 #endif

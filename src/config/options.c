@@ -1,4 +1,4 @@
-/* The option table. Its order is that of the help and of the resolved configuration. */
+/* The option table, in the order of the help and of the resolved configuration. */
 #include "option.h"
 #include "schedules.def"
 
@@ -16,14 +16,15 @@ const Section sections[] = {
 };
 const int section_count = sizeof sections / sizeof sections[0];
 
+/* offset of the option's field; ranges of whole and of real numbers; least length of a text in
+ * bytes */
 #define AT(field)     offsetof(Config, field)
 #define RANGE(a, b)   .min = a, .max = b
 #define FROM(a)       .min = a, .max = INT64_MAX
 #define REAL_FROM(a)  .lo = a, .hi = INFINITY
 #define REAL_ABOVE(a) .lo = a, .lo_open = true, .hi = INFINITY
-#define SHARE         .lo = 0, .hi = 1, .hi_open = true
-#define LENGTH(a)     .min = a
-#define MOST          2147483647
+#define FRACTION      .lo = 0, .hi = 1, .hi_open = true
+#define MIN_BYTES(a)  .min = a
 
 /* For each schedule: its word behind a |, its help, and both as a part of the key's help. */
 #define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
@@ -34,21 +35,21 @@ static const char *const schedule_lines[] = {SCHEDULES(SCHEDULE_LINE)};
 
 /* clang-format off */
 const Option options[] = {
-    {"run.name", &kind_text, AT(run.name), "", "the configuration file's name", LENGTH(1),
+    {"run.name", &kind_text, AT(run.name), "", "the configuration file's name", MIN_BYTES(1),
      .help = "Name of the run; its files go to run.dir/run.name."},
     {"run.seed", &kind_int, AT(run.seed), "1", NULL, FROM(0),
      .help = "Seed of all random numbers: parameters, order of samples, augmentation, dropout."},
-    {"run.dir", &kind_text, AT(run.dir), "runs", NULL, LENGTH(1),
+    {"run.dir", &kind_text, AT(run.dir), "runs", NULL, MIN_BYTES(1),
      .help = "Folder that holds the folders of runs."},
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
      .help = "Start from the beginning: files of an earlier run in the folder are moved to its subfolder earlier-1 (-2, ...); nothing is deleted. A job that weft run or Slurm restarts resumes all the same."},
     {"run.max_time", &kind_duration, AT(run.max_time), "none", NULL,
      .help = "Stop with a checkpoint and exit code 75 when the program has run for this time, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; each start counts from zero. none or 0: no limit."},
-    {"run.order_log", &kind_text, AT(run.order_log), "", "none", LENGTH(1),
+    {"run.order_log", &kind_text, AT(run.order_log), "", "none", MIN_BYTES(1),
      .help = "grid.mode=async: folder where each server writes the order in which it answers ranks, for run.replay; one file for each start."},
-    {"run.replay", &kind_text, AT(run.replay), "", "none", LENGTH(1),
+    {"run.replay", &kind_text, AT(run.replay), "", "none", MIN_BYTES(1),
      .help = "grid.mode=async: folder of an earlier run.order_log; servers answer in the order written there, which gives the same bits."},
-    {"run.hook", &kind_text, AT(run.hook), "", "none", LENGTH(1),
+    {"run.hook", &kind_text, AT(run.hook), "", "none", MIN_BYTES(1),
      .help = "Command that rank 0 runs (sh -c) while training continues. It reads a line of JSON on its standard input; on its standard output it may request a stop, a checkpoint, or another learning rate: {\"lr\": 0.01}."},
     {"run.hook_on", &kind_flags, AT(run.hook_on), "[]", "all of them",
      .help = "Events that run run.hook."},
@@ -63,17 +64,17 @@ const Option options[] = {
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,
      .help = "Give the spans of the trace to NVIDIA's profilers, too (NVTX): nsys profile mpirun -n 2 weft train ..."},
 
-    {"model.name", &kind_text, AT(model.name), "", "none", LENGTH(1),
+    {"model.name", &kind_text, AT(model.name), "", "none", MIN_BYTES(1),
      .help = "Name of a built-in model."},
     {"model.stem", &kind_enum, AT(model.stem), "imagenet", NULL,
      .help = "resnet: first layers for large images (7x7, stride 2, pool) or small ones (3x3)."},
-    {"model.classes", &kind_int, AT(model.classes), "0", "as the data set says", RANGE(1, MOST),
+    {"model.classes", &kind_int, AT(model.classes), "0", "as the data set says", RANGE(1, INT32_MAX),
      .help = "Number of classes."},
-    {"model.dropout", &kind_real, AT(model.dropout), "-1", "the model's own", SHARE,
+    {"model.dropout", &kind_real, AT(model.dropout), "-1", "the model's own", FRACTION,
      .help = "Fraction of activations that are dropped before the classifier."},
-    {"model.hidden", &kind_ints, AT(model.hidden), "[512, 512]", NULL, .lo = 1, .hi = MOST,
+    {"model.hidden", &kind_ints, AT(model.hidden), "[512, 512]", NULL, .lo = 1, .hi = INT32_MAX,
      .help = "widths of the hidden layers; for dlrm those of the top network."},
-    {"model.bottom", &kind_ints, AT(model.bottom), "[]", "the model's own", .lo = 1, .hi = MOST,
+    {"model.bottom", &kind_ints, AT(model.bottom), "[]", "the model's own", .lo = 1, .hi = INT32_MAX,
      .help = "widths of the hidden layers of the bottom network; a layer of model.width follows them."},
     {"model.size", &kind_enum, AT(model.size), "own", NULL, .words = LIST_TEXT(GPT_WORDS),
      .help = "a published size, or own: model.layers, width, heads, context and vocab give the size."},
@@ -81,17 +82,17 @@ const Option options[] = {
      .help = "List of layers, in order, instead of model.name: - conv2d: {channels: 32, kernel: 3}; gpt2, llama: number of blocks."},
     {"model.widths", &kind_widths, AT(model.widths), "{}", "the model's own",
      .help = "Channels of single layers, by name, where they differ from the model's: {conv1: 51, layer1.0.conv1: 51}; `weft ckpt shrink` writes them."},
-    {"model.width", &kind_int, AT(model.width), "0", "as model.size says", RANGE(1, MOST),
+    {"model.width", &kind_int, AT(model.width), "0", "as model.size says", RANGE(1, INT32_MAX),
      .help = "width of the vectors between the blocks; resnets: channels of the first stage (64), others in proportion; mobilenet_v2: channels of the first layer (32), others in proportion; models of ids: numbers in a row of a table."},
-    {"model.heads", &kind_int, AT(model.heads), "0", "as model.size says", RANGE(1, MOST),
+    {"model.heads", &kind_int, AT(model.heads), "0", "as model.size says", RANGE(1, INT32_MAX),
      .help = "attention heads of a block; must divide model.width."},
-    {"model.kv_heads", &kind_int, AT(model.kv_heads), "0", "model.heads", RANGE(1, MOST),
+    {"model.kv_heads", &kind_int, AT(model.kv_heads), "0", "model.heads", RANGE(1, INT32_MAX),
      .help = "number of heads of keys and of values, each shared by an equal group of query heads; must divide model.heads. 1: multi-query attention."},
-    {"model.ffn", &kind_int, AT(model.ffn), "0", "8/3 of model.width, up to a multiple of 64", RANGE(1, MOST),
+    {"model.ffn", &kind_int, AT(model.ffn), "0", "8/3 of model.width, up to a multiple of 64", RANGE(1, INT32_MAX),
      .help = "width of the feed-forward layers, after the gate."},
-    {"model.context", &kind_int, AT(model.context), "0", "1024 with model.size, else 256", RANGE(1, MOST),
+    {"model.context", &kind_int, AT(model.context), "0", "1024 with model.size, else 256", RANGE(1, INT32_MAX),
      .unit = "tokens", .help = "tokens in a sample; a token data set is cut into samples of this length."},
-    {"model.vocab", &kind_int, AT(model.vocab), "0", "as the data set says", RANGE(1, MOST), .unit = "tokens",
+    {"model.vocab", &kind_int, AT(model.vocab), "0", "as the data set says", RANGE(1, INT32_MAX), .unit = "tokens",
      .help = "number of tokens in the vocabulary; models of ids: rows of each table; a hash maps ids to rows if some ids are larger. Unset: the number that the data set gives, else one row for each id."},
     {"model.positions", &kind_enum, AT(model.positions), "learned", NULL,
      .help = "how positions enter the model: a learned vector for each, or rotated queries and keys."},
@@ -101,7 +102,7 @@ const Option options[] = {
      .help = "how the rotation angles change for contexts longer than in the original training, in the terms of Hugging Face's config.json: {rope_type: llama3, factor: 8, low_freq_factor: 1, high_freq_factor: 4, original_max_position_embeddings: 8192}; types: linear, dynamic, llama3, yarn."},
     {"model.window", &kind_int, AT(model.window), "0", "all of them", RANGE(0, INT32_MAX), .unit = "tokens",
      .help = "number of keys that a query attends to: the key at its own position and those before it (sliding window)."},
-    {"model.window_from", &kind_int, AT(model.window_from), "0", NULL, RANGE(0, MOST),
+    {"model.window_from", &kind_int, AT(model.window_from), "0", NULL, RANGE(0, INT32_MAX),
      .help = "first block that uses model.window, counted from 0."},
     {"model.qkv_bias", &kind_bool, AT(model.qkv_bias), "false", NULL,
      .help = "queries, keys and values have biases, as in Qwen2."},
@@ -109,7 +110,7 @@ const Option options[] = {
      .help = "added to the mean square in its norms."},
     {"model.tied", &kind_bool, AT(model.tied), "false", NULL,
      .help = "the head and the embedding share one weight."},
-    {"model.init_from", &kind_text, AT(model.init_from), "", "none", LENGTH(1),
+    {"model.init_from", &kind_text, AT(model.init_from), "", "none", MIN_BYTES(1),
      .help = "Checkpoint whose parameters and running statistics a new run starts with, at step 0 and with a new optimizer state. A run that resumes ignores it."},
     {"model.init_fresh", &kind_names, AT(model.init_fresh), "[]", "the last layer, where its size differs",
      .help = "Layers or tensors, by name or pattern (fc, layer4.*), that are initialised anew and not taken from model.init_from; any other tensor that is missing, left over or of another size is an error."},
@@ -120,17 +121,17 @@ const Option options[] = {
     {"model.freeze_norm", &kind_enum, AT(model.freeze_norm), "all", NULL,
      .help = "Which part of a batch norm in model.freeze is frozen: all: the parameters and the running statistics, with which it normalises; affine: only the parameters; none: nothing."},
 
-    {"data.train", &kind_files, AT(data.train), "", "none", LENGTH(1),
+    {"data.train", &kind_files, AT(data.train), "", "none", MIN_BYTES(1),
      .help = "HDF5 file to train on, or a list of files that together are one data set: [a.h5, b.h5]."},
-    {"data.test", &kind_files, AT(data.test), "", "none", LENGTH(1),
+    {"data.test", &kind_files, AT(data.test), "", "none", MIN_BYTES(1),
      .help = "HDF5 file to evaluate on, or a list of files."},
-    {"data.x", &kind_text, AT(data.x), "/x", NULL, LENGTH(1),
+    {"data.x", &kind_text, AT(data.x), "/x", NULL, MIN_BYTES(1),
      .help = "Name of the HDF5 dataset of the samples in each file."},
-    {"data.y", &kind_text, AT(data.y), "/y", NULL, LENGTH(1),
+    {"data.y", &kind_text, AT(data.y), "/y", NULL, MIN_BYTES(1),
      .help = "Name of the HDF5 dataset of the labels or targets in each file."},
     {"data.layout", &kind_enum, AT(data.layout), "nchw", NULL,
      .help = "Order of the dimensions of data.x: channels first or last."},
-    {"data.label_base", &kind_int, AT(data.label_base), "0", NULL, RANGE(0, MOST),
+    {"data.label_base", &kind_int, AT(data.label_base), "0", NULL, RANGE(0, INT32_MAX),
      .help = "Label of the first class: 1 if labels count from 1."},
     {"data.augment", &kind_flags, AT(data.augment), "[]", NULL,
      .help = "Random changes to training images: flip mirrors, crop shifts after padding, cutout blanks a square."},
@@ -175,14 +176,14 @@ const Option options[] = {
     {"data.workers", &kind_int, AT(data.workers), "0", "half of a rank's cores where images are decoded or resampled, else 1", RANGE(1, 256), .unit = "threads",
      .help = "Threads of a rank that read, decode and augment samples."},
 
-    {"train.epochs", &kind_int, AT(train.epochs), "0", "1 where train.steps is not set", RANGE(1, MOST),
+    {"train.epochs", &kind_int, AT(train.epochs), "0", "1 where train.steps is not set", RANGE(1, INT32_MAX),
      .help = "Passes over the training data."},
     {"train.steps", &kind_int, AT(train.steps), "0", "as train.epochs says", FROM(1),
      .help = "Optimizer steps, instead of train.epochs."},
-    {"train.batch", &kind_int, AT(train.batch), "128", NULL, RANGE(1, MOST), .unit = "samples",
+    {"train.batch", &kind_int, AT(train.batch), "128", NULL, RANGE(1, INT32_MAX), .unit = "samples",
      .help = "Samples in one step, over all ranks."},
     {"train.micro_batch", &kind_int, AT(train.micro_batch), "0", "train.batch's largest divisor up to 32; in grid.mode geo and async up to a rank's share",
-     RANGE(1, MOST), .unit = "samples",
+     RANGE(1, INT32_MAX), .unit = "samples",
      .help = "Samples in one pass through the model; must divide train.batch."},
     {"train.sync_batch_norm", &kind_bool, AT(train.sync_batch_norm), "false", NULL,
      .help = "batch_norm computes its statistics over the micro-batches that all replicas process at the same time; equal bits then need the same number of replicas."},
@@ -190,7 +191,7 @@ const Option options[] = {
      .help = "Number type of activations and matrix products; sums and norms are fp32. fp16 and tf32 (10-bit mantissa) need GPUs."},
     {"train.loss_scale", &kind_real, AT(train.loss_scale), "65536", NULL, .lo = 1, .hi = 16777216,
      .help = "fp16: initial loss scale, a power of two; an overflow halves it and skips the step."},
-    {"train.loss_scale_steps", &kind_int, AT(train.loss_scale_steps), "2000", NULL, RANGE(1, MOST), .unit = "steps",
+    {"train.loss_scale_steps", &kind_int, AT(train.loss_scale_steps), "2000", NULL, RANGE(1, INT32_MAX), .unit = "steps",
      .help = "fp16: the loss scale is doubled after this number of steps without overflow."},
     {"train.reproducible", &kind_enum, AT(train.reproducible), "any_grid", NULL,
      .help = "What is guaranteed: the same bits on every grid, or only between runs on the same grid. On CPUs both compute the same today."},
@@ -200,23 +201,23 @@ const Option options[] = {
      .help = "Instruction set of the CPU kernels, which changes bits; auto: the largest that all ranks support (or WEFT_CPU)."},
     {"train.cuda_graphs", &kind_enum, AT(train.cuda_graphs), "auto", NULL,
      .help = "Record the work of a step on a GPU once and replay it; the bits do not depend on it."},
-    {"train.cuda_tune", &kind_text, AT(train.cuda_tune), "off", NULL, LENGTH(1),
+    {"train.cuda_tune", &kind_text, AT(train.cuda_tune), "off", NULL, MIN_BYTES(1),
      .help = "Choice of cuBLASLt's and cuDNN's algorithms: off: the library's first choice; time: the fastest, timed once before the first step; FILE: the record that such a run has written. The choice changes bits, so checkpoints hold it."},
     {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL,
      .help = "Softmax cross-entropy on labels, mean squared error on float targets, or cross-entropy of one logit on labels 0 and 1."},
     {"train.auc", &kind_enum, AT(train.auc), "exact", NULL,
      .help = "how evaluations compute the area under the ROC curve: exact, from all pairs, with 16 bytes of memory a sample on rank 0; or from 4,096 buckets of probabilities."},
-    {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, SHARE,
+    {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, FRACTION,
      .help = "fraction of the target that is spread over all classes in training; evaluations use the labels unchanged."},
     {"train.threads", &kind_int, AT(train.threads), "0", "the smallest number of cores that a rank has", RANGE(1, 1024),
      .help = "CPU threads of each rank. Sums depend on it, so set it when bits are compared."},
-    {"train.eval_every", &kind_int, AT(train.eval_every), "1", NULL, RANGE(0, MOST), .unit = "epochs",
+    {"train.eval_every", &kind_int, AT(train.eval_every), "1", NULL, RANGE(0, INT32_MAX), .unit = "epochs",
      .help = "Epochs between evaluations; 0: only at the end."},
-    {"train.early_stop", &kind_int, AT(train.early_stop), "0", "never", RANGE(1, MOST), .unit = "evaluations",
+    {"train.early_stop", &kind_int, AT(train.early_stop), "0", "never", RANGE(1, INT32_MAX), .unit = "evaluations",
      .help = "End the run after this number of consecutive evaluations without a better checkpoint.best_metric."},
     {"train.early_stop_delta", &kind_real, AT(train.early_stop_delta), "0", NULL, REAL_FROM(0),
      .help = "Smallest improvement that counts for train.early_stop; for accuracies 0.01 is one percentage point."},
-    {"train.log_every", &kind_int, AT(train.log_every), "50", NULL, RANGE(1, MOST), .unit = "steps",
+    {"train.log_every", &kind_int, AT(train.log_every), "50", NULL, RANGE(1, INT32_MAX), .unit = "steps",
      .help = "Steps between lines of metrics.jsonl."},
     {"train.hang_s", &kind_real, AT(train.hang_s), "300", NULL, REAL_FROM(0), .unit = "seconds",
      .help = "End the job when no rank has made progress in a step for this time; 0: never. Ranks that are stopped or dead end the job at once; ranks that are behind are named."},
@@ -226,20 +227,20 @@ const Option options[] = {
      .help = "What to do after a NaN, an infinity or a spike of the loss: stop (exit 65), skip the step, or go back to the last checkpoint, once."},
     {"train.spike", &kind_real, AT(train.spike), "8", NULL, .lo = 0, .hi = INFINITY, .unit = "deviations",
      .help = "A loss this far above the mean of the last 200 is a spike; 0: no loss is."},
-    {"train.check_every", &kind_int, AT(train.check_every), "100", NULL, RANGE(0, MOST), .unit = "steps",
+    {"train.check_every", &kind_int, AT(train.check_every), "100", NULL, RANGE(0, INT32_MAX), .unit = "steps",
      .help = "Steps between checks that parameters and optimizer state are finite and that replicas are equal; 0: only before checkpoints."},
 
     {"optim.name", &kind_enum, AT(optim.name), "sgd", NULL, .grouped = true,
      .help = "Update rule."},
     {"optim.lr", &kind_real, AT(optim.lr), "0.01", NULL, REAL_ABOVE(0), .grouped = true,
      .help = "Learning rate: the highest value of its curve."},
-    {"optim.momentum", &kind_real, AT(optim.momentum), "0", NULL, SHARE, .grouped = true, .constant = true,
+    {"optim.momentum", &kind_real, AT(optim.momentum), "0", NULL, FRACTION, .grouped = true, .constant = true,
      .help = "momentum factor."},
     {"optim.nesterov", &kind_bool, AT(optim.nesterov), "false", NULL, .grouped = true, .constant = true,
      .help = "use Nesterov momentum."},
-    {"optim.beta1", &kind_real, AT(optim.beta1), "0.9", NULL, SHARE, .grouped = true, .constant = true,
+    {"optim.beta1", &kind_real, AT(optim.beta1), "0.9", NULL, FRACTION, .grouped = true, .constant = true,
      .help = "decay of the first moment; lion: weight of the momentum in the update."},
-    {"optim.beta2", &kind_real, AT(optim.beta2), "0.999", NULL, SHARE, .grouped = true, .constant = true,
+    {"optim.beta2", &kind_real, AT(optim.beta2), "0.999", NULL, FRACTION, .grouped = true, .constant = true,
      .help = "decay of the second moment; lion: decay of the momentum."},
     {"optim.eps", &kind_real, AT(optim.eps), "1e-8", NULL, REAL_ABOVE(0), .grouped = true, .constant = true,
      .help = "added to the denominator, a square root, of the update."},
@@ -275,7 +276,7 @@ const Option options[] = {
      .help = "factor on the learning rate at each milestone or plateau."},
     {"optim.milestones", &kind_reals, AT(optim.milestones), "[]", "none", REAL_ABOVE(0), .unit = "epochs",
      .help = "epochs at which the learning rate falls, in increasing order."},
-    {"optim.patience", &kind_int, AT(optim.patience), "10", NULL, RANGE(0, MOST), .unit = "evaluations",
+    {"optim.patience", &kind_int, AT(optim.patience), "10", NULL, RANGE(0, INT32_MAX), .unit = "evaluations",
      .help = "number of consecutive evaluations without a better checkpoint.best_metric that are allowed; the next one lowers the learning rate."},
     {"optim.threshold", &kind_real, AT(optim.threshold), "0.0001", NULL, REAL_FROM(0),
      .help = "relative improvement of the best value that counts as better."},
@@ -294,7 +295,7 @@ const Option options[] = {
      .help = "Number of servers: the last ranks, which hold the rows of sparse tables and compute nothing. 0: the ranks that compute share the rows."},
     {"grid.mode", &kind_enum, AT(grid.mode), "sync", NULL,
      .help = "When updates of parameters and sparse tables are applied: sync: after each step; stale: grid.staleness steps later; geo: on each rank alone, and combined every grid.geo_steps; async: by servers, as gradients arrive."},
-    {"grid.geo_steps", &kind_int, AT(grid.geo_steps), "100", NULL, RANGE(1, MOST), .unit = "steps",
+    {"grid.geo_steps", &kind_int, AT(grid.geo_steps), "100", NULL, RANGE(1, INT32_MAX), .unit = "steps",
      .help = "all modes but sync: steps between sync points, where all ranks have the same state; in mode geo the changes of all ranks are added there and divided by the number of ranks."},
     {"grid.staleness", &kind_int, AT(grid.staleness), "1", NULL, RANGE(0, 64), .unit = "steps",
      .help = "grid.mode=stale: number of steps by which an update is delayed, so that no step waits for messages of the step before."},
@@ -322,7 +323,7 @@ const Option options[] = {
      .help = "Epochs between checkpoints; 0: only by steps and time."},
     {"checkpoint.every_s", &kind_real, AT(checkpoint.every_s), "900", NULL, REAL_FROM(0), .unit = "seconds",
      .help = "Seconds between checkpoints; 0: only by steps. The last step is always saved."},
-    {"checkpoint.keep", &kind_int, AT(checkpoint.keep), "3", NULL, RANGE(0, MOST),
+    {"checkpoint.keep", &kind_int, AT(checkpoint.keep), "3", NULL, RANGE(0, INT32_MAX),
      .help = "Number of newest good checkpoints to keep; 0: all."},
     {"checkpoint.background", &kind_bool, AT(checkpoint.background), "true", NULL,
      .help = "Write checkpoints from a copy while training continues, if a rank has memory for the copy; false: training waits."},
@@ -348,7 +349,7 @@ const char *option_leaf(const Option *option)
     return strchr(option->key, '.') + 1;
 }
 
-bool option_in(const Option *option, const char *section)
+bool option_is_in(const Option *option, const char *section)
 {
     size_t length = strlen(section);
     return !strncmp(option->key, section, length) && option->key[length] == '.';
@@ -364,43 +365,44 @@ const void *option_value(const Option *option, const Config *config)
     return option->offset == OPTION_NO_FIELD ? NULL : (const char *)config + option->offset;
 }
 
-Status option_fallback(const Option *option, Config *config)
+Status option_set_default(const Option *option, Config *config)
 {
     Node *node = NULL;
     if (option->kind->list && (*option->fallback == '[' || *option->fallback == '{'))
         TRY(yaml_parse(&node, option->key, option->fallback, strlen(option->fallback)));
     else
         node = node_word(option->fallback);
-    Reading reading = {.option = option, .config = config, .fallback = true};
+    Reading reading = {.option = option, .config = config, .is_default = true};
     Status status = option->kind->read(&reading, option_field(option, config), node);
     node_free(&node);
     return status;
 }
 
-static char *real_range(const Option *o, bool high, char *out)
+static char *real_range(const Option *o, bool show_max, char out[RANGE_CHARS])
 {
     if (o->lo == -INFINITY && o->hi == INFINITY) return out;
     if (o->hi == INFINITY)
-        snprintf(out, 80, o->lo_open ? "above %g" : "at least %g", o->lo);
-    else if (o->hi == MOST)
-        snprintf(out, 80, high ? "from %.0f to %.0f" : "at least %.0f", o->lo, o->hi);
+        snprintf(out, RANGE_CHARS, o->lo_open ? "above %g" : "at least %g", o->lo);
+    else if (o->hi == INT32_MAX)
+        snprintf(out, RANGE_CHARS, show_max ? "from %.0f to %.0f" : "at least %.0f", o->lo, o->hi);
     else
-        snprintf(out, 80, o->hi_open ? "from %g to below %g" : "from %g to %g", o->lo, o->hi);
+        snprintf(out, RANGE_CHARS, o->hi_open ? "from %g to below %g" : "from %g to %g", o->lo,
+                 o->hi);
     return out;
 }
 
-char *option_range(const Option *o, bool high, char *out)
+char *option_range(const Option *o, bool show_max, char out[RANGE_CHARS])
 {
     *out = 0;
     if (o->kind == &kind_real || o->kind == &kind_bytes || o->kind == &kind_reals ||
         o->kind == &kind_ints)
-        return real_range(o, high, out);
+        return real_range(o, show_max, out);
     if (o->kind != &kind_int) return out;
     if (o->min == o->max)
-        snprintf(out, 80, "only %lld", (long long)o->min);
-    else if (o->max >= MOST && !high)
-        snprintf(out, 80, "at least %lld", (long long)o->min);
+        snprintf(out, RANGE_CHARS, "only %lld", (long long)o->min);
+    else if (o->max >= INT32_MAX && !show_max)
+        snprintf(out, RANGE_CHARS, "at least %lld", (long long)o->min);
     else
-        snprintf(out, 80, "from %lld to %lld", (long long)o->min, (long long)o->max);
+        snprintf(out, RANGE_CHARS, "from %lld to %lld", (long long)o->min, (long long)o->max);
     return out;
 }

@@ -23,15 +23,18 @@ static Status reset_key(Config *config, const char *key)
     ConfigPlace *place = place_of(config, key);
     mem_free(&place->word);
     place->source = SOURCE_DEFAULT;
-    return option_fallback(&options[option_find(key)], config);
+    return option_set_default(&options[option_find(key)], config);
 }
 
-static Status exclude(Config *config, const char *a, const char *b)
+/* If both keys are set: fails if they are from the same source, else resets the one that is from
+ * the file. */
+static Status keep_one(Config *config, const char *a, const char *b)
 {
-    Source sa = place_of(config, a)->source, sb = place_of(config, b)->source;
-    if (sa == SOURCE_DEFAULT || sb == SOURCE_DEFAULT) return OK;
-    if (sa == sb) return config_fail_key(config, b, "%s is set, too: keep one of the two", a);
-    return reset_key(config, sa < sb ? a : b);
+    Source from_a = place_of(config, a)->source, from_b = place_of(config, b)->source;
+    if (from_a == SOURCE_DEFAULT || from_b == SOURCE_DEFAULT) return OK;
+    if (from_a == from_b)
+        return config_fail_key(config, b, "%s is set, too: keep one of the two", a);
+    return reset_key(config, from_a < from_b ? a : b);
 }
 
 static Status check_train(Config *config)
@@ -39,11 +42,12 @@ static Status check_train(Config *config)
     int64_t batch = config->train.batch, micro = config->train.micro_batch;
     if (config->train.epochs == 0 && config->train.steps == 0) config->train.epochs = 1;
     if (micro && batch % micro) {
-        int64_t fit = micro < batch ? micro : batch;
-        while (batch % fit) --fit;
-        return config_fail_key(config, "train.micro_batch",
-                               "%lld does not divide train.batch (%lld): choose a divisor, as %lld",
-                               (long long)micro, (long long)batch, (long long)fit);
+        int64_t divisor = micro < batch ? micro : batch;
+        while (batch % divisor) --divisor;
+        return config_fail_key(
+            config, "train.micro_batch",
+            "%lld does not divide train.batch (%lld): choose a divisor, such as %lld",
+            (long long)micro, (long long)batch, (long long)divisor);
     }
     int exponent;
     if (frexp(config->train.loss_scale, &exponent) != 0.5)
@@ -54,74 +58,76 @@ static Status check_train(Config *config)
     return OK;
 }
 
-/* Checks a key that is set: the word that `chooser` has must use it. */
-static Status check_use(const Config *config, const char *chooser, const char *key)
+/* Fails unless the word that key `chooser` has (optim.name: sgd) uses `key`. */
+static Status check_key_is_used(const Config *config, const char *chooser, const char *key)
 {
-    const Option *by = &options[option_find(chooser)];
-    ConfigWord word = option_word(by, *(const int *)option_value(by, config));
+    const Option *option = &options[option_find(chooser)];
+    ConfigWord word = option_word(option, *(const int *)option_value(option, config));
     const char *leaf = option_leaf(&options[option_find(key)]);
     if (word_uses(word, leaf)) return OK;
-    char *users = option_users(by, leaf, " and ");
+    char *users = option_users(option, leaf, " and ");
     Status status = config_fail_key(config, key, "only %s use it: set %s: %.*s", users, chooser,
                                     (int)strcspn(users, " "), users);
     mem_free(&users);
     return status;
 }
 
-/* Checks that the loss uses label smoothing, unless it is 0, which is what a resolved configuration
- * says. */
-static Status check_loss(const Config *config)
+/* Fails if label smoothing is set and the loss does not use it. 0 is accepted for all losses,
+ * because a resolved configuration has the key. */
+static Status check_smoothing(const Config *config)
 {
     static const char key[] = "train.label_smoothing";
-    const Option *by = &options[option_find("train.loss")];
+    const Option *loss = &options[option_find("train.loss")];
     const char *leaf = option_leaf(&options[option_find(key)]);
-    bool none = config->train.label_smoothing == 0;
-    if (none || word_uses(option_word(by, config->train.loss), leaf)) return OK;
-    char *users = option_users(by, leaf, " and ");
-    Status status = config_fail_key(config, key, "needs %s: %s", by->key, users);
+    if (config->train.label_smoothing == 0 ||
+        word_uses(option_word(loss, config->train.loss), leaf))
+        return OK;
+    char *users = option_users(loss, leaf, " and ");
+    Status status = config_fail_key(config, key, "needs %s: %s", loss->key, users);
     mem_free(&users);
     return status;
 }
 
-/* Sets the constants that are not given to the defaults of the chosen update rule. */
-static Status take_defaults(Config *config)
+/* Sets the constants that are not set to the defaults of the chosen update rule. */
+static Status set_rule_defaults(Config *config)
 {
     ConfigWord word = option_word(&options[option_find("optim.name")], config->optim.name);
     uint64_t given = 0;
     for (int i = 0; i < option_count; ++i)
-        if (option_in(&options[i], "optim") && is_set(config, options[i].key))
+        if (option_is_in(&options[i], "optim") && is_set(config, options[i].key))
             given |= optim_bit(&options[i]);
-    return optim_defaults(config, &config->optim, word.defaults, given);
+    return optim_set_defaults(config, &config->optim, word.defaults, given);
 }
 
 static Status check_optim(Config *config)
 {
-    const ConfigList *m = &config->optim.milestones;
+    const ConfigList *milestones = &config->optim.milestones;
     const Option *curve = &options[option_find("optim.lr_schedule")];
     ConfigWord word = option_word(curve, config->optim.lr_schedule);
-    TRY(take_defaults(config));
-    /* a file may keep constants of the rule that the command line has replaced */
+    TRY(set_rule_defaults(config));
+    /* Constants in a file may be for a rule that the command line has replaced, so only those of
+     * the command line are checked. */
     for (int i = 0; i < option_count; ++i)
         if (options[i].constant && config->place[i].source == SOURCE_COMMAND)
-            TRY(check_use(config, "optim.name", options[i].key));
-    if (config->optim.nesterov) TRY(check_use(config, "optim.name", "optim.nesterov"));
+            TRY(check_key_is_used(config, "optim.name", options[i].key));
+    if (config->optim.nesterov) TRY(check_key_is_used(config, "optim.name", "optim.nesterov"));
     if (config->optim.nesterov && config->optim.momentum == 0)
         return config_fail_key(config, "optim.nesterov", "needs optim.momentum above 0");
-    if (word.word && word_uses(word, "milestones") && m->count == 0)
+    if (word.word && word_uses(word, "milestones") && milestones->count == 0)
         return config_fail_key(config, "optim.lr_schedule",
                                "%s needs optim.milestones, such as [30, 60, 80]", word.word);
-    for (int i = 1; i < m->count; ++i)
-        if (m->value[i] <= m->value[i - 1])
+    for (int i = 1; i < milestones->count; ++i)
+        if (milestones->value[i] <= milestones->value[i - 1])
             return config_fail_key(config, "optim.milestones", "must rise: %g comes after %g",
-                                   m->value[i], m->value[i - 1]);
+                                   milestones->value[i], milestones->value[i - 1]);
     return groups_resolve(config);
 }
 
-/* Checks a range [least, largest]. */
+/* Checks that the list is a range [smallest, largest]. */
 static Status check_range(const Config *config, const char *key, const ConfigList *list)
 {
     if (list->count == 2 && list->value[0] <= list->value[1]) return OK;
-    return config_fail_key(config, key, "takes two numbers, the least and the largest");
+    return config_fail_key(config, key, "takes two numbers, the smallest and the largest");
 }
 
 static Status check_images(const Config *config)
@@ -141,7 +147,7 @@ static Status check_images(const Config *config)
     return OK;
 }
 
-/* Checks section data. A file that is not given becomes NULL. */
+/* Checks section data. Sets the paths of files that are not given to NULL. */
 static Status check_data(Config *config)
 {
     if (config->data.train && !*config->data.train) mem_free(&config->data.train);
@@ -176,39 +182,39 @@ static Status check_name(Config *config)
 }
 
 /* Sets the keys of section model that are not given to the model's own defaults. */
-static Status take_model_defaults(Config *config)
+static Status set_model_defaults(Config *config)
 {
-    const Option *by = &options[option_find("model.name")];
+    const Option *name = &options[option_find("model.name")];
     ConfigWord word;
-    for (int i = 0; (word = option_word(by, i)).word; ++i)
+    for (int i = 0; (word = option_word(name, i)).word; ++i)
         if (strcmp(word.word, config->model.name) == 0) break;
     for (int i = 0; i < option_count && word.word; ++i)
-        if (option_in(&options[i], "model") && !is_set(config, options[i].key))
+        if (option_is_in(&options[i], "model") && !is_set(config, options[i].key))
             TRY(option_set_word_default(&options[i], config, word));
     return OK;
 }
 
-/* Checks section model. A model by name may have a number of blocks (model.layers: 12); a list of
- * layers excludes a name. */
+/* Checks section model. A model by name may have a number of blocks (model.layers: 12), but no list
+ * of layers. */
 static Status check_model(Config *config)
 {
-    if (config->model.layer_count > 0) TRY(exclude(config, "model.name", "model.layers"));
+    if (config->model.layer_count > 0) TRY(keep_one(config, "model.name", "model.layers"));
     if (config->model.depth > 0 && !*config->model.name)
         return config_fail_key(
             config, "model.layers",
             "a number of blocks needs a model by name: set model.name: gpt2 or llama");
-    return take_model_defaults(config);
+    return set_model_defaults(config);
 }
 
-/* Checks where a run's parameters come from: from at most one file, and the other keys need that
- * file. */
+/* Checks that a run's parameters come from at most one file, and that the keys model.init_fresh and
+ * model.init_rename are set only with such a file. */
 static Status check_init(Config *config)
 {
     const char *item = config->model.init_rename;
     if (config->model.init_from && !*config->model.init_from) mem_free(&config->model.init_from);
     if (config->model.init_from && config->checkpoint.resume == RESUME_FILE)
         return config_fail_key(config, "model.init_from",
-                               "begins with parameters, checkpoint.resume: %s with a whole run: "
+                               "starts from parameters, checkpoint.resume: %s from a whole run: "
                                "keep one of the two",
                                config->checkpoint.resume_path);
     if (!config->model.init_from && *config->model.init_fresh)
@@ -230,23 +236,24 @@ static Status check_init(Config *config)
     return OK;
 }
 
-static int64_t count_names(const char *joined)
+/* Number of names in "a,b". */
+static int64_t count_names(const char *names)
 {
-    int64_t count = *joined ? 1 : 0;
-    for (const char *c = joined; *c; ++c) count += *c == ',';
+    int64_t count = *names ? 1 : 0;
+    for (const char *c = names; *c; ++c) count += *c == ',';
     return count;
 }
 
 #define CHUNKS(id, name, word, least, usual, most, help) {word, least, usual, most},
 static const struct {
     const char *word;
-    /* numbers of chunks of a stage */
+    /* smallest, default and largest number of chunks of a stage */
     int least, usual, most;
 } schedules[] = {SCHEDULES(CHUNKS)};
 
 enum { SCHEDULES_BYTES = 256 };
 
-/* Writes the schedules that take different numbers of chunks into out and returns it. */
+/* Writes the schedules with more chunks than the default into out, and returns it: "a, b". */
 static const char *multi_chunk_schedules(char out[SCHEDULES_BYTES])
 {
     size_t used = 0;
@@ -276,23 +283,24 @@ static Status check_chunks(Config *config)
 static Status check_grid(Config *config)
 {
     TRY(check_chunks(config));
-    int64_t cuts = count_names(config->grid.cuts), pieces = config->grid.pp * config->grid.chunks;
-    if (cuts > 0 && cuts != pieces - 1)
+    int64_t cuts = count_names(config->grid.cuts), chunks = config->grid.pp * config->grid.chunks;
+    if (cuts > 0 && cuts != chunks - 1)
         return config_fail_key(config, "grid.cuts",
                                "names %lld layer%s, but %lld stage%s of %lld chunk%s need %lld",
                                (long long)cuts, cuts == 1 ? "" : "s", (long long)config->grid.pp,
                                config->grid.pp == 1 ? "" : "s", (long long)config->grid.chunks,
-                               config->grid.chunks == 1 ? "" : "s", (long long)pieces - 1);
+                               config->grid.chunks == 1 ? "" : "s", (long long)chunks - 1);
     return OK;
 }
 
-/* Checks a number that only some values of grid.mode use. It may be set in a file whose mode the
- * command line has replaced; a resolved configuration says the default. */
+/* Checks a number that only `modes` use; used: grid.mode is one of them. A number from a file whose
+ * mode the command line has replaced is reset. The default is accepted in all modes, because a
+ * resolved configuration has the key. */
 static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
 {
     const Option *option = &options[option_find(key)];
-    bool usual = *(const int64_t *)option_value(option, config) == atoll(option->fallback);
-    if (used || usual) return OK;
+    bool is_default = *(const int64_t *)option_value(option, config) == atoll(option->fallback);
+    if (used || is_default) return OK;
     bool replaced = place_of(config, "grid.mode")->source > place_of(config, key)->source;
     return replaced ? reset_key(config, key)
                     : config_fail_key(config, key, "only grid.mode: %s uses it", modes);
@@ -306,20 +314,20 @@ static Status check_mode(Config *config)
     TRY(check_mode_number(config, "grid.staleness", stale, "stale"));
     TRY(check_mode_number(config, "grid.geo_steps", sync_points, "stale, geo or async"));
     if (!*config->run.order_log || !*config->run.replay) return OK;
-    return exclude(config, "run.order_log", "run.replay");
+    return keep_one(config, "run.order_log", "run.replay");
 }
 
 Status apply_rules(Config *config)
 {
-    TRY(exclude(config, "train.epochs", "train.steps"));
+    TRY(keep_one(config, "train.epochs", "train.steps"));
     TRY(check_model(config));
     TRY(check_init(config));
-    TRY(exclude(config, "optim.warmup_steps", "optim.warmup_epochs"));
+    TRY(keep_one(config, "optim.warmup_steps", "optim.warmup_epochs"));
     TRY(check_name(config));
     TRY(check_train(config));
     TRY(check_optim(config));
     TRY(check_grid(config));
     TRY(check_mode(config));
-    TRY(check_loss(config));
+    TRY(check_smoothing(config));
     return check_data(config);
 }

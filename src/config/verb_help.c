@@ -1,19 +1,19 @@
-/* The help of a verb and its part of the man page, made from its rows. Lines of help are at most
- * COLUMNS wide. */
+/* Prints the help of a verb and its part of the man page, from the verb's row and the rows of its
+ * flags. Lines of help are at most COLUMNS wide. */
 #include "option.h"
 
 #include <string.h>
 
 enum { COLUMNS = 100, FLAG_COLUMN = 2, FLAG_WIDTH = 24, HELP_COLUMN = 27, USAGE_INDENT = 4 };
 
-/* A line being filled with words. */
+/* The line that is being printed. */
 typedef struct Line {
     FILE *out;
     /* at: column of the next character; indent: column at which further lines begin */
     int at, indent;
 } Line;
 
-/* Prints a piece of text that is not broken, after a space, or on a new line if it does not fit. */
+/* Prints a piece of text in one line, after a space, or on a new line if it does not fit. */
 static void put_piece(Line *line, const char *text, int length)
 {
     bool fits = line->at == 0 || line->at + 1 + length <= COLUMNS;
@@ -25,7 +25,8 @@ static void put_piece(Line *line, const char *text, int length)
     fwrite(text, 1, (size_t)length, line->out);
 }
 
-/* Length of the next piece: a word, or if no line can hold that, the part up to a | that fits. */
+/* Returns the length of the next piece: a word or, if it is longer than a line, its part up to the
+ * last | that fits. */
 static int piece_length(const Line *line, const char *text)
 {
     int length = (int)strcspn(text, " "), cut = COLUMNS - line->indent - 1;

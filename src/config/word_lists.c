@@ -1,28 +1,27 @@
-/* Lists of words, "a|b|c": count, find, pick, and the message for a word that is none of them. Also
- * the words that modules register for keys, with their help, the keys that they use and their
+/* Lists of words, "a|b|c": number, look-up, and the message for a word that is not in the list.
+ * Also the words that modules register for keys, with their help, the keys that they use and their
  * defaults. */
 #include "config/foreign.h"
 #include "option.h"
 
 #include <string.h>
 
-enum { WORDS_MAX = 32, WORD_BYTES = 64, LISTS_MAX = 32 };
+enum { WORDS_MAX = 32, LISTS_MAX = 32, JOINED_BYTES = WORDS_MAX * WORD_BYTES };
 
 /* Lists registered by config_use_words, and each one's words joined as "a|b|c". */
 static const ConfigWords *list[LISTS_MAX];
-static char joined[LISTS_MAX][WORDS_MAX * WORD_BYTES];
+static char joined[LISTS_MAX][JOINED_BYTES];
 static int list_count;
 
-static void join(const ConfigWords *words, char *out)
+static void join(const ConfigWords *words, char out[JOINED_BYTES])
 {
-    enum { ROOM = WORDS_MAX * WORD_BYTES };
     const char *word;
     size_t used = 0;
     for (int i = 0; i < WORDS_MAX && (word = words->word(i).word); ++i)
-        used += (size_t)snprintf(out + used, ROOM - used, "%s%s", i ? "|" : "", word);
+        used += (size_t)snprintf(out + used, JOINED_BYTES - used, "%s%s", i ? "|" : "", word);
 }
 
-static bool option_named(const char *key)
+static bool key_exists(const char *key)
 {
     return option_find(key) >= 0 || !strcmp(key, group_roles.key);
 }
@@ -32,7 +31,7 @@ void config_use_words(const ConfigWords *lists, int count)
     for (int i = 0; i < count; ++i) {
         int at = 0;
         while (at < list_count && strcmp(list[at]->key, lists[i].key) != 0) ++at;
-        if (at == LISTS_MAX || !option_named(lists[i].key))
+        if (at == LISTS_MAX || !key_exists(lists[i].key))
             die("words of %s: no such key, or too many lists", lists[i].key);
         if (at == list_count) ++list_count;
         list[at] = &lists[i];
@@ -40,6 +39,7 @@ void config_use_words(const ConfigWords *lists, int count)
     }
 }
 
+/* Returns the index of the option's registered list, or -1. */
 static int list_of(const Option *option)
 {
     for (int i = 0; i < list_count; ++i)
@@ -47,7 +47,7 @@ static int list_of(const Option *option)
     return -1;
 }
 
-/* Returns word i of a list; a list that is only a text has no more than names. */
+/* Returns word i of a list; a list that is only a text has no definitions, and .word is NULL. */
 static ConfigWord word_at(const ConfigWords *words, int i)
 {
     return words->word ? words->word(i) : (ConfigWord){0};
@@ -59,9 +59,10 @@ static bool same_section(const char *a, const char *b)
     return length == strcspn(b, ".") && !strncmp(a, b, length);
 }
 
-static void text_add(char **text, const char *more, const char *behind)
+/* Appends two texts to *text, which is allocated again. */
+static void text_append(char **text, const char *first, const char *second)
 {
-    char *longer = mem_format("%s%s%s", *text, more, behind);
+    char *longer = mem_format("%s%s%s", *text, first, second);
     mem_free(text);
     *text = longer;
 }
@@ -79,12 +80,13 @@ ConfigWord option_word(const Option *option, int value)
     return at >= 0 ? word_at(list[at], value) : (ConfigWord){0};
 }
 
+/* Returns the words that use that key, joined with `between`; the caller owns it. */
 static char *words_using(const ConfigWords *words, const char *leaf, const char *between)
 {
     ConfigWord word;
     char *all = mem_text("");
     for (int i = 0; (word = word_at(words, i)).word; ++i)
-        if (word_uses(word, leaf)) text_add(&all, *all ? between : "", word.word);
+        if (word_uses(word, leaf)) text_append(&all, *all ? between : "", word.word);
     return all;
 }
 
@@ -100,10 +102,10 @@ char *option_help(const Option *option)
     for (int i = 0; i < list_count; ++i) {
         if (!same_section(list[i]->key, option->key)) continue;
         char *users = words_using(list[i], option_leaf(option), ", ");
-        if (*users) text_add(&help, users, ": ");
+        if (*users) text_append(&help, users, ": ");
         mem_free(&users);
     }
-    text_add(&help, option->help, "");
+    text_append(&help, option->help, "");
     return help;
 }
 
@@ -122,9 +124,9 @@ Status option_set_word_default(const Option *option, Config *config, ConfigWord 
     const char *default_text = default_of(word, option_leaf(option));
     if (!default_text) return OK;
     char *text = mem_format("%.*s", (int)strcspn(default_text, " "), default_text);
-    Option with = *option;
-    with.fallback = text;
-    Status status = option_fallback(&with, config);
+    Option changed = *option;
+    changed.fallback = text;
+    Status status = option_set_default(&changed, config);
     mem_free(&text);
     return status;
 }
@@ -140,7 +142,7 @@ char *option_word_defaults(const Option *option)
             if (!default_text) continue;
             char *text =
                 mem_format("%s: %.*s", word.word, (int)strcspn(default_text, " "), default_text);
-            text_add(&all, "; ", text);
+            text_append(&all, "; ", text);
             mem_free(&text);
         }
     }
@@ -156,17 +158,17 @@ bool word_uses(ConfigWord word, const char *leaf)
     return false;
 }
 
-/* Returns true if each key in "a b" or "a=1 b=2" is in the section of `list` and, if `within` is
+/* Returns true if each key in "a b" or "a=1 b=2" is in the section of `words` and, if must_use is
  * set, among the keys that the word uses. */
-static bool keys_known(const ConfigWords *words, ConfigWord word, const char *keys, bool within)
+static bool keys_known(const ConfigWords *words, ConfigWord word, const char *keys, bool must_use)
 {
     bool known = true;
     for (const char *at = keys; at && *at; at += strcspn(at, " "), at += *at == ' ') {
         char *leaf = mem_format("%.*s", (int)strcspn(at, " ="), at);
         char *key = mem_format("%.*s.%s", (int)strcspn(words->key, "."), words->key, leaf);
-        /* the number of blocks of a model by name is model.layers */
+        /* model.blocks is no key: it stands for model.layers as a number */
         known = known && (option_find(key) >= 0 || !strcmp(key, "model.blocks")) &&
-                (!within || word_uses(word, leaf));
+                (!must_use || word_uses(word, leaf));
         mem_free(&leaf);
         mem_free(&key);
     }
@@ -178,13 +180,13 @@ Status config_words_check(void)
     ConfigWord word;
     for (int i = 0; i < list_count; ++i)
         for (int k = 0; (word = word_at(list[i], k)).word; ++k) {
-            const char *lacks = !word.help ? "has no help"
+            const char *fault = !word.help ? "has no help"
                                 : !keys_known(list[i], word, word.uses, false)
                                     ? "uses a key that is not in its section"
                                 : !keys_known(list[i], word, word.defaults, true)
                                     ? "has a default of a key that it does not use"
                                     : NULL;
-            TRY(row_check(list[i]->key, word.word, lacks));
+            TRY(row_check(list[i]->key, word.word, fault));
         }
     return OK;
 }
@@ -196,7 +198,7 @@ int words_count(const char *words)
     return count;
 }
 
-char *words_at(const char *words, int i, char *out)
+char *words_at(const char *words, int i, char out[WORD_BYTES])
 {
     while (i-- > 0) words = strchr(words, '|') + 1;
     snprintf(out, WORD_BYTES, "%.*s", (int)strcspn(words, "|"), words);
@@ -221,7 +223,7 @@ char *words_text(const char *words)
     return text;
 }
 
-/* Returns the word that is equal but for case and separators; NULL: there is none. */
+/* Returns the word that differs only in case and separators; NULL: there is none. */
 static const char *same_word(const char *word, const char *const *words, int count)
 {
     for (int i = 0; i < count; ++i)

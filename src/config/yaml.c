@@ -1,4 +1,4 @@
-/* Makes a tree of nodes from libyaml's events. Errors are whatever a configuration does not need:
+/* Makes a tree of nodes from libyaml's events. Fails for what a configuration does not need:
  * anchors, aliases, tags, several documents, and deep nesting. */
 #include "config/yaml.h"
 
@@ -6,6 +6,7 @@
 #include <string.h>
 #include <yaml.h>
 
+/* deepest nesting of lists and mappings */
 enum { DEPTH_MAX = 16 };
 
 typedef struct Parser {
@@ -18,9 +19,9 @@ typedef struct Parser {
     bool has_event;
 } Parser;
 
-static Status place_fail(const Parser *p, int line, int column, const char *what)
+static Status fail_at(const Parser *p, int line, int column, const char *message)
 {
-    return fail(ERR_CONFIG, "%s:%d:%d: %s", p->name, line, column, what);
+    return fail(ERR_CONFIG, "%s:%d:%d: %s", p->name, line, column, message);
 }
 
 static int line_of(const yaml_event_t *event)
@@ -32,9 +33,10 @@ static int column_of(const yaml_event_t *event)
     return (int)event->start_mark.column + 1;
 }
 
-static Status event_fail(const Parser *p, const char *what)
+/* Fails with the place of the current event. */
+static Status event_fail(const Parser *p, const char *message)
 {
-    return place_fail(p, line_of(&p->event), column_of(&p->event), what);
+    return fail_at(p, line_of(&p->event), column_of(&p->event), message);
 }
 
 /* True if a tab is among the blanks at the beginning of a line, counted from 1. */
@@ -44,8 +46,8 @@ static bool tab_indents(const char *text, int line)
     return text && memchr(text, '\t', strspn(text, " \t"));
 }
 
-/* Makes the message of a syntax error. libyaml's reader gives an offset only; its scanner and
- * parser give line and column. */
+/* Fails with libyaml's syntax error. Its reader gives only an offset; its scanner and parser give
+ * line and column. */
 static Status syntax_fail(const Parser *p)
 {
     const char *problem = p->yaml.problem ? p->yaml.problem : "not YAML";
@@ -58,11 +60,11 @@ static Status syntax_fail(const Parser *p)
         column = (int)p->yaml.problem_mark.column + 1;
     }
     if (p->yaml.context && strstr(p->yaml.context, "alias") && p->yaml.error == YAML_SCANNER_ERROR)
-        return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s): a text that begins with * wants quotes",
+        return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s): a text that begins with * needs quotes",
                     p->name, line, column, problem, p->yaml.context);
     if (tab_indents(p->text, line))
-        return fail(ERR_CONFIG, "%s:%d:1: a tab indents this line: YAML takes blanks only", p->name,
-                    line);
+        return fail(ERR_CONFIG, "%s:%d:1: a tab indents this line: YAML allows only spaces",
+                    p->name, line);
     if (p->yaml.context && p->yaml.error != YAML_READER_ERROR)
         return fail(ERR_CONFIG, "%s:%d:%d: YAML: %s (%s)", p->name, line, column, problem,
                     p->yaml.context);
@@ -99,6 +101,7 @@ static void node_push(Node *node, Node *key, Node *item)
     ++node->count;
 }
 
+/* Fails for anchors and tags. */
 static Status refuse_extras(const Parser *p, const yaml_char_t *anchor, const yaml_char_t *tag)
 {
     if (anchor) return event_fail(p, "anchors (&name) are not used here: write the value out");
@@ -111,7 +114,7 @@ static Status read_scalar(Parser *p, Node **out)
     const yaml_event_t *e = &p->event;
     TRY(refuse_extras(p, e->data.scalar.anchor, e->data.scalar.tag));
     if (strlen((char *)e->data.scalar.value) != e->data.scalar.length)
-        return event_fail(p, "the text holds a zero byte");
+        return event_fail(p, "the text contains a zero byte");
     *out = node_new(NODE_SCALAR, line_of(e), column_of(e));
     (*out)->text = mem_text((char *)e->data.scalar.value);
     (*out)->quoted = e->data.scalar.style != YAML_PLAIN_SCALAR_STYLE;
@@ -148,8 +151,8 @@ static Status read_map(Parser *p, Node *map, int depth)
     }
 }
 
-/* Reads the node that begins with the current event. What was read before an error is in *out and
- * is freed with it. */
+/* Reads the node that begins with the current event. After an error *out has the part that was
+ * read; the caller frees it. */
 static Status read_node(Parser *p, Node **out, int depth)
 {
     const yaml_event_t *e = &p->event;
@@ -172,16 +175,16 @@ static Status read_node(Parser *p, Node **out, int depth)
 
 static Status read_stream(Parser *p, Node **root)
 {
-    /* stream start */
+    /* the stream's start, then the document's */
     TRY(next_event(p));
     TRY(next_event(p));
     if (p->event.type == YAML_STREAM_END_EVENT)
-        return place_fail(p, 1, 1, "the file is empty: it must hold at least one key");
+        return fail_at(p, 1, 1, "the file is empty: it must hold at least one key");
     TRY(next_event(p));
     TRY(read_node(p, root, 0));
     if (node_is_null(*root))
         return event_fail(p, "the document is empty: it must hold at least one key");
-    /* document end */
+    /* the document's end, then the stream's */
     TRY(next_event(p));
     TRY(next_event(p));
     if (p->event.type != YAML_STREAM_END_EVENT)

@@ -26,7 +26,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, act_name(spec->act), 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, act_name(spec->act), 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
     spec->y = desc_plain(spec->x[0].shape, DTYPE_F32);
     return OK;
 }
@@ -38,11 +38,12 @@ static OnnxValue relu_onnx(const OnnxLayer *l)
 
 static OnnxValue relu6_onnx(const OnnxLayer *l)
 {
-    OnnxValue least = onnx_number(l, 0), most = onnx_number(l, 6);
-    return onnx_add(l, "Clip", NULL, l->x[0], least, most);
+    OnnxValue low = onnx_number(l, 0), high = onnx_number(l, 6);
+    return onnx_add(l, "Clip", NULL, l->x[0], low, high);
 }
 
-/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))); ONNX has this operator from opset 20 on. */
+/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). ONNX has an operator for it only from opset 20
+ * on. */
 static OnnxValue gelu_onnx(const OnnxLayer *l)
 {
     OnnxValue x = l->x[0], y = onnx_add(l, "Mul", "square", x, x);

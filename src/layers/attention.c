@@ -1,5 +1,5 @@
-/* attention (Vaswani et al. 2017), causal: queries, keys and values side by side, (N,T,3C) ->
- * (N,T,C); with kv_heads there are fewer keys and values (Ainslie et al. 2023). It has no
+/* attention (Vaswani et al. 2017), causal: reads queries, keys and values side by side, (N,T,3C) ->
+ * (N,T,C); with kv_heads there are fewer heads of keys and values (Ainslie et al. 2023). It has no
  * parameters: the dense layers before and after it are the projections. */
 #include "kinds.h"
 
@@ -27,21 +27,27 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->rotary_scaling.truncate = true;
 }
 
-/* Checks that all numbers that the scaling's type needs are set, and no others. */
+/* Fails if a number that rope_type needs is not set, or one that it does not accept is set. */
 static Status check_scaling(const OpSpec *spec)
 {
 #define NAME(ROTARY, name) name,
     static const char *const names[] = {ROTARY_SCALINGS(NAME)};
 #undef NAME
-    enum { DYNAMIC = 1 << ROTARY_DYNAMIC, LLAMA3 = 1 << ROTARY_LLAMA3, YARN = 1 << ROTARY_YARN };
+    /* bits of types; every type but the first, ROTARY_DEFAULT, scales */
+    enum {
+        DYNAMIC = 1 << ROTARY_DYNAMIC,
+        LLAMA3 = 1 << ROTARY_LLAMA3,
+        YARN = 1 << ROTARY_YARN,
+        ALL_SCALINGS = ~(1 << ROTARY_DEFAULT)
+    };
     const RotaryScaling *r = &spec->rotary_scaling;
     const struct {
         const char *name;
         bool set;
         /* bits of the types that need the number, and of the types that accept it */
-        int need, take;
-    } all[] = {
-        {"factor", r->factor > 0, ~1, ~1},
+        int needed_by, accepted_by;
+    } number[] = {
+        {"factor", r->factor > 0, ALL_SCALINGS, ALL_SCALINGS},
         {"original_max_position_embeddings", r->original > 0, DYNAMIC | LLAMA3 | YARN,
          DYNAMIC | LLAMA3 | YARN},
         {"low_freq_factor", r->low_freq_factor > 0, LLAMA3, LLAMA3},
@@ -53,13 +59,13 @@ static Status check_scaling(const OpSpec *spec)
         {"mscale_all_dim", r->mscale_all_dim > 0, 0, YARN},
         {"truncate", !r->truncate, 0, YARN},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) {
-        if (all[i].set && !(all[i].take >> r->type & 1))
-            return fail(ERR_CONFIG, "attention: rope_type %s has no use for rope_%s",
-                        names[r->type], all[i].name);
-        if (!all[i].set && all[i].need >> r->type & 1)
+    for (size_t i = 0; i < sizeof number / sizeof *number; ++i) {
+        if (number[i].set && !(number[i].accepted_by >> r->type & 1))
+            return fail(ERR_CONFIG, "attention: rope_type %s does not use rope_%s: remove it",
+                        names[r->type], number[i].name);
+        if (!number[i].set && number[i].needed_by >> r->type & 1)
             return fail(ERR_CONFIG, "attention: rope_type %s needs rope_%s", names[r->type],
-                        all[i].name);
+                        number[i].name);
     }
     if (r->type != ROTARY_DEFAULT && !spec->rotary)
         return fail(ERR_CONFIG, "attention: rope_type needs rotary: true");
@@ -70,22 +76,22 @@ static Status check_scaling(const OpSpec *spec)
     return OK;
 }
 
-/* Sets *width, the width of a head: the input has heads + 2 kv_heads of them side by side. */
-static Status head_width(const OpSpec *spec, int64_t *width)
+/* Sets *width to the width of a head. The input is heads + 2 kv_heads heads side by side. */
+static Status find_head_width(const OpSpec *spec, int64_t *width)
 {
     char text[64];
     const Shape x = spec->x[0].shape;
-    const int kv_heads = attention_kv_heads(spec), all = spec->heads + 2 * kv_heads;
+    const int kv_heads = attention_kv_heads(spec), total = spec->heads + 2 * kv_heads;
     if (spec->heads % kv_heads != 0)
         return fail(ERR_CONFIG, "attention: kv_heads (%d) must divide heads (%d)", kv_heads,
                     spec->heads);
-    *width = x.dim[2] / all;
-    if (x.dim[2] % all == 0) return OK;
+    *width = x.dim[2] / total;
+    if (x.dim[2] % total == 0) return OK;
     if (kv_heads != spec->heads)
         return fail(ERR_CONFIG,
                     "attention got %s, needs %d heads of queries, %d of keys and %d of values side "
                     "by side: put a dense layer of a multiple of %d before it",
-                    shape_text(x, text), spec->heads, kv_heads, kv_heads, all);
+                    shape_text(x, text), spec->heads, kv_heads, kv_heads, total);
     if (x.dim[2] % 3 != 0)
         return fail(ERR_CONFIG,
                     "attention got %s, needs queries, keys and values side by side (N,T,3C): put a "
@@ -100,12 +106,13 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     int64_t width = 0;
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "attention", 3, 3, "queries, keys and values (N,T,3C)"));
+    TRY(check_floats(spec, "attention", 3, 3, "queries, keys and values (N,T,3C)"));
     Shape x = spec->x[0].shape;
     if (spec->heads < 1) return fail(ERR_CONFIG, "attention needs heads, for example heads: 6");
-    TRY(head_width(spec, &width));
+    TRY(find_head_width(spec, &width));
     if (spec->rotary && width % 2 != 0)
-        return fail(ERR_CONFIG, "attention: rotary turns pairs, but a head's width is odd (%lld)",
+        return fail(ERR_CONFIG,
+                    "attention: rotary rotates pairs of numbers, but a head's width is odd (%lld)",
                     (long long)width);
     if (spec->rotary_base > 0 && !spec->rotary)
         return fail(ERR_CONFIG, "attention: rotary_base needs rotary: true");
@@ -119,7 +126,7 @@ const LayerKind kind_attention = {
     .op = OP_ATTENTION,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "causal self-attention on queries, keys and values",
     .defaults = defaults,
     .infer = infer,

@@ -1,11 +1,12 @@
-/* attention as ONNX nodes; ONNX has such an operator from opset 23 on. Shapes: N samples, T tokens,
- * H heads of queries, K heads of keys and values, G = H / K, W width of a head. Tables of cosines
- * and sines are as long as the model's context; the first T rows are used. */
+/* Adds attention as ONNX nodes; ONNX has an operator for it only from opset 23 on. Shapes: N
+ * samples, T tokens, K heads of keys and values, W width of a head. Tables of cosines and sines are
+ * as long as the model's context; the first T rows are used. */
 #include "kinds.h"
 
 #include <math.h>
 
-/* The mask of the keys that each query attends to, (T,T); layers with the same window share it. */
+/* Returns the mask (T,T) of the keys that each query attends to; layers with the same window share
+ * it. */
 static OnnxValue causal_mask(const OnnxLayer *l)
 {
     const int window = l->spec->window;
@@ -17,19 +18,21 @@ static OnnxValue causal_mask(const OnnxLayer *l)
     OnnxValue zero = onnx_whole(l, 0, (const int64_t[]){0});
     OnnxValue one = onnx_whole(l, 0, (const int64_t[]){1});
     OnnxValue count = onnx_add(&shared, "Squeeze", "length", onnx_length(l), onnx_vector(l, 0));
-    OnnxValue place = onnx_add(&shared, "Range", "places", zero, count, one);
-    OnnxValue query = onnx_add(&shared, "Unsqueeze", "queries", place, onnx_vector(l, 1));
+    OnnxValue key_position = onnx_add(&shared, "Range", "places", zero, count, one);
+    OnnxValue query = onnx_add(&shared, "Unsqueeze", "queries", key_position, onnx_vector(l, 1));
     if (window == 0)
-        return onnx_share(l, key, onnx_add(&shared, "GreaterOrEqual", NULL, query, place));
-    OnnxValue past = onnx_add(&shared, "GreaterOrEqual", "past", query, place);
+        return onnx_share(l, key, onnx_add(&shared, "GreaterOrEqual", NULL, query, key_position));
+    OnnxValue past = onnx_add(&shared, "GreaterOrEqual", "past", query, key_position);
     OnnxValue far = onnx_whole(l, 0, (const int64_t[]){window});
-    OnnxValue near = onnx_add(&shared, "Sub", "distance", query, place);
+    OnnxValue near = onnx_add(&shared, "Sub", "distance", query, key_position);
     near = onnx_add(&shared, "Less", "near", near, far);
     return onnx_share(l, key, onnx_add(&shared, "And", NULL, past, near));
 }
 
-/* The table of cosines or sines, (T,W): each angle twice, for both halves of a head. */
-static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(double), int64_t width)
+/* Returns the table (T,W) of cosines or sines of the angles: each twice, for both halves of a head.
+ * name: "cos" or "sin". */
+static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*function)(double),
+                             int64_t width)
 {
     const int64_t context = l->spec->x[0].shape.dim[1];
     const double base = attention_rotary_base(l->spec);
@@ -37,7 +40,7 @@ static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(doubl
     const double gain = rotary_speeds(l->spec, width, context, speed);
     const uint64_t hash = hash_bytes(speed, (size_t)(width / 2) * sizeof *speed);
     char key[96], rows[112];
-    int used = snprintf(key, sizeof key, "rotary/%s/%lld/%.9g", what, (long long)width, base);
+    int used = snprintf(key, sizeof key, "rotary/%s/%lld/%.9g", name, (long long)width, base);
     if (l->spec->rotary_scaling.type != ROTARY_DEFAULT)
         snprintf(key + used, sizeof key - (size_t)used, "/%.9g/%016llx", gain,
                  (unsigned long long)hash);
@@ -50,7 +53,7 @@ static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(doubl
     float *value = mem_new((size_t)(context * width) * sizeof *value);
     for (int64_t t = 0; t < context; ++t)
         for (int64_t i = 0; i < width; ++i)
-            value[t * width + i] = (float)(gain * of((double)t * speed[i % (width / 2)]));
+            value[t * width + i] = (float)(gain * function((double)t * speed[i % (width / 2)]));
     mem_free(&speed);
     const OnnxLayer shared = onnx_shared(l, key);
     OnnxValue table = onnx_table(l, key, context, width, value), zero = onnx_vector(l, 0);
@@ -58,21 +61,22 @@ static OnnxValue angles(const OnnxLayer *l, const char *what, double (*of)(doubl
                       onnx_add(&shared, "Slice", "rows", table, zero, onnx_length(l), zero));
 }
 
-/* Computes x cos + (-second half, first half) sin. */
+/* Returns x cos + (-second half, first half) sin. */
 static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
 {
-    OnnxValue cosine = angles(l, "cos", cos, width), sine = angles(l, "sin", sin, width);
+    OnnxValue cosine = angle_table(l, "cos", cos, width);
+    OnnxValue sine = angle_table(l, "sin", sin, width);
     OnnxValue first = onnx_add(l, "Split", "first", x);
     onnx_int(l, "axis", -1);
     OnnxValue second = onnx_add(l, "Neg", "negative", onnx_output(l, "second"));
-    OnnxValue turned = onnx_add(l, "Concat", "quarter", second, first);
+    OnnxValue swapped = onnx_add(l, "Concat", "quarter", second, first);
     onnx_int(l, "axis", -1);
-    turned = onnx_add(l, "Mul", "sine", turned, sine);
-    return onnx_add(l, "Add", "turned", onnx_add(l, "Mul", "cosine", x, cosine), turned);
+    swapped = onnx_add(l, "Mul", "sine", swapped, sine);
+    return onnx_add(l, "Add", "turned", onnx_add(l, "Mul", "cosine", x, cosine), swapped);
 }
 
-/* Converts (N,T,heads W) to (N,heads,T,W). */
-static OnnxValue heads_of(const OnnxLayer *l, OnnxValue x, int64_t heads, int64_t width)
+/* Returns (N,T,heads W) as (N,heads,T,W). */
+static OnnxValue split_heads(const OnnxLayer *l, OnnxValue x, int64_t heads, int64_t width)
 {
     x = onnx_add(l, "Reshape", "apart", x, onnx_vector(l, 0, 0, heads, width));
     x = onnx_add(l, "Transpose", "heads", x);
@@ -88,9 +92,9 @@ OnnxValue attention_onnx(const OnnxLayer *l)
     OnnxValue query = onnx_add(l, "Split", "queries", l->x[0], sizes);
     onnx_int(l, "axis", -1);
     OnnxValue key = onnx_output(l, "keys"), value = onnx_output(l, "values");
-    query = heads_of(l, query, heads, width);
-    key = heads_of(l, key, kv_heads, width);
-    value = heads_of(l, value, kv_heads, width);
+    query = split_heads(l, query, heads, width);
+    key = split_heads(l, key, kv_heads, width);
+    value = split_heads(l, value, kv_heads, width);
     if (l->spec->rotary) {
         query = rotate(l, query, width);
         key = rotate(l, key, width);

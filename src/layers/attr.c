@@ -1,6 +1,6 @@
-/* Attributes of layers: one table gives the field, the type, the effect and the range of each.
- * Values are text, from a configuration's list of layers or from the zoo; callers add the place to
- * error messages. */
+/* Reads, compares and prints attributes of layers, by one table with the field, the type, the
+ * effect and the range of each. Values are text, from a configuration's list of layers or from the
+ * zoo; callers add file and line to error messages. */
 #include "kinds.h"
 
 #include "config/foreign.h"
@@ -13,23 +13,27 @@
 
 typedef enum AttrType {
     ATTR_UNSET,
+    /* int64_t */
     ATTR_COUNT,
     ATTR_INT,
+    /* int[2]: height and width */
     ATTR_PAIR,
+    /* int[2], or the word same */
     ATTR_PAD,
     ATTR_FLOAT,
     ATTR_BOOL,
+    /* int: a value of an enum */
     ATTR_WORD
 } AttrType;
 
-/* Effect of another value of an attribute on its layer. */
+/* The effect of another value of an attribute on its layer. */
 typedef enum AttrEffect {
     EFFECT_UNSET,
     /* the layer computes another output from the same tensors */
     EFFECT_OUTPUT,
     /* the tensors have another shape; for a layer without tensors, the same as EFFECT_OUTPUT */
     EFFECT_SHAPE,
-    /* the layer trains or begins differently; an evaluation gives the same */
+    /* the layer trains or starts differently; evaluations give the same results */
     EFFECT_TRAINING,
 } AttrEffect;
 
@@ -48,9 +52,9 @@ typedef struct Attr {
     /* offset of the field */
     size_t offset;
     double low, high;
-    /* high is excluded from the range */
-    bool below_high;
-    /* ATTR_WORD: the values, up to an entry without a word */
+    /* high itself is out of range */
+    bool high_open;
+    /* ATTR_WORD: the values; the last entry has no word */
     const AttrWord *words;
 } Attr;
 
@@ -62,7 +66,7 @@ static const AttrWord init_words[] = {{"uniform", INIT_UNIFORM},
                                       {"normal", INIT_NORMAL},
                                       {"zero", INIT_ZERO},
                                       {NULL, 0}};
-static const AttrWord mode_words[] = {
+static const AttrWord bag_mode_words[] = {
     {"sum", BAG_SUM}, {"mean", BAG_MEAN}, {"concat", BAG_CONCAT}, {NULL, 0}};
 static const AttrWord tables_words[] = {
     {"shared", TABLES_SHARED}, {"each", TABLES_EACH}, {NULL, 0}};
@@ -76,10 +80,10 @@ _Static_assert(sizeof(Init) == sizeof(int) && sizeof(BagMode) == sizeof(int) &&
                "words are written as int");
 
 static const Attr table[] = {
-    {"width", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = 2147483647},
-    {"channels", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = 2147483647},
-    {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = 2147483647},
-    {"context", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = 2147483647},
+    {"width", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
+    {"channels", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
+    {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
+    {"context", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
     {"bias", ATTR_BOOL, EFFECT_SHAPE, IN_SIZE(bias)},
     {"init", ATTR_WORD, EFFECT_TRAINING, IN_SIZE(init), .words = init_words},
     {"init_std", ATTR_FLOAT, EFFECT_TRAINING, IN_SIZE(init_std), .low = 0, .high = 100},
@@ -95,7 +99,7 @@ static const Attr table[] = {
     {"rope_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.factor), .low = 1,
      .high = 1e6},
     {"rope_original_max_position_embeddings", ATTR_INT, EFFECT_OUTPUT,
-     IN_SPEC(rotary_scaling.original), .low = 1, .high = 2147483647},
+     IN_SPEC(rotary_scaling.original), .low = 1, .high = INT32_MAX},
     {"rope_low_freq_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.low_freq_factor),
      .low = 1e-6, .high = 1e6},
     {"rope_high_freq_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.high_freq_factor),
@@ -111,19 +115,19 @@ static const Attr table[] = {
     {"rope_mscale_all_dim", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.mscale_all_dim),
      .low = 1e-6, .high = 1e6},
     {"rope_truncate", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.truncate)},
-    {"window", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(window), .low = 1, .high = 2147483647},
+    {"window", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(window), .low = 1, .high = INT32_MAX},
     {"eps", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(eps), .low = 1e-12, .high = 1},
     {"momentum", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(momentum), .low = 0, .high = 1},
-    {"p", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(drop), .low = 0, .high = 1, .below_high = true},
+    {"p", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(drop), .low = 0, .high = 1, .high_open = true},
     {"fields", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(bag_fields), .low = 1, .high = 65536},
     {"first_field", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(bag_first), .low = 0, .high = 65535},
-    {"mode", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(bag_mode), .words = mode_words},
+    {"mode", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(bag_mode), .words = bag_mode_words},
     {"ids", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(bag_ids), .low = 1, .high = 1048576},
     {"together", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(bag_together)},
     {"tables", ATTR_WORD, EFFECT_SHAPE, IN_SIZE(tables), .words = tables_words},
     {"hashed", ATTR_BOOL, EFFECT_OUTPUT, IN_SIZE(hashed)},
     {"smoothing", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(smoothing), .low = 0, .high = 1,
-     .below_high = true},
+     .high_open = true},
 };
 
 static const Attr *attr_find(const char *name)
@@ -133,7 +137,7 @@ static const Attr *attr_find(const char *name)
     return NULL;
 }
 
-const char *layer_attr_lacks(const char *name)
+const char *layer_attr_fault(const char *name)
 {
     const Attr *attr = attr_find(name);
     return !attr                                                ? "has no row in attr.c"
@@ -145,7 +149,7 @@ const char *layer_attr_lacks(const char *name)
                                                                 : NULL;
 }
 
-static Status unknown_attr(const LayerKind *kind, const char *key)
+static Status unknown_attr_fail(const LayerKind *kind, const char *key)
 {
     char list[512] = "";
     int count = 0;
@@ -179,10 +183,10 @@ static bool read_int(const char **text, long long *out)
     return *end == '\0' || *end == ',';
 }
 
-static Status out_of_range(const Attr *attr, const char *value)
+static Status range_fail(const Attr *attr, const char *value)
 {
     return fail(ERR_CONFIG, "%s: %s is out of range %g..%g%s", attr->name, value, attr->low,
-                attr->high, attr->below_high ? " (exclusive)" : "");
+                attr->high, attr->high_open ? " (exclusive)" : "");
 }
 
 static Status set_int(const Attr *attr, const char *value, int64_t *out)
@@ -191,7 +195,7 @@ static Status set_int(const Attr *attr, const char *value, int64_t *out)
     long long n;
     if (!read_int(&text, &n) || *text)
         return fail(ERR_CONFIG, "%s: '%s' is not a whole number", attr->name, value);
-    if ((double)n < attr->low || (double)n > attr->high) return out_of_range(attr, value);
+    if ((double)n < attr->low || (double)n > attr->high) return range_fail(attr, value);
     *out = n;
     return OK;
 }
@@ -201,17 +205,17 @@ static Status set_pair(const Attr *attr, const char *value, int pair[2])
 {
     const char *text = value;
     long long n[2];
-    bool good = read_int(&text, &n[0]);
+    bool valid = read_int(&text, &n[0]);
     n[1] = n[0];
-    if (good && *text == ',') {
+    if (valid && *text == ',') {
         ++text;
-        good = read_int(&text, &n[1]);
+        valid = read_int(&text, &n[1]);
     }
-    if (!good || *text)
+    if (!valid || *text)
         return fail(ERR_CONFIG, "%s: '%s' is neither a whole number nor a pair like [3, 5]",
                     attr->name, value);
     for (int i = 0; i < 2; ++i)
-        if ((double)n[i] < attr->low || (double)n[i] > attr->high) return out_of_range(attr, value);
+        if ((double)n[i] < attr->low || (double)n[i] > attr->high) return range_fail(attr, value);
     pair[0] = (int)n[0];
     pair[1] = (int)n[1];
     return OK;
@@ -223,8 +227,8 @@ static Status set_float(const Attr *attr, const char *value, float *out)
     double v = strtod(value, &end);
     if (end == value || *end || !isfinite(v))
         return fail(ERR_CONFIG, "%s: '%s' is not a number", attr->name, value);
-    if (v < attr->low || v > attr->high || (attr->below_high && v >= attr->high))
-        return out_of_range(attr, value);
+    if (v < attr->low || v > attr->high || (attr->high_open && v >= attr->high))
+        return range_fail(attr, value);
     *out = (float)v;
     return OK;
 }
@@ -281,16 +285,17 @@ static Status attr_set(const Attr *attr, const char *value, void *field)
 Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                   const char *value)
 {
-    bool taken = false;
+    bool accepted = false;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i)
-        taken = taken || strcmp(kind->attrs[i], key) == 0;
-    if (!taken) return unknown_attr(kind, key);
+        accepted = accepted || strcmp(kind->attrs[i], key) == 0;
+    if (!accepted) return unknown_attr_fail(kind, key);
     const Attr *attr = attr_find(key);
     if (!attr) return fail(ERR_BUG, "%s: attribute '%s' is not in the table", kind->name, key);
     return attr_set(attr, value,
                     (char *)(attr->in_size ? (void *)size : (void *)spec) + attr->offset);
 }
 
+/* Writes an attribute's value as text, as in a configuration. */
 static void value_text(const Attr *attr, const void *field, char out[ATTR_VALUE])
 {
     const int *n = field;
@@ -328,13 +333,15 @@ static void value_text(const Attr *attr, const void *field, char out[ATTR_VALUE]
 bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference)
 {
-    /* a hashed table has the same tensors with any number of rows */
-    const bool shaped = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
+    /* such a layer has other tensors if an attribute of EFFECT_SHAPE differs; a hashed table has
+     * the same tensors with any number of rows */
+    const bool has_tensors = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i) {
         const Attr *attr = attr_find(kind->attrs[i]);
-        if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && shaped)) continue;
+        if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && has_tensors))
+            continue;
         for (int k = 0; k < 2; ++k) {
-            /* 0 stands for a default in these two */
+            /* 0 stands for the default of kv_heads and rotary_base */
             OpSpec s = *spec[k];
             s.kv_heads = attention_kv_heads(&s);
             s.rotary_base = attention_rotary_base(&s);

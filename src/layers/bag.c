@@ -1,5 +1,5 @@
-/* bag: looks up the data's ids in sparse tables, field by field: (N, fields*width); (N,
- * fields*ids*width) with mode concat; (N, width) if all fields are taken together. It has no
+/* bag: looks up the data's ids in sparse tables. The result is (N, fields*width), with mode concat
+ * (N, fields*ids*width), and (N, width) if all fields are combined (together). It has no
  * parameters: its tables belong to the graph (SparseTable). */
 #include "kinds.h"
 
@@ -9,36 +9,40 @@ static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "fi
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)spec;
-    /* rows are initialised during a step, so without logarithms */
+    /* rows are initialised during steps, and uniform numbers need no logarithms */
     size->init = INIT_UNIFORM;
     size->init_std = 0.01f;
 }
 
-static Status take_fields(OpSpec *spec, const LayerSize *size)
+/* Sets the number of fields if it is not given, and checks it. */
+static Status set_fields(OpSpec *spec, const LayerSize *size)
 {
     if (size->fields == 0)
         return fail(ERR_CONFIG, "bag needs data with ids, and the data has none");
     if (spec->bag_fields == 0) spec->bag_fields = (int)size->fields - spec->bag_first;
     if (spec->bag_fields < 1 || spec->bag_first + spec->bag_fields > size->fields)
         return fail(
-            ERR_CONFIG, "bag: %d fields from number %d on, but the data has %lld, from 0 on",
+            ERR_CONFIG,
+            "bag needs %d fields from field %d on, but the data has %lld fields, counted from 0",
             spec->bag_fields < 1 ? 1 : spec->bag_fields, spec->bag_first, (long long)size->fields);
     return OK;
 }
 
-static Status check(const OpSpec *spec, const LayerSize *size)
+static Status check_attrs(const OpSpec *spec, const LayerSize *size)
 {
-    if (size->width < 1) return fail(ERR_CONFIG, "bag needs width, how many numbers a row has");
+    if (size->width < 1) return fail(ERR_CONFIG, "bag needs width, the number of values in a row");
     if (size->hashed && size->vocab < 1)
-        return fail(ERR_CONFIG, "bag: hashed needs vocab, how many rows the ids share");
+        return fail(ERR_CONFIG, "bag: hashed needs vocab, the number of rows that ids share");
     if (size->vocab > 0 && !size->hashed && size->id_rows > (uint64_t)size->vocab)
-        return fail(ERR_CONFIG,
-                    "bag: ids go up to %llu, vocab is only %lld: raise it, leave it out, so that "
-                    "there are as many rows as ids, or say hashed: true",
-                    (unsigned long long)(size->id_rows - 1), (long long)size->vocab);
+        return fail(
+            ERR_CONFIG,
+            "bag: ids go up to %llu, but vocab is only %lld: raise it, leave it out for one "
+            "row per id, or set hashed: true",
+            (unsigned long long)(size->id_rows - 1), (long long)size->vocab);
     if ((spec->bag_mode == BAG_CONCAT) != (spec->bag_ids > 0))
-        return fail(ERR_CONFIG,
-                    "bag: mode concat and ids, how many a field has at most, go together");
+        return fail(
+            ERR_CONFIG,
+            "bag: mode: concat needs ids, the most that a field has, and ids needs mode: concat");
     if (size->init == INIT_HE_NORMAL)
         return fail(ERR_CONFIG, "bag: init: 'he' is none of uniform, normal, zero");
     return OK;
@@ -47,9 +51,10 @@ static Status check(const OpSpec *spec, const LayerSize *size)
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)param;
-    TRY(need_floats(spec, "bag", 2, 4, "the data"));
-    TRY(take_fields(spec, size));
-    TRY(check(spec, size));
+    TRY(check_floats(spec, "bag", 2, 4, "the data"));
+    TRY(set_fields(spec, size));
+    TRY(check_attrs(spec, size));
+    /* vectors of a sample: bags, and rows in each */
     int64_t bags = spec->bag_together ? 1 : spec->bag_fields;
     int64_t rows = spec->bag_mode == BAG_CONCAT ? spec->bag_ids : 1;
     spec->row_width = (int)size->width;
@@ -63,7 +68,7 @@ const LayerKind kind_bag = {
     .op = OP_BAG,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "looks up rows of sparse tables by the ids in the data",
     .defaults = defaults,
     .infer = infer,

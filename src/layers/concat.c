@@ -1,4 +1,4 @@
-/* concat: several inputs along the channels. */
+/* concat: joins several inputs along the channels, dimension 1. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -6,15 +6,15 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     char a[64], b[64];
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "concat", 2, 4, "(N,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, "concat", 2, 4, "(N,C) or (N,C,H,W)"));
     Shape y = spec->x[0].shape;
     if (y.ndim == 3)
         return fail(ERR_CONFIG, "concat got sequences (N,T,C), needs (N,C) or (N,C,H,W)");
     for (int i = 1; i < spec->x_count; ++i) {
         Shape x = spec->x[i].shape;
-        Shape same = x;
-        same.dim[1] = spec->x[0].shape.dim[1];
-        if (!shape_equal(same, spec->x[0].shape))
+        Shape expected = spec->x[0].shape;
+        expected.dim[1] = x.dim[1];
+        if (!shape_equal(x, expected))
             return fail(ERR_CONFIG,
                         "concat got %s and %s, needs shapes that differ only in channels",
                         shape_text(spec->x[0].shape, a), shape_text(x, b));

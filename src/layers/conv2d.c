@@ -16,7 +16,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     int64_t out[2];
-    TRY(need_floats(spec, "conv2d", 4, 4, "images (N,C,H,W)"));
+    TRY(check_floats(spec, "conv2d", 4, 4, "images (N,C,H,W)"));
     Shape x = spec->x[0].shape;
     int64_t groups = spec->groups, outputs = size->width;
     if (outputs < 1)
@@ -28,7 +28,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     TRY(window_infer(spec, "conv2d", out));
     spec->y = desc_plain(shape_of(4, x.dim[0], outputs, out[0], out[1]), DTYPE_F32);
     Shape w = shape_of(4, outputs, x.dim[1] / groups, spec->kernel[0], spec->kernel[1]);
-    weight_bias(spec, size, param, w, outputs);
+    set_weight_and_bias(spec, size, param, w, outputs);
     return OK;
 }
 
@@ -45,7 +45,7 @@ const LayerKind kind_conv2d = {
     .op = OP_CONV2D,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_OPEN,
+    .channels = CHANNELS_NEW,
     .help = "2-d convolution",
     .defaults = defaults,
     .infer = infer,

@@ -12,13 +12,13 @@ static void defaults(OpSpec *spec, LayerSize *size)
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
-    TRY(need_floats(spec, "dense", 2, 3, "(N,C) or (N,T,C)"));
+    TRY(check_floats(spec, "dense", 2, 3, "(N,C) or (N,T,C)"));
     if (size->width < 1) return fail(ERR_CONFIG, "dense needs width, the number of its outputs");
     Shape y = spec->x[0].shape;
     int64_t inputs = y.dim[y.ndim - 1];
     y.dim[y.ndim - 1] = size->width;
     spec->y = desc_plain(y, DTYPE_F32);
-    weight_bias(spec, size, param, shape_of(2, size->width, inputs, 1, 1), size->width);
+    set_weight_and_bias(spec, size, param, shape_of(2, size->width, inputs, 1, 1), size->width);
     return OK;
 }
 
@@ -30,7 +30,7 @@ static OnnxValue to_onnx(const OnnxLayer *l)
         onnx_int(l, "transB", 1);
         return y;
     }
-    OnnxValue weight = onnx_param_turned(l, 0);
+    OnnxValue weight = onnx_param_transposed(l, 0);
     OnnxValue y = onnx_add(l, "MatMul", bias ? "product" : NULL, l->x[0], weight);
     return bias ? onnx_add(l, "Add", NULL, y, onnx_param(l, 1)) : y;
 }
@@ -40,7 +40,7 @@ const LayerKind kind_dense = {
     .op = OP_DENSE,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_OPEN,
+    .channels = CHANNELS_NEW,
     .help = "fully connected layer with width outputs",
     .defaults = defaults,
     .infer = infer,

@@ -14,7 +14,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "dropout", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, "dropout", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
     spec->y = desc_plain(spec->x[0].shape, DTYPE_F32);
     return OK;
 }

@@ -18,7 +18,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
         return fail(ERR_CONFIG, "embedding got %s %s, needs integer tokens (N,T)",
                     spec->x[0].dtype == DTYPE_I32 ? "tokens" : "numbers", shape_text(x, text));
     if (size->vocab < 1 || size->width < 1)
-        return fail(ERR_CONFIG, "embedding needs vocab (how many tokens there are) and width");
+        return fail(ERR_CONFIG, "embedding needs vocab (the number of tokens) and width");
     spec->y = desc_plain(shape_of(3, x.dim[0], x.dim[1], size->width, 1), DTYPE_F32);
     spec->w_count = 1;
     spec->w[0] = shape_of(2, size->vocab, size->width, 1, 1);
@@ -37,7 +37,7 @@ const LayerKind kind_embedding = {
     .op = OP_EMBEDDING,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "a learned vector for each token",
     .defaults = defaults,
     .infer = infer,

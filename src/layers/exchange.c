@@ -1,11 +1,11 @@
-/* exchange: converts between whole and divided tensors of a tensor group. graph_split inserts it
- * and sets its shapes. */
+/* exchange: sums, gathers or scatters a tensor among the ranks of a tensor group. graph_split
+ * inserts it and sets its shapes. */
 #include "kinds.h"
 
 const LayerKind layer_exchange = {
     .name = "exchange",
     .op = OP_EXCHANGE,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "exchange between the ranks of a group",
 };

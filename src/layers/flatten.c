@@ -1,11 +1,11 @@
-/* flatten: (N, ...) -> (N, product of the rest). Nothing moves in memory. */
+/* flatten: (N, ...) -> (N, product of the other dimensions). The values stay in the same memory. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "flatten", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, "flatten", 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
     Shape x = spec->x[0].shape;
     spec->y = desc_plain(shape_of(2, x.dim[0], shape_count(x) / x.dim[0], 1, 1), DTYPE_F32);
     return OK;

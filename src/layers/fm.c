@@ -1,5 +1,5 @@
-/* fm: n vectors side by side, (N,n*width) -> (N,1): the sum of the dot products of all pairs, which
- * is the second-order term of a factorization machine. */
+/* fm: the sum of the dot products of all pairs of n vectors, (N,n*width) -> (N,1). It is the
+ * second-order term of a factorization machine. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", NULL};
@@ -12,6 +12,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+/* Half of (square of the sum of the vectors - sum of their squares). */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;
@@ -34,7 +35,7 @@ const LayerKind kind_fm = {
     .op = OP_FM,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "the sum of the dot products of all pairs of vectors (factorization machine)",
     .infer = infer,
     .onnx = to_onnx,

@@ -1,5 +1,5 @@
 /* group_norm (Wu & He 2018): normalises each sample's channels in `groups` equal groups of
- * neighbours, with PyTorch's names. */
+ * neighbours. Parameters have PyTorch's names. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"groups", "eps", NULL};
@@ -15,7 +15,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
-    TRY(need_floats(spec, "group_norm", 4, 4, "images (N,C,H,W)"));
+    TRY(check_floats(spec, "group_norm", 4, 4, "images (N,C,H,W)"));
     Shape x = spec->x[0].shape;
     if (x.dim[1] % spec->groups != 0)
         return fail(ERR_CONFIG,
@@ -23,22 +23,23 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
                     spec->groups, (long long)x.dim[1]);
     if (x.dim[1] == spec->groups && x.dim[2] * x.dim[3] == 1)
         return fail(ERR_CONFIG,
-                    "group_norm: a group holds one number, over which it gives its bias whatever "
-                    "the input: set fewer groups than the %lld channels",
+                    "group_norm: each group is one number, whose normalised value is always 0: set "
+                    "fewer groups than the %lld channels",
                     (long long)x.dim[1]);
     spec->y = desc_plain(x, DTYPE_F32);
-    norm_params(spec, param, x.dim[1], true);
+    set_norm_params(spec, param, x.dim[1], true);
     return OK;
 }
 
-/* ONNX has this operator from opset 18 on. Here a group is one channel of an instance
- * normalisation, followed by the model's scale and shift. */
+/* ONNX has this operator only from opset 18 on. Instance normalisation replaces it: each group is
+ * one of its channels, and the model's scale and shift follow. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const Shape x = l->spec->x[0].shape;
     const int64_t groups = l->spec->groups;
     const OnnxLayer shared = onnx_shared(l, "group_norm");
     char key[64];
+    /* scale 1 and shift 0 of the instance normalisation */
     OnnxValue table[2];
     for (int i = 0; i < 2; ++i) {
         snprintf(key, sizeof key, "%s/%lld", i ? "zeros" : "ones", (long long)groups);

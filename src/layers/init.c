@@ -1,5 +1,5 @@
-/* Initial values of parameters: a pure function of the seed, the parameter's full name and the
- * element's index in the model's own order, so that neither layouts nor grids change them. */
+/* Computes initial values of parameters: a pure function of the seed, the parameter's full name and
+ * the element's index in plain order, so that neither layouts nor grids change them. */
 #include "layers.h"
 
 #include <math.h>
@@ -31,7 +31,8 @@ static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
     }
 }
 
-/* Fills the four numbers of a block, out[4 * block] and on, as far as they are below n. */
+/* Sets the four numbers of a block, out[4 * block] and the following ones, except those from out[n]
+ * on. */
 static void normal_block(float *out, int64_t n, RngKey key, int64_t block, float deviation)
 {
     float normal[4];

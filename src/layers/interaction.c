@@ -1,5 +1,5 @@
-/* interaction: n vectors side by side, (N,n*width) -> (N,n(n-1)/2): the dot products of all pairs:
- * the second vector with the first, the third with the first and the second, and so on. */
+/* interaction: the dot products of all pairs of n vectors, (N,n*width) -> (N,n(n-1)/2): the second
+ * vector with the first, the third with the first and the second, and so on. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", NULL};
@@ -14,21 +14,21 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Multiplies all pairs (i, j), and picks those with j < i. */
+/* Multiplies all pairs (i, j), and selects those with j < i. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;
-    int64_t *place = mem_new((size_t)(n * n) * sizeof *place), count = 0;
+    int64_t *pair = mem_new((size_t)(n * n) * sizeof *pair), count = 0;
     for (int64_t i = 1; i < n; ++i)
-        for (int64_t j = 0; j < i; ++j) place[count++] = i * n + j;
+        for (int64_t j = 0; j < i; ++j) pair[count++] = i * n + j;
     OnnxValue x = onnx_add(l, "Reshape", "vectors", l->x[0], onnx_vector(l, 0, n, width));
-    OnnxValue turned = onnx_add(l, "Transpose", "turned", x);
+    OnnxValue transposed = onnx_add(l, "Transpose", "turned", x);
     onnx_ints(l, "perm", 3, (const int64_t[]){0, 2, 1});
-    OnnxValue dots = onnx_add(l, "MatMul", "dots", x, turned);
+    OnnxValue dots = onnx_add(l, "MatMul", "dots", x, transposed);
     dots = onnx_add(l, "Reshape", "row", dots, onnx_vector(l, 0, n * n));
-    OnnxValue y = onnx_add(l, "Gather", NULL, dots, onnx_whole(l, (int)count, place));
+    OnnxValue y = onnx_add(l, "Gather", NULL, dots, onnx_whole(l, (int)count, pair));
     onnx_int(l, "axis", 1);
-    mem_free(&place);
+    mem_free(&pair);
     return y;
 }
 
@@ -37,7 +37,7 @@ const LayerKind kind_interaction = {
     .op = OP_INTERACTION,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "the dot products of all pairs of vectors, concatenated",
     .infer = infer,
     .onnx = to_onnx,

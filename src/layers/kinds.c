@@ -1,10 +1,10 @@
-/* The list of all kinds of layer, and checks that their shape rules share. A new kind is a file
- * with its row, kind_NAME, and one line here. */
+/* The list of all kinds of layer, checks of their rows, and helpers that their shape rules share. A
+ * new kind is a file with its row, kind_NAME, and one line in the list. */
 #include "kinds.h"
 
 #include <string.h>
 
-/* clang-format off: one a line, a new one above the last */
+/* clang-format off: one kind on each line; a new one goes above the last line */
 #define LAYERS(_)                                                                                  \
     _(dense)                                                                                       \
     _(conv2d)                                                                                      \
@@ -41,7 +41,7 @@ LAYERS(DECLARE)
 static const LayerKind *const kinds[] = {LAYERS(ENTRY)};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-/* ---- operations that are layers by themselves ---- */
+/* ---- operations that are layers without a file here (OpInfo.layer_inputs) ---- */
 
 static Status op_layer_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
@@ -49,7 +49,7 @@ static Status op_layer_infer(OpSpec *spec, const LayerSize *size, LayerParam par
     const char *name = op_info(spec->kind)->name;
     (void)size;
     (void)param;
-    TRY(need_floats(spec, name, 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, name, 2, 4, "(N,C), (N,T,C) or (N,C,H,W)"));
     for (int i = 1; i < spec->x_count; ++i)
         if (!shape_equal(spec->x[i].shape, spec->x[0].shape))
             return fail(ERR_CONFIG, "%s got %s and %s, needs two equal shapes", name,
@@ -65,6 +65,7 @@ static OnnxValue op_layer_onnx(const OnnxLayer *l)
 
 static const LayerKind *op_layer_kind(OpKind op)
 {
+    /* filled when first asked for */
     static LayerKind kind_of_op[OP_KINDS];
     const OpInfo *info = op_info(op);
     kind_of_op[op] =
@@ -99,7 +100,7 @@ Status layer_kind_check(const LayerKind *kind)
 {
     const OpInfo *info = op_info(kind->op);
     const LossInfo *loss = kind->loss;
-    const char *lacks = !info               ? ".op is no operation"
+    const char *fault = !info               ? ".op is no operation"
                         : kind->inputs == 0 ? ".inputs is 0"
                         : kind->inputs < -1 || kind->inputs > SPEC_INPUTS
                             ? ".inputs is out of range"
@@ -115,7 +116,7 @@ Status layer_kind_check(const LayerKind *kind)
                         : (loss->reads == LOSS_READS_TARGETS) != (info->reads == READS_TARGETS)
                             ? ".loss: .reads is not what its operation reads"
                             : NULL;
-    return row_check("layer kind", kind->name, kind->name ? lacks : ".name is not given");
+    return row_check("layer kind", kind->name, kind->name ? fault : ".name is not given");
 }
 
 Status layers_check(void)
@@ -124,9 +125,9 @@ Status layers_check(void)
     for (int i = 0; (kind = layer_kind_at(i)); ++i) {
         TRY(layer_kind_check(kind));
         for (const char *const *attr = kind->attrs; attr && *attr; ++attr) {
-            const char *lacks = layer_attr_lacks(*attr);
-            if (lacks)
-                return fail(ERR_BUG, "layer kind %s: attribute %s: %s", kind->name, *attr, lacks);
+            const char *fault = layer_attr_fault(*attr);
+            if (fault)
+                return fail(ERR_BUG, "layer kind %s: attribute %s: %s", kind->name, *attr, fault);
         }
     }
     return OK;
@@ -150,31 +151,31 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
     TRY(kind->infer(spec, size, param));
     if (spec->y.shape.ndim == 0) return fail(ERR_BUG, "layer kind %s: y has no shape", kind->name);
     for (int i = 0; i < SPEC_PARAMS; ++i) {
-        bool shaped = spec->w[i].ndim > 0, counts = i < spec->w_count;
+        bool has_shape = spec->w[i].ndim > 0, counted = i < spec->w_count;
         LayerParam *p = &param[i];
         p->buffer = p->use == USE_STATISTIC;
         p->decay = p->use == USE_DECAYED;
         p->channel_scale = p->use == USE_CHANNEL_SCALE;
-        if (counts && p->name && !(p->init && p->use))
+        if (counted && p->name && !(p->init && p->use))
             return fail(ERR_BUG, "layer kind %s: parameter %s has no .%s", kind->name, p->name,
                         p->init ? "use" : "init");
-        if (counts && !(shaped && param[i].name))
+        if (counted && !(has_shape && param[i].name))
             return fail(ERR_BUG, "layer kind %s: parameter %d has no %s", kind->name, i + 1,
-                        shaped ? "name" : "shape");
-        if (!counts && (shaped || param[i].name))
+                        has_shape ? "name" : "shape");
+        if (!counted && (has_shape || param[i].name))
             return fail(ERR_BUG, "layer kind %s: w_count is %d, but there is a parameter %d",
                         kind->name, spec->w_count, i + 1);
     }
     const OpParams params = op_info(kind->op)->params;
     if ((spec->w_count > 0) != (params != PARAMS_NONE && params != PARAMS_ROWS))
         return fail(ERR_BUG,
-                    "layer kind %s: w_count is %d, which is not what .params of its "
-                    "operation says",
+                    "layer kind %s: w_count is %d, which contradicts .params of its operation",
                     kind->name, spec->w_count);
     return OK;
 }
 
-Status need_floats(const OpSpec *spec, const char *kind, int lowest, int highest, const char *needs)
+Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
+                    const char *needs)
 {
     char text[64];
     for (int i = 0; i < spec->x_count; ++i) {
@@ -216,7 +217,7 @@ Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])
 Status vectors_infer(OpSpec *spec, const LayerSize *size, const char *kind, int least)
 {
     char text[64];
-    TRY(need_floats(spec, kind, 2, 2, "vectors side by side (N,n*width)"));
+    TRY(check_floats(spec, kind, 2, 2, "vectors side by side (N,n*width)"));
     if (size->width < 1) return fail(ERR_CONFIG, "%s needs width, the length of a vector", kind);
     const Shape x = spec->x[0].shape;
     if (x.dim[1] % size->width != 0 || x.dim[1] < least * size->width)
@@ -234,16 +235,16 @@ void window_onnx(const OnnxLayer *l)
     onnx_ints(l, "strides", 2, (const int64_t[]){s->stride[0], s->stride[1]});
 }
 
-void norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift)
+void set_norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift)
 {
     spec->w_count = shift ? 2 : 1;
     for (int i = 0; i < spec->w_count; ++i) spec->w[i] = shape_of(1, n, 1, 1, 1);
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_TRAINED};
-    if (shift) param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_TRAINED};
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_UNDECAYED};
+    if (shift) param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_UNDECAYED};
 }
 
-void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS], Shape weight,
-                 int64_t n)
+void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS],
+                         Shape weight, int64_t n)
 {
     int64_t fan_in = shape_count(weight) / weight.dim[0];
     spec->w[0] = weight;
@@ -254,7 +255,7 @@ void weight_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARA
     if (!size->bias) return;
     spec->w[1] = shape_of(1, n, 1, 1, 1);
     spec->w_count = 2;
-    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_TRAINED};
+    param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_UNDECAYED};
     if (size->init == INIT_UNIFORM) {
         param[1].init = INIT_UNIFORM;
         param[1].scale = (float)fan_in;

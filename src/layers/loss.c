@@ -1,6 +1,5 @@
 /* softmax_loss (cross-entropy with label smoothing), mse_loss and sigmoid_loss (cross-entropy of
- * one logit). Each gives (rows, LOSS_COLUMNS) results. A model ends with the one that train.loss
- * selects. */
+ * one logit). Each gives (rows, LOSS_COLUMNS) results. train.loss selects the loss of a model. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", NULL};
@@ -9,7 +8,7 @@ static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam para
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "softmax_loss", 2, 3, "(N,K) or (N,T,K)"));
+    TRY(check_floats(spec, "softmax_loss", 2, 3, "(N,K) or (N,T,K)"));
     Shape x = spec->x[0].shape;
     int64_t rows = shape_count(x) / x.dim[x.ndim - 1];
     spec->y = desc_plain(shape_of(2, rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
@@ -20,7 +19,7 @@ static Status mse_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "mse_loss", 2, 2, "(N,K)"));
+    TRY(check_floats(spec, "mse_loss", 2, 2, "(N,K)"));
     spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
@@ -30,7 +29,7 @@ static Status sigmoid_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     char text[64];
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "sigmoid_loss", 2, 2, "(N,1)"));
+    TRY(check_floats(spec, "sigmoid_loss", 2, 2, "(N,1)"));
     Shape x = spec->x[0].shape;
     if (x.dim[1] != 1)
         return fail(ERR_CONFIG, "sigmoid_loss got %s, needs (N,1)", shape_text(x, text));
@@ -57,7 +56,7 @@ const LayerKind kind_softmax_loss = {
     .op = OP_SOFTMAX_LOSS,
     .attrs = softmax_attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "cross-entropy of the softmax, with label smoothing",
     .infer = softmax_infer,
     .loss = &softmax,
@@ -66,7 +65,7 @@ const LayerKind kind_mse_loss = {
     .name = "mse_loss",
     .op = OP_MSE_LOSS,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "mean squared error",
     .infer = mse_infer,
     .loss = &mse,
@@ -76,13 +75,13 @@ const LayerKind kind_sigmoid_loss = {
     .name = "sigmoid_loss",
     .op = OP_SIGMOID_LOSS,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "cross-entropy of the sigmoid of one logit",
     .infer = sigmoid_infer,
     .loss = &sigmoid,
 };
 
-/* The kind of loss number i, in the order of the list of layers, or NULL. */
+/* Returns loss i, in the order of the list of kinds, or NULL. */
 static const LayerKind *loss_at(int i)
 {
     const LayerKind *kind;

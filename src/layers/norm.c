@@ -1,5 +1,5 @@
 /* batch_norm (Ioffe & Szegedy 2015) and layer_norm (Ba et al. 2016), with PyTorch's defaults and
- * names. */
+ * names of parameters. */
 #include "kinds.h"
 
 static const char *const batch_attrs[] = {"eps", "momentum", NULL};
@@ -21,13 +21,13 @@ static void layer_defaults(OpSpec *spec, LayerSize *size)
 static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
-    TRY(need_floats(spec, "batch_norm", 2, 4, "(N,C) or (N,C,H,W)"));
+    TRY(check_floats(spec, "batch_norm", 2, 4, "(N,C) or (N,C,H,W)"));
     Shape x = spec->x[0].shape;
     if (x.ndim == 3)
         return fail(ERR_CONFIG,
                     "batch_norm got a sequence (N,T,C), needs (N,C) or (N,C,H,W): use layer_norm");
     spec->y = desc_plain(x, DTYPE_F32);
-    norm_params(spec, param, x.dim[1], true);
+    set_norm_params(spec, param, x.dim[1], true);
     param[0].use = USE_CHANNEL_SCALE;
     spec->w_count = 4;
     spec->w[2] = spec->w[3] = spec->w[0];
@@ -39,13 +39,14 @@ static Status batch_infer(OpSpec *spec, const LayerSize *size, LayerParam param[
 static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
-    TRY(need_floats(spec, "layer_norm", 2, 3, "(N,C) or (N,T,C)"));
+    TRY(check_floats(spec, "layer_norm", 2, 3, "(N,C) or (N,T,C)"));
     Shape x = spec->x[0].shape;
     if (x.dim[x.ndim - 1] == 1)
-        return fail(ERR_CONFIG, "layer_norm got one column, and over one number it gives its bias "
-                                "whatever the input: make the layer in front of it wider");
+        return fail(ERR_CONFIG,
+                    "layer_norm got one column, and the normalised value of one number is "
+                    "always 0: make the layer before it wider");
     spec->y = desc_plain(x, DTYPE_F32);
-    norm_params(spec, param, x.dim[x.ndim - 1], true);
+    set_norm_params(spec, param, x.dim[x.ndim - 1], true);
     return OK;
 }
 

@@ -1,5 +1,5 @@
-/* numeric_embedding: (N,D) -> (N,D*width): one vector per number of a row, scaled by that number.
- * It does for numbers what bag does for ids. */
+/* numeric_embedding: (N,D) -> (N,D*width): a learned vector for each column, scaled by the column's
+ * number, as bag gives a vector for each id. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "init", "init_std", NULL};
@@ -13,13 +13,14 @@ static void defaults(OpSpec *spec, LayerSize *size)
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
-    TRY(need_floats(spec, "numeric_embedding", 2, 2, "numbers (N,D)"));
+    TRY(check_floats(spec, "numeric_embedding", 2, 2, "numbers (N,D)"));
     if (size->width < 1)
         return fail(ERR_CONFIG, "numeric_embedding needs width, the length of a number's vector");
     const Shape x = spec->x[0].shape;
     spec->y = desc_plain(shape_of(2, x.dim[0], x.dim[1] * size->width, 1, 1), DTYPE_F32);
-    const LayerSize plain = {.init = size->init, .init_std = size->init_std};
-    weight_bias(spec, &plain, param, shape_of(2, x.dim[1], size->width, 1, 1), 0);
+    /* a weight without a bias */
+    const LayerSize weight = {.init = size->init, .init_std = size->init_std};
+    set_weight_and_bias(spec, &weight, param, shape_of(2, x.dim[1], size->width, 1, 1), 0);
     return OK;
 }
 
@@ -35,7 +36,7 @@ const LayerKind kind_numeric_embedding = {
     .op = OP_NUMERIC_EMBEDDING,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "a vector for each number, scaled by it",
     .defaults = defaults,
     .infer = infer,

@@ -1,13 +1,13 @@
-/* A graph of ONNX nodes under construction: unique names, and constants that are stored once. */
+/* Builds a graph of ONNX nodes with unique names, in which equal constants are stored once. */
 #include "layers/onnx.h"
 
-/* field numbers of AttributeProto, and its types */
+/* numbers of fields and of types in AttributeProto (onnx.proto) */
 enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_INTS = 8, ATTR_TYPE = 20 };
 enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 };
 /* field numbers of NodeProto */
 enum { NODE_ATTRIBUTE = 5 };
 _Static_assert((int)ONNX_LINKS >= (int)SPEC_INPUTS && (int)ONNX_LINKS >= 1 + (int)SPEC_PARAMS,
-               "a node takes all that a layer takes");
+               "a node has room for a layer's inputs and parameters");
 
 void onnx_graph_fini(OnnxGraph *g)
 {
@@ -25,28 +25,28 @@ void onnx_graph_fini(OnnxGraph *g)
     mem_free(&g->tensor);
 }
 
-/* Makes room for one more element: the list's memory doubles whenever its length is a power of
- * two. */
-static void *more(void *list, int count, size_t each)
+/* Returns the list with memory for one more element. Its capacity doubles whenever its length is a
+ * power of two. */
+static void *grow(void *list, int count, size_t element_bytes)
 {
     if (count & (count - 1)) return list;
-    return mem_resize(list, (size_t)(count ? 2 * count : 1) * each);
+    return mem_resize(list, (size_t)(count ? 2 * count : 1) * element_bytes);
 }
 
 /* ---- values ---- */
 
-static bool taken(const OnnxGraph *g, const char *name)
+static bool name_is_taken(const OnnxGraph *g, const char *name)
 {
     for (int i = 0; i < g->value_count; ++i)
         if (strcmp(g->value[i].name, name) == 0) return true;
     return false;
 }
 
-/* Owner: the caller. */
-static char *free_name(const OnnxGraph *g, const char *name)
+/* Returns NAME, or NAME_2, NAME_3, ... if it is taken; the caller owns it. */
+static char *unique_name(const OnnxGraph *g, const char *name)
 {
     char *unique = mem_text(name);
-    for (int n = 2; taken(g, unique); ++n) {
+    for (int n = 2; name_is_taken(g, unique); ++n) {
         mem_free(&unique);
         unique = mem_format("%s_%d", name, n);
     }
@@ -55,8 +55,8 @@ static char *free_name(const OnnxGraph *g, const char *name)
 
 OnnxValue onnx_value(OnnxGraph *g, const char *name)
 {
-    char *unique = free_name(g, name);
-    g->value = more(g->value, g->value_count, sizeof *g->value);
+    char *unique = unique_name(g, name);
+    g->value = grow(g->value, g->value_count, sizeof *g->value);
     g->value[g->value_count] = (OnnxName){.name = unique};
     return g->value_count++;
 }
@@ -116,7 +116,7 @@ OnnxValue onnx_node(const OnnxLayer *l, const char *op, const char *step, const 
     }
     node.out[0] = value_of(l, step);
     node.name = mem_text(g->value[node.out[0]].name);
-    g->node = more(g->node, g->node_count, sizeof *g->node);
+    g->node = grow(g->node, g->node_count, sizeof *g->node);
     g->node[g->node_count++] = node;
     return node.out[0];
 }
@@ -163,29 +163,29 @@ void onnx_real(const OnnxLayer *l, const char *name, float value)
 
 static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type, Shape shape)
 {
-    g->tensor = more(g->tensor, g->tensor_count, sizeof *g->tensor);
+    g->tensor = grow(g->tensor, g->tensor_count, sizeof *g->tensor);
     OnnxTensor *t = &g->tensor[g->tensor_count++];
     *t = (OnnxTensor){.value = value, .type = type, .shape = shape, .param = -1};
     return t;
 }
 
-/* The parameter as an initializer. If it exists with swapped dimensions, adds a node that
- * transposes it. */
-static OnnxValue param_value(const OnnxLayer *l, int slot, bool turned)
+/* Returns the parameter, transposed or not. It is stored once, as it is first asked for; a node
+ * transposes it for later uses of the other form. */
+static OnnxValue param_value(const OnnxLayer *l, int slot, bool transposed)
 {
     OnnxGraph *g = l->graph;
     Shape shape = l->spec->w[slot];
     for (int i = 0; i < g->tensor_count; ++i) {
         if (g->tensor[i].param != l->param[slot]) continue;
-        if (g->tensor[i].turned == turned) return g->tensor[i].value;
+        if (g->tensor[i].transposed == transposed) return g->tensor[i].value;
         OnnxValue other = onnx_add(l, "Transpose", "turned", g->tensor[i].value);
         onnx_ints(l, "perm", 2, (const int64_t[]){1, 0});
         return other;
     }
-    if (turned) shape = shape_of(2, shape.dim[1], shape.dim[0], 1, 1);
+    if (transposed) shape = shape_of(2, shape.dim[1], shape.dim[0], 1, 1);
     OnnxTensor *t = add_tensor(g, onnx_value(g, l->param_name[slot]), ONNX_FLOAT, shape);
     t->param = l->param[slot];
-    t->turned = turned;
+    t->transposed = transposed;
     return t->value;
 }
 
@@ -194,7 +194,7 @@ OnnxValue onnx_param(const OnnxLayer *l, int slot)
     return param_value(l, slot, false);
 }
 
-OnnxValue onnx_param_turned(const OnnxLayer *l, int slot)
+OnnxValue onnx_param_transposed(const OnnxLayer *l, int slot)
 {
     return param_value(l, slot, true);
 }

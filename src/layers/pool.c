@@ -1,5 +1,5 @@
-/* max_pool, avg_pool (over real pixels only) and global_pool (the mean of each channel) for
- * images. */
+/* max_pool, avg_pool (padding is left out of the mean) and global_pool (the mean of each channel)
+ * for images. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"kernel", "stride", "pad", NULL};
@@ -28,7 +28,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     int64_t out[2];
     (void)size;
     (void)param;
-    TRY(need_floats(spec, kind, 4, 4, "images (N,C,H,W)"));
+    TRY(check_floats(spec, kind, 4, 4, "images (N,C,H,W)"));
     for (int d = 0; d < 2; ++d) {
         if (spec->stride[d] == 0) spec->stride[d] = spec->kernel[d] > 0 ? spec->kernel[d] : 1;
         if (spec->kernel[d] > 0 && spec->pad[d] > spec->kernel[d] / 2)
@@ -45,7 +45,7 @@ static Status global_infer(OpSpec *spec, const LayerSize *size, LayerParam param
 {
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "global_pool", 4, 4, "images (N,C,H,W)"));
+    TRY(check_floats(spec, "global_pool", 4, 4, "images (N,C,H,W)"));
     Shape x = spec->x[0].shape;
     spec->y = desc_plain(shape_of(4, x.dim[0], x.dim[1], 1, 1), DTYPE_F32);
     return OK;

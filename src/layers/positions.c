@@ -14,10 +14,10 @@ static void defaults(OpSpec *spec, LayerSize *size)
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
-    TRY(need_floats(spec, "positions", 3, 3, "a sequence (N,T,C)"));
+    TRY(check_floats(spec, "positions", 3, 3, "a sequence (N,T,C)"));
     Shape x = spec->x[0].shape;
     if (size->vocab < 1)
-        return fail(ERR_CONFIG, "positions needs context (how many places there are)");
+        return fail(ERR_CONFIG, "positions needs context (the number of positions)");
     if (x.dim[1] > size->vocab)
         return fail(ERR_CONFIG,
                     "positions got sequences of %lld, its context is %lld: raise context or "
@@ -43,7 +43,7 @@ const LayerKind kind_positions = {
     .op = OP_POSITIONS,
     .attrs = attrs,
     .inputs = 1,
-    .channels = CHANNELS_WHOLE,
+    .channels = CHANNELS_FIXED,
     .help = "adds a learned vector for each position",
     .defaults = defaults,
     .infer = infer,

@@ -1,5 +1,5 @@
-/* rms_norm (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps) * weight over the last dimension,
- * with PyTorch's names. */
+/* rms_norm (Zhang & Sennrich 2019): y = x / sqrt(mean(x^2) + eps) * weight over the last dimension.
+ * The parameter has PyTorch's name. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"eps", NULL};
@@ -14,17 +14,18 @@ static void defaults(OpSpec *spec, LayerSize *size)
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
-    TRY(need_floats(spec, "rms_norm", 2, 3, "(N,C) or (N,T,C)"));
+    TRY(check_floats(spec, "rms_norm", 2, 3, "(N,C) or (N,T,C)"));
     Shape x = spec->x[0].shape;
     if (x.dim[x.ndim - 1] == 1)
-        return fail(ERR_CONFIG, "rms_norm got one column, and of one number it keeps the sign "
-                                "alone: make the layer in front of it wider");
+        return fail(ERR_CONFIG,
+                    "rms_norm got one column, and of one number it keeps only the sign: "
+                    "make the layer before it wider");
     spec->y = desc_plain(x, DTYPE_F32);
-    norm_params(spec, param, x.dim[x.ndim - 1], false);
+    set_norm_params(spec, param, x.dim[x.ndim - 1], false);
     return OK;
 }
 
-/* ONNX has this operator from opset 23 on. */
+/* ONNX has an operator for it only from opset 23 on. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     OnnxValue mean =

@@ -1,5 +1,6 @@
-/* swiglu (Shazeer 2020): gate and value side by side, (N,2F) -> (N,F) or (N,T,2F) -> (N,T,F). It
- * has no parameters: one dense layer of 2F outputs before it makes both. */
+/* swiglu (Shazeer 2020): silu(gate) * value, with gate and value side by side in the input: (N,2F)
+ * -> (N,F) or (N,T,2F) -> (N,T,F). It has no parameters: one dense layer before it computes
+ * both. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -7,13 +8,13 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     char text[64];
     (void)size;
     (void)param;
-    TRY(need_floats(spec, "swiglu", 2, 3, "a gate and what it lets through, (N,2F) or (N,T,2F)"));
+    TRY(check_floats(spec, "swiglu", 2, 3, "gates and values side by side, (N,2F) or (N,T,2F)"));
     Shape y = spec->x[0].shape;
     if (y.dim[y.ndim - 1] % 2 != 0)
         return fail(
             ERR_CONFIG,
-            "swiglu got %s, needs a gate and what it lets through side by side: put a dense "
-            "layer of an even width before it",
+            "swiglu got %s, needs gates and values side by side: put a dense layer of an even "
+            "width before it",
             shape_text(y, text));
     y.dim[y.ndim - 1] /= 2;
     spec->y = desc_plain(y, DTYPE_F32);
@@ -25,8 +26,8 @@ static OnnxValue to_onnx(const OnnxLayer *l)
     OnnxValue gate = onnx_add(l, "Split", "gate", l->x[0]);
     onnx_int(l, "axis", -1);
     OnnxValue value = onnx_output(l, "value");
-    OnnxValue open = onnx_add(l, "Mul", "open", gate, onnx_add(l, "Sigmoid", "sigmoid", gate));
-    return onnx_add(l, "Mul", NULL, open, value);
+    OnnxValue silu = onnx_add(l, "Mul", "open", gate, onnx_add(l, "Sigmoid", "sigmoid", gate));
+    return onnx_add(l, "Mul", NULL, silu, value);
 }
 
 const LayerKind kind_swiglu = {

@@ -1,5 +1,5 @@
 /* Builds a graph from a configuration: a model of the zoo or the configuration's list of layers,
- * then the loss. Errors have their place in the configuration. */
+ * then the loss. Errors name file and line of the configuration. */
 #include "build.h"
 
 #include <string.h>
@@ -7,18 +7,18 @@
 /* defaults of model.rotary_base and model.rms_eps */
 static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5;
 
-/* Adds a place to the last failure: the list's last layer, or the key that names the model. */
-static Status place_fail(const Config *config, Status status)
+/* Adds file and line to the last failure: those of the list's last layer, or of model.name. */
+static Status add_place(const Config *config, Status status)
 {
     if (status != ERR_CONFIG) return status;
-    char *why = mem_text(fail_message());
+    char *message = mem_text(fail_message());
     int n = config->model.layer_count;
     if (n)
         status = config_fail(config, config->model.layer[n - 1].line,
-                             config->model.layer[n - 1].column, "%s", why);
+                             config->model.layer[n - 1].column, "%s", message);
     else
-        status = config_fail_key(config, "model.name", "%s", why);
-    mem_free(&why);
+        status = config_fail_key(config, "model.name", "%s", message);
+    mem_free(&message);
     return status;
 }
 
@@ -28,15 +28,15 @@ static char *models_using(const char *leaf)
     char *all = mem_text("");
     for (int i = 0; zoo[i]; ++i) {
         if (!word_uses((ConfigWord){.word = zoo[i]->name, .uses = zoo[i]->uses}, leaf)) continue;
-        char *more = mem_format("%s%s%s", all, *all ? ", " : "", zoo[i]->name);
+        char *longer = mem_format("%s%s%s", all, *all ? ", " : "", zoo[i]->name);
         mem_free(&all);
-        all = more;
+        all = longer;
     }
     return all;
 }
 
 /* Fails if a key is set that only other models use. A list of layers also uses context and vocab,
- * which say how it is fed. */
+ * which describe its input. */
 static Status check_keys(const Config *config)
 {
     const bool list = config->model.layer_count > 0;
@@ -79,7 +79,8 @@ static Status check_keys(const Config *config)
     return OK;
 }
 
-static Status add_zoo(Graph *graph, const Config *config, int *logits)
+/* Adds the layers of the model model.name. */
+static Status add_named_model(Graph *graph, const Config *config, int *logits)
 {
     const char *name = config->model.name;
     if (!name || !*name)
@@ -89,7 +90,7 @@ static Status add_zoo(Graph *graph, const Config *config, int *logits)
         return config_fail_key(config, "model.stem",
                                "%s has one stem only; model.stem is for resnet*", name);
     *logits = zoo_find(name)->build(graph, config);
-    return *logits == GRAPH_FAILED ? place_fail(config, ERR_CONFIG) : OK;
+    return *logits == GRAPH_FAILED ? add_place(config, ERR_CONFIG) : OK;
 }
 
 /* Checks that the last layer gives one number for each class (or target) of each sample. */
@@ -100,15 +101,15 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     Shape y = graph->node[logits].spec.y.shape;
     const char *name = graph->node[logits].name;
     const LossInfo *loss = loss_info(config);
-    const char *what = loss->reads == LOSS_READS_TARGETS ? "targets"
-                       : loss->outputs > 0               ? "outputs"
-                       : graph->input.dtype == DTYPE_I32 ? "tokens"
-                                                         : "classes";
+    const char *outputs = loss->reads == LOSS_READS_TARGETS ? "targets"
+                          : loss->outputs > 0               ? "outputs"
+                          : graph->input.dtype == DTYPE_I32 ? "tokens"
+                                                            : "classes";
     if (y.ndim == 4)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "
                     "flatten and dense",
-                    name, shape_text(y, text), what);
+                    name, shape_text(y, text), outputs);
     if (loss->outputs > 0 && y.dim[y.ndim - 1] != loss->outputs)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, train.loss %s needs %lld", name,
@@ -116,7 +117,7 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     if (y.dim[y.ndim - 1] != graph->classes)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, but the data has %lld %s", name,
-                    (long long)y.dim[y.ndim - 1], (long long)graph->classes, what);
+                    (long long)y.dim[y.ndim - 1], (long long)graph->classes, outputs);
     return OK;
 }
 
@@ -127,6 +128,7 @@ static Status add_loss(Graph *graph, const Config *config, int logits)
     char smoothing[32];
     snprintf(smoothing, sizeof smoothing, "%.9g", config->train.label_smoothing);
     TRY(check_logits(graph, config, logits));
+    /* NULL ends the list of attributes if the loss has no label smoothing */
     int loss = graph_add(graph, kind->name, "loss", &logits, 1, smooths ? "smoothing" : NULL,
                          smoothing, NULL);
     if (loss == GRAPH_FAILED) return ERR_CONFIG;
@@ -140,15 +142,15 @@ static Status build(Graph *graph, const Config *config)
     int logits = NODE_INPUT;
     if (graph->classes < 1)
         return config_fail_key(config, "model.classes",
-                               "the data names no classes: set model.classes");
+                               "the data does not give the number of classes: set model.classes");
     TRY(check_keys(config));
     if (config->model.layer_count)
         TRY(graph_add_list(graph, config, &logits));
     else
-        TRY(add_zoo(graph, config, &logits));
+        TRY(add_named_model(graph, config, &logits));
     TRY(graph_set_widths(graph, config));
     Status status = add_loss(graph, config, logits);
-    if (status != OK) return place_fail(config, status);
+    if (status != OK) return add_place(config, status);
     TRY(graph_freeze(graph, config));
     graph_need_dx(graph);
     return OK;

@@ -13,6 +13,7 @@ typedef struct Draft {
     const char *name;
     OpSpec spec;
     LayerSize size;
+    /* indexes of earlier nodes, or NODE_INPUT */
     int in[SPEC_INPUTS];
 } Draft;
 
@@ -22,12 +23,14 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
 /* Runs the shape rule and appends the node and its parameters. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
-/* node_names.c: returns the first node with this name, or GRAPH_FAILED; adds node `index`; frees
- * the index; builds a graph's index again after its nodes have moved. */
+/* node_names.c. Returns the first node with this name, or GRAPH_FAILED. node: array of all
+ * nodes. */
 int names_find(const NodeNames *names, const Node *node, const char *name);
+/* Adds node[index], unless an earlier node has its name. */
 void names_add(NodeNames *names, const Node *node, int index);
 void names_fini(NodeNames *names);
-void graph_name_nodes(Graph *graph);
+/* Makes graph->names again after nodes have moved. */
+void graph_index_names(Graph *graph);
 
 /* Returns the node's index, or GRAPH_FAILED. */
 int graph_find(const Graph *graph, const char *name);
@@ -51,51 +54,53 @@ static inline const OpInfo *node_info(const Node *node)
     return op_info(node->spec.kind);
 }
 
-/* True if each channel is a group and the layer has as many channels as its input: a
- * depthwise convolution, or a group norm of single channels. */
-static inline bool node_groups_single(const Node *node)
+/* True if each channel is a group and the layer has as many channels as its input: a depthwise
+ * convolution, or a group norm with one channel per group. */
+static inline bool node_has_single_groups(const Node *node)
 {
     const OpSpec *s = &node->spec;
     return node->kind &&
-           (node->kind->channels == CHANNELS_OPEN || node->kind->channels == CHANNELS_KEEP) &&
+           (node->kind->channels == CHANNELS_NEW || node->kind->channels == CHANNELS_KEEP) &&
            s->groups > 1 && s->groups == s->x[0].shape.dim[1] && s->groups == s->y.shape.dim[1];
 }
 
 /* True for a depthwise convolution with as many channels as its input. */
 static inline bool node_is_depthwise(const Node *node)
 {
-    return node_groups_single(node) && node->kind->channels == CHANNELS_OPEN;
+    return node_has_single_groups(node) && node->kind->channels == CHANNELS_NEW;
 }
 
-/* True if the layer's own width decides its number of channels, not another layer's. */
-static inline bool node_opens(const Node *node)
+/* True if the layer's own attribute decides its number of channels, not another layer's. */
+static inline bool node_has_own_width(const Node *node)
 {
-    return node->kind && node->kind->channels == CHANNELS_OPEN && !node_is_depthwise(node);
+    return node->kind && node->kind->channels == CHANNELS_NEW && !node_is_depthwise(node);
 }
 
 /* Sets the channels of the layers that model.widths names, and the shapes of all layers after them.
- * The model has decided by its default widths which layers there are. ERR_CONFIG if there is no
- * such layer or another layer decides its channels. */
+ * The set of layers does not change. ERR_CONFIG if there is no such layer or another layer decides
+ * its channels. */
 Status graph_set_widths(Graph *graph, const Config *config);
 
-/* Adds the layers of config->model.layer, one node each, in their order. Errors have their place in
- * the configuration. */
+/* Adds the layers of config->model.layer, one node each, in their order. *logits: the last node.
+ * Errors name file and line of the configuration. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 
 /* Zoo: adds dropout with config's probability, or with `fallback` if config gives none; returns x
  * itself if the probability is 0. */
 int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double fallback);
-/* Zoo: adds a dense layer with weights N(0, 1/fan_in); adds for each width such a layer with relu
- * (and dropout if model.dropout is given): NAME.0, NAME.0.relu and so on. */
+/* Zoo: adds a dense layer with weights N(0, 1/fan_in). */
 int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
+/* Zoo: adds for each width a zoo_dense layer and relu (and dropout if model.dropout is given):
+ * NAME.0, NAME.0.relu and so on. */
 int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths);
-/* Zoo: adds a bag of all fields of the data, with one more attribute. Its tables have model.vocab
- * rows, to which ids are hashed unless all are known to be below. Without model.vocab they have a
- * row for each id that the data can have, or if that is not known for each id that comes up. */
+/* Zoo: adds a bag of all fields of the data, with one more attribute key=value. Its tables have
+ * model.vocab rows, to which ids are hashed unless all ids are known to be smaller. Without
+ * model.vocab they have a row for each id that the data can have, or, if that is unknown, for each
+ * id that occurs. */
 int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
             const char *value);
-/* Numbers as text, the form in which layers read attributes. */
+/* Write a number as text, the form of attributes, to out and return it. */
 enum { ZOO_NUMBER = 32 };
 char *zoo_number(int64_t n, char out[ZOO_NUMBER]);
 char *zoo_real(double value, char out[ZOO_NUMBER]);

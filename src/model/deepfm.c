@@ -4,6 +4,7 @@
  * width 1. */
 #include "build.h"
 
+/* Adds the sum of two nodes. */
 static int sum(Graph *graph, const char *name, int a, int b)
 {
     return graph_add(graph, "add", name, (int[]){a, b}, 2, NULL);

@@ -10,6 +10,7 @@ static int build(Graph *graph, const Config *config)
     zoo_number(config->model.width, width);
     int ids = zoo_bag(graph, config, "embedding", config->model.width, "tables", "each");
     if (ids == GRAPH_FAILED) return ids;
+    /* the bottom network's last layer has the width of the tables' rows */
     const ConfigList *given = &config->model.bottom;
     ConfigList bottom = {.count = given->count + 1};
     bottom.value = mem_new((size_t)bottom.count * sizeof *bottom.value);

@@ -1,7 +1,7 @@
-/* model.freeze: finds by name what is not trained, the same on every rank; also the depth groups of
- * optim.layer_decay, by name, too. A batch norm whose scale and shift are frozen keeps its running
- * statistics and normalises with them in training, unless model.freeze_norm says otherwise. A
- * pattern that matches nothing is ERR_CONFIG. */
+/* Finds by name the parameters and tables that model.freeze names, and the depth groups of
+ * optim.layer_decay. A batch norm whose scale and shift are frozen keeps its running statistics and
+ * normalises with them in training, unless model.freeze_norm says otherwise. A pattern that matches
+ * nothing is ERR_CONFIG. */
 #include "build.h"
 
 #include <ctype.h>
@@ -16,40 +16,43 @@ int param_layer_chars(const char *name)
     return (int)(dot ? dot - name : (long)strlen(name));
 }
 
+/* True if the pattern matches the parameter's name or its layer's. */
 static bool matches(const char *pattern, const char *name)
 {
     char *layer = mem_format("%.*s", param_layer_chars(name), name);
-    bool yes = fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
+    bool matched = fnmatch(pattern, name, 0) == 0 || fnmatch(pattern, layer, 0) == 0;
     mem_free(&layer);
-    return yes;
+    return matched;
 }
 
 bool param_listed(const char *patterns, const char *name)
 {
     char *copy = mem_text(patterns ? patterns : ""), *rest = copy, *pattern;
-    bool yes = false;
-    while (!yes && (pattern = strsep(&rest, ","))) yes = *pattern && matches(pattern, name);
+    bool listed = false;
+    while (!listed && (pattern = strsep(&rest, ","))) listed = *pattern && matches(pattern, name);
     mem_free(&copy);
-    return yes;
+    return listed;
 }
 
 /* ---- freezing ---- */
 
-static Status apply_patterns(Graph *g, const Config *config)
+/* Freezes the tables that match a pattern. Fails if a pattern matches neither a table nor a
+ * parameter. */
+static Status freeze_tables(Graph *g, const Config *config)
 {
     char *copy = mem_text(config->model.freeze), *rest = copy, *pattern;
     Status st = OK;
     while (st == OK && (pattern = strsep(&rest, ","))) {
-        bool any = !*pattern;
+        bool matched = !*pattern;
         for (int i = 0; i < g->table_count && *pattern; ++i) {
             SparseTable *t = &g->table[i];
             if (fnmatch(pattern, t->name, 0) == 0 ||
                 fnmatch(pattern, g->node[t->node].name, 0) == 0)
-                any = t->frozen = true;
+                matched = t->frozen = true;
         }
-        for (int i = 0; i < g->param_count && !any; ++i)
-            any = !g->param[i].info.buffer && matches(pattern, g->param[i].name);
-        if (!any)
+        for (int i = 0; i < g->param_count && !matched; ++i)
+            matched = !g->param[i].info.buffer && matches(pattern, g->param[i].name);
+        if (!matched)
             st = config_fail_key(config, "model.freeze",
                                  "'%s' matches no layer with parameters and no parameter; "
                                  "`weft plan --json` lists the names, such as %s",
@@ -66,16 +69,18 @@ static bool has_statistics(const Graph *g, const Node *node)
     return false;
 }
 
+/* Freezes the statistics of a batch norm, or makes its parameters trained again, by
+ * model.freeze_norm. */
 static void freeze_norm(Graph *g, Node *node, FreezeNorm norm)
 {
-    bool all = true;
+    bool affine_frozen = true;
     for (int k = 0; k < node->spec.w_count; ++k) {
         Param *p = &g->param[node->param[k]];
         if (p->info.buffer) continue;
         if (norm == FREEZE_NORM_NONE) p->frozen = false;
-        all = all && p->frozen;
+        affine_frozen = affine_frozen && p->frozen;
     }
-    node->spec.fixed_stats = all && norm == FREEZE_NORM_ALL;
+    node->spec.fixed_stats = affine_frozen && norm == FREEZE_NORM_ALL;
     for (int k = 0; k < node->spec.w_count; ++k) {
         Param *p = &g->param[node->param[k]];
         if (p->info.buffer) p->frozen = node->spec.fixed_stats;
@@ -86,7 +91,7 @@ Status graph_freeze(Graph *g, const Config *config)
 {
     const char *list = config->model.freeze;
     if (!list || !*list) return OK;
-    TRY(apply_patterns(g, config));
+    TRY(freeze_tables(g, config));
     for (int i = 0; i < g->param_count; ++i)
         g->param[i].frozen = !g->param[i].info.buffer && param_listed(list, g->param[i].name);
     for (int i = 0; i < g->node_count; ++i)
@@ -102,8 +107,8 @@ Status graph_freeze(Graph *g, const Config *config)
 
 /* ---- depth groups ---- */
 
-/* Number of characters of a name up to its first word that is a number: "layer1.0" of
- * "layer1.0.bn1.bias"; 0 if it has none. */
+/* Returns the number of characters of a name up to and with its first word that is a number:
+ * "layer1.0" of "layer1.0.bn1.bias"; 0: it has none. */
 static int block_chars(const char *name)
 {
     for (const char *word = name; *word;) {
@@ -115,27 +120,27 @@ static int block_chars(const char *name)
     return 0;
 }
 
-/* Layers between two blocks belong to the block before them; after the last block the head
- * begins. */
+/* Layers between two blocks are in the group of the block before them. Layers after the last block
+ * are the head. */
 int graph_depth_groups(const Graph *g, int *depth_group)
 {
     bool blocks = false;
     const char *last = NULL;
-    int now = 0, last_chars = 0, last_block = -1;
+    int group = 0, last_chars = 0, last_block = -1;
     for (int i = 0; i < g->param_count; ++i) blocks |= block_chars(g->param[i].name) > 0;
     for (int i = 0; i < g->param_count; ++i) {
         const char *name = g->param[i].name;
         int chars = blocks ? block_chars(name) : param_layer_chars(name);
         bool same = last && chars == last_chars && strncmp(name, last, (size_t)chars) == 0;
         if (chars > 0 && !same) {
-            if (i > 0) ++now;
+            if (i > 0) ++group;
             last = name;
             last_chars = chars;
         }
         if (chars > 0) last_block = i;
-        depth_group[i] = now;
+        depth_group[i] = group;
     }
-    int count = now + 1;
+    int count = group + 1;
     for (int i = last_block + 1; i < g->param_count; ++i) depth_group[i] = count;
     if (last_block >= 0 && last_block + 1 < g->param_count) ++count;
     for (int i = 0; i < g->param_count; ++i)

@@ -1,6 +1,5 @@
 /* Fuses neighbours that a backend runs as one operation. A node is merged into its producer (or a
- * relu before max_pool into its reader) only if it is the producer's single reader. Decided on the
- * whole graph. */
+ * relu before max_pool into its reader) only if it is the producer's single reader. */
 #include "build.h"
 
 #include <string.h>
@@ -9,8 +8,8 @@ typedef struct Fuser {
     /* both borrowed */
     Graph *graph;
     const BackendTable *table;
-    /* the node that now gives node i's output; owned */
-    int *to;
+    /* the node that gives node i's output after merging; i itself if it was not merged; owned */
+    int *merged_into;
     /* number of readers of node i's output; owned */
     int *uses;
     /* last reader of node i's output; owned */
@@ -19,13 +18,14 @@ typedef struct Fuser {
     bool *merged;
 } Fuser;
 
+/* Returns the node that gives the output of `node` after all merges so far. */
 static int current_node(const Fuser *f, int node)
 {
-    while (node >= 0 && f->to[node] != node) node = f->to[node];
+    while (node >= 0 && f->merged_into[node] != node) node = f->merged_into[node];
     return node;
 }
 
-static bool takes_act(const Fuser *f, const Node *node, Act act)
+static bool can_fuse_act(const Fuser *f, const Node *node, Act act)
 {
     if (node->spec.act != ACT_NONE || !(node_info(node)->acts >> act & 1)) return false;
     return act != ACT_GELU || (f->table->fuses_gelu && !node->spec.residual);
@@ -39,7 +39,7 @@ static bool is_max_pool(const Node *node)
 /* Merges node i into `into`, which takes over its readers. */
 static void merge(Fuser *f, int i, int into)
 {
-    f->to[i] = into;
+    f->merged_into[i] = into;
     f->merged[i] = true;
     f->uses[into] = f->uses[i];
     f->reader[into] = f->reader[i];
@@ -47,13 +47,13 @@ static void merge(Fuser *f, int i, int into)
 
 /* Passes a gelu between two adjacent dense layers to the second one, which computes the gelu's
  * gradient along with its own (OpSpec.x_act). */
-static void pass_act(Fuser *f, int p, int i)
+static void pass_act(Fuser *f, int producer, int i)
 {
     Node *reader = &f->graph->node[f->reader[i]];
     if (f->graph->node[i].spec.act != ACT_GELU || f->uses[i] != 1) return;
-    if (p != i - 1 || f->reader[i] != i + 1 || node_info(reader)->fuse != FUSE_X_ACT) return;
+    if (producer != i - 1 || f->reader[i] != i + 1 || node_info(reader)->fuse != FUSE_X_ACT) return;
     reader->spec.x_act = ACT_GELU;
-    f->graph->node[p].spec.act_passed = true;
+    f->graph->node[producer].spec.act_passed = true;
 }
 
 /* Fuses an activation into batch_norm, conv2d, dense or add. A relu that only a max_pool reads is
@@ -61,16 +61,18 @@ static void pass_act(Fuser *f, int p, int i)
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
-    int p = node->in[0];
-    if (p < 0 || f->uses[p] != 1 || !takes_act(f, &f->graph->node[p], node->spec.act)) return;
+    int producer = node->in[0];
+    if (producer < 0 || f->uses[producer] != 1 ||
+        !can_fuse_act(f, &f->graph->node[producer], node->spec.act))
+        return;
     if (node->spec.act == ACT_RELU && f->uses[i] == 1 && is_max_pool(&f->graph->node[f->reader[i]]))
         return;
-    f->graph->node[p].spec.act = node->spec.act;
-    pass_act(f, p, i);
-    merge(f, i, p);
+    f->graph->node[producer].spec.act = node->spec.act;
+    pass_act(f, producer, i);
+    merge(f, i, producer);
 }
 
-static bool takes_add(const Fuser *f, const Node *node)
+static bool can_fuse_add(const Fuser *f, const Node *node)
 {
     if (node->spec.act != ACT_NONE || node->spec.residual) return false;
     OpResidual residual = node_info(node)->residual;
@@ -84,15 +86,16 @@ static bool takes_add(const Fuser *f, const Node *node)
 static void fuse_add(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];
-    int b = node->in[0] > node->in[1] ? node->in[0] : node->in[1];
-    int other = b == node->in[0] ? node->in[1] : node->in[0];
-    if (b < 0 || other == b || f->uses[b] != 1 || !takes_add(f, &f->graph->node[b])) return;
-    Node *into = &f->graph->node[b];
+    int later = node->in[0] > node->in[1] ? node->in[0] : node->in[1];
+    int other = later == node->in[0] ? node->in[1] : node->in[0];
+    if (later < 0 || other == later || f->uses[later] != 1) return;
+    Node *into = &f->graph->node[later];
+    if (!can_fuse_add(f, into)) return;
     into->spec.residual = true;
     into->spec.x_count = 2;
     into->spec.x[1] = graph_output(f->graph, other);
     into->in[1] = other;
-    merge(f, i, b);
+    merge(f, i, later);
 }
 
 /* Fuses a relu into the max_pool after it, which reads the relu's input and applies the relu to its
@@ -100,13 +103,13 @@ static void fuse_add(Fuser *f, int i)
 static void fuse_pool(Fuser *f, int i)
 {
     Node *pool = &f->graph->node[i];
-    int r = pool->in[0];
-    if (r < 0 || pool->spec.act != ACT_NONE || f->uses[r] != 1) return;
-    const Node *relu = &f->graph->node[r];
+    int producer = pool->in[0];
+    if (producer < 0 || pool->spec.act != ACT_NONE || f->uses[producer] != 1) return;
+    const Node *relu = &f->graph->node[producer];
     if (node_info(relu)->fuse != FUSE_ACT || relu->spec.act != ACT_RELU) return;
     pool->spec.act = ACT_RELU;
     pool->in[0] = relu->in[0];
-    f->merged[r] = true;
+    f->merged[producer] = true;
     if (relu->in[0] >= 0) f->reader[relu->in[0]] = i;
 }
 
@@ -148,7 +151,7 @@ static void compact(Fuser *f)
     g->logits = new_index[current_node(f, g->logits)];
     g->loss = new_index[g->loss];
     g->node_count = count;
-    graph_name_nodes(g);
+    graph_index_names(g);
     mem_free(&new_index);
 }
 
@@ -159,20 +162,20 @@ Status graph_fuse(Graph *graph, const BackendTable *table)
         if (graph->node[i].op) return fail(ERR_BUG, "graph_fuse comes before graph_plan");
     Fuser f = {.graph = graph,
                .table = table,
-               .to = mem_new(n * sizeof *f.to),
+               .merged_into = mem_new(n * sizeof *f.merged_into),
                .uses = mem_new(n * sizeof *f.uses),
                .reader = mem_new(n * sizeof *f.reader),
                .merged = mem_new(n * sizeof *f.merged)};
     graph_count_uses(graph, f.uses);
     for (int i = 0; i < graph->node_count; ++i) {
-        f.to[i] = i;
+        f.merged_into[i] = i;
         for (int k = 0; k < graph->node[i].spec.x_count; ++k)
             if (graph->node[i].in[k] >= 0) f.reader[graph->node[i].in[k]] = i;
     }
     fuse_all(&f);
     compact(&f);
     graph_need_dx(graph);
-    mem_free(&f.to);
+    mem_free(&f.merged_into);
     mem_free(&f.uses);
     mem_free(&f.reader);
     mem_free(&f.merged);

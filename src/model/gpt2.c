@@ -2,8 +2,8 @@
  * wide, and a head that shares the embedding's weight. Parameter names are GPT-2's; weights are out
  * x in (GPT-2's files store in x out). Initialisers are the paper's: N(0, 0.02^2), and N(0, 0.02^2
  * / 2L) for projections into the residual stream. Positions also have N(0, 0.02^2), where OpenAI's
- * code has 0.01. Attention probabilities have no dropout. The vocabulary is graph->classes; the
- * data's T may be less than the context. */
+ * code has 0.01. Attention probabilities have no dropout. graph->classes is the size of the
+ * vocabulary; the data's T may be less than the context. */
 #include "build.h"
 
 #include <math.h>
@@ -20,17 +20,17 @@ typedef struct Gpt2 {
     int64_t depth, width, heads, context;
 } Gpt2;
 
-/* Takes the published size, then the keys that are set. */
-static Gpt2 gpt2_of(Graph *graph, const Config *config)
+/* Returns the sizes of model.size (the first row: of "own"), replaced by the keys that are set. */
+static Gpt2 gpt2_sizes(Graph *graph, const Config *config)
 {
-    static const Gpt2 size[] = {
+    static const Gpt2 published[] = {
         [GPT_OWN] = {.depth = 6, .width = 384, .heads = 6, .context = 256},
         [GPT_124M] = {.depth = 12, .width = 768, .heads = 12, .context = 1024},
         [GPT_355M] = {.depth = 24, .width = 1024, .heads = 16, .context = 1024},
         [GPT_774M] = {.depth = 36, .width = 1280, .heads = 20, .context = 1024},
         [GPT_1558M] = {.depth = 48, .width = 1600, .heads = 25, .context = 1024},
     };
-    Gpt2 m = size[config->model.size];
+    Gpt2 m = published[config->model.size];
     m.graph = graph;
     m.config = config;
     if (config->model.depth) m.depth = config->model.depth;
@@ -113,7 +113,7 @@ static int head(const Gpt2 *m, int x)
 
 static int build(Graph *graph, const Config *config)
 {
-    const Gpt2 m = gpt2_of(graph, config);
+    const Gpt2 m = gpt2_sizes(graph, config);
     int x = embed(&m);
     for (int64_t block = 0; block < m.depth && x != GRAPH_FAILED; ++block)
         x = feed_forward(&m, block, self_attention(&m, block, x));

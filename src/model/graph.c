@@ -1,11 +1,13 @@
-/* The graph: appending nodes with their parameters, looking them up, counting. Inputs always come
- * before their readers, so the order of nodes is a topological one. */
+/* Appends nodes with their parameters and tables to a graph, finds which gradients are needed, and
+ * counts parameters. Inputs always come before their readers, so the order of nodes is
+ * topological. */
 #include "build.h"
 
 #include <string.h>
 
-static const double ELEMENTS_MAX = 1099511627776.0; /* 2^40; a tensor with more is a typing error */
-/* Most nodes of one model. A node takes 5 to 40 KB even before the plan can check the memory limit,
+/* Largest number of elements of a tensor: a larger one comes from a typing error. */
+static const double ELEMENTS_MAX = 0x1p40;
+/* Largest number of nodes. A node needs 5 to 40 KB even before the plan can check the memory limit,
  * so a list that is too long by mistake is refused early. */
 enum { NODES_MAX = 65536 };
 
@@ -61,6 +63,7 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
     return OK;
 }
 
+/* Fails if the output or a parameter is too large. */
 static Status check_sizes(const OpSpec *spec)
 {
     for (int i = -1; i < spec->w_count; ++i) {
@@ -77,9 +80,10 @@ static Status check_sizes(const OpSpec *spec)
 static void add_params(Graph *graph, Node *node, int index, const LayerParam info[SPEC_PARAMS])
 {
     int count = graph->param_count + node->spec.w_count;
-    if (count > graph->param_room) {
-        graph->param_room = 2 * count;
-        graph->param = mem_resize(graph->param, (size_t)graph->param_room * sizeof *graph->param);
+    if (count > graph->param_capacity) {
+        graph->param_capacity = 2 * count;
+        graph->param =
+            mem_resize(graph->param, (size_t)graph->param_capacity * sizeof *graph->param);
     }
     for (int i = 0; i < node->spec.w_count; ++i) {
         node->param[i] = graph->param_count;
@@ -99,11 +103,11 @@ static void add_tables(Graph *graph, Node *node, int index)
 {
     const LayerSize *size = &node->size;
     const bool each = size->tables == TABLES_EACH;
-    const int more = each ? node->spec.bag_fields : 1;
+    const int tables = each ? node->spec.bag_fields : 1;
     graph->table =
-        mem_resize(graph->table, (size_t)(graph->table_count + more) * sizeof *graph->table);
+        mem_resize(graph->table, (size_t)(graph->table_count + tables) * sizeof *graph->table);
     node->spec.bag = graph->bag_count++;
-    for (int f = 0; f < more; ++f)
+    for (int f = 0; f < tables; ++f)
         graph->table[graph->table_count++] = (SparseTable){
             .name = each ? mem_format("%s.%d", node->name, f) : mem_text(node->name),
             .node = index,
@@ -123,9 +127,9 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     TRY(check_sizes(&draft->spec));
     draft->spec.seed_name = hash_text(draft->name);
     int i = graph->node_count;
-    if (i == graph->node_room) {
-        graph->node_room = 2 * i + 16;
-        graph->node = mem_resize(graph->node, (size_t)graph->node_room * sizeof *graph->node);
+    if (i == graph->node_capacity) {
+        graph->node_capacity = 2 * i + 16;
+        graph->node = mem_resize(graph->node, (size_t)graph->node_capacity * sizeof *graph->node);
     }
     Node *node = &graph->node[i];
     *node = (Node){.name = mem_text(draft->name),
@@ -163,9 +167,9 @@ int graph_add(Graph *graph, const char *kind, const char *name, const int *in, i
     Status status = add_pairs(graph, kind, name, in, in_count, pairs, &index);
     va_end(pairs);
     if (status == OK) return index;
-    char *why = mem_text(fail_message());
-    fail(status, "layer %s: %s", name, why);
-    mem_free(&why);
+    char *message = mem_text(fail_message());
+    fail(status, "layer %s: %s", name, message);
+    mem_free(&message);
     return GRAPH_FAILED;
 }
 
@@ -195,10 +199,10 @@ void graph_count_uses(const Graph *graph, int *uses)
             if (graph->node[i].in[k] != NODE_INPUT) ++uses[graph->node[i].in[k]];
 }
 
-/* Sets x_shared of nodes whose first input is also read by a later node. read[i + 1]: a later node
- * reads node i's output; read[0]: the data. */
-static void find_shared(Graph *graph)
+/* Sets x_shared of nodes whose first input is also read by a later node. */
+static void find_shared_inputs(Graph *graph)
 {
+    /* read[i + 1]: a later node reads node i's output; read[0]: a later node reads the data */
     bool *read = mem_new((size_t)(graph->node_count + 1) * sizeof *read);
     for (int i = graph->node_count - 1; i >= 0; --i) {
         Node *node = &graph->node[i];
@@ -219,10 +223,11 @@ bool node_trains(const Graph *graph, const Node *node)
     return false;
 }
 
-/* The gradient of an input is needed if its producer, or a node before that, is trained. */
+/* The gradient of an input is needed if its producer, or a node before the producer, is trained. */
 void graph_need_dx(Graph *graph)
 {
-    bool *wanted = mem_new((size_t)(graph->node_count + 1) * sizeof *wanted);
+    /* needed[i]: the gradient of node i's output is needed */
+    bool *needed = mem_new((size_t)(graph->node_count + 1) * sizeof *needed);
     for (int i = 0; i < graph->node_count; ++i) {
         Node *node = &graph->node[i];
         node->spec.frozen = op_has_values(&node->spec);
@@ -230,20 +235,20 @@ void graph_need_dx(Graph *graph)
             node->spec.frozen = node->spec.frozen && graph->param[node->param[k]].frozen;
         for (int k = 0; node_info(node)->reads == READS_IDS && k < graph->table_count; ++k)
             if (graph->table[k].node == i && !graph->table[k].frozen) node->spec.frozen = false;
-        wanted[i] = node_trains(graph, node);
+        needed[i] = node_trains(graph, node);
         for (int k = 0; k < node->spec.x_count; ++k) {
-            node->spec.need_dx[k] = node->in[k] != NODE_INPUT && wanted[node->in[k]];
-            wanted[i] = wanted[i] || node->spec.need_dx[k];
+            node->spec.need_dx[k] = node->in[k] != NODE_INPUT && needed[node->in[k]];
+            needed[i] = needed[i] || node->spec.need_dx[k];
         }
     }
-    mem_free(&wanted);
-    find_shared(graph);
+    mem_free(&needed);
+    find_shared_inputs(graph);
 }
 
 void graph_parts_act(const Graph *graph, bool *parts)
 {
     memset(parts, 0, (size_t)(graph->node_count + 1) * sizeof *parts);
-    /* lowest node that must be in the same chunk as some node from i on */
+    /* lowest node that must be in the same chunk as a node from i on */
     int lowest = graph->node_count;
     for (int i = graph->node_count - 1; i >= 0; --i) {
         const Node *node = &graph->node[i];

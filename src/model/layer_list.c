@@ -1,6 +1,6 @@
-/* Builds a configuration's list of layers. A layer reads the one before it (a layer of ids: the
- * data), or those that its `input:` names ("data" is the data). `name:` names a layer and its
- * parameters; the default name is the kind and a number, counted for each kind: conv2d1. */
+/* Builds a configuration's list of layers. A layer reads the one before it (a layer of ids reads
+ * the data), or the layers that its `input:` names ("data" is the data). `name:` names a layer and
+ * its parameters; the default name is the kind and a number, counted for each kind: conv2d1. */
 #include "build.h"
 
 #include "config/foreign.h"
@@ -21,29 +21,30 @@ typedef struct ListEntry {
     const ConfigAttr *name, *input;
 } ListEntry;
 
-/* Adds the place of an attribute to the last failure. */
+/* Adds file, line and column of an attribute to the last failure. */
 static Status attr_fail(const Config *config, const ConfigAttr *attr, Status status)
 {
     if (status != ERR_CONFIG) return status;
-    char *why = mem_text(fail_message());
-    status = config_fail(config, attr->line, attr->column, "%s", why);
-    mem_free(&why);
+    char *message = mem_text(fail_message());
+    status = config_fail(config, attr->line, attr->column, "%s", message);
+    mem_free(&message);
     return status;
 }
 
-static Status entry_kind(const Config *config, ListEntry *entry)
+/* Sets entry->kind. The message for an unknown kind suggests one. */
+static Status find_kind(const Config *config, ListEntry *entry)
 {
-    enum { MAX = 64 };
-    const char *names[MAX];
+    enum { KINDS_MAX = 64 };
+    const char *names[KINDS_MAX];
     const ConfigLayer *l = entry->layer;
     int count = 0;
-    for (const LayerKind *kind; count < MAX && (kind = layer_kind_at(count)); ++count)
+    for (const LayerKind *kind; count < KINDS_MAX && (kind = layer_kind_at(count)); ++count)
         names[count] = kind->name;
     entry->kind = layer_kind(l->kind);
     if (entry->kind && op_is_loss(op_info(entry->kind->op)))
-        return config_fail(config, l->line, l->column,
-                           "%s is added by itself: choose it with train.loss and leave it out here",
-                           l->kind);
+        return config_fail(
+            config, l->line, l->column,
+            "%s is added automatically: choose it with train.loss and leave it out here", l->kind);
     if (entry->kind) return OK;
     for (int i = 0; i < count; ++i)
         if (foreign_same(l->kind, names[i]))
@@ -70,10 +71,10 @@ static Status entry_kind(const Config *config, ListEntry *entry)
 
 static Status check_name(const Config *config, const ConfigAttr *attr)
 {
-    const char *s = attr->value;
-    bool good = *s != '\0' && strcmp(s, "data") != 0 && strcmp(s, "loss") != 0;
-    for (; *s; ++s) good = good && (isalnum((unsigned char)*s) || strchr("_-.", *s));
-    if (good) return OK;
+    const char *c = attr->value;
+    bool valid = *c != '\0' && strcmp(c, "data") != 0 && strcmp(c, "loss") != 0;
+    for (; *c; ++c) valid = valid && (isalnum((unsigned char)*c) || strchr("_-.", *c));
+    if (valid) return OK;
     return config_fail(
         config, attr->line, attr->column,
         "'%s' cannot name a layer: use letters, digits, _ - and ., and neither data nor loss",
@@ -83,7 +84,7 @@ static Status check_name(const Config *config, const ConfigAttr *attr)
 static Status entry_read(const Config *config, const ConfigLayer *layer, ListEntry *entry)
 {
     *entry = (ListEntry){.layer = layer};
-    TRY(entry_kind(config, entry));
+    TRY(find_kind(config, entry));
     for (int i = 0; i < layer->attr_count; ++i) {
         const ConfigAttr *attr = &layer->attr[i];
         if (strcmp(attr->key, "input") == 0) entry->input = attr;
@@ -95,7 +96,7 @@ static Status entry_read(const Config *config, const ConfigLayer *layer, ListEnt
     return OK;
 }
 
-/* Finds one name of `input: [a, b]`. */
+/* Sets *in to the node of one name in `input: [a, b]`. */
 static Status find_input(const Graph *graph, const Config *config, const ConfigAttr *attr,
                          const char *name, int *in)
 {

@@ -2,7 +2,8 @@
  * hidden), after LeCun et al. 1998 but with relu and max-pooling. */
 #include "build.h"
 
-static int stage(Graph *graph, int x, int number, const char *channels)
+/* Adds convolution, relu and pooling, and returns the last one. */
+static int conv_block(Graph *graph, int x, int number, const char *channels)
 {
     char name[32];
     snprintf(name, sizeof name, "conv%d", number);
@@ -18,8 +19,8 @@ static int build(Graph *graph, const Config *config)
 {
     char classes[32];
     snprintf(classes, sizeof classes, "%lld", (long long)graph->classes);
-    int x = stage(graph, NODE_INPUT, 1, "32");
-    x = stage(graph, x, 2, "64");
+    int x = conv_block(graph, NODE_INPUT, 1, "32");
+    x = conv_block(graph, x, 2, "64");
     x = graph_add(graph, "flatten", "flatten", &x, 1, NULL);
     x = graph_add(graph, "dense", "fc1", &x, 1, "width", "128", NULL);
     x = graph_add(graph, "relu", "relu3", &x, 1, NULL);

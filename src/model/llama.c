@@ -5,7 +5,7 @@
  * projection, and so are the two halves of the gated layer. Parameter names are those of Hugging
  * Face's models with packed projections (qkv_proj, gate_up_proj); weights are out x in.
  * Initialisers are gpt2's: N(0, 0.02^2), and N(0, 0.02^2 / 2L) for projections into the residual
- * stream. The vocabulary is graph->classes. */
+ * stream. graph->classes is the size of the vocabulary. */
 #include "build.h"
 
 #include <math.h>
@@ -23,22 +23,23 @@ typedef struct Llama {
     int64_t depth, width, heads, kv_heads, ffn;
 } Llama;
 
-static int64_t set_or(int64_t set, int64_t otherwise)
+/* Returns the value of a key, or the default if the key is not set. */
+static int64_t value_or(int64_t value, int64_t fallback)
 {
-    return set > 0 ? set : otherwise;
+    return value > 0 ? value : fallback;
 }
 
-static Status llama_of(Llama *m, Graph *graph, const Config *config)
+static Status read_sizes(Llama *m, Graph *graph, const Config *config)
 {
     *m = (Llama){.graph = graph,
                  .config = config,
-                 .depth = set_or(config->model.depth, 6),
-                 .width = set_or(config->model.width, 384),
-                 .heads = set_or(config->model.heads, 6)};
-    m->kv_heads = set_or(config->model.kv_heads, m->heads);
-    /* 8/3 of the width gives three matrices (one is the gate's) as many parameters as two have with
-     * four times the width. */
-    m->ffn = set_or(config->model.ffn, (8 * m->width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP);
+                 .depth = value_or(config->model.depth, 6),
+                 .width = value_or(config->model.width, 384),
+                 .heads = value_or(config->model.heads, 6)};
+    m->kv_heads = value_or(config->model.kv_heads, m->heads);
+    /* With 8/3 of the width, the three matrices (one is the gate's) have as many parameters as two
+     * matrices with four times the width. */
+    m->ffn = value_or(config->model.ffn, (8 * m->width / 3 + FFN_STEP - 1) / FFN_STEP * FFN_STEP);
     if (m->width % m->heads != 0)
         return fail(ERR_CONFIG, "llama: model.heads (%lld) must divide model.width (%lld)",
                     (long long)m->heads, (long long)m->width);
@@ -87,55 +88,55 @@ static double residual_std(const Llama *m)
     return INIT_STD / sqrt(2 * (double)m->depth);
 }
 
-/* Sets attention's attributes from model.rope_scaling: its keys with rope_ before them. */
-static Status scale_rotary(const Llama *m, Draft *draft)
+/* Sets attention's attributes rope_KEY to the values of model.rope_scaling. */
+static Status set_rope_scaling(const Llama *m, Draft *draft)
 {
     const ConfigPairs *pairs = &m->config->model.rope_scaling;
-    bool typed = pairs->count == 0;
+    bool has_type = pairs->count == 0;
     for (int i = 0; i < pairs->count; ++i) {
         const ConfigAttr *pair = &pairs->item[i];
-        const bool type = strcmp(pair->key, "rope_type") == 0 || strcmp(pair->key, "type") == 0;
-        char *key = type ? mem_text("rope_type") : mem_format("rope_%s", pair->key);
+        const bool is_type = strcmp(pair->key, "rope_type") == 0 || strcmp(pair->key, "type") == 0;
+        char *key = is_type ? mem_text("rope_type") : mem_format("rope_%s", pair->key);
         Status st = layer_attr(draft->kind, &draft->spec, &draft->size, key, pair->value);
         mem_free(&key);
         TRY(st);
-        typed = typed || type;
+        has_type = has_type || is_type;
     }
-    return typed ? OK : fail(ERR_CONFIG, "model.rope_scaling needs rope_type");
+    return has_type ? OK : fail(ERR_CONFIG, "model.rope_scaling needs rope_type");
 }
 
 static Status add_attention(const Llama *m, int64_t block, const char *name, int x, int *y)
 {
     char heads[ZOO_NUMBER], kv_heads[ZOO_NUMBER], base[ZOO_NUMBER], window[ZOO_NUMBER];
-    const bool all = m->config->model.window == 0 || block < m->config->model.window_from;
+    const bool full = m->config->model.window == 0 || block < m->config->model.window_from;
     const char *const pairs[][2] = {
         {"heads", zoo_number(m->heads, heads)},
         {"kv_heads", zoo_number(m->kv_heads, kv_heads)},
         {"rotary", "true"},
         {"rotary_base", zoo_real(m->config->model.rotary_base, base)},
-        {all ? NULL : "window", zoo_number(m->config->model.window, window)}};
+        {full ? NULL : "window", zoo_number(m->config->model.window, window)}};
     Draft draft;
     TRY(draft_begin(m->graph, &draft, layer_kind("attention"), name, &x, 1));
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
         if (pairs[i][0])
             TRY(layer_attr(draft.kind, &draft.spec, &draft.size, pairs[i][0], pairs[i][1]));
-    TRY(scale_rotary(m, &draft));
+    TRY(set_rope_scaling(m, &draft));
     return draft_finish(m->graph, &draft, y);
 }
 
 static int self_attention(const Llama *m, int64_t block, int x)
 {
     char name[NAME_CHARS];
-    const int64_t packed = m->width / m->heads * (m->heads + 2 * m->kv_heads);
+    const int64_t qkv_width = m->width / m->heads * (m->heads + 2 * m->kv_heads);
     int y = normalize(m, block_name(block, "input_layernorm", name), x);
-    y = project(m, block_name(block, "self_attn.qkv_proj", name), y, packed,
+    y = project(m, block_name(block, "self_attn.qkv_proj", name), y, qkv_width,
                 m->config->model.qkv_bias, INIT_STD);
     if (y == GRAPH_FAILED) return y;
     Status status = add_attention(m, block, block_name(block, "self_attn", name), y, &y);
     if (status != OK) {
-        char *why = mem_text(fail_message());
-        fail(status, "layer %s: %s", name, why);
-        mem_free(&why);
+        char *message = mem_text(fail_message());
+        fail(status, "layer %s: %s", name, message);
+        mem_free(&message);
         return GRAPH_FAILED;
     }
     y = project(m, block_name(block, "self_attn.o_proj", name), y, m->width, false,
@@ -166,7 +167,7 @@ static int embed(const Llama *m)
 static int build(Graph *graph, const Config *config)
 {
     Llama m;
-    if (llama_of(&m, graph, config) != OK) return GRAPH_FAILED;
+    if (read_sizes(&m, graph, config) != OK) return GRAPH_FAILED;
     int x = embed(&m);
     for (int64_t block = 0; block < m.depth && x != GRAPH_FAILED; ++block)
         x = feed_forward(&m, block, self_attention(&m, block, x));

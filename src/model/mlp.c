@@ -4,9 +4,9 @@
 
 static int build(Graph *graph, const Config *config)
 {
-    static const double usual[] = {512, 512};
+    static const double default_widths[] = {512, 512};
     int hidden = config->model.hidden.count ? config->model.hidden.count : 2;
-    const double *widths = config->model.hidden.count ? config->model.hidden.value : usual;
+    const double *widths = config->model.hidden.count ? config->model.hidden.value : default_widths;
     char name[32], width[32];
     int x = graph_add(graph, "flatten", "flatten", (int[]){NODE_INPUT}, 1, NULL);
     for (int i = 0; i < hidden; ++i) {

@@ -2,7 +2,8 @@
  * depthwise convolution and a linear 1x1 projection. Names and initialisers are torchvision's. */
 #include "build.h"
 
-enum { NAME_CHARS = 64, WIDTH = 32, MULTIPLE = 8 };
+/* channels of the first layer by default; channels are multiples of CHANNEL_STEP */
+enum { NAME_CHARS = 64, WIDTH = 32, CHANNEL_STEP = 8 };
 
 typedef struct ConvSpec {
     int channels, kernel, stride, groups;
@@ -27,13 +28,13 @@ static int conv_norm(Graph *g, int x, const char *prefix, int first, ConvSpec c,
     return graph_add(g, "relu6", name, &x, 1, NULL);
 }
 
-/* Adds one block with expansion t from c_in to c channels. */
-static int block(Graph *g, int x, int index, int t, int c_in, int c, int stride)
+/* Adds one block from c_in to c channels, with c_in * expansion channels between. */
+static int block(Graph *g, int x, int index, int expansion, int c_in, int c, int stride)
 {
     char prefix[NAME_CHARS / 2], part[NAME_CHARS / 2 + 16];
-    int y = x, hidden = c_in * t, conv = 0;
+    int y = x, hidden = c_in * expansion, conv = 0;
     snprintf(prefix, sizeof prefix, "features.%d.conv", index);
-    if (t != 1) {
+    if (expansion != 1) {
         snprintf(part, sizeof part, "%s.%d", prefix, conv++);
         y = conv_norm(g, y, part, 0, (ConvSpec){hidden, 1, 1, 1}, true);
     }
@@ -49,30 +50,31 @@ static int block(Graph *g, int x, int index, int t, int c_in, int c, int stride)
  * 9/10 of the exact number, as in the authors' code. */
 static int scaled(int channels, int width)
 {
-    const double wanted = (double)channels * width / WIDTH;
-    int near = (int)(wanted + MULTIPLE / 2.0) / MULTIPLE * MULTIPLE;
-    if (near < MULTIPLE) near = MULTIPLE;
-    return near < 0.9 * wanted ? near + MULTIPLE : near;
+    const double exact = (double)channels * width / WIDTH;
+    int rounded = (int)(exact + CHANNEL_STEP / 2.0) / CHANNEL_STEP * CHANNEL_STEP;
+    if (rounded < CHANNEL_STEP) rounded = CHANNEL_STEP;
+    return rounded < 0.9 * exact ? rounded + CHANNEL_STEP : rounded;
 }
 
 static int build(Graph *g, const Config *config)
 {
     static const struct {
-        int t, c, n, s;
+        /* stride: of the first block; the others have 1 */
+        int expansion, channels, blocks, stride;
     } stage[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
                  {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
-    enum { LAST = 1280 };
+    enum { LAST_CHANNELS = 1280 };
     const int width = config->model.width > 0 ? (int)config->model.width : WIDTH;
     int index = 1, c_in = scaled(WIDTH, width);
     char classes[32];
     int x = conv_norm(g, NODE_INPUT, "features.0", 0, (ConvSpec){c_in, 3, 2, 1}, true);
     for (size_t s = 0; s < sizeof stage / sizeof stage[0]; ++s)
-        for (int b = 0; b < stage[s].n; ++b) {
-            const int c = scaled(stage[s].c, width);
-            x = block(g, x, index++, stage[s].t, c_in, c, b == 0 ? stage[s].s : 1);
+        for (int b = 0; b < stage[s].blocks; ++b) {
+            const int c = scaled(stage[s].channels, width);
+            x = block(g, x, index++, stage[s].expansion, c_in, c, b == 0 ? stage[s].stride : 1);
             c_in = c;
         }
-    const int last = scaled(LAST, width > WIDTH ? width : WIDTH);
+    const int last = scaled(LAST_CHANNELS, width > WIDTH ? width : WIDTH);
     x = conv_norm(g, x, "features.18", 0, (ConvSpec){last, 1, 1, 1}, true);
     x = graph_add(g, "global_pool", "avgpool", &x, 1, NULL);
     x = graph_add(g, "flatten", "flatten", &x, 1, NULL);

@@ -1,9 +1,11 @@
-/* Initial values of parameters in plain order, and copying of tensor-parallel slices. */
+/* Computes initial values of parameters in plain order, and copies tensor-parallel slices from and
+ * to whole parameters. */
 #include "build.h"
 
 #include <string.h>
 
-/* The whole tensor is drawn, so the values do not depend on how it is divided among ranks. */
+/* Computes the whole tensor's values, so that they do not depend on how it is divided among
+ * ranks. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain)
 {
     const Graph *g = graph_whole(graph);
@@ -28,7 +30,7 @@ typedef struct Runs {
 
 /* One run: offset in the whole parameter, offset in the slice, number of values. */
 typedef struct Run {
-    int64_t whole, mine, count;
+    int64_t whole, slice, count;
 } Run;
 
 static Runs runs_of(const Graph *graph, int param, int rank)
@@ -46,39 +48,40 @@ static Runs runs_of(const Graph *graph, int param, int rank)
     return r;
 }
 
-/* Length of an outer row in parts; the first part counts `lead` times. */
-static int64_t runs_width(const Runs *r)
+/* Returns the length of an outer row in parts; the first part counts `lead` times. */
+static int64_t row_parts(const Runs *r)
 {
     return r->parts - 1 + r->lead;
 }
 
+/* Returns run i of a slice; each outer row has one run for each part. */
 static Run run_at(const Runs *r, int64_t i)
 {
     const int64_t row = i / r->parts, k = i % r->parts, wide = k ? 1 : r->lead;
-    const int64_t before = row * runs_width(r) + (k ? r->lead + k - 1 : 0);
+    const int64_t before = row * row_parts(r) + (k ? r->lead + k - 1 : 0);
     return (Run){before * r->part + wide * r->first, before * r->count, wide * r->count};
 }
 
 int64_t param_slice_count(const Graph *graph, int param, int rank)
 {
     Runs r = runs_of(graph, param, rank);
-    return r.outer * runs_width(&r) * r.count;
+    return r.outer * row_parts(&r) * r.count;
 }
 
-void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *mine)
+void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *slice)
 {
     Runs r = runs_of(graph, param, rank);
     for (int64_t i = 0; i < r.outer * r.parts; ++i) {
         Run run = run_at(&r, i);
-        memcpy(mine + run.mine, whole + run.whole, (size_t)run.count * sizeof *mine);
+        memcpy(slice + run.slice, whole + run.whole, (size_t)run.count * sizeof *slice);
     }
 }
 
-void param_slice_put(const Graph *graph, int param, int rank, const float *mine, float *whole)
+void param_slice_put(const Graph *graph, int param, int rank, const float *slice, float *whole)
 {
     Runs r = runs_of(graph, param, rank);
     for (int64_t i = 0; i < r.outer * r.parts; ++i) {
         Run run = run_at(&r, i);
-        memcpy(whole + run.whole, mine + run.mine, (size_t)run.count * sizeof *mine);
+        memcpy(whole + run.whole, slice + run.slice, (size_t)run.count * sizeof *slice);
     }
 }

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* Speed of a CPU core; a GPU is about a hundred times faster in both. Only their ratio matters. */
+/* Speeds of a CPU core. Only their ratio matters, and it is about the same for a GPU. */
 static const double FLOPS_PER_S = 50e9, BYTES_PER_S = 10e9;
 
 typedef struct Cutter {
@@ -14,14 +14,14 @@ typedef struct Cutter {
     const Graph *graph;
     /* borrowed */
     const Config *config;
-    /* parts: number of chunks; places: number of the last possible boundary, at[0..places] */
-    int parts, places;
-    /* nodes before which a boundary is possible, with at[0] = 0 and at[places] = node_count;
+    /* number of chunks; number of the smallest pieces that the graph can be cut into */
+    int chunks, pieces;
+    /* piece i is nodes at[i] .. at[i + 1] - 1: boundaries are only possible before nodes at[i];
      * owned */
     int *at;
     /* cost of all nodes before at[i], in seconds; owned */
     double *cost;
-    /* bytes that cross a boundary at at[i]; owned */
+    /* bytes that cross a boundary before node at[i]; owned */
     int64_t *bytes;
 } Cutter;
 
@@ -40,12 +40,13 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static double roof_s(double flops, double bytes)
+/* Returns the seconds that the slower of computation and memory needs (roofline model). */
+static double roofline_s(double flops, double bytes)
 {
     return larger(flops / FLOPS_PER_S, bytes / BYTES_PER_S);
 }
 
-/* Estimates the bytes: forward reads x and w and writes y; backward reads dy, the kept tensors and
+/* Forward reads x and w and writes y; backward reads dy, the kept tensors and
  * w, and writes dx and dw. */
 double node_cost(const Node *node)
 {
@@ -65,7 +66,8 @@ double node_cost(const Node *node)
     }
     bool trains = op_has_values(s) && !s->frozen;
     for (int k = 0; k < s->x_count; ++k) trains = trains || (s->need_dx[k] && !op->dx_alias[k]);
-    return roof_s(op->flops_forward, forward) + (trains ? roof_s(op->flops_backward, backward) : 0);
+    return roofline_s(op->flops_forward, forward) +
+           (trains ? roofline_s(op->flops_backward, backward) : 0);
 }
 
 /* Sets closed[i] if there can be no boundary before node i, and crossing_bytes[i] to the bytes that
@@ -110,14 +112,14 @@ static void cutter_init(Cutter *c)
     double cost = 0;
     for (int i = 0; i <= g->node_count; ++i) {
         if (!closed[i]) {
-            c->at[c->places] = i;
-            c->cost[c->places] = cost;
-            c->bytes[c->places++] = crossing_bytes[i];
+            c->at[c->pieces] = i;
+            c->cost[c->pieces] = cost;
+            c->bytes[c->pieces++] = crossing_bytes[i];
         }
         if (i < g->node_count) cost += node_cost(&g->node[i]);
     }
-    /* the end of the graph was counted, too */
-    --c->places;
+    /* the loop also counted the end of the graph */
+    --c->pieces;
     mem_free(&closed);
     mem_free(&crossing_bytes);
 }
@@ -134,13 +136,13 @@ static double chunk_cost(const Cutter *c, int from, int to)
     return c->cost[to] - c->cost[from];
 }
 
-/* Returns the lowest cost of the costliest chunk in a cut of the nodes before at[to] into `part`
- * chunks; before[i] is that of one chunk less for the nodes before at[i]. before[] rises with i
- * while the cost of the last chunk falls, so the best i is the first at which before[i] is at least
- * that cost, or the one before it. */
-static double best_bottleneck(const Cutter *c, const double *before, int part, int to)
+/* Returns the lowest possible cost of the costliest chunk if the nodes before at[to] are cut into
+ * `chunks` chunks. before[i]: the same for the nodes before at[i] and one chunk less. With a later
+ * last boundary i, before[i] rises and the cost of the last chunk falls, so the best i is the first
+ * at which before[i] is at least that cost, or the one before it. */
+static double best_bottleneck(const Cutter *c, const double *before, int chunks, int to)
 {
-    int low = part - 1, high = to - 1;
+    int low = chunks - 1, high = to - 1;
     while (low < high) {
         int middle = low + (high - low) / 2;
         if (before[middle] >= chunk_cost(c, middle, to))
@@ -149,23 +151,25 @@ static double best_bottleneck(const Cutter *c, const double *before, int part, i
             low = middle + 1;
     }
     double best = larger(before[low], chunk_cost(c, low, to));
-    if (low == part - 1) return best;
+    if (low == chunks - 1) return best;
     double other = larger(before[low - 1], chunk_cost(c, low - 1, to));
     return other < best ? other : best;
 }
 
+/* Returns the lowest possible cost of the costliest chunk. */
 static double bottleneck(const Cutter *c)
 {
-    size_t n = (size_t)c->places + 1;
+    size_t n = (size_t)c->pieces + 1;
     double *before = mem_new(n * sizeof *before), *now = mem_new(n * sizeof *now);
-    for (int to = 1; to <= c->places; ++to) now[to] = chunk_cost(c, 0, to);
-    for (int part = 2; part <= c->parts; ++part) {
+    for (int to = 1; to <= c->pieces; ++to) now[to] = chunk_cost(c, 0, to);
+    for (int chunks = 2; chunks <= c->chunks; ++chunks) {
         double *swap = before;
         before = now;
         now = swap;
-        for (int to = part; to <= c->places; ++to) now[to] = best_bottleneck(c, before, part, to);
+        for (int to = chunks; to <= c->pieces; ++to)
+            now[to] = best_bottleneck(c, before, chunks, to);
     }
-    double best = now[c->places];
+    double best = now[c->pieces];
     mem_free(&before);
     mem_free(&now);
     return best;
@@ -177,7 +181,8 @@ static bool is_better(PartialCut a, PartialCut b)
     return a.spread < b.spread;
 }
 
-/* Returns the best cut up to place `to` with one more chunk than the cuts in before[low..high]. */
+/* Returns the best cut of the nodes before at[to] with one more chunk than the cuts in
+ * before[low..high]. */
 static PartialCut extend(const Cutter *c, const PartialCut *before, int low, int high, int to,
                          double limit)
 {
@@ -186,27 +191,27 @@ static PartialCut extend(const Cutter *c, const PartialCut *before, int low, int
         double cost = chunk_cost(c, i, to);
         if (cost > limit) break;
         if (before[i].bytes < 0) continue;
-        PartialCut way = {before[i].bytes + c->bytes[i], before[i].spread + cost * cost, i};
-        if (is_better(way, best)) best = way;
+        PartialCut cut = {before[i].bytes + c->bytes[i], before[i].spread + cost * cost, i};
+        if (is_better(cut, best)) best = cut;
     }
     return best;
 }
 
-/* Sets low[part] and high[part] to the lowest and highest place where chunk `part` may end, if no
- * chunk costs more than limit. */
+/* Sets low[k] and high[k] to the lowest and highest boundary at which chunk k (counted from 1) can
+ * end, if no chunk costs more than limit. */
 static void find_ends(const Cutter *c, double limit, int *low, int *high)
 {
-    low[c->parts] = c->places;
-    for (int part = c->parts; part > 0; --part) {
-        int i = low[part] - 1;
-        while (i > 0 && chunk_cost(c, i - 1, low[part]) <= limit) --i;
-        low[part - 1] = i > part - 1 ? i : part - 1;
+    low[c->chunks] = c->pieces;
+    for (int chunk = c->chunks; chunk > 0; --chunk) {
+        int i = low[chunk] - 1;
+        while (i > 0 && chunk_cost(c, i - 1, low[chunk]) <= limit) --i;
+        low[chunk - 1] = i > chunk - 1 ? i : chunk - 1;
     }
     high[0] = 0;
-    for (int part = 1; part <= c->parts; ++part) {
-        int to = high[part - 1] + 1, most = c->places - (c->parts - part);
-        while (to < most && chunk_cost(c, high[part - 1], to + 1) <= limit) ++to;
-        high[part] = to;
+    for (int chunk = 1; chunk <= c->chunks; ++chunk) {
+        int to = high[chunk - 1] + 1, most = c->pieces - (c->chunks - chunk);
+        while (to < most && chunk_cost(c, high[chunk - 1], to + 1) <= limit) ++to;
+        high[chunk] = to;
     }
 }
 
@@ -214,28 +219,30 @@ static void find_ends(const Cutter *c, double limit, int *low, int *high)
  * over its boundaries, then the most even one. */
 static void cut_by_cost(const Cutter *c, int *first)
 {
-    size_t row = (size_t)c->places + 1, ends = (size_t)c->parts + 1;
+    size_t row = (size_t)c->pieces + 1, ends = (size_t)c->chunks + 1;
     double limit = bottleneck(c);
-    PartialCut *way = mem_new(ends * row * sizeof *way);
+    /* cut[k * row + to]: the best cut of the nodes before at[to] into k chunks */
+    PartialCut *cut = mem_new(ends * row * sizeof *cut);
     int *low = mem_new(ends * sizeof *low), *high = mem_new(ends * sizeof *high);
     find_ends(c, limit, low, high);
-    for (int part = 1; part <= c->parts; ++part)
-        for (int to = low[part]; to <= high[part]; ++to)
-            way[(size_t)part * row + (size_t)to] =
-                extend(c, way + (size_t)(part - 1) * row, low[part - 1], high[part - 1], to, limit);
-    int at = c->places;
-    first[c->parts] = c->graph->node_count;
-    for (int part = c->parts; part > 0; --part) {
-        at = way[(size_t)part * row + (size_t)at].from;
-        first[part - 1] = c->at[at];
+    for (int chunk = 1; chunk <= c->chunks; ++chunk)
+        for (int to = low[chunk]; to <= high[chunk]; ++to)
+            cut[(size_t)chunk * row + (size_t)to] = extend(
+                c, cut + (size_t)(chunk - 1) * row, low[chunk - 1], high[chunk - 1], to, limit);
+    int at = c->pieces;
+    first[c->chunks] = c->graph->node_count;
+    for (int chunk = c->chunks; chunk > 0; --chunk) {
+        at = cut[(size_t)chunk * row + (size_t)at].from;
+        first[chunk - 1] = c->at[at];
     }
-    mem_free(&way);
+    mem_free(&cut);
     mem_free(&low);
     mem_free(&high);
 }
 
 /* ---- by names ---- */
-static Status no_such_layer(const Cutter *c, const char *name)
+
+static Status unknown_layer_fail(const Cutter *c, const char *name)
 {
     const Graph *g = c->graph;
     const char **names = mem_new((size_t)g->node_count * sizeof *names);
@@ -243,29 +250,29 @@ static Status no_such_layer(const Cutter *c, const char *name)
     const char *near = text_nearest(name, names, g->node_count);
     Status status = config_fail_key(
         c->config, "grid.cuts",
-        "no layer is named '%s'%s%s%s; `weft plan` lists the names (a layer that was fused into "
-        "another has that one's)",
+        "no layer is named '%s'%s%s%s; `weft plan` lists the names (a layer that is fused into "
+        "another is not listed)",
         name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
     mem_free(&names);
     return status;
 }
 
-/* Cuts at one name: chunk `part` begins there. */
-static Status cut_at(const Cutter *c, const char *name, int part, int *first)
+/* Begins a chunk (counted from 0) at the layer `name`. */
+static Status cut_at(const Cutter *c, const char *name, int chunk, int *first)
 {
-    int node = graph_find(c->graph, name), place = 0;
-    if (node == GRAPH_FAILED) return no_such_layer(c, name);
-    if (node <= first[part - 1])
+    int node = graph_find(c->graph, name), i = 0;
+    if (node == GRAPH_FAILED) return unknown_layer_fail(c, name);
+    if (node <= first[chunk - 1])
         return config_fail_key(c->config, "grid.cuts",
                                "'%s' does not come after '%s': list the layers in their order",
-                               name, c->graph->node[first[part - 1]].name);
-    while (c->at[place] < node) ++place;
-    if (c->at[place] != node)
+                               name, c->graph->node[first[chunk - 1]].name);
+    while (c->at[i] < node) ++i;
+    if (c->at[i] != node)
         return config_fail_key(c->config, "grid.cuts", "'%s' cannot begin a chunk: %s", name,
                                node > c->graph->logits
                                    ? "the loss stays with the layer that it reads"
                                    : "it shares memory with the layer before it");
-    first[part] = node;
+    first[chunk] = node;
     return OK;
 }
 
@@ -273,34 +280,34 @@ static Status cut_by_names(const Cutter *c, int *first)
 {
     char *text = mem_text(c->config->grid.cuts), *rest = text;
     Status status = OK;
-    int part = 1;
+    int chunk = 1;
     first[0] = 0;
-    first[c->parts] = c->graph->node_count;
-    for (char *name; status == OK && (name = strsep(&rest, ",")); ++part)
-        if (part < c->parts) status = cut_at(c, name, part, first);
-    if (status == OK && part != c->parts)
+    first[c->chunks] = c->graph->node_count;
+    for (char *name; status == OK && (name = strsep(&rest, ",")); ++chunk)
+        if (chunk < c->chunks) status = cut_at(c, name, chunk, first);
+    if (status == OK && chunk != c->chunks)
         status = config_fail_key(c->config, "grid.cuts",
                                  "names %d layer%s, but %d chunks (grid.pp x grid.chunks) need %d",
-                                 part - 1, part == 2 ? "" : "s", c->parts, c->parts - 1);
+                                 chunk - 1, chunk == 2 ? "" : "s", c->chunks, c->chunks - 1);
     mem_free(&text);
     return status;
 }
 
-static Status enough_places(const Cutter *c)
+static Status check_chunk_count(const Cutter *c)
 {
-    if (c->parts <= c->places) return OK;
+    if (c->chunks <= c->pieces) return OK;
     return config_fail_key(
         c->config, "grid.pp",
         "%d chunks (grid.pp x grid.chunks) are more than the %d layer%s that the "
         "model can be cut into",
-        c->parts, c->places, c->places == 1 ? "" : "s");
+        c->chunks, c->pieces, c->pieces == 1 ? "" : "s");
 }
 
 Status graph_can_cut(const Graph *graph, const Config *config, int parts)
 {
-    Cutter c = {.graph = graph, .config = config, .parts = parts};
+    Cutter c = {.graph = graph, .config = config, .chunks = parts};
     cutter_init(&c);
-    Status status = enough_places(&c);
+    Status status = check_chunk_count(&c);
     cutter_fini(&c);
     return status;
 }
@@ -310,9 +317,9 @@ Status graph_partition(const Graph *graph, const Config *config, int parts, int 
     if (parts < 1) return fail(ERR_BUG, "a model cut into %d chunks", parts);
     for (int i = 0; i < graph->node_count; ++i)
         if (!graph->node[i].op) return fail(ERR_BUG, "graph_partition comes after graph_plan");
-    Cutter c = {.graph = graph, .config = config, .parts = parts};
+    Cutter c = {.graph = graph, .config = config, .chunks = parts};
     cutter_init(&c);
-    Status status = enough_places(&c);
+    Status status = check_chunk_count(&c);
     if (status == OK && config->grid.cuts && *config->grid.cuts)
         status = cut_by_names(&c, first);
     else if (status == OK)

@@ -1,14 +1,15 @@
-/* Plans every node's operation in order. If an operation prefers another layout of its input, a
- * reorder node is inserted before it; readers that prefer the same layout share one. Then the
- * parameters get their offsets in the arena. */
+/* Plans every node's operation, in order. If an operation prefers another layout of its input, a
+ * reorder node is inserted before it; readers that prefer the same layout share one reorder. Then
+ * the parameters get their offsets in the arena. */
 #include "build.h"
 
 #include <string.h>
 
+/* alignment of parameters; most attempts to plan one node */
 enum { ALIGN_FLOATS = 16, LAYOUT_ROUNDS_MAX = 4 };
 
 typedef struct Planner {
-    /* borrowed; its nodes are moved to `node` as they are planned */
+    /* borrowed; its nodes move to `node` when they are planned */
     Graph *graph;
     /* borrowed */
     Backend *backend;
@@ -16,10 +17,10 @@ typedef struct Planner {
     Node *node;
     NodeNames names;
     int count, capacity;
-    /* Linked lists of the reorders of each output, as node index + 1, 0 at the end; owned.
-     * reorder[i + 1]: newest reorder of node i's output ([0]: of the data); earlier[r]: reorder of
-     * the same output before reorder r. */
-    int *reorder, *earlier;
+    /* Linked lists of the reorders of each output; a link is a node's index + 1, or 0 at the end;
+     * owned. newest[i + 1]: newest reorder of node i's output ([0]: of the data); earlier[r]: the
+     * reorder of the same output that was added before reorder r. */
+    int *newest, *earlier;
 } Planner;
 
 static Node *push(Planner *p, Node node)
@@ -27,13 +28,14 @@ static Node *push(Planner *p, Node node)
     if (p->count == p->capacity) {
         p->capacity = p->capacity ? 2 * p->capacity : 64;
         p->node = mem_resize(p->node, (size_t)p->capacity * sizeof *p->node);
-        p->reorder = mem_resize(p->reorder, (size_t)(p->capacity + 1) * sizeof *p->reorder);
+        p->newest = mem_resize(p->newest, (size_t)(p->capacity + 1) * sizeof *p->newest);
         p->earlier = mem_resize(p->earlier, (size_t)p->capacity * sizeof *p->earlier);
     }
-    int *newest = &p->reorder[node.in[0] - NODE_INPUT];
+    /* a node without a kind is a reorder */
+    int *newest = &p->newest[node.in[0] - NODE_INPUT];
     p->earlier[p->count] = node.kind ? 0 : *newest;
     if (!node.kind) *newest = p->count + 1;
-    p->reorder[p->count + 1] = 0;
+    p->newest[p->count + 1] = 0;
     p->node[p->count] = node;
     names_add(&p->names, p->node, p->count);
     return &p->node[p->count++];
@@ -44,37 +46,38 @@ static Desc output_of(const Planner *p, int node)
     return node == NODE_INPUT ? p->graph->input : p->node[node].spec.y;
 }
 
-static Status plan_fail(Status status, const char *name)
+/* Fails with the last message, preceded by the layer's name. */
+static Status layer_fail(Status status, const char *name)
 {
-    char *why = mem_text(fail_message());
-    fail(status, "layer %s: %s", name, why);
-    mem_free(&why);
+    char *message = mem_text(fail_message());
+    fail(status, "layer %s: %s", name, message);
+    mem_free(&message);
     return status;
 }
 
-/* Returns the name of a reorder: "bn1.reorder16" for blocks of 16, "data.bf16" if only the element
- * type changes. If that name is taken, a number is added. */
+/* Returns the name of a reorder: "bn1.reorder16" for blocks of 16, "data.bf16" if the element type
+ * changes. If that name is taken, a number is added. The caller owns it. */
 static char *reorder_name(const Planner *p, int producer, Desc preferred)
 {
-    bool layout = preferred.dtype == output_of(p, producer).dtype;
-    char how[32];
-    snprintf(how, sizeof how, "reorder%d", preferred.block);
-    char *first = mem_format("%s.%s", producer == NODE_INPUT ? "data" : p->node[producer].name,
-                             layout ? how : dtype_name(preferred.dtype));
-    char *name = mem_text(first);
-    for (int more = 2; names_find(&p->names, p->node, name) != GRAPH_FAILED; ++more) {
+    bool same_type = preferred.dtype == output_of(p, producer).dtype;
+    char layout[32];
+    snprintf(layout, sizeof layout, "reorder%d", preferred.block);
+    char *base = mem_format("%s.%s", producer == NODE_INPUT ? "data" : p->node[producer].name,
+                            same_type ? layout : dtype_name(preferred.dtype));
+    char *name = mem_text(base);
+    for (int number = 2; names_find(&p->names, p->node, name) != GRAPH_FAILED; ++number) {
         mem_free(&name);
-        name = mem_format("%s_%d", first, more);
+        name = mem_format("%s_%d", base, number);
     }
-    mem_free(&first);
+    mem_free(&base);
     return name;
 }
 
-/* Sets *index to a reorder node that gives the producer's output as `preferred`; reuses an earlier
- * one. */
+/* Sets *index to a reorder node that gives the producer's output in the layout `preferred`: an
+ * earlier one, or a new one. */
 static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx, int *index)
 {
-    for (int i = p->reorder[producer - NODE_INPUT]; i > 0; i = p->earlier[i - 1])
+    for (int i = p->newest[producer - NODE_INPUT]; i > 0; i = p->earlier[i - 1])
         if (desc_equal(p->node[i - 1].spec.y, preferred)) {
             *index = i - 1;
             return OK;
@@ -85,7 +88,7 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
     Desc ignored[SPEC_INPUTS] = {node.spec.x[0]};
     Status status = op_new(&node.op, p->backend, &node.spec, ignored);
     if (status != OK) {
-        status = plan_fail(status, node.name);
+        status = layer_fail(status, node.name);
         mem_free(&node.name);
         return status;
     }
@@ -95,8 +98,8 @@ static Status reorder_for(Planner *p, int producer, Desc preferred, bool need_dx
     return OK;
 }
 
-/* Plans a node again with reorders before it until its operation accepts the layouts of its
- * inputs. */
+/* Plans a node; while its operation prefers other layouts of its inputs, inserts reorders and plans
+ * it again. */
 static Status plan_node(Planner *p, Node *node)
 {
     for (int round = 0; round < LAYOUT_ROUNDS_MAX; ++round) {
@@ -105,22 +108,24 @@ static Status plan_node(Planner *p, Node *node)
         for (int k = 0; k < node->spec.x_count; ++k)
             preferred[k] = node->spec.x[k] = output_of(p, node->in[k]);
         Status status = op_new(&node->op, p->backend, &node->spec, preferred);
-        if (status != OK) return plan_fail(status, node->name);
+        if (status != OK) return layer_fail(status, node->name);
         for (int k = 0; k < node->spec.x_count; ++k) {
             if (desc_equal(preferred[k], node->spec.x[k])) continue;
             accepted = false;
             TRY(reorder_for(p, node->in[k], preferred[k], node->spec.need_dx[k], &node->in[k]));
         }
-        const Node *from = node->in[0] < 0 ? NULL : &p->node[node->in[0]];
-        if (accepted && node->spec.x_act != ACT_NONE && !(from && from->spec.act_passed))
-            return fail(ERR_BUG, "layer %s is not behind the one whose activation it has",
+        const Node *producer = node->in[0] < 0 ? NULL : &p->node[node->in[0]];
+        if (accepted && node->spec.x_act != ACT_NONE && !(producer && producer->spec.act_passed))
+            return fail(ERR_BUG,
+                        "layer %s does not read the layer whose activation was passed to it",
                         node->name);
         if (accepted) return OK;
         op_free(&node->op);
     }
-    return fail(ERR_BUG, "layer %s is content with no layout", node->name);
+    return fail(ERR_BUG, "layer %s accepts no layout of its inputs", node->name);
 }
 
+/* Plans all nodes and updates every index of a node. *done: number of nodes moved to p->node. */
 static Status plan_nodes(Planner *p, int *done)
 {
     Graph *g = p->graph;
@@ -145,19 +150,19 @@ static Status plan_nodes(Planner *p, int *done)
     return status;
 }
 
-/* Sets the offsets of all parameters. A tied parameter has the offset of the one that it is tied
- * to. */
-static Status place_params(Graph *g)
+/* Sets the offsets of all parameters. A tied parameter has the offset of its original. */
+static Status set_offsets(Graph *g)
 {
     int64_t end = 0;
     for (int i = 0; i < g->param_count; ++i) {
         Param *param = &g->param[i];
-        const Param *to = param->tied >= 0 ? &g->param[param->tied] : NULL;
-        param->offset = to ? to->offset : end;
+        const Param *original = param->tied >= 0 ? &g->param[param->tied] : NULL;
+        param->offset = original ? original->offset : end;
         param->elements = g->node[param->node].op->w_elements[param->slot];
-        if (to && param->elements != to->elements)
-            return fail(ERR_BUG, "%s and %s are tied, but not stored alike", param->name, to->name);
-        if (!to) end += (param->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
+        if (original && param->elements != original->elements)
+            return fail(ERR_BUG, "%s and %s are tied, but stored with different sizes", param->name,
+                        original->name);
+        if (!original) end += (param->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
     }
     g->arena_elements = end;
     return OK;
@@ -168,18 +173,18 @@ Status graph_plan(Graph *graph, Backend *backend)
     int done;
     for (int i = 0; i < graph->node_count; ++i)
         if (graph->node[i].op) return fail(ERR_BUG, "graph_plan was called twice");
-    Planner p = {.graph = graph, .backend = backend, .reorder = mem_new(sizeof *p.reorder)};
+    Planner p = {.graph = graph, .backend = backend, .newest = mem_new(sizeof *p.newest)};
     Status status = plan_nodes(&p, &done);
-    /* After a failure the other nodes are moved unplanned, so that graph_free finds every node
+    /* After a failure the remaining nodes are moved unplanned, so that graph_free finds every node
      * once. */
     for (; done < graph->node_count; ++done) push(&p, graph->node[done]);
-    mem_free(&p.reorder);
+    mem_free(&p.newest);
     mem_free(&p.earlier);
     mem_free(&graph->node);
     names_fini(&graph->names);
     graph->node = p.node;
     graph->names = p.names;
     graph->node_count = p.count;
-    graph->node_room = p.capacity;
-    return status == OK ? place_params(graph) : status;
+    graph->node_capacity = p.capacity;
+    return status == OK ? set_offsets(graph) : status;
 }

@@ -1,15 +1,15 @@
-/* The table of layers that `weft plan` and the start of a run print. */
+/* Prints the table of layers, for `weft plan` and the start of a run. */
 #include "build.h"
 
 #include <string.h>
 
-enum { CELL = 64 };
+enum { CELL_BYTES = 64 };
 
 /* Writes the kind and what was fused into it: "batch_norm+add+relu". */
 static char *kind_text(const Node *node, char *out)
 {
     const char *act = node_info(node)->fuse != FUSE_ACT ? act_name(node->spec.act) : "";
-    snprintf(out, CELL, "%s%s%s%s", node->kind ? node->kind->name : "reorder",
+    snprintf(out, CELL_BYTES, "%s%s%s%s", node->kind ? node->kind->name : "reorder",
              node->spec.residual ? "+add" : "", *act ? "+" : "", act);
     return out;
 }
@@ -19,15 +19,15 @@ static char *layout_text(const Node *node, char *out)
     Desc y = node->spec.y;
     Shape image = y.flat ? y.image : y.shape;
     if (!node->op)
-        snprintf(out, CELL, "-");
+        snprintf(out, CELL_BYTES, "-");
     else if (desc_is_plain(y))
-        snprintf(out, CELL, "plain");
+        snprintf(out, CELL_BYTES, "plain");
     else if (image.ndim != 4)
-        snprintf(out, CELL, "rows of %lld", (long long)desc_row(y));
+        snprintf(out, CELL_BYTES, "rows of %lld", (long long)desc_row(y));
     else if (y.block >= image.dim[1])
-        snprintf(out, CELL, "%schannels last", y.flat ? "flat, " : "");
+        snprintf(out, CELL_BYTES, "%schannels last", y.flat ? "flat, " : "");
     else
-        snprintf(out, CELL, "%sblocks of %d", y.flat ? "flat, " : "", y.block);
+        snprintf(out, CELL_BYTES, "%sblocks of %d", y.flat ? "flat, " : "", y.block);
     return out;
 }
 
@@ -44,8 +44,9 @@ static char *with_commas(int64_t n, char *out)
     return out;
 }
 
-/* Number of values in the node's parameters or tables. It also says "tied" if a weight is another
- * node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is trained. */
+/* Writes the number of values in the node's parameters or tables, with "tied" if a weight is
+ * another node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is
+ * trained. */
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
     int64_t n = 0;
@@ -70,9 +71,10 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
     return out;
 }
 
-/* Width of the column of parameters. */
+/* Returns the width of the column of parameters. */
 static int params_width(const Graph *graph)
 {
+    /* FROZEN has room for the word " frozen" */
     enum { PLAIN = 12, FROZEN = 18 };
     bool frozen = graph_trained_count(graph) < graph_param_count(graph) ||
                   graph_table_values(graph, true) > 0;
@@ -82,7 +84,8 @@ static int params_width(const Graph *graph)
 static void print_node(const Graph *graph, const Node *node, int name_width, int count_width,
                        const char *mark, FILE *out)
 {
-    char kind[CELL], shape[CELL], layout[CELL], count[CELL], flops[CELL] = "";
+    char kind[CELL_BYTES], shape[CELL_BYTES], layout[CELL_BYTES], count[CELL_BYTES],
+        flops[CELL_BYTES] = "";
     double macs = node_macs(node) / (double)graph->input.shape.dim[0];
     if (macs > 0) snprintf(flops, sizeof flops, "%.2f", 2e-6 * macs);
     fprintf(out, "%-*s  %-20s  %-16s  %-19s  %*s  %10s%s%s\n", name_width, node->name,
@@ -91,7 +94,7 @@ static void print_node(const Graph *graph, const Node *node, int name_width, int
             mark ? mark : "");
 }
 
-/* Prints each choice of kernels once. */
+/* Prints the kernels that operations chose, each choice once. */
 static void print_kernels(const Graph *graph, FILE *out)
 {
     const char *last = "";
@@ -106,21 +109,21 @@ static void print_kernels(const Graph *graph, FILE *out)
 /* Prints the tables, those of one bag together: they have the same number of rows. */
 static void print_tables(const Graph *graph, FILE *out)
 {
-    char rows[CELL];
+    char rows[CELL_BYTES];
     for (int i = 0; i < graph->table_count; ++i) {
         const SparseTable *t = &graph->table[i];
         const OpSpec *s = &graph->node[t->node].spec;
         if (t->field > 0) continue;
-        bool each = t->field == 0 && s->bag_fields > 1;
-        fprintf(out, "table%s %s", each ? "s" : "", t->name);
-        if (each) fprintf(out, " to .%d", s->bag_fields - 1);
+        bool table_per_field = t->field == 0 && s->bag_fields > 1;
+        fprintf(out, "table%s %s", table_per_field ? "s" : "", t->name);
+        if (table_per_field) fprintf(out, " to .%d", s->bag_fields - 1);
         if (t->rows)
             fprintf(out, ": %s rows x %d%s", with_commas((int64_t)t->rows, rows), t->width,
                     t->hashed ? ", ids hashed" : "");
         else
-            fprintf(out, ": as many rows as ids x %d", t->width);
+            fprintf(out, ": one row per id x %d", t->width);
         fprintf(out, ", fields %d to %d of the data%s\n", s->bag_first,
-                s->bag_first + s->bag_fields - 1, each ? ", a table each" : "");
+                s->bag_first + s->bag_fields - 1, table_per_field ? ", a table each" : "");
     }
 }
 
@@ -128,7 +131,7 @@ static void print_tables(const Graph *graph, FILE *out)
  * ones. */
 static void print_counts(const Graph *graph, FILE *out)
 {
-    char count[CELL], part[CELL];
+    char count[CELL_BYTES], part[CELL_BYTES];
     int64_t tables = graph_table_values(graph, false),
             frozen_tables = graph_table_values(graph, true);
     int64_t trained = graph_trained_count(graph);
@@ -137,7 +140,7 @@ static void print_counts(const Graph *graph, FILE *out)
     for (int i = 0; i < graph->table_count; ++i) grows = grows || graph->table[i].rows == 0;
     fprintf(out, "%s trained parameters", with_commas(trained + tables, count));
     if (tables) fprintf(out, ", %s of them in tables", with_commas(tables, part));
-    if (grows) fprintf(out, ", and rows of tables as ids come");
+    if (grows) fprintf(out, ", and a table row for each new id");
     if (frozen) fprintf(out, ", frozen: %s", with_commas(frozen, part));
 }
 
@@ -164,7 +167,7 @@ void graph_print_marked(const Graph *graph, const char *title, const char *const
     print_tables(graph, out);
     for (int i = 0; i < graph->param_count; ++i)
         if (graph->param[i].tied >= 0)
-            fprintf(out, "%s is tied to %s: one value\n", graph->param[i].name,
+            fprintf(out, "%s is tied to %s: they share one value\n", graph->param[i].name,
                     graph->param[graph->param[i].tied].name);
     print_kernels(graph, out);
 }

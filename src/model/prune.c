@@ -1,5 +1,6 @@
-/* Chooses the units to remove: computes scores from the weights, in double and in a fixed order,
- * then takes the lowest of each group, or with channel scales the lowest of all groups. */
+/* Chooses the units to remove: computes scores from the weights, in double precision and in a fixed
+ * order, then removes the units with the lowest scores of each group or, if scores are channel
+ * scales, of all groups together. */
 #include "build.h"
 #include "model/units.h"
 
@@ -26,7 +27,8 @@ static void score_l2(const float *w, int64_t rows, int64_t columns, double *out)
     }
 }
 
-/* Four partial sums, so the order of additions depends on the length alone. */
+/* Returns the Euclidean distance. It has four partial sums, so that the order of additions depends
+ * only on n. */
 static double distance(const float *a, const float *b, int64_t n)
 {
     enum { LANES = 4 };
@@ -60,9 +62,11 @@ const PruneMethod prune_methods[PRUNE_METHODS] = {
 
 /* ---- scores ---- */
 
+/* The state of prune_choose. */
 typedef struct Choice {
     const Units *units;
     const PruneOptions *options;
+    /* for each unit: is it removed; the caller's */
     bool *removed;
     /* for each unit its score, and the number of terms added to it; owned */
     double *score;
@@ -71,7 +75,7 @@ typedef struct Choice {
     int64_t *removals;
 } Choice;
 
-/* Adds the scores of one parameter's rows to those of their units. */
+/* Adds the scores of a parameter's rows to those of their units. unit: unit of each row. */
 static Status add_rows(Choice *c, int param, const int *unit)
 {
     const Param *p = &c->units->graph->param[param];
@@ -98,7 +102,7 @@ static bool is_scored(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];
     if (!c->options->method->score) return p->info.channel_scale;
-    return c->units->graph->node[p->node].kind->channels == CHANNELS_OPEN && p->slot == 0;
+    return c->units->graph->node[p->node].kind->channels == CHANNELS_NEW && p->slot == 0;
 }
 
 static Status add_scores(Choice *c)
@@ -113,7 +117,8 @@ static Status add_scores(Choice *c)
 
 /* ---- the number to remove from each group ---- */
 
-/* True if units of the group can be removed; every unit must have a score. */
+/* True if units of the group can be removed: the group is not kept and all its units have
+ * scores. */
 static bool can_remove(const Choice *c, const UnitGroup *group)
 {
     for (int u = group->first; u < group->first + group->count; ++u)
@@ -133,7 +138,7 @@ static int by_score(const void *a, const void *b)
     return x->unit < y->unit ? -1 : x->unit > y->unit;
 }
 
-/* Returns units first .. first + count - 1 in rising order of their scores; the caller owns it. */
+/* Returns units first .. first + count - 1, sorted by rising score; the caller owns it. */
 static ScoredUnit *sort_by_score(const Choice *c, int first, int count)
 {
     ScoredUnit *r = mem_new((size_t)(count + 1) * sizeof *r);
@@ -142,50 +147,52 @@ static ScoredUnit *sort_by_score(const Choice *c, int first, int count)
     return r;
 }
 
-static Status count_together(Choice *c)
+/* Sets the number of units to remove from each group if units of all groups are compared. */
+static Status count_over_all_groups(Choice *c)
 {
     const Units *units = c->units;
-    int64_t all_removable = 0, fewer;
+    int64_t removable = 0, count;
     ScoredUnit *all = sort_by_score(c, 0, units->unit_count);
     for (int i = 0; i < units->group_count; ++i)
-        if (can_remove(c, &units->group[i])) all_removable += units->group[i].count;
-    fewer = (int64_t)((double)all_removable * c->options->sparsity);
-    for (int k = 0; fewer > 0; ++k) {
+        if (can_remove(c, &units->group[i])) removable += units->group[i].count;
+    count = (int64_t)((double)removable * c->options->sparsity);
+    for (int k = 0; count > 0; ++k) {
         int group = units->group_of[all[k].unit];
         if (!can_remove(c, &units->group[group])) continue;
         ++c->removals[group];
-        --fewer;
+        --count;
     }
     mem_free(&all);
-    if (all_removable > 0) return OK;
+    if (removable > 0) return OK;
     return fail(ERR_CONFIG,
-                "%s judges by the scales of batch norms, and this model has none whose channels "
-                "could go: choose another method",
+                "%s compares the scales of batch norms, but this model has none whose channels "
+                "can be removed: choose another method",
                 c->options->method->name);
 }
 
 /* ---- the units to remove ---- */
 
-/* Removes the same number of units from each part of a group. At least one of each part remains,
- * and the number that remains is a multiple of options->round if possible. */
-static void remove_from_group(Choice *c, int number)
+/* Removes the same number of units from each part of group i. At least one unit of each part
+ * remains, and the number of units that remain is a multiple of options->round if possible. */
+static void remove_from_group(Choice *c, int i)
 {
-    const UnitGroup *group = &c->units->group[number];
-    int64_t parts = group->parts, each = group->count / parts;
-    int64_t left = each - c->removals[number] / parts;
-    if (c->removals[number] == 0) return;
-    if (left < 1) left = 1;
-    while (left < each && left * parts % c->options->round != 0) ++left;
+    const UnitGroup *group = &c->units->group[i];
+    /* units of each part; units of each part that remain */
+    int64_t parts = group->parts, size = group->count / parts;
+    int64_t remaining = size - c->removals[i] / parts;
+    if (c->removals[i] == 0) return;
+    if (remaining < 1) remaining = 1;
+    while (remaining < size && remaining * parts % c->options->round != 0) ++remaining;
     for (int64_t p = 0; p < parts; ++p) {
-        ScoredUnit *r = sort_by_score(c, group->first + (int)(p * each), (int)each);
-        for (int64_t k = 0; k < each - left; ++k) c->removed[r[k].unit] = true;
-        mem_free(&r);
+        ScoredUnit *sorted = sort_by_score(c, group->first + (int)(p * size), (int)size);
+        for (int64_t k = 0; k < size - remaining; ++k) c->removed[sorted[k].unit] = true;
+        mem_free(&sorted);
     }
 }
 
-/* If no channel of a layer remains, which happens if it is only a part of its group, keeps its best
- * one. */
-static void keep_one(Choice *c, int node)
+/* Keeps the best channel of a layer if no other would remain. This happens if the layer has only
+ * some of its group's units. */
+static void keep_best_channel(Choice *c, int node)
 {
     const Units *units = c->units;
     const int *unit = units->unit[node + 1];
@@ -208,25 +215,28 @@ static Status none_removed_fail(const Choice *c)
         if (!largest || group->count > largest->count) largest = group;
     }
     if (!largest)
-        return fail(ERR_CONFIG, "no channel can go: other layers, or --keep, need all as they are");
+        return fail(ERR_CONFIG,
+                    "no channel can be removed: other layers or --keep need all of them");
     const Node *node = units->graph->node;
     const char *layer = node[largest->layer[0]].name;
-    double least = (double)largest->parts / (double)largest->count;
+    double smallest = (double)largest->parts / (double)largest->count;
     if (largest->parts == largest->count)
-        return fail(ERR_CONFIG,
-                    "no channel goes: %s has %d in %d groups (%s), of which each must keep one",
-                    layer, largest->count, largest->parts, node[largest->divider].name);
+        return fail(
+            ERR_CONFIG,
+            "no channel is removed: %s has %d in %d groups (%s), and each group must keep one",
+            layer, largest->count, largest->parts, node[largest->divider].name);
     if (largest->parts > 1)
         return fail(
             ERR_CONFIG,
-            "no channel goes: those of %s go equally from %d groups (%s), and --sparsity %g "
-            "of %d channels is fewer than one of each; give at least %g",
+            "no channel is removed: %s must lose equally many from each of %d groups (%s), and "
+            "--sparsity %g of %d channels is fewer than one per group; give at least %g",
             layer, largest->parts, node[largest->divider].name, c->options->sparsity,
-            largest->count, least);
-    return fail(ERR_CONFIG,
-                "no channel goes: --sparsity %g of the %d channels of %s, the most that any layer "
-                "has, leaves all, or --round %lld does; give at least %g",
-                c->options->sparsity, largest->count, layer, (long long)c->options->round, least);
+            largest->count, smallest);
+    return fail(
+        ERR_CONFIG,
+        "no channel is removed: --sparsity %g of the %d channels of %s, the widest layer, is "
+        "less than one channel, or --round %lld keeps all; give at least %g",
+        c->options->sparsity, largest->count, layer, (long long)c->options->round, smallest);
 }
 
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed)
@@ -237,13 +247,13 @@ Status prune_choose(const Units *units, const PruneOptions *options, bool *remov
     c.removals = mem_new((size_t)(units->group_count + 1) * sizeof *c.removals);
     memset(removed, 0, (size_t)units->unit_count * sizeof *removed);
     Status st = add_scores(&c);
-    if (st == OK && !options->method->score) st = count_together(&c);
+    if (st == OK && !options->method->score) st = count_over_all_groups(&c);
     for (int i = 0; st == OK && i < units->group_count; ++i) {
         const UnitGroup *group = &units->group[i];
         if (options->method->score && can_remove(&c, group))
             c.removals[i] = (int64_t)((double)group->count * options->sparsity);
         remove_from_group(&c, i);
-        for (int k = 0; k < group->layer_count; ++k) keep_one(&c, group->layer[k]);
+        for (int k = 0; k < group->layer_count; ++k) keep_best_channel(&c, group->layer[k]);
     }
     bool any = false;
     for (int u = 0; u < units->unit_count; ++u) any |= removed[u];
@@ -258,7 +268,7 @@ void prune_set_widths(const Units *u, const bool *removed, Config *config)
 {
     for (int i = 0; i < u->graph->node_count; ++i) {
         const Node *node = &u->graph->node[i];
-        if (!node_opens(node)) continue;
+        if (!node_has_own_width(node)) continue;
         int64_t left = units_left(u, i, removed);
         if (left < graph_channels(u->graph, i)) config_set_width(config, node->name, left);
     }

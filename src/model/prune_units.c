@@ -14,16 +14,17 @@
 #include <fnmatch.h>
 #include <string.h>
 
+/* value of Finder.needed_by and UnitGroup.holder: the caller asked to keep the channels */
 enum { CALLER = -1 };
 
 typedef struct Finder {
-    Units *to;
+    Units *units;
     const Graph *graph;
     /* Parents in two disjoint-set forests over elements, whose sets are units and groups; the root
      * is the smallest element; owned. */
     int *unit, *group;
-    /* for each root of `group`: index + 1 of the node that needs the group's channels unchanged; 0:
-     * none, -1: the caller; owned */
+    /* for each root of `group`: index + 1 of the node that needs all channels of the group; 0:
+     * none, CALLER: the caller; owned */
     int *needed_by;
     int elements;
 } Finder;
@@ -46,11 +47,11 @@ static void unite(int *parent, int a, int b)
 
 static int *map_of(const Finder *f, int node)
 {
-    return f->to->unit[node + 1];
+    return f->units->unit[node + 1];
 }
 
-/* Adds one new element for each channel. */
-static void open_channels(Finder *f, int node)
+/* Makes a map with one new element for each channel. */
+static void new_channels(Finder *f, int node)
 {
     int64_t n = graph_channels(f->graph, node);
     size_t bytes = (size_t)(f->elements + n) * sizeof(int);
@@ -64,12 +65,14 @@ static void open_channels(Finder *f, int node)
     f->elements += (int)n;
 }
 
-static void same_unit(Finder *f, int a, int b)
+static void unite_elements(Finder *f, int a, int b)
 {
     unite(f->unit, a, b);
     unite(f->group, a, b);
 }
 
+/* Makes the map of a layer that keeps its input's channels. Channels of further inputs are united
+ * with them. */
 static void keep_map(Finder *f, int node)
 {
     const Node *n = &f->graph->node[node];
@@ -77,7 +80,7 @@ static void keep_map(Finder *f, int node)
     memcpy(map_of(f, node), map_of(f, n->in[0]), (size_t)count * sizeof(int));
     for (int k = 1; k < n->spec.x_count; ++k)
         for (int64_t c = 0; c < count; ++c)
-            same_unit(f, map_of(f, node)[c], map_of(f, n->in[k])[c]);
+            unite_elements(f, map_of(f, node)[c], map_of(f, n->in[k])[c]);
 }
 
 static void concat_map(Finder *f, int node)
@@ -102,12 +105,13 @@ static void flatten_map(Finder *f, int node)
         map_of(f, node)[c] = from[x.ndim == 3 ? c % in_count : c / (count / in_count)];
 }
 
+/* Makes the map of a layer that combines channel i of both halves of its input. */
 static void halves_map(Finder *f, int node)
 {
     const int *from = map_of(f, f->graph->node[node].in[0]);
     int64_t count = graph_channels(f->graph, node);
     for (int64_t c = 0; c < count; ++c) {
-        same_unit(f, from[c], from[count + c]);
+        unite_elements(f, from[c], from[count + c]);
         map_of(f, node)[c] = from[c];
     }
 }
@@ -129,30 +133,32 @@ static void make_map(Finder *f, int node)
     case CHANNELS_HALVES:
         halves_map(f, node);
         break;
-    case CHANNELS_OPEN:
+    case CHANNELS_NEW:
         if (node_is_depthwise(n)) {
             keep_map(f, node);
             break;
         }
-        open_channels(f, node);
+        new_channels(f, node);
         break;
-    case CHANNELS_WHOLE:
+    case CHANNELS_FIXED:
     case CHANNELS_UNSET:
-        open_channels(f, node);
+        new_channels(f, node);
     }
 }
 
-/* ---- groups that stay unchanged ---- */
+/* ---- groups whose channels are all kept ---- */
 
+/* Keeps the groups of the node's output channels, because node `holder` (or CALLER) needs them. */
 static void keep_group(Finder *f, int node, int holder)
 {
     int64_t count = graph_channels(f->graph, node);
     for (int64_t c = 0; c < count; ++c) {
         int *needed_by = &f->needed_by[root_of(f->group, map_of(f, node)[c])];
-        if (*needed_by == 0) *needed_by = holder == CALLER ? -1 : holder + 1;
+        if (*needed_by == 0) *needed_by = holder == CALLER ? CALLER : holder + 1;
     }
 }
 
+/* Keeps all input and output channels of a node. */
 static void keep_layer(Finder *f, int node)
 {
     keep_group(f, node, node);
@@ -184,7 +190,7 @@ static void keep_required(Finder *f)
     for (int i = 0; i < g->node_count; ++i) {
         for (int k = 0; k < g->node[i].spec.x_count; ++k)
             if (g->node[i].in[k] == NODE_INPUT) keep_group(f, NODE_INPUT, i);
-        if (g->node[i].kind->channels == CHANNELS_WHOLE) keep_layer(f, i);
+        if (g->node[i].kind->channels == CHANNELS_FIXED) keep_layer(f, i);
     }
     for (int i = 0; i < g->param_count; ++i) {
         if (g->param[i].tied < 0) continue;
@@ -195,40 +201,43 @@ static void keep_required(Finder *f)
 
 /* ---- numbering units and groups ---- */
 
-/* Numbers the groups in the order of their first elements; number[e]: the group of element e. */
-static void number_groups(Finder *f, int *number)
+/* Numbers the groups in the order of their first elements. Sets group_of[e] to the group of element
+ * e. */
+static void number_groups(Finder *f, int *group_of)
 {
-    Units *c = f->to;
+    Units *units = f->units;
     for (int e = 0; e < f->elements; ++e)
-        if (root_of(f->group, e) == e) number[e] = c->group_count++;
-    c->group = mem_new((size_t)(c->group_count + 1) * sizeof *c->group);
+        if (root_of(f->group, e) == e) group_of[e] = units->group_count++;
+    units->group = mem_new((size_t)(units->group_count + 1) * sizeof *units->group);
     for (int e = 0; e < f->elements; ++e) {
         int root = root_of(f->group, e);
-        UnitGroup *group = &c->group[number[e] = number[root]];
+        UnitGroup *group = &units->group[group_of[e] = group_of[root]];
         group->parts = 1;
         group->whole = f->needed_by[root] != 0;
         group->holder = f->needed_by[root] - 1;
-        if (f->needed_by[root] < 0) group->holder = CALLER;
+        if (f->needed_by[root] == CALLER) group->holder = CALLER;
         if (root_of(f->unit, e) == e) ++group->count;
     }
-    for (int i = 1; i < c->group_count; ++i)
-        c->group[i].first = c->group[i - 1].first + c->group[i - 1].count;
+    for (int i = 1; i < units->group_count; ++i)
+        units->group[i].first = units->group[i - 1].first + units->group[i - 1].count;
 }
 
+/* Numbers the units, and replaces elements by units in all maps. */
 static void number_units(Finder *f)
 {
-    Units *c = f->to;
-    int *number = mem_new((size_t)(f->elements + 1) * sizeof *number);
+    Units *units = f->units;
+    /* group and unit of each element; number of units so far of each group */
+    int *group_of = mem_new((size_t)(f->elements + 1) * sizeof *group_of);
     int *unit = mem_new((size_t)(f->elements + 1) * sizeof *unit);
-    number_groups(f, number);
-    int *next = mem_new((size_t)(c->group_count + 1) * sizeof *next);
-    c->group_of = mem_new((size_t)(f->elements + 1) * sizeof *c->group_of);
+    number_groups(f, group_of);
+    int *next = mem_new((size_t)(units->group_count + 1) * sizeof *next);
+    units->group_of = mem_new((size_t)(f->elements + 1) * sizeof *units->group_of);
     for (int e = 0; e < f->elements; ++e) {
-        int root = root_of(f->unit, e), group = number[e];
+        int root = root_of(f->unit, e), group = group_of[e];
         if (root == e) {
-            unit[e] = c->group[group].first + next[group]++;
-            c->group_of[unit[e]] = group;
-            ++c->unit_count;
+            unit[e] = units->group[group].first + next[group]++;
+            units->group_of[unit[e]] = group;
+            ++units->unit_count;
         }
         unit[e] = unit[root];
     }
@@ -237,21 +246,23 @@ static void number_units(Finder *f)
             map_of(f, i)[k] = unit[map_of(f, i)[k]];
     mem_free(&next);
     mem_free(&unit);
-    mem_free(&number);
+    mem_free(&group_of);
 }
 
-static void list_layers(Units *c)
+/* Lists in each group the layers that introduce its channels. */
+static void list_layers(Units *units)
 {
-    const Graph *g = c->graph;
+    const Graph *g = units->graph;
     for (int i = 0; i < g->node_count; ++i) {
-        if (!node_opens(&g->node[i])) continue;
-        UnitGroup *group = &c->group[c->group_of[c->unit[i + 1][0]]];
+        if (!node_has_own_width(&g->node[i])) continue;
+        UnitGroup *group = &units->group[units->group_of[units->unit[i + 1][0]]];
         group->layer =
             mem_resize(group->layer, (size_t)(group->layer_count + 1) * sizeof *group->layer);
         group->layer[group->layer_count++] = i;
     }
 }
 
+/* Returns the least common multiple. */
 static int common_multiple(int a, int b)
 {
     int x = a, y = b;
@@ -263,54 +274,55 @@ static int common_multiple(int a, int b)
     return a / x * b;
 }
 
-/* The node's output has equal parts. If its group does not consist of exactly these channels in
- * this order, all their groups stay unchanged. */
-static void divide(Units *c, int node, int parts, int by)
+/* Records that node `by` needs the channels of `node` in a number of equal parts. If the group does
+ * not consist of exactly these channels in this order, all channels of their groups are kept. */
+static void divide(Units *units, int node, int parts, int by)
 {
-    const int *unit = c->unit[node + 1];
-    int64_t count = graph_channels(c->graph, node);
-    UnitGroup *group = &c->group[c->group_of[unit[0]]];
+    const int *unit = units->unit[node + 1];
+    int64_t count = graph_channels(units->graph, node);
+    UnitGroup *group = &units->group[units->group_of[unit[0]]];
     bool same = count == group->count;
     for (int64_t k = 0; same && k < count; ++k) same = unit[k] == group->first + k;
     group->parts = common_multiple(group->parts, parts);
     group->divider = by;
     if ((same && count % group->parts == 0) || group->whole) return;
     for (int64_t k = 0; k < count; ++k) {
-        UnitGroup *one = &c->group[c->group_of[unit[k]]];
-        if (!one->whole) one->holder = by;
-        one->whole = true;
+        UnitGroup *touched = &units->group[units->group_of[unit[k]]];
+        if (!touched->whole) touched->holder = by;
+        touched->whole = true;
     }
 }
 
-static void divide_all(Units *c)
+static void divide_all(Units *units)
 {
-    const Graph *g = c->graph;
+    const Graph *g = units->graph;
     for (int i = 0; i < g->node_count; ++i) {
         const Node *node = &g->node[i];
-        LayerChannels how = node->kind->channels;
-        if (node->spec.groups < 2 || node_groups_single(node)) continue;
-        if (how == CHANNELS_OPEN || how == CHANNELS_KEEP) divide(c, i, node->spec.groups, i);
-        if (how == CHANNELS_OPEN) divide(c, node->in[0], node->spec.groups, i);
+        LayerChannels channels = node->kind->channels;
+        if (node->spec.groups < 2 || node_has_single_groups(node)) continue;
+        if (channels == CHANNELS_NEW || channels == CHANNELS_KEEP)
+            divide(units, i, node->spec.groups, i);
+        if (channels == CHANNELS_NEW) divide(units, node->in[0], node->spec.groups, i);
     }
 }
 
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count)
 {
-    Units *c = *units = mem_new(sizeof *c);
-    Finder f = {.to = c, .graph = graph};
-    c->graph = graph;
-    c->unit = mem_new((size_t)(graph->node_count + 1) * sizeof *c->unit);
+    Units *u = *units = mem_new(sizeof *u);
+    Finder f = {.units = u, .graph = graph};
+    u->graph = graph;
+    u->unit = mem_new((size_t)(graph->node_count + 1) * sizeof *u->unit);
     for (int i = NODE_INPUT; i < graph->node_count; ++i)
-        c->unit[i + 1] = mem_new((size_t)graph_channels(graph, i) * sizeof(int));
-    open_channels(&f, NODE_INPUT);
+        u->unit[i + 1] = mem_new((size_t)graph_channels(graph, i) * sizeof(int));
+    new_channels(&f, NODE_INPUT);
     for (int i = 0; i < graph->node_count; ++i) make_map(&f, i);
     f.needed_by = mem_new((size_t)(f.elements + 1) * sizeof *f.needed_by);
     keep_required(&f);
     Status status = keep_requested(&f, keep, keep_count);
     if (status == OK) {
         number_units(&f);
-        list_layers(c);
-        divide_all(c);
+        list_layers(u);
+        divide_all(u);
     }
     mem_free(&f.unit);
     mem_free(&f.group);
@@ -321,12 +333,12 @@ Status units_new(Units **units, const Graph *graph, const char *const *keep, int
 
 void units_free(Units **units)
 {
-    Units *c = *units;
-    if (!c) return;
-    for (int i = 0; i <= c->graph->node_count; ++i) mem_free(&c->unit[i]);
-    for (int i = 0; i < c->group_count; ++i) mem_free(&c->group[i].layer);
-    mem_free(&c->unit);
-    mem_free(&c->group);
-    mem_free(&c->group_of);
+    Units *u = *units;
+    if (!u) return;
+    for (int i = 0; i <= u->graph->node_count; ++i) mem_free(&u->unit[i]);
+    for (int i = 0; i < u->group_count; ++i) mem_free(&u->group[i].layer);
+    mem_free(&u->unit);
+    mem_free(&u->group);
+    mem_free(&u->group_of);
     mem_free(units);
 }

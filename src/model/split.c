@@ -1,26 +1,29 @@
-/* Tensor parallelism: one rank's slice of a graph (Shoeybi et al. 2019, "Megatron-LM"; Korthikanti
- * et al. 2022). A dense layer is divided by its outputs and the next one by its inputs; layers
- * between them (activations, swiglu, dropout, attention by heads) work on the slice, and a sum over
- * the ranks follows the second. Embedding and softmax loss are divided by vocabulary. Every rank
- * runs all other layers on its slice of the sequence or, if one of them does not allow that, on the
- * whole. Slices need not be equal. ERR_CONFIG for models without such pairs, or if a rank would get
- * nothing. */
+/* Makes one rank's slice of a graph, for tensor parallelism (Shoeybi et al. 2019, "Megatron-LM";
+ * Korthikanti et al. 2022). A dense layer is divided by its outputs and the next one by its inputs;
+ * layers between them (activations, swiglu, dropout, attention by heads) work on the slice, and a
+ * sum over the ranks follows the second dense layer. Embedding and softmax loss are divided by
+ * vocabulary. Every rank runs all other layers on its slice of the sequence or, if one of them does
+ * not allow that, on the whole sequence. Slices need not be equal. ERR_CONFIG for models without
+ * such pairs, or if a rank would get nothing. */
 #include "build.h"
 
 #include <string.h>
 
+/* How a node is divided among the ranks. */
 typedef enum Role {
+    /* not divided, but may work on a slice of the sequence */
     ROLE_REST,
     /* dense layer divided by its outputs */
     ROLE_COLUMN,
-    /* works on a slice of the last dimension */
+    /* between column and row layer: works on a slice of the last dimension */
     ROLE_BETWEEN,
-    /* dense layer divided by its inputs; each rank's output is a part of a sum */
+    /* dense layer divided by its inputs; the sum of all ranks' outputs is the result */
     ROLE_ROW,
-    /* embedding divided by rows; each rank's output is a part of a sum */
+    /* embedding divided by rows; the sum of all ranks' outputs is the result */
     ROLE_EMBED,
-    /* dense layer divided by its outputs, whose slices the loss reads */
+    /* dense layer divided by its outputs; the loss reads the slices */
     ROLE_HEAD,
+    /* loss on a slice of the classes */
     ROLE_LOSS,
 } Role;
 
@@ -46,36 +49,37 @@ typedef struct Splitter {
     int *exchanged;
 } Splitter;
 
-static Status too_few_fail(const Splitter *s, const char *layer, const char *what, int64_t have)
+/* Fails because a layer has fewer units ("heads") than there are ranks. */
+static Status too_few_fail(const Splitter *s, const char *layer, const char *units, int64_t count)
 {
     return config_fail_key(s->config, "grid.tp",
                            "%d ranks cannot divide layer %s, which has %lld %s: set grid.tp to at "
                            "most %lld",
-                           s->ranks, layer, (long long)have, what, (long long)have);
+                           s->ranks, layer, (long long)count, units, (long long)count);
 }
 
 /* ---- the role of each layer ---- */
 
-/* True if the parameter is tied to another, or another to it; *with: the node of the other one. */
-static bool shares_value(const Graph *g, int param, int *with)
+/* True if the parameter is tied to another, or another to it; *node: the node of the other one. */
+static bool is_tied(const Graph *g, int param, int *node)
 {
     int other = g->param[param].tied;
     for (int i = 0; i < g->param_count && other < 0; ++i)
         if (g->param[i].tied == param) other = i;
-    if (other >= 0) *with = g->param[other].node;
+    if (other >= 0) *node = g->param[other].node;
     return other >= 0;
 }
 
-static bool splits(const Node *node, OpSplit how)
+static bool splits_by(const Node *node, OpSplit split)
 {
-    return node_info(node)->split == how;
+    return node_info(node)->split == split;
 }
 
-static bool any_shared(const Graph *g, const Node *node)
+static bool has_tied_param(const Graph *g, const Node *node)
 {
-    int with;
+    int other;
     for (int k = 0; k < node->spec.w_count; ++k)
-        if (shares_value(g, node->param[k], &with)) return true;
+        if (is_tied(g, node->param[k], &other)) return true;
     return false;
 }
 
@@ -89,11 +93,11 @@ typedef struct Between {
     bool halves;
 } Between;
 
-/* Follows single readers from a dense layer to the next one and returns it, or -1. It does not pass
- * dropout before attention or swiglu, nor swiglu after attention or the reverse: the input of the
- * later layer would on a rank be several slices of the whole side by side, and a TensorSlice
+/* Follows single readers from a dense layer to the next dense layer and returns it, or -1. It stops
+ * at attention or swiglu after dropout, and at swiglu after attention or the reverse: on a rank,
+ * the input of the later layer would be several slices of the whole side by side, but a TensorSlice
  * describes only one. */
-static int row_partner(const Splitter *s, int column, Between *between)
+static int find_row_layer(const Splitter *s, int column, Between *between)
 {
     const Graph *g = s->from;
     bool dropped = false;
@@ -117,6 +121,7 @@ static int row_partner(const Splitter *s, int column, Between *between)
     return -1;
 }
 
+/* Sets the roles of a pair of dense layers and of all layers between them. */
 static Status assign_pair(Splitter *s, int column, int row, Between between)
 {
     const Graph *g = s->from;
@@ -138,41 +143,45 @@ static Status assign_pair(Splitter *s, int column, int row, Between between)
     return OK;
 }
 
-static Status find_pairs(Splitter *s, int *pairs)
+/* Sets the roles of all pairs. *pairs: number of pairs. */
+static Status assign_pairs(Splitter *s, int *pairs)
 {
     const Graph *g = s->from;
     for (int i = 0; i < g->node_count; ++i) {
         int row;
         Between between;
-        if (!splits(&g->node[i], SPLIT_PRODUCT) || s->role[i] != ROLE_REST) continue;
-        row = row_partner(s, i, &between);
-        if (row < 0 || any_shared(g, &g->node[i]) || any_shared(g, &g->node[row])) continue;
+        if (!splits_by(&g->node[i], SPLIT_PRODUCT) || s->role[i] != ROLE_REST) continue;
+        row = find_row_layer(s, i, &between);
+        if (row < 0 || has_tied_param(g, &g->node[i]) || has_tied_param(g, &g->node[row])) continue;
         TRY(assign_pair(s, i, row, between));
         ++*pairs;
     }
     return OK;
 }
 
-/* Divides embedding and head by vocabulary; if they share a weight, both or none. */
-static Status find_vocabulary(Splitter *s)
+/* Sets the roles of layers that are divided by vocabulary: embedding, head and loss. If embedding
+ * and head share a weight, both are divided or none. */
+static Status assign_vocabulary(Splitter *s)
 {
     const Graph *g = s->from;
     const Node *head = &g->node[g->logits];
-    bool by_class = splits(head, SPLIT_PRODUCT) && s->uses[g->logits] == 1 &&
-                    splits(&g->node[g->loss], SPLIT_CLASSES) && s->role[g->logits] == ROLE_REST;
+    bool divide_head = splits_by(head, SPLIT_PRODUCT) && s->uses[g->logits] == 1 &&
+                       splits_by(&g->node[g->loss], SPLIT_CLASSES) &&
+                       s->role[g->logits] == ROLE_REST;
     for (int i = 0; i < g->node_count; ++i) {
-        int with = -1;
+        int other = -1;
         const Node *node = &g->node[i];
-        if (!splits(node, SPLIT_ROWS)) continue;
-        if (shares_value(g, node->param[0], &with) && (with != g->logits || !by_class)) continue;
+        if (!splits_by(node, SPLIT_ROWS)) continue;
+        if (is_tied(g, node->param[0], &other) && (other != g->logits || !divide_head)) continue;
         if (node->spec.w[0].dim[0] < s->ranks)
             return too_few_fail(s, node->name, "tokens", node->spec.w[0].dim[0]);
         s->role[i] = ROLE_EMBED;
         s->units[i] = node->spec.w[0].dim[0];
     }
-    int with = -1;
-    if (by_class && shares_value(g, head->param[0], &with)) by_class = s->role[with] == ROLE_EMBED;
-    if (!by_class) return OK;
+    int other = -1;
+    if (divide_head && is_tied(g, head->param[0], &other))
+        divide_head = s->role[other] == ROLE_EMBED;
+    if (!divide_head) return OK;
     if (g->classes < s->ranks) return too_few_fail(s, head->name, "outputs", g->classes);
     s->role[g->logits] = ROLE_HEAD;
     s->role[g->loss] = ROLE_LOSS;
@@ -181,16 +190,16 @@ static Status find_vocabulary(Splitter *s)
 }
 
 /* True if the sequence can be divided: every undivided layer works token by token. */
-static bool cuts_sequence(const Splitter *s)
+static bool can_divide_sequence(const Splitter *s)
 {
     const Graph *g = s->from;
-    bool cuts = g->input.dtype == DTYPE_I32 && s->role[g->loss] == ROLE_LOSS &&
-                g->input.shape.dim[1] >= s->ranks;
+    bool can = g->input.dtype == DTYPE_I32 && s->role[g->loss] == ROLE_LOSS &&
+               g->input.shape.dim[1] >= s->ranks;
     for (int i = 0; i < g->node_count; ++i)
         if (s->role[i] == ROLE_REST)
-            cuts = cuts && node_info(&g->node[i])->tokens != TOKENS_TOGETHER &&
-                   g->node[i].spec.y.shape.ndim == 3;
-    return cuts;
+            can = can && node_info(&g->node[i])->tokens != TOKENS_TOGETHER &&
+                  g->node[i].spec.y.shape.ndim == 3;
+    return can;
 }
 
 static Status assign_roles(Splitter *s)
@@ -206,19 +215,20 @@ static Status assign_roles(Splitter *s)
     for (int i = 0; i < g->node_count; ++i)
         for (int k = 0; k < g->node[i].spec.x_count; ++k)
             if (g->node[i].in[k] != NODE_INPUT) s->reader[g->node[i].in[k]] = i;
-    TRY(find_pairs(s, &pairs));
+    TRY(assign_pairs(s, &pairs));
     if (pairs == 0)
         return config_fail_key(s->config, "grid.tp",
                                "the model has nothing to divide: tensor parallelism needs two "
                                "dense layers with only activations, swiglu, dropout or attention "
                                "between them; use grid.dp or grid.pp");
-    TRY(find_vocabulary(s));
-    s->sequence = cuts_sequence(s);
+    TRY(assign_vocabulary(s));
+    s->sequence = can_divide_sequence(s);
     return OK;
 }
 
 /* ---- the new graph ---- */
 
+/* Returns this rank's slice of dimension dim, which has `items` items of `unit` elements. */
 static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t unit)
 {
     int64_t first = slice_first(items, s->ranks, s->rank);
@@ -236,33 +246,34 @@ static TensorSlice sequence_slice(const Splitter *s)
     return slice_of(s, 1, s->from->input.shape.dim[1], 1);
 }
 
-static Node *push(Splitter *s, Node node)
+/* Appends a node to the new graph. */
+static void append_node(Splitter *s, Node node)
 {
     Graph *to = s->to;
     for (int k = 0; k < node.spec.x_count; ++k) node.spec.x[k] = graph_output(to, node.in[k]);
-    if (to->node_count == to->node_room) {
-        to->node_room = 2 * to->node_count + 16;
-        to->node = mem_resize(to->node, (size_t)to->node_room * sizeof *to->node);
+    if (to->node_count == to->node_capacity) {
+        to->node_capacity = 2 * to->node_count + 16;
+        to->node = mem_resize(to->node, (size_t)to->node_capacity * sizeof *to->node);
     }
-    to->node[to->node_count] = node;
-    return &to->node[to->node_count++];
+    to->node[to->node_count++] = node;
 }
 
-/* Adds an exchange after node `in` of the new graph. */
-static int add_exchange(Splitter *s, const char *name, const char *how, int in, ExchangeKind kind)
+/* Adds an exchange after node `in` of the new graph, named NAME.SUFFIX, and returns its index. */
+static int add_exchange(Splitter *s, const char *name, const char *suffix, int in,
+                        ExchangeKind kind)
 {
-    Node node = {.name = mem_format("%s.%s", name, how), .kind = &layer_exchange, .in = {in}};
+    Node node = {.name = mem_format("%s.%s", name, suffix), .kind = &layer_exchange, .in = {in}};
     node.spec = (OpSpec){.kind = layer_exchange.op, .exchange = kind, .x_count = 1};
     node.spec.slice = sequence_slice(s);
     node.spec.y = graph_output(s->to, in);
     if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = node.spec.slice.whole;
     if (kind == EXCHANGE_SCATTER) node.spec.y.shape.dim[1] = node.spec.slice.count;
-    push(s, node);
+    append_node(s, node);
     return s->to->node_count - 1;
 }
 
-/* Returns the node of the new graph that gives input k of node i: for divided layers an exchange,
- * which all readers share. */
+/* Returns the node of the new graph that gives input k of node i. For divided layers it is an
+ * exchange, which all readers of the same output share. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
@@ -275,6 +286,7 @@ static int input_of(Splitter *s, int i, int k)
     return s->exchanged[from];
 }
 
+/* Sets how the parameter is cut along dimension dim, and the shape of this rank's slice. */
 static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
 {
     Param *p = &s->to->param[param];
@@ -285,24 +297,24 @@ static void cut_param(Splitter *s, int param, int dim, ParamCut cut)
     p->shape.dim[dim] = width * slice_of(s, dim, cut.units, cut.unit).count;
 }
 
-/* The cut of a parameter into one part with node i's units. */
+/* Returns the cut of a parameter into one part with node i's units. */
 static ParamCut plain_cut(const Splitter *s, int i)
 {
     return (ParamCut){.parts = 1, .units = s->units[i], .lead = 1};
 }
 
-/* The cut of a column layer: three parts for queries, keys and values, two for swiglu's halves,
- * else one. */
+/* Returns the cut of a column layer: three parts for queries, keys and values, two for swiglu's
+ * halves, else one. */
 static ParamCut column_cut(const Splitter *s, int column)
 {
     ParamCut cut = plain_cut(s, column);
     for (int i = column; s->uses[i] == 1 && s->role[i] != ROLE_ROW; i = s->reader[i]) {
         const Node *node = &s->from->node[i];
-        if (splits(node, SPLIT_HEADS)) {
+        if (splits_by(node, SPLIT_HEADS)) {
             cut.parts = 3;
             cut.lead = node->spec.heads / attention_kv_heads(&node->spec);
         }
-        if (splits(node, SPLIT_HALVES)) cut.parts = 2;
+        if (splits_by(node, SPLIT_HALVES)) cut.parts = 2;
     }
     return cut;
 }
@@ -316,20 +328,20 @@ static void split_columns(Splitter *s, int i, Node *node)
     node->spec.y.shape.dim[node->spec.y.shape.ndim - 1] = width;
 }
 
-/* Layers between two dense layers keep the slice of their input; attention gets this rank's
+/* Gives a layer between two dense layers the slice of its input; attention gets this rank's
  * heads. */
 static void split_between(Splitter *s, int i, Node *node)
 {
     Shape x = graph_output(s->to, node->in[0]).shape;
     int last = x.ndim - 1;
-    if (splits(node, SPLIT_HEADS)) {
+    if (splits_by(node, SPLIT_HEADS)) {
         const int kv_heads = attention_kv_heads(&node->spec), group = node->spec.heads / kv_heads;
-        const int mine = (int)slice_of(s, last, s->units[i], 1).count;
+        const int own_kv_heads = (int)slice_of(s, last, s->units[i], 1).count;
         x.dim[last] = x.dim[last] / (group + 2) * group;
-        node->spec.heads = mine * group;
-        if (node->spec.kv_heads > 0) node->spec.kv_heads = mine;
+        node->spec.heads = own_kv_heads * group;
+        if (node->spec.kv_heads > 0) node->spec.kv_heads = own_kv_heads;
     }
-    if (splits(node, SPLIT_HALVES)) x.dim[last] /= 2;
+    if (splits_by(node, SPLIT_HALVES)) x.dim[last] /= 2;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) {
         int64_t whole = s->from->node[i].spec.y.shape.dim[last];
         node->spec.slice = slice_of(s, last, s->units[i], whole / s->units[i]);
@@ -337,7 +349,7 @@ static void split_between(Splitter *s, int i, Node *node)
     node->spec.y.shape = x;
 }
 
-/* Undivided layers get this rank's slice of the sequence. */
+/* Gives an undivided layer this rank's slice of the sequence, if the sequence is divided. */
 static void split_rest(Splitter *s, Node *node)
 {
     if (!s->sequence) return;
@@ -351,19 +363,21 @@ static void split_rest(Splitter *s, Node *node)
  * to be added after the sum. */
 static void add_sum_exchange(Splitter *s, int i, int bias)
 {
-    int at = add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
-                          s->to->node_count - 1, s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE);
-    s->new_index[i] = at;
+    int exchange =
+        add_exchange(s, s->from->node[i].name, s->sequence ? "scatter" : "sum",
+                     s->to->node_count - 1, s->sequence ? EXCHANGE_SCATTER : EXCHANGE_LEAVE);
+    s->new_index[i] = exchange;
     if (bias < 0) return;
-    Node *node = &s->to->node[at];
+    Node *node = &s->to->node[exchange];
     node->spec.w_count = 1;
     node->param[0] = bias;
     Param *p = &s->to->param[bias];
     p->partial = s->sequence;
-    p->node = at;
+    p->node = exchange;
     p->slot = 0;
 }
 
+/* Adds this rank's slice of node i to the new graph, with the exchanges that it needs. */
 static void split_node(Splitter *s, int i)
 {
     const Node *old = &s->from->node[i];
@@ -397,7 +411,7 @@ static void split_node(Splitter *s, int i)
     }
     s->new_index[i] = s->to->node_count;
     for (int k = 0; k < node.spec.w_count; ++k) s->to->param[node.param[k]].node = s->new_index[i];
-    push(s, node);
+    append_node(s, node);
     if (s->role[i] == ROLE_ROW || s->role[i] == ROLE_EMBED) add_sum_exchange(s, i, bias);
 }
 
@@ -422,7 +436,7 @@ static void make_graph(Splitter *s)
     }
     to->logits = s->new_index[from->logits];
     to->loss = s->new_index[from->loss];
-    graph_name_nodes(to);
+    graph_index_names(to);
     graph_need_dx(to);
 }
 

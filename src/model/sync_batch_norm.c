@@ -1,4 +1,5 @@
-/* train.sync_batch_norm: layers take their statistics over the micro-batches of all replicas. */
+/* Applies train.sync_batch_norm: layers take their statistics over the micro-batches of all
+ * replicas. */
 #include "build.h"
 
 Status graph_sync(Graph *graph, const Config *config, int replicas)
@@ -7,7 +8,7 @@ Status graph_sync(Graph *graph, const Config *config, int replicas)
     for (int i = 0; i < graph->node_count; ++i) {
         OpSpec *spec = &graph->node[i].spec;
         if (op_info(spec->kind)->talks != TALKS_IF_SYNCED) continue;
-        /* fixed statistics are not computed */
+        /* a frozen batch norm computes no statistics */
         spec->synced = replicas > 1 && !spec->fixed_stats;
         ++found;
     }

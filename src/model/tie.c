@@ -1,4 +1,4 @@
-/* Tied parameters: two layers use one value, each with a separate gradient. Both must be able to
+/* Ties parameters: two layers use one value, each with a separate gradient. Both must be able to
  * store the weight in plain order, so that one stored value serves both. */
 #include "build.h"
 
@@ -20,49 +20,50 @@ static Status find_param(const Graph *graph, const char *name, int count, int *i
 
 /* Returns the layers that can store a parameter in plain order, "dense, embedding and
  * positions". */
-static char *plain_layers(char *out, size_t room)
+static char *plain_layers(char *out, size_t bytes)
 {
     const OpInfo *info, *last = NULL;
     size_t used = 0;
     out[0] = 0;
     for (OpKind kind = 1; (info = op_info(kind)); ++kind) {
         if (!op_plain_weight(info)) continue;
-        if (last && used < room)
-            used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", last->name);
+        if (last && used < bytes)
+            used +=
+                (size_t)snprintf(out + used, bytes - used, "%s%s", used ? ", " : "", last->name);
         last = info;
     }
-    if (last && used < room) snprintf(out + used, room - used, " and %s", last->name);
+    if (last && used < bytes) snprintf(out + used, bytes - used, " and %s", last->name);
     return out;
 }
 
-static Status check_pair(const Graph *graph, const Param *param, const Param *to)
+static Status check_pair(const Graph *graph, const Param *param, const Param *original)
 {
     char a[64], b[64];
     char layers[256];
     if (!op_plain_weight(node_info(&graph->node[param->node])) ||
-        !op_plain_weight(node_info(&graph->node[to->node])))
+        !op_plain_weight(node_info(&graph->node[original->node])))
         return fail(ERR_CONFIG, "%s cannot be tied to %s: only %s layers share a parameter",
-                    param->name, to->name, plain_layers(layers, sizeof layers));
-    if (!shape_equal(param->shape, to->shape))
+                    param->name, original->name, plain_layers(layers, sizeof layers));
+    if (!shape_equal(param->shape, original->shape))
         return fail(ERR_CONFIG, "%s is %s and cannot be tied to %s, which is %s", param->name,
-                    shape_text(param->shape, a), to->name, shape_text(to->shape, b));
+                    shape_text(param->shape, a), original->name, shape_text(original->shape, b));
     return OK;
 }
 
 Status graph_tie(Graph *graph, int node, int slot, const char *name)
 {
-    int to;
-    /* the error message is set already */
+    int original;
+    /* the message of the failed layer remains */
     if (node == GRAPH_FAILED) return ERR_CONFIG;
     if (node < 0 || node >= graph->node_count || slot < 0 || slot >= graph->node[node].spec.w_count)
         return fail(ERR_BUG, "layer %d has no parameter %d to tie to %s", node, slot, name);
     if (graph->node[node].op) return fail(ERR_BUG, "graph_tie comes before graph_plan");
     Param *param = &graph->param[graph->node[node].param[slot]];
-    TRY(find_param(graph, name, (int)(param - graph->param), &to));
-    if (graph->param[to].tied >= 0) to = graph->param[to].tied;
-    TRY(check_pair(graph, param, &graph->param[to]));
-    param->tied = to;
+    TRY(find_param(graph, name, (int)(param - graph->param), &original));
+    if (graph->param[original].tied >= 0) original = graph->param[original].tied;
+    TRY(check_pair(graph, param, &graph->param[original]));
+    param->tied = original;
     graph->node[node].spec.plain_weight = true;
-    graph->node[graph->param[to].node].spec.plain_weight = true;
+    graph->node[graph->param[original].node].spec.plain_weight = true;
     return OK;
 }

@@ -1,18 +1,17 @@
-/* model.widths: layers with another width than the model's. The graph is built with the model's
- * widths and its shape rules then run again, so no model has to know about this option. Whatever a
- * model decides by shapes (a shortcut's projection) depends on the model's widths. A depthwise
- * convolution follows its input's channels, and so does the number of groups of a group norm of
- * single channels. */
+/* Sets the widths of layers in model.widths. The graph is first built with the model's own widths,
+ * then its shape rules run again, so no model has to know this option. A model's decisions by shape
+ * (whether a shortcut has a projection) are made with its own widths. A depthwise convolution keeps
+ * its input's channels, and a group norm with one channel per group keeps one channel per group. */
 #include "build.h"
 
 #include <string.h>
 
-static Status unknown_layer(const Graph *graph, const Config *config, const char *name)
+static Status unknown_layer_fail(const Graph *graph, const Config *config, const char *name)
 {
     const char **names = mem_new((size_t)(graph->node_count + 1) * sizeof *names);
     int count = 0;
     for (int i = 0; i < graph->node_count; ++i)
-        if (node_opens(&graph->node[i])) names[count++] = graph->node[i].name;
+        if (node_has_own_width(&graph->node[i])) names[count++] = graph->node[i].name;
     const char *near = text_nearest(name, names, count);
     Status status =
         config_fail_key(config, "model.widths", "there is no layer '%s'%s%s%s", name,
@@ -24,15 +23,17 @@ static Status unknown_layer(const Graph *graph, const Config *config, const char
 static Status check_layer(const Graph *graph, const Config *config, const char *name)
 {
     int i = graph_find(graph, name);
-    if (i == GRAPH_FAILED) return unknown_layer(graph, config, name);
+    if (i == GRAPH_FAILED) return unknown_layer_fail(graph, config, name);
     const Node *node = &graph->node[i];
-    if (node_opens(node)) return OK;
-    return config_fail_key(config, "model.widths",
-                           "layer %s (%s) has the channels that its input has, or a number that "
-                           "cannot be another: name the layers before it",
-                           name, node->kind->name);
+    if (node_has_own_width(node)) return OK;
+    return config_fail_key(
+        config, "model.widths",
+        "layer %s (%s) has the channels of its input, or a fixed number: name the "
+        "layers before it",
+        name, node->kind->name);
 }
 
+/* Returns the channels of a layer in model.widths, or `fallback`. */
 static int64_t width_of(const Config *config, const char *name, int64_t fallback)
 {
     const ConfigWidths *widths = &config->model.widths;
@@ -41,15 +42,17 @@ static int64_t width_of(const Config *config, const char *name, int64_t fallback
     return fallback;
 }
 
+/* Runs the node's shape rule again, with its new width and the new shapes of its inputs. */
 static Status infer_again(Graph *graph, const Config *config, Node *node)
 {
     LayerParam info[SPEC_PARAMS];
-    bool single = node_groups_single(node), depthwise = node_is_depthwise(node);
-    bool opens = node_opens(node);
+    /* decided before the shapes of the inputs change */
+    bool single = node_has_single_groups(node), depthwise = node_is_depthwise(node);
+    bool own_width = node_has_own_width(node);
     for (int k = 0; k < node->spec.x_count; ++k) node->spec.x[k] = graph_output(graph, node->in[k]);
     if (single) node->spec.groups = (int)node->spec.x[0].shape.dim[1];
     if (depthwise) node->size.width = node->spec.groups;
-    if (opens) node->size.width = width_of(config, node->name, node->size.width);
+    if (own_width) node->size.width = width_of(config, node->name, node->size.width);
     Status status = layer_infer(node->kind, &node->spec, &node->size, info);
     if (status == ERR_CONFIG)
         return config_fail_key(config, "model.widths", "layer %s: %s", node->name, fail_message());
@@ -67,9 +70,10 @@ static Status check_tied(const Graph *graph, const Config *config)
     for (int i = 0; i < graph->param_count; ++i) {
         const Param *p = &graph->param[i];
         if (p->tied < 0 || shape_equal(p->shape, graph->param[p->tied].shape)) continue;
-        return config_fail_key(config, "model.widths",
-                               "%s is tied to %s, and the two have other sizes then", p->name,
-                               graph->param[p->tied].name);
+        return config_fail_key(
+            config, "model.widths",
+            "%s is tied to %s, but with these widths the two have different shapes", p->name,
+            graph->param[p->tied].name);
     }
     return OK;
 }

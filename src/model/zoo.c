@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* one a line; a new one goes above the last */
+/* one model on each line; a new one goes above the last line */
 #define MODELS(_)                                                                                  \
     _(mlp)                                                                                         \
     _(lenet)                                                                                       \
@@ -28,11 +28,11 @@ const ZooEntry *const zoo[] = {MODELS(ENTRY) NULL};
 
 Status zoo_row_check(const ZooEntry *row)
 {
-    const char *lacks = !row->help                    ? ".help is not given"
+    const char *fault = !row->help                    ? ".help is not given"
                         : !row->build                 ? ".build is not given"
                         : row->defaults && !row->uses ? ".defaults is given without .uses"
                                                       : NULL;
-    return row_check("model", row->name, row->name ? lacks : ".name is not given");
+    return row_check("model", row->name, row->name ? fault : ".name is not given");
 }
 
 Status model_check(void)
@@ -115,7 +115,7 @@ int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width,
     const int64_t all_ids = ids <= INT32_MAX ? (int64_t)ids : 0;
     const int64_t vocab = config->model.vocab > 0 ? config->model.vocab : all_ids;
     const bool hashed = vocab > 0 && (ids == 0 || ids > (uint64_t)vocab);
-    /* NULL ends the list of pairs if there is no vocab */
+    /* NULL ends the list of attributes if there is no vocab */
     return graph_add(graph, "bag", name, (int[]){NODE_INPUT}, 1, "width", zoo_number(width, w), key,
                      value, vocab > 0 ? "vocab" : NULL, zoo_number(vocab, v), "hashed",
                      hashed ? "true" : "false", NULL);

@@ -12,27 +12,27 @@ const ZooEntry *zoo_find(const char *name)
     return NULL;
 }
 
-/* Number of letters at the beginning of a name: "resnet" of "ResNet-152". */
-static size_t stem_bytes(const char *name)
+/* Returns the length of a name's family, the letters at its beginning: "ResNet" of "ResNet-152". */
+static size_t family_length(const char *name)
 {
     size_t n = 0;
     while (isalpha((unsigned char)name[n])) ++n;
     return n;
 }
 
-static bool same_stem(const char *a, const char *b)
+static bool same_family(const char *a, const char *b)
 {
-    size_t n = stem_bytes(a);
-    return n >= 3 && n == stem_bytes(b) && !strncasecmp(a, b, n);
+    size_t n = family_length(a);
+    return n >= 3 && n == family_length(b) && !strncasecmp(a, b, n);
 }
 
-/* Returns all models of a name's family, "resnet18, resnet34"; all models if name is NULL. The
- * caller owns it. */
+/* Returns all models of a name's family, "resnet18, resnet34"; name NULL: all models. The caller
+ * owns it. */
 static char *family_text(const char *name)
 {
     char *all = mem_text("");
     for (int i = 0; zoo[i]; ++i) {
-        if (name && !same_stem(name, zoo[i]->name)) continue;
+        if (name && !same_family(name, zoo[i]->name)) continue;
         char *longer = mem_format("%s%s%s", all, *all ? ", " : "", zoo[i]->name);
         mem_free(&all);
         all = longer;
@@ -40,21 +40,21 @@ static char *family_text(const char *name)
     return all;
 }
 
-/* Returns the name that is equal but for separators and case (`same`), or that differs in a few
+/* Returns the model's name that differs only in separators and case or, unless `exact`, in a few
  * letters; NULL: there is none. */
-static const char *nearest_name(const char *name, bool same)
+static const char *nearest_name(const char *name, bool exact)
 {
-    enum { MODELS = 64 };
-    const char *names[MODELS];
+    enum { MODELS_MAX = 64 };
+    const char *names[MODELS_MAX];
     int count = 0;
-    for (; zoo[count] && count < MODELS; ++count) {
+    for (; zoo[count] && count < MODELS_MAX; ++count) {
         names[count] = zoo[count]->name;
-        if (same && foreign_same(name, names[count])) return names[count];
+        if (exact && foreign_same(name, names[count])) return names[count];
     }
-    return same ? NULL : text_nearest(name, names, count);
+    return exact ? NULL : text_nearest(name, names, count);
 }
 
-static Status unknown_model(const Config *config)
+static Status unknown_model_fail(const Config *config)
 {
     const char *name = config->model.name, *near = nearest_name(name, true);
     char *family = family_text(name), *all = family_text(NULL);
@@ -80,5 +80,5 @@ static Status unknown_model(const Config *config)
 Status zoo_check(const Config *config)
 {
     const char *name = config->model.name;
-    return config->model.layer_count || !*name || zoo_find(name) ? OK : unknown_model(config);
+    return config->model.layer_count || !*name || zoo_find(name) ? OK : unknown_model_fail(config);
 }

@@ -68,10 +68,10 @@ check 78 "command line: model=resnet34d: there is no model 'resnet34d'; did you 
 check 78 "'optim' is a section: write optim.name=rmsprop: 'rmsprop' is none of" "$WEFT" train good.yaml optim=rmsprop
 check 78 "'grid' is a section: name a key of it, as in grid.KEY=VALUE" "$WEFT" train good.yaml grid=4
 check 78 "unknown key 'patience' in train: that is train.early_stop here" "$WEFT" train good.yaml train.patience=3
-check 78 "; it has no counterpart here" "$WEFT" train good.yaml optim.name=rmsprop
+check 78 "; weft has nothing like it" "$WEFT" train good.yaml optim.name=rmsprop
 # Files that are not YAML are recognised: tabs, TOML, INI, HDF5.
 printf 'model: {name: lenet}\ntrain:\n\tbatch: 3\n' >tab.yaml
-check 78 'tab.yaml:3:1: a tab indents this line: YAML takes blanks only' "$WEFT" train tab.yaml
+check 78 'tab.yaml:3:1: a tab indents this line: YAML allows only spaces' "$WEFT" train tab.yaml
 printf 'train:\n  batch: 3\n \tsteps: 3\n' >tab.yaml
 check 78 'tab.yaml:3:1: a tab indents this line' "$WEFT" train tab.yaml
 printf '# a job\n\n[train]\nbatch = 3\n' >job.toml

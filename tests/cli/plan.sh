@@ -129,7 +129,7 @@ check 0 '1 micro-batch over 2 replicas: each takes 1, so 1 of 2 are padding; tra
 check 0 'train.batch=48 would leave none; 1 replica has nothing to do' "$WEFT" plan a.yaml --ranks 4 train.batch=30 train.micro_batch=6
 check 0 'so 3 of 8 are padding' "$WEFT" plan a.yaml --ranks 4 train.batch=30 train.micro_batch=6 grid.zero=2
 holds 'in turns each has some' test "$(grep -c 'nothing to do' both)" = 0
-check 78 '7 does not divide train.batch (30): choose a divisor, as 6' "$WEFT" plan a.yaml train.batch=30 train.micro_batch=7
+check 78 '7 does not divide train.batch (30): choose a divisor, such as 6' "$WEFT" plan a.yaml train.batch=30 train.micro_batch=7
 check 0 'these bits hold for dp=3 only' "$WEFT" plan a.yaml --ranks 3
 is micro_batches_of_padding 1 --ranks 3
 is micro_batches_of_padding 0 --ranks 4
@@ -180,7 +180,7 @@ one_number() { # LAYERS MESSAGE
     printf 'model: {layers: [%s, dense: {width: 4}]}\n' "$1" >one.yaml
     check 78 "$2" "$WEFT" plan one.yaml --input 1x8x8 model.classes=4
 }
-one_number 'conv2d: {channels: 8, kernel: 3}, global_pool, group_norm: {groups: 8}, flatten' 'group_norm: a group holds one number'
+one_number 'conv2d: {channels: 8, kernel: 3}, global_pool, group_norm: {groups: 8}, flatten' 'group_norm: each group is one number'
 one_number 'flatten, dense: {width: 1}, layer_norm' 'layer_norm got one column'
 one_number 'flatten, dense: {width: 1}, rms_norm' 'rms_norm got one column'
 printf 'model: {name: llama, layers: 2, width: 16, heads: 2, context: 8, ffn: 24, vocab: 17}\n' >norms.yaml

@@ -71,7 +71,7 @@ train: {batch: 64, threads: 1, loss: sigmoid}
 YAML
 check 0 '10,430,825 trained parameters, 10,000,010 of them in tables;' "$WEFT" plan ids.yaml --input 13+26 model.vocab=1000001
 check 0 '1,000,001 rows x 10, ids hashed, fields 0 to 25' "$WEFT" plan ids.yaml --input 13+26 model.vocab=1000001
-check 0 '475,985 trained parameters, and rows of tables as ids come;' "$WEFT" plan ids.yaml --input 13+26 model.name=dlrm
+check 0 '475,985 trained parameters, and a table row for each new id;' "$WEFT" plan ids.yaml --input 13+26 model.name=dlrm
 check 64 'expected channels x height x width, like 3x224x224, tokens, or numbers and fields of ids' "$WEFT" plan ids.yaml --input 13+
 check 78 'bag needs data with ids, and the data has none' "$WEFT" plan ids.yaml --input 13
 check 0 '' "$WEFT" help

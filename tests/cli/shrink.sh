@@ -47,7 +47,7 @@ holds 'and of two groups none' grep -q '    8 -> 8      b (equally in 2 parts, o
 check 0 'top-1' "$WEFT" eval norm.yaml --checkpoint norm.h5
 check 0 '' "$WEFT" train norm.yaml run.name=norm-on model.init_from=norm.h5
 check 0 '    6 -> 3      a' "$WEFT" ckpt shrink norm.h5 --method l2 --sparsity .5 -o norm2.h5
-check 78 'no channel goes: --sparsity 0.1 of the 8 channels of' "$WEFT" ckpt shrink "$(step norm 2)" --method l1 --sparsity .1 -o no.h5
+check 78 'no channel is removed: --sparsity 0.1 of the 8 channels of' "$WEFT" ckpt shrink "$(step norm 2)" --method l1 --sparsity .1 -o no.h5
 
 # With sparsity 0 the bytes are the same. With one half: the table, the numbers, the widths.
 check 0 '--sparsity 0 removes no channel: zero.h5 is the same model as' "$WEFT" ckpt shrink "$from" --method fpgm --sparsity 0 -o zero.h5

@@ -64,7 +64,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 {
     (void)size;
     spec->y = spec->x[0];
-    norm_params(spec, param, spec->x[0].shape.dim[1], true);
+    set_norm_params(spec, param, spec->x[0].shape.dim[1], true);
     param[1].use = infer_use;
     param[1].init = infer_init;
     return OK;
@@ -105,16 +105,16 @@ static void layers(void)
     refused_kind(kind, "layer kind dense: .infer is not given");
     kind.op = OP_NONE;
     refused_kind(kind, "layer kind dense: .op is no operation");
-    CU_ASSERT_STRING_EQUAL(layer_attr_lacks("xyzzy"), "has no row in attr.c");
+    CU_ASSERT_STRING_EQUAL(layer_attr_fault("xyzzy"), "has no row in attr.c");
 
-    infer_use = USE_TRAINED, infer_init = INIT_ZERO;
+    infer_use = USE_UNDECAYED, infer_init = INIT_ZERO;
     CHECK_OK(infer_kind(OP_LAYER_NORM));
     infer_init = INIT_UNSET;
     CHECK_FAILS(infer_kind(OP_LAYER_NORM), ERR_BUG, "layer kind new: parameter bias has no .init");
     infer_init = INIT_ZERO, infer_use = USE_UNSET;
     CHECK_FAILS(infer_kind(OP_LAYER_NORM), ERR_BUG, "layer kind new: parameter bias has no .use");
-    infer_use = USE_TRAINED;
-    CHECK_FAILS(infer_kind(OP_FLATTEN), ERR_BUG, "layer kind new: w_count is 2, which is not what");
+    infer_use = USE_UNDECAYED;
+    CHECK_FAILS(infer_kind(OP_FLATTEN), ERR_BUG, "layer kind new: w_count is 2, which contradicts");
 }
 
 static void losses(void)

@@ -57,8 +57,8 @@ check 64 'given twice' "$WEFT" train -n 2 -n 3 a.yaml
 check 64 'unknown option --gpus: that is weft train -n here' "$WEFT" train --gpus 4 a.yaml
 check 64 'unknown option --nproc-per-node: that is weft train -n here' "$WEFT" train --nproc-per-node=4 a.yaml
 # All options of other programs are named at once, each with this verb's option.
-check 64 'unknown option --lr: keys stand behind the configuration: optim.lr=VALUE' "$WEFT" train a.yaml --lr 0.1 --epochs 3 --momentum -0.9 -b 32 --foo --gpus=2
-for text in '--epochs: keys stand behind the configuration: train.epochs=VALUE' '--momentum: keys' '-b: write train.batch=VALUE' '--foo; --help lists all' '--gpus: that is weft train -n'; do
+check 64 'unknown option --lr: keys stand after the configuration: optim.lr=VALUE' "$WEFT" train a.yaml --lr 0.1 --epochs 3 --momentum -0.9 -b 32 --foo --gpus=2
+for text in '--epochs: keys stand after the configuration: train.epochs=VALUE' '--momentum: keys' '-b: write train.batch=VALUE' '--foo; --help lists all' '--gpus: that is weft train -n'; do
     holds "at once: $text" grep -qF -- "unknown option $text" both
 done
 holds 'a line for each of the six, and none for a value' test "$(wc -l <both)" = 6
@@ -66,54 +66,54 @@ while IFS='|' read -r words text; do
     # shellcheck disable=SC2086
     check 64 "$text" "$WEFT" $words
 done <<'WORDS'
-train a.yaml -b 32|unknown option -b: write train.batch=VALUE behind the configuration
-train a.yaml -b32|unknown option -b32: write train.batch=VALUE behind the configuration
-train a.yaml -j 4|unknown option -j: write data.workers=VALUE behind the configuration
+train a.yaml -b 32|unknown option -b: write train.batch=VALUE after the configuration
+train a.yaml -b32|unknown option -b32: write train.batch=VALUE after the configuration
+train a.yaml -j 4|unknown option -j: write data.workers=VALUE after the configuration
 train a.yaml -v|unknown option -v: there is one log level
 train a.yaml -N 2|unknown option -N: that is weft run --nnodes here
 train a.yaml -q|unknown option -q
 train a.yaml -z|unknown option -z; --help lists all
-train a.yaml -n2|unknown option -n2; a value is a word of its own: -n 2
+train a.yaml -n2|unknown option -n2; write the value as a separate word: -n 2
 train a.yaml -np 2|unknown option -np: that is weft train -n here
-train a.yaml -x PATH|unknown option -x: that is mpirun's
-train a.yaml --model resnet18|unknown option --model: write model.name=VALUE behind the configuration
-train a.yaml --out x|unknown option --out: write run.dir=VALUE behind the configuration
-train a.yaml --deepspeed x.json|unknown option --deepspeed: write grid.zero=VALUE behind the configuration
-train a.yaml --patience 3|train.early_stop=N ends a run, and optim.patience=N lowers its rate
+train a.yaml -x PATH|unknown option -x: it is an option of mpirun
+train a.yaml --model resnet18|unknown option --model: write model.name=VALUE after the configuration
+train a.yaml --out x|unknown option --out: write run.dir=VALUE after the configuration
+train a.yaml --deepspeed x.json|unknown option --deepspeed: write grid.zero=VALUE after the configuration
+train a.yaml --patience 3|train.early_stop=N ends a run, and optim.patience=N lowers its learning rate
 train a.yaml --checkpoint x.h5|unknown option --checkpoint: write checkpoint.resume=VALUE
 train a.yaml --weights x.h5|unknown option --weights: write model.init_from=VALUE
 eval a.yaml --weights x.h5|unknown option --weights: that is --checkpoint here
 eval a.yaml --ckpt x.h5|unknown option --ckpt: that is --checkpoint here
-eval a.yaml --lr 3|unknown option --lr: keys stand behind the configuration: optim.lr=VALUE
+eval a.yaml --lr 3|unknown option --lr: keys stand after the configuration: optim.lr=VALUE
 predict a.yaml --model x.h5|unknown option --model: that is --checkpoint here
 generate a.yaml --max-new-tokens 5|unknown option --max-new-tokens: that is --tokens here
-generate a.yaml --top_p 0.9|unknown option --top_p: weft generate samples by --temperature and --top-k
+generate a.yaml --top_p 0.9|unknown option --top_p: weft generate samples only by --temperature and --top-k
 generate a.yaml --top_k 9|unknown option --top_k: that is --top-k here
-run --epochs 3 -- weft train a.yaml|unknown option --epochs: write train.epochs=VALUE behind the CONFIG of weft train
+run --epochs 3 -- weft train a.yaml|unknown option --epochs: write train.epochs=VALUE after the CONFIG of weft train
 run --rdzv_conf x -- weft train a.yaml|unknown option --rdzv_conf: MPI numbers the ranks
 data import csv a.csv --sep ;|unknown option --sep: that is --schema here
-data import csv a.csv -oout.h5|unknown option -oout.h5; a value is a word of its own: -o out.h5
+data import csv a.csv -oout.h5|unknown option -oout.h5; write the value as a separate word: -o out.h5
 data import folder a --workers 4|unknown option --workers: that is --threads here
 data import text a --val-split .1|unknown option --val-split: that is --test-share here
 data import imagefolder a|unknown command: weft data import imagefolder; that is weft data import folder here
-data import json a|unknown command: weft data import json; write it as CSV (weft data import csv)
-data import parquet a|unknown command: weft data import parquet; write it as CSV
+data import json a|unknown command: weft data import json; convert it to CSV (weft data import csv)
+data import parquet a|unknown command: weft data import parquet; convert it to CSV
 data import npz a|unknown command: weft data import npz; write the arrays with h5py
 data import mnist a|unknown command: weft data import mnist; that is weft data import idx here
 ckpt convert a|unknown command: weft ckpt convert; that is weft ckpt import here
 ckpt prune a|unknown command: weft ckpt prune; that is weft ckpt shrink here
-sbatch a.yaml --ntasks=4|unknown option --ntasks: that is --ntasks-per-node here: that times --nodes is the number of ranks
+sbatch a.yaml --ntasks=4|unknown option --ntasks: that is --ntasks-per-node here: its value times --nodes is the number of ranks
 sbatch a.yaml -N 2|unknown option -N: that is --nodes here
 sbatch a.yaml -p gpu|unknown option -p: that is --partition here
 sbatch a.yaml --qos=long|unknown option --qos: that is --more here: as in --more '--qos=long --constraint=ib'
 ckpt export x.h5 --format onnx|unknown option --format: that is --onnx here
-predict a.yaml --image x.png|unknown option --image: weft predict takes files as words behind the configuration
+predict a.yaml --image x.png|unknown option --image: weft predict takes files as words after the configuration
 info a|unknown command: weft info; that is weft data info here
 -V|unknown command: weft -V; weft --version prints it
 data check a b c|c: expected one data file, or two
 WORDS
-check 64 'unknown option --epochs: keys stand behind the configuration: train.epochs=VALUE' "$WEFT" train a.yaml --epochs 3
-check 64 'unknown option --batch-size: write train.batch=VALUE behind the configuration' "$WEFT" train a.yaml --batch-size 3
+check 64 'unknown option --epochs: keys stand after the configuration: train.epochs=VALUE' "$WEFT" train a.yaml --epochs 3
+check 64 'unknown option --batch-size: write train.batch=VALUE after the configuration' "$WEFT" train a.yaml --batch-size 3
 check 64 'unknown option --n: that is -n here' "$WEFT" train a.yaml --n 2
 check 64 'unknown option -p: that is weft sbatch --partition here' "$WEFT" train a.yaml -p gpu
 check 66 'cannot open the configuration file: No such file or directory; CONFIG is a YAML file' "$WEFT" train no-such.py

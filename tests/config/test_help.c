@@ -72,7 +72,7 @@ static void test_table(void)
     for (int i = 0; i < option_count; ++i) {
         const Option *o = &options[i];
         bool known = false;
-        for (int s = 0; s < section_count; ++s) known = known || option_in(o, sections[s].name);
+        for (int s = 0; s < section_count; ++s) known = known || option_is_in(o, sections[s].name);
         CU_ASSERT_TRUE(known);
         CU_ASSERT_PTR_NOT_NULL(o->help);
         CU_ASSERT_EQUAL(option_find(o->key), i);

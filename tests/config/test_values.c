@@ -110,8 +110,8 @@ static void test_widths(void)
     CU_ASSERT_STRING_EQUAL(c->model.widths.item[1].layer, "a.b");
     config_set_width(c, "a.b", 4);
     config_set_width(c, "new", 9);
-    CU_ASSERT(config_take_widths(other, c) && !config_take_widths(other, c));
-    CU_ASSERT(!config_take_widths(c, other));
+    CU_ASSERT(config_copy_widths(other, c) && !config_copy_widths(other, c));
+    CU_ASSERT(!config_copy_widths(c, other));
     CU_ASSERT(other->model.widths.count == 3 && other->model.widths.item[1].channels == 4);
     config_free(&c);
     config_free(&other);

@@ -205,12 +205,12 @@ static void test_refused(void)
     refused("width=4", 0, 0, "bag needs data with ids, and the data has none");
     refused("vocab=4", 3, 0, "bag needs width");
     refused("width=4 fields=2 first_field=2", 3, 0,
-            "2 fields from number 2 on, but the data has 3");
-    refused("width=4 first_field=3", 3, 0, "1 fields from number 3 on");
+            "2 fields from field 2 on, but the data has 3 fields");
+    refused("width=4 first_field=3", 3, 0, "1 fields from field 3 on");
     refused("width=4 hashed=true", 3, 0, "hashed needs vocab");
-    refused("width=4 vocab=10", 3, 11, "ids go up to 10, vocab is only 10");
-    refused("width=4 mode=concat", 3, 0, "mode concat and ids");
-    refused("width=4 ids=2", 3, 0, "mode concat and ids");
+    refused("width=4 vocab=10", 3, 11, "ids go up to 10, but vocab is only 10");
+    refused("width=4 mode=concat", 3, 0, "mode: concat needs ids");
+    refused("width=4 ids=2", 3, 0, "mode: concat needs ids");
     refused("width=4 init=he", 3, 0, "'he' is none of uniform, normal, zero");
     CHECK_OK(rig_spec(&rig, NULL, "bag", "width=4 vocab=10 hashed=true tables=each"));
     CU_ASSERT_EQUAL(rig.size.tables, TABLES_EACH);

@@ -287,7 +287,7 @@ static void bad_shapes(void)
     CHECK_OK(set(&l, "rope_low_freq_factor", "1"));
     CHECK_OK(infer(&l));
     CHECK_OK(set(&l, "rope_beta_fast", "32"));
-    CHECK_FAILS(infer(&l), ERR_CONFIG, "rope_type llama3 has no use for rope_beta_fast");
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "rope_type llama3 does not use rope_beta_fast");
     l = layer_of("swiglu", shape_of(2, 2, 5, 1, 1));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "a dense layer of an even width");
     l = layer_of("swiglu", shape_of(4, 2, 6, 4, 4));
@@ -297,7 +297,7 @@ static void bad_shapes(void)
     /* a group of one number: as many groups as channels, and one pixel */
     l = layer_of("group_norm", shape_of(4, 2, 48, 1, 1));
     CHECK_OK(set(&l, "groups", "48"));
-    CHECK_FAILS(infer(&l), ERR_CONFIG, "a group holds one number");
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "each group is one number");
     CHECK_FAILS(infer(&l), ERR_CONFIG, "set fewer groups than the 48 channels");
     CHECK_OK(set(&l, "groups", "24"));
     CHECK_OK(infer(&l));
@@ -306,7 +306,7 @@ static void bad_shapes(void)
     CHECK_OK(infer(&l));
     l = layer_of("group_norm", shape_of(4, 1, 1, 1, 1));
     CHECK_OK(set(&l, "groups", "1"));
-    CHECK_FAILS(infer(&l), ERR_CONFIG, "a group holds one number");
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "each group is one number");
     l = layer_of("group_norm", shape_of(3, 2, 5, 48, 1));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "needs images");
     l = layer_of("rms_norm", shape_of(4, 2, 5, 4, 4));
@@ -329,7 +329,7 @@ static Status forgets_some(OpSpec *spec, const LayerSize *size, LayerParam param
 {
     spec->y = spec->x[0];
     spec->w[0] = spec->x[0].shape;
-    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_TRAINED};
+    param[0] = (LayerParam){.name = "weight", .init = INIT_ONE, .use = USE_UNDECAYED};
     if (size->bias) spec->w[1] = spec->x[0].shape;
     spec->w_count = (int)size->width;
     return OK;

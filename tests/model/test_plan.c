@@ -177,7 +177,7 @@ static void plan_errors(void)
     graph_free(&g);
     table.op[OP_FLATTEN] = &op_fickle;
     g = graph_of(branches, images(2, 3, 4), 3);
-    CHECK_FAILS(graph_plan(g, &mock), ERR_BUG, "content with no layout");
+    CHECK_FAILS(graph_plan(g, &mock), ERR_BUG, "accepts no layout");
     graph_free(&g);
     table = mock_table();
     table.op[OP_REORDER] = NULL;

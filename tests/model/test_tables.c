@@ -120,10 +120,10 @@ static void printed(const char *text, const char *what, const char *more)
 
 static void test_print(void)
 {
-    printed(
-        two_bags, "144 trained parameters, 100 of them in tables, and rows of tables as ids come;",
-        "table wide: 100 rows x 1, ids hashed, fields 0 to 4 of the data\n"
-        "tables deep.0 to .1: as many rows as ids x 4, fields 3 to 4 of the data, a table each\n");
+    printed(two_bags,
+            "144 trained parameters, 100 of them in tables, and a table row for each new id;",
+            "table wide: 100 rows x 1, ids hashed, fields 0 to 4 of the data\n"
+            "tables deep.0 to .1: one row per id x 4, fields 3 to 4 of the data, a table each\n");
     printed(
         "model: {freeze: [bag1], layers: [bag: {width: 2, vocab: 1000001}, dense: {width: 2}]}\n",
         "22 trained parameters, frozen: 2,000,002; ", " 2,000,002 frozen ");

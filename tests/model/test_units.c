@@ -224,8 +224,8 @@ static void normed(void)
                 {1, 1, 7, .2, NULL},
                 {4, 4, 4, .5, NULL},
                 {2, 2, 6, .25, NULL},
-                {4, 4, 8, .4, "equally from 4 groups (n), and --sparsity 0.4 of 8 channels is"},
-                {8, 1, 8, .1, "of the 8 channels of a, the most that any layer has"}};
+                {4, 4, 8, .4, "from each of 4 groups (n), and --sparsity 0.4 of 8 channels is"},
+                {8, 1, 8, .1, "of the 8 channels of a, the widest layer, is"}};
     for (size_t i = 0; i < sizeof want / sizeof want[0]; ++i) {
         char config[256];
         snprintf(config, sizeof config, text, want[i].groups);
@@ -253,7 +253,7 @@ static void normed(void)
     const PruneOptions options = {
         .method = &prune_methods[PRUNE_L1], .sparsity = .5, .round = 1, .get = get_nothing};
     CHECK_FAILS(prune_choose(c.units, &options, c.removed), ERR_CONFIG,
-                "a has 4 in 4 groups (b), of which each must keep one");
+                "a has 4 in 4 groups (b), and each group must keep one");
     case_free(&c);
 }
 

@@ -180,7 +180,7 @@ static Status get_values(const Writer *w, const OnnxTensor *t, const void **valu
     if (t->param < 0) return OK;
     TRY(w->file->get(w->file->user, t->param, w->plain));
     *values = w->plain;
-    if (!t->turned) return OK;
+    if (!t->transposed) return OK;
     const int64_t rows = t->shape.dim[0], columns = t->shape.dim[1];
     for (int64_t r = 0; r < rows; ++r)
         for (int64_t c = 0; c < columns; ++c) w->turned[r * columns + c] = w->plain[c * rows + r];

@@ -160,6 +160,6 @@ const Verb verb_data_import_folder = {
             "OUT.part, and the same command continues from there. Under mpirun or srun all ranks "
             "decode. OUT has the same bytes for any number of ranks and threads.",
     VERB_FLAGS(FolderOptions, flags),
-    .traits = VERB_LASTS,
+    .traits = VERB_LONG_RUNNING,
     .run = run,
 };

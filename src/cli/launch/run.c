@@ -276,6 +276,6 @@ const Verb verb_run = {
             "are final, and so are three consecutive starts without a newer checkpoint. Signals "
             "are forwarded: the ranks save a checkpoint, and weft run ends with 75.",
     VERB_FLAGS(RunFlags, flags),
-    .traits = VERB_LASTS | VERB_STARTS,
+    .traits = VERB_LONG_RUNNING | VERB_STARTS_RANKS,
     .run = run,
 };

@@ -65,7 +65,8 @@ static Status check_layout(const Opening *o)
     const DataArray *x = &o->facts->x;
     char dims[DIMS_TEXT];
     if (!usual_channels(x->dim[3]) || usual_channels(x->dim[1])) return OK;
-    if (o->config && (o->set->channels_last || config_says(o->config, "data.layout"))) return OK;
+    if (o->config && (o->set->channels_last || config_key_is_set(o->config, "data.layout")))
+        return OK;
     return fail(ERR_DATA,
                 "%s: %s has the shape %s, which may be %lld channels of %lldx%lld pixels or "
                 "%lldx%lld pixels of %lld channels: set data.layout to nchw for the first, to nhwc "

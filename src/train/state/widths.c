@@ -45,7 +45,7 @@ void train_take_widths(Config *config, const World *world, const char *path)
     if (source) text = read_config_with_widths(source);
     text = world_bcast_text(world, text);
     if (text && config_parse(&from, "model.widths", text, 0, NULL) == OK &&
-        config_take_widths(config, from) && world->rank == 0)
+        config_copy_widths(config, from) && world->rank == 0)
         log_info("model.widths are those of %s: %d layers have fewer channels", source,
                  config->model.widths.count);
     config_free(&from);
