@@ -139,7 +139,7 @@ typedef struct LossInfo {
 } LossInfo;
 /* Returns 1 or 5 if column 1 of the results tells whether the label is among this number of best
  * classes; else 0. */
-static inline int loss_top(const LossInfo *loss)
+static inline int loss_top_k(const LossInfo *loss)
 {
     return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
 }
@@ -148,7 +148,7 @@ typedef struct LayerKind {
     /* name in the configuration: "conv2d" */
     const char *name;
     OpKind op;
-    /* NULL-terminated names of the accepted attributes (see layer_attr); NULL: none */
+    /* NULL-terminated names of the accepted attributes (see layer_set_attr); NULL: none */
     const char *const *attrs;
     /* number of inputs; -1: two or more */
     int inputs;
@@ -201,8 +201,8 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
  * ERR_CONFIG, without file and line, for an unknown attribute (the message suggests one), a wrong
  * type or range. */
-Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
-                  const char *value);
+Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
+                      const char *value);
 /* An attribute with different values in two layers. Values are texts: "4", "true", "[3, 5]". */
 enum { ATTR_VALUE = 32 };
 typedef struct AttrDifference {

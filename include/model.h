@@ -117,10 +117,10 @@ typedef struct Graph {
     int64_t classes;
     /* floats in the parameter arena, padding included; set by graph_plan */
     int64_t arena_elements;
-    /* index of the loss node, which is the last */
-    int loss;
+    /* index of the loss, which is the last node */
+    int loss_node;
     /* index of the node whose output the loss reads */
-    int logits;
+    int logits_node;
     /* Tensor parallelism: the undivided graph, of which this graph is one rank's slice. It has the
      * same parameters in the same order and is never planned. Owned; NULL if the graph is not
      * divided. */
@@ -156,7 +156,7 @@ int graph_add(Graph *graph, const char *kind, const char *name, const int *in, i
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
 /* True if one of the patterns "a,b" (fnmatch) matches the parameter's name or its layer's name. */
-bool param_listed(const char *patterns, const char *name);
+bool param_matches(const char *patterns, const char *name);
 /* Returns the length of the layer's name in a parameter's name: all before the last dot. */
 int param_layer_chars(const char *name);
 /* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem,
@@ -174,7 +174,7 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks);
 /* If there are several replicas, lets all layers that can do so take their statistics over the
  * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
  * train.sync_batch_norm, if there is no such layer. */
-Status graph_sync(Graph *graph, const Config *config, int replicas);
+Status graph_sync_statistics(Graph *graph, const Config *config, int replicas);
 /* Returns the number of values in a rank's slice of a parameter. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);
 /* Copy a rank's slice from the whole parameter, and into it; both are in plain order. */
@@ -192,12 +192,12 @@ const Graph *graph_whole(const Graph *graph);
  * layers that can begin a chunk. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first);
 /* Returns ERR_CONFIG if a planned graph cannot be cut into that many chunks. A pure function. */
-Status graph_can_cut(const Graph *graph, const Config *config, int chunks);
+Status graph_check_cut(const Graph *graph, const Config *config, int chunks);
 /* Returns the estimated seconds of forward and backward on one CPU core, from flops and bytes. */
 double node_cost(const Node *node);
 
 /* True if the node has a parameter or a table that is trained. */
-bool node_trains(const Graph *graph, const Node *node);
+bool node_is_trained(const Graph *graph, const Node *node);
 /* Return the number of elements of all parameters, and of those that are trained. Running
  * statistics and tables are not counted. */
 int64_t graph_param_count(const Graph *graph);
@@ -213,10 +213,10 @@ double graph_forward_macs(const Graph *graph);
  * `table` supports it, dense+gelu and dense+add(+relu). Names, parameters and results do not
  * change. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
-/* Sets parts[i] if a boundary before node i would separate a dense layer from the one that computes
- * the gradient of its activation (OpSpec.x_act); neither a chunk nor a recomputed block may begin
- * there. parts has node_count + 1 entries. */
-void graph_parts_act(const Graph *graph, bool *parts);
+/* Sets closed[i] for all node_count + 1 boundaries: true if a boundary before node i would separate
+ * a dense layer from the one that computes the gradient of its activation (OpSpec.x_act). Neither a
+ * chunk nor a recomputed block may begin there. */
+void graph_close_act_boundaries(const Graph *graph, bool *closed);
 /* Plans every node's operation, inserts reorders where a node prefers another layout, and sets the
  * offsets in the parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);

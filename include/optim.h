@@ -20,7 +20,7 @@ enum { OPTIM_NORMS = 2, OPTIM_SLOTS = 2 };
     W(PARAM_WEIGHT, "weight")                                                                      \
     W(PARAM_BIAS, "bias")                                                                          \
     W(PARAM_NORM, "norm")                                                                          \
-    W(PARAM_EMBEDDING, "embedding") W(PARAM_HEAD, "head") W(PARAM_TABLE, "table")
+    W(PARAM_EMBEDDING, "embedding") W(PARAM_HEAD, "head") W(PARAM_SPARSE_TABLE, "table")
 typedef enum ParamRole { ROLE_WORDS(LIST_CONSTANT) } ParamRole;
 /* Values of optim.lr_adjust, a constant of muon. */
 #define LR_ADJUST_WORDS(W) W(LR_ADJUST_ORIGINAL, "original") W(LR_ADJUST_MATCH_RMS, "match_rms")

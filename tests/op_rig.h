@@ -136,7 +136,7 @@ static inline Status rig_attrs(Rig *rig, const LayerKind *kind, const char *attr
         char *value = strchr(word, '=');
         if (!value) return fail(ERR_BUG, "'%s' is no key=value", word);
         *value = 0;
-        TRY(layer_attr(kind, &rig->spec, &rig->size, word, value + 1));
+        TRY(layer_set_attr(kind, &rig->spec, &rig->size, word, value + 1));
     }
     return OK;
 }

@@ -57,7 +57,7 @@ typedef struct OnnxGraph {
 } OnnxGraph;
 void onnx_graph_fini(OnnxGraph *graph);
 /* Adds a value of that name, made unique if the name is taken. */
-OnnxValue onnx_value(OnnxGraph *graph, const char *name);
+OnnxValue onnx_add_value(OnnxGraph *graph, const char *name);
 /* Replaces value `from` by `to` in the inputs and outputs of all nodes. */
 void onnx_replace(OnnxGraph *graph, OnnxValue from, OnnxValue to);
 
@@ -75,17 +75,17 @@ typedef struct OnnxLayer {
 
 /* Adds a node for ONNX operator `op` and returns its output, named LAYER/step; step NULL: it is the
  * layer's result, named LAYER. */
-OnnxValue onnx_node(const OnnxLayer *layer, const char *op, const char *step, const OnnxValue *in,
-                    int in_count);
+OnnxValue onnx_add_node(const OnnxLayer *layer, const char *op, const char *step,
+                        const OnnxValue *in, int in_count);
 #define onnx_add(layer, op, step, ...)                                                             \
-    onnx_node(layer, op, step, (const OnnxValue[]){__VA_ARGS__},                                   \
-              (int)(sizeof((const OnnxValue[]){__VA_ARGS__}) / sizeof(OnnxValue)))
+    onnx_add_node(layer, op, step, (const OnnxValue[]){__VA_ARGS__},                               \
+                  (int)(sizeof((const OnnxValue[]){__VA_ARGS__}) / sizeof(OnnxValue)))
 /* Adds another output to the last node and returns it. */
-OnnxValue onnx_output(const OnnxLayer *layer, const char *step);
+OnnxValue onnx_add_output(const OnnxLayer *layer, const char *step);
 /* Add an attribute to the last node: int, ints, float. */
-void onnx_int(const OnnxLayer *layer, const char *name, int64_t value);
-void onnx_ints(const OnnxLayer *layer, const char *name, int count, const int64_t *value);
-void onnx_real(const OnnxLayer *layer, const char *name, float value);
+void onnx_attr_int(const OnnxLayer *layer, const char *name, int64_t value);
+void onnx_attr_ints(const OnnxLayer *layer, const char *name, int count, const int64_t *value);
+void onnx_attr_float(const OnnxLayer *layer, const char *name, float value);
 
 /* Returns parameter `slot`, in plain order. */
 OnnxValue onnx_param(const OnnxLayer *layer, int slot);
@@ -94,23 +94,23 @@ OnnxValue onnx_param_transposed(const OnnxLayer *layer, int slot);
 /* Adds the layer's result, computed from its first input and all its parameters in order. */
 OnnxValue onnx_with_params(const OnnxLayer *layer, const char *op);
 /* Returns a constant: a float. */
-OnnxValue onnx_number(const OnnxLayer *layer, float value);
+OnnxValue onnx_float(const OnnxLayer *layer, float value);
 /* Returns a constant of type int64: a vector of `count` numbers or, if count is 0, a scalar. */
-OnnxValue onnx_whole(const OnnxLayer *layer, int count, const int64_t *value);
+OnnxValue onnx_int64s(const OnnxLayer *layer, int count, const int64_t *value);
 #define onnx_vector(layer, ...)                                                                    \
-    onnx_whole(layer, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),             \
-               (const int64_t[]){__VA_ARGS__})
+    onnx_int64s(layer, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),            \
+                (const int64_t[]){__VA_ARGS__})
 /* Values that several layers share, by key. Returns the value, or ONNX_NONE if there is none
  * yet. */
-OnnxValue onnx_known(const OnnxLayer *layer, const char *key);
+OnnxValue onnx_find_shared(const OnnxLayer *layer, const char *key);
 /* Registers a value under a key and returns it. */
 OnnxValue onnx_share(const OnnxLayer *layer, const char *key, OnnxValue value);
 /* Returns a layer for nodes that are shared: their names begin with `name`. */
-OnnxLayer onnx_shared(const OnnxLayer *layer, const char *name);
+OnnxLayer onnx_shared_layer(const OnnxLayer *layer, const char *name);
 /* Adds a constant of rows x columns and registers it under a key. Takes ownership of data. */
 OnnxValue onnx_table(const OnnxLayer *layer, const char *key, int64_t rows, int64_t columns,
                      float *data);
 /* Returns the length of the sequences, a vector of one int64. */
-OnnxValue onnx_length(const OnnxLayer *layer);
+OnnxValue onnx_sequence_length(const OnnxLayer *layer);
 
 #endif

@@ -16,12 +16,12 @@ typedef struct UnitGroup {
      * same number of units (grouped convolutions, group norms); 1: no such rule. */
     int parts;
     /* index of a layer with these parts; valid only if parts > 1 */
-    int divider;
+    int divided_by;
     /* no unit can be removed */
-    bool whole;
-    /* if whole is set: index of the layer that needs all units; -1: the caller asked to keep
+    bool kept;
+    /* if kept is set: index of the layer that needs all units; -1: the caller asked to keep
      * them */
-    int holder;
+    int kept_by;
     /* layers that introduce channels of this group, in the order of the graph; owned */
     int layer_count;
     int *layer;
@@ -45,14 +45,14 @@ typedef struct Units {
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
 /* Returns the number of a node's output channels that remain. removed[u]: unit u is removed. */
-int64_t units_left(const Units *units, int node, const bool *removed);
+int64_t units_channels_left(const Units *units, int node, const bool *removed);
 
 /* Returns the shape of a parameter after pruning. */
-Shape units_shape(const Units *units, int param, const bool *removed);
+Shape units_param_shape(const Units *units, int param, const bool *removed);
 /* Copies the values of a parameter that remain from plain to out, both in plain order. plain may be
  * anything with the parameter's shape, such as optimizer state. */
-void units_gather(const Units *units, int param, const bool *removed, const float *plain,
-                  float *out);
+void units_param_gather(const Units *units, int param, const bool *removed, const float *plain,
+                        float *out);
 
 /* Methods to score a channel's importance, with their words on the command line. */
 #define PRUNE_WORDS(W)                                                                             \

@@ -81,10 +81,10 @@ typedef enum OpParams {
     PARAMS_PLAIN_WEIGHT,
     /* scale and shift of normalised values */
     PARAMS_NORM,
-    /* w is a table of vectors; it can be stored in plain order, too */
-    PARAMS_TABLE,
-    /* rows of sparse tables, which are no parameters */
-    PARAMS_ROWS,
+    /* w is a dense table of vectors, such as an embedding; it can also be stored in plain order */
+    PARAMS_EMBEDDING,
+    /* rows of sparse tables, which are not parameters (Graph.param has no entry for them) */
+    PARAMS_SPARSE_ROWS,
 } OpParams;
 
 /* Input of an operation in addition to x. */
@@ -160,7 +160,7 @@ static inline bool op_is_loss(const OpInfo *info)
 /* Whether w can be stored in plain order. */
 static inline bool op_plain_weight(const OpInfo *info)
 {
-    return info->params == PARAMS_PLAIN_WEIGHT || info->params == PARAMS_TABLE;
+    return info->params == PARAMS_PLAIN_WEIGHT || info->params == PARAMS_EMBEDDING;
 }
 /* Whether running the operation waits for other ranks. */
 bool op_waits_for_ranks(const OpSpec *spec);
@@ -168,7 +168,7 @@ bool op_waits_for_ranks(const OpSpec *spec);
  * spec.frozen. */
 static inline bool op_has_values(const OpSpec *spec)
 {
-    return spec->w_count > 0 || op_info(spec->kind)->params == PARAMS_ROWS;
+    return spec->w_count > 0 || op_info(spec->kind)->params == PARAMS_SPARSE_ROWS;
 }
 
 #endif

@@ -71,7 +71,7 @@ static Status check_after(const Shrink *s, const Graph *after)
 {
     const Units *c = s->what->units;
     for (int p = 0; p < after->param_count; ++p)
-        if (!shape_equal(after->param[p].shape, units_shape(c, p, s->removed)))
+        if (!shape_equal(after->param[p].shape, units_param_shape(c, p, s->removed)))
             return fail(ERR_BUG, "shrink: %s has another shape than its values",
                         after->param[p].name);
     return OK;
@@ -81,7 +81,7 @@ static Status read_tensor(void *user, int i, float *plain)
 {
     Shrink *s = user;
     TRY(stored_read(&s->file, &s->file.tensor[i], s->plain));
-    units_gather(s->what->units, s->param[i], s->removed, s->plain, plain);
+    units_param_gather(s->what->units, s->param[i], s->removed, s->plain, plain);
     return OK;
 }
 
@@ -91,7 +91,7 @@ static Status save(Shrink *s, const Config *config)
     for (int i = 0; i < s->file.count; ++i)
         s->tensor[i] =
             (CheckpointTensor){.path = s->file.tensor[i].path,
-                               .shape = units_shape(s->what->units, s->param[i], s->removed)};
+                               .shape = units_param_shape(s->what->units, s->param[i], s->removed)};
     CheckpointMeta meta = s->meta;
     const CheckpointSource source = {
         .count = s->file.count, .tensor = s->tensor, .user = s, .read = read_tensor};

@@ -38,7 +38,7 @@ static OnnxValue relu_onnx(const OnnxLayer *l)
 
 static OnnxValue relu6_onnx(const OnnxLayer *l)
 {
-    OnnxValue low = onnx_number(l, 0), high = onnx_number(l, 6);
+    OnnxValue low = onnx_float(l, 0), high = onnx_float(l, 6);
     return onnx_add(l, "Clip", NULL, l->x[0], low, high);
 }
 
@@ -48,13 +48,13 @@ static OnnxValue gelu_onnx(const OnnxLayer *l)
 {
     OnnxValue x = l->x[0], y = onnx_add(l, "Mul", "square", x, x);
     y = onnx_add(l, "Mul", "cube", y, x);
-    y = onnx_add(l, "Mul", "cubic", y, onnx_number(l, 0.044715f));
+    y = onnx_add(l, "Mul", "cubic", y, onnx_float(l, 0.044715f));
     y = onnx_add(l, "Add", "sum", x, y);
-    y = onnx_add(l, "Mul", "scaled", y, onnx_number(l, 0.797884561f));
+    y = onnx_add(l, "Mul", "scaled", y, onnx_float(l, 0.797884561f));
     y = onnx_add(l, "Tanh", "tanh", y);
-    y = onnx_add(l, "Add", "gate", y, onnx_number(l, 1));
+    y = onnx_add(l, "Add", "gate", y, onnx_float(l, 1));
     y = onnx_add(l, "Mul", "twice", x, y);
-    return onnx_add(l, "Mul", NULL, y, onnx_number(l, 0.5f));
+    return onnx_add(l, "Mul", NULL, y, onnx_float(l, 0.5f));
 }
 
 static OnnxValue silu_onnx(const OnnxLayer *l)

@@ -12,18 +12,19 @@ static OnnxValue causal_mask(const OnnxLayer *l)
     const int window = l->spec->window;
     char key[32] = "causal";
     if (window > 0) snprintf(key, sizeof key, "causal/%d", window);
-    OnnxValue known = onnx_known(l, key);
+    OnnxValue known = onnx_find_shared(l, key);
     if (known != ONNX_NONE) return known;
-    const OnnxLayer shared = onnx_shared(l, key);
-    OnnxValue zero = onnx_whole(l, 0, (const int64_t[]){0});
-    OnnxValue one = onnx_whole(l, 0, (const int64_t[]){1});
-    OnnxValue count = onnx_add(&shared, "Squeeze", "length", onnx_length(l), onnx_vector(l, 0));
+    const OnnxLayer shared = onnx_shared_layer(l, key);
+    OnnxValue zero = onnx_int64s(l, 0, (const int64_t[]){0});
+    OnnxValue one = onnx_int64s(l, 0, (const int64_t[]){1});
+    OnnxValue count =
+        onnx_add(&shared, "Squeeze", "length", onnx_sequence_length(l), onnx_vector(l, 0));
     OnnxValue key_position = onnx_add(&shared, "Range", "places", zero, count, one);
     OnnxValue query = onnx_add(&shared, "Unsqueeze", "queries", key_position, onnx_vector(l, 1));
     if (window == 0)
         return onnx_share(l, key, onnx_add(&shared, "GreaterOrEqual", NULL, query, key_position));
     OnnxValue past = onnx_add(&shared, "GreaterOrEqual", "past", query, key_position);
-    OnnxValue far = onnx_whole(l, 0, (const int64_t[]){window});
+    OnnxValue far = onnx_int64s(l, 0, (const int64_t[]){window});
     OnnxValue near = onnx_add(&shared, "Sub", "distance", query, key_position);
     near = onnx_add(&shared, "Less", "near", near, far);
     return onnx_share(l, key, onnx_add(&shared, "And", NULL, past, near));
@@ -45,7 +46,7 @@ static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*func
         snprintf(key + used, sizeof key - (size_t)used, "/%.9g/%016llx", gain,
                  (unsigned long long)hash);
     snprintf(rows, sizeof rows, "%s/rows", key);
-    OnnxValue known = onnx_known(l, rows);
+    OnnxValue known = onnx_find_shared(l, rows);
     if (known != ONNX_NONE) {
         mem_free(&speed);
         return known;
@@ -55,10 +56,10 @@ static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*func
         for (int64_t i = 0; i < width; ++i)
             value[t * width + i] = (float)(gain * function((double)t * speed[i % (width / 2)]));
     mem_free(&speed);
-    const OnnxLayer shared = onnx_shared(l, key);
+    const OnnxLayer shared = onnx_shared_layer(l, key);
     OnnxValue table = onnx_table(l, key, context, width, value), zero = onnx_vector(l, 0);
-    return onnx_share(l, rows,
-                      onnx_add(&shared, "Slice", "rows", table, zero, onnx_length(l), zero));
+    return onnx_share(
+        l, rows, onnx_add(&shared, "Slice", "rows", table, zero, onnx_sequence_length(l), zero));
 }
 
 /* Returns x cos + (-second half, first half) sin. */
@@ -67,10 +68,10 @@ static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
     OnnxValue cosine = angle_table(l, "cos", cos, width);
     OnnxValue sine = angle_table(l, "sin", sin, width);
     OnnxValue first = onnx_add(l, "Split", "first", x);
-    onnx_int(l, "axis", -1);
-    OnnxValue second = onnx_add(l, "Neg", "negative", onnx_output(l, "second"));
+    onnx_attr_int(l, "axis", -1);
+    OnnxValue second = onnx_add(l, "Neg", "negative", onnx_add_output(l, "second"));
     OnnxValue swapped = onnx_add(l, "Concat", "quarter", second, first);
-    onnx_int(l, "axis", -1);
+    onnx_attr_int(l, "axis", -1);
     swapped = onnx_add(l, "Mul", "sine", swapped, sine);
     return onnx_add(l, "Add", "turned", onnx_add(l, "Mul", "cosine", x, cosine), swapped);
 }
@@ -80,7 +81,7 @@ static OnnxValue split_heads(const OnnxLayer *l, OnnxValue x, int64_t heads, int
 {
     x = onnx_add(l, "Reshape", "apart", x, onnx_vector(l, 0, 0, heads, width));
     x = onnx_add(l, "Transpose", "heads", x);
-    onnx_ints(l, "perm", 4, (const int64_t[]){0, 2, 1, 3});
+    onnx_attr_ints(l, "perm", 4, (const int64_t[]){0, 2, 1, 3});
     return x;
 }
 
@@ -90,8 +91,8 @@ OnnxValue attention_onnx(const OnnxLayer *l)
     const int64_t width = l->spec->y.shape.dim[2] / heads, group = heads / kv_heads;
     OnnxValue sizes = onnx_vector(l, heads * width, kv_heads * width, kv_heads * width);
     OnnxValue query = onnx_add(l, "Split", "queries", l->x[0], sizes);
-    onnx_int(l, "axis", -1);
-    OnnxValue key = onnx_output(l, "keys"), value = onnx_output(l, "values");
+    onnx_attr_int(l, "axis", -1);
+    OnnxValue key = onnx_add_output(l, "keys"), value = onnx_add_output(l, "values");
     query = split_heads(l, query, heads, width);
     key = split_heads(l, key, kv_heads, width);
     value = split_heads(l, value, kv_heads, width);
@@ -99,10 +100,10 @@ OnnxValue attention_onnx(const OnnxLayer *l)
         query = rotate(l, query, width);
         key = rotate(l, key, width);
     }
-    query = onnx_add(l, "Mul", "scaled", query, onnx_number(l, (float)(1 / sqrt((double)width))));
+    query = onnx_add(l, "Mul", "scaled", query, onnx_float(l, (float)(1 / sqrt((double)width))));
     /* (N,K,W,T) */
     key = onnx_add(l, "Transpose", "keys_turned", key);
-    onnx_ints(l, "perm", 4, (const int64_t[]){0, 1, 3, 2});
+    onnx_attr_ints(l, "perm", 4, (const int64_t[]){0, 1, 3, 2});
     if (group > 1) {
         query =
             onnx_add(l, "Reshape", "groups", query, onnx_vector(l, 0, kv_heads, group, -1, width));
@@ -111,12 +112,12 @@ OnnxValue attention_onnx(const OnnxLayer *l)
     }
     OnnxValue score = onnx_add(l, "MatMul", "scores", query, key);
     OnnxValue mask = causal_mask(l);
-    score = onnx_add(l, "Where", "seen", mask, score, onnx_number(l, -INFINITY));
+    score = onnx_add(l, "Where", "seen", mask, score, onnx_float(l, -INFINITY));
     score = onnx_add(l, "Softmax", "weights", score);
-    onnx_int(l, "axis", -1);
+    onnx_attr_int(l, "axis", -1);
     OnnxValue y = onnx_add(l, "MatMul", "mixed", score, value);
     if (group > 1) y = onnx_add(l, "Reshape", "ungrouped", y, onnx_vector(l, 0, heads, -1, width));
     y = onnx_add(l, "Transpose", "tokens", y);
-    onnx_ints(l, "perm", 4, (const int64_t[]){0, 2, 1, 3});
+    onnx_attr_ints(l, "perm", 4, (const int64_t[]){0, 2, 1, 3});
     return onnx_add(l, "Reshape", NULL, y, onnx_vector(l, 0, 0, heads * width));
 }

@@ -282,8 +282,8 @@ static Status attr_set(const Attr *attr, const char *value, void *field)
     return fail(ERR_BUG, "attribute %s has no type", attr->name);
 }
 
-Status layer_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
-                  const char *value)
+Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
+                      const char *value)
 {
     bool accepted = false;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i)

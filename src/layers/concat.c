@@ -26,8 +26,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
-    OnnxValue y = onnx_node(l, "Concat", NULL, l->x, l->spec->x_count);
-    onnx_int(l, "axis", 1);
+    OnnxValue y = onnx_add_node(l, "Concat", NULL, l->x, l->spec->x_count);
+    onnx_attr_int(l, "axis", 1);
     return y;
 }
 

@@ -35,7 +35,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 OnnxValue conv_onnx(const OnnxLayer *l)
 {
     OnnxValue y = onnx_with_params(l, "Conv");
-    onnx_int(l, "group", l->spec->groups);
+    onnx_attr_int(l, "group", l->spec->groups);
     window_onnx(l);
     return y;
 }

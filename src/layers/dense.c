@@ -27,7 +27,7 @@ static OnnxValue to_onnx(const OnnxLayer *l)
     const bool bias = l->spec->w_count > 1;
     if (l->spec->x[0].shape.ndim == 2) {
         OnnxValue y = onnx_with_params(l, "Gemm");
-        onnx_int(l, "transB", 1);
+        onnx_attr_int(l, "transB", 1);
         return y;
     }
     OnnxValue weight = onnx_param_transposed(l, 0);

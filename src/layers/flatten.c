@@ -14,7 +14,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     OnnxValue y = onnx_add(l, "Flatten", NULL, l->x[0]);
-    onnx_int(l, "axis", 1);
+    onnx_attr_int(l, "axis", 1);
     return y;
 }
 

@@ -21,12 +21,12 @@ static OnnxValue to_onnx(const OnnxLayer *l)
     OnnxValue sum = onnx_add(l, "ReduceSum", "sum", x, one);
     sum = onnx_add(l, "ReduceSum", "square_of_sum", onnx_add(l, "Mul", "squared", sum, sum),
                    onnx_vector(l, 1, 2));
-    onnx_int(l, "keepdims", 0);
+    onnx_attr_int(l, "keepdims", 0);
     OnnxValue squares = onnx_add(l, "ReduceSum", "sum_of_squares",
                                  onnx_add(l, "Mul", "squares", x, x), onnx_vector(l, 1, 2));
-    onnx_int(l, "keepdims", 0);
+    onnx_attr_int(l, "keepdims", 0);
     OnnxValue twice = onnx_add(l, "Sub", "twice", sum, squares);
-    twice = onnx_add(l, "Mul", "half", twice, onnx_number(l, 0.5f));
+    twice = onnx_add(l, "Mul", "half", twice, onnx_float(l, 0.5f));
     return onnx_add(l, "Unsqueeze", NULL, twice, one);
 }
 

@@ -37,21 +37,21 @@ static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const Shape x = l->spec->x[0].shape;
     const int64_t groups = l->spec->groups;
-    const OnnxLayer shared = onnx_shared(l, "group_norm");
+    const OnnxLayer shared = onnx_shared_layer(l, "group_norm");
     char key[64];
     /* scale 1 and shift 0 of the instance normalisation */
     OnnxValue table[2];
     for (int i = 0; i < 2; ++i) {
         snprintf(key, sizeof key, "%s/%lld", i ? "zeros" : "ones", (long long)groups);
-        table[i] = onnx_known(l, key);
+        table[i] = onnx_find_shared(l, key);
         if (table[i] != ONNX_NONE) continue;
-        OnnxValue one = onnx_number(l, i ? 0 : 1);
+        OnnxValue one = onnx_float(l, i ? 0 : 1);
         table[i] = onnx_add(&shared, "Expand", key, one, onnx_vector(l, groups));
         onnx_share(l, key, table[i]);
     }
     OnnxValue y = onnx_add(l, "Reshape", "groups", l->x[0], onnx_vector(l, 0, groups, -1));
     y = onnx_add(l, "InstanceNormalization", "normal", y, table[0], table[1]);
-    onnx_real(l, "epsilon", l->spec->eps);
+    onnx_attr_float(l, "epsilon", l->spec->eps);
     y = onnx_add(l, "Reshape", "channels", y, onnx_vector(l, 0, x.dim[1], x.dim[2], x.dim[3]));
     OnnxValue axes = onnx_vector(l, 1, 2);
     OnnxValue scale = onnx_add(l, "Unsqueeze", "scale", onnx_param(l, 0), axes);

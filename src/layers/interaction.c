@@ -23,11 +23,11 @@ static OnnxValue to_onnx(const OnnxLayer *l)
         for (int64_t j = 0; j < i; ++j) pair[count++] = i * n + j;
     OnnxValue x = onnx_add(l, "Reshape", "vectors", l->x[0], onnx_vector(l, 0, n, width));
     OnnxValue transposed = onnx_add(l, "Transpose", "turned", x);
-    onnx_ints(l, "perm", 3, (const int64_t[]){0, 2, 1});
+    onnx_attr_ints(l, "perm", 3, (const int64_t[]){0, 2, 1});
     OnnxValue dots = onnx_add(l, "MatMul", "dots", x, transposed);
     dots = onnx_add(l, "Reshape", "row", dots, onnx_vector(l, 0, n * n));
-    OnnxValue y = onnx_add(l, "Gather", NULL, dots, onnx_whole(l, (int)count, pair));
-    onnx_int(l, "axis", 1);
+    OnnxValue y = onnx_add(l, "Gather", NULL, dots, onnx_int64s(l, (int)count, pair));
+    onnx_attr_int(l, "axis", 1);
     mem_free(&pair);
     return y;
 }

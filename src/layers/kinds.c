@@ -60,7 +60,7 @@ static Status op_layer_infer(OpSpec *spec, const LayerSize *size, LayerParam par
 
 static OnnxValue op_layer_onnx(const OnnxLayer *l)
 {
-    return onnx_node(l, op_info(l->spec->kind)->layer_onnx, NULL, l->x, l->spec->x_count);
+    return onnx_add_node(l, op_info(l->spec->kind)->layer_onnx, NULL, l->x, l->spec->x_count);
 }
 
 static const LayerKind *op_layer_kind(OpKind op)
@@ -167,7 +167,7 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
                         kind->name, spec->w_count, i + 1);
     }
     const OpParams params = op_info(kind->op)->params;
-    if ((spec->w_count > 0) != (params != PARAMS_NONE && params != PARAMS_ROWS))
+    if ((spec->w_count > 0) != (params != PARAMS_NONE && params != PARAMS_SPARSE_ROWS))
         return fail(ERR_BUG,
                     "layer kind %s: w_count is %d, which contradicts .params of its operation",
                     kind->name, spec->w_count);
@@ -230,9 +230,9 @@ Status vectors_infer(OpSpec *spec, const LayerSize *size, const char *kind, int 
 void window_onnx(const OnnxLayer *l)
 {
     const OpSpec *s = l->spec;
-    onnx_ints(l, "kernel_shape", 2, (const int64_t[]){s->kernel[0], s->kernel[1]});
-    onnx_ints(l, "pads", 4, (const int64_t[]){s->pad[0], s->pad[1], s->pad[0], s->pad[1]});
-    onnx_ints(l, "strides", 2, (const int64_t[]){s->stride[0], s->stride[1]});
+    onnx_attr_ints(l, "kernel_shape", 2, (const int64_t[]){s->kernel[0], s->kernel[1]});
+    onnx_attr_ints(l, "pads", 4, (const int64_t[]){s->pad[0], s->pad[1], s->pad[0], s->pad[1]});
+    onnx_attr_ints(l, "strides", 2, (const int64_t[]){s->stride[0], s->stride[1]});
 }
 
 void set_norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift)

@@ -53,15 +53,15 @@ static Status layer_norm_infer(OpSpec *spec, const LayerSize *size, LayerParam p
 static OnnxValue batch_onnx(const OnnxLayer *l)
 {
     OnnxValue y = onnx_with_params(l, "BatchNormalization");
-    onnx_real(l, "epsilon", l->spec->eps);
+    onnx_attr_float(l, "epsilon", l->spec->eps);
     return y;
 }
 
 static OnnxValue layer_onnx(const OnnxLayer *l)
 {
     OnnxValue y = onnx_with_params(l, "LayerNormalization");
-    onnx_int(l, "axis", -1);
-    onnx_real(l, "epsilon", l->spec->eps);
+    onnx_attr_int(l, "axis", -1);
+    onnx_attr_float(l, "epsilon", l->spec->eps);
     return y;
 }
 

@@ -53,7 +53,7 @@ static char *unique_name(const OnnxGraph *g, const char *name)
     return unique;
 }
 
-OnnxValue onnx_value(OnnxGraph *g, const char *name)
+OnnxValue onnx_add_value(OnnxGraph *g, const char *name)
 {
     char *unique = unique_name(g, name);
     g->value = grow(g->value, g->value_count, sizeof *g->value);
@@ -70,7 +70,7 @@ void onnx_replace(OnnxGraph *g, OnnxValue from, OnnxValue to)
         }
 }
 
-OnnxValue onnx_known(const OnnxLayer *l, const char *key)
+OnnxValue onnx_find_shared(const OnnxLayer *l, const char *key)
 {
     const OnnxGraph *g = l->graph;
     for (int i = 0; i < g->value_count; ++i)
@@ -84,7 +84,7 @@ OnnxValue onnx_share(const OnnxLayer *l, const char *key, OnnxValue value)
     return value;
 }
 
-OnnxLayer onnx_shared(const OnnxLayer *l, const char *name)
+OnnxLayer onnx_shared_layer(const OnnxLayer *l, const char *name)
 {
     return (OnnxLayer){.graph = l->graph, .name = name, .spec = l->spec};
 }
@@ -95,7 +95,7 @@ OnnxLayer onnx_shared(const OnnxLayer *l, const char *name)
 static OnnxValue value_of(const OnnxLayer *l, const char *step)
 {
     char *name = step ? mem_format("%s/%s", l->name, step) : mem_text(l->name);
-    OnnxValue value = onnx_value(l->graph, name);
+    OnnxValue value = onnx_add_value(l->graph, name);
     mem_free(&name);
     return value;
 }
@@ -105,8 +105,8 @@ static OnnxNode *last_node(const OnnxLayer *l)
     return &l->graph->node[l->graph->node_count - 1];
 }
 
-OnnxValue onnx_node(const OnnxLayer *l, const char *op, const char *step, const OnnxValue *in,
-                    int in_count)
+OnnxValue onnx_add_node(const OnnxLayer *l, const char *op, const char *step, const OnnxValue *in,
+                        int in_count)
 {
     OnnxGraph *g = l->graph;
     OnnxNode node = {.op = op, .in_count = in_count, .out_count = 1};
@@ -121,7 +121,7 @@ OnnxValue onnx_node(const OnnxLayer *l, const char *op, const char *step, const 
     return node.out[0];
 }
 
-OnnxValue onnx_output(const OnnxLayer *l, const char *step)
+OnnxValue onnx_add_output(const OnnxLayer *l, const char *step)
 {
     OnnxValue value = value_of(l, step);
     OnnxNode *node = last_node(l);
@@ -135,7 +135,7 @@ static void add_attribute(const OnnxLayer *l, Proto *attribute, int type)
     proto_message(&last_node(l)->attributes, NODE_ATTRIBUTE, attribute);
 }
 
-void onnx_int(const OnnxLayer *l, const char *name, int64_t value)
+void onnx_attr_int(const OnnxLayer *l, const char *name, int64_t value)
 {
     Proto attribute = {0};
     proto_text(&attribute, ATTR_NAME, name);
@@ -143,7 +143,7 @@ void onnx_int(const OnnxLayer *l, const char *name, int64_t value)
     add_attribute(l, &attribute, TYPE_INT);
 }
 
-void onnx_ints(const OnnxLayer *l, const char *name, int count, const int64_t *value)
+void onnx_attr_ints(const OnnxLayer *l, const char *name, int count, const int64_t *value)
 {
     Proto attribute = {0};
     proto_text(&attribute, ATTR_NAME, name);
@@ -151,7 +151,7 @@ void onnx_ints(const OnnxLayer *l, const char *name, int count, const int64_t *v
     add_attribute(l, &attribute, TYPE_INTS);
 }
 
-void onnx_real(const OnnxLayer *l, const char *name, float value)
+void onnx_attr_float(const OnnxLayer *l, const char *name, float value)
 {
     Proto attribute = {0};
     proto_text(&attribute, ATTR_NAME, name);
@@ -179,11 +179,11 @@ static OnnxValue param_value(const OnnxLayer *l, int slot, bool transposed)
         if (g->tensor[i].param != l->param[slot]) continue;
         if (g->tensor[i].transposed == transposed) return g->tensor[i].value;
         OnnxValue other = onnx_add(l, "Transpose", "turned", g->tensor[i].value);
-        onnx_ints(l, "perm", 2, (const int64_t[]){1, 0});
+        onnx_attr_ints(l, "perm", 2, (const int64_t[]){1, 0});
         return other;
     }
     if (transposed) shape = shape_of(2, shape.dim[1], shape.dim[0], 1, 1);
-    OnnxTensor *t = add_tensor(g, onnx_value(g, l->param_name[slot]), ONNX_FLOAT, shape);
+    OnnxTensor *t = add_tensor(g, onnx_add_value(g, l->param_name[slot]), ONNX_FLOAT, shape);
     t->param = l->param[slot];
     t->transposed = transposed;
     return t->value;
@@ -203,23 +203,23 @@ OnnxValue onnx_with_params(const OnnxLayer *l, const char *op)
 {
     OnnxValue in[1 + SPEC_PARAMS] = {l->x[0]};
     for (int i = 0; i < l->spec->w_count; ++i) in[1 + i] = onnx_param(l, i);
-    return onnx_node(l, op, NULL, in, 1 + l->spec->w_count);
+    return onnx_add_node(l, op, NULL, in, 1 + l->spec->w_count);
 }
 
-OnnxValue onnx_number(const OnnxLayer *l, float value)
+OnnxValue onnx_float(const OnnxLayer *l, float value)
 {
     char key[64];
     snprintf(key, sizeof key, "constant/%.9g", (double)value);
-    OnnxValue known = onnx_known(l, key);
+    OnnxValue known = onnx_find_shared(l, key);
     if (known != ONNX_NONE) return known;
     OnnxTensor *t =
-        add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT, shape_of(0, 1, 1, 1, 1));
+        add_tensor(l->graph, onnx_add_value(l->graph, key), ONNX_FLOAT, shape_of(0, 1, 1, 1, 1));
     t->data = mem_new(sizeof value);
     memcpy(t->data, &value, sizeof value);
     return onnx_share(l, key, t->value);
 }
 
-OnnxValue onnx_whole(const OnnxLayer *l, int count, const int64_t *value)
+OnnxValue onnx_int64s(const OnnxLayer *l, int count, const int64_t *value)
 {
     const int numbers = count ? count : 1;
     enum { NUMBER = 24 };
@@ -232,9 +232,9 @@ OnnxValue onnx_whole(const OnnxLayer *l, int count, const int64_t *value)
                                  : count ? '/'
                                          : ' ',
                                  (long long)value[i]);
-    OnnxValue known = onnx_known(l, key);
+    OnnxValue known = onnx_find_shared(l, key);
     if (known == ONNX_NONE) {
-        OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_INT64,
+        OnnxTensor *t = add_tensor(l->graph, onnx_add_value(l->graph, key), ONNX_INT64,
                                    shape_of(count ? 1 : 0, count, 1, 1, 1));
         t->data = mem_new((size_t)numbers * sizeof *value);
         memcpy(t->data, value, (size_t)numbers * sizeof *value);
@@ -247,19 +247,19 @@ OnnxValue onnx_whole(const OnnxLayer *l, int count, const int64_t *value)
 OnnxValue onnx_table(const OnnxLayer *l, const char *key, int64_t rows, int64_t columns,
                      float *data)
 {
-    OnnxTensor *t = add_tensor(l->graph, onnx_value(l->graph, key), ONNX_FLOAT,
+    OnnxTensor *t = add_tensor(l->graph, onnx_add_value(l->graph, key), ONNX_FLOAT,
                                shape_of(2, rows, columns, 1, 1));
     t->data = data;
     return onnx_share(l, key, t->value);
 }
 
-OnnxValue onnx_length(const OnnxLayer *l)
+OnnxValue onnx_sequence_length(const OnnxLayer *l)
 {
-    OnnxValue known = onnx_known(l, "length");
+    OnnxValue known = onnx_find_shared(l, "length");
     if (known != ONNX_NONE) return known;
-    const OnnxLayer shared = onnx_shared(l, "length");
+    const OnnxLayer shared = onnx_shared_layer(l, "length");
     OnnxValue length = onnx_add(&shared, "Shape", NULL, l->graph->input);
-    onnx_int(&shared, "end", 2);
-    onnx_int(&shared, "start", 1);
+    onnx_attr_int(&shared, "end", 2);
+    onnx_attr_int(&shared, "start", 1);
     return onnx_share(l, "length", length);
 }

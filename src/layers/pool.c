@@ -61,7 +61,7 @@ static OnnxValue max_onnx(const OnnxLayer *l)
 static OnnxValue avg_onnx(const OnnxLayer *l)
 {
     OnnxValue y = onnx_add(l, "AveragePool", NULL, l->x[0]);
-    onnx_int(l, "count_include_pad", 0);
+    onnx_attr_int(l, "count_include_pad", 0);
     window_onnx(l);
     return y;
 }

@@ -33,7 +33,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
-    OnnxValue zero = onnx_vector(l, 0), length = onnx_length(l);
+    OnnxValue zero = onnx_vector(l, 0), length = onnx_sequence_length(l);
     OnnxValue rows = onnx_add(l, "Slice", "rows", onnx_param(l, 0), zero, length, zero);
     return onnx_add(l, "Add", NULL, l->x[0], rows);
 }

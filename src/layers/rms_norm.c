@@ -30,9 +30,9 @@ static OnnxValue to_onnx(const OnnxLayer *l)
 {
     OnnxValue mean =
         onnx_add(l, "ReduceMean", "mean", onnx_add(l, "Mul", "square", l->x[0], l->x[0]));
-    onnx_ints(l, "axes", 1, (const int64_t[]){-1});
+    onnx_attr_ints(l, "axes", 1, (const int64_t[]){-1});
     OnnxValue size = onnx_add(l, "Sqrt", "size",
-                              onnx_add(l, "Add", "stable", mean, onnx_number(l, l->spec->eps)));
+                              onnx_add(l, "Add", "stable", mean, onnx_float(l, l->spec->eps)));
     OnnxValue y = onnx_add(l, "Div", "normal", l->x[0], size);
     return onnx_add(l, "Mul", NULL, y, onnx_param(l, 0));
 }

@@ -24,8 +24,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     OnnxValue gate = onnx_add(l, "Split", "gate", l->x[0]);
-    onnx_int(l, "axis", -1);
-    OnnxValue value = onnx_output(l, "value");
+    onnx_attr_int(l, "axis", -1);
+    OnnxValue value = onnx_add_output(l, "value");
     OnnxValue silu = onnx_add(l, "Mul", "open", gate, onnx_add(l, "Sigmoid", "sigmoid", gate));
     return onnx_add(l, "Mul", NULL, silu, value);
 }

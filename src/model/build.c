@@ -132,8 +132,8 @@ static Status add_loss(Graph *graph, const Config *config, int logits)
     int loss = graph_add(graph, kind->name, "loss", &logits, 1, smooths ? "smoothing" : NULL,
                          smoothing, NULL);
     if (loss == GRAPH_FAILED) return ERR_CONFIG;
-    graph->logits = logits;
-    graph->loss = loss;
+    graph->logits_node = logits;
+    graph->loss_node = loss;
     return OK;
 }
 

@@ -6,7 +6,7 @@
 #include "model.h"
 
 /* A node whose shape rule has not run yet: its attributes are set on spec and size with
- * layer_attr. */
+ * layer_set_attr. */
 typedef struct Draft {
     const LayerKind *kind;
     /* borrowed */

@@ -25,7 +25,7 @@ static bool matches(const char *pattern, const char *name)
     return matched;
 }
 
-bool param_listed(const char *patterns, const char *name)
+bool param_matches(const char *patterns, const char *name)
 {
     char *copy = mem_text(patterns ? patterns : ""), *rest = copy, *pattern;
     bool listed = false;
@@ -93,7 +93,7 @@ Status graph_freeze(Graph *g, const Config *config)
     if (!list || !*list) return OK;
     TRY(freeze_tables(g, config));
     for (int i = 0; i < g->param_count; ++i)
-        g->param[i].frozen = !g->param[i].info.buffer && param_listed(list, g->param[i].name);
+        g->param[i].frozen = !g->param[i].info.buffer && param_matches(list, g->param[i].name);
     for (int i = 0; i < g->node_count; ++i)
         if (has_statistics(g, &g->node[i]))
             freeze_norm(g, &g->node[i], (FreezeNorm)config->model.freeze_norm);

@@ -148,8 +148,8 @@ static void compact(Fuser *f)
     }
     for (int i = 0; i < g->param_count; ++i) g->param[i].node = new_index[g->param[i].node];
     for (int i = 0; i < g->table_count; ++i) g->table[i].node = new_index[g->table[i].node];
-    g->logits = new_index[current_node(f, g->logits)];
-    g->loss = new_index[g->loss];
+    g->logits_node = new_index[current_node(f, g->logits_node)];
+    g->loss_node = new_index[g->loss_node];
     g->node_count = count;
     graph_index_names(g);
     mem_free(&new_index);

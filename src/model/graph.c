@@ -153,7 +153,7 @@ static Status add_pairs(Graph *graph, const char *kind_name, const char *name, c
     if (!kind) return fail(ERR_BUG, "there is no layer '%s'", kind_name);
     TRY(draft_begin(graph, &draft, kind, name, in, in_count));
     for (const char *key; (key = va_arg(pairs, const char *));)
-        TRY(layer_attr(kind, &draft.spec, &draft.size, key, va_arg(pairs, const char *)));
+        TRY(layer_set_attr(kind, &draft.spec, &draft.size, key, va_arg(pairs, const char *)));
     return draft_finish(graph, &draft, index);
 }
 
@@ -212,7 +212,7 @@ static void find_shared_inputs(Graph *graph)
     mem_free(&read);
 }
 
-bool node_trains(const Graph *graph, const Node *node)
+bool node_is_trained(const Graph *graph, const Node *node)
 {
     for (int k = 0; k < node->spec.w_count; ++k) {
         const Param *p = &graph->param[node->param[k]];
@@ -235,7 +235,7 @@ void graph_need_dx(Graph *graph)
             node->spec.frozen = node->spec.frozen && graph->param[node->param[k]].frozen;
         for (int k = 0; node_info(node)->reads == READS_IDS && k < graph->table_count; ++k)
             if (graph->table[k].node == i && !graph->table[k].frozen) node->spec.frozen = false;
-        needed[i] = node_trains(graph, node);
+        needed[i] = node_is_trained(graph, node);
         for (int k = 0; k < node->spec.x_count; ++k) {
             node->spec.need_dx[k] = node->in[k] != NODE_INPUT && needed[node->in[k]];
             needed[i] = needed[i] || node->spec.need_dx[k];
@@ -245,15 +245,15 @@ void graph_need_dx(Graph *graph)
     find_shared_inputs(graph);
 }
 
-void graph_parts_act(const Graph *graph, bool *parts)
+void graph_close_act_boundaries(const Graph *graph, bool *closed)
 {
-    memset(parts, 0, (size_t)(graph->node_count + 1) * sizeof *parts);
+    memset(closed, 0, (size_t)(graph->node_count + 1) * sizeof *closed);
     /* lowest node that must be in the same chunk as a node from i on */
     int lowest = graph->node_count;
     for (int i = graph->node_count - 1; i >= 0; --i) {
         const Node *node = &graph->node[i];
         if (node->spec.x_act != ACT_NONE && node->in[0] < lowest) lowest = node->in[0];
-        parts[i] = lowest < i;
+        closed[i] = lowest < i;
     }
 }
 

@@ -166,7 +166,7 @@ static Status entry_build(Graph *graph, const Config *config, const ListEntry *e
     for (int i = 0; i < l->attr_count; ++i) {
         const ConfigAttr *attr = &l->attr[i];
         if (attr == entry->name || attr == entry->input) continue;
-        status = layer_attr(entry->kind, &draft.spec, &draft.size, attr->key, attr->value);
+        status = layer_set_attr(entry->kind, &draft.spec, &draft.size, attr->key, attr->value);
         if (status != OK) return attr_fail(config, attr, status);
     }
     status = draft_finish(graph, &draft, &index);

@@ -97,7 +97,7 @@ static Status set_rope_scaling(const Llama *m, Draft *draft)
         const ConfigAttr *pair = &pairs->item[i];
         const bool is_type = strcmp(pair->key, "rope_type") == 0 || strcmp(pair->key, "type") == 0;
         char *key = is_type ? mem_text("rope_type") : mem_format("rope_%s", pair->key);
-        Status st = layer_attr(draft->kind, &draft->spec, &draft->size, key, pair->value);
+        Status st = layer_set_attr(draft->kind, &draft->spec, &draft->size, key, pair->value);
         mem_free(&key);
         TRY(st);
         has_type = has_type || is_type;
@@ -119,7 +119,7 @@ static Status add_attention(const Llama *m, int64_t block, const char *name, int
     TRY(draft_begin(m->graph, &draft, layer_kind("attention"), name, &x, 1));
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
         if (pairs[i][0])
-            TRY(layer_attr(draft.kind, &draft.spec, &draft.size, pairs[i][0], pairs[i][1]));
+            TRY(layer_set_attr(draft.kind, &draft.spec, &draft.size, pairs[i][0], pairs[i][1]));
     TRY(set_rope_scaling(m, &draft));
     return draft_finish(m->graph, &draft, y);
 }

@@ -84,10 +84,10 @@ static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_byte
     for (int i = 0; i < g->node_count; ++i)
         for (int k = 0; k < g->node[i].spec.x_count; ++k)
             if (g->node[i].in[k] != NODE_INPUT) last[g->node[i].in[k]] = i;
-    graph_parts_act(g, closed);
+    graph_close_act_boundaries(g, closed);
     for (int i = 0; i < g->node_count; ++i) {
         data[i + 1] = g->node[i].op->y_alias && data[g->node[i].in[0] - NODE_INPUT];
-        bool stays = data[i + 1] || i >= g->logits;
+        bool stays = data[i + 1] || i >= g->logits_node;
         if (stays && last[i] > reach) reach = last[i];
         if (i + 1 <= reach) closed[i + 1] = true;
         if (stays || last[i] <= i) continue;
@@ -269,7 +269,7 @@ static Status cut_at(const Cutter *c, const char *name, int chunk, int *first)
     while (c->at[i] < node) ++i;
     if (c->at[i] != node)
         return config_fail_key(c->config, "grid.cuts", "'%s' cannot begin a chunk: %s", name,
-                               node > c->graph->logits
+                               node > c->graph->logits_node
                                    ? "the loss stays with the layer that it reads"
                                    : "it shares memory with the layer before it");
     first[chunk] = node;
@@ -303,7 +303,7 @@ static Status check_chunk_count(const Cutter *c)
         c->chunks, c->pieces, c->pieces == 1 ? "" : "s");
 }
 
-Status graph_can_cut(const Graph *graph, const Config *config, int parts)
+Status graph_check_cut(const Graph *graph, const Config *config, int parts)
 {
     Cutter c = {.graph = graph, .config = config, .chunks = parts};
     cutter_init(&c);

@@ -143,8 +143,8 @@ static Status plan_nodes(Planner *p, int *done)
     if (status == OK) {
         for (int i = 0; i < g->param_count; ++i) g->param[i].node = new_index[g->param[i].node];
         for (int i = 0; i < g->table_count; ++i) g->table[i].node = new_index[g->table[i].node];
-        g->logits = new_index[g->logits];
-        g->loss = new_index[g->loss];
+        g->logits_node = new_index[g->logits_node];
+        g->loss_node = new_index[g->loss_node];
     }
     mem_free(&new_index);
     return status;

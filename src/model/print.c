@@ -67,7 +67,7 @@ static char *trained_text(const Graph *graph, const Node *node, char *out)
     if (n) with_commas(n, out);
     if (grows) strcat(out, "grows");
     if (tied) strcat(out, n ? ", tied" : "tied");
-    if (n && !node_trains(graph, node)) strcat(out, " frozen");
+    if (n && !node_is_trained(graph, node)) strcat(out, " frozen");
     return out;
 }
 

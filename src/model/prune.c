@@ -123,7 +123,7 @@ static bool can_remove(const Choice *c, const UnitGroup *group)
 {
     for (int u = group->first; u < group->first + group->count; ++u)
         if (c->terms[u] == 0) return false;
-    return !group->whole;
+    return !group->kept;
 }
 
 typedef struct ScoredUnit {
@@ -196,7 +196,7 @@ static void keep_best_channel(Choice *c, int node)
 {
     const Units *units = c->units;
     const int *unit = units->unit[node + 1];
-    if (units_left(units, node, c->removed) > 0) return;
+    if (units_channels_left(units, node, c->removed) > 0) return;
     int64_t count = graph_channels(units->graph, node);
     int best = unit[0];
     for (int64_t k = 1; k < count; ++k)
@@ -224,13 +224,13 @@ static Status none_removed_fail(const Choice *c)
         return fail(
             ERR_CONFIG,
             "no channel is removed: %s has %d in %d groups (%s), and each group must keep one",
-            layer, largest->count, largest->parts, node[largest->divider].name);
+            layer, largest->count, largest->parts, node[largest->divided_by].name);
     if (largest->parts > 1)
         return fail(
             ERR_CONFIG,
             "no channel is removed: %s must lose equally many from each of %d groups (%s), and "
             "--sparsity %g of %d channels is fewer than one per group; give at least %g",
-            layer, largest->parts, node[largest->divider].name, c->options->sparsity,
+            layer, largest->parts, node[largest->divided_by].name, c->options->sparsity,
             largest->count, smallest);
     return fail(
         ERR_CONFIG,
@@ -269,7 +269,7 @@ void prune_set_widths(const Units *u, const bool *removed, Config *config)
     for (int i = 0; i < u->graph->node_count; ++i) {
         const Node *node = &u->graph->node[i];
         if (!node_has_own_width(node)) continue;
-        int64_t left = units_left(u, i, removed);
+        int64_t left = units_channels_left(u, i, removed);
         if (left < graph_channels(u->graph, i)) config_set_width(config, node->name, left);
     }
 }

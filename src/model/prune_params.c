@@ -13,7 +13,7 @@ typedef struct ParamLayout {
     const int *row, *column;
 } ParamLayout;
 
-int64_t units_left(const Units *units, int node, const bool *removed)
+int64_t units_channels_left(const Units *units, int node, const bool *removed)
 {
     int64_t count = graph_channels(units->graph, node), remaining = 0;
     for (int64_t k = 0; k < count; ++k) remaining += !removed[units->unit[node + 1][k]];
@@ -49,7 +49,7 @@ static bool column_remains(const ParamLayout *layout, int64_t row, int64_t colum
     return !layout->column || !removed[layout->column[part * layout->columns + column]];
 }
 
-Shape units_shape(const Units *units, int param, const bool *removed)
+Shape units_param_shape(const Units *units, int param, const bool *removed)
 {
     ParamLayout layout = layout_of(units, param);
     Shape shape = units->graph->param[param].shape;
@@ -59,8 +59,8 @@ Shape units_shape(const Units *units, int param, const bool *removed)
     return shape;
 }
 
-void units_gather(const Units *units, int param, const bool *removed, const float *plain,
-                  float *out)
+void units_param_gather(const Units *units, int param, const bool *removed, const float *plain,
+                        float *out)
 {
     ParamLayout layout = layout_of(units, param);
     for (int64_t r = 0; r < layout.rows; ++r) {

@@ -14,7 +14,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
-/* value of Finder.needed_by and UnitGroup.holder: the caller asked to keep the channels */
+/* value of Finder.needed_by and UnitGroup.kept_by: the caller asked to keep the channels */
 enum { CALLER = -1 };
 
 typedef struct Finder {
@@ -213,9 +213,9 @@ static void number_groups(Finder *f, int *group_of)
         int root = root_of(f->group, e);
         UnitGroup *group = &units->group[group_of[e] = group_of[root]];
         group->parts = 1;
-        group->whole = f->needed_by[root] != 0;
-        group->holder = f->needed_by[root] - 1;
-        if (f->needed_by[root] == CALLER) group->holder = CALLER;
+        group->kept = f->needed_by[root] != 0;
+        group->kept_by = f->needed_by[root] - 1;
+        if (f->needed_by[root] == CALLER) group->kept_by = CALLER;
         if (root_of(f->unit, e) == e) ++group->count;
     }
     for (int i = 1; i < units->group_count; ++i)
@@ -284,12 +284,12 @@ static void divide(Units *units, int node, int parts, int by)
     bool same = count == group->count;
     for (int64_t k = 0; same && k < count; ++k) same = unit[k] == group->first + k;
     group->parts = common_multiple(group->parts, parts);
-    group->divider = by;
-    if ((same && count % group->parts == 0) || group->whole) return;
+    group->divided_by = by;
+    if ((same && count % group->parts == 0) || group->kept) return;
     for (int64_t k = 0; k < count; ++k) {
         UnitGroup *touched = &units->group[units->group_of[unit[k]]];
-        if (!touched->whole) touched->holder = by;
-        touched->whole = true;
+        if (!touched->kept) touched->kept_by = by;
+        touched->kept = true;
     }
 }
 

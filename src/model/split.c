@@ -164,15 +164,16 @@ static Status assign_pairs(Splitter *s, int *pairs)
 static Status assign_vocabulary(Splitter *s)
 {
     const Graph *g = s->from;
-    const Node *head = &g->node[g->logits];
-    bool divide_head = splits_by(head, SPLIT_PRODUCT) && s->uses[g->logits] == 1 &&
-                       splits_by(&g->node[g->loss], SPLIT_CLASSES) &&
-                       s->role[g->logits] == ROLE_REST;
+    const Node *head = &g->node[g->logits_node];
+    bool divide_head = splits_by(head, SPLIT_PRODUCT) && s->uses[g->logits_node] == 1 &&
+                       splits_by(&g->node[g->loss_node], SPLIT_CLASSES) &&
+                       s->role[g->logits_node] == ROLE_REST;
     for (int i = 0; i < g->node_count; ++i) {
         int other = -1;
         const Node *node = &g->node[i];
         if (!splits_by(node, SPLIT_ROWS)) continue;
-        if (is_tied(g, node->param[0], &other) && (other != g->logits || !divide_head)) continue;
+        if (is_tied(g, node->param[0], &other) && (other != g->logits_node || !divide_head))
+            continue;
         if (node->spec.w[0].dim[0] < s->ranks)
             return too_few_fail(s, node->name, "tokens", node->spec.w[0].dim[0]);
         s->role[i] = ROLE_EMBED;
@@ -183,9 +184,9 @@ static Status assign_vocabulary(Splitter *s)
         divide_head = s->role[other] == ROLE_EMBED;
     if (!divide_head) return OK;
     if (g->classes < s->ranks) return too_few_fail(s, head->name, "outputs", g->classes);
-    s->role[g->logits] = ROLE_HEAD;
-    s->role[g->loss] = ROLE_LOSS;
-    s->units[g->logits] = s->units[g->loss] = g->classes;
+    s->role[g->logits_node] = ROLE_HEAD;
+    s->role[g->loss_node] = ROLE_LOSS;
+    s->units[g->logits_node] = s->units[g->loss_node] = g->classes;
     return OK;
 }
 
@@ -193,7 +194,7 @@ static Status assign_vocabulary(Splitter *s)
 static bool can_divide_sequence(const Splitter *s)
 {
     const Graph *g = s->from;
-    bool can = g->input.dtype == DTYPE_I32 && s->role[g->loss] == ROLE_LOSS &&
+    bool can = g->input.dtype == DTYPE_I32 && s->role[g->loss_node] == ROLE_LOSS &&
                g->input.shape.dim[1] >= s->ranks;
     for (int i = 0; i < g->node_count; ++i)
         if (s->role[i] == ROLE_REST)
@@ -434,8 +435,8 @@ static void make_graph(Splitter *s)
         const Param *p = &to->param[i];
         to->node[p->node].spec.w[p->slot] = p->shape;
     }
-    to->logits = s->new_index[from->logits];
-    to->loss = s->new_index[from->loss];
+    to->logits_node = s->new_index[from->logits_node];
+    to->loss_node = s->new_index[from->loss_node];
     graph_index_names(to);
     graph_need_dx(to);
 }

@@ -2,7 +2,7 @@
  * replicas. */
 #include "build.h"
 
-Status graph_sync(Graph *graph, const Config *config, int replicas)
+Status graph_sync_statistics(Graph *graph, const Config *config, int replicas)
 {
     int found = 0;
     for (int i = 0; i < graph->node_count; ++i) {

@@ -31,7 +31,7 @@ static float mean_square(const float *restrict w, const float *restrict g, int w
 static Status check_tensor(const OptimConfig *constants, const OptimTensor *tensor)
 {
     (void)constants;
-    if (tensor->role == PARAM_TABLE) return OK;
+    if (tensor->role == PARAM_SPARSE_TABLE) return OK;
     return fail(ERR_CONFIG,
                 "adagrad_row is for the rows of sparse tables, which %s is not: give it to them "
                 "alone, by a group {roles: table, name: adagrad_row}, and another rule to the "

@@ -52,7 +52,7 @@ static Status check_group(const Config *config, int g, const OptimTensor *tensor
 static Status check_tensor(const OptimRule *rule, const OptimTensor *tensor)
 {
     const OptimTable *table = rule->table;
-    if (tensor->role != PARAM_TABLE || table->row_update)
+    if (tensor->role != PARAM_SPARSE_TABLE || table->row_update)
         return table->check_tensor ? table->check_tensor(rule->constants, tensor) : OK;
     char *those = optim_row_rules();
     fail(ERR_CONFIG,

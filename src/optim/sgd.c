@@ -26,7 +26,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 /* Refuses momentum for sparse tables: it would move rows that no id of the step names. */
 static Status check_tensor(const OptimConfig *constants, const OptimTensor *tensor)
 {
-    if (tensor->role != PARAM_TABLE || constants->momentum == 0) return OK;
+    if (tensor->role != PARAM_SPARSE_TABLE || constants->momentum == 0) return OK;
     return fail(ERR_CONFIG,
                 "sgd updates the rows of a sparse table, and %s is one, without momentum only: "
                 "leave optim.momentum out, or give tables a group of their own, as {roles: table, "

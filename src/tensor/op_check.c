@@ -17,8 +17,8 @@ Status op_info_check(const OpInfo *info)
         : !info->reads                   ? ".reads is not given"
         : !info->traffic                 ? ".traffic is not given"
         : info->macs_note && !info->macs ? ".macs_note is given without .macs"
-        : (info->reads == READS_IDS) != (info->params == PARAMS_ROWS)
-            ? "READS_IDS and PARAMS_ROWS go together"
+        : (info->reads == READS_IDS) != (info->params == PARAMS_SPARSE_ROWS)
+            ? "READS_IDS and PARAMS_SPARSE_ROWS go together"
         : (info->split == SPLIT_CLASSES) != (info->talks == TALKS_IF_SLICED)
             ? "SPLIT_CLASSES and TALKS_IF_SLICED go together"
         : (info->layer_inputs > 0) != (info->layer_help != NULL)

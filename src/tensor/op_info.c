@@ -290,7 +290,7 @@ const OpInfo info_embedding = {
     .residual = RESIDUAL_NEVER,
     .talks = TALKS_NEVER,
     .tokens = TOKENS_TOGETHER,
-    .params = PARAMS_TABLE,
+    .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_LOOK_UP,
 };
@@ -304,7 +304,7 @@ const OpInfo info_positions = {
     .residual = RESIDUAL_NEVER,
     .talks = TALKS_NEVER,
     .tokens = TOKENS_BY_POSITION,
-    .params = PARAMS_TABLE,
+    .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
 };

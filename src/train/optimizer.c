@@ -22,9 +22,9 @@ static ParamRole role_of(const Graph *g, int param)
     const Param *p = &g->param[source];
     const OpInfo *info = op_info(g->node[p->node].spec.kind);
     if (info->params == PARAMS_NORM) return PARAM_NORM;
-    if (info->params == PARAMS_TABLE) return PARAM_EMBEDDING;
+    if (info->params == PARAMS_EMBEDDING) return PARAM_EMBEDDING;
     if (p->shape.ndim < 2) return PARAM_BIAS;
-    return p->node == g->logits ? PARAM_HEAD : PARAM_WEIGHT;
+    return p->node == g->logits_node ? PARAM_HEAD : PARAM_WEIGHT;
 }
 
 /* Lists the parameters that are not tied to another one, in the model's order. */
@@ -49,7 +49,7 @@ static void list_tables(const Graph *g, OptimTensor *tensor)
         int64_t rows = t->rows > 0 && t->rows < INT64_MAX ? (int64_t)t->rows : 1;
         tensor[i] = (OptimTensor){.name = t->name,
                                   .shape = shape_of(2, rows, t->width, 1, 1),
-                                  .role = PARAM_TABLE,
+                                  .role = PARAM_SPARSE_TABLE,
                                   .frozen = t->frozen};
     }
 }
@@ -207,7 +207,7 @@ static void make_slices(Trainer *t, int count)
 static bool can_clip_on_device(const Trainer *t)
 {
     const bool all_gradients = t->shape.pp == 1 && t->shape.tp == 1 && t->graph->table_count == 0;
-    const bool scales_loss = t->scale.moves;
+    const bool scales_loss = t->scale.dynamic;
     return all_gradients && !scales_loss && optim_can_clip(t->optim);
 }
 

@@ -102,7 +102,7 @@ static Status make_graph(Trainer *t)
     TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
     int tp = t->shape.tp;
     if (tp > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp));
-    if (c->train.sync_batch_norm) TRY(graph_sync(t->graph, c, t->shape.dp));
+    if (c->train.sync_batch_norm) TRY(graph_sync_statistics(t->graph, c, t->shape.dp));
     return graph_fuse(t->graph, t->backend->table);
 }
 
@@ -110,7 +110,7 @@ static Status build_graph(Trainer *t)
 {
     TRY(status_agree(t->world, make_graph(t)));
     TRY(algorithms_plan(t));
-    int64_t rows = shape_count(t->graph->node[t->graph->loss].spec.y.shape) / LOSS_COLUMNS;
+    int64_t rows = shape_count(t->graph->node[t->graph->loss_node].spec.y.shape) / LOSS_COLUMNS;
     t->rows_per_sample = rows / t->micro_batch;
     return OK;
 }
@@ -140,7 +140,7 @@ static Status make_schedule(Trainer *t)
                            .micros = t->micros_local};
     int kind = t->shape.pp > 1 || c->grid.chunks == 1 ? c->grid.pipeline_schedule : SCHEDULE_1F1B;
     /* checked first, because the schedule's length grows with the square of the stages */
-    if (kind != SCHEDULE_FILE) TRY(graph_can_cut(t->graph, c, shape.stages * shape.chunks));
+    if (kind != SCHEDULE_FILE) TRY(graph_check_cut(t->graph, c, shape.stages * shape.chunks));
     Status st = schedule_new(&t->schedule, kind, c->grid.schedule_path, shape);
     /* the message already names the file and line */
     if (st != OK && kind == SCHEDULE_FILE) return st;

@@ -15,8 +15,8 @@ typedef struct StepStats {
  * gradients by it. A step whose gradients overflow changes nothing but this factor. In other
  * precisions it is 1. */
 typedef struct LossScale {
-    /* the precision is fp16, so the factor is adapted after each step */
-    bool moves;
+    /* the precision is fp16, so the factor is adapted after each step (dynamic loss scaling) */
+    bool dynamic;
     /* factor of the next step */
     double now;
     /* factor of the last step */

@@ -51,7 +51,7 @@ static void operations(void)
     CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation without a name: .name is not given");
     row = *op_info(OP_BAG);
     row.params = PARAMS_NONE;
-    CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation bag: READS_IDS and PARAMS_ROWS");
+    CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation bag: READS_IDS and PARAMS_SPARSE_ROWS");
     row = *op_info(OP_ADD);
     row.layer_help = NULL;
     CHECK_FAILS(op_info_check(&row), ERR_BUG, "operation add: .layer_inputs and .layer_help");

@@ -25,7 +25,7 @@ static Layer layer_of(const char *name, Shape x)
 
 static Status set(Layer *l, const char *key, const char *value)
 {
-    return layer_attr(l->kind, &l->spec, &l->size, key, value);
+    return layer_set_attr(l->kind, &l->spec, &l->size, key, value);
 }
 
 static Status infer(Layer *l)
@@ -81,7 +81,7 @@ static void norms(void)
     CU_ASSERT(count > 0);
 }
 
-/* layer_attr knows every attribute that a kind names: it never reports that one is not in the
+/* layer_set_attr knows every attribute that a kind names: it never reports that one is not in the
  * table. */
 static void attrs_known(void)
 {

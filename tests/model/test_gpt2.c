@@ -27,7 +27,8 @@ static void counts(void)
         CU_ASSERT_EQUAL(graph_forward_macs(g),
                         (double)(length * (12 * depth * width * width + 50257 * width) +
                                  depth * width * length * (length + 1)));
-        CU_ASSERT(shape_equal(g->node[g->logits].spec.y.shape, shape_of(3, 2, 1024, 50257, 1)));
+        CU_ASSERT(
+            shape_equal(g->node[g->logits_node].spec.y.shape, shape_of(3, 2, 1024, 50257, 1)));
         graph_free(&g);
     }
 }

@@ -19,8 +19,8 @@ static void check_graph(const Graph *g)
             CU_ASSERT(p->node == i && p->slot == k);
         }
     }
-    CU_ASSERT_EQUAL(g->loss, g->node_count - 1);
-    CU_ASSERT_EQUAL(g->node[g->loss].in[0], g->logits);
+    CU_ASSERT_EQUAL(g->loss_node, g->node_count - 1);
+    CU_ASSERT_EQUAL(g->node[g->loss_node].in[0], g->logits_node);
 }
 
 /* Data with ids has `channels` numbers and FIELDS ids in a sample; their tables have no number of
@@ -192,11 +192,11 @@ static void list(void)
     graph_free(&g);
     g = graph_of("model: {layers: [dense: {width: 3}]}\ntrain: {loss: mse}\n",
                  desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 3);
-    CU_ASSERT_EQUAL(g->node[g->loss].spec.kind, OP_MSE_LOSS);
+    CU_ASSERT_EQUAL(g->node[g->loss_node].spec.kind, OP_MSE_LOSS);
     graph_free(&g);
     g = graph_of("model: {layers: [dense: {width: 1}]}\ntrain: {loss: sigmoid}\n",
                  desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 1);
-    CU_ASSERT_EQUAL(g->node[g->loss].spec.kind, OP_SIGMOID_LOSS);
+    CU_ASSERT_EQUAL(g->node[g->loss_node].spec.kind, OP_SIGMOID_LOSS);
     graph_free(&g);
 }
 
@@ -305,7 +305,7 @@ static void fuse_not(void)
     CU_ASSERT_EQUAL(node_named(g, "a")->spec.act, ACT_NONE);
     CU_ASSERT_EQUAL(node_named(g, "b")->spec.act, ACT_NONE);
     CU_ASSERT_EQUAL(node_named(g, "twice")->spec.act, ACT_RELU);
-    CU_ASSERT_EQUAL(g->logits, index_of(g, "twice"));
+    CU_ASSERT_EQUAL(g->logits_node, index_of(g, "twice"));
     graph_free(&g);
 }
 
@@ -323,7 +323,7 @@ static void wanted_gradients(void)
     CU_ASSERT_FALSE(node_named(g, "a")->spec.need_dx[0]);
     CU_ASSERT_FALSE(node_named(g, "s")->spec.need_dx[0]);
     CU_ASSERT_TRUE(node_named(g, "s")->spec.need_dx[1]);
-    CU_ASSERT_TRUE(g->node[g->loss].spec.need_dx[0]);
+    CU_ASSERT_TRUE(g->node[g->loss_node].spec.need_dx[0]);
     graph_free(&g);
 }
 
@@ -390,7 +390,7 @@ static void fuse_residual(void)
         if (adds) CU_ASSERT_EQUAL(gelu->in[0], index_of(g, "c"));
         CU_ASSERT_FALSE(node_named(g, "d")->spec.residual || node_named(g, "e")->spec.residual);
         CU_ASSERT_EQUAL(node_named(g, "u")->spec.x_count, 2);
-        CU_ASSERT_EQUAL(g->logits, index_of(g, "last"));
+        CU_ASSERT_EQUAL(g->logits_node, index_of(g, "last"));
         graph_free(&g);
     }
 }

@@ -88,7 +88,7 @@ static void check_cut(const Graph *g, int parts, const int *first)
     CU_ASSERT_EQUAL(first[0], 0);
     CU_ASSERT_EQUAL(first[parts], g->node_count);
     for (int k = 0; k < parts; ++k) CU_ASSERT(first[k] < first[k + 1]);
-    CU_ASSERT(first[parts - 1] <= g->logits);
+    CU_ASSERT(first[parts - 1] <= g->logits_node);
 }
 
 /* search through all cuts, one after the other */
@@ -110,7 +110,7 @@ static void search(Search *s, int part)
         if (!equal && cost < s->best) s->best = cost;
         return;
     }
-    for (int at = s->first[part - 1] + 1; at <= s->graph->logits; ++at) {
+    for (int at = s->first[part - 1] + 1; at <= s->graph->logits_node; ++at) {
         s->first[part] = at;
         search(s, part + 1);
     }

@@ -123,8 +123,8 @@ static void check_planned(const Graph *g)
             CU_ASSERT(desc_equal(node->spec.x[k], x));
         }
     }
-    CU_ASSERT_EQUAL(g->loss, g->node_count - 1);
-    CU_ASSERT_EQUAL(g->node[g->loss].in[0], g->logits);
+    CU_ASSERT_EQUAL(g->loss_node, g->node_count - 1);
+    CU_ASSERT_EQUAL(g->node[g->loss_node].in[0], g->logits_node);
     int64_t end = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];

@@ -80,7 +80,7 @@ static void test_frozen(void)
     CHECK_OK(build(&g, two_bags, (GraphIds){.fields = FIELDS}));
     CU_ASSERT(!node_of(g, 0)->spec.frozen && !node_of(g, 1)->spec.frozen);
     CU_ASSERT(!node_of(g, 0)->spec.need_dx[0]);
-    const Node *concat = &g->node[g->logits - 1];
+    const Node *concat = &g->node[g->logits_node - 1];
     CU_ASSERT(concat->spec.need_dx[0] && concat->spec.need_dx[1] && concat->spec.need_dx[2]);
     graph_free(&g);
     static const struct {
@@ -98,7 +98,7 @@ static void test_frozen(void)
         for (int t = 0; t < 3; ++t) CU_ASSERT_EQUAL(g->table[t].frozen, frozen[t]);
         CU_ASSERT_EQUAL(node_of(g, 0)->spec.frozen, frozen[0]);
         CU_ASSERT_EQUAL(node_of(g, 1)->spec.frozen, frozen[1] && frozen[2]);
-        CU_ASSERT_EQUAL(g->node[g->logits - 1].spec.need_dx[2], !frozen[0]);
+        CU_ASSERT_EQUAL(g->node[g->logits_node - 1].spec.need_dx[2], !frozen[0]);
         graph_free(&g);
     }
     snprintf(text, sizeof text, "%.*s, freeze: [deep.2]}\n", (int)strlen(two_bags) - 2, two_bags);

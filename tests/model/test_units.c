@@ -57,7 +57,8 @@ static void shrink(Case *c, double sparsity, int64_t round)
     prune_set_widths(c->units, c->removed, c->config);
     CHECK_OK(graph_build(&c->after, c->config, c->graph->input, c->graph->classes));
     for (int p = 0; c->after && p < c->graph->param_count; ++p)
-        CU_ASSERT(shape_equal(c->after->param[p].shape, units_shape(c->units, p, c->removed)));
+        CU_ASSERT(
+            shape_equal(c->after->param[p].shape, units_param_shape(c->units, p, c->removed)));
 }
 
 static int layer_of(const Graph *graph, const char *name)
@@ -74,7 +75,7 @@ static const UnitGroup *group_of(const Case *c, const char *name)
 
 static int64_t left_of(const Case *c, const char *name)
 {
-    return units_left(c->units, layer_of(c->graph, name), c->removed);
+    return units_channels_left(c->units, layer_of(c->graph, name), c->removed);
 }
 
 typedef struct Row {
@@ -120,7 +121,7 @@ static void count(const Case *c, int *groups, int *layers)
 {
     *groups = *layers = 0;
     for (int i = 0; i < c->units->group_count; ++i)
-        if (!c->units->group[i].whole) {
+        if (!c->units->group[i].kept) {
             ++*groups;
             *layers += c->units->group[i].layer_count;
         }
@@ -159,7 +160,8 @@ static void gpt(void)
     shrink(&c, .25, 1);
     CU_ASSERT_EQUAL(left_of(&c, "h.1.mlp.c_fc"), 36);
     CU_ASSERT_EQUAL(left_of(&c, "h.1.attn.c_attn"), 36);
-    CU_ASSERT_STRING_EQUAL(c.graph->node[group_of(&c, "h.0.attn.c_attn")->holder].name, "h.0.attn");
+    CU_ASSERT_STRING_EQUAL(c.graph->node[group_of(&c, "h.0.attn.c_attn")->kept_by].name,
+                           "h.0.attn");
     case_free(&c);
     c = case_of("model: {name: llama, layers: 2, width: 12, heads: 3, context: 8, ffn: 20}", tokens,
                 17, NULL);
@@ -197,7 +199,7 @@ static void parts(void)
     int param = c.graph->node[layer_of(c.graph, "b")].param[0];
     float plain[12 * 2 * 9], out[8 * 9];
     for (int i = 0; i < 12 * 2 * 9; ++i) plain[i] = (float)i;
-    units_gather(c.units, param, c.removed, plain, out);
+    units_param_gather(c.units, param, c.removed, plain, out);
     for (int r = 0; r < 8; ++r)
         for (int k = 0; k < 9; ++k) {
             int row = r / 2 * 3 + 1 + r % 2;
@@ -290,8 +292,8 @@ static void kept(void)
     Units *units = NULL;
     const char *none = "conv9*";
     Case c = case_of("model: {name: resnet18}", images(1, 3, 64), 10, "layer1.*");
-    CU_ASSERT(group_of(&c, "conv1")->whole && !group_of(&c, "layer2.0.conv1")->whole);
-    CU_ASSERT_EQUAL(group_of(&c, "conv1")->holder, -1);
+    CU_ASSERT(group_of(&c, "conv1")->kept && !group_of(&c, "layer2.0.conv1")->kept);
+    CU_ASSERT_EQUAL(group_of(&c, "conv1")->kept_by, -1);
     CHECK_FAILS(units_new(&units, c.graph, &none, 1), ERR_USAGE, "conv9*: matches no layer");
     CU_ASSERT_PTR_NULL(units);
     shrink(&c, .3, 8);

@@ -202,8 +202,8 @@ static void ftrl_begins_anywhere(void)
 static const OptimTensor tensors[] = {
     {"top.weight", {2, {50, 8, 1, 1}}, PARAM_WEIGHT, false},
     {"top.bias", {1, {50, 1, 1, 1}}, PARAM_BIAS, false},
-    {"ids", {2, {1, 10, 1, 1}}, PARAM_TABLE, false},
-    {"wide.3", {2, {1000001, 1, 1, 1}}, PARAM_TABLE, false},
+    {"ids", {2, {1, 10, 1, 1}}, PARAM_SPARSE_TABLE, false},
+    {"wide.3", {2, {1000001, 1, 1, 1}}, PARAM_SPARSE_TABLE, false},
 };
 enum { TENSORS = sizeof tensors / sizeof tensors[0] };
 

@@ -29,9 +29,9 @@ static const HalvingRound *round_at(int r, int level)
     return NULL;
 }
 
-static bool has(const HalvingMessage *message, int place)
+static bool has(const HalvingMessage *message, int position)
 {
-    return place >= message->begin && place < message->end;
+    return position >= message->begin && position < message->end;
 }
 
 /* Counts messages of a rank's round that its peer does not wait for. */
@@ -80,7 +80,7 @@ static int64_t collect(int ranks, int slice)
     static float value[RANKS_MOST], next[RANKS_MOST];
     static bool holds[RANKS_MOST], holds_next[RANKS_MOST];
     int64_t bad = 0;
-    int place = plan[0]->place[slice];
+    int position = plan[0]->position[slice];
     for (int r = 0; r < ranks; ++r) {
         value[r] = tree_value(r, slice, 0);
         holds[r] = true;
@@ -91,11 +91,11 @@ static int64_t collect(int ranks, int slice)
         for (int r = 0; r < ranks; ++r) {
             const HalvingRound *round = round_at(r, level);
             for (int i = 0; round && i < round->sends; ++i) {
-                if (!has(&round->sent[i], place)) continue;
+                if (!has(&round->sent[i], position)) continue;
                 bad += !holds[r];
                 holds_next[r] = false;
             }
-            if (!round || !has(&round->received, place)) continue;
+            if (!round || !has(&round->received, position)) continue;
             int peer = round->received.peer;
             bad += !holds[r] || !holds[peer] || round->first != (r < peer);
             next[r] = round->first ? value[r] + value[peer] : value[peer] + value[r];
@@ -113,15 +113,15 @@ static int64_t spread(int ranks, int slice)
 {
     static int has_it[RANKS_MOST], next[RANKS_MOST];
     int64_t bad = 0;
-    int place = plan[0]->place[slice];
+    int position = plan[0]->position[slice];
     for (int r = 0; r < ranks; ++r) has_it[r] = r == slice;
     for (int level = halving_rounds(ranks) - 1; level >= 0; --level) {
         memcpy(next, has_it, sizeof next);
         for (int r = 0; r < ranks; ++r) {
             const HalvingRound *round = round_at(r, level);
             for (int i = 0; round && i < round->sends; ++i)
-                if (has(&round->sent[i], place)) next[r] += has_it[round->sent[i].peer];
-            bad += round && has(&round->received, place) && !has_it[r];
+                if (has(&round->sent[i], position)) next[r] += has_it[round->sent[i].peer];
+            bad += round && has(&round->received, position) && !has_it[r];
         }
         memcpy(has_it, next, sizeof next);
     }
@@ -161,7 +161,8 @@ static void test_places(void)
     for (int ranks = 1; ranks <= 300; ++ranks) {
         Halving *h = halving_new(0, ranks);
         for (int i = 0; i < ranks; ++i)
-            bad += h->place[i] < 0 || h->place[i] >= ranks || h->slice[h->place[i]] != i;
+            bad +=
+                h->position[i] < 0 || h->position[i] >= ranks || h->slice_at[h->position[i]] != i;
         halving_free(&h);
         CU_ASSERT_PTR_NULL(h);
     }

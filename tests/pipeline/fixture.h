@@ -158,7 +158,7 @@ static inline bool boundary_allowed(const Graph *g, int boundary)
     for (int i = boundary; i < g->node_count; ++i)
         for (int k = 0; k < g->node[i].spec.x_count; ++k) {
             int v = g->node[i].in[k];
-            if (v >= 0 && v < boundary && (is_the_data(g, v) || v >= g->logits)) return false;
+            if (v >= 0 && v < boundary && (is_the_data(g, v) || v >= g->logits_node)) return false;
         }
     return true;
 }
@@ -301,7 +301,7 @@ static inline Status open_graph(Fixture *f)
     TRY(graph_build(&f->graph, f->config, f->input, CLASSES));
     TRY(graph_fuse(f->graph, &backend_cpu));
     TRY(graph_plan(f->graph, f->backend));
-    f->lines = shape_count(f->graph->node[f->graph->loss].spec.y.shape) / LOSS_COLUMNS / MICRO;
+    f->lines = shape_count(f->graph->node[f->graph->loss_node].spec.y.shape) / LOSS_COLUMNS / MICRO;
     return OK;
 }
 

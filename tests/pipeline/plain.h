@@ -145,8 +145,8 @@ static inline void plain_backward(Plain *p)
     for (int i = g->node_count - 1; i >= 0; --i) {
         const Node *node = &g->node[i];
         OpRun *r = &p->run[i];
-        if (i != g->loss && !p->has_dy[i]) continue;
-        r->dy = i == g->loss ? NULL : p->dy[i];
+        if (i != g->loss_node && !p->has_dy[i]) continue;
+        r->dy = i == g->loss_node ? NULL : p->dy[i];
         op_backward_begin(node->op, r);
         op_backward_weight(node->op, r);
         op_backward_data(node->op, r);
@@ -164,7 +164,7 @@ static inline void plain_backward(Plain *p)
 
 static inline const float *plain_columns(const Plain *p)
 {
-    return p->run[p->f->graph->loss].y;
+    return p->run[p->f->graph->loss_node].y;
 }
 
 static inline void plain_metrics(Plain *p, int micro)

@@ -31,7 +31,7 @@ static Status logits(Run *r, int64_t samples)
     const bool tokens = input.dtype == DTYPE_I32;
     const Graph *graph = trainer_graph(r->trainer);
     r->each = shape_count(input.shape);
-    r->outputs = shape_count(graph->node[graph->logits].spec.y.shape);
+    r->outputs = shape_count(graph->node[graph->logits_node].spec.y.shape);
     void *data = mem_new((size_t)r->each * sizeof(float));
     r->batch = (Batch){.x = tokens ? NULL : data, .tokens = tokens ? data : NULL, .rows = 1};
     r->batch.labels = mem_new((size_t)r->each * sizeof *r->batch.labels);

@@ -47,7 +47,7 @@ static Status get_values(void *user, int param, float *plain)
     return OK;
 }
 
-/* Zeroes the rows that units_gather would leave out. */
+/* Zeroes the rows that units_param_gather would leave out. */
 static void mask(const Units *u, int param, const bool *removed, float *plain)
 {
     const Param *p = &u->graph->param[param];
@@ -70,7 +70,7 @@ static void fill(OneRank *r, const Units *u, const bool *removed, bool whole)
         if (whole)
             mask(u, i, removed, plain);
         else
-            units_gather(u, i, removed, plain, plain);
+            units_param_gather(u, i, removed, plain, plain);
         op_pack(r->graph->node[p->node].op, p->slot, plain, stored);
         executor_set_param(r->executor, i, stored);
         mem_free(&plain);
@@ -128,7 +128,7 @@ static void compare(const char *model, const Graph *g, const Units *u, const boo
 {
     OneRank whole, less;
     Config *config = config_of(model);
-    Shape y = g->node[g->logits].spec.y.shape;
+    Shape y = g->node[g->logits_node].spec.y.shape;
     int64_t n = shape_count(y);
     double *a = mem_new((size_t)n * sizeof *a), *b = mem_new((size_t)n * sizeof *b);
     prune_set_widths(u, removed, config);

@@ -128,7 +128,7 @@ static void add_normalization(OnnxExport *e, OnnxValue *x)
     const DataSet *set = e->model->set;
     const OnnxLayer l = {.graph = &e->onnx, .name = "data"};
     const int ndim = e->model->input.shape.ndim;
-    if (set->scale != 1.0f) *x = onnx_add(&l, "Mul", "scaled", *x, onnx_number(&l, set->scale));
+    if (set->scale != 1.0f) *x = onnx_add(&l, "Mul", "scaled", *x, onnx_float(&l, set->scale));
     if (!set->has_stats) return;
     OnnxValue value[2];
     for (int k = 0; k < 2; ++k) {
@@ -148,19 +148,19 @@ static Status add_layers(OnnxExport *e, OnnxFile *out)
 {
     const OnnxModel *m = e->model;
     const bool tokens = m->input.dtype == DTYPE_I32;
-    e->onnx.input = onnx_value(&e->onnx, tokens ? "tokens" : "x");
+    e->onnx.input = onnx_add_value(&e->onnx, tokens ? "tokens" : "x");
     out->in.value = e->onnx.input;
     OnnxValue x = e->onnx.input;
-    out->out.value = onnx_value(&e->onnx, m->softmax ? "probabilities" : "logits");
+    out->out.value = onnx_add_value(&e->onnx, m->softmax ? "probabilities" : "logits");
     if (m->normalize) add_normalization(e, &x);
     e->onnx.input = x;
     e->value = mem_new((size_t)e->graph->node_count * sizeof *e->value);
-    for (int i = 0; i <= e->graph->logits; ++i) TRY(add_layer(e, i));
-    OnnxValue logits = e->value[e->graph->logits];
+    for (int i = 0; i <= e->graph->logits_node; ++i) TRY(add_layer(e, i));
+    OnnxValue logits = e->value[e->graph->logits_node];
     const OnnxLayer l = {.graph = &e->onnx, .name = "softmax"};
     if (m->softmax) {
         logits = onnx_add(&l, "Softmax", NULL, logits);
-        onnx_int(&l, "axis", -1);
+        onnx_attr_int(&l, "axis", -1);
     } else if (logits == out->in.value) {
         logits = onnx_add(&l, "Identity", NULL, logits);
     }
@@ -173,7 +173,7 @@ static Status add_layers(OnnxExport *e, OnnxFile *out)
 /* Returns whether a layer makes one vector of a whole sequence, whose length is then fixed. */
 static bool fixed_length(const Graph *graph)
 {
-    for (int i = 0; i <= graph->logits; ++i) {
+    for (int i = 0; i <= graph->logits_node; ++i) {
         const OpSpec *s = &graph->node[i].spec;
         if (s->x[0].shape.ndim == 3 && s->y.shape.ndim != 3) return true;
     }
@@ -251,7 +251,7 @@ static Status export(OnnxExport *e, const char *out, OnnxExported *made)
     add_texts(e);
     file.text_count = e->text_count;
     describe(e, &file.in, e->model->input);
-    describe(e, &file.out, e->graph->node[e->graph->logits].spec.y);
+    describe(e, &file.out, e->graph->node[e->graph->logits_node].spec.y);
     TRY(onnx_write(out, &file, &made->external));
     made->nodes = e->onnx.node_count;
     made->classes = e->graph->classes;

@@ -92,7 +92,7 @@ static Status set_attrs(const LayerKind *kind, const char *attrs, OpSpec *spec, 
         char *value = strchr(word, '=');
         if (!value) continue;
         *value = '\0';
-        status = layer_attr(kind, spec, size, word, value + 1);
+        status = layer_set_attr(kind, spec, size, word, value + 1);
     }
     mem_free(&text);
     return status;

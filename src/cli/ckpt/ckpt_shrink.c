@@ -94,11 +94,11 @@ static void print_layers(const Shrink *s, const UnitGroup *group)
     for (int k = 0; k < group->layer_count && k < NAMED_MAX; ++k)
         printf("%s%s", k ? ", " : "", layer_name(s, group->layer[k]));
     if (group->layer_count > NAMED_MAX) printf(" and %d more", group->layer_count - NAMED_MAX);
-    if (group->whole && group->holder >= 0)
-        printf(" (whole: read by %s)", layer_name(s, group->holder));
-    else if (group->whole)
+    if (group->kept && group->kept_by >= 0)
+        printf(" (whole: read by %s)", layer_name(s, group->kept_by));
+    else if (group->kept)
         printf(" (whole: --keep)");
-    if (group->parts > 1 && !group->whole)
+    if (group->parts > 1 && !group->kept)
         printf(" (equally in %d parts%s)", group->parts,
                s->flags->sparsity > 0 && group_left(s, group) == group->count
                    ? ", of which each would lose less than one"
@@ -132,8 +132,8 @@ static void json_group(const Shrink *s, const UnitGroup *group, Json *json)
         json_text(json, NULL, layer_name(s, group->layer[k]));
     json_end(json);
     json_int(json, "channels", group->count);
-    json_int(json, "units_left", group_left(s, group));
-    json_bool(json, "whole", group->whole);
+    json_int(json, "units_channels_left", group_left(s, group));
+    json_bool(json, "whole", group->kept);
     json_end(json);
 }
 

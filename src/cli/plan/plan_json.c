@@ -126,7 +126,7 @@ static void put_layer(const PlanView *v, int chunk, const Node *node, Json *json
         json_int(json, NULL, node->spec.y.shape.dim[d]);
     json_end(json);
     json_int(json, "parameters", params);
-    json_bool(json, "trained", node_trains(g, node));
+    json_bool(json, "trained", node_is_trained(g, node));
     json_real(json, "flops_forward", node->op->flops_forward);
     json_real(json, "flops_backward", node->op->flops_backward);
     json_int(json, "stage", view_stage(v, chunk));

@@ -17,12 +17,12 @@ typedef struct Slice {
 } Slice;
 
 /* Which part of the cut belongs to rank rail_rank of the rail. In an even cut the order of the
- * parts is free: the parts of a rail are adjacent and in the order of halving's places, so that
+ * parts is free: the parts of a rail are adjacent and in the order of Halving.position, so that
  * those of a message are adjacent, too. */
 static int part_of(const Messages *m, const Operation *op, int rail_rank)
 {
     if (op->cut.bounds) return rail_rank * m->group.size + m->group.rank;
-    return m->group.rank * m->rail_size + m->halving->place[rail_rank];
+    return m->group.rank * m->rail_size + m->halving->position[rail_rank];
 }
 
 static Slice slice_of(const Comm *comm, const Slot *slot, int rail_rank)
@@ -122,16 +122,16 @@ static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message
     return (Block){comm, slot, message, slot->shard};
 }
 
-/* True if the shard's owner is on this rail, at a place in the message. *rank: the owner's number
- * on the rail. */
+/* True if the shard's owner is on this rail and its slice is in the message. *rank: the owner's
+ * number on the rail. */
 static bool owner_in(const Block *block, int shard, int *rank)
 {
     const Messages *m = block->comm->impl;
     int owner = block->slot->op.cut.bounds->rank[shard];
     if (owner % m->group.size != m->group.rank) return false;
     *rank = owner / m->group.size;
-    int place = m->halving->place[*rank];
-    return place >= block->left.begin && place < block->left.end;
+    int position = m->halving->position[*rank];
+    return position >= block->left.begin && position < block->left.end;
 }
 
 static bool next_slice(Block *block, Slice *slice)

@@ -109,11 +109,11 @@ typedef struct Slice {
 } Slice;
 
 /* The slice of rank's shard in the piece that begins `done` elements into each shard. In an even
- * cut the order of the shards is free: they lie in the order of halving's places. */
+ * cut the order of the shards is free: they lie in the order of Halving.position. */
 static Slice slice_of(const Comm *comm, const Range *range, int64_t done, int rank)
 {
     const NcclState *state = comm->impl;
-    int part = range->cut.bounds ? rank : state->halving->place[rank];
+    int part = range->cut.bounds ? rank : state->halving->position[rank];
     int64_t begin = cut_bound(&range->cut, comm->size, part) + done;
     int64_t left = cut_bound(&range->cut, comm->size, part + 1) - begin;
     if (range->slices && left > state->slice_elements) left = state->slice_elements;

@@ -110,21 +110,21 @@ int64_t halving_all_sends(int ranks)
 /* Sorts the slices by their numbers with reversed bits. */
 static void order_slices(Halving *h)
 {
-    int bits = halving_rounds(h->ranks), place = 0;
+    int bits = halving_rounds(h->ranks), position = 0;
     for (int64_t mirrored = 0; mirrored < (int64_t)1 << bits; ++mirrored) {
         int slice = 0;
         for (int b = 0; b < bits; ++b) slice |= (int)(mirrored >> b & 1) << (bits - 1 - b);
         if (slice >= h->ranks) continue;
-        h->slice[place] = slice;
-        h->place[slice] = place++;
+        h->slice_at[position] = slice;
+        h->position[slice] = position++;
     }
 }
 
-/* Extends a message by the slice at `place`. */
-static void grow(HalvingMessage *message, int peer, int place)
+/* Extends a message by the slice at `position`. */
+static void grow(HalvingMessage *message, int peer, int position)
 {
-    if (message->begin == message->end) *message = (HalvingMessage){peer, place, place};
-    message->end = place + 1;
+    if (message->begin == message->end) *message = (HalvingMessage){peer, position, position};
+    message->end = position + 1;
 }
 
 /* Plans the round in which the blocks mine and theirs are joined. */
@@ -134,12 +134,12 @@ static void plan_round(Halving *h, int rank, Block mine, Block theirs)
     HalvingRound *round = &h->round[h->rounds++];
     *round = (HalvingRound){.sent = h->sent + h->sent_count, .first = mine.first < theirs.first};
     int last = -1;
-    for (int place = 0; place < h->ranks; ++place) {
-        int slice = h->slice[place], kept = keeper(both, slice), had = keeper(mine, slice);
-        if (kept == rank) grow(&round->received, keeper(theirs, slice), place);
+    for (int i = 0; i < h->ranks; ++i) {
+        int slice = h->slice_at[i], kept = keeper(both, slice), had = keeper(mine, slice);
+        if (kept == rank) grow(&round->received, keeper(theirs, slice), i);
         if (had != rank || kept == rank) continue;
         if (kept != last) h->sent[h->sent_count++] = (HalvingMessage){0};
-        grow(&h->sent[h->sent_count - 1], kept, place);
+        grow(&h->sent[h->sent_count - 1], kept, i);
         last = kept;
     }
     round->sends = h->sent_count - (int)(round->sent - h->sent);
@@ -151,8 +151,8 @@ Halving *halving_new(int rank, int ranks)
     int levels = halving_rounds(ranks);
     *h = (Halving){.ranks = ranks};
     h->round = mem_new((size_t)(levels + 1) * sizeof *h->round);
-    h->slice = mem_new((size_t)ranks * sizeof *h->slice);
-    h->place = mem_new((size_t)ranks * sizeof *h->place);
+    h->slice_at = mem_new((size_t)ranks * sizeof *h->slice_at);
+    h->position = mem_new((size_t)ranks * sizeof *h->position);
     /* each slice but the one that the rank keeps is sent at most once */
     h->sent = mem_new((size_t)ranks * sizeof *h->sent);
     order_slices(h);
@@ -169,8 +169,8 @@ void halving_free(Halving **halving)
     Halving *h = *halving;
     if (!h) return;
     mem_free(&h->round);
-    mem_free(&h->slice);
-    mem_free(&h->place);
+    mem_free(&h->slice_at);
+    mem_free(&h->position);
     mem_free(&h->sent);
     mem_free(&h);
     *halving = NULL;

@@ -29,7 +29,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A message between this rank and `peer`: the slices at places [begin, end). */
+/* A message between this rank and `peer`: the slices at positions [begin, end) of the stored
+ * order. */
 typedef struct HalvingMessage {
     int peer, begin, end;
 } HalvingMessage;
@@ -52,10 +53,10 @@ typedef struct Halving {
     int rounds;
     /* [rounds]; owned */
     HalvingRound *round;
-    /* slice stored at each place (position in the order above), [ranks]; owned */
-    int *slice;
-    /* place of each slice, [ranks]; owned */
-    int *place;
+    /* slice at each position of the stored order, [ranks]; owned */
+    int *slice_at;
+    /* position of each slice, [ranks]; owned */
+    int *position;
     /* all messages sent, one round after the other; owned */
     HalvingMessage *sent;
     int sent_count;
@@ -79,9 +80,9 @@ static inline bool halving_next(const Halving *h, HalvingMessage *left, bool eve
                                 int *last)
 {
     if (left->begin == left->end) return false;
-    *first = h->slice[left->begin];
+    *first = h->slice_at[left->begin];
     left->begin = even ? left->end : left->begin + 1;
-    *last = h->slice[left->begin - 1];
+    *last = h->slice_at[left->begin - 1];
     return true;
 }
 /* *halving may be NULL. */

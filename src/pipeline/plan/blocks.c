@@ -17,7 +17,7 @@ static void find_blocks(const Graph *graph, int first, int last, const size_t *s
         const Op *op = graph->node[i].op;
         block[i] = -1;
         inside += desc_bytes(op->spec.y) + op->saved_bytes;
-        size_t crosses = i + 1 < graph->loss ? single[i + 1] : 0;
+        size_t crosses = i + 1 < graph->loss_node ? single[i + 1] : 0;
         if (crosses == 0 || inside < BLOCK_RATIO_LEAST * crosses) continue;
         for (int k = begin; k <= i; ++k) block[k] = number;
         ++number;

@@ -63,7 +63,7 @@ size_t *boundary_singles(const Graph *graph)
         bytes[i + 1] += more;
         bytes[last[i] + 1] -= more;
     }
-    graph_parts_act(graph, parts);
+    graph_close_act_boundaries(graph, parts);
     for (size_t i = 1; i < n; ++i) {
         count[i] += count[i - 1];
         bytes[i] += bytes[i - 1];

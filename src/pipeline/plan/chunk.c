@@ -182,7 +182,7 @@ static void plan_statistics(Planner *p, int i)
 
 static void plan_backward(Planner *p, int i)
 {
-    bool reached = i == p->graph->loss || p->gradient[i] != STORAGE_NONE;
+    bool reached = i == p->graph->loss_node || p->gradient[i] != STORAGE_NONE;
     if (!reached || !planner_runs_backward(p, i)) {
         if (!p->schedule->split) plan_statistics(p, i);
         return;
@@ -347,8 +347,8 @@ static void list_passes(Planner *p)
     }
     if (p->previous) read_in_previous_slot(p);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
-    if (planner_owns(p, g->logits)) storage_use(p, p->value[g->logits]);
-    if (planner_owns(p, g->loss)) storage_use(p, p->value[g->loss]);
+    if (planner_owns(p, g->logits_node)) storage_use(p, p->value[g->logits_node]);
+    if (planner_owns(p, g->loss_node)) storage_use(p, p->value[g->loss_node]);
     send_message(p, &c->activations_out, p->value, same_stage);
     end_pass(p);
     p->pass = PASS_BACKWARD;

@@ -341,7 +341,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
     plan_slots(plan);
     place_params(plan);
     find_tied_across(plan);
-    plan->reads_labels = chunk_of(plan, graph->loss) != NULL;
+    plan->reads_labels = chunk_of(plan, graph->loss_node) != NULL;
     for (int i = 0; i < graph->node_count; ++i)
         for (int k = 0; k < graph->node[i].spec.x_count; ++k)
             plan->reads_data |= graph->node[i].in[k] == NODE_INPUT && chunk_of(plan, i);

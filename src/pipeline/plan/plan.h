@@ -125,7 +125,7 @@ size_t whole_state_bytes(const Plan *plan);
 /* Returns true if operations use host memory. */
 static inline bool plan_in_host_memory(const Plan *plan)
 {
-    return plan->graph->node[plan->graph->loss].op->backend->table->host_memory;
+    return plan->graph->node[plan->graph->loss_node].op->backend->table->host_memory;
 }
 
 /* tensor_group.c: the floats that the ranks of a tensor-parallel group add up at the end of a step:

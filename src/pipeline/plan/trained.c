@@ -17,7 +17,7 @@ bool planner_runs_backward(const Planner *p, int i)
     const OpSpec *spec = &p->graph->node[i].op->spec;
     for (int k = 0; k < spec->x_count; ++k)
         if (spec->need_dx[k]) return true;
-    return node_trains(p->graph, &p->graph->node[i]);
+    return node_is_trained(p->graph, &p->graph->node[i]);
 }
 
 bool planner_reads_x(const Planner *p, int i, int k)

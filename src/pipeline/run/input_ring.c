@@ -41,15 +41,16 @@ void input_restart(InputRing *ring)
 static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
-    if (op_info(g->node[g->loss].spec.kind)->reads != READS_LABELS) return 0;
-    return (size_t)(shape_count(g->node[g->loss].spec.y.shape) / LOSS_COLUMNS) * sizeof(int32_t);
+    if (op_info(g->node[g->loss_node].spec.kind)->reads != READS_LABELS) return 0;
+    return (size_t)(shape_count(g->node[g->loss_node].spec.y.shape) / LOSS_COLUMNS) *
+           sizeof(int32_t);
 }
 
 static size_t targets_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
-    if (op_info(g->node[g->loss].spec.kind)->reads != READS_TARGETS) return 0;
-    return (size_t)shape_count(g->node[g->logits].spec.y.shape) * sizeof(float);
+    if (op_info(g->node[g->loss_node].spec.kind)->reads != READS_TARGETS) return 0;
+    return (size_t)shape_count(g->node[g->logits_node].spec.y.shape) * sizeof(float);
 }
 
 static size_t samples_bytes(const Plan *plan)

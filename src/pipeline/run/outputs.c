@@ -4,7 +4,7 @@
 void outputs_init(Outputs *o, const Context *context)
 {
     const Graph *g = context->plan->graph;
-    int64_t columns = shape_count(g->node[g->loss].op->spec.y.shape);
+    int64_t columns = shape_count(g->node[g->loss_node].op->spec.y.shape);
     *o = (Outputs){.context = context,
                    .columns = mem_new((size_t)columns * sizeof *o->columns),
                    .columns_per_sample = columns / g->input.shape.dim[0]};
@@ -49,7 +49,7 @@ const float *outputs_logits(Outputs *o, const SlotMemory *memory)
     const Graph *g = c->plan->graph;
     const ChunkRun *chunk = &memory->chunk[c->plan->chunk_count - 1];
     if (!context_has_loss(c, chunk->plan)) return NULL;
-    Desc x = g->node[g->loss].op->spec.x[0];
+    Desc x = g->node[g->loss_node].op->spec.x[0];
     const void *logits = slot_loss(memory, chunk, &chunk->slot[0])->x[0];
     if (c->backend->table->host_memory && x.dtype == DTYPE_F32) return logits;
     if (!o->logits) o->logits = mem_new((size_t)shape_count(x.shape) * sizeof *o->logits);

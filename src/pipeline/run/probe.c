@@ -127,7 +127,7 @@ void probe_action(StepFault *f, const Context *c, const ChunkRun *chunk, const S
     const OpSpec *spec = &c->plan->graph->node[number].op->spec;
     if (a->kind == ACTION_FORWARD) {
         look_at_samples(f, c, false, number, run->y, spec->y, batch);
-        if (number == c->plan->graph->loss) look_at_losses(f, c, number, run, batch);
+        if (number == c->plan->graph->loss_node) look_at_losses(f, c, number, run, batch);
     }
     if (a->kind == ACTION_BACKWARD || a->kind == ACTION_BACKWARD_WEIGHT)
         look_at_weights(f, c, run, number, batch);

@@ -25,7 +25,7 @@ void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slo
 
 const OpRun *slot_loss(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot)
 {
-    return &slot->run[memory->context->plan->graph->loss - chunk->plan->first];
+    return &slot->run[memory->context->plan->graph->loss_node - chunk->plan->first];
 }
 
 /* Sets the fields of a run that do not depend on the micro-batch. */

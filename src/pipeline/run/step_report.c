@@ -24,7 +24,7 @@ void step_report_init(StepReport *r, const Context *context, SlotMemory *memory)
 {
     const Plan *plan = context->plan;
     const Graph *g = plan->graph;
-    int64_t columns = shape_count(g->node[g->loss].op->spec.y.shape);
+    int64_t columns = shape_count(g->node[g->loss_node].op->spec.y.shape);
     *r = (StepReport){.context = context,
                       .rows_per_sample = columns / g->input.shape.dim[0] / LOSS_COLUMNS,
                       .block = context_alloc(context, sizeof *r->block),

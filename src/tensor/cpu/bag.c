@@ -12,7 +12,7 @@ const OpInfo info_bag = {
     .residual = RESIDUAL_NEVER,
     .talks = TALKS_NEVER,
     .tokens = TOKENS_TOGETHER,
-    .params = PARAMS_ROWS,
+    .params = PARAMS_SPARSE_ROWS,
     .reads = READS_IDS,
     .traffic = TRAFFIC_ONCE,
 };

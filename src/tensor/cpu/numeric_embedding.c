@@ -13,7 +13,7 @@ const OpInfo info_numeric_embedding = {
     .residual = RESIDUAL_NEVER,
     .talks = TALKS_NEVER,
     .tokens = TOKENS_TOGETHER,
-    .params = PARAMS_TABLE,
+    .params = PARAMS_EMBEDDING,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_ONCE,
 };

@@ -81,7 +81,7 @@ Status best_check(const Config *config, bool tokens, bool tested)
     const BestMetric *m = best_metric(config, tokens);
     TRY(lr_check(config));
     const int top = m->needs == NEEDS_TOP5 ? 5 : m->needs == NEEDS_TOP1;
-    if (top > loss_top(loss_info(config)))
+    if (top > loss_top_k(loss_info(config)))
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs class labels (train.loss: softmax): set eval_loss",
                                m->word.word);

@@ -11,7 +11,7 @@ typedef enum Better { BETTER_UNSET, BETTER_LARGE, BETTER_SMALL } Better;
 typedef enum MetricNeeds {
     NEEDS_UNSET,
     NEEDS_NOTHING,
-    /* loss_top of at least 1, or of 5 */
+    /* loss_top_k of at least 1, or of 5 */
     NEEDS_TOP1,
     NEEDS_TOP5,
     /* LOSS_COLUMNS_LOGIT */

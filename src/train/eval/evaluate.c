@@ -78,7 +78,7 @@ static EvalSums eval_join(const Trainer *t, const EvalSums *mine, int64_t local,
 
 static void fill_line(const Trainer *t, EvalSums sum, EvalLine *line)
 {
-    const int top = loss_top(loss_info(t->config));
+    const int top = loss_top_k(loss_info(t->config));
     line->samples = sum.rows;
     line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = sum.loss / (double)sum.rows;

@@ -25,7 +25,7 @@ static Status check(const Trainer *t)
             t->config, "grid.mode",
             "the model has no sparse table, so stale has no messages to hide: set "
             "sync");
-    if (t->scale.moves)
+    if (t->scale.dynamic)
         return config_fail_key(
             t->config, "grid.mode",
             "stale cannot be used with train.precision: fp16, which skips steps");

@@ -126,8 +126,8 @@ static void report(Run *r, const StepResult *result)
                       .lr = result->lr,
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
-                      .top1 = loss_top(loss_info(r->config)) >= 1 ? result->top1 : NAN,
-                      .top5 = loss_top(loss_info(r->config)) >= 5 ? result->top5 : NAN,
+                      .top1 = loss_top_k(loss_info(r->config)) >= 1 ? result->top1 : NAN,
+                      .top5 = loss_top_k(loss_info(r->config)) >= 5 ? result->top5 : NAN,
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
                       .skipped = t->skipped,

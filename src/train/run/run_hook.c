@@ -44,7 +44,7 @@ static void put_step(const Run *r, Json *json)
     const Trainer *t = r->trainer;
     const StepStats *s = &t->step_stats;
     bool made = r->lr > 0;
-    const int top = made ? loss_top(loss_info(r->config)) : 0;
+    const int top = made ? loss_top_k(loss_info(r->config)) : 0;
     json_int(json, "step", t->step);
     json_int(json, "steps", t->steps);
     json_int(json, "epoch", position_last_epoch(t, t->step));

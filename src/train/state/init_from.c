@@ -49,7 +49,7 @@ static bool pattern_matches(const char *patterns, const char *path)
 {
     const char *leaf = leaf_of(path), *end = checkpoint_leaf(path) ? NULL : strchr(leaf, '/');
     char *table = end ? mem_format("%.*s", (int)(end - leaf), leaf) : NULL;
-    bool matches = param_listed(patterns, table ? table : leaf);
+    bool matches = param_matches(patterns, table ? table : leaf);
     mem_free(&table);
     return matches;
 }

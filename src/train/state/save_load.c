@@ -50,7 +50,7 @@ static void fill_meta(const Trainer *t, CheckpointMeta *meta)
                              .stop_bad = t->early.bad,
                              .hook_stop = t->hook_stop,
                              .evaluation_due = t->evaluation_due,
-                             .loss_scale = t->scale.moves ? t->scale.now : 0,
+                             .loss_scale = t->scale.dynamic ? t->scale.now : 0,
                              .loss_scale_good = t->scale.good,
                              .skipped = t->skipped,
                              .config = config_text(t->config)};
@@ -293,7 +293,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         t->optim->step = meta.step - meta.skipped;
         t->skipped = meta.skipped;
         loss_window_init(&t->losses, meta.loss, meta.losses);
-        if (t->scale.moves && meta.loss_scale > 0) {
+        if (t->scale.dynamic && meta.loss_scale > 0) {
             t->scale.now = meta.loss_scale;
             t->scale.good = meta.loss_scale_good;
         }

@@ -6,8 +6,8 @@ static const double SCALE_MIN = 0x1p-24, SCALE_MAX = 0x1p24;
 
 void loss_scale_init(LossScale *s, const Config *c)
 {
-    *s = (LossScale){.moves = c->train.precision == PRECISION_FP16, .now = 1, .used = 1};
-    if (s->moves) s->now = s->used = c->train.loss_scale;
+    *s = (LossScale){.dynamic = c->train.precision == PRECISION_FP16, .now = 1, .used = 1};
+    if (s->dynamic) s->now = s->used = c->train.loss_scale;
 }
 
 static Status halve(LossScale *s, int64_t step)
@@ -25,10 +25,10 @@ static Status halve(LossScale *s, int64_t step)
     return OK;
 }
 
-Status loss_scale_move(LossScale *s, const Config *c, int64_t step, bool overflow)
+Status loss_scale_update(LossScale *s, const Config *c, int64_t step, bool overflow)
 {
     s->used = s->now;
-    if (!s->moves) return OK;
+    if (!s->dynamic) return OK;
     if (overflow) return halve(s, step);
     if (++s->good < c->train.loss_scale_steps || s->now >= SCALE_MAX) return OK;
     s->now *= 2;

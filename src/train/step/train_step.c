@@ -139,21 +139,21 @@ Status train_step(Trainer *t, StepResult *result)
                                      number % t->config->train.log_every == 0,
                            .lr = lr_at(t->config, &t->lr, &at),
                            .grad_norm = NAN};
-    executor_find_overflow(t->executor, t->checks_gradients || t->scale.moves);
+    executor_find_overflow(t->executor, t->checks_gradients || t->scale.dynamic);
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);
     t->step = number;
     /* otherwise a device reports this step's statistics after the next one, so the host need not
      * wait */
     bool reads_now =
-        result->logged || t->backend->table->host_memory || t->scale.moves || t->waits_for_loss;
+        result->logged || t->backend->table->host_memory || t->scale.dynamic || t->waits_for_loss;
     read_stats(t, result, reads_now ? number : number - 1);
 
     /* with fp16's loss scale a step whose gradients overflow is skipped; otherwise it is bad */
     const bool overflow = executor_overflowed(t->executor);
-    if (overflow && !t->scale.moves) record_bad(result, BAD_GRADIENT, number);
+    if (overflow && !t->scale.dynamic) record_bad(result, BAD_GRADIENT, number);
     bool bad = result->bad_step == number;
-    TRY(loss_scale_move(&t->scale, t->config, number, overflow && !bad));
+    TRY(loss_scale_update(&t->scale, t->config, number, overflow && !bad));
 
     phase_enter(PHASE_UPDATE);
     double factor = 0;
