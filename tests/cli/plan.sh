@@ -143,7 +143,7 @@ if "$WEFT" --version | grep -q '^CUDA built with'; then
     is device '"cuda"' train.device=cuda
     check 0 'planned for an NVIDIA H200' "$WEFT" plan a.yaml train.device=cuda --gpu h200
     check 78 'command line: grid.zero=1: replicas on GPUs can shard with NCCL only' "$WEFT" plan a.yaml --ranks 2 train.device=cuda grid.zero=1 grid.transport=mpi
-    check 64 "'h2' is no GPU" "$WEFT" plan a.yaml train.device=cuda --gpu h2
+    check 64 "'h2' is not a GPU model that weft knows" "$WEFT" plan a.yaml train.device=cuda --gpu h2
     check 64 'the plan is for CPUs' "$WEFT" plan a.yaml --gpu h200
 else
     check 78 'built without CUDA' "$WEFT" plan a.yaml train.device=cuda

@@ -1,5 +1,5 @@
-/* Trains every model of the zoo for ten steps, or four on an emulated GPU, on the GPU and on the CPU: the losses agree, two runs
- * give the same bits, and memory is as planned. */
+/* Trains every model of the zoo for ten steps, or four on an emulated GPU, on the GPU and on the
+ * CPU: the losses agree, two runs give the same bits, and memory is as planned. */
 #ifndef WEFT_TEST_CUDA_MODEL_CASES_H
 #define WEFT_TEST_CUDA_MODEL_CASES_H
 
