@@ -58,8 +58,8 @@ SIMD_BF16_FLAGS_base := $(SMALL)
 SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
-# What is read and planned once is kept small: a bundle is below 60 MB.
-COLD := config layers model schedule parallel/watch parallel/world pipeline/plan checkpoint observe train doctor cli
+# What is read and planned once, and calls on behalf of GPUs, is kept small: a bundle is below 60 MB.
+COLD := config layers model schedule tensor/cuda parallel/nccl parallel/watch parallel/world pipeline/plan checkpoint observe train doctor cli
 COLD_DATA := $(wildcard src/data/*/import_*.c src/data/*/make_*.c) \
     $(foreach f,csv/csv_input csv/csv_schema csv/table_file folder/folder_classes folder/folder_list folder/folder_scan import/part_file \
     set/class_map set/class_names set/columns set/facts set/facts_answer set/files set/hdf5 set/labels set/range set/set set/set_print \
@@ -74,8 +74,8 @@ upto = $(if $(filter $(1),$(firstword $(2))),$(firstword $(2)),$(firstword $(2))
 reverse = $(if $(1),$(call reverse,$(wordlist 2,99,$(1))) $(firstword $(1)))
 module_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(MODULES))))
 
-# The same cases on 2, 3 and 8 ranks are in every check, those on 4, 6 and any number of ranks in `make sums`.
-MORE_RANKS := tests/parallel/test_sums_any_np7.c $(foreach n,4 6,tests/parallel/test_shard_np$(n).c tests/parallel/test_sum_np$(n).c)
+# The same cases on 2 and 3 ranks, and sums on 8, are in every check, those on more ranks in `make sums`.
+MORE_RANKS := tests/parallel/test_sums_any_np7.c $(foreach n,4 6 8,tests/parallel/test_shard_np$(n).c) $(foreach n,4 6,tests/parallel/test_sum_np$(n).c)
 TEST_SRC := $(filter-out $(MORE_RANKS),$(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c))))
 # The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
 # Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
@@ -353,7 +353,7 @@ asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSaniti
 # Tests that run the code of other tests with more ranks, or in more combinations, for the bits, and two of oneDNN's own kernels;
 # make asan runs them, too.
 REPEATS := $(addprefix %/,train/test_grid_np4 train/test_reference train/test_golden_models test_dnnl_conv test_dnnl_dense test_stages_np2 \
-    test_shard_np2 test_shard_np8 test_sum_np2 test_sum_np8 test_collect_np20 test_share_np7)
+    test_shard_np2 test_sum_np2 test_sum_np8 test_collect_np20 test_share_np7)
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 
