@@ -35,7 +35,7 @@ Status doctor_rows_check(void);
 const char *doctor_check_name(int i, const char **threshold_meaning);
 
 /* Runs one part of the checks on files. It is called in a separate process, because a file system
- * may never answer. task is "files:NAME", "leave:NAME", "find:NAME" or "remove:NAME". Prints each
+ * may never answer. task is "folder:NAME", "make:NAME", "find:NAME" or "remove:NAME". Prints each
  * result to stdout at once. ERR_USAGE: there is no such task. */
 Status doctor_probe(const char *task, const char *folder);
 

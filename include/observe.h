@@ -38,7 +38,7 @@ typedef struct EvalLine {
     bool tokens;
 } EvalLine;
 /* A decision of a run after a step, by its hook or by early stopping. */
-typedef struct EventLine {
+typedef struct DecisionLine {
     int64_t step, epoch;
     /* "hook" or "early_stop" */
     const char *event;
@@ -47,28 +47,28 @@ typedef struct EventLine {
     bool stop, save;
     /* learning rate from this step on; 0: unchanged */
     double lr;
-} EventLine;
+} DecisionLine;
 /* Writes auc, its method, normalized entropy and calibration as four keys; nothing where auc_kind
  * is NULL. */
 void eval_put_logits(const EvalLine *line, Json *json);
 /* Returns "tokens" or "samples". */
 const char *rows_name(bool tokens);
 
-/* Opens the files of a run's folder `dir`, which must exist. If the run is resumed (goes_on), it
+/* Opens the files of a run's folder `dir`, which must exist. If the run is resumed, it
  * removes the lines of dir/metrics.jsonl with steps > step; else it renames an earlier file to
  * metrics.jsonl.1 (.2, ...). It starts a new events.out.tfevents file. lease: the folder's, checked
  * before a file is opened again; borrowed; NULL: no other process writes there. Owner: the
  * caller. */
 Status observer_new(Observer **observer, const char *dir, const Lease *lease, int64_t step,
-                    bool goes_on);
+                    bool resumed);
 void observer_free(Observer **observer);
 /* Reports a training step. On a terminal it rewrites one line, at most ten times a second.
  * Otherwise it prints a line if log_now is set. If log_now is set it also writes a line of metrics
  * and events. */
 void observer_train(Observer *observer, const TrainLine *line, bool log_now);
 void observer_eval(Observer *observer, const EvalLine *line);
-/* Writes a line of metrics. */
-void observer_event(Observer *observer, const EventLine *line);
+/* Writes a decision as a line of metrics; it does not go to TensorBoard's events. */
+void observer_decision(Observer *observer, const DecisionLine *line);
 /* Ends the progress line so that other text can follow. */
 void observer_break(Observer *observer);
 /* Writes what an earlier failed write has left in memory, and reports files that were removed,
@@ -88,7 +88,7 @@ Status log_file_open(const char *dir, const Lease *lease, int64_t step);
 void log_file_pin(void);
 /* Warns, once each, about what happened to the file since the last call: removed, replaced, cut
  * short, or impossible to write. */
-void log_file_report(void);
+void log_file_warn_of_changes(void);
 
 typedef struct RunSummary {
     /* the run's folder */

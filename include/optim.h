@@ -162,7 +162,7 @@ struct OptimTable {
      * constants, without file and line. NULL: it updates any tensor, and tables if row_update is
      * set. */
     Status (*check_tensor)(const OptimConfig *constants, const OptimTensor *tensor);
-    /* Passes each vector whose norm is needed to optim_squares. NULL if norms is 0. */
+    /* Passes each vector whose norm is needed to optim_add_squares. NULL if norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* All NULL unless the rule needs whole tensors. x: the tensor in plain order; work: scratch
      * memory of work_floats floats */
@@ -323,22 +323,24 @@ typedef struct LrState {
 LrState lr_state(void);
 /* The value of optim.lr in effect. */
 double lr_base(const Config *config, const LrState *state);
-/* Position of a run on its learning-rate curve. step and steps are whole numbers unless the batch
- * size was changed during the run. */
+/* Position of a run on its learning-rate curve. If train.steps sets the run's length, step and
+ * steps count optimizer steps; if train.epochs does, they count data, in steps of the batch size at
+ * the start, so they need not be whole numbers once the batch size has changed. */
 typedef struct LrSteps {
-    /* step, 0-based, and the number of steps */
+    /* steps made so far, and the number of steps of the run */
     double step, steps;
+    /* in steps of the batch size at the start */
     int64_t steps_per_epoch;
-    /* step + data_ahead is the position in the data, in steps of which steps_per_epoch make an
-     * epoch */
+    /* step + data_ahead is the position in the data, in steps of the batch size at the start; 0 if
+     * train.epochs sets the run's length */
     double data_ahead;
 } LrSteps;
 /* Learning rate of a step. Warm-up rises linearly, (step + 1) / warmup; the curve covers the
  * remaining steps. A pure function. */
-double lr_at(const Config *config, const LrState *state, const LrSteps *of);
-/* Effect on the rate if the run's length is changed, in words: "the cosine stretches to the new
+double lr_at(const Config *config, const LrState *state, const LrSteps *at);
+/* Effect on the rate if a resumed run has another end, in words: "the cosine stretches to the new
  * end". Borrowed. */
-const char *lr_longer_text(const Config *config);
+const char *lr_text_if_end_moves(const Config *config);
 /* True if the rate depends on evaluations. */
 bool lr_by_evaluations(const Config *config);
 /* Notes the value of an evaluation after at->step steps; rises: larger values are better.

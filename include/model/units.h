@@ -33,7 +33,8 @@ typedef struct Units {
     int unit_count, group_count;
     /* owned */
     UnitGroup *group;
-    /* unit[i + 1][c]: unit of channel c of node i's output; unit[0]: of the data; owned */
+    /* unit[i + 1][c]: unit of channel c of node i's output; unit[0][c]: of channel c of the data;
+     * read it by units_of_channels; owned */
     int **unit;
     /* group of each unit; owned */
     int *group_of;
@@ -44,14 +45,20 @@ typedef struct Units {
  * caller owns *units. */
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
+/* Returns the unit of each output channel of a node, or of the data for NODE_INPUT. */
+static inline const int *units_of_channels(const Units *units, int node)
+{
+    return units->unit[node + 1];
+}
+
 /* Returns the number of a node's output channels that remain. removed[u]: unit u is removed. */
 int64_t units_channels_left(const Units *units, int node, const bool *removed);
 
 /* Returns the shape of a parameter after pruning. */
 Shape units_param_shape(const Units *units, int param, const bool *removed);
-/* Copies the values of a parameter that remain from plain to out, both in plain order. plain may be
- * anything with the parameter's shape, such as optimizer state. */
-void units_param_gather(const Units *units, int param, const bool *removed, const float *plain,
+/* Copies the values of a parameter that remain from `before` to out, both in plain order. before
+ * may be anything with the parameter's shape, such as optimizer state. */
+void units_param_gather(const Units *units, int param, const bool *removed, const float *before,
                         float *out);
 
 /* Methods to score a channel's importance, with their words on the command line. */

@@ -63,9 +63,10 @@ static void unpack(const void *input, size_t input_bytes, FILE *answer)
     (void)input_bytes;
     memcpy(&count, input, sizeof count);
     float *plain = mem_new((size_t)count * sizeof *plain);
-    bool elsewhere;
+    /* not read: behind an external link H5Dopen2 fails */
+    bool is_external;
     hdf5_lock();
-    hid_t access = file_access(), inside = hdf5_access_without_links(&elsewhere);
+    hid_t access = file_access(), inside = hdf5_access_without_links(&is_external);
     hid_t id = H5Fopen(path, H5F_ACC_RDONLY, access);
     hid_t set = id < 0 ? -1 : H5Dopen2(id, name, inside);
     if (read_values(set, count, plain)) fwrite(plain, sizeof *plain, (size_t)count, answer);

@@ -91,7 +91,7 @@ static Status part_status(const StoredPart *part)
     return part->status == OK ? OK : fail(part->status, "%s", part->why);
 }
 
-static bool tensor_good(const StoredFile *file, const StoredTensor *t)
+static bool tensor_is_possible(const StoredFile *file, const StoredTensor *t)
 {
     int64_t bytes = sizeof(float);
     if (!isolated_bool(&t->has_hash) || !isolated_bool(&t->ids) || !isolated_bool(&t->block))
@@ -101,7 +101,8 @@ static bool tensor_good(const StoredFile *file, const StoredTensor *t)
         if (t->shape.dim[i] < 0 || (i >= t->shape.ndim && t->shape.dim[i] != 1) ||
             __builtin_mul_overflow(bytes, t->shape.dim[i], &bytes))
             return false;
-    return t->offset >= 0 ? t->offset <= file->bytes - bytes : bytes / HDF5_INFLATE <= file->bytes;
+    return t->offset >= 0 ? t->offset <= file->bytes - bytes
+                          : bytes / INFLATE_RATIO_MAX <= file->bytes;
 }
 
 static int by_path(const void *a, const void *b)
@@ -121,7 +122,7 @@ static void take_table(Answer *a, StoredFile *file)
         StoredTensor *t = &file->tensor[file->count++];
         take(a, t, sizeof *t);
         t->path = take_text(a, false);
-        a->good = a->good && tensor_good(file, t);
+        a->good = a->good && tensor_is_possible(file, t);
     }
     if (a->good && count > 0) qsort(file->tensor, (size_t)count, sizeof *file->tensor, by_path);
 }

@@ -1,8 +1,8 @@
 /* Reads a checkpoint's tensor table and attributes through HDF5, and writes them as bytes for
  * stored.c. It runs in a separate process (base/isolated.h), because HDF5 trusts what it parses.
  * Only /params, /optim, /buffers and /tables count; whatever else another program put into the file
- * is ignored. Refuses tensors that are not floats or ids, of other than 1 to 4 dimensions, in
- * another file, or larger than this file can hold. */
+ * is ignored. Refuses tensors that are neither floats nor 64-bit ids of a table's rows, that have
+ * other than 1 to 4 dimensions, that are in another file, or larger than this file can hold. */
 #include "table.h"
 
 #include "foreign/safe_set.h"
@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum {
+    /* levels of groups, with /params */
     GROUP_DEPTH = 4,
     TENSORS_MAX = 1 << 20,
     PATH_MAX_BYTES = 1024,
@@ -24,10 +25,11 @@ enum {
  * before), the file may be undamaged and must not be reported as damaged. */
 static Status hdf5_status(const StoredFile *file, Status status)
 {
-    static const int refused[] = {EIO, ESTALE, ETIMEDOUT, EACCES, EMFILE, ENFILE, ENOMEM};
+    static const int file_system_errors[] = {EIO,    ESTALE, ETIMEDOUT, EACCES,
+                                             EMFILE, ENFILE, ENOMEM};
     int error = errno;
-    for (size_t i = 0; i < sizeof refused / sizeof *refused; ++i)
-        if (status == ERR_DATA && error == refused[i])
+    for (size_t i = 0; i < sizeof file_system_errors / sizeof *file_system_errors; ++i)
+        if (status == ERR_DATA && error == file_system_errors[i])
             return fail(ERR_IO, "%s: reading failed: %s", file->path, strerror(error));
     return status;
 }
@@ -37,8 +39,8 @@ static Status open_hdf5(StoredFile *file)
     if (H5Fis_hdf5(file->path) <= 0)
         return fail(ERR_DATA, "%s: not an HDF5 file, so not a checkpoint (%s)", file->path,
                     safe_begins(file->path)
-                        ? "another program's tensors: `weft ckpt import` makes one of them"
-                        : "or damaged at its start");
+                        ? "it holds another program's tensors; convert it with `weft ckpt import`"
+                        : "or its beginning is damaged");
     hid_t access = file_access();
     file->id = H5Fopen(file->path, H5F_ACC_RDONLY, access);
     H5Pclose(access);
@@ -60,25 +62,28 @@ static Status check_format(const StoredFile *file)
                     file->path, CHECKPOINT_FORMAT_NAME);
     if (version != CHECKPOINT_FORMAT)
         return fail(ERR_DATA,
-                    "%s: checkpoint format %lld, this weft reads format %d; use the weft "
-                    "that wrote it, or a newer one",
+                    "%s: checkpoint format %lld, but this version of weft reads format %d only; "
+                    "use the version that wrote it",
                     file->path, (long long)version, CHECKPOINT_FORMAT);
     return OK;
 }
 
 typedef struct Walk {
     StoredFile *file;
-    /* "/optim/momentum" */
+    /* path of the group whose members are visited: "/optim/momentum" */
     const char *prefix;
+    /* level of that group; 1: "/optim" */
     int depth;
     Status status;
 } Walk;
 
-static Status bad_tensor(const Walk *walk, const char *path, const char *what)
+static Status fail_tensor(const Walk *walk, const char *path, const char *what)
 {
     return fail(ERR_DATA, "%s: tensor %s %s; use another checkpoint", walk->file->path, path, what);
 }
 
+/* A shape of more than SHAPE_DIMS dimensions needs changes here, in shape_made (foreign/import.c)
+ * and in this message; shape_of and tensor_is_possible (stored.c) set unused dimensions to 1. */
 static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
 {
     hsize_t dim[H5S_MAX_RANK] = {0};
@@ -86,25 +91,26 @@ static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *s
     int ndim = space < 0 ? -1 : H5Sget_simple_extent_dims(space, dim, NULL);
     if (space >= 0) H5Sclose(space);
     if (ndim < 1 || ndim > SHAPE_DIMS)
-        return bad_tensor(walk, path, "is damaged or has other than 1 to 4 dimensions");
+        return fail_tensor(walk, path, "is damaged or has other than 1 to 4 dimensions");
     int64_t d[SHAPE_DIMS] = {1, 1, 1, 1}, bytes = sizeof(float);
     for (int i = 0; i < ndim; ++i)
         if (dim[i] > INT64_MAX || __builtin_mul_overflow(bytes, (int64_t)dim[i], &bytes))
-            return bad_tensor(walk, path, "has an impossible size");
+            return fail_tensor(walk, path, "has an impossible size");
         else
             d[i] = (int64_t)dim[i];
     *shape = shape_of(ndim, d[0], d[1], d[2], d[3]);
     return OK;
 }
 
-/* Returns the offset of the bytes, or -1 where only HDF5 can read them. */
-static int64_t plain_offset(hid_t set, hid_t type, hid_t wanted, Shape shape)
+/* Returns the file offset of the values if they are contiguous and of type `wanted`; else -1: only
+ * HDF5 can read them. */
+static int64_t contiguous_offset(hid_t set, hid_t type, hid_t wanted, Shape shape)
 {
     hid_t create = H5Dget_create_plist(set);
-    bool plain =
+    bool contiguous =
         create >= 0 && H5Pget_layout(create) == H5D_CONTIGUOUS && H5Tequal(type, wanted) > 0;
     if (create >= 0) H5Pclose(create);
-    if (!plain) return -1;
+    if (!contiguous) return -1;
     if (shape_count(shape) == 0) return 0;
     haddr_t at = H5Dget_offset(set);
     return at == HADDR_UNDEF || at > INT64_MAX ? -1 : (int64_t)at;
@@ -114,11 +120,11 @@ static Status check_size(const Walk *walk, const StoredTensor *t)
 {
     int64_t bytes = shape_count(t->shape) * (int64_t)sizeof(float);
     bool fits = t->offset >= 0 ? t->offset <= walk->file->bytes - bytes
-                               : bytes / HDF5_INFLATE <= walk->file->bytes;
-    return fits ? OK : bad_tensor(walk, t->path, "is larger than the file: truncated or damaged");
+                               : bytes / INFLATE_RATIO_MAX <= walk->file->bytes;
+    return fits ? OK : fail_tensor(walk, t->path, "is larger than the file: truncated or damaged");
 }
 
-/* Bounds a chunk's size, because HDF5 allocates memory for a whole chunk. */
+/* Limits a chunk's size, because HDF5 allocates memory for a whole chunk. */
 static Status check_chunk(const Walk *walk, hid_t set, const char *path)
 {
     hsize_t chunk[H5S_MAX_RANK] = {0};
@@ -128,21 +134,23 @@ static Status check_chunk(const Walk *walk, hid_t set, const char *path)
     if (create >= 0) H5Pclose(create);
     double bytes = sizeof(double);
     for (int i = 0; i < ndim; ++i) bytes *= (double)chunk[i];
-    if (!chunked || (bytes <= CHUNK_BYTES && bytes / HDF5_INFLATE <= (double)walk->file->bytes))
+    if (!chunked ||
+        (bytes <= CHUNK_BYTES && bytes / INFLATE_RATIO_MAX <= (double)walk->file->bytes))
         return OK;
-    return bad_tensor(walk, path, "is in chunks out of proportion to the file, or above 1 GB");
+    return fail_tensor(walk, path,
+                       "has chunks that are too large for the file's size, or above 1 GB");
 }
 
 static Status read_hash(const Walk *walk, hid_t set, StoredTensor *t)
 {
     bool good = attr_hash(set, "xxh64", &t->hash, &t->has_hash);
-    return good ? OK : bad_tensor(walk, t->path, "has a damaged checksum");
+    return good ? OK : fail_tensor(walk, t->path, "has a damaged checksum");
 }
 
-/* Checks that the checksums belong to a tensor of this name, shape and type. Files of earlier
- * versions and of other programs lack bound_xxh64, and pass. */
-static Status check_bound(const Walk *walk, hid_t set, const StoredTensor *t, const uint64_t *hash,
-                          int hashes)
+/* Checks bound_xxh64, which binds the checksums to the tensor's name, shape and type. Files of
+ * earlier versions and of other programs lack it, and pass. */
+static Status check_binding(const Walk *walk, hid_t set, const StoredTensor *t,
+                            const uint64_t *hash, int hashes)
 {
     uint64_t bound = 0;
     bool found, good = attr_hash(set, "bound_xxh64", &bound, &found);
@@ -150,25 +158,26 @@ static Status check_bound(const Walk *walk, hid_t set, const StoredTensor *t, co
     uint64_t computed =
         checksum_bind(t->path, t->ids, t->ids ? 1 : t->shape.ndim, t->shape.dim, hash, hashes);
     if (good && bound == computed) return OK;
-    return bad_tensor(walk, t->path,
-                      "has the checksum of another name, shape or type: tensors were exchanged, "
-                      "renamed or damaged");
+    return fail_tensor(walk, t->path,
+                       "has the checksum of another name, shape or type: tensors were exchanged, "
+                       "renamed or damaged");
 }
 
-/* Replaces the data set that was added last by its blocks of rows, each with its own checksum, if
- * it has any. The blocks must cover all rows. */
+/* Checks the checksums of the last entry of the table. If its tensor was written in blocks of rows,
+ * each with its own checksum, puts one entry per block in place of that entry. The blocks must
+ * cover all rows. */
 static Status add_blocks(const Walk *walk, hid_t set)
 {
     StoredFile *file = walk->file;
     StoredTensor whole = file->tensor[file->count - 1];
-    int64_t *rows = NULL, *hash = NULL, left = whole.shape.dim[0];
+    int64_t *rows = NULL, *hash = NULL, rows_left = whole.shape.dim[0];
     int count = 0, hashes = 0;
     bool good = attr_array(set, "block_rows", BLOCKS_MAX, &rows, &count) &&
                 attr_array(set, "block_xxh64", BLOCKS_MAX, &hash, &hashes);
     if (good && count == 0 && hashes == 0)
-        return whole.has_hash ? check_bound(walk, set, &whole, &whole.hash, 1) : OK;
+        return whole.has_hash ? check_binding(walk, set, &whole, &whole.hash, 1) : OK;
     if (good && hashes > 0) {
-        Status status = check_bound(walk, set, &whole, (const uint64_t *)hash, hashes);
+        Status status = check_binding(walk, set, &whole, (const uint64_t *)hash, hashes);
         if (status != OK) {
             mem_free(&rows);
             mem_free(&hash);
@@ -177,13 +186,14 @@ static Status add_blocks(const Walk *walk, hid_t set)
     }
     good = good && count == hashes && whole.offset >= 0 && file->count + count < TENSORS_MAX;
     for (int i = 0; i < count && good; ++i) {
-        good = rows[i] >= 0 && rows[i] <= left;
-        left -= good ? rows[i] : 0;
+        good = rows[i] >= 0 && rows[i] <= rows_left;
+        rows_left -= good ? rows[i] : 0;
     }
-    good = good && left == 0;
+    good = good && rows_left == 0;
     if (good) {
-        size_t all = (size_t)(--file->count + count);
-        file->tensor = mem_resize(file->tensor, all * sizeof *file->tensor);
+        --file->count;
+        const size_t new_count = (size_t)(file->count + count);
+        file->tensor = mem_resize(file->tensor, new_count * sizeof *file->tensor);
         for (int i = 0; i < count; ++i) {
             StoredTensor *t = &file->tensor[file->count++];
             *t = whole;
@@ -196,17 +206,19 @@ static Status add_blocks(const Walk *walk, hid_t set)
     }
     mem_free(&rows);
     mem_free(&hash);
-    if (!good) return bad_tensor(walk, whole.path, "has blocks that are not all of it");
+    if (!good)
+        return fail_tensor(walk, whole.path,
+                           "has blocks that do not add up to the whole tensor, or lack checksums");
     mem_free(&whole.path);
     return OK;
 }
 
-/* Adds a data set to the table. Takes ownership of path. */
+/* Adds a tensor to the table: one entry, or one for each block of rows. Takes ownership of path. */
 static Status add_tensor(const Walk *walk, hid_t set, char *path)
 {
     StoredFile *file = walk->file;
     if (file->count == TENSORS_MAX || strlen(path) > PATH_MAX_BYTES) {
-        Status status = bad_tensor(walk, path, "has too long a name, or is one of too many");
+        Status status = fail_tensor(walk, path, "has too long a name, or is one of too many");
         mem_free(&path);
         return status;
     }
@@ -221,12 +233,14 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
     hid_t type = H5Dget_type(set);
     bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
     t->ids = type >= 0 && t->shape.ndim == 1 && H5Tequal(type, H5T_STD_U64LE) > 0;
+    /* an id of 64 bits counts as two floats from here on, so that the same code reads both */
     if (t->ids) t->shape = shape_of(2, t->shape.dim[0], 2, 1, 1);
     if (floats || t->ids)
-        t->offset = plain_offset(set, type, t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE, t->shape);
+        t->offset = contiguous_offset(set, type, t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE, t->shape);
     if (type >= 0) H5Tclose(type);
-    if (!floats && !t->ids) return bad_tensor(walk, path, "does not hold floating-point numbers");
-    if (t->ids && t->offset < 0) return bad_tensor(walk, path, "holds ids that do not lie plainly");
+    if (!floats && !t->ids) return fail_tensor(walk, path, "does not hold floating-point numbers");
+    if (t->ids && t->offset < 0)
+        return fail_tensor(walk, path, "holds ids that are compressed or in chunks");
     TRY(check_size(walk, t));
     TRY(check_chunk(walk, set, path));
     TRY(read_hash(walk, set, t));
@@ -240,8 +254,9 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
     Walk *walk = user;
     (void)info;
     char *path = mem_format("%s/%s", walk->prefix, name);
-    bool elsewhere;
-    hid_t access = hdf5_access_without_links(&elsewhere);
+    /* set by H5Oopen */
+    bool is_external;
+    hid_t access = hdf5_access_without_links(&is_external);
     hid_t object = H5Oopen(group, name, access);
     H5Pclose(access);
     H5I_type_t type = object < 0 ? H5I_BADID : H5Iget_type(object);
@@ -250,12 +265,13 @@ static herr_t visit(hid_t group, const char *name, const H5L_info_t *info, void 
         path = NULL;
     } else if (type == H5I_GROUP && walk->depth < GROUP_DEPTH) {
         walk->status = walk_group(walk->file, object, path, walk->depth + 1);
-    } else if (elsewhere) {
+    } else if (is_external) {
         char *what = mem_format("tensor %s", path);
         walk->status = hdf5_link_fail(walk->file->path, what);
         mem_free(&what);
     } else {
-        walk->status = bad_tensor(walk, path, "cannot be read: damaged");
+        walk->status =
+            fail_tensor(walk, path, "cannot be read: damaged, or in more than 4 levels of groups");
     }
     mem_free(&path);
     if (object >= 0) H5Oclose(object);
@@ -267,11 +283,11 @@ static Status walk_group(StoredFile *file, hid_t group, const char *prefix, int 
     Walk walk = {file, prefix, depth, OK};
     if (H5Literate(group, H5_INDEX_NAME, H5_ITER_NATIVE, NULL, visit, &walk) < 0 &&
         walk.status == OK)
-        return bad_tensor(&walk, prefix, "cannot be listed: damaged");
+        return fail_tensor(&walk, prefix, "cannot be listed: damaged");
     return walk.status;
 }
 
-static Status group_elsewhere(const StoredFile *file, const char *group)
+static Status fail_external_group(const StoredFile *file, const char *group)
 {
     char *what = mem_format("tensor %s/...", group);
     Status status = hdf5_link_fail(file->path, what);
@@ -285,11 +301,12 @@ static Status list_groups(StoredFile *file)
     for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
         htri_t found = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
         if (found == 0) continue;
-        bool elsewhere;
-        hid_t access = hdf5_access_without_links(&elsewhere);
+        /* set by H5Oopen */
+        bool is_external;
+        hid_t access = hdf5_access_without_links(&is_external);
         hid_t group = found < 0 ? -1 : H5Oopen(file->id, group_path[i], access);
         H5Pclose(access);
-        if (elsewhere) return group_elsewhere(file, group_path[i]);
+        if (is_external) return fail_external_group(file, group_path[i]);
         if (group < 0)
             return fail(ERR_DATA, "%s: group %s is damaged; use another checkpoint", file->path,
                         group_path[i]);
@@ -345,6 +362,7 @@ void table_read(const void *input, size_t input_bytes, FILE *answer)
     CheckpointMeta meta = {0};
     (void)input_bytes;
     Status status = stored_open_plain(&file, input);
+    /* also after a failure; stored_close releases it */
     stored_lock(&file);
     errno = 0;
     if (status == OK) status = hdf5_status(&file, open_hdf5(&file));

@@ -4,7 +4,8 @@
 
 #include "stored.h"
 
-enum { HDF5_INFLATE = 1100 /* deflate makes at most 1032 bytes of one */ };
+/* most bytes that one stored byte can expand to; deflate's limit is 1032 */
+enum { INFLATE_RATIO_MAX = 1100 };
 
 /* Writes the table and attributes of the file whose path is `input` to answer, for stored_take. An
  * IsolatedJob's work. */

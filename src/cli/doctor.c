@@ -17,7 +17,7 @@ static const Flag flags[] = {
      .help = "size of one checkpoint, as printed by weft plan; DIR should have room for three"},
     {"--json", FLAG_FIELD(DoctorFlags, json), .help = "one JSON object"},
     {"--probe", FLAG_FIELD(DoctorFlags, probe), .value = "TASK",
-     .help = "used by doctor itself: run one part of the file checks: files:NAME, leave:NAME, "
+     .help = "used by doctor itself: run one part of the file checks: folder:NAME, make:NAME, "
              "find:NAME, remove:NAME"},
 };
 

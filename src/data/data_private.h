@@ -128,8 +128,8 @@ Status view_choose_evaluation(PictureView *view, const DataSet *set, const Confi
                               int width, int height, const char *name);
 Status view_choose_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
                             int width, int height, const char *name);
-/* Returns a random rectangle to erase, by data.erasing; height 0: none. */
-ImageBox view_erasing(const DataSet *set, const Config *config, RngKey key);
+/* Chooses a rectangle to erase, with probability data.erasing; height 0: none. */
+ImageBox choose_erasing(const DataSet *set, const Config *config, RngKey key);
 /* Applies data.color_jitter. */
 void picture_jitter(Image *image, const Config *config, RngKey key);
 /* Returns the key of all random choices of a sample. */
@@ -137,11 +137,11 @@ RngKey augment_key(const Config *config, int64_t epoch, int64_t sample);
 /* Numbers of the blocks of random words (rng_block) under that key; a crop and a box to erase are
  * tried up to DRAW_TRIES times, each time with the next block. */
 enum {
-    DRAW_PLAIN,
+    DRAW_FLIP_CROP,
     DRAW_CUTOUT,
     DRAW_RESIZED_CROP,
     DRAW_TRIES = 10,
-    DRAW_CROP = DRAW_RESIZED_CROP + DRAW_TRIES,
+    DRAW_RANDOM_CROP = DRAW_RESIZED_CROP + DRAW_TRIES,
     DRAW_JITTER,
     DRAW_ORDER,
     DRAW_ERASE,

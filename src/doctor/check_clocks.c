@@ -95,7 +95,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
                             "the kernel's clock is %s: each reading is a system call",
                             clock[r].source);
     }
-    const char *source = *clock->source ? clock->source : "not known";
+    const char *source = *clock[0].source ? clock[0].source : "not known";
     if (nodes > 1)
         report_set_summary(report, "%s, largest offset %.3g ms", source, 1e3 * largest);
     else

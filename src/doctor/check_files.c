@@ -40,6 +40,7 @@ static void read_line(FolderTest *f, const char *line)
         size_t offset;
     } errors[] = {{"open_error", offsetof(FolderTest, open_error)},
                   {"write_error", offsetof(FolderTest, write_error)},
+                  {"read_error", offsetof(FolderTest, read_error)},
                   {"flock_error", offsetof(FolderTest, flock_error)},
                   {"fcntl_error", offsetof(FolderTest, fcntl_error)}};
     char name[NAME_BYTES], value[NAME_BYTES];
@@ -62,7 +63,7 @@ static void measure(Doctor *d, void *mine)
     FolderTest *f = mine;
     char text[2048], *rest = NULL;
     if (!d->is_leader) return;
-    int code = run_probe(d, "files", "all", text, sizeof text);
+    int code = run_probe(d, "folder", "all", text, sizeof text);
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         read_line(f, line);
     f->tested = true;
@@ -93,16 +94,24 @@ static const char *error_remedy(int error)
     }
 }
 
+/* Returns the errno of the first call that failed, and sets *verb to what it was to do; 0: none. */
+static int first_error(const FolderTest *f, const char **verb)
+{
+    *verb = f->open_error ? "make a file" : f->write_error ? "write" : "read";
+    return f->open_error ? f->open_error : f->write_error ? f->write_error : f->read_error;
+}
+
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const FolderTest *f = all;
-    report_set_summary(report, "%s", f->type);
-    if (*f->existing_parent)
+    report_set_summary(report, "%s", f[0].type);
+    if (*f[0].existing_parent)
         report_set_summary(report,
                            "%s; the folder does not exist: checked %s, where train would create it",
-                           f->type, f->existing_parent);
+                           f[0].type, f[0].existing_parent);
     for (int r = 0; r < a->ranks; ++r) {
-        int error = f[r].open_error ? f[r].open_error : f[r].write_error;
+        const char *verb;
+        int error = first_error(&f[r], &verb);
         if (!f[r].tested) continue;
         if (!f[r].answered)
             report_add_host(report, SEVERITY_FATAL, r, "df DIR; dmesg | grep -i -e nfs -e lustre",
@@ -113,11 +122,11 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
                             "cannot make the folder in %s: %s", f[r].existing_parent,
                             strerror(error));
         else if (error)
-            report_add_host(report, SEVERITY_FATAL, r, error_remedy(error), "cannot %s: %s",
-                            f[r].open_error ? "make a file" : "write", strerror(error));
-        else if (strcmp(f[r].type, f->type) != 0)
+            report_add_host(report, SEVERITY_FATAL, r, error_remedy(error), "cannot %s: %s", verb,
+                            strerror(error));
+        else if (strcmp(f[r].type, f[0].type) != 0)
             report_add_host(report, SEVERITY_WARN, r, "one shared folder for all nodes",
-                            "the folder is on %s, the first node's on %s", f[r].type, f->type);
+                            "the folder is on %s, the first node's on %s", f[r].type, f[0].type);
     }
 }
 
@@ -152,10 +161,10 @@ static void judge_space(const Check *check, const Allocation *a, const void *all
 static void judge_inodes(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const FolderTest *f = all;
-    if (!has_numbers(f))
+    if (!has_numbers(&f[0]))
         report_skip(report, "not measured");
-    else if (f->inodes > 0)
-        report_set_summary(report, "room for %.0f more files", f->free_inodes);
+    else if (f[0].inodes > 0)
+        report_set_summary(report, "room for %.0f more files", f[0].free_inodes);
     else
         report_set_summary(report, "no limit");
     for (int r = 0; r < a->ranks; ++r)
@@ -170,7 +179,7 @@ static void judge_locks(const Check *check, const Allocation *a, const void *all
     const FolderTest *f = all;
     (void)check;
     /* the probe tries locks after the syncs, so without a sync time it has not tried them */
-    if (has_numbers(f) && f->sync_s > 0)
+    if (has_numbers(&f[0]) && f[0].sync_s > 0)
         report_set_summary(report, "flock and fcntl");
     else
         report_skip(report, "not measured");
@@ -303,7 +312,7 @@ static void measure_shared(Doctor *d, void *mine)
     if (!d->is_leader || leaders->size == 1) return;
     if (leaders->rank == 0) {
         random_id(file.name);
-        file.exists = probe_prints(d, "leave", file.name, "left 1");
+        file.exists = probe_prints(d, "make", file.name, "made 1");
     }
     world_bcast(leaders, &file, sizeof file, 0);
     shared->expected = file.exists;

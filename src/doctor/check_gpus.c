@@ -75,7 +75,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     const char *usual =
         most_frequent_text(a, all, sizeof *g, offsetof(Gpus, facts) + offsetof(GpuFacts, model));
     if (usual)
-        report_set_summary(report, "%d for each process, %s", g->visible, usual);
+        report_set_summary(report, "%d for each process, %s", g[0].visible, usual);
     else
         report_set_summary(report, "none");
     for (int r = 0; r < a->ranks; ++r) {

@@ -19,9 +19,9 @@ static void measure(Doctor *d, void *mine)
 {
     Launch *launch = mine;
     char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    int length = 0;
+    int ranks_on_node /* unused */, length = 0;
     (void)d;
-    launch->launched = world_launched(&length);
+    launch->launched = world_launched(&ranks_on_node);
     launch->tasks = read_env_count("SLURM_NTASKS");
     launch->nodes = read_env_count("SLURM_JOB_NUM_NODES");
     MPI_Get_library_version(version, &length);
@@ -31,6 +31,7 @@ static void measure(Doctor *d, void *mine)
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
+    /* rank 0's: all ranks are started in the same way */
     const Launch *launch = all;
     int fewest = a->place[0].node_size, most = fewest;
     for (int r = 0; r < a->ranks; ++r) {
@@ -46,11 +47,12 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
         return;
     }
     if (launch->nodes > a->nodes)
-        report_add_host(report, SEVERITY_WARN, -1, "srun -N $SLURM_JOB_NUM_NODES",
+        report_add_host(report, SEVERITY_WARN, WHOLE_ALLOCATION, "srun -N $SLURM_JOB_NUM_NODES",
                         "ranks on %d of the job's %d nodes", a->nodes, launch->nodes);
     if (most - fewest > (int)check->threshold)
         report_add_host(
-            report, SEVERITY_WARN, -1, "srun --ntasks-per-node, mpirun --map-by ppr:N:node",
+            report, SEVERITY_WARN, WHOLE_ALLOCATION,
+            "srun --ntasks-per-node, mpirun --map-by ppr:N:node",
             "%d ranks on one node, %d on another: the nodes with the most ranks slow down "
             "all others",
             most, fewest);

@@ -60,7 +60,7 @@ static void judge_versions(const Check *check, const Allocation *a, const void *
     const char *usual = most_frequent_text(a, all, sizeof *v, 0);
     char line[2][160];
     (void)check;
-    report_set_summary(report, "%.*s%s", (int)strcspn(v->lines, "\n"), v->lines,
+    report_set_summary(report, "%.*s%s", (int)strcspn(v[0].lines, "\n"), v[0].lines,
                        a->ranks > 1 ? " and the same libraries on all ranks" : "");
     for (int r = 0; r < a->ranks; ++r) {
         const LineKind *kind = line_kinds;
@@ -134,10 +134,10 @@ static void judge_files(const Check *check, const Allocation *a, const void *all
 {
     const Libraries *l = all;
     (void)check;
-    report_set_summary(report, "%d files%s", l->count,
+    report_set_summary(report, "%d files%s", l[0].count,
                        a->ranks > 1 ? ", the same on all ranks" : "");
-    for (int i = 0; i < l->count; ++i) {
-        const char *name = l->file[i].name;
+    for (int i = 0; i < l[0].count; ++i) {
+        const char *name = l[0].file[i].name;
         uint64_t usual = majority_hash(a, l, name);
         for (int r = 0; r < a->ranks; ++r) {
             const struct LoadedFile *file = find_file(&l[r], name);

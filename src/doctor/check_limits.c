@@ -25,8 +25,8 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     const Limits *limits = all;
     double need = check->threshold + FILES_PER_RANK * a->ranks;
     char text[16];
-    if (limits->open_files < UNLIMITED)
-        report_set_summary(report, "%.0f open files", limits->open_files);
+    if (limits[0].open_files < UNLIMITED)
+        report_set_summary(report, "%.0f open files", limits[0].open_files);
     else
         report_set_summary(report, "any number of open files");
     for (int r = 0; r < a->ranks; ++r) {

@@ -58,14 +58,14 @@ static void *compute(void *arg)
     float x[BLOCK] = {1};
     double begin_s = clock_s(), begin_cpu_s = cpu_time_s();
     for (int round = 0; round < ROUNDS; ++round) {
-        double from_s = clock_s(), from_cpu_s = cpu_time_s(), blocks = 0;
-        while (clock_s() - from_s < ROUND_S) {
+        double start_s = clock_s(), start_cpu_s = cpu_time_s(), blocks = 0;
+        while (clock_s() - start_s < ROUND_S) {
             for (int k = 0; k < REPEATS; ++k)
                 for (int i = 0; i < BLOCK; ++i) x[i] = x[i] * 0.999f + 0.001f;
             __asm__ volatile("" : : "r"(x) : "memory");
             ++blocks;
         }
-        w->speed.speed = fmax(w->speed.speed, blocks / (cpu_time_s() - from_cpu_s));
+        w->speed.speed = fmax(w->speed.speed, blocks / (cpu_time_s() - start_cpu_s));
     }
     w->speed.run_fraction = (cpu_time_s() - begin_cpu_s) / (clock_s() - begin_s);
     w->speed.cpu = sched_getcpu();
@@ -168,8 +168,8 @@ static void judge_quota(const Check *check, const Allocation *a, const void *all
 {
     static const char *const remedy = "cat /sys/fs/cgroup/cpu.max; docker run --cpus; srun -c";
     const Quota *q = all;
-    report_set_summary(report, q->cores > 0 ? "%.3g cores" : "no limit on processor time",
-                       q->cores);
+    report_set_summary(report, q[0].cores > 0 ? "%.3g cores" : "no limit on processor time",
+                       q[0].cores);
     for (int r = 0; r < a->ranks; ++r) {
         if (!is_node_leader(a, r)) continue;
         if (q[r].cores > 0 && q[r].cores < a->place[r].node_size)
@@ -195,7 +195,7 @@ const Check check_quota = {
 
 /* ---- memory ---- */
 
-/* The triad a = b + s c of STREAM (McCalpin 1995). */
+/* Runs the triad a = b + s c of STREAM (McCalpin 1995). Sets the worker's bytes_per_s. */
 static void *triad(void *arg)
 {
     enum { PASSES = 8 };
@@ -207,10 +207,10 @@ static void *triad(void *arg)
         c[i] = 2;
     }
     for (int pass = 0; pass < PASSES; ++pass) {
-        double from_s = clock_s();
+        double start_s = clock_s();
         for (int64_t i = 0; i < w->count; ++i) a[i] = b[i] + 3 * c[i];
         __asm__ volatile("" : : "r"(a) : "memory");
-        w->bytes_per_s = fmax(w->bytes_per_s, 3 * (double)bytes / (clock_s() - from_s));
+        w->bytes_per_s = fmax(w->bytes_per_s, 3 * (double)bytes / (clock_s() - start_s));
     }
     mem_pages_free(a, 3 * bytes);
     return NULL;

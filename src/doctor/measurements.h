@@ -140,8 +140,9 @@ typedef struct FolderTest {
     /* "" if the folder exists, else the nearest existing folder above it, which was tested */
     char existing_parent[PATH_BYTES];
     double free_bytes, inodes, free_inodes;
-    /* errno of creating a file, of writing and reading it, of flock and of fcntl; 0 if it worked */
-    int open_error, write_error, flock_error, fcntl_error;
+    /* errno of creating a file, of writing and syncing it, of reading it, of flock and of fcntl; 0
+     * if it worked or was not tried */
+    int open_error, write_error, read_error, flock_error, fcntl_error;
     /* seconds of a 4 KB write and fsync (median); 0 in these three: not measured */
     double sync_s, write_bytes_per_s, read_bytes_per_s;
 } FolderTest;

@@ -13,7 +13,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096, BLOCK_BYTES = 1 << 20, SYNCS = 20, BLOCKS = 64 };
+enum { PAGE_BYTES = 4096, BLOCK_BYTES = 1 << 20, SYNCS_MAX = 20, BLOCKS_MAX = 64 };
 /* time limit of each step: syncs, writing, reading */
 static const double STEP_S = 1.2;
 
@@ -92,14 +92,14 @@ static int write_block(int file, const char *block, size_t bytes, off_t offset)
 
 static int try_sync(int file, const char *block)
 {
-    double times_s[SYNCS], begin_s = clock_s();
+    double times_s[SYNCS_MAX], begin_s = clock_s();
     int count = 0;
     puts("at fsync");
-    while (count < SYNCS && clock_s() - begin_s < STEP_S) {
-        double from_s = clock_s();
+    while (count < SYNCS_MAX && clock_s() - begin_s < STEP_S) {
+        double start_s = clock_s();
         int error = write_block(file, block, PAGE_BYTES, 0);
         if (error || fsync(file) != 0) return error ? error : errno;
-        times_s[count++] = clock_s() - from_s;
+        times_s[count++] = clock_s() - start_s;
     }
     print_number("sync_s", median(times_s, count));
     return 0;
@@ -134,13 +134,13 @@ static int try_read(int file, char *block, int blocks)
     return 0;
 }
 
-/* Number of blocks to write: BLOCKS, but at most a quarter of the free space. */
+/* Returns the number of blocks to write: BLOCKS_MAX, but at most a quarter of the free space. */
 static int block_count(const char *folder)
 {
     struct statfs fs;
     if (statfs(folder, &fs) != 0) return 1;
     double quarter = (double)fs.f_bavail * (double)fs.f_bsize / 4 / BLOCK_BYTES;
-    return quarter < 1 ? 1 : quarter < BLOCKS ? (int)quarter : BLOCKS;
+    return quarter < 1 ? 1 : quarter < BLOCKS_MAX ? (int)quarter : BLOCKS_MAX;
 }
 
 static void try_file(const char *folder)
@@ -158,12 +158,13 @@ static void try_file(const char *folder)
     error = try_sync(file, block);
     if (!error) try_locks(file);
     if (!error) error = try_write(file, block, block_count(folder), &blocks);
-    if (!error) error = try_read(file, block, blocks);
     print_number("write_error", error);
+    if (!error) print_number("read_error", try_read(file, block, blocks));
     mem_free(&block);
     close(file);
 }
 
+/* name: not used; every task has one */
 static Status test_folder(const char *folder, const char *name)
 {
     (void)name;
@@ -190,20 +191,20 @@ static char *shared_path(const char *folder, const char *name)
     return path;
 }
 
-static Status make_file(const char *folder, const char *name)
+static Status make_shared_file(const char *folder, const char *name)
 {
     char *path = shared_path(folder, name);
     int file = file_create_new(path, O_WRONLY);
     if (file < 0 || write(file, name, strlen(name)) < 0 || fsync(file) != 0)
-        puts("left 0");
+        puts("made 0");
     else
-        puts("left 1");
+        puts("made 1");
     if (file >= 0) close(file);
     mem_free(&path);
     return OK;
 }
 
-static Status find_file(const char *folder, const char *name)
+static Status find_shared_file(const char *folder, const char *name)
 {
     static const double LIMIT_S = 5;
     char *path = shared_path(folder, name);
@@ -214,7 +215,7 @@ static Status find_file(const char *folder, const char *name)
     return OK;
 }
 
-static Status remove_file(const char *folder, const char *name)
+static Status remove_shared_file(const char *folder, const char *name)
 {
     char *path = shared_path(folder, name);
     unlink(path);
@@ -232,16 +233,16 @@ Status doctor_probe(const char *task, const char *folder)
     static const struct {
         const char *prefix;
         Status (*run)(const char *folder, const char *name);
-    } tasks[] = {{"files:", test_folder},
-                 {"leave:", make_file},
-                 {"find:", find_file},
-                 {"remove:", remove_file}};
+    } tasks[] = {{"folder:", test_folder},
+                 {"make:", make_shared_file},
+                 {"find:", find_shared_file},
+                 {"remove:", remove_shared_file}};
     setvbuf(stdout, NULL, _IOLBF, 0);
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; ++i) {
         size_t length = strlen(tasks[i].prefix);
         if (strncmp(task, tasks[i].prefix, length) == 0 && is_file_name(task + length))
             return tasks[i].run(folder, task + length);
     }
-    return fail(ERR_USAGE, "--probe %s: expected files:NAME, leave:NAME, find:NAME or remove:NAME",
+    return fail(ERR_USAGE, "--probe %s: expected folder:NAME, make:NAME, find:NAME or remove:NAME",
                 task);
 }

@@ -40,7 +40,7 @@ static void add_finding(Report *r, Severity severity, bool names_hosts, int rank
         f = &r->finding[r->findings++];
         *f = (Finding){severity, names_hosts, mem_text(text), mem_text(remedy), NULL, 0};
     }
-    if (rank < 0) return;
+    if (rank == WHOLE_ALLOCATION) return;
     f->rank = mem_resize(f->rank, (size_t)(f->ranks + 1) * sizeof *f->rank);
     f->rank[f->ranks++] = rank;
 }

@@ -46,9 +46,10 @@ typedef struct Report {
 void report_set_summary(Report *report, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* Marks the check as skipped, with the reason as summary: "not measured", "not known". */
 void report_skip(Report *report, const char *reason);
+enum { WHOLE_ALLOCATION = -1 };
 /* Add a finding, to be printed with the host of `rank`, or with `rank`. If an earlier finding has
- * the same text and remedy, the rank is added to it. rank -1: the finding holds for the whole
- * allocation. remedy: a command or advice, or "". */
+ * the same text and remedy, the rank is added to it. rank WHOLE_ALLOCATION: the finding
+ * holds for no single rank. remedy: a command or advice, or "". */
 void report_add_host(Report *report, Severity severity, int rank, const char *remedy,
                      const char *fmt, ...) BASE_PRINTF(5, 6);
 void report_add_rank(Report *report, Severity severity, int rank, const char *remedy,

@@ -109,7 +109,8 @@ static Status add_scores(Choice *c)
 {
     const Units *units = c->units;
     for (int i = 0; i < units->graph->param_count; ++i)
-        if (is_scored(c, i)) TRY(add_rows(c, i, units->unit[units->graph->param[i].node + 1]));
+        if (is_scored(c, i))
+            TRY(add_rows(c, i, units_of_channels(units, units->graph->param[i].node)));
     for (int u = 0; u < units->unit_count && !c->options->method->score; ++u)
         if (c->terms[u] > 0) c->score[u] /= (double)c->terms[u];
     return OK;
@@ -195,7 +196,7 @@ static void remove_from_group(Choice *c, int i)
 static void keep_best_channel(Choice *c, int node)
 {
     const Units *units = c->units;
-    const int *unit = units->unit[node + 1];
+    const int *unit = units_of_channels(units, node);
     if (units_channels_left(units, node, c->removed) > 0) return;
     int64_t count = graph_channels(units->graph, node);
     int best = unit[0];

@@ -5,18 +5,19 @@
 
 #include <string.h>
 
-/* Layout of a parameter: rows of `columns` columns of `inner` values. Rows form `parts` equal
- * parts, each of which reads its own part of the input channels. */
+/* Layout of a parameter: [rows][columns][inner]. Rows are output channels, columns input channels.
+ * Rows form `parts` equal parts, each of which reads its own part of the input channels. */
 typedef struct ParamLayout {
     int64_t rows, columns, inner, parts;
-    /* unit of each row and column, NULL: all remain; borrowed */
-    const int *row, *column;
+    /* unit (channels that can only be removed together) of each row and of each input channel;
+     * NULL: all remain; borrowed */
+    const int *row_unit, *column_unit;
 } ParamLayout;
 
 int64_t units_channels_left(const Units *units, int node, const bool *removed)
 {
     int64_t count = graph_channels(units->graph, node), remaining = 0;
-    for (int64_t k = 0; k < count; ++k) remaining += !removed[units->unit[node + 1][k]];
+    for (int64_t k = 0; k < count; ++k) remaining += !removed[units_of_channels(units, node)[k]];
     return remaining;
 }
 
@@ -28,9 +29,10 @@ static ParamLayout layout_of(const Units *units, int param)
     ParamLayout layout = {.rows = p->shape.dim[0], .columns = 1, .parts = 1};
     layout.inner = shape_count(p->shape) / (layout.rows > 0 ? layout.rows : 1);
     if (channels == CHANNELS_NEW || channels == CHANNELS_KEEP)
-        layout.row = units->unit[p->node + 1];
+        layout.row_unit = units_of_channels(units, p->node);
+    /* only a weight has columns; slot 1 is its bias */
     if (!node_has_own_width(node) || p->slot > 0) return layout;
-    layout.column = units->unit[node->in[0] + 1];
+    layout.column_unit = units_of_channels(units, node->in[0]);
     layout.columns = p->shape.dim[1];
     layout.inner /= layout.columns;
     layout.parts = node->spec.groups > 1 ? node->spec.groups : 1;
@@ -39,14 +41,14 @@ static ParamLayout layout_of(const Units *units, int param)
 
 static bool row_remains(const ParamLayout *layout, int64_t row, const bool *removed)
 {
-    return !layout->row || !removed[layout->row[row]];
+    return !layout->row_unit || !removed[layout->row_unit[row]];
 }
 
 static bool column_remains(const ParamLayout *layout, int64_t row, int64_t column,
                            const bool *removed)
 {
     int64_t part = row / (layout->rows / layout->parts);
-    return !layout->column || !removed[layout->column[part * layout->columns + column]];
+    return !layout->column_unit || !removed[layout->column_unit[part * layout->columns + column]];
 }
 
 Shape units_param_shape(const Units *units, int param, const bool *removed)
@@ -54,18 +56,19 @@ Shape units_param_shape(const Units *units, int param, const bool *removed)
     ParamLayout layout = layout_of(units, param);
     Shape shape = units->graph->param[param].shape;
     for (int64_t r = 0; r < layout.rows; ++r) shape.dim[0] -= !row_remains(&layout, r, removed);
-    for (int64_t k = 0; layout.column && k < layout.columns; ++k)
+    /* each part of the rows loses the same number of columns, so row 0 stands for all */
+    for (int64_t k = 0; layout.column_unit && k < layout.columns; ++k)
         shape.dim[1] -= !column_remains(&layout, 0, k, removed);
     return shape;
 }
 
-void units_param_gather(const Units *units, int param, const bool *removed, const float *plain,
+void units_param_gather(const Units *units, int param, const bool *removed, const float *before,
                         float *out)
 {
     ParamLayout layout = layout_of(units, param);
     for (int64_t r = 0; r < layout.rows; ++r) {
         if (!row_remains(&layout, r, removed)) continue;
-        const float *row = plain + r * layout.columns * layout.inner;
+        const float *row = before + r * layout.columns * layout.inner;
         for (int64_t k = 0; k < layout.columns; ++k) {
             if (!column_remains(&layout, r, k, removed)) continue;
             memcpy(out, row + k * layout.inner, (size_t)layout.inner * sizeof *out);

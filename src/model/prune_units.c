@@ -255,7 +255,7 @@ static void list_layers(Units *units)
     const Graph *g = units->graph;
     for (int i = 0; i < g->node_count; ++i) {
         if (!node_has_own_width(&g->node[i])) continue;
-        UnitGroup *group = &units->group[units->group_of[units->unit[i + 1][0]]];
+        UnitGroup *group = &units->group[units->group_of[units_of_channels(units, i)[0]]];
         group->layer =
             mem_resize(group->layer, (size_t)(group->layer_count + 1) * sizeof *group->layer);
         group->layer[group->layer_count++] = i;
@@ -278,7 +278,7 @@ static int common_multiple(int a, int b)
  * not consist of exactly these channels in this order, all channels of their groups are kept. */
 static void divide(Units *units, int node, int parts, int by)
 {
-    const int *unit = units->unit[node + 1];
+    const int *unit = units_of_channels(units, node);
     int64_t count = graph_channels(units->graph, node);
     UnitGroup *group = &units->group[units->group_of[unit[0]]];
     bool same = count == group->count;

@@ -124,9 +124,9 @@ static int append_later_lines(int from, int to)
     return error;
 }
 
-/* Opens the path again. removed: it leads to nothing, so the file is written again there; otherwise
- * it leads to another file, which is continued. The number of the descriptor stays the same, since
- * another thread may be syncing it. */
+/* Opens the path again. removed: it leads to no file, so the file is written again there; otherwise
+ * it leads to another file, which is appended to. The number of the descriptor stays the same,
+ * since another thread may be syncing it. */
 static Status open_name(AppendFile *file, bool removed)
 {
     lease_require(file->lease);
@@ -141,7 +141,7 @@ static Status open_name(AppendFile *file, bool removed)
         return fail(ERR_IO, "%s: has been %s, and cannot be opened again: %s", file->path,
                     removed ? "removed" : "replaced", file_error(error));
     file->rewritten = file->rewritten || removed;
-    file->moved = file->moved || !removed;
+    file->replaced = file->replaced || !removed;
     file->size = size_of(file->fd);
     return OK;
 }

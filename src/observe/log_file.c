@@ -28,7 +28,8 @@ static struct {
     const Lease *lease;
 } file = {.fd = -1};
 
-/* Changes of the file, kept for log_file_report, since nothing may be logged under the lock. */
+/* Changes of the file, kept for log_file_warn_of_changes, since nothing may be logged under the
+ * lock. */
 typedef enum Change { REWRITTEN = 1, REPLACED = 2, CUT = 4, NOT_OPENED = 8 } Change;
 static _Atomic unsigned changes;
 /* the path is no longer checked (log_file_pin) */
@@ -147,7 +148,7 @@ void log_file_pin(void)
     atomic_store(&pinned, true);
 }
 
-void log_file_report(void)
+void log_file_warn_of_changes(void)
 {
     static const struct {
         Change change;

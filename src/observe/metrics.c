@@ -1,4 +1,4 @@
-/* Writes metrics.jsonl: one JSON object per line, for a training step, an evaluation or an event,
+/* Writes metrics.jsonl: one JSON object per line, for a training step, an evaluation or a decision,
  * in the order of steps. A run that resumes at step S first removes the lines of later steps, which
  * it will write again, and any line torn by a crash. Usually these are the last lines, and
  * truncating the file removes them without needing room on the disk. If lines to keep follow them,
@@ -13,13 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static Status io_failed(const char *what, const char *path)
+static Status fail_io(const char *what, const char *path)
 {
     return fail(ERR_IO, "%s: %s failed: %s", path, what, file_error(errno));
 }
 
-/* A line is kept if it is whole and its step is at most keep_step. */
-static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
+/* True for a whole line whose step is at most keep_step. */
+static bool line_is_kept(const char *line, size_t bytes, int64_t keep_step)
 {
     if (bytes < 3 || strlen(line) != bytes || line[0] != '{' ||
         strcmp(line + bytes - 2, "}\n") != 0)
@@ -34,7 +34,7 @@ static bool line_kept(const char *line, size_t bytes, int64_t keep_step)
 /* Copies the lines to keep to `out`, or only counts lines if it is NULL. Returns the number of
  * lines to drop, -1 on an error. *end: file offset at which the lines to keep end if all others
  * follow them, else -1. */
-static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step, off_t *end)
+static int64_t copy_lines(FILE *in, FILE *out, int64_t keep_step, off_t *end)
 {
     char *line = NULL;
     size_t capacity = 0;
@@ -43,7 +43,7 @@ static int64_t lines_copy(FILE *in, FILE *out, int64_t keep_step, off_t *end)
     ssize_t got;
     *end = 0;
     while (!bad && (got = getline(&line, &capacity, in)) > 0) {
-        bool kept = line_kept(line, (size_t)got, keep_step);
+        bool kept = line_is_kept(line, (size_t)got, keep_step);
         if (kept && *end >= 0) *end = dropped > 0 ? -1 : *end + got;
         if (!kept)
             ++dropped;
@@ -58,19 +58,19 @@ static Status rewrite(FILE *in, const char *path, const char *part, int64_t keep
 {
     int file = file_create_new(part, O_WRONLY);
     FILE *out = file < 0 ? NULL : fdopen(file, "w");
-    if (!out) return io_failed("creating", part);
+    if (!out) return fail_io("creating", part);
     rewind(in);
     off_t end;
     bool good =
-        lines_copy(in, out, keep_step, &end) >= 0 && fflush(out) == 0 && fsync(fileno(out)) == 0;
+        copy_lines(in, out, keep_step, &end) >= 0 && fflush(out) == 0 && fsync(fileno(out)) == 0;
     int error = errno;
     if (fclose(out) != 0 && good) good = false, error = errno;
     errno = error;
     Status status = OK;
     if (!good)
-        status = io_failed("rewriting", part);
+        status = fail_io("rewriting", part);
     else if (rename(part, path) != 0)
-        status = io_failed("renaming", part);
+        status = fail_io("renaming", part);
     if (status != OK) unlink(part);
     return status;
 }
@@ -91,9 +91,9 @@ static Status remove_later_lines(const char *path, const char *part, int64_t kee
      * link. */
     int file = file_open(path, O_RDONLY | O_NOFOLLOW);
     FILE *in = file < 0 ? NULL : fdopen(file, "r");
-    if (!in) return errno == ENOENT ? OK : io_failed("reading", path);
-    int64_t dropped = lines_copy(in, NULL, keep_step, &end);
-    Status status = dropped < 0 ? io_failed("reading", path) : OK;
+    if (!in) return errno == ENOENT ? OK : fail_io("reading", path);
+    int64_t dropped = copy_lines(in, NULL, keep_step, &end);
+    Status status = dropped < 0 ? fail_io("reading", path) : OK;
     if (dropped > 0 && (end < 0 || !truncate_file(path, end)))
         status = rewrite(in, path, part, keep_step);
     fclose(in);
@@ -111,12 +111,12 @@ static Status move_aside(const char *path)
 }
 
 Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, int64_t step,
-                    bool goes_on)
+                    bool resumed)
 {
     char *path = mem_format("%s/metrics.jsonl", dir), *part = mem_format("%s.part", path);
     /* left by a start that was killed while it rewrote the file */
     unlink(part);
-    Status status = goes_on ? remove_later_lines(path, part, step) : move_aside(path);
+    Status status = resumed ? remove_later_lines(path, part, step) : move_aside(path);
     mem_free(&part);
     if (status == OK) status = append_open(metrics, path, 0, lease);
     metrics->lines = true;
@@ -185,7 +185,7 @@ void metrics_eval(AppendFile *metrics, const EvalLine *line)
     line_end(&text, metrics);
 }
 
-void metrics_event(AppendFile *metrics, const EventLine *line)
+void metrics_decision(AppendFile *metrics, const DecisionLine *line)
 {
     Line text;
     line_begin(&text, line->step, line->epoch);

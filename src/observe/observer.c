@@ -1,6 +1,7 @@
 /* Passes each report to the progress line, to metrics.jsonl and to TensorBoard's events. Lines are
  * written at once, so that none is lost if the process is killed. Once a second, and at every
- * evaluation, it also checks whether the paths of the files still lead to them. */
+ * evaluation, append_flush also checks whether the paths of the files still lead to them;
+ * append_write does not. */
 #include "observer.h"
 
 #include <math.h>
@@ -17,16 +18,16 @@ struct Observer {
     const Lease *lease;
     /* step of the newest line of metrics, and of the newest one that is in the file */
     int64_t step, written;
-    /* time of the last flush */
+    /* time of the last observer_flush, clock_s */
     double flushed_s;
     /* the last flush could not write, and a warning has been printed */
     bool failing;
 };
 
-Status observer_new(Observer **out, const char *dir, const Lease *lease, int64_t step, bool goes_on)
+Status observer_new(Observer **out, const char *dir, const Lease *lease, int64_t step, bool resumed)
 {
     Observer *observer = mem_new(sizeof *observer);
-    Status status = metrics_open(&observer->metrics, dir, lease, step, goes_on);
+    Status status = metrics_open(&observer->metrics, dir, lease, step, resumed);
     if (status == OK) status = event_file_open(&observer->events, dir, lease);
     observer->dir = mem_text(dir);
     observer->lease = lease;
@@ -89,19 +90,19 @@ static Status renew_events(Observer *observer)
 static void warn_changed(AppendFile *file)
 {
     if (file->rewritten)
-        log_warn("%s: was removed or renamed, and has been written again from its beginning",
+        log_warn("%s: was rereplaced or renamed, and has been written again from its beginning",
                  file->path);
-    if (file->moved)
+    if (file->replaced)
         log_warn("%s: has been replaced by another file, and continues in that one", file->path);
-    file->rewritten = file->moved = false;
+    file->rewritten = file->replaced = false;
 }
 
 static void warn_cut(AppendFile *metrics, int64_t step)
 {
     if (metrics->lost == 0) return;
     log_warn(
-        "%s: was cut short: its last %lld of %lld bytes are lost, lines up to step %lld; later "
-        "lines are appended to what is left",
+        "%s: was cut short: its last %lld of %lld bytes are lost; the last lost line is of step "
+        "%lld; later lines are appended to what is left",
         metrics->path, (long long)metrics->lost, (long long)metrics->lost_of, (long long)step);
     metrics->lost = 0;
 }
@@ -109,7 +110,7 @@ static void warn_cut(AppendFile *metrics, int64_t step)
 static void warn_of_changes(Observer *observer)
 {
     const AppendFile *m = &observer->metrics, *e = &observer->events;
-    if (m->rewritten || m->moved || m->lost || e->rewritten || e->moved || e->lost)
+    if (m->rewritten || m->replaced || m->lost || e->rewritten || e->replaced || e->lost)
         progress_break(&observer->progress);
     warn_changed(&observer->events);
     warn_changed(&observer->metrics);
@@ -131,7 +132,7 @@ Status observer_flush(Observer *observer)
 {
     if (!observer) return OK;
     observer->flushed_s = clock_s();
-    log_file_report();
+    log_file_warn_of_changes();
     return write_files(observer, append_flush);
 }
 
@@ -197,10 +198,10 @@ void observer_eval(Observer *observer, const EvalLine *line)
     flush_and_warn(observer);
 }
 
-void observer_event(Observer *observer, const EventLine *line)
+void observer_decision(Observer *observer, const DecisionLine *line)
 {
     if (!observer) return;
-    metrics_event(&observer->metrics, line);
+    metrics_decision(&observer->metrics, line);
     flush_and_warn(observer);
 }
 

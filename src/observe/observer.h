@@ -25,10 +25,10 @@ typedef struct AppendFile {
     /* size of the file after the last write, in bytes */
     int64_t size;
     /* Changes by other processes that the observer has not reported yet. */
-    /* the path led nowhere, and the whole file was written again */
+    /* the path led to no file, so the whole file was written again at it */
     bool rewritten;
-    /* the path led to another file, which is continued */
-    bool moved;
+    /* the path leads to another file, which is appended to from now on */
+    bool replaced;
     /* bytes that were cut off the end of the file, and its size before */
     int64_t lost, lost_of;
 } AppendFile;
@@ -57,15 +57,15 @@ NameState append_name(const char *path, const struct stat *opened);
 int append_copy(int from, int to);
 
 /* metrics.jsonl: one JSON object per line. */
-/* Opens dir/metrics.jsonl for appending. If the run is resumed (goes_on), it first removes torn
- * lines and lines of steps > step; it rewrites the file as metrics.jsonl.part unless truncating it
+/* Opens dir/metrics.jsonl for appending. If the run is resumed, it first removes torn lines
+ * and lines of steps > step; it rewrites the file as metrics.jsonl.part unless truncating it
  * is enough. Otherwise it renames an earlier run's file to metrics.jsonl.1, or the next free
  * number. */
 Status metrics_open(AppendFile *metrics, const char *dir, const Lease *lease, int64_t step,
-                    bool goes_on);
+                    bool resumed);
 void metrics_train(AppendFile *metrics, const TrainLine *line);
 void metrics_eval(AppendFile *metrics, const EvalLine *line);
-void metrics_event(AppendFile *metrics, const EventLine *line);
+void metrics_decision(AppendFile *metrics, const DecisionLine *line);
 
 /* The progress line on stdout. */
 typedef struct Progress {

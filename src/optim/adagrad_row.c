@@ -6,7 +6,8 @@
 
 #include <math.h>
 
-/* Partial sums for vector lanes; the order of additions depends on the width alone. */
+/* number of partial sums, one for each vector lane: the order of additions depends on the width
+ * alone */
 enum { LANES = 8 };
 
 static float mean_square(const float *restrict w, const float *restrict g, int width, float scale,

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* 1 - beta^step, with beta rounded to float as in the kernels: for 0.999 that makes 1 - beta wrong
- * by 1e-5, and the error must cancel. */
+/* Sets first and second to 1 - beta1^step and 1 - beta2^step. beta is rounded to float as in the
+ * kernels: for 0.999 the relative error of 1 - beta is 1e-5, and it must cancel. */
 static void corrections(const OptimRule *rule, double step, float *first, float *second)
 {
     float beta1 = (float)rule->constants->beta1, beta2 = (float)rule->constants->beta2;
@@ -54,8 +54,8 @@ RowState adam_row_state(const OptimConfig *constants, int width)
     return (RowState){.slots = 3, .floats = {width, width, 1}, .name = {"m", "v", "updates"}};
 }
 
-/* The count of the row's updates gives the corrections. As a float it is exact up to 2^24, where
- * the corrections have long been 1. */
+/* The corrections depend on the number of the row's updates. As a float it is exact up to 2^24; the
+ * corrections are 1 long before that. */
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
 {
     float *m = a->state, *v = m + a->width, *count = v + a->width;
@@ -67,12 +67,12 @@ void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    adam_step(optim, piece, a, false);
+    adam_step(optim, piece, a, /* decoupled */ false);
 }
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 {
-    adam_row_step(rule, a, false);
+    adam_row_step(rule, a, /* decoupled */ false);
 }
 
 const OptimTable optim_adam = {

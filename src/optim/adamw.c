@@ -3,12 +3,12 @@
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    adam_step(optim, piece, a, true);
+    adam_step(optim, piece, a, /* decoupled */ true);
 }
 
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 {
-    adam_row_step(rule, a, true);
+    adam_row_step(rule, a, /* decoupled */ true);
 }
 
 const OptimTable optim_adamw = {

@@ -1,4 +1,4 @@
-/* constant: the learning rate stays as it is after the warm-up. */
+/* constant: the learning rate does not change after the warm-up. */
 #include "curves.h"
 
 static double rate(const CurveAt *at)
@@ -8,6 +8,6 @@ static double rate(const CurveAt *at)
 
 const Curve curve_constant = {
     {.word = "constant", .help = "constant rate"},
-    .longer = "the learning rate stays as it is",
+    .if_end_moves = "the learning rate stays as it is",
     .rate = rate,
 };

@@ -11,6 +11,6 @@ static double rate(const CurveAt *at)
 
 const Curve curve_cosine = {
     {.word = "cosine", .help = "half a cosine down to lr_end", .uses = "lr_end"},
-    .longer = "the cosine stretches to the new end",
+    .if_end_moves = "the cosine stretches to the new end",
     .rate = rate,
 };

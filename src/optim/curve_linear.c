@@ -8,6 +8,6 @@ static double rate(const CurveAt *at)
 
 const Curve curve_linear = {
     {.word = "linear", .help = "falls linearly to lr_end", .uses = "lr_end"},
-    .longer = "the line stretches to the new end",
+    .if_end_moves = "the line stretches to the new end",
     .rate = rate,
 };

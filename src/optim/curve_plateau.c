@@ -1,11 +1,11 @@
-/* plateau: the rate falls by gamma, down to lr_end, when evaluations have not improved for a while.
- * As PyTorch's ReduceLROnPlateau with threshold_mode rel, without cooldown and eps. A pure function
- * of the evaluations, which LrState summarizes. */
+/* plateau: the rate is multiplied by gamma, down to lr_end, when more than `patience` evaluations
+ * in a row were no better than the best one. Like PyTorch's ReduceLROnPlateau with threshold_mode
+ * rel, without cooldown and eps. A pure function of the evaluations, which LrState summarizes. */
 #include "curves.h"
 
 #include <math.h>
 
-static bool better(const OptimConfig *keys, double value, double best, bool rises)
+static bool is_better(const OptimConfig *keys, double value, double best, bool rises)
 {
     if (isnan(best)) return !isnan(value);
     return rises ? value > best * (1 + keys->threshold) : value < best * (1 - keys->threshold);
@@ -13,7 +13,7 @@ static bool better(const OptimConfig *keys, double value, double best, bool rise
 
 static void evaluated(const OptimConfig *keys, LrState *state, double value, bool rises)
 {
-    if (better(keys, value, state->best, rises)) {
+    if (is_better(keys, value, state->best, rises)) {
         state->best = value;
         state->bad = 0;
     } else if (++state->bad > keys->patience) {
@@ -22,7 +22,7 @@ static void evaluated(const OptimConfig *keys, LrState *state, double value, boo
     }
 }
 
-/* Multiplies once per fall, in the same order as they happened. */
+/* Multiplies once per fall, since a power could round differently. */
 static double rate(const CurveAt *at)
 {
     double lr = at->keys->lr;
@@ -44,9 +44,9 @@ static Status check(const Config *config)
 
 const Curve curve_plateau = {
     {.word = "plateau",
-     .help = "falls by gamma when evaluations stop improving",
+     .help = "is multiplied by gamma when evaluations stop improving",
      .uses = "gamma patience threshold lr_end"},
-    .longer = "the learning rate goes by evaluations, as before",
+    .if_end_moves = "the learning rate still depends on evaluations only",
     .rate = rate,
     .evaluated = evaluated,
     .check = check,

@@ -12,6 +12,6 @@ const Curve curve_polynomial = {
     {.word = "polynomial",
      .help = "falls to lr_end as (remaining fraction of the steps)^power",
      .uses = "lr_end power"},
-    .longer = "the curve stretches to the new end",
+    .if_end_moves = "the curve stretches to the new end",
     .rate = rate,
 };

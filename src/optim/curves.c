@@ -47,9 +47,9 @@ double lr_base(const Config *config, const LrState *state)
     return state->lr > 0 ? state->lr : config->optim.lr;
 }
 
-const char *lr_longer_text(const Config *config)
+const char *lr_text_if_end_moves(const Config *config)
 {
-    return curves[config->optim.lr_schedule]->longer;
+    return curves[config->optim.lr_schedule]->if_end_moves;
 }
 
 bool lr_by_evaluations(const Config *config)
@@ -71,17 +71,20 @@ void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, doubl
         curve->evaluated(keys, state, value, rises);
 }
 
-double lr_at(const Config *config, const LrState *state, const LrSteps *of)
+double lr_at(const Config *config, const LrState *state, const LrSteps *at)
 {
     OptimConfig keys = config->optim;
     if (state->lr > 0) {
         keys.lr_end *= state->lr / keys.lr;
         keys.lr = state->lr;
     }
-    double warmup = (double)warmup_steps(&keys, of->steps_per_epoch), left = of->steps - warmup;
-    if (of->step < warmup) return keys.lr * fmin(of->step + 1, warmup) / warmup;
-    double done = left > 0 ? (of->step - warmup) / left : 1;
-    CurveAt at = {&keys, state, of->step + of->data_ahead, of->steps_per_epoch,
-                  done > 1 ? 1 : done};
-    return curves[keys.lr_schedule]->rate(&at);
+    double warmup = (double)warmup_steps(&keys, at->steps_per_epoch), left = at->steps - warmup;
+    if (at->step < warmup) return keys.lr * fmin(at->step + 1, warmup) / warmup;
+    double done = left > 0 ? (at->step - warmup) / left : 1;
+    CurveAt curve_at = {.keys = &keys,
+                        .state = state,
+                        .data_position = at->step + at->data_ahead,
+                        .steps_per_epoch = at->steps_per_epoch,
+                        .done = done > 1 ? 1 : done};
+    return curves[keys.lr_schedule]->rate(&curve_at);
 }

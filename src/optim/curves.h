@@ -10,8 +10,10 @@ typedef struct CurveAt {
     const OptimConfig *keys;
     /* state of the run so far */
     const LrState *state;
-    /* position in the data, in steps from the beginning, warm-up included */
-    double data_step;
+    /* Position in the data since the start of the run, warm-up included, in steps of the batch size
+     * at the start; steps_per_epoch of them make an epoch. LrSteps.step differs from it once the
+     * batch size has changed, if train.steps sets the length of the run. */
+    double data_position;
     int64_t steps_per_epoch;
     /* fraction of the curve: 0 at the end of warm-up, 1 after the last step */
     double done;
@@ -19,8 +21,9 @@ typedef struct CurveAt {
 
 typedef struct Curve {
     ConfigWord word;
-    /* effect on the rate if the run's end is moved, in words */
-    const char *longer;
+    /* Effect on the rate if a resumed run has another end (train.steps, train.epochs), for the log:
+     * "the line stretches to the new end". */
+    const char *if_end_moves;
     /* rate after the warm-up */
     double (*rate)(const CurveAt *at);
     /* Notes the value of an evaluation after the warm-up; rises: larger values are better. NULL:

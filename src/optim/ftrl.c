@@ -23,15 +23,16 @@ static void ftrl_elements(const void *args, float *const array[FLAT_RANGES], int
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
         float grad = g[i] * a.grad_scale + a.weight_decay * w[i], square = grad * grad;
-        float before = sqrtf(n[i]), after = sqrtf(n[i] + square);
-        float now = (a.beta + before) / a.lr + a.l2;
-        float from = w[i] != 0 ? -(w[i] * now + copysignf(a.l1, w[i])) : z[i];
-        float to = from + grad - (after - before) / a.lr * w[i];
-        float over = fabsf(to) - a.l1;
-        float moved = over > 0 ? -copysignf(over, to) / ((a.beta + after) / a.lr + a.l2) : 0;
+        float root_before = sqrtf(n[i]), root_after = sqrtf(n[i] + square);
+        float divisor = (a.beta + root_before) / a.lr + a.l2;
+        float z_before = w[i] != 0 ? -(w[i] * divisor + copysignf(a.l1, w[i])) : z[i];
+        float z_after = z_before + grad - (root_after - root_before) / a.lr * w[i];
+        float over = fabsf(z_after) - a.l1;
+        float w_after =
+            over > 0 ? -copysignf(over, z_after) / ((a.beta + root_after) / a.lr + a.l2) : 0;
         n[i] += square;
-        z[i] = square > 0 ? to : z[i];
-        w[i] = square > 0 ? moved : w[i];
+        z[i] = square > 0 ? z_after : z[i];
+        w[i] = square > 0 ? w_after : w[i];
     }
 }
 

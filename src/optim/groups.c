@@ -44,8 +44,8 @@ static Status check_group(const Config *config, int g, const OptimTensor *tensor
         if (rule[i] == g + 1) return OK;
     return config_fail(
         config, group->line, group->column,
-        "optim.groups: group %d has no parameter: none fits, or those that do are in "
-        "an earlier group",
+        "optim.groups: group %d has no parameter: it matches none, or only parameters that "
+        "an earlier group has",
         g + 1);
 }
 
@@ -54,19 +54,19 @@ static Status check_tensor(const OptimRule *rule, const OptimTensor *tensor)
     const OptimTable *table = rule->table;
     if (tensor->role != PARAM_SPARSE_TABLE || table->row_update)
         return table->check_tensor ? table->check_tensor(rule->constants, tensor) : OK;
-    char *those = optim_row_rules();
+    char *row_rules = optim_row_rules();
     fail(ERR_CONFIG,
          "%s cannot update the rows of a sparse table, and %s is one: put tables into a group of a "
          "rule that can (%s), as {roles: table, name: adagrad_row, lr: 0.01}",
-         table->word.word, tensor->name, those);
-    mem_free(&those);
+         table->word.word, tensor->name, row_rules);
+    mem_free(&row_rules);
     return ERR_CONFIG;
 }
 
 static Status check_rule(const Config *config, const OptimTensor *tensor, int rule)
 {
-    OptimRule of = optim_rule(config, rule);
-    if (check_tensor(&of, tensor) == OK) return OK;
+    OptimRule assigned = optim_rule(config, rule);
+    if (check_tensor(&assigned, tensor) == OK) return OK;
     char *why = mem_text(fail_message());
     Status status =
         rule == 0 ? config_fail_key(config, "optim.name", "%s", why)

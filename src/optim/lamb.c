@@ -2,17 +2,18 @@
  * algorithm 2). */
 #include "rules.h"
 
-/* Leaves u, Adam's direction plus weight decay, in the scratch memory. */
+/* Writes u, Adam's direction plus weight decay, to the scratch memory, and adds up the squares of w
+ * (norm 0) and u (norm 1). */
 static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     Stream *s = optim->backend->table->stream(optim->backend);
-    AdamArgs args = adam_args(optim, piece, a, true);
+    AdamArgs args = adam_args(optim, piece, a, /* decoupled */ true);
     float *u = optim_scratch_of(optim, piece);
     optim->backend->table->flat->adam_direction(s, &args, u, a->w, a->g,
                                                 optim_slot(optim, 0, piece),
                                                 optim_slot(optim, 1, piece), piece->elements);
-    optim_squares(optim, 0, piece, a->w);
-    optim_squares(optim, 1, piece, u);
+    optim_add_squares(optim, 0, piece, a->w);
+    optim_add_squares(optim, 1, piece, u);
 }
 
 /* w -= lr |w|/|u| u; the ratio is 1 where either norm is 0. */
@@ -21,8 +22,9 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     Stream *s = optim->backend->table->stream(optim->backend);
     double w_norm = a->norm[0], u_norm = a->norm[1];
     double ratio = w_norm > 0 && u_norm > 0 ? w_norm / u_norm : 1;
-    optim->backend->table->flat->scale_add(s, a->w, (float)((double)-a->lr * ratio),
-                                           optim_scratch_of(optim, piece), 1.0f, piece->elements);
+    float factor = (float)((double)-a->lr * ratio), *u = optim_scratch_of(optim, piece);
+    /* w = factor u + 1 w */
+    optim->backend->table->flat->scale_add(s, a->w, factor, u, 1.0f, piece->elements);
 }
 
 const OptimTable optim_lamb = {

@@ -2,15 +2,16 @@
  * 1). */
 #include "rules.h"
 
+/* Adds up the squares of w (norm 0) and g (norm 1). */
 static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     if (!piece->decay) return;
-    optim_squares(optim, 0, piece, a->w);
-    optim_squares(optim, 1, piece, a->g);
+    optim_add_squares(optim, 0, piece, a->w);
+    optim_add_squares(optim, 1, piece, a->g);
 }
 
-/* trust |w| / (|g| + wd |w|) for tensors with weight decay; 1 for the others and where a norm is
- * 0. */
+/* Returns trust |w| / (|g| + wd |w|) for tensors with weight decay; 1 for the others and where a
+ * norm is 0. */
 static double local_rate(const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;
@@ -20,8 +21,8 @@ static double local_rate(const OptimPiece *piece, const OptimArgs *a)
     return constants->trust * w_norm / (g_norm + constants->weight_decay * w_norm);
 }
 
-/* The paper's momentum includes the rate: m = momentum m + lr local (g + wd w); w -= m. That is SGD
- * with rate 1 on a scaled gradient. */
+/* The paper's momentum includes the rate: m = momentum m + lr local_rate (g + wd w); w -= m. That
+ * is SGD with rate 1 on a gradient multiplied by lr local_rate. */
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 enum { NEWTON_SCHULZ_STEPS = 5 };
+/* a, b and c of the iteration, see iterate */
 static const float COEFFICIENT[] = {3.4445f, -4.7750f, 2.0315f};
 static const double LEAST_NORM = 1e-7;
 
@@ -35,7 +36,7 @@ static Matrix short_first(Matrix m)
     return (Matrix){padded(turned ? m.columns : m.rows), padded(turned ? m.rows : m.columns)};
 }
 
-/* Scratch floats for X and its successor, X X^T and its square. */
+/* Returns the floats of scratch memory for X, the next X, X X^T and its square. */
 static int64_t work_floats(const OptimTensor *tensor)
 {
     Matrix x = short_first(matrix_of(tensor));
@@ -99,8 +100,8 @@ static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_each(optim, piece, momentum_elements, &args, array);
 }
 
-/* Factor on the learning rate. "original": Jordan's. "match_rms": gives updates a root mean square
- * like AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2). */
+/* Returns the factor on the learning rate. "original": Jordan's. "match_rms": gives updates a root
+ * mean square like AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2). */
 static double adjust(const OptimConfig *constants, Matrix m)
 {
     double rows = (double)m.rows, columns = (double)m.columns;
@@ -110,8 +111,9 @@ static double adjust(const OptimConfig *constants, Matrix m)
 
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
-    double by = adjust(piece->rule->constants, matrix_of(piece->tensor));
-    MuonArgs args = {.lr = (float)((double)a->lr * by), .shrink = 1 - a->lr * optim_decay(piece)};
+    double factor = adjust(piece->rule->constants, matrix_of(piece->tensor));
+    MuonArgs args = {.lr = (float)((double)a->lr * factor),
+                     .shrink = 1 - a->lr * optim_decay(piece)};
     float *array[FLAT_RANGES] = {a->w, optim_scratch_of(optim, piece)};
     optim_each(optim, piece, update_elements, &args, array);
 }
@@ -178,6 +180,7 @@ static float *iterate(const FlatTable *flat, Stream *s, Matrix size, float *x, f
         bx.out = next;
         flat->matrix_product(s, &xx);
         flat->matrix_product(s, &aa);
+        /* gram = b gram + c square; next = gram x + a x */
         flat->scale_add(s, gram, COEFFICIENT[2], square, COEFFICIENT[1], n * n);
         flat->matrix_product(s, &bx);
         flat->scale_add(s, next, COEFFICIENT[0], x, 1.0f, n * wide);

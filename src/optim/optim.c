@@ -62,8 +62,8 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
-/* Rule number `rule` with its rate multiplied by lr_scale (0: 1). */
-static const OptimRule *rule_at(Optim *optim, int rule, double lr_scale)
+/* Returns rule number `rule` with its rate multiplied by lr_scale (0: 1). */
+static const OptimRule *scaled_rule(Optim *optim, int rule, double lr_scale)
 {
     OptimRule scaled = optim->rule[rule];
     if (lr_scale == 0 || lr_scale == 1) return &optim->rule[rule];
@@ -94,7 +94,7 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .value = share->gather ? share->value[i] : range->offset,
             .gradient = share->gather ? share->gradient[i] : range->offset,
             .decay = range->decay,
-            .rule = rule_at(optim, range->rule, range->lr_scale),
+            .rule = scaled_rule(optim, range->rule, range->lr_scale),
             .tensor = &range->tensor,
         };
         /* state lies at the parameters' offset or, with shards or different rules, packed */
@@ -192,7 +192,7 @@ static void free_sums(Optim *optim)
     if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
-/* Floats needed for whole tensors: those of the tensor that needs most. */
+/* Returns the floats for whole_floats: those of the tensor that needs most. */
 static int64_t whole_elements(const Optim *optim)
 {
     int64_t most = 0;
@@ -220,8 +220,8 @@ static void make_memory(Optim *optim)
 
 /* ---- making an optimizer ---- */
 
-static Status check(const OptimRange *range, int count, int rules, int64_t arena_elements,
-                    const OptimShard *share)
+static Status check_ranges(const OptimRange *range, int count, int rules, int64_t arena_elements,
+                           const OptimShard *share)
 {
     for (int i = 0; i < count; ++i) {
         const OptimRange *r = &range[i];
@@ -230,7 +230,7 @@ static Status check(const OptimRange *range, int count, int rules, int64_t arena
             return fail(ERR_BUG, "optimizer: range %d is misplaced", i);
         if (share && (share->first[i] % FLAT_CHUNK || share->first[i] < 0 || share->count[i] < 0 ||
                       share->first[i] + share->count[i] > r->elements))
-            return fail(ERR_BUG, "optimizer: the share of range %d is misplaced", i);
+            return fail(ERR_BUG, "optimizer: the shard of range %d is misplaced", i);
         if (r->rule < 0 || r->rule >= rules)
             return fail(ERR_BUG, "optimizer: range %d has no rule number %d", i, r->rule);
     }
@@ -251,15 +251,16 @@ static Status check_rule(const Config *config, int number, Backend *backend)
                            t->word.word, backend->table->name);
 }
 
-/* A rule that needs whole tensors must not get a part of one. */
+/* Checks that a rule that needs whole tensors gets no part of one. */
 static Status check_whole(const Optim *o)
 {
     for (int i = 0; i < o->range_count; ++i) {
         const OptimPiece *piece = &o->piece[i];
         bool part = piece->elements > 0 && piece->elements < o->range[i].elements;
         if (part && piece->rule->table->whole)
-            return fail(ERR_BUG, "optimizer: range %d is cut, but %s wants it whole", i,
-                        piece->rule->table->word.word);
+            return fail(ERR_BUG,
+                        "optimizer: range %d is divided over ranks, but %s needs the whole tensor",
+                        i, piece->rule->table->word.word);
     }
     return OK;
 }
@@ -294,7 +295,7 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
                    int count, int64_t arena_elements, const OptimShard *share)
 {
     *optim = NULL;
-    TRY(check(range, count, optim_rule_count(config), arena_elements, share));
+    TRY(check_ranges(range, count, optim_rule_count(config), arena_elements, share));
     for (int i = 0; i < optim_rule_count(config); ++i) TRY(check_rule(config, i, backend));
     if (config->optim.slim > 0 && !backend->table->flat->each)
         return config_fail_key(config, "optim.slim",

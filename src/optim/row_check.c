@@ -77,10 +77,10 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
 
 Status curve_check(const Curve *curve)
 {
-    const char *lacks = !curve->word.help ? ".word.help is not given"
-                        : !curve->longer  ? ".longer is not given"
-                        : !curve->rate    ? ".rate is not given"
-                                          : NULL;
+    const char *lacks = !curve->word.help      ? ".word.help is not given"
+                        : !curve->if_end_moves ? ".if_end_moves is not given"
+                        : !curve->rate         ? ".rate is not given"
+                                               : NULL;
     return row_check("curve", curve->word.word, curve->word.word ? lacks : ".word is not given");
 }
 

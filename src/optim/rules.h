@@ -13,8 +13,9 @@ float optim_decay(const OptimPiece *piece);
 /* Numbers of the current update for the piece's rule, in memory that queued work reads; NULL if
  * work is not recorded. */
 const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);
-/* Called by measure: x, as long as the piece, is the vector of norm number `set`. */
-void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
+/* Called by measure: adds up the squares of x, float[piece->elements], chunk by chunk, for norm
+ * number `set` of the range (OptimArgs.norm[set]). */
+void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x);
 /* Runs body on the elements of the piece, with the given arrays in order; host memory. An array
  * that is NULL here is NULL in body, too. */
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,

@@ -9,8 +9,8 @@
 
 /* ---- norms ---- */
 
-/* Layout of partial and norms: [set][chunk of all ranges]. */
-void optim_squares(Optim *optim, int set, const OptimPiece *piece, const float *x)
+/* Writes the sum of each chunk of x to optim->partial, [set][chunk of all ranges]. */
+void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const float *x)
 {
     int range = (int)(piece - optim->piece);
     int64_t first = (piece->offset - optim->range[range].offset) / FLAT_CHUNK;
@@ -72,7 +72,7 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
     table->sync(s);
 }
 
-/* Possible only where every update reads its gradient scale from optim->now. */
+/* True if every update reads its gradient scale from optim->now, where optim_clip changes it. */
 bool optim_can_clip(const Optim *optim)
 {
     return optim->now && optim->sets == 0 && !optim->any_whole && !optim->share.gather;
@@ -109,8 +109,8 @@ static bool has_norms(const Optim *optim, int range)
     return optim->piece[range].rule->table->norms > 0;
 }
 
-/* Updates those of the ranges first .. last - 1 whose rule has norms; they must be all ranges if
- * other ranks have slices. */
+/* Updates the ranges first .. last - 1 whose rule has norms. If other ranks have slices, the call
+ * must cover all ranges. */
 static void step_ranges(const Step *step, int first, int last)
 {
     Optim *optim = step->optim;

@@ -81,7 +81,7 @@ static void altered(void)
                 int64_t bytes = shape_count(t->shape) * (int64_t)sizeof(float);
                 CU_ASSERT(bytes >= 0 && t->offset >= -1);
                 if (t->offset >= 0) CU_ASSERT(t->offset + bytes <= file.bytes);
-                CU_ASSERT(bytes / HDF5_INFLATE <= file.bytes);
+                CU_ASSERT(bytes / INFLATE_RATIO_MAX <= file.bytes);
             }
             stored_close(&file);
             answer[n] = (char)(answer[n] ^ 1 << bit);

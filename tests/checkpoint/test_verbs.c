@@ -83,7 +83,8 @@ static void test_format(void)
     CU_ASSERT(H5Awrite(attr, H5T_NATIVE_INT64, &version) >= 0);
     H5Aclose(attr);
     H5Fclose(file);
-    CHECK_FAILS(checkpoint_check(a, stdout), ERR_DATA, "checkpoint format 99, this weft reads");
+    CHECK_FAILS(checkpoint_check(a, stdout), ERR_DATA,
+                "checkpoint format 99, but this version of weft reads");
     end();
 }
 

@@ -103,8 +103,11 @@ if [ "$trace" ]; then
     says warn 'sync time +[^ ]+: [12][0-9][0-9] ms for each sync'
     says warn 'write rate +[^ ]+: [0-9.]+ MB/s; try'
     check 78 'cannot write: Disk quota exceeded; try: quota -s' traced -e trace=pwrite64 -e inject=pwrite64:error=EDQUOT
-    timeout 60 strace -qq -o trace -e trace=pread64 -e inject=pread64:delay_enter=80000 "$WEFT" doctor --probe files:all own >both
+    timeout 60 strace -qq -o trace -e trace=pread64 -e inject=pread64:delay_enter=80000 "$WEFT" doctor --probe folder:all own >both
     holds 'slow reads are seen to be slow' awk '$1 == "read_bytes_per_s" { bad = !($2 > 0 && $2 < 2e7); n = 1 } END { exit bad || !n }' both
+    first=$(grep -n ', 1048576, 0)' trace | head -n 1 | cut -d : -f 1) # the calls before it are the dynamic linker's
+    timeout 60 strace -qq -o trace -e trace=pread64 -e inject=pread64:error=EIO:when="$first+" "$WEFT" doctor --probe folder:all own >both
+    holds 'a read that fails is no failed write' sh -c 'grep -qx "write_error 0" both && grep -qx "read_error 5" both'
     wait "$silent" || true
     cp silent both
     says fatal 'file system +[^ ]+: no answer within 6 s, at statfs; try: df DIR'

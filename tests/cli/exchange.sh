@@ -129,9 +129,9 @@ holds 'no input is written over' sh -c "cmp shard $shard && cmp kept.h5 shards.h
 check 65 'it names posix.system, which tensors do not need and weft does not run' "$WEFT" ckpt import "$golden/evil.pth" -o none.h5
 check 65 "torch.load('$golden/old.pth'" "$WEFT" ckpt import "$golden/old.pth" -o none.h5
 check 65 'tensor count (I64 3) is not of floats' "$WEFT" ckpt import "$golden/whole.pth" -o none.h5
-check 65 'so not a checkpoint (another program'\''s tensors: `weft ckpt import` makes one of them)' "$WEFT" ckpt info "$golden/net.pth"
-check 65 '`weft ckpt import` makes one of them' "$WEFT" train net.yaml run.name=no model.init_from="$golden/net.safetensors"
-check 65 'or damaged at its start' "$WEFT" ckpt info text
+check 65 'so not a checkpoint (it holds another program'\''s tensors; convert it with `weft ckpt import`)' "$WEFT" ckpt info "$golden/net.pth"
+check 65 'convert it with `weft ckpt import`' "$WEFT" train net.yaml run.name=no model.init_from="$golden/net.safetensors"
+check 65 'or its beginning is damaged' "$WEFT" ckpt info text
 mkfifo pipe.pth
 check 66 'not a plain file' timeout 20 "$WEFT" ckpt import pipe.pth -o none.h5
 # Any prefix is removed if names of a known model follow it; a safetensors header keeps its length.

@@ -103,7 +103,7 @@ for how in empty torn; do
     truncate -s 100 runs/$how/events.*
     soon grep -q 'metrics.jsonl: was cut short' out
     soon grep -q 'events.* was cut short: its last [0-9]* of [0-9]* bytes are lost; events continue in' out
-    last=$(sed -n 's/.*metrics.jsonl: was cut short: its last \([0-9]*\) of \([0-9]*\) bytes are lost, lines up to step \([0-9]*\);.*/\1 \2 \3/p' out)
+    last=$(sed -n 's/.*metrics.jsonl: was cut short: its last \([0-9]*\) of \([0-9]*\) bytes are lost; the last lost line is of step \([0-9]*\);.*/\1 \2 \3/p' out)
     lines=$(wc -l <$m)
     soon many $m $((lines + 20))
     stop

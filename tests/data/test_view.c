@@ -159,7 +159,7 @@ static void test_erasing(void)
     Moments share = {0}, area = {0};
     c.data.erasing = 0.25;
     for (int i = 0; i < N; ++i) {
-        ImageBox b = view_erasing(&set, &c, augment_key(&c, 3, i));
+        ImageBox b = choose_erasing(&set, &c, augment_key(&c, 3, i));
         add(&share, b.height > 0);
         if (b.height) add(&area, (double)b.width * b.height / ((double)SIDE * SIDE));
         CU_ASSERT(b.x >= 0 && b.y >= 0 && b.x + b.width <= SIDE && b.y + b.height <= SIDE);

@@ -403,6 +403,9 @@ static void files_that_fail(void)
     all[2].write_error = EDQUOT;
     REFUSES("file system", all, "n2: cannot write: Disk quota exceeded", "quota -s");
     all[2].write_error = 0;
+    all[2].read_error = EIO;
+    REFUSES("file system", all, "n2: cannot read: Input/output error", "dmesg");
+    all[2].read_error = 0;
     snprintf(all[2].type, sizeof all[2].type, "tmpfs");
     WARNS("file system", all, "n2: the folder is on tmpfs, the first node's on NFS");
     for (int r = 0; r < RANKS; ++r) shared[r] = (SharedFile){r % RANKS_A_NODE == 0, true};

@@ -70,7 +70,8 @@ static int layer_of(const Graph *graph, const char *name)
 
 static const UnitGroup *group_of(const Case *c, const char *name)
 {
-    return &c->units->group[c->units->group_of[c->units->unit[layer_of(c->graph, name) + 1][0]]];
+    return &c->units->group[c->units->group_of[units_of_channels(c->units,
+                                                                 layer_of(c->graph, name))[0]]];
 }
 
 static int64_t left_of(const Case *c, const char *name)

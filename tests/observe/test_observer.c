@@ -91,7 +91,7 @@ static void test_lines(void)
     eval.auc_kind = "exact", eval.auc = 0.75, eval.normalized_entropy = 0.5;
     eval.calibration = NAN;
     observer_eval(observer, &eval);
-    observer_event(observer, &(EventLine){10, 1, .event = "hook", .save = true, .lr = 0.125});
+    observer_decision(observer, &(DecisionLine){10, 1, .event = "hook", .save = true, .lr = 0.125});
     CU_ASSERT_STRING_EQUAL(
         content(),
         "{\"step\":5,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"samples_per_s\":1000,\"grad_norm\":"

@@ -55,7 +55,7 @@ static void mask(const Units *u, int param, const bool *removed, float *plain)
     int64_t rows = p->shape.dim[0], each = shape_count(p->shape) / rows;
     if (p->info.buffer || (how != CHANNELS_NEW && how != CHANNELS_KEEP)) return;
     for (int64_t r = 0; r < rows; ++r)
-        if (removed[u->unit[p->node + 1][r]])
+        if (removed[units_of_channels(u, p->node)[r]])
             memset(plain + r * each, 0, (size_t)each * sizeof *plain);
 }
 

@@ -34,8 +34,8 @@ static void send_array(hid_t file, const char *path, const char *name, FILE *ans
     /* bytes of an element, number of elements */
     uint64_t size[2] = {0, 0};
     char *value = NULL;
-    bool elsewhere;
-    hid_t access = hdf5_access_without_links(&elsewhere);
+    bool is_external;
+    hid_t access = hdf5_access_without_links(&is_external);
     hid_t dataset = h5_has(file, name) ? H5Dopen2(file, name, access) : -1;
     if (dataset >= 0 && hdf5_check_in_one_file(file, dataset, path, name) == OK) {
         hid_t stored = H5Dget_type(dataset), type = memory_type(stored);

@@ -20,7 +20,7 @@ typedef struct Choice {
 /* One channel of a raw sample, and its conversion. */
 typedef struct Plane {
     ElementType type;
-    const uint8_t *from;
+    const uint8_t *raw;
     int64_t height, width;
     /* distances between rows and between pixels, in elements */
     int64_t row_step, pixel_step;
@@ -44,7 +44,7 @@ static Choice choose(const DataSet *set, const Config *config, int64_t epoch, in
     uint32_t r[4], cut[4];
     int augment = config->data.augment;
     RngKey key = augment_key(config, epoch, sample);
-    rng_block(key, DRAW_PLAIN, r);
+    rng_block(key, DRAW_FLIP_CROP, r);
     if (augment & AUGMENT_FLIP) c.flip = r[0] >> 31;
     if (augment & AUGMENT_CROP) {
         int64_t pad = config->data.crop_pad;
@@ -59,7 +59,7 @@ static Choice choose(const DataSet *set, const Config *config, int64_t epoch, in
         c.cut_y0 = clip(y, set->height), c.cut_y1 = clip(y + size, set->height);
         c.cut_x0 = clip(x, set->width), c.cut_x1 = clip(x + size, set->width);
     }
-    if (config->data.erasing > 0) c.erase = view_erasing(set, config, key);
+    if (config->data.erasing > 0) c.erase = choose_erasing(set, config, key);
     return c;
 }
 
@@ -68,27 +68,27 @@ static void fill(float *to, int64_t n, float value)
     for (int64_t i = 0; i < n; ++i) to[i] = value;
 }
 
-/* Writes one output row: columns from to end - 1 come from the raw image, the others are padding
+/* Writes one output row: columns first .. end - 1 come from the raw image, the others are padding
  * (raw zeros). A flip mirrors the row. */
 static void convert_row(const Plane *p, const Choice *c, int64_t y, float *to)
 {
     int64_t width = p->width, raw_y = y + c->dy;
-    int64_t from = clip(-c->dx, width), end = clip(width - c->dx, width);
-    if (raw_y < 0 || raw_y >= p->height || from >= end) {
+    int64_t first = clip(-c->dx, width), end = clip(width - c->dx, width);
+    if (raw_y < 0 || raw_y >= p->height || first >= end) {
         fill(to, width, p->b);
         return;
     }
-    const uint8_t *raw = p->from + (size_t)(raw_y * p->row_step + (from + c->dx) * p->pixel_step) *
-                                       element_bytes(p->type);
+    const uint8_t *raw = p->raw + (size_t)(raw_y * p->row_step + (first + c->dx) * p->pixel_step) *
+                                      element_bytes(p->type);
     if (c->flip) {
-        fill(to + width - from, from, p->b);
+        fill(to + width - first, first, p->b);
         fill(to, width - end, p->b);
-        element_scale_row(p->type, to + width - 1 - from, -1, raw, p->pixel_step, end - from, p->a,
-                          p->b);
+        element_scale_row(p->type, to + width - 1 - first, -1, raw, p->pixel_step, end - first,
+                          p->a, p->b);
     } else {
-        fill(to, from, p->b);
+        fill(to, first, p->b);
         fill(to + end, width - end, p->b);
-        element_scale_row(p->type, to + from, 1, raw, p->pixel_step, end - from, p->a, p->b);
+        element_scale_row(p->type, to + first, 1, raw, p->pixel_step, end - first, p->a, p->b);
     }
 }
 
@@ -96,7 +96,7 @@ static void convert_plane(const Plane *p, const Choice *c, float *to)
 {
     bool unmoved = !c->flip && c->dy == 0 && c->dx == 0;
     if (unmoved && p->row_step == p->width * p->pixel_step)
-        element_scale_row(p->type, to, 1, p->from, p->pixel_step, p->height * p->width, p->a, p->b);
+        element_scale_row(p->type, to, 1, p->raw, p->pixel_step, p->height * p->width, p->a, p->b);
     else
         for (int64_t y = 0; y < p->height; ++y) convert_row(p, c, y, to + y * p->width);
     for (int64_t y = c->cut_y0; y < c->cut_y1; ++y)
@@ -118,8 +118,8 @@ static bool has_choices(const DataSet *set, const Config *config, bool training)
            (config->data.augment || config->data.erasing > 0);
 }
 
-/* The last steps, on a normalised sample (C,H,W). */
-static void finish(const DataSet *set, const Choice *c, float *out)
+/* Applies what works on a normalised sample (C,H,W): random erasing. */
+static void augment_normalised(const DataSet *set, const Choice *c, float *out)
 {
     for (int64_t k = 0; k < set->channels; ++k)
         for (int y = c->erase.y; y < c->erase.y + c->erase.height; ++y)
@@ -139,7 +139,7 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
                .width = set->width,
                .row_step = set->width * step,
                .pixel_step = step};
-    /* A vector whose columns have the same scale is one row of one channel. */
+    /* a vector (height 1, values in `channels`) with one scale is converted in one call */
     if (!image && set->stats_count <= 1) {
         p.width = p.row_step = planes;
         pixels = planes;
@@ -147,11 +147,11 @@ void augment_sample(const DataSet *set, const Config *config, bool training, int
     }
     for (int64_t c = 0; c < planes; ++c) {
         affine(set, c, &p.a, &p.b);
-        p.from = (const uint8_t *)raw +
-                 (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
+        p.raw = (const uint8_t *)raw +
+                (size_t)(set->channels_last ? c : c * pixels) * element_bytes(p.type);
         convert_plane(&p, &choice, out + c * pixels);
     }
-    finish(set, &choice, out);
+    augment_normalised(set, &choice, out);
 }
 
 /* Converts all three channels at once, for images that are not cropped. */
@@ -186,9 +186,9 @@ void augment_picture(const DataSet *set, const Config *config, bool training, in
     } else {
         for (int64_t c = 0; c < set->channels; ++c) {
             affine(set, c, &p.a, &p.b);
-            p.from = picture->pixel + c;
+            p.raw = picture->pixel + c;
             convert_plane(&p, &choice, out + c * set->height * set->width);
         }
     }
-    finish(set, &choice, out);
+    augment_normalised(set, &choice, out);
 }

@@ -125,7 +125,7 @@ static Image *make_view(PictureWork *w, const PictureView *v, ImageBox decoded, 
 }
 
 /* Converts the view's pixels to the model's input. */
-static void finish(PictureWork *w, const PictureSource *source, Image *picture, float *out)
+static void convert_view(PictureWork *w, const PictureSource *source, Image *picture, float *out)
 {
     if (source->training && w->config->data.color_jitter.count)
         picture_jitter(picture, w->config, augment_key(w->config, source->epoch, source->sample));
@@ -200,7 +200,7 @@ Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, 
     } else {
         TRY(read_stored(w, reader, &source, &view, &decoded));
     }
-    finish(w, &source, make_view(w, &view, decoded, filter_of(w)), out);
+    convert_view(w, &source, make_view(w, &view, decoded, filter_of(w)), out);
     return OK;
 }
 
@@ -241,7 +241,7 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
     Image *pixels = make_view(w, &view, all, filter_of(w));
     /* The model takes one channel, and a saturation of 0 makes the picture grey. */
     if (set->channels == 1) image_saturation(pixels, 0);
-    finish(w, &source, pixels, out);
+    convert_view(w, &source, pixels, out);
     return OK;
 }
 

@@ -188,13 +188,13 @@ Status view_choose_training(PictureView *view, const DataSet *set, const Config 
                     "%d: set a larger data.resize",
                     name, width, height, side);
     uint32_t r[4];
-    rng_block(key, DRAW_CROP, r);
+    rng_block(key, DRAW_RANDOM_CROP, r);
     view->part.y = (int)draw_below(r[0], view->height - side + 1);
     view->part.x = (int)draw_below(r[1], view->width - side + 1);
     return OK;
 }
 
-ImageBox view_erasing(const DataSet *set, const Config *c, RngKey key)
+ImageBox choose_erasing(const DataSet *set, const Config *c, RngKey key)
 {
     /* torchvision's defaults */
     const double scale[2] = {0.02, 0.33}, ratio[2] = {0.3, 3.3};

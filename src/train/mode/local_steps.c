@@ -3,20 +3,27 @@
 
 #include "sparse.h"
 
-int local_row_slots(const OptimRule *rule, bool elementwise)
+/* width of an example row */
+enum { WIDTH = 7 };
+
+bool local_rows_are_stateless(const OptimRule *rule)
 {
-    /* an example of a row's width, so that a slot of this size has one value for each element */
-    enum { WIDTH = 7 };
+    const OptimTable *table = rule->table;
+    return table->row_state && table->row_state(rule->constants, WIDTH).slots == 0;
+}
+
+bool local_can_update_pieces(const OptimRule *rule)
+{
     int slots = 0;
-    if (!rule->table->row_state) return -1;
+    if (!rule->table->row_state) return false;
     RowState state = rule->table->row_state(rule->constants, WIDTH);
-    for (int s = 0; s < state.slots; ++s) slots += !elementwise || state.floats[s] == WIDTH;
-    return slots;
+    for (int s = 0; s < state.slots; ++s) slots += state.floats[s] == WIDTH;
+    return slots == rule->slots;
 }
 
 const char *local_momentum_words(const OptimRule *rule)
 {
-    return local_row_slots(rule, false) == 0 && rule->slots > 0 ? " with momentum" : "";
+    return local_rows_are_stateless(rule) && rule->slots > 0 ? " with momentum" : "";
 }
 
 Status local_steps_check(const Trainer *t)

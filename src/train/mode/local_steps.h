@@ -7,9 +7,11 @@
 
 /* Returns ERR_CONFIG if a rank would have no micro-batch of a full batch. Not collective. */
 Status local_steps_check(const Trainer *t);
-/* Returns the number of state slots that the rule has for a row of a table. elementwise: counts
- * only slots with one value for each element of the row. -1: the rule cannot update rows. */
-int local_row_slots(const OptimRule *rule, bool elementwise);
+/* Returns true if the rule can update rows of a table and has no state for them. */
+bool local_rows_are_stateless(const OptimRule *rule);
+/* Returns true if the rule can update a parameter in pieces, as rows, each with its own state: it
+ * has as many slots with one value per element for a row as for a parameter. */
+bool local_can_update_pieces(const OptimRule *rule);
 /* Returns " with momentum" for a rule that has state for parameters but not for rows (sgd); else
  * "". For messages. */
 const char *local_momentum_words(const OptimRule *rule);

@@ -14,7 +14,7 @@ static Status check(const Trainer *t)
         const Param *p = &t->graph->param[i];
         if (p->info.buffer || p->frozen || p->tied >= 0) continue;
         OptimRule rule = optim_rule(t->config, t->rule[i]);
-        if (local_row_slots(&rule, true) == rule.slots) continue;
+        if (local_can_update_pieces(&rule)) continue;
         return config_fail_key(
             t->config, t->rule[i] == 0 ? "optim.name" : "optim.groups",
             "with grid.mode: async servers update each piece of %s when it arrives, which %s%s "
@@ -27,15 +27,15 @@ static Status check(const Trainer *t)
 static char *bits_limit(const Trainer *t)
 {
     (void)t;
-    return mem_text("grid.mode async: these bits hold for one order of requests only, which "
-                    "run.order_log records");
+    return mem_text("grid.mode async: results are the same to the bit only with the same order of "
+                    "requests, which run.order_log records");
 }
 
 /* Describes where this rank stores parameters and optimizer state, to copy them to and from
  * servers. The caller frees .at. */
 static TableDenseState dense_state(Trainer *t)
 {
-    int64_t(*at)[OPTIM_SLOTS] = mem_new((size_t)(t->optim->range_count + 1) * sizeof *at);
+    int64_t(*at)[OPTIM_SLOTS] = mem_new((size_t)t->optim->range_count * sizeof *at);
     for (int i = 0; i < t->optim->range_count; ++i)
         memcpy(at[i], t->optim->piece[i].state, sizeof at[i]);
     return (TableDenseState){.params = executor_params(t->executor),
@@ -67,9 +67,9 @@ static void update(Trainer *t, UpdateArgs args)
     if (args.micros > 0) tables_push(t->tables, executor_grads(t->executor), args.lr, args.scale);
 }
 
-static void boundary(Trainer *t, StepResult *result)
+static void after_update(Trainer *t, StepResult *result)
 {
-    if (!sync_point_reached(t, result)) return;
+    if (!sync_point_take_step(t, result)) return;
     TableDenseState dense = dense_state(t);
     bool last = t->step == t->steps, stops = tables_wait_at_sync_point(t->tables, t->step, last);
     if (stops && !last)
@@ -89,4 +89,4 @@ const StepMode mode_async = {.local = true,
                              .begin = begin,
                              .forward_backward = local_forward_backward,
                              .update = update,
-                             .boundary = boundary};
+                             .after_update = after_update};

@@ -15,23 +15,26 @@ struct GeoSteps {
     float *old;
 };
 
-/* Checks that no optimizer rule has state, because only parameters are exchanged. */
+/* Checks that no optimizer rule has state for parameters or rows, because the ranks do not exchange
+ * state. */
 static Status check(const Trainer *t)
 {
     for (int i = 0; i < optim_rule_count(t->config); ++i) {
         OptimRule rule = optim_rule(t->config, i);
-        if (local_row_slots(&rule, false) == 0 && rule.slots == 0) continue;
-        return config_fail_key(t->config, i == 0 ? "optim.name" : "optim.groups",
-                               "grid.mode: geo adds the changes of all ranks, which is defined for "
-                               "sgd without momentum only: %s%s has state",
-                               rule.table->word.word, local_momentum_words(&rule));
+        if (rule.slots == 0 && local_rows_are_stateless(&rule)) continue;
+        return config_fail_key(
+            t->config, i == 0 ? "optim.name" : "optim.groups",
+            "grid.mode: geo exchanges parameters but no optimizer state, so only "
+            "sgd without momentum is possible: %s%s has state",
+            rule.table->word.word, local_momentum_words(&rule));
     }
     return OK;
 }
 
 static char *bits_limit(const Trainer *t)
 {
-    return mem_format("grid.mode geo: these bits hold for dp=%d and grid.geo_steps=%lld only",
+    return mem_format("grid.mode geo: results are the same to the bit only with dp=%d and "
+                      "grid.geo_steps=%lld",
                       t->shape.dp, (long long)t->config->grid.geo_steps);
 }
 
@@ -39,7 +42,7 @@ static Status make(Trainer *t)
 {
     struct GeoSteps *g = t->geo = mem_new(sizeof *g);
     g->count = t->plan->param_elements;
-    g->old = mem_new((size_t)(g->count + 1) * sizeof *g->old);
+    g->old = mem_new((size_t)g->count * sizeof *g->old);
     return comm_new(&g->comm, &t->grid.dp_world, t->backend, t->config->grid.transport, g->count);
 }
 
@@ -62,10 +65,10 @@ static void update(Trainer *t, UpdateArgs args)
     step_update_params(t, args);
 }
 
-static void boundary(Trainer *t, StepResult *result)
+static void after_update(Trainer *t, StepResult *result)
 {
     struct GeoSteps *g = t->geo;
-    if (!sync_point_reached(t, result)) return;
+    if (!sync_point_take_step(t, result)) return;
     float *now = executor_params(t->executor), *change = g->comm->arena;
     float average = 1.0f / (float)t->shape.dp;
     for (int64_t i = 0; i < g->count; ++i) change[i] = now[i] - g->old[i];
@@ -87,4 +90,4 @@ const StepMode mode_geo = {.local = true,
                            .begin = sync_point_announce,
                            .forward_backward = local_forward_backward,
                            .update = update,
-                           .boundary = boundary};
+                           .after_update = after_update};

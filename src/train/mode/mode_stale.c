@@ -23,8 +23,8 @@ static Status check(const Trainer *t)
     if (t->graph->table_count == 0)
         return config_fail_key(
             t->config, "grid.mode",
-            "the model has no sparse table, so stale has no messages to hide: set "
-            "sync");
+            "the model has no sparse table, and stale hides only the messages of tables: "
+            "set sync");
     if (t->scale.dynamic)
         return config_fail_key(
             t->config, "grid.mode",
@@ -37,10 +37,10 @@ static Status make(Trainer *t)
     struct DeferredUpdates *d = t->deferred = mem_new(sizeof *d);
     d->elements = t->plan->gradient_elements;
     d->depth = table_staleness(t->config);
-    d->gradient = mem_new((size_t)(d->depth + 1) * sizeof *d->gradient);
-    d->args = mem_new((size_t)(d->depth + 1) * sizeof *d->args);
+    d->gradient = mem_new((size_t)d->depth * sizeof *d->gradient);
+    d->args = mem_new((size_t)d->depth * sizeof *d->args);
     for (int i = 0; i < d->depth; ++i)
-        d->gradient[i] = mem_new((size_t)(d->elements + 1) * sizeof **d->gradient);
+        d->gradient[i] = mem_new((size_t)d->elements * sizeof **d->gradient);
     return OK;
 }
 
@@ -59,8 +59,8 @@ static StepBatch forward_backward(Trainer *t)
     return sparse_forward_backward(t, position_batch_samples(t, t->step));
 }
 
-/* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest ones,
- * and makes the update of those. */
+/* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest ones and
+ * updates the parameters with the oldest ones. */
 static void update(Trainer *t, UpdateArgs args)
 {
     struct DeferredUpdates *d = t->deferred;
@@ -89,10 +89,10 @@ static void update(Trainer *t, UpdateArgs args)
     step_update_params(t, oldest);
 }
 
-static void boundary(Trainer *t, StepResult *result)
+static void after_update(Trainer *t, StepResult *result)
 {
     struct DeferredUpdates *d = t->deferred;
-    if (!sync_point_reached(t, result)) return;
+    if (!sync_point_take_step(t, result)) return;
     for (; d->count > 0; --d->count) {
         memcpy(executor_grads(t->executor), d->gradient[d->oldest],
                (size_t)d->elements * sizeof(float));
@@ -110,4 +110,4 @@ const StepMode mode_stale = {.check = check,
                              .forward_backward = forward_backward,
                              .row_grad_squares = sparse_grad_squares,
                              .update = update,
-                             .boundary = boundary};
+                             .after_update = after_update};

@@ -45,7 +45,7 @@ typedef struct StepMode {
     void (*update)(Trainer *t, UpdateArgs args);
     /* Called after the update, also of a skipped step: at a sync point, gives all ranks the same
      * state. NULL: all ranks have the same state after each step. */
-    void (*boundary)(Trainer *t, StepResult *result);
+    void (*after_update)(Trainer *t, StepResult *result);
 } StepMode;
 
 /* mode_sync_tables: mode sync for models with sparse tables */

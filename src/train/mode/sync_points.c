@@ -5,8 +5,9 @@
 
 bool sync_point_at(const Trainer *t, int64_t step)
 {
-    return !t->mode->boundary || step % t->config->grid.geo_steps == 0 ||
-           position_ends_epoch(t, step) || step == t->steps;
+    if (t->config->grid.mode == TABLE_SYNC) return true;
+    return step % t->config->grid.geo_steps == 0 || position_ends_epoch(t, step) ||
+           step == t->steps;
 }
 
 void sync_point_announce(Trainer *t)
@@ -14,7 +15,7 @@ void sync_point_announce(Trainer *t)
     if (t->tables) tables_set_sync_point(t->tables, sync_point_at(t, t->step + 1));
 }
 
-bool sync_point_reached(Trainer *t, StepResult *result)
+bool sync_point_take_step(Trainer *t, StepResult *result)
 {
     if (result->bad)
         die_as(ERR_DATA,
@@ -31,10 +32,10 @@ bool sync_point_reached(Trainer *t, StepResult *result)
 
 void sync_point_share_requests(Trainer *t, StepResult *result)
 {
-    int64_t ranks[] = {t->stop_requested, t->save_requested, t->hook_requested};
-    world_add(&t->grid.dp_world, ranks, 3);
-    result->stop_requested = ranks[0] > 0;
-    result->save_requested = ranks[1] > 0;
-    result->hook_requested = ranks[2] > 0;
+    int64_t requesting_ranks[] = {t->stop_requested, t->save_requested, t->hook_requested};
+    world_add(&t->grid.dp_world, requesting_ranks, 3);
+    result->stop_requested = requesting_ranks[0] > 0;
+    result->save_requested = requesting_ranks[1] > 0;
+    result->hook_requested = requesting_ranks[2] > 0;
     t->stop_requested = t->save_requested = t->hook_requested = false;
 }

@@ -10,12 +10,12 @@
 bool sync_point_at(const Trainer *t, int64_t step);
 /* Call before the forward pass of a step: tells the tables whether it ends at a sync point. */
 void sync_point_announce(Trainer *t);
-/* Call after the update: ends the job if the step is bad, because these modes cannot skip a step,
- * and moves the step's requests from *result to the trainer. Returns true if the step ends at a
- * sync point. */
-bool sync_point_reached(Trainer *t, StepResult *result);
-/* Call at a sync point: sets the requests in *result to those of all ranks since the previous one.
- * Collective. */
+/* Takes the results of a step after its update: ends the job if the step is bad, because these
+ * modes cannot skip a step, and moves its stop, save and hook requests from *result to the trainer,
+ * until the next sync point. Returns true if the step ends at a sync point. Not collective. */
+bool sync_point_take_step(Trainer *t, StepResult *result);
+/* Call at a sync point: sets the stop, save and hook requests in *result to those that any rank has
+ * made since the previous one. Collective. */
 void sync_point_share_requests(Trainer *t, StepResult *result);
 
 #endif

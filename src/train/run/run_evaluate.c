@@ -49,9 +49,9 @@ static void count_evaluation(Run *r, const BestMetric *metric, const EvalLine *l
                  (long long)t->step, metric->word.word, t->lr.best, lr_at(c, &t->lr, &at));
     if (!early_stop_over(c, &t->early) || t->step == t->steps) return;
     end_by_evaluations(r);
-    EventLine event = {
+    DecisionLine event = {
         .step = t->step, .epoch = line->epoch, .event = "early_stop", .why = r->ended};
-    observer_event(r->observer, &event);
+    observer_decision(r->observer, &event);
 }
 
 /* Handles an evaluation that failed: marks it as due, so that the next start repeats it. */

@@ -136,13 +136,13 @@ void run_hook_carry_out(Run *r)
     r->request = (HookRequest){0};
     if (!has_effect(r, &request)) return;
     observer_break(r->observer);
-    EventLine line = {.step = t->step,
-                      .epoch = position_after(t, t->step).epoch,
-                      .event = "hook",
-                      .stop = request.stop,
-                      .save = request.save,
-                      .lr = new_lr ? request.lr : 0};
-    observer_event(r->observer, &line);
+    DecisionLine line = {.step = t->step,
+                         .epoch = position_after(t, t->step).epoch,
+                         .event = "hook",
+                         .stop = request.stop,
+                         .save = request.save,
+                         .lr = new_lr ? request.lr : 0};
+    observer_decision(r->observer, &line);
     if (new_lr) {
         log_info("step %lld: run.hook requests optim.lr %.9g, from the next step on",
                  (long long)t->step, request.lr);

@@ -163,7 +163,7 @@ static void log_length(const Trainer *t, const Config *old)
     LrSteps was = position_lr(t, &earlier), at = position_lr(t, t->config);
     log_info("the run was to end after %s, and now ends after %s: %s; the next learning rate is "
              "%.6g, with the former end it would be %.6g",
-             length_text(old, before), length_text(t->config, now), lr_longer_text(t->config),
+             length_text(old, before), length_text(t->config, now), lr_text_if_end_moves(t->config),
              lr_at(t->config, &t->lr, &at), lr_at(&earlier, &t->lr, &was));
 }
 

@@ -170,6 +170,6 @@ Status train_step(Trainer *t, StepResult *result)
         mode->update(t, (UpdateArgs){result->lr, factor / t->scale.used, batch.micros});
     }
     phase_enter(PHASE_OTHER);
-    if (mode->boundary) mode->boundary(t, result);
+    if (mode->after_update) mode->after_update(t, result);
     return OK;
 }
