@@ -77,6 +77,8 @@ class Case:
         """run on the first rows (None: all) of x; backward from a dy that is 0 beyond them."""
         if not rows:
             return self.finish(run(x))
+        if self.act:
+            raise ValueError("a case with padded rows has no activation")
         self.flag(f"rows {rows}")
         y = run(x[:rows])
         rest = torch.zeros((x.shape[0] - rows,) + tuple(y.shape[1:]))

@@ -2,6 +2,7 @@
 """Golden values of models, from PyTorch.
 
 usage: golden_models.py DIRECTORY [FILE...]     writes models.txt and gpt.txt there (tests/golden), or those named
+       golden_models.py --case NAME             prints the cases of that name alone, to append them
 
 Weights and data are a formula that both sides compute to the last bit: an integer hash of (name, index) as a float in
 [-1, 1), times a scale. Losses are PyTorch's in double precision. Beside each stands how far PyTorch's own runs in single
@@ -321,6 +322,15 @@ if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     torch.set_num_threads(1)
+    if sys.argv[1] == "--case":
+        MODELS[:] = [m for m in MODELS if m[0] in sys.argv[2:]]
+        GPTS[:] = [g for g in GPTS if g[0] in sys.argv[2:]]
+        if not MODELS and not GPTS:
+            sys.exit("golden_models.py: no such case")
+        for cases, write in ((MODELS, write_models), (GPTS, write_gpts)):
+            if cases:
+                write(sys.stdout)
+        sys.exit()
     for name, write in (("models.txt", write_models), ("gpt.txt", write_gpts)):
         if name in (sys.argv[2:] or [name]):
             with open(sys.argv[1] + "/" + name, "w", buffering=1) as f:

@@ -95,7 +95,7 @@ typedef struct OpRun {
      * loss(labels_other). NULL: labels alone. CPU only. */
     const int32_t *labels_other;
     float label_share;
-    /* mse_loss: float[N][K] */
+    /* losses for numbers: float[N][K] */
     const float *targets;
     /* dropout: id of each sample, int64[N] */
     const int64_t *sample;
