@@ -185,6 +185,7 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                             .shift = push->shift,
                             .cut = cut_at(push->bounds),
                             .collect = true,
+                            .spread = push->to == PUSH_TO_ALL && push_is_last(comm, push),
                             .push = *push,
                             .number = comm->pushes});
 }

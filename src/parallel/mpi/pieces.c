@@ -299,7 +299,8 @@ static void push_slice(const Comm *comm, const Slot *slot)
     const Messages *m = comm->impl;
     const CommPush *push = &slot->op.push;
     Slice mine = slice_of(comm, slot, m->rail_rank);
-    const float *sum = mine_at(m, slot, mine);
+    float *out = mine_at(m, slot, mine);
+    const float *sum = out;
     bool summed = slot->op.halves;
     int ranks = summed ? comm->size : m->group.size;
     int64_t in_shard = mine.at - slot->op.shift - bounds_at(push->bounds, comm->rank);
@@ -308,15 +309,18 @@ static void push_slice(const Comm *comm, const Slot *slot)
                        .in = summed ? &sum : slot->in,
                        .ins = summed ? 1 : m->rail_size,
                        .first = push->first / ranks,
-                       .leaves = push->leaves / ranks};
+                       .leaves = push->leaves / ranks,
+                       .out = &out,
+                       .outs = push->to != PUSH_TO_LEVEL};
     tree_push(&leaves, mine.count, 1);
 }
 
-/* True if this is a push and an older piece of a push is still collecting: leaves are added to a
+/* True if this piece of a push is collecting and an older one is, too: leaves are added to a
  * tree in order. */
 static bool must_wait_for_older(const Messages *m, const Slot *slot)
 {
-    for (int i = 0; i < m->slots && slot->op.push.level; ++i) {
+    bool collects = slot->state == SLOT_COLLECT && slot->op.push.level;
+    for (int i = 0; i < m->slots && collects; ++i) {
         const Slot *other = &m->slot[i];
         if (other->state == SLOT_COLLECT && other->op.push.level &&
             (int32_t)(other->piece - slot->piece) < 0)
