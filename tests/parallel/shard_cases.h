@@ -239,11 +239,11 @@ static void grow_tree(Growing *g)
 
 static void pushes(void)
 {
-    enum { EACH = 50001, ROOM = 3 * EACH + 14 };
+    enum { EACH = 100001, ROOM = 3 * EACH + 14 };
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], ROOM, 0);
         for (int turns = 0; turns <= 6; ++turns)
-            for (PushTo to = PUSH_TO_LEVEL; to <= PUSH_TO_ALL; ++to) {
+            for (PushTo to = PUSH_TO_LEVEL; to <= (turns < 4 ? PUSH_TO_ALL : PUSH_TO_LEVEL); ++to) {
                 Growing g = {.comm = comm,
                              .draw = turns > 0 ? draw_bounds : draw_few,
                              .each = EACH,
