@@ -13,8 +13,8 @@
  * progress in comm_progress and comm_wait. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
-/* Where the whole sum of a tree of pushes goes: to level[0] of the owner of each shard, to the place
- * of the last leaf in the owner's arena, or to that place in the arenas of all ranks. */
+/* Where the whole sum of a tree of pushes goes: to level[0] of each shard's owner, to the place of
+ * the last leaf in the owner's arena, or to that place in the arenas of all ranks. */
 typedef enum PushTo { PUSH_TO_LEVEL, PUSH_TO_OWNER, PUSH_TO_ALL } PushTo;
 /* One push: every rank adds one leaf to a tree of sums that grows from push to push. The leaf is a
  * range of the rank's arena; each rank keeps the partial sums of its shard only. The range begins

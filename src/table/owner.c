@@ -167,8 +167,8 @@ static void list_gradients(Owner *owner)
     }
 }
 
-/* Lists the sums of one row in the order of the tree, with the numbers of their first micro-batches;
- * of one run each, with the ranks. Returns their number. */
+/* Lists the sums of one row in the order of the tree, with the numbers of their first
+ * micro-batches, or with the ranks if each rank has one sum. Returns how many there are. */
 static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position, float **leaf)
 {
     const Bag *bag = owner->bag;

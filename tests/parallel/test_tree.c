@@ -1,6 +1,6 @@
-/* The tree over micro-batches: with symbols in place of gradients, the stack of partial sums compared
- * with the recursive definition; with real additions, the sums of any number of replicas compared
- * with those of one rank. */
+/* The tree over micro-batches: with symbols in place of gradients, the stack of partial sums
+ * compared with the recursive definition; with real additions, the sums of any number of replicas
+ * compared with those of one rank. */
 #include "harness.h"
 #include "tree_case.h"
 

@@ -76,8 +76,8 @@ static int64_t bucket_offset(const ChunkPlan *chunk, int bucket)
     return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
 }
 
-/* Waits until the pushes of the buckets that overlap this one are done: of this bucket, and of others
- * in the ring. */
+/* Waits until the pushes of the buckets that overlap this one are done: of this bucket, and of
+ * others in the ring. */
 static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket)
 {
     const Plan *plan = s->context->plan;
