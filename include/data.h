@@ -440,8 +440,9 @@ typedef struct LoaderPlan {
     /* index in the step of this replica's first micro-batch, and number of its micro-batches; those
      * with indices from batch / micro_batch on have no rows */
     int micro_first, micro_count;
-    /* number of other replicas' micro-batches between two of this replica's */
-    int micro_gap;
+    /* their indices, int[micro_count], borrowed until the loader is freed; NULL: consecutive ones
+     * from micro_first on */
+    const int *micro;
     /* first step: its epoch, and its number within the epoch */
     int64_t epoch, step;
     /* true: shuffles, augments and repeats for ever; false: one epoch in order, not augmented */

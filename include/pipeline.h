@@ -136,10 +136,14 @@ typedef struct ChunkPlan {
     bool metrics;
     /* Sharding, one entry for each bucket; owned; NULL if nothing is sharded. shard: the cut among
      * the replicas. With sharded gradients also ring: the bucket's offset in the arena that
-     * backward writes to, and shard_offset: each shard's offset in the arena of partial sums of the
-     * rank that owns it, in the order of the shards in `shard`. */
+     * backward writes to. */
     Bounds *shard;
-    int64_t *ring, **shard_offset;
+    int64_t *ring;
+    /* Pushes, one entry for each bucket; owned; NULL if nothing is pushed. even: the cut among the
+     * replicas if nothing is sharded. shard_offset: each shard's offset in the arenas of partial
+     * sums of the rank that owns it, in the order of the shards in `shard` or `even`. */
+    Bounds *even;
+    int64_t **shard_offset;
     /* Groups of buckets that the passes read, if parameters are gathered: pass p reads those from
      * use_first[p] to use_first[p + 1] - 1. Owned. */
     ParamUse *use;
@@ -210,6 +214,8 @@ typedef struct PlanOptions {
     const ParamUpdate *updates;
     /* a Zero value; has no effect with one replica */
     int zero;
+    /* how micro-batches are dealt to replicas that do not shard gradients */
+    Deal deal;
     /* NCCL connects the ranks' GPUs; has no effect if operations use host memory */
     bool joined;
     /* ranks that share one parameter arena; 0: each rank has one */
@@ -266,6 +272,9 @@ typedef struct Plan {
     int channel_depth;
     /* a Zero value; ZERO_NONE with one replica */
     int zero;
+    /* how the gradients of micro-batches are added: DEAL_TURNS if they are sharded, and DEAL_BLOCKS
+     * with one replica */
+    Deal deal;
     /* true for a parameter that a parameter of another stage is tied to; bool[param_count],
      * owned */
     bool *tied_across;
@@ -279,8 +288,11 @@ typedef struct Plan {
     GatherPlan gather;
     /* sizes of a whole parameter arena and a whole gradient arena */
     size_t param_bytes, gradient_bytes;
-    /* number of arenas of partial sums */
+    /* Number of arenas in which backward's gradients are added on this rank. */
     size_t sum_levels;
+    /* Number of arenas of partial sums of this rank's shards between pushes; 0: nothing is
+     * pushed. */
+    size_t push_levels;
     /* This rank's part of the parameter arena, including the ring into which shards are
      * gathered. */
     size_t param_part_bytes;
@@ -322,8 +334,8 @@ enum {
 };
 /* The gradient arena holds the gradients of this stage's parameters at the offsets of their values
  * (for running statistics, the batch values), METRIC_PAD floats of metrics, and the gradients of
- * tied parameters. All are summed by the same tree. Replica r's micro-batch number i is micro-batch
- * i * dp + r of the global batch. With sharded gradients (zero 2) no rank stores the whole arena:
+ * tied parameters. All are summed by the same tree. deal_number tells which micro-batches a replica
+ * has. With sharded gradients (zero 2) no rank stores the whole arena:
  * backward writes each bucket to its place in a ring, and a push brings it into its owners' partial
  * sums. With gathered parameters a rank's shard of them has the same layout as its sums. */
 
@@ -345,8 +357,10 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
 /* Offset, in arena 0 of replica dp_rank's partial sums, of the sum of element `at` of the gradient
  * arena. The element must lie in that replica's shard. */
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank);
-/* floats in one arena of partial sums of replica dp_rank */
+/* floats in the arena of sums of replica dp_rank */
 int64_t plan_sum_elements(const Plan *plan, int dp_rank);
+/* floats of replica dp_rank's shards of all buckets that are pushed; 0: nothing is pushed */
+int64_t plan_push_elements(const Plan *plan, int dp_rank);
 /* The same for parameters: the offset of element `at` in executor_params, and the number of floats
  * there. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);

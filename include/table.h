@@ -69,6 +69,8 @@ typedef struct TablesPlan {
     /* mode async: the dense parameters, [dense_count]; borrowed during the call */
     const TableDense *dense;
     int dense_count;
+    /* how micro-batches are dealt to the workers */
+    Deal deal;
     /* most micro-batches of one worker in a step, samples in a micro-batch, ids in a sample */
     int micros;
     int64_t micro_batch, id_most;
@@ -123,9 +125,9 @@ void tables_forget(Tables *tables);
  * a row gets the values with which its row would begin. Workers have the same number of
  * micro-batches as in training. */
 BatchSource tables_evaluation(Tables *tables, const BatchSource *inner);
-/* Bytes for a bag with rows of `width` floats and steps of `ids` ids, besides the rows
- * themselves. */
-size_t tables_buffer_bytes(int width, int64_t ids, int staleness);
+/* Bytes for a bag with rows of `width` floats and steps of `ids` ids in `runs` runs of
+ * micro-batches, besides the rows themselves. */
+size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs);
 /* Number of steps that are in memory at a time. */
 int table_flights(int staleness);
 /* Number of micro-batches that a source has out at a time. */
@@ -142,6 +144,9 @@ typedef struct TableTraffic {
     int servers, workers;
     /* modes sync and stale: the gradient's norm is needed at each step (optim.clip) */
     bool clips;
+    /* modes sync and stale: runs of micro-batches, for each of which a row has a sum of
+     * gradients */
+    int runs;
     /* [bags]; borrowed */
     const TableBagSize *bag;
     int bags;

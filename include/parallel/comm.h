@@ -13,6 +13,9 @@
  * progress in comm_progress and comm_wait. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
+/* Where the whole sum of a tree of pushes goes: to level[0] of each shard's owner, to the place of
+ * the last leaf in the owner's arena, or to that place in the arenas of all ranks. */
+typedef enum PushTo { PUSH_TO_LEVEL, PUSH_TO_OWNER, PUSH_TO_ALL } PushTo;
 /* One push: every rank adds one leaf to a tree of sums that grows from push to push. The leaf is a
  * range of the rank's arena; each rank keeps the partial sums of its shard only. The range begins
  * `shift` elements after its bounds in the arenas of all ranks. */
@@ -28,6 +31,7 @@ typedef struct CommPush {
     /* rank r's leaf is number first + r of `leaves`; both are multiples of the number of ranks, and
      * the pushes of a tree come in ascending order of first */
     int first, leaves;
+    PushTo to;
 } CommPush;
 struct Comm {
     const CommTable *table;
@@ -44,6 +48,8 @@ struct Comm {
     /* the memory in which sums are made, float[arena_elements] of the backend; owned */
     float *arena;
     int64_t arena_elements;
+    /* backend in whose memory the partial sums of pushes lie; borrowed */
+    Backend *partial_backend;
     /* parameters, float[param_elements] of the backend; owned; NULL before comm_params_new */
     float *params;
     int64_t param_elements;

@@ -40,6 +40,8 @@ bool bounds_has(const Bounds *bounds, int shard, int rank);
 int64_t bounds_at(const Bounds *bounds, int rank);
 int64_t bounds_length(const Bounds *bounds, int rank);
 int64_t bounds_longest(const Bounds *bounds);
+/* Cuts [offset, offset + elements) evenly, at multiples of 64 bytes. */
+void bounds_init_even(Bounds *bounds, int64_t offset, int64_t elements, int ranks);
 
 /* The sum over the micro-batches of a rank: a stack of equal arenas (a binary counter) in which k
  * micro-batches end as the fixed tree's sum, in arena 0. tree_levels(k) is the number of arenas
@@ -55,13 +57,35 @@ typedef struct TreeStep {
 /* The step for micro-batch `micro` (0-based, on this rank) of `micros`. After the last one the
  * whole sum is in arena 0. */
 TreeStep tree_step(int micro, int micros);
-/* Arenas that a tree of pushes * each leaves needs between pushes; each push adds `each` leaves. */
-int tree_levels_between(int pushes, int each);
 /* Micro-batches per replica, where dp replicas share micros_global of them. If they do not divide
  * evenly, those numbered micros_global and above are padding: they have no samples and add -0, so
  * they do not change the sum. */
 int micros_a_replica(int micros_global, int dp);
-/* True where every such grid adds micros_global micro-batches by the same tree. */
-bool tree_is_canonical(int micros_global, int dp);
+
+/* How the micro-batches of a step are dealt to the replicas; all have the same number of them. */
+typedef enum Deal {
+    /* One block of consecutive micro-batches for each replica. The sums of the blocks are the
+     * leaves of a tree over the replicas. */
+    DEAL_BLOCKS,
+    /* Subtrees: for each power of two in the binary form of a replica's number of micro-batches,
+     * the largest first, each replica gets that many consecutive micro-batches. Three are two, and
+     * one after the twos of all replicas; four are one block. */
+    DEAL_SUBTREES,
+    /* one micro-batch for each replica in turn */
+    DEAL_TURNS
+} Deal;
+/* Micro-batches of a replica that are added there before other replicas' sums are added: `count`
+ * of them from number `first` of the replica on. */
+typedef struct MicroRun {
+    int first, count;
+} MicroRun;
+/* The run that has micro-batch number `micro` of a replica's `micros`. Runs follow each other. */
+MicroRun deal_run(Deal deal, int micro, int micros);
+int deal_runs(Deal deal, int micros);
+/* Number in the global batch of micro-batch `micro` of replica `rank`. */
+int deal_number(Deal deal, int micro, int micros, int rank, int dp);
+/* Most partial sums on the stack of tree_step, over all micro-batches of dp replicas, between two
+ * runs; at least 1. */
+int deal_levels(Deal deal, int micros, int dp);
 
 #endif

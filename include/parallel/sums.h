@@ -23,8 +23,9 @@ typedef struct SumShape {
     int ranks, width;
     int64_t arena_elements, elements;
     bool collect, spread;
-    /* true for the leaves of a tree that goes on growing: where a rail is no power of two, the
-     * rail's sum is no node of that tree, and halving is impossible */
+    /* True for the leaves of a tree that goes on growing. The sum of a rail that is no power of two
+     * is no node of that tree: halving then stops at groups whose sums are, which exchange them all
+     * to all; with an odd number of ranks halving is impossible. */
     bool push;
     /* elements of the longest shard, where the range is cut at given bounds; 0: it is cut evenly */
     int64_t longest;

@@ -316,8 +316,7 @@ const Verb verb_verify = {
             "default, because sums depend on the number of threads. The losses of all steps are "
             "compared, and the hash of every parameter, running statistic and tensor of the "
             "optimizer state. The folders of these runs are made in the folder that contains "
-            "run.dir, and removed. If the number of micro-batches of a replica is not a power of "
-            "two, bits may differ without a fault: see weft plan.",
+            "run.dir, and removed.",
     VERB_FLAGS(VerifyOptions, flags),
     .traits = VERB_CONFIG | VERB_DATA,
     .run = run,

@@ -50,7 +50,9 @@ static void self_push_begin(Comm *comm, const CommPush *push)
                      .in_at = bounds_at(push->bounds, 0) + push->shift,
                      .ins = 1,
                      .first = push->first,
-                     .leaves = push->leaves};
+                     .leaves = push->leaves,
+                     .out = &comm->arena,
+                     .outs = push->to != PUSH_TO_LEVEL};
     tree_push(&leaf, bounds_length(push->bounds, 0), comm->backend->options.threads);
 }
 
@@ -151,6 +153,7 @@ Status comm_new(Comm **comm, const World *world, Backend *backend, int transport
                    .group_width = 1,
                    .arena_elements = arena_elements};
     TRY(status_agree(world, choose(&chosen)));
+    chosen.partial_backend = backend;
     Comm *c = mem_new(sizeof *c);
     *c = chosen;
     Status mine = c->table->open(c, backend, (size_t)arena_elements * sizeof(float));

@@ -36,6 +36,7 @@ static Status staged_open(Comm *comm, Backend *backend, size_t arena_bytes)
     Status st = status_agree(comm->world, backend_open(&s->host, &backend_cpu, options));
     if (st == OK)
         st = comm_new(&s->inner, comm->world, s->host, comm->transport, comm->arena_elements);
+    comm->partial_backend = s->host;
     if (st == OK)
         comm->arena = backend->table->alloc(backend, arena_bytes);
     else
@@ -55,16 +56,39 @@ static void copy(const Comm *comm, Range range, bool to_host)
     table->sync(stream);
 }
 
-static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
+/* Notes that a range must be copied back. */
+static void add_range(Staged *s, Range range)
 {
-    Staged *s = comm->impl;
     if (s->range_count == s->range_capacity) {
         s->range_capacity = 2 * s->range_capacity + 8;
         s->range = mem_resize(s->range, (size_t)s->range_capacity * sizeof *s->range);
     }
-    s->range[s->range_count++] = (Range){offset, count};
+    s->range[s->range_count++] = range;
+}
+
+static void staged_sum_begin(Comm *comm, int64_t offset, int64_t count)
+{
+    Staged *s = comm->impl;
+    add_range(s, (Range){offset, count});
     copy(comm, (Range){offset, count}, true);
     comm_allreduce_begin(s->inner, offset, count);
+}
+
+/* The partial sums lie in host memory. The leaf in the host's arena is free again when the previous
+ * push of the range is done, for which the caller has waited. */
+static void staged_push_begin(Comm *comm, const CommPush *push)
+{
+    Staged *s = comm->impl;
+    const Bounds *b = push->bounds;
+    Range leaf = {b->begin[0] + push->shift, b->begin[b->count] - b->begin[0]};
+    copy(comm, leaf, true);
+    if (push_is_last(comm, push) && push->to != PUSH_TO_LEVEL) add_range(s, leaf);
+    comm_push_begin(s->inner, push);
+}
+
+static bool staged_push_wait(Comm *comm, int64_t number)
+{
+    return comm_push_wait(((const Staged *)comm->impl)->inner, number);
 }
 
 static bool staged_progress(Comm *comm)
@@ -87,6 +111,8 @@ const CommTable comm_staged = {
     .open = staged_open,
     .close = staged_close,
     .sum_begin = staged_sum_begin,
+    .push_begin = staged_push_begin,
+    .push_wait = staged_push_wait,
     .progress = staged_progress,
     .wait = staged_wait,
 };

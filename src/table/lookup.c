@@ -38,7 +38,7 @@ void lookup_init(Lookup *look, const Bag *bag, int owners, int micros, int64_t m
     }
     if (!gradients) return;
     look->local_row = mem_new(step * sizeof *look->local_row);
-    look->sum = mem_pages_new(values_bytes(look, all));
+    look->sum = mem_pages_new(values_bytes(look, all * bag_runs(bag)));
     look->leaf_begin = mem_new((step + 1) * sizeof *look->leaf_begin);
     look->leaf_micro = mem_new(step * sizeof *look->leaf_micro);
     look->leaf = mem_new(step * sizeof *look->leaf);
@@ -56,7 +56,7 @@ void lookup_fini(Lookup *look)
         if (m->grad) mem_pages_free(m->grad, values_bytes(look, look->most));
     }
     mem_pages_free(look->value, values_bytes(look, all));
-    if (look->sum) mem_pages_free(look->sum, values_bytes(look, all));
+    if (look->sum) mem_pages_free(look->sum, values_bytes(look, all * bag_runs(look->bag)));
     id_numbers_fini(&look->numbers);
     mem_free(&look->micro);
     mem_free(&look->place);
@@ -177,27 +177,43 @@ static void sort_gradients(Lookup *look)
     }
 }
 
-void lookup_sum_gradients(Lookup *look)
+/* Adds the gradients at indices at .. end - 1 that belong to the run, into `sum`: without any it is
+ * -0, which changes no other sum. Returns the index of the first gradient after them. */
+static int32_t sum_run(Lookup *look, MicroRun run, int32_t at, int32_t end, float *sum)
 {
     int width = look->bag->width;
+    int32_t first = at;
+    for (; at < end && look->leaf_micro[at] < run.first + run.count; ++at)
+        look->leaf_micro[at] -= run.first;
+    sparse_tree_sum(look->leaf_micro + first, look->leaf + first, at - first, width);
+    for (int c = 0; c < width; ++c) sum[c] = at > first ? look->leaf[first][c] : -0.0f;
+    return at;
+}
+
+void lookup_sum_gradients(Lookup *look)
+{
+    float *sum = look->sum;
     sort_gradients(look);
     for (int p = 0; p < look->numbers.count; ++p) {
-        int32_t at = look->leaf_begin[p];
-        sparse_tree_sum(look->leaf_micro + at, look->leaf + at, look->leaf_begin[p + 1] - at,
-                        width);
-        memcpy(look->sum + (int64_t)p * width, look->leaf[at], (size_t)width * sizeof(float));
+        int32_t at = look->leaf_begin[p], end = look->leaf_begin[p + 1];
+        for (int micro = 0; micro < look->micros; sum += look->bag->width) {
+            MicroRun run = deal_run(look->bag->deal, micro, look->micros);
+            at = sum_run(look, run, at, end, sum);
+            micro = run.first + run.count;
+        }
     }
 }
 
 /* Assumes that an owner receives as many ids as a worker sends. */
-size_t tables_buffer_bytes(int width, int64_t ids, int staleness)
+size_t tables_buffer_bytes(int width, int64_t ids, int staleness, int runs)
 {
     const size_t arrays = 8 * sizeof(int32_t) + 2 * sizeof(uint64_t) + 2 * sizeof(float *),
                  id_numbers = sizeof(uint64_t) + 4 * sizeof(int32_t),
                  row = (size_t)width * sizeof(float);
     /* bytes for one id in a step, in an evaluation, and at the owner */
-    size_t step = arrays + id_numbers + 3 * row, evaluation = arrays + id_numbers + row;
+    size_t step = arrays + id_numbers + (2 + (size_t)runs) * row,
+           evaluation = arrays + id_numbers + row;
     /* numbers, rows and gradients, and the messages of ids to and from the owner */
-    size_t owner = 8 * sizeof(uint64_t) + sizeof(float *) + 2 * row;
+    size_t owner = 8 * sizeof(uint64_t) + sizeof(float *) + (1 + (size_t)runs) * row;
     return (size_t)ids * ((size_t)table_flights(staleness) * step + evaluation + owner);
 }

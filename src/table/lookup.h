@@ -16,11 +16,20 @@ typedef struct Bag {
     int first_table, tables;
     /* floats of a row */
     int width;
+    /* How the micro-batches of a step are dealt to the workers, and their number on each. A row has
+     * one sum of gradients for each of their runs. */
+    Deal deal;
+    int micros;
     /* [tables]; borrowed from the graph */
     const SparseTable *table;
     /* hash of each table's name, [tables]; owned */
     uint64_t *hash;
 } Bag;
+
+static inline int bag_runs(const Bag *bag)
+{
+    return deal_runs(bag->deal, bag->micros);
+}
 
 /* The ids of one micro-batch. */
 typedef struct LookupMicro {
@@ -54,7 +63,8 @@ typedef struct Lookup {
     int32_t *count;
     /* first place of each owner; begin[owners] is the number of ids; owned */
     int32_t *begin;
-    /* rows, and sums of their gradients, by place: [ids][width], from mem_pages_new; owned */
+    /* rows by place, [ids][width], and sums of their gradients over each run of micro-batches,
+     * [ids][runs][width]; from mem_pages_new; owned */
     float *value, *sum;
     /* mode geo: the worker's local row for each place; owned */
     float **local_row;
@@ -76,8 +86,8 @@ void lookup_fini(Lookup *look);
 void lookup_find_ids(Lookup *look, const Batch *batch, int fields, const int16_t *shard_owner);
 /* Returns the input of the bag for micro-batch i. */
 BagRun lookup_bag_input(const Lookup *look, int i);
-/* Adds each row's gradients of all micro-batches, in the order of a binary tree over the
- * micro-batches, into look->sum. */
+/* Adds each row's gradients of the micro-batches of each run, in the order of a binary tree over
+ * them, into look->sum. */
 void lookup_sum_gradients(Lookup *look);
 
 #endif

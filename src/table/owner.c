@@ -46,7 +46,8 @@ static void grow(Owner *owner, int64_t ids)
     owner->most = (int64_t)most;
     owner->id = mem_resize(owner->id, most * sizeof *owner->id);
     owner->value = mem_resize(owner->value, most * width * sizeof *owner->value);
-    owner->grad = mem_resize(owner->grad, most * width * sizeof *owner->grad);
+    owner->grad =
+        mem_resize(owner->grad, most * width * (size_t)bag_runs(owner->bag) * sizeof *owner->grad);
     owner->row = mem_resize(owner->row, most * sizeof *owner->row);
     owner->update = mem_resize(owner->update, most * sizeof *owner->update);
     owner->next = mem_resize(owner->next, most * sizeof *owner->next);
@@ -58,7 +59,7 @@ static void grow(Owner *owner, int64_t ids)
 
 void owner_place_requests(Owner *owner, const Lookup *look)
 {
-    int64_t all = 0, at = 0, width = owner->bag->width;
+    int64_t all = 0, at = 0, width = owner->bag->width, runs = bag_runs(owner->bag);
     for (int r = 0; r < owner->ranks; ++r) {
         OwnerRequest *p = &owner->request[r];
         p->ids = 0;
@@ -72,7 +73,7 @@ void owner_place_requests(Owner *owner, const Lookup *look)
         int64_t first = mine ? look->begin[r] * width : 0;
         p->id = mine ? look->id + look->begin[r] : owner->id + at;
         p->value = mine ? look->value + first : owner->value + at * width;
-        p->grad = mine ? look->sum + first : owner->grad + at * width;
+        p->grad = mine ? look->sum + first * runs : owner->grad + at * width * runs;
         p->row = owner->row + at;
         at += p->ids;
     }
@@ -149,13 +150,14 @@ static RowUpdate *row_to_update(Owner *owner, int table, const OwnerRequest *p, 
 static void list_gradients(Owner *owner)
 {
     int32_t number = 0;
+    int64_t floats = (int64_t)owner->bag->width * bag_runs(owner->bag);
     for (int r = 0; r < owner->ranks; ++r) {
         const OwnerRequest *p = &owner->request[r];
         int64_t at = 0;
         for (int t = 0; t < owner->bag->tables; ++t)
             for (int64_t end = at + p->count[t]; at < end; ++at, ++number) {
                 RowUpdate *entry = row_to_update(owner, t, p, at);
-                owner->leaf[number] = p->grad + at * owner->bag->width;
+                owner->leaf[number] = p->grad + at * floats;
                 owner->position[number] = r;
                 owner->next[number] = -1;
                 if (entry->last >= 0) owner->next[entry->last] = number;
@@ -165,19 +167,34 @@ static void list_gradients(Owner *owner)
     }
 }
 
+/* Lists the sums of one row in the order of the tree, with the numbers of their first
+ * micro-batches, or with the ranks if each rank has one sum. Returns how many there are. */
+static int list_sums(const Owner *owner, const RowUpdate *row, int32_t *position, float **leaf)
+{
+    const Bag *bag = owner->bag;
+    int count = 0;
+    for (int k = 0, micro = 0; k < bag_runs(bag); ++k) {
+        MicroRun run =
+            bag_runs(bag) > 1 ? deal_run(bag->deal, micro, bag->micros) : (MicroRun){.count = 1};
+        for (int32_t n = row->first; n >= 0; n = owner->next[n]) {
+            position[count] = run.first * owner->ranks + owner->position[n] * run.count;
+            leaf[count++] = owner->leaf[n] + (int64_t)k * bag->width;
+        }
+        micro = run.first + run.count;
+    }
+    return count;
+}
+
 void owner_sum_gradients(Owner *owner)
 {
-    int32_t *position = mem_new((size_t)owner->ranks * sizeof *position);
-    float **leaf = mem_new((size_t)owner->ranks * sizeof *leaf);
+    size_t most = (size_t)owner->ranks * (size_t)bag_runs(owner->bag);
+    int32_t *position = mem_new(most * sizeof *position);
+    float **leaf = mem_new(most * sizeof *leaf);
     owner->updates = 0;
     id_numbers_clear(&owner->numbers);
     list_gradients(owner);
     for (int u = 0; u < owner->updates; ++u) {
-        int count = 0;
-        for (int32_t n = owner->update[u].first; n >= 0; n = owner->next[n]) {
-            position[count] = owner->position[n];
-            leaf[count++] = owner->leaf[n];
-        }
+        int count = list_sums(owner, &owner->update[u], position, leaf);
         sparse_tree_sum(position, leaf, count, owner->bag->width);
         owner->update[u].grad = leaf[0];
     }

@@ -29,7 +29,8 @@ typedef struct OwnerRequest {
     int32_t *count;
     /* distinct ids, grouped by table */
     uint64_t *id;
-    /* values that answer the request, and sums of its ids' gradients, [ids][width] */
+    /* values that answer the request, [ids][width], and sums of its ids' gradients over each run of
+     * micro-batches, [ids][runs][width] */
     float *value, *grad;
     /* row of each id; NULL: it does not exist yet */
     float **row;
@@ -97,7 +98,7 @@ void owner_answer_request(Owner *owner, OwnerRequest *request);
 /* Finds the rows without writing values, for gradients that no request precedes. */
 void owner_find(Owner *owner);
 /* Call it when all gradients have arrived: adds each row's gradients of all ranks, in the order of
- * a binary tree over the ranks. */
+ * a binary tree over the ranks or, with several runs, over the micro-batches. */
 void owner_sum_gradients(Owner *owner);
 /* Updates the rows, with lr from the optimizer. Ends the job with ERR_MEMORY if there is no
  * memory for a new row. */

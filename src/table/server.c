@@ -19,7 +19,8 @@ static void send_tables(const Tables *t, const int *rule_number, const TableDens
                         int dense_count)
 {
     const World *world = t->plan.world;
-    int count = t->stores;
+    int count = t->stores, dealt[] = {t->plan.deal, t->plan.micros};
+    world_bcast(world, dealt, sizeof dealt, 0);
     world_bcast(world, &count, sizeof count, 0);
     for (int i = 0; i < count; ++i) {
         TableMessage message = {.table = *t->store[i].table, .rule = rule_number[i]};
@@ -92,7 +93,10 @@ void tables_watch(Tables *t)
 static void receive_tables(Tables *t, const Config *config)
 {
     const World *world = t->plan.world;
-    int count = 0;
+    int count = 0, dealt[2];
+    world_bcast(world, dealt, sizeof dealt, 0);
+    t->plan.deal = (Deal)dealt[0];
+    t->plan.micros = dealt[1];
     world_bcast(world, &count, sizeof count, 0);
     OptimRule *rule = mem_new((size_t)count * sizeof *rule);
     t->server_tables = mem_new((size_t)count * sizeof *t->server_tables);

@@ -252,7 +252,7 @@ void stream_gradients(TableStream *s, Flight *f)
     for (int b = 0; b < t->bags; ++b) {
         Lookup *look = f->look ? &f->look[b] : NULL;
         Owner *owner = f->owner ? &f->owner[b] : NULL;
-        size_t row = (size_t)t->bag[b].width * sizeof(float);
+        size_t row = (size_t)(t->bag[b].width * bag_runs(&t->bag[b])) * sizeof(float);
         swap_clear(s);
         if (look) lookup_sum_gradients(look);
         for (int o = 0; o < t->owners && look; ++o)

@@ -32,7 +32,8 @@ static void store_init(Tables *t, TableStore *s, const SparseTable *table, const
 static void bag_init(Tables *t, const SparseTable *table, int count)
 {
     Bag *bag = &t->bag[t->bags];
-    *bag = (Bag){.width = table->width, .table = table};
+    *bag = (Bag){
+        .width = table->width, .table = table, .deal = t->plan.deal, .micros = t->plan.micros};
     while (bag->tables < count && table[bag->tables].node == table->node) ++bag->tables;
     if (t->is_worker) {
         const OpSpec *spec = &t->plan.graph->node[table->node].spec;

@@ -58,7 +58,7 @@ static void add_stream(Count *c)
     }
     add(c, "ids", false, others, count_bytes(c) + id_bytes(c, false));
     add(c, "rows to ranks", false, swaps, row_bytes(c, false));
-    add(c, "gradients of rows", false, swaps, row_bytes(c, false));
+    add(c, "gradients of rows", false, swaps, c->traffic->runs * row_bytes(c, false));
 }
 
 /* Counts the messages of send_ids_command: a command, counts and ids. more_bytes: size of a fourth

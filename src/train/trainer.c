@@ -160,6 +160,16 @@ static Status cut_graph(Trainer *t)
     return OK;
 }
 
+/* Blocks take one sum over the replicas, subtrees up to log2 of a replica's micro-batches, and only
+ * with subtrees results do not depend on the number of replicas. They do anyway where each replica
+ * makes steps alone, and with statistics over all replicas. */
+static Deal choose_deal(const Trainer *t)
+{
+    const Config *c = t->config;
+    bool any_dp = c->train.reproducible == REPRODUCIBLE_ANY_GRID && !c->train.sync_batch_norm;
+    return any_dp && !t->mode->local ? DEAL_SUBTREES : DEAL_BLOCKS;
+}
+
 Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
 {
     PlanOptions options = {.shape = t->shape,
@@ -172,6 +182,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .state_scratch = optim_scratch(t->config),
                            .updates = optim_packs(t->config) ? t->updates : NULL,
                            .zero = t->config->grid.zero,
+                           .deal = choose_deal(t),
                            .joined = train_joined(t),
                            .param_sharers = transport_sharers(t),
                            .block = t->recompute ? t->block : NULL};
@@ -189,8 +200,7 @@ const char *train_captures(const Trainer *t)
 
 bool train_same_bits(const Trainer *t)
 {
-    if (t->config->train.sync_batch_norm || t->mode->local) return false;
-    return plan_shards_gradients(t->plan) || tree_is_canonical(t->micros, t->shape.dp);
+    return !t->config->train.sync_batch_norm && !t->mode->local;
 }
 
 char *train_bits_limit(const Trainer *t)
@@ -198,10 +208,6 @@ char *train_bits_limit(const Trainer *t)
     int dp = t->shape.dp;
     if (train_same_bits(t)) return NULL;
     if (t->mode->bits_limit) return t->mode->bits_limit(t);
-    if (!t->config->train.sync_batch_norm)
-        return mem_format("%d micro-batches over %d replicas: each takes %d, not a power of two, "
-                          "so these bits hold for dp=%d only",
-                          t->micros, dp, t->micros_local, dp);
     /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
     const char *with = dp == 1 || t->micros_local == 1  ? ""
                        : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
@@ -211,20 +217,15 @@ char *train_bits_limit(const Trainer *t)
                       dp, dp == 1 ? "" : "es", dp, with);
 }
 
-bool train_takes_turns(const Trainer *t)
-{
-    return plan_shards_gradients(t->plan) || t->config->train.sync_batch_norm;
-}
-
 char *train_padding(const Trainer *t)
 {
     int64_t all = (int64_t)t->micros_local * t->shape.dp, fit = t->micro_batch;
     if (all == t->micros) return NULL;
     while (fit > 0 && (t->batch % fit != 0 || t->batch / fit % t->shape.dp != 0)) --fit;
     char idle[64] = "";
-    int at_work =
-        train_takes_turns(t) ? t->micros : (t->micros + t->micros_local - 1) / t->micros_local;
-    int without = t->shape.dp - at_work;
+    bool turns = t->config->train.sync_batch_norm;
+    int first = deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micros_local).count;
+    int without = t->shape.dp - (t->micros + first - 1) / first;
     if (without > 0)
         snprintf(idle, sizeof idle, "; %d replica%s nothing to do", without,
                  without == 1 ? " has" : "s have");
@@ -489,5 +490,6 @@ void trainer_free(Trainer **trainer)
     data_ranges_fini(&t->ranges);
     mem_free(&t->first);
     mem_free(&t->block);
+    mem_free(&t->micro_number);
     mem_free(trainer);
 }

@@ -124,6 +124,9 @@ struct Trainer {
     int micros;
     /* micro-batches of one replica in a step: ceil(micros / dp) */
     int micros_local;
+    /* numbers of the micro-batches that this replica reads in a step, [micros_local]; owned; NULL
+     * before the loader of the steps is opened */
+    int *micro_number;
     /* rows of the loss in a sample: 1, or its tokens */
     int64_t rows_per_sample;
     /* activations of blocks are recomputed in backward */
@@ -196,9 +199,6 @@ struct Trainer {
  * servers, which learn whether set-up worked (sparse_serve); NULL: there are no servers. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
                         const World *job);
-/* Returns true if replicas read micro-batches in turn (round-robin); otherwise each reads a
- * block of consecutive ones. */
-bool train_takes_turns(const Trainer *t);
 /* Returns the largest divisor of the batch with which there is a micro-batch for each replica; 0:
  * the batch has fewer samples than there are replicas. */
 int64_t train_fitting_micro_batch(const Trainer *t);

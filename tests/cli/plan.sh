@@ -107,7 +107,7 @@ check 0 '16384 ranks as 4096x4x1' timeout 240 "$WEFT" plan a.yaml --ranks 16384 
 check 0 '1048576 ranks as 262144x4x1' timeout 240 "$WEFT" plan a.yaml --ranks 1048576 grid.pp=4 train.batch=1048576
 check 0 '8 ranks as 4x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2
 check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
-check 0 'these bits hold for dp=2 only' "$WEFT" plan a.yaml grid.dp=2 train.batch=24
+check 0 '"same_bits_on_every_grid": true' "$WEFT" plan a.yaml grid.dp=2 train.batch=24 --json
 
 check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
 # A dense layer of 33 outputs is split into 17 and 16 on two ranks. The plan refuses the same settings as a run.
@@ -130,7 +130,8 @@ check 0 'train.batch=48 would leave none; 1 replica has nothing to do' "$WEFT" p
 check 0 'so 3 of 8 are padding' "$WEFT" plan a.yaml --ranks 4 train.batch=30 train.micro_batch=6 grid.zero=2
 holds 'in turns each has some' test "$(grep -c 'nothing to do' both)" = 0
 check 78 '7 does not divide train.batch (30): choose a divisor, such as 6' "$WEFT" plan a.yaml train.batch=30 train.micro_batch=7
-check 0 'these bits hold for dp=3 only' "$WEFT" plan a.yaml --ranks 3
+check 0 'of 9 are padding' "$WEFT" plan a.yaml --ranks 3
+holds 'any number of replicas gives the same bits' test "$(grep -c 'these bits' both)" = 0
 is micro_batches_of_padding 1 --ranks 3
 is micro_batches_of_padding 0 --ranks 4
 check 78 'more than the 4 layers' "$WEFT" plan a.yaml grid.pp=9

@@ -307,13 +307,13 @@ says '1 of 2 ranks, grid.dp=1'
 says 'results stay bit-identical to 2 replicas'
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/hosts/$end
 : >up/b >up/c
-# Six micro-batches: two replicas have three each, which is no power of two. grid.dp is replaced on the command line.
+# Six micro-batches: two replicas have three each. grid.dp is replaced on the command line.
 begin other --hostfile three.hosts -- train.batch=24 grid.dp=2 checkpoint.every_steps=20
 until_true another other ''
 rm up/b up/c
 kill -KILL "$(rank_of other 1)"
 until_true grep -q 'resuming from' err
-says 'results will no longer be bit-identical to 2 replicas'
+says 'results stay bit-identical to 2 replicas'
 kill -TERM "$run"
 ends 'fewer replicas' 75 'stopped as requested'
 : >up/b >up/c

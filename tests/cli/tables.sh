@@ -39,10 +39,10 @@ grids() {
 }
 
 # ---- the same bits ----
-# (6 replicas take 2 of 8 micro-batches each, so that some have none)
+# (6 replicas take 2 of 8 micro-batches each, so that some have none; 2 take 3 of 6 each, as subtrees of 2 and 1)
 grids -- 2 '4 grid.pp=2' '7 grid.servers=1' '4 grid.servers=2 grid.zero=1'
 grids model.name=dlrm 'model.bottom=[6]' optim.name=adam optim.clip=0.5 train.micro_batch=4 -- '3 grid.zero=1' '6 grid.servers=3' '3 grid.pp=2 grid.servers=1'
-grids model.name=deepfm optim.name=sgd 'optim.groups=[{roles: table, name: adagrad_row, lr: 0.05}]' optim.clip=0.5 data.train=small.h5 data.test=small-test.h5 -- '4 grid.servers=2' 2
+grids model.name=deepfm optim.name=sgd 'optim.groups=[{roles: table, name: adagrad_row, lr: 0.05}]' optim.clip=0.5 train.micro_batch=8 data.train=small.h5 data.test=small-test.h5 -- '4 grid.servers=2' 2
 
 # ---- a table equals a dense layer if each sample is one of five words ----
 awk 'BEGIN { srand(3); for (i = 0; i < 96; ++i) { c = int(rand() * 5); printf "%d,k%d", rand() < 0.3 + c / 9, c; for (k = 0; k < 5; ++k) printf ",%d", k == c; print "" } }' >words.csv

@@ -27,10 +27,18 @@ check 0 'the same to the bit' verify --grids 2x2x1,1x1x1 --steps 2 --transports 
 check 0 'the same to the bit' verify --grids 1x1x1,4x1x1,7x1x1 --zero 0,1,2,3 --transports mpi --steps 2 grid.sums=halving
 check 0 '"same": true, "first_tensor": null' verify --grids 1x1x1,1x2x1 --schedules gpipe --steps 1 --json
 
-# 12 micro-batches in two halves of 6 are another tree of sums than 12 in one: the bits must differ, and do.
-check 65 'differ: first in tensor /params/' verify --grids 1x1x1,2x1x1 train.micro_batch=2 --steps 1
+# Numbers of micro-batches that are no power of two on a replica, dealt out as subtrees: 6, 7, 8 (with padding on three) and 15.
+for batch in 6 8 15; do
+    check 0 'the same to the bit' verify --grids 1x1x1,2x1x1,3x1x1,5x1x1 --steps 2 train.batch=$batch train.micro_batch=1
+done
+check 0 'the same to the bit' verify --grids 1x1x1,2x1x1,3x1x1 --zero 0,1,2,3 --steps 2 train.batch=7 train.micro_batch=1
+check 0 'the same to the bit' verify --grids 1x1x1,3x1x1,4x1x1 --zero 0,1 --transports mpi --steps 2 train.batch=24 train.micro_batch=2 \
+    grid.sums=halving grid.bucket_mb=0.0005
+check 0 'the same to the bit' verify --grids 1x1x1,3x2x1 --schedules gpipe,1f1b,zero-bubble --steps 2 train.batch=15 train.micro_batch=1
+
+# One sum over two replicas of 6 micro-batches each is another tree than that of 12 on one: the bits must differ, and do.
+check 65 'differ: first in tensor /params/' verify --grids 1x1x1,2x1x1 train.micro_batch=2 --steps 1 train.reproducible=same_grid
 holds 'the grids are named' grep -qF 'grid 1x1x1 and grid 2x1x1 differ' err
-holds 'so is the reason' grep -qF 'these bits hold for dp=2 only' err
 holds 'its line says so' grep -q '^2x1x1 .* differs$' out
 clean 'of runs that differ'
 

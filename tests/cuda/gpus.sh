@@ -51,7 +51,7 @@ ranks() { timeout -k 2 "${RUN_S:-240}" mpirun --oversubscribe --bind-to none -n 
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
-    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; conv.yaml) one=conv-one ;; flat.yaml) one=flat-one ;; norm.yaml) one=norm-one ;; wide.yaml) one=wide-one ;; esac
+    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; conv.yaml) one=conv-one ;; flat.yaml) one=flat-one ;; norm.yaml) one=norm-one ;; wide.yaml) one=wide-one ;; odd.yaml) one=odd-one ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
     last=$(ls "runs/$one/checkpoints" 2>/dev/null | tail -n 1)
@@ -77,6 +77,12 @@ check 0 'done after' ranks 2 "$WEFT" train tp.yaml run.name=tp-two grid.tp=2 tra
 holds 'the losses of one rank' near tp-one tp-two
 same 2 job.yaml zero3-of-2 grid.zero=3
 for zero in 0 3; do same 3 job.yaml halving-3-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
+
+# three micro-batches on each of two GPUs, dealt out as subtrees of two and one: by NCCL to all or to the owners, and through host memory
+sed 's/: one/: odd-one/; s/micro_batch: 3/micro_batch: 2/' job.yaml >odd.yaml
+check 0 'done after' "$WEFT" train odd.yaml
+for zero in 0 1; do same 2 odd.yaml odd-$zero grid.zero=$zero grid.bucket_mb=0.001; done
+WEFT_TEST_SHARED_GPU= EMULATE_GPUS=1 same 2 odd.yaml odd-host grid.bucket_mb=0.001
 
 # a rank dies while others wait for it: they name it and their GPU, and all end. mpirun is suspended until then: it would end the job
 # first, while ranks still write output.

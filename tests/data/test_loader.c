@@ -31,18 +31,19 @@ static void pass_over(Loader *l, int count)
 static void once_each(const DataSet *set, int replicas, int micros, int micro, bool turns)
 {
     int per_replica = (micros + replicas - 1) / replicas;
-    int gap = turns ? replicas - 1 : 0;
+    int *number = mem_new((size_t)per_replica * sizeof *number);
     Config c = config_plain();
     int64_t n = set->samples, batch = (int64_t)micros * micro;
     int64_t steps = data_steps_per_epoch(n, batch);
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
-        int first = turns ? r : r * per_replica;
+        for (int i = 0; i < per_replica; ++i)
+            number[i] = turns ? i * replicas + r : r * per_replica + i;
         LoaderPlan plan = {batch,
                            micro,
-                           first,
+                           turns ? 0 : r * per_replica,
                            per_replica,
-                           gap,
+                           turns ? number : NULL,
                            0,
                            0,
                            true,
@@ -57,8 +58,7 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
             int64_t epoch = i / (steps * per_replica), step = i / per_replica % steps;
-            bad += b->epoch != epoch || b->step != step ||
-                   b->micro != first + i % per_replica * (gap + 1);
+            bad += b->epoch != epoch || b->step != step || b->micro != number[i % per_replica];
             for (int row = 0; row < b->rows; ++row) {
                 int64_t s = b->sample[row],
                         want = sampler_at(n, 7, epoch, step * batch + b->micro * micro + row);
@@ -77,6 +77,7 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
         printf("  n %lld, %d replicas, %d micro-batches of %d\n", (long long)n, replicas, micros,
                micro);
     CU_ASSERT_EQUAL(bad, 0);
+    mem_free(&number);
     mem_free(&seen);
 }
 
@@ -99,7 +100,8 @@ static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t s
                    int slots, uint64_t *hash)
 {
     Loader *l = loader_of(
-        set, c, (LoaderPlan){24, 4, 2, 3, 0, epoch, step, true, false, false, slots, NULL, 1, 0});
+        set, c,
+        (LoaderPlan){24, 4, 2, 3, NULL, epoch, step, true, false, false, slots, NULL, 1, 0});
     for (int i = 0; l && i < count; ++i) {
         const Batch *b;
         double wait = 0;
@@ -143,7 +145,8 @@ static void evaluation(void)
     int64_t total = 0;
     for (int r = 0; r < 2; ++r) {
         Loader *l = loader_of(
-            &set, &c, (LoaderPlan){16, 4, r * 2, 2, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
+            &set, &c,
+            (LoaderPlan){16, 4, r * 2, 2, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
         const Batch *b;
         int batches = 0;
         for (;; ++batches) {
@@ -179,7 +182,7 @@ static void several_out(void)
     int taken = 0, bad = 0;
     CHECK_OK(data_set_open(&set, &c, images_small("out.h5", 101, 3, false)));
     Loader *l = loader_of(
-        &set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, SLOTS, NULL, 1, 0});
+        &set, &c, (LoaderPlan){4, 4, 0, 1, NULL, 0, 0, false, false, false, SLOTS, NULL, 1, 0});
     for (int back = 0; l && back < ALL; ++back) {
         for (; taken < ALL && taken < back + SLOTS; ++taken) {
             CHECK_OK(loader_next(l, &out[taken], NULL));
@@ -209,7 +212,7 @@ static void parts(void)
         if (no_x) set.x.offset += 1 << 20;
         if (no_y) set.y.offset += 1 << 20;
         Loader *l = loader_of(
-            &set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, training, no_x, no_y, 2, NULL, 1, 0});
+            &set, &c, (LoaderPlan){8, 4, 1, 1, NULL, 0, 0, training, no_x, no_y, 2, NULL, 1, 0});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -272,7 +275,7 @@ static void sample_at_a_position(void)
     c.data.shuffle = SHUFFLE_CHUNKS;
     CHECK_OK(data_set_open(&set, &c, images_small("chunks.h5", N, 20, true)));
     Loader *l = loader_of(
-        &set, &c, (LoaderPlan){BATCH, BATCH, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
+        &set, &c, (LoaderPlan){BATCH, BATCH, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
     for (int64_t at = 0; at < 2 * N; at += BATCH) {
         CHECK_OK(loader_next(l, &b, NULL));
         for (int64_t r = 0; r < BATCH; ++r) {
@@ -296,8 +299,8 @@ static void errors_come_out(void)
     const Batch *b;
     CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
     set.classes = 13;
-    Loader *l =
-        loader_of(&set, &c, (LoaderPlan){4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
+    Loader *l = loader_of(&set, &c,
+                          (LoaderPlan){4, 4, 0, 1, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
     pass_over(l, 3);
     CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
     CU_ASSERT_PTR_NULL(b);
@@ -338,7 +341,7 @@ static void not_finite(void)
         H5Fclose(h5);
         CHECK_OK(data_set_open(&set, &c, path));
         Loader *l = loader_of(
-            &set, &c, (LoaderPlan){3, 3, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
+            &set, &c, (LoaderPlan){3, 3, 0, 1, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
         pass_over(l, i < 3 ? 2 : 3);
         CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
         loader_free(&l);
@@ -354,8 +357,8 @@ static void file_shrinks(void)
     Status st = OK;
     const char *path = images_small("gone.h5", 60000, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));
-    Loader *l =
-        loader_of(&set, &c, (LoaderPlan){64, 64, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
+    Loader *l = loader_of(
+        &set, &c, (LoaderPlan){64, 64, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
     pass_over(l, 1);
     CU_ASSERT_EQUAL(truncate(path, 4096), 0);
     for (int i = 0; i < 100 && st == OK; ++i) {
@@ -385,7 +388,7 @@ static void stops_any_time(void)
     for (int i = 0; i < 60; ++i) {
         Loader *l = loader_of(
             &set, &c,
-            (LoaderPlan){32, 8, 0, 4, 0, 0, 0, true, false, false, 2 + i % 5, NULL, 1, 0});
+            (LoaderPlan){32, 8, 0, 4, NULL, 0, 0, true, false, false, 2 + i % 5, NULL, 1, 0});
         kill(getpid(), SIGUSR1);
         pass_over(l, i % 7);
         if (i % 3 == 0) usleep(300);

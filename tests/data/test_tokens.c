@@ -83,8 +83,8 @@ static void types(void)
         CU_ASSERT(set.samples == 22 && set.context == 9 && set.vocab == VOCAB);
         CHECK_OK(data_set_check(&set, 0));
         CHECK_OK(data_set_check_labels(&set));
-        Loader *l = loader_of(&set, &c,
-                              (LoaderPlan){8, 8, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
+        Loader *l = loader_of(
+            &set, &c, (LoaderPlan){8, 8, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
         for (int k = 0; l && k < 6; ++k) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -147,8 +147,8 @@ static void evaluation(void)
     const Batch *b;
     int64_t next = 0;
     CHECK_OK(data_set_open(&set, &c, tokens_file("eval.h5", H5T_STD_U8LE, 93, VOCAB, 0)));
-    Loader *l =
-        loader_of(&set, &c, (LoaderPlan){5, 5, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0});
+    Loader *l = loader_of(&set, &c,
+                          (LoaderPlan){5, 5, 0, 1, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
     for (;;) {
         CHECK_OK(loader_next(l, &b, NULL));
         if (!b) break;
@@ -172,8 +172,8 @@ static void parts(void)
         CHECK_OK(data_set_open(&set, &c, tokens_file("parts.h5", H5T_STD_U16LE, 99, VOCAB, 0)));
         /* Any token that is read would be refused. */
         if (no_x && no_y) set.vocab = 1;
-        Loader *l =
-            loader_of(&set, &c, (LoaderPlan){8, 4, 1, 1, 0, 0, 0, true, no_x, no_y, 2, NULL, 1, 0});
+        Loader *l = loader_of(
+            &set, &c, (LoaderPlan){8, 4, 1, 1, NULL, 0, 0, true, no_x, no_y, 2, NULL, 1, 0});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -196,8 +196,8 @@ static void long_samples(void)
     Config c = config_tokens(CONTEXT);
     const Batch *b;
     CHECK_OK(data_set_open(&set, &c, tokens_file("long.h5", H5T_STD_U32LE, N, VOCAB, 0)));
-    Loader *l =
-        loader_of(&set, &c, (LoaderPlan){2, 2, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
+    Loader *l = loader_of(&set, &c,
+                          (LoaderPlan){2, 2, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
     for (int i = 0; l && i < 4; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
         CU_ASSERT_EQUAL(batch_wrong(b, 2, CONTEXT), 0);
@@ -257,8 +257,8 @@ static void other_names(void)
     c.data.x = (char *)"/ids";
     CHECK_OK(data_set_open(&set, &c, path));
     CU_ASSERT(set.kind == DATA_TOKENS && set.samples == 6 && set.vocab <= VOCAB);
-    Loader *l =
-        loader_of(&set, &c, (LoaderPlan){6, 6, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0});
+    Loader *l = loader_of(&set, &c,
+                          (LoaderPlan){6, 6, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
     CHECK_OK(loader_next(l, &b, NULL));
     CU_ASSERT_EQUAL(batch_wrong(b, 6, 6), 0);
     loader_free(&l);

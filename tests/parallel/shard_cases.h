@@ -168,14 +168,17 @@ typedef struct Growing {
     int64_t at_level[3];
     float *level[32];
     int turns, levels;
-    /* offsets of the places in the arena, and their last pushes */
-    int64_t at[2], pushed[2];
+    PushTo to;
+    /* Offsets of the places in the arena, and their last pushes. Ranges share two places if their
+     * sums stay in the levels; otherwise each has one. */
+    int64_t at[3], pushed[3];
 } Growing;
 
 static void grow_range(Growing *g, int turn, int i)
 {
     Comm *comm = g->comm;
-    int place = (turn * 3 + i) % 2, leaf = turn * comm->size + comm->rank;
+    int place = g->to == PUSH_TO_LEVEL ? (turn * 3 + i) % 2 : i,
+        leaf = turn * comm->size + comm->rank;
     int64_t begin = g->drawn[i].bound[0];
     while (!comm_push_wait(comm, g->pushed[place])) {
     }
@@ -186,20 +189,29 @@ static void grow_range(Growing *g, int turn, int i)
                      .level = g->level,
                      .at = g->at_level[i],
                      .first = turn * comm->size,
-                     .leaves = g->turns * comm->size};
+                     .leaves = g->turns * comm->size,
+                     .to = g->to};
     g->pushed[place] = comm_push_begin(comm, &push);
 }
 
 static int64_t wrong_sums(const Growing *g)
 {
     int64_t count = 0;
-    int rank = g->comm->rank;
-    for (int i = 0; i < 3; ++i)
-        for (int64_t at = g->drawn[i].bound[rank], e = at; e < g->drawn[i].bound[rank + 1]; ++e) {
-            float want = tree_reference(g->turns * g->comm->size, e, g->turns);
-            float got = g->level[0][g->at_level[i] + e - at];
-            count += memcmp(&want, &got, sizeof want) != 0;
+    int rank = g->comm->rank, size = g->comm->size;
+    for (int i = 0; i < 3; ++i) {
+        const int64_t *bound = g->drawn[i].bound;
+        int64_t at = bound[rank], end = bound[rank + 1];
+        if (g->to == PUSH_TO_ALL) {
+            at = bound[0];
+            end = bound[size];
         }
+        const float *got = g->to == PUSH_TO_LEVEL ? g->level[0] + g->at_level[i]
+                                                  : g->comm->arena + g->at[i] + at - bound[0];
+        for (int64_t e = at; e < end; ++e) {
+            float want = tree_reference(g->turns * size, e, g->turns);
+            count += memcmp(&want, &got[e - at], sizeof want) != 0;
+        }
+    }
     return count;
 }
 
@@ -211,7 +223,7 @@ static void grow_tree(Growing *g)
         g->at_level[i] = end;
         end += g->drawn[i].bound[g->comm->rank + 1] - g->drawn[i].bound[g->comm->rank];
     }
-    g->levels = tree_levels_between(g->turns, g->comm->size);
+    g->levels = deal_levels(DEAL_TURNS, g->turns, g->comm->size);
     for (int k = 0; k < g->levels; ++k) g->level[k] = mem_new((size_t)(end + 1) * sizeof(float));
     for (int turn = 0; turn < g->turns; ++turn)
         for (int i = 0; i < 3; ++i) {
@@ -227,17 +239,19 @@ static void grow_tree(Growing *g)
 
 static void pushes(void)
 {
-    enum { EACH = 150001, ROOM = 2 * EACH + 7 };
+    enum { EACH = 100001, ROOM = 3 * EACH + 14 };
     for (int t = 0; t < WAY_COUNT; ++t) {
         Comm *comm = open_comm(ways[t], ROOM, 0);
-        for (int turns = 0; turns <= 6; ++turns) {
-            Growing g = {.comm = comm,
-                         .draw = turns > 0 ? draw_bounds : draw_few,
-                         .each = EACH,
-                         .turns = turns > 0 ? turns : 2,
-                         .at = {0, EACH + 7}};
-            grow_tree(&g);
-        }
+        for (int turns = 0; turns <= 6; ++turns)
+            for (PushTo to = PUSH_TO_LEVEL; to <= (turns < 4 ? PUSH_TO_ALL : PUSH_TO_LEVEL); ++to) {
+                Growing g = {.comm = comm,
+                             .draw = turns > 0 ? draw_bounds : draw_few,
+                             .each = EACH,
+                             .turns = turns > 0 ? turns : 2,
+                             .to = to,
+                             .at = {0, EACH + 7, 2 * EACH + 14}};
+                grow_tree(&g);
+            }
         comm_free(&comm);
     }
 }
@@ -354,7 +368,7 @@ static void one_at_a_time(void)
         Drawn drawn;
         float *level[32];
         draw_bounds(&drawn, 0, ROOM, 7);
-        int levels = tree_levels_between(1, comm->size),
+        int levels = deal_levels(DEAL_TURNS, 1, comm->size),
             rounds = comm->table == &comm_nodes ? 600 : 50;
         for (int k = 0; k < levels; ++k) level[k] = mem_new((ROOM + 1) * sizeof(float));
         for (int round = 0; round < rounds; ++round) {

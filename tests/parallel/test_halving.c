@@ -261,7 +261,8 @@ static void test_most_and_all(void)
 }
 
 /* In halving, the last of 2^k + 1 ranks sends to all others. Leaves of a growing tree are summed by
- * halving only if they form a node of it. */
+ * halving in groups that form a node of it: of 24 ranks in eights, with three rounds, and two more
+ * messages to the other eights. */
 static void test_odd_one(void)
 {
     SumShape shape = {.ranks = 17, .width = 1, .arena_elements = 1 << 24, .elements = 1 << 24};
@@ -273,7 +274,14 @@ static void test_odd_one(void)
     CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);
     CU_ASSERT_EQUAL(sum_way(&shape, COMM_ALL_TO_ALL), COMM_ALL_TO_ALL);
     shape.ranks = 24;
-    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_ALL_TO_ALL);
+    shape.collect = shape.spread = true;
+    CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);
+    CU_ASSERT_EQUAL(halving_group(24), 8);
+    SumCost cost = sum_cost(&shape, COMM_HALVING, (Link){0});
+    CU_ASSERT_EQUAL(cost.messages, 2 * 5 * cost.pieces);
+    CU_ASSERT_EQUAL(cost.rounds, 2 * 4);
+    CU_ASSERT_EQUAL(cost.partners, 5);
+    CU_ASSERT_EQUAL(cost.bytes, sum_cost(&shape, COMM_ALL_TO_ALL, (Link){0}).bytes);
     shape.ranks = 32;
     shape.width = 2;
     CU_ASSERT_EQUAL(sum_way(&shape, COMM_HALVING), COMM_HALVING);

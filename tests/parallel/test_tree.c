@@ -1,8 +1,11 @@
-/* The tree over micro-batches, with symbols in place of gradients: the stack of partial sums
- * compared with the recursive definition, and the composition of equal blocks compared with the
- * global tree. */
+/* The tree over micro-batches: with symbols in place of gradients, the stack of partial sums
+ * compared with the recursive definition; with real additions, the sums of any number of replicas
+ * compared with those of one rank. */
 #include "harness.h"
+#include "tree_case.h"
+
 #include "parallel.h"
+#include "parallel/order/tree_sum.h"
 
 enum { TEXT = 2048, MICROS = 70 };
 
@@ -77,47 +80,112 @@ static void levels(void)
         CU_ASSERT_EQUAL(tree_levels(want[i][0]), want[i][1]);
 }
 
-/* Composes the tree of the first `real` micro-batches from dp ranks with `block` micro-batches
- * each. */
-static void composition(char *out, int dp, int block, int real)
+/* ---- replicas ---- */
+
+enum { MOST = 48, WIDTH = 3, LEVELS = 40 };
+
+/* A step of dp replicas with the first `real` micro-batches of tree_value's numbers. */
+typedef struct Step {
+    Deal deal;
+    int dp, micros, real;
+    /* sums on each replica, [replica][level][element], and partial sums between pushes */
+    float local[MOST][LEVELS][WIDTH], partial[LEVELS][WIDTH];
+    /* how often each micro-batch was dealt */
+    int seen[2 * MOST];
+} Step;
+
+/* Adds a run of one replica on its stack. */
+static void add_run(Step *s, int rank, MicroRun run)
 {
-    static char level[MICROS][TEXT];
-    for (int r = 0; r < dp; ++r) CU_ASSERT_TRUE(run_stack(level[r], r * block, block, real));
-    neighbours(level, dp);
-    memcpy(out, level[0], TEXT);
+    for (int i = 0; i < run.count; ++i) {
+        int number = deal_number(s->deal, run.first + i, s->micros, rank, s->dp);
+        TreeStep step = tree_step(i, run.count);
+        CU_ASSERT_FATAL(number >= 0 && number < s->micros * s->dp);
+        ++s->seen[number];
+        for (int e = 0; e < WIDTH; ++e)
+            s->local[rank][step.write][e] = number < s->real ? tree_value(number, e, 0) : -0.0f;
+        for (int j = 0; j < step.join_count; ++j)
+            for (int e = 0; e < WIDTH; ++e)
+                s->local[rank][step.to[j]][e] += s->local[rank][step.to[j] + 1][e];
+    }
 }
 
-static void blocks_compose(void)
+/* Adds the runs of all replicas to the tree, as a push does; the last one writes the whole sum over
+ * its leaves. */
+static void push_run(Step *s, MicroRun run)
 {
-    static char got[TEXT], want[TEXT];
-    int differing = 0, padded = 0;
-    for (int dp = 1; dp <= 9; ++dp)
-        for (int micros = 1; micros <= MICROS; ++micros) {
-            int block = micros_a_replica(micros, dp);
-            CU_ASSERT(block * dp >= micros && (block - 1) * dp < micros);
-            composition(got, dp, block, micros);
-            definition(want, 0, micros);
-            if (tree_is_canonical(micros, dp)) CU_ASSERT_STRING_EQUAL(got, want);
-            padded += tree_is_canonical(micros, dp) && micros % dp > 0;
-            differing += strcmp(got, want) != 0;
+    float *in[MOST], *level[LEVELS];
+    for (int r = 0; r < s->dp; ++r) in[r] = s->local[r][0];
+    for (int k = 0; k < LEVELS; ++k) level[k] = s->partial[k];
+    TreePush push = {.level = level,
+                     .in = (const float *const *)in,
+                     .ins = s->dp,
+                     .first = run.first / run.count * s->dp,
+                     .leaves = ((s->micros - 1) / run.count + 1) * s->dp,
+                     .out = in,
+                     .outs = s->dp};
+    tree_push(&push, WIDTH, 1);
+}
+
+static int wrong_bits(const float *got, int real)
+{
+    int wrong = 0;
+    for (int e = 0; e < WIDTH; ++e) {
+        float want = tree_reference(real, e, 0);
+        wrong += memcmp(&want, &got[e], sizeof want) != 0;
+    }
+    return wrong;
+}
+
+/* Returns the number of replicas' elements whose bits differ from those of one rank. */
+static int play_step(Deal deal, int micros_global, int dp)
+{
+    static Step s;
+    int runs = 0, wrong = 0, levels;
+    s = (Step){.deal = deal,
+               .dp = dp,
+               .micros = micros_a_replica(micros_global, dp),
+               .real = micros_global};
+    levels = deal_levels(deal, s.micros, dp);
+    for (int k = levels; k < LEVELS; ++k)
+        for (int e = 0; e < WIDTH; ++e) s.partial[k][e] = 77;
+    for (int micro = 0; micro < s.micros; ++runs) {
+        MicroRun run = deal_run(deal, micro, s.micros);
+        CU_ASSERT_EQUAL_FATAL(run.first, micro);
+        for (int i = 0; i < run.count; ++i)
+            CU_ASSERT_EQUAL(deal_run(deal, micro + i, s.micros).first, micro);
+        for (int r = 0; r < dp; ++r) add_run(&s, r, run);
+        push_run(&s, run);
+        micro += run.count;
+    }
+    CU_ASSERT_EQUAL(runs, deal_runs(deal, s.micros));
+    for (int m = 0; m < s.micros * dp; ++m) CU_ASSERT_EQUAL(s.seen[m], 1);
+    for (int k = levels; k < LEVELS; ++k) CU_ASSERT_EQUAL(s.partial[k][0], 77);
+    for (int r = 0; r < dp; ++r) wrong += wrong_bits(s.local[r][0], micros_global);
+    return wrong;
+}
+
+/* Real additions: any number of replicas has the bits of one rank. Blocks have them only where each
+ * replica has a power of two, and then subtrees are blocks. */
+static void any_number_of_replicas(void)
+{
+    int differing = 0;
+    for (int dp = 1; dp <= MOST; ++dp)
+        for (int micros = 1; micros <= MOST; ++micros) {
+            int each = micros_a_replica(micros, dp);
+            bool power = (each & (each - 1)) == 0;
+            CU_ASSERT(each * dp >= micros && (each - 1) * dp < micros);
+            CU_ASSERT_EQUAL(play_step(DEAL_SUBTREES, micros, dp), 0);
+            CU_ASSERT_EQUAL(play_step(DEAL_TURNS, micros, dp), 0);
+            if (dp == 1 || power) CU_ASSERT_EQUAL(play_step(DEAL_BLOCKS, micros, dp), 0);
+            if (!power) differing += play_step(DEAL_BLOCKS, micros, dp) > 0;
+            for (int i = 0; i < each && power; ++i)
+                CU_ASSERT_EQUAL(deal_number(DEAL_SUBTREES, i, each, dp - 1, dp),
+                                deal_number(DEAL_BLOCKS, i, each, dp - 1, dp));
+            CU_ASSERT(!power || deal_runs(DEAL_SUBTREES, each) == 1);
         }
-    CU_ASSERT_TRUE(padded > 0);
     /* the test can tell trees apart */
-    CU_ASSERT_TRUE(differing > 0);
-}
-
-static void which_grids_are_canonical(void)
-{
-    CU_ASSERT_TRUE(tree_is_canonical(7, 1));
-    CU_ASSERT_TRUE(tree_is_canonical(12, 3));
-    CU_ASSERT_TRUE(tree_is_canonical(4, 4));
-    CU_ASSERT_TRUE(tree_is_canonical(4, 3));
-    CU_ASSERT_TRUE(tree_is_canonical(3, 2));
-    CU_ASSERT_TRUE(tree_is_canonical(8, 64));
-    CU_ASSERT_FALSE(tree_is_canonical(12, 4));
-    CU_ASSERT_FALSE(tree_is_canonical(12, 5));
-    CU_ASSERT_FALSE(tree_is_canonical(8, 3));
-    CU_ASSERT_FALSE(tree_is_canonical(6, 2));
+    CU_ASSERT_TRUE(differing > 100);
 }
 
 /* The tree leaves the expected number of partial sums between turns, and one at the end. */
@@ -133,11 +201,25 @@ static void levels_between_turns(void)
                 if ((m + 1) % each == 0 && depth > most) most = depth;
                 if (m == leaves - 1) CU_ASSERT_EQUAL(depth, 1);
             }
-            CU_ASSERT_EQUAL(tree_levels_between(turns, each), most);
+            CU_ASSERT_EQUAL(deal_levels(DEAL_TURNS, turns, each), most);
         }
 }
 
+static void deals(void)
+{
+    /* replicas with seven micro-batches each: runs of 4, 2 and 1 */
+    static const int want[2][7] = {{0, 1, 2, 3, 8, 9, 12}, {4, 5, 6, 7, 10, 11, 13}};
+    for (int r = 0; r < 2; ++r)
+        for (int i = 0; i < 7; ++i) {
+            CU_ASSERT_EQUAL(deal_number(DEAL_SUBTREES, i, 7, r, 2), want[r][i]);
+            CU_ASSERT_EQUAL(deal_number(DEAL_BLOCKS, i, 7, r, 2), 7 * r + i);
+            CU_ASSERT_EQUAL(deal_number(DEAL_TURNS, i, 7, r, 2), 2 * i + r);
+        }
+    CU_ASSERT_EQUAL(deal_runs(DEAL_SUBTREES, 7), 3);
+    /* 8 leaves, then 12 */
+    CU_ASSERT_EQUAL(deal_levels(DEAL_SUBTREES, 7, 2), 2);
+}
+
 TEST_MAIN("tree", {"the stack is the tree", stack_is_the_tree}, {"levels", levels},
-          {"blocks compose", blocks_compose},
-          {"which grids are canonical", which_grids_are_canonical},
-          {"levels between turns", levels_between_turns})
+          {"any number of replicas", any_number_of_replicas},
+          {"levels between turns", levels_between_turns}, {"deals", deals})

@@ -66,6 +66,17 @@ static void test_padding(void)
     compare("train: {batch: 16, micro_batch: 4, steps: 5, threads: 1}\n", (int[]){3, 0}, 5);
 }
 
+/* Six, seven and fifteen micro-batches: no power of two on some of the replicas' numbers. */
+static void test_subtrees(void)
+{
+    compare("train: {batch: 12, micro_batch: 2, steps: 5, threads: 1}\n", (int[]){2, 0}, 5);
+    compare("train: {batch: 14, micro_batch: 2, steps: 5, threads: 1}\n", (int[]){3, 0}, 5);
+    compare("train: {batch: 15, micro_batch: 1, steps: 5, threads: 1}\ngrid: {bucket_mb: 0.001}\n",
+            (int[]){3, 0}, 5);
+    compare("train: {batch: 13, micro_batch: 1, steps: 5, threads: 1}\ngrid: {zero: 1}\n",
+            (int[]){2, 3, 0}, 5);
+}
+
 static void prepare(void)
 {
     snprintf(data_path, sizeof data_path, "%s/data.h5", tiny_folder);
@@ -73,4 +84,4 @@ static void prepare(void)
 }
 
 TINY_MAIN("bits", prepare, {"three ranks", test_layers}, {"a partial micro-batch", test_odd_tail},
-          {"micro-batches of padding", test_padding})
+          {"micro-batches of padding", test_padding}, {"subtrees", test_subtrees})

@@ -35,13 +35,13 @@ static size_t state_of(const Trainer *t)
            (scratch ? (size_t)t->optim->scratch_elements * sizeof(float) : 0);
 }
 
-/* Bytes of the arenas of gradient sums; the first is the communicator's unless gradients are
- * sharded. */
+/* Bytes of the arenas of gradient sums: the communicator's, others like it, and partial sums. */
 static size_t gradients_of(const Trainer *t)
 {
-    size_t levels = t->plan->sum_levels - (t->plan->zero < 2 ? 1 : 0);
-    int64_t each = plan_sum_elements(t->plan, t->grid.dp_rank);
-    return ((size_t)t->comm->arena_elements + levels * (size_t)each) * sizeof(float);
+    const Plan *plan = t->plan;
+    size_t levels = (plan->sum_levels - 1) * (size_t)plan->gradient_elements;
+    size_t partial = plan->push_levels * (size_t)plan_push_elements(plan, t->grid.dp_rank);
+    return ((size_t)t->comm->arena_elements + levels + partial) * sizeof(float);
 }
 
 /* Bytes of parameters, with sums by messages: all of them, or a shard and the ring. */
@@ -186,10 +186,14 @@ static const Place padded[] = {
     {"grid.zero=2 grid.dp=3 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 3},
     {"grid.zero=3 grid.dp=3 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 3},
 };
-/* Three micro-batches each, not a power of two: with sharded gradients their tree is still that of
- * one rank. */
+/* Three micro-batches each, not a power of two: one by one with sharded gradients, otherwise as
+ * subtrees of two and one. */
 static const Place odd[] = {
     {"grid.zero=2 grid.dp=4 grid.pp=1 grid.transport=shm", 4},
+    {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=shm grid.bucket_mb=0.01", 4},
+    {"grid.zero=1 grid.dp=4 grid.pp=1 grid.transport=mpi grid.sums=halving", 4},
+    {"grid.zero=0 grid.dp=4 grid.pp=1 grid.transport=mpi grid.bucket_mb=0.01", 4},
+    {"grid.zero=0 grid.dp=2 grid.pp=2 grid.transport=shm grid.pipeline_schedule=zb-v", 4},
     {"grid.zero=2 grid.dp=2 grid.pp=2 grid.transport=mpi grid.bucket_mb=0.01", 4},
 };
 

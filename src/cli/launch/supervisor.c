@@ -2,8 +2,8 @@
  * the number of ranks of each start. This is the first that is given of: -n, --nnodes times
  * --nproc-per-node, the size of the configured grid, the capacity of the hosts, --nproc-per-node,
  * and one replica. If hosts are lost and no others are free, the next start has fewer replicas: the
- * largest number that the planner accepts without padding micro-batches. Without padding, each
- * replica more often has a power of two of micro-batches, which keeps results bit-identical. */
+ * largest number that the planner accepts without padding micro-batches, which would be wasted
+ * time. */
 #include "supervisor.h"
 
 #include "train.h"
@@ -281,14 +281,10 @@ static void log_bits(const Supervisor *s, const Fewer *fewer)
         log_warn("weft run: results may no longer be bit-identical to %d replicas: that number "
                  "cannot be planned, so it was not compared",
                  all);
-    else if (!fewer->same_bits && s->config->train.sync_batch_norm)
-        log_warn("weft run: results will no longer be bit-identical to %d replicas: "
-                 "train.sync_batch_norm takes statistics over the micro-batches of all replicas",
-                 all);
     else if (!fewer->same_bits)
-        log_warn("weft run: results will no longer be bit-identical to %d replicas: not in both "
-                 "cases does each replica have a power of two of micro-batches",
-                 all);
+        log_warn("weft run: results will no longer be bit-identical to %d replicas: %s depends on "
+                 "the number of replicas",
+                 all, s->config->train.sync_batch_norm ? "train.sync_batch_norm" : "grid.mode");
     else if (s->config->train.threads == 0)
         log_info("weft run: results stay bit-identical to %d replicas if each rank has as many "
                  "threads as before; set train.threads to fix that number",

@@ -57,14 +57,35 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
+/* Counts the sums of a bucket: it is sent once for each run of micro-batches, and its sums or new
+ * parameters come back. With plan->gathers parameters are gathered in forward instead. */
+static void add_bucket(const PlanView *v, const Plan *plan, const ChunkPlan *c, int bucket,
+                       CommWay way, StepSums *sums)
+{
+    int runs = deal_runs(plan->deal, trainer_sizes(v->trainer).micros_local);
+    bool sharded = plan_shards_gradients(plan), back = !plan->zero;
+    const Bounds *shard = plan->zero ? &c->shard[bucket] : runs > 1 ? &c->even[bucket] : NULL;
+    SumShape shape = {.ranks = plan->shape.dp,
+                      .width = 1,
+                      .arena_elements = plan->micro_grad_elements,
+                      .elements = c->buckets.elements[bucket],
+                      .collect = true,
+                      .push = sharded || runs > 1,
+                      .longest = shard ? bounds_longest(shard) : 0};
+    add_sum(sums, &shape, way, v->link, runs - back);
+    shape.spread = back;
+    if (back) add_sum(sums, &shape, way, v->link, 1);
+    SumShape gather = shape;
+    gather.push = gather.collect = false;
+    gather.spread = true;
+    if (!back && !plan->gathers) add_sum(sums, &gather, way, v->link, 1);
+}
+
 /* Counts the sums of a stage. way: COMM_BY_RULE, or one algorithm for all. In mode geo all changes
- * of parameters are summed at once, at a sync point. Otherwise each bucket is summed once, and
- * every rank receives its sums or its new parameters; sharded gradients are sent once for each
- * micro-batch. */
+ * of parameters are summed at once, at a sync point. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
 {
     const Plan *plan = v->stage_view[stage].plan;
-    bool shards_gradients = plan_shards_gradients(plan);
     StepSums sums = {0};
     if (view_mode(v) == TABLE_GEO) {
         SumShape shape = {.ranks = plan->shape.dp,
@@ -77,24 +98,8 @@ static StepSums step_sums(const PlanView *v, int stage, CommWay way)
         return sums;
     }
     for (int c = 0; c < plan->chunk_count; ++c)
-        for (int b = 0; b < plan->chunk[c].buckets.count; ++b) {
-            SumShape shape = {.ranks = plan->shape.dp,
-                              .width = 1,
-                              .arena_elements = plan->micro_grad_elements,
-                              .elements = plan->chunk[c].buckets.elements[b],
-                              .collect = true,
-                              .push = shards_gradients,
-                              .longest = plan->zero ? bounds_longest(&plan->chunk[c].shard[b]) : 0};
-            /* plan->gathers: parameters are gathered in forward instead */
-            bool spreads = !plan->gathers;
-            if (!shards_gradients) shape.spread = spreads && !plan->zero;
-            add_sum(&sums, &shape, way, v->link,
-                    shards_gradients ? trainer_sizes(v->trainer).micros_local : 1);
-            SumShape gather = shape;
-            gather.push = gather.collect = false;
-            gather.spread = true;
-            if (spreads && !shape.spread) add_sum(&sums, &gather, way, v->link, 1);
-        }
+        for (int b = 0; b < plan->chunk[c].buckets.count; ++b)
+            add_bucket(v, plan, &plan->chunk[c], b, way, &sums);
     return sums;
 }
 

@@ -73,10 +73,12 @@ static Traffic traffic_of(const PlanView *v)
     const Trainer *t = v->trainer;
     const Config *config = trainer_config(t);
     const Graph *g = trainer_graph(t);
-    Traffic traffic = {.input = {.mode = view_mode(v),
-                                 .servers = (int)config->grid.servers,
-                                 .workers = train_table_workers(t),
-                                 .clips = config->optim.clip > 0}};
+    Traffic traffic = {
+        .input = {.mode = view_mode(v),
+                  .servers = (int)config->grid.servers,
+                  .workers = train_table_workers(t),
+                  .clips = config->optim.clip > 0,
+                  .runs = deal_runs(trainer_plan(t)->deal, trainer_sizes(t).micros_local)}};
     traffic.input.bag = traffic.bag = mem_new((size_t)g->table_count * sizeof *traffic.bag);
     for (int i = 0, end; i < g->table_count; i = end) {
         for (end = i + 1; end < g->table_count && g->table[end].node == g->table[i].node;) ++end;

@@ -85,7 +85,8 @@ static void plan_next(Loader *l)
     const LoaderPlan *p = &l->fill.plan;
     int at = (int)(l->planned++ % l->slots);
     Batch *b = &l->slot[at];
-    fill_begin(&l->fill, b, l->epoch, l->step, p->micro_first + l->micro * (p->micro_gap + 1));
+    int micro = p->micro ? p->micro[l->micro] : p->micro_first + l->micro;
+    fill_begin(&l->fill, b, l->epoch, l->step, micro);
     l->rows[at] = (SlotRows){.left = b->rows};
     if (++l->micro < p->micro_count) return;
     l->micro = 0;
@@ -196,7 +197,7 @@ static Status check_plan(const Loader *l)
     const DataSet *set = &l->fill.set;
     const int64_t first = fill_first_position(&l->fill, p->epoch, p->step);
     if (p->micro_batch < 1 || p->batch % p->micro_batch != 0 || p->micro_count < 1 ||
-        p->slots < 2 || p->micro_first < 0 || p->micro_gap < 0 || p->step < 0 || p->epoch < 0 ||
+        p->slots < 2 || p->micro_first < 0 || p->step < 0 || p->epoch < 0 ||
         (p->shift != 0 && (!p->training || first < 0 || first >= set->samples)))
         return fail(ERR_BUG, "loader: impossible plan (batch %lld, micro-batch %lld, %d from %d)",
                     (long long)p->batch, (long long)p->micro_batch, p->micro_count, p->micro_first);

@@ -6,7 +6,8 @@
  * The bytes on the wire are those of a ring, but in a fixed order of additions. A reduce-scatter is
  * only the first phase, an all-gather only the second. A push is the first phase, and adds the
  * slices to the partial sums of a tree, piece after piece in the order in which they were begun.
- * Between many ranks both phases go in rounds instead (order/halving.h).
+ * Between many ranks both phases go in rounds instead (order/halving.h); those of a push may go
+ * partly in rounds and partly all to all.
  *
  * Ranks of a node form groups (node_group.h): of one rank in comm_mpi, of as many as the nodes
  * allow in comm_nodes. A rank's peers are the ranks of the same number in the other groups, its
@@ -185,6 +186,7 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                             .shift = push->shift,
                             .cut = cut_at(push->bounds),
                             .collect = true,
+                            .spread = push->to == PUSH_TO_ALL && push_is_last(comm, push),
                             .push = *push,
                             .number = comm->pushes});
 }

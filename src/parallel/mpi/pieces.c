@@ -77,29 +77,38 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
     }
 }
 
+/* Ranks of the rail that halving adds before others; their sum is one leaf of an all to all. */
+static int leaf_ranks(const Messages *m, const Operation *op)
+{
+    if (!op->halves) return 1;
+    return op->push.level ? halving_group(m->rail_size) : m->rail_size;
+}
+
 /* ---- all to all ---- */
 
-/* Begins the messages of one phase. To collect, a rank sends each peer that peer's slice and
- * receives its own slice from all peers; to spread, it sends its sum to all peers and receives
- * theirs. Every rank sends to the next higher rank first, so that not all send to the same rank. */
+/* Begins the messages of one phase between the ranks whose numbers differ from this one's by a
+ * multiple of `stride`. To collect, a rank sends each peer that peer's slice and receives its own
+ * slice from all peers; to spread, it sends its sum to all peers and receives theirs. Every rank
+ * sends to the next higher rank first, so that not all send to the same rank. */
 static void start_all(Comm *comm, Slot *slot, int tag)
 {
     const Messages *m = comm->impl;
     bool collect = slot->state == SLOT_COLLECT;
+    int stride = leaf_ranks(m, &slot->op);
     Slice mine = slice_of(comm, slot, m->rail_rank);
-    slot->in[m->rail_rank] = mine_at(m, slot, mine);
-    for (int i = 1; i < m->rail_size; ++i) {
-        int from = (m->rail_rank + m->rail_size - i) % m->rail_size;
+    slot->in[m->rail_rank / stride] = mine_at(m, slot, mine);
+    for (int i = 1; i < m->rail_size / stride; ++i) {
+        int from = (m->rail_rank + m->rail_size - i * stride) % m->rail_size;
         Slice theirs = slice_of(comm, slot, from);
         float *staging = slot->staging + (i - 1) * m->slice;
-        slot->in[from] = staging;
+        slot->in[from / stride] = staging;
         if (collect)
             receive(m, slot, staging, mine.count, from, tag);
         else
             receive(m, slot, mine_at(m, slot, theirs), theirs.count, from, tag);
     }
-    for (int i = 1; i < m->rail_size; ++i) {
-        int to = (m->rail_rank + i) % m->rail_size;
+    for (int i = 1; i < m->rail_size / stride; ++i) {
+        int to = (m->rail_rank + i * stride) % m->rail_size;
         Slice slice = collect ? slice_of(comm, slot, to) : mine;
         send(comm, slot, mine_at(m, slot, slice), slice.count, to, tag);
     }
@@ -257,11 +266,25 @@ static void end_round(const Comm *comm, const Slot *slot)
 
 /* ---- phases ---- */
 
+/* Rounds of halving. An all to all follows if they do not join all ranks. */
+static int rounds_of(const Messages *m, const Operation *op)
+{
+    int joined = leaf_ranks(m, op);
+    return joined == m->rail_size ? m->halving->rounds : halving_rounds(joined);
+}
+
+static int last_round(const Messages *m, const Operation *op)
+{
+    bool exchanges = !op->halves || leaf_ranks(m, op) < m->rail_size;
+    return rounds_of(m, op) - !exchanges;
+}
+
 static void start_messages(Comm *comm, Slot *slot)
 {
+    const Messages *m = comm->impl;
     int tag = (int)(slot->piece % TAG_PIECES) * 2 + (slot->state == SLOT_SPREAD);
     slot->request_count = 0;
-    if (slot->op.halves)
+    if (slot->round < rounds_of(m, &slot->op))
         start_round(comm, slot, tag);
     else
         start_all(comm, slot, tag);
@@ -272,7 +295,7 @@ static void start_phase(Comm *comm, Slot *slot, SlotState phase)
     const Messages *m = comm->impl;
     slot->state = phase;
     slot->received = false;
-    slot->round = phase == SLOT_SPREAD ? m->halving->rounds - 1 : 0;
+    slot->round = phase == SLOT_SPREAD ? last_round(m, &slot->op) : 0;
     start_messages(comm, slot);
 }
 
@@ -282,41 +305,43 @@ static bool next_round(Comm *comm, Slot *slot)
 {
     const Messages *m = comm->impl;
     bool collect = slot->state == SLOT_COLLECT;
-    if (!slot->op.halves) return false;
-    end_round(comm, slot);
+    if (slot->round < rounds_of(m, &slot->op)) end_round(comm, slot);
     slot->round += collect ? 1 : -1;
-    if (slot->round < 0 || slot->round == m->halving->rounds) return false;
+    if (slot->round < 0 || slot->round > last_round(m, &slot->op)) return false;
     start_messages(comm, slot);
     return true;
 }
 
 /* ---- sums ---- */
 
-/* Adds the collected slices to the push's partial sums. The sum of a group counts as one leaf of a
- * tree with fewer leaves; after halving, so does the sum of all ranks, which are a power of two. */
+/* Adds the collected slices to the push's partial sums. The sum of a node's group counts as one
+ * leaf of a tree with fewer leaves, and so does the sum of the ranks that halving has added. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;
     const CommPush *push = &slot->op.push;
     Slice mine = slice_of(comm, slot, m->rail_rank);
-    const float *sum = mine_at(m, slot, mine);
-    bool summed = slot->op.halves;
-    int ranks = summed ? comm->size : m->group.size;
+    float *out = mine_at(m, slot, mine);
+    const float *sum = out;
+    int joined = leaf_ranks(m, &slot->op), ranks = joined * m->group.size;
     int64_t in_shard = mine.at - slot->op.shift - bounds_at(push->bounds, comm->rank);
     TreePush leaves = {.level = push->level,
                        .level_at = push->at + in_shard,
-                       .in = summed ? &sum : slot->in,
-                       .ins = summed ? 1 : m->rail_size,
+                       .in = joined == m->rail_size ? &sum : slot->in,
+                       .ins = m->rail_size / joined,
                        .first = push->first / ranks,
-                       .leaves = push->leaves / ranks};
+                       .leaves = push->leaves / ranks,
+                       .out = &out,
+                       .outs = push->to != PUSH_TO_LEVEL};
     tree_push(&leaves, mine.count, 1);
 }
 
-/* True if this is a push and an older piece of a push is still collecting: leaves are added to a
+/* True if this piece of a push is collecting and an older one is, too: leaves are added to a
  * tree in order. */
 static bool must_wait_for_older(const Messages *m, const Slot *slot)
 {
-    for (int i = 0; i < m->slots && slot->op.push.level; ++i) {
+    bool collects = slot->state == SLOT_COLLECT && slot->op.push.level;
+    for (int i = 0; i < m->slots && collects; ++i) {
         const Slot *other = &m->slot[i];
         if (other->state == SLOT_COLLECT && other->op.push.level &&
             (int32_t)(other->piece - slot->piece) < 0)

@@ -269,8 +269,9 @@ static void add_to_tree(const Comm *comm, const Range *range, int64_t done, cons
     if (mine.elements == 0) return;
     for (int k = 0; k < before; ++k) part[k] = push->level[k] + push->at + done;
     grow(comm, part, mine, push->first, push->leaves);
+    bool to_arena = push->to != PUSH_TO_LEVEL && push_is_last(comm, push);
     for (int k = 0; k < after; ++k)
-        settle_part(comm, push->level[k] + push->at + done, part[k], mine);
+        settle_part(comm, to_arena ? mine.at : push->level[k] + push->at + done, part[k], mine);
 }
 
 /* ---- operations ---- */
@@ -377,7 +378,8 @@ static void nccl_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
 static void nccl_push_begin(Comm *comm, const CommPush *push)
 {
     Range range = {.base = comm->arena + push->shift, .cut = cut_at(push->bounds)};
-    queue(comm, &(Work){.range = range, .push = push});
+    bool spread = push->to == PUSH_TO_ALL && push_is_last(comm, push);
+    queue(comm, &(Work){.range = range, .push = push, .spread = spread});
 }
 
 static void nccl_wait(Comm *comm)

@@ -1,6 +1,7 @@
 /* Bounds of shards; only shards that are not empty are stored. A search starts at the entry that a
  * rank would have if the shards were evenly spread over the ranks. That is nearly right: a bucket
  * is cut evenly, though with many ranks some get no shard. */
+#include "cut.h"
 #include "parallel.h"
 
 void bounds_init(Bounds *bounds, const int64_t *bound, int ranks)
@@ -16,6 +17,14 @@ void bounds_init(Bounds *bounds, const int64_t *bound, int ranks)
         bounds->begin[bounds->count++] = bound[r];
     }
     bounds->begin[count] = bound[ranks];
+}
+
+void bounds_init_even(Bounds *bounds, int64_t offset, int64_t elements, int ranks)
+{
+    int64_t *bound = mem_new((size_t)(ranks + 1) * sizeof *bound);
+    for (int r = 0; r <= ranks; ++r) bound[r] = slice_bound(offset, elements, ranks, r);
+    bounds_init(bounds, bound, ranks);
+    mem_free(&bound);
 }
 
 void bounds_fini(Bounds *bounds)

@@ -64,6 +64,13 @@ typedef struct Halving {
 Halving *halving_new(int rank, int ranks);
 /* Rounds of the rank that has most: log2(ranks), rounded up. */
 int halving_rounds(int ranks);
+/* The largest power of two that divides the number of ranks. A push halves in groups of that many
+ * neighbours, whose sum is a node of any tree of pushes; the groups then exchange their sums all to
+ * all, slice t between the ranks that have t's lowest bits. */
+static inline int halving_group(int ranks)
+{
+    return ranks & -ranks;
+}
 /* Number of messages that a rank sends to collect, which is also the number that it receives to
  * spread. The rank exchanges messages with at least as many other ranks. O(log ranks). */
 int halving_sends(int rank, int ranks);

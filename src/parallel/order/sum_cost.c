@@ -30,12 +30,11 @@ int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
     return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
 }
 
-/* With two ranks halving is the same as all to all. The sum of a push must be a node of the tree,
- * which the sum of a rail is only if the rail has 2^k ranks. */
+/* With two ranks halving is the same as all to all, and a push by an odd number of them is, too. */
 static bool can_halve(const SumShape *shape)
 {
     int rail = shape->ranks / shape->width;
-    return rail > 2 && (!shape->push || (rail & (rail - 1)) == 0);
+    return rail > 2 && (!shape->push || halving_group(rail) > 1);
 }
 
 /* Messages that the ranks of a rail send in one phase of a piece. */
@@ -47,9 +46,14 @@ typedef struct Load {
     double mean;
 } Load;
 
-static Load load_of(CommWay way, int rail)
+static Load load_of(CommWay way, int rail, bool push)
 {
+    int group = halving_group(rail), others = rail / group - 1;
     if (way == COMM_ALL_TO_ALL) return (Load){rail - 1, 1, rail - 1};
+    if (push) {
+        int rounds = halving_rounds(group), messages = rounds + others;
+        return (Load){messages, rounds + (others > 0), messages};
+    }
     return (Load){halving_most_sends(rail), halving_rounds(rail),
                   (double)halving_all_sends(rail) / rail};
 }
@@ -85,7 +89,9 @@ static int64_t ranges_of(const SumShape *s)
 bool sum_by_slices(const SumShape *shape, CommWay way)
 {
     if (shape->longest == 0) return false;
-    return way != COMM_HALVING || slices_of(shape) < ranges_of(shape);
+    int rail = shape->ranks / shape->width;
+    bool exchanges = way == COMM_ALL_TO_ALL || (shape->push && halving_group(rail) < rail);
+    return exchanges || slices_of(shape) < ranges_of(shape);
 }
 
 int64_t sum_pieces(const SumShape *shape, CommWay way)
@@ -99,10 +105,11 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
 {
     int rail = shape->ranks / shape->width, phases = shape->collect + shape->spread;
     int64_t pieces = sum_pieces(shape, way);
-    Load load = load_of(way, rail);
+    Load load = load_of(way, rail, shape->push);
     double bytes = (double)shape->elements / shape->width * sizeof(float) * (rail - 1) / rail;
-    int64_t most = way == COMM_ALL_TO_ALL ? phases * load.most
-                                          : halving_most_sent(rail, shape->collect, shape->spread);
+    int64_t most = way == COMM_ALL_TO_ALL || shape->push
+                       ? phases * load.most
+                       : halving_most_sent(rail, shape->collect, shape->spread);
     double phase_s = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.byte_s;
     return (SumCost){.pieces = pieces,
                      .messages = pieces * most,
@@ -115,7 +122,7 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
 
 int64_t sum_halving_from(int rail)
 {
-    Load halving = load_of(COMM_HALVING, rail), all = load_of(COMM_ALL_TO_ALL, rail);
+    Load halving = load_of(COMM_HALVING, rail, false), all = load_of(COMM_ALL_TO_ALL, rail, false);
     /* the waiting times are linear in the number of pieces: find where the two lines cross */
     double saved =
         (waits_of(all, 1) - waits_of(all, 0)) - (waits_of(halving, 1) - waits_of(halving, 0));
@@ -126,7 +133,7 @@ int64_t sum_halving_from(int rail)
 /* Waiting time of one phase of the whole operation, as in waits_of. */
 static double waits_by(const SumShape *shape, CommWay way)
 {
-    Load load = load_of(way, shape->ranks / shape->width);
+    Load load = load_of(way, shape->ranks / shape->width, shape->push);
     return waits_of(load, (double)sum_pieces(shape, way));
 }
 

@@ -22,24 +22,7 @@ TreeStep tree_step(int micro, int micros)
     return step;
 }
 
-int tree_levels_between(int pushes, int each)
-{
-    int levels = 1;
-    for (int i = 1; i < pushes; ++i) {
-        int parts = __builtin_popcount((unsigned)i * (unsigned)each);
-        levels = parts > levels ? parts : levels;
-    }
-    return levels;
-}
-
 int micros_a_replica(int micros_global, int dp)
 {
     return (micros_global - 1) / dp + 1;
-}
-
-bool tree_is_canonical(int micros_global, int dp)
-{
-    if (dp == 1) return true;
-    int block = micros_a_replica(micros_global, dp);
-    return (block & (block - 1)) == 0;
 }

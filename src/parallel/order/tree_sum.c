@@ -60,6 +60,12 @@ int tree_depth_at(int leaf, int leaves)
     return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
 }
 
+/* Copies a sum to its destination, unless it is there. */
+INLINE void settle(float *to, const float *sum, int n)
+{
+    if (sum != to) memcpy(to, sum, (size_t)n * sizeof *to);
+}
+
 INLINE void sum_range(float *const *out, int outs, const float *const *in, int ins, int64_t at,
                       int64_t n)
 {
@@ -76,8 +82,7 @@ INLINE void sum_range(float *const *out, int outs, const float *const *in, int i
     for (int64_t end = at + n; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
         grow(part, sum, in, ins, at, 0, ins, count);
-        for (int i = 0; i < outs; ++i)
-            if (part[0] != out[i] + at) memcpy(out[i] + at, part[0], (size_t)count * sizeof(float));
+        for (int i = 0; i < outs; ++i) settle(out[i] + at, part[0], count);
     }
 }
 
@@ -87,14 +92,15 @@ INLINE void push_range(const TreePush *p, int64_t at, int64_t n)
     const float *part[LEVELS];
     int before = tree_depth_at(p->first, p->leaves);
     int after = tree_depth_at(p->first + p->ins, p->leaves);
+    bool whole = p->outs > 0 && p->first + p->ins == p->leaves;
     for (int64_t end = at + n; at < end; at += BLOCK) {
         int count = end - at < BLOCK ? (int)(end - at) : BLOCK;
         for (int k = 0; k < before; ++k) part[k] = p->level[k] + p->level_at + at;
         grow(part, sum, p->in, p->ins, p->in_at + at, p->first, p->leaves, count);
-        for (int k = 0; k < after; ++k) {
-            float *to = p->level[k] + p->level_at + at;
-            if (part[k] != to) memcpy(to, part[k], (size_t)count * sizeof(float));
-        }
+        for (int k = 0; k < after && !whole; ++k)
+            settle(p->level[k] + p->level_at + at, part[k], count);
+        for (int i = 0; i < p->outs && whole; ++i)
+            settle(p->out[i] + p->in_at + at, part[0], count);
     }
 }
 

@@ -21,6 +21,10 @@ typedef struct TreePush {
     /* first element of the leaf in each in */
     int64_t in_at;
     int ins, first, leaves;
+    /* arrays that get the whole sum after the last leaf, at in_at, instead of level[0]; they may be
+     * among the ins */
+    float *const *out;
+    int outs;
 } TreePush;
 /* n: elements of each leaf. */
 void tree_push(const TreePush *push, int64_t n, int threads);

@@ -34,13 +34,16 @@ static int find_behind(const Shm *shm, int size, bool added, uint32_t number)
 static void add_push(Comm *comm, const CommPush *push)
 {
     Shm *shm = comm->impl;
+    bool to_all = push->to == PUSH_TO_ALL;
     TreePush leaves = {.level = push->level,
                        .level_at = push->at,
                        .in = (const float *const *)shm->arena,
                        .in_at = bounds_at(push->bounds, comm->rank) + push->shift,
                        .ins = comm->size,
                        .first = push->first,
-                       .leaves = push->leaves};
+                       .leaves = push->leaves,
+                       .out = to_all ? shm->arena : &comm->arena,
+                       .outs = to_all ? comm->size : push->to == PUSH_TO_OWNER};
     tree_push(&leaves, bounds_length(push->bounds, comm->rank), comm->backend->options.threads);
 }
 

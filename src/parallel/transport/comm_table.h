@@ -12,7 +12,7 @@ struct CommTable {
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
-    /* Sets comm->params and comm->params_shared. This and the five functions that follow are NULL
+    /* Sets comm->params and comm->params_shared. This and the three functions that follow are NULL
      * where the transport cannot shard (comm_staged). */
     Status (*params_open)(Comm *comm, size_t bytes);
     void (*reduce_begin)(Comm *comm, const Bounds *bounds);
@@ -28,6 +28,12 @@ struct CommTable {
      * polls progress. */
     void (*wait)(Comm *comm);
 };
+
+/* True if the push has the last leaves of its tree. */
+static inline bool push_is_last(const Comm *comm, const CommPush *push)
+{
+    return push->first + comm->size == push->leaves;
+}
 
 /* A params_open that allocates from the backend's memory. */
 Status comm_params_alloc(Comm *comm, size_t bytes);

@@ -246,20 +246,24 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     return arenas * most * sizeof(float);
 }
 
-/* Sets the sizes of the gradient arenas. */
-static void sum_gradients(Plan *plan)
+/* Sets the sizes of the gradient arenas. joined: see PlanOptions. */
+static void sum_gradients(Plan *plan, bool joined)
 {
     int micros = plan->schedule->shape.micros, dp = plan->shape.dp;
     int64_t most = 0;
-    for (int r = 0; plan_shards_gradients(plan) && r < dp; ++r)
-        if (plan_sum_elements(plan, r) > most) most = plan_sum_elements(plan, r);
+    for (int r = 0; plan_pushes(plan) && r < dp; ++r)
+        if (plan_push_elements(plan, r) > most) most = plan_push_elements(plan, r);
     plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
-    plan->sum_levels = (size_t)(plan_shards_gradients(plan) ? tree_levels_between(micros, dp)
-                                                            : tree_levels(micros));
+    /* the first run is the longest */
+    plan->sum_levels = (size_t)tree_levels(plan_run(plan, 0).count);
+    if (plan_pushes(plan)) plan->push_levels = (size_t)deal_levels(plan->deal, micros, dp);
     plan->gradient_part_bytes =
-        plan_shards_gradients(plan)
-            ? ((size_t)plan->micro_grad_elements + plan->sum_levels * (size_t)most) * sizeof(float)
-            : plan->sum_levels * plan->gradient_bytes;
+        plan->sum_levels * (size_t)plan->micro_grad_elements * sizeof(float);
+    size_t partial = plan->push_levels * (size_t)most * sizeof(float);
+    if (joined || plan_in_host_memory(plan))
+        plan->gradient_part_bytes += partial;
+    else
+        plan->staged_bytes += partial;
 }
 
 /* Weights are read where they are stored, and repacked weights lie one after another, unless
@@ -308,7 +312,7 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
     tensor_group_memory(plan, o->joined);
     replica_sums_memory(plan);
     plan->param_bytes = (size_t)plan->param_elements * sizeof(float);
-    sum_gradients(plan);
+    sum_gradients(plan, o->joined);
     plan->state_bytes = plan->updates ? whole_state_bytes(plan) : state_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
     return links_memory(plan, o->joined);
@@ -329,6 +333,7 @@ Status plan_new(Plan **out, const Graph *graph, const PlanOptions *o)
                    .zero = o->shape.dp > 1 ? o->zero : 0,
                    .chunk = mem_new((size_t)chunks * sizeof *plan->chunk)};
     plan->gathers = plan->zero == ZERO_PARAMS && o->param_sharers <= 1;
+    plan->deal = plan_shards_gradients(plan) ? DEAL_TURNS : o->shape.dp > 1 ? o->deal : DEAL_BLOCKS;
     plan->first = mem_new((size_t)(stages * chunks + 1) * sizeof *plan->first);
     memcpy(plan->first, o->first, (size_t)(stages * chunks + 1) * sizeof *plan->first);
     for (int k = 0; k < chunks; ++k) {
@@ -376,9 +381,11 @@ static void chunk_fini(ChunkPlan *c)
     mem_free(&c->bucket_order);
     for (int b = 0; b < c->buckets.count; ++b) {
         if (c->shard) bounds_fini(&c->shard[b]);
+        if (c->even) bounds_fini(&c->even[b]);
         if (c->shard_offset) mem_free(&c->shard_offset[b]);
     }
     mem_free(&c->shard);
+    mem_free(&c->even);
     mem_free(&c->ring);
     mem_free(&c->shard_offset);
     mem_free(&c->use);

@@ -39,6 +39,22 @@ size_t *boundary_singles(const Graph *graph);
 /* ring.c: plans where backward writes gradients and where their sums lie. Call it after buckets and
  * shards are planned. */
 void plan_micro_grads(Plan *plan);
+/* How a bucket is cut among the replicas for pushes. */
+static inline const Bounds *push_bounds(const ChunkPlan *chunk, int bucket)
+{
+    return chunk->shard ? &chunk->shard[bucket] : &chunk->even[bucket];
+}
+/* The run of micro-batches, added on the rank, that has micro-batch `micro`. */
+static inline MicroRun plan_run(const Plan *plan, int micro)
+{
+    return deal_run(plan->deal, micro, plan->schedule->shape.micros);
+}
+/* True if the sums of runs are pushed to their owners. Otherwise there is one run, whose sum goes
+ * into one all-reduce or reduce-scatter. */
+static inline bool plan_pushes(const Plan *plan)
+{
+    return plan_shards_gradients(plan) || deal_runs(plan->deal, plan->schedule->shape.micros) > 1;
+}
 /* Offset of replica dp_rank's shard of a bucket in its arenas of partial sums; unspecified if it
  * has no shard of it. */
 int64_t shard_offset(const ChunkPlan *chunk, int bucket, int dp_rank);

@@ -66,7 +66,7 @@ static void lay_shards(const Plan *plan, bool params, int64_t *end)
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
-            const Bounds *shard = &c->shard[b];
+            const Bounds *shard = push_bounds(c, b);
             if (bucket_has_params(plan, c, b) != params) continue;
             c->shard_offset[b] = mem_new((size_t)(shard->count + 1) * sizeof *c->shard_offset[b]);
             for (int i = 0; i < shard->count; ++i) {
@@ -77,6 +77,15 @@ static void lay_shards(const Plan *plan, bool params, int64_t *end)
     }
 }
 
+/* Cuts the buckets for pushes if no shards do. */
+static void cut_evenly(const Plan *plan, ChunkPlan *c)
+{
+    const Buckets *buckets = &c->buckets;
+    c->even = mem_new((size_t)(buckets->count + 1) * sizeof *c->even);
+    for (int b = 0; b < buckets->count; ++b)
+        bounds_init_even(&c->even[b], buckets->offset[b], buckets->elements[b], plan->shape.dp);
+}
+
 static void plan_shard_offsets(Plan *plan)
 {
     size_t dp = (size_t)plan->shape.dp;
@@ -84,6 +93,7 @@ static void plan_shard_offsets(Plan *plan)
     for (int k = 0; k < plan->chunk_count; ++k) {
         ChunkPlan *c = &plan->chunk[k];
         c->shard_offset = mem_new((size_t)(c->buckets.count + 1) * sizeof *c->shard_offset);
+        if (!c->shard) cut_evenly(plan, c);
     }
     lay_shards(plan, true, end);
     lay_shards(plan, false, end);
@@ -104,12 +114,12 @@ void plan_micro_grads(Plan *plan)
         const ChunkPlan *c = plan_shards_gradients(plan) ? plan_bucket_at(plan, at, &b) : NULL;
         plan->micro_grad_offset[i] = c ? c->ring[b] + at - c->buckets.offset[b] : at;
     }
-    if (plan_shards_gradients(plan)) plan_shard_offsets(plan);
+    if (plan_pushes(plan)) plan_shard_offsets(plan);
 }
 
 int64_t shard_offset(const ChunkPlan *c, int bucket, int dp_rank)
 {
-    return c->shard_offset[bucket][bounds_find(&c->shard[bucket], dp_rank)];
+    return c->shard_offset[bucket][bounds_find(push_bounds(c, bucket), dp_rank)];
 }
 
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
@@ -128,7 +138,7 @@ static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
         const ChunkPlan *c = &plan->chunk[k];
         for (int b = 0; b < c->buckets.count; ++b) {
             if (!params_only || bucket_has_params(plan, c, b))
-                sum += bounds_length(&c->shard[b], dp_rank);
+                sum += bounds_length(push_bounds(c, b), dp_rank);
         }
     }
     return sum;
@@ -136,8 +146,13 @@ static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
 
 int64_t plan_sum_elements(const Plan *plan, int dp_rank)
 {
-    if (!plan_shards_gradients(plan)) return plan->gradient_elements;
-    return shared_elements(plan, false, dp_rank);
+    return plan_shards_gradients(plan) ? plan_push_elements(plan, dp_rank)
+                                       : plan->gradient_elements;
+}
+
+int64_t plan_push_elements(const Plan *plan, int dp_rank)
+{
+    return plan_pushes(plan) ? shared_elements(plan, false, dp_rank) : 0;
 }
 
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank)

@@ -123,14 +123,13 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
                          int action)
 {
     const Action *a = &chunk->plan->pass[pass].action[action];
-    bool last = micro == context->plan->schedule->shape.micros - 1;
     switch (a->kind) {
     case ACTION_GATHER:
         return true;
     case ACTION_OPEN:
-        return plan_shards_gradients(context->plan);
+        return bucket_waits(context->plan, micro);
     case ACTION_BUCKET:
-        return plan_shards_gradients(context->plan) || (last && context->comm->size > 1);
+        return bucket_leaves(context->plan, micro) && context->comm->size > 1;
     case ACTION_ADD:
     case ACTION_COPY:
         return false;

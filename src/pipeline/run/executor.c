@@ -109,7 +109,7 @@ void executor_params_changed(Executor *e)
 
 float *executor_grads(Executor *e)
 {
-    return e->gradients.level[0];
+    return e->gradients.sum;
 }
 
 void executor_request(Executor *e, int metric, bool yes)

@@ -1,29 +1,35 @@
-/* Summation of gradient buckets. Without sharded gradients, backward writes to the arena that the
- * summation tree names, partial sums are joined here, and the last micro-batch's join begins the
- * sum over the replicas. With sharded gradients (zero 2), backward writes to a ring of buckets, and
- * each micro-batch's push brings them into their owners' partial sums. */
+/* Summation of gradient buckets. Backward writes to the arena that the summation tree names, and
+ * partial sums of a run of micro-batches (parallel/order.h) are joined here. If a replica has one
+ * run, its last micro-batch begins the sum over the replicas. Otherwise each run's sum is pushed to
+ * the owners of its shards, who add it to their partial sums; after the last run the whole sum is
+ * where an ordinary sum would be. With sharded gradients (zero 2) every micro-batch is a run,
+ * backward writes to a ring of buckets, and sums stay with their owners. */
 #include "grad_sync.h"
 
-/* Bytes of one arena of partial sums. */
+/* Bytes of one of the arenas in which runs are added, except the Comm's. */
 static size_t level_bytes(const Context *c)
 {
-    return (size_t)plan_sum_elements(c->plan, c->grid->dp_rank) * sizeof(float);
+    return (size_t)c->plan->gradient_elements * sizeof(float);
 }
 
-/* Index of the first arena that GradSync owns; those before it are the Comm's. */
-static size_t first_owned_level(const Plan *plan)
+static size_t partial_bytes(const Context *c)
 {
-    return plan_shards_gradients(plan) ? 0 : 1;
+    return (size_t)plan_push_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
 void grad_sync_init(GradSync *s, const Context *context)
 {
     const Plan *plan = context->plan;
+    Backend *backend = context->comm->partial_backend;
+    size_t bytes = partial_bytes(context);
     *s = (GradSync){.context = context,
                     .level = {context->comm->arena},
                     .pushed = mem_new((size_t)plan->chunk_count * sizeof *s->pushed)};
-    for (size_t k = first_owned_level(plan); k < plan->sum_levels; ++k)
+    for (size_t k = 1; k < plan->sum_levels; ++k)
         s->level[k] = context_alloc(context, level_bytes(context));
+    for (size_t k = 0; k < plan->push_levels && bytes > 0; ++k)
+        s->partial[k] = backend->table->alloc(backend, bytes);
+    s->sum = plan_shards_gradients(plan) ? s->partial[0] : s->level[0];
     for (int c = 0; c < plan->chunk_count; ++c)
         s->pushed[c] = mem_new((size_t)(plan->chunk[c].buckets.count + 1) * sizeof **s->pushed);
 }
@@ -32,22 +38,36 @@ void grad_sync_fini(GradSync *s)
 {
     if (!s->context) return;
     const Plan *plan = s->context->plan;
-    for (size_t k = first_owned_level(plan); k < plan->sum_levels; ++k)
+    Backend *backend = s->context->comm->partial_backend;
+    for (size_t k = 1; k < plan->sum_levels; ++k)
         context_release(s->context, s->level[k], level_bytes(s->context));
+    for (size_t k = 0; k < plan->push_levels; ++k)
+        if (s->partial[k])
+            backend->table->release(backend, s->partial[k], partial_bytes(s->context));
     for (int c = 0; c < plan->chunk_count; ++c) mem_free(&s->pushed[c]);
     mem_free(&s->pushed);
 }
 
 float *grad_arena(const GradSync *s, int micro)
 {
-    const Plan *plan = s->context->plan;
-    if (plan_shards_gradients(plan)) return s->context->comm->arena;
-    return s->level[tree_step(micro, plan->schedule->shape.micros).write];
+    MicroRun run = plan_run(s->context->plan, micro);
+    return s->level[tree_step(micro - run.first, run.count).write];
 }
 
 float *grad_sum(const GradSync *s, int64_t at)
 {
-    return s->level[0] + plan_sum_offset(s->context->plan, at, s->context->grid->dp_rank);
+    return s->sum + plan_sum_offset(s->context->plan, at, s->context->grid->dp_rank);
+}
+
+bool bucket_waits(const Plan *plan, int micro)
+{
+    return plan_shards_gradients(plan) || (micro > 0 && plan_run(plan, micro).first == micro);
+}
+
+bool bucket_leaves(const Plan *plan, int micro)
+{
+    MicroRun run = plan_run(plan, micro);
+    return micro == run.first + run.count - 1;
 }
 
 /* Offset of the bucket in the arena that backward writes to. */
@@ -56,7 +76,8 @@ static int64_t bucket_offset(const ChunkPlan *chunk, int bucket)
     return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
 }
 
-/* Waits until the buckets that overlap this one in the ring have been sent. */
+/* Waits until the pushes of the buckets that overlap this one are done: of this bucket, and of
+ * others in the ring. */
 static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket)
 {
     const Plan *plan = s->context->plan;
@@ -83,7 +104,7 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
     float *place = grad_arena(s, micro) + bucket_offset(chunk->plan, bucket);
     int64_t count = buckets->elements[bucket];
     int64_t at = c->plan->metrics_offset - buckets->offset[bucket];
-    if (plan_shards_gradients(c->plan)) wait_for_place(s, chunk->plan, bucket);
+    if (bucket_waits(c->plan, micro)) wait_for_place(s, chunk->plan, bucket);
     if (slot->empty) c->backend->table->flat->fill(c->stream, place, -0.0f, count);
     *metrics = at >= 0 && at < count ? place + at : NULL;
 }
@@ -94,56 +115,52 @@ static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
     enum { FIRST = 256 };
     const Plan *plan = s->context->plan;
     int64_t begin = bucket_offset(chunk, bucket), count = chunk->buckets.elements[bucket];
-    const float *arena = plan_shards_gradients(plan) ? s->context->comm->arena : s->level[0];
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int64_t at = plan->micro_grad_offset[i], elements = plan->graph->param[i].elements;
         if (at < begin || at >= begin + count) continue;
         if (elements > FIRST) elements = FIRST;
-        s->hash = hash_seeded(arena + at, (size_t)elements * sizeof *arena, s->hash);
+        s->hash = hash_seeded(s->level[0] + at, (size_t)elements * sizeof *s->level[0], s->hash);
     }
 }
 
-/* Adds a micro-batch's bucket to the partial sums. The last micro-batch begins the sum over the
- * replicas. With sharding a rank needs only its shard of the sum. */
-static void bucket_join(GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
+/* Begins a push: the bucket of one run of each replica is added to the owners' partial sums. */
+static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, MicroRun run)
 {
     const Context *c = s->context;
-    int micros = c->plan->schedule->shape.micros;
-    TreeStep tree = tree_step(micro, micros);
-    int64_t at = chunk->buckets.offset[bucket], count = chunk->buckets.elements[bucket];
-    for (int j = 0; j < tree.join_count; ++j) {
-        float *to = s->level[tree.to[j]] + at;
-        c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);
-    }
-    if (micro < micros - 1) return;
-    if (s->hashes) bucket_hash(s, chunk, bucket);
-    if (chunk->shard)
-        comm_reduce_scatter_begin(c->comm, &chunk->shard[bucket]);
-    else
-        comm_allreduce_begin(c->comm, at, count);
-}
-
-/* Begins a push: the bucket of one micro-batch of each replica is added to the owners' partial
- * sums. */
-static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, int micro)
-{
-    const Context *c = s->context;
-    CommPush push = {.bounds = &chunk->shard[bucket],
-                     .shift = chunk->ring[bucket] - chunk->buckets.offset[bucket],
-                     .level = s->level,
+    const Plan *plan = c->plan;
+    int dp = plan->shape.dp, micros = plan->schedule->shape.micros;
+    CommPush push = {.bounds = push_bounds(chunk, bucket),
+                     .shift = bucket_offset(chunk, bucket) - chunk->buckets.offset[bucket],
+                     .level = s->partial,
                      .at = shard_offset(chunk, bucket, c->grid->dp_rank),
-                     .first = micro * c->plan->shape.dp,
-                     .leaves = c->plan->schedule->shape.micros * c->plan->shape.dp};
-    if (s->hashes) bucket_hash(s, chunk, bucket);
-    s->pushed[chunk - c->plan->chunk][bucket] = comm_push_begin(c->comm, &push);
+                     /* in leaves of the run's size; the last run of all ends at the last leaf */
+                     .first = run.first / run.count * dp,
+                     .leaves = ((micros - 1) / run.count + 1) * dp,
+                     .to = plan_shards_gradients(plan) ? PUSH_TO_LEVEL
+                           : plan->zero                ? PUSH_TO_OWNER
+                                                       : PUSH_TO_ALL};
+    s->pushed[chunk - plan->chunk][bucket] = comm_push_begin(c->comm, &push);
 }
 
 void bucket_done(GradSync *s, const ChunkRun *chunk, int bucket, int micro)
 {
-    if (plan_shards_gradients(s->context->plan))
-        bucket_push(s, chunk->plan, bucket, micro);
+    const Context *c = s->context;
+    const ChunkPlan *plan = chunk->plan;
+    MicroRun run = plan_run(c->plan, micro);
+    TreeStep tree = tree_step(micro - run.first, run.count);
+    int64_t at = plan->buckets.offset[bucket], count = plan->buckets.elements[bucket];
+    for (int j = 0; j < tree.join_count; ++j) {
+        float *to = s->level[tree.to[j]] + at;
+        c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);
+    }
+    if (!bucket_leaves(c->plan, micro)) return;
+    if (s->hashes) bucket_hash(s, plan, bucket);
+    if (plan_pushes(c->plan))
+        bucket_push(s, plan, bucket, run);
+    else if (plan->shard)
+        comm_reduce_scatter_begin(c->comm, &plan->shard[bucket]);
     else
-        bucket_join(s, chunk->plan, bucket, micro);
+        comm_allreduce_begin(c->comm, at, count);
 }
 
 void grad_sync_wait(const GradSync *s)

@@ -7,11 +7,15 @@
 
 typedef struct GradSync {
     const Context *context;
-    /* Arenas of partial sums, one for each level of tree_step's stack. level[0] is the Comm's
-     * arena, unless gradients are sharded; the others are owned. */
+    /* Arenas in which the micro-batches of a run are added, one for each level of tree_step's
+     * stack. level[0] is the Comm's arena; the others are owned. */
     float *level[33];
-    /* number of each bucket's last push, [chunk][bucket], used with sharded gradients (zero 2);
-     * owned */
+    /* partial sums of this rank's shards between pushes, one arena for each level; owned, in memory
+     * of comm->partial_backend */
+    float *partial[33];
+    /* the sums: the Comm's arena, or partial[0] if gradients are sharded */
+    float *sum;
+    /* number of each bucket's last push, [chunk][bucket]; owned */
     int64_t **pushed;
     /* steps are hashed (executor_hash_steps) */
     bool hashes;
@@ -26,12 +30,15 @@ float *grad_arena(const GradSync *sync, int micro);
 /* Returns the address of the sum of element `at` of the gradient arena, which must lie in this
  * rank's shard. */
 float *grad_sum(const GradSync *sync, int64_t at);
+/* True if bucket_open may wait for other ranks, and if bucket_done begins a sum over them. */
+bool bucket_waits(const Plan *plan, int micro);
+bool bucket_leaves(const Plan *plan, int micro);
 /* Call before a micro-batch writes to the bucket: waits until the memory is free. Sets *metrics to
  * the address of the micro-batch's metrics if the bucket carries them, else to NULL. */
 void bucket_open(const GradSync *sync, const ChunkRun *chunk, const Slot *slot, int bucket,
                  int micro, float **metrics);
 /* Call when the micro-batch's gradients in the bucket are complete: adds them to the partial sums;
- * after the last micro-batch the sum over the replicas begins. Collective on the replicas. */
+ * after the last one of a run a sum over the replicas begins. Collective on the replicas. */
 void bucket_done(GradSync *sync, const ChunkRun *chunk, int bucket, int micro);
 /* Waits for all sums that were begun. Collective on the replicas. */
 void grad_sync_wait(const GradSync *sync);

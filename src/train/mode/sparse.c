@@ -118,6 +118,7 @@ void sparse_make(Trainer *t)
                        .rule = rule,
                        .rule_number = t->table_rule,
                        .seed = (uint64_t)t->config->run.seed,
+                       .deal = t->plan->deal,
                        .micros = t->micros_local,
                        .micro_batch = t->micro_batch,
                        .id_most = t->train_set.id_most,
@@ -182,9 +183,9 @@ size_t sparse_buffer_bytes(const Trainer *t, const Plan *plan)
         /* tables of one layer share their buffers */
         bool first_of_layer = i == 0 || g->table[i - 1].node != table->node;
         if (first_of_layer && plan_has(plan, table->node))
-            bytes += tables_buffer_bytes(table->width,
-                                         t->micros_local * t->micro_batch * t->train_set.id_most,
-                                         table_staleness(t->config));
+            bytes += tables_buffer_bytes(
+                table->width, t->micros_local * t->micro_batch * t->train_set.id_most,
+                table_staleness(t->config), deal_runs(plan->deal, t->micros_local));
     }
     return bytes;
 }

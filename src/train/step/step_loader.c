@@ -5,18 +5,22 @@
 #include "../mode/sparse.h"
 #include "../mode/step_mode.h"
 
-/* Each replica reads a block of consecutive micro-batches. With sharded gradients or synchronised
- * batch norms the replicas read in turn (round-robin) instead; both do, so that the micro-batches
- * over which a batch norm averages do not depend on grid.zero. */
+/* The loader reads the micro-batches whose gradients this replica adds. With synchronised batch
+ * norms the replicas read in turn, whatever the order of sums, so that the micro-batches over which
+ * a batch norm averages do not depend on grid.zero. */
 static Status open_loader(Trainer *t)
 {
-    bool in_turn = train_takes_turns(t);
+    Deal deal = t->config->train.sync_batch_norm ? DEAL_TURNS : t->plan->deal;
+    int count = t->micros_local;
+    mem_free(&t->micro_number);
+    t->micro_number = mem_new((size_t)count * sizeof *t->micro_number);
+    for (int i = 0; i < count; ++i)
+        t->micro_number[i] = deal_number(deal, i, count, t->grid.dp_rank, t->shape.dp);
     Position at = position_after(t, t->step);
     LoaderPlan plan = {.batch = t->batch,
                        .micro_batch = t->micro_batch,
-                       .micro_first = t->grid.dp_rank * (in_turn ? 1 : t->micros_local),
-                       .micro_count = t->micros_local,
-                       .micro_gap = in_turn ? t->shape.dp - 1 : 0,
+                       .micro_count = count,
+                       .micro = t->micro_number,
                        .no_x = !t->plan->reads_data,
                        .no_y = !t->plan->reads_labels,
                        .epoch = at.epoch,

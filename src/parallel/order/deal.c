@@ -1,0 +1,43 @@
+/* Which micro-batches of the global batch each replica gets. With DEAL_SUBTREES a replica's run of
+ * 2^j micro-batches is a subtree of the tree over all of them: the runs before it, of all replicas,
+ * have a multiple of 2^(j + 1) micro-batches each. So the runs of one size are consecutive leaves
+ * of a tree whose leaves are sums of 2^j micro-batches, and the tree goes on with the next size.
+ * Replicas with 7 micro-batches each have runs of 4, 2 and 1:
+ *
+ *     replica      0        1         0     1      0  1
+ *     micro-batch  0 to 3 | 4 to 7 || 8 9 | 10 11 || 12 | 13
+ */
+#include "parallel.h"
+
+MicroRun deal_run(Deal deal, int micro, int micros)
+{
+    if (deal == DEAL_BLOCKS) return (MicroRun){0, micros};
+    if (deal == DEAL_TURNS) return (MicroRun){micro, 1};
+    /* the highest bit in which the two numbers differ is set in micros */
+    int count = 1 << (31 - __builtin_clz((unsigned)(micro ^ micros)));
+    return (MicroRun){micro & ~(count - 1), count};
+}
+
+int deal_runs(Deal deal, int micros)
+{
+    if (deal == DEAL_BLOCKS) return 1;
+    return deal == DEAL_TURNS ? micros : __builtin_popcount((unsigned)micros);
+}
+
+int deal_number(Deal deal, int micro, int micros, int rank, int dp)
+{
+    MicroRun run = deal_run(deal, micro, micros);
+    return run.first * dp + rank * run.count + micro - run.first;
+}
+
+int deal_levels(Deal deal, int micros, int dp)
+{
+    int levels = 1;
+    for (int end = 0; end < micros;) {
+        int parts = __builtin_popcount((unsigned)end * (unsigned)dp);
+        MicroRun run = deal_run(deal, end, micros);
+        levels = parts > levels ? parts : levels;
+        end = run.first + run.count;
+    }
+    return levels;
+}
