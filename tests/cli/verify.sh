@@ -25,6 +25,10 @@ check 0 'the same to the bit' verify --grids 1x1x1,5x1x1 --steps 3
 check 0 'the same to the bit' verify --grids 2x2x1,1x1x1 --steps 2 --transports mpi
 # Sums by messages in rounds: a power of two of ranks, and seven, whose last block is of three; whole sums, shards, pushes, gathers.
 check 0 'the same to the bit' verify --grids 1x1x1,4x1x1,7x1x1 --zero 0,1,2,3 --transports mpi --steps 2 grid.sums=halving
+# Layers that oneDNN computes, products and convolutions among them; the same loss and hash on one line a run.
+check 0 'the same to the bit: 10 tensors' verify --grids 1x1x1 --threads 1,2,4 --steps 2 model.name=lenet optim.momentum=0 model.hidden=
+holds 'three numbers of threads are the same' test "$(grep -c '^1x1x1, threads [124] ' out)" = 3
+check 78 "train.threads" verify --grids 1x1x1 --threads 1,none
 check 0 '"same": true, "first_tensor": null' verify --grids 1x1x1,1x2x1 --schedules gpipe --steps 1 --json
 
 # 12 micro-batches in two halves of 6 are another tree of sums than 12 in one: the bits must differ, and do.

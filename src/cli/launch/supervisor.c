@@ -289,10 +289,6 @@ static void log_bits(const Supervisor *s, const Fewer *fewer)
         log_warn("weft run: results will no longer be bit-identical to %d replicas: not in both "
                  "cases does each replica have a power of two of micro-batches",
                  all);
-    else if (s->config->train.threads == 0)
-        log_info("weft run: results stay bit-identical to %d replicas if each rank has as many "
-                 "threads as before; set train.threads to fix that number",
-                 all);
     else
         log_info("weft run: results stay bit-identical to %d replicas", all);
 }
