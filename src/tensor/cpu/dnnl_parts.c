@@ -58,6 +58,12 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* Returns how many threads compute parts. */
+static int workers(const Parts *p)
+{
+    return (int)least(p->threads, p->count);
+}
+
 /* ---- planning ---- */
 
 /* Returns the number of output channels per block of the weight, whose first dimension must be its
@@ -87,13 +93,13 @@ static Format *outputs_format(const Format *y, int64_t count)
     return format_image(shape_of(4, dim[0], count, dim[2], dim[3]), block, false, format_type(y));
 }
 
-/* Divides the samples or rows into about `parts` parts, in multiples of `unit`. */
-static void divide_rows(Parts *p, Cut cut, int64_t rows, int64_t parts, int64_t unit)
+/* Divides the samples or rows into about `parts` parts. */
+static void divide_rows(Parts *p, Cut cut, int64_t rows, int64_t parts)
 {
     p->cut = cut;
     p->size = rows;
     p->count = parts < 1 ? 1 : least(parts, PARTS);
-    p->each = ((rows + p->count - 1) / p->count + unit - 1) / unit * unit;
+    p->each = (rows + p->count - 1) / p->count;
     p->count = (rows + p->each - 1) / p->each;
 }
 
@@ -107,13 +113,12 @@ static void divide_outputs(Parts *p, const Format *w, const Format *y)
     Format *part = outputs_format(y, out);
     const bool grouped = onednn_dims(w, dim) == FORMAT_DIMS;
     const bool possible = block > 0 && part && !grouped;
-    const int64_t unit = PART_OUTPUTS > block ? PART_OUTPUTS : block;
     format_free(&part);
     p->cut = CUT_OUTPUTS;
     p->size = p->each = out;
     if (possible) {
-        p->each = (out + PARTS - 1) / PARTS;
-        p->each = (p->each + unit - 1) / unit * unit;
+        const int64_t unit = (PART_OUTPUTS + block - 1) / block * block;
+        p->each = ((out + PARTS - 1) / PARTS + unit - 1) / unit * unit;
     }
     p->count = (out + p->each - 1) / p->each;
 }
@@ -125,18 +130,17 @@ static void divide(Parts *p, const KernelSpec *spec, const Format *w)
     onednn_dims(spec->role[ROLE_X], x);
     const int ndim = onednn_dims(spec->role[ROLE_Y], y);
     if (spec->kind == KERNEL_DENSE_FORWARD || spec->kind == KERNEL_DENSE_DATA) {
-        divide_rows(p, CUT_ROWS, x[0], x[0] / PART_ROWS, PART_ROWS);
+        divide_rows(p, CUT_ROWS, x[0], x[0] / PART_ROWS);
         return;
     }
     if (spec->kind != KERNEL_CONV_WEIGHT && spec->kind != KERNEL_DENSE_WEIGHT) {
-        divide_rows(p, CUT_ROWS, x[0], x[0], 1);
+        divide_rows(p, CUT_ROWS, x[0], x[0]);
         return;
     }
     divide_outputs(p, w, spec->role[ROLE_Y]);
     if (ndim == 2) return;
     const int64_t samples = least(x[0], x[0] * y[2] * y[3] / PART_PIXELS);
-    if (samples >= SAMPLE_PARTS || samples > p->count)
-        divide_rows(p, CUT_SAMPLES, x[0], samples, 1);
+    if (samples >= SAMPLE_PARTS || samples > p->count) divide_rows(p, CUT_SAMPLES, x[0], samples);
 }
 
 /* Plans the kernel of a part of `size` rows or output channels. */
@@ -176,7 +180,7 @@ static void plan_kernels(Parts *p, Dnnl *dnnl, const KernelSpec *spec)
     const int64_t rest = p->size - (p->count - 1) * p->each;
     Status status = part_plan(&p->last, dnnl, p, spec, rest);
     bool good = status == OK && same_kernel(p, p->last);
-    for (int i = 0; good && i < p->threads; ++i) {
+    for (int i = 0; good && i < workers(p); ++i) {
         status = part_plan(&p->even[i], dnnl, p, spec, p->each);
         good = status == OK && same_kernel(p, p->even[i]);
     }
@@ -217,11 +221,6 @@ static void plan_bytes(Parts *p, const KernelSpec *spec)
 }
 
 /* ---- the functions of an OwnTable ---- */
-
-static int workers(const Parts *p)
-{
-    return (int)least(p->threads, p->count);
-}
 
 static size_t parts_scratch_bytes(const void *impl)
 {
