@@ -37,7 +37,7 @@ static void set_keys(Config *c, const Verification *v)
 
 Status trial_make_config(Config **config, const Verification *v, const Trial *t)
 {
-    enum { ADDED_MAX = 8 };
+    enum { ADDED_MAX = 9 };
     char **words = mem_new((size_t)(v->argc + ADDED_MAX) * sizeof *words), number[16];
     int given = v->argc - 1, count = given;
     memcpy(words, v->argv + 1, (size_t)given * sizeof *words);
@@ -50,6 +50,7 @@ Status trial_make_config(Config **config, const Verification *v, const Trial *t)
     add_word(words, &count, "grid.pipeline_schedule", t->schedule);
     add_word(words, &count, "grid.zero", t->zero);
     add_word(words, &count, "grid.transport", t->transport);
+    add_word(words, &count, "train.threads", t->threads);
     Status status = config_load(config, v->argv[0], count, words);
     for (int i = given; i < count; ++i) mem_free(&words[i]);
     mem_free(&words);

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 typedef struct VerifyOptions {
-    FlagList grids, schedules, zeros, transports;
+    FlagList grids, schedules, zeros, transports, threads;
     int64_t steps;
     bool json;
 } VerifyOptions;
@@ -30,6 +30,8 @@ static const Flag flags[] = {
      .help = "run each grid with several replicas with each of these values of grid.zero"},
     {"--transports", FLAG_FIELD(VerifyOptions, transports), .value = "shm,mpi",
      .help = "run each grid with several ranks with each of these values of grid.transport"},
+    {"--threads", FLAG_FIELD(VerifyOptions, threads), .value = "1,2,4",
+     .help = "run each grid with each of these numbers of threads of a rank"},
     {"--json", FLAG_FIELD(VerifyOptions, json), .help = "one JSON object per run and line"},
 };
 
@@ -55,15 +57,16 @@ static Status parse_grid(const char *text, GridShape *shape)
 
 /* ---- list of runs ---- */
 
-static void add_trial(Trials *all, GridShape g, const char *schedule, const char *zero,
-                      const char *transport)
+/* Adds a trial with the settings of t, which has no name. */
+static void add_trial(Trials *all, Trial t)
 {
+    const GridShape g = t.shape;
     all->trial = mem_resize(all->trial, (size_t)(all->count + 1) * sizeof *all->trial);
-    Trial *t = &all->trial[all->count++];
-    *t = (Trial){.shape = g, .schedule = schedule, .zero = zero, .transport = transport};
-    t->name = mem_format("%dx%dx%d%s%s%s%s%s%s", g.dp, g.pp, g.tp, schedule ? ", " : "",
-                         schedule ? schedule : "", zero ? ", zero " : "", zero ? zero : "",
-                         transport ? ", " : "", transport ? transport : "");
+    t.name = mem_format("%dx%dx%d%s%s%s%s%s%s%s%s", g.dp, g.pp, g.tp, t.schedule ? ", " : "",
+                        t.schedule ? t.schedule : "", t.zero ? ", zero " : "", t.zero ? t.zero : "",
+                        t.transport ? ", " : "", t.transport ? t.transport : "",
+                        t.threads ? ", threads " : "", t.threads ? t.threads : "");
+    all->trial[all->count++] = t;
 }
 
 /* Returns word i; NULL, for the configuration's own setting, if the list is empty. */
@@ -87,15 +90,18 @@ static Status make_trials(Trials *all, const VerifyOptions *o)
         int schedules = word_count(&o->schedules, true);
         int zeros = word_count(&o->zeros, shape.dp > 1);
         int transports = word_count(&o->transports, shape.dp * shape.pp * shape.tp > 1);
-        for (int s = 0; s < schedules; ++s)
-            for (int z = 0; z < zeros; ++z)
-                for (int t = 0; t < transports; ++t)
-                    add_trial(all, shape, word_at(&o->schedules, s), word_at(&o->zeros, z),
-                              word_at(&o->transports, t));
+        int threads = word_count(&o->threads, true);
+        for (int i = 0; i < schedules * zeros * transports * threads; ++i)
+            add_trial(all,
+                      (Trial){.shape = shape,
+                              .schedule = word_at(&o->schedules, i / threads / transports / zeros),
+                              .zero = word_at(&o->zeros, i / threads / transports % zeros),
+                              .transport = word_at(&o->transports, i / threads % transports),
+                              .threads = word_at(&o->threads, i % threads)});
     }
     if (all->count > 1) return OK;
     return fail(ERR_USAGE, "a single run has nothing to compare with: give several --grids, or "
-                           "several --schedules");
+                           "several --threads");
 }
 
 /* Checks each trial's configuration before the first one starts. */
@@ -182,6 +188,7 @@ static void print_json(const Trial *t, Difference d, int steps, FILE *out)
     json_text(&json, "schedule", t->schedule);
     json_text(&json, "zero", t->zero);
     json_text(&json, "transport", t->transport);
+    json_text(&json, "threads", t->threads);
     json_fixed(&json, "seconds", 3, t->seconds);
     json_format(&json, "hash", "%016" PRIx64, t->hash);
     json_bool(&json, "same", !d.step && !d.tensor);
@@ -313,10 +320,9 @@ const Verb verb_verify = {
     .words = "CONFIG [key=value ...]",
     .help = "trains a few steps on several grids and compares all bits; exit 65 if they differ",
     .more = "The runs are made one after the other. Each rank has train.threads threads, 1 by "
-            "default, because sums depend on the number of threads. The losses of all steps are "
-            "compared, and the hash of every parameter, running statistic and tensor of the "
-            "optimizer state. The folders of these runs are made in the folder that contains "
-            "run.dir, and removed.",
+            "default, unless --threads lists other numbers. The losses of all steps are compared, "
+            "and the hash of every parameter, running statistic and tensor of the optimizer state. "
+            "The folders of these runs are made in the folder that contains run.dir, and removed.",
     VERB_FLAGS(VerifyOptions, flags),
     .traits = VERB_CONFIG | VERB_DATA,
     .run = run,

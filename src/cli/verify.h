@@ -10,8 +10,9 @@
 /* One run: its grid and other settings, and its results. */
 typedef struct Trial {
     GridShape shape;
-    /* grid.pipeline_schedule, grid.zero and grid.transport, borrowed; NULL: as configured */
-    const char *schedule, *zero, *transport;
+    /* grid.pipeline_schedule, grid.zero, grid.transport and train.threads, borrowed; NULL: as
+     * configured */
+    const char *schedule, *zero, *transport, *threads;
     /* name for messages, "2x1x1, gpipe"; owned */
     char *name;
     double seconds;

@@ -210,7 +210,7 @@ const Option options[] = {
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, FRACTION,
      .help = "fraction of the target that is spread over all classes in training; evaluations use the labels unchanged."},
     {"train.threads", &kind_int, AT(train.threads), "0", "the smallest number of cores that a rank has", RANGE(1, 1024),
-     .help = "CPU threads of each rank. Sums depend on it, so set it when bits are compared."},
+     .help = "CPU threads of each rank; results do not depend on it."},
     {"train.eval_every", &kind_int, AT(train.eval_every), "1", NULL, RANGE(0, INT32_MAX), .unit = "epochs",
      .help = "Epochs between evaluations; 0: only at the end."},
     {"train.early_stop", &kind_int, AT(train.early_stop), "0", "never", RANGE(1, INT32_MAX), .unit = "evaluations",

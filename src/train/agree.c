@@ -38,11 +38,6 @@ static void describe_c_library(const Trainer *t, char *out)
 #endif
 }
 
-static void describe_threads(const Trainer *t, char *out)
-{
-    snprintf(out, TEXT_BYTES, "%d", t->backend->options.threads);
-}
-
 /* Lists the environment variables that make libraries choose other kernels, in a fixed order. */
 static void describe_variables(const Trainer *t, char *out)
 {
@@ -136,7 +131,6 @@ static const Fact facts[] = {
     {.name = "the C library",
      .describe = describe_c_library,
      .advice = "run on nodes with one version"},
-    {.name = "train.threads", .describe = describe_threads, .advice = "set train.threads"},
     {.name = "environment variables",
      .describe = describe_variables,
      .advice = "give all ranks the same environment"},

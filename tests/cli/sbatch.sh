@@ -29,7 +29,7 @@ for line in --job-name=lenet --nodes=2 --ntasks-per-node=3 --cpus-per-task=1 --t
     holds "it says $line" says "#SBATCH $line"
 done
 holds 'bash reads it' bash -n out
-holds 'threads are said, so that no node decides the bits' says 'defaults=(train.threads=1)'
+holds 'threads are said, so that no node decides how many' says 'defaults=(train.threads=1)'
 check 0 '' sbatch grid.dp=4 grid.pp=2 --nodes 4
 holds 'ranks follow from the grid' says '#SBATCH --ntasks-per-node=2'
 check 0 '' sbatch grid.dp=4 grid.pp=2 --ntasks-per-node 4

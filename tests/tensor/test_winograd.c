@@ -240,7 +240,7 @@ static bool chooses(Backend *backend, RefConv v, bool winograd)
     CHECK_OK(ref_op_new(&r, backend, &s));
     linear_text(r.op, text);
     const bool right =
-        (strcmp(text, all) == 0) == winograd && (strstr(text, "own:") != NULL) == winograd;
+        (strcmp(text, all) == 0) == winograd && (strstr(text, "own:winograd") != NULL) == winograd;
     if (!right) printf("  n%d c%d %dx%d: %s\n", (int)v.n, (int)v.c, (int)v.h, (int)v.w, text);
     ref_op_free(&r);
     return right;

@@ -285,10 +285,6 @@ static void log_bits(const Supervisor *s, const Fewer *fewer)
         log_warn("weft run: results will no longer be bit-identical to %d replicas: %s depends on "
                  "the number of replicas",
                  all, s->config->train.sync_batch_norm ? "train.sync_batch_norm" : "grid.mode");
-    else if (s->config->train.threads == 0)
-        log_info("weft run: results stay bit-identical to %d replicas if each rank has as many "
-                 "threads as before; set train.threads to fix that number",
-                 all);
     else
         log_info("weft run: results stay bit-identical to %d replicas", all);
 }

@@ -1,29 +1,26 @@
-/* dense by oneDNN's inner product. x (N,T,in) is N*T rows. A flattened image in blocked layout is
- * read in that layout: the inner product is then 4-d, with a weight of (out, C, H, W), which in
- * plain order is out x (C*H*W). The weight is stored in plain order if another operation shares it,
- * or if there are many rows: oneDNN's product on plain order is then faster in both backward
- * directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to 384: dw 107 GFLOP/s
- * against 53 in a blocked order, dx 106 against 88), and forward needs no copy. */
+/* dense by oneDNN's inner product or by matrix products (dense_product.h). x (N,T,in) is N*T rows.
+ * A flattened image in blocked layout is read in that layout: the inner product is then 4-d, with
+ * a weight of (out, C, H, W), which in plain order is out x (C*H*W). The weight is stored in plain
+ * order if another operation shares it, or if there are many rows: products on plain order are then
+ * faster in both backward directions (fp32, one thread of an EPYC with AVX-512, 1024 rows, 1536 to
+ * 384: dw 107 GFLOP/s against 53 in a blocked order, dx 106 against 88), and forward needs no
+ * copy. */
 #include "cpu.h"
+#include "dense_product.h"
 #include "linear.h"
-#include "simd/simd.h"
 #include "view.h"
 
 /* from this many rows on, the weight is stored in plain order */
 enum { PLAIN_ROWS = 256 };
-/* fewer rows leave half of the registers of weft's AVX2 product empty */
-enum { PRODUCT_ROWS = 16 };
-
-/* True if one of weft's own products is faster than oneDNN's. Both need plain fp32. One is for at
- * most DENSE_FEW rows on any processor, the other for PRODUCT_ROWS .. PLAIN_ROWS - 1 rows on AVX2.
- * With more rows oneDNN's products are faster in a whole step (gpt, AVX2: by a seventh on two
- * threads). */
-static bool own_product_is_faster(const OpSpec *s, int64_t rows, DType type)
+/* with fewer rows matrix products are divided by output channels */
+enum { FEW_ROWS = 32 };
+/* True if dense_product.h is as fast as oneDNN's inner product in parts of rows (dnnl_parts.c), or
+ * faster: with a plain weight, and with few rows, which would be one part. */
+static bool product_is_faster(const OpSpec *s, int64_t rows, DType type, bool as_plain)
 {
-    if (type != DTYPE_F32 || (s->x[0].flat && s->x[0].block > 1)) return false;
-    if (rows <= DENSE_FEW) return true;
-    return own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product && rows >= PRODUCT_ROWS &&
-           rows < PLAIN_ROWS;
+    const bool blocked = s->x[0].flat && s->x[0].block > 1;
+    if (type != DTYPE_F32 || (s->plain_weight && blocked)) return false;
+    return (as_plain && !blocked) || rows < FEW_ROWS || (!blocked && dense_product_own(rows));
 }
 
 /* Writes the dimensions of x or y for oneDNN: the rows, then the inner dimensions. Returns their
@@ -70,8 +67,8 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Format *y = format_plain(2, y_dim, type);
     Format *b = s->w_count > 1 ? format_plain(1, w_dim, DTYPE_F32) : NULL;
     Format *plain = format_plain(ndim, w_dim, DTYPE_F32);
-    const bool product = own_product_is_faster(s, x_dim[0], type);
-    const bool as_plain = product || s->plain_weight || (!s->x[0].flat && x_dim[0] >= PLAIN_ROWS);
+    const bool as_plain = s->plain_weight || (!s->x[0].flat && x_dim[0] >= PLAIN_ROWS);
+    const bool product = product_is_faster(s, x_dim[0], type, as_plain);
     Format *dw_any = as_plain ? format_copy(plain) : format_any(ndim, w_dim, DTYPE_F32);
     Format *any = type == DTYPE_F32 ? format_copy(dw_any) : format_any(ndim, w_dim, type);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_DENSE_FORWARD,

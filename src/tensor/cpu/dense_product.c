@@ -1,12 +1,23 @@
 /* Maps each direction of a dense layer to a matrix product, and divides the product's result into
- * parts for threads (dense_product.h). */
+ * parts for threads (dense_product.h). The bits of weft's kernels do not depend on the parts, so
+ * there is one for each thread. oneDNN's do: its parts depend on the shape alone, and each is
+ * computed by one thread. */
 #include "dense_product.h"
 #include "simd/simd.h"
 
 #include <omp.h>
 
+/* weft's kernel for AVX2: with fewer rows half of its registers are empty; with more, oneDNN is
+ * faster in a whole step (gpt: by a seventh on two threads) */
+enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
+/* oneDNN: most parts, rows and columns to which bounds are rounded, least rows or columns of a part
+ * if there are several. With 2048 rows, 384 to 1536, 16 parts take 2 % more time than one. */
+enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 96 };
+
 struct DenseRun {
     DenseSpec spec;
+    /* oneDNN computes */
+    bool onednn;
     /* number of parts into which the result is divided along its rows and along its columns */
     int64_t row_parts, column_parts;
 };
@@ -57,12 +68,41 @@ static void divide(DenseRun *d, const DenseProduct *p)
     }
 }
 
+/* Chooses the division into as many parts as possible, up to PARTS, that copies the fewest
+ * elements: each part copies its rows of a and its columns of b. */
+static void divide_by_shape(DenseRun *d, const DenseProduct *p)
+{
+    int64_t best = 0;
+    for (int64_t parts = PARTS; best == 0; parts /= 2)
+        for (int64_t across = 1; across <= parts; across *= 2) {
+            const int64_t down = parts / across, cost = across * p->m + down * p->n;
+            if ((down > 1 && p->m < PART_LEAST * down) ||
+                (across > 1 && p->n < PART_LEAST * across) || (best && cost >= best))
+                continue;
+            best = cost;
+            d->column_parts = across;
+            d->row_parts = down;
+        }
+}
+
+bool dense_product_own(int64_t rows)
+{
+    return rows <= DENSE_FEW || (own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product &&
+                                 rows >= OWN_ROWS && rows < OWN_ROWS_END);
+}
+
 DenseRun *dense_product_new(const DenseSpec *spec)
 {
     DenseRun *d = mem_new(sizeof *d);
     d->spec = *spec;
+    d->onednn = !dense_product_own(spec->rows);
     const DenseProduct shape = shape_of_product(spec);
-    divide(d, &shape);
+    if (d->onednn) {
+        divide_by_shape(d, &shape);
+        dnnl_product_prepare();
+    } else {
+        divide(d, &shape);
+    }
     return d;
 }
 
@@ -73,7 +113,8 @@ void dense_product_free(DenseRun **run)
 
 size_t dense_product_scratch_bytes(const DenseRun *d)
 {
-    return d->spec.rows > DENSE_FEW ? (size_t)d->spec.threads * DENSE_SCRATCH * sizeof(float) : 0;
+    const bool packs = !d->onednn && d->spec.rows > DENSE_FEW;
+    return packs ? (size_t)d->spec.threads * DENSE_SCRATCH * sizeof(float) : 0;
 }
 
 static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
@@ -108,31 +149,60 @@ static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
     return p;
 }
 
+/* Computes a part by oneDNN, then adds the bias and applies relu. */
+static void onednn_part(const DenseProduct *p, const DensePart *part)
+{
+    const SimdTable *simd = simd_table(DTYPE_F32);
+    const int64_t columns = part->column_end - part->column;
+    dnnl_product(p, part);
+    for (int64_t i = part->row; i < part->row_end && (p->bias || p->relu); ++i) {
+        float *out = p->out + i * p->n + part->column;
+        if (p->bias) simd->add_floats(out, out, p->bias + part->column, columns);
+        if (p->relu) simd->act(ACT_RELU, out, out, columns);
+    }
+}
+
+static void part_run(const DenseRun *d, const DenseProduct *p, int64_t i, float *scratch)
+{
+    const SimdTable *simd = simd_table(DTYPE_F32);
+    const int64_t row_unit = d->onednn ? PART_UNIT : DENSE_ROWS;
+    const int64_t column_unit = d->onednn ? PART_UNIT : DENSE_COLUMNS;
+    const int64_t rows = ceil_div(p->m, row_unit), columns = ceil_div(p->n, column_unit);
+    const int64_t y = i / d->column_parts, x = i % d->column_parts;
+    const DensePart part = {.row = part_begin(rows, y, d->row_parts, row_unit, p->m),
+                            .row_end = part_begin(rows, y + 1, d->row_parts, row_unit, p->m),
+                            .column = part_begin(columns, x, d->column_parts, column_unit, p->n),
+                            .column_end =
+                                part_begin(columns, x + 1, d->column_parts, column_unit, p->n)};
+    if (d->onednn)
+        onednn_part(p, &part);
+    else if (d->spec.rows > DENSE_FEW)
+        simd->dense_product(p, &part, scratch);
+    else
+        simd->dense_few(p, &part);
+}
+
+/* Computes the bias's gradient for the columns of dy that are rows of the parts i of dw. */
+static void bias_part(const DenseRun *d, const float *dy, int64_t i, float *db)
+{
+    const int64_t units = ceil_div(d->spec.out, PART_UNIT), parts = d->row_parts;
+    simd_table(DTYPE_F32)->dense_columns(
+        dy, d->spec.rows, d->spec.out, part_begin(units, i, parts, PART_UNIT, d->spec.out),
+        part_begin(units, i + 1, parts, PART_UNIT, d->spec.out), db);
+}
+
 void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch)
 {
     const DenseSpec *s = &d->spec;
     const DenseProduct p = product_of(s, data);
-    const int64_t rows = ceil_div(p.m, DENSE_ROWS), columns = ceil_div(p.n, DENSE_COLUMNS);
     const bool bias = s->kind == KERNEL_DENSE_WEIGHT && data[ROLE_B];
 #pragma omp parallel num_threads(s->threads) if (s->threads > 1)
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
         float *thread_scratch = (float *)scratch + thread * DENSE_SCRATCH;
-        for (int64_t i = thread; i < d->row_parts * d->column_parts; i += threads) {
-            const int64_t y = i / d->column_parts, x = i % d->column_parts;
-            const DensePart part = {
-                .row = part_begin(rows, y, d->row_parts, DENSE_ROWS, p.m),
-                .row_end = part_begin(rows, y + 1, d->row_parts, DENSE_ROWS, p.m),
-                .column = part_begin(columns, x, d->column_parts, DENSE_COLUMNS, p.n),
-                .column_end = part_begin(columns, x + 1, d->column_parts, DENSE_COLUMNS, p.n)};
-            if (s->rows > DENSE_FEW)
-                simd_table(DTYPE_F32)->dense_product(&p, &part, thread_scratch);
-            else
-                simd_table(DTYPE_F32)->dense_few(&p, &part);
-            /* the bias's gradient for the part's rows of dw, which are columns of dy */
-            if (bias && x == 0)
-                simd_table(DTYPE_F32)->dense_columns(data[ROLE_Y], s->rows, s->out, part.row,
-                                                     part.row_end, data[ROLE_B]);
-        }
+        for (int64_t i = thread; i < d->row_parts * d->column_parts; i += threads)
+            part_run(d, &p, i, thread_scratch);
+        for (int64_t i = thread; bias && i < d->row_parts; i += threads)
+            bias_part(d, data[ROLE_Y], i, data[ROLE_B]);
     }
 }

@@ -1,7 +1,8 @@
-/* Matrix products of a dense layer, forward and both gradients, for two cases in which oneDNN is
- * slow: few rows, and up to some hundred rows on AVX2, where oneDNN reaches half of the processor's
- * rate. All tensors are plain fp32: x [rows][in], weight [out][in], y [rows][out]. The result does
- * not depend on the number of threads. */
+/* Matrix products of a dense layer, forward and both gradients, by oneDNN's matrix product on parts
+ * of the result, or by weft's kernels where oneDNN is slow: with few rows, and up to some hundred
+ * rows on AVX2, where oneDNN reaches half of the processor's rate. All tensors are fp32: x
+ * [rows][in], weight [out][in], y [rows][out], where `in` has any order, with padding. The result
+ * does not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 #define WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 
@@ -18,6 +19,8 @@ typedef struct DenseSpec {
     int threads;
 } DenseSpec;
 
+/* True if weft's kernels are faster than oneDNN's for that number of rows. */
+bool dense_product_own(int64_t rows);
 /* Owner: the caller. */
 DenseRun *dense_product_new(const DenseSpec *spec);
 void dense_product_free(DenseRun **run);

@@ -10,6 +10,7 @@
 #define WEFT_TENSOR_CPU_DNNL_H
 
 #include "tensor.h"
+#include "simd/dense.h"
 
 enum { FORMAT_DIMS = 5 };
 typedef struct Format Format;
@@ -73,6 +74,13 @@ typedef enum KernelKind {
 int own_lanes(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
+/* A matrix product by oneDNN: computes a part of p->out without bias and relu; in a parallel region
+ * on one thread. dnnl_product_prepare makes oneDNN generate the code (4 MB) now, since a step must
+ * allocate nothing and the plan must know all memory. Otherwise oneDNN generates most of it when
+ * the first product of more than one row runs, and the rest when a factor is first transposed. */
+void dnnl_product_prepare(void);
+void dnnl_product(const DenseProduct *p, const DensePart *part);
+
 typedef struct KernelSpec {
     KernelKind kind;
     /* formats by role, borrowed for the call; NULL: the kernel has no such tensor */
@@ -80,9 +88,10 @@ typedef struct KernelSpec {
     int stride[2], pad[2];
     /* convolutions: use weft's Winograd kernels (winograd.h); the block of x and y is a vector */
     bool winograd;
-    /* convolutions: use weft's direct kernel for the shape (first_conv.h, depthwise.h) */
+    /* convolutions: use weft's direct kernel for the shape (first_conv.h, depthwise.h,
+     * conv_weight.h) */
     bool direct;
-    /* dense: use weft's products (dense_product.h); all formats are plain */
+    /* dense: use dense_product.h; all formats are fp32, and y is plain */
     bool product;
     /* forward: y = max(y, 0) */
     bool relu;

@@ -28,6 +28,13 @@ static dnnl_data_type_t data_type(DType type)
     return type == DTYPE_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
+/* Returns the description of the forward primitive, or NULL. */
+static dnnl_primitive_desc_t hint_desc(const KernelSpec *spec)
+{
+    if (!spec->hint) return NULL;
+    return spec->hint->inner ? spec->hint->inner->desc : spec->hint->desc;
+}
+
 #if DNNL3
 MemoryDesc onednn_desc(const Format *f)
 {
@@ -38,6 +45,17 @@ Format *format_clone(MemoryDesc md)
 {
     Format *f = mem_new(sizeof *f);
     onednn_must(dnnl_memory_desc_clone(&f->md, md), "dnnl_memory_desc_clone");
+    return f;
+}
+
+Format *format_part(const Format *format, int64_t count)
+{
+    dnnl_dims_t dim = {0}, from = {0};
+    Format *f = mem_new(sizeof *f);
+    onednn_dims(format, dim);
+    dim[0] = count;
+    if (dnnl_memory_desc_create_submemory(&f->md, format->md, dim, from) != dnnl_success)
+        mem_free(&f);
     return f;
 }
 
@@ -111,7 +129,7 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const K
     const dnnl_dims_t pad = {spec->pad[0], spec->pad[1]};
     MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
     MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);
-    dnnl_primitive_desc_t hint = spec->hint ? spec->hint->desc : NULL;
+    dnnl_primitive_desc_t hint = hint_desc(spec);
     if (spec->kind == KERNEL_CONV_FORWARD)
         return dnnl_convolution_forward_primitive_desc_create(pd, dnnl->engine,
                                                               dnnl_forward_training, alg, x, w, b,
@@ -128,7 +146,7 @@ dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const Ke
 {
     MemoryDesc x = onednn_desc(spec->role[ROLE_X]), w = onednn_desc(spec->role[ROLE_W]);
     MemoryDesc b = onednn_desc(spec->role[ROLE_B]), y = onednn_desc(spec->role[ROLE_Y]);
-    dnnl_primitive_desc_t hint = spec->hint ? spec->hint->desc : NULL;
+    dnnl_primitive_desc_t hint = hint_desc(spec);
     if (spec->kind == KERNEL_DENSE_FORWARD)
         return dnnl_inner_product_forward_primitive_desc_create(
             pd, dnnl->engine, dnnl_forward_training, x, w, b, y, attr);
@@ -153,6 +171,18 @@ Format *format_clone(MemoryDesc md)
 {
     Format *f = mem_new(sizeof *f);
     f->md = *md;
+    return f;
+}
+
+Format *format_part(const Format *format, int64_t count)
+{
+    const dnnl_blocking_desc_t *b = &format->md.format_desc.blocking;
+    dnnl_dim_t block = 1;
+    Format *f = format_clone(&format->md);
+    for (int i = 0; i < b->inner_nblks; ++i)
+        if (b->inner_idxs[i] == 0) block *= b->inner_blks[i];
+    f->md.dims[0] = count;
+    f->md.padded_dims[0] = (count + block - 1) / block * block;
     return f;
 }
 
@@ -214,8 +244,7 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const K
     else
         status = dnnl_convolution_backward_weights_desc_init(&d, alg, x, w, b, y, stride, pad, pad);
     if (status != dnnl_success) return status;
-    return dnnl_primitive_desc_create(pd, &d, attr, dnnl->engine,
-                                      spec->hint ? spec->hint->desc : NULL);
+    return dnnl_primitive_desc_create(pd, &d, attr, dnnl->engine, hint_desc(spec));
 }
 
 dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
@@ -232,8 +261,7 @@ dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const Ke
     else
         status = dnnl_inner_product_backward_weights_desc_init(&d, x, w, b, y);
     if (status != dnnl_success) return status;
-    return dnnl_primitive_desc_create(pd, &d, attr, dnnl->engine,
-                                      spec->hint ? spec->hint->desc : NULL);
+    return dnnl_primitive_desc_create(pd, &d, attr, dnnl->engine, hint_desc(spec));
 }
 
 dnnl_status_t onednn_relu(dnnl_post_ops_t ops)

@@ -25,10 +25,13 @@ struct Format {
 };
 /* most tensors of a kernel: one of each role, and the scratchpad */
 enum { KERNEL_ARGS = ROLES + 1 };
-/* The functions of one of weft's kernels; impl is its plan. */
+/* The functions of one of weft's kernels, or of one of oneDNN's in parts; impl is its plan. */
 typedef struct OwnTable {
+    /* NULL: the name of Kernel.inner */
     const char *name;
     size_t (*scratch_bytes)(const void *impl);
+    /* NULL: nothing to do */
+    Status (*build)(void *impl);
     void (*run)(const void *impl, void *const data[ROLES], void *scratch);
     void (*free)(void **impl);
 } OwnTable;
@@ -40,6 +43,8 @@ struct Kernel {
     /* weft's kernel and its plan, which is owned; NULL if oneDNN computes */
     const OwnTable *table;
     void *own_impl;
+    /* oneDNN's kernel that is computed in parts; borrowed from own_impl */
+    const Kernel *inner;
     /* oneDNN's objects, owned; unused with a kernel of weft's */
     dnnl_primitive_desc_t desc;
     dnnl_primitive_t primitive;
@@ -71,6 +76,14 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const K
                             const_dnnl_primitive_attr_t attr);
 dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                            const_dnnl_primitive_attr_t attr);
+/* Returns the first `count` elements of a format's first dimension, which is its outermost; NULL if
+ * oneDNN cannot describe that (3.x, if they are not whole blocks). */
+Format *format_part(const Format *format, int64_t count);
+/* Plans a kernel that oneDNN computes with the calling thread's number of threads. */
+Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
+/* Plans a kernel that adds in the same order with any number of threads, in parts where oneDNN's
+ * does not (dnnl_parts.c). *kernel is NULL before. */
+Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Plans *kernel as one of weft's kernels if spec says so; else returns false. */
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Adds y = max(y, 0) after the primitive. */

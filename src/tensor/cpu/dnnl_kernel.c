@@ -88,6 +88,13 @@ static dnnl_status_t desc_create(dnnl_primitive_desc_t *pd, const Dnnl *dnnl,
 Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
     if (own_kernel_plan(kernel, dnnl, spec)) return OK;
+    *kernel = NULL;
+    return spec->kind == KERNEL_REORDER ? kernel_plan_onednn(kernel, dnnl, spec)
+                                        : parts_plan(kernel, dnnl, spec);
+}
+
+Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
+{
     dnnl_primitive_desc_t desc = NULL;
     dnnl_status_t status = desc_create(&desc, dnnl, spec);
     *kernel = NULL;
@@ -113,6 +120,7 @@ const Format *kernel_format(const Kernel *kernel, KernelRole role)
 
 const char *kernel_name(const Kernel *kernel)
 {
+    if (kernel->inner) return kernel_name(kernel->inner);
     if (kernel->table) return kernel->table->name;
     const char *text = NULL;
     onednn_must(dnnl_primitive_desc_query(kernel->desc, dnnl_query_impl_info_str, 0, &text),
@@ -138,28 +146,38 @@ static Status kernel_add_arg(Kernel *k, const Format *format, int role, int arg)
     return OK;
 }
 
-/* Makes oneDNN generate the code of its fp32 matrix product (4 MB) now, since a step must allocate
- * nothing and the plan must know all memory. Otherwise oneDNN generates most of the code when the
- * first product of more than one row runs, and the rest when the second factor is first
- * transposed. */
-static void generate_product_code(const Kernel *kernel)
+void dnnl_product_prepare(void)
 {
     const float a[4] = {0}, b[4] = {0};
     float product[4];
-    if (format_type(kernel->role[ROLE_X]) != DTYPE_F32 || !strstr(kernel_name(kernel), "gemm:jit"))
-        return;
-    for (const char *second = "NT"; *second; ++second)
-        onednn_must(dnnl_sgemm('N', *second, 2, 2, 2, 1, a, 2, b, 2, 0, product, 2), "dnnl_sgemm");
+    for (const char *letters = "NNNTTN"; *letters; letters += 2)
+        onednn_must(dnnl_sgemm(letters[0], letters[1], 2, 2, 2, 1, a, 2, b, 2, 0, product, 2),
+                    "dnnl_sgemm");
+}
+
+void dnnl_product(const DenseProduct *p, const DensePart *part)
+{
+    const bool a_turned = p->a_col != 1, b_turned = p->b_col != 1;
+    const int64_t rows = part->row_end - part->row, columns = part->column_end - part->column;
+    /* the distance of rows is at least their length, also where there is only one row */
+    const int64_t a_row = p->a_row > p->k ? p->a_row : p->k;
+    const int64_t b_row = p->b_row > columns ? p->b_row : columns;
+    onednn_must(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', rows, columns, p->k, 1,
+                           p->a + part->row * p->a_row, a_turned ? p->a_col : a_row,
+                           p->b + part->column * p->b_col, b_turned ? p->b_col : b_row, 0,
+                           p->out + part->row * p->n + part->column, p->n),
+                "dnnl_sgemm");
 }
 
 Status kernel_build(Kernel *kernel)
 {
-    if (kernel->table) return OK;
+    if (kernel->table) return kernel->table->build ? kernel->table->build(kernel->own_impl) : OK;
     dnnl_status_t status = dnnl_primitive_create(&kernel->primitive, kernel->desc);
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "oneDNN cannot build its kernel %s: %s", kernel_name(kernel),
                     onednn_text(status));
-    generate_product_code(kernel);
+    if (format_type(kernel->role[ROLE_X]) == DTYPE_F32 && strstr(kernel_name(kernel), "gemm:jit"))
+        dnnl_product_prepare();
     for (int r = 0; r < ROLES; ++r)
         if (kernel->role[r])
             TRY(kernel_add_arg(kernel, kernel->role[r], r, role_names[kernel->kind][r].arg));

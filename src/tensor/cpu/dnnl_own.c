@@ -1,4 +1,5 @@
 /* Weft's own kernels as Kernels of dnnl.h, for cases in which oneDNN is slower. */
+#include "conv_weight.h"
 #include "dense_product.h"
 #include "depthwise.h"
 #include "dnnl_api.h"
@@ -99,6 +100,27 @@ static Kernel *first_plan(Dnnl *dnnl, const KernelSpec *spec)
     return own_new(dnnl, spec, &first_conv_table, impl, dnnl_Ohwi8o);
 }
 
+/* ---- weight's gradient ---- */
+OWN_TABLE(conv_weight, ConvWeightRun, "weight")
+
+static Kernel *weight_plan(Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];
+    onednn_dims(spec->role[ROLE_X], x);
+    onednn_dims(spec->role[ROLE_W], w);
+    ConvWeightRun *impl =
+        conv_weight_new(&(ConvWeightSpec){.n = x[0],
+                                          .c = x[1],
+                                          .h = x[2],
+                                          .w = x[3],
+                                          .o = w[0],
+                                          .kernel = {w[2], w[3]},
+                                          .stride = {spec->stride[0], spec->stride[1]},
+                                          .pad = {spec->pad[0], spec->pad[1]}});
+    return own_new(dnnl, spec, &conv_weight_table, impl,
+                   own_lanes() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
+}
+
 /* ---- depthwise ---- */
 OWN_TABLE(depthwise, Depthwise, "depthwise")
 
@@ -134,7 +156,21 @@ static Kernel *product_plan(Dnnl *dnnl, const KernelSpec *spec)
                                        .out = w[0],
                                        .relu = spec->relu,
                                        .threads = omp_get_max_threads()});
-    return own_new(dnnl, spec, &dense_product_table, impl, ndim == 2 ? dnnl_ab : dnnl_abcd);
+    const int block =
+        ndim == 4 ? format_block(spec->role[ROLE_X], shape_of(4, x[0], x[1], x[2], x[3])) : 0;
+    return own_new(dnnl, spec, &dense_product_table, impl,
+                   ndim == 2     ? dnnl_ab
+                   : block == 1  ? dnnl_abcd
+                   : block == 8  ? dnnl_aBcd8b
+                   : block == 16 ? dnnl_aBcd16b
+                                 : dnnl_acdb);
+}
+
+/* True if a format has no blocks of channels. */
+static bool is_plain(const Format *format)
+{
+    int64_t stride[FORMAT_DIMS], length[FORMAT_DIMS], dim[FORMAT_DIMS];
+    return onednn_blocks(format, stride, length, dim) == 0;
 }
 
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
@@ -146,6 +182,8 @@ bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
         *kernel = product_plan(dnnl, spec);
     else if (spec->direct && onednn_dims(spec->role[ROLE_W], w) == FORMAT_DIMS)
         *kernel = depthwise_plan(dnnl, spec);
+    else if (spec->direct && !is_plain(spec->role[ROLE_X]))
+        *kernel = weight_plan(dnnl, spec);
     else if (spec->direct)
         *kernel = first_plan(dnnl, spec);
     else

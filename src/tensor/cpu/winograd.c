@@ -8,6 +8,7 @@
  * four times the weight's memory. Each thread has scratch of its own for U, M and D. dx is the
  * convolution of dy with the rotated kernel. */
 #include "winograd.h"
+#include "conv_weight.h"
 #include "simd/simd.h"
 
 #include <omp.h>
@@ -16,7 +17,6 @@ enum {
     TILE = 4,
     KERNEL = 3,
     TAPS = KERNEL * KERNEL,
-    LANES_MAX = 16,
     /* tiles that an item transforms; tiles of a product that covers all input channels */
     TILES = 48,
     /* input channels of one product: the transformed kernels of a panel then fit a core's own
@@ -292,22 +292,14 @@ static void weight_item(const Pass *p, int64_t item, float *scratch)
                                 p->first > 0);
 }
 
-/* Computes db of one block: its planes' sums, added in double. */
+/* Computes db of one block. */
 static void bias_item(const Pass *p, int64_t item, float *scratch)
 {
     const WinogradImage *im = &p->w->out;
-    const int64_t pixels = im->h * im->w;
     const int lanes = p->w->lanes;
-    double sum[LANES_MAX] = {0};
     (void)scratch;
-    for (int64_t n = 0; n < p->w->samples; ++n) {
-        float mean[LANES_MAX];
-        simd_table(DTYPE_F32)->mean_rows(p->y + (n * im->blocks + item) * pixels * lanes, pixels,
-                                         lanes, mean);
-        for (int l = 0; l < lanes; ++l) sum[l] += (double)mean[l] * (double)pixels;
-    }
-    float *db = (float *)(uintptr_t)p->bias + item * lanes;
-    for (int l = 0; l < lanes; ++l) db[l] = (float)sum[l];
+    conv_bias_gradient(p->y, p->w->samples, im->blocks, im->h * im->w, lanes, item,
+                       (float *)(uintptr_t)p->bias + item * lanes);
 }
 
 void winograd_run(const Winograd *w, void *const data[ROLES], void *scratch)

@@ -1,11 +1,14 @@
 /* The parallel loop of the CPU backend (work.h), and the number of its threads. */
 #include "work.h"
+#include "simd/simd.h"
 #include "tensor.h"
 
 #include <omp.h>
 
 /* with fewer elements a parallel region costs more than it saves */
 enum { SERIAL_ELEMENTS = 20000 };
+/* elements that a thread adds at a time, so that they stay in its cache */
+enum { JOIN_ELEMENTS = 4096 };
 
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
 {
@@ -19,6 +22,32 @@ void work_run(WorkBody body, const void *task, int64_t count, int64_t elements)
         int64_t begin = count * thread / threads, end = count * (thread + 1) / threads;
         if (begin < end) body(task, begin, end);
     }
+}
+
+typedef struct JoinTask {
+    float *sum, *others;
+    int64_t count, n;
+} JoinTask;
+
+/* An item is JOIN_ELEMENTS elements of every array. */
+static void join_body(const void *task, int64_t begin, int64_t end)
+{
+    const JoinTask *t = task;
+    const int64_t from = begin * JOIN_ELEMENTS;
+    const int64_t to = end * JOIN_ELEMENTS < t->n ? end * JOIN_ELEMENTS : t->n;
+    for (int64_t step = 1; step <= t->count; step *= 2)
+        for (int64_t i = 0; i + step <= t->count; i += 2 * step) {
+            float *sum = i ? t->others + (i - 1) * t->n : t->sum;
+            simd_table(DTYPE_F32)->add_into(sum + from, t->others + (i + step - 1) * t->n + from,
+                                            to - from);
+        }
+}
+
+void work_join(float *sum, float *others, int64_t count, int64_t n)
+{
+    const JoinTask task = {.sum = sum, .others = others, .count = count, .n = n};
+    if (count > 0)
+        work_run(join_body, &task, (n + JOIN_ELEMENTS - 1) / JOIN_ELEMENTS, (count + 1) * n);
 }
 
 int threads_use(int threads)

@@ -13,6 +13,7 @@
 #define WEFT_TENSOR_SIMD_H
 
 #include "tensor.h"
+#include "conv_weight.h"
 #include "dense.h"
 #include "depthwise.h"
 #include "first_conv.h"
@@ -232,6 +233,9 @@ typedef struct SimdTable {
      * tiles. */
     void (*winograd_forward)(const WinogradProduct *p);
     void (*winograd_weight)(const WinogradProduct *p);
+
+    /* One tap of dw of a direct convolution. */
+    void (*conv_weight)(const ConvWeight *a);
 
     /* NULL without AVX2. forward computes y from bias (NULL: 0), with relu; weight adds to dw and
      * db (NULL: not wanted). */

@@ -64,6 +64,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(winograd_taps),
     SLOT_FLOAT(winograd_forward),
     SLOT_FLOAT(winograd_weight),
+    SLOT_FLOAT(conv_weight),
     SLOT_FLOAT(first_forward),
     SLOT_FLOAT(first_weight),
     SLOT_FLOAT(depthwise_forward),

@@ -437,6 +437,7 @@ SIMD_DECLARE_FLOAT(void, winograd_kernel, (const float *, bool, float *, int64_t
 SIMD_DECLARE_FLOAT(void, winograd_taps, (const float *, int64_t, int64_t, float *, bool));
 SIMD_DECLARE_FLOAT(void, winograd_forward, (const WinogradProduct *));
 SIMD_DECLARE_FLOAT(void, winograd_weight, (const WinogradProduct *));
+SIMD_DECLARE_FLOAT(void, conv_weight, (const ConvWeight *));
 SIMD_DECLARE_FLOAT(void, first_forward,
                    (const FirstConv *, const float *, const float *, bool, float *));
 SIMD_DECLARE_FLOAT(void, first_weight, (const FirstConv *, const float *, float *, float *));

@@ -1,0 +1,30 @@
+/* The weight's gradient of a convolution without groups, on AVX2 and AVX-512. With L floats per
+ * vector, x and y are in channel blocks of L and the weight is [O/L][C/L][R][S][L of C][L of O];
+ * all is fp32. The result does not depend on the number of threads. */
+#ifndef WEFT_TENSOR_CPU_CONV_WEIGHT_H
+#define WEFT_TENSOR_CPU_CONV_WEIGHT_H
+
+#include "dnnl.h"
+
+typedef struct ConvWeightRun ConvWeightRun;
+
+typedef struct ConvWeightSpec {
+    /* x is (N,C,H,W), y has O channels */
+    int64_t n, c, h, w, o;
+    int64_t kernel[2], stride[2], pad[2];
+} ConvWeightSpec;
+
+/* Owner: the caller. */
+ConvWeightRun *conv_weight_new(const ConvWeightSpec *spec);
+void conv_weight_free(ConvWeightRun **run);
+/* Bytes of scratch for one run. */
+size_t conv_weight_scratch_bytes(const ConvWeightRun *run);
+/* data[role]: pointers as in kernel_run; ROLE_B may be NULL. */
+void conv_weight_run(const ConvWeightRun *run, void *const data[ROLES], void *scratch);
+
+/* Computes db of block `block` of dy's channels: the sums of its planes, added in double. dy is
+ * [n][blocks][pixels][lanes]. */
+void conv_bias_gradient(const float *dy, int64_t n, int64_t blocks, int64_t pixels, int lanes,
+                        int64_t block, float *db);
+
+#endif

@@ -1,0 +1,374 @@
+/* Kernels of oneDNN in parts, for directions in which oneDNN would divide sums among threads, or
+ * choose the order of a sum by their number. The parts depend on the shape alone, and one thread
+ * computes a part with kernels that are planned for one thread:
+ *
+ *   dense, forward and data    rows of x and y
+ *   convolution, both          samples, if oneDNN's kernel is a matrix product; its other kernels
+ *                              add in the same order with any number of threads
+ *   weight                     blocks of output channels, whose dy is copied first; or, if there
+ *                              are many pixels, samples, whose sums are joined by a binary tree */
+#include "dnnl_api.h"
+#include "work.h"
+
+#include <omp.h>
+#include <string.h>
+
+enum {
+    /* most parts */
+    PARTS = 16,
+    /* least rows, and output channels, of a part if there are several */
+    PART_ROWS = 32,
+    PART_OUTPUTS = 128,
+    /* least pixels of a part of samples, so that joining the sums takes a small part of the time */
+    PART_PIXELS = 1024,
+    /* with fewer parts of samples, output channels are divided */
+    SAMPLE_PARTS = 8,
+    ALIGN_BYTES = 64,
+};
+
+typedef enum Cut { CUT_ROWS, CUT_SAMPLES, CUT_OUTPUTS } Cut;
+
+typedef struct Parts {
+    Cut cut;
+    int threads;
+    /* rows or output channels of all parts, and of a part except the last; number of parts */
+    int64_t size, each, count;
+    /* kernels of all parts together, which is used if there is one part, of the last part, and of
+     * the others, one for each thread because a kernel remembers the addresses of its tensors;
+     * owned */
+    Kernel *whole, *last, **even;
+    /* bytes from one part to the next, by role; 0: all parts use the same tensor, or a copy */
+    size_t step[ROLES];
+    /* CUT_OUTPUTS: rows of dy, and bytes of a row and of a row's part except the last */
+    int64_t rows;
+    size_t row, row_part;
+    /* bytes of a thread's scratch and of its copy of dy */
+    size_t scratch, copy;
+    /* CUT_SAMPLES: elements of dw and of db */
+    int64_t dw, db;
+} Parts;
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns how many threads compute parts. */
+static int workers(const Parts *p)
+{
+    return (int)least(p->threads, p->count);
+}
+
+/* ---- planning ---- */
+
+/* Returns the number of output channels per block of the weight, whose first dimension must be its
+ * outermost in memory; 0: it is not. */
+static int64_t output_block(const Format *w)
+{
+    int64_t stride[FORMAT_DIMS], length[DNNL_MAX_NDIMS], dim[DNNL_MAX_NDIMS], size[FORMAT_DIMS];
+    const int ndim = onednn_dims(w, size);
+    int64_t block = 1;
+    if (!format_elementwise(w)) return 0;
+    for (int i = onednn_blocks(w, stride, length, dim) - 1; i >= 0; --i)
+        if (dim[i] == 0) block *= length[i];
+    for (int d = 1; d < ndim; ++d)
+        if (stride[d] > stride[0]) return 0;
+    return block;
+}
+
+/* Returns the format of `count` output channels of y, or NULL if they do not lie side by side. */
+static Format *outputs_format(const Format *y, int64_t count)
+{
+    int64_t dim[FORMAT_DIMS];
+    const int ndim = onednn_dims(y, dim);
+    if (ndim == 2) return format_plain(2, (int64_t[]){dim[0], count}, format_type(y));
+    const Shape shape = shape_of(4, dim[0], dim[1], dim[2], dim[3]);
+    const int block = format_block(y, shape);
+    if (block != 8 && block != 16) return NULL;
+    return format_image(shape_of(4, dim[0], count, dim[2], dim[3]), block, false, format_type(y));
+}
+
+/* Divides the samples or rows into about `parts` parts. */
+static void divide_rows(Parts *p, Cut cut, int64_t rows, int64_t parts)
+{
+    p->cut = cut;
+    p->size = rows;
+    p->count = parts < 1 ? 1 : least(parts, PARTS);
+    p->each = (rows + p->count - 1) / p->count;
+    p->count = (rows + p->each - 1) / p->each;
+}
+
+/* Divides the output channels in multiples of the blocks of dw and dy; one part if that cannot be
+ * done. */
+static void divide_outputs(Parts *p, const Format *w, const Format *y)
+{
+    int64_t dim[FORMAT_DIMS];
+    onednn_dims(y, dim);
+    const int64_t out = dim[1], block = output_block(w);
+    Format *part = outputs_format(y, out);
+    const bool grouped = onednn_dims(w, dim) == FORMAT_DIMS;
+    const bool possible = block > 0 && part && !grouped;
+    format_free(&part);
+    p->cut = CUT_OUTPUTS;
+    p->size = p->each = out;
+    if (possible) {
+        const int64_t unit = (PART_OUTPUTS + block - 1) / block * block;
+        p->each = ((out + PARTS - 1) / PARTS + unit - 1) / unit * unit;
+    }
+    p->count = (out + p->each - 1) / p->each;
+}
+
+/* Chooses the division of a kernel whose weight has the format w. */
+static void divide(Parts *p, const KernelSpec *spec, const Format *w)
+{
+    int64_t x[FORMAT_DIMS], y[FORMAT_DIMS];
+    onednn_dims(spec->role[ROLE_X], x);
+    const int ndim = onednn_dims(spec->role[ROLE_Y], y);
+    if (spec->kind == KERNEL_DENSE_FORWARD || spec->kind == KERNEL_DENSE_DATA) {
+        divide_rows(p, CUT_ROWS, x[0], x[0] / PART_ROWS);
+        return;
+    }
+    if (spec->kind != KERNEL_CONV_WEIGHT && spec->kind != KERNEL_DENSE_WEIGHT) {
+        divide_rows(p, CUT_ROWS, x[0], x[0]);
+        return;
+    }
+    divide_outputs(p, w, spec->role[ROLE_Y]);
+    if (ndim == 2) return;
+    const int64_t samples = least(x[0], x[0] * y[2] * y[3] / PART_PIXELS);
+    if (samples >= SAMPLE_PARTS || samples > p->count) divide_rows(p, CUT_SAMPLES, x[0], samples);
+}
+
+/* Plans the kernel of a part of `size` rows or output channels. */
+static Status part_plan(Kernel **kernel, Dnnl *dnnl, const Parts *p, const KernelSpec *spec,
+                        int64_t size)
+{
+    KernelSpec part = *spec;
+    Format *x = NULL, *w = NULL, *b = NULL, *y = NULL;
+    part.role[ROLE_W] = kernel_format(p->whole, ROLE_W);
+    if (p->cut == CUT_OUTPUTS) {
+        part.role[ROLE_W] = w = format_part(kernel_format(p->whole, ROLE_W), size);
+        if (spec->role[ROLE_B]) part.role[ROLE_B] = b = format_part(spec->role[ROLE_B], size);
+        part.role[ROLE_Y] = y = outputs_format(spec->role[ROLE_Y], size);
+    } else {
+        part.role[ROLE_X] = x = format_part(spec->role[ROLE_X], size);
+        part.role[ROLE_Y] = y = format_part(spec->role[ROLE_Y], size);
+    }
+    const bool possible = part.role[ROLE_W] && part.role[ROLE_X] && part.role[ROLE_Y];
+    const Status status = possible ? kernel_plan_onednn(kernel, dnnl, &part) : ERR_CONFIG;
+    format_free(&x);
+    format_free(&w);
+    format_free(&b);
+    format_free(&y);
+    return status;
+}
+
+static bool same_kernel(const Parts *p, const Kernel *part)
+{
+    return strcmp(kernel_name(part), kernel_name(p->whole)) == 0;
+}
+
+/* Plans the kernels of all parts. If oneDNN has another implementation for a part than for the
+ * whole, there is one part. */
+static void plan_kernels(Parts *p, Dnnl *dnnl, const KernelSpec *spec)
+{
+    if (p->count == 1) return;
+    const int64_t rest = p->size - (p->count - 1) * p->each;
+    Status status = part_plan(&p->last, dnnl, p, spec, rest);
+    bool good = status == OK && same_kernel(p, p->last);
+    for (int i = 0; good && i < workers(p); ++i) {
+        status = part_plan(&p->even[i], dnnl, p, spec, p->each);
+        good = status == OK && same_kernel(p, p->even[i]);
+    }
+    if (good) return;
+    kernel_free(&p->last);
+    for (int i = 0; i < p->threads; ++i) kernel_free(&p->even[i]);
+    p->count = 1;
+}
+
+static size_t kernel_bytes(const Kernel *kernel)
+{
+    return kernel ? kernel_scratch_bytes(kernel) : 0;
+}
+
+static void plan_bytes(Parts *p, const KernelSpec *spec)
+{
+    const Format *w = kernel_format(p->whole, ROLE_W), *b = spec->role[ROLE_B];
+    const size_t even = kernel_bytes(p->even[0]), last = kernel_bytes(p->last);
+    p->scratch = aligned(p->count == 1 ? kernel_bytes(p->whole) : even > last ? even : last);
+    if (p->count == 1) return;
+    if (p->cut == CUT_OUTPUTS) {
+        int64_t y[FORMAT_DIMS];
+        onednn_dims(spec->role[ROLE_Y], y);
+        p->rows = y[0];
+        p->row = format_bytes(spec->role[ROLE_Y]) / (size_t)p->rows;
+        p->row_part = format_bytes(kernel_format(p->even[0], ROLE_Y)) / (size_t)p->rows;
+        p->copy = aligned(p->row_part * (size_t)p->rows);
+        p->step[ROLE_W] = format_bytes(kernel_format(p->even[0], ROLE_W));
+        p->step[ROLE_B] = (size_t)p->each * sizeof(float);
+        return;
+    }
+    for (int r = ROLE_X; r <= ROLE_Y; r += ROLE_Y - ROLE_X)
+        p->step[r] = format_bytes(spec->role[r]) / (size_t)p->size * (size_t)p->each;
+    if (p->cut == CUT_SAMPLES) {
+        p->dw = format_elements(w);
+        p->db = b ? format_elements(b) : 0;
+    }
+}
+
+/* ---- the functions of an OwnTable ---- */
+
+static size_t parts_scratch_bytes(const void *impl)
+{
+    const Parts *p = impl;
+    return (size_t)workers(p) * (p->scratch + p->copy) +
+           aligned((size_t)((p->count - 1) * p->dw) * sizeof(float)) +
+           (size_t)((p->count - 1) * p->db) * sizeof(float);
+}
+
+static Status parts_build(void *impl)
+{
+    Parts *p = impl;
+    const int before = threads_use(1);
+    Status status = kernel_build(p->count == 1 ? p->whole : p->last);
+    for (int i = 0; p->count > 1 && status == OK && i < workers(p); ++i)
+        status = kernel_build(p->even[i]);
+    threads_use(before);
+    return status;
+}
+
+/* Copies the part of dy that has the output channels of part i. */
+static void outputs_copy(const Parts *p, const char *dy, int64_t i, char *copy)
+{
+    const size_t from = (size_t)i * p->row_part;
+    const size_t bytes = i < p->count - 1 ? p->row_part : p->row - from;
+    for (int64_t n = 0; n < p->rows; ++n)
+        memcpy(copy + (size_t)n * bytes, dy + (size_t)n * p->row + from, bytes);
+}
+
+/* One run: the tensors, and where the scratch has the sums of the parts of samples from the second
+ * on. */
+typedef struct PartsRun {
+    const Parts *p;
+    void *const *data;
+    char *scratch;
+    float *dw, *db;
+} PartsRun;
+
+static void part_run(const PartsRun *run, int64_t i, int worker)
+{
+    const Parts *p = run->p;
+    char *scratch = run->scratch + (size_t)worker * (p->scratch + p->copy);
+    void *data[ROLES];
+    for (int r = 0; r < ROLES; ++r)
+        data[r] = run->data[r] ? (char *)run->data[r] + (size_t)i * p->step[r] : NULL;
+    if (p->cut == CUT_SAMPLES && i > 0) {
+        data[ROLE_W] = run->dw + (i - 1) * p->dw;
+        if (data[ROLE_B]) data[ROLE_B] = run->db + (i - 1) * p->db;
+    }
+    if (p->copy) {
+        outputs_copy(p, run->data[ROLE_Y], i, scratch + p->scratch);
+        data[ROLE_Y] = scratch + p->scratch;
+    }
+    Kernel *kernel = p->count == 1 ? p->whole : i == p->count - 1 ? p->last : p->even[worker];
+    kernel_run(kernel, data, scratch);
+}
+
+static void parts_run(const void *impl, void *const data[ROLES], void *scratch)
+{
+    const Parts *p = impl;
+    const int threads = workers(p);
+    PartsRun run = {.p = p, .data = data, .scratch = scratch};
+    run.dw = (float *)(void *)(run.scratch + (size_t)threads * (p->scratch + p->copy));
+    run.db = (float *)(void *)((char *)run.dw +
+                               aligned((size_t)((p->count - 1) * p->dw) * sizeof(float)));
+    if (threads == 1) {
+        const int before = threads_use(1);
+        for (int64_t i = 0; i < p->count; ++i) part_run(&run, i, 0);
+        threads_use(before);
+    } else {
+#pragma omp parallel num_threads(threads)
+        {
+            const int worker = omp_get_thread_num();
+            const int64_t end = p->count * (worker + 1) / threads;
+            for (int64_t i = p->count * worker / threads; i < end; ++i) part_run(&run, i, worker);
+        }
+    }
+    if (p->dw) work_join(data[ROLE_W], run.dw, p->count - 1, p->dw);
+    if (p->db && data[ROLE_B]) work_join(data[ROLE_B], run.db, p->count - 1, p->db);
+}
+
+static void parts_free(void **impl)
+{
+    Parts *p = *impl;
+    if (!p) return;
+    kernel_free(&p->whole);
+    kernel_free(&p->last);
+    for (int i = 0; p->even && i < p->threads; ++i) kernel_free(&p->even[i]);
+    mem_free(&p->even);
+    mem_free(impl);
+}
+
+static const OwnTable parts_table = {.scratch_bytes = parts_scratch_bytes,
+                                     .build = parts_build,
+                                     .run = parts_run,
+                                     .free = parts_free};
+
+/* ---- the kernel ---- */
+
+static bool is_convolution(const KernelSpec *spec)
+{
+    return spec->kind == KERNEL_CONV_FORWARD || spec->kind == KERNEL_CONV_DATA;
+}
+
+/* Plans a kernel of a convolution that adds in the same order with any number of threads; leaves
+ * *kernel NULL if oneDNN has none. */
+static Status plan_undivided(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec, const Parts *p)
+{
+    TRY(kernel_plan_onednn(kernel, dnnl, spec));
+    if (!strstr(kernel_name(*kernel), "gemm") && same_kernel(p, *kernel)) return OK;
+    kernel_free(kernel);
+    return OK;
+}
+
+/* Makes the kernel that computes the parts of p. */
+static Kernel *parts_kernel(Parts *p, Dnnl *dnnl, const KernelSpec *spec)
+{
+    Kernel *k = mem_new(sizeof *k);
+    k->kind = spec->kind;
+    k->dnnl = dnnl;
+    k->table = &parts_table;
+    k->own_impl = p;
+    k->inner = p->whole;
+    for (int r = 0; r < ROLES; ++r)
+        if (spec->role[r])
+            k->role[r] = format_copy(r == ROLE_W ? kernel_format(p->whole, r) : spec->role[r]);
+    return k;
+}
+
+Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
+{
+    Parts *p = mem_new(sizeof *p);
+    void *impl = p;
+    p->threads = omp_get_max_threads();
+    p->even = mem_new((size_t)p->threads * sizeof(Kernel *));
+    threads_use(1);
+    Status status = kernel_plan_onednn(&p->whole, dnnl, spec);
+    threads_use(p->threads);
+    if (status == OK && is_convolution(spec)) status = plan_undivided(kernel, dnnl, spec, p);
+    if (status == OK && !*kernel) {
+        divide(p, spec, kernel_format(p->whole, ROLE_W));
+        threads_use(1);
+        plan_kernels(p, dnnl, spec);
+        threads_use(p->threads);
+        plan_bytes(p, spec);
+        *kernel = parts_kernel(p, dnnl, spec);
+    } else {
+        parts_free(&impl);
+    }
+    return status;
+}

@@ -1,0 +1,349 @@
+/* One case of every operation, with the numbers of its inputs, for tests that run all of them. */
+#ifndef WEFT_TEST_OP_CASES_H
+#define WEFT_TEST_OP_CASES_H
+
+#include "kernel_rig.h"
+#include "tensor/cpu/dnnl.h"
+
+static inline bool have_bf16(void)
+{
+    if (dnnl_bf16_check() == OK) return true;
+    printf("  skipped: %s\n", fail_message());
+    return false;
+}
+
+static inline Desc image(int64_t n, int64_t c, int64_t h, int64_t w)
+{
+    return rig_desc(shape_of(4, n, c, h, w), 16);
+}
+
+/* Gives the inputs' numbers, in [-1, 1), by tensor and index; a test may set another function. */
+static double (*case_number)(uint64_t what, int64_t i) = rig_random;
+
+/* The same numbers, which bf16 represents exactly, in the type and layout of d. */
+static inline void fill(Desc d, const void *to, uint64_t what, double scale)
+{
+    memset((void *)(uintptr_t)to, 0, desc_bytes(d));
+    for (int64_t i = 0; i < shape_count(d.shape); ++i) {
+        Bf16 value = bf16_of((float)(scale * case_number(what, i)));
+        int64_t at = rig_place(d, i);
+        if (d.dtype == DTYPE_BF16)
+            ((Bf16 *)(uintptr_t)to)[at] = value;
+        else if (d.dtype == DTYPE_F32)
+            ((float *)(uintptr_t)to)[at] = bf16_value(value);
+        else
+            ((int32_t *)(uintptr_t)to)[at] = (int32_t)(i * 7 % 10);
+    }
+}
+
+/* The exchange of a group of one rank. */
+static inline void alone_gather(const Exchange *x, Slices s, const void *mine, void *whole)
+{
+    (void)x;
+    memcpy(whole, mine, (size_t)(s.runs * s.items * s.unit) * dtype_bytes(s.type));
+}
+
+static inline void alone_reduce(const Exchange *x, Slices s, const void *whole, void *mine)
+{
+    alone_gather(x, s, whole, mine);
+}
+
+static inline bool prefers_layout(OpKind kind)
+{
+    return kind != OP_REORDER && kind != OP_FLATTEN;
+}
+
+/* Opens spec in a precision, fills its inputs, and runs it forward and backward. */
+static inline void run(Rig *r, OpSpec s, DType precision, int threads)
+{
+    enum { SAMPLES_MOST = 1 << 15, TARGETS_MOST = 1 << 17 };
+    static const int32_t label[SAMPLES_MOST] = {1, 2}, two[SAMPLES_MOST] = {1, 0, 0, 1};
+    static const int64_t ids[SAMPLES_MOST] = {5, 3, 9};
+    static float targets[TARGETS_MOST];
+    static const Exchange alone = {.size = 1, .gather = alone_gather, .reduce = alone_reduce};
+    CU_ASSERT_FATAL(s.x[0].shape.dim[0] <= SAMPLES_MOST);
+    CU_ASSERT_FATAL(s.kind != OP_MSE_LOSS || shape_count(s.x[0].shape) <= TARGETS_MOST);
+    for (int k = 0; k < s.x_count; ++k)
+        if (s.x[k].dtype != DTYPE_I32) s.x[k].dtype = precision;
+    *r = (Rig){.precision = precision};
+    rig_open(r, &s, &backend_poison, threads);
+    const Op *op = r->op;
+    for (int k = 0; k < s.x_count; ++k) {
+        CU_ASSERT(!prefers_layout(s.kind) || desc_equal(r->preferred[k], s.x[k]));
+        fill(op->spec.x[k], r->run.x[k], 10 + (uint64_t)k, 3);
+    }
+    for (int k = 0; k < s.w_count; ++k) {
+        Desc d = desc_plain(s.w[k], DTYPE_F32);
+        float *w = malloc(desc_bytes(d));
+        fill(d, w, 20 + (uint64_t)k, 1);
+        /* a variance is positive */
+        for (int64_t i = 0; k == 3 && i < shape_count(s.w[k]); ++i) w[i] = 1;
+        op_pack(r->op, k, w, (float *)(uintptr_t)r->run.w[k]);
+        free(w);
+    }
+    r->run.cache = rig_memory(r, op->cache_bytes);
+    r->run.labels = s.kind == OP_SIGMOID_LOSS ? two : label;
+    r->run.sample = ids;
+    r->run.targets = targets;
+    r->run.exchange = &alone;
+    r->run.rows -= r->run.rows > 1 && s.kind != OP_DENSE && s.kind != OP_CONV2D;
+    op_refresh(r->op, &r->run);
+    op_forward(r->op, &r->run);
+    fill(op->spec.y, r->run.dy, 30, 1);
+    rig_backward(r);
+}
+
+typedef struct Case {
+    const char *name;
+    OpSpec spec;
+} Case;
+
+static inline OpSpec one(OpKind kind, Desc x, Desc y)
+{
+    OpSpec s = {.kind = kind, .x_count = 1, .x = {x}, .y = y, .need_dx = {true}};
+    s.eps = 1e-5f;
+    s.groups = 1;
+    return s;
+}
+
+static inline OpSpec dense(int64_t n, int64_t in, int64_t out, bool plain_weight, Act act)
+{
+    OpSpec s = one(OP_DENSE, plain(2, n, in, 1, 1), plain(2, n, out, 1, 1));
+    s.w_count = 2;
+    s.w[0] = shape_of(2, out, in, 1, 1);
+    s.w[1] = shape_of(1, out, 1, 1, 1);
+    s.plain_weight = plain_weight;
+    s.act = act;
+    return s;
+}
+
+/* A convolution of n images of side x side pixels, padded by half a kernel. */
+static inline OpSpec conv_of(int64_t n, int64_t side, int64_t c, int64_t o, int groups, int kernel,
+                             int stride)
+{
+    int pad = kernel / 2;
+    int64_t out = (side + 2 * pad - kernel) / stride + 1;
+    OpSpec s = one(OP_CONV2D, image(n, c, side, side), image(n, o, out, out));
+    s.x[0].block = c <= 3 ? 1 : 16;
+    s.need_dx[0] = c > 3;
+    s.groups = groups;
+    for (int d = 0; d < 2; ++d) {
+        s.kernel[d] = kernel;
+        s.stride[d] = stride;
+        s.pad[d] = pad;
+    }
+    s.w_count = 1;
+    s.w[0] = shape_of(4, o, c / groups, kernel, kernel);
+    return s;
+}
+
+static inline OpSpec conv(int64_t c, int64_t o, int groups, int kernel, int stride)
+{
+    return conv_of(2, 14, c, o, groups, kernel, stride);
+}
+
+/* A 3x3 kernel of which only the middle tap does not lie on padding. */
+static inline OpSpec conv_of_a_pixel(void)
+{
+    OpSpec s = conv(32, 48, 1, 3, 2);
+    s.x[0] = image(2, 32, 1, 1);
+    s.y = image(2, 48, 1, 1);
+    return s;
+}
+
+static inline OpSpec batch_norm(Desc x, Act act, bool residual)
+{
+    OpSpec s = one(OP_BATCH_NORM, x, x);
+    s.act = act;
+    s.residual = residual;
+    s.x_count = 1 + residual;
+    s.x[1] = x;
+    s.w_count = 4;
+    for (int i = 0; i < 4; ++i) s.w[i] = shape_of(1, x.shape.dim[1], 1, 1, 1);
+    return s;
+}
+
+static inline OpSpec layer_norm(Desc x)
+{
+    OpSpec s = one(OP_LAYER_NORM, x, x);
+    s.w_count = 2;
+    s.w[0] = s.w[1] = shape_of(1, x.shape.dim[x.shape.ndim - 1], 1, 1, 1);
+    return s;
+}
+
+static inline OpSpec rms_norm(Desc x)
+{
+    OpSpec s = layer_norm(x);
+    s.kind = OP_RMS_NORM;
+    s.w_count = 1;
+    return s;
+}
+
+static inline OpSpec group_norm(Desc x, int groups, Act act)
+{
+    OpSpec s = one(OP_GROUP_NORM, x, x);
+    s.groups = groups;
+    s.act = act;
+    s.w_count = 2;
+    s.w[0] = s.w[1] = shape_of(1, x.shape.dim[1], 1, 1, 1);
+    return s;
+}
+
+static inline OpSpec activation(Act act)
+{
+    OpSpec s = one(OP_ACTIVATION, plain(2, 3, 1777, 1, 1), plain(2, 3, 1777, 1, 1));
+    s.act = act;
+    return s;
+}
+
+static inline OpSpec pool(PoolMode mode, int block)
+{
+    bool global = mode == POOL_GLOBAL_AVG;
+    Desc x = rig_desc(shape_of(4, 2, 20, 15, 13), block);
+    OpSpec s = one(OP_POOL, x, plain(4, 2, 20, global ? 1 : 8, global ? 1 : 7));
+    s.pool = mode;
+    for (int d = 0; d < 2; ++d) {
+        s.kernel[d] = 3;
+        s.stride[d] = 2;
+        s.pad[d] = 1;
+    }
+    return s;
+}
+
+static inline OpSpec join(OpKind kind, Desc x, Desc y, Act act)
+{
+    OpSpec s = one(kind, x, y);
+    s.x_count = 3;
+    s.x[1] = s.x[2] = x;
+    s.act = act;
+    return s;
+}
+
+static inline OpSpec dropout(Desc x)
+{
+    OpSpec s = one(OP_DROPOUT, x, x);
+    s.drop = 0.3f;
+    return s;
+}
+
+static inline OpSpec embedding(void)
+{
+    OpSpec s =
+        one(OP_EMBEDDING, desc_plain(shape_of(2, 3, 6, 1, 1), DTYPE_I32), plain(3, 3, 6, 37, 1));
+    s.w_count = 1;
+    s.w[0] = shape_of(2, 11, 37, 1, 1);
+    return s;
+}
+
+static inline OpSpec positions(void)
+{
+    OpSpec s = one(OP_POSITIONS, plain(3, 3, 6, 37, 1), plain(3, 3, 6, 37, 1));
+    s.w_count = 1;
+    s.w[0] = shape_of(2, 9, 37, 1, 1);
+    return s;
+}
+
+static inline OpSpec attention(int64_t length, int width, bool rotary)
+{
+    enum { HEADS = 3 };
+    OpSpec s = one(OP_ATTENTION, plain(3, 2, length, 3 * HEADS * width, 1),
+                   plain(3, 2, length, HEADS * width, 1));
+    s.heads = HEADS;
+    s.rotary = rotary;
+    return s;
+}
+
+static inline OpSpec shared_keys(int64_t length, int width, int kv_heads, bool rotary)
+{
+    OpSpec s = attention(length, width, rotary);
+    s.heads = 4;
+    s.kv_heads = kv_heads;
+    s.x[0] = plain(3, 2, length, (4 + 2 * kv_heads) * width, 1);
+    s.y = plain(3, 2, length, 4 * width, 1);
+    return s;
+}
+
+static inline OpSpec windowed(int64_t length, int width, int window)
+{
+    OpSpec s = attention(length, width, true);
+    s.window = window;
+    return s;
+}
+
+static inline OpSpec loss(OpKind kind, int64_t width)
+{
+    return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
+}
+
+static inline OpSpec vectors(OpKind kind, int width, int64_t n, int64_t out)
+{
+    OpSpec s = one(kind, plain(2, 40, n * width, 1, 1), plain(2, 40, out, 1, 1));
+    s.row_width = width;
+    return s;
+}
+
+static inline OpSpec numeric_embedding(int64_t n, int64_t width)
+{
+    OpSpec s = one(OP_NUMERIC_EMBEDDING, plain(2, 40, n, 1, 1), plain(2, 40, n * width, 1, 1));
+    s.w_count = 1;
+    s.w[0] = shape_of(2, n, width, 1, 1);
+    return s;
+}
+
+static inline const Case *cases(int *count)
+{
+    static Case list[64];
+    int n = 0;
+#define CASE(text, ...) list[n++] = (Case){text, __VA_ARGS__}
+    CASE("dense", dense(96, 80, 112, false, ACT_NONE));
+    CASE("dense, relu", dense(33, 45, 67, false, ACT_RELU));
+    CASE("dense, plain weight", dense(64, 48, 1003, true, ACT_NONE));
+    CASE("conv 3x3", conv(32, 48, 1, 3, 1));
+    CASE("conv 3x3, stride 2", conv(32, 48, 1, 3, 2));
+    CASE("conv 3x3 of a pixel", conv_of_a_pixel());
+    CASE("conv 1x1", conv(32, 64, 1, 1, 1));
+    CASE("conv 7x7 of raw data", conv(3, 32, 1, 7, 2));
+    CASE("conv by channel", conv(32, 32, 32, 3, 1));
+    CASE("batch_norm", batch_norm(image(4, 20, 7, 9), ACT_NONE, false));
+    CASE("batch_norm, relu", batch_norm(image(4, 20, 7, 9), ACT_RELU, false));
+    CASE("batch_norm, residual", batch_norm(image(4, 32, 7, 9), ACT_RELU, true));
+    CASE("batch_norm, plain", batch_norm(plain(2, 16, 37, 1, 1), ACT_RELU6, false));
+    CASE("layer_norm", layer_norm(plain(3, 3, 7, 333, 1)));
+    CASE("rms_norm", rms_norm(plain(3, 3, 7, 333, 1)));
+    CASE("group_norm", group_norm(image(4, 20, 7, 9), 5, ACT_NONE));
+    CASE("group_norm, relu", group_norm(image(3, 48, 7, 9), 2, ACT_RELU));
+    CASE("group_norm, plain", group_norm(plain(4, 2, 6, 5, 7), 3, ACT_NONE));
+    CASE("swiglu", one(OP_SWIGLU, plain(3, 3, 7, 666, 1), plain(3, 3, 7, 333, 1)));
+    CASE("relu", activation(ACT_RELU));
+    CASE("relu6", activation(ACT_RELU6));
+    CASE("gelu", activation(ACT_GELU));
+    CASE("silu", activation(ACT_SILU));
+    CASE("pool max", pool(POOL_MAX, 16));
+    CASE("pool max, plain", pool(POOL_MAX, 1));
+    CASE("pool avg", pool(POOL_AVG, 16));
+    CASE("pool avg, channels last", pool(POOL_AVG, 0));
+    CASE("pool global", pool(POOL_GLOBAL_AVG, 16));
+    CASE("add", join(OP_ADD, image(2, 20, 9, 7), image(2, 20, 9, 7), ACT_RELU));
+    CASE("concat", join(OP_CONCAT, image(2, 16, 5, 5), image(2, 48, 5, 5), ACT_NONE));
+    CASE("dropout", dropout(plain(2, 3, 1777, 1, 1)));
+    CASE("dropout, blocks", dropout(image(2, 20, 9, 7)));
+    CASE("embedding", embedding());
+    CASE("positions", positions());
+    CASE("attention", attention(150, 32, false));
+    CASE("attention, odd", attention(70, 20, true));
+    CASE("attention, shared keys", shared_keys(150, 32, 2, false));
+    CASE("attention, one head of keys", shared_keys(70, 20, 1, true));
+    CASE("attention, window", windowed(150, 32, 20));
+    CASE("attention, window of tiles", windowed(200, 20, 65));
+    CASE("softmax_loss", loss(OP_SOFTMAX_LOSS, 3001));
+    CASE("mse_loss", loss(OP_MSE_LOSS, 40));
+    CASE("sigmoid_loss", loss(OP_SIGMOID_LOSS, 1));
+    CASE("interaction", vectors(OP_INTERACTION, 21, 7, 21));
+    CASE("fm", vectors(OP_FM, 150, 4, 1));
+    CASE("numeric_embedding", numeric_embedding(30, 20));
+#undef CASE
+    *count = n;
+    return list;
+}
+
+#endif
