@@ -98,7 +98,7 @@ modes grid.mode=stale grid.staleness=3 grid.geo_steps=7 -- "$server" '^mode stal
 modes grid.mode=geo grid.geo_steps=5 optim.name=sgd optim.momentum=0 -- "$server" '^mode geo: .*sync points every 5 steps' 'in a step +ids new since the sync point +6' 'in a step +rows to ranks +2' \
     'at a sync point +changes of rows, with ids +8' 'changes of parameters summed over 2 replicas at a sync point' 'dp=2 and grid.geo_steps=5 only' not 'gradients (of|summed)' 'steps and before'
 modes grid.mode=async grid.geo_steps=7 optim.name=adagrad -- "$server" '^mode async: .*sync points every 7 steps' 'parameters to ranks +2' ' ids +6' 'gradients of rows, with ids +8' \
-    'gradients of parameters +4' 'at a sync point +synchronisation' 'one order of requests' not 'summed over' 'steps and before' 'all to all'
+    'gradients of parameters +4' 'at a sync point +synchronisation' 'same order of requests' not 'summed over' 'steps and before' 'all to all'
 check 0 '"mode": "geo"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 grid.servers=2 grid.mode=geo grid.geo_steps=5 optim.momentum=0
 holds 'sync points and their sums' grep -qE '"sync_point_steps": 5,' out
 holds 'sums of sync points' sh -c "tr -d '\n' <out | grep -qE '\"sums\": *\{ *\"at\": \"sync point\"'"
