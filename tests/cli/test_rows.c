@@ -203,7 +203,7 @@ static void curves(void)
     Curve curve = *optim_curve_at(0);
     CHECK_OK(curve_check(&curve));
     curve.if_end_moves = NULL;
-    CHECK_FAILS(curve_check(&curve), ERR_BUG, "curve constant: .longer is not given");
+    CHECK_FAILS(curve_check(&curve), ERR_BUG, "curve constant: .if_end_moves is not given");
     curve.if_end_moves = "?", curve.rate = NULL;
     CHECK_FAILS(curve_check(&curve), ERR_BUG, "curve constant: .rate is not given");
     curve.word.help = NULL;
