@@ -166,8 +166,8 @@ $(BUILD)/emulated/libcudnn.so.%: tests/cuda/emulate/cudnn.cc tests/cuda/emulate/
 # What only checks takes a third of the time to compile like this. Lengths of texts are not known to gcc then.
 TEST_FLAGS := -O0 -Wno-format-truncation
 # Those that compute much themselves take longer to run then.
-$(addprefix $(BUILD)/tests/,tensor/test_gradients tensor/test_gradients_norm tensor/test_winograd tensor/test_flat tensor/test_depthwise \
-    pipeline/test_plan pipeline/test_executor checkpoint/test_damage train/test_reference): TEST_FLAGS := -Wno-format-truncation
+$(addprefix $(BUILD)/tests/,parallel/% train/% checkpoint/% tensor/test_gradients tensor/test_gradients_norm tensor/test_winograd tensor/test_flat \
+    tensor/test_depthwise pipeline/%): TEST_FLAGS := -Wno-format-truncation
 .SECONDEXPANSION:
 $(BUILD)/tests/%: tests/%.c tests/harness.h $$(call module_libs,$$(firstword $$(subst /, ,$$*)))
 	@mkdir -p $(@D)

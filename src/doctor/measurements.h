@@ -10,7 +10,7 @@ enum { NAME_BYTES = 48, MPI_BYTES = 64, PATH_BYTES = 256 };
 
 /* How this process was started. */
 typedef struct Launch {
-    /* by mpirun, srun or another launcher */
+    /* a launcher such as mpirun or srun started the ranks */
     bool launched;
     /* tasks and nodes that Slurm gave the job; 0 if there is no job, or it does not say */
     int tasks, nodes;

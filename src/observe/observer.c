@@ -90,7 +90,7 @@ static Status renew_events(Observer *observer)
 static void warn_changed(AppendFile *file)
 {
     if (file->rewritten)
-        log_warn("%s: was rereplaced or renamed, and has been written again from its beginning",
+        log_warn("%s: was removed or renamed, and has been written again from its beginning",
                  file->path);
     if (file->replaced)
         log_warn("%s: has been replaced by another file, and continues in that one", file->path);

@@ -405,6 +405,7 @@ static Trainer *trainer_begin(const Config *config, const World *world, bool tra
     t->trains = trains;
     t->config = config;
     t->world = world;
+    /* until the graph shows whether the model has sparse tables */
     t->mode = step_mode(config, false);
     t->best_metric = NAN;
     t->lr = lr_state();

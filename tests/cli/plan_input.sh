@@ -96,9 +96,9 @@ modes grid.mode=sync -- "$server" '^mode sync' 'commands of rank 0 +8 messages, 
 modes grid.mode=stale grid.staleness=3 grid.geo_steps=7 -- "$server" '^mode stale: .* made 3 steps later: .* of 6 steps.*; sync points every 7 steps' 'commands of rank 0 +8' \
     'gradients of rows +2' 'gradients summed over 2 replicas' 'at sync points whose step is a multiple of 100' not 'steps and before'
 modes grid.mode=geo grid.geo_steps=5 optim.name=sgd optim.momentum=0 -- "$server" '^mode geo: .*sync points every 5 steps' 'in a step +ids new since the sync point +6' 'in a step +rows to ranks +2' \
-    'at a sync point +changes of rows, with ids +8' 'changes of parameters summed over 2 replicas at a sync point' 'dp=2 and grid.geo_steps=5 only' not 'gradients (of|summed)' 'steps and before'
+    'at a sync point +changes of rows, with ids +8' 'changes of parameters summed over 2 replicas at a sync point' 'only with dp=2 and grid.geo_steps=5' not 'gradients (of|summed)' 'steps and before'
 modes grid.mode=async grid.geo_steps=7 optim.name=adagrad -- "$server" '^mode async: .*sync points every 7 steps' 'parameters to ranks +2' ' ids +6' 'gradients of rows, with ids +8' \
-    'gradients of parameters +4' 'at a sync point +synchronisation' 'one order of requests' not 'summed over' 'steps and before' 'all to all'
+    'gradients of parameters +4' 'at a sync point +synchronisation' 'same order of requests' not 'summed over' 'steps and before' 'all to all'
 check 0 '"mode": "geo"' "$WEFT" plan ids.yaml --json --input 13+26 --ranks 4 grid.servers=2 grid.mode=geo grid.geo_steps=5 optim.momentum=0
 holds 'sync points and their sums' grep -qE '"sync_point_steps": 5,' out
 holds 'sums of sync points' sh -c "tr -d '\n' <out | grep -qE '\"sums\": *\{ *\"at\": \"sync point\"'"

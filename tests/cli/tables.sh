@@ -145,7 +145,7 @@ check 71 ': 0 rows on this rank use ' mpi 3 train long.yaml "${full[@]}" "${dlrm
 refused() { check 78 "$2" mpi "$1" train job.yaml run.name=refused "${@:3}"; }
 geo=(grid.mode=geo optim.name=sgd grid.servers=1)
 refused 2 'grid.servers=2: 2 of 2 ranks as servers leave nobody to compute' grid.servers=2
-refused 3 'optim.name=adam: grid.mode: geo adds the changes of all ranks' "${geo[@]/sgd/adam}"
+refused 3 'optim.name=adam: grid.mode: geo exchanges parameters but no optimizer state' "${geo[@]/sgd/adam}"
 refused 3 'optim.clip=1: in this grid.mode no gradient is summed' "${geo[@]}" optim.clip=1
 refused 3 'grid.pp=2: in this grid.mode' "${geo[@]}" grid.pp=2
 refused 3 'grid.zero=1: in this grid.mode' "${geo[@]}" grid.zero=1

@@ -202,9 +202,9 @@ static void curves(void)
 {
     Curve curve = *optim_curve_at(0);
     CHECK_OK(curve_check(&curve));
-    curve.longer = NULL;
-    CHECK_FAILS(curve_check(&curve), ERR_BUG, "curve constant: .longer is not given");
-    curve.longer = "?", curve.rate = NULL;
+    curve.if_end_moves = NULL;
+    CHECK_FAILS(curve_check(&curve), ERR_BUG, "curve constant: .if_end_moves is not given");
+    curve.if_end_moves = "?", curve.rate = NULL;
     CHECK_FAILS(curve_check(&curve), ERR_BUG, "curve constant: .rate is not given");
     curve.word.help = NULL;
     CHECK_FAILS(curve_check(&curve), ERR_BUG, "curve constant: .word.help is not given");

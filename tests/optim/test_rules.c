@@ -133,7 +133,8 @@ static void no_parts(void)
     OptimShard share = {.first = &first, .count = &count, .value = &at, .gradient = &at};
     OptimRange range = {.elements = 64, .tensor = {.name = "m", .shape = shape_of(2, 8, 8, 1, 1)}};
     share.gather = never;
-    CHECK_FAILS(optim_new_shard(&optim, config, backend, &range, 1, &share), ERR_BUG, "is cut");
+    CHECK_FAILS(optim_new_shard(&optim, config, backend, &range, 1, &share), ERR_BUG,
+                "is divided over ranks");
     CU_ASSERT_PTR_NULL(optim);
     backend_close(&backend);
     config_free(&config);

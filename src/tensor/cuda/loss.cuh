@@ -90,7 +90,7 @@ static __device__ __forceinline__ Logits block_merge(const Logits &mine, int64_t
 struct Label {
     /* relative to this slice; may be in another rank's slice */
     int64_t column;
-    /* its logit, and the next smaller float, for comparisons */
+    /* logit of the label, and the next smaller float, which comparisons need */
     float logit, below;
     /* label smoothing is on: the sum of the logits is needed */
     bool smoothed;

@@ -54,11 +54,6 @@ static void free_deferred(Trainer *t)
     mem_free(&t->deferred);
 }
 
-static StepBatch forward_backward(Trainer *t)
-{
-    return sparse_forward_backward(t, position_batch_samples(t, t->step));
-}
-
 /* Stores the step's gradients in the ring. If the ring is full, swaps them with the oldest ones and
  * updates the parameters with the oldest ones. */
 static void update(Trainer *t, UpdateArgs args)
@@ -107,7 +102,7 @@ const StepMode mode_stale = {.check = check,
                              .make = make,
                              .free = free_deferred,
                              .begin = sync_point_announce,
-                             .forward_backward = forward_backward,
+                             .forward_backward = sparse_forward_backward_batch,
                              .row_grad_squares = sparse_grad_squares,
                              .update = update,
                              .after_update = after_update};

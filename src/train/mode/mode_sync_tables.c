@@ -2,11 +2,6 @@
 #include "sparse.h"
 #include "step_mode.h"
 
-static StepBatch forward_backward(Trainer *t)
-{
-    return sparse_forward_backward(t, position_batch_samples(t, t->step));
-}
-
 /* A stage without tables has parameters only. */
 static void update(Trainer *t, UpdateArgs args)
 {
@@ -14,6 +9,6 @@ static void update(Trainer *t, UpdateArgs args)
     step_update_params(t, args);
 }
 
-const StepMode mode_sync_tables = {.forward_backward = forward_backward,
+const StepMode mode_sync_tables = {.forward_backward = sparse_forward_backward_batch,
                                    .row_grad_squares = sparse_grad_squares,
                                    .update = update};

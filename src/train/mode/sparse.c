@@ -333,6 +333,11 @@ StepBatch sparse_forward_backward(Trainer *t, int64_t samples)
     return batch;
 }
 
+StepBatch sparse_forward_backward_batch(Trainer *t)
+{
+    return sparse_forward_backward(t, position_batch_samples(t, t->step));
+}
+
 /* A stage contributes the sums of its own tables, and zeros for the others. */
 double sparse_grad_squares(Trainer *t)
 {

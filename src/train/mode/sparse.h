@@ -46,6 +46,9 @@ size_t sparse_row_bytes(const Trainer *t, const Plan *plan);
 void sparse_report(Trainer *t);
 /* step_forward_backward, and the sums of the gradients of rows. */
 StepBatch sparse_forward_backward(Trainer *t, int64_t samples);
+/* The same with all samples of the next batch: StepMode.forward_backward of modes in which ranks
+ * share a batch. */
+StepBatch sparse_forward_backward_batch(Trainer *t);
 /* Sum over all tables and ranks of the squares of gradients, added in the order of tables.
  * Collective. */
 double sparse_grad_squares(Trainer *t);

@@ -114,8 +114,7 @@ static void update_work(void *user)
 
 void step_update_params(Trainer *t, UpdateArgs args)
 {
-    /* with grid.zero it ends with an all-gather of the replicas' shards, which cannot be captured
-     */
+    /* A capture cannot contain the all-gather of shards that ends an update with grid.zero. */
     optim_begin(t->optim, args.lr, args.scale);
     if (optim_repeats(t->optim) && !t->plan->zero)
         capture_run(&t->update, t->backend, update_work, t);
