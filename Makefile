@@ -77,9 +77,8 @@ module_libs = $(patsubst %,$(BUILD)/lib/%.a,$(call reverse,$(call upto,$(1),$(MO
 # The same cases on 2 and 3 ranks, and sums on 8, are in every check, those on more ranks in `make sums`.
 MORE_RANKS := tests/parallel/test_sums_any_np7.c $(foreach n,4 6 8,tests/parallel/test_shard_np$(n).c) $(foreach n,4 6,tests/parallel/test_sum_np$(n).c)
 TEST_SRC := $(filter-out $(MORE_RANKS),$(sort $(foreach m,$(MODULES),$(wildcard tests/$(m)/test_*.c))))
-# The emulated GPU changes stacks and guards its own memory: sanitizers leave it out, and CUDA with it (make asan).
-# Those two take longest, so they start first. LEAVE_OUT: patterns of programs.
-TEST_BIN := $(filter-out $(LEAVE_OUT),$(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated test_limits))) $(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
+# LEAVE_OUT: patterns of programs that are not run.
+TEST_BIN := $(filter-out $(LEAVE_OUT),$(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
 # Each with all files of its corpus, once (make fuzz goes on from them).
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 TEST_BIN += $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
@@ -88,7 +87,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak soak-tables sums
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick asan-quick-build check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr data data-text install clean tests bench cluster crash soak soak-tables sums
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -240,8 +239,11 @@ $(BUILD)/tests/cuda/test_cuda_plans: tests/cuda/test_cuda_plans.c tests/harness.
 $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIBS) $(LIBS)
 	@echo "  link $@"
 	$(Q)$(CC) -o $@ $< $(EMULATED_LINK)
-check-cuda-emulated: $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/test_cuda_emulated)   ## the same with kernels, cuBLASLt and cuDNN on the CPU: what they compute, not how fast
-	@$(if $<,$< $$(date +%s),echo "skipped: built without CUDA (make info says why)")
+# The longest first. Sanitizers leave them out: the emulated GPU changes stacks and guards its own memory.
+EMULATED_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated test_limits))
+check-cuda-emulated: $(if $(EMULATED_TESTS),$(EMULATED_TESTS) $(BUILD)/weft $(BUILD)/emulated/weft $(CLOCK_TOOL))   ## with nvcc: the tests of the GPU half, with kernels, cuBLASLt, cuDNN and NCCL emulated on the CPU
+	@$(if $(EMULATED_TESTS),WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft CLOCK_TOOL=$(CLOCK_TOOL) TEST_TIMES=$(BUILD)/test-times \
+	    tests/run.sh $(EMULATED_TESTS) $(patsubst %,tests/cuda/%.sh,gpus tune devices lease refusals),echo "built without CUDA (make info says why): there is nothing to test")
 
 # A folder that runs where nothing is installed. One program is weft and its tests, so that kernels and HDF5 are in it once.
 BUNDLE ?= $(BUILD)/bundle
@@ -324,14 +326,13 @@ $(BUILD)/bench/slow_messages.so: bench/slow_messages.c $(PROBE)
 
 # What else make check runs, but not with sanitizers. A bundle is made of Open MPI 4.
 CHECKED_BUNDLE := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_OPEN_MPI_4)),$(TEST_BUNDLE)))
-CHECKED_CUDA := $(if $(SANITIZE),,$(if $(filter 1,$(HAVE_CUDA)),tests/cuda/refusals.sh tests/cuda/tune.sh tests/cuda/devices.sh tests/cuda/gpus.sh tests/cuda/lease.sh))
-tests: $(BUILD)/weft $(BUILD)/bench/sums_simulate $(TEST_BIN) $(NVTX_TOOL) $(CLOCK_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES) $(if $(CHECKED_CUDA),$(BUILD)/emulated/weft)
-test: deps       ## build and run every test
+tests: $(BUILD)/weft $(BUILD)/bench/sums_simulate $(TEST_BIN) $(NVTX_TOOL) $(if $(CHECKED_BUNDLE),$(BUNDLE)/SIZES)
+test: deps       ## build and run the tests
 	@$(MAKE) --no-print-directory -j$(NPROC) tests
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
-	@WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft NVTX_TOOL=$(NVTX_TOOL) CLOCK_TOOL=$(CLOCK_TOOL) BUNDLE=$(BUNDLE) \
-	    TEST_TIMES=$(BUILD)/test-times tests/run.sh $(BUILD)/bench/sums_simulate $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE) $(CHECKED_CUDA)
+	@WEFT=$(BUILD)/weft NVTX_TOOL=$(NVTX_TOOL) BUNDLE=$(BUNDLE) \
+	    TEST_TIMES=$(BUILD)/test-times tests/run.sh $(BUILD)/bench/sums_simulate $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE)
 check-changed:    ## in a minute: the tests of what has changed since the last commit (SINCE=COMMIT), and what that leaves out
 	@MAKE="$(MAKE)" BUILD=$(BUILD) tools/check_changed.sh $(SINCE)
 mutants:          ## which of 200 small changes to pipeline, parallel and checkpoint no test notices (hours; MUTATE="MODULE...")
@@ -349,13 +350,15 @@ sums: $(MORE_RANKS:%.c=$(BUILD)/%)    ## sums, shards and pushes over 2 to 17, 2
 ASAN_OPT ?= -O1 -g
 asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, without CUDA
 	@WEFT_CUDA=no $(MAKE) --no-print-directory -j$(NPROC) BUILD=$(BUILD)/asan OPT="$(ASAN_OPT) -fno-omit-frame-pointer" \
-	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" check
+	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=undefined" $(or $(ASAN_GOAL),check)
 # Tests that run the code of other tests with more ranks, or in more combinations, for the bits, and two of oneDNN's own kernels;
 # make asan runs them, too.
 REPEATS := $(addprefix %/,train/test_grid_np4 train/test_reference train/test_golden_models test_dnnl_conv test_dnnl_dense test_stages_np2 \
     test_shard_np2 test_sum_np2 test_sum_np8 test_collect_np20 test_share_np7)
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
+asan-quick-build: ## builds the tests of asan-quick
+	@$(MAKE) --no-print-directory asan-quick ASAN_GOAL=tests
 
 crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace; fifteen minutes)
 	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=2400 tests/run.sh tests/crash/crash.sh
@@ -404,4 +407,4 @@ install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	mkdir -p $(DESTDIR)$(PREFIX)/share/weft/jobs
 	install -m 644 jobs/*.yaml jobs/*.sh $(DESTDIR)$(PREFIX)/share/weft/jobs
 
--include $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.d) $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d $(BUILD)/obj/bench/sums_network.d
+-include $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.d) $(OBJ:.o=.d) $(EMULATED_OBJ:.o=.d) $(SIMD_OBJ:.o=.d) $(CU_OBJ:.o=.d) $(TEST_BIN:=.d) $(EMULATED_TESTS:=.d) $(BUNDLE_OBJ:.o=.d) $(BUILD)/obj/src/main.d $(BUILD)/obj/tests/reference/forward.d $(BUILD)/obj/bench/sums_network.d

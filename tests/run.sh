@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Tests run side by side as long
-# as the cores that they keep busy are there: a program of one process keeps one busy, one with ranks all, a script half a core,
+# as the cores that they keep busy are there: a program of one process keeps one busy, one with ranks all, a script a third of a core,
 # unless a line "# cores: 0.3" or "# cores: all" at its top says otherwise. A program's own last line counts its assertions; here a
 # program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N passed, N failed".
 # usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 900: against what hangs, on a machine however busy)
@@ -54,7 +54,7 @@ cores() {
         *) given=1;;
     esac
     [ "$given" != all ] || given=$jobs
-    awk -v c="${given:-0.5}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
+    awk -v c="${given:-0.35}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
 }
 declare -A cost=() running=() # both are indexed by test or by process
 waiting=()

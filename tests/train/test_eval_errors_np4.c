@@ -4,8 +4,13 @@
 #include "grids.h"
 
 enum { MOST_RANKS = 4, BAD_TOKEN = 200, BAD_LABEL = 9, LIMIT_S = 200 };
-static const int places[] = {0, SAMPLES / 2, SAMPLES - 1};
+static const int places[] = {SAMPLES / 2, 0, SAMPLES - 1};
+/* Sanitizers take five times as long: there only the middle. */
+#ifdef __SANITIZE_ADDRESS__
+enum { PLACES = 1 };
+#else
 enum { PLACES = sizeof places / sizeof places[0] };
+#endif
 
 static char *bad_tokens[PLACES], *bad_labels[PLACES], *missing;
 
