@@ -59,12 +59,12 @@ SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
     $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
 # What is read and planned once, and calls on behalf of GPUs, is kept small: a bundle is below 60 MB.
-COLD := config layers model schedule tensor/cuda parallel/nccl parallel/watch parallel/world pipeline/plan checkpoint observe train doctor cli
-COLD_DATA := $(wildcard src/data/*/import_*.c src/data/*/make_*.c) \
+COLD := config layers model schedule tensor/cuda parallel/mpi parallel/nccl parallel/watch parallel/world pipeline checkpoint observe train doctor cli
+COLD_FILES := $(wildcard src/tensor/*.c src/data/*/import_*.c src/data/*/make_*.c src/data/import/*.c) \
     $(foreach f,csv/csv_input csv/csv_schema csv/table_file folder/folder_classes folder/folder_list folder/folder_scan import/part_file \
     set/class_map set/class_names set/columns set/facts set/facts_answer set/files set/hdf5 set/labels set/range set/set set/set_print \
     tokens/npy tokens/token_file tokens/tokenizer_identity tokens/tokenizer_read,src/data/$(f).c)
-$(foreach m,$(COLD),$(BUILD)/obj/src/$(m)/%.o) $(COLD_DATA:%.c=$(BUILD)/obj/%.o): SIZE_FLAGS := $(if $(filter -O2,$(OPT)),-Os)
+$(foreach m,$(COLD),$(BUILD)/obj/src/$(m)/%.o) $(COLD_FILES:%.c=$(BUILD)/obj/%.o): SIZE_FLAGS := $(if $(filter -O2,$(OPT)),-Os)
 
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 module_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))

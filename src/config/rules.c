@@ -66,7 +66,7 @@ static Status check_key_is_used(const Config *config, const char *chooser, const
     const char *leaf = option_leaf(&options[option_find(key)]);
     if (word_uses(word, leaf)) return OK;
     char *users = option_users(option, leaf, " and ");
-    Status status = config_fail_key(config, key, "only %s use it: set %s: %.*s", users, chooser,
+    Status status = config_fail_key(config, key, "is used only by %s: set %s: %.*s", users, chooser,
                                     (int)strcspn(users, " "), users);
     mem_free(&users);
     return status;
@@ -99,17 +99,39 @@ static Status set_rule_defaults(Config *config)
     return optim_set_defaults(config, &config->optim, word.defaults, given);
 }
 
+/* Sets the keys of section optim that are not given to the curve's own defaults. */
+static Status set_curve_defaults(Config *config, ConfigWord curve)
+{
+    for (int i = 0; i < option_count; ++i)
+        if (option_is_in(&options[i], "optim") && !is_set(config, options[i].key))
+            TRY(option_set_word_default(&options[i], config, curve));
+    return OK;
+}
+
+/* Fails if the command line sets a key of another update rule or of another curve. Keys in a file
+ * may be for a rule or curve that the command line has replaced, so they are not checked. */
+static Status check_optim_keys(const Config *config, const Option *curve)
+{
+    for (int i = 0; i < option_count; ++i) {
+        if (config->place[i].source != SOURCE_COMMAND) continue;
+        if (options[i].constant) TRY(check_key_is_used(config, "optim.name", options[i].key));
+        if (!option_is_in(&options[i], "optim")) continue;
+        char *users = option_users(curve, option_leaf(&options[i]), " ");
+        Status status = *users ? check_key_is_used(config, curve->key, options[i].key) : OK;
+        mem_free(&users);
+        TRY(status);
+    }
+    return OK;
+}
+
 static Status check_optim(Config *config)
 {
     const ConfigList *milestones = &config->optim.milestones;
     const Option *curve = &options[option_find("optim.lr_schedule")];
     ConfigWord word = option_word(curve, config->optim.lr_schedule);
     TRY(set_rule_defaults(config));
-    /* Constants in a file may be for a rule that the command line has replaced, so only those of
-     * the command line are checked. */
-    for (int i = 0; i < option_count; ++i)
-        if (options[i].constant && config->place[i].source == SOURCE_COMMAND)
-            TRY(check_key_is_used(config, "optim.name", options[i].key));
+    TRY(set_curve_defaults(config, word));
+    TRY(check_optim_keys(config, curve));
     if (config->optim.nesterov) TRY(check_key_is_used(config, "optim.name", "optim.nesterov"));
     if (config->optim.nesterov && config->optim.momentum == 0)
         return config_fail_key(config, "optim.nesterov", "needs optim.momentum above 0");

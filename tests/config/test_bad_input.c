@@ -221,7 +221,7 @@ static const BadCase rule_cases[] = {
     {"optim: {milestones: [30, 20]}\n", NULL, 1, 9, "20 comes after 30"},
     {"optim: {warmup_steps: 5, warmup_epochs: 1}\n", NULL, 1, 26, "warmup_steps is set, too"},
     {"optim: {nesterov: true}\n", NULL, 1, 9, "momentum above 0"},
-    {"optim: {name: adam, nesterov: true}\n", NULL, 1, 21, "only sgd"},
+    {"optim: {name: adam, nesterov: true}\n", NULL, 1, 21, "only by sgd"},
     {"data: {mean: [0.5]}\n", NULL, 1, 8, "needs data.std, too"},
     {"data: {std: [0.5]}\n", NULL, 1, 8, "needs data.mean, too"},
     {"data: {mean: [0.5], std: [1, 1, 1]}\n", NULL, 1, 21, "has 3 values"},
@@ -243,7 +243,9 @@ static const BadCase override_cases[] = {
     {NULL, "train.batch= 32", 0, 0, "not a whole number"},
     {NULL, "train.batch=[32]", 0, 0, "not a whole number"},
     {NULL, "optim.lr=0", 0, 0, "above 0"},
-    {NULL, "optim.eps=1e-6", 0, 0, "only adam and adamw and lamb use it"},
+    {NULL, "optim.eps=1e-6", 0, 0, "is used only by adam and adamw and lamb: set optim.name: adam"},
+    {NULL, "optim.power=2", 0, 0, "is used only by polynomial: set optim.lr_schedule: polynomial"},
+    {NULL, "optim.gamma=0.5", 0, 0, "is used only by multistep and plateau"},
     {NULL, "optim.name=sdg", 0, 0, "did you mean 'sgd'"},
     {NULL, "data.augment=flip", 0, 0, "write [flip]"},
     {NULL, "data.augment=[flip", 0, 0, "YAML"},
@@ -263,7 +265,7 @@ static const BadCase override_cases[] = {
      "has 1 chunk a stage"},
     {"train: {micro_batch: 32}\n", "train.batch=100", 1, 9, "does not divide"},
     {"train: {batch: 100}\n", "train.micro_batch=32", 0, 0, "does not divide"},
-    {"optim: {momentum: 0.9, nesterov: true}\n", "optim.name=adamw", 1, 24, "only sgd"},
+    {"optim: {momentum: 0.9, nesterov: true}\n", "optim.name=adamw", 1, 24, "only by sgd"},
 };
 
 static void check_case(const BadCase *bad)

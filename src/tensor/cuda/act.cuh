@@ -16,10 +16,26 @@ static __device__ __forceinline__ float sigmoid(float x)
     return __fdividef(1, 1 + __expf(-x));
 }
 
+/* relu with an upper limit, and its derivative at output y. limit NAN: none. */
+static __device__ __forceinline__ float clamped(float x, float limit)
+{
+    return x > 0 ? (x >= limit ? limit : x) : 0;
+}
+
+static __device__ __forceinline__ float clamped_slope(float y, float limit)
+{
+    return y > 0 && !(y >= limit) ? 1 : 0;
+}
+
+/* Returns the limit of relu or relu6. */
+static __device__ __forceinline__ float clamp_limit(Act act)
+{
+    return act == ACT_RELU6 ? 6 : NAN;
+}
+
 template <Act ACT> static __device__ __forceinline__ float act_value(float x)
 {
-    if (ACT == ACT_RELU) return x > 0 ? x : 0;
-    if (ACT == ACT_RELU6) return x > 0 ? (x < 6 ? x : 6) : 0;
+    if (ACT == ACT_RELU || ACT == ACT_RELU6) return clamped(x, clamp_limit(ACT));
     if (ACT == ACT_GELU) return x * sigmoid(2 * GELU_SCALE * (x + GELU_CUBIC * x * x * x));
     if (ACT == ACT_SILU) return x * sigmoid(x);
     return x;
@@ -28,8 +44,7 @@ template <Act ACT> static __device__ __forceinline__ float act_value(float x)
 /* Derivative of the activation. at: y for relu and relu6, x for the others. */
 template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
 {
-    if (ACT == ACT_RELU) return at > 0 ? 1 : 0;
-    if (ACT == ACT_RELU6) return at > 0 && at < 6 ? 1 : 0;
+    if (ACT == ACT_RELU || ACT == ACT_RELU6) return clamped_slope(at, clamp_limit(ACT));
     if (ACT == ACT_GELU) {
         float s = sigmoid(2 * GELU_SCALE * (at + GELU_CUBIC * at * at * at));
         return s + 2 * at * s * (1 - s) * GELU_SCALE * (1 + 3 * GELU_CUBIC * at * at);

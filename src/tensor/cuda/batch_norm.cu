@@ -75,7 +75,8 @@ template <int E> struct Normal {
     }
 };
 
-template <class T, int E, bool ALIGNED, Act ACT>
+/* CLAMPS, here and below: the activation is relu or relu6; else there is none. */
+template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
@@ -98,10 +99,17 @@ static __global__ void __launch_bounds__(THREADS, 3) apply_kernel(BatchNormRun r
             for (int k = 0; k < E; ++k) {
                 float value = normal.apply(k, v.a[k]);
                 if (run.residual) value += v.b[k];
-                out[k] = row < run.real ? act_value<ACT>(value) : 0;
+                if (CLAMPS) value = clamped(value, clamp_limit(run.act));
+                out[k] = row < run.real ? value : 0;
             }
             write_floats<E, ALIGNED>(y + row * channels, out);
         });
+}
+
+template <bool CLAMPS>
+static __device__ __forceinline__ float slope_at(const BatchNormRun &run, float at)
+{
+    return CLAMPS ? clamped_slope(at, clamp_limit(run.act)) : 1;
 }
 
 template <class T, int E> struct GradPacks {
@@ -111,7 +119,7 @@ template <class T, int E> struct GradPacks {
 /* Sums dy and dy (x - mean), where dy is multiplied by the activation's slope. STORES: the slope is
  * computed from y, and the product is stored in dy as the residual's gradient. Else the slope is
  * computed again from x, here and in grad_kernel, so that y is not read and dy is not written. */
-template <class T, int E, bool ALIGNED, Act ACT, bool STORES>
+template <class T, int E, bool ALIGNED, bool CLAMPS, bool STORES>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
@@ -132,7 +140,8 @@ static __global__ void __launch_bounds__(THREADS, RESIDENT) grad_sums_kernel(Bat
             float masked[E];
 #pragma unroll
             for (int k = 0; k < E; ++k)
-                masked[k] = v.dy[k] * act_slope<ACT>(STORES ? v.y[k] : normal.apply(k, v.x[k]));
+                masked[k] =
+                    v.dy[k] * slope_at<CLAMPS>(run, STORES ? v.y[k] : normal.apply(k, v.x[k]));
             if (STORES) write_floats<E, ALIGNED>(dy + row * channels, masked);
             if (row >= run.real) return;
 #pragma unroll
@@ -166,9 +175,9 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i] ? all.from[i][c] : 0;
 }
 
-/* dx = scale inverse (dy - mean(dy) - n mean(dy n)), where n = (x - mean) inverse. ACT: activation
- * whose slope is still missing in dy. */
-template <class T, int E, bool ALIGNED, Act ACT>
+/* dx = scale inverse (dy - mean(dy) - n mean(dy n)), where n = (x - mean) inverse. CLAMPS: the
+ * activation's slope is still missing in dy. */
+template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {
     int64_t c = first_column<E>(), channels = run.channels;
@@ -198,7 +207,7 @@ static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun ru
             float out[E];
 #pragma unroll
             for (int k = 0; k < E; ++k) {
-                float masked = v.b[k] * act_slope<ACT>(normal.apply(k, v.a[k]));
+                float masked = v.b[k] * slope_at<CLAMPS>(run, normal.apply(k, v.a[k]));
                 float value =
                     normal.factor[k] * (masked - dy_mean[k] - (v.a[k] - normal.mean[k]) * slope[k]);
                 out[k] = row < run.real ? value : 0;
@@ -234,38 +243,37 @@ static void compute_statistics(cudaStream_t stream, const BatchNormRun &run, int
 }
 
 #define LAUNCH(T)                                                                                  \
-    typedef T Elem;                                                                                \
-    if (act == ACT_RELU)                                                                           \
-        WITH_ACT(ACT_RELU)                                                                         \
-    else if (act == ACT_RELU6)                                                                     \
-        WITH_ACT(ACT_RELU6)                                                                        \
-    else                                                                                           \
-        WITH_ACT(ACT_NONE)
+    if (clamps) {                                                                                  \
+        const bool CLAMPS = true;                                                                  \
+        PACK_SIZE_SWITCH(KERNEL, T);                                                               \
+    } else {                                                                                       \
+        const bool CLAMPS = false;                                                                 \
+        PACK_SIZE_SWITCH(KERNEL, T);                                                               \
+    }
 
 cudaError_t launch_batch_norm(cudaStream_t stream, BatchNormRun run)
 {
     int pack_size = cuda_pack_size(run.type, run.channels);
     LaunchShape on = grid_over_rows(run.rows, run.channels, pack_size, BATCH);
     bool aligned = aligned_to_packs(run.x, run.y, run.residual) && channels_aligned(run);
-    Act act = run.act;
+    bool clamps = run.act != ACT_NONE;
     if (run.training)
         compute_statistics(stream, run, pack_size);
     else
         running_kernel<<<blocks_for(run.channels, THREADS), THREADS, 0, stream>>>(run);
-#define KERNEL(T, N, P) apply_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
+#define KERNEL(T, N, P) apply_kernel<T, N, P, CLAMPS><<<on.grid, on.threads, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
     return cudaGetLastError();
 }
 
-template <class T, int E, bool ALIGNED, Act ACT>
+template <class T, int E, bool ALIGNED, bool CLAMPS>
 static void queue_sums(cudaStream_t stream, const BatchNormRun &run, const LaunchShape &on)
 {
-    const bool ACTS = ACT != ACT_NONE;
     if (run.residual)
-        grad_sums_kernel<T, E, ALIGNED, ACT, ACTS><<<on.grid, on.threads, 0, stream>>>(run);
+        grad_sums_kernel<T, E, ALIGNED, CLAMPS, CLAMPS><<<on.grid, on.threads, 0, stream>>>(run);
     else
-        grad_sums_kernel<T, E, ALIGNED, ACT, false><<<on.grid, on.threads, 0, stream>>>(run);
+        grad_sums_kernel<T, E, ALIGNED, CLAMPS, false><<<on.grid, on.threads, 0, stream>>>(run);
 }
 
 cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
@@ -274,8 +282,8 @@ cudaError_t launch_batch_norm_sums(cudaStream_t stream, BatchNormRun run)
     int64_t parts = sum_parts(run);
     LaunchShape on = grid_over_parts(run.channels, pack_size, parts);
     bool aligned = aligned_to_packs(run.x, run.y, run.dy) && channels_aligned(run);
-    Act act = run.act;
-#define KERNEL(T, N, P) queue_sums<T, N, P, ACTIVATION>(stream, run, on)
+    bool clamps = run.act != ACT_NONE;
+#define KERNEL(T, N, P) queue_sums<T, N, P, CLAMPS>(stream, run, on)
     TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
     grad_finish_kernel<<<blocks_for(run.channels, WARP), join_threads(), 0, stream>>>(run, parts);
@@ -298,8 +306,8 @@ cudaError_t launch_batch_norm_data(cudaStream_t stream, BatchNormRun run)
     int pack_size = cuda_pack_size(run.type, run.channels);
     LaunchShape on = grid_over_rows(run.rows, run.channels, pack_size, BATCH / 2);
     bool aligned = aligned_to_packs(run.x, run.dy, run.dx) && channels_aligned(run);
-    Act act = run.residual ? ACT_NONE : run.act;
-#define KERNEL(T, N, P) grad_kernel<T, N, P, ACTIVATION><<<on.grid, on.threads, 0, stream>>>(run)
+    bool clamps = !run.residual && run.act != ACT_NONE;
+#define KERNEL(T, N, P) grad_kernel<T, N, P, CLAMPS><<<on.grid, on.threads, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef KERNEL
     return cudaGetLastError();
