@@ -216,6 +216,8 @@ typedef struct Config {
         bool sync_batch_norm;
         /* Precision, Reproducible, DeviceKind, LossName */
         int precision, reproducible, device, loss;
+        /* slices of each sum that a tensor group can divide, a power of two */
+        int64_t sum_slices;
         /* GraphsKind */
         int cuda_graphs;
         /* "off", "time", or the path of a file that records algorithms */

@@ -167,10 +167,13 @@ int graph_depth_groups(const Graph *graph, int *depth_group);
 
 /* Replaces *graph by the slice of rank `rank` in a tensor group of `ranks`: pairs of dense layers
  * are divided by columns and rows, attention between them by heads, embedding and softmax loss by
- * vocabulary, and the rest by the sequence if every layer allows it. Call it after graph_build and
- * before graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if nothing, or too
- * little, can be divided. */
-Status graph_split(Graph **graph, const Config *config, int rank, int ranks);
+ * vocabulary, and the rest by the sequence if every layer allows it. slices: every sum that a group
+ * can cut is cut into this number of slices, a power of two, or fewer if a layer has fewer units
+ * (OpSpec.slices, tokens), so results do not depend on `ranks`; 0: each rank adds its slice. With
+ * one rank the graph stays whole, and only its sums are cut, if it can be divided. Call it after
+ * graph_build and before graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if
+ * nothing, or too little, can be divided among several ranks. */
+Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
 /* If there are several replicas, lets all layers that can do so take their statistics over the
  * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
  * train.sync_batch_norm, if there is no such layer. */

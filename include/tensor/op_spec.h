@@ -127,6 +127,12 @@ typedef struct OpSpec {
      * them */
     int window;
     TensorSlice slice;
+    /* Sums that a tensor group of any size cuts alike. slices: the sum over a dense layer's inputs
+     * in forward (slices_inputs) or over its outputs in dx, or over the classes of a loss; of an
+     * exchange, the slices of the sum that it completes. tokens: the gradients of parameters are sums
+     * over slices of the sequence; of a dense layer with slices_inputs only that of its bias. */
+    SumSlices slices, tokens;
+    bool slices_inputs;
     ExchangeKind exchange;
     /* bag: index of this bag among the model's bags; number of data fields that it reads; the first
      * of them; ids per field with BAG_CONCAT. row_width: floats per row or per vector. */

@@ -85,8 +85,9 @@ int64_t desc_elements(Desc d);
 size_t desc_bytes(Desc d);
 
 /* Cuts a dimension of `items` among ranks in order: rank r has items slice_first(items, ranks, r)
- * up to slice_first(items, ranks, r + 1). The first ranks have one more if the division leaves a
- * rest. */
+ * up to slice_first(items, ranks, r + 1). Slices differ by at most one item, and rank 0's is a
+ * largest one. Slices of few ranks are whole slices of more: slice_first(items, ranks, r) ==
+ * slice_first(items, n * ranks, n * r). */
 int64_t slice_first(int64_t items, int ranks, int rank);
 /* One rank's part of one dimension of a tensor; ranks 0: the tensor is whole. */
 typedef struct TensorSlice {
@@ -94,6 +95,20 @@ typedef struct TensorSlice {
     /* first item and number of items of this rank; items of the whole dimension */
     int64_t first, count, whole;
 } TensorSlice;
+/* A sum that is always cut into `total` slices, whatever the number of ranks, so that its bits do
+ * not depend on it: each slice is a sum of its own in fp32, and slices are joined by the binary tree
+ * of neighbours. A slice consists of whole units, in the order of slice_first(units, total, i). */
+typedef struct SumSlices {
+    /* a power of two; 0: the sum is not cut */
+    int total;
+    /* this rank computes slices first .. first + count - 1, a subtree */
+    int first, count;
+    /* The terms are `parts` parts side by side (queries, keys, values) of `units` units each, on all
+     * ranks together; in the first part a unit has `lead` times as many terms. A slice has its units
+     * of all parts, in their order. */
+    int64_t units, lead;
+    int parts;
+} SumSlices;
 /* A tensor as `runs` equal runs one behind the other, each of `items` items of `unit` elements.
  * Every rank has its slice of each run, packed. */
 typedef struct Slices {

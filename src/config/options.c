@@ -195,6 +195,8 @@ const Option options[] = {
      .help = "fp16: the loss scale is doubled after this number of steps without overflow."},
     {"train.reproducible", &kind_enum, AT(train.reproducible), "any_grid", NULL,
      .help = "What is guaranteed: the same bits on every grid, or only between runs on the same grid, which may send fewer gradients."},
+    {"train.sum_slices", &kind_int, AT(train.sum_slices), "8", NULL, RANGE(1, 64),
+     .help = "With any_grid, sums that tensor parallelism could divide are cut into this number of slices, a power of two: the largest grid.tp; it changes bits."},
     {"train.device", &kind_enum, AT(train.device), "auto", NULL,
      .help = "Device that computes; auto is the CPU in this version, cuda uses one GPU for each rank."},
     {"train.cpu", &kind_enum, AT(train.cpu), "auto", NULL,

@@ -49,6 +49,11 @@ static Status check_train(Config *config)
             "%lld does not divide train.batch (%lld): choose a divisor, such as %lld",
             (long long)micro, (long long)batch, (long long)divisor);
     }
+    const int64_t slices = config->train.sum_slices;
+    if ((slices & (slices - 1)) != 0)
+        return config_fail_key(config, "train.sum_slices",
+                               "%lld is no power of two: choose 1, 2, 4, 8, 16, 32 or 64",
+                               (long long)slices);
     int exponent;
     if (frexp(config->train.loss_scale, &exponent) != 0.5)
         return config_fail_key(

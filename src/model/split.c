@@ -4,7 +4,8 @@
  * sum over the ranks follows the second dense layer. Embedding and softmax loss are divided by
  * vocabulary. Every rank runs all other layers on its slice of the sequence or, if one of them does
  * not allow that, on the whole sequence. Slices need not be equal. ERR_CONFIG for models without
- * such pairs, or if a rank would get nothing. */
+ * such pairs, or if a rank would get nothing. The sums that a group can cut are marked in the whole graph
+ * and cut into the same slices on any number of ranks, unless only runs on one grid are to agree. */
 #include "build.h"
 
 #include <string.h>
@@ -35,6 +36,9 @@ typedef struct Splitter {
     /* the new graph; the caller's once it is complete */
     Graph *to;
     int rank, ranks;
+    /* slices of each sum that a group can cut, on all ranks together; 0: one for each rank, which
+     * nothing marks */
+    int slices;
     /* undivided layers work on slices of the sequence */
     bool sequence;
     /* role of each node; owned, as are all arrays here */
@@ -190,17 +194,44 @@ static Status assign_vocabulary(Splitter *s)
     return OK;
 }
 
-/* True if the sequence can be divided: every undivided layer works token by token. */
+/* True if the sequence can be divided: every undivided layer works token by token. With slices,
+ * gradients of undivided layers need memory for each slice, so they must not be dense layers. */
 static bool can_divide_sequence(const Splitter *s)
 {
     const Graph *g = s->from;
     bool can = g->input.dtype == DTYPE_I32 && s->role[g->loss_node] == ROLE_LOSS &&
-               g->input.shape.dim[1] >= s->ranks;
+               g->input.shape.dim[1] >= (s->slices > s->ranks ? s->slices : s->ranks);
     for (int i = 0; i < g->node_count; ++i)
         if (s->role[i] == ROLE_REST)
             can = can && node_info(&g->node[i])->tokens != TOKENS_TOGETHER &&
-                  g->node[i].spec.y.shape.ndim == 3;
+                  g->node[i].spec.y.shape.ndim == 3 &&
+                  !(s->slices > 0 && splits_by(&g->node[i], SPLIT_PRODUCT));
     return can;
+}
+
+/* Halves the number of slices until each layer has a unit for every slice. */
+static void limit_slices(Splitter *s)
+{
+    for (int i = 0; i < s->from->node_count; ++i)
+        while (s->role[i] != ROLE_REST && s->slices > s->units[i]) s->slices /= 2;
+    if (s->slices == 1) s->slices = 0;
+}
+
+static Status check_slices(const Splitter *s)
+{
+    static const char *const other = "with train.reproducible: same_grid bits depend on grid.tp, "
+                                     "and it may be any number";
+    if (s->slices > 0 && (s->ranks & (s->ranks - 1)) != 0)
+        return config_fail_key(s->config, "grid.tp",
+                               "%d is no power of two, and only with one are the bits those of any "
+                               "other grid: choose 2, 4 or 8; %s",
+                               s->ranks, other);
+    if (s->slices > 0 && s->ranks > s->slices)
+        return config_fail_key(s->config, "grid.tp",
+                               "%d is more than the slices into which sums are cut: set "
+                               "train.sum_slices to %d, which changes bits; %s",
+                               s->ranks, s->ranks, other);
+    return OK;
 }
 
 static Status assign_roles(Splitter *s)
@@ -223,6 +254,7 @@ static Status assign_roles(Splitter *s)
                                "dense layers with only activations, swiglu, dropout or attention "
                                "between them; use grid.dp or grid.pp");
     TRY(assign_vocabulary(s));
+    limit_slices(s);
     s->sequence = can_divide_sequence(s);
     return OK;
 }
@@ -240,6 +272,17 @@ static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t u
                          .first = first * unit,
                          .count = (end - first) * unit,
                          .whole = items * unit};
+}
+
+/* Returns the slices that this rank computes of a sum over `units` units. */
+static SumSlices sum_slices(const Splitter *s, int64_t units)
+{
+    return (SumSlices){.total = s->slices,
+                       .first = s->slices / s->ranks * s->rank,
+                       .count = s->slices / s->ranks,
+                       .units = units,
+                       .lead = 1,
+                       .parts = 1};
 }
 
 static TensorSlice sequence_slice(const Splitter *s)
@@ -266,6 +309,7 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
     Node node = {.name = mem_format("%s.%s", name, suffix), .kind = &layer_exchange, .in = {in}};
     node.spec = (OpSpec){.kind = layer_exchange.op, .exchange = kind, .x_count = 1};
     node.spec.slice = sequence_slice(s);
+    if (s->slices > 0) node.spec.slices = sum_slices(s, 1);
     node.spec.y = graph_output(s->to, in);
     if (kind == EXCHANGE_GATHER) node.spec.y.shape.dim[1] = node.spec.slice.whole;
     if (kind == EXCHANGE_SCATTER) node.spec.y.shape.dim[1] = node.spec.slice.count;
@@ -371,6 +415,7 @@ static void add_sum_exchange(Splitter *s, int i, int bias)
     if (bias < 0) return;
     Node *node = &s->to->node[exchange];
     node->spec.w_count = 1;
+    node->spec.tokens = s->from->node[i].spec.tokens;
     node->param[0] = bias;
     Param *p = &s->to->param[bias];
     p->partial = s->sequence;
@@ -416,6 +461,22 @@ static void split_node(Splitter *s, int i)
     if (s->role[i] == ROLE_ROW || s->role[i] == ROLE_EMBED) add_sum_exchange(s, i, bias);
 }
 
+/* Marks the sums of node i that a tensor group can cut. */
+static void cut_sums(Splitter *s, int i, OpSpec *spec)
+{
+    const Role role = s->role[i];
+    const bool shares_tokens = role == ROLE_REST || role == ROLE_ROW;
+    if (s->sequence && shares_tokens && spec->w_count > 0)
+        spec->tokens = sum_slices(s, s->from->input.shape.dim[1]);
+    if (role == ROLE_REST || role == ROLE_BETWEEN) return;
+    spec->slices = sum_slices(s, s->units[i]);
+    spec->slices_inputs = role == ROLE_ROW;
+    if (role != ROLE_COLUMN) return;
+    const ParamCut cut = column_cut(s, i);
+    spec->slices.parts = cut.parts;
+    spec->slices.lead = cut.lead;
+}
+
 static void make_graph(Splitter *s)
 {
     const Graph *from = s->from;
@@ -441,11 +502,12 @@ static void make_graph(Splitter *s)
     graph_need_dx(to);
 }
 
-Status graph_split(Graph **graph, const Config *config, int rank, int ranks)
+Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices)
 {
     const Graph *from = *graph;
     size_t n = (size_t)from->node_count + 1;
-    Splitter s = {.from = from, .config = config, .rank = rank, .ranks = ranks};
+    Splitter s = {.from = from, .config = config, .rank = rank, .ranks = ranks, .slices = slices};
+    TRY(check_slices(&s));
     s.role = mem_new(n * sizeof *s.role);
     s.units = mem_new(n * sizeof *s.units);
     s.uses = mem_new(n * sizeof *s.uses);
@@ -454,7 +516,11 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks)
     s.exchanged = mem_new(n * sizeof *s.exchanged);
     for (size_t i = 0; i < n; ++i) s.exchanged[i] = -1;
     Status st = assign_roles(&s);
-    if (st == OK) {
+    /* a graph that one rank has alone need not be divisible */
+    const bool cuts = st == OK && s.slices > 0;
+    for (int i = 0; i < from->node_count && cuts; ++i) cut_sums(&s, i, &(*graph)->node[i].spec);
+    if (ranks == 1) st = OK;
+    if (st == OK && ranks > 1) {
         make_graph(&s);
         s.to->whole = *graph;
         *graph = s.to;

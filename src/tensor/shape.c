@@ -105,8 +105,7 @@ size_t desc_bytes(Desc d)
 
 int64_t slice_first(int64_t items, int ranks, int rank)
 {
-    int64_t more = items % ranks;
-    return items / ranks * rank + (rank < more ? rank : more);
+    return items / ranks * rank + (items % ranks * rank + ranks - 1) / ranks;
 }
 
 size_t slices_run(const Slices *s, int ranks, int rank)

@@ -18,7 +18,7 @@ static Status open_split(Split *s, const char *text, bool tokens, int rank, int 
                         : desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_F32);
     CHECK_OK(config_parse(&s->config, "split.yaml", text, 0, NULL));
     CHECK_OK(graph_build(&s->graph, s->config, input, tokens ? 29 : 7));
-    return graph_split(&s->graph, s->config, rank, ranks);
+    return graph_split(&s->graph, s->config, rank, ranks, 0);
 }
 
 static void close_split(Split *s)

@@ -196,7 +196,7 @@ static void test_refused(void)
                 ERR_CONFIG, "bag reads the ids of the data: its input is data");
     CHECK_OK(build(&g, two_bags, ids));
     Config *config = config_of(two_bags);
-    CHECK_FAILS(graph_split(&g, config, 0, 2), ERR_CONFIG, "layer wide has sparse tables");
+    CHECK_FAILS(graph_split(&g, config, 0, 2, 8), ERR_CONFIG, "layer wide has sparse tables");
     config_free(&config);
     lacking.op[OP_BAG] = NULL;
     CHECK_OK(backend_open(&backend, &lacking, (BackendOptions){.threads = 1}));

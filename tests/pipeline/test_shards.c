@@ -120,7 +120,7 @@ static Plan *plan_of_group(const Fixture *f, Graph **graph, int rank, int dp, si
     enum { GROUP = 2 };
     Plan *plan = NULL;
     CHECK_OK(graph_build(graph, f->config, f->input, 1000));
-    CHECK_OK(graph_split(graph, f->config, rank, GROUP));
+    CHECK_OK(graph_split(graph, f->config, rank, GROUP, 0));
     CHECK_OK(graph_fuse(*graph, &backend_cpu));
     CHECK_OK(graph_plan(*graph, f->backend));
     int first[] = {0, (*graph)->node_count};
