@@ -68,6 +68,9 @@ typedef struct OptimRange {
     int rule;
     /* factor on the rule's learning rate; 0 means 1 */
     double lr_scale;
+    /* true: sums of squares must not depend on how the tensor is divided (SquareSum); set for all
+     * ranges or for none */
+    bool exact;
     OptimTensor tensor;
 } OptimRange;
 /* The part of a range that this rank updates: all of it, or a shard. */
@@ -111,6 +114,13 @@ typedef struct OptimWhole {
     void (*put)(void *user, int range, const float *plain, float *stored);
     void *user;
 } OptimWhole;
+
+/* Completes exact sums of squares, sum[set * ranges + i] of range i on this rank, by the parts of
+ * the tensors that other ranks have. Collective on these ranks. */
+typedef struct OptimMerge {
+    void (*merge)(void *user, SquareSum *sum, int sets);
+    void *user;
+} OptimMerge;
 
 /* Arguments for one piece; w and g point to its first element. */
 typedef struct OptimArgs {
@@ -200,6 +210,9 @@ struct Optim {
     /* sums of squares per set and chunk, on the host and in the backend's memory; owned */
     double *norms;
     double *partial;
+    /* the same as exact sums in the backend's memory, and for each range: on the host and in the
+     * backend's memory, [set][range]; owned; NULL if sums are not exact */
+    SquareSum *exact_chunk, *exact_host, *exact_range;
     /* sums of squares of whole ranges on the host, [set][range]; owned */
     double *range_squares;
     int64_t scratch_elements, whole_elements;
@@ -207,6 +220,8 @@ struct Optim {
     int sets;
     /* some rule needs whole tensors */
     bool any_whole;
+    /* OptimRange.exact */
+    bool exact;
     /* number of chunks of all ranges */
     int64_t chunks;
     int range_count;
@@ -224,6 +239,8 @@ struct Optim {
     OptimShard share;
     /* get NULL: tensors are stored whole and in plain order */
     OptimWhole whole_io;
+    /* merge NULL: this rank has whole tensors */
+    OptimMerge merge;
     /* a bit for each state slot that the rule asks for, while its row is checked; else NULL */
     unsigned *asked;
     /* updates begun */
@@ -254,8 +271,10 @@ Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
 void optim_free(Optim **optim);
 /* Called before the first step. */
 void optim_use_whole(Optim *optim, OptimWhole whole);
+void optim_use_merge(Optim *optim, OptimMerge merge);
 /* Sets out[i] to the sum of squares of the gradient of range i, in double: sums per FLAT_CHUNK,
- * added in order. With shards each rank measures its part, and all get the same result. */
+ * added in order, or exact sums. With shards, or with exact sums of slices, each rank measures its
+ * part, and all get the same result. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
 /* One update of all pieces on this rank. lr: as from lr_at; grad_scale: factor on the gradients
  * (clipping: limit / norm). optim_begin sets the numbers of the update, optim_update performs it.

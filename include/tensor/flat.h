@@ -55,6 +55,23 @@ typedef struct FlatChunk {
     /* index of this chunk's sum in the output */
     int64_t sum;
 } FlatChunk;
+/* A sum of squares whose bits depend on the set of terms alone, not on their order or grouping: the
+ * sum of a tensor does not depend on how ranks divide it. The term x^2, which is exact in double, is
+ * divided into multiples of three units, each 2^32 times the next smaller one, and what is smaller
+ * is dropped; so `part` counts units without rounding. `grid` numbers the largest unit, the least
+ * that allows x^2 <= 2^31 units for all terms; larger values stand for infinite and NaN. Zeroed
+ * memory is the sum of no terms. At most 2^32 terms (Demmel & Nguyen 2015, "Parallel reproducible
+ * summation"). */
+typedef struct SquareSum {
+    int64_t part[3], grid;
+} SquareSum;
+/* grid of 2^0, and grids that are no numbers */
+enum { SQUARES_GRID_0 = 8, SQUARES_INFINITE = 64, SQUARES_NAN };
+/* Adds the terms of `from` to `to`. */
+void square_sum_add(SquareSum *to, const SquareSum *from);
+/* The sum, rounded. */
+double square_sum_value(const SquareSum *sum);
+
 /* bytes that FlatTable.put copies at most */
 enum { FLAT_PUT = 64 };
 /* Indices of what loss_sums writes: the sum of the losses, the number of lines, lines whose label
@@ -91,6 +108,14 @@ typedef struct FlatTable {
      * launch. chunk is in the backend's memory. */
     void (*chunk_squares)(Stream *s, double *out, const float *x, const FlatChunk *chunk,
                           int64_t count);
+    /* exact sums of chunks, as squares and chunk_squares */
+    void (*exact_squares)(Stream *s, SquareSum *out, const float *x, int64_t n);
+    void (*exact_chunk_squares)(Stream *s, SquareSum *out, const float *x, const FlatChunk *chunk,
+                                int64_t count);
+    /* out[i] = sum of x[first[i]] .. x[first[i + 1] - 1]; value[i]: its value. first has count + 1
+     * entries. */
+    void (*join_squares)(Stream *s, SquareSum *out, double *value, const SquareSum *x,
+                         const int64_t *first, int count);
     /* SGD with PyTorch's formula: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ?
      * g + momentum m : m) */
     void (*sgd)(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n);

@@ -401,7 +401,10 @@ static void split_rest(Splitter *s, Node *node)
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) node->spec.slice = slice;
-    for (int k = 0; k < node->spec.w_count; ++k) s->to->param[node->param[k]].partial = true;
+    /* with slices an operation adds the gradients of all ranks itself, except those of positions */
+    for (int k = 0; k < node->spec.w_count; ++k)
+        s->to->param[node->param[k]].partial =
+            s->slices == 0 || node_info(node)->tokens == TOKENS_BY_POSITION;
 }
 
 /* Adds the exchange that sums a row layer's or an embedding's output; the layer's bias moves to it,
@@ -418,7 +421,7 @@ static void add_sum_exchange(Splitter *s, int i, int bias)
     node->spec.tokens = s->from->node[i].spec.tokens;
     node->param[0] = bias;
     Param *p = &s->to->param[bias];
-    p->partial = s->sequence;
+    p->partial = s->sequence && s->slices == 0;
     p->node = exchange;
     p->slot = 0;
 }

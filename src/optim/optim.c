@@ -171,6 +171,29 @@ static void make_grad_chunks(Optim *optim)
     mem_free(&chunk);
 }
 
+static size_t exact_bytes(const Optim *optim, int64_t sums)
+{
+    return optim->exact ? (size_t)(sums + 1) * OPTIM_NORMS * sizeof(SquareSum) : 0;
+}
+
+static void make_exact(Optim *optim)
+{
+    Backend *b = optim->backend;
+    if (!optim->exact) return;
+    optim->exact_chunk = b->table->alloc(b, exact_bytes(optim, optim->chunks));
+    optim->exact_range = b->table->alloc(b, exact_bytes(optim, optim->range_count));
+    optim->exact_host = backend_host_new(b, exact_bytes(optim, optim->range_count));
+}
+
+static void free_exact(Optim *optim)
+{
+    Backend *b = optim->backend;
+    if (!optim->exact) return;
+    b->table->release(b, optim->exact_chunk, exact_bytes(optim, optim->chunks));
+    b->table->release(b, optim->exact_range, exact_bytes(optim, optim->range_count));
+    backend_host_free(b, optim->exact_host, exact_bytes(optim, optim->range_count));
+}
+
 static void make_sums(Optim *optim)
 {
     Backend *b = optim->backend;
@@ -216,6 +239,7 @@ static void make_memory(Optim *optim)
     optim->range_squares = mem_new((size_t)(optim->range_count + 1) * OPTIM_NORMS * sizeof(double));
     optim->partial = optim->backend->table->alloc(optim->backend, norms_bytes(optim));
     make_sums(optim);
+    make_exact(optim);
 }
 
 /* ---- making an optimizer ---- */
@@ -277,6 +301,7 @@ static void take_rules(Optim *o)
         if (rule->slots > o->slots) o->slots = rule->slots;
         if (rule->table->norms > o->sets) o->sets = rule->table->norms;
         o->any_whole = o->any_whole || rule->table->whole;
+        o->exact = o->exact || o->range[i].exact;
     }
 }
 
@@ -343,6 +368,7 @@ void optim_free(Optim **optim)
     arena_free(o, o->whole_floats, o->whole_elements);
     o->backend->table->release(o->backend, o->partial, norms_bytes(o));
     free_sums(o);
+    free_exact(o);
     backend_host_free(o->backend, o->norms, norms_bytes(o));
     mem_free(&o->range_squares);
     free_lists(optim);
@@ -353,6 +379,11 @@ void optim_free(Optim **optim)
 void optim_use_whole(Optim *optim, OptimWhole whole)
 {
     optim->whole_io = whole;
+}
+
+void optim_use_merge(Optim *optim, OptimMerge merge)
+{
+    optim->merge = merge;
 }
 
 size_t optim_state_bytes(const Optim *optim)

@@ -6,6 +6,7 @@
 #include "rules.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- norms ---- */
 
@@ -14,9 +15,36 @@ void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const flo
 {
     int range = (int)(piece - optim->piece);
     int64_t first = (piece->offset - optim->range[range].offset) / FLAT_CHUNK;
-    double *out = optim->partial + set * optim->chunks + optim->chunk[range] + first;
+    int64_t at = set * optim->chunks + optim->chunk[range] + first;
     Stream *s = optim->backend->table->stream(optim->backend);
-    optim->backend->table->flat->squares(s, out, x, piece->elements);
+    const FlatTable *flat = optim->backend->table->flat;
+    if (optim->exact)
+        flat->exact_squares(s, optim->exact_chunk + at, x, piece->elements);
+    else
+        flat->squares(s, optim->partial + at, x, piece->elements);
+}
+
+/* Adds the exact sums of the chunks of ranges first .. last - 1, on the host those of all ranks, and
+ * writes their values to optim->range_squares. */
+static void join_exact(Optim *optim, int sets, int first, int last)
+{
+    const BackendTable *table = optim->backend->table;
+    Stream *s = table->stream(optim->backend);
+    const int ranges = optim->range_count, count = last - first;
+    for (int set = 0; set < sets; ++set) {
+        const int at = set * ranges + first;
+        table->flat->join_squares(s, optim->exact_range + at, optim->sums + first,
+                                  optim->exact_chunk + set * optim->chunks,
+                                  optim->first_chunk + first, count);
+        table->copy(s, optim->exact_host + at, optim->exact_range + at,
+                    (size_t)count * sizeof(SquareSum));
+    }
+    table->sync(s);
+    if (optim->merge.merge) optim->merge.merge(optim->merge.user, optim->exact_host, sets);
+    for (int set = 0; set < sets; ++set)
+        for (int i = first; i < last; ++i)
+            optim->range_squares[set * ranges + i] =
+                square_sum_value(&optim->exact_host[set * ranges + i]);
 }
 
 /* Copies the sums of ranges first .. last - 1 to the host and, with shards, gathers those of the
@@ -43,24 +71,38 @@ static double sum_squares(const Optim *optim, int set, int range)
 static void measure_gradients(Optim *optim, const float *grads)
 {
     const BackendTable *table = optim->backend->table;
-    if (optim->grad_chunk_count > 0)
-        table->flat->chunk_squares(table->stream(optim->backend), optim->partial, grads,
-                                   optim->grad_chunk, optim->grad_chunk_count);
+    Stream *s = table->stream(optim->backend);
+    const int64_t count = optim->grad_chunk_count;
+    if (count > 0 && optim->exact)
+        table->flat->exact_chunk_squares(s, optim->exact_chunk, grads, optim->grad_chunk, count);
+    else if (count > 0)
+        table->flat->chunk_squares(s, optim->partial, grads, optim->grad_chunk, count);
 }
 
 /* Sums the squares of whole ranges in the backend's memory, for optim_clip and for the host. */
 static void sum_gradients(Optim *optim, const float *grads)
 {
     const BackendTable *table = optim->backend->table;
+    Stream *s = table->stream(optim->backend);
     measure_gradients(optim, grads);
-    table->flat->range_sums(table->stream(optim->backend), optim->sums, optim->partial,
-                            optim->first_chunk, optim->range_count);
+    if (optim->exact)
+        table->flat->join_squares(s, optim->exact_range, optim->sums, optim->exact_chunk,
+                                  optim->first_chunk, optim->range_count);
+    else
+        table->flat->range_sums(s, optim->sums, optim->partial, optim->first_chunk,
+                                optim->range_count);
 }
 
 void optim_grad_squares(Optim *optim, const float *grads, double *out)
 {
     const BackendTable *table = optim->backend->table;
     Stream *s = table->stream(optim->backend);
+    if (optim->exact) {
+        measure_gradients(optim, grads);
+        join_exact(optim, 1, 0, optim->range_count);
+        memcpy(out, optim->range_squares, (size_t)optim->range_count * sizeof *out);
+        return;
+    }
     if (optim->share.gather) {
         measure_gradients(optim, grads);
         gather_squares(optim, 1, 0, optim->range_count);
@@ -109,6 +151,18 @@ static bool has_norms(const Optim *optim, int range)
     return optim->piece[range].rule->table->norms > 0;
 }
 
+/* Adds the sums of the chunks of ranges first .. last - 1, those of all ranks, to
+ * optim->range_squares. */
+static void join_squares(Optim *optim, int first, int last)
+{
+    gather_squares(optim, optim->sets, first, last);
+    for (int set = 0; set < optim->sets; ++set)
+        for (int i = first; i < last; ++i)
+            optim->range_squares[set * optim->range_count + i] =
+                has_norms(optim, i) ? sum_squares(optim, set, i) : 0;
+    if (optim->share.join) optim->share.join(optim->share.user, optim->range_squares, optim->sets);
+}
+
 /* Updates the ranges first .. last - 1 whose rule has norms. If other ranks have slices, the call
  * must cover all ranges. */
 static void step_ranges(const Step *step, int first, int last)
@@ -120,12 +174,10 @@ static void step_ranges(const Step *step, int first, int last)
         if (has_norms(optim, i) && piece->elements > 0)
             piece->rule->table->measure(optim, piece, &args);
     }
-    gather_squares(optim, optim->sets, first, last);
-    for (int set = 0; set < optim->sets; ++set)
-        for (int i = first; i < last; ++i)
-            optim->range_squares[set * optim->range_count + i] =
-                has_norms(optim, i) ? sum_squares(optim, set, i) : 0;
-    if (optim->share.join) optim->share.join(optim->share.user, optim->range_squares, optim->sets);
+    if (optim->exact)
+        join_exact(optim, optim->sets, first, last);
+    else
+        join_squares(optim, first, last);
     for (int i = first; i < last; ++i) {
         double norm[OPTIM_NORMS];
         const OptimPiece *piece = &optim->piece[i];

@@ -21,7 +21,8 @@ const OpInfo *op_info(OpKind kind)
 bool op_waits_for_ranks(const OpSpec *spec)
 {
     OpTalks talks = infos[spec->kind]->talks;
-    return spec->synced || talks == TALKS_ALWAYS ||
+    const bool joins_tokens = spec->tokens.total > spec->tokens.count;
+    return spec->synced || joins_tokens || talks == TALKS_ALWAYS ||
            (talks == TALKS_IF_SLICED && spec->slice.ranks > 0);
 }
 

@@ -161,9 +161,18 @@ static void scatter_whole_tensor(void *user, int range, const float *plain, floa
 
 /* ---- parameters that this rank updates ---- */
 
+/* True if results must not depend on the number of ranks in a tensor group. */
+static bool cuts_sums(const Graph *g)
+{
+    for (int i = 0; i < g->node_count; ++i)
+        if (g->node[i].spec.slices.total > 0) return true;
+    return false;
+}
+
 static int list_ranges(Trainer *t, OptimRange *range)
 {
     const Graph *g = t->graph, *whole = graph_whole(t->graph);
+    const bool exact = cuts_sums(g);
     int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
@@ -176,6 +185,7 @@ static int list_ranges(Trainer *t, OptimRange *range)
             .channel_scale = p->info.channel_scale,
             .rule = t->rule[i],
             .lr_scale = t->lr_scale[i],
+            .exact = exact,
             .tensor = {.name = p->name, .shape = whole->param[i].shape, .role = role_of(whole, i)}};
     }
     return count;
@@ -224,6 +234,7 @@ Status train_make_optimizer(Trainer *t)
     t->update_clips = t->config->optim.clip > 0 && can_clip_on_device(t);
     optim_use_whole(
         t->optim, (OptimWhole){.get = gather_whole_tensor, .put = scatter_whole_tensor, .user = t});
+    optim_use_merge(t->optim, shards_merge(t));
     return OK;
 }
 

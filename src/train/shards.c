@@ -110,3 +110,31 @@ OptimShard shards_mine(Shards *s)
                         .join = s->trainer->shape.tp > 1 ? join : NULL,
                         .user = s};
 }
+
+/* Adds the exact sums of all ranks of `world`; sliced: only those of parameters that the
+ * tensor-parallel group divides. */
+static void add_exact(const Trainer *t, const World *world, SquareSum *sum, int sets, bool sliced)
+{
+    const int ranges = t->optim->range_count, count = ranges * sets;
+    SquareSum *all = mem_new((size_t)count * (size_t)world->size * sizeof *all + 1);
+    world_gather(world, sum, (size_t)count * sizeof *sum, all);
+    for (int i = 0; i < count; ++i) {
+        if (sliced && t->graph->param[t->range_param[i % ranges]].cut.parts == 0) continue;
+        sum[i] = (SquareSum){0};
+        for (int r = 0; r < world->size; ++r) square_sum_add(&sum[i], &all[r * count + i]);
+    }
+    mem_free(&all);
+}
+
+static void merge(void *user, SquareSum *sum, int sets)
+{
+    const Trainer *t = user;
+    if (t->plan->zero) add_exact(t, &t->grid.dp_world, sum, sets, /* sliced */ false);
+    if (t->shape.tp > 1) add_exact(t, &t->grid.tp_world, sum, sets, /* sliced */ true);
+}
+
+OptimMerge shards_merge(Trainer *t)
+{
+    if (!t->plan->zero && t->shape.tp == 1) return (OptimMerge){0};
+    return (OptimMerge){.merge = merge, .user = t};
+}

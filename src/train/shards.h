@@ -13,5 +13,7 @@ Shards *shards_new(const Trainer *t, const OptimRange *range, int count);
 void shards_free(Shards **shards);
 /* Returns this rank's shard; borrowed from shards, which must live as long as the optimizer. */
 OptimShard shards_mine(Shards *shards);
+/* Returns the exchange of exact sums for t->optim; no function if this rank has whole tensors. */
+OptimMerge shards_merge(Trainer *t);
 
 #endif

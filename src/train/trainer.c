@@ -101,8 +101,10 @@ static Status make_graph(Trainer *t)
     const Config *c = t->config;
     TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
     const int tp = t->shape.tp;
-    const bool any_grid = c->train.reproducible == REPRODUCIBLE_ANY_GRID;
-    const int slices = any_grid ? (int)c->train.sum_slices : 0;
+    /* kernels of GPUs do not cut sums */
+    const bool cuts =
+        c->train.reproducible == REPRODUCIBLE_ANY_GRID && t->backend->table->host_memory;
+    const int slices = cuts ? (int)c->train.sum_slices : 0;
     if (tp > 1 || slices > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp, slices));
     if (c->train.sync_batch_norm) TRY(graph_sync_statistics(t->graph, c, t->shape.dp));
     return graph_fuse(t->graph, t->backend->table);

@@ -130,6 +130,54 @@ static void test_flat_chunks(void)
     arrays_check(&a, "squares", allowed.exact);
 }
 
+/* Exact sums have the bits of the CPU's, for numbers of any magnitude and for NaN. */
+static void test_flat_exact(void)
+{
+    enum { CHUNKS = (ELEMENTS + FLAT_CHUNK - 1) / FLAT_CHUNK };
+    Rig rig = {.backend = gpu};
+    Arrays a;
+    const int64_t first[] = {0, CHUNKS / 2, CHUNKS};
+    const FlatChunk chunk = {5, FLAT_CHUNK - 9, 0};
+    SquareSum want[CHUNKS + 3], got[CHUNKS + 3];
+    double want_value[2], value[2];
+    int64_t *device_first = rig_alloc(&rig, sizeof first);
+    FlatChunk *device_chunk = rig_alloc(&rig, sizeof chunk);
+    SquareSum *device = rig_alloc(&rig, sizeof got);
+    double *device_value = rig_alloc(&rig, sizeof value);
+    Stream *s[2] = {cpu->table->stream(cpu), gpu->table->stream(gpu)};
+    rig_copy(&rig, device_first, first, sizeof first);
+    rig_copy(&rig, device_chunk, &chunk, sizeof chunk);
+    arrays_new(&a);
+    for (int i = 0; i < ELEMENTS; ++i) a.host[0][i] *= ldexpf(1, i % 97 * 2 - 97);
+    for (int k = 0; k < 3; ++k) {
+        static const float special[] = {1, INFINITY, NAN};
+        if (k > 0) a.host[0][FLAT_CHUNK + 3] = special[k];
+        rig_copy(&rig, a.device[0], a.host[0], ELEMENTS * sizeof(float));
+        for (int d = 0; d < 2; ++d) {
+            const FlatTable *f = d ? gpu->table->flat : cpu->table->flat;
+            const float *x = d ? a.device[0] : a.host[0];
+            SquareSum *out = d ? device : want;
+            f->exact_squares(s[d], out, x, ELEMENTS);
+            f->exact_chunk_squares(s[d], out + CHUNKS, x, d ? device_chunk : &chunk, 1);
+            f->join_squares(s[d], out + CHUNKS + 1, d ? device_value : want_value, out,
+                            d ? device_first : first, 2);
+        }
+        rig_copy(&rig, got, device, sizeof got);
+        rig_copy(&rig, value, device_value, sizeof value);
+        CU_ASSERT_EQUAL(memcmp(got, want, sizeof got), 0);
+        CU_ASSERT(k == 2 || value[0] == want_value[0]);
+        CU_ASSERT_EQUAL(value[1], want_value[1]);
+        CU_ASSERT(k == 2 ? isnan(value[0]) : k == 1 ? isinf(value[0]) : isfinite(value[0]));
+    }
+    a.host[0][FLAT_CHUNK + 3] = 1;
+    rig_copy(&rig, a.device[0], a.host[0], ELEMENTS * sizeof(float));
+    rig_release(&rig, device_first, sizeof first);
+    rig_release(&rig, device_chunk, sizeof chunk);
+    rig_release(&rig, device, sizeof got);
+    rig_release(&rig, device_value, sizeof value);
+    arrays_check(&a, "squares", allowed.exact);
+}
+
 /* Returns the number of calls by the host for the norm of a gradient of `tensors` tensors. */
 static long norm_calls(int tensors)
 {

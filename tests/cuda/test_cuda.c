@@ -239,6 +239,7 @@ int main(int argc, char **argv)
                                           {"sums", test_flat_sums},
                                           {"squares", test_flat_squares},
                                           {"squares of chunks", test_flat_chunks},
+                                          {"exact squares", test_flat_exact},
                                           {"a gradient's norm", test_flat_norm},
                                           {"rows", test_copy_rows},
                                           {"the order of tokens", test_sort},

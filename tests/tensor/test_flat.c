@@ -265,6 +265,64 @@ static void test_squares(void)
     close_flat(&f);
 }
 
+/* The exact sum of x in slices of `step` elements, the last slice first. */
+static SquareSum sum_of_slices(const Flat *f, const float *x, int64_t n, int64_t step)
+{
+    SquareSum sum = {0}, all[(N + FLAT_CHUNK - 1) / FLAT_CHUNK + 1], joined;
+    for (int64_t at = (n - 1) / step * step; at >= 0; at -= step) {
+        const int64_t count = n - at < step ? n - at : step;
+        const int64_t first[] = {0, (count + FLAT_CHUNK - 1) / FLAT_CHUNK};
+        double value;
+        f->t->exact_squares(f->s, all, x + at, count);
+        f->t->join_squares(f->s, &joined, &value, all, first, 1);
+        CU_ASSERT(value == square_sum_value(&joined) || isnan(value));
+        square_sum_add(&sum, &joined);
+    }
+    return sum;
+}
+
+/* Exact sums do not depend on slices, their order, or the instruction set, for numbers of any
+ * magnitude; and they equal sums in long double. */
+static void test_exact_squares(void)
+{
+    const char *best = simd_table(DTYPE_F32)->name;
+    static const double spread[] = {0, 8, 60, 250};
+    Flat f = open_flat(2);
+    for (size_t k = 0; k < sizeof spread / sizeof *spread; ++k) {
+        SquareSum want = {0};
+        long double right = 0;
+        for (int64_t i = 0; i < N; ++i) {
+            const double exponent = spread[k] * (rig_random(4, i / 700) - 1) / 2 + spread[k] / 2;
+            f.v[0][i] = (float)(rig_random(5, i) * exp2(exponent / 2));
+            right += (long double)f.v[0][i] * (long double)f.v[0][i];
+        }
+        for (int isa = 0; isa < 3; ++isa) {
+            if (!simd_use(isas[isa])) continue;
+            for (int64_t step = 1; step < N; step = 3 * step + 1) {
+                SquareSum got = sum_of_slices(&f, f.v[0], N, step);
+                if (want.grid == 0) want = got;
+                CU_ASSERT_EQUAL(memcmp(&got, &want, sizeof got), 0);
+            }
+        }
+        CU_ASSERT(want.grid > 0);
+        CU_ASSERT(fabsl((long double)square_sum_value(&want) - right) <= right * 1e-15L);
+    }
+    for (int isa = 0; isa < 3; ++isa) {
+        static const float edge[] = {FLT_MAX, 1e-45f, -FLT_MIN, 0, INFINITY, NAN};
+        if (!simd_use(isas[isa])) continue;
+        SquareSum sum = sum_of_slices(&f, edge, 4, 4);
+        CU_ASSERT_EQUAL(square_sum_value(&sum), (double)FLT_MAX * FLT_MAX);
+        sum = sum_of_slices(&f, edge + 1, 1, 1);
+        CU_ASSERT_EQUAL(square_sum_value(&sum), 0x1p-298);
+        sum = sum_of_slices(&f, edge, 5, 2);
+        CU_ASSERT_EQUAL(square_sum_value(&sum), INFINITY);
+        sum = sum_of_slices(&f, edge, 6, 3);
+        CU_ASSERT(isnan(square_sum_value(&sum)));
+    }
+    simd_use(best);
+    close_flat(&f);
+}
+
 /* One element that is infinite or NaN, at any place; and the largest finite numbers. */
 static void test_overflow(void)
 {
@@ -333,5 +391,6 @@ static void test_overwrite(void)
 }
 
 TEST_MAIN("flat", {"values", test_values}, {"cuts and threads", test_cuts},
-          {"squares", test_squares}, {"overflow", test_overflow},
-          {"finding and copying", test_find_and_copy}, {"overwriting", test_overwrite})
+          {"squares", test_squares}, {"exact squares", test_exact_squares},
+          {"overflow", test_overflow}, {"finding and copying", test_find_and_copy},
+          {"overwriting", test_overwrite})

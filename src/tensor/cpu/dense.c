@@ -8,7 +8,7 @@
 #include "cpu.h"
 #include "dense_product.h"
 #include "linear.h"
-#include "view.h"
+#include "token_sums.h"
 
 /* from this many rows on, the weight is stored in plain order */
 enum { PLAIN_ROWS = 256 };
@@ -49,6 +49,12 @@ static Status dense_check(const OpSpec *spec)
                 shape_text(w, a), shape_text(x, b));
 }
 
+/* The sums of the bias's gradient, if they are cut: on several ranks an exchange has them. */
+static TokenSums bias_sums(const OpSpec *s)
+{
+    return token_sums_plan(&s->tokens, s->y.shape, 1);
+}
+
 static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -85,9 +91,34 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     format_free(&any);
     format_free(&dw_any);
     format_free(&plain);
+    const TokenSums sums = bias_sums(s);
+    const size_t bytes = s->tokens.total > 0 ? token_sums_bytes(&sums) : 0;
+    if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1];
     op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
     return status;
+}
+
+typedef struct BiasTask {
+    const OpRun *run;
+    DType type;
+    int64_t width;
+} BiasTask;
+
+static void add_row(const void *task, int64_t row, float *sum)
+{
+    const BiasTask *t = task;
+    simd_table(t->type)->add_into(sum, element_at(t->run->dy, row * t->width, t->type), t->width);
+}
+
+static void dense_backward_weight(Op *op, const OpRun *run)
+{
+    const OpSpec *s = &op->spec;
+    const TokenSums sums = bias_sums(s);
+    const BiasTask task = {.run = run, .type = s->y.dtype, .width = sums.width};
+    linear_backward_weight(op, run);
+    if (s->tokens.total > 0 && s->w_count > 1)
+        token_sums_run(&sums, run, add_row, &task, run->workspace, 1);
 }
 
 const OpTable cpu_dense = {
@@ -97,7 +128,7 @@ const OpTable cpu_dense = {
     .forward = linear_forward,
     .backward_begin = linear_backward_begin,
     .backward_data = linear_backward_data,
-    .backward_weight = linear_backward_weight,
+    .backward_weight = dense_backward_weight,
     .pack = linear_pack,
     .unpack = linear_unpack,
     .stored_plain = linear_stored_plain,

@@ -54,6 +54,16 @@ static int64_t row_at(const EmbedTask *t, int64_t i)
     return row >= 0 && row < t->e->rows ? row : -1;
 }
 
+/* Fills with -0, which no sum over ranks changes: x + -0 is x, also where x is -0. */
+static void minus_zeros(void *y, int64_t n, DType type)
+{
+    for (int64_t i = 0; i < n; ++i)
+        if (type == DTYPE_F32)
+            ((float *)y)[i] = -0.0f;
+        else
+            ((Bf16 *)y)[i].bits = 1u << 15;
+}
+
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const EmbedTask *t = task;
@@ -64,6 +74,8 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         int64_t row = i < real ? row_at(t, i) : -1;
         if (row >= 0)
             simd_table(type)->from_floats(y, t->run->w[0] + row * width, width);
+        else if (i < real)
+            minus_zeros(y, width, type);
         else
             elements_zero(y, width, type);
     }

@@ -1,13 +1,24 @@
 /* exchange: the communication (sliced.h), and the bias. */
 #include "../sliced.h"
-#include "view.h"
+#include "token_sums.h"
 
 #include <string.h>
+
+/* The sums of the bias's gradient, if they are cut. */
+static TokenSums bias_sums(const OpSpec *s)
+{
+    return token_sums_plan(&s->tokens, s->y.shape, 1);
+}
 
 static Status cpu_exchange_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     preferred[0] = in_precision(op, layout_plain(op->spec.x[0]));
-    return exchange_plan(op, desc_plain(op->spec.y.shape, preferred[0].dtype));
+    TRY(exchange_plan(op, desc_plain(op->spec.y.shape, preferred[0].dtype)));
+    if (op->spec.tokens.total == 0) return OK;
+    const TokenSums sums = bias_sums(&op->spec);
+    const size_t bytes = token_sums_bytes(&sums);
+    if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;
+    return OK;
 }
 
 typedef struct RowsTask {
@@ -50,10 +61,21 @@ static void bias_gradient_body(const void *task, int64_t begin, int64_t end)
                                       to - from);
 }
 
+static void add_row(const void *task, int64_t row, float *sum)
+{
+    const RowsTask *t = task;
+    const int64_t width = t->plan->width;
+    simd_table(t->type)->add_into(sum, element_at(t->run->dy, row * width, t->type), width);
+}
+
 static void backward_weight(Op *op, const OpRun *run)
 {
     RowsTask t = rows_task(op, run);
-    if (op->spec.w_count)
+    const TokenSums sums = bias_sums(&op->spec);
+    if (op->spec.w_count == 0) return;
+    if (sums.cut.total > 0)
+        token_sums_run(&sums, run, add_row, &t, run->workspace, 0);
+    else
         work_run(bias_gradient_body, &t, (t.plan->width + SIMD_LANES - 1) / SIMD_LANES,
                  t.plan->rows * t.plan->width);
 }

@@ -17,6 +17,7 @@ typedef struct FlatTask {
     const Bf16 *half_a, *half_b;
     /* one sum for each chunk */
     double *sums;
+    SquareSum *exact;
     /* chunk_squares: the chunks */
     const FlatChunk *chunk;
     float alpha, beta;
@@ -119,6 +120,69 @@ static void flat_chunk_squares(Stream *s, double *out, const float *x, const Fla
     const FlatTask task = {.sums = out, .a = x, .chunk = chunk};
     (void)s;
     work_run(chunk_squares_body, &task, count, count * FLAT_CHUNK);
+}
+
+static void exact_squares_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    for (int64_t i = begin; i < end; ++i) {
+        Range r = range_of(t, i, i + 1);
+        t->exact[i] = simd_table(DTYPE_F32)->exact_squares(t->a + r.from, r.n);
+    }
+}
+
+static void flat_exact_squares(Stream *s, SquareSum *out, const float *x, int64_t n)
+{
+    (void)s;
+    flat_run(exact_squares_body, (FlatTask){.exact = out, .a = x, .n = n});
+}
+
+static void exact_chunks_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    for (const FlatChunk *c = t->chunk + begin; c < t->chunk + end; ++c)
+        t->exact[c->sum] = simd_table(DTYPE_F32)->exact_squares(t->a + c->offset, c->elements);
+}
+
+static void flat_exact_chunk_squares(Stream *s, SquareSum *out, const float *x,
+                                     const FlatChunk *chunk, int64_t count)
+{
+    const FlatTask task = {.exact = out, .a = x, .chunk = chunk};
+    (void)s;
+    work_run(exact_chunks_body, &task, count, count * FLAT_CHUNK);
+}
+
+void square_sum_add(SquareSum *to, const SquareSum *from)
+{
+    enum { PARTS = 3 };
+    const int64_t grid = to->grid > from->grid ? to->grid : from->grid;
+    SquareSum sum = {.grid = grid};
+    for (int64_t i = 0; i < PARTS; ++i) {
+        const int64_t a = i - (grid - to->grid), b = i - (grid - from->grid);
+        sum.part[i] = (a >= 0 ? to->part[a] : 0) + (b >= 0 ? from->part[b] : 0);
+    }
+    *to = sum;
+}
+
+double square_sum_value(const SquareSum *sum)
+{
+    if (sum->grid == SQUARES_NAN) return NAN;
+    if (sum->grid == SQUARES_INFINITE) return INFINITY;
+    const int unit = 32 * (int)(sum->grid - SQUARES_GRID_0);
+    return ldexp((double)sum->part[2], unit - 64) + ldexp((double)sum->part[1], unit - 32) +
+           ldexp((double)sum->part[0], unit);
+}
+
+static void flat_join_squares(Stream *s, SquareSum *out, double *value, const SquareSum *x,
+                              const int64_t *first, int count)
+{
+    (void)s;
+    for (int i = 0; i < count; ++i) {
+        SquareSum sum = {0};
+        for (int64_t k = first[i]; k < first[i + 1]; ++k) square_sum_add(&sum, &x[k]);
+        out[i] = sum;
+        value[i] = square_sum_value(&sum);
+    }
 }
 
 /* Threads that find an overflow all write the same value. */
@@ -298,6 +362,9 @@ const FlatTable cpu_flat = {
     .scale_add = flat_scale_add,
     .squares = flat_squares,
     .chunk_squares = flat_chunk_squares,
+    .exact_squares = flat_exact_squares,
+    .exact_chunk_squares = flat_exact_chunk_squares,
+    .join_squares = flat_join_squares,
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,

@@ -1,12 +1,6 @@
-/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx. For the
- * parameters' gradients the rows are divided into parts by shape alone, and the parts' sums are
- * added in order. */
-#include "view.h"
-
-#include <string.h>
-
-/* most parts into which rows are divided for the sums of the parameters' gradients */
-enum { PARTS_MAX = 32 };
+/* layer_norm and rms_norm over the last dimension. Rows are independent in forward and dx; the
+ * parameters' gradients are sums over rows (token_sums.h). */
+#include "token_sums.h"
 
 /* y = x / sqrt(mean(x^2) + eps) * w0 over the last dimension (Zhang & Sennrich 2019) */
 const OpInfo info_rms_norm = {
@@ -24,8 +18,7 @@ const OpInfo info_rms_norm = {
 typedef struct LayerNorm {
     /* samples, rows of all samples, elements of a row */
     int64_t n, rows, width;
-    /* number of parts into which the rows are divided */
-    int64_t parts;
+    TokenSums sums;
 } LayerNorm;
 
 typedef struct LayerNormTask {
@@ -34,8 +27,6 @@ typedef struct LayerNormTask {
     const LayerNorm *plan;
     /* number of rows of samples that are not padding */
     int64_t real;
-    /* float[parts][2][width]: gradients of the scale and of the shift; rms_norm has no shift */
-    float *partial;
     void (*forward)(LayerNormRow *row);
     void (*grad)(const LayerNormRow *row);
     void (*sums)(const LayerNormRow *row, float *dscale, float *dshift);
@@ -50,10 +41,10 @@ static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     plan->n = x.dim[0];
     plan->width = x.dim[x.ndim - 1];
     plan->rows = shape_count(x) / plan->width;
-    plan->parts = plan->rows < PARTS_MAX ? plan->rows : PARTS_MAX;
+    plan->sums = token_sums_plan(&s->tokens, x, s->w_count);
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = plan->width;
     op->saved_bytes = (size_t)(2 * plan->rows) * sizeof(float);
-    op->workspace_bytes = (size_t)(2 * plan->parts * plan->width) * sizeof(float);
+    op->workspace_bytes = token_sums_bytes(&plan->sums);
     op->needs_x[0] = true;
     op->dx_inplace = true;
     return OK;
@@ -73,7 +64,6 @@ static LayerNormTask task_of(Op *op, const OpRun *run)
                            .run = run,
                            .plan = plan,
                            .real = plan->rows / plan->n * run->rows,
-                           .partial = run->workspace,
                            .forward = rms ? simd->rms_norm_forward : simd->layer_norm_forward,
                            .grad = rms ? simd->rms_norm_grad : simd->layer_norm_grad,
                            .sums = rms ? simd->rms_norm_sums : simd->layer_norm_sums};
@@ -140,32 +130,19 @@ static void layer_norm_backward_data(Op *op, const OpRun *run)
     if (run->dx[0]) work_run(grad_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
-static void sums_body(const void *task, int64_t begin, int64_t end)
+/* Adds a row's terms to the gradient of the scale, and behind it that of the shift; rms_norm has no
+ * shift. */
+static void add_row(const void *task, int64_t r, float *sum)
 {
     const LayerNormTask *t = task;
-    const LayerNorm *plan = t->plan;
-    for (int64_t p = begin; p < end; ++p) {
-        float *scale = t->partial + 2 * p * plan->width, *shift = scale + plan->width;
-        memset(scale, 0, (size_t)(2 * plan->width) * sizeof(float));
-        int64_t last = plan->rows * (p + 1) / plan->parts;
-        for (int64_t r = plan->rows * p / plan->parts; r < last && r < t->real; ++r) {
-            LayerNormRow row = row_at(t, r);
-            t->sums(&row, scale, shift);
-        }
-    }
+    LayerNormRow row = row_at(t, r);
+    t->sums(&row, sum, sum + t->plan->width);
 }
 
 static void layer_norm_backward_weight(Op *op, const OpRun *run)
 {
     LayerNormTask t = task_of(op, run);
-    const LayerNorm *plan = t.plan;
-    work_run(sums_body, &t, plan->parts, plan->rows * plan->width);
-    for (int i = 0; i < op->spec.w_count; ++i) {
-        memset(run->dw[i], 0, (size_t)plan->width * sizeof(float));
-        for (int64_t p = 0; p < plan->parts; ++p)
-            simd_table(DTYPE_F32)->add_into(run->dw[i], t.partial + (2 * p + i) * plan->width,
-                                            plan->width);
-    }
+    token_sums_run(&t.plan->sums, run, add_row, &t, run->workspace, 0);
 }
 
 const OpTable cpu_layer_norm = {

@@ -30,8 +30,7 @@ static Status softmax_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(loss_plan(op, preferred));
     const Loss *l = op->impl;
     op->saved_bytes = (size_t)l->rows * sizeof(float);
-    if (op->spec.slice.ranks)
-        op->workspace_bytes = softmax_sliced_workspace(l, op->spec.slice.ranks);
+    if (softmax_is_sliced(&op->spec)) op->workspace_bytes = softmax_sliced_workspace(l, &op->spec);
     op->dx_over_x = true;
     return OK;
 }
@@ -105,14 +104,14 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
 static void softmax_forward(Op *op, const OpRun *run)
 {
     LossTask t = loss_task(op, run);
-    if (op->spec.slice.ranks)
+    if (softmax_is_sliced(&op->spec))
         softmax_sliced_forward(&t);
     else
         loss_run(softmax_body, &t);
 }
 
-/* Returns the arguments of the gradient for one row. A label in another rank's slice has the weight
- * 0. */
+/* Returns the arguments of the gradient for one row. A label in another rank's slice is none here,
+ * because subtracting 0 can give another zero. */
 static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
 {
     const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;
@@ -123,7 +122,7 @@ static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
     return (SoftmaxGrad){.x = logits_at(t, row),
                          .dx = element_out(t->run->dx[0], row * t->l->width, t->l->type),
                          .n = t->l->width,
-                         .label = here ? (int)label : 0,
+                         .label = here ? (int)label : -1,
                          .other = other_here ? (int)other : 0,
                          .lse = ((const float *)t->run->saved)[row],
                          .scale = scale,

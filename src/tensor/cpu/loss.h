@@ -57,8 +57,12 @@ void loss_run(WorkBody body, const LossTask *t);
  * second label. */
 void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float other);
 
-/* in softmax_sliced.c */
-size_t softmax_sliced_workspace(const Loss *l, int ranks);
+/* in softmax_sliced.c: True if the rows of logits are in slices. */
+static inline bool softmax_is_sliced(const OpSpec *spec)
+{
+    return spec->slice.ranks > 0 || spec->slices.total > 0;
+}
+size_t softmax_sliced_workspace(const Loss *l, const OpSpec *spec);
 void softmax_sliced_forward(const LossTask *t);
 
 #endif

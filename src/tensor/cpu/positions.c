@@ -1,14 +1,13 @@
 /* positions: adds row t of a table to token t of every sequence. The gradient of a row is summed
- * over the samples in order, by one thread; rows beyond the sequence get 0. */
+ * over the samples in order, by one thread; rows beyond the sequence get 0, and those of tokens that
+ * other ranks have get -0, which the sum over ranks does not change. */
 #include "view.h"
-
-#include <string.h>
 
 typedef struct Positions {
     /* samples of x, tokens per sequence, rows and width of the table */
     int64_t samples, length, rows, width;
-    /* position of x's first token in the whole sequence */
-    int64_t first;
+    /* position of x's first token in the whole sequence, and tokens of the whole sequence */
+    int64_t first, whole;
     DType type;
 } Positions;
 
@@ -28,6 +27,7 @@ static Status positions_plan(Op *op, Desc preferred[SPEC_INPUTS])
                      .rows = w.dim[0],
                      .width = w.dim[1],
                      .first = s->slice.first,
+                     .whole = s->slice.ranks ? s->slice.whole : x.dim[1],
                      .type = s->y.dtype};
     op->w_elements[0] = p->rows * p->width;
     op->y_inplace = true;
@@ -68,9 +68,10 @@ static void sum_body(const void *task, int64_t begin, int64_t end)
     const Positions *p = t->p;
     for (int64_t i = begin; i < end; ++i) {
         float *dw = t->run->dw[0] + i * p->width;
-        memset(dw, 0, (size_t)p->width * sizeof *dw);
         const int64_t token = i - p->first;
-        for (int64_t n = 0; token >= 0 && token < p->length && n < t->run->rows; ++n) {
+        const bool here = token >= 0 && token < p->length;
+        for (int64_t k = 0; k < p->width; ++k) dw[k] = here || i >= p->whole ? 0.0f : -0.0f;
+        for (int64_t n = 0; here && n < t->run->rows; ++n) {
             int64_t at = (n * p->length + token) * p->width;
             simd_table(p->type)->add_into(dw, element_at(t->run->dy, at, p->type), p->width);
         }

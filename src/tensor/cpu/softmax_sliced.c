@@ -1,16 +1,17 @@
-/* softmax_loss when each rank of a tensor group has a slice of every row of logits. The ranks
- * gather a few numbers per row about their slices and merge them in rank order, so that all get the
- * same results (Shoeybi et al. 2019, section 3). A second gather is needed, because a rank can
- * count the logits above the label's only if it knows the label's logit. */
+/* softmax_loss with rows of logits in slices: those of the ranks of a tensor group, or as many as
+ * sums are cut into (OpSpec.slices). A few numbers per row and slice are merged in the order of the
+ * slices (Shoeybi et al. 2019, section 3), so that all ranks, and any number of them, get the same
+ * results. Ranks gather these numbers, and in a second gather the logits above the label's, which a
+ * rank can count only if it knows the label's logit. */
 #include "loss.h"
 
 #include <math.h>
 
-/* Numbers about one rank's slice of a row, all floats: a class index is exact up to 2^24. */
+/* Numbers about one slice of a row, all floats: a class index is exact up to 2^24. */
 typedef struct SliceStats {
     /* log-sum-exp, and sum of the logits */
     float lse, sum;
-    /* logits of the label and of the second label; 0 if they are in another rank's slice */
+    /* logits of the label and of the second label; 0 if they are in another slice */
     float label_logit, other;
     /* the largest logit and its class */
     float top, argmax;
@@ -19,7 +20,7 @@ enum { SLICE_STATS = sizeof(SliceStats) / sizeof(float) };
 
 /* Layout of the workspace. */
 typedef struct Table {
-    /* numbers about the slices, [rows] of this rank and [ranks][rows] */
+    /* numbers about the slices, [slices of this rank][rows] and [slices][rows] */
     SliceStats *stats, *all_stats;
     /* number of logits above the label's, [rows] of this rank and [ranks][rows] */
     float *label_rank, *all_label_ranks;
@@ -27,81 +28,115 @@ typedef struct Table {
 
 typedef struct SlicedTask {
     const LossTask *loss;
+    /* slices of all ranks, those of this rank, and the first of them */
+    int slices, mine, first;
+    int ranks;
     Table table;
 } SlicedTask;
 
-size_t softmax_sliced_workspace(const Loss *l, int ranks)
+static SlicedTask sliced_task(const LossTask *t)
 {
-    return (size_t)(1 + ranks) * (size_t)l->rows * (sizeof(SliceStats) + sizeof(float));
+    const OpSpec *spec = &t->op->spec;
+    const SumSlices *cut = &spec->slices;
+    SlicedTask s = {.loss = t, .ranks = spec->slice.ranks ? spec->slice.ranks : 1};
+    const bool cuts = cut->total > 0;
+    s.slices = cuts ? cut->total : s.ranks;
+    s.mine = cuts ? cut->count : 1;
+    s.first = cuts ? cut->first : spec->slice.rank;
+    size_t rows = (size_t)t->l->rows;
+    s.table.stats = t->run->workspace;
+    s.table.all_stats = s.table.stats + (s.ranks > 1 ? rows * (size_t)s.mine : 0);
+    s.table.label_rank = (float *)(s.table.all_stats + rows * (size_t)s.slices);
+    s.table.all_label_ranks = s.table.label_rank + rows;
+    return s;
 }
 
-static Table table_of(const LossTask *t)
+size_t softmax_sliced_workspace(const Loss *l, const OpSpec *spec)
 {
-    size_t rows = (size_t)t->l->rows, ranks = (size_t)t->op->spec.slice.ranks;
-    Table table = {.stats = t->run->workspace};
-    table.all_stats = table.stats + rows;
-    table.label_rank = (float *)(table.all_stats + ranks * rows);
-    table.all_label_ranks = table.label_rank + rows;
-    return table;
+    const SumSlices *cut = &spec->slices;
+    const int ranks = spec->slice.ranks ? spec->slice.ranks : 1;
+    const int stats = cut->total > 0 ? cut->total + cut->count : ranks + 1;
+    return (size_t)l->rows *
+           ((size_t)stats * sizeof(SliceStats) + (size_t)(1 + ranks) * sizeof(float));
 }
 
-/* Returns the label's index in this rank's slice; it is out of range if another rank has the
+/* Returns the first class of a slice. */
+static int64_t first_class(const SlicedTask *s, int slice)
+{
+    return slice_first(s->loss->l->classes, s->slices, slice);
+}
+
+/* Returns the label's index in this rank's logits; it is out of range if another rank has the
  * label. */
 static int64_t index_at(const LossTask *t, int64_t row)
 {
     return label_at(t, row) - t->l->first;
 }
 
+/* Returns the numbers about one of this rank's slices of a row. *above: the logits above the
+ * label's, if the label is in this rank's slices. */
+static SliceStats stats_of(const SlicedTask *s, int64_t r, int slice, int *above)
+{
+    const LossTask *t = s->loss;
+    const int64_t first = first_class(s, slice), width = first_class(s, slice + 1) - first;
+    const int64_t index = label_at(t, r) - first, other = other_at(t, r) - first;
+    const bool here = index >= 0 && index < width, readable = in_slice(t, index_at(t, r));
+    const void *x = element_at(logits_at(t, r), first - t->l->first, t->l->type);
+    const SimdTable *simd = simd_table(t->l->type);
+    SoftmaxRow row = simd->softmax(x, width, readable ? (int)index : 0);
+    SliceStats stats = {.lse = row.lse, .sum = row.sum, .argmax = (float)(first + row.argmax)};
+    stats.top = logit_at(t, r, first + row.argmax - t->l->first);
+    if (here) stats.label_logit = row.label_logit;
+    if (other >= 0 && other < width) stats.other = logit_at(t, r, first + other - t->l->first);
+    *above = row.label_rank;
+    return stats;
+}
+
+/* An item is a row. */
 static void stats_body(const void *task, int64_t begin, int64_t end)
 {
     const SlicedTask *s = task;
     const LossTask *t = s->loss;
     for (int64_t r = begin; r < end; ++r) {
-        SliceStats *stats = &s->table.stats[r];
-        *stats = (SliceStats){0};
-        if (r >= t->real) continue;
-        int64_t index = index_at(t, r), other = other_at(t, r) - t->l->first;
-        SoftmaxRow row =
-            simd_table(t->l->type)
-                ->softmax(logits_at(t, r), t->l->width, in_slice(t, index) ? (int)index : 0);
-        *stats = (SliceStats){.lse = row.lse,
-                              .sum = row.sum,
-                              .label_logit = in_slice(t, index) ? row.label_logit : 0,
-                              .other = in_slice(t, other) ? logit_at(t, r, other) : 0,
-                              .top = logit_at(t, r, row.argmax),
-                              .argmax = (float)(t->l->first + row.argmax)};
+        int above = 0, total = 0;
+        for (int k = 0; k < s->mine; ++k) {
+            SliceStats *stats = &s->table.stats[k * t->l->rows + r];
+            *stats = (SliceStats){0};
+            if (r < t->real) *stats = stats_of(s, r, s->first + k, &above);
+            total += above;
+        }
+        if (s->ranks == 1) s->table.all_label_ranks[r] = (float)total;
     }
 }
 
-/* Returns the rank that has a class in its slice. */
-static int rank_of(const LossTask *t, int64_t class)
+/* Returns the numbers about the slice that has a class. */
+static const SliceStats *slice_with(const SlicedTask *s, int64_t row, int64_t class)
 {
-    const TensorSlice *slice = &t->op->spec.slice;
-    int rank = 0;
-    while (class >= slice_first(slice->whole, slice->ranks, rank + 1)) ++rank;
-    return rank;
+    int slice = 0;
+    while (class >= first_class(s, slice + 1)) ++slice;
+    return &s->table.all_stats[slice * s->loss->l->rows + row];
 }
 
-/* Merges the ranks' numbers of a row; label_rank is left 0. */
+/* Merges the slices' numbers of a row; label_rank is left 0. */
 static SoftmaxRow merge(const SlicedTask *s, int64_t row)
 {
     const LossTask *t = s->loss;
-    const int ranks = t->op->spec.slice.ranks;
     const SliceStats *first = &s->table.all_stats[row], *best = first;
     float top = first->lse, total = 0, sum = 0;
-    for (int k = 1; k < ranks; ++k) {
+    for (int k = 1; k < s->slices; ++k) {
         const SliceStats *stats = first + k * t->l->rows;
         if (stats->lse > top) top = stats->lse;
         if (stats->top > best->top) best = stats;
     }
-    for (int k = 0; k < ranks; ++k) {
+    for (int k = 0; k < s->slices; ++k) {
         const SliceStats *stats = first + k * t->l->rows;
-        total += expf(stats->lse - top);
+        /* also if all logits are -inf, and so is the result */
+        total += stats->lse == top ? 1.0f : expf(stats->lse - top);
         sum += stats->sum;
     }
     return (SoftmaxRow){.lse = top + logf(total),
                         .sum = sum,
-                        .label_logit = first[rank_of(t, label_at(t, row)) * t->l->rows].label_logit,
+                        .label_logit = slice_with(s, row, label_at(t, row))->label_logit,
                         .argmax = (int)best->argmax};
 }
 
@@ -126,11 +161,10 @@ static void result_body(const void *task, int64_t begin, int64_t end)
     for (int64_t r = begin; r < end; ++r) {
         SoftmaxRow row = {0};
         if (r < t->real) row = merge(s, r);
-        for (int k = 0; k < t->op->spec.slice.ranks; ++k)
+        for (int k = 0; k < s->ranks; ++k)
             row.label_rank += (int)s->table.all_label_ranks[r + k * t->l->rows];
-        const SliceStats *first = s->table.all_stats + r;
         float other = 0;
-        if (r < t->real) other = first[rank_of(t, other_at(t, r)) * t->l->rows].other;
+        if (r < t->real) other = slice_with(s, r, other_at(t, r))->other;
         softmax_row(t, r, &row, other);
     }
 }
@@ -143,14 +177,16 @@ static void all_rows(WorkBody body, const SlicedTask *s)
 
 void softmax_sliced_forward(const LossTask *t)
 {
-    SlicedTask s = {.loss = t, .table = table_of(t)};
-    const Exchange *x = t->run->exchange;
-    Slices row_slices = {.runs = 1, .items = x->size, .unit = t->l->rows, .type = DTYPE_F32};
-    Slices stats_slices = row_slices;
-    stats_slices.unit *= SLICE_STATS;
+    SlicedTask s = sliced_task(t);
     all_rows(stats_body, &s);
-    x->gather(x, stats_slices, s.table.stats, s.table.all_stats);
-    all_rows(label_rank_body, &s);
-    x->gather(x, row_slices, s.table.label_rank, s.table.all_label_ranks);
+    if (s.ranks > 1) {
+        const Exchange *x = t->run->exchange;
+        Slices row_slices = {.runs = 1, .items = x->size, .unit = t->l->rows, .type = DTYPE_F32};
+        Slices stats_slices = row_slices;
+        stats_slices.unit *= s.mine * SLICE_STATS;
+        x->gather(x, stats_slices, s.table.stats, s.table.all_stats);
+        all_rows(label_rank_body, &s);
+        x->gather(x, row_slices, s.table.label_rank, s.table.all_label_ranks);
+    }
     all_rows(result_body, &s);
 }

@@ -69,6 +69,9 @@ typedef struct SlicesRun {
 } SlicesRun;
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);
 cudaError_t launch_squares(cudaStream_t stream, double *out, const float *x, int64_t n);
+cudaError_t launch_exact_squares(cudaStream_t stream, SquareSum *out, const float *x, int64_t n);
+cudaError_t launch_exact_chunk_squares(cudaStream_t stream, SquareSum *out, const float *x,
+                                       const FlatChunk *chunk, int64_t count);
 cudaError_t launch_chunk_squares(cudaStream_t stream, double *out, const float *x,
                                  const FlatChunk *chunk, int64_t count);
 cudaError_t launch_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n);
@@ -91,6 +94,8 @@ cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t b
 cudaError_t launch_loss_sums(cudaStream_t stream, float *out, const float *columns, int64_t lines);
 cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
                               const int64_t *first, int count);
+cudaError_t launch_join_squares(cudaStream_t stream, SquareSum *out, double *value,
+                                const SquareSum *x, const int64_t *first, int count);
 cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *squares, int count,
                         double limit);
 

@@ -50,6 +50,24 @@ static void flat_chunk_squares(Stream *s, double *out, const float *x, const Fla
     cuda_check(launch_chunk_squares(s->handle, out, x, chunk, count), "kernel chunk_squares");
 }
 
+static void flat_exact_squares(Stream *s, SquareSum *out, const float *x, int64_t n)
+{
+    cuda_check(launch_exact_squares(s->handle, out, x, n), "kernel exact_squares");
+}
+
+static void flat_exact_chunk_squares(Stream *s, SquareSum *out, const float *x,
+                                     const FlatChunk *chunk, int64_t count)
+{
+    cuda_check(launch_exact_chunk_squares(s->handle, out, x, chunk, count),
+               "kernel exact_chunk_squares");
+}
+
+static void flat_join_squares(Stream *s, SquareSum *out, double *value, const SquareSum *x,
+                              const int64_t *first, int count)
+{
+    cuda_check(launch_join_squares(s->handle, out, value, x, first, count), "kernel join_squares");
+}
+
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
     cuda_check(launch_sgd(s->handle, *a, w, g, m, n), "kernel sgd");
@@ -100,6 +118,9 @@ const FlatTable cuda_flat = {
     .add_slices = flat_add_slices,
     .squares = flat_squares,
     .chunk_squares = flat_chunk_squares,
+    .exact_squares = flat_exact_squares,
+    .exact_chunk_squares = flat_exact_chunk_squares,
+    .join_squares = flat_join_squares,
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,

@@ -87,6 +87,78 @@ static __global__ void chunk_squares_kernel(double *out, const float *x, const F
         sum_chunk_squares<false>(out, x, this_chunk);
 }
 
+/* Adds the threads' values of `part`, in shared memory, to part[0]. */
+static __device__ __forceinline__ void add_threads(double *part)
+{
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
+    }
+    __syncthreads();
+}
+
+/* Returns the bits of the largest magnitude of the block's threads. */
+static __device__ __forceinline__ unsigned largest_bits(unsigned mine)
+{
+    __shared__ unsigned all[THREADS];
+    all[threadIdx.x] = mine;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) all[threadIdx.x] = max(all[threadIdx.x], all[threadIdx.x + half]);
+    }
+    __syncthreads();
+    return all[0];
+}
+
+/* The sum of a chunk's squares as multiples of three units (SquareSum). Adding 1.5 * 2^52 units
+ * rounds to a multiple of the unit; subtracting them, and adding multiples, is exact. */
+template <bool ALIGNED>
+static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const float *x,
+                                                         FlatChunk chunk)
+{
+    __shared__ double part[3][THREADS];
+    unsigned top = 0;
+    for_chunk_elements<ALIGNED>(x + chunk.offset, chunk.elements, [&](float v) {
+        top = max(top, (unsigned)__float_as_int(v) & 0x7fffffffu);
+    });
+    top = largest_bits(top);
+    const int bound = 2 * ((int)(top >> 23 ? top >> 23 : 1) - 126);
+    const int grid = (bound + 32 * SQUARES_GRID_0) / 32 - SQUARES_GRID_0;
+    const double magic = 6755399441055744.0, unit0 = ldexp(1.0, 32 * grid),
+                 unit1 = ldexp(1.0, 32 * grid - 32), unit2 = ldexp(1.0, 32 * grid - 64);
+    double sum0 = 0, sum1 = 0, sum2 = 0;
+    for_chunk_elements<ALIGNED>(x + chunk.offset, chunk.elements, [&](float v) {
+        const double term = (double)v * v;
+        const double part0 = term + magic * unit0 - magic * unit0, rest = term - part0;
+        const double part1 = rest + magic * unit1 - magic * unit1;
+        sum0 += part0;
+        sum1 += part1;
+        sum2 += rest - part1 + magic * unit2 - magic * unit2;
+    });
+    part[0][threadIdx.x] = sum0;
+    part[1][threadIdx.x] = sum1;
+    part[2][threadIdx.x] = sum2;
+    for (int k = 0; k < 3; ++k) add_threads(part[k]);
+    if (threadIdx.x > 0) return;
+    SquareSum sum = {{0, 0, 0}, top > 0x7f800000u ? SQUARES_NAN : SQUARES_INFINITE};
+    if (top < 0x7f800000u)
+        sum = {{(int64_t)(part[0][0] / unit0), (int64_t)(part[1][0] / unit1),
+                (int64_t)(part[2][0] / unit2)},
+               grid + SQUARES_GRID_0};
+    out[chunk.sum] = sum;
+}
+
+/* Chunks of a range of n elements, or those of a list. */
+static __global__ void exact_squares_kernel(SquareSum *out, const float *x, int64_t n,
+                                            const FlatChunk *chunk)
+{
+    const FlatChunk this_chunk = chunk ? chunk[blockIdx.x] : chunk_of_range(n);
+    if ((uintptr_t)(x + this_chunk.offset) % PACK_BYTES == 0)
+        sum_chunk_exactly<true>(out, x, this_chunk);
+    else
+        sum_chunk_exactly<false>(out, x, this_chunk);
+}
+
 /* Replaces the arguments that change at every step by those in device memory, unless `now` is
  * NULL: a replayed launch has the arguments of the step in which it was recorded. */
 static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
@@ -267,6 +339,22 @@ cudaError_t launch_chunk_squares(cudaStream_t stream, double *out, const float *
                                  const FlatChunk *chunk, int64_t count)
 {
     if (count > 0) chunk_squares_kernel<<<(unsigned)count, THREADS, 0, stream>>>(out, x, chunk);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_exact_squares(cudaStream_t stream, SquareSum *out, const float *x, int64_t n)
+{
+    const FlatChunk *list = nullptr;
+    if (n > 0)
+        exact_squares_kernel<<<blocks_for(n, FLAT_CHUNK), THREADS, 0, stream>>>(out, x, n, list);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_exact_chunk_squares(cudaStream_t stream, SquareSum *out, const float *x,
+                                       const FlatChunk *chunk, int64_t count)
+{
+    const int64_t n = 0;
+    if (count > 0) exact_squares_kernel<<<(unsigned)count, THREADS, 0, stream>>>(out, x, n, chunk);
     return cudaGetLastError();
 }
 

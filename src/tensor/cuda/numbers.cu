@@ -61,6 +61,45 @@ static __global__ void range_sums_kernel(double *out, const double *x, const int
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
+/* As square_sum_add. */
+static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
+{
+    const int64_t grid = max((long long)to->grid, (long long)from.grid);
+    SquareSum sum = {{0, 0, 0}, grid};
+    for (int64_t i = 0; i < 3; ++i) {
+        const int64_t a = i - (grid - to->grid), b = i - (grid - from.grid);
+        sum.part[i] = (a >= 0 ? to->part[a] : 0) + (b >= 0 ? from.part[b] : 0);
+    }
+    *to = sum;
+}
+
+/* As square_sum_value. */
+static __device__ double exact_value(const SquareSum &sum)
+{
+    if (sum.grid == SQUARES_NAN) return nan("");
+    if (sum.grid == SQUARES_INFINITE) return INFINITY;
+    const int unit = 32 * (int)(sum.grid - SQUARES_GRID_0);
+    return ldexp((double)sum.part[2], unit - 64) + ldexp((double)sum.part[1], unit - 32) +
+           ldexp((double)sum.part[0], unit);
+}
+
+static __global__ void join_squares_kernel(SquareSum *out, double *value, const SquareSum *x,
+                                           const int64_t *first)
+{
+    __shared__ SquareSum part[THREADS];
+    SquareSum sum = {{0, 0, 0}, 0};
+    for (int64_t i = first[blockIdx.x] + threadIdx.x; i < first[blockIdx.x + 1]; i += THREADS)
+        add_exactly(&sum, x[i]);
+    part[threadIdx.x] = sum;
+    for (int half = THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) add_exactly(&part[threadIdx.x], part[threadIdx.x + half]);
+    }
+    if (threadIdx.x > 0) return;
+    out[blockIdx.x] = part[0];
+    value[blockIdx.x] = exact_value(part[0]);
+}
+
 /* Runs as one thread, because there is only one square for each tensor. */
 static __global__ void clip_kernel(float *grad_scale, const double *squares, int count,
                                    double limit)
@@ -89,6 +128,14 @@ cudaError_t launch_range_sums(cudaStream_t stream, double *out, const double *x,
                               const int64_t *first, int count)
 {
     if (count > 0) range_sums_kernel<<<(unsigned)count, THREADS, 0, stream>>>(out, x, first);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_join_squares(cudaStream_t stream, SquareSum *out, double *value,
+                                const SquareSum *x, const int64_t *first, int count)
+{
+    if (count > 0)
+        join_squares_kernel<<<(unsigned)count, THREADS, 0, stream>>>(out, value, x, first);
     return cudaGetLastError();
 }
 

@@ -29,7 +29,7 @@ double train_grad_norm(Trainer *t)
     optim_grad_squares(t->optim, executor_grads(t->executor), part);
     for (int i = 0; i < t->optim->range_count; ++i)
         if (t->graph->param[t->range_param[i]].tied < 0) mine[t->range_param[i]] = part[i];
-    if (t->shape.tp > 1) add_slices(t, mine);
+    if (t->shape.tp > 1 && !t->optim->exact) add_slices(t, mine);
     world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i)
         for (int s = 0; s < stages; ++s) sum += all[s * params + i];

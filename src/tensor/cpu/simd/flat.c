@@ -31,6 +31,40 @@ double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
     return lane[0];
 }
 
+/* Adding `magic`, 1.5 * 2^52 units, rounds to a multiple of the unit; subtracting it is exact, and
+ * so are the sums of these multiples, in any order. */
+SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
+{
+    uint32_t top = 0;
+#pragma omp simd reduction(max : top)
+    for (int64_t i = 0; i < n; ++i) {
+        uint32_t bits;
+        memcpy(&bits, x + i, sizeof bits);
+        bits &= 0x7fffffffu;
+        top = bits > top ? bits : top;
+    }
+    if (top >= 0x7f800000u)
+        return (SquareSum){.grid = top > 0x7f800000u ? SQUARES_NAN : SQUARES_INFINITE};
+    /* all squares are below 2^bound */
+    const int bound = 2 * ((int)(top >> 23 ? top >> 23 : 1) - 126);
+    const int grid = (bound + 32 * SQUARES_GRID_0) / 32 - SQUARES_GRID_0;
+    const double unit0 = ldexp(1, 32 * grid), unit1 = ldexp(1, 32 * grid - 32);
+    const double unit2 = ldexp(1, 32 * grid - 64), magic = 0x1.8p52;
+    double sum0 = 0, sum1 = 0, sum2 = 0;
+#pragma omp simd reduction(+ : sum0, sum1, sum2)
+    for (int64_t i = 0; i < n; ++i) {
+        const double term = (double)x[i] * (double)x[i];
+        const double part0 = term + magic * unit0 - magic * unit0, rest = term - part0;
+        const double part1 = rest + magic * unit1 - magic * unit1;
+        const double part2 = rest - part1 + magic * unit2 - magic * unit2;
+        sum0 += part0;
+        sum1 += part1;
+        sum2 += part2;
+    }
+    return (SquareSum){{(int64_t)(sum0 / unit0), (int64_t)(sum1 / unit1), (int64_t)(sum2 / unit2)},
+                       grid + SQUARES_GRID_0};
+}
+
 /* If all bits of the exponent are set, adding 1 to it carries into the sign bit. */
 bool SIMD_FLOAT_NAME(overflow)(const float *x, int64_t n)
 {

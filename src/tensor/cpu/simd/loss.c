@@ -95,10 +95,16 @@ void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
     const SoftmaxGrad a = *args;
     const Elem *x = a.x;
     Elem *dx = a.dx;
-    const float label_logit = value_of(x[a.label]), other = value_of(x[a.other]);
+    const float label_logit = a.label < 0 ? 0 : value_of(x[a.label]), other = value_of(x[a.other]);
     const int64_t n = a.n;
-    EACH(dx, a.scale * (exp_fast(value_of(x[i]) - a.lse) - a.base))
-    dx[a.label] = elem_of(a.scale * (exp_fast(label_logit - a.lse) - a.base) - a.hit);
+    /* separate loops, because a compiler may take 0 - base for -base, which is -0 if base is 0 */
+    if (a.base == 0) {
+        EACH(dx, a.scale * exp_fast(value_of(x[i]) - a.lse))
+    } else {
+        EACH(dx, a.scale * (exp_fast(value_of(x[i]) - a.lse) - a.base))
+    }
+    if (a.label >= 0)
+        dx[a.label] = elem_of(a.scale * (exp_fast(label_logit - a.lse) - a.base) - a.hit);
     if (a.hit_other == 0) return;
     const float hit = a.other == a.label ? a.hit + a.hit_other : a.hit_other;
     dx[a.other] = elem_of(a.scale * (exp_fast(other - a.lse) - a.base) - hit);

@@ -92,8 +92,8 @@ typedef struct SoftmaxRow {
     int label_rank, argmax;
 } SoftmaxRow;
 
-/* dx = scale * (exp(x - lse) - base), minus `hit` at `label` and `hit_other` at `other`, which may
- * be equal. dx may be x. */
+/* dx = scale * (exp(x - lse) - base), minus `hit` at `label` unless that is -1, and `hit_other` at
+ * `other`, which may be equal. dx may be x. */
 typedef struct SoftmaxGrad {
     const void *x;
     void *dx;
@@ -204,6 +204,8 @@ typedef struct SimdTable {
     /* fp32, whatever the table's type */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
+    /* at most FLAT_CHUNK elements */
+    SquareSum (*exact_squares)(const float *x, int64_t n);
     /* returns true if an element is infinite or NaN */
     bool (*overflow)(const float *x, int64_t n);
     /* overflow, and copies x with non-temporal stores */

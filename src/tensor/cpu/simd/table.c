@@ -47,6 +47,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT(scaled_difference),
     SLOT_FLOAT(scale_add),
     SLOT_FLOAT(squares),
+    SLOT_FLOAT(exact_squares),
     SLOT_FLOAT(overflow),
     SLOT_FLOAT(copy),
     SLOT_FLOAT(sgd),

@@ -1,0 +1,40 @@
+/* Sums over rows for the gradients of norms and biases, with an order that depends neither on the
+ * number of threads nor, if the operation's sums are cut (OpSpec.tokens), on the number of ranks of
+ * a tensor group:
+ *
+ *     samples   s0 s0 s0 s0 s1 s1 s1 s1     rows of one sample are tokens of its sequence
+ *     slices    0  0  1  1  0  0  1  1      the same tokens of all samples
+ *     parts     a  a  b  b  a  a  c  c      rows of a slice, in order; a thread adds whole parts
+ *
+ * A slice is the sum of its parts in order, and slices are joined by a binary tree. A rank with
+ * whole slices, a subtree, gathers the sums of the others. */
+#ifndef WEFT_TENSOR_CPU_TOKEN_SUMS_H
+#define WEFT_TENSOR_CPU_TOKEN_SUMS_H
+
+#include "view.h"
+
+typedef struct TokenSums {
+    /* cut of the tokens; total 0: the rows are one slice, and no other rank has more */
+    SumSlices cut;
+    /* rows of a sample on this rank; floats of one sum */
+    int64_t tokens, width;
+    /* number of sums: gradients of one or two parameters */
+    int sums;
+    /* slices on this rank, and most parts of a slice */
+    int64_t slices, parts;
+    int64_t samples;
+} TokenSums;
+
+/* Adds the terms of a row to float[sums][width]. */
+typedef void (*TokenRow)(const void *task, int64_t row, float *sum);
+
+/* y: shape (N,T,C), or (N,C) of rows that are no tokens. */
+TokenSums token_sums_plan(const SumSlices *cut, Shape y, int sums);
+/* Bytes of workspace. */
+size_t token_sums_bytes(const TokenSums *t);
+/* Writes the sums over the rows of samples that are no padding to run->dw[first] and after. work:
+ * workspace. Collective on the tensor group if the tokens are divided. */
+void token_sums_run(const TokenSums *t, const OpRun *run, TokenRow add, const void *task,
+                    float *work, int first);
+
+#endif

@@ -1,0 +1,185 @@
+/* An element's bits do not depend on its position in a vector: what a rank of a tensor group computes
+ * on its slice of a tensor equals that part of the whole. */
+#include "kernel_rig.h"
+#include "tensor/cpu/simd/simd.h"
+
+enum { N = 1000, ARRAYS = 4 };
+
+/* Elements first .. first + n - 1 of some arrays, as floats and rounded to the type of a table.
+ * Kernels write `out`, and those that update arrays write `f`. */
+typedef struct Elements {
+    const SimdTable *simd;
+    DType type;
+    float f[ARRAYS][N];
+    Bf16 half[ARRAYS][N];
+    char out[2 * N * sizeof(float)];
+} Elements;
+
+static void *values_at(Elements *e, int array, int64_t i)
+{
+    return e->type == DTYPE_F32 ? (void *)&e->f[array][i] : (void *)&e->half[array][i];
+}
+
+static void *out_at(Elements *e, int64_t i)
+{
+    return e->out + i * (int64_t)dtype_bytes(e->type);
+}
+
+static const AdamArgs adam = {.lr = 0.01f,
+                              .beta1 = 0.9f,
+                              .beta2 = 0.999f,
+                              .eps = 1e-8f,
+                              .weight_decay = 0.1f,
+                              .grad_scale = 0.7f,
+                              .correct1 = 0.1f,
+                              .correct2 = 0.001f};
+
+/* Kernels of numbers that one array cannot express. */
+enum { KERNEL_MUL = 20, ADD_FLOATS, ADD_INTO, FROM_FLOATS, TO_FLOATS, GRAD, GRAD_0, DIFFERENCE };
+enum { SCALE_ADD = DIFFERENCE + 1 };
+enum { SGD = SCALE_ADD + 1, SGD_FIRST, ADAM, ADAMW, DIRECTION, DROPOUT, KERNELS };
+
+static void run_floats(Elements *e, int kernel, int64_t i, int64_t n)
+{
+    const SimdTable *s = e->simd;
+    float *out = (float *)(void *)e->out + i, *a = e->f[0] + i, *b = e->f[1] + i, *c = e->f[2] + i,
+          *d = e->f[3] + i;
+    AdamArgs decoupled = adam;
+    SgdArgs sgd = {.lr = 0.1f,
+                   .momentum = 0.9f,
+                   .weight_decay = 0.01f,
+                   .grad_scale = 0.7f,
+                   .nesterov = kernel == SGD,
+                   .first = kernel == SGD_FIRST};
+    decoupled.decoupled = true;
+    if (kernel == SCALE_ADD) s->scale_add(a, 0.3f, b, 0.7f, n);
+    if (kernel == SGD || kernel == SGD_FIRST) s->sgd(&sgd, a, b, c, n);
+    if (kernel == ADAM) s->adam(&adam, a, b, c, d, n);
+    if (kernel == ADAMW) s->adam(&decoupled, a, b, c, d, n);
+    if (kernel == DIRECTION) s->adam_direction(&decoupled, out, a, b, c, d, n);
+    if (kernel == DROPOUT)
+        s->dropout(rng_key(1, RNG_TEST, 2, 3), (uint64_t)i, (int)n, 1 << 22, 1.25f, out, 1);
+}
+
+static void run_kernel(Elements *e, int kernel, int64_t i, int64_t n)
+{
+    const SimdTable *s = e->simd;
+    void *out = out_at(e, i), *a = values_at(e, 0, i), *b = values_at(e, 1, i);
+    const SoftmaxGrad grad = {.x = a,
+                              .dx = out,
+                              .n = n,
+                              .label = -1,
+                              .lse = 1.7f,
+                              .scale = 0.01f,
+                              .base = kernel == GRAD ? 0.001f : 0.0f};
+    if (kernel < 5)
+        s->act((Act)kernel, out, a, n);
+    else if (kernel < 10)
+        s->act_grad((Act)(kernel - 5), out, b, a, n);
+    else if (kernel < 15)
+        s->add_act((Act)(kernel - 10), out, a, b, n);
+    else if (kernel == KERNEL_MUL)
+        s->mul(out, a, e->f[2] + i, n);
+    else if (kernel == ADD_FLOATS)
+        s->add_floats(out, a, e->f[2] + i, n);
+    else if (kernel == ADD_INTO)
+        s->add_into(e->f[2] + i, a, n);
+    else if (kernel == FROM_FLOATS)
+        s->from_floats(out, e->f[2] + i, n);
+    else if (kernel == TO_FLOATS)
+        s->to_floats(e->f[2] + i, a, n);
+    else if (kernel == GRAD || kernel == GRAD_0)
+        s->softmax_grad(&grad);
+    else if (kernel == DIFFERENCE)
+        s->scaled_difference(out, a, e->f[2] + i, 0.3f, n);
+    else
+        run_floats(e, kernel, i, n);
+}
+
+/* Values of many magnitudes, zeros of both signs; the last array has no negative
+ * values. */
+static void fill(Elements *e, const SimdTable *simd, DType type)
+{
+    memset(e, 0, sizeof *e);
+    e->simd = simd;
+    e->type = type;
+    for (int a = 0; a < ARRAYS; ++a)
+        for (int i = 0; i < N; ++i) {
+            static const float special[] = {0.0f, -0.0f};
+            const int64_t s = rng_u32(rng_key(3, RNG_TEST, (uint64_t)a, 0), (uint64_t)i) % 16;
+            float v = (float)(rig_random((uint64_t)a, i) * pow(2, 12 * rig_random(9, i)));
+            if (s < 2) v = special[s];
+            e->f[a][i] = a == ARRAYS - 1 ? fabsf(v) : v;
+            e->half[a][i] = bf16_of(v);
+        }
+}
+
+static void check_kernels(const char *set, DType type)
+{
+    static Elements whole, slices;
+    const SimdTable *simd = simd_table(type);
+    for (int kernel = 0; kernel < KERNELS; ++kernel) {
+        if (kernel >= 15 && kernel < KERNEL_MUL) continue;
+        fill(&whole, simd, type);
+        run_kernel(&whole, kernel, 0, N);
+        /* slices of 1, 2, ... elements, so that an element is at each place of a vector */
+        for (int step = 1; step < 20; ++step) {
+            fill(&slices, simd, type);
+            for (int64_t i = 0, n = 1 + step % 3; i < N; i += n, n = step < N - i ? step : N - i)
+                run_kernel(&slices, kernel, i, n);
+            const bool same = memcmp(&whole, &slices, sizeof whole) == 0;
+            CU_ASSERT(same);
+            if (!same) printf("  %s, %s: kernel %d, %d\n", set, dtype_name(type), kernel, step);
+            if (!same) break;
+        }
+    }
+}
+
+/* swiglu's row has the gate first; a slice of the row is the same slice of gate and values. */
+static void check_swiglu(const char *set, DType type)
+{
+    enum { W = 96, MOST = 2 * W };
+    const SimdTable *simd = simd_table(type);
+    const size_t bytes = dtype_bytes(type);
+    for (int slice = 1; slice < W; ++slice) {
+        char x[MOST * 4], dy[W * 4], y[2][W * 4], dx[2][MOST * 4], part[MOST * 4], got[MOST * 4];
+        float f[MOST];
+        for (int i = 0; i < MOST; ++i) f[i] = (float)(8 * rig_random(3, i));
+        simd->from_floats(x, f, MOST);
+        simd->from_floats(dy, f + 7, W);
+        simd->swiglu(y[0], x, W);
+        simd->swiglu_grad(dx[0], dy, x, W);
+        for (int at = 0; at < W; at += slice) {
+            const size_t n = (size_t)(W - at < slice ? W - at : slice), a = (size_t)at;
+            memcpy(part, x + a * bytes, n * bytes);
+            memcpy(part + n * bytes, x + (W + a) * bytes, n * bytes);
+            simd->swiglu(y[1] + a * bytes, part, (int64_t)n);
+            simd->swiglu_grad(got, dy + a * bytes, part, (int64_t)n);
+            memcpy(dx[1] + a * bytes, got, n * bytes);
+            memcpy(dx[1] + (W + a) * bytes, got + n * bytes, n * bytes);
+        }
+        bool same = memcmp(y[0], y[1], W * bytes) == 0 && memcmp(dx[0], dx[1], MOST * bytes) == 0;
+        CU_ASSERT(same);
+        if (!same) printf("  %s, %s: swiglu in slices of %d\n", set, dtype_name(type), slice);
+        if (!same) break;
+    }
+}
+
+static void test_elements(void)
+{
+    static const char *const sets[] = {"base", "avx2", "avx512"};
+    const char *best = simd_table(DTYPE_F32)->name;
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; ++s) {
+        if (!simd_use(sets[s])) {
+            printf("  skipped %s: not built in, or not on this CPU\n", sets[s]);
+            continue;
+        }
+        for (int half = 0; half < 2; ++half) {
+            check_kernels(sets[s], half ? DTYPE_BF16 : DTYPE_F32);
+            check_swiglu(sets[s], half ? DTYPE_BF16 : DTYPE_F32);
+        }
+    }
+    CU_ASSERT(simd_use(best));
+}
+
+TEST_MAIN("elements", {"elements", test_elements})
