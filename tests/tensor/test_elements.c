@@ -1,5 +1,5 @@
-/* An element's bits do not depend on its position in a vector: what a rank of a tensor group computes
- * on its slice of a tensor equals that part of the whole. */
+/* The bits of an element do not depend on its position in a vector: what a rank of a tensor group
+ * computes on its slice of a tensor equals that part of the whole. */
 #include "kernel_rig.h"
 #include "tensor/cpu/simd/simd.h"
 

@@ -1,5 +1,5 @@
-/* Bits that tensor parallelism needs (docs/determinism.md): operations that talk to the other ranks of
- * a group give the bits of one rank. */
+/* Bits that tensor parallelism needs (docs/determinism.md): operations that talk to the other ranks
+ * of a group give the bits of one rank. */
 #include "kernel_rig.h"
 
 #include <pthread.h>
@@ -121,7 +121,7 @@ static TensorSlice slice_of(int dim, int64_t whole, int rank, int ranks)
                          .whole = whole};
 }
 
-/* Fills elements of a tensor of the rig's precision: whole element number at(i) of numbers `what`. */
+/* Writes an element of a tensor of the rig's precision. */
 static void put_value(const Rig *rig, void *to, int64_t i, float value)
 {
     if (rig->precision == DTYPE_BF16)
