@@ -330,5 +330,5 @@ static void test_embedding(void)
     check_group("embedding", &c, RANKS_MAX);
 }
 
-TEST_MAIN("slices", {"norms", test_norms}, {"loss", test_loss},
+TEST_MAIN("sliced operations", {"norms", test_norms}, {"loss", test_loss},
           {"values of the loss", test_loss_values}, {"embedding", test_embedding})
