@@ -318,15 +318,17 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
 }
 
 /* Returns the node of the new graph that gives input k of node i. For divided layers it is an
- * exchange, which all readers of the same output share. */
+ * exchange, which all readers of the same output share; but if sums are cut into slices, the
+ * gradients of two readers must not be added before the ranks' parts of each are. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
     if (from == NODE_INPUT) return NODE_INPUT;
     if (s->role[i] != ROLE_COLUMN && s->role[i] != ROLE_HEAD) return s->new_index[from];
-    if (s->exchanged[from] < 0)
+    const bool first = s->exchanged[from] < 0;
+    if (first || s->slices > 0)
         s->exchanged[from] =
-            add_exchange(s, s->from->node[from].name, s->sequence ? "gather" : "enter",
+            add_exchange(s, s->from->node[first ? from : i].name, s->sequence ? "gather" : "enter",
                          s->new_index[from], s->sequence ? EXCHANGE_GATHER : EXCHANGE_ENTER);
     return s->exchanged[from];
 }

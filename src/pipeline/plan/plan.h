@@ -158,6 +158,10 @@ size_t plan_largest_exchange(const Plan *plan, size_t summed);
 /* Size of a piece in which slices pass through host memory, and entries of each channel between two
  * ranks. */
 enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
+/* True if the ranks of a tensor group add their parts of a sum by the binary tree. */
+bool plan_sums_by_tree(const Plan *plan);
+/* Bytes of the sums that an exchange in host memory keeps of one piece. */
+size_t exchange_sum_bytes(int ranks);
 /* Adds the group's exchange buffers to the plan's memory. joined: see PlanOptions. */
 void tensor_group_memory(Plan *plan, bool joined);
 

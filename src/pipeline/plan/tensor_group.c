@@ -35,11 +35,27 @@ size_t plan_largest_exchange(const Plan *plan, size_t summed)
     return most;
 }
 
-/* Bytes of a rank's channel entries and of its buffers: the sum of a piece in fp32, which is as
- * long as two pieces if the tensor has 16 bits, and a packed piece of its slice. */
+bool plan_sums_by_tree(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    for (int i = 0; i < g->node_count; ++i)
+        if (g->node[i].spec.slices.total > 0) return true;
+    return false;
+}
+
+size_t exchange_sum_bytes(int ranks)
+{
+    size_t levels = 1;
+    for (int i = 1; i < ranks; i *= 2) ++levels;
+    return levels * 2 * EXCHANGE_PIECE_BYTES;
+}
+
+/* Bytes of a rank's channel entries and of its buffers: sums of a piece, and a packed piece of its
+ * slice. */
 static size_t pieces_bytes(int ranks)
 {
-    return (size_t)EXCHANGE_PIECE_BYTES * (3 + EXCHANGE_DEPTH * ((size_t)ranks - 1));
+    return exchange_sum_bytes(ranks) +
+           (size_t)EXCHANGE_PIECE_BYTES * (1 + EXCHANGE_DEPTH * ((size_t)ranks - 1));
 }
 
 void tensor_group_memory(Plan *plan, bool joined)

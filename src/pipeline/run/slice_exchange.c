@@ -1,12 +1,14 @@
 /* Exchanges slices between the ranks of a tensor-parallel group in host memory, for operations
  * (tensor.h, Exchange). A channel joins every two ranks of the group in each direction. Slices are
  * sent in pieces, so that all ranks write, read and add at the same time. Parts are added in the
- * order of ranks, whatever the order of arrival. */
+ * order of ranks, or by the binary tree of neighbours if a graph's sums are cut into slices,
+ * whatever the order of arrival. */
 #include "slice_exchange.h"
 
 #include <string.h>
 
-enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES };
+/* LEVEL: elements of a piece, at most */
+enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES, LEVEL = PIECE_BYTES / (int)sizeof(Bf16) };
 
 struct HostExchange {
     Exchange interface;
@@ -15,7 +17,9 @@ struct HostExchange {
     Channels *channels;
     /* indices of the channels to and from each rank; int[size], owned */
     int *out, *in;
-    /* sum of one piece in fp32; owned */
+    /* parts are added by the binary tree */
+    bool tree;
+    /* sums of one piece in fp32, one for each level of the tree, LEVEL floats apart; owned */
     float *sum;
     /* packed piece of this rank's slice; owned */
     char *local;
@@ -136,20 +140,40 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
     for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
 }
 
-/* Adds the piece at byte `at` of every rank, in rank order, into mine. */
+/* Adds rank r's piece to the sums of the ranks before it, which are on `depth` levels; level 0 is at
+ * `sum`. Returns the new depth. */
+static int join_piece(const HostExchange *g, const Slices *s, float *sum, int depth, int r,
+                      const void *piece, size_t n)
+{
+    int joins = 0;
+    while (g->tree && r >> joins & 1) ++joins;
+    if (!g->tree && r > 0) joins = 1;
+    if (joins == 0) ++depth;
+    float *to = depth == 1 ? sum : g->sum + (depth - 1) * LEVEL;
+    add_piece(s->type, to, piece, n, joins == 0);
+    for (; joins > 1; --joins, --depth) {
+        const float *right = g->sum + (depth - 1) * LEVEL;
+        float *left = depth == 2 ? sum : g->sum + (depth - 2) * LEVEL;
+        for (size_t i = 0; i < n; ++i) left[i] += right[i];
+    }
+    return depth;
+}
+
+/* Adds the piece at byte `at` of every rank into mine. */
 static void sum_piece(HostExchange *g, const Slices *s, const Part *local, size_t at, char *mine)
 {
     const Exchange *x = &g->interface;
     size_t bytes = piece_of(local->bytes, at), n = bytes / dtype_bytes(s->type);
     bool half = s->type != DTYPE_F32;
     float *sum = half ? g->sum : (float *)(void *)(mine + at);
+    int depth = 0;
     for (int r = 0; r < x->size && bytes > 0; ++r) {
         const char *piece = g->local;
         if (r == x->rank)
             part_move(local, at, bytes, g->local, false);
         else
             piece = await_piece(g, r);
-        add_piece(s->type, sum, piece, n, r == 0);
+        depth = join_piece(g, s, sum, depth, r, piece, n);
         if (r != x->rank) channel_release(g->channels, g->in[r]);
     }
     round_piece(s->type, mine + at, sum, n);
@@ -195,10 +219,10 @@ static Status open_channels(HostExchange *g, const World *world, int transport)
 Status host_exchange_new(HostExchange **out, const Context *context, const World *world)
 {
     HostExchange *g = *out = mem_new(sizeof *g);
-    *g = (HostExchange){.context = context};
+    *g = (HostExchange){.context = context, .tree = plan_sums_by_tree(context->plan)};
     g->interface = (Exchange){
         .rank = world->rank, .size = world->size, .user = g, .gather = gather, .reduce = reduce};
-    g->sum = mem_new(2 * PIECE_BYTES);
+    g->sum = mem_new(exchange_sum_bytes(world->size));
     g->local = mem_new(PIECE_BYTES);
     return open_channels(g, world, context->options.transport);
 }

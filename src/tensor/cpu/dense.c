@@ -74,7 +74,8 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Format *b = s->w_count > 1 ? format_plain(1, w_dim, DTYPE_F32) : NULL;
     Format *plain = format_plain(ndim, w_dim, DTYPE_F32);
     const bool as_plain = s->plain_weight || (!s->x[0].flat && x_dim[0] >= PLAIN_ROWS);
-    const bool product = product_is_faster(s, x_dim[0], type, as_plain);
+    const bool product = (s->slices.total > 0 && type == DTYPE_F32) ||
+                         product_is_faster(s, x_dim[0], type, as_plain);
     Format *dw_any = as_plain ? format_copy(plain) : format_any(ndim, w_dim, DTYPE_F32);
     Format *any = type == DTYPE_F32 ? format_copy(dw_any) : format_any(ndim, w_dim, type);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_DENSE_FORWARD,
@@ -84,7 +85,9 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
                                                   .w_any = any,
                                                   .dw_any = dw_any,
                                                   .w_plain = plain,
-                                                  .product = product});
+                                                  .product = product,
+                                                  .slices = s->slices,
+                                                  .slices_inputs = s->slices_inputs});
     format_free(&x);
     format_free(&y);
     format_free(&b);

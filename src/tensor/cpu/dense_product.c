@@ -13,11 +13,18 @@ enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
 /* oneDNN: most parts, rows and columns to which bounds are rounded, least rows or columns of a part
  * if there are several. With 2048 rows, 384 to 1536, 16 parts take 2 % more time than one. */
 enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 96 };
+/* oneDNN with slices: fewest rows and columns, below which it has kernels with other orders of
+ * terms; rows and columns whose partial sums a core's cache holds */
+enum { ONEDNN_LEAST = 16, BLOCK_ROWS = 128, BLOCK_COLUMNS = 768 };
 
 struct DenseRun {
     DenseSpec spec;
     /* oneDNN computes */
     bool onednn;
+    /* sums in slices, or in an order that several ranks share; ranges of terms, as in DenseProduct;
+     * owned */
+    int slices, ranges;
+    DenseRange *range;
     /* number of parts into which the result is divided along its rows and along its columns */
     int64_t row_parts, column_parts;
 };
@@ -25,6 +32,11 @@ struct DenseRun {
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
 }
 
 /* Returns the product's sizes: rows (m) and columns (n) of the result, terms of each sum (k). */
@@ -48,17 +60,23 @@ static int64_t part_begin(int64_t units, int64_t part, int64_t parts, int64_t un
     return begin < size ? begin : size;
 }
 
+/* Rows that weft's kernel computes at once. */
+static int64_t own_rows(void)
+{
+    return DENSE_TILE_ROWS(own_lanes());
+}
+
 /* Chooses the division that gives the busiest thread the least work. The work is its multiply-adds,
  * and the elements of a and b that it copies, each of which counts as DENSE_COLUMNS
  * multiply-adds. */
 static void divide(DenseRun *d, const DenseProduct *p)
 {
     double best = 0;
-    const int64_t threads = d->spec.threads;
+    const int64_t threads = d->spec.threads, unit = own_rows();
     for (int64_t across = 1; across <= threads; ++across) {
         if (threads % across) continue;
         const int64_t down = threads / across;
-        double rows = (double)ceil_div(ceil_div(p->m, DENSE_ROWS), down) * DENSE_ROWS;
+        double rows = (double)ceil_div(ceil_div(p->m, unit), down) * (double)unit;
         double columns = (double)ceil_div(ceil_div(p->n, DENSE_COLUMNS), across) * DENSE_COLUMNS;
         double cost = rows * columns + DENSE_COLUMNS * (rows + columns);
         if (across > 1 && cost >= best) continue;
@@ -87,16 +105,68 @@ static void divide_by_shape(DenseRun *d, const DenseProduct *p)
 
 bool dense_product_own(int64_t rows)
 {
-    return rows <= DENSE_FEW || (own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product &&
-                                 rows >= OWN_ROWS && rows < OWN_ROWS_END);
+    return rows <= DENSE_FEW || (own_lanes() == 8 && rows >= OWN_ROWS && rows < OWN_ROWS_END);
+}
+
+/* ---- slices ---- */
+
+static bool is_sliced(const DenseRun *d)
+{
+    return d->spec.slices.total > 0;
+}
+
+/* True if the product's sums are in slices. */
+static bool cuts_sums(const DenseSpec *s)
+{
+    return s->slices.total > 0 &&
+           s->kind == (s->slices_inputs ? KERNEL_DENSE_FORWARD : KERNEL_DENSE_DATA);
+}
+
+/* Unit at which slice i begins, counted from this rank's first. */
+static int64_t slice_unit(const SumSlices *s, int i)
+{
+    return slice_first(s->units, s->total, s->first + i) -
+           slice_first(s->units, s->total, s->first);
+}
+
+/* Sets the terms of each slice of sums over `k` terms. */
+static void make_ranges(DenseRun *d, int64_t k)
+{
+    const SumSlices *s = &d->spec.slices;
+    const int64_t units = slice_unit(s, s->count), width = k / units / (s->parts - 1 + s->lead);
+    d->slices = s->count;
+    d->ranges = s->parts;
+    d->range = mem_new((size_t)(s->count * s->parts) * sizeof *d->range);
+    for (int i = 0; i < s->count; ++i)
+        for (int part = 0; part < s->parts; ++part) {
+            const int64_t wide = part ? 1 : s->lead;
+            const int64_t begin = part ? (part - 1 + s->lead) * units : 0;
+            d->range[i * s->parts + part] =
+                (DenseRange){.first = (begin + slice_unit(s, i) * wide) * width,
+                             .end = (begin + slice_unit(s, i + 1) * wide) * width};
+        }
+}
+
+/* True if oneDNN computes a product with slices. The choice is the same on any number of ranks: it
+ * depends on the layer's smallest slice. */
+static bool onednn_is_faster(const DenseSpec *s)
+{
+    const SumSlices *cut = &s->slices;
+    const int64_t divided = s->slices_inputs ? s->in : s->out,
+                  whole = s->slices_inputs ? s->out : s->in;
+    const int64_t least = divided / slice_unit(cut, cut->count) * (cut->units / cut->total);
+    const bool turns_blocks = s->kind == KERNEL_DENSE_FORWARD && cuts_sums(s);
+    return own_lanes() == 16 && !turns_blocks && s->rows >= ONEDNN_LEAST && whole >= ONEDNN_LEAST &&
+           least >= ONEDNN_LEAST;
 }
 
 DenseRun *dense_product_new(const DenseSpec *spec)
 {
     DenseRun *d = mem_new(sizeof *d);
     d->spec = *spec;
-    d->onednn = !dense_product_own(spec->rows);
+    d->onednn = is_sliced(d) ? onednn_is_faster(spec) : !dense_product_own(spec->rows);
     const DenseProduct shape = shape_of_product(spec);
+    if (cuts_sums(spec)) make_ranges(d, shape.k);
     if (d->onednn) {
         divide_by_shape(d, &shape);
         dnnl_product_prepare();
@@ -106,20 +176,39 @@ DenseRun *dense_product_new(const DenseSpec *spec)
     return d;
 }
 
+/* Number of sums that wait to be joined, at most. */
+static int64_t levels_of(int slices)
+{
+    int64_t levels = 0;
+    for (; slices > 1; slices /= 2) ++levels;
+    return levels;
+}
+
 void dense_product_free(DenseRun **run)
 {
+    if (*run) mem_free(&(*run)->range);
     mem_free(run);
+}
+
+/* Floats of scratch of a thread. */
+static int64_t scratch_floats(const DenseRun *d)
+{
+    const int64_t k = shape_of_product(&d->spec).k;
+    if (d->onednn) return d->slices > 1 ? levels_of(d->slices) * BLOCK_ROWS * BLOCK_COLUMNS : 0;
+    if (d->slices > 0)
+        return DENSE_ROWS_ROOM + levels_of(d->slices) * DENSE_LEVEL + k * DENSE_BLOCK_COLUMNS;
+    return d->spec.rows > DENSE_FEW || is_sliced(d) ? DENSE_SCRATCH : 0;
 }
 
 size_t dense_product_scratch_bytes(const DenseRun *d)
 {
-    const bool packs = !d->onednn && d->spec.rows > DENSE_FEW;
-    return packs ? (size_t)d->spec.threads * DENSE_SCRATCH * sizeof(float) : 0;
+    return (size_t)d->spec.threads * (size_t)scratch_floats(d) * sizeof(float);
 }
 
 static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
 {
     DenseProduct p = shape_of_product(s);
+    p.out_row = p.n;
     switch (s->kind) {
     case KERNEL_DENSE_FORWARD:
         p.out = data[ROLE_Y];
@@ -149,14 +238,72 @@ static DenseProduct product_of(const DenseSpec *s, void *const data[ROLES])
     return p;
 }
 
+/* Computes the terms of a range, DENSE_DEPTH at a time. */
+static void onednn_range(const DenseProduct *p, const DensePart *part, DenseRange range, bool adds)
+{
+    for (; range.first < range.end; range.first += DENSE_DEPTH, adds = true) {
+        DenseProduct some = *p;
+        some.a += range.first * p->a_col;
+        some.b += range.first * p->b_row;
+        some.k = least(range.end - range.first, DENSE_DEPTH);
+        dnnl_product(&some, part, adds);
+    }
+}
+
+/* Computes a block in slices: slice i's sum is joined with those of the levels before it, one for
+ * each of i's last bits that are set. */
+static void onednn_slices(const DenseProduct *p, const DensePart *block, float *levels)
+{
+    const SimdTable *simd = simd_table(DTYPE_F32);
+    const int64_t columns = block->column_end - block->column;
+    for (int i = 0; i < p->slices; ++i) {
+        int joins = 0;
+        while (i >> joins & 1) ++joins;
+        DenseProduct slice = *p;
+        if (i < p->slices - 1) {
+            slice.out_row = BLOCK_COLUMNS;
+            slice.out = levels + joins * BLOCK_ROWS * BLOCK_COLUMNS - block->row * BLOCK_COLUMNS -
+                        block->column;
+        }
+        for (int j = 0; j < p->ranges; ++j)
+            onednn_range(&slice, block, p->range[i * p->ranges + j], j > 0);
+        for (int64_t r = block->row; r < block->row_end && joins > 0; ++r) {
+            float *out = slice.out + r * slice.out_row + block->column;
+            for (int l = 0; l < joins; ++l)
+                simd->add_floats(
+                    out, out, levels + (l * BLOCK_ROWS + r - block->row) * BLOCK_COLUMNS, columns);
+        }
+    }
+}
+
+/* Computes a part in slices, in blocks. */
+static void onednn_blocks(const DenseProduct *p, const DensePart *part, float *levels)
+{
+    DensePart block = *part;
+    for (; block.row < part->row_end; block.row = block.row_end) {
+        block.row_end = least(block.row + BLOCK_ROWS, part->row_end);
+        for (block.column = part->column; block.column < part->column_end;
+             block.column = block.column_end) {
+            block.column_end = least(block.column + BLOCK_COLUMNS, part->column_end);
+            onednn_slices(p, &block, levels);
+        }
+    }
+}
+
 /* Computes a part by oneDNN, then adds the bias and applies relu. */
-static void onednn_part(const DenseProduct *p, const DensePart *part)
+static void onednn_part(const DenseRun *d, const DenseProduct *p, const DensePart *part,
+                        float *scratch)
 {
     const SimdTable *simd = simd_table(DTYPE_F32);
     const int64_t columns = part->column_end - part->column;
-    dnnl_product(p, part);
+    if (p->slices > 0)
+        onednn_blocks(p, part, scratch);
+    else if (is_sliced(d))
+        onednn_range(p, part, (DenseRange){0, p->k}, false);
+    else
+        dnnl_product(p, part, false);
     for (int64_t i = part->row; i < part->row_end && (p->bias || p->relu); ++i) {
-        float *out = p->out + i * p->n + part->column;
+        float *out = p->out + i * p->out_row + part->column;
         if (p->bias) simd->add_floats(out, out, p->bias + part->column, columns);
         if (p->relu) simd->act(ACT_RELU, out, out, columns);
     }
@@ -165,7 +312,7 @@ static void onednn_part(const DenseProduct *p, const DensePart *part)
 static void part_run(const DenseRun *d, const DenseProduct *p, int64_t i, float *scratch)
 {
     const SimdTable *simd = simd_table(DTYPE_F32);
-    const int64_t row_unit = d->onednn ? PART_UNIT : DENSE_ROWS;
+    const int64_t row_unit = d->onednn ? PART_UNIT : own_rows();
     const int64_t column_unit = d->onednn ? PART_UNIT : DENSE_COLUMNS;
     const int64_t rows = ceil_div(p->m, row_unit), columns = ceil_div(p->n, column_unit);
     const int64_t y = i / d->column_parts, x = i % d->column_parts;
@@ -174,9 +321,10 @@ static void part_run(const DenseRun *d, const DenseProduct *p, int64_t i, float 
                             .column = part_begin(columns, x, d->column_parts, column_unit, p->n),
                             .column_end =
                                 part_begin(columns, x + 1, d->column_parts, column_unit, p->n)};
+    if (part.row == part.row_end || part.column == part.column_end) return;
     if (d->onednn)
-        onednn_part(p, &part);
-    else if (d->spec.rows > DENSE_FEW)
+        onednn_part(d, p, &part, scratch);
+    else if (d->spec.rows > DENSE_FEW || is_sliced(d))
         simd->dense_product(p, &part, scratch);
     else
         simd->dense_few(p, &part);
@@ -194,12 +342,16 @@ static void bias_part(const DenseRun *d, const float *dy, int64_t i, float *db)
 void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch)
 {
     const DenseSpec *s = &d->spec;
-    const DenseProduct p = product_of(s, data);
+    DenseProduct p = product_of(s, data);
+    p.slices = d->slices;
+    p.ranges = d->ranges;
+    p.range = d->range;
+    p.bias_last = is_sliced(d);
     const bool bias = s->kind == KERNEL_DENSE_WEIGHT && data[ROLE_B];
 #pragma omp parallel num_threads(s->threads) if (s->threads > 1)
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
-        float *thread_scratch = (float *)scratch + thread * DENSE_SCRATCH;
+        float *thread_scratch = (float *)scratch + thread * scratch_floats(d);
         for (int64_t i = thread; i < d->row_parts * d->column_parts; i += threads)
             part_run(d, &p, i, thread_scratch);
         for (int64_t i = thread; bias && i < d->row_parts; i += threads)

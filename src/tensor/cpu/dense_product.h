@@ -2,7 +2,12 @@
  * of the result, or by weft's kernels where oneDNN is slow: with few rows, and up to some hundred
  * rows on AVX2, where oneDNN reaches half of the processor's rate. All tensors are fp32: x
  * [rows][in], weight [out][in], y [rows][out], where `in` has any order, with padding. The result
- * does not depend on the number of threads. */
+ * does not depend on the number of threads.
+ *
+ * With slices, no sum depends on the number of ranks that divide the layer: forward (slices_inputs)
+ * or the gradient of x is a tree of slices, and an element of the other two has the same order of
+ * terms however many outputs or inputs the rank has. All sums are chains cut at multiples of
+ * DENSE_DEPTH: oneDNN and weft's kernel then give the same bits. */
 #ifndef WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 #define WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 
@@ -16,6 +21,8 @@ typedef struct DenseSpec {
     int64_t rows, in, out;
     /* forward: y = max(y, 0) */
     bool relu;
+    SumSlices slices;
+    bool slices_inputs;
     int threads;
 } DenseSpec;
 

@@ -74,12 +74,12 @@ typedef enum KernelKind {
 int own_lanes(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
-/* A matrix product by oneDNN: computes a part of p->out without bias and relu; in a parallel region
- * on one thread. dnnl_product_prepare makes oneDNN generate the code (4 MB) now, since a step must
+/* A matrix product by oneDNN: computes a part of p->out without bias, relu and slices, or adds the
+ * product to it; in a parallel region on one thread. dnnl_product_prepare makes oneDNN generate the code (4 MB) now, since a step must
  * allocate nothing and the plan must know all memory. Otherwise oneDNN generates most of it when
  * the first product of more than one row runs, and the rest when a factor is first transposed. */
 void dnnl_product_prepare(void);
-void dnnl_product(const DenseProduct *p, const DensePart *part);
+void dnnl_product(const DenseProduct *p, const DensePart *part, bool adds);
 
 typedef struct KernelSpec {
     KernelKind kind;
@@ -93,6 +93,9 @@ typedef struct KernelSpec {
     bool direct;
     /* dense: use dense_product.h; all formats are fp32, and y is plain */
     bool product;
+    /* dense: OpSpec.slices and slices_inputs */
+    SumSlices slices;
+    bool slices_inputs;
     /* forward: y = max(y, 0) */
     bool relu;
     /* backward: the forward kernel; borrowed for the call */

@@ -155,7 +155,7 @@ void dnnl_product_prepare(void)
                     "dnnl_sgemm");
 }
 
-void dnnl_product(const DenseProduct *p, const DensePart *part)
+void dnnl_product(const DenseProduct *p, const DensePart *part, bool adds)
 {
     const bool a_turned = p->a_col != 1, b_turned = p->b_col != 1;
     const int64_t rows = part->row_end - part->row, columns = part->column_end - part->column;
@@ -164,8 +164,9 @@ void dnnl_product(const DenseProduct *p, const DensePart *part)
     const int64_t b_row = p->b_row > columns ? p->b_row : columns;
     onednn_must(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', rows, columns, p->k, 1,
                            p->a + part->row * p->a_row, a_turned ? p->a_col : a_row,
-                           p->b + part->column * p->b_col, b_turned ? p->b_col : b_row, 0,
-                           p->out + part->row * p->n + part->column, p->n),
+                           p->b + part->column * p->b_col, b_turned ? p->b_col : b_row,
+                           adds ? 1 : 0, p->out + part->row * p->out_row + part->column,
+                           p->out_row),
                 "dnnl_sgemm");
 }
 

@@ -155,6 +155,8 @@ static Kernel *product_plan(Dnnl *dnnl, const KernelSpec *spec)
                                        .in = format_elements(spec->role[ROLE_X]) / x[0],
                                        .out = w[0],
                                        .relu = spec->relu,
+                                       .slices = spec->slices,
+                                       .slices_inputs = spec->slices_inputs,
                                        .threads = omp_get_max_threads()});
     const int block =
         ndim == 4 ? format_block(spec->role[ROLE_X], shape_of(4, x[0], x[1], x[2], x[3])) : 0;

@@ -61,6 +61,8 @@ static KernelSpec kernel_spec(const LinearSpec *s, int direction, const Kernel *
         .winograd = s->winograd,
         .direct = s->direct[direction],
         .product = s->product,
+        .slices = s->slices,
+        .slices_inputs = s->slices_inputs,
         .hint = hint,
     };
 }

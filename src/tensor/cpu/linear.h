@@ -27,8 +27,10 @@ typedef struct LinearSpec {
     bool winograd;
     /* KernelSpec.direct for each direction */
     bool direct[LINEAR_DIRECTIONS];
-    /* KernelSpec.product for all directions */
+    /* KernelSpec.product, slices and slices_inputs for all directions */
     bool product;
+    SumSlices slices;
+    bool slices_inputs;
     /* Some taps of the weight read nothing but padding. oneDNN 2.6 does not write their gradient in
      * bf16, so dw is set to 0 first. */
     bool dead_taps;

@@ -1,118 +1,155 @@
-/* Products of dense layers, for AVX2: blocks of a and b are copied to panels that are read
- * sequentially (Goto and van de Geijn 2008, section 4) and multiplied with 6 x 2 vectors of sums in
- * registers. If a's rows are contiguous, they are read in place. */
+/* Products of dense layers: blocks of a and b are copied to memory that is read sequentially (Goto
+ * and van de Geijn 2008, section 4) and multiplied with sums in registers: 14 x 2 vectors with
+ * AVX-512, else 6 x 2. A sum in slices has a block of partial sums for each level of the tree, small
+ * enough for a core's cache, and a slice's last terms are joined in registers. */
 #include "vector.h"
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
+enum {
+    WIDE = 2,
+    TILE_COLUMNS = WIDE * VECTOR,
+    TILE_ROWS = DENSE_TILE_ROWS(VECTOR),
+    /* floats from one row to the next in a block's copy of a */
+    ROW_DISTANCE = DENSE_DEPTH + 16,
+    BLOCK_COLUMNS = VECTOR == 16 ? DENSE_BLOCK_COLUMNS : DENSE_BLOCK_COLUMNS / 2,
+    /* vectors of b that are loaded into the first cache ahead; a panel is larger than that cache */
+    AHEAD = 24,
+};
 
-enum { WIDE = DENSE_COLUMNS / VECTOR };
-
-/* Operands of one register block: up to DENSE_ROWS rows of a, and one panel of b. */
+/* One register block: up to TILE_ROWS rows of a, and one panel of b. */
 typedef struct Tile {
     const float *a, *b;
-    int64_t a_row, a_col, depth, row, column, columns;
-    bool first, last;
+    int64_t depth, columns;
+    /* a is a panel, a[k][row], not rows ROW_DISTANCE floats apart */
+    bool panels;
+    float *out;
+    int64_t out_row;
+    /* sums of earlier slices, one every DENSE_LEVEL floats, that are added in front */
+    const float *level;
+    int joins;
+    /* added to the first terms, and to the whole sum; NULL: nothing */
+    const float *bias_first, *bias_last;
+    /* out has the sum of earlier terms */
+    bool adds;
+    bool relu;
 } Tile;
 
-SIMD_INLINE Vf finish(const DenseProduct *p, const Tile *t, Vf sum, const float *out,
-                      int64_t column)
+/* Loads and stores `count` floats of a vector. */
+SIMD_INLINE Vf some_load(const float *from, int64_t count)
 {
-    Vf old = {0};
-    if (!t->first)
-        VECTOR_LOAD(old, out);
-    else if (p->bias)
-        VECTOR_LOAD(old, p->bias + column);
-    old += sum;
-    return t->last && p->relu ? VECTOR_KEEP(old, old > 0) : old;
+    Vf v = {0};
+    memcpy(&v, from, (size_t)count * sizeof *from);
+    return v;
 }
 
-/* Stores the last columns, fewer than a panel has. */
-static void store_some(const DenseProduct *p, const Tile *t, const float *sum, float *out)
+SIMD_INLINE void some_store(float *to, Vf v, int64_t count)
 {
-    for (int64_t c = 0; c < t->columns; ++c) {
-        float old = !t->first ? out[c] : p->bias ? p->bias[t->column + c] : 0;
-        old += sum[c];
-        out[c] = t->last && p->relu && !(old > 0) ? 0 : old;
-    }
+    memcpy(to, &v, (size_t)count * sizeof *to);
 }
 
-SIMD_INLINE void multiply_rows(const DenseProduct *p, const Tile *t, const int rows)
+/* Completes the vector of sums at row r and column c of a tile, of which `count` lanes are used. */
+SIMD_INLINE void finish(const Tile *t, Vf sum, int r, int64_t c, int64_t count)
 {
-    Vf sum[DENSE_ROWS][WIDE] = {{{0}}};
-    const float *a = t->a, *b = t->b;
-    const int64_t a_row = t->a_row, a_col = t->a_col, depth = t->depth;
-    for (int64_t k = 0; k < depth; ++k, a += a_col, b += DENSE_COLUMNS) {
+    float *out = t->out + r * t->out_row + c;
+    const float *level = t->level + r * DENSE_BLOCK_COLUMNS + c;
+    if (t->adds)
+        sum = some_load(out, count) + sum;
+    else if (t->bias_first)
+        sum = some_load(t->bias_first + c, count) + sum;
+    for (int l = 0; l < t->joins; ++l) sum = some_load(level + l * DENSE_LEVEL, count) + sum;
+    if (t->bias_last) sum += some_load(t->bias_last + c, count);
+    if (t->relu) sum = VECTOR_KEEP(sum, sum > 0);
+    some_store(out, sum, count);
+}
+
+/* Multiplies `rows` rows of a, of which neighbours are a_row floats apart, as are columns a_col. */
+SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int a_row,
+                               const int a_col)
+{
+    Vf sum[TILE_ROWS][WIDE] = {{{0}}};
+    const int64_t depth = t->depth;
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 2
+        for (int v = 0; v < WIDE; ++v)
+            __builtin_prefetch(t->out + (row + r) * t->out_row + v * VECTOR, 1);
+    const float *a = t->a + row * a_row, *b = t->b;
+    for (int64_t k = 0; k < depth; ++k, a += a_col, b += TILE_COLUMNS) {
         Vf right[WIDE];
 #pragma GCC unroll 2
         for (int v = 0; v < WIDE; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
-#pragma GCC unroll 6
+#pragma GCC unroll 2
+        for (int v = 0; v < WIDE; ++v) __builtin_prefetch(b + (v + AHEAD) * VECTOR);
+#pragma GCC unroll 14
         for (int r = 0; r < rows; ++r) {
             const float left = a[r * a_row];
 #pragma GCC unroll 2
             for (int v = 0; v < WIDE; ++v) sum[r][v] += left * right[v];
         }
     }
-    float *out = p->out + t->row * p->n + t->column;
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; ++r, out += p->n) {
-        if (t->columns < DENSE_COLUMNS) {
-            float some[DENSE_COLUMNS];
+    if (t->columns >= TILE_COLUMNS) {
+#pragma GCC unroll 14
+        for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-            for (int v = 0; v < WIDE; ++v) VECTOR_STORE(some + v * VECTOR, sum[r][v]);
-            store_some(p, t, some, out);
-            continue;
-        }
+            for (int v = 0; v < WIDE; ++v) finish(t, sum[r][v], row + r, v * VECTOR, VECTOR);
+        return;
+    }
+#pragma GCC unroll 14
+    for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
         for (int v = 0; v < WIDE; ++v) {
-            Vf y = finish(p, t, sum[r][v], out + v * VECTOR, t->column + v * VECTOR);
-            VECTOR_STORE(out + v * VECTOR, y);
+            const int64_t left = t->columns - v * VECTOR;
+            if (left > 0) finish(t, sum[r][v], row + r, v * VECTOR, left < VECTOR ? left : VECTOR);
         }
-    }
 }
 
-static void multiply_tile(const DenseProduct *p, const Tile *t, int64_t rows)
-{
-    switch (rows) {
-    case 1:
-        multiply_rows(p, t, 1);
-        break;
-    case 2:
-        multiply_rows(p, t, 2);
-        break;
-    case 3:
-        multiply_rows(p, t, 3);
-        break;
-    case 4:
-        multiply_rows(p, t, 4);
-        break;
-    case 5:
-        multiply_rows(p, t, 5);
-        break;
-    default:
-        multiply_rows(p, t, DENSE_ROWS);
+/* Calls multiply_rows with constant distances. */
+#define MULTIPLY(name, rows)                                                                       \
+    static __attribute__((noinline)) void name(const Tile *t, int row)                             \
+    {                                                                                              \
+        if (t->panels)                                                                             \
+            multiply_rows(t, row, rows, 1, TILE_ROWS);                                             \
+        else                                                                                       \
+            multiply_rows(t, row, rows, ROW_DISTANCE, 1);                                          \
     }
+MULTIPLY(multiply_all, TILE_ROWS)
+MULTIPLY(multiply_four, 4)
+MULTIPLY(multiply_one, 1)
+
+static void multiply_tile(const Tile *t, int64_t rows)
+{
+    int row = 0;
+    if (rows >= TILE_ROWS) {
+        multiply_all(t, 0);
+        return;
+    }
+    for (; row + 4 <= rows; row += 4) multiply_four(t, row);
+    for (; row < rows; ++row) multiply_one(t, row);
 }
 
 /* Transposes 8 x 8 floats: to[k][j] = from[j][k]. */
+typedef float Eight __attribute__((vector_size(32)));
+typedef int32_t EightPlaces __attribute__((vector_size(32)));
+#define EIGHT_LANES(a, b, ...) VECTOR_SHUFFLE(EightPlaces, a, b, __VA_ARGS__)
 SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64_t to_row)
 {
-    Vf row[VECTOR], two[VECTOR], four[VECTOR];
-    for (int i = 0; i < VECTOR; ++i) VECTOR_LOAD(row[i], from + i * from_row);
-    for (int i = 0; i < VECTOR; i += 2) {
-        two[i] = VECTOR_LANES(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
-        two[i + 1] = VECTOR_LANES(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    enum { SIDE = 8 };
+    Eight row[SIDE], two[SIDE], four[SIDE];
+    for (int i = 0; i < SIDE; ++i) VECTOR_LOAD(row[i], from + i * from_row);
+    for (int i = 0; i < SIDE; i += 2) {
+        two[i] = EIGHT_LANES(row[i], row[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        two[i + 1] = EIGHT_LANES(row[i], row[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
     }
-    for (int i = 0; i < VECTOR; i += 4)
+    for (int i = 0; i < SIDE; i += 4)
         for (int h = 0; h < 2; ++h) {
-            four[i + 2 * h] = VECTOR_LANES(two[i + h], two[i + h + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+            four[i + 2 * h] = EIGHT_LANES(two[i + h], two[i + h + 2], 0, 1, 8, 9, 4, 5, 12, 13);
             four[i + 2 * h + 1] =
-                VECTOR_LANES(two[i + h], two[i + h + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+                EIGHT_LANES(two[i + h], two[i + h + 2], 2, 3, 10, 11, 6, 7, 14, 15);
         }
-    for (int i = 0; i < VECTOR / 2; ++i) {
-        Vf low = VECTOR_LANES(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
-        Vf high = VECTOR_LANES(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    for (int i = 0; i < SIDE / 2; ++i) {
+        Eight low = EIGHT_LANES(four[i], four[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        Eight high = EIGHT_LANES(four[i], four[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
         VECTOR_STORE(to + i * to_row, low);
-        VECTOR_STORE(to + (i + VECTOR / 2) * to_row, high);
+        VECTOR_STORE(to + (i + SIDE / 2) * to_row, high);
     }
 }
 
@@ -120,33 +157,18 @@ SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64
 SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t depth, int64_t count,
                       const int width, float *panel)
 {
+    enum { SIDE = 8 };
     int64_t k = 0;
     if (count >= width && column == 1)
         for (; k < depth; ++k)
             memcpy(panel + k * width, from + k * row, (size_t)width * sizeof *panel);
-    else if (count >= width && row == 1 && width % VECTOR == 0)
-        for (; k + VECTOR <= depth; k += VECTOR)
-            for (int j = 0; j < width; j += VECTOR)
+    else if (count >= width && row == 1 && width % SIDE == 0)
+        for (; k + SIDE <= depth; k += SIDE)
+            for (int j = 0; j < width; j += SIDE)
                 transpose(from + j * column + k, column, panel + k * width + j, width);
     for (; k < depth; ++k)
         for (int j = 0; j < width; ++j)
             panel[k * width + j] = j < count ? from[k * row + j * column] : 0;
-}
-
-static void pack_a(const DenseProduct *p, int64_t row, int64_t end, int64_t first, int64_t depth,
-                   float *panels)
-{
-    for (; row < end; row += DENSE_ROWS, panels += DENSE_ROWS * depth)
-        pack(p->a + row * p->a_row + first * p->a_col, p->a_col, p->a_row, depth, end - row,
-             DENSE_ROWS, panels);
-}
-
-static void pack_b(const DenseProduct *p, int64_t column, int64_t end, int64_t first, int64_t depth,
-                   float *panels)
-{
-    for (; column < end; column += DENSE_COLUMNS, panels += DENSE_COLUMNS * depth)
-        pack(p->b + first * p->b_row + column * p->b_col, p->b_row, p->b_col, depth, end - column,
-             DENSE_COLUMNS, panels);
 }
 
 static int64_t least(int64_t a, int64_t b)
@@ -154,44 +176,155 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Multiplies a block of rows by a block of columns, whose panels are packed. */
-static void multiply_block(const DenseProduct *p, const DensePart *block, int64_t first,
-                           int64_t depth, const float *a_panels, const float *b_panels)
+/* Some terms of all sums: terms first .. first + depth - 1. */
+typedef struct Terms {
+    int64_t first, depth;
+} Terms;
+
+/* Copies a block of rows of a: as rows if they are contiguous, else as panels of TILE_ROWS rows.
+ * Rows that lie far apart would share few places of a core's cache. */
+static void pack_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms, float *room)
 {
-    for (int64_t c = block->column; c < block->column_end; c += DENSE_COLUMNS)
-        for (int64_t r = block->row; r < block->row_end; r += DENSE_ROWS) {
-            const Tile t = {.a = a_panels ? a_panels + (r - block->row) * depth
-                                          : p->a + r * p->a_row + first,
-                            .b = b_panels + (c - block->column) * depth,
-                            .a_row = a_panels ? 1 : p->a_row,
-                            .a_col = a_panels ? DENSE_ROWS : 1,
-                            .depth = depth,
-                            .row = r,
-                            .column = c,
-                            .columns = least(block->column_end - c, DENSE_COLUMNS),
-                            .first = first == 0,
-                            .last = first + depth == p->k};
-            multiply_tile(p, &t, block->row_end - r);
+    const float *from = p->a + row * p->a_row + terms.first * p->a_col;
+    const int64_t rows = end - row;
+    for (int64_t r = 0; r < rows && p->a_col == 1; ++r)
+        memcpy(room + r * ROW_DISTANCE, from + r * p->a_row, (size_t)terms.depth * sizeof *room);
+    for (int64_t r = 0; r < rows && p->a_col != 1; r += TILE_ROWS)
+        pack(from + r * p->a_row, p->a_col, p->a_row, terms.depth, rows - r, TILE_ROWS,
+             room + r * terms.depth);
+}
+
+static void pack_b(const DenseProduct *p, int64_t column, int64_t end, Terms terms, float *panels)
+{
+    for (; column < end; column += TILE_COLUMNS, panels += TILE_COLUMNS * terms.depth)
+        pack(p->b + terms.first * p->b_row + column * p->b_col, p->b_row, p->b_col, terms.depth,
+             end - column, TILE_COLUMNS, panels);
+}
+
+/* Multiplies a block of rows by a block of columns. like: everything of a tile but its place; its
+ * a, out and level are those of the block's first element, its bias those of column 0. */
+static void multiply_block(const DensePart *block, const float *b_panels, const Tile *like)
+{
+    for (int64_t c = block->column; c < block->column_end; c += TILE_COLUMNS)
+        for (int64_t r = block->row; r < block->row_end; r += TILE_ROWS) {
+            const int64_t y = r - block->row, x = c - block->column;
+            Tile t = *like;
+            t.a += y * (t.panels ? t.depth : ROW_DISTANCE);
+            t.b = b_panels + x * t.depth;
+            t.columns = least(block->column_end - c, TILE_COLUMNS);
+            t.out += y * t.out_row + x;
+            t.level += y * DENSE_BLOCK_COLUMNS + x;
+            if (t.bias_first) t.bias_first += c;
+            if (t.bias_last) t.bias_last += c;
+            multiply_tile(&t, block->row_end - r);
         }
+}
+
+/* ---- a chain ---- */
+
+static void chain_columns(const DenseProduct *p, const DensePart *part, float *room)
+{
+    float *const a_room = room + DENSE_DEPTH * DENSE_BLOCK_COLUMNS;
+    DensePart block = *part;
+    for (int64_t first = 0; first < p->k; first += DENSE_DEPTH) {
+        const Terms terms = {first, least(p->k - first, DENSE_DEPTH)};
+        const bool ends = first + terms.depth == p->k;
+        pack_b(p, part->column, part->column_end, terms, room);
+        for (block.row = part->row; block.row < part->row_end; block.row = block.row_end) {
+            block.row_end = least(block.row + DENSE_BLOCK_ROWS, part->row_end);
+            pack_a(p, block.row, block.row_end, terms, a_room);
+            const Tile tile = {.a = a_room,
+                               .panels = p->a_col != 1,
+                               .depth = terms.depth,
+                               .out = p->out + block.row * p->out_row + block.column,
+                               .out_row = p->out_row,
+                               .level = a_room,
+                               .bias_first = first == 0 && !p->bias_last ? p->bias : NULL,
+                               .bias_last = ends && p->bias_last ? p->bias : NULL,
+                               .adds = first > 0,
+                               .relu = p->relu && ends};
+            multiply_block(&block, room, &tile);
+        }
+    }
+}
+
+/* ---- slices ---- */
+
+/* Copies all terms of b's columns, in the order of slices. */
+static void pack_slices(const DenseProduct *p, const DensePart *part, float *panels)
+{
+    const int64_t width =
+        (part->column_end - part->column + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
+    for (int i = 0; i < p->slices * p->ranges; ++i)
+        for (int64_t first = p->range[i].first; first < p->range[i].end; first += DENSE_DEPTH) {
+            const Terms terms = {first, least(p->range[i].end - first, DENSE_DEPTH)};
+            pack_b(p, part->column, part->column_end, terms, panels);
+            panels += width * terms.depth;
+        }
+}
+
+/* Returns how many sums of earlier slices are joined with slice i, when its sum is complete. */
+static int joins_of(int i)
+{
+    int joins = 0;
+    for (; i & 1; i /= 2) ++joins;
+    return joins;
+}
+
+/* Computes a block of rows. Slice i's sum is joined with those of the `joins` levels before it and
+ * becomes a sum of level `joins`; that of the last slice is the result. */
+static void slices_rows(const DenseProduct *p, const DensePart *block, const float *panels,
+                        float *levels, float *a_room)
+{
+    const int64_t width =
+        (block->column_end - block->column + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
+    for (int i = 0; i < p->slices; ++i) {
+        const int joins = joins_of(i);
+        const bool last = i == p->slices - 1;
+        const DenseRange *range = p->range + i * p->ranges, *final = range + p->ranges - 1;
+        Tile tile = {.a = a_room,
+                     .panels = p->a_col != 1,
+                     .out = last ? p->out + block->row * p->out_row + block->column
+                                 : levels + joins * DENSE_LEVEL,
+                     .out_row = last ? p->out_row : DENSE_BLOCK_COLUMNS,
+                     .level = levels};
+        for (; range <= final; ++range)
+            for (int64_t first = range->first; first < range->end; first += tile.depth) {
+                tile.depth = least(range->end - first, DENSE_DEPTH);
+                if (range == final && first + tile.depth == range->end) {
+                    tile.joins = joins;
+                    tile.bias_last = last ? p->bias : NULL;
+                    tile.relu = last && p->relu;
+                }
+                const Terms terms = {first, tile.depth};
+                pack_a(p, block->row, block->row_end, terms, a_room);
+                multiply_block(block, panels, &tile);
+                panels += width * tile.depth;
+                tile.adds = true;
+            }
+    }
+}
+
+static void slices_columns(const DenseProduct *p, const DensePart *part, float *room)
+{
+    float *const a_room = room, *const levels = a_room + DENSE_ROWS_ROOM,
+                 *const panels = levels + joins_of(p->slices - 1) * DENSE_LEVEL;
+    DensePart block = *part;
+    pack_slices(p, part, panels);
+    for (block.row = part->row; block.row < part->row_end; block.row = block.row_end) {
+        block.row_end = least(block.row + DENSE_BLOCK_ROWS, part->row_end);
+        slices_rows(p, &block, panels, levels, a_room);
+    }
 }
 
 void SIMD_FLOAT_NAME(dense_product)(const DenseProduct *p, const DensePart *part, float *scratch)
 {
-    float *const b_panels = scratch, *const a_room = scratch + DENSE_DEPTH * DENSE_BLOCK_COLUMNS;
-    float *const a_panels = p->a_col == 1 ? NULL : a_room;
-    DensePart block;
-    for (block.column = part->column; block.column < part->column_end;
-         block.column = block.column_end) {
-        block.column_end = least(block.column + DENSE_BLOCK_COLUMNS, part->column_end);
-        for (int64_t first = 0; first < p->k; first += DENSE_DEPTH) {
-            const int64_t depth = least(p->k - first, DENSE_DEPTH);
-            pack_b(p, block.column, block.column_end, first, depth, b_panels);
-            for (block.row = part->row; block.row < part->row_end; block.row = block.row_end) {
-                block.row_end = least(block.row + DENSE_BLOCK_ROWS, part->row_end);
-                if (a_panels) pack_a(p, block.row, block.row_end, first, depth, a_panels);
-                multiply_block(p, &block, first, depth, a_panels, b_panels);
-            }
-        }
+    DensePart block = *part;
+    for (; block.column < part->column_end; block.column = block.column_end) {
+        block.column_end = least(block.column + BLOCK_COLUMNS, part->column_end);
+        if (p->slices > 0)
+            slices_columns(p, &block, scratch);
+        else
+            chain_columns(p, &block, scratch);
     }
 }
-#endif

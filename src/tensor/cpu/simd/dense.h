@@ -5,31 +5,48 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* rows of out that registers hold at once, with vectors of this number of floats */
+#define DENSE_TILE_ROWS(lanes) ((lanes) == 16 ? 14 : 6)
 enum {
-    /* rows and columns of out that registers hold at once */
-    DENSE_ROWS = 6,
-    DENSE_COLUMNS = 16,
+    /* columns of out that registers hold at once, at most */
+    DENSE_COLUMNS = 32,
     /* the most rows that dense_few.c handles */
     DENSE_FEW = 8,
     /* terms of the sum, rows of a and columns of b that a core's caches hold; rows and columns are
      * multiples of those that registers hold */
     DENSE_DEPTH = 256,
-    DENSE_BLOCK_ROWS = 72,
-    DENSE_BLOCK_COLUMNS = 192,
-    /* floats of scratch per call */
-    DENSE_SCRATCH = DENSE_DEPTH * (DENSE_BLOCK_ROWS + DENSE_BLOCK_COLUMNS),
+    DENSE_BLOCK_ROWS = 84,
+    DENSE_BLOCK_COLUMNS = 384,
+    /* floats of scratch for a block of rows, for a chain, and for partial sums of one level of a
+     * tree */
+    DENSE_ROWS_ROOM = (DENSE_DEPTH + 16) * DENSE_BLOCK_ROWS,
+    DENSE_SCRATCH = DENSE_DEPTH * DENSE_BLOCK_COLUMNS + DENSE_ROWS_ROOM,
+    DENSE_LEVEL = DENSE_BLOCK_ROWS * DENSE_BLOCK_COLUMNS,
 };
 
+/* terms first .. end - 1 of a sum */
+typedef struct DenseRange {
+    int64_t first, end;
+} DenseRange;
+
 /* out[m][n] = sum over k of a(m,k) b(k,n), then + bias[n] and relu. a(m,k) is a[m * a_row + k *
- * a_col], b(k,n) is b[k * b_row + n * b_col], and rows of out are n floats apart. Each element is a
+ * a_col], b(k,n) is b[k * b_row + n * b_col], and rows of out are out_row floats apart. Each element is a
  * chain of fused multiply-adds along k, cut at multiples of DENSE_DEPTH, so that its bits do not
  * depend on how out is cut into parts. With few rows it is one chain, or one chain per lane of a
  * vector. */
 typedef struct DenseProduct {
     float *out;
     const float *a, *b, *bias;
-    int64_t a_row, a_col, b_row, b_col, m, n, k;
+    int64_t a_row, a_col, b_row, b_col, out_row, m, n, k;
     bool relu;
+    /* a chain's bias is added after all terms, not to the first ones */
+    bool bias_last;
+    /* Slices of each sum, a power of two, and ranges of terms in each; 0: one chain. range[i *
+     * ranges] is slice i's first range. A slice is a chain over its ranges, cut at multiples of
+     * DENSE_DEPTH within each; slices are joined by the binary tree of neighbours, then bias and
+     * relu follow. */
+    int slices, ranges;
+    const DenseRange *range;
 } DenseProduct;
 
 /* The part of out that one call computes; its bounds are multiples of DENSE_ROWS and DENSE_COLUMNS,

@@ -54,7 +54,7 @@ static void scalars(const DenseProduct *p, const DensePart *part)
             for (int64_t k = 0; k < p->k; ++k)
                 sum = fused(p->a[r * p->a_row + k * p->a_col], p->b[k * p->b_row + c * p->b_col],
                             sum);
-            p->out[r * p->n + c] = sum;
+            p->out[r * p->out_row + c] = sum;
         }
 }
 
@@ -82,7 +82,7 @@ SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, 
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; ++v)
-            VECTOR_STORE(p->out + (row + r) * p->n + column + v * VECTOR, sum[r][v]);
+            VECTOR_STORE(p->out + (row + r) * p->out_row + column + v * VECTOR, sum[r][v]);
 }
 
 /* The start of the next vector: the last one overlaps the columns before it, with the same bits. */
@@ -157,7 +157,7 @@ SIMD_INLINE void dots_block(const DenseProduct *p, int64_t row, int64_t column, 
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 3
         for (int c = 0; c < columns; ++c)
-            p->out[(row + r) * p->n + column + c] = lanes_sum(sum[r][c]);
+            p->out[(row + r) * p->out_row + column + c] = lanes_sum(sum[r][c]);
 }
 
 SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const int rows)
@@ -182,7 +182,7 @@ SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
         for (int r = 0; r < rows; ++r) sum[r] += left[r][k] * right;
     }
 #pragma GCC unroll 2
-    for (int r = 0; r < rows; ++r) VECTOR_STORE(p->out + (row + r) * p->n + column, sum[r]);
+    for (int r = 0; r < rows; ++r) VECTOR_STORE(p->out + (row + r) * p->out_row + column, sum[r]);
 }
 
 /* Computes up to two rows of out at a time, so that b is read once for both. */
@@ -209,7 +209,7 @@ SIMD_INLINE void terms_part(const DenseProduct *p, const DensePart *part, const 
 static void add_bias(const DenseProduct *p, const DensePart *part)
 {
     for (int64_t r = part->row; r < part->row_end; ++r) {
-        float *out = p->out + r * p->n;
+        float *out = p->out + r * p->out_row;
         for (int64_t c = part->column; p->bias && c < part->column_end; ++c) out[c] += p->bias[c];
         for (int64_t c = part->column; p->relu && c < part->column_end; ++c)
             out[c] = out[c] > 0 ? out[c] : 0;

@@ -251,9 +251,10 @@ typedef struct SimdTable {
     void (*depthwise_data)(const DepthwisePlane *a, const float *dy, const float *w, float *dx);
     void (*depthwise_weight)(const DepthwisePlane *a, const float *x, const float *dy, float *dw,
                              float *db);
-    /* Compute one part of out. dense_product is set with AVX2 but not with AVX-512; its scratch has
-     * DENSE_SCRATCH floats, aligned to 64 bytes. dense_few is for at most DENSE_FEW rows of out, or
-     * terms of a sum. */
+    /* Compute one part of out. dense_product's scratch, aligned to 64 bytes, has DENSE_SCRATCH
+     * floats; with slices it has room for a block of rows, all levels, and p->k terms of
+     * DENSE_BLOCK_COLUMNS columns. dense_few is for at most DENSE_FEW rows of out, or terms of a
+     * sum, and no slices. */
     void (*dense_product)(const DenseProduct *p, const DensePart *part, float *scratch);
     void (*dense_few)(const DenseProduct *p, const DensePart *part);
     /* Sums columns [column, end) over the rows of x, which are `row` floats apart, into sum. */

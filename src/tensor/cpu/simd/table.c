@@ -56,6 +56,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(matrix_tile),
     SLOT_FLOAT(dense_few),
     SLOT_FLOAT(dense_columns),
+    SLOT_FLOAT(dense_product),
 #ifdef __AVX2__
     .conv_lanes = VECTOR,
     SLOT_FLOAT(winograd_input),
@@ -71,9 +72,6 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(depthwise_forward),
     SLOT_FLOAT(depthwise_data),
     SLOT_FLOAT(depthwise_weight),
-#ifndef __AVX512F__
-    SLOT_FLOAT(dense_product),
-#endif
 #endif
 };
 

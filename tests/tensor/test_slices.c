@@ -1,0 +1,260 @@
+/* Sums in slices: the ranks of a tensor group of any size compute the same bits as one rank, if
+ * their parts of a sum are joined by the binary tree. Each case runs a dense layer whole, then
+ * divided by its inputs or its outputs among 2, 4 and 8 ranks. */
+#include "reference.h"
+
+#include "harness.h"
+
+#include <math.h>
+
+enum { SLICES = 8 };
+
+typedef struct Dense {
+    int64_t rows, in, out;
+    /* units, and parts, of the divided dimension; rows per unit in the first part */
+    int64_t units, lead;
+    int parts, slices;
+    bool inputs, bias, relu;
+} Dense;
+
+/* Tensors of a layer, in plain order. */
+typedef struct Tensors {
+    int64_t rows, in, out;
+    float *x, *w, *b, *y, *dx, *dw, *db, *dy;
+} Tensors;
+
+static float *floats(int64_t n)
+{
+    return mem_new((size_t)n * sizeof(float));
+}
+
+static Tensors tensors_new(int64_t rows, int64_t in, int64_t out)
+{
+    return (Tensors){.rows = rows,
+                     .in = in,
+                     .out = out,
+                     .x = floats(rows * in),
+                     .w = floats(in * out),
+                     .b = floats(out),
+                     .y = floats(rows * out),
+                     .dx = floats(rows * in),
+                     .dw = floats(in * out),
+                     .db = floats(out),
+                     .dy = floats(rows * out)};
+}
+
+static void tensors_free(Tensors *t)
+{
+    float **const all[] = {&t->x, &t->w, &t->b, &t->y, &t->dx, &t->dw, &t->db, &t->dy};
+    for (size_t i = 0; i < sizeof all / sizeof *all; ++i) mem_free(all[i]);
+}
+
+/* Runs the part of the layer whose tensors are t, as rank `rank` of `ranks`. */
+static void run(Backend *backend, const Dense *d, Tensors *t, int rank, int ranks)
+{
+    const bool bias = d->bias && !(d->inputs && ranks > 1);
+    OpSpec s = {.kind = OP_DENSE,
+                .x_count = 1,
+                .w_count = 1 + bias,
+                .need_dx = {true},
+                .act = d->relu && ranks == 1 ? ACT_RELU : ACT_NONE,
+                .slices_inputs = d->inputs,
+                .slices = {.total = d->slices,
+                           .first = d->slices / ranks * rank,
+                           .count = d->slices / ranks,
+                           .units = d->units,
+                           .lead = d->lead,
+                           .parts = d->parts}};
+    s.x[0] = desc_plain(shape_of(2, t->rows, t->in, 1, 1), DTYPE_F32);
+    s.w[0] = shape_of(2, t->out, t->in, 1, 1);
+    s.w[1] = shape_of(1, t->out, 1, 1, 1);
+    s.y = desc_plain(shape_of(2, t->rows, t->out, 1, 1), DTYPE_F32);
+    RefOp r;
+    float *w[SPEC_PARAMS] = {t->w, t->b}, *dw[SPEC_PARAMS] = {t->dw, t->db};
+    CHECK_OK(ref_op_new(&r, backend, &s));
+    if (!r.op) return;
+    ref_op_forward(&r, t->x, w, t->y);
+    ref_op_backward(&r, t->dy, t->dx, dw);
+    ref_op_free(&r);
+}
+
+/* Lists the rank's indices of the divided dimension, which has `size` elements; returns how
+ * many. */
+static int64_t indices(const Dense *d, int64_t size, int rank, int ranks, int64_t *index)
+{
+    const int64_t width = size / d->units / (d->parts - 1 + d->lead);
+    const int64_t first = slice_first(d->units, ranks, rank);
+    const int64_t end = slice_first(d->units, ranks, rank + 1);
+    int64_t n = 0, begin = 0;
+    for (int part = 0; part < d->parts; ++part) {
+        const int64_t unit = width * (part ? 1 : d->lead);
+        for (int64_t i = first * unit; i < end * unit; ++i) index[n++] = begin + i;
+        begin += d->units * unit;
+    }
+    return n;
+}
+
+/* Copies columns index[0..n-1] of a matrix with `width` columns to `part`, or compares them. Returns
+ * the number of columns' elements that differ. */
+static int64_t columns(float *part, const float *whole, int64_t rows, int64_t width,
+                       const int64_t *index, int64_t n, bool compare)
+{
+    int64_t differ = 0;
+    for (int64_t r = 0; r < rows; ++r)
+        for (int64_t i = 0; i < n; ++i) {
+            const float *from = whole + r * width + index[i];
+            if (compare)
+                differ += memcmp(&part[r * n + i], from, sizeof *from) != 0;
+            else
+                part[r * n + i] = *from;
+        }
+    return differ;
+}
+
+/* The same for rows. */
+static int64_t matrix_rows(float *part, const float *whole, int64_t width, const int64_t *index,
+                           int64_t n, bool compare)
+{
+    int64_t differ = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        const float *from = whole + index[i] * width;
+        if (compare)
+            differ += memcmp(part + i * width, from, (size_t)width * sizeof *from) != 0;
+        else
+            memcpy(part + i * width, from, (size_t)width * sizeof *from);
+    }
+    return differ;
+}
+
+/* Joins the ranks' parts of n sums by the binary tree; the result is in part[0]. */
+static void join(float *const *part, int ranks, int64_t n)
+{
+    for (int step = 1; step < ranks; step *= 2)
+        for (int r = 0; r < ranks; r += 2 * step)
+            for (int64_t i = 0; i < n; ++i) part[r][i] += part[r + step][i];
+}
+
+static void check_ranks(Backend *backend, const Dense *d, Tensors *whole, int ranks)
+{
+    const int64_t size = d->inputs ? d->in : d->out, rows = d->rows;
+    int64_t *index = mem_new((size_t)size * sizeof *index), differ = 0;
+    Tensors t[SLICES];
+    float *part[SLICES];
+    for (int r = 0; r < ranks; ++r) {
+        const int64_t n = indices(d, size, r, ranks, index);
+        t[r] = tensors_new(rows, d->inputs ? n : d->in, d->inputs ? d->out : n);
+        for (int compare = 0; compare < 2; ++compare) {
+            if (d->inputs) {
+                columns(t[r].x, whole->x, rows, d->in, index, n, false);
+                columns(t[r].w, whole->w, d->out, d->in, index, n, false);
+                memcpy(t[r].dy, whole->dy, (size_t)(rows * d->out) * sizeof(float));
+            } else {
+                memcpy(t[r].x, whole->x, (size_t)(rows * d->in) * sizeof(float));
+                matrix_rows(t[r].w, whole->w, d->in, index, n, false);
+                matrix_rows(t[r].b, whole->b, 1, index, n, false);
+                columns(t[r].dy, whole->dy, rows, d->out, index, n, false);
+            }
+            if (compare == 0) run(backend, d, &t[r], r, ranks);
+        }
+        if (d->inputs) {
+            differ += columns(t[r].dx, whole->dx, rows, d->in, index, n, true);
+            differ += columns(t[r].dw, whole->dw, d->out, d->in, index, n, true);
+        } else {
+            differ += columns(t[r].y, whole->y, rows, d->out, index, n, true);
+            differ += matrix_rows(t[r].dw, whole->dw, d->in, index, n, true);
+            if (d->bias) differ += matrix_rows(t[r].db, whole->db, 1, index, n, true);
+        }
+        part[r] = d->inputs ? t[r].y : t[r].dx;
+    }
+    const int64_t elements = rows * (d->inputs ? d->out : d->in);
+    join(part, ranks, elements);
+    for (int64_t i = 0; i < elements; ++i) {
+        float sum = part[0][i];
+        if (d->inputs && d->bias) sum += whole->b[i % d->out];
+        if (d->inputs && d->relu && !(sum > 0)) sum = 0;
+        differ += memcmp(&sum, (d->inputs ? whole->y : whole->dx) + i, sizeof sum) != 0;
+    }
+    if (differ)
+        printf("  %d rows, %d to %d, %s, %d ranks: %d other bits\n", (int)rows, (int)d->in,
+               (int)d->out, d->inputs ? "inputs" : "outputs", ranks, (int)differ);
+    CU_ASSERT_EQUAL(differ, 0);
+    for (int r = 0; r < ranks; ++r) tensors_free(&t[r]);
+    mem_free(&index);
+}
+
+/* The whole layer's results are also those of sums in double. */
+static void check_values(const Dense *d, const Tensors *t)
+{
+    double error = 0;
+    for (int64_t r = 0; r < d->rows; r += 7)
+        for (int64_t o = 0; o < d->out; o += 5) {
+            double sum = d->bias ? (double)t->b[o] : 0;
+            for (int64_t i = 0; i < d->in; ++i)
+                sum += (double)t->x[r * d->in + i] * (double)t->w[o * d->in + i];
+            if (d->relu && sum < 0) sum = 0;
+            error = fmax(error, fabs(sum - (double)t->y[r * d->out + o]));
+        }
+    CU_ASSERT(error < 2e-4);
+}
+
+static void check(const Dense *d)
+{
+    Backend *backend;
+    Tensors whole = tensors_new(d->rows, d->in, d->out);
+    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 2}));
+    ref_random(whole.x, d->rows * d->in, 1);
+    ref_random(whole.w, d->in * d->out, 2);
+    ref_random(whole.b, d->out, 3);
+    ref_random(whole.dy, d->rows * d->out, 4);
+    float *dy = floats(d->rows * d->out);
+    memcpy(dy, whole.dy, (size_t)(d->rows * d->out) * sizeof *dy);
+    run(backend, d, &whole, 0, 1);
+    /* a divided layer has no activation of its own */
+    for (int64_t i = 0; i < d->rows * d->out; ++i)
+        whole.dy[i] = d->relu && whole.y[i] <= 0 ? 0 : dy[i];
+    check_values(d, &whole);
+    for (int ranks = 2; ranks <= d->slices; ranks *= 2)
+        if (ranks <= SLICES) check_ranks(backend, d, &whole, ranks);
+    mem_free(&dy);
+    tensors_free(&whole);
+    backend_close(&backend);
+}
+
+static void test_dense(void)
+{
+    static const int64_t rows[] = {1, 3, 8, 9, 17, 40, 130, 270};
+    static const struct {
+        int64_t in, out;
+    } size[] = {{20, 16}, {64, 24}, {300, 40}, {1100, 96}, {96, 800}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; ++r)
+        for (size_t k = 0; k < sizeof size / sizeof *size; ++k)
+            for (int inputs = 0; inputs < 2; ++inputs) {
+                const int64_t in = size[k].in, out = size[k].out;
+                const bool odd = (r + k) & 1;
+                check(&(Dense){.rows = rows[r],
+                               .in = in,
+                               .out = out,
+                               .units = inputs ? in : out,
+                               .lead = 1,
+                               .parts = 1,
+                               .slices = SLICES,
+                               .inputs = inputs,
+                               .bias = odd,
+                               .relu = inputs && odd});
+            }
+}
+
+/* Queries, keys and values of 6 heads of 8 in 4 slices; 2 heads of queries for each of 8 heads of
+ * keys; both halves of swiglu. */
+static void test_parts(void)
+{
+    static const Dense cases[] = {
+        {.rows = 50, .in = 48, .out = 144, .units = 6, .lead = 1, .parts = 3, .slices = 4},
+        {.rows = 50, .in = 128, .out = 32 * 16, .units = 8, .lead = 2, .parts = 3, .slices = 8},
+        {.rows = 300, .in = 64, .out = 2 * 777, .units = 777, .lead = 1, .parts = 2, .slices = 8},
+        {.rows = 5, .in = 64, .out = 2 * 21, .units = 21, .lead = 1, .parts = 2, .slices = 4},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) check(&cases[i]);
+}
+
+TEST_MAIN("slices", {"dense layers", test_dense}, {"parts of a layer", test_parts})
