@@ -96,15 +96,21 @@ static Status open_backend(Trainer *t, const DryRun *only)
     return backend_open(&t->backend, table, options);
 }
 
+/* Returns the number of slices of the sums that a tensor group can divide; 0: each rank's part is
+ * one sum, because only runs on one grid are to agree, or the backend has no kernels with slices in
+ * this precision. */
+static int sum_slices(const Trainer *t)
+{
+    const Config *c = t->config;
+    const bool can = t->backend->table->host_memory && c->train.precision == PRECISION_FP32;
+    return can && c->train.reproducible == REPRODUCIBLE_ANY_GRID ? (int)c->train.sum_slices : 0;
+}
+
 static Status make_graph(Trainer *t)
 {
     const Config *c = t->config;
     TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
-    const int tp = t->shape.tp;
-    /* kernels of GPUs do not cut sums */
-    const bool cuts =
-        c->train.reproducible == REPRODUCIBLE_ANY_GRID && t->backend->table->host_memory;
-    const int slices = cuts ? (int)c->train.sum_slices : 0;
+    const int tp = t->shape.tp, slices = sum_slices(t);
     if (tp > 1 || slices > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp, slices));
     if (c->train.sync_batch_norm) TRY(graph_sync_statistics(t->graph, c, t->shape.dp));
     return graph_fuse(t->graph, t->backend->table);
@@ -204,7 +210,8 @@ const char *train_captures(const Trainer *t)
 
 bool train_same_bits(const Trainer *t)
 {
-    return !t->config->train.sync_batch_norm && !t->mode->local;
+    return !t->config->train.sync_batch_norm && !t->mode->local &&
+           (t->shape.tp == 1 || sum_slices(t) > 0);
 }
 
 char *train_bits_limit(const Trainer *t)
@@ -212,6 +219,11 @@ char *train_bits_limit(const Trainer *t)
     int dp = t->shape.dp;
     if (train_same_bits(t)) return NULL;
     if (t->mode->bits_limit) return t->mode->bits_limit(t);
+    if (!t->config->train.sync_batch_norm)
+        return mem_format("sums inside layers are divided among the ranks of a tensor group, so "
+                          "these bits hold for tp=%d only; they do not depend on it with "
+                          "train.precision: fp32 and train.device: cpu",
+                          t->shape.tp);
     /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
     const char *with = dp == 1 || t->micros_local == 1  ? ""
                        : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"

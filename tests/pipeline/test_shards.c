@@ -144,7 +144,8 @@ static void group_has_memory(void)
     Plan *plan = plan_of_group(&f, &graph, 0, 1, 4096);
     CU_ASSERT(plan_group_floats(plan, 0) > METRIC_REQUESTS);
     CU_ASSERT_EQUAL(plan->message_bytes, 2 * sizeof(float) * (size_t)plan_group_floats(plan, 0) +
-                                             (size_t)EXCHANGE_PIECE_BYTES * (3 + EXCHANGE_DEPTH));
+                                             exchange_sum_bytes(2) +
+                                             (size_t)EXCHANGE_PIECE_BYTES * (1 + EXCHANGE_DEPTH));
     plan_free(&plan);
     graph_free(&graph);
     close_case(&f);

@@ -59,8 +59,10 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     TRY(dense_check(s));
-    /* every layout of x is accepted */
-    preferred[0] = in_precision(op, s->x[0]);
+    /* Every layout of x is accepted; with slices only that of ranks that divide the layer, whose x
+     * comes from an exchange. */
+    const bool sliced = s->slices.total > 0;
+    preferred[0] = in_precision(op, sliced ? layout_plain(s->x[0]) : s->x[0]);
     const DType type = s->y.dtype = preferred[0].dtype;
     int64_t x_dim[FORMAT_DIMS], w_dim[FORMAT_DIMS], y_dim[FORMAT_DIMS];
     int ndim = onednn_side_dims(s->x[0], x_dim);
@@ -74,8 +76,8 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Format *b = s->w_count > 1 ? format_plain(1, w_dim, DTYPE_F32) : NULL;
     Format *plain = format_plain(ndim, w_dim, DTYPE_F32);
     const bool as_plain = s->plain_weight || (!s->x[0].flat && x_dim[0] >= PLAIN_ROWS);
-    const bool product = (s->slices.total > 0 && type == DTYPE_F32) ||
-                         product_is_faster(s, x_dim[0], type, as_plain);
+    const bool product =
+        (sliced && type == DTYPE_F32) || product_is_faster(s, x_dim[0], type, as_plain);
     Format *dw_any = as_plain ? format_copy(plain) : format_any(ndim, w_dim, DTYPE_F32);
     Format *any = type == DTYPE_F32 ? format_copy(dw_any) : format_any(ndim, w_dim, type);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_DENSE_FORWARD,
