@@ -55,13 +55,13 @@ typedef struct FlatChunk {
     /* index of this chunk's sum in the output */
     int64_t sum;
 } FlatChunk;
-/* A sum of squares whose bits depend on the set of terms alone, not on their order or grouping: the
- * sum of a tensor does not depend on how ranks divide it. The term x^2, which is exact in double, is
- * divided into multiples of three units, each 2^32 times the next smaller one, and what is smaller
- * is dropped; so `part` counts units without rounding. `grid` numbers the largest unit, the least
- * that allows x^2 <= 2^31 units for all terms; larger values stand for infinite and NaN. Zeroed
- * memory is the sum of no terms. At most 2^32 terms (Demmel & Nguyen 2015, "Parallel reproducible
- * summation"). */
+/* A sum of squares whose bits depend on the set of terms alone, not on their order or grouping:
+ * the sum of a tensor does not depend on how ranks divide it. The term x^2, which is exact in
+ * double, is divided into multiples of three units, each 2^32 times the next smaller one, and what
+ * is smaller is dropped; so `part` counts units without rounding. `grid` numbers the largest unit,
+ * the least that allows x^2 <= 2^31 units for all terms; larger values stand for infinite and NaN.
+ * Zeroed memory is the sum of no terms. At most 2^32 terms (Demmel & Nguyen 2015, "Parallel
+ * reproducible summation"). */
 typedef struct SquareSum {
     int64_t part[3], grid;
 } SquareSum;

@@ -129,8 +129,8 @@ typedef struct OpSpec {
     TensorSlice slice;
     /* Sums that a tensor group of any size cuts alike. slices: the sum over a dense layer's inputs
      * in forward (slices_inputs) or over its outputs in dx, or over the classes of a loss; of an
-     * exchange, the slices of the sum that it completes. tokens: the gradients of parameters are sums
-     * over slices of the sequence; of a dense layer with slices_inputs only that of its bias. */
+     * exchange, the slices of the sum that it completes. tokens: the gradients of parameters are
+     * sums over slices of the sequence; with slices_inputs only that of the bias. */
     SumSlices slices, tokens;
     bool slices_inputs;
     ExchangeKind exchange;

@@ -96,16 +96,16 @@ typedef struct TensorSlice {
     int64_t first, count, whole;
 } TensorSlice;
 /* A sum that is always cut into `total` slices, whatever the number of ranks, so that its bits do
- * not depend on it: each slice is a sum of its own in fp32, and slices are joined by the binary tree
- * of neighbours. A slice consists of whole units, in the order of slice_first(units, total, i). */
+ * not depend on it: each slice is a sum of its own in fp32, and slices are joined by the binary
+ * tree of neighbours. Slice i begins at unit slice_first(units, total, i). */
 typedef struct SumSlices {
     /* a power of two; 0: the sum is not cut */
     int total;
     /* this rank computes slices first .. first + count - 1, a subtree */
     int first, count;
-    /* The terms are `parts` parts side by side (queries, keys, values) of `units` units each, on all
-     * ranks together; in the first part a unit has `lead` times as many terms. A slice has its units
-     * of all parts, in their order. */
+    /* The terms are `parts` parts side by side (queries, keys, values) of `units` units each, on
+     * all ranks together; in the first part a unit has `lead` times as many terms. A slice has its
+     * units of all parts, in their order. */
     int64_t units, lead;
     int parts;
 } SumSlices;

@@ -24,8 +24,8 @@ void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const flo
         flat->squares(s, optim->partial + at, x, piece->elements);
 }
 
-/* Adds the exact sums of the chunks of ranges first .. last - 1, then those of all ranks, and writes
- * their values to optim->range_squares. */
+/* Adds the exact sums of the chunks of ranges first .. last - 1, then those of all ranks, and
+ * writes their values to optim->range_squares. */
 static void join_exact(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;

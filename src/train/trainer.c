@@ -96,21 +96,11 @@ static Status open_backend(Trainer *t, const DryRun *only)
     return backend_open(&t->backend, table, options);
 }
 
-/* Returns the number of slices of the sums that a tensor group can divide; 0: each rank's part is
- * one sum, because only runs on one grid are to agree, or the backend has no kernels with slices in
- * this precision. */
-static int sum_slices(const Trainer *t)
-{
-    const Config *c = t->config;
-    const bool can = t->backend->table->host_memory && c->train.precision == PRECISION_FP32;
-    return can && c->train.reproducible == REPRODUCIBLE_ANY_GRID ? (int)c->train.sum_slices : 0;
-}
-
 static Status make_graph(Trainer *t)
 {
     const Config *c = t->config;
     TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
-    const int tp = t->shape.tp, slices = sum_slices(t);
+    const int tp = t->shape.tp, slices = train_sum_slices(t);
     if (tp > 1 || slices > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp, slices));
     if (c->train.sync_batch_norm) TRY(graph_sync_statistics(t->graph, c, t->shape.dp));
     return graph_fuse(t->graph, t->backend->table);
@@ -206,51 +196,6 @@ const char *train_captures(const Trainer *t)
     if (t->config->train.cuda_graphs == GRAPHS_OFF) return "off, as train.cuda_graphs says";
     if (t->plan->gathers) return "off: grid.zero=3 gathers parameters";
     return t->plan->zero ? "full micro-batches' work" : "full micro-batches' work and the update";
-}
-
-bool train_same_bits(const Trainer *t)
-{
-    return !t->config->train.sync_batch_norm && !t->mode->local &&
-           (t->shape.tp == 1 || sum_slices(t) > 0);
-}
-
-char *train_bits_limit(const Trainer *t)
-{
-    int dp = t->shape.dp;
-    if (train_same_bits(t)) return NULL;
-    if (t->mode->bits_limit) return t->mode->bits_limit(t);
-    if (!t->config->train.sync_batch_norm)
-        return mem_format("sums inside layers are divided among the ranks of a tensor group, so "
-                          "these bits hold for tp=%d only; they do not depend on it with "
-                          "train.precision: fp32 and train.device: cpu",
-                          t->shape.tp);
-    /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
-    const char *with = dp == 1 || t->micros_local == 1  ? ""
-                       : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
-                                                        : " with grid.zero 0 or 1";
-    return mem_format("train.sync_batch_norm: statistics are over %d micro-batch%s at a time, so "
-                      "these bits hold for dp=%d%s only",
-                      dp, dp == 1 ? "" : "es", dp, with);
-}
-
-char *train_padding(const Trainer *t)
-{
-    int64_t all = (int64_t)t->micros_local * t->shape.dp, fit = t->micro_batch;
-    if (all == t->micros) return NULL;
-    while (fit > 0 && (t->batch % fit != 0 || t->batch / fit % t->shape.dp != 0)) --fit;
-    char idle[64] = "";
-    bool turns = t->config->train.sync_batch_norm;
-    int first = deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micros_local).count;
-    int without = t->shape.dp - (t->micros + first - 1) / first;
-    if (without > 0)
-        snprintf(idle, sizeof idle, "; %d replica%s nothing to do", without,
-                 without == 1 ? " has" : "s have");
-    return mem_format(
-        "%d micro-batch%s over %d replicas: each takes %d, so %lld of %lld are padding; %s=%lld "
-        "would leave none%s",
-        t->micros, t->micros == 1 ? "" : "es", t->shape.dp, t->micros_local,
-        (long long)(all - t->micros), (long long)all, fit > 0 ? "train.micro_batch" : "train.batch",
-        (long long)(fit > 0 ? fit : all * t->micro_batch), idle);
 }
 
 bool train_owns(const Trainer *t, int param)

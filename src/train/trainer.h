@@ -218,5 +218,9 @@ Status train_logits(Trainer *t, const Batch *batch, const float **logits);
 Status logits_check(const float *logits, int64_t count);
 /* trainer_view.c. Returns the metric by which evaluations are compared for best.h5. */
 const BestMetric *trainer_metric(const Trainer *t);
+/* Returns the number of slices of the sums that a tensor group can divide; 0: each rank's part is
+ * one sum, because only runs on one grid are to agree, or the backend has no kernels with slices
+ * in this precision. */
+int train_sum_slices(const Trainer *t);
 
 #endif

@@ -1,5 +1,6 @@
 /* Accessors to a trainer for the verbs of the program. */
 #include "trainer.h"
+#include "mode/step_mode.h"
 
 #include <math.h>
 
@@ -117,4 +118,56 @@ bool trainer_watch_sums(Trainer *t, Stopwatch *waits)
 void trainer_update_once(Trainer *t, double lr)
 {
     optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), lr, 1);
+}
+
+int train_sum_slices(const Trainer *t)
+{
+    const Config *c = t->config;
+    const bool can = t->backend->table->host_memory && c->train.precision == PRECISION_FP32;
+    return can && c->train.reproducible == REPRODUCIBLE_ANY_GRID ? (int)c->train.sum_slices : 0;
+}
+
+bool train_same_bits(const Trainer *t)
+{
+    return !t->config->train.sync_batch_norm && !t->mode->local &&
+           (t->shape.tp == 1 || train_sum_slices(t) > 0);
+}
+
+char *train_bits_limit(const Trainer *t)
+{
+    int dp = t->shape.dp;
+    if (train_same_bits(t)) return NULL;
+    if (t->mode->bits_limit) return t->mode->bits_limit(t);
+    if (!t->config->train.sync_batch_norm)
+        return mem_format("sums inside layers are divided among the ranks of a tensor group, so "
+                          "these bits hold for tp=%d only; they do not depend on it with "
+                          "train.precision: fp32 and train.device: cpu",
+                          t->shape.tp);
+    /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
+    const char *with = dp == 1 || t->micros_local == 1  ? ""
+                       : plan_shards_gradients(t->plan) ? " with grid.zero 2 or 3"
+                                                        : " with grid.zero 0 or 1";
+    return mem_format("train.sync_batch_norm: statistics are over %d micro-batch%s at a time, so "
+                      "these bits hold for dp=%d%s only",
+                      dp, dp == 1 ? "" : "es", dp, with);
+}
+
+char *train_padding(const Trainer *t)
+{
+    int64_t all = (int64_t)t->micros_local * t->shape.dp, fit = t->micro_batch;
+    if (all == t->micros) return NULL;
+    while (fit > 0 && (t->batch % fit != 0 || t->batch / fit % t->shape.dp != 0)) --fit;
+    char idle[64] = "";
+    bool turns = t->config->train.sync_batch_norm;
+    int first = deal_run(turns ? DEAL_TURNS : t->plan->deal, 0, t->micros_local).count;
+    int without = t->shape.dp - (t->micros + first - 1) / first;
+    if (without > 0)
+        snprintf(idle, sizeof idle, "; %d replica%s nothing to do", without,
+                 without == 1 ? " has" : "s have");
+    return mem_format(
+        "%d micro-batch%s over %d replicas: each takes %d, so %lld of %lld are padding; %s=%lld "
+        "would leave none%s",
+        t->micros, t->micros == 1 ? "" : "es", t->shape.dp, t->micros_local,
+        (long long)(all - t->micros), (long long)all, fit > 0 ? "train.micro_batch" : "train.batch",
+        (long long)(fit > 0 ? fit : all * t->micro_batch), idle);
 }

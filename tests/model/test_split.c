@@ -11,14 +11,19 @@ typedef struct Split {
 } Split;
 
 /* Splits a model of tokens (2,12) below 29, or of vectors (2,20) with 7 classes. */
-static Status open_split(Split *s, const char *text, bool tokens, int rank, int ranks)
+static Status open_sliced(Split *s, const char *text, bool tokens, int rank, int ranks, int slices)
 {
     *s = (Split){0};
     Desc input = tokens ? desc_plain(shape_of(2, 2, 12, 1, 1), DTYPE_I32)
                         : desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_F32);
     CHECK_OK(config_parse(&s->config, "split.yaml", text, 0, NULL));
     CHECK_OK(graph_build(&s->graph, s->config, input, tokens ? 29 : 7));
-    return graph_split(&s->graph, s->config, rank, ranks, 0);
+    return graph_split(&s->graph, s->config, rank, ranks, slices);
+}
+
+static Status open_split(Split *s, const char *text, bool tokens, int rank, int ranks)
+{
+    return open_sliced(s, text, tokens, rank, ranks, 0);
 }
 
 static void close_split(Split *s)
@@ -215,6 +220,58 @@ static void test_refused(void)
             "nothing to divide");
 }
 
-TEST_MAIN("split", {"gpt", test_gpt}, {"parameters", test_params}, {"heads", test_heads},
-          {"shared keys", test_shared_keys}, {"packed", test_packed}, {"dense", test_dense},
-          {"refused", test_refused})
+/* 5 heads allow 4 of 8 slices, in which ranks 0 and 1 of 2 have slices 0, 1 and 2, 3 of every sum,
+ * and one rank has all. A rank's heads are those of its slices. */
+static void test_slices(void)
+{
+    Split s;
+    for (int ranks = 1; ranks <= 4; ranks *= 2)
+        for (int r = 0; r < ranks; ++r) {
+            CHECK_OK(open_sliced(&s, gpt, true, r, ranks, 8));
+            static const char *const cut[] = {"h.0.attn.c_attn", "h.0.attn.c_proj", "h.1.mlp.c_fc",
+                                              "lm_head", "loss"};
+            for (size_t i = 0; i < sizeof cut / sizeof *cut; ++i) {
+                const SumSlices *sums = &node_named(s.graph, cut[i])->spec.slices;
+                CU_ASSERT_EQUAL(sums->total, 4);
+                CU_ASSERT_EQUAL(sums->count, 4 / ranks);
+                CU_ASSERT_EQUAL(sums->first, 4 / ranks * r);
+                CU_ASSERT_EQUAL(node_named(s.graph, cut[i])->spec.slices_inputs, i == 1);
+            }
+            CU_ASSERT_EQUAL(node_named(s.graph, "h.0.attn.c_attn")->spec.slices.parts, 3);
+            CU_ASSERT_EQUAL(node_named(s.graph, "h.0.attn.c_attn")->spec.slices.units, 5);
+            CU_ASSERT_EQUAL(node_named(s.graph, "h.0.ln_1")->spec.tokens.total, 4);
+            const int64_t heads =
+                slice_first(5, 4, 4 / ranks * (r + 1)) - slice_first(5, 4, 4 / ranks * r);
+            CU_ASSERT_EQUAL(node_named(s.graph, "h.0.attn")->spec.heads, heads);
+            close_split(&s);
+        }
+    CU_ASSERT_EQUAL(open_sliced(&s, gpt, true, 0, 3, 8), ERR_CONFIG);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "3 is no power of two"));
+    close_split(&s);
+    CU_ASSERT_EQUAL(open_sliced(&s, gpt, true, 0, 4, 2), ERR_CONFIG);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "set train.sum_slices to 4"));
+    close_split(&s);
+    /* one rank may have a model that nothing divides */
+    CHECK_OK(open_sliced(&s, "model: {layers: [dense: {width: 7}]}\n", false, 0, 1, 8));
+    CU_ASSERT_EQUAL(node_named(s.graph, "dense1")->spec.slices.total, 0);
+    close_split(&s);
+}
+
+/* Slices of few ranks are whole slices of more, and none differs by more than one item. */
+static void test_nested(void)
+{
+    for (int64_t items = 1; items < 70; ++items)
+        for (int ranks = 1; ranks <= 64; ++ranks) {
+            CU_ASSERT_EQUAL(slice_first(items, ranks, ranks), items);
+            for (int r = 0; r < ranks; ++r) {
+                const int64_t first = slice_first(items, ranks, r);
+                const int64_t count = slice_first(items, ranks, r + 1) - first;
+                CU_ASSERT(count == items / ranks || count == (items + ranks - 1) / ranks);
+                CU_ASSERT_EQUAL(slice_first(items, 4 * ranks, 4 * r), first);
+            }
+        }
+}
+
+TEST_MAIN("split", {"slices", test_slices}, {"nested slices", test_nested}, {"gpt", test_gpt},
+          {"parameters", test_params}, {"heads", test_heads}, {"shared keys", test_shared_keys},
+          {"packed", test_packed}, {"dense", test_dense}, {"refused", test_refused})

@@ -94,8 +94,8 @@ static int64_t indices(const Dense *d, int64_t size, int rank, int ranks, int64_
     return n;
 }
 
-/* Copies columns index[0..n-1] of a matrix with `width` columns to `part`, or compares them. Returns
- * the number of columns' elements that differ. */
+/* Copies columns index[0..n-1] of a matrix with `width` columns to `part`, or compares them.
+ * Returns the number of columns' elements that differ. */
 static int64_t columns(float *part, const float *whole, int64_t rows, int64_t width,
                        const int64_t *index, int64_t n, bool compare)
 {

@@ -140,8 +140,8 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
     for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
 }
 
-/* Adds rank r's piece to the sums of the ranks before it, which are on `depth` levels; level 0 is at
- * `sum`. Returns the new depth. */
+/* Adds rank r's piece to the sums of the ranks before it, which are on `depth` levels; level 0 is
+ * at `sum`. Returns the new depth. */
 static int join_piece(const HostExchange *g, const Slices *s, float *sum, int depth, int r,
                       const void *piece, size_t n)
 {

@@ -196,7 +196,7 @@ static int64_t scratch_floats(const DenseRun *d)
     const int64_t k = shape_of_product(&d->spec).k;
     if (d->onednn) return d->slices > 1 ? levels_of(d->slices) * BLOCK_ROWS * BLOCK_COLUMNS : 0;
     if (d->slices > 0)
-        return DENSE_ROWS_ROOM + levels_of(d->slices) * DENSE_LEVEL + k * DENSE_BLOCK_COLUMNS;
+        return DENSE_ROWS_ROOM + levels_of(d->slices) * DENSE_LEVEL + k * dense_slice_columns(k);
     return d->spec.rows > DENSE_FEW || is_sliced(d) ? DENSE_SCRATCH : 0;
 }
 

@@ -75,9 +75,10 @@ int own_lanes(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
 /* A matrix product by oneDNN: computes a part of p->out without bias, relu and slices, or adds the
- * product to it; in a parallel region on one thread. dnnl_product_prepare makes oneDNN generate the code (4 MB) now, since a step must
- * allocate nothing and the plan must know all memory. Otherwise oneDNN generates most of it when
- * the first product of more than one row runs, and the rest when a factor is first transposed. */
+ * product to it; in a parallel region on one thread. dnnl_product_prepare makes oneDNN generate
+ * the code (4 MB) now, since a step must allocate nothing and the plan must know all memory.
+ * Otherwise oneDNN generates most of it when the first product of more than one row runs, and the
+ * rest when a factor is first transposed. */
 void dnnl_product_prepare(void);
 void dnnl_product(const DenseProduct *p, const DensePart *part, bool adds);
 

@@ -1,7 +1,7 @@
 /* Products of dense layers: blocks of a and b are copied to memory that is read sequentially (Goto
  * and van de Geijn 2008, section 4) and multiplied with sums in registers: 14 x 2 vectors with
- * AVX-512, else 6 x 2. A sum in slices has a block of partial sums for each level of the tree, small
- * enough for a core's cache, and a slice's last terms are joined in registers. */
+ * AVX-512, else 6 x 2. A sum in slices has a block of partial sums for each level of the tree,
+ * small enough for a core's cache, and a slice's last terms are joined in registers. */
 #include "vector.h"
 
 enum {
@@ -320,8 +320,10 @@ static void slices_columns(const DenseProduct *p, const DensePart *part, float *
 void SIMD_FLOAT_NAME(dense_product)(const DenseProduct *p, const DensePart *part, float *scratch)
 {
     DensePart block = *part;
+    const int64_t most = p->slices > 0 ? dense_slice_columns(p->k) : BLOCK_COLUMNS;
+    const int64_t columns = least(most, BLOCK_COLUMNS);
     for (; block.column < part->column_end; block.column = block.column_end) {
-        block.column_end = least(block.column + BLOCK_COLUMNS, part->column_end);
+        block.column_end = least(block.column + columns, part->column_end);
         if (p->slices > 0)
             slices_columns(p, &block, scratch);
         else

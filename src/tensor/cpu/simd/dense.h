@@ -22,7 +22,17 @@ enum {
     DENSE_ROWS_ROOM = (DENSE_DEPTH + 16) * DENSE_BLOCK_ROWS,
     DENSE_SCRATCH = DENSE_DEPTH * DENSE_BLOCK_COLUMNS + DENSE_ROWS_ROOM,
     DENSE_LEVEL = DENSE_BLOCK_ROWS * DENSE_BLOCK_COLUMNS,
+    /* floats of b that a product with slices copies at once, if its sums are not very long */
+    DENSE_PANELS = 1 << 20,
 };
+
+/* Returns the columns of b, with k terms each, that a product with slices copies at once. */
+static inline int64_t dense_slice_columns(int64_t k)
+{
+    const int64_t fit = DENSE_PANELS / k / DENSE_COLUMNS * DENSE_COLUMNS;
+    if (fit < DENSE_COLUMNS) return DENSE_COLUMNS;
+    return fit < DENSE_BLOCK_COLUMNS ? fit : DENSE_BLOCK_COLUMNS;
+}
 
 /* terms first .. end - 1 of a sum */
 typedef struct DenseRange {
@@ -30,10 +40,10 @@ typedef struct DenseRange {
 } DenseRange;
 
 /* out[m][n] = sum over k of a(m,k) b(k,n), then + bias[n] and relu. a(m,k) is a[m * a_row + k *
- * a_col], b(k,n) is b[k * b_row + n * b_col], and rows of out are out_row floats apart. Each element is a
- * chain of fused multiply-adds along k, cut at multiples of DENSE_DEPTH, so that its bits do not
- * depend on how out is cut into parts. With few rows it is one chain, or one chain per lane of a
- * vector. */
+ * a_col], b(k,n) is b[k * b_row + n * b_col], and rows of out are out_row floats apart. Each
+ * element is a chain of fused multiply-adds along k, cut at multiples of DENSE_DEPTH, so that its
+ * bits do not depend on how out is cut into parts. With few rows it is one chain, or one chain per
+ * lane of a vector. */
 typedef struct DenseProduct {
     float *out;
     const float *a, *b, *bias;

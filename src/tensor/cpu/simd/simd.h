@@ -253,7 +253,7 @@ typedef struct SimdTable {
                              float *db);
     /* Compute one part of out. dense_product's scratch, aligned to 64 bytes, has DENSE_SCRATCH
      * floats; with slices it has room for a block of rows, all levels, and p->k terms of
-     * DENSE_BLOCK_COLUMNS columns. dense_few is for at most DENSE_FEW rows of out, or terms of a
+     * dense_slice_columns columns. dense_few is for at most DENSE_FEW rows of out, or terms of a
      * sum, and no slices. */
     void (*dense_product)(const DenseProduct *p, const DensePart *part, float *scratch);
     void (*dense_few)(const DenseProduct *p, const DensePart *part);

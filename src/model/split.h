@@ -1,0 +1,63 @@
+/* Shared by the files that divide a graph among the ranks of a tensor group: split_roles.c decides
+ * how each node is divided, split.c makes the new graph. */
+#ifndef WEFT_MODEL_SPLIT_H
+#define WEFT_MODEL_SPLIT_H
+
+#include "build.h"
+
+/* How a node is divided among the ranks. */
+typedef enum Role {
+    /* not divided, but may work on a slice of the sequence */
+    ROLE_REST,
+    /* dense layer divided by its outputs */
+    ROLE_COLUMN,
+    /* between column and row layer: works on a slice of the last dimension */
+    ROLE_BETWEEN,
+    /* dense layer divided by its inputs; the sum of all ranks' outputs is the result */
+    ROLE_ROW,
+    /* embedding divided by rows; the sum of all ranks' outputs is the result */
+    ROLE_EMBED,
+    /* dense layer divided by its outputs; the loss reads the slices */
+    ROLE_HEAD,
+    /* loss on a slice of the classes */
+    ROLE_LOSS,
+} Role;
+
+typedef struct Splitter {
+    /* borrowed */
+    const Graph *from;
+    /* borrowed */
+    const Config *config;
+    /* the new graph; the caller's once it is complete */
+    Graph *to;
+    int rank, ranks;
+    /* slices of each sum that a group can cut, on all ranks together; 0: one for each rank, which
+     * nothing marks */
+    int slices;
+    /* undivided layers work on slices of the sequence */
+    bool sequence;
+    /* role of each node; owned, as are all arrays here */
+    Role *role;
+    /* number of units into which a node's last dimension is divided: key heads, or single values */
+    int64_t *units;
+    /* number of readers of node i's output; the last of them */
+    int *uses, *reader;
+    /* the node of `to` that gives node i's output */
+    int *new_index;
+    /* the exchange node that gives node i's whole output to divided layers; -1: none yet */
+    int *exchanged;
+} Splitter;
+
+static inline bool splits_by(const Node *node, OpSplit split)
+{
+    return node_info(node)->split == split;
+}
+
+/* ERR_CONFIG if the number of ranks is no power of two or more than the slices, and sums are cut
+ * into slices. */
+Status split_check_slices(const Splitter *s);
+/* Sets role, units, uses, reader and sequence; may lower slices. ERR_CONFIG if nothing, or too
+ * little, can be divided. */
+Status split_assign_roles(Splitter *s);
+
+#endif

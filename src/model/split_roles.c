@@ -1,0 +1,202 @@
+/* Decides how each node of a graph is divided among the ranks of a tensor group (split.h), and into
+ * how many slices the sums that a group can divide are cut. */
+#include "split.h"
+
+/* Fails because a layer has fewer units ("heads") than there are ranks. */
+static Status too_few_fail(const Splitter *s, const char *layer, const char *units, int64_t count)
+{
+    return config_fail_key(s->config, "grid.tp",
+                           "%d ranks cannot divide layer %s, which has %lld %s: set grid.tp to at "
+                           "most %lld",
+                           s->ranks, layer, (long long)count, units, (long long)count);
+}
+
+/* True if the parameter is tied to another, or another to it; *node: the node of the other one. */
+static bool is_tied(const Graph *g, int param, int *node)
+{
+    int other = g->param[param].tied;
+    for (int i = 0; i < g->param_count && other < 0; ++i)
+        if (g->param[i].tied == param) other = i;
+    if (other >= 0) *node = g->param[other].node;
+    return other >= 0;
+}
+
+static bool has_tied_param(const Graph *g, const Node *node)
+{
+    int other;
+    for (int k = 0; k < node->spec.w_count; ++k)
+        if (is_tied(g, node->param[k], &other)) return true;
+    return false;
+}
+
+/* The layers between two dense layers, as far as slicing depends on them. */
+typedef struct Between {
+    /* number of key heads of an attention; 0: there is none */
+    int heads;
+    /* several query heads share a key head */
+    bool shared;
+    /* there is a layer that combines two halves */
+    bool halves;
+} Between;
+
+/* Follows single readers from a dense layer to the next dense layer and returns it, or -1. It stops
+ * at attention or swiglu after dropout, and at swiglu after attention or the reverse: on a rank,
+ * the input of the later layer would be several slices of the whole side by side, but a TensorSlice
+ * describes only one. */
+static int find_row_layer(const Splitter *s, int column, Between *between)
+{
+    const Graph *g = s->from;
+    bool dropped = false;
+    *between = (Between){0};
+    for (int i = column; s->uses[i] == 1;) {
+        i = s->reader[i];
+        const Node *node = &g->node[i];
+        const OpInfo *info = node_info(node);
+        if (info->split == SPLIT_PRODUCT) return s->role[i] == ROLE_REST ? i : -1;
+        const bool undivided = between->heads == 0 && !between->halves && !dropped;
+        if (info->split == SPLIT_HEADS && undivided) {
+            between->heads = attention_kv_heads(&node->spec);
+            between->shared = between->heads < node->spec.heads;
+        } else if (info->split == SPLIT_HALVES && undivided)
+            between->halves = true;
+        else if (info->split == SPLIT_ELEMENTS)
+            dropped = dropped || info->tokens == TOKENS_BY_POSITION;
+        else
+            return -1;
+    }
+    return -1;
+}
+
+/* Sets the roles of a pair of dense layers and of all layers between them. */
+static Status assign_pair(Splitter *s, int column, int row, Between between)
+{
+    const Graph *g = s->from;
+    const char *name = g->node[column].name;
+    int64_t width = g->node[column].spec.w[0].dim[0] / (between.halves ? 2 : 1);
+    int64_t units = between.heads > 0 ? between.heads : width;
+    if (units < s->ranks)
+        return too_few_fail(s, name,
+                            between.heads == 0 ? "outputs"
+                            : between.shared   ? "kv_heads"
+                                               : "heads",
+                            units);
+    for (int i = column; i != row; i = s->reader[i]) {
+        s->role[i] = i == column ? ROLE_COLUMN : ROLE_BETWEEN;
+        s->units[i] = units;
+    }
+    s->role[row] = ROLE_ROW;
+    s->units[row] = units;
+    return OK;
+}
+
+/* Sets the roles of all pairs. *pairs: number of pairs. */
+static Status assign_pairs(Splitter *s, int *pairs)
+{
+    const Graph *g = s->from;
+    for (int i = 0; i < g->node_count; ++i) {
+        int row;
+        Between between;
+        if (!splits_by(&g->node[i], SPLIT_PRODUCT) || s->role[i] != ROLE_REST) continue;
+        row = find_row_layer(s, i, &between);
+        if (row < 0 || has_tied_param(g, &g->node[i]) || has_tied_param(g, &g->node[row])) continue;
+        TRY(assign_pair(s, i, row, between));
+        ++*pairs;
+    }
+    return OK;
+}
+
+/* Sets the roles of layers that are divided by vocabulary: embedding, head and loss. If embedding
+ * and head share a weight, both are divided or none. */
+static Status assign_vocabulary(Splitter *s)
+{
+    const Graph *g = s->from;
+    const Node *head = &g->node[g->logits_node];
+    bool divide_head = splits_by(head, SPLIT_PRODUCT) && s->uses[g->logits_node] == 1 &&
+                       splits_by(&g->node[g->loss_node], SPLIT_CLASSES) &&
+                       s->role[g->logits_node] == ROLE_REST;
+    for (int i = 0; i < g->node_count; ++i) {
+        int other = -1;
+        const Node *node = &g->node[i];
+        if (!splits_by(node, SPLIT_ROWS)) continue;
+        if (is_tied(g, node->param[0], &other) && (other != g->logits_node || !divide_head))
+            continue;
+        if (node->spec.w[0].dim[0] < s->ranks)
+            return too_few_fail(s, node->name, "tokens", node->spec.w[0].dim[0]);
+        s->role[i] = ROLE_EMBED;
+        s->units[i] = node->spec.w[0].dim[0];
+    }
+    int other = -1;
+    if (divide_head && is_tied(g, head->param[0], &other))
+        divide_head = s->role[other] == ROLE_EMBED;
+    if (!divide_head) return OK;
+    if (g->classes < s->ranks) return too_few_fail(s, head->name, "outputs", g->classes);
+    s->role[g->logits_node] = ROLE_HEAD;
+    s->role[g->loss_node] = ROLE_LOSS;
+    s->units[g->logits_node] = s->units[g->loss_node] = g->classes;
+    return OK;
+}
+
+/* True if the sequence can be divided: every undivided layer works token by token. With slices,
+ * gradients of undivided layers need memory for each slice, so they must not be dense layers. */
+static bool can_divide_sequence(const Splitter *s)
+{
+    const Graph *g = s->from;
+    bool can = g->input.dtype == DTYPE_I32 && s->role[g->loss_node] == ROLE_LOSS &&
+               g->input.shape.dim[1] >= (s->slices > s->ranks ? s->slices : s->ranks);
+    for (int i = 0; i < g->node_count; ++i)
+        if (s->role[i] == ROLE_REST)
+            can = can && node_info(&g->node[i])->tokens != TOKENS_TOGETHER &&
+                  g->node[i].spec.y.shape.ndim == 3 &&
+                  !(s->slices > 0 && splits_by(&g->node[i], SPLIT_PRODUCT));
+    return can;
+}
+
+/* Halves the number of slices until each layer has a unit for every slice. */
+static void limit_slices(Splitter *s)
+{
+    for (int i = 0; i < s->from->node_count; ++i)
+        while (s->role[i] != ROLE_REST && s->slices > s->units[i]) s->slices /= 2;
+    if (s->slices == 1) s->slices = 0;
+}
+
+Status split_check_slices(const Splitter *s)
+{
+    static const char *const other = "with train.reproducible: same_grid bits depend on grid.tp, "
+                                     "and it may be any number";
+    if (s->slices > 0 && (s->ranks & (s->ranks - 1)) != 0)
+        return config_fail_key(s->config, "grid.tp",
+                               "%d is no power of two, and only with one are the bits those of any "
+                               "other grid: choose 2, 4 or 8; %s",
+                               s->ranks, other);
+    if (s->slices > 0 && s->ranks > s->slices)
+        return config_fail_key(s->config, "grid.tp",
+                               "%d is more than the slices into which sums are cut: set "
+                               "train.sum_slices to %d, which changes bits; %s",
+                               s->ranks, s->ranks, other);
+    return OK;
+}
+
+Status split_assign_roles(Splitter *s)
+{
+    int pairs = 0;
+    const Graph *g = s->from;
+    if (g->bag_count > 0)
+        return config_fail_key(s->config, "grid.tp",
+                               "layer %s has sparse tables, which no tensor group divides: use "
+                               "grid.dp or grid.pp",
+                               g->node[g->table[0].node].name);
+    graph_count_uses(g, s->uses);
+    for (int i = 0; i < g->node_count; ++i)
+        for (int k = 0; k < g->node[i].spec.x_count; ++k)
+            if (g->node[i].in[k] != NODE_INPUT) s->reader[g->node[i].in[k]] = i;
+    TRY(assign_pairs(s, &pairs));
+    if (pairs == 0)
+        return config_fail_key(s->config, "grid.tp",
+                               "the model has nothing to divide: tensor parallelism needs two "
+                               "dense layers with only activations, swiglu, dropout or attention "
+                               "between them; use grid.dp or grid.pp");
+    TRY(assign_vocabulary(s));
+    limit_slices(s);
+    s->sequence = can_divide_sequence(s);
+    return OK;
+}
