@@ -104,7 +104,8 @@ static __device__ __forceinline__ unsigned largest_bits(unsigned mine)
     all[threadIdx.x] = mine;
     for (int half = THREADS / 2; half > 0; half /= 2) {
         __syncthreads();
-        if (threadIdx.x < half) all[threadIdx.x] = max(all[threadIdx.x], all[threadIdx.x + half]);
+        if (threadIdx.x < half && all[threadIdx.x] < all[threadIdx.x + half])
+            all[threadIdx.x] = all[threadIdx.x + half];
     }
     __syncthreads();
     return all[0];
@@ -119,7 +120,10 @@ static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const f
     __shared__ double part[3][THREADS];
     unsigned top = 0;
     for_chunk_elements<ALIGNED>(x + chunk.offset, chunk.elements, [&](float v) {
-        top = max(top, (unsigned)__float_as_int(v) & 0x7fffffffu);
+        unsigned bits;
+        memcpy(&bits, &v, sizeof bits);
+        bits &= 0x7fffffffu;
+        top = bits > top ? bits : top;
     });
     top = largest_bits(top);
     const int bound = 2 * ((int)(top >> 23 ? top >> 23 : 1) - 126);

@@ -64,7 +64,7 @@ static __global__ void range_sums_kernel(double *out, const double *x, const int
 /* As square_sum_add. */
 static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
 {
-    const int64_t grid = max((long long)to->grid, (long long)from.grid);
+    const int64_t grid = to->grid > from.grid ? to->grid : from.grid;
     SquareSum sum = {{0, 0, 0}, grid};
     for (int64_t i = 0; i < 3; ++i) {
         const int64_t a = i - (grid - to->grid), b = i - (grid - from.grid);
@@ -76,7 +76,7 @@ static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
 /* As square_sum_value. */
 static __device__ double exact_value(const SquareSum &sum)
 {
-    if (sum.grid == SQUARES_NAN) return nan("");
+    if (sum.grid == SQUARES_NAN) return NAN;
     if (sum.grid == SQUARES_INFINITE) return INFINITY;
     const int unit = 32 * (int)(sum.grid - SQUARES_GRID_0);
     return ldexp((double)sum.part[2], unit - 64) + ldexp((double)sum.part[1], unit - 32) +
