@@ -29,7 +29,7 @@ static void group_gather(const Exchange *x, Slices s, const void *mine, void *wh
     pthread_barrier_wait(&g->barrier);
 }
 
-/* What one rank runs: fills the rig's inputs from the whole tensors and copies its results out. */
+/* An operation, how ranks divide it, and the run of one rank. */
 typedef struct Member Member;
 typedef struct GroupCase {
     OpSpec whole;

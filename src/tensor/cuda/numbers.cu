@@ -61,7 +61,7 @@ static __global__ void range_sums_kernel(double *out, const double *x, const int
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-/* As square_sum_add. */
+/* Adds the terms of `from`, like square_sum_add. */
 static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
 {
     const int64_t grid = to->grid > from.grid ? to->grid : from.grid;
@@ -73,7 +73,7 @@ static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
     *to = sum;
 }
 
-/* As square_sum_value. */
+/* Returns the sum, like square_sum_value. */
 static __device__ double exact_value(const SquareSum &sum)
 {
     if (sum.grid == SQUARES_NAN) return NAN;

@@ -31,8 +31,8 @@ double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
     return lane[0];
 }
 
-/* Adding `magic`, 1.5 * 2^52 units, rounds to a multiple of the unit; subtracting it is exact, and
- * so are the sums of these multiples, in any order. */
+/* Divides squares into multiples of three units. The sum of a square and `magic` units (1.5 * 2^52)
+ * is rounded to a multiple of the unit; subtracting them again, and adding multiples, is exact. */
 SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
 {
     uint32_t top = 0;
