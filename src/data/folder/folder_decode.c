@@ -91,6 +91,11 @@ static void worker_fini(Worker *worker)
     mem_free(&worker->planes);
 }
 
+Status folder_file_changed(const char *path)
+{
+    return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
+}
+
 /* Reads a file. ERR_DATA: it cannot be read; ERR_IO: it does not have the size that stat gave. */
 static Status read_picture(Worker *worker, const char *path, const FolderFile *file)
 {
@@ -117,7 +122,7 @@ static Status read_picture(Worker *worker, const char *path, const FolderFile *f
     close(fd);
     if (error) return fail(ERR_DATA, "%s: cannot be read: %s", path, strerror(error));
     if (have == file->bytes) return OK;
-    return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
+    return folder_file_changed(path);
 }
 
 /* Resizes the picture so that its short side is `side`. */
