@@ -307,8 +307,9 @@ static Status check_broken(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves samples that follow broken ones towards the beginning of the file. The journal is cleared first, since
- * its offsets become wrong; its file stays, because its lock excludes other imports. */
+/* Moves samples that follow broken ones towards the beginning of the file. The journal is cleared
+ * first, since its offsets become wrong; its file stays, because its lock excludes other
+ * imports. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->broken == 0) return OK;

@@ -1,8 +1,8 @@
 /* Reads tokenizers: vocab.json ("token": id) with merges.txt (one pair per line; pairs of earlier
  * lines are merged first), or a tiktoken file (lines of a token in base64 and its id, which is also
- * its rank). Ids may have gaps; an id in a gap has no token. Refuses vocabularies that have no token
- * for one of the 256 single bytes, repeated ids or tokens, and merges whose parts or result are not
- * tokens. */
+ * its rank). Ids may have gaps; an id in a gap has no token. Refuses vocabularies that have no
+ * token for one of the 256 single bytes, repeated ids or tokens, and merges whose parts or result
+ * are not tokens. */
 #include "tokenizer_private.h"
 
 #include "config.h"
