@@ -36,7 +36,7 @@ typedef struct Finding {
     /* owned: the ranks that the finding holds for. If there are none, it holds for the whole
      * allocation. */
     int *rank;
-    /* number of these ranks */
+    /* number of ranks in `rank` */
     int ranks;
 } Finding;
 typedef struct Report {

@@ -43,7 +43,7 @@ typedef struct Splitter {
     int64_t *units;
     /* number of readers of node i's output */
     int *uses;
-    /* the last of these readers */
+    /* the last reader of node i's output */
     int *reader;
     /* the node of `to` that gives node i's output */
     int *new_index;

@@ -28,7 +28,7 @@ typedef struct FolderRecord {
     uint64_t key;
     /* sums over the pixels of the good samples, per channel */
     uint64_t sum[3], squares[3];
-    /* number of these pixels */
+    /* number of pixels in the sums */
     uint64_t pixels;
     FolderSample sample[FOLDER_BLOCK];
 } FolderRecord;

@@ -42,7 +42,7 @@ typedef struct WorkerPool {
     atomic_llong next;
     /* number of this rank's samples that are done, those in the journal included */
     atomic_llong done;
-    /* number of these that are broken */
+    /* number of broken samples among those done */
     atomic_llong broken;
     /* number of this rank's samples */
     int64_t total;
@@ -74,7 +74,7 @@ typedef struct Worker {
     uint8_t *planes;
     /* sums over the pixels of the current sample, per channel */
     uint64_t sum[3], squares[3];
-    /* number of these pixels */
+    /* number of pixels in the sums */
     uint64_t pixels;
 } Worker;
 
