@@ -149,7 +149,7 @@ static void pack_b(const DenseProduct *p, int64_t column, int64_t end, int64_t f
              DENSE_COLUMNS, panels);
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -168,7 +168,7 @@ static void multiply_block(const DenseProduct *p, const DensePart *block, int64_
                             .depth = depth,
                             .row = r,
                             .column = c,
-                            .columns = least(block->column_end - c, DENSE_COLUMNS),
+                            .columns = min_of(block->column_end - c, DENSE_COLUMNS),
                             .first = first == 0,
                             .last = first + depth == p->k};
             multiply_tile(p, &t, block->row_end - r);
@@ -182,12 +182,12 @@ void SIMD_FLOAT_NAME(dense_product)(const DenseProduct *p, const DensePart *part
     DensePart block;
     for (block.column = part->column; block.column < part->column_end;
          block.column = block.column_end) {
-        block.column_end = least(block.column + DENSE_BLOCK_COLUMNS, part->column_end);
+        block.column_end = min_of(block.column + DENSE_BLOCK_COLUMNS, part->column_end);
         for (int64_t first = 0; first < p->k; first += DENSE_DEPTH) {
-            const int64_t depth = least(p->k - first, DENSE_DEPTH);
+            const int64_t depth = min_of(p->k - first, DENSE_DEPTH);
             pack_b(p, block.column, block.column_end, first, depth, b_panels);
             for (block.row = part->row; block.row < part->row_end; block.row = block.row_end) {
-                block.row_end = least(block.row + DENSE_BLOCK_ROWS, part->row_end);
+                block.row_end = min_of(block.row + DENSE_BLOCK_ROWS, part->row_end);
                 if (a_panels) pack_a(p, block.row, block.row_end, first, depth, a_panels);
                 multiply_block(p, &block, first, depth, a_panels, b_panels);
             }
