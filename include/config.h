@@ -136,27 +136,40 @@ typedef struct Config {
         int64_t classes;
         /* probability; below 0: the model's default */
         double dropout;
-        /* hidden: widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top; bottom:
-         * widths of dlrm's bottom */
-        ConfigList hidden, bottom;
-        /* gpt2: GptSize; Positions */
-        int size, positions;
-        /* gpt2, llama; 0: the value of model.size; depth: number of blocks, from model.layers: N */
-        int64_t depth, width, heads, context;
-        /* llama: heads of keys and values, 0: heads; width of the feed-forward layers, 0: 8/3 of
-         * width */
-        int64_t kv_heads, ffn;
-        /* llama */
-        double rotary_base, rms_eps;
+        /* widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top */
+        ConfigList hidden;
+        /* widths of dlrm's bottom */
+        ConfigList bottom;
+        /* gpt2: GptSize */
+        int size;
+        /* gpt2: Positions */
+        int positions;
+        /* gpt2, llama: number of blocks, from model.layers: N; 0: the model's default */
+        int64_t depth;
+        /* width of the vectors, or of the first layers of some models; 0: the model's default */
+        int64_t width;
+        /* gpt2, llama: attention heads; 0: the model's default */
+        int64_t heads;
+        /* tokens in a sample; 0: the model's default */
+        int64_t context;
+        /* llama: heads of keys and values; 0: as many as heads */
+        int64_t kv_heads;
+        /* llama: width of the feed-forward layers; 0: 8/3 of width */
+        int64_t ffn;
+        /* llama: base of the rotary angles */
+        double rotary_base;
+        /* llama: added to the mean square in rms_norm */
+        double rms_eps;
         /* llama: the head uses the embedding's weight */
         bool tied;
-        /* llama; qkv_bias: queries, keys and values have biases; rope_scaling: how rotary angles
-         * are scaled for longer contexts */
+        /* llama: queries, keys and values have biases */
         bool qkv_bias;
+        /* llama: how rotary angles are scaled for longer contexts */
         ConfigPairs rope_scaling;
-        /* llama; window: number of keys that a query attends to, 0: all; window_from: first block
-         * to which it applies */
-        int64_t window, window_from;
+        /* llama: number of keys that a query attends to; 0: all */
+        int64_t window;
+        /* llama: first block with this window */
+        int64_t window_from;
         /* 0: the number in the data set */
         int64_t vocab;
         int layer_count;
@@ -166,11 +179,14 @@ typedef struct Config {
         ConfigWidths widths;
         /* checkpoint from which parameters are taken; NULL if not set */
         char *init_from;
-        /* patterns "a,b" of layers or tensors that keep their initial values, "": the classifier if
-         * its size differs; replacements "old:new,..." of prefixes of the names in the file */
-        char *init_fresh, *init_rename;
-        /* patterns "a,b" of layers or parameters that are not trained; FreezeNorm */
+        /* patterns "a,b" of layers or tensors that keep their initial values; "": the classifier if
+         * its size differs */
+        char *init_fresh;
+        /* replacements "old:new,..." of prefixes of the names in the file */
+        char *init_rename;
+        /* patterns "a,b" of layers or parameters that are not trained */
         char *freeze;
+        /* FreezeNorm */
         int freeze_norm;
     } model;
     struct {
@@ -387,8 +403,8 @@ typedef struct Flag {
     /* help; messages quote it up to the first ';' */
     const char *help;
     /* the default, as a user would write it; NULL: none, see verb_options_init */
-    const char *fallback;
-    /* range of a number; hi at most FLAG_WHOLE_MOST */
+    const char *default_text;
+    /* range of a number; hi at most FLAG_WHOLE_MAX */
     double lo, hi;
     /* lo itself is out of range */
     bool lo_open;
@@ -398,7 +414,7 @@ typedef struct Flag {
     /* name of another flag that must be given with this one; NULL: none */
     const char *needs;
 } Flag;
-#define FLAG_WHOLE_MOST 0x1p53 /* a double represents every whole number up to this one */
+#define FLAG_WHOLE_MAX 0x1p53 /* a double represents every whole number up to this one */
 /* Derives the kind from the type of the field, so the two cannot disagree. */
 #define FLAG_FIELD(Options, field)                                                                 \
     .kind = _Generic(((Options *)0)->field,                                                        \
@@ -440,8 +456,10 @@ typedef struct Verb {
     const char *name;
     /* usage of the words after the name: "CONFIG [key=value ...]"; NULL: the verb takes none */
     const char *words;
-    /* smallest and largest number of words, checked if `expects` is set; most 0: no limit */
-    int least, most;
+    /* minimum number of words, checked if `expects` is set */
+    int words_min;
+    /* maximum number of words, checked if `expects` is set; 0: no limit */
+    int words_max;
     /* description of the words for an error message: "two checkpoint files"; NULL: the verb checks
      * them itself */
     const char *expects;

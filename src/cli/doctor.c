@@ -13,7 +13,7 @@ typedef struct DoctorFlags {
 static const Flag flags[] = {
     FLAG_RANKS(DoctorFlags),
     {"--checkpoint-mb", FLAG_FIELD(DoctorFlags, checkpoint_mb), .value = "MB", .lo_open = true,
-     .hi = 1e9, .fallback = "100",
+     .hi = 1e9, .default_text = "100",
      .help = "size of one checkpoint, as printed by weft plan; DIR should have room for three"},
     {"--json", FLAG_FIELD(DoctorFlags, json), .help = "one JSON object"},
     {"--probe", FLAG_FIELD(DoctorFlags, probe), .value = "TASK",
@@ -57,8 +57,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_doctor = {
     .name = "doctor",
     .words = "[DIR]",
-    .least = 0,
-    .most = 1,
+    .words_min = 0,
+    .words_max = 1,
     .expects = "the folder that runs will write to, at most",
     .help = "checks whether this machine, or this allocation, is fit for training; one line per "
             "check",

@@ -25,13 +25,14 @@ static const Flag flags[] = {
     {"--tokenizer", FLAG_FIELD(Request, tokenizer), .value = "PATH",
      .help = "tokenizer of prompt and continuation: a folder with vocab.json and merges.txt, or "
              "a tiktoken file; bytes: each byte is a token"},
-    {"--tokens", FLAG_FIELD(Request, tokens), .value = "N", .lo = 1, .hi = FLAG_WHOLE_MOST,
-     .fallback = "256", .help = "number of new tokens"},
-    {"--temperature", FLAG_FIELD(Request, temperature), .value = "T", .hi = 100, .fallback = "0.8",
+    {"--tokens", FLAG_FIELD(Request, tokens), .value = "N", .lo = 1, .hi = FLAG_WHOLE_MAX,
+     .default_text = "256", .help = "number of new tokens"},
+    {"--temperature", FLAG_FIELD(Request, temperature), .value = "T", .hi = 100,
+     .default_text = "0.8",
      .help = "0 always chooses the likeliest token; values above 1 give more random text"},
     {"--top-k", FLAG_FIELD(Request, top_k), .value = "K", .lo = 1, .hi = INT32_MAX,
      .help = "choose among the K likeliest tokens only"},
-    {"--seed", FLAG_FIELD(Request, seed), .value = "S", .hi = FLAG_WHOLE_MOST, .fallback = "1",
+    {"--seed", FLAG_FIELD(Request, seed), .value = "S", .hi = FLAG_WHOLE_MAX, .default_text = "1",
      .help = "seed of the random choices"},
     FLAG_CHECKPOINT(Request),
 };

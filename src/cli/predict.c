@@ -14,7 +14,7 @@ enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256 };
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
     {"--top", FLAG_FIELD(PredictOptions, top), .value = "K", .lo = 1, .hi = INT32_MAX,
-     .fallback = "5", .help = "number of classes printed for each sample, the likeliest first"},
+     .default_text = "5", .help = "number of classes printed for each sample, the likeliest first"},
     {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object per sample and line"},
     {"--schema", FLAG_FIELD(PredictOptions, schema), .value = "YAML",
      .help = "description of the columns of a text; by default that with which the training set "

@@ -18,10 +18,10 @@ typedef struct VerifyOptions {
 
 static const Flag flags[] = {
     {"--grids", FLAG_FIELD(VerifyOptions, grids), .value = "1x1x1,2x1x1",
-     .fallback = "1x1x1,2x1x1,1x2x1",
+     .default_text = "1x1x1,2x1x1,1x2x1",
      .help = "dp x pp x tp of each grid; the others are compared with the first"},
     {"--steps", FLAG_FIELD(VerifyOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
-     .fallback = "3",
+     .default_text = "3",
      .help = "optimizer steps from newly initialised parameters, without "
              "evaluation"},
     {"--schedules", FLAG_FIELD(VerifyOptions, schedules), .value = "gpipe,1f1b",

@@ -120,7 +120,7 @@ static Status set_value(const Flag *f, const char *text, void *field)
 /* Sets the flag's default, or the value that means "not given" (verb_options_init). */
 static Status set_default(const Flag *f, void *field)
 {
-    if (f->fallback) return set_value(f, f->fallback, field);
+    if (f->default_text) return set_value(f, f->default_text, field);
     if (f->kind == FLAG_WHOLE) *(int64_t *)field = (int64_t)f->lo - 1;
     if (f->kind == FLAG_NUMBER) *(double *)field = (double)NAN;
     if (f->kind == FLAG_CHOICE) *(int *)field = -1;
@@ -268,7 +268,7 @@ static Status parse_flags(const Verb *verb, int *argc, char **argv, void *fields
 /* Checks the number of words, required flags, and flags that need another. */
 static Status check_given(const Verb *verb, int argc, const bool *given)
 {
-    if (verb->expects && (argc < verb->least || (verb->most && argc > verb->most)))
+    if (verb->expects && (argc < verb->words_min || (verb->words_max && argc > verb->words_max)))
         return fail(ERR_USAGE, "expected %s; see --help", verb->expects);
     for (int i = 0; i < verb->flag_count; ++i) {
         const Flag *f = &verb->flag[i], *other = f->needs ? flag_find(verb, f->needs) : NULL;
@@ -351,9 +351,10 @@ static const char *flag_fault(const Verb *v, const Flag *f)
            : (f->value == NULL) != (f->kind == FLAG_SWITCH)   ? ".value is for all but switches"
            : f->kind == FLAG_CHOICE && !strchr(f->value, '|') ? ".value has no words: a|b"
            : number && !(f->lo < f->hi)                       ? ".lo and .hi are not given"
-           : f->kind == FLAG_WHOLE && f->hi > FLAG_WHOLE_MOST ? ".hi is above FLAG_WHOLE_MOST"
+           : f->kind == FLAG_WHOLE && f->hi > FLAG_WHOLE_MAX  ? ".hi is above FLAG_WHOLE_MAX"
            : f->needs && !flag_find(v, f->needs)              ? ".needs is no flag of the verb"
-           : f->required && f->fallback ? "has .required and .fallback, which exclude each other"
+           : f->required && f->default_text
+               ? "has .required and .default_text, which exclude each other"
            : f->writes && f->kind != FLAG_TEXT                  ? ".writes is for texts"
            : f->value && !strcmp(f->value, "OUT") && !f->writes ? ".writes is not set"
                                                                 : NULL;
@@ -361,13 +362,14 @@ static const char *flag_fault(const Verb *v, const Flag *f)
 
 Status verb_check(const Verb *v)
 {
-    const char *fault = !v->name || !*v->name           ? ".name is not given"
-                        : !v->help || !*v->help         ? ".help is not given"
-                        : !v->run                       ? ".run is not given"
-                        : v->traits == 0                ? ".traits is not given (VERB_PLAIN: none)"
-                        : v->most && v->most < v->least ? ".most is below .least"
-                        : (v->least > 0 || v->most > 0) != (v->expects != NULL)
-                            ? ".expects goes with .least and .most"
+    const char *fault = !v->name || !*v->name   ? ".name is not given"
+                        : !v->help || !*v->help ? ".help is not given"
+                        : !v->run               ? ".run is not given"
+                        : v->traits == 0        ? ".traits is not given (VERB_PLAIN: none)"
+                        : v->words_max && v->words_max < v->words_min
+                            ? ".words_max is below .words_min"
+                        : (v->words_min > 0 || v->words_max > 0) != (v->expects != NULL)
+                            ? ".expects goes with .words_min and .words_max"
                             : NULL;
     TRY(row_check("verb", v->name, fault));
     for (int i = 0; i < v->flag_count; ++i) {

@@ -17,7 +17,7 @@ static void print_type(FILE *out, const Option *o)
     if (o->unset)
         fprintf(out, "; default: %s", o->unset);
     else
-        fprintf(out, "; default: %s", o->fallback);
+        fprintf(out, "; default: %s", o->default_text);
     if (o->unit && !o->unset) fprintf(out, " %s", o->unit);
     if (o->unit && o->unset) fprintf(out, "; in %s", o->unit);
     char *default_text = option_word_defaults(o);

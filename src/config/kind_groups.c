@@ -12,7 +12,7 @@ const Option group_roles = {.key = "optim.groups.roles", .kind = &kind_flags};
 /* rows of the keys match and lr_scale of an entry */
 static const Option match_row = {.kind = &kind_text, .min = 1};
 static const Option scale_row = {
-    .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .fallback = "1"};
+    .kind = &kind_real, .lo = 0, .lo_open = true, .hi = INFINITY, .default_text = "1"};
 
 uint64_t optim_bit(const Option *option)
 {
@@ -254,7 +254,8 @@ static Status reset_constants(Config *config, OptimConfig *resolved)
     const Option *name = grouped_option("name");
     for (int i = 0; i < option_count; ++i)
         if (options[i].constant)
-            TRY(set_default(config, resolved, option_leaf(&options[i]), options[i].fallback, 0));
+            TRY(set_default(config, resolved, option_leaf(&options[i]), options[i].default_text,
+                            0));
     return optim_set_defaults(config, resolved, option_word(name, resolved->name).defaults, 0);
 }
 

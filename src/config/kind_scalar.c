@@ -269,7 +269,7 @@ static Status enum_read(Reading *r, void *field, const Node *node)
     const char *words = option_words(r->option);
     TRY(check_scalar(r, node));
     int i = words_find(words, node->text);
-    if (!*words && !strcmp(node->text, r->option->fallback)) i = 0;
+    if (!*words && !strcmp(node->text, r->option->default_text)) i = 0;
     if (i < 0) return words_fail(r->option->key, words, node->text);
     *(int *)field = i;
     return OK;
@@ -279,7 +279,8 @@ static void enum_print(FILE *out, const Option *o, const Config *config)
 {
     char word[WORD_BYTES];
     const char *words = option_words(o);
-    fputs(*words ? words_at(words, *(const int *)option_value(o, config), word) : o->fallback, out);
+    fputs(*words ? words_at(words, *(const int *)option_value(o, config), word) : o->default_text,
+          out);
 }
 
 static Status resume_fail(const char *key, const char *words, const char *text)

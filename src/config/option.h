@@ -45,10 +45,10 @@ struct Option {
     /* offset of the field in Config; OPTION_NO_FIELD: the value is only checked */
     size_t offset;
     /* the default, as a user would write it */
-    const char *fallback;
+    const char *default_text;
     /* text for the help if the default means "not set"; else NULL */
     const char *unset;
-    /* kind_int: range. kind_text: min is the least length in bytes */
+    /* kind_int: range. kind_text: min is the minimum length in bytes */
     int64_t min, max;
     /* range of kind_real, of kind_bytes and of items of lists */
     double lo, hi;

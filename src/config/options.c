@@ -27,9 +27,9 @@ const int section_count = sizeof sections / sizeof sections[0];
 #define MIN_BYTES(a)  .min = a
 
 /* For each schedule: its word behind a |, its help, and both as a part of the key's help. */
-#define SCHEDULE_WORD(id, name, word, least, usual, most, help) "|" word
-#define SCHEDULE_LINE(id, name, word, least, usual, most, help) help,
-#define SCHEDULE_HELP(id, name, word, least, usual, most, help) "; " word ": " help
+#define SCHEDULE_WORD(id, name, word, min, usual, max, help) "|" word
+#define SCHEDULE_LINE(id, name, word, min, usual, max, help) help,
+#define SCHEDULE_HELP(id, name, word, min, usual, max, help) "; " word ": " help
 
 static const char *const schedule_lines[] = {SCHEDULES(SCHEDULE_LINE)};
 
@@ -82,10 +82,10 @@ const Option options[] = {
      .help = "List of layers, in order, instead of model.name: - conv2d: {channels: 32, kernel: 3}; gpt2, llama: number of blocks."},
     {"model.widths", &kind_widths, AT(model.widths), "{}", "the model's own",
      .help = "Channels of single layers, by name, where they differ from the model's: {conv1: 51, layer1.0.conv1: 51}; `weft ckpt shrink` writes them."},
-    {"model.width", &kind_int, AT(model.width), "0", "as model.size says", RANGE(1, INT32_MAX),
-     .help = "width of the vectors between the blocks; resnets: channels of the first stage (64), others in proportion; mobilenet_v2: channels of the first layer (32), others in proportion; models of ids: numbers in a row of a table."},
-    {"model.heads", &kind_int, AT(model.heads), "0", "as model.size says", RANGE(1, INT32_MAX),
-     .help = "attention heads of a block; must divide model.width."},
+    {"model.width", &kind_int, AT(model.width), "0", "the model's own", RANGE(1, INT32_MAX),
+     .help = "width of the vectors between the blocks (llama: 384; gpt2: as model.size says, 384 for own); resnets: channels of the first stage (64), others in proportion; mobilenet_v2: channels of the first layer (32), others in proportion; models of ids: numbers in a row of a table."},
+    {"model.heads", &kind_int, AT(model.heads), "0", "the model's own", RANGE(1, INT32_MAX),
+     .help = "attention heads of a block (llama: 6; gpt2: as model.size says, 6 for own); must divide model.width."},
     {"model.kv_heads", &kind_int, AT(model.kv_heads), "0", "model.heads", RANGE(1, INT32_MAX),
      .help = "number of heads of keys and of values, each shared by an equal group of query heads; must divide model.heads. 1: multi-query attention."},
     {"model.ffn", &kind_int, AT(model.ffn), "0", "8/3 of model.width, up to a multiple of 64", RANGE(1, INT32_MAX),
@@ -103,7 +103,7 @@ const Option options[] = {
     {"model.window", &kind_int, AT(model.window), "0", "all of them", RANGE(0, INT32_MAX), .unit = "tokens",
      .help = "number of keys that a query attends to: the key at its own position and those before it (sliding window)."},
     {"model.window_from", &kind_int, AT(model.window_from), "0", NULL, RANGE(0, INT32_MAX),
-     .help = "first block that uses model.window, counted from 0."},
+     .help = "first block that uses model.window, counted from 0; must be less than the number of blocks."},
     {"model.qkv_bias", &kind_bool, AT(model.qkv_bias), "false", NULL,
      .help = "queries, keys and values have biases, as in Qwen2."},
     {"model.rms_eps", &kind_real, AT(model.rms_eps), "1e-05", NULL, .lo = 1e-12, .hi = 1,
@@ -370,10 +370,10 @@ const void *option_value(const Option *option, const Config *config)
 Status option_set_default(const Option *option, Config *config)
 {
     Node *node = NULL;
-    if (option->kind->list && (*option->fallback == '[' || *option->fallback == '{'))
-        TRY(yaml_parse(&node, option->key, option->fallback, strlen(option->fallback)));
+    if (option->kind->list && (*option->default_text == '[' || *option->default_text == '{'))
+        TRY(yaml_parse(&node, option->key, option->default_text, strlen(option->default_text)));
     else
-        node = node_word(option->fallback);
+        node = node_word(option->default_text);
     Reading reading = {.option = option, .config = config, .is_default = true};
     Status status = option->kind->read(&reading, option_field(option, config), node);
     node_free(&node);

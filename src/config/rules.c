@@ -271,11 +271,11 @@ static int64_t count_names(const char *names)
     return count;
 }
 
-#define CHUNKS(id, name, word, least, usual, most, help) {word, least, usual, most},
+#define CHUNKS(id, name, word, min, usual, max, help) {word, min, usual, max},
 static const struct {
     const char *word;
     /* smallest, default and largest number of chunks of a stage */
-    int least, usual, most;
+    int min, usual, max;
 } schedules[] = {SCHEDULES(CHUNKS)};
 
 enum { SCHEDULES_BYTES = 256 };
@@ -286,7 +286,7 @@ static const char *multi_chunk_schedules(char out[SCHEDULES_BYTES])
     size_t used = 0;
     *out = 0;
     for (int i = 0; i < SCHEDULE_KINDS; ++i)
-        if (schedules[i].most > schedules[i].usual && used < SCHEDULES_BYTES)
+        if (schedules[i].max > schedules[i].usual && used < SCHEDULES_BYTES)
             used += (size_t)snprintf(out + used, SCHEDULES_BYTES - used, "%s%s", used ? ", " : "",
                                      schedules[i].word);
     return out;
@@ -298,8 +298,8 @@ static Status check_chunks(Config *config)
     int64_t *chunks = &config->grid.chunks;
     int kind = config->grid.pipeline_schedule;
     if (*chunks == 0) *chunks = schedules[kind].usual;
-    if (*chunks >= schedules[kind].least && *chunks <= schedules[kind].most) return OK;
-    if (schedules[kind].most == 1)
+    if (*chunks >= schedules[kind].min && *chunks <= schedules[kind].max) return OK;
+    if (schedules[kind].max == 1)
         return config_fail_key(
             config, "grid.chunks", "%s has 1 chunk a stage, not %lld: %s take more",
             schedules[kind].word, (long long)*chunks, multi_chunk_schedules(text));
@@ -326,7 +326,7 @@ static Status check_grid(Config *config)
 static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
 {
     const Option *option = &options[option_find(key)];
-    bool is_default = *(const int64_t *)option_value(option, config) == atoll(option->fallback);
+    bool is_default = *(const int64_t *)option_value(option, config) == atoll(option->default_text);
     if (used || is_default) return OK;
     bool replaced = place_of(config, "grid.mode")->source > place_of(config, key)->source;
     return replaced ? reset_key(config, key)

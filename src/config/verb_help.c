@@ -6,23 +6,27 @@
 
 enum { COLUMNS = 100, FLAG_COLUMN = 2, FLAG_WIDTH = 24, HELP_COLUMN = 27, USAGE_INDENT = 4 };
 
-/* The line that is being printed. */
+/* the line that is being printed */
 typedef struct Line {
     FILE *out;
-    /* at: column of the next character; indent: column at which further lines begin */
-    int at, indent;
+    /* column of the next character */
+    int at;
+    /* column at which further lines begin */
+    int indent;
 } Line;
 
 /* Prints a piece of text in one line, after a space, or on a new line if it does not fit. */
 static void put_piece(Line *line, const char *text, int length)
 {
-    bool fits = line->at == 0 || line->at + 1 + length <= COLUMNS;
-    if (!fits)
+    if (line->at > 0 && line->at + 1 + length > COLUMNS) {
         fprintf(line->out, "\n%*s", line->indent, "");
-    else if (line->at > line->indent)
+        line->at = line->indent;
+    } else if (line->at > line->indent) {
         fputc(' ', line->out);
-    line->at = (fits ? line->at + (line->at > line->indent) : line->indent) + length;
+        ++line->at;
+    }
     fwrite(text, 1, (size_t)length, line->out);
+    line->at += length;
 }
 
 /* Returns the length of the next piece: a word or, if it is longer than a line, its part up to the
@@ -50,14 +54,20 @@ void print_wrapped(FILE *out, int column, const char *text)
     fputc('\n', out);
 }
 
-/* Returns "--mb MB", followed in brackets by the flags that need it; the caller owns it. */
-static char *flag_text(const Verb *verb, const Flag *f)
+/* Returns "--mb MB"; the caller owns it. */
+static char *flag_text(const Flag *f)
 {
-    char *text = mem_format("%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
-    for (int i = 0; verb && i < verb->flag_count; ++i) {
+    return mem_format("%s%s%s", f->name, f->value ? " " : "", f->value ? f->value : "");
+}
+
+/* Returns "--mb MB", followed in brackets by the flags that need it; the caller owns it. */
+static char *flag_usage(const Verb *verb, const Flag *f)
+{
+    char *text = flag_text(f);
+    for (int i = 0; i < verb->flag_count; ++i) {
         const Flag *inner = &verb->flag[i];
         if (!inner->needs || strcmp(inner->needs, f->name) != 0) continue;
-        char *within = flag_text(verb, inner), *longer = mem_format("%s [%s]", text, within);
+        char *within = flag_usage(verb, inner), *longer = mem_format("%s [%s]", text, within);
         mem_free(&within);
         mem_free(&text);
         text = longer;
@@ -73,7 +83,7 @@ static void print_usage(FILE *out, const Verb *verb)
     for (int i = 0; i < verb->flag_count; ++i) {
         const Flag *f = &verb->flag[i];
         if (f->needs) continue;
-        char *flag = flag_text(verb, f);
+        char *flag = flag_usage(verb, f);
         char *text = f->required ? mem_text(flag) : mem_format("[%s]", flag);
         put_piece(&line, text, (int)strlen(text));
         mem_free(&text);
@@ -94,9 +104,9 @@ static char *flag_meaning(const Flag *f)
         snprintf(range, sizeof range, "above %g, at most %.10g", f->lo, f->hi);
     else if (f->kind == FLAG_NUMBER)
         snprintf(range, sizeof range, "%g to %.10g", f->lo, f->hi);
-    if (!*range && !f->fallback) return mem_text(f->help);
-    return mem_format("%s (%s%s%s%s)", f->help, range, *range && f->fallback ? "; " : "",
-                      f->fallback ? "default " : "", f->fallback ? f->fallback : "");
+    if (!*range && !f->default_text) return mem_text(f->help);
+    return mem_format("%s (%s%s%s%s)", f->help, range, *range && f->default_text ? "; " : "",
+                      f->default_text ? "default " : "", f->default_text ? f->default_text : "");
 }
 
 void verb_print_help(FILE *out, const Verb *verb)
@@ -104,7 +114,7 @@ void verb_print_help(FILE *out, const Verb *verb)
     print_usage(out, verb);
     fprintf(out, "\n\n%s\n%s", verb->help, verb->flag_count ? "\n" : "");
     for (int i = 0; i < verb->flag_count; ++i) {
-        char *name = flag_text(NULL, &verb->flag[i]), *meaning = flag_meaning(&verb->flag[i]);
+        char *name = flag_text(&verb->flag[i]), *meaning = flag_meaning(&verb->flag[i]);
         fprintf(out, "%*s%-*s ", FLAG_COLUMN, "", FLAG_WIDTH, name);
         print_wrapped(out, HELP_COLUMN, meaning);
         mem_free(&meaning);
@@ -126,7 +136,7 @@ void verb_print_man(FILE *out, const Verb *verb)
     fputc('\n', out);
     if (verb->flag_count) fprintf(out, ".RS\n");
     for (int i = 0; i < verb->flag_count; ++i) {
-        char *name = flag_text(NULL, &verb->flag[i]), *meaning = flag_meaning(&verb->flag[i]);
+        char *name = flag_text(&verb->flag[i]), *meaning = flag_meaning(&verb->flag[i]);
         fprintf(out, ".TP\n.B ");
         print_roff(out, name);
         fputc('\n', out);

@@ -125,7 +125,7 @@ Status option_set_word_default(const Option *option, Config *config, ConfigWord 
     if (!default_text) return OK;
     char *text = mem_format("%.*s", (int)strcspn(default_text, " "), default_text);
     Option changed = *option;
-    changed.fallback = text;
+    changed.default_text = text;
     Status status = option_set_default(&changed, config);
     mem_free(&text);
     return status;

@@ -73,16 +73,16 @@ static bool is_slow(const char *source)
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Clock *clock = all;
-    double largest = 0, usual = 0, *ahead = mem_new((size_t)a->nodes * sizeof *ahead);
+    double largest = 0, median_s = 0, *ahead = mem_new((size_t)a->nodes * sizeof *ahead);
     int nodes = 0;
     for (int r = 0; r < a->ranks; ++r)
         if (is_node_leader(a, r)) ahead[nodes++] = clock[r].ahead_s;
     /* Offsets are relative to the first node, which may be the wrong one: compare with the
      * median. */
-    if (nodes > 2) usual = median(ahead, nodes);
+    if (nodes > 2) median_s = median(ahead, nodes);
     for (int r = 0; r < a->ranks; ++r) {
         if (!is_node_leader(a, r)) continue;
-        double off = clock[r].ahead_s - usual;
+        double off = clock[r].ahead_s - median_s;
         largest = fmax(largest, fabs(off));
         if (fabs(off) > check->threshold)
             report_add_host(report, SEVERITY_WARN, r, "chronyc tracking; chronyc makestep",

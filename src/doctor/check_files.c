@@ -139,21 +139,22 @@ static bool has_numbers(const FolderTest *f)
 static void judge_space(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const FolderTest *f = all;
-    double least = -1;
+    double smallest = -1;
     char text[2][16];
     text_bytes(a->checkpoint_bytes, text[1]);
     for (int r = 0; r < a->ranks; ++r) {
         double checkpoints = f[r].free_bytes / a->checkpoint_bytes;
         if (!has_numbers(&f[r])) continue;
-        if (least < 0 || f[r].free_bytes < least) least = f[r].free_bytes;
+        if (smallest < 0 || f[r].free_bytes < smallest) smallest = f[r].free_bytes;
         if (checkpoints < check->threshold)
-            report_add_host(report, checkpoints < 1 ? SEVERITY_FATAL : SEVERITY_WARN, r,
-                            "df -h DIR; checkpoint.keep=1; another folder",
-                            "%s free, less than %s of %s", text_bytes(f[r].free_bytes, text[0]),
-                            checkpoints < 1 ? "one checkpoint" : "three checkpoints", text[1]);
+            report_add_host(
+                report, checkpoints < 1 ? SEVERITY_FATAL : SEVERITY_WARN, r,
+                "df -h DIR; checkpoint.keep=1; another folder",
+                "%s free, less than %.0f checkpoint%s of %s", text_bytes(f[r].free_bytes, text[0]),
+                checkpoints < 1 ? 1 : check->threshold, checkpoints < 1 ? "" : "s", text[1]);
     }
-    if (least >= 0)
-        report_set_summary(report, "%s free", text_bytes(least, text[0]));
+    if (smallest >= 0)
+        report_set_summary(report, "%s free", text_bytes(smallest, text[0]));
     else
         report_skip(report, "not measured");
 }
@@ -220,19 +221,20 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
 {
     static const double MEDIAN_FRACTION = 0.5;
     const FolderTest *f = all;
-    double usual = median_of_nodes(a, all, sizeof *f, offset);
+    double median_rate = median_of_nodes(a, all, sizeof *f, offset);
     for (int r = 0; r < a->ranks; ++r) {
         double rate;
         memcpy(&rate, (const char *)&f[r] + offset, sizeof rate);
         if (rate == 0) continue;
         if (rate < check->threshold)
             report_add_host(report, SEVERITY_WARN, r, remedy, "%.1f MB/s", 1e-6 * rate);
-        else if (rate < MEDIAN_FRACTION * usual)
+        else if (rate < MEDIAN_FRACTION * median_rate)
             report_add_host(report, SEVERITY_WARN, r, remedy,
-                            "%.0f MB/s, the median of nodes is %.0f", 1e-6 * rate, 1e-6 * usual);
+                            "%.0f MB/s, the median of nodes is %.0f", 1e-6 * rate,
+                            1e-6 * median_rate);
     }
-    if (usual > 0)
-        report_set_summary(report, "%.0f MB/s a node%s", 1e-6 * usual,
+    if (median_rate > 0)
+        report_set_summary(report, "%.0f MB/s a node%s", 1e-6 * median_rate,
                            a->nodes > 1 ? ", all at once" : "");
     else
         report_skip(report, "not measured");

@@ -48,8 +48,9 @@ static void judge_node(const Allocation *a, const Gpus *all, int leader, Report 
                         node.gpus, all[leader].visible);
 }
 
-/* usual: the model of most ranks' GPUs */
-static void judge_rank(const Check *check, const Gpus *g, const char *usual, int r, Report *report)
+/* usual: the most frequent model of a GPU; share: most_or_other for it */
+static void judge_rank(const Check *check, const Gpus *g, const char *usual, const char *share,
+                       int r, Report *report)
 {
     char text[2][16];
     if (g->visible == 0 && g->has_nvidia_gpu)
@@ -61,7 +62,8 @@ static void judge_rank(const Check *check, const Gpus *g, const char *usual, int
     if (!g->responds) return;
     if (strcmp(g->facts.model, usual) != 0)
         report_add_host(report, SEVERITY_WARN, r, "nodes of one kind (sbatch -C)",
-                        "has %s, most have %s: a run refuses to mix them", g->facts.model, usual);
+                        "has %s, %s ranks have %s: a run refuses to mix them", g->facts.model,
+                        share, usual);
     if (g->facts.free_bytes < check->threshold * g->facts.bytes)
         report_add_rank(report, SEVERITY_WARN, r, "nvidia-smi; pkill -u $USER weft",
                         "GPU %s has %s free of %s: other processes use it", g->facts.bus,
@@ -72,14 +74,15 @@ static void judge_rank(const Check *check, const Gpus *g, const char *usual, int
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Gpus *g = all;
-    const char *usual =
-        most_frequent_text(a, all, sizeof *g, offsetof(Gpus, facts) + offsetof(GpuFacts, model));
+    const char *share,
+        *usual = most_frequent_text(a, all, sizeof *g,
+                                    offsetof(Gpus, facts) + offsetof(GpuFacts, model), &share);
     if (usual)
         report_set_summary(report, "%d for each process, %s", g[0].visible, usual);
     else
         report_set_summary(report, "none");
     for (int r = 0; r < a->ranks; ++r) {
-        judge_rank(check, &g[r], usual, r, report);
+        judge_rank(check, &g[r], usual, share, r, report);
         if (is_node_leader(a, r)) judge_node(a, g, r, report);
     }
 }

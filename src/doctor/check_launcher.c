@@ -33,10 +33,10 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
 {
     /* rank 0's: all ranks are started in the same way */
     const Launch *launch = all;
-    int fewest = a->place[0].node_size, most = fewest;
+    int min = a->place[0].node_size, max = min;
     for (int r = 0; r < a->ranks; ++r) {
-        fewest = a->place[r].node_size < fewest ? a->place[r].node_size : fewest;
-        most = a->place[r].node_size > most ? a->place[r].node_size : most;
+        min = a->place[r].node_size < min ? a->place[r].node_size : min;
+        max = a->place[r].node_size > max ? a->place[r].node_size : max;
     }
     report_set_summary(report, "%d rank%s on %d node%s, %s%s", a->ranks, a->ranks == 1 ? "" : "s",
                        a->nodes, a->nodes == 1 ? "" : "s",
@@ -49,13 +49,13 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     if (launch->nodes > a->nodes)
         report_add_host(report, SEVERITY_WARN, WHOLE_ALLOCATION, "srun -N $SLURM_JOB_NUM_NODES",
                         "ranks on %d of the job's %d nodes", a->nodes, launch->nodes);
-    if (most - fewest > (int)check->threshold)
+    if (max - min > (int)check->threshold)
         report_add_host(
             report, SEVERITY_WARN, WHOLE_ALLOCATION,
             "srun --ntasks-per-node, mpirun --map-by ppr:N:node",
             "%d ranks on one node, %d on another: the nodes with the most ranks slow down "
             "all others",
-            most, fewest);
+            max, min);
 }
 
 const Check check_launcher = {

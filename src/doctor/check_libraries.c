@@ -57,7 +57,7 @@ static void find_difference(const char *a, const char *b, char line[2][160])
 static void judge_versions(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Versions *v = all;
-    const char *usual = most_frequent_text(a, all, sizeof *v, 0);
+    const char *share, *usual = most_frequent_text(a, all, sizeof *v, 0, &share);
     char line[2][160];
     (void)check;
     report_set_summary(report, "%.*s%s", (int)strcspn(v[0].lines, "\n"), v[0].lines,
@@ -67,8 +67,8 @@ static void judge_versions(const Check *check, const Allocation *a, const void *
         if (!usual || !strcmp(v[r].lines, usual)) continue;
         find_difference(v[r].lines, usual, line);
         while (strncmp(line[0], kind->begins, strlen(kind->begins)) != 0) ++kind;
-        report_add_rank(report, kind->severity, r, kind->remedy, "has '%s', most have '%s'",
-                        line[0], line[1]);
+        report_add_rank(report, kind->severity, r, kind->remedy, "has '%s', %s ranks have '%s'",
+                        line[0], share, line[1]);
     }
 }
 
@@ -116,17 +116,24 @@ static const struct LoadedFile *find_file(const Libraries *libraries, const char
 }
 
 /* Returns the hash that more than half of the ranks with a file of this name have; any hash if
- * there is no majority (Boyer and Moore 1981, "MJRTY"). */
-static uint64_t majority_hash(const Allocation *a, const Libraries *l, const char *name)
+ * there is no majority (Boyer and Moore 1981, "MJRTY"). Sets *share to most_or_other for it. */
+static uint64_t majority_hash(const Allocation *a, const Libraries *l, const char *name,
+                              const char **share)
 {
     uint64_t hash = 0;
-    int lead = 0;
+    int lead = 0, files = 0, alike = 0;
     for (int r = 0; r < a->ranks; ++r) {
         const struct LoadedFile *file = find_file(&l[r], name);
         if (!file) continue;
         if (lead == 0) hash = file->hash;
         lead += file->hash == hash ? 1 : -1;
     }
+    for (int r = 0; r < a->ranks; ++r) {
+        const struct LoadedFile *file = find_file(&l[r], name);
+        files += file != NULL;
+        alike += file && file->hash == hash;
+    }
+    *share = most_or_other(alike, files);
     return hash;
 }
 
@@ -138,14 +145,15 @@ static void judge_files(const Check *check, const Allocation *a, const void *all
                        a->ranks > 1 ? ", the same on all ranks" : "");
     for (int i = 0; i < l[0].count; ++i) {
         const char *name = l[0].file[i].name;
-        uint64_t usual = majority_hash(a, l, name);
+        const char *share;
+        uint64_t usual = majority_hash(a, l, name, &share);
         for (int r = 0; r < a->ranks; ++r) {
             const struct LoadedFile *file = find_file(&l[r], name);
             if (file && file->hash != usual)
                 report_add_rank(report, i == 0 ? SEVERITY_FATAL : SEVERITY_WARN, r,
                                 i == 0 ? "one program on all nodes, by the same path"
                                        : "one version on all nodes: ldd, module list",
-                                "%s is another file than on most ranks", name);
+                                "%s is another file than on %s ranks", name, share);
         }
     }
 }
@@ -173,7 +181,7 @@ static void judge_processor(const Check *check, const Allocation *a, const void 
                             Report *report)
 {
     const Processor *p = all;
-    const char *usual = most_frequent_text(a, all, sizeof *p, 0);
+    const char *share, *usual = most_frequent_text(a, all, sizeof *p, 0, &share);
     (void)check;
     if (usual)
         report_set_summary(report, "%s", usual);
@@ -183,9 +191,9 @@ static void judge_processor(const Check *check, const Allocation *a, const void 
         if (usual && *p[r].model && strcmp(p[r].model, usual) != 0)
             report_add_host(
                 report, SEVERITY_WARN, r, "nodes of one kind (sbatch -C)",
-                "has %s, most have %s: the slower ones decide the speed, and results may "
+                "has %s, %s ranks have %s: the slower ones decide the speed, and results may "
                 "differ in bits from those of equal processors",
-                p[r].model, usual);
+                p[r].model, share, usual);
 }
 
 const Check check_processors = {

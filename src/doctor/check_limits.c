@@ -24,7 +24,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     static const double LOCKED_BYTES_MIN = 512e6, FILES_PER_RANK = 32;
     const Limits *limits = all;
     double need = check->threshold + FILES_PER_RANK * a->ranks;
-    char text[16];
+    char text[2][16];
     if (limits[0].open_files < UNLIMITED)
         report_set_summary(report, "%.0f open files", limits[0].open_files);
     else
@@ -39,8 +39,9 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
         if (limits[r].has_infiniband && limits[r].locked_bytes < LOCKED_BYTES_MIN)
             report_add_rank(report, SEVERITY_FATAL, r,
                             "ulimit -l unlimited; in Slurm LimitMEMLOCK=infinity of slurmd",
-                            "%s of locked memory, less than the 512 MB that RDMA needs",
-                            text_bytes(limits[r].locked_bytes, text));
+                            "%s of locked memory, less than the %s that RDMA needs",
+                            text_bytes(limits[r].locked_bytes, text[0]),
+                            text_bytes(LOCKED_BYTES_MIN, text[1]));
     }
 }
 

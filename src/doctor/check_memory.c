@@ -34,26 +34,26 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
      * the least memory limits the size of the model on all */
     static const double MEDIAN_FRACTION = 0.8;
     const Memory *m = all;
-    double usual = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));
-    double least = 0;
+    double median_bytes = median_of_nodes(a, all, sizeof *m, offsetof(Memory, free_bytes));
+    double smallest = 0;
     char text[2][16];
     for (int r = 0; r < a->ranks; ++r) {
         if (!is_node_leader(a, r)) continue;
         double per_rank = m[r].free_bytes / a->place[r].node_size;
-        if (least == 0 || per_rank < least) least = per_rank;
+        if (smallest == 0 || per_rank < smallest) smallest = per_rank;
         text_bytes(per_rank, text[0]);
         if (per_rank < check->threshold)
             report_add_host(report, SEVERITY_WARN, r, "fewer ranks a node; sbatch --mem=0",
                             "%s a rank%s%s", text[0], *m[r].group ? ", limited by " : "",
                             m[r].group);
-        else if (m[r].free_bytes < MEDIAN_FRACTION * usual)
+        else if (m[r].free_bytes < MEDIAN_FRACTION * median_bytes)
             report_add_host(
                 report, SEVERITY_WARN, r, "free -h; ps --sort=-rss -eo rss,user,comm | head",
                 "%s free, the median of nodes is %s: the node with the least memory limits "
                 "all ranks",
-                text_bytes(m[r].free_bytes, text[0]), text_bytes(usual, text[1]));
+                text_bytes(m[r].free_bytes, text[0]), text_bytes(median_bytes, text[1]));
     }
-    report_set_summary(report, "%s a rank%s%s", text_bytes(least, text[0]),
+    report_set_summary(report, "%s a rank%s%s", text_bytes(smallest, text[0]),
                        *m[0].group ? ", limited by " : "", m[0].group);
 }
 

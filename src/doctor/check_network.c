@@ -3,9 +3,10 @@
  * message at a time, and an even number p of nodes needs p - 1 rounds. With an odd number, the node
  * that is paired with the missing one pauses. Five nodes (5 is missing):
  *     round 0    0-5  1-4  2-3
- *     round 1    1-0  2-5  3-4      ...
+ *     round 1    1-0  2-4  3-5      ...
  * With more than 64 nodes, each is paired with 63 others, spread evenly over the rounds. The best
- * of several messages counts. */
+ * of several messages counts. The time of all rounds is limited, so that a slow link is reported
+ * and does not reach the time limit of the check. */
 #include "cards.h"
 #include "pairs.h"
 #include "private.h"
@@ -14,9 +15,22 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { TAG_PAIR = 22, PINGS = 22, LARGE_BYTES = 1 << 20, LARGE_MESSAGES_MAX = 8 };
-/* seconds that a node spends on all its pairs */
-static const double BUDGET_S = 6;
+enum {
+    TAG_PAIR = 22,
+    /* bytes of a message that measures latency, and the maximum number of such messages */
+    SMALL_BYTES = 8,
+    PINGS_MAX = 22,
+    /* bytes of the first and the largest messages that measure bandwidth */
+    FIRST_BYTES = 4 << 10,
+    LARGE_BYTES = 1 << 20,
+    /* factor from one size to the next */
+    SIZE_STEP = 4,
+    /* number of messages of the final size */
+    MESSAGES_MIN = 2,
+    MESSAGES_MAX = 9,
+};
+/* aims, in seconds, for the small and for the large messages of all pairs of a node */
+static const double PINGS_S = 1, LARGE_S = 3;
 
 int pairs_rounds(int size)
 {
@@ -39,42 +53,66 @@ int pairs_peer(int size, int round, int rank)
 
 /* ---- measuring ---- */
 
-/* Both ends send `bytes` bytes at the same time, so the time of an exchange, which is returned, is
- * the time of one direction. buffer: twice as many bytes. */
-static double exchange(MPI_Comm comm, int peer, char *buffer, int bytes)
+double pairs_latency(PairExchange *exchange, void *link, double budget_s)
 {
-    double begin_s = clock_s();
-    if (MPI_Sendrecv(buffer, bytes, MPI_BYTE, peer, TAG_PAIR, buffer + bytes, bytes, MPI_BYTE, peer,
-                     TAG_PAIR, comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        die_lost("MPI_Sendrecv with another node failed");
-    return clock_s() - begin_s;
+    double best_s = INFINITY, spent_s = 0;
+    /* the first message may include the time to connect */
+    exchange(link, SMALL_BYTES);
+    for (int i = 0; i < PINGS_MAX && (i == 0 || spent_s + best_s <= budget_s); ++i) {
+        double message_s = exchange(link, SMALL_BYTES);
+        spent_s += message_s;
+        best_s = fmin(best_s, message_s);
+    }
+    return best_s;
 }
 
-/* Called by both ends of a pair. budget_s: seconds for the large messages. */
-static struct Pair measure_pair(MPI_Comm comm, int rank, int peer, char *buffer, double budget_s)
+double pairs_rate(PairExchange *exchange, void *link, double budget_s, int *bytes)
 {
-    enum { SMALL_BYTES = 8 };
-    struct Pair pair = {.latency_s = INFINITY};
-    for (int i = 0; i < PINGS; ++i)
-        pair.latency_s = fmin(pair.latency_s, exchange(comm, peer, buffer, SMALL_BYTES));
-    double best_s = exchange(comm, peer, buffer, LARGE_BYTES);
-    /* the lower rank decides how many messages follow */
-    double more = fmin(fmax(budget_s / best_s, 1), LARGE_MESSAGES_MAX), theirs;
-    if (MPI_Sendrecv(&more, 1, MPI_DOUBLE, peer, TAG_PAIR, &theirs, 1, MPI_DOUBLE, peer, TAG_PAIR,
-                     comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+    double best_s = INFINITY, spent_s = 0;
+    int messages = 0;
+    *bytes = FIRST_BYTES;
+    for (;;) {
+        double message_s = exchange(link, *bytes);
+        spent_s += message_s;
+        best_s = fmin(best_s, message_s);
+        ++messages;
+        if (*bytes < LARGE_BYTES && spent_s + SIZE_STEP * best_s <= budget_s) {
+            *bytes *= SIZE_STEP;
+            best_s = INFINITY;
+            messages = 0;
+        } else if (messages >= MESSAGES_MIN &&
+                   (messages == MESSAGES_MAX || spent_s + best_s > budget_s)) {
+            return *bytes / best_s;
+        }
+    }
+}
+
+typedef struct PairLink {
+    MPI_Comm comm;
+    /* rank of the other node's leader in comm */
+    int peer;
+    /* 2 * LARGE_BYTES, borrowed */
+    char *buffer;
+} PairLink;
+
+static void swap_with_peer(const PairLink *link, const void *send, void *receive, int bytes)
+{
+    if (MPI_Sendrecv(send, bytes, MPI_BYTE, link->peer, TAG_PAIR, receive, bytes, MPI_BYTE,
+                     link->peer, TAG_PAIR, link->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
         die_lost("MPI_Sendrecv with another node failed");
-    if (peer < rank) more = theirs;
-    for (int i = 0; i < (int)more; ++i)
-        best_s = fmin(best_s, exchange(comm, peer, buffer, LARGE_BYTES));
-    /* The ends measure different times, because a send may return while its data are still in a
-     * local buffer. The longer time includes the transfer. */
-    double mine[2] = {pair.latency_s, best_s}, other[2];
-    if (MPI_Sendrecv(mine, 2, MPI_DOUBLE, peer, TAG_PAIR, other, 2, MPI_DOUBLE, peer, TAG_PAIR,
-                     comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        die_lost("MPI_Sendrecv with another node failed");
-    pair.latency_s = fmax(mine[0], other[0]);
-    pair.bytes_per_s = LARGE_BYTES / fmax(mine[1], other[1]);
-    return pair;
+}
+
+/* Both ends send `bytes` bytes at the same time, so that the time is that of one direction. Returns
+ * the longer of their two times, equal on both: a send may return while its data are still in a
+ * local buffer, and the longer time includes the transfer. */
+static double exchange(void *user, int bytes)
+{
+    const PairLink *link = user;
+    double begin_s = clock_s();
+    swap_with_peer(link, link->buffer, link->buffer + bytes, bytes);
+    double mine_s = clock_s() - begin_s, other_s;
+    swap_with_peer(link, &mine_s, &other_s, sizeof mine_s);
+    return fmax(mine_s, other_s);
 }
 
 static void measure(Doctor *d, void *mine)
@@ -83,43 +121,51 @@ static void measure(Doctor *d, void *mine)
     const World *leaders = &d->leaders;
     if (!d->is_leader || leaders->size < 2) return;
     Card *before = mem_new(2 * CARDS_MAX * sizeof *before), *after = before + CARDS_MAX;
-    char *buffer = mem_pages_new(2 * LARGE_BYTES);
+    PairLink link = {.comm = leaders->comm, .buffer = mem_pages_new(2 * LARGE_BYTES)};
+    double sent_min = 0;
     int *ranks = world_job_ranks(leaders), rounds = pairs_rounds(leaders->size);
     int cards_before = cards_read(d->options->root, before);
     for (int round = 0; round < rounds; ++round) {
-        int peer = pairs_peer(leaders->size, round, leaders->rank);
+        int bytes;
+        link.peer = pairs_peer(leaders->size, round, leaders->rank);
         world_barrier(leaders);
-        if (peer < 0) continue;
+        if (link.peer < 0) continue;
         struct Pair *pair = &network->pair[network->peers++];
-        *pair = measure_pair(leaders->comm, leaders->rank, peer, buffer, BUDGET_S / 2 / rounds);
-        pair->peer = ranks[peer];
+        pair->peer = ranks[link.peer];
+        pair->latency_s = pairs_latency(exchange, &link, PINGS_S / rounds);
+        pair->bytes_per_s = pairs_rate(exchange, &link, LARGE_S / rounds, &bytes);
+        sent_min += bytes;
     }
     int cards_after = cards_read(d->options->root, after);
-    /* a card counts as used if it sent at least one large message for each peer */
-    cards_compare(before, cards_before, after, cards_after, (double)LARGE_BYTES * network->peers,
-                  network);
+    /* a card counts as used if it sent at least one message of the final size to each peer */
+    cards_compare(before, cards_before, after, cards_after, sent_min, network);
     mem_free(&ranks);
-    mem_pages_free(buffer, 2 * LARGE_BYTES);
+    mem_pages_free(link.buffer, 2 * LARGE_BYTES);
     mem_free(&before);
 }
 
 /* ---- judging ---- */
 
-/* A metric of pairs in which more is better. */
+/* a metric of pairs in which more is better */
 typedef struct PairMetric {
     double (*value)(const struct Pair *pair);
     /* a node or a pair below this fraction of the median is reported */
     double fraction_min;
-    /* printf format for a value and the median */
+    /* printf formats for a value, the limit (fraction_min in percent, or the inverse of
+     * fraction_min if `inverse`) and the median */
     const char *text;
-    /* print the inverse of both */
+    /* print the inverse of value and median */
     bool inverse;
     const char *remedy;
 } PairMetric;
 
-static void metric_text(char *out, size_t bytes, const PairMetric *m, double value, double usual)
+static void metric_text(char *out, size_t bytes, const PairMetric *m, double value,
+                        double median_value)
 {
-    snprintf(out, bytes, m->text, m->inverse ? 1 / value : value, m->inverse ? 1 / usual : usual);
+    if (m->inverse)
+        snprintf(out, bytes, m->text, 1 / value, 1 / m->fraction_min, 1 / median_value);
+    else
+        snprintf(out, bytes, m->text, value, 100 * m->fraction_min, median_value);
 }
 
 /* Judges each node by its best pair: if the node's own link is good, at least one of its pairs is.
@@ -130,28 +176,28 @@ static double judge_nodes(const Allocation *a, const Network *n, const PairMetri
     char text[160];
     for (int r = 0; r < a->ranks; ++r)
         for (int i = 0; i < n[r].peers; ++i) best[r] = fmax(best[r], m->value(&n[r].pair[i]));
-    double usual = median_of_nodes(a, best, sizeof *best, 0);
+    double median_best = median_of_nodes(a, best, sizeof *best, 0);
     for (int r = 0; r < a->ranks; ++r) {
-        if (best[r] == 0 || best[r] >= m->fraction_min * usual) continue;
-        metric_text(text, sizeof text, m, best[r], usual);
+        if (best[r] == 0 || best[r] >= m->fraction_min * median_best) continue;
+        metric_text(text, sizeof text, m, best[r], median_best);
         report_add_host(report, SEVERITY_WARN, r, m->remedy, "best pair %s, the median of nodes",
                         text);
     }
-    return usual;
+    return median_best;
 }
 
-/* Judges each pair of good nodes, which shows the path between them. best, usual: results of
+/* Judges each pair of good nodes, which shows the path between them. best, median_best: results of
  * judge_nodes. Returns the median of all pairs. */
 static double judge_paths(const Allocation *a, const Network *n, const PairMetric *m,
-                          const double *best, double usual, Report *report)
+                          const double *best, double median_best, Report *report)
 {
-    const double best_min = m->fraction_min * usual;
+    const double best_min = m->fraction_min * median_best;
     char text[160];
     int count = 0;
     double *value = mem_new(((size_t)a->ranks * PEERS_MAX + 1) * sizeof *value);
     for (int r = 0; r < a->ranks; ++r)
         for (int i = 0; i < n[r].peers; ++i) value[count++] = m->value(&n[r].pair[i]);
-    double usual_pair = count ? median(value, count) : 0;
+    double median_pair = count ? median(value, count) : 0;
     mem_free(&value);
     for (int r = 0; r < a->ranks; ++r)
         for (int i = 0; i < n[r].peers; ++i) {
@@ -159,12 +205,12 @@ static double judge_paths(const Allocation *a, const Network *n, const PairMetri
             double pair_value = m->value(&n[r].pair[i]);
             bool bad_node = best[r] < best_min || best[peer] < best_min;
             /* both ends have measured the pair: report it once */
-            if (r > peer || bad_node || pair_value >= m->fraction_min * usual_pair) continue;
-            metric_text(text, sizeof text, m, pair_value, usual_pair);
+            if (r > peer || bad_node || pair_value >= m->fraction_min * median_pair) continue;
+            metric_text(text, sizeof text, m, pair_value, median_pair);
             report_add_host(report, SEVERITY_WARN, r, m->remedy,
                             "pair with %s: %s, the median of pairs", a->place[peer].host, text);
         }
-    return usual_pair;
+    return median_pair;
 }
 
 /* Returns the median of all pairs; 0 if there are none. */
@@ -172,10 +218,10 @@ static double judge_pairs(const Allocation *a, const void *all, const PairMetric
                           Report *report)
 {
     double *best = mem_new((size_t)a->ranks * sizeof *best);
-    double usual = judge_nodes(a, all, metric, best, report);
-    double usual_pair = judge_paths(a, all, metric, best, usual, report);
+    double median_best = judge_nodes(a, all, metric, best, report);
+    double median_pair = judge_paths(a, all, metric, best, median_best, report);
     mem_free(&best);
-    return usual_pair;
+    return median_pair;
 }
 
 static const char *sample_note(const Allocation *a)
@@ -200,12 +246,12 @@ static void judge_latency(const Check *check, const Allocation *a, const void *a
     PairMetric metric = {
         .value = inverse_latency,
         .fraction_min = 1 / check->threshold,
-        .text = "%.1f us for 8 bytes, more than three times %.1f",
+        .text = "%.1f us for 8 bytes, more than %.0f times %.1f",
         .inverse = true,
         .remedy = "ethtool -S; other jobs on that node; another node (sbatch --exclude)"};
-    double usual = judge_pairs(a, all, &metric, report);
-    if (usual > 0)
-        report_set_summary(report, "%.1f us between nodes, the median%s", 1 / usual,
+    double median_pair = judge_pairs(a, all, &metric, report);
+    if (median_pair > 0)
+        report_set_summary(report, "%.1f us between nodes, the median%s", 1 / median_pair,
                            sample_note(a));
     else
         report_set_summary(report, "one node");
@@ -216,26 +262,41 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
     PairMetric metric = {
         .value = rate,
         .fraction_min = check->threshold,
-        .text = "%.0f MB/s, less than 80 %% of %.0f",
+        .text = "%.0f MB/s, less than %.0f %% of %.0f",
         .remedy = "cable, card, switch: ethtool, ibstat; another node (sbatch --exclude)"};
-    double usual = judge_pairs(a, all, &metric, report);
-    if (usual > 0)
-        report_set_summary(report, "%.0f MB/s between nodes each way, the median%s", usual,
+    double median_pair = judge_pairs(a, all, &metric, report);
+    if (median_pair > 0)
+        report_set_summary(report, "%.0f MB/s between nodes each way, the median%s", median_pair,
                            sample_note(a));
     else
         report_set_summary(report, "one node");
 }
 
-/* Judges the card that carried the messages: whether most nodes use one of this name and MTU, and
+/* Returns the median MTU of the cards in use; sets *share to most_or_other for it. */
+static int median_mtu(const Allocation *a, const Network *n, const char **share)
+{
+    double *mtu = mem_new((size_t)a->ranks * sizeof *mtu);
+    for (int r = 0; r < a->ranks; ++r) mtu[r] = n[r].used.mtu;
+    const int result = (int)median_of_nodes(a, mtu, sizeof *mtu, 0);
+    mem_free(&mtu);
+    int cards = 0, alike = 0;
+    for (int r = 0; r < a->ranks; ++r) {
+        if (n[r].used.mtu <= 0 || !is_node_leader(a, r)) continue;
+        ++cards;
+        alike += n[r].used.mtu == result;
+    }
+    *share = most_or_other(alike, cards);
+    return result;
+}
+
+/* Judges the card that carried the messages: whether its name and MTU are those of most nodes, and
  * whether a faster card of the node was idle. */
 static void judge_card(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Network *n = all;
-    const char *usual = most_frequent_text(a, all, sizeof *n, offsetof(Network, used.name));
-    double *mtus = mem_new((size_t)a->ranks * sizeof *mtus);
-    for (int r = 0; r < a->ranks; ++r) mtus[r] = n[r].used.mtu;
-    double usual_mtu = median_of_nodes(a, mtus, sizeof *mtus, 0);
-    mem_free(&mtus);
+    const char *share, *mtu_share;
+    const char *usual = most_frequent_text(a, all, sizeof *n, offsetof(Network, used.name), &share);
+    const int usual_mtu = median_mtu(a, n, &mtu_share);
     if (usual || a->nodes == 1)
         report_set_summary(report, "%s", usual ? usual : "one node");
     else
@@ -246,12 +307,12 @@ static void judge_card(const Check *check, const Allocation *a, const void *all,
         if (strcmp(used->name, usual) != 0)
             report_add_host(report, SEVERITY_WARN, r,
                             "mpirun --mca btl_tcp_if_include NETWORK/BITS, UCX_NET_DEVICES",
-                            "messages go over %s, on most nodes over %s", used->name, usual);
-        else if (used->mtu > 0 && used->mtu != (int)usual_mtu)
+                            "messages go over %s, on %s nodes over %s", used->name, share, usual);
+        else if (used->mtu > 0 && used->mtu != usual_mtu)
             report_add_host(report, SEVERITY_WARN, r,
                             "ip link set CARD mtu SIZE (the administrator)",
-                            "packets of %d bytes on %s, on most nodes of %.0f", used->mtu,
-                            used->name, usual_mtu);
+                            "packets of %d bytes on %s, on %s nodes of %d", used->mtu, used->name,
+                            mtu_share, usual_mtu);
         if (used->bytes_per_s > 0 && fastest->bytes_per_s > used->bytes_per_s &&
             fastest->sent < check->threshold * used->sent)
             report_add_host(

@@ -22,7 +22,7 @@ static void measure(Doctor *d, void *mine)
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const ShmSpace *space = all;
-    double least = -1;
+    double smallest = -1;
     char text[2][16];
     for (int r = 0; r < a->ranks; ++r) {
         if (!is_node_leader(a, r)) continue;
@@ -36,9 +36,9 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
                 "docker run --shm-size=1g or --ipc=host; mount -o remount,size=1g /dev/shm",
                 "%s free, less than %s: ranks of MPI and NCCL may die of SIGBUS",
                 text_bytes(space[r].free_bytes, text[0]), text_bytes(need, text[1]));
-        if (least < 0 || space[r].free_bytes < least) least = space[r].free_bytes;
+        if (smallest < 0 || space[r].free_bytes < smallest) smallest = space[r].free_bytes;
     }
-    report_set_summary(report, "%s free", text_bytes(least, text[0]));
+    report_set_summary(report, "%s free", text_bytes(smallest, text[0]));
 }
 
 const Check check_shm = {

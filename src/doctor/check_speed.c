@@ -97,10 +97,10 @@ static void measure_cores(Doctor *d, void *mine)
     CoreSpeed *all = mem_new((size_t)d->world.size * sizeof *all);
     world_gather(&d->world, speed, sizeof *speed, all);
     Allocation a = {.ranks = d->world.size};
-    double usual = median_of_ranks(&a, all, sizeof *all, offsetof(CoreSpeed, speed));
+    double median_speed = median_of_ranks(&a, all, sizeof *all, offsetof(CoreSpeed, speed));
     bool this_is_slow = false, any_is_slow = false;
     for (int r = 0; r < a.ranks; ++r) {
-        bool slow = all[r].speed < check_core_speed.threshold * usual;
+        bool slow = all[r].speed < check_core_speed.threshold * median_speed;
         any_is_slow = any_is_slow || slow;
         if (r == d->world.rank) this_is_slow = slow;
     }
@@ -119,9 +119,10 @@ static void judge_cores(const Check *check, const Allocation *a, const void *all
 {
     static const double RUN_FRACTION_MIN = 0.9;
     const CoreSpeed *s = all;
-    double usual = median_of_ranks(a, all, sizeof *s, offsetof(CoreSpeed, speed)), slowest = 1;
+    double median_speed = median_of_ranks(a, all, sizeof *s, offsetof(CoreSpeed, speed)),
+           slowest = 1;
     for (int r = 0; r < a->ranks; ++r) {
-        double relative = s[r].speed / usual;
+        double relative = s[r].speed / median_speed;
         if (s[r].speed == 0) continue;
         slowest = fmin(slowest, relative);
         if (s[r].run_fraction < RUN_FRACTION_MIN)
@@ -247,15 +248,15 @@ static void judge_triad(const Check *check, const Allocation *a, const void *all
     /* the sum of a node's ranks, at the index of its leader */
     Triad *node = mem_new((size_t)a->ranks * sizeof *node);
     for (int r = 0; r < a->ranks; ++r) node[a->place[r].leader].bytes_per_s += t[r].bytes_per_s;
-    double usual = median_of_nodes(a, node, sizeof *node, offsetof(Triad, bytes_per_s));
-    report_set_summary(report, "%.3g GB/s a node", 1e-9 * usual);
+    double median_rate = median_of_nodes(a, node, sizeof *node, offsetof(Triad, bytes_per_s));
+    report_set_summary(report, "%.3g GB/s a node", 1e-9 * median_rate);
     for (int r = 0; r < a->ranks; ++r)
-        if (is_node_leader(a, r) && node[r].bytes_per_s < check->threshold * usual)
+        if (is_node_leader(a, r) && node[r].bytes_per_s < check->threshold * median_rate)
             report_add_host(report, SEVERITY_WARN, r,
                             "others' jobs: top; memory modules: dmesg | grep -i edac; another node "
                             "(sbatch --exclude)",
                             "%.3g GB/s, the median of nodes is %.3g", 1e-9 * node[r].bytes_per_s,
-                            1e-9 * usual);
+                            1e-9 * median_rate);
     mem_free(&node);
 }
 

@@ -88,12 +88,15 @@ typedef struct Deadline {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t cond;
-    /* the thread was started; it must end */
-    bool started, stop;
+    /* the thread was started */
+    bool started;
+    /* the thread must end */
+    bool stop;
     /* this rank has measured and waits for the others */
     bool waiting;
-    /* the check, or the phase of MPI, that is running; the clock_s by which it must have ended */
+    /* the check, or the phase of MPI, that is running */
     const char *phase;
+    /* clock_s by which it must have ended */
     double phase_end_s;
     /* clock_s by which all checks must have ended */
     double all_end_s;
@@ -152,8 +155,10 @@ static void deadline_end(Deadline *d)
 
 /* Buffers for the structs of one check. */
 typedef struct Measured {
-    /* this rank's struct; on rank 0 the structs of all ranks */
-    char *mine, *all;
+    /* this rank's struct */
+    char *mine;
+    /* on rank 0: the structs of all ranks */
+    char *all;
     /* size of each rank's struct */
     size_t *bytes;
 } Measured;

@@ -50,7 +50,7 @@ typedef struct StaleFiles {
 } StaleFiles;
 
 typedef struct Limits {
-    /* soft limits: open files, bytes of locked memory; UNLIMITED: no limit */
+    /* soft limits; UNLIMITED: no limit */
     double open_files, locked_bytes;
     /* the node has InfiniBand cards, which need locked memory */
     bool has_infiniband;
@@ -77,8 +77,10 @@ typedef struct Processor {
 typedef struct Gpus {
     /* number of devices that CUDA gives this process; if it is 0, `reason` says why */
     int visible;
-    /* the driver lists a GPU on this node; this rank's GPU responded and `facts` is filled */
-    bool has_nvidia_gpu, responds;
+    /* the driver lists a GPU on this node */
+    bool has_nvidia_gpu;
+    /* this rank's GPU responded and `facts` is filled */
+    bool responds;
     char reason[PATH_BYTES];
     /* the GPU that a run would give this rank */
     GpuFacts facts;
@@ -93,29 +95,34 @@ typedef struct Clock {
 
 /* The slowest thread of a rank. */
 typedef struct CoreSpeed {
-    /* work per second of CPU time; fraction of the wall time for which the thread ran */
-    double speed, run_fraction;
+    /* work per second of CPU time */
+    double speed;
+    /* fraction of the wall time for which the thread ran */
+    double run_fraction;
     /* the CPU that it ran on */
     int cpu;
 } CoreSpeed;
 typedef struct Quota {
     /* quota of the control groups in cores; 0 if there is none */
     double cores;
-    /* seconds for which the quota stalled processes since the first check; seconds since the
-     * program began */
-    double throttled_s, elapsed_s;
+    /* seconds for which the quota stalled processes since the first check */
+    double throttled_s;
+    /* seconds since the program began */
+    double elapsed_s;
 } Quota;
 typedef struct Triad {
     double bytes_per_s;
 } Triad;
 
-/* Most pairs that one node measures. */
+/* Maximum number of pairs that one node measures. */
 enum { PEERS_MAX = 63 };
 /* A network interface or an InfiniBand port. */
 typedef struct Card {
     char name[NAME_BYTES];
-    /* bytes sent, since boot or between two readings; link speed, 0 if it is not known */
-    double sent, bytes_per_s;
+    /* bytes sent, since boot or between two readings */
+    double sent;
+    /* link speed; 0 if it is not known */
+    double bytes_per_s;
     int mtu;
     bool up;
 } Card;
@@ -126,29 +133,38 @@ typedef struct Network {
         int peer;
         double latency_s, bytes_per_s;
     } pair[PEERS_MAX];
-    /* the card that sent most of the measurement's bytes, name "" if none did; the fastest card
-     * that is up */
-    Card used, fastest;
+    /* the card that sent most of the measurement's bytes; name "" if none did */
+    Card used;
+    /* the fastest card that is up */
+    Card fastest;
 } Network;
 
 /* Results of testing the folder that runs will write to. */
 typedef struct FolderTest {
-    /* this rank ran the test; the test ended in time */
-    bool tested, answered;
-    /* the system call that the test announced last; the type of the file system */
-    char last_call[NAME_BYTES], type[NAME_BYTES];
+    /* this rank ran the test */
+    bool tested;
+    /* the test ended in time */
+    bool answered;
+    /* the system call that the test announced last */
+    char last_call[NAME_BYTES];
+    /* type of the file system */
+    char type[NAME_BYTES];
     /* "" if the folder exists, else the nearest existing folder above it, which was tested */
     char existing_parent[PATH_BYTES];
     double free_bytes, inodes, free_inodes;
-    /* errno of creating a file, of writing and syncing it, of reading it, of flock and of fcntl; 0
-     * if it worked or was not tried */
+    /* errno of the calls on a file; 0 if they worked or were not tried. write_error: of writing and
+     * syncing it */
     int open_error, write_error, read_error, flock_error, fcntl_error;
-    /* seconds of a 4 KB write and fsync (median); 0 in these three: not measured */
-    double sync_s, write_bytes_per_s, read_bytes_per_s;
+    /* median of the seconds of a 4 KB write and fsync; 0: not measured */
+    double sync_s;
+    /* 0: not measured */
+    double write_bytes_per_s, read_bytes_per_s;
 } FolderTest;
 typedef struct SharedFile {
-    /* the first node has made a file in the folder; this node sees it */
-    bool expected, found;
+    /* the first node has made a file in the folder */
+    bool expected;
+    /* this node sees the file */
+    bool found;
 } SharedFile;
 
 #endif

@@ -191,11 +191,18 @@ double median_of_ranks(const Allocation *allocation, const void *all, size_t byt
     return median_over(allocation, all, bytes, offset, false);
 }
 
-const char *most_frequent_text(const Allocation *a, const void *all, size_t bytes, size_t offset)
+const char *most_or_other(int alike, int all)
+{
+    return 2 * alike > all ? "most" : "other";
+}
+
+const char *most_frequent_text(const Allocation *a, const void *all, size_t bytes, size_t offset,
+                               const char **share)
 {
     const char *first = (const char *)all + offset, *best = NULL;
-    int best_count = 0;
-    for (int i = 0; i < a->ranks; ++i) {
+    int best_count = 0, texts = 0;
+    for (int r = 0; r < a->ranks; ++r) texts += first[(size_t)r * bytes] != 0;
+    for (int i = 0; i < a->ranks && 2 * best_count <= texts; ++i) {
         const char *text = first + (size_t)i * bytes;
         int count = 0;
         /* A text that occurred earlier has been counted from there, and that count was higher. */
@@ -205,7 +212,7 @@ const char *most_frequent_text(const Allocation *a, const void *all, size_t byte
             best_count = count;
             best = text;
         }
-        if (2 * best_count > a->ranks) break;
     }
+    *share = most_or_other(best_count, texts);
     return best;
 }

@@ -8,8 +8,10 @@
 /* The host and node of a rank. */
 typedef struct Place {
     char host[HOST_BYTES];
-    /* the node's leader, which is its first rank, and the number of ranks on the node */
-    int leader, node_size;
+    /* the node's leader, which is its first rank */
+    int leader;
+    /* number of ranks on the node */
+    int node_size;
 } Place;
 /* The ranks and nodes of the job. */
 typedef struct Allocation {
@@ -27,18 +29,23 @@ typedef struct Finding {
     Severity severity;
     /* print the host of each rank instead of the rank */
     bool names_hosts;
-    /* owned; remedy: a command or advice, may be "" */
-    char *text, *remedy;
-    /* `ranks` ranks that the finding holds for; owned. If there are none, it holds for the whole
+    /* owned */
+    char *text;
+    /* owned: a command or advice, may be "" */
+    char *remedy;
+    /* owned: the ranks that the finding holds for. If there are none, it holds for the whole
      * allocation. */
-    int *rank, ranks;
+    int *rank;
+    /* number of ranks in `rank` */
+    int ranks;
 } Finding;
 typedef struct Report {
     char summary[256];
     /* the check could not measure; the summary says why */
     bool skipped;
-    /* `findings` findings; owned */
+    /* owned */
     Finding *finding;
+    /* number of findings */
     int findings;
 } Report;
 
@@ -66,9 +73,12 @@ bool is_node_leader(const Allocation *allocation, int rank);
  * ranks of nodes or over all ranks. Values of 0 are left out; returns 0 if no value is left. */
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
-/* The most frequent text at `offset`, the first of equally frequent ones; "" does not count.
- * Borrowed from all; NULL if all texts are "". */
+/* Returns the word for those of `all` that are alike: "most" if they are more than half, else
+ * "other". */
+const char *most_or_other(int alike, int all);
+/* Returns the most frequent text at `offset`, the first of equally frequent ones; "" does not
+ * count. Sets *share to most_or_other for it. Borrowed from all; NULL if all texts are "". */
 const char *most_frequent_text(const Allocation *allocation, const void *all, size_t bytes,
-                               size_t offset);
+                               size_t offset, const char **share);
 
 #endif

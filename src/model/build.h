@@ -85,9 +85,9 @@ Status graph_set_widths(Graph *graph, const Config *config);
  * Errors name file and line of the configuration. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 
-/* Zoo: adds dropout with config's probability, or with `fallback` if config gives none; returns x
- * itself if the probability is 0. */
-int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double fallback);
+/* Zoo: adds dropout with config's probability, or with default_value if config gives none; returns
+ * x itself if the probability is 0. */
+int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double default_value);
 /* Zoo: adds a dense layer with weights N(0, 1/fan_in). */
 int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
 /* Zoo: adds for each width a zoo_dense layer and relu (and dropout if model.dropout is given):

@@ -5,7 +5,7 @@
  * projection, and so are the two halves of the gated layer. Parameter names are those of Hugging
  * Face's models with packed projections (qkv_proj, gate_up_proj); weights are out x in.
  * Initialisers are gpt2's: N(0, 0.02^2), and N(0, 0.02^2 / 2L) for projections into the residual
- * stream. graph->classes is the size of the vocabulary. */
+ * stream of L blocks. graph->classes is the size of the vocabulary. */
 #include "build.h"
 
 #include <math.h>
@@ -23,10 +23,10 @@ typedef struct Llama {
     int64_t depth, width, heads, kv_heads, ffn;
 } Llama;
 
-/* Returns the value of a key, or the default if the key is not set. */
-static int64_t value_or(int64_t value, int64_t fallback)
+/* Returns the value of a key, or its default if the value is 0, which stands for "not set". */
+static int64_t value_or(int64_t value, int64_t default_value)
 {
-    return value > 0 ? value : fallback;
+    return value > 0 ? value : default_value;
 }
 
 static Status read_sizes(Llama *m, Graph *graph, const Config *config)
@@ -48,6 +48,11 @@ static Status read_sizes(Llama *m, Graph *graph, const Config *config)
                     (long long)m->kv_heads, (long long)m->heads);
     if (config->model.window_from > 0 && config->model.window == 0)
         return fail(ERR_CONFIG, "llama: model.window_from needs model.window");
+    if (config->model.window_from >= m->depth)
+        return fail(ERR_CONFIG,
+                    "llama: model.window_from (%lld) must be less than model.layers (%lld), or no "
+                    "block has the window: for full attention leave out both it and model.window",
+                    (long long)config->model.window_from, (long long)m->depth);
     return OK;
 }
 
@@ -108,18 +113,18 @@ static Status set_rope_scaling(const Llama *m, Draft *draft)
 static Status add_attention(const Llama *m, int64_t block, const char *name, int x, int *y)
 {
     char heads[ZOO_NUMBER], kv_heads[ZOO_NUMBER], base[ZOO_NUMBER], window[ZOO_NUMBER];
-    const bool full = m->config->model.window == 0 || block < m->config->model.window_from;
-    const char *const pairs[][2] = {
-        {"heads", zoo_number(m->heads, heads)},
-        {"kv_heads", zoo_number(m->kv_heads, kv_heads)},
-        {"rotary", "true"},
-        {"rotary_base", zoo_real(m->config->model.rotary_base, base)},
-        {full ? NULL : "window", zoo_number(m->config->model.window, window)}};
+    const bool has_window = m->config->model.window > 0 && block >= m->config->model.window_from;
+    const char *const pairs[][2] = {{"heads", zoo_number(m->heads, heads)},
+                                    {"kv_heads", zoo_number(m->kv_heads, kv_heads)},
+                                    {"rotary", "true"},
+                                    {"rotary_base", zoo_real(m->config->model.rotary_base, base)}};
     Draft draft;
     TRY(draft_begin(m->graph, &draft, layer_kind("attention"), name, &x, 1));
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; ++i)
-        if (pairs[i][0])
-            TRY(layer_set_attr(draft.kind, &draft.spec, &draft.size, pairs[i][0], pairs[i][1]));
+        TRY(layer_set_attr(draft.kind, &draft.spec, &draft.size, pairs[i][0], pairs[i][1]));
+    if (has_window)
+        TRY(layer_set_attr(draft.kind, &draft.spec, &draft.size, "window",
+                           zoo_number(m->config->model.window, window)));
     TRY(set_rope_scaling(m, &draft));
     return draft_finish(m->graph, &draft, y);
 }
@@ -182,6 +187,7 @@ const ZooEntry zoo_llama = {
     .help = "Touvron et al. 2023: model.layers (blocks), width, heads, kv_heads, ffn, rotary_base, "
             "rope_scaling, window, window_from, qkv_bias, rms_eps, tied; model.dropout is 0 unless "
             "set, and never on attention",
+    /* blocks: model.layers as a number */
     .uses = "blocks width heads kv_heads ffn rotary_base rope_scaling window window_from qkv_bias "
             "rms_eps tied context vocab",
     .build = build,

@@ -14,8 +14,9 @@ typedef struct Cutter {
     const Graph *graph;
     /* borrowed */
     const Config *config;
-    /* number of chunks; number of the smallest pieces that the graph can be cut into */
-    int chunks, pieces;
+    int chunks;
+    /* number of the smallest pieces that the graph can be cut into */
+    int pieces;
     /* piece i is nodes at[i] .. at[i + 1] - 1: boundaries are only possible before nodes at[i];
      * owned */
     int *at;
@@ -209,8 +210,8 @@ static void find_ends(const Cutter *c, double limit, int *low, int *high)
     }
     high[0] = 0;
     for (int chunk = 1; chunk <= c->chunks; ++chunk) {
-        int to = high[chunk - 1] + 1, most = c->pieces - (c->chunks - chunk);
-        while (to < most && chunk_cost(c, high[chunk - 1], to + 1) <= limit) ++to;
+        int to = high[chunk - 1] + 1, to_max = c->pieces - (c->chunks - chunk);
+        while (to < to_max && chunk_cost(c, high[chunk - 1], to + 1) <= limit) ++to;
         high[chunk] = to;
     }
 }

@@ -17,10 +17,11 @@ typedef struct Planner {
     Node *node;
     NodeNames names;
     int count, capacity;
-    /* Linked lists of the reorders of each output; a link is a node's index + 1, or 0 at the end;
-     * owned. newest[i + 1]: newest reorder of node i's output ([0]: of the data); earlier[r]: the
-     * reorder of the same output that was added before reorder r. */
-    int *newest, *earlier;
+    /* Linked lists of the reorders of each output; a link is a node's index + 1, or 0 at the end.
+     * newest[i + 1]: newest reorder of node i's output ([0]: of the data); owned */
+    int *newest;
+    /* earlier[r]: the reorder of the same output that was added before reorder r; owned */
+    int *earlier;
 } Planner;
 
 static Node *push(Planner *p, Node node)

@@ -20,9 +20,11 @@ enum { CALLER = -1 };
 typedef struct Finder {
     Units *units;
     const Graph *graph;
-    /* Parents in two disjoint-set forests over elements, whose sets are units and groups; the root
-     * is the smallest element; owned. */
-    int *unit, *group;
+    /* parents in a disjoint-set forest over elements, whose sets are units; the root is the
+     * smallest element; owned */
+    int *unit;
+    /* the same for groups */
+    int *group;
     /* for each root of `group`: index + 1 of the node that needs all channels of the group; 0:
      * none, CALLER: the caller; owned */
     int *needed_by;

@@ -40,8 +40,10 @@ typedef struct Splitter {
     Role *role;
     /* number of units into which a node's last dimension is divided: key heads, or single values */
     int64_t *units;
-    /* number of readers of node i's output; the last of them */
-    int *uses, *reader;
+    /* number of readers of node i's output */
+    int *uses;
+    /* the last reader of node i's output */
+    int *reader;
     /* the node of `to` that gives node i's output */
     int *new_index;
     /* the exchange node that gives node i's whole output to divided layers; -1: none yet */

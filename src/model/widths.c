@@ -33,13 +33,13 @@ static Status check_layer(const Graph *graph, const Config *config, const char *
         name, node->kind->name);
 }
 
-/* Returns the channels of a layer in model.widths, or `fallback`. */
-static int64_t width_of(const Config *config, const char *name, int64_t fallback)
+/* Returns the channels of a layer in model.widths, or `default_value`. */
+static int64_t width_of(const Config *config, const char *name, int64_t default_value)
 {
     const ConfigWidths *widths = &config->model.widths;
     for (int i = 0; i < widths->count; ++i)
         if (!strcmp(widths->item[i].layer, name)) return widths->item[i].channels;
-    return fallback;
+    return default_value;
 }
 
 /* Runs the node's shape rule again, with its new width and the new shapes of its inputs. */

@@ -73,9 +73,9 @@ char *zoo_real(double value, char out[ZOO_NUMBER])
     return out;
 }
 
-int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double fallback)
+int zoo_dropout(Graph *graph, const Config *config, const char *name, int x, double default_value)
 {
-    double p = config->model.dropout < 0 ? fallback : config->model.dropout;
+    double p = config->model.dropout < 0 ? default_value : config->model.dropout;
     char text[ZOO_NUMBER];
     if (p == 0) return x;
     return graph_add(graph, "dropout", name, &x, 1, "p", zoo_real(p, text), NULL);

@@ -26,13 +26,13 @@ static bool same_family(const char *a, const char *b)
     return n >= 3 && n == family_length(b) && !strncasecmp(a, b, n);
 }
 
-/* Returns all models of a name's family, "resnet18, resnet34"; name NULL: all models. The caller
- * owns it. */
-static char *family_text(const char *name)
+/* Returns all models, or if only_family those of the name's family, "resnet18, resnet34". The
+ * caller owns it. */
+static char *models_text(const char *name, bool only_family)
 {
     char *all = mem_text("");
     for (int i = 0; zoo[i]; ++i) {
-        if (name && !same_family(name, zoo[i]->name)) continue;
+        if (only_family && !same_family(name, zoo[i]->name)) continue;
         char *longer = mem_format("%s%s%s", all, *all ? ", " : "", zoo[i]->name);
         mem_free(&all);
         all = longer;
@@ -57,7 +57,7 @@ static const char *nearest_name(const char *name, bool exact)
 static Status unknown_model_fail(const Config *config)
 {
     const char *name = config->model.name, *near = nearest_name(name, true);
-    char *family = family_text(name), *all = family_text(NULL);
+    char *family = models_text(name, true), *all = models_text(name, false);
     char *foreign = foreign_text("model.name", name);
     if (!near && !*family && !foreign) near = nearest_name(name, false);
     const bool several = strchr(family, ',') != NULL;

@@ -91,7 +91,7 @@ EOF
     says warn '/dev/shm +[^ ]+: [0-9.]+ MB free, less than 74.0 MB'
     says warn 'left in /dev/shm +[^ ]+: at least 1 file of earlier jobs, 0 B, for example /dev/shm/nccl-gone'
     says warn 'limits +rank 0 on [^ ]+: 300 open files at most, less than 544'
-    says fatal 'space +[^ ]+: 41.9 MB free, less than one checkpoint of 50.0 MB'
+    says fatal 'space +[^ ]+: 41.9 MB free, less than 1 checkpoint of 50.0 MB'
     says warn 'inodes +[^ ]+: room for 5[0-9] more files, of 60'
     check 78 'cannot make a file: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own"
     check 78 'cannot make the folder in own: Read-only file system' timeout 60 unshare --mount sh -c "mount -t tmpfs -o ro few own && exec '$WEFT' doctor own/a/b"

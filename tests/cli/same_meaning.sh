@@ -159,7 +159,7 @@ one_hot several.h5 UIN 8
 as_labels 'several.h5: /y has the shape 16x4; labels are integers (N)' several.h5
 for _ in 1 2 3 4; do printf '\0\0\0\77\0\0\0\100\0\0\100\100\0\0\200\100'; done >n.bin
 numbers parts.h5
-as_labels 'parts.h5: has no class labels: its targets are numbers, and train.loss softmax needs one integer a sample: set train.loss to one for numbers (mse)' parts.h5
+as_labels 'parts.h5: has no class labels: its targets are numbers, and train.loss softmax needs one integer a sample: set train.loss to one for numbers (mse' parts.h5
 # pictures are bytes: a model of other numbers needs data.scale
 check 65 'runs/f/checkpoints/best.h5 was trained on samples that were not bytes (16x1x8x8 float32' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png"
 check 0 'grey.png: ' "$WEFT" predict a.yaml run.name=f "$pictures/grey.png" data.scale=1

@@ -11,7 +11,7 @@ steps=70
 begin() {
     local name=$1
     shift
-    "$WEFT" train -n 4 lenet.yaml run.name="$name" run.dir=runs train.steps=$steps checkpoint.every_steps=20 \
+    "$WEFT" train -n 4 lenet.yaml run.name="$name" run.dir=runs train.steps=$steps train.batch=16 checkpoint.every_steps=20 \
         checkpoint.keep=0 "$@" >log 2>&1 </dev/null & run=$!
 }
 at_step() { grep -q "\"step\": *$1[,}]" "runs/$2/metrics.jsonl" 2>/dev/null; }

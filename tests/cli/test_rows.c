@@ -298,7 +298,7 @@ static void verbs(void)
     CHECK_FAILS(verb_check(&verb), ERR_BUG, "verb train: .traits is not given");
     verb = *verb_at(0), verb.run = NULL;
     CHECK_FAILS(verb_check(&verb), ERR_BUG, "verb train: .run is not given");
-    verb = *verb_at(0), verb.least = 1;
+    verb = *verb_at(0), verb.words_min = 1;
     verb.expects = NULL;
     CHECK_FAILS(verb_check(&verb), ERR_BUG, "verb train: .expects goes with");
     refused_verb((Flag){"-o", FLAG_FIELD(Options, out), .value = "OUT", .help = "?"},
@@ -325,7 +325,7 @@ static void flags(void)
         for (int k = 0; k < v->flag_count; ++k) {
             const Flag *f = &v->flag[k];
             CU_ASSERT(strlen(f->name) + (f->value ? 1 + strlen(f->value) : 0) <= 24);
-            if (!f->fallback) continue;
+            if (!f->default_text) continue;
             Flag alone = *f;
             alone.needs = NULL;
             Verb one = {.name = v->name, .flag = &alone, .flag_count = 1};

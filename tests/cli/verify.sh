@@ -30,15 +30,15 @@ check 0 'the same to the bit' verify --grids 1x1x1,1x1x2,1x1x4,2x1x2 --steps 3 m
 check 78 'grid.tp=3: 3 is no power of two' "$WEFT" plan a.yaml --ranks 3 grid.tp=3 model.hidden=[16]
 check 78 'train.sum_slices to 4' "$WEFT" plan a.yaml --ranks 4 grid.tp=4 model.hidden=[16] train.sum_slices=2
 check 78 'train.sum_slices=6: 6 is no power of two' "$WEFT" plan a.yaml train.sum_slices=6
-# Any number of threads: convolutions, products, and loops that several threads share; also after resuming with another number.
+# Any number of threads: convolutions, products, and loops that several threads share; also after resuming with other threads and replicas.
 sed 's/name: mlp.*}/name: lenet}/; s/epochs: 5, //; s/micro_batch: 3/micro_batch: 12/' a.yaml >lenet.yaml
 check 0 'the same to the bit' timeout 240 "$WEFT" verify lenet.yaml --grids 1x1x1 --threads 1,2,4 --steps 3
 holds 'three numbers of threads are the same' test "$(grep -c '^1x1x1, threads [124] ' out)" = 3
 check 78 'train.threads' verify --grids 1x1x1 --threads 1,none
 short() { timeout 120 "$WEFT" train lenet.yaml "$@"; }
-check 0 'step 4/4' short run.dir=threads run.name=whole train.threads=1 train.steps=4
-check 0 'step 2/2' short run.dir=threads run.name=halves train.threads=2 train.steps=2
-check 0 'step 4/4' short run.dir=threads run.name=halves train.threads=3 train.steps=4
+check 0 'step 4/4' short run.dir=threads run.name=whole train.micro_batch=4 train.threads=1 train.steps=4
+check 0 'step 2/2' short -n 4 run.dir=threads run.name=halves train.micro_batch=4 train.threads=2 train.steps=2
+check 0 'step 4/4' short -n 3 run.dir=threads run.name=halves train.micro_batch=4 train.threads=3 train.steps=4
 check 0 '' "$WEFT" ckpt diff threads/whole/checkpoints/step-00000004.h5 threads/halves/checkpoints/step-00000004.h5
 check 0 '"same": true, "first_tensor": null' verify --grids 1x1x1,1x2x1 --schedules gpipe --steps 1 --json
 

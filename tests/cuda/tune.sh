@@ -110,7 +110,7 @@ check 0 'chosen on emulated GPU' "$WEFT" plan job.yaml train.cuda_tune=time run.
 holds 'all of them are printed' test "$(grep -c ' = 3\.0\.\| = engine 3, knobs 2=1' out)" = "$(record last | wc -l)"
 check 0 '"algorithms": {' "$WEFT" plan job.yaml train.cuda_tune=last.txt --json
 
-# attention's scratch
+# attention's workspace
 for ((i = 0; i < 40; ++i)); do echo "the quick brown fox jumps over the lazy dog$((i % 10))"; done >text
 check 0 'wrote text.h5' "$WEFT" data import text text -o text.h5
 cat >gpt.yaml <<X

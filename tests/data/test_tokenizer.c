@@ -216,12 +216,14 @@ static void malformed(void)
     CHECK_FAILS(tokenizer_open(&t, "none"), ERR_NOINPUT, "none");
     refused(folder, "\"ab\": 256,", "", "vocab.json: byte ");
     refused(folder, "\"ab\": -1", "", "expected a whole number");
-    refused(folder, "\"ab\": 4194304", "", "token number 4194304");
+    refused(folder, "\"ab\": 4194304", "", "token id 4194304");
     refused(folder, "\"ab\": 1.5", "", "vocab.json: byte ");
-    refused(folder, "\"ab\": 7", "", "number 7 appears twice");
-    refused(folder, "\"ab\": 256, \"ab\": 257", "", "the same token has numbers 256 and 257");
+    refused(folder, "\"ab\": 7", "", "id 7 appears twice");
+    refused(folder, "\"ab\": 256, \"ab\": 257", "", "the same token has ids 256 and 257");
     refused(folder, "\"a\\u0144\": 256", "", "stands for no byte");
-    refused(folder, "\"\": 256", "", "stands for no byte");
+    /* the token as it stands in the file, whose first characters stand for bytes */
+    refused(folder, "\"\u0120ab\u20ac\": 256", "", "token '\u0120ab\u20ac' has a character");
+    refused(folder, "\"\": 256", "", "a token is empty");
     refused(folder, "\"ab\": 256", "#version\na b\n\nab\n",
             "merges.txt: line 4: expected two tokens");
     refused(folder, "\"ab\": 256", "a b c\n", "line 1: expected two tokens");
@@ -235,14 +237,24 @@ static void malformed(void)
     refused_ranks(folder, "YQ==\n", "line 1: expected a token in base64");
     refused_ranks(folder, "YQ== x\n", "line 1: expected a token in base64");
     refused_ranks(folder, "Y=== 1\n", "line 1: expected a token in base64");
-    refused_ranks(folder, "YQ== 99999999999\n", "line 1: token number");
-    refused_ranks(folder, "YQ== 0\nYg== 0\n", "number 0 appears twice");
+    refused_ranks(folder, "YQ== 99999999999\n", "line 1: token id");
+    refused_ranks(folder, "YQ== 0\nYg== 0\n", "id 0 appears twice");
     refused_ranks(folder, "YQ== 0\nYQ== 1\n", "the same token");
     refused_ranks(folder, "YQ== 0\n", "no token for the single byte 0");
     put_vocab(folder, "\"ab\": 300", true);
     put(folder, "merges.txt", "a b\r\n");
     t = opened(folder);
     CU_ASSERT(tokenizer_end_of_text(t) == -1 && tokenizer_vocab(t) == 301);
+    size_t bytes;
+    (void)tokenizer_bytes(t, 260, &bytes);
+    CU_ASSERT_EQUAL(bytes, 0);
+    tokenizer_free(&t);
+    put(folder, "merges.txt", "\xef\xbb\xbf#version: 0.2\na b\n");
+    t = opened(folder);
+    TokenList list = {0};
+    tokenizer_encode(t, "abb", 3, false, &list);
+    CU_ASSERT_TRUE(same(&list, "300,98"));
+    token_list_fini(&list);
     tokenizer_free(&t);
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);

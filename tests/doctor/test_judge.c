@@ -165,9 +165,10 @@ static void versions(void)
         snprintf(all[r].lines, sizeof all[r].lines, "weft 1\nCPU kernels: avx2\nCUDA: 2\nHDF5 1\n");
     ALL_WELL("versions", all);
     snprintf(all[0].lines, sizeof all[0].lines, "weft 1\nCPU kernels: avx2\nCUDA: 1\nHDF5 1\n");
-    WARNS("versions", all, "rank 0 on n1: has 'CUDA: 1', most have 'CUDA: 2'");
+    WARNS("versions", all, "rank 0 on n1: has 'CUDA: 1', most ranks have 'CUDA: 2'");
     snprintf(all[0].lines, sizeof all[0].lines, "weft 1\nCPU kernels: avx2\nCUDA: 2\nHDF5 12\n");
-    REFUSES("versions", all, "rank 0 on n1: has 'HDF5 12', most have 'HDF5 1'", "module list");
+    REFUSES("versions", all, "rank 0 on n1: has 'HDF5 12', most ranks have 'HDF5 1'",
+            "module list");
     snprintf(all[0].lines, sizeof all[0].lines, "weft 1\nCPU kernels: base\nCUDA: 2\nHDF5 1\n");
     REFUSES("versions", all, "has 'CPU kernels: base'", "train.cpu");
     mem_free(&all);
@@ -190,7 +191,7 @@ static void files_that_differ(void)
     REFUSES("libraries", all, "rank 7 on n4: weft is another file");
     snprintf(processor[4].model, CPU_MODEL, "Xeon");
     snprintf(processor[5].model, CPU_MODEL, "Xeon");
-    WARNS("processors", processor, "has Xeon, most have EPYC");
+    WARNS("processors", processor, "has Xeon, most ranks have EPYC");
     mem_free(&all);
 }
 
@@ -218,7 +219,7 @@ static void gpus(void)
     WARNS("GPUs", all, "n3: 2 of 8 GPUs have a rank");
     all[4].visible = 2;
     snprintf(all[4].facts.model, sizeof all[4].facts.model, "A100");
-    WARNS("GPUs", all, "n3: has A100, most have H100: a run refuses");
+    WARNS("GPUs", all, "n3: has A100, most ranks have H100: a run refuses");
     all[4].responds = false;
     WARNS("GPUs", all, "rank 4 on n3: its GPU does not answer");
     all[4] = (Gpus){.has_nvidia_gpu = true, .reason = "built without CUDA"};
@@ -307,7 +308,7 @@ static void network(void)
     WARNS("bandwidth", all, "n1: pair with n3: 790 MB/s, less than 80 % of 1000");
     ALL_WELL("latency", all);
     set_pair(all, 0, 2, 3.1e-5, 1e9);
-    WARNS("latency", all, "n1: pair with n3: 31.0 us for 8 bytes, more than three times 10.0");
+    WARNS("latency", all, "n1: pair with n3: 31.0 us for 8 bytes, more than 3 times 10.0");
     /* a node that is slow in every pair is named, instead of the pairs */
     for (int i = 0; i < NODES; ++i)
         if (i != 1) set_pair(all, 1, i, 1e-4, 1e8);
@@ -360,9 +361,9 @@ static void files(void)
                                         "sync time",   "write rate", "read rate"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i) ALL_WELL(names[i], all);
     all[2].free_bytes = 2.9e9;
-    WARNS("space", all, "n2: 2.9 GB free, less than three checkpoints of 1.0 GB");
+    WARNS("space", all, "n2: 2.9 GB free, less than 3 checkpoints of 1.0 GB");
     all[2].free_bytes = 0.9e9;
-    REFUSES("space", all, "less than one checkpoint");
+    REFUSES("space", all, "less than 1 checkpoint of");
     all[4].free_inodes = 999;
     WARNS("inodes", all, "n3: room for 999 more files, of 1000000");
     all[4].flock_error = ENOLCK;

@@ -121,6 +121,10 @@ static void users_of_width(void)
 
 static void errors(void)
 {
+    refused("model: {name: llama, layers: 4, window: 8, window_from: 4}",
+            "model.window_from (4) must be less than model.layers (4)");
+    refused("model: {name: llama, window: 8, window_from: 7}",
+            "must be less than model.layers (6)");
     refused("model: {name: llama, heads: 5}", "model.heads (5) must divide model.width (384)");
     refused("model: {name: llama, heads: 6, kv_heads: 4}",
             "model.kv_heads (4) must divide model.heads (6)");

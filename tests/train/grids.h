@@ -137,7 +137,7 @@ static inline Outcome grid_train(const GridPart *part)
         config_free(&config);
     }
     tiny_world_fini(&sub);
-    MPI_Bcast(&out, (int)sizeof out, MPI_BYTE, 0, MPI_COMM_WORLD);
+    tiny_bcast(&out, sizeof out);
     return out;
 }
 

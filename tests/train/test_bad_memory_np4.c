@@ -105,7 +105,7 @@ static void check_state(const char *more, void (*change)(Trainer *t), const char
         config_free(&config);
     }
     tiny_world_fini(&sub);
-    MPI_Bcast(text, sizeof text, MPI_CHAR, 0, MPI_COMM_WORLD);
+    tiny_bcast(text, sizeof text);
     if (*what)
         says(text, what);
     else

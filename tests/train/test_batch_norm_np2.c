@@ -14,7 +14,7 @@ static void make_data(const char *path, int n)
     for (int i = 0; i < n; ++i) y[i] = CLASSES - 1 - i % CLASSES;
     if (tiny_rank == 0)
         tiny_images(path, H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, values, y, n, 1, 2, CHANNELS / 2);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 static Config *config_of(const char *data, const char *layers, const char *train)
@@ -108,7 +108,7 @@ static void running_of(const Case *c)
         config_free(&config);
     }
     tiny_world_fini(&sub);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     mem_free(&train);
     mem_free(&path);
 }
@@ -144,7 +144,7 @@ static void refuse(int samples, int ranks, const char *layers, const char *train
         config_free(&config);
     }
     tiny_world_fini(&sub);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     mem_free(&path);
 }
 

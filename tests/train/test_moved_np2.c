@@ -50,7 +50,7 @@ static Status run_on(int ranks, const char *name, const char *model, const char 
     while (count > 0) mem_free(&words[--count]);
     mem_free(&copy);
     mem_free(&text);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     return status;
 }
 
@@ -66,7 +66,7 @@ static void cut(const char *name)
         CU_ASSERT_EQUAL(unlink(last), 0);
         mem_free(&last);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 static bool same_end(const char *a, const char *b)
@@ -89,7 +89,7 @@ static void make_images(const char *name)
     char *path = in_folder(name);
     if (tiny_rank == 0) tiny_data(path, SAMPLES, 1, SIDE, SIDE, CLASSES);
     mem_free(&path);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 static void move(const char *from, const char *to)
@@ -98,7 +98,7 @@ static void move(const char *from, const char *to)
     if (tiny_rank == 0) CU_ASSERT_EQUAL(rename(a, b), 0);
     mem_free(&a);
     mem_free(&b);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 /* Copies one array of `from` in compressed chunks, under another name. */
@@ -136,7 +136,7 @@ static void make_packed(const char *from, const char *to)
     }
     mem_free(&a);
     mem_free(&b);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 /* Changes the labels in the file from `first` on. */
@@ -154,7 +154,7 @@ static void change_labels(const char *name, int first, int count)
         H5Fclose(file);
     }
     mem_free(&path);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 static void test_moved(void)
@@ -185,7 +185,7 @@ static void test_tokens_moved(void)
     char *path = in_folder("t.h5"), *different = in_folder("t2.h5");
     if (tiny_rank == 0) tiny_tokens(path, TOKENS, VOCAB);
     if (tiny_rank == 0) tiny_tokens(different, TOKENS + 1, VOCAB);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     CHECK_OK(run_on(1, "words", gpt_like, STEPS " data.train={}/t.h5"));
     CHECK_OK(run_on(2, "words2", gpt_like, STEPS " data.train={}/t.h5"));
     cut("words2");

@@ -19,7 +19,7 @@ static void prepare(void)
 {
     if (tiny_rank == 0)
         snprintf(images_path, sizeof images_path, "%s", encoded_set("set.h5", 52, 0, true, -1));
-    MPI_Bcast(images_path, sizeof images_path, MPI_BYTE, 0, MPI_COMM_WORLD);
+    tiny_bcast(images_path, sizeof images_path);
 }
 
 /* Layers that are divided by tensor parallelism. */

@@ -38,8 +38,8 @@ static uint64_t part(int size, const char *optim, const char *from, int to, cons
         mem_free(&text);
     }
     tiny_world_fini(&sub);
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Bcast(&hash, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    tiny_barrier();
+    tiny_bcast(&hash, sizeof hash);
     return hash;
 }
 
@@ -132,7 +132,7 @@ static void test_position(void)
         CU_ASSERT_EQUAL(meta.batch, 8);
         checkpoint_meta_fini(&meta);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     if (tiny_rank == 0) unlink(path);
     mem_free(&path);
 }
@@ -163,7 +163,7 @@ static void test_back(void)
         mem_free(&text);
     }
     tiny_world_fini(&sub);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 static void prepare(void)

@@ -56,7 +56,7 @@ static Status run_on(int ranks, const char *name, const char *more)
         config_free(&config);
     }
     tiny_world_fini(&sub);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     return status;
 }
 
@@ -162,7 +162,7 @@ static EvalLine evaluate_on(int ranks, int batch, int micro, int64_t *confusion)
         mem_free(&more);
     }
     tiny_world_fini(&sub);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     return line;
 }
 
@@ -199,7 +199,7 @@ static void test_resume(void)
             mem_free(&path);
         }
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     CHECK_OK(run_on(2, "parts", more));
     if (tiny_rank > 0) return;
     Metrics whole = metrics_of("whole"), parts = metrics_of("parts");
@@ -217,12 +217,12 @@ static void test_begin_from_file(void)
     char *last = path_of("fresh", "checkpoints/step-00000011.h5");
     char *more = mem_format("train.steps=11 checkpoint.every_steps=1 checkpoint.resume=%s", from);
     CHECK_OK(run_on(2, "fresh", more));
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     if (tiny_rank == 0) {
         CU_ASSERT(same_checkpoints("whole", "fresh", "checkpoints/step-00000011.h5"));
         CU_ASSERT_EQUAL(unlink(last), 0);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     CHECK_OK(run_on(2, "fresh", more));
     if (tiny_rank == 0) {
         CU_ASSERT(same_checkpoints("whole", "fresh", "checkpoints/step-00000011.h5"));
@@ -269,7 +269,7 @@ static pid_t own_elsewhere(const char *name)
 static void test_in_use(void)
 {
     pid_t other = tiny_rank == 0 ? own_elsewhere("keep") : -1;
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     Status status = run_on(2, "keep", "train.steps=6 checkpoint.every_steps=1 checkpoint.keep=2");
     CHECK_FAILS(status, ERR_CONFIG, "another run is using this folder");
     if (other > 0) {
@@ -324,7 +324,7 @@ static void test_stop_early(void)
     stop_end();
     CHECK_FAILS(status, ERR_STOPPED, "before the first step");
     CU_ASSERT(!exists("early", "checkpoints"));
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
     CHECK_OK(run_on(2, "early", "train.steps=1"));
 }
 
@@ -375,7 +375,7 @@ static void test_hidden_nan(void)
         more = mem_format("%s;train.steps=9;checkpoint.every_steps=1;checkpoint.keep=1;"
                           "checkpoint.resume=%s",
                           model, from);
-        MPI_Barrier(MPI_COMM_WORLD);
+        tiny_barrier();
         Status status = run_on(ranks, sick, more);
         if (takes_part(ranks)) CHECK_FAILS(status, ERR_DATA, "/params/dense1.weight holds nan");
         if (tiny_rank == 0) CU_ASSERT(!exists(sick, "checkpoints/step-00000004.h5"));

@@ -40,7 +40,7 @@ static void golden_images(int samples, int channels, int image)
     if (tiny_rank == 0)
         tiny_images(golden_data_path, H5T_STD_U8LE, H5T_NATIVE_UINT8, x, y, samples, channels,
                     image, image);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 /* Checks the first numbers of every tensor. Each rank reads the tensors it holds. */
@@ -106,7 +106,7 @@ static void test_golden(void)
         mem_free(&text);
     }
     tiny_world_fini(&sub);
-    MPI_Barrier(MPI_COMM_WORLD);
+    tiny_barrier();
 }
 
 /* ---- replicas ---- */

@@ -89,7 +89,7 @@ static Run run_of(const GridPart *part)
         config_free(&config);
     }
     tiny_world_fini(&sub);
-    MPI_Bcast(&run, (int)sizeof run, MPI_BYTE, 0, MPI_COMM_WORLD);
+    tiny_bcast(&run, sizeof run);
     return run;
 }
 

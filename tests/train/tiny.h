@@ -84,6 +84,18 @@ static inline void tiny_tokens(const char *path, int64_t n, int vocab)
     mem_free(&token);
 }
 
+/* Waits for all ranks of the program. Ranks that no smaller grid has sleep meanwhile. */
+static inline void tiny_barrier(void)
+{
+    world_barrier(&(World){.comm = MPI_COMM_WORLD});
+}
+
+/* Sends rank 0's bytes to all ranks of the program. */
+static inline void tiny_bcast(void *data, size_t bytes)
+{
+    world_bcast(&(World){.comm = MPI_COMM_WORLD}, data, bytes, 0);
+}
+
 /* Makes a world of the first `size` ranks of MPI_COMM_WORLD; returns false on other ranks.
  * Collective on the world. */
 static inline bool tiny_world(World *sub, int size)

@@ -41,7 +41,7 @@ typedef struct HfRow {
     /* offset of the field in HfModel */
     size_t offset;
     /* value of an absent field, one for each model type */
-    const char *fallback[TYPES];
+    const char *default_text[TYPES];
 } HfRow;
 
 #define ROW(t, n, u)         .name = (n), .types = (t), .use = USE_##u
@@ -56,21 +56,23 @@ typedef struct HfRow {
     }
 
 static const HfRow rows[] = {
-    {READ(KIN, "hidden_size", COUNT, width), .fallback = {"4096", "4096", "4096"}},
-    {READ(KIN, "num_hidden_layers", COUNT, layers), .fallback = {"32", "32", "32"}},
-    {READ(KIN, "num_attention_heads", COUNT, heads), .fallback = {"32", "32", "32"}},
-    {READ(KIN, "num_key_value_heads", COUNT, kv_heads), .fallback = {"0", "8", "32"}},
-    {READ(KIN, "head_dim", COUNT, head_width), .fallback = {"0", "0", "0"}},
-    {READ(KIN, "intermediate_size", COUNT, ffn), .fallback = {"11008", "14336", "22016"}},
-    {READ(ALL, "vocab_size", COUNT, vocab), .fallback = {"32000", "32000", "151936", "50257"}},
-    {READ(KIN, "max_position_embeddings", COUNT, context), .fallback = {"2048", "131072", "32768"}},
-    {READ(KIN, "rms_norm_eps", REAL, rms_eps), .fallback = {"1e-6", "1e-6", "1e-6"}},
-    {READ(ALL, "tie_word_embeddings", BOOL, tied), .fallback = {"false", "false", "false", "true"}},
-    {READ(GPT2, "n_embd", COUNT, width), .fallback = {[3] = "768"}},
-    {READ(GPT2, "n_layer", COUNT, layers), .fallback = {[3] = "12"}},
-    {READ(GPT2, "n_head", COUNT, heads), .fallback = {[3] = "12"}},
-    {READ(GPT2, "n_inner", COUNT, ffn), .fallback = {[3] = "0"}},
-    {READ(GPT2, "n_positions", COUNT, context), .fallback = {[3] = "1024"}},
+    {READ(KIN, "hidden_size", COUNT, width), .default_text = {"4096", "4096", "4096"}},
+    {READ(KIN, "num_hidden_layers", COUNT, layers), .default_text = {"32", "32", "32"}},
+    {READ(KIN, "num_attention_heads", COUNT, heads), .default_text = {"32", "32", "32"}},
+    {READ(KIN, "num_key_value_heads", COUNT, kv_heads), .default_text = {"0", "8", "32"}},
+    {READ(KIN, "head_dim", COUNT, head_width), .default_text = {"0", "0", "0"}},
+    {READ(KIN, "intermediate_size", COUNT, ffn), .default_text = {"11008", "14336", "22016"}},
+    {READ(ALL, "vocab_size", COUNT, vocab), .default_text = {"32000", "32000", "151936", "50257"}},
+    {READ(KIN, "max_position_embeddings", COUNT, context),
+     .default_text = {"2048", "131072", "32768"}},
+    {READ(KIN, "rms_norm_eps", REAL, rms_eps), .default_text = {"1e-6", "1e-6", "1e-6"}},
+    {READ(ALL, "tie_word_embeddings", BOOL, tied),
+     .default_text = {"false", "false", "false", "true"}},
+    {READ(GPT2, "n_embd", COUNT, width), .default_text = {[3] = "768"}},
+    {READ(GPT2, "n_layer", COUNT, layers), .default_text = {[3] = "12"}},
+    {READ(GPT2, "n_head", COUNT, heads), .default_text = {[3] = "12"}},
+    {READ(GPT2, "n_inner", COUNT, ffn), .default_text = {[3] = "0"}},
+    {READ(GPT2, "n_positions", COUNT, context), .default_text = {[3] = "1024"}},
     HANDLED(ALL, "model_type"),
     HANDLED(ALL, "architectures"),
     HANDLED(KIN, "rope_theta"),
@@ -308,12 +310,13 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
         const bool null = said && said->kind == HF_NULL;
         /* an explicit null means as many key heads as query heads, whatever the class's default
          * is */
-        const char *absent =
-            null && row->offset == offsetof(HfModel, kv_heads) ? "0" : row->fallback[type - types];
-        const HfField fallback = {.name = (char *)(uintptr_t)row->name,
-                                  .value = (char *)(uintptr_t)absent,
-                                  .kind = row->use == USE_BOOL ? HF_BOOL : HF_NUMBER};
-        TRY(store(m, f, row, said && !null ? said : &fallback));
+        const char *absent = null && row->offset == offsetof(HfModel, kv_heads)
+                                 ? "0"
+                                 : row->default_text[type - types];
+        const HfField default_field = {.name = (char *)(uintptr_t)row->name,
+                                       .value = (char *)(uintptr_t)absent,
+                                       .kind = row->use == USE_BOOL ? HF_BOOL : HF_NUMBER};
+        TRY(store(m, f, row, said && !null ? said : &default_field));
     }
     return OK;
 }

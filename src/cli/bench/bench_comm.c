@@ -27,15 +27,15 @@ static const BackendTable *const devices[] = {&backend_cpu, &backend_cuda};
 _Static_assert(sizeof devices / sizeof *devices == 2, "one for each word of --device");
 static const Flag flags[] = {
     FLAG_RANKS(CommArgs),
-    {"--mb", FLAG_FIELD(CommArgs, mb), .value = "MB", .lo = 0.001, .hi = 4096, .fallback = "45",
+    {"--mb", FLAG_FIELD(CommArgs, mb), .value = "MB", .lo = 0.001, .hi = 4096, .default_text = "45",
      .help = "size of the sum"},
-    {"--device", FLAG_FIELD(CommArgs, device), .value = "cpu|cuda", .fallback = "cpu",
+    {"--device", FLAG_FIELD(CommArgs, device), .value = "cpu|cuda", .default_text = "cpu",
      .help = "memory that holds the gradients; cuda needs one GPU for each rank"},
-    {"--way", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .fallback = "auto",
+    {"--way", FLAG_FIELD(CommArgs, way), .value = "auto|all|halving", .default_text = "auto",
      .help = "how messages are exchanged: all: each rank with all others at once; halving: in "
              "log2 rounds"},
     {"--repeats", FLAG_FIELD(CommArgs, repeats), .value = "N", .lo = 0, .hi = REPEATS_MAX,
-     .fallback = "0",
+     .default_text = "0",
      .help = "how often each time is measured; 0: for half a second, but at least 9 times"},
     {"--json", FLAG_FIELD(CommArgs, json), .help = "one JSON object per line"},
 };

@@ -37,7 +37,7 @@ typedef struct IoOptions {
 
 static const Flag flags[] = {
     {"--seconds", FLAG_FIELD(IoOptions, seconds), .value = "S", .lo_open = true, .hi = 3600,
-     .fallback = "2", .help = "how long to read"},
+     .default_text = "2", .help = "how long to read"},
     {"--json", FLAG_FIELD(IoOptions, json), .help = "one JSON object"},
 };
 

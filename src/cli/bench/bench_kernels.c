@@ -80,7 +80,7 @@ static const Flag flags[] = {
     {"--cpu", FLAG_FIELD(KernelsOptions, cpu), .value = LIST_TEXT(CPU_SET_WORDS),
      .help = "measures only this instruction set"},
     {"--threads", FLAG_FIELD(KernelsOptions, threads), .value = "T", .lo = 1, .hi = 1024,
-     .fallback = "1", .help = "CPU threads"},
+     .default_text = "1", .help = "CPU threads"},
     {"--json", FLAG_FIELD(KernelsOptions, json), .help = "one JSON object per line"},
 };
 

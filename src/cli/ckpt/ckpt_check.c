@@ -24,7 +24,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_ckpt_check = {
     .name = "ckpt check",
     .words = "FILE|FOLDER...",
-    .least = 1,
+    .words_min = 1,
     .expects = "a checkpoint, or a folder of them",
     .help = "verifies the checksums of a checkpoint, or of all checkpoints in a run's folder",
     .more = "In a folder (runs/NAME, or checkpoints/ in it) every step-*.h5 and best.h5 is read, "

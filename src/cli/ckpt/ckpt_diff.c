@@ -15,8 +15,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_ckpt_diff = {
     .name = "ckpt diff",
     .words = "FILE FILE",
-    .least = 2,
-    .most = 2,
+    .words_min = 2,
+    .words_max = 2,
     .expects = "two checkpoint files",
     .help = "names the first difference of two checkpoints; exit 65 if there is one",
     .traits = VERB_PLAIN,

@@ -90,8 +90,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_ckpt_export = {
     .name = "ckpt export",
     .words = "FILE [key=value ...]",
-    .least = 1,
-    .most = 0,
+    .words_min = 1,
+    .words_max = 0,
     .expects = "a checkpoint",
     .help = "writes parameters and running statistics as safetensors, or the model as ONNX",
     VERB_FLAGS(ExportOptions, flags),

@@ -53,8 +53,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_ckpt_import = {
     .name = "ckpt import",
     .words = "FILE.safetensors|FILE.pth",
-    .least = 1,
-    .most = 1,
+    .words_min = 1,
+    .words_max = 1,
     .expects = "a file of tensors, or the .index.json of several",
     .help = "makes a checkpoint from another program's parameters, for model.init_from, eval and "
             "generate",

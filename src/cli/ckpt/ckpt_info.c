@@ -21,7 +21,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_ckpt_info = {
     .name = "ckpt info",
     .words = "FILE...",
-    .least = 1,
+    .words_min = 1,
     .expects = "a checkpoint file",
     .help = "prints step, epoch, grid, and a hash of each tensor",
     VERB_FLAGS(InfoOptions, flags),

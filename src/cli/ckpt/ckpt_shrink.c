@@ -24,8 +24,8 @@ static const Flag flags[] = {
      .help = "fraction of the channels to remove, from 0 to below 1"},
     {"--keep", FLAG_FIELD(ShrinkFlags, keep), .value = "GLOB,...",
      .help = "layers, by name or pattern, that keep all channels"},
-    {"--round", FLAG_FIELD(ShrinkFlags, round), .value = "N", .lo = 1, .hi = 65536, .fallback = "1",
-     .help = "keep a multiple of N channels in each layer"},
+    {"--round", FLAG_FIELD(ShrinkFlags, round), .value = "N", .lo = 1, .hi = 65536,
+     .default_text = "1", .help = "keep a multiple of N channels in each layer"},
     {"--config", FLAG_FIELD(ShrinkFlags, config), .value = "CONFIG",
      .help = "configuration of the model, for a checkpoint that has none (an imported one)"},
     {"--input", FLAG_FIELD(ShrinkFlags, input), .value = INPUT_VALUE,
@@ -199,7 +199,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_ckpt_shrink = {
     .name = "ckpt shrink",
     .words = "FILE [key=value ...]",
-    .least = 1,
+    .words_min = 1,
     .expects = "a checkpoint",
     .help = "removes channels from a trained model, for further training",
     .more = "Channels that depend on each other are removed together: across sums, "

@@ -125,7 +125,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_data_check = {
     .name = "data check",
     .words = "FILE [TEST] [key=value ...]",
-    .least = 1,
+    .words_min = 1,
     .expects = "a data file, or two",
     .help = "reads a whole data set and checks each label or token; compares a training set with "
             "a test set",

@@ -25,7 +25,8 @@ enum { BROKEN_ERROR, BROKEN_SKIP };
 
 static const Flag flags[] = {
     FLAG_OUT(FolderOptions, out, "the data set to write"),
-    {"--store", FLAG_FIELD(FolderOptions, store), .value = "decoded|encoded", .fallback = "decoded",
+    {"--store", FLAG_FIELD(FolderOptions, store), .value = "decoded|encoded",
+     .default_text = "decoded",
      .help = "decoded: squares of pixels; encoded: the bytes of the files, which training decodes"},
     {"--short", FLAG_FIELD(FolderOptions, side), .value = "S", .lo = SHORT_MIN, .hi = 8192,
      .help = "with --store decoded: resize the short side to S and cut SxS pixels from the "
@@ -39,7 +40,7 @@ static const Flag flags[] = {
      .help = "classes and their order, from a data set or from a text file with one name per "
              "line; a class without pictures remains a class; a folder that is not in the list "
              "is an error"},
-    {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .fallback = "error",
+    {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .default_text = "error",
      .help = "what to do with files that are not pictures; both name them"},
     {"--orient", FLAG_FIELD(FolderOptions, orient),
      .help = "rotate pictures according to their EXIF orientation"},
@@ -150,8 +151,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_data_import_folder = {
     .name = "data import folder",
     .words = "DIR",
-    .least = 1,
-    .most = 1,
+    .words_min = 1,
+    .words_max = 1,
     .expects = "one folder, and -o OUT",
     .help = "imports JPEG, PNG and WebP pictures from folders, or from a list",
     .more = "Each folder in DIR is a class. Classes and files are sorted by their bytes, and "

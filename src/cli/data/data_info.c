@@ -24,7 +24,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_data_info = {
     .name = "data info",
     .words = "FILE [key=value ...]",
-    .least = 1,
+    .words_min = 1,
     .expects = "a data file",
     .help = "prints the contents of a data set",
     .more = "Keys of section data, as data.x=/name, give the names and layout of the arrays in "

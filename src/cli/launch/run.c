@@ -31,7 +31,7 @@ static const Flag flags[] = {
     {"--log-dir", FLAG_FIELD(RunFlags, log_dir), .value = "DIR",
      .help = "write the output of each rank to DIR/start-K/rank-R.log"},
     {"--max-restarts", FLAG_FIELD(RunFlags, restarts), .value = "N", .lo = 0, .hi = 1e6,
-     .fallback = "100", .help = "largest number of restarts"},
+     .default_text = "100", .help = "largest number of restarts"},
 };
 
 /* ---- one start ---- */

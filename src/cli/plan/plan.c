@@ -35,7 +35,7 @@ static const Flag flags[] = {
              "of tokens"},
     {"--samples", FLAG_FIELD(PlanFlags, samples), .value = "N", .lo = 1, .hi = 1e15,
      .needs = "--input", .help = "samples in an epoch; by default one batch"},
-    {"--link", FLAG_FIELD(PlanFlags, link), .value = "US,GBPS", .fallback = PLAN_LINK,
+    {"--link", FLAG_FIELD(PlanFlags, link), .value = "US,GBPS", .default_text = PLAN_LINK,
      .help = "network between nodes: microseconds per message, and GB/s; for the estimated time "
              "of sums"},
     {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE", .writes = true,

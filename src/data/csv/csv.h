@@ -41,7 +41,7 @@ typedef struct CsvOptions {
     {"--test-files", FLAG_FIELD(Options, common.test_files), .value = "FILE,...",                  \
      .needs = "--test", .help = "files of the second data set; by default the end of FILE..."},    \
     {"--test-share", FLAG_FIELD(Options, common.test_share), .value = "S", .hi = 1,                \
-     .fallback = (share), .needs = "--test", .help = (share_help)},                                \
+     .default_text = (share), .needs = "--test", .help = (share_help)},                            \
     {"--threads", FLAG_FIELD(Options, common.threads), .value = "T", .lo = 1, .hi = 1024,          \
      .help = "threads that parse; by default one for each core"},                                  \
     FLAG_FORCE(Options, common.force)

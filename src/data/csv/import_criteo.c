@@ -36,7 +36,7 @@ typedef struct CriteoOptions {
 
 static const Flag flags[] = {
     FLAG_OUT(CriteoOptions, common.out, "the data set to write"),
-    {"--rows", FLAG_FIELD(CriteoOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MOST,
+    {"--rows", FLAG_FIELD(CriteoOptions, rows), .value = "R", .lo = 2, .hi = FLAG_WHOLE_MAX,
      .help =
          "ids are hashes of field and value, below R; by default the value is the low 32 bits of "
          "an id and the field the bits above, so that values never share an id"},
@@ -57,7 +57,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb import_criteo = {
     .name = "data import criteo",
     .words = "FILE...",
-    .least = 1,
+    .words_min = 1,
     .expects = "one or more of Criteo's training files, and -o OUT",
     .help = "imports Criteo's click logs (.gz too): 13 numbers and 26 ids per sample",
     .more = "A number x becomes log(1 + max(x, 0)), and an empty one 0. An empty category has "

@@ -53,7 +53,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb import_csv = {
     .name = "data import csv",
     .words = "FILE...",
-    .least = 1,
+    .words_min = 1,
     .expects = "one or more files, --schema and -o OUT",
     .help = "imports text tables (.gz too): numbers and ids",
     .more = "The schema states for each column whether it is the label, a number, a category or "

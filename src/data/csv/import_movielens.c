@@ -386,8 +386,8 @@ static const Flag flags[] = {
     FLAG_OUT(MovieOptions, out, "the data set to write"),
     {"--test", FLAG_FIELD(MovieOptions, test), .value = "OUT", .writes = true,
      .help = "second data set, with the latest ratings"},
-    {"--test-share", FLAG_FIELD(MovieOptions, test_share), .value = "S", .hi = 1, .fallback = "0.1",
-     .needs = "--test", .help = "fraction of the ratings for --test"},
+    {"--test-share", FLAG_FIELD(MovieOptions, test_share), .value = "S", .hi = 1,
+     .default_text = "0.1", .needs = "--test", .help = "fraction of the ratings for --test"},
     FLAG_FORCE(MovieOptions, force),
 };
 
@@ -407,8 +407,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb import_movielens = {
     .name = "data import movielens",
     .words = "PATH",
-    .least = 1,
-    .most = 1,
+    .words_min = 1,
+    .words_max = 1,
     .expects = "the folder of MovieLens-100k, or its ratings, and -o OUT",
     .help = "imports the ratings of MovieLens-100k: users, films, likes",
     .more = "Rows are sorted by time. In a folder u.data is read, and u.user and u.item if they "

@@ -13,16 +13,23 @@ typedef enum FolderState { FOLDER_NEW, FOLDER_GOOD, FOLDER_BROKEN } FolderState;
 typedef struct FolderSample {
     /* size of the picture in its file */
     int32_t height, width;
-    /* EXIF orientation; a FolderState */
-    uint8_t orientation, state, unused[2];
+    /* EXIF orientation */
+    uint8_t orientation;
+    /* a FolderState */
+    uint8_t state;
+    uint8_t unused[2];
 } FolderSample;
 
 /* Results for a block of samples, as stored in the journal. */
 typedef struct FolderRecord {
-    /* hash of all that follows, and block_key; a record that does not match both is ignored */
-    uint64_t check, key;
-    /* sums over the pixels of the good samples, per channel, and the number of pixels */
-    uint64_t sum[3], squares[3], pixels;
+    /* hash of all that follows; a record with another one is ignored */
+    uint64_t check;
+    /* block_key; a record with another one is ignored */
+    uint64_t key;
+    /* sums over the pixels of the good samples, per channel */
+    uint64_t sum[3], squares[3];
+    /* number of pixels in the sums */
+    uint64_t pixels;
     FolderSample sample[FOLDER_BLOCK];
 } FolderRecord;
 _Static_assert(sizeof(FolderRecord) <= FOLDER_RECORD, "a record is a page of the journal");
@@ -33,8 +40,10 @@ typedef struct FolderWork {
     const ImportHost *host;
     FolderFiles files;
     PartFile part;
-    /* offset of the samples in OUT.part, and their bytes */
-    int64_t data_offset, data_bytes;
+    /* offset of the samples in OUT.part */
+    int64_t data_offset;
+    /* bytes of all samples */
+    int64_t data_bytes;
     /* owned: for encoded samples the offset of each from data_offset, count + 1 entries; NULL: the
      * samples are decoded */
     int64_t *offset;
@@ -42,9 +51,10 @@ typedef struct FolderWork {
     int64_t blocks;
     /* owned: path OUT.part.journal */
     char *journal;
-    /* descriptor for reading and writing; after journal_reopen the earlier descriptor, which has
-     * the lock; -1: closed */
-    int journal_fd, journal_lock;
+    /* descriptor for reading and writing; -1: closed */
+    int journal_fd;
+    /* after journal_reopen: the earlier descriptor, which has the lock; else -1 */
+    int journal_lock;
 } FolderWork;
 /* Returns the number of samples in a block: FOLDER_BLOCK, or less in the last one. */
 static inline int64_t block_samples(const FolderWork *work, int64_t block)
@@ -75,7 +85,9 @@ Status journal_write(const FolderWork *work, int64_t block, FolderRecord *record
  * ERR_IO; ERR_STOPPED: a stop was requested. */
 Status folder_decode_blocks(FolderWork *work);
 /* Decodes file i as folder_decode_blocks does, but writes nothing. ERR_DATA: it is not a usable
- * picture. */
+ * picture. ERR_IO: it has changed during the import. */
 Status folder_check_picture(const FolderWork *work, int64_t i);
+/* Fails with ERR_IO, because a file has changed since the import listed it. */
+Status folder_file_changed(const char *path);
 
 #endif

@@ -40,9 +40,10 @@ typedef struct WorkerPool {
     int64_t blocks;
     /* number of the next sample, counted over these blocks with FOLDER_BLOCK samples each */
     atomic_llong next;
-    /* this rank's samples that are done, and how many of them are broken, those in the journal
-     * included */
-    atomic_llong done, broken;
+    /* number of this rank's samples that are done, those in the journal included */
+    atomic_llong done;
+    /* number of broken samples among those done */
+    atomic_llong broken;
     /* number of this rank's samples */
     int64_t total;
     /* threads end after their current sample */
@@ -50,8 +51,9 @@ typedef struct WorkerPool {
     pthread_mutex_t lock;
     /* signalled when a thread ends */
     pthread_cond_t wake;
-    /* number of running threads; the first failure; protected by lock */
+    /* number of running threads; protected by lock */
     int running;
+    /* the first failure, and its message; protected by lock */
     Status status;
     char why[1024];
 } WorkerPool;
@@ -61,15 +63,19 @@ typedef struct Worker {
     const FolderWork *work;
     ImageDecoder *decoder;
     ImageResampler *resampler;
-    /* the decoded picture; target of operations that do not work in place */
-    Image image, spare;
+    /* the decoded picture */
+    Image image;
+    /* target of operations that do not work in place */
+    Image spare;
     /* owned: content of the file, of capacity bytes_room */
     uint8_t *bytes;
     size_t bytes_room;
     /* owned: decoded sample, (3,side,side) */
     uint8_t *planes;
-    /* sums over the pixels of the current sample, per channel, and their number */
-    uint64_t sum[3], squares[3], pixels;
+    /* sums over the pixels of the current sample, per channel */
+    uint64_t sum[3], squares[3];
+    /* number of pixels in the sums */
+    uint64_t pixels;
 } Worker;
 
 static void worker_init(Worker *worker, const FolderWork *work)
@@ -89,6 +95,11 @@ static void worker_fini(Worker *worker)
     image_fini(&worker->spare);
     mem_free(&worker->bytes);
     mem_free(&worker->planes);
+}
+
+Status folder_file_changed(const char *path)
+{
+    return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
 
 /* Reads a file. ERR_DATA: it cannot be read; ERR_IO: it does not have the size that stat gave. */
@@ -117,7 +128,7 @@ static Status read_picture(Worker *worker, const char *path, const FolderFile *f
     close(fd);
     if (error) return fail(ERR_DATA, "%s: cannot be read: %s", path, strerror(error));
     if (have == file->bytes) return OK;
-    return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
+    return folder_file_changed(path);
 }
 
 /* Resizes the picture so that its short side is `side`. */

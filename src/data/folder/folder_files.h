@@ -9,8 +9,10 @@
 typedef struct FolderFile {
     /* offset of its path in FolderFiles.text */
     size_t path;
-    /* size and modification time by stat; bytes -1: not a regular file, or stat failed */
-    int64_t bytes, changed_ns;
+    /* size by stat; -1: not a regular file, or stat failed */
+    int64_t bytes;
+    /* modification time by stat */
+    int64_t changed_ns;
     /* class, from 0 */
     int32_t label;
 } FolderFile;
@@ -20,8 +22,9 @@ typedef struct FolderFiles {
     int64_t count, room;
     /* owned */
     FolderFile *file;
-    /* owned: paths, each with a zero byte; bytes used, and capacity */
+    /* owned: paths, each with a zero byte */
     char *text;
+    /* bytes of text in use, and allocated */
     size_t text_bytes, text_room;
     /* owned, with its entries; only on rank 0. NULL: classes have numbers only */
     char **class_name;
@@ -34,6 +37,8 @@ static inline const char *files_path(const FolderFiles *files, int64_t i)
 {
     return files->text + files->file[i].path;
 }
+/* Returns whether the size or modification time of file i is no longer that of files_add. */
+bool files_changed(const FolderFiles *files, int64_t i);
 void files_fini(FolderFiles *files);
 
 /* Finds the pictures below dir. Its sub-folders are the classes, sorted by bytes; all files below
@@ -51,8 +56,11 @@ Status folder_set_classes(FolderFiles *files, const char *path);
  * all count. */
 Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);
 
-/* FOLDER_BLOCK: samples of a block, the unit of progress; FOLDER_RECORD: bytes of its record, a
- * page of the journal */
-enum { FOLDER_BLOCK = 256, FOLDER_RECORD = 4096 };
+enum {
+    /* samples of a block, the unit of progress */
+    FOLDER_BLOCK = 256,
+    /* bytes of a block's record, a page of the journal */
+    FOLDER_RECORD = 4096,
+};
 
 #endif

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* BROKEN_LISTED_MAX: broken pictures that are logged with their reason */
+/* maximum number of broken pictures that are logged with their reason */
 enum { BROKEN_LISTED_MAX = 10 };
 
 /* contents of the data set */
@@ -19,16 +19,23 @@ typedef struct Contents {
     const FolderWork *work;
     /* number of samples that remain */
     int64_t samples;
-    /* sums over all pixels, per channel, and their number */
-    uint64_t sum[3], squares[3], pixels;
+    /* sums over all pixels, per channel */
+    uint64_t sum[3], squares[3];
+    uint64_t pixels;
     /* owned: per file, 1 if it is left out */
     uint8_t *left_out;
-    /* number of broken pictures; of samples with an EXIF orientation other than 1 */
-    int64_t broken, turned;
-    /* owned, for the samples that remain; NULL while only offsets are needed: label; height and
-     * width; EXIF orientation; offset in the array of samples (and the end of the last) */
-    int32_t *label, *size;
+    /* number of broken pictures */
+    int64_t broken;
+    /* number of samples with an EXIF orientation other than 1 */
+    int64_t turned;
+    /* The following arrays, one entry per remaining sample, are owned. open_part, which needs only
+     * the offsets in the file, leaves them NULL. */
+    int32_t *label;
+    /* height and width */
+    int32_t *size;
+    /* EXIF orientation */
     uint8_t *orientation;
+    /* offset in the array of samples; one entry more for the end of the last sample */
     uint64_t *offset;
     /* offset of the array of samples in the file, set by put_contents */
     int64_t data_offset;
@@ -265,28 +272,32 @@ static void contents_init(Contents *c, const FolderWork *work)
 }
 
 /* Warns of broken pictures with the reasons, for which it decodes them again. Fails unless the
- * import may continue without them. */
+ * import may continue without them, and with ERR_IO if one has changed since files_add: it may be
+ * good now. */
 static Status check_broken(const FolderWork *work, Contents *c)
 {
-    int64_t listed = 0;
+    int listed = 0;
     c->broken = work->files.count - c->samples;
-    for (int64_t i = 0; i < work->files.count && listed < BROKEN_LISTED_MAX; ++i) {
+    for (int64_t i = 0; i < work->files.count; ++i) {
         if (!c->left_out[i]) continue;
-        ++listed;
-        if (folder_check_picture(work, i) == OK) {
+        if (files_changed(&work->files, i)) return folder_file_changed(files_path(&work->files, i));
+        if (++listed > BROKEN_LISTED_MAX) continue;
+        Status status = folder_check_picture(work, i);
+        if (status == OK) {
             unlink(work->journal);
             return fail(ERR_IO, "%s: could not be decoded before, but can be now: import again",
                         files_path(&work->files, i));
         }
+        if (status != ERR_DATA) return status;
         log_warn("%s", fail_message());
     }
-    if (c->broken > listed)
-        log_warn("and %lld more pictures are broken", (long long)(c->broken - listed));
+    if (c->broken > BROKEN_LISTED_MAX)
+        log_warn("and %lld more pictures are broken", (long long)c->broken - BROKEN_LISTED_MAX);
     if (c->broken == 0) return OK;
     if (!work->import->skip_broken)
         return fail(ERR_DATA,
                     "%s: %lld of %lld files cannot be used: repair them, or leave them out with "
-                    "--broken skip; the decoded pictures are kept in %s",
+                    "--broken skip; finished work stays in %s",
                     work->import->dir, (long long)c->broken, (long long)work->files.count,
                     work->part.part);
     if (c->samples == 0)
@@ -296,8 +307,9 @@ static Status check_broken(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves samples that follow broken ones forward in the file. The journal is cleared first, since
- * its offsets become wrong; its file stays, because its lock excludes other imports. */
+/* Moves samples that follow broken ones towards the beginning of the file. The journal is cleared
+ * first, since its offsets become wrong; its file stays, because its lock excludes other
+ * imports. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
     if (c->broken == 0) return OK;

@@ -1,7 +1,8 @@
 /* Finds the pictures in a folder: each sub-folder is a class, and all files below it, at any depth,
  * belong to the class. Names are sorted by bytes, independently of the locale. Names that begin
- * with a dot are skipped, and the log says how many. Symbolic links are followed; a link to a
- * folder above itself is refused. Whether a file is a picture is found later, from its content. */
+ * with a dot and files outside the sub-folders are skipped, and the log says how many. Symbolic
+ * links are followed; a link to a folder above itself is refused. Whether a file is a picture is
+ * found later, from its content. */
 #include "folder_files.h"
 
 #include <dirent.h>
@@ -10,9 +11,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void files_add(FolderFiles *files, const char *path, int32_t label)
+/* Sets size and modification time. */
+static void read_stat(FolderFile *file, const char *path)
 {
     struct stat st;
+    file->bytes = -1;
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode)) return;
+    file->bytes = (int64_t)st.st_size;
+    file->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+}
+
+void files_add(FolderFiles *files, const char *path, int32_t label)
+{
     size_t bytes = strlen(path) + 1;
     if (files->count == files->room) {
         files->room = files->room ? 2 * files->room : 1024;
@@ -24,12 +34,16 @@ void files_add(FolderFiles *files, const char *path, int32_t label)
     }
     memcpy(files->text + files->text_bytes, path, bytes);
     FolderFile *file = &files->file[files->count++];
-    *file = (FolderFile){.path = files->text_bytes, .bytes = -1, .label = label};
-    if (stat(path, &st) == 0 && S_ISREG(st.st_mode)) {
-        file->bytes = (int64_t)st.st_size;
-        file->changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
-    }
+    *file = (FolderFile){.path = files->text_bytes, .label = label};
+    read_stat(file, path);
     files->text_bytes += bytes;
+}
+
+bool files_changed(const FolderFiles *files, int64_t i)
+{
+    FolderFile now = {0};
+    read_stat(&now, files_path(files, i));
+    return now.bytes != files->file[i].bytes || now.changed_ns != files->file[i].changed_ns;
 }
 
 void files_fini(FolderFiles *files)
@@ -76,21 +90,30 @@ typedef struct Found {
     /* offset of the last name in path */
     size_t name;
 } Found;
+/* names that were skipped for one reason */
+typedef struct Skipped {
+    int64_t count;
+    /* the first of them, for the log */
+    char first[64];
+} Skipped;
 typedef struct Walk {
+    /* owned */
     Found *found;
     size_t count, room;
-    /* number of skipped names */
-    int64_t hidden;
-    char first_hidden[64];
+    /* names that begin with a dot */
+    Skipped hidden;
+    /* files that are in no class */
+    Skipped loose;
 } Walk;
 
-/* Orders by folder, then by name, as torchvision's ImageFolder does. */
+/* Orders by folder, then by name, as torchvision's ImageFolder does. Folders are compared without a
+ * slash at their end: `set` precedes `set-2`, although '-' precedes '/'. */
 static int by_folder(const void *left, const void *right)
 {
     const Found *a = left, *b = right;
-    size_t shorter = a->name < b->name ? a->name : b->name;
-    int order = memcmp(a->path, b->path, shorter);
-    if (order == 0 && a->name != b->name) order = a->name < b->name ? -1 : 1;
+    const size_t a_bytes = a->name - 1, b_bytes = b->name - 1;
+    int order = memcmp(a->path, b->path, a_bytes < b_bytes ? a_bytes : b_bytes);
+    if (order == 0 && a_bytes != b_bytes) order = a_bytes < b_bytes ? -1 : 1;
     return order ? order : strcmp(a->path + a->name, b->path + b->name);
 }
 
@@ -103,7 +126,7 @@ static void walk_add(Walk *walk, char *path)
     walk->found[walk->count++] = (Found){path, (size_t)(strrchr(path, '/') + 1 - path)};
 }
 
-/* Removes the paths found; the count of hidden names stays. */
+/* Removes the paths found; the counts of skipped names stay. */
 static void walk_clear(Walk *walk)
 {
     for (size_t i = 0; i < walk->count; ++i) mem_free(&walk->found[i].path);
@@ -111,13 +134,9 @@ static void walk_clear(Walk *walk)
     walk->count = walk->room = 0;
 }
 
-/* Returns whether a name begins with a dot; counts it, except "." and "..". */
-static bool skip_hidden(Walk *walk, const char *name)
+static void skip_name(Skipped *skipped, const char *name)
 {
-    if (name[0] != '.') return false;
-    if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 && walk->hidden++ == 0)
-        snprintf(walk->first_hidden, sizeof walk->first_hidden, "%.60s", name);
-    return true;
+    if (skipped->count++ == 0) snprintf(skipped->first, sizeof skipped->first, "%.60s", name);
 }
 
 /* Returns whether the path is a folder or a link to one. type: d_type of its entry. */
@@ -130,26 +149,33 @@ static bool is_folder(const char *path, int type)
 
 static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent);
 
-/* Handles one entry of the folder dir; here: see read_folder. */
-static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry,
+/* Handles one entry of the folder dir; parameters as in read_folder. */
+static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry, bool classes,
                          const Ancestor *here)
 {
-    const bool folders_only = !here;
-    if (skip_hidden(walk, entry->d_name)) return OK;
-    char *path = mem_format("%s/%s", dir, entry->d_name);
+    const char *name = entry->d_name;
+    if (name[0] == '.') {
+        if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0) skip_name(&walk->hidden, name);
+        return OK;
+    }
+    char *path = mem_format("%s/%s", dir, name);
     bool folder = is_folder(path, entry->d_type);
-    if (folder == folders_only) {
+    if (folder == classes) {
         walk_add(walk, path);
         return OK;
     }
-    Status status = folder ? collect_files(walk, path, here) : OK;
+    Status status = OK;
+    if (folder)
+        status = collect_files(walk, path, here);
+    else
+        skip_name(&walk->loose, name);
     mem_free(&path);
     return status;
 }
 
-/* Reads a folder. here: the folder itself; all files below it are collected. NULL: only its
- * sub-folders are collected. */
-static Status read_folder(Walk *walk, const char *dir, const Ancestor *here)
+/* Collects the sub-folders of dir (if classes), or all files below it. here: dir as the innermost
+ * folder of the walk through a class; not used if classes. */
+static Status read_folder(Walk *walk, const char *dir, bool classes, const Ancestor *here)
 {
     DIR *open = opendir(dir);
     if (!open)
@@ -158,13 +184,14 @@ static Status read_folder(Walk *walk, const char *dir, const Ancestor *here)
     Status status = OK;
     struct dirent *entry;
     for (errno = 0; status == OK && (entry = readdir(open)); errno = 0)
-        status = read_entry(walk, dir, entry, here);
+        status = read_entry(walk, dir, entry, classes, here);
     if (status == OK && errno) status = fail(ERR_IO, "%s: %s", dir, strerror(errno));
     closedir(open);
     return status;
 }
 
-/* Collects all files below dir. parent NULL: dir is the folder of a class. */
+/* Collects all files below dir. parent: the folder of the class that contains dir; NULL if dir is
+ * the class's own folder. */
 static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent)
 {
     struct stat st;
@@ -173,7 +200,7 @@ static Status collect_files(Walk *walk, const char *dir, const Ancestor *parent)
         if (a->dev == st.st_dev && a->ino == st.st_ino)
             return fail(ERR_DATA, "%s: is a link to a folder above itself: remove the link", dir);
     Ancestor here = {parent, st.st_dev, st.st_ino};
-    return read_folder(walk, dir, &here);
+    return read_folder(walk, dir, false, &here);
 }
 
 static void walk_sort(Walk *walk)
@@ -192,10 +219,19 @@ static Status scan_class(FolderFiles *files, Walk *walk, const char *dir, int32_
     return status;
 }
 
+/* Logs how many names were skipped. one, many: a noun for one name, and for several. */
+static void log_skipped(const char *dir, const Skipped *skipped, const char *one, const char *many)
+{
+    const bool more = skipped->count > 1;
+    if (skipped->count > 0)
+        log_info("%s: skipping %lld %s (%s%s)", dir, (long long)skipped->count, more ? many : one,
+                 skipped->first, more ? ", ..." : "");
+}
+
 Status folder_scan(FolderFiles *files, const char *dir)
 {
     Walk classes = {0}, inside = {0};
-    Status status = read_folder(&classes, dir, NULL);
+    Status status = read_folder(&classes, dir, true, NULL);
     walk_sort(&classes);
     if (status == OK && classes.count == 0)
         status = fail(ERR_DATA,
@@ -211,11 +247,13 @@ Status folder_scan(FolderFiles *files, const char *dir)
         files->class_name[c] = mem_text(found->path + found->name);
         status = scan_class(files, &inside, found->path, (int32_t)c);
     }
-    if (classes.hidden == 0) memcpy(classes.first_hidden, inside.first_hidden, 64);
-    int64_t hidden = classes.hidden + inside.hidden;
-    if (status == OK && hidden)
-        log_info("%s: skipping %lld hidden name%s (%s%s)", dir, (long long)hidden,
-                 hidden == 1 ? "" : "s", classes.first_hidden, hidden == 1 ? "" : ", ...");
+    if (classes.hidden.count == 0)
+        memcpy(classes.hidden.first, inside.hidden.first, sizeof classes.hidden.first);
+    classes.hidden.count += inside.hidden.count;
+    if (status == OK) {
+        log_skipped(dir, &classes.hidden, "hidden name", "hidden names");
+        log_skipped(dir, &classes.loose, "file that is in no class", "files that are in no class");
+    }
     walk_clear(&classes);
     return status;
 }

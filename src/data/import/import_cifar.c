@@ -159,7 +159,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb import_cifar = {
     .name = "data import cifar",
     .words = "FILE...",
-    .least = 1,
+    .words_min = 1,
     .expects = "one or more batch files",
     .help = "imports the binary files of CIFAR-10 or CIFAR-100",
     VERB_FLAGS(CifarOptions, flags),

@@ -310,9 +310,9 @@ typedef struct Hdf5Options {
 
 static const Flag flags[] = {
     FLAG_OUT(Hdf5Options, out, "the data set to write"),
-    {"--x", FLAG_FIELD(Hdf5Options, x), .value = "NAME", .fallback = "/x",
+    {"--x", FLAG_FIELD(Hdf5Options, x), .value = "NAME", .default_text = "/x",
      .help = "name of the samples in FILE"},
-    {"--y", FLAG_FIELD(Hdf5Options, y), .value = "NAME", .fallback = "/y",
+    {"--y", FLAG_FIELD(Hdf5Options, y), .value = "NAME", .default_text = "/y",
      .help = "name of the labels or targets in FILE"},
     {"--drop-label", FLAG_FIELD(Hdf5Options, drop), .value = "LABEL",
      .help = "leave out samples with this label, such as 255 or -1 for unlabelled samples"},
@@ -342,8 +342,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb import_hdf5 = {
     .name = "data import hdf5",
     .words = "FILE",
-    .least = 1,
-    .most = 1,
+    .words_min = 1,
+    .words_max = 1,
     .expects = "one file, and -o OUT",
     .help = "converts an HDF5 file, also a chunked or compressed one, to a plain data set",
     .more = "A separate process with limits on memory and time reads FILE through HDF5, so that "

@@ -181,8 +181,8 @@ static Status run(int argc, char **argv, const void *options)
 const Verb import_idx = {
     .name = "data import idx",
     .words = "IMAGES LABELS",
-    .least = 2,
-    .most = 2,
+    .words_min = 2,
+    .words_max = 2,
     .expects = "an images file and a labels file",
     .help = "imports IDX files (MNIST's format, .gz too)",
     VERB_FLAGS(IdxOptions, flags),

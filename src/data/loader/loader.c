@@ -215,8 +215,8 @@ static Status check_plan(const Loader *l)
                                set->path);
     if (set->target_width > 0 && loss_info(c)->reads != LOSS_READS_TARGETS)
         return fail(ERR_DATA,
-                    "%s: %s holds floats, but train.loss %s needs integer labels; set "
-                    "train.loss: mse, or name the labels with data.y",
+                    "%s: %s holds floats, but train.loss %s needs integer labels: set "
+                    "train.loss to one for numbers, or name the labels with data.y",
                     set->path, set->y.name, loss_name(c));
     return OK;
 }

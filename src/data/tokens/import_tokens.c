@@ -92,11 +92,12 @@ static void source_close(Source *s)
     token_evidence_fini(&s->evidence);
 }
 
-/* Reads up to `most` tokens into buffer; *count 0: the end. */
-static Status source_read(Source *s, int64_t most, int64_t *count)
+/* Reads up to count_max tokens into buffer; *count 0: the end. */
+static Status source_read(Source *s, int64_t count_max, int64_t *count)
 {
     const int bytes = s->format.bytes;
-    const int64_t tokens_to_read = PIECE_BYTES / bytes < most ? PIECE_BYTES / bytes : most;
+    const int64_t tokens_to_read =
+        PIECE_BYTES / bytes < count_max ? PIECE_BYTES / bytes : count_max;
     size_t n;
     TRY(packed_read(&s->in, s->buffer, (size_t)(tokens_to_read * bytes), &n));
     if (n % (size_t)bytes != 0)

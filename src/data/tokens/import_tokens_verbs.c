@@ -23,7 +23,7 @@ typedef struct TokenOptions {
     {"--test", FLAG_FIELD(TokenOptions, test), .value = "OUT", .writes = true,                     \
      .help = "second data set, for the last part of the tokens"},                                  \
     {"--test-share", FLAG_FIELD(TokenOptions, test_share), .value = "S", .hi = 1,                  \
-     .fallback = "0.1", .needs = "--test", .help = "fraction of the tokens for --test"},           \
+     .default_text = "0.1", .needs = "--test", .help = "fraction of the tokens for --test"},       \
     FLAG_FORCE(TokenOptions, force)
 /* clang-format on */
 
@@ -41,7 +41,7 @@ static const Flag text_flags[] = {
 static const int token_bits[] = {0, 16, 32, 64};
 static const Flag token_flags[] = {
     FLAG_OUT(TokenOptions, out, "the data set to write"),
-    {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "auto|16|32|64", .fallback = "auto",
+    {"--bits", FLAG_FIELD(TokenOptions, bits), .value = "auto|16|32|64", .default_text = "auto",
      .help = "bits of a token in FILE; auto: as its header says"},
     {"--vocab", FLAG_FIELD(TokenOptions, vocab), .value = "V", .lo = 1, .hi = INT32_MAX,
      .help = "size of the vocabulary; by default the tokenizer's, or 1 + the largest token"},
@@ -91,8 +91,8 @@ static Status run_tokens(int argc, char **argv, const void *options)
 const Verb import_text = {
     .name = "data import text",
     .words = "FILE",
-    .least = 1,
-    .most = 1,
+    .words_min = 1,
+    .words_max = 1,
     .expects = "one file, and -o OUT",
     .help = "imports a text file (.gz too) as bytes, or as tokens of a tokenizer",
     VERB_FLAGS(TokenOptions, text_flags),
@@ -103,8 +103,8 @@ const Verb import_text = {
 const Verb import_tokens = {
     .name = "data import tokens",
     .words = "FILE",
-    .least = 1,
-    .most = 1,
+    .words_min = 1,
+    .words_max = 1,
     .expects = "one file, and -o OUT",
     .help = "imports an array of token ids that a tokenizer has written (.gz too)",
     .more = "The headers of NumPy's .npy files and llm.c's shards give the width of a token. For "

@@ -1,5 +1,5 @@
-/* Parses the header of a .npy file: magic bytes, version, length of the text, and the text, a
- * Python literal padded with blanks:
+/* Parses the header of a .npy file, with either byte order: magic bytes, version, length of the
+ * text, and the text, a Python literal padded with blanks:
  *
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (5000,), }
  *
@@ -57,6 +57,7 @@ static bool parse_number(Text *t, int64_t *value)
 /* Parses a type: byte order, kind and bytes in quotes, such as '<u2'. */
 static Status parse_type(Text *t, NpyHeader *h)
 {
+    static const char kinds_of_numbers[] = "uifcMmb";
     int64_t bytes;
     if (!skip_word(t, "'"))
         return npy_fail(t->path, "describes records or objects, not plain numbers");
@@ -64,8 +65,10 @@ static Status parse_type(Text *t, NpyHeader *h)
         return npy_fail(t->path, "has a type without a byte order");
     char order = *t->at++;
     h->kind = *t->at++;
-    if (!parse_number(t, &bytes) || bytes < 1 || bytes > ELEMENT_BYTES_MAX || !skip_word(t, "'") ||
-        (order == '|' && bytes > 1 && memchr("uifcMmb", h->kind, 7)))
+    if (!parse_number(t, &bytes) || bytes < 1 || bytes > ELEMENT_BYTES_MAX || !skip_word(t, "'"))
+        return npy_fail(t->path, "has an unknown type");
+    /* numbers of several bytes need a byte order */
+    if (order == '|' && bytes > 1 && memchr(kinds_of_numbers, h->kind, sizeof kinds_of_numbers - 1))
         return npy_fail(t->path, "has an unknown type");
     h->bytes = (int)bytes;
     h->big_endian = order == '>';
@@ -96,8 +99,8 @@ static Status parse_shape(Text *t, NpyHeader *h)
 /* keys that have been parsed, as bits */
 enum { TYPE = 1, ORDER = 2, SHAPE = 4, ALL = 7 };
 
-/* Parses one key and its value. If the shape precedes the type, its size is checked with one byte
- * per element here, and with the type by parse_header. */
+/* Parses one key and its value. NpyHeader.bytes is 1 until the type was parsed; therefore
+ * parse_header checks the size of the array again. */
 static Status parse_entry(Text *t, NpyHeader *h, int *seen)
 {
     int key = skip_word(t, "'descr'")           ? TYPE

@@ -4,7 +4,12 @@
 
 #include "base.h"
 
-enum { NPY_DIMS = 8, NPY_HEAD_MAX = 1 << 16 };
+enum {
+    /* maximum number of dimensions */
+    NPY_DIMS = 8,
+    /* maximum bytes before the first element */
+    NPY_HEAD_MAX = 1 << 16,
+};
 
 typedef struct NpyHeader {
     /* bytes before the first element */
@@ -13,11 +18,13 @@ typedef struct NpyHeader {
     char kind;
     /* bytes of an element */
     int bytes;
-    /* fortran_order: stored column by column */
-    bool big_endian, fortran_order;
-    /* number of dimensions, the dimensions, and their product */
+    bool big_endian;
+    /* stored column by column */
+    bool fortran_order;
     int ndim;
-    int64_t dim[NPY_DIMS], elements;
+    int64_t dim[NPY_DIMS];
+    /* product of the dimensions */
+    int64_t elements;
 } NpyHeader;
 
 /* Returns whether a file that begins with these bytes is a .npy file. */

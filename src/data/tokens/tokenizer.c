@@ -1,7 +1,7 @@
 /* A tokenizer's tables, and byte-pair encoding of a word: as long as neighbouring tokens can be
- * merged, the pair with the lowest rank is merged, the leftmost of several. In short words all
- * pairs are searched after each merge; long words use a heap, so that a megabyte of one letter
- * takes no longer than other text. */
+ * merged, the pair with the lowest rank is merged, the leftmost of several. Tokens of the shortest
+ * words are looked up in a cache first. In short words all pairs are searched after each merge;
+ * long words use a heap, so that a megabyte of one letter takes no longer than other text. */
 #include "tokenizer_private.h"
 
 #include "pretoken.h"
@@ -11,8 +11,12 @@
 #include <sys/stat.h>
 #include <xxhash.h>
 
-/* SHORT_WORD_MAX: words with more bytes than this use the heap; NO_RANK: the pair is not merged */
-enum { SHORT_WORD_MAX = 64, NO_RANK = INT32_MAX };
+enum {
+    /* words with more bytes than this use the heap */
+    SHORT_WORD_MAX = 64,
+    /* the pair is not merged */
+    NO_RANK = INT32_MAX,
+};
 
 void token_list_fini(TokenList *list)
 {
@@ -132,7 +136,7 @@ Status tokenizer_add_tokens(Tokenizer *t, const char *path, const char *unit, Fi
     if (count > 0) qsort(token, (size_t)count, sizeof *token, by_id);
     for (int64_t i = 1; i < count; ++i)
         if (token[i].id == token[i - 1].id)
-            return fail(ERR_DATA, "%s: %s %lld: number %lld appears twice", path, unit,
+            return fail(ERR_DATA, "%s: %s %lld: id %lld appears twice", path, unit,
                         (long long)token[i].position, (long long)token[i].id);
     copy_bytes(t, token, count);
     t->slot_room = table_room(count);
@@ -141,7 +145,7 @@ Status tokenizer_add_tokens(Tokenizer *t, const char *path, const char *unit, Fi
     for (int64_t i = 0; i < count; ++i) {
         int32_t *slot = find_slot(t, token[i].bytes, (size_t)token[i].length);
         if (*slot >= 0)
-            return fail(ERR_DATA, "%s: %s %lld: the same token has numbers %d and %lld", path, unit,
+            return fail(ERR_DATA, "%s: %s %lld: the same token has ids %d and %lld", path, unit,
                         (long long)token[i].position, *slot, (long long)token[i].id);
         *slot = (int32_t)token[i].id;
     }
@@ -193,14 +197,17 @@ typedef struct HeapPair {
 } HeapPair;
 /* a long word as a linked list of tokens */
 typedef struct LongWord {
-    /* bytes of the word, and entries of the lists */
+    /* bytes of the word; entries of token, next and previous */
     int64_t n;
     /* owned: token at each byte; -1: it has become part of the token before it */
     int32_t *token;
-    /* owned: index of the next and the previous token; n, -1: none */
-    int64_t *next, *previous;
-    /* owned: binary heap of the pairs that can be merged, and its size */
+    /* owned: index of the next token; n: none */
+    int64_t *next;
+    /* owned: index of the previous token; -1: none */
+    int64_t *previous;
+    /* owned: binary heap of the pairs that can be merged */
     HeapPair *heap;
+    /* number of pairs in the heap */
     int64_t heap_count;
 } LongWord;
 
@@ -314,8 +321,9 @@ static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final,
 }
 
 /* Encodes n bytes of text; if special, each <|endoftext|> becomes its token, and the text before it
- * ends there. Unless final, the text goes on, and bytes at the end that may be the beginning of
- * <|endoftext|> are left for the next call. Returns the number of bytes encoded. */
+ * ends there. Unless final, the text goes on, and if special, the last LENGTH bytes, which may be
+ * the beginning of <|endoftext|>, are left for the next call. Returns the number of bytes encoded.
+ */
 static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, bool final,
                      TokenList *out)
 {
@@ -328,7 +336,8 @@ static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, boo
         encode_words(t, text + at, (size_t)(found - text) - at, true, out);
         add_token(out, t->end_of_text);
     }
-    size_t ordinary = special && !final ? (n - at < LENGTH ? 0 : n - at - LENGTH) : n - at;
+    size_t ordinary = n - at;
+    if (special && !final) ordinary = ordinary < LENGTH ? 0 : ordinary - LENGTH;
     return at + encode_words(t, text + at, ordinary, final, out);
 }
 

@@ -4,8 +4,14 @@
 
 #include "data/tokenizer.h"
 
-/* limits: ids; bytes of a token in merges.txt and in a tiktoken file; bytes of a file */
-enum { TOKENIZER_IDS_MAX = 1 << 22, TOKEN_BYTES_MAX = 1024, TOKENIZER_FILE_MAX = 1 << 26 };
+enum {
+    /* 1 + the largest possible id */
+    TOKENIZER_IDS_MAX = 1 << 22,
+    /* bytes of a token in merges.txt and in a tiktoken file */
+    TOKEN_BYTES_MAX = 1024,
+    /* bytes of a file */
+    TOKENIZER_FILE_MAX = 1 << 26,
+};
 #define END_OF_TEXT "<|endoftext|>"
 
 /* Two tokens that are merged into one. Pairs of a lower rank are merged first. left -1: an empty
@@ -13,10 +19,15 @@ enum { TOKENIZER_IDS_MAX = 1 << 22, TOKEN_BYTES_MAX = 1024, TOKENIZER_FILE_MAX =
 typedef struct TokenPair {
     int32_t left, right, rank, merged;
 } TokenPair;
-/* a word and its tokens, in a direct-mapped cache of encoded words; bytes 0: an empty entry */
+/* Sizes of a direct-mapped cache of encoded words. Longer words and words of more tokens are not
+ * cached; an entry has 64 bytes, a cache line. */
 enum { CACHE_WORD_BYTES = 27, CACHE_TOKENS = 8, CACHE_ENTRIES = 1 << 16 };
+/* a word and its tokens */
 typedef struct CachedWord {
-    uint8_t bytes, count;
+    /* bytes of the word; 0: an empty entry */
+    uint8_t bytes;
+    /* number of its tokens */
+    uint8_t count;
     char word[CACHE_WORD_BYTES];
     int32_t token[CACHE_TOKENS];
 } CachedWord;
@@ -26,16 +37,19 @@ struct Tokenizer {
     int64_t count;
     /* owned: bytes of all tokens; those of token i are text[start[i]] to text[start[i + 1] - 1] */
     char *text;
+    /* owned: count + 1 entries */
     int64_t *start;
     /* id of each single byte */
     int32_t byte[256];
     /* id of <|endoftext|>; -1: none */
     int32_t end_of_text;
-    /* owned: hash table of pairs with linear probing; pair_room entries, a power of two */
+    /* owned: hash table of pairs with linear probing */
     TokenPair *pair;
+    /* entries of pair, a power of two */
     int64_t pair_room;
-    /* owned: hash table that finds ids by bytes, of slot_room entries; -1: an empty entry */
+    /* owned: hash table that finds ids by bytes, with linear probing; -1: an empty entry */
     int32_t *slot;
+    /* entries of slot, a power of two */
     int64_t slot_room;
     /* owned: CACHE_ENTRIES entries */
     CachedWord *cache;

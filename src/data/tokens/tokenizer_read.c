@@ -1,10 +1,12 @@
 /* Reads tokenizers: vocab.json ("token": id) with merges.txt (one pair per line; pairs of earlier
  * lines are merged first), or a tiktoken file (lines of a token in base64 and its id, which is also
- * its rank). Refuses vocabularies that lack a single byte, repeated ids or tokens, and merges whose
- * parts or result are not tokens. */
+ * its rank). Ids may have gaps; an id in a gap has no token. Refuses vocabularies that have no
+ * token for one of the 256 single bytes, repeated ids or tokens, and merges whose parts or result
+ * are not tokens. */
 #include "tokenizer_private.h"
 
 #include "config.h"
+#include "pretoken.h"
 
 #include <string.h>
 
@@ -35,6 +37,12 @@ static void tokens_add(FileTokens *list, const char *bytes, int length, int64_t 
         (FileToken){.id = id, .bytes = copy, .length = length, .position = position};
 }
 
+/* Returns the text without UTF-8's byte order mark. */
+static char *skip_byte_order_mark(char *text)
+{
+    return strncmp(text, "\xef\xbb\xbf", 3) == 0 ? text + 3 : text;
+}
+
 /* ---- vocab.json and merges.txt ---- */
 
 /* Returns the byte that a character stands for. GPT-2's files represent visible bytes of Latin-1 by
@@ -48,9 +56,9 @@ static int byte_of_char(int c)
     return i < 33 ? i : i < 67 ? 127 + i - 33 : 173;
 }
 
-/* Converts UTF-8 text to the bytes that its characters stand for, in place; returns their number,
- * -1 if it is invalid. */
-static int decode_chars(char *text, size_t length)
+/* Converts UTF-8 text to the bytes that its characters stand for; returns their number, -1 if it is
+ * invalid. bytes: room for `length` bytes; may be text. */
+static int decode_chars(const char *text, size_t length, char *bytes)
 {
     const unsigned char *p = (const unsigned char *)text;
     int n = 0;
@@ -62,7 +70,7 @@ static int decode_chars(char *text, size_t length)
         i += two ? 2 : 1;
         int byte = byte_of_char(c);
         if (byte < 0) return -1;
-        text[n++] = (char)byte;
+        bytes[n++] = (char)byte;
     }
     return n;
 }
@@ -75,15 +83,18 @@ static Status read_entry(JsonScan *s, FileTokens *tokens)
     TRY(json_scan_key(s, &key));
     Status st = json_scan_count(s, &id);
     if (st == OK && id >= TOKENIZER_IDS_MAX)
-        st = json_scan_fail(s, "token number %lld: the largest possible is %d", (long long)id,
+        st = json_scan_fail(s, "token id %lld: the largest possible is %d", (long long)id,
                             TOKENIZER_IDS_MAX - 1);
-    int length = st == OK ? decode_chars(key, strlen(key)) : 0;
-    if (st == OK && length < 1)
+    char *bytes = mem_new(strlen(key) + 1);
+    int length = decode_chars(key, strlen(key), bytes);
+    if (st == OK && length == 0) st = json_scan_fail(s, "a token is empty");
+    if (st == OK && length < 0)
         st = json_scan_fail(s,
                             "token '%s' has a character that stands for no byte: this is no "
                             "vocabulary like GPT-2's",
                             key);
-    if (st == OK) tokens_add(tokens, key, length, id, tokens->count + 1);
+    if (st == OK) tokens_add(tokens, bytes, length, id, tokens->count + 1);
+    mem_free(&bytes);
     mem_free(&key);
     return st;
 }
@@ -127,8 +138,8 @@ static Status read_merge(Tokenizer *t, const char *path, int64_t number, int32_t
     char *space = strchr(line, ' '), merged[2 * TOKEN_BYTES_MAX];
     int left_bytes = -1, right_bytes = -1;
     if (space && space > line && space[1] && !strchr(space + 1, ' ')) {
-        left_bytes = decode_chars(line, (size_t)(space - line));
-        right_bytes = decode_chars(space + 1, strlen(space + 1));
+        left_bytes = decode_chars(line, (size_t)(space - line), line);
+        right_bytes = decode_chars(space + 1, strlen(space + 1), space + 1);
     }
     if (left_bytes < 1 || right_bytes < 1 || left_bytes > TOKEN_BYTES_MAX ||
         right_bytes > TOKEN_BYTES_MAX)
@@ -161,7 +172,7 @@ static Status read_merges(Tokenizer *t, const char *path)
         st = fail(ERR_DATA, "%s: has %lld lines, but at most %d merges are possible", path,
                   (long long)lines, TOKENIZER_IDS_MAX);
     if (st == OK) tokenizer_new_pairs(t, lines);
-    char *at = text;
+    char *at = st == OK ? skip_byte_order_mark(text) : NULL;
     for (char *line; st == OK && (line = next_line(&at, text + bytes));) {
         ++number;
         if (!*line || (number == 1 && !strncmp(line, "#version", 8))) continue;
@@ -171,11 +182,43 @@ static Status read_merges(Tokenizer *t, const char *path)
     return st;
 }
 
+/* Returns whether a token can be a part of a word of GPT-2's pattern. Tokens with other characters
+ * than ASCII are not judged, and neither are those that begin with an apostrophe, such as 'r of the
+ * word 're. */
+static bool is_part_of_word(const char *token, size_t bytes)
+{
+    const unsigned char *text = (const unsigned char *)token;
+    if (*text == '\'') return true;
+    for (size_t i = 0; i < bytes; ++i)
+        if (text[i] >= 0x80) return true;
+    return first_word_bytes(text, bytes, true) == bytes;
+}
+
+/* Warns if a token consists of several words of GPT-2's pattern, as `.get` in cl100k_base: merges
+ * never cross words, so the tokenizer splits texts by another pattern. */
+static void warn_of_pattern(const Tokenizer *t, const char *path)
+{
+    int32_t first = -1;
+    for (int64_t i = 0; i < t->pair_room; ++i) {
+        size_t bytes;
+        const TokenPair *pair = &t->pair[i];
+        if (pair->left < 0 || (first >= 0 && first < pair->merged)) continue;
+        const char *token = tokenizer_bytes(t, pair->merged, &bytes);
+        if (!is_part_of_word(token, bytes)) first = pair->merged;
+    }
+    if (first >= 0)
+        log_warn("%s: token %d consists of several words of GPT-2's pattern, so this tokenizer "
+                 "has another pattern: weft splits texts by GPT-2's, and its tokens differ from "
+                 "those of other programs",
+                 path, first);
+}
+
 Status tokenizer_read_folder(Tokenizer *t, const char *path)
 {
     char *vocab = mem_format("%s/vocab.json", path), *merges = mem_format("%s/merges.txt", path);
     Status st = read_vocab(t, vocab);
     if (st == OK) st = read_merges(t, merges);
+    if (st == OK) warn_of_pattern(t, path);
     mem_free(&vocab);
     mem_free(&merges);
     return st;
@@ -211,8 +254,8 @@ static int decode_base64(char *text, size_t n)
     return bytes;
 }
 
-/* Reads line `number` of a tiktoken file. */
-static Status read_rank(const char *path, int64_t number, char *line, FileTokens *tokens)
+/* Reads the token and the id in line `number` of a tiktoken file. */
+static Status read_token_line(const char *path, int64_t number, char *line, FileTokens *tokens)
 {
     char *space = strchr(line, ' ');
     const char *at = space ? space + 1 : "";
@@ -221,11 +264,11 @@ static Status read_rank(const char *path, int64_t number, char *line, FileTokens
     bool whole = whole_read(&at, 0, INT64_MAX, &id) && !*at;
     if (length < 1 || length > TOKEN_BYTES_MAX || !whole)
         return fail(ERR_DATA,
-                    "%s: line %lld: expected a token in base64 and its number, as in a tiktoken "
+                    "%s: line %lld: expected a token in base64 and its id, as in a tiktoken "
                     "file",
                     path, (long long)number);
     if (id >= TOKENIZER_IDS_MAX)
-        return fail(ERR_DATA, "%s: line %lld: token number %lld: the largest possible is %d", path,
+        return fail(ERR_DATA, "%s: line %lld: token id %lld: the largest possible is %d", path,
                     (long long)number, (long long)id, TOKENIZER_IDS_MAX - 1);
     tokens_add(tokens, line, length, id, number);
     return OK;
@@ -246,15 +289,17 @@ static void add_pairs(Tokenizer *t)
                 int32_t right = left < 0 ? -1 : tokenizer_find(t, text + k, n - k);
                 if (right < 0) continue;
                 ++pairs;
-                if (add) tokenizer_add_pair(t, (TokenPair){left, right, id, id});
+                if (add)
+                    tokenizer_add_pair(
+                        t, (TokenPair){.left = left, .right = right, .rank = id, .merged = id});
             }
         }
     }
 }
 
 /* Adds <|endoftext|> with the first free id unless the file has it; tiktoken's files do not. For
- * r50k_base this is 50256, as in GPT-2. */
-static void add_end_of_text(FileTokens *tokens)
+ * r50k_base and p50k_base this is 50256, as in tiktoken. The log names the id. */
+static void add_end_of_text(FileTokens *tokens, const char *path)
 {
     enum { LENGTH = sizeof END_OF_TEXT - 1 };
     int64_t id = 0;
@@ -267,7 +312,9 @@ static void add_end_of_text(FileTokens *tokens)
     }
     while (taken[id]) ++id;
     mem_free(&taken);
-    if (!found) tokens_add(tokens, END_OF_TEXT, LENGTH, id, 0);
+    if (found) return;
+    tokens_add(tokens, END_OF_TEXT, LENGTH, id, 0);
+    log_info("%s: lacks " END_OF_TEXT ", which gets the first free id, %lld", path, (long long)id);
 }
 
 Status tokenizer_read_tiktoken(Tokenizer *t, const char *path)
@@ -277,16 +324,19 @@ Status tokenizer_read_tiktoken(Tokenizer *t, const char *path)
     int64_t number = 0;
     FileTokens tokens = {0};
     TRY(file_text(path, TOKENIZER_FILE_MAX, &text, &bytes));
-    char *at = text;
+    char *at = skip_byte_order_mark(text);
     Status st = OK;
     for (char *line; st == OK && (line = next_line(&at, text + bytes));)
-        if (++number && *line) st = read_rank(path, number, line, &tokens);
+        if (++number && *line) st = read_token_line(path, number, line, &tokens);
     if (st == OK && tokens.count == 0) st = fail(ERR_DATA, "%s: has no tokens", path);
     if (st == OK) {
-        add_end_of_text(&tokens);
+        add_end_of_text(&tokens, path);
         st = tokenizer_add_tokens(t, path, "line", tokens.token, tokens.count);
     }
-    if (st == OK) add_pairs(t);
+    if (st == OK) {
+        add_pairs(t);
+        warn_of_pattern(t, path);
+    }
     tokens_fini(&tokens);
     mem_free(&text);
     return st;

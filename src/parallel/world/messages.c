@@ -57,6 +57,16 @@ static void pause_a_little(Pause *pause)
     slept_s += clock_s() - begun;
 }
 
+void mpi_await(MPI_Request *request)
+{
+    Pause pause = {0};
+    for (int done = 0;;) {
+        MPI_CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
+        if (done) break;
+        pause_a_little(&pause);
+    }
+}
+
 struct WorldSwap {
     const World *world;
     bool sleeps;

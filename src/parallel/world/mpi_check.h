@@ -12,5 +12,8 @@
 
 /* Dies unless code is MPI_SUCCESS. call: source text of the call. */
 void mpi_check(int code, const char *call);
+/* Waits until an operation that MPI has begun is complete. A rank that waits for long sleeps
+ * between polls and leaves its core to ranks that compute; MPI's own calls poll without a pause. */
+void mpi_await(MPI_Request *request);
 
 #endif

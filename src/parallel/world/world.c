@@ -164,7 +164,9 @@ Status status_agree(const World *world, Status mine)
     if (world->comm == MPI_COMM_NULL) return mine;
     /* The worst code wins; among the ranks that have it, the lowest rank. */
     int64_t vote = ((int64_t)mine << 32) | (INT_MAX - world->rank), worst = 0;
-    MPI_CHECK(MPI_Allreduce(&vote, &worst, 1, MPI_INT64_T, MPI_MAX, world->comm));
+    MPI_Request request;
+    MPI_CHECK(MPI_Iallreduce(&vote, &worst, 1, MPI_INT64_T, MPI_MAX, world->comm, &request));
+    mpi_await(&request);
     Status status = (Status)(worst >> 32);
     if (status == OK) return OK;
     int root = INT_MAX - (int)(worst & INT_MAX);
@@ -179,22 +181,28 @@ Status status_agree(const World *world, Status mine)
         else
             snprintf(text, sizeof text, "%s", fail_message());
     }
-    MPI_CHECK(MPI_Bcast(text, MESSAGE_BYTES, MPI_CHAR, root, world->comm));
+    world_bcast(world, text, sizeof text, root);
     return fail(status, "%s", text);
 }
 
 void world_bcast(const World *world, void *data, size_t bytes, int root)
 {
+    MPI_Request request;
     if (world->comm == MPI_COMM_NULL) return;
     for (size_t done = 0; done < bytes; done += PIECE_BYTES) {
         size_t piece = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
-        MPI_CHECK(MPI_Bcast((char *)data + done, (int)piece, MPI_BYTE, root, world->comm));
+        MPI_CHECK(
+            MPI_Ibcast((char *)data + done, (int)piece, MPI_BYTE, root, world->comm, &request));
+        mpi_await(&request);
     }
 }
 
 void world_barrier(const World *world)
 {
-    if (world->comm != MPI_COMM_NULL) MPI_CHECK(MPI_Barrier(world->comm));
+    MPI_Request request;
+    if (world->comm == MPI_COMM_NULL) return;
+    MPI_CHECK(MPI_Ibarrier(world->comm, &request));
+    mpi_await(&request);
 }
 
 char *world_bcast_text(const World *world, char *mine)
@@ -210,8 +218,10 @@ char *world_bcast_text(const World *world, char *mine)
 int world_least(const World *world, int mine)
 {
     int least = mine;
-    if (world->comm != MPI_COMM_NULL)
-        MPI_CHECK(MPI_Allreduce(&mine, &least, 1, MPI_INT, MPI_MIN, world->comm));
+    MPI_Request request;
+    if (world->comm == MPI_COMM_NULL) return least;
+    MPI_CHECK(MPI_Iallreduce(&mine, &least, 1, MPI_INT, MPI_MIN, world->comm, &request));
+    mpi_await(&request);
     return least;
 }
 
@@ -240,8 +250,10 @@ void world_merge(const World *world, double *data, int64_t count)
 void world_gather(const World *world, const void *mine, size_t bytes, void *out)
 {
     if (world->comm != MPI_COMM_NULL && bytes <= PIECE_BYTES) {
-        MPI_CHECK(
-            MPI_Allgather(mine, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, world->comm));
+        MPI_Request request;
+        MPI_CHECK(MPI_Iallgather(mine, (int)bytes, MPI_BYTE, out, (int)bytes, MPI_BYTE, world->comm,
+                                 &request));
+        mpi_await(&request);
         return;
     }
     memmove((char *)out + (size_t)world->rank * bytes, mine, bytes);

@@ -15,8 +15,12 @@ enum { HEADS_A_THREAD = 4 };
 typedef struct Attention {
     /* samples, tokens of a sequence, elements of a head, tiles of a sequence */
     int64_t samples, length, width, tiles;
-    /* heads of queries, heads of keys and values, and query heads per key head */
-    int64_t heads, kv_heads, group;
+    /* heads of queries */
+    int64_t heads;
+    /* heads of keys and of values */
+    int64_t kv_heads;
+    /* heads of queries per head of keys */
+    int64_t group;
     /* number of keys that a query attends to; 0: all keys up to the query's position */
     int64_t window;
     /* elements per row of x and of y */
@@ -25,8 +29,8 @@ typedef struct Attention {
     int64_t scratch;
     DType type;
     int threads;
-    /* rotary: cosines and sines of each token's angles, float[length][width / 2], owned; else
-     * NULL */
+    /* cosines and sines of each token's angles, float[length][width / 2], owned; NULL: not
+     * rotary */
     float *cosine, *sine;
 } Attention;
 

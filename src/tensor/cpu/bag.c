@@ -23,8 +23,11 @@ enum { COLUMNS = 128 };
 enum { PARTS = 64 };
 
 typedef struct Bag {
-    /* samples; bags per sample: one per field, or one for all fields; elements of y per bag */
-    int64_t samples, bags, width;
+    int64_t samples;
+    /* bags per sample: one per field, or one for all fields */
+    int64_t bags;
+    /* elements of y per bag */
+    int64_t width;
     DType type;
 } Bag;
 

@@ -1,5 +1,6 @@
 /* conv2d by oneDNN and by weft's own kernels. conv_choose chooses the layouts of x and y and the
- * algorithm from the shape alone, by rules from measurements; nothing is timed in a run. */
+ * algorithm from shape, type and processor, by rules from measurements; nothing is timed in a
+ * run. */
 #include "cpu.h"
 #include "depthwise.h"
 #include "first_conv.h"
@@ -38,9 +39,9 @@ typedef struct ConvChoice {
     bool direct[LINEAR_DIRECTIONS];
 } ConvChoice;
 
-/* The formats of one conv2d, as in LinearSpec; owned. */
+/* The formats of one conv2d, named as in LinearSpec; owned. */
 typedef struct ConvFormats {
-    Format *x, *y, *b, *any, *dw_any, *plain;
+    Format *x, *y, *b, *w_any, *dw_any, *w_plain;
 } ConvFormats;
 
 /* Makes the formats: x, y and the kernels' weights have `type`, the others are fp32. */
@@ -54,15 +55,15 @@ static ConvFormats formats_new(const OpSpec *s, DType type, const ConvChoice *ch
         .x = format_image(s->x[0].shape, choice->x_block, false, type),
         .y = format_image(s->y.shape, choice->y_block, false, type),
         .b = s->w_count > 1 ? format_plain(1, &v.o, DTYPE_F32) : NULL,
-        .any = format_any(ndim, dim, type),
+        .w_any = format_any(ndim, dim, type),
         .dw_any = format_any(ndim, dim, DTYPE_F32),
-        .plain = format_plain(ndim, dim, DTYPE_F32),
+        .w_plain = format_plain(ndim, dim, DTYPE_F32),
     };
 }
 
 static void formats_free(ConvFormats *f)
 {
-    Format **const all[] = {&f->x, &f->y, &f->b, &f->any, &f->dw_any, &f->plain};
+    Format **const all[] = {&f->x, &f->y, &f->b, &f->w_any, &f->dw_any, &f->w_plain};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; ++i) format_free(all[i]);
 }
 
@@ -75,7 +76,7 @@ static Status query_blocks(Dnnl *dnnl, const OpSpec *s, ConvChoice *choice)
     Format *x = format_any(4, s->x[0].shape.dim, DTYPE_F32);
     Format *y = format_any(4, s->y.shape.dim, DTYPE_F32);
     KernelSpec spec = {.kind = KERNEL_CONV_FORWARD,
-                       .role = {x, f.any, f.b, y},
+                       .role = {x, f.w_any, f.b, y},
                        .stride = {s->stride[0], s->stride[1]},
                        .pad = {s->pad[0], s->pad[1]}};
     Status status = kernel_plan(&k, dnnl, &spec);
@@ -131,7 +132,8 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
     return tiles >= lanes && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles && !dead_taps(s);
 }
 
-/* Chooses weft's direct kernels for a model's first convolution. For one or two channels on AVX2
+/* Chooses weft's direct kernels for a model's first convolution: of at most three channels, in one
+ * group, whose dx is not needed. For one or two channels on AVX2
  * oneDNN has only matrix products, which copy the image once per tap; weft's kernels take 0.25 to
  * 0.8 of their time. For three channels oneDNN's `jit:avx2` is as fast in forward, and mostly for
  * dw. */
@@ -154,10 +156,10 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
     if (s->kernel[0] != DEPTHWISE_KERNEL || s->kernel[1] != DEPTHWISE_KERNEL) return;
     if (s->pad[0] != 1 || s->pad[1] != 1 || s->stride[0] != s->stride[1] || s->stride[0] > 2)
         return;
-    const int64_t pixels = v->n * v->c * (v->h * v->w + v->p * v->q);
+    const int64_t elements = v->n * v->c * (v->h * v->w + v->p * v->q);
     choice->direct[LINEAR_FORWARD] = s->stride[0] == 1 || lanes == LANES_512;
     choice->direct[LINEAR_DATA] = true;
-    choice->direct[LINEAR_WEIGHT] = pixels * (int64_t)sizeof(float) >= CACHED_BYTES;
+    choice->direct[LINEAR_WEIGHT] = elements * (int64_t)sizeof(float) >= CACHED_BYTES;
 }
 
 /* Chooses channel blocks of a vector's width. Measured on one and two threads at every convolution
@@ -196,9 +198,9 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
                           .x = f.x,
                           .y = f.y,
                           .b = f.b,
-                          .w_any = f.any,
+                          .w_any = f.w_any,
                           .dw_any = f.dw_any,
-                          .w_plain = f.plain,
+                          .w_plain = f.w_plain,
                           .stride = {s->stride[0], s->stride[1]},
                           .pad = {s->pad[0], s->pad[1]},
                           .dead_taps = dead_taps(s),

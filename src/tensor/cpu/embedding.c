@@ -5,8 +5,10 @@
 #include <string.h>
 
 typedef struct Embedding {
-    /* tokens of all samples and of one; elements of a row */
-    int64_t tokens, per_sample, width;
+    /* tokens of all samples, and of one */
+    int64_t tokens, per_sample;
+    /* elements of a row */
+    int64_t width;
     /* this rank has rows first .. first + rows - 1 of the table's `vocab` rows */
     int64_t first, rows, vocab;
     DType type;

@@ -22,14 +22,20 @@ struct FirstConvRun {
     FirstConvSpec spec;
     /* rows and columns of y */
     int64_t p, q;
-    /* rows of y per unit; units of all images */
-    int64_t rows, units;
-    /* rows and columns of a unit's copied input; floats of one thread's copy */
-    int64_t in_rows, in_columns, per_thread;
+    /* rows of y per unit */
+    int64_t rows;
+    /* units of all images */
+    int64_t units;
+    /* rows and columns of a unit's copied input */
+    int64_t in_rows, in_columns;
+    /* floats of one thread's copy */
+    int64_t per_thread;
     /* taps of the kernel: C times rows times columns */
     int64_t taps;
-    /* dw: groups of units; floats of a group's dw and db */
-    int64_t groups, group_floats;
+    /* dw: groups of units */
+    int64_t groups;
+    /* floats of a group's dw and db */
+    int64_t group_floats;
     /* offset of each tap in the copy; owned */
     int32_t *tap_offset;
 };

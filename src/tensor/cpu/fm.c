@@ -35,8 +35,12 @@ const OpInfo info_fm = {
 
 typedef struct FmTask {
     DType type;
-    /* vectors per row, floats per vector; number of rows that are not padding */
-    int64_t vectors, width, real;
+    /* vectors per row */
+    int64_t vectors;
+    /* floats per vector */
+    int64_t width;
+    /* number of rows that are not padding */
+    int64_t real;
     const void *x, *dy;
     void *y, *dx;
     /* scratch if type is not fp32: float[N][C] for x and for dx */

@@ -39,8 +39,14 @@ const OpInfo info_interaction = {
 
 typedef struct InteractionTask {
     DType type;
-    /* vectors per row, floats per vector, pairs per row; number of rows that are not padding */
-    int64_t vectors, width, pairs, real;
+    /* vectors per row */
+    int64_t vectors;
+    /* floats per vector */
+    int64_t width;
+    /* pairs per row */
+    int64_t pairs;
+    /* number of rows that are not padding */
+    int64_t real;
     const void *x, *dy;
     void *y, *dx;
     /* scratch if type is not fp32: float[N][C] for x and for dx, float[N][pairs] for y or dy */

@@ -10,11 +10,15 @@
 enum { ALIGN_BYTES = 64 };
 
 typedef struct Linear {
-    /* the three directions; data is NULL if dx is not needed */
-    Kernel *forward, *data, *weight;
-    /* Reorders from the stored order to a kernel's in run->cache, and of the weight kernel's result
-     * to dw; NULL: the kernel uses the stored order */
-    Kernel *forward_copy, *data_copy, *weight_copy;
+    Kernel *forward;
+    /* NULL: dx is not needed */
+    Kernel *data;
+    Kernel *weight;
+    /* reorders of the weight from the stored order to the kernel's, in run->cache; NULL: the kernel
+     * uses the stored order */
+    Kernel *forward_copy, *data_copy;
+    /* reorder of the weight kernel's result to dw; NULL: the kernel uses the stored order */
+    Kernel *weight_copy;
     /* the data kernel reads the forward kernel's copy of the weight */
     bool data_shares;
     /* reorder from plain to stored order; NULL before the first linear_pack, or if they are

@@ -56,8 +56,9 @@ typedef struct Span {
 typedef struct Piece {
     /* first element, first word of `keep`, number of rows */
     int64_t from, word, rows;
-    /* the last row's first element and first word; its lanes, 0: there is none */
+    /* the last row's first element and first word */
     int64_t tail_from, tail_word;
+    /* lanes of the last row; 0: there is none */
     int tail;
 } Piece;
 

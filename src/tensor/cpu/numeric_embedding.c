@@ -20,8 +20,13 @@ const OpInfo info_numeric_embedding = {
 
 typedef struct NumericTask {
     DType type;
-    /* numbers per row, floats per vector; number of rows, and of rows that are not padding */
-    int64_t numbers, width, rows, real;
+    /* numbers per row */
+    int64_t numbers;
+    /* floats per vector */
+    int64_t width;
+    int64_t rows;
+    /* number of rows that are not padding */
+    int64_t real;
     const void *x, *dy;
     const float *w;
     void *y, *dx;

@@ -9,12 +9,18 @@
 
 /* Numbers about one slice of a row, all floats: a class index is exact up to 2^24. */
 typedef struct SliceStats {
-    /* log-sum-exp, and sum of the logits */
-    float lse, sum;
-    /* logits of the label and of the second label; 0 if they are in another slice */
-    float label_logit, other;
-    /* the largest logit and its class */
-    float top, argmax;
+    /* logarithm of the sum of the logits' exponentials */
+    float lse;
+    /* sum of the logits */
+    float sum;
+    /* logit of the label; 0 if it is in another slice */
+    float label_logit;
+    /* logit of the second label; 0 if it is in another slice */
+    float other;
+    /* the largest logit */
+    float top;
+    /* class of the largest logit */
+    float argmax;
 } SliceStats;
 enum { SLICE_STATS = sizeof(SliceStats) / sizeof(float) };
 

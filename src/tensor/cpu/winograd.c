@@ -63,8 +63,10 @@ typedef struct Pass {
     const float *x;
     /* image of Winograd.out */
     float *y;
-    /* weight, or dw, which is written; bias, or db, which is written, NULL: none */
-    const float *weight, *bias;
+    /* weight, or dw, which is written */
+    const float *weight;
+    /* bias, or db, which is written; NULL: none */
+    const float *bias;
     /* V and Z in the scratch */
     float *v, *z;
     int64_t first, count;
@@ -94,10 +96,10 @@ static void plan_passes(Winograd *w)
     const bool weight = w->kind == KERNEL_CONV_WEIGHT;
     const int64_t tiles = w->in.tiles, blocks = w->in.blocks + (weight ? w->out.blocks : 0);
     const int64_t each = blocks * w->lanes * WINOGRAD_SLICES * (int64_t)sizeof(float);
-    int64_t most = (BYTES << weight) / each;
-    if (most < TILES) most = TILES;
-    if (most > TILES_MAX) most = TILES_MAX;
-    w->step = round_up(ceil_div(tiles, ceil_div(tiles, most)), w->lanes);
+    int64_t step_max = (BYTES << weight) / each;
+    if (step_max < TILES) step_max = TILES;
+    if (step_max > TILES_MAX) step_max = TILES_MAX;
+    w->step = round_up(ceil_div(tiles, ceil_div(tiles, step_max)), w->lanes);
     w->v_slice = w->in.blocks * w->step * w->lanes + SKEW;
     w->z_slice = weight ? w->out.blocks * w->step * w->lanes + SKEW : 0;
     w->shared = (w->v_slice + w->z_slice) * WINOGRAD_SLICES;

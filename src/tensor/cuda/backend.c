@@ -91,7 +91,7 @@ static Status cuda_open(Backend *backend, BackendOptions options)
     backend->impl = state;
     state->tf32 = options.tf32;
     state->options = &backend->options;
-    Status st = fused_read_scratch();
+    Status st = fused_read_workspace_limit();
     if (st == OK) st = open_state(state, options);
     if (st == OK) {
         backend->options.device = state->device;

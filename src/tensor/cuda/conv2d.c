@@ -11,8 +11,10 @@ enum { X = 1, W, Y, TENSORS };
 enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
-    /* plans for y, dx, dx added to the values in its memory, and dw; borrowed; NULL: not needed */
-    const DnnPlan *forward, *data, *data_added, *weight;
+    /* plans for y, dx and dw; borrowed; NULL: not needed */
+    const DnnPlan *forward, *data, *weight;
+    /* plan for dx that is added to the values in its memory; borrowed; NULL: not needed */
+    const DnnPlan *data_added;
     /* `forward` also adds the bias and applies relu */
     bool fuses_bias;
     /* bytes at the start of the workspace that cuDNN uses; scratch of weft's kernels follows */

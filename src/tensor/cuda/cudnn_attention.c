@@ -13,17 +13,18 @@ enum {
     WIDTH_STEP = 8,
     /* log_sum and dots of a group begin at multiples of this number of floats: 16 bytes */
     ROW_STEP = 4,
-    /* cuDNN's tiles of scores, and bytes that it adds to its workspace */
+    /* rows and columns of cuDNN's tiles of scores */
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
-    SCRATCH_BASE = 256,
+    /* bytes of its workspace in addition to score gradients */
+    WORKSPACE_BASE = 256,
 };
 
-/* Most bytes of a group's scratch; a group of one sample may exceed them. WEFT_ATTENTION_SCRATCH
- * sets another size. */
-static size_t max_scratch_bytes = (size_t)1 << 30;
+/* Maximum bytes of the workspace of a group; the smallest possible group may exceed them.
+ * WEFT_ATTENTION_SCRATCH sets another size. */
+static size_t workspace_bytes_max = (size_t)1 << 30;
 
-Status fused_read_scratch(void)
+Status fused_read_workspace_limit(void)
 {
     enum { MIB_MAX = 1 << 16 };
     const char *text = getenv("WEFT_ATTENTION_SCRATCH");
@@ -36,7 +37,7 @@ Status fused_read_scratch(void)
             "environment variable WEFT_ATTENTION_SCRATCH=%s: expected MiB from 1 to %d, the "
             "memory for the gradients of attention's scores; the default is 1024",
             text, MIB_MAX);
-    max_scratch_bytes = (size_t)mib << 20;
+    workspace_bytes_max = (size_t)mib << 20;
     return OK;
 }
 
@@ -69,7 +70,7 @@ enum {
     MASK,
     MASKED,
     ROW_MAX,
-    LESS_MAX,
+    SCORES_MINUS_MAX,
     EXP_SCORES,
     EXP_SUM,
     LOG_EXP_SUM,
@@ -77,12 +78,16 @@ enum {
     /* only inside the kernels of the backward graph, which also uses QK to MASKED */
     DY_Y,
     DY_Y_SUM,
-    LESS_LOG_SUM,
+    SCORES_MINUS_LOG_SUM,
+    /* softmax of the scores, computed again, in fp32 */
     P,
     P_T,
+    /* gradient of P */
     DP,
-    DP_LESS_DOTS,
+    DP_MINUS_DOTS,
+    /* product of DP_MINUS_DOTS and P */
     DP_P,
+    /* gradient of the scores */
     DS,
     DS_T,
     K,
@@ -142,18 +147,18 @@ static const Role roles[TENSORS] = {
     [MASK] = {PAIRS, DNN_VIRTUAL, BOOLEAN},
     [MASKED] = {PAIRS, DNN_VIRTUAL, FP32},
     [ROW_MAX] = {ROWS, DNN_VIRTUAL, FP32},
-    [LESS_MAX] = {PAIRS, DNN_VIRTUAL, FP32},
+    [SCORES_MINUS_MAX] = {PAIRS, DNN_VIRTUAL, FP32},
     [EXP_SCORES] = {PAIRS, DNN_VIRTUAL, FP32},
     [EXP_SUM] = {ROWS, DNN_VIRTUAL, FP32},
     [LOG_EXP_SUM] = {ROWS, DNN_VIRTUAL, FP32},
     [SOFTMAX] = {PAIRS, DNN_VIRTUAL, HALF},
     [DY_Y] = {IN_Y, DNN_VIRTUAL, FP32},
     [DY_Y_SUM] = {ROWS, DNN_VIRTUAL, FP32},
-    [LESS_LOG_SUM] = {PAIRS, DNN_VIRTUAL, FP32},
+    [SCORES_MINUS_LOG_SUM] = {PAIRS, DNN_VIRTUAL, FP32},
     [P] = {PAIRS, DNN_VIRTUAL, FP32},
     [P_T] = {PAIRS_T, DNN_VIRTUAL, HALF},
     [DP] = {PAIRS, DNN_VIRTUAL, FP32},
-    [DP_LESS_DOTS] = {PAIRS, DNN_VIRTUAL, FP32},
+    [DP_MINUS_DOTS] = {PAIRS, DNN_VIRTUAL, FP32},
     [DP_P] = {PAIRS, DNN_VIRTUAL, FP32},
     [DS] = {PAIRS, DNN_VIRTUAL, FP32},
     [DS_T] = {PAIRS_T, DNN_VIRTUAL, HALF},
@@ -190,8 +195,8 @@ static const DnnNode forward_nodes[] = {
     EACH(CMP_GE, MASK, QUERY_INDEX, KEY_INDEX),
     EACH(BINARY_SELECT, MASKED, SCORES, MINUS_INFINITY, MASK),
     REDUCE(MAX, ROW_MAX, MASKED),
-    EACH(SUB, LESS_MAX, MASKED, ROW_MAX),
-    EACH(EXP, EXP_SCORES, LESS_MAX),
+    EACH(SUB, SCORES_MINUS_MAX, MASKED, ROW_MAX),
+    EACH(EXP, EXP_SCORES, SCORES_MINUS_MAX),
     REDUCE(ADD, EXP_SUM, EXP_SCORES),
     EACH(LOG, LOG_EXP_SUM, EXP_SUM),
     EACH(ADD, LOG_SUM, ROW_MAX, LOG_EXP_SUM),
@@ -205,17 +210,17 @@ static const DnnNode backward_nodes[] = {
     EACH(MUL, DOTS, DY_Y_SUM, ONE),
     MATMUL(QK, Q, K_T),
     EACH(MUL, SCORES, QK, SCALE),
-    EACH(SUB, LESS_LOG_SUM, SCORES, LOG_SUM),
-    INDEX(QUERY_INDEX, LESS_LOG_SUM, 2),
-    INDEX(KEY_INDEX, LESS_LOG_SUM, 3),
+    EACH(SUB, SCORES_MINUS_LOG_SUM, SCORES, LOG_SUM),
+    INDEX(QUERY_INDEX, SCORES_MINUS_LOG_SUM, 2),
+    INDEX(KEY_INDEX, SCORES_MINUS_LOG_SUM, 3),
     EACH(CMP_GE, MASK, QUERY_INDEX, KEY_INDEX),
-    EACH(BINARY_SELECT, MASKED, LESS_LOG_SUM, MINUS_INFINITY, MASK),
+    EACH(BINARY_SELECT, MASKED, SCORES_MINUS_LOG_SUM, MINUS_INFINITY, MASK),
     EACH(EXP, P, MASKED),
     RESHAPE(P_T, P),
     MATMUL(DV, P_T, DY),
     MATMUL(DP, DY, V_T),
-    EACH(SUB, DP_LESS_DOTS, DP, DOTS),
-    EACH(MUL, DP_P, DP_LESS_DOTS, P),
+    EACH(SUB, DP_MINUS_DOTS, DP, DOTS),
+    EACH(MUL, DP_P, DP_MINUS_DOTS, P),
     EACH(MUL, DS, DP_P, SCALE),
     RESHAPE(DS_T, DS),
     MATMUL(DK, DS_T, Q),
@@ -224,7 +229,7 @@ static const DnnNode backward_nodes[] = {
 };
 
 /* ---- plans ---- */
-/* sample, head, row: elements from one to the next */
+/* sample, head, row: strides in elements */
 static void set_layout(DnnTensor *t, int64_t rows, int64_t columns, int64_t sample, int64_t head,
                        int64_t row, AttentionShape s, bool transposed)
 {
@@ -247,8 +252,8 @@ static cudnnDataType_t cudnn_type(Type type, bool fp16)
 static DnnTensor make_tensor(Role role, AttentionShape s)
 {
     DnnTensor t = {.type = cudnn_type(role.type, s.fp16), .place = role.place};
-    const int64_t columns = s.heads * s.width, in_x = 3 * columns,
-                  in_qk = s.rotated ? 2 * columns : in_x, pairs = s.length * s.length;
+    const int64_t all_heads = s.heads * s.width, in_x = 3 * all_heads,
+                  in_qk = s.rotated ? 2 * all_heads : in_x, pairs = s.length * s.length;
     const bool transposed =
         role.layout == IN_QK_T || role.layout == IN_X_T || role.layout == PAIRS_T;
     switch (role.layout) {
@@ -261,7 +266,7 @@ static DnnTensor make_tensor(Role role, AttentionShape s)
         set_layout(&t, s.length, s.width, s.length * in_x, s.width, in_x, s, transposed);
         break;
     case IN_Y:
-        set_layout(&t, s.length, s.width, s.length * columns, s.width, columns, s, false);
+        set_layout(&t, s.length, s.width, s.length * all_heads, s.width, all_heads, s, false);
         break;
     case PAIRS:
     case PAIRS_T:
@@ -333,23 +338,24 @@ static int64_t round_up(int64_t count, int64_t step)
 
 /* Score gradients in 16 bits, padded to whole tiles: cuDNN 9.19 needs this size for every tested
  * shape. */
-size_t fused_scratch_bytes(AttentionShape s)
+size_t fused_expected_workspace_bytes(AttentionShape s)
 {
     int64_t pairs = round_up(s.length, TILE_QUERIES) * round_up(s.length, TILE_KEYS);
-    return (size_t)(s.samples * s.heads * pairs) * sizeof(Half) + SCRATCH_BASE;
+    return (size_t)(s.samples * s.heads * pairs) * sizeof(Half) + WORKSPACE_BASE;
 }
 
 int64_t fused_group(AttentionShape s)
 {
     AttentionShape group = s;
-    for (; group.samples > 1; --group.samples) {
-        bool whole = group.samples == s.samples,
-             aligned = group.samples * s.heads * s.length % ROW_STEP == 0;
-        if (s.samples % group.samples == 0 && (whole || aligned) &&
-            fused_scratch_bytes(group) <= max_scratch_bytes)
-            return group.samples;
+    int64_t smallest = s.samples;
+    for (; group.samples > 0; --group.samples) {
+        bool aligned =
+            group.samples == s.samples || group.samples * s.heads * s.length % ROW_STEP == 0;
+        if (s.samples % group.samples != 0 || !aligned) continue;
+        if (fused_expected_workspace_bytes(group) <= workspace_bytes_max) return group.samples;
+        smallest = group.samples;
     }
-    return s.heads * s.length % ROW_STEP == 0 ? 1 : s.samples;
+    return smallest;
 }
 
 static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape)
@@ -358,7 +364,7 @@ static void find_plans(FusedAttention *f, CudaState *state, AttentionShape shape
         if (!fused_init(f, shape, cudnn_target(state))) fused_fini(f);
     } else {
         *f = (FusedAttention){.shape = shape,
-                              .backward.workspace_bytes = fused_scratch_bytes(shape)};
+                              .backward.workspace_bytes = fused_expected_workspace_bytes(shape)};
         f->available = check_width(f);
     }
     if (f->available)
@@ -418,11 +424,11 @@ static AttentionRun group_run(AttentionRun run, int64_t first)
 /* Sets the addresses of the tensors of one group that are in memory, and of single numbers. */
 static void set_addresses(void *at[TENSORS], const AttentionRun *run)
 {
-    const int64_t columns = run->heads * run->width;
+    const int64_t all_heads = run->heads * run->width;
     Half *x = (Half *)(uintptr_t)run->x, *dx = run->dx, *queries = run->rotated ? run->rotated : x;
     at[Q] = queries;
-    at[K_T] = queries + columns;
-    at[V] = at[V_T] = x + 2 * columns;
+    at[K_T] = queries + all_heads;
+    at[V] = at[V_T] = x + 2 * all_heads;
     at[Y] = run->y;
     at[DY] = (void *)(uintptr_t)run->dy;
     at[LOG_SUM] = run->log_sum;
@@ -432,8 +438,8 @@ static void set_addresses(void *at[TENSORS], const AttentionRun *run)
     at[ONE] = (void *)(uintptr_t)&one;
     if (!dx) return;
     at[DQ] = dx;
-    at[DK] = dx + columns;
-    at[DV] = dx + 2 * columns;
+    at[DK] = dx + all_heads;
+    at[DV] = dx + 2 * all_heads;
 }
 
 /* Runs the plan for each group. uid: the numbers of the plan's tensors. */

@@ -6,8 +6,10 @@
 #include "cudnn_graph.h"
 
 typedef struct AttentionShape {
-    /* width: columns of a head */
-    int64_t samples, length, heads, width;
+    /* samples; tokens of a sample; heads */
+    int64_t samples, length, heads;
+    /* columns of a head */
+    int64_t width;
     /* queries and keys are read from AttentionRun's `rotated`, not from x */
     bool rotated;
     /* the type is fp16; else it is bf16 */
@@ -36,13 +38,13 @@ enum { FUSED_OLDEST = 91600 };
 bool fused_init(FusedAttention *f, AttentionShape shape, DnnTarget target);
 void fused_fini(FusedAttention *f);
 
-/* Reads the limit of the scratch from WEFT_ATTENTION_SCRATCH; ERR_CONFIG if its value is no valid
+/* Reads the limit of the workspace from WEFT_ATTENTION_SCRATCH; ERR_CONFIG if its value is no valid
  * size. */
-Status fused_read_scratch(void);
+Status fused_read_workspace_limit(void);
 /* Bytes of the workspace that backward is expected to need, before there is a plan. */
-size_t fused_scratch_bytes(AttentionShape shape);
-/* Number of samples that one run computes, a divisor of shape.samples: all, or the largest whose
- * scratch is within the limit. */
+size_t fused_expected_workspace_bytes(AttentionShape shape);
+/* Number of samples that one run computes, a divisor of shape.samples: the largest whose workspace
+ * is within the limit, else the smallest possible. The arrays of every group are aligned. */
 int64_t fused_group(AttentionShape shape);
 
 /* Returns the backend's entry for this shape, made on the first call; operations of the same shape

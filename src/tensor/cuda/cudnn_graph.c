@@ -62,10 +62,10 @@ static void finalize(Builder *b, cudnnBackendDescriptor_t descriptor)
 }
 
 static void get(Builder *b, cudnnBackendDescriptor_t from, cudnnBackendAttributeName_t name,
-                cudnnBackendAttributeType_t type, int64_t most, int64_t *count, void *value)
+                cudnnBackendAttributeType_t type, int64_t count_max, int64_t *count, void *value)
 {
     if (b->status == CUDNN_STATUS_SUCCESS)
-        b->status = cudnn.descriptor_get(from, name, type, most, count, value);
+        b->status = cudnn.descriptor_get(from, name, type, count_max, count, value);
 }
 
 static cudnnBackendDescriptor_t make_tensor(Builder *b, const DnnTensor *t, int64_t uid)

@@ -14,12 +14,19 @@
 enum { AUX_COLUMNS = 8 };
 
 typedef struct Dense {
-    /* products for y, dx and dw; rest: dw of the last O - main_out outputs */
-    Matmul forward, data, weight, rest;
-    /* Done by a separate kernel: gelu, which then computes y from the product in `saved`; adding
-     * the residual, and then the activation; the derivative of gelu in backward; the bias
-     * gradient. */
-    bool separate_gelu, separate_add, separate_slope, separate_bias_sum;
+    /* products for y, dx and dw */
+    Matmul forward, data, weight;
+    /* product for dw of the last O - main_out outputs */
+    Matmul rest;
+    /* The following flags say what a separate kernel does: gelu, which then computes y from the
+     * product in `saved` */
+    bool separate_gelu;
+    /* adding the residual, and then the activation */
+    bool separate_add;
+    /* the derivative of gelu in backward */
+    bool separate_slope;
+    /* the bias gradient */
+    bool separate_bias_sum;
 } Dense;
 typedef struct DenseSize {
     /* R, I, O, P */

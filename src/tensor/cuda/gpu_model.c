@@ -5,10 +5,14 @@
 #include <string.h>
 
 struct GpuModel {
-    /* name for `weft plan --gpu`, and CUDA's name */
-    const char *word, *name;
-    /* compute capability times 100; streaming multiprocessors */
-    int capability, processors;
+    /* name for `weft plan --gpu` */
+    const char *word;
+    /* CUDA's name */
+    const char *name;
+    /* compute capability times 100 */
+    int capability;
+    /* streaming multiprocessors */
+    int processors;
     int clock_khz, memory_khz, l2_bytes;
     /* largest shared memory of a block */
     int shared_bytes;

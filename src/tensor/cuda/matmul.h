@@ -28,8 +28,10 @@ typedef struct MatmulSpec {
     int m, n, k;
     /* leading dimensions: elements from one column to the next */
     int lda, ldb, ldd;
-    /* in: type of a and b; out: type of d, bias and aux */
-    DType in, out;
+    /* type of a and b */
+    DType in;
+    /* type of d, bias and aux */
+    DType out;
     MatmulEpilogue epilogue;
     /* c is added to the product */
     bool add_c;

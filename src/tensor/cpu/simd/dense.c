@@ -171,7 +171,7 @@ SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t de
             panel[k * width + j] = j < count ? from[k * row + j * column] : 0;
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_of(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
@@ -211,7 +211,7 @@ static void multiply_block(const DensePart *block, const float *b_panels, const 
             Tile t = *like;
             t.a += y * (t.panels ? t.depth : ROW_DISTANCE);
             t.b = b_panels + x * t.depth;
-            t.columns = least(block->column_end - c, TILE_COLUMNS);
+            t.columns = min_of(block->column_end - c, TILE_COLUMNS);
             t.out += y * t.out_row + x;
             t.level += y * DENSE_BLOCK_COLUMNS + x;
             if (t.bias_first) t.bias_first += c;
@@ -227,11 +227,11 @@ static void chain_columns(const DenseProduct *p, const DensePart *part, float *r
     float *const a_room = room + DENSE_DEPTH * DENSE_BLOCK_COLUMNS;
     DensePart block = *part;
     for (int64_t first = 0; first < p->k; first += DENSE_DEPTH) {
-        const Terms terms = {first, least(p->k - first, DENSE_DEPTH)};
+        const Terms terms = {first, min_of(p->k - first, DENSE_DEPTH)};
         const bool ends = first + terms.depth == p->k;
         pack_b(p, part->column, part->column_end, terms, room);
         for (block.row = part->row; block.row < part->row_end; block.row = block.row_end) {
-            block.row_end = least(block.row + DENSE_BLOCK_ROWS, part->row_end);
+            block.row_end = min_of(block.row + DENSE_BLOCK_ROWS, part->row_end);
             pack_a(p, block.row, block.row_end, terms, a_room);
             const Tile tile = {.a = a_room,
                                .panels = p->a_col != 1,
@@ -257,7 +257,7 @@ static void pack_slices(const DenseProduct *p, const DensePart *part, float *pan
         (part->column_end - part->column + TILE_COLUMNS - 1) / TILE_COLUMNS * TILE_COLUMNS;
     for (int i = 0; i < p->slices * p->ranges; ++i)
         for (int64_t first = p->range[i].first; first < p->range[i].end; first += DENSE_DEPTH) {
-            const Terms terms = {first, least(p->range[i].end - first, DENSE_DEPTH)};
+            const Terms terms = {first, min_of(p->range[i].end - first, DENSE_DEPTH)};
             pack_b(p, part->column, part->column_end, terms, panels);
             panels += width * terms.depth;
         }
@@ -290,7 +290,7 @@ static void slices_rows(const DenseProduct *p, const DensePart *block, const flo
                      .level = levels};
         for (; range <= final; ++range)
             for (int64_t first = range->first; first < range->end; first += tile.depth) {
-                tile.depth = least(range->end - first, DENSE_DEPTH);
+                tile.depth = min_of(range->end - first, DENSE_DEPTH);
                 if (range == final && first + tile.depth == range->end) {
                     tile.joins = joins;
                     tile.bias_last = last ? p->bias : NULL;
@@ -312,7 +312,7 @@ static void slices_columns(const DenseProduct *p, const DensePart *part, float *
     DensePart block = *part;
     pack_slices(p, part, panels);
     for (block.row = part->row; block.row < part->row_end; block.row = block.row_end) {
-        block.row_end = least(block.row + DENSE_BLOCK_ROWS, part->row_end);
+        block.row_end = min_of(block.row + DENSE_BLOCK_ROWS, part->row_end);
         slices_rows(p, &block, panels, levels, a_room);
     }
 }
@@ -321,9 +321,9 @@ void SIMD_FLOAT_NAME(dense_product)(const DenseProduct *p, const DensePart *part
 {
     DensePart block = *part;
     const int64_t most = p->slices > 0 ? dense_slice_columns(p->k) : BLOCK_COLUMNS;
-    const int64_t columns = least(most, BLOCK_COLUMNS);
+    const int64_t columns = min_of(most, BLOCK_COLUMNS);
     for (; block.column < part->column_end; block.column = block.column_end) {
-        block.column_end = least(block.column + columns, part->column_end);
+        block.column_end = min_of(block.column + columns, part->column_end);
         if (p->slices > 0)
             slices_columns(p, &block, scratch);
         else

@@ -91,9 +91,9 @@ static void place_next(Place *p, const WinogradImage *im)
     ++p->image;
 }
 
-static int64_t within(int64_t value, int64_t most)
+static int64_t within(int64_t value, int64_t max)
 {
-    return value < 0 ? 0 : value < most ? value : most;
+    return value < 0 ? 0 : value < max ? value : max;
 }
 
 /* Prefetches pixels for the tiles below. */
