@@ -2,7 +2,8 @@
  * encoding (Sennrich et al. 2016) merges the bytes of a word to tokens. Reads Hugging Face's
  * vocab.json and merges.txt, or a tiktoken file with lines of "base64 rank". Bytes that are not
  * UTF-8 count as characters, so that decoding returns any text unchanged. A token is represented by
- * its id, a number from 0. */
+ * its id, a number from 0. Encoding updates a cache of words, so only one thread at a time may
+ * encode with a tokenizer. */
 #ifndef WEFT_DATA_TOKENIZER_H
 #define WEFT_DATA_TOKENIZER_H
 

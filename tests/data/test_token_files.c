@@ -71,7 +71,11 @@ static void npy_read(void)
     static const struct {
         const char *name;
         ElementType type;
-    } file[] = {{"u1", ELEM_U8}, {"u2", ELEM_U16}, {"v3", ELEM_U32}, {"i8-big", ELEM_U32}};
+    } file[] = {{"u1", ELEM_U8},
+                {"u2", ELEM_U16},
+                {"u2-big", ELEM_U16},
+                {"v3", ELEM_U32},
+                {"i8-big", ELEM_U32}};
     const char *out = in_scratch("npy.h5");
     for (size_t i = 0; i < sizeof file / sizeof *file; ++i) {
         char *path = mem_format("tests/fuzz/corpus/npy/%s", file[i].name);
