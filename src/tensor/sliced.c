@@ -24,26 +24,69 @@ static Status exchange_check(const OpSpec *s)
     return fail(ERR_BUG, "exchange: %s cannot become %s", shape_text(x, a), shape_text(y, b));
 }
 
-Status exchange_plan(Op *op, Desc layout)
+/* True if x is the side of divided layers. */
+static bool adds_in_forward(ExchangeKind kind)
+{
+    return kind == EXCHANGE_LEAVE || kind == EXCHANGE_SCATTER;
+}
+
+DType exchange_input(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    const bool parts = adds_in_forward(s->exchange) && s->x[0].dtype == DTYPE_F32;
+    return s->slices.total > 0 && parts ? DTYPE_F32 : op->backend->options.precision;
+}
+
+/* True if the side of divided layers has another type. An embedding's sum is exact in any type. */
+static bool has_wide_side(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    if (s->slices.total == 0 || op->backend->options.precision == DTYPE_F32) return false;
+    return !adds_in_forward(s->exchange) || s->x[0].dtype == DTYPE_F32;
+}
+
+/* Sets the bytes of scratch. `whole`: elements of the undivided tensor. */
+static void plan_workspace(Op *op, int64_t whole)
+{
+    const ExchangePlan *plan = op->impl;
+    const size_t type = dtype_bytes(plan->type), wide = plan->convert ? sizeof(float) : type;
+    const size_t slice = (size_t)plan->slice, all = (size_t)whole;
+    op->workspace_bytes = 0;
+    if (!divides_sequence(&op->spec)) op->workspace_bytes = slice * wide;
+    if (!plan->convert) return;
+    if (plan->kind == EXCHANGE_ENTER) op->workspace_bytes += slice * type;
+    if (plan->kind == EXCHANGE_LEAVE) op->workspace_bytes += all * wide;
+    if (divides_sequence(&op->spec))
+        op->workspace_bytes = slice * wide > all * type ? slice * wide : all * type;
+}
+
+Status exchange_plan(Op *op, Desc layout, ExchangeConvert convert)
 {
     OpSpec *s = &op->spec;
     TRY(exchange_check(s));
     s->y = layout;
     Shape x = s->x[0].shape, y = s->y.shape;
     DType type = s->y.dtype;
+    const bool wide = has_wide_side(op);
     ExchangePlan *plan = op->impl = mem_new(sizeof *plan);
-    *plan = (ExchangePlan){.kind = s->exchange, .width = y.dim[y.ndim - 1]};
+    *plan = (ExchangePlan){.kind = s->exchange,
+                           .width = y.dim[y.ndim - 1],
+                           .convert = wide ? convert : NULL,
+                           .type = type};
     plan->rows = shape_count(y) / plan->width;
     plan->divided = (Slices){.runs = 1, .items = shape_count(x), .unit = 1, .type = type};
-    if (divides_sequence(s))
+    plan->slice = shape_count(x) / s->slice.ranks + 1;
+    if (divides_sequence(s)) {
         plan->divided =
             (Slices){.runs = x.dim[0], .items = s->slice.whole, .unit = x.dim[2], .type = type};
-    else
-        op->workspace_bytes = (size_t)(shape_count(x) / s->slice.ranks + 1) * dtype_bytes(type);
-    op->y_alias = plan->kind == EXCHANGE_ENTER;
-    op->dx_alias[0] = plan->kind == EXCHANGE_LEAVE;
-    op->y_inplace = plan->kind == EXCHANGE_LEAVE;
-    op->dx_inplace = plan->kind == EXCHANGE_ENTER;
+        plan->slice = x.dim[0] * s->slice.count * x.dim[2];
+    }
+    if (wide && !adds_in_forward(plan->kind)) s->y.dtype = DTYPE_F32;
+    plan_workspace(op, plan->divided.runs * plan->divided.items * plan->divided.unit);
+    op->y_alias = plan->kind == EXCHANGE_ENTER && !wide;
+    op->dx_alias[0] = plan->kind == EXCHANGE_LEAVE && !wide;
+    op->y_inplace = plan->kind == EXCHANGE_LEAVE && !wide;
+    op->dx_inplace = plan->kind == EXCHANGE_ENTER && !wide;
     if (s->w_count) op->w_elements[0] = plan->width;
     return OK;
 }
@@ -61,13 +104,71 @@ static void all_reduce(const ExchangePlan *plan, const OpRun *run, const void *f
     x->gather(x, plan->divided, run->workspace, to);
 }
 
-void exchange_forward(const Op *op, const OpRun *run)
+/* Copies the narrow tensor `from`, which the ranks have in slices or each completely, to the wide
+ * one `to`. */
+static void widen(const Op *op, const OpRun *run, const void *from, void *to)
+{
+    const ExchangePlan *plan = op->impl;
+    const Slices *d = &plan->divided;
+    if (divides_sequence(&op->spec)) {
+        run->exchange->gather(run->exchange, *d, from, run->workspace);
+        from = run->workspace;
+    }
+    plan->convert(op, from, plan->type, to, DTYPE_F32, d->runs * d->items * d->unit);
+}
+
+/* Sums the wide tensor `from` over the ranks; returns this rank's slice of the sum in fp32. */
+static void *reduce_wide(const Op *op, const OpRun *run, const void *from)
+{
+    const ExchangePlan *plan = op->impl;
+    Slices wide = plan->divided;
+    wide.type = DTYPE_F32;
+    run->exchange->reduce(run->exchange, wide, from, run->workspace);
+    return run->workspace;
+}
+
+static void *forward_wide(const Op *op, const OpRun *run)
+{
+    const ExchangePlan *plan = op->impl;
+    Slices wide = plan->divided;
+    wide.type = DTYPE_F32;
+    if (!adds_in_forward(plan->kind)) {
+        widen(op, run, run->x[0], run->y);
+        return run->y;
+    }
+    float *slice = reduce_wide(op, run, run->x[0]);
+    if (plan->kind == EXCHANGE_SCATTER) return slice;
+    run->exchange->gather(run->exchange, wide, slice, slice + plan->slice);
+    return slice + plan->slice;
+}
+
+static void backward_wide(const Op *op, const OpRun *run)
+{
+    const ExchangePlan *plan = op->impl;
+    if (adds_in_forward(plan->kind)) {
+        widen(op, run, run->dy, run->dx[0]);
+        return;
+    }
+    float *slice = reduce_wide(op, run, run->dy);
+    const bool gathers = plan->kind == EXCHANGE_ENTER;
+    void *rounded = gathers ? (void *)(slice + plan->slice) : run->dx[0];
+    const Slices *d = &plan->divided;
+    const int rank = op->spec.slice.rank, ranks = op->spec.slice.ranks;
+    const int64_t items =
+        slice_first(d->items, ranks, rank + 1) - slice_first(d->items, ranks, rank);
+    plan->convert(op, slice, DTYPE_F32, rounded, plan->type, d->runs * items * d->unit);
+    if (gathers) run->exchange->gather(run->exchange, *d, rounded, run->dx[0]);
+}
+
+void *exchange_forward(const Op *op, const OpRun *run)
 {
     const ExchangePlan *plan = op->impl;
     const Exchange *x = run->exchange;
+    if (plan->convert) return forward_wide(op, run);
     if (plan->kind == EXCHANGE_GATHER) x->gather(x, plan->divided, run->x[0], run->y);
     if (plan->kind == EXCHANGE_SCATTER) x->reduce(x, plan->divided, run->x[0], run->y);
     if (plan->kind == EXCHANGE_LEAVE) all_reduce(plan, run, run->x[0], run->y);
+    return run->y;
 }
 
 void exchange_backward_data(Op *op, const OpRun *run)
@@ -75,6 +176,10 @@ void exchange_backward_data(Op *op, const OpRun *run)
     const ExchangePlan *plan = op->impl;
     const Exchange *x = run->exchange;
     if (!run->dx[0]) return;
+    if (plan->convert) {
+        backward_wide(op, run);
+        return;
+    }
     if (plan->kind == EXCHANGE_GATHER) x->reduce(x, plan->divided, run->dy, run->dx[0]);
     if (plan->kind == EXCHANGE_SCATTER) x->gather(x, plan->divided, run->dy, run->dx[0]);
     if (plan->kind == EXCHANGE_ENTER) all_reduce(plan, run, run->dy, run->dx[0]);

@@ -5,6 +5,9 @@
 
 #include "tensor.h"
 
+/* Converts n elements between fp32 and the backend's type; no memory is shared. */
+typedef void (*ExchangeConvert)(const Op *op, const void *from, DType from_type, void *to,
+                                DType to_type, int64_t n);
 /* The plan of an exchange, in Op.impl. */
 typedef struct ExchangePlan {
     ExchangeKind kind;
@@ -12,14 +15,25 @@ typedef struct ExchangePlan {
     Slices divided;
     /* last dimension of y, and the product of its other dimensions */
     int64_t width, rows;
+    /* In 16 bits, if sums are cut into slices: the side of divided layers is in fp32, y of ENTER
+     * and GATHER, x of LEAVE and SCATTER. There values have been rounded, but the ranks' parts of
+     * sums have not. NULL: both sides have one type. */
+    ExchangeConvert convert;
+    /* type of the other side, and elements of this rank's slice */
+    DType type;
+    int64_t slice;
 } ExchangePlan;
 
 /* Plans an exchange. y: layout of y, without padding; x[0] has the same. Sets spec.y, impl and the
- * sizes in op. ERR_BUG if the shapes do not match. */
-Status exchange_plan(Op *op, Desc y);
+ * sizes in op. convert: the backend's, used where sums that are in slices need it. ERR_BUG if the
+ * shapes do not match. */
+Status exchange_plan(Op *op, Desc y, ExchangeConvert convert);
+/* The type of x: fp32, if the exchange adds parts of sums that have not been rounded. */
+DType exchange_input(const Op *op);
 void exchange_free(Op *op);
-/* Compute y without the bias; compute dx. */
-void exchange_forward(const Op *op, const OpRun *run);
+/* Compute y without the bias; compute dx. Returns y; or, where it is the fp32 sum of parts, a place
+ * in the workspace, from which the caller makes y. */
+void *exchange_forward(const Op *op, const OpRun *run);
 void exchange_backward_data(Op *op, const OpRun *run);
 
 /* Maps elements of this rank's slice of a sample to the whole sample. Element i of a sample of y is

@@ -15,6 +15,8 @@ typedef struct Dense {
     int64_t units, lead;
     int parts, slices;
     bool inputs, bias, relu;
+    /* bf16, else fp32 */
+    bool half;
 } Dense;
 
 /* Tensors of a layer, in plain order. */
@@ -49,6 +51,20 @@ static void tensors_free(Tensors *t)
     for (size_t i = 0; i < sizeof all / sizeof *all; ++i) mem_free(all[i]);
 }
 
+static float rounded(float value)
+{
+    return bf16_value(bf16_of(value));
+}
+
+/* Converts n floats to a tensor of the type, or back, in place. */
+static void convert(float *x, int64_t n, DType type, bool back)
+{
+    Bf16 *half = (Bf16 *)(void *)x;
+    if (type == DTYPE_F32) return;
+    for (int64_t i = 0; i < n && !back; ++i) half[i] = bf16_of(x[i]);
+    for (int64_t i = n - 1; i >= 0 && back; --i) x[i] = bf16_value(half[i]);
+}
+
 /* Runs the part of the layer whose tensors are t, as rank `rank` of `ranks`. */
 static void run(Backend *backend, const Dense *d, Tensors *t, int rank, int ranks)
 {
@@ -73,8 +89,19 @@ static void run(Backend *backend, const Dense *d, Tensors *t, int rank, int rank
     float *w[SPEC_PARAMS] = {t->w, t->b}, *dw[SPEC_PARAMS] = {t->dw, t->db};
     CHECK_OK(ref_op_new(&r, backend, &s));
     if (!r.op) return;
+    const DType x = s.x[0].dtype, y = s.y.dtype;
+    const int64_t x_count = t->rows * t->in, y_count = t->rows * t->out;
+    /* where an exchange adds parts of sums, they are in fp32 */
+    CU_ASSERT_EQUAL(x, !d->half || (ranks > 1 && !d->inputs) ? DTYPE_F32 : DTYPE_BF16);
+    CU_ASSERT_EQUAL(y, !d->half || (ranks > 1 && d->inputs) ? DTYPE_F32 : DTYPE_BF16);
+    convert(t->x, x_count, x, false);
+    convert(t->dy, y_count, y, false);
     ref_op_forward(&r, t->x, w, t->y);
     ref_op_backward(&r, t->dy, t->dx, dw);
+    convert(t->x, x_count, x, true);
+    convert(t->dy, y_count, y, true);
+    convert(t->y, y_count, y, true);
+    convert(t->dx, x_count, x, true);
     ref_op_free(&r);
 }
 
@@ -172,11 +199,13 @@ static void check_ranks(Backend *backend, const Dense *d, Tensors *whole, int ra
         float sum = part[0][i];
         if (d->inputs && d->bias) sum += whole->b[i % d->out];
         if (d->inputs && d->relu && !(sum > 0)) sum = 0;
+        if (d->half) sum = rounded(sum);
         differ += memcmp(&sum, (d->inputs ? whole->y : whole->dx) + i, sizeof sum) != 0;
     }
     if (differ)
-        printf("  %d rows, %d to %d, %s, %d ranks: %d other bits\n", (int)rows, (int)d->in,
-               (int)d->out, d->inputs ? "inputs" : "outputs", ranks, (int)differ);
+        printf("  %s, %d rows, %d to %d, %s, %d ranks: %d other bits\n", d->half ? "bf16" : "fp32",
+               (int)rows, (int)d->in, (int)d->out, d->inputs ? "inputs" : "outputs", ranks,
+               (int)differ);
     CU_ASSERT_EQUAL(differ, 0);
     for (int r = 0; r < ranks; ++r) tensors_free(&t[r]);
     mem_free(&index);
@@ -190,9 +219,11 @@ static void check_values(const Dense *d, const Tensors *t)
         for (int64_t o = 0; o < d->out; o += 5) {
             double sum = d->bias ? (double)t->b[o] : 0;
             for (int64_t i = 0; i < d->in; ++i)
-                sum += (double)t->x[r * d->in + i] * (double)t->w[o * d->in + i];
+                sum += (double)t->x[r * d->in + i] *
+                       (double)(d->half ? rounded(t->w[o * d->in + i]) : t->w[o * d->in + i]);
             if (d->relu && sum < 0) sum = 0;
-            error = fmax(error, fabs(sum - (double)t->y[r * d->out + o]));
+            const double ulp = d->half ? fabs(sum) / 256 : 0;
+            error = fmax(error, fabs(sum - (double)t->y[r * d->out + o]) - ulp);
         }
     CU_ASSERT(error < 2e-4);
 }
@@ -201,11 +232,15 @@ static void check(const Dense *d)
 {
     Backend *backend;
     Tensors whole = tensors_new(d->rows, d->in, d->out);
-    CHECK_OK(backend_open(&backend, &backend_cpu, (BackendOptions){.threads = 2}));
+    CHECK_OK(backend_open(
+        &backend, &backend_cpu,
+        (BackendOptions){.threads = 2, .precision = d->half ? DTYPE_BF16 : DTYPE_F32}));
     ref_random(whole.x, d->rows * d->in, 1);
     ref_random(whole.w, d->in * d->out, 2);
     ref_random(whole.b, d->out, 3);
     ref_random(whole.dy, d->rows * d->out, 4);
+    for (int64_t i = 0; d->half && i < d->rows * d->in; ++i) whole.x[i] = rounded(whole.x[i]);
+    for (int64_t i = 0; d->half && i < d->rows * d->out; ++i) whole.dy[i] = rounded(whole.dy[i]);
     float *dy = floats(d->rows * d->out);
     memcpy(dy, whole.dy, (size_t)(d->rows * d->out) * sizeof *dy);
     run(backend, d, &whole, 0, 1);
@@ -220,13 +255,12 @@ static void check(const Dense *d)
     backend_close(&backend);
 }
 
-static void test_dense(void)
+static void check_sizes(const int64_t *rows, size_t count, bool half)
 {
-    static const int64_t rows[] = {1, 3, 8, 9, 17, 40, 130, 270};
     static const struct {
         int64_t in, out;
     } size[] = {{20, 16}, {64, 24}, {300, 40}, {1100, 96}, {96, 800}};
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; ++r)
+    for (size_t r = 0; r < count; ++r)
         for (size_t k = 0; k < sizeof size / sizeof *size; ++k)
             for (int inputs = 0; inputs < 2; ++inputs) {
                 const int64_t in = size[k].in, out = size[k].out;
@@ -240,8 +274,34 @@ static void test_dense(void)
                                .slices = SLICES,
                                .inputs = inputs,
                                .bias = odd,
-                               .relu = inputs && odd});
+                               .relu = inputs && odd,
+                               .half = half});
             }
+}
+
+static void test_dense(void)
+{
+    static const int64_t rows[] = {1, 3, 8, 9, 17, 40, 130, 270};
+    check_sizes(rows, sizeof rows / sizeof *rows, false);
+}
+
+/* Where this processor has bf16. */
+static bool has_bf16(void)
+{
+    Backend *backend = NULL;
+    const BackendOptions options = {.threads = 1, .precision = DTYPE_BF16};
+    if (backend_open(&backend, &backend_cpu, options) != OK) {
+        printf("  skipped: %s\n", fail_message());
+        return false;
+    }
+    backend_close(&backend);
+    return true;
+}
+
+static void test_bf16(void)
+{
+    static const int64_t rows[] = {1, 9, 270};
+    if (has_bf16()) check_sizes(rows, sizeof rows / sizeof *rows, true);
 }
 
 /* Queries, keys and values of 6 heads of 8 in 4 slices; 2 heads of queries for each of 8 heads of
@@ -254,7 +314,14 @@ static void test_parts(void)
         {.rows = 300, .in = 64, .out = 2 * 777, .units = 777, .lead = 1, .parts = 2, .slices = 8},
         {.rows = 5, .in = 64, .out = 2 * 21, .units = 21, .lead = 1, .parts = 2, .slices = 4},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) check(&cases[i]);
+    const bool both = has_bf16();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i)
+        for (int half = 0; half < 1 + both; ++half) {
+            Dense d = cases[i];
+            d.half = half;
+            check(&d);
+        }
 }
 
-TEST_MAIN("slices", {"dense layers", test_dense}, {"parts of a layer", test_parts})
+TEST_MAIN("slices", {"dense layers", test_dense}, {"bf16", test_bf16},
+          {"parts of a layer", test_parts})

@@ -7,6 +7,7 @@
  * copy. */
 #include "cpu.h"
 #include "dense_product.h"
+#include "dense_slices.h"
 #include "linear.h"
 #include "token_sums.h"
 
@@ -55,10 +56,10 @@ static TokenSums bias_sums(const OpSpec *s)
     return token_sums_plan(&s->tokens, s->y.shape, 1);
 }
 
-static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
+/* Plans a layer that linear.h computes. */
+static Status plan_linear(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    TRY(dense_check(s));
     /* Every layout of x is accepted; with slices only that of ranks that divide the layer, whose x
      * comes from an exchange. */
     const bool sliced = s->slices.total > 0;
@@ -76,8 +77,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Format *b = s->w_count > 1 ? format_plain(1, w_dim, DTYPE_F32) : NULL;
     Format *plain = format_plain(ndim, w_dim, DTYPE_F32);
     const bool as_plain = s->plain_weight || (!s->x[0].flat && x_dim[0] >= PLAIN_ROWS);
-    const bool product =
-        (sliced && type == DTYPE_F32) || product_is_faster(s, x_dim[0], type, as_plain);
+    const bool product = sliced || product_is_faster(s, x_dim[0], type, as_plain);
     Format *dw_any = as_plain ? format_copy(plain) : format_any(ndim, w_dim, DTYPE_F32);
     Format *any = type == DTYPE_F32 ? format_copy(dw_any) : format_any(ndim, w_dim, type);
     Status status = linear_plan(op, &(LinearSpec){.forward = KERNEL_DENSE_FORWARD,
@@ -96,12 +96,20 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     format_free(&any);
     format_free(&dw_any);
     format_free(&plain);
+    return status;
+}
+
+static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    TRY(dense_check(s));
+    TRY(dense_slices_fit(op) ? dense_slices_plan(op, preferred) : plan_linear(op, preferred));
     const TokenSums sums = bias_sums(s);
     const size_t bytes = s->tokens.total > 0 ? token_sums_bytes(&sums) : 0;
     if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1];
     op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
-    return status;
+    return OK;
 }
 
 typedef struct BiasTask {
@@ -116,14 +124,17 @@ static void add_row(const void *task, int64_t row, float *sum)
     simd_table(t->type)->add_into(sum, element_at(t->run->dy, row * t->width, t->type), t->width);
 }
 
+void dense_token_bias(const Op *op, const OpRun *run)
+{
+    const TokenSums sums = bias_sums(&op->spec);
+    const BiasTask task = {.run = run, .type = op->spec.y.dtype, .width = sums.width};
+    token_sums_run(&sums, run, add_row, &task, run->workspace, 1);
+}
+
 static void dense_backward_weight(Op *op, const OpRun *run)
 {
-    const OpSpec *s = &op->spec;
-    const TokenSums sums = bias_sums(s);
-    const BiasTask task = {.run = run, .type = s->y.dtype, .width = sums.width};
     linear_backward_weight(op, run);
-    if (s->tokens.total > 0 && s->w_count > 1)
-        token_sums_run(&sums, run, add_row, &task, run->workspace, 1);
+    if (op->spec.tokens.total > 0 && op->spec.w_count > 1) dense_token_bias(op, run);
 }
 
 const OpTable cpu_dense = {

@@ -129,22 +129,19 @@ static int64_t slice_unit(const SumSlices *s, int i)
            slice_first(s->units, s->total, s->first);
 }
 
-/* Sets the terms of each slice of sums over `k` terms. */
-static void make_ranges(DenseRun *d, int64_t k)
+DenseRange *dense_ranges(const SumSlices *s, int64_t k)
 {
-    const SumSlices *s = &d->spec.slices;
     const int64_t units = slice_unit(s, s->count), width = k / units / (s->parts - 1 + s->lead);
-    d->slices = s->count;
-    d->ranges = s->parts;
-    d->range = mem_new((size_t)(s->count * s->parts) * sizeof *d->range);
+    DenseRange *range = mem_new((size_t)(s->count * s->parts) * sizeof *range);
     for (int i = 0; i < s->count; ++i)
         for (int part = 0; part < s->parts; ++part) {
             const int64_t wide = part ? 1 : s->lead;
             const int64_t begin = part ? (part - 1 + s->lead) * units : 0;
-            d->range[i * s->parts + part] =
+            range[i * s->parts + part] =
                 (DenseRange){.first = (begin + slice_unit(s, i) * wide) * width,
                              .end = (begin + slice_unit(s, i + 1) * wide) * width};
         }
+    return range;
 }
 
 /* True if oneDNN computes a product with slices. The choice is the same on any number of ranks: it
@@ -166,7 +163,11 @@ DenseRun *dense_product_new(const DenseSpec *spec)
     d->spec = *spec;
     d->onednn = is_sliced(d) ? onednn_is_faster(spec) : !dense_product_own(spec->rows);
     const DenseProduct shape = shape_of_product(spec);
-    if (cuts_sums(spec)) make_ranges(d, shape.k);
+    if (cuts_sums(spec)) {
+        d->slices = spec->slices.count;
+        d->ranges = spec->slices.parts;
+        d->range = dense_ranges(&spec->slices, shape.k);
+    }
     if (d->onednn) {
         divide_by_shape(d, &shape);
         dnnl_product_prepare();

@@ -26,6 +26,9 @@ typedef struct DenseSpec {
     int threads;
 } DenseSpec;
 
+/* Returns the ranges of each slice of k elements, those of this rank: range[slice * parts + part].
+ * Owner: the caller. */
+DenseRange *dense_ranges(const SumSlices *slices, int64_t k);
 /* True if weft's kernels are faster than oneDNN's for that number of rows. */
 bool dense_product_own(int64_t rows);
 /* Owner: the caller. */

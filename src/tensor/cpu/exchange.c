@@ -10,10 +10,42 @@ static TokenSums bias_sums(const OpSpec *s)
     return token_sums_plan(&s->tokens, s->y.shape, 1);
 }
 
+typedef struct ConvertTask {
+    const void *from;
+    void *to;
+    DType from_type, to_type;
+    int64_t n;
+} ConvertTask;
+
+/* An item is CONVERT_ELEMENTS elements. */
+enum { CONVERT_ELEMENTS = 4096 };
+static void convert_body(const void *task, int64_t begin, int64_t end)
+{
+    const ConvertTask *t = task;
+    const int64_t from = begin * CONVERT_ELEMENTS;
+    const int64_t to = end * CONVERT_ELEMENTS < t->n ? end * CONVERT_ELEMENTS : t->n;
+    const void *x = element_at(t->from, from, t->from_type);
+    void *y = element_out(t->to, from, t->to_type);
+    if (t->to_type == DTYPE_F32)
+        simd_table(t->from_type)->to_floats(y, x, to - from);
+    else
+        simd_table(t->to_type)->from_floats(y, x, to - from);
+}
+
+static void convert(const Op *op, const void *from, DType from_type, void *to, DType to_type,
+                    int64_t n)
+{
+    (void)op;
+    work_run(
+        convert_body,
+        &(ConvertTask){.from = from, .to = to, .from_type = from_type, .to_type = to_type, .n = n},
+        (n + CONVERT_ELEMENTS - 1) / CONVERT_ELEMENTS, n);
+}
+
 static Status cpu_exchange_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
-    preferred[0] = in_precision(op, layout_plain(op->spec.x[0]));
-    TRY(exchange_plan(op, desc_plain(op->spec.y.shape, preferred[0].dtype)));
+    preferred[0] = desc_plain(op->spec.x[0].shape, exchange_input(op));
+    TRY(exchange_plan(op, in_precision(op, desc_plain(op->spec.y.shape, DTYPE_F32)), convert));
     if (op->spec.tokens.total == 0) return OK;
     const TokenSums sums = bias_sums(&op->spec);
     const size_t bytes = token_sums_bytes(&sums);
@@ -25,6 +57,8 @@ typedef struct RowsTask {
     const ExchangePlan *plan;
     const OpRun *run;
     DType type;
+    /* forward: the sum in fp32; NULL: y has it */
+    float *sum;
 } RowsTask;
 
 static RowsTask rows_task(const Op *op, const OpRun *run)
@@ -35,17 +69,26 @@ static RowsTask rows_task(const Op *op, const OpRun *run)
 static void bias_body(const void *task, int64_t begin, int64_t end)
 {
     const RowsTask *t = task;
+    const int64_t width = t->plan->width;
     for (int64_t i = begin; i < end; ++i) {
-        void *y = element_out(t->run->y, i * t->plan->width, t->type);
-        simd_table(t->type)->add_floats(y, y, t->run->w[0], t->plan->width);
+        void *y = element_out(t->run->y, i * width, t->type);
+        if (!t->sum) {
+            simd_table(t->type)->add_floats(y, y, t->run->w[0], width);
+            continue;
+        }
+        float *sum = t->sum + i * width;
+        if (t->run->w[0]) simd_table(DTYPE_F32)->add_floats(sum, sum, t->run->w[0], width);
+        simd_table(t->type)->from_floats(y, sum, width);
     }
 }
 
 static void cpu_exchange_forward(Op *op, const OpRun *run)
 {
     RowsTask t = rows_task(op, run);
-    exchange_forward(op, run);
-    if (op->spec.w_count) work_run(bias_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
+    void *sum = exchange_forward(op, run);
+    if (sum != run->y) t.sum = sum;
+    if (op->spec.w_count || t.sum)
+        work_run(bias_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
 /* An item is SIMD_LANES columns of the bias's gradient; rows are added in order. */

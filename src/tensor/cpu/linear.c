@@ -164,13 +164,17 @@ static void plan_sizes(Op *op, Linear *l)
     op->weight_later = true;
 }
 
+Status linear_check_act(const Op *op)
+{
+    if (op->spec.act == ACT_NONE || op->spec.act == ACT_RELU) return OK;
+    return fail(ERR_CONFIG, "%s: only relu can be fused: make the activation a layer of its own",
+                op->table->name);
+}
+
 Status linear_plan(Op *op, const LinearSpec *spec)
 {
     Dnnl *dnnl = cpu_dnnl(op->backend);
-    if (op->spec.act != ACT_NONE && op->spec.act != ACT_RELU)
-        return fail(ERR_CONFIG,
-                    "%s: only relu can be fused: make the activation a layer of its own",
-                    op->table->name);
+    TRY(linear_check_act(op));
     Linear *l = op->impl = mem_new(sizeof *l);
     TRY(plan_forward(l, dnnl, spec, &op->spec));
     if (op->spec.need_dx[0]) TRY(plan_data(l, dnnl, spec));

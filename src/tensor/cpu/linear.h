@@ -36,6 +36,8 @@ typedef struct LinearSpec {
     bool dead_taps;
 } LinearSpec;
 
+/* ERR_CONFIG if the fused activation is not relu. */
+Status linear_check_act(const Op *op);
 /* Fills op->impl and the sizes of op. ERR_CONFIG if oneDNN has no kernel or the fused activation is
  * not relu. */
 Status linear_plan(Op *op, const LinearSpec *spec);

@@ -6,7 +6,7 @@
 static Status exchange_op_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     if (!cuda_inputs_fit(op, preferred)) return OK;
-    TRY(exchange_plan(op, cuda_desc(op, op->spec.y.shape)));
+    TRY(exchange_plan(op, cuda_desc(op, op->spec.y.shape), NULL));
     const ExchangePlan *plan = op->impl;
     int64_t parts = cuda_sum_parts(op->spec.y.dtype, plan->rows, plan->width);
     size_t bytes = (size_t)(parts * plan->width) * sizeof(float);
