@@ -110,6 +110,16 @@ check 0 '2 ranks as 1x2x1' "$WEFT" plan a.yaml grid.dp=4 grid.pp=2 --ranks 2
 check 0 '"same_bits_on_every_grid": true' "$WEFT" plan a.yaml grid.dp=2 train.batch=24 --json
 
 check 0 'layers divided by 2 ranks: ' "$WEFT" plan a.yaml --ranks 4 grid.tp=2
+# Messages by hand: 256 tokens of 64; six exchanges of 16384 floats there and back; 256 x (6 x 8 + 2) floats of the loss, and 3 x 64 of each rank for
+# the norms. Half of all of this is sent: 4 x (6 x 2 x 16384 + 256 x 50 + 3 x 64 x 2) / 2 = 419584.
+printf 'model: {name: llama, layers: 1, width: 64, heads: 8, context: 32, ffn: 128, vocab: 512}\ntrain: {batch: 8, micro_batch: 8}\n' >tokens.yaml
+check 0 '6 exchanges a micro-batch, forward and back; each rank sends and receives 419.6 KB' "$WEFT" plan tokens.yaml --input tokens --ranks 2 grid.tp=2
+# In bf16 the embedding's exchange has 2 bytes each way, the others 4 bytes where they add: (16384 x (4 + 5 x 6) + 52736) / 2 = 304896.
+if grep -qE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then
+    check 0 'each rank sends and receives 304.9 KB' "$WEFT" plan tokens.yaml --input tokens --ranks 2 grid.tp=2 train.precision=bf16
+else
+    echo "skipped: this processor has no bf16 instructions"
+fi
 # A dense layer of 33 outputs is split into 17 and 16 on two ranks. The plan refuses the same settings as a run.
 check 0 '8 ranks as 4x1x2, zero 2' "$WEFT" plan a.yaml --ranks 8 grid.tp=2 grid.zero=2 'model.hidden=[33, 33, 33]' grid.bucket_mb=0.001
 for verb in 'plan --ranks 2' 'train -n 2'; do

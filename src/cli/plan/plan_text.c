@@ -256,9 +256,41 @@ static void print_gathers(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent_bytes, bytes));
 }
 
-/* Returns the bytes that a rank sends for the tensor-parallel exchanges of one micro-batch, forward
- * and backward: all slices of each tensor except its own. *count: number of layers that
- * exchange. */
+/* Returns the bytes of the two messages, forward and backward, or both of one direction, that an
+ * exchange makes of a whole tensor. Parts of sums are in fp32, results in the precision. */
+static double exchange_node_bytes(const OpSpec *s)
+{
+    const bool gathers = s->exchange == EXCHANGE_GATHER, leaves = s->exchange == EXCHANGE_LEAVE;
+    const double elements = (double)shape_count(gathers ? s->y.shape : s->x[0].shape);
+    return elements *
+           (double)(dtype_bytes(s->x[0].dtype) + dtype_bytes((leaves ? s->x[0] : s->y).dtype));
+}
+
+/* Returns the bytes of the ranks' sums of the gradients of node i that the operation gathers: those
+ * of parameters that are sums over slices of the sequence. */
+static double token_sum_bytes(const Graph *g, int i)
+{
+    const Node *node = &g->node[i];
+    const SumSlices *cut = &node->spec.tokens;
+    double floats = 0;
+    if (cut->total == cut->count || node->spec.slices_inputs || node->spec.frozen) return 0;
+    for (int k = 0; k < node->spec.w_count; ++k)
+        if (!g->param[node->param[k]].partial) floats += (double)shape_count(node->spec.w[k]);
+    return floats * sizeof(float) * g->ranks;
+}
+
+/* Returns the bytes of the numbers that ranks gather about their slices of a loss's classes: six
+ * floats for each row and slice, and the place of the label for each row and rank. */
+static double loss_bytes(const Graph *g, const OpSpec *s)
+{
+    const Shape x = s->x[0].shape;
+    const double rows = (double)(shape_count(x) / x.dim[x.ndim - 1]);
+    const int slices = s->slices.total > 0 ? s->slices.total : g->ranks;
+    return s->slice.ranks > 0 ? rows * (6 * slices + g->ranks) * sizeof(float) : 0;
+}
+
+/* Returns the bytes that a rank sends for its tensor group in one micro-batch, forward and
+ * backward: all slices of each tensor except its own. *count: number of layers that exchange. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);
@@ -268,12 +300,13 @@ static double exchange_bytes(const PlanView *v, int stage, int *count)
     for (int c = 0; c < plan->chunk_count; ++c)
         for (int i = plan->chunk[c].first; i < plan->chunk[c].last; ++i) {
             const OpSpec *s = &g->node[i].spec;
+            bytes += token_sum_bytes(g, i);
+            if (i == g->loss_node) bytes += loss_bytes(g, s);
             if (op_info(s->kind)->talks != TALKS_ALWAYS) continue;
-            bool gathers = s->exchange == EXCHANGE_GATHER;
-            bytes += (double)desc_bytes(gathers ? s->y : s->x[0]);
+            bytes += exchange_node_bytes(s);
             ++*count;
         }
-    return 2 * bytes * (tp - 1) / tp;
+    return bytes * (tp - 1) / tp;
 }
 
 static void print_exchanges(const PlanView *v, FILE *out)
