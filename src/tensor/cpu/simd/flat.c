@@ -31,8 +31,16 @@ double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
     return lane[0];
 }
 
-/* Divides squares into multiples of three units. The sum of a square and `magic` units (1.5 * 2^52)
- * is rounded to a multiple of the unit; subtracting them again, and adding multiples, is exact. */
+static inline uint64_t bits_of(double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* Divides squares into multiples of three units. The sum of a square and 1.5 * 2^52 units is
+ * rounded to a multiple of the unit; that number of units more has the bits of a double that is as
+ * much larger, so the bits are summed, and subtracting the 1.5 * 2^52 units again is exact. */
 SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
 {
     uint32_t top = 0;
@@ -48,20 +56,22 @@ SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
     /* all squares are below 2^bound */
     const int bound = 2 * ((int)(top >> 23 ? top >> 23 : 1) - 126);
     const int grid = (bound + 32 * SQUARES_GRID_0) / 32 - SQUARES_GRID_0;
-    const double unit0 = ldexp(1, 32 * grid), unit1 = ldexp(1, 32 * grid - 32);
-    const double unit2 = ldexp(1, 32 * grid - 64), magic = 0x1.8p52;
-    double sum0 = 0, sum1 = 0, sum2 = 0;
+    const double much0 = ldexp(0x1.8p52, 32 * grid), much1 = ldexp(0x1.8p52, 32 * grid - 32);
+    const double much2 = ldexp(0x1.8p52, 32 * grid - 64);
+    uint64_t sum0 = 0, sum1 = 0, sum2 = 0;
 #pragma omp simd reduction(+ : sum0, sum1, sum2)
     for (int64_t i = 0; i < n; ++i) {
         const double term = (double)x[i] * (double)x[i];
-        const double part0 = term + magic * unit0 - magic * unit0, rest = term - part0;
-        const double part1 = rest + magic * unit1 - magic * unit1;
-        const double part2 = rest - part1 + magic * unit2 - magic * unit2;
-        sum0 += part0;
-        sum1 += part1;
-        sum2 += part2;
+        const double more0 = term + much0, rest0 = term - (more0 - much0);
+        const double more1 = rest0 + much1, rest1 = rest0 - (more1 - much1);
+        sum0 += bits_of(more0);
+        sum1 += bits_of(more1);
+        sum2 += bits_of(rest1 + much2);
     }
-    return (SquareSum){{(int64_t)(sum0 / unit0), (int64_t)(sum1 / unit1), (int64_t)(sum2 / unit2)},
+    const uint64_t terms = (uint64_t)n;
+    return (SquareSum){{(int64_t)(sum0 - terms * bits_of(much0)),
+                        (int64_t)(sum1 - terms * bits_of(much1)),
+                        (int64_t)(sum2 - terms * bits_of(much2))},
                        grid + SQUARES_GRID_0};
 }
 
