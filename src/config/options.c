@@ -198,7 +198,8 @@ const Option options[] = {
     {"train.device", &kind_enum, AT(train.device), "auto", NULL,
      .help = "Device that computes; auto is the CPU in this version, cuda uses one GPU for each rank."},
     {"train.cpu", &kind_enum, AT(train.cpu), "auto", NULL,
-     .help = "Instruction set of the CPU kernels, which changes bits; auto: the largest that all ranks support (or WEFT_CPU)."},
+     .help = "Instruction set of the CPU kernels, which changes bits; auto: the largest that all ranks support (or WEFT_CPU); "
+             "portable: equal bits on all processors with AVX2."},
     {"train.cuda_graphs", &kind_enum, AT(train.cuda_graphs), "auto", NULL,
      .help = "Record the work of a step on a GPU once and replay it; the bits do not depend on it."},
     {"train.cuda_tune", &kind_text, AT(train.cuda_tune), "off", NULL, MIN_BYTES(1),

@@ -87,8 +87,9 @@ static void divide_by_shape(DenseRun *d, const DenseProduct *p)
 
 bool dense_product_own(int64_t rows)
 {
-    return rows <= DENSE_FEW || (own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product &&
-                                 rows >= OWN_ROWS && rows < OWN_ROWS_END);
+    return cpu_portable() || rows <= DENSE_FEW ||
+           (own_lanes() > 0 && simd_table(DTYPE_F32)->dense_product && rows >= OWN_ROWS &&
+            rows < OWN_ROWS_END);
 }
 
 DenseRun *dense_product_new(const DenseSpec *spec)
