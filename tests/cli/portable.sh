@@ -34,6 +34,7 @@ job wide_deep 'name: wide_deep, width: 4, hidden: [40, 24]' clicks.h5 'batch: 48
 # The golden hashes hold for the compiler, which chooses where multiplications and additions are fused, and for the C library's logarithms.
 golden=$tests/golden/portable.txt
 built="compiler $("$WEFT" --version | sed -n 's/.*compiler //p'), $(getconf GNU_LIBC_VERSION)"
+if ldd "$WEFT" | grep -q libasan; then built="$built, sanitizers"; fi
 grep -qxF "# $built" "$golden" || echo "  skipped: golden hashes of another build than $built"
 # the hash of two steps, with one thread and with two
 hash_of() { "$WEFT" verify "$1.yaml" --grids 1x1x1 --threads 1,2 --steps 2 "${@:2}" | sed -n 's/^1x1x1, threads 2 .* \([0-9a-f]\{16\}\)  same$/\1/p'; }
