@@ -13,8 +13,8 @@
  * SSE4.1 inside oneDNN); avx2: AVX2 and FMA; avx512: AVX512F, BW, DQ, VL and, where the processor
  * has it, BF16, without AMX. */
 #define CPU_SET_WORDS(W) W(CPU_BASE, "base") W(CPU_AVX2, "avx2") W(CPU_AVX512, "avx512")
-/* portable: avx2 without oneDNN's sums, so that results have the same bits on every x86-64 processor
- * with AVX2 and FMA. */
+/* portable: avx2 without oneDNN's sums, so that results have the same bits on every x86-64
+ * processor with AVX2 and FMA. */
 #define CPU_WORDS(W) W(CPU_AUTO, "auto") CPU_SET_WORDS(W) W(CPU_PORTABLE, "portable")
 typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
 

@@ -25,7 +25,7 @@ job mlp 'name: mlp, hidden: [300, 40]' grey.h5 'batch: 64, micro_batch: 32' 'nam
 job lenet 'name: lenet' grey.h5 'batch: 32, micro_batch: 16' 'lr: 0.01, momentum: 0.9'
 job resnet18 'name: resnet18' grey.h5 'batch: 8, micro_batch: 4' 'lr: 0.01, momentum: 0.9'
 job mobilenet 'name: mobilenet_v2' grey.h5 'batch: 8, micro_batch: 4' 'lr: 0.01'
-# what the others lack: an even kernel, groups, channels that fill no block, another stride down than across
+# even kernels, groups, channels that fill no block
 job odd 'layers: [conv2d: {channels: 12, kernel: 4, stride: 2}, relu, conv2d: {channels: 18, kernel: 5, groups: 6, pad: 2}, relu,
   conv2d: {channels: 21, kernel: 1}, flatten, dense: {width: 10}]' grey.h5 'batch: 16, micro_batch: 8' 'lr: 0.01'
 job gpt 'name: gpt2, layers: 2, width: 96, heads: 3, context: 64' tokens.h5 'batch: 8, micro_batch: 4' 'name: adamw, lr: 0.001'

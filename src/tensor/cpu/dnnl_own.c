@@ -1,5 +1,5 @@
-/* Weft's own kernels as Kernels of dnnl.h, for cases in which oneDNN is slower, and for all sums with
- * CPU_PORTABLE. */
+/* Weft's own kernels as Kernels of dnnl.h, for cases in which oneDNN is slower, and for all sums
+ * with CPU_PORTABLE. */
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "dense_product.h"
