@@ -25,7 +25,7 @@ check 0 'the same to the bit' verify --grids 1x1x1,5x1x1 --steps 3
 check 0 'the same to the bit' verify --grids 2x2x1,1x1x1 --steps 2 --transports mpi
 # Sums by messages in rounds: a power of two of ranks, and seven, whose last block is of three; whole sums, shards, pushes, gathers.
 check 0 'the same to the bit' verify --grids 1x1x1,4x1x1,7x1x1 --zero 0,1,2,3 --transports mpi --steps 2 grid.sums=halving
-# Any number of threads: convolutions, products, and loops that several threads share; also after resuming with another number and on other replicas.
+# Any number of threads: convolutions, products, and loops that several threads share; also after resuming with other threads and replicas.
 sed 's/name: mlp.*}/name: lenet}/; s/epochs: 5, //; s/micro_batch: 3/micro_batch: 12/' a.yaml >lenet.yaml
 check 0 'the same to the bit' timeout 240 "$WEFT" verify lenet.yaml --grids 1x1x1 --threads 1,2,4 --steps 3
 holds 'three numbers of threads are the same' test "$(grep -c '^1x1x1, threads [124] ' out)" = 3
