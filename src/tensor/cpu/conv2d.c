@@ -181,7 +181,8 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
     choice->winograd = winograd_is_faster(s, &v, lanes);
     /* oneDNN divides the sums of dw among threads */
-    if (v.g == 1 && choice->x_block == lanes) choice->direct[LINEAR_WEIGHT] = true;
+    if (v.g == 1 && choice->x_block == lanes && !op->backend->options.same_threads)
+        choice->direct[LINEAR_WEIGHT] = true;
     return OK;
 }
 

@@ -89,8 +89,8 @@ Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
     if (own_kernel_plan(kernel, dnnl, spec)) return OK;
     *kernel = NULL;
-    return spec->kind == KERNEL_REORDER ? kernel_plan_onednn(kernel, dnnl, spec)
-                                        : parts_plan(kernel, dnnl, spec);
+    const bool whole = spec->kind == KERNEL_REORDER || dnnl->same_threads;
+    return whole ? kernel_plan_onednn(kernel, dnnl, spec) : parts_plan(kernel, dnnl, spec);
 }
 
 Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
