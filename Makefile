@@ -243,7 +243,7 @@ $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIB
 EMULATED_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated test_limits))
 check-cuda-emulated: $(if $(EMULATED_TESTS),$(EMULATED_TESTS) $(BUILD)/weft $(BUILD)/emulated/weft $(CLOCK_TOOL))   ## with nvcc: the tests of the GPU half, with kernels, cuBLASLt, cuDNN and NCCL emulated on the CPU
 	@$(if $(EMULATED_TESTS),WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft CLOCK_TOOL=$(CLOCK_TOOL) TEST_TIMES=$(BUILD)/test-times \
-	    tests/run.sh $(EMULATED_TESTS) $(patsubst %,tests/cuda/%.sh,gpus tune devices lease refusals),echo "built without CUDA (make info says why): there is nothing to test")
+	    tests/run.sh $(EMULATED_TESTS) $(patsubst %,tests/cuda/%.sh,gpus tune devices lease refusals),echo "skipped: built without CUDA (make info says why)")
 
 # A folder that runs where nothing is installed. One program is weft and its tests, so that kernels and HDF5 are in it once.
 BUNDLE ?= $(BUILD)/bundle
