@@ -194,7 +194,7 @@ const Option options[] = {
     {"train.loss_scale_steps", &kind_int, AT(train.loss_scale_steps), "2000", NULL, RANGE(1, INT32_MAX), .unit = "steps",
      .help = "fp16: the loss scale is doubled after this number of steps without overflow."},
     {"train.reproducible", &kind_enum, AT(train.reproducible), "any_grid", NULL,
-     .help = "What is guaranteed: the same bits on every grid, or only between runs on the same grid, which may send fewer gradients."},
+     .help = "What is guaranteed: the same bits on every grid, or only between runs on the same grid with the same train.threads, which may send fewer gradients and let oneDNN divide sums among threads."},
     {"train.device", &kind_enum, AT(train.device), "auto", NULL,
      .help = "Device that computes; auto is the CPU in this version, cuda uses one GPU for each rank."},
     {"train.cpu", &kind_enum, AT(train.cpu), "auto", NULL,

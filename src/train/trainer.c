@@ -81,6 +81,7 @@ static Status open_backend(Trainer *t, const DryRun *only)
     const Config *c = t->config;
     BackendOptions options = {
         .threads = (int)c->train.threads,
+        .same_threads = c->train.reproducible == REPRODUCIBLE_SAME_GRID,
         .device = t->world->node_rank,
         .dry_run = only != NULL,
         .gpu = only ? only->gpu : NULL,

@@ -23,10 +23,11 @@ static Status limit_isa(void)
     return OK;
 }
 
-Status dnnl_new(Dnnl **dnnl)
+Status dnnl_new(Dnnl **dnnl, bool same_threads)
 {
     TRY(limit_isa());
     *dnnl = mem_new(sizeof **dnnl);
+    (*dnnl)->same_threads = same_threads;
     dnnl_status_t status = dnnl_engine_create(&(*dnnl)->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&(*dnnl)->stream, (*dnnl)->engine, dnnl_stream_default_flags);
