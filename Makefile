@@ -338,10 +338,10 @@ check-changed:    ## in a minute: the tests of what has changed since the last c
 mutants:          ## which of 200 small changes to pipeline, parallel and checkpoint no test notices (hours; MUTATE="MODULE...")
 	@MAKE="$(MAKE)" BUILD=$(BUILD) tools/mutate/mutate.sh
 .PHONY: mutants
-matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
-	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks"
-	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
-	@WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $^
+matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4 weft  ## all models x grids x schedules x transports x threads, all pairs to resume on
+	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks; weft verify of eight models on up to 6 ranks"
+	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone, MODELS=\"gpt llama\" those of weft verify"
+	@WEFT=$(BUILD)/weft WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $(filter-out weft,$^) tests/matrix/bits.sh
 SUM_RANKS := 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 24 32
 sums: $(MORE_RANKS:%.c=$(BUILD)/%)    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way (ten minutes)
 	@mkdir -p $(BUILD)/sums

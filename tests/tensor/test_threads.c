@@ -163,7 +163,7 @@ static const DenseCase products[] = {
     {8, 2048, 100, false},  {1, 2048, 100, false},  {512, 384, 1152, false}, {512, 128, 256, true},
     {300, 512, 96, false},  {256, 256, 768, false}, {1024, 13, 64, false},   {2048, 64, 1, false},
     {1000, 100, 36, false}, {3, 3000, 3, false},    {16, 5000, 8, false},    {4000, 8, 16, false},
-    {20, 40, 3000, false},  {300, 1, 40, false},
+    {2, 40, 10, false},     {3, 40, 40, false},     {20, 40, 3000, false},   {300, 1, 40, false},
 };
 
 static void check_conv(const ConvCase *c, DType precision)

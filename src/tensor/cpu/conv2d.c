@@ -187,8 +187,7 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     choice->winograd = winograd_is_faster(s, &v, lanes);
     /* oneDNN divides the sums of dw among threads */
     const bool whole_sums = cpu_portable() || !op->backend->options.same_threads;
-    if (v.g == 1 && choice->x_block == lanes && whole_sums)
-        choice->direct[LINEAR_WEIGHT] = true;
+    if (v.g == 1 && choice->x_block == lanes && whole_sums) choice->direct[LINEAR_WEIGHT] = true;
     return OK;
 }
 
