@@ -32,9 +32,9 @@ static bool can_join(const OptimPiece *a, const OptimPiece *b)
            (a->decay == b->decay || a->rule->constants->weight_decay == 0);
 }
 
-/* True if one update of a piece and its neighbours takes less time. A thread of a CPU that updates a
- * large tensor by itself updates the part whose gradient it has computed, which is in its cache (two
- * threads, 670,000 parameters: 2 % of a step). */
+/* True if one update of a piece and its neighbours takes less time. If a large tensor is updated by
+ * itself on a CPU, each thread updates the part whose gradient it has computed, which is in its
+ * cache (two threads, 670,000 parameters: 2 % of a step). */
 static bool joins_others(const Optim *optim, const OptimPiece *piece)
 {
     enum { LARGE_ELEMENTS = 65536 };

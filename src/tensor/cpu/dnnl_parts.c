@@ -3,8 +3,8 @@
  * computes a part with kernels that are planned for one thread:
  *
  *   dense, forward             blocks of output channels, whose y is copied afterwards, if there are
- *                              more outputs than rows: a thread then reads its part of the weight
- *                              only, which its core may have updated; else rows of x and y
+ *                              more of them than rows: a thread then reads only its part of the
+ *                              weight, which its core may have updated; else rows of x and y
  *   dense, data                rows of x and y
  *   convolution, both          samples, if oneDNN's kernel is a matrix product; its other kernels
  *                              add in the same order with any number of threads
