@@ -2,8 +2,8 @@
  * choose the order of a sum by their number. The parts depend on the shape alone, and one thread
  * computes a part with kernels that are planned for one thread:
  *
- *   dense, forward             blocks of output channels, whose y is copied afterwards, if there are
- *                              more of them than rows: a thread then reads only its part of the
+ *   dense, forward             blocks of output channels, whose y is copied afterwards, if there
+ *                              are more than rows: a thread then reads only its part of the
  *                              weight, which its core may have updated; else rows of x and y
  *   dense, data                rows of x and y
  *   convolution, both          samples, if oneDNN's kernel is a matrix product; its other kernels
