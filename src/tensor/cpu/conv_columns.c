@@ -22,6 +22,8 @@ enum {
     /* least and most pixels of a block: each product copies the weight, so few are slow */
     PIXELS_MIN = 48,
     PIXELS_MAX = 192,
+    /* rows of a product that AVX2's registers hold at once */
+    TILE_ROWS = DENSE_TILE_ROWS(8),
     /* most slices, and so most threads that compute dw */
     SLICES = 16,
     /* floats to which parts of the scratch are aligned */
@@ -81,7 +83,7 @@ ConvColumnsRun *conv_columns_new(const ConvColumnsSpec *spec)
     r->in_blocks = ceil_div(s->c / s->groups, s->x_block);
     r->depth = r->in_blocks * s->x_block * s->kernel[0] * s->kernel[1];
     r->out = s->o / s->groups;
-    r->rows = clamp(COLUMNS / r->depth, PIXELS_MIN, PIXELS_MAX) / DENSE_ROWS * DENSE_ROWS;
+    r->rows = clamp(COLUMNS / r->depth, PIXELS_MIN, PIXELS_MAX) / TILE_ROWS * TILE_ROWS;
     if (s->kind == KERNEL_CONV_FORWARD) {
         r->each = r->rows;
     } else if (s->kind == KERNEL_CONV_DATA) {
@@ -177,9 +179,11 @@ static void pixels_move(const ColumnsTask *t, const ColumnsBlock *b, float *valu
 
 /* ---- the products ---- */
 
-static void multiply(const DenseProduct *p, float *scratch)
+/* Computes a product whose rows of out are contiguous. */
+static void multiply(DenseProduct *p, float *scratch)
 {
     const DensePart whole = {.row_end = p->m, .column_end = p->n};
+    p->out_row = p->n;
     simd_table(DTYPE_F32)->dense_product(p, &whole, scratch);
 }
 

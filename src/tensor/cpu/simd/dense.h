@@ -59,8 +59,8 @@ typedef struct DenseProduct {
     const DenseRange *range;
 } DenseProduct;
 
-/* The part of out that one call computes; its bounds are multiples of DENSE_ROWS and DENSE_COLUMNS,
- * or the bounds of out. */
+/* The part of out that one call computes; its bounds are multiples of DENSE_TILE_ROWS and
+ * DENSE_COLUMNS, or the bounds of out. */
 typedef struct DensePart {
     int64_t row, row_end, column, column_end;
 } DensePart;
