@@ -37,10 +37,11 @@ size_t comm_nccl_scratch(int ranks, int64_t elements)
     return 0;
 }
 
-Exchange *gpu_exchange_new(const World *world, size_t most)
+Exchange *gpu_exchange_new(const World *world, size_t most, bool tree)
 {
     (void)world;
     (void)most;
+    (void)tree;
     return NULL;
 }
 

@@ -185,6 +185,21 @@ void exchange_backward_data(Op *op, const OpRun *run)
     if (plan->kind == EXCHANGE_ENTER) all_reduce(plan, run, run->dy, run->dx[0]);
 }
 
+/* Unit at which slice i begins, counted from this rank's first. */
+static int64_t slice_unit(const SumSlices *s, int i)
+{
+    return slice_first(s->units, s->total, s->first + i) -
+           slice_first(s->units, s->total, s->first);
+}
+
+SumRange sum_range(const SumSlices *s, int64_t k, int i, int part)
+{
+    const int64_t units = slice_unit(s, s->count), width = k / units / (s->parts - 1 + s->lead);
+    const int64_t wide = part ? 1 : s->lead, begin = part ? (part - 1 + s->lead) * units : 0;
+    return (SumRange){.first = (begin + slice_unit(s, i) * wide) * width,
+                      .end = (begin + slice_unit(s, i + 1) * wide) * width};
+}
+
 SampleSlice sample_slice(const OpSpec *spec)
 {
     const TensorSlice *cut = &spec->slice;

@@ -5,6 +5,13 @@
 
 #include "tensor.h"
 
+/* Terms first .. end - 1 of a sum. */
+typedef struct SumRange {
+    int64_t first, end;
+} SumRange;
+/* Returns where part number `part` of slice i of this rank lies among the rank's k terms. */
+SumRange sum_range(const SumSlices *slices, int64_t k, int i, int part);
+
 /* Converts n elements between fp32 and the backend's type; no memory is shared. */
 typedef void (*ExchangeConvert)(const Op *op, const void *from, DType from_type, void *to,
                                 DType to_type, int64_t n);

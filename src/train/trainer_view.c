@@ -123,8 +123,7 @@ void trainer_update_once(Trainer *t, double lr)
 int train_sum_slices(const Trainer *t)
 {
     const Config *c = t->config;
-    const bool can = t->backend->table->host_memory;
-    return can && c->train.reproducible == REPRODUCIBLE_ANY_GRID ? (int)c->train.sum_slices : 0;
+    return c->train.reproducible == REPRODUCIBLE_ANY_GRID ? (int)c->train.sum_slices : 0;
 }
 
 bool train_same_bits(const Trainer *t)
@@ -141,7 +140,7 @@ char *train_bits_limit(const Trainer *t)
     if (!t->config->train.sync_batch_norm)
         return mem_format("sums inside layers are divided among the ranks of a tensor group, so "
                           "these bits hold for tp=%d only; they do not depend on it with "
-                          "train.device: cpu and train.reproducible: any_grid",
+                          "train.reproducible: any_grid",
                           t->shape.tp);
     /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
     const char *with = dp == 1 || t->micros_local == 1  ? ""

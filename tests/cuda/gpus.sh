@@ -47,11 +47,11 @@ optim: {name: adamw, lr: 0.01}
 X
 
 ranks() { timeout -k 2 "${RUN_S:-240}" mpirun --oversubscribe --bind-to none -n "$@"; }
-# same RANKS JOB NAME OVERRIDE... : trains with the bits of one rank, or of two if ranks split layers.
+# same RANKS JOB NAME OVERRIDE... : trains with the bits of one rank.
 same() {
     local n=$1 job=$2 name=$3 one=one last
     shift 3
-    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-two ;; conv.yaml) one=conv-one ;; flat.yaml) one=flat-one ;; norm.yaml) one=norm-one ;; wide.yaml) one=wide-one ;; odd.yaml) one=odd-one ;; esac
+    case $job in gpt.yaml) one=gpt-one ;; bf16.yaml) one=bf16-one ;; fp16.yaml) one=fp16-one ;; tp.yaml) one=tp-one ;; tp-bf16.yaml) one=tp-bf16 ;; conv.yaml) one=conv-one ;; flat.yaml) one=flat-one ;; norm.yaml) one=norm-one ;; wide.yaml) one=wide-one ;; odd.yaml) one=odd-one ;; esac
     check 0 'done after' ranks "$n" "$WEFT" train "$job" run.name="$name" "$@"
     cp both words
     last=$(ls "runs/$one/checkpoints" 2>/dev/null | tail -n 1)
@@ -68,13 +68,18 @@ WEFT_TEST_SHARED_GPU= EMULATE_GPUS=1 same 2 job.yaml dp2-host
 holds 'sums through host memory' grep -q 'allreduce: host memory' words
 same 2 job.yaml pp2-gpipe grid.pp=2 grid.pipeline_schedule=gpipe
 same 4 job.yaml dp2pp2-interleaved grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
-# layers split among ranks, also unequally: the losses of one rank, and on all grids the bits of two such ranks
+# layers split among ranks, also unequally: 5 heads are 4 slices of each sum
 sed 's/gpt-one/tp-one/; s/width: 16, heads: 2/width: 20, heads: 5, dropout: 0.1, positions: rotary/' gpt.yaml >tp.yaml
 losses() { awk -F'[:,]' '/"loss"/ { for (i = 1; i < NF; ++i) if ($i ~ /"loss"/) print $(i + 1) }' "runs/$1/metrics.jsonl"; }
 near() { paste <(losses "$1") <(losses "$2") | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > most) most = d } END { exit !(NR > 0 && most < 2e-5) }'; }
 check 0 'done after' "$WEFT" train tp.yaml train.log_every=1
-check 0 'done after' ranks 2 "$WEFT" train tp.yaml run.name=tp-two grid.tp=2 train.log_every=1
-holds 'the losses of one rank' near tp-one tp-two
+same 2 tp.yaml tp-two grid.tp=2
+same 4 tp.yaml tp-four grid.tp=4
+check 0 'done after' "$WEFT" train tp.yaml run.name=tp-cpu train.log_every=1 train.device=cpu
+holds 'the losses of the CPU' near tp-one tp-cpu
+sed 's/tp-one/tp-bf16/; s/device: cuda/&, precision: bf16/' tp.yaml >tp-bf16.yaml
+check 0 'done after' "$WEFT" train tp-bf16.yaml
+same 4 tp-bf16.yaml tp-bf16-four grid.tp=4
 same 2 job.yaml zero3-of-2 grid.zero=3
 for zero in 0 3; do same 3 job.yaml halving-3-$zero grid.sums=halving grid.zero=$zero grid.bucket_mb=0.001; done
 
@@ -170,13 +175,13 @@ same 4 gpt.yaml gpt-zero2 grid.pp=2 grid.zero=2
 same 4 job.yaml zero3 grid.pp=2 grid.zero=3 checkpoint.resume=runs/zero1/checkpoints/step-00000002.h5
 
 # layers split among three ranks, and with other layers
-check 0 'done after' ranks 3 "$WEFT" train tp.yaml run.name=tp-three grid.tp=3 train.log_every=1
-holds 'the losses of one rank, on three' near tp-one tp-three
-check 0 'done after' ranks 2 "$WEFT" train job.yaml run.name=tp-mlp grid.tp=2 train.log_every=1
-check 0 'done after' "$WEFT" train job.yaml run.name=tp-mlp-one train.log_every=1
-holds 'the losses of one rank, of an mlp' near tp-mlp-one tp-mlp
-check 0 'done after' ranks 2 "$WEFT" train flat.yaml run.name=tp-flat grid.tp=2 train.log_every=1
-holds 'the losses of one rank, behind an image' near flat-one tp-flat
+for n in 2 3; do
+    check 0 'done after' ranks $n "$WEFT" train tp.yaml run.name=tp-grid-$n grid.tp=$n train.log_every=1 train.reproducible=same_grid
+    holds "the losses of one rank, with one slice on each of $n" near tp-one tp-grid-$n
+done
+same 2 job.yaml tp-mlp grid.tp=2
+same 2 flat.yaml tp-flat grid.tp=2
+same 4 gpt.yaml tp-dropout grid.tp=2 grid.dp=2 grid.recompute=block grid.transport=mpi
 
 # a loss after an image with as many channels as a block of padded rows
 { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\$(printf %03o $((i * 17 % 256)))"; done; } >many.idx
@@ -195,6 +200,7 @@ same 4 tp.yaml tp-zero3 grid.tp=2 grid.zero=3 grid.bucket_mb=0.004 # slices whos
 check 0 'done after' "$WEFT" train tp.yaml run.name=tp-goes-on checkpoint.resume=runs/tp-zero1/checkpoints/step-00000001.h5
 for way in auto mpi; do check 0 'the step is skipped' ranks 2 "$WEFT" train fp16.yaml run.name=tp-fp16-$way grid.tp=2 grid.transport=$way; done
 check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-{auto,mpi}/checkpoints/step-00000006.h5
+check 0 'to the bit' "$WEFT" ckpt diff runs/tp-fp16-auto/checkpoints/step-00000006.h5 runs/fp16-one/checkpoints/step-00000006.h5
 
 # a ring gives the same bits twice, but not those of the tree
 for name in run-a run-b; do check 0 'allreduce: nccl' ranks 4 "$WEFT" train job.yaml run.name=$name train.reproducible=same_grid; done

@@ -12,6 +12,8 @@ typedef struct GpuExchange {
     Exchange base;
     /* borrowed */
     const Gpus *gpus;
+    /* parts of sums are added by the binary tree of neighbours */
+    bool tree;
     /* capacity for one part */
     size_t part_bytes;
     /* staging memory for the received parts of all ranks, in rank order; owned */
@@ -107,6 +109,25 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
     }
 }
 
+/* Adds the received parts, n elements each, to `sum`: by the tree, or in the order of the ranks.
+ * Parts in 16 bits are never rounded sums: at most one is not 0. */
+static void add_parts(const GpuExchange *ex, DType type, void *sum, int64_t n)
+{
+    const FlatTable *flat = ex->gpus->backend->table->flat;
+    const int64_t stride = (int64_t)(ex->part_bytes / dtype_bytes(type));
+    const int size = ex->base.size;
+    if (!ex->tree || type != DTYPE_F32) {
+        flat->add_slices(ex->gpus->stream, type, sum, ex->in, size, stride, n);
+        return;
+    }
+    for (int step = 1; step < size; step *= 2)
+        for (int r = 0; r < size; r += 2 * step) {
+            float *left = (float *)(void *)ex->in + r * stride;
+            flat->add(ex->gpus->stream, 2 * step >= size ? sum : left, left, left + step * stride,
+                      n);
+        }
+}
+
 static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whole, void *mine)
 {
     const Exchange *x = &ex->base;
@@ -126,9 +147,7 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
     }
     nccl_group_end(ex->gpus);
     move(ex, packed_at(ex->in + (size_t)x->rank * ex->part_bytes, local), local);
-    ex->gpus->backend->table->flat->add_slices(ex->gpus->stream, p->s->type, sum.at, ex->in,
-                                               x->size, (int64_t)(ex->part_bytes / element),
-                                               (int64_t)(bytes_of(&local) / element));
+    add_parts(ex, p->s->type, sum.at, (int64_t)(bytes_of(&local) / element));
 }
 
 /* Moves on to the next piece: whole runs if their parts fit, otherwise bytes of one run. Returns
@@ -176,12 +195,12 @@ size_t gpu_exchange_bytes(int ranks, size_t most)
     return 2 * (size_t)ranks * part_capacity(ranks, most);
 }
 
-Exchange *gpu_exchange_new(const World *world, size_t most)
+Exchange *gpu_exchange_new(const World *world, size_t most, bool tree)
 {
     if (!world->gpus) return NULL;
     const Gpus *gpus = world->gpus;
     GpuExchange *ex = mem_new(sizeof *ex);
-    *ex = (GpuExchange){.gpus = gpus, .part_bytes = part_capacity(world->size, most)};
+    *ex = (GpuExchange){.gpus = gpus, .tree = tree, .part_bytes = part_capacity(world->size, most)};
     ex->base = (Exchange){
         .rank = world->rank, .size = world->size, .user = ex, .gather = gather, .reduce = reduce};
     ex->in = gpus->backend->table->alloc(gpus->backend, gpu_exchange_bytes(world->size, most));

@@ -30,7 +30,8 @@ size_t plan_largest_exchange(const Plan *plan, size_t summed)
         const Op *op = g->node[i].op;
         if (op_info(op->spec.kind)->talks == TALKS_ALWAYS)
             most = larger(most, larger(desc_bytes(op->spec.x[0]), desc_bytes(op->spec.y)));
-        if (i == g->loss_node) most = larger(most, op->workspace_bytes);
+        const bool gathers = op->spec.tokens.total > op->spec.tokens.count;
+        if (i == g->loss_node || gathers) most = larger(most, op->workspace_bytes);
     }
     return most;
 }

@@ -89,7 +89,7 @@ static Status check_parts(const Context *c)
 static Status open_exchange(TensorGroup *g, Context *c, size_t most)
 {
     const World *world = &c->grid->tp_world;
-    g->gpus = gpu_exchange_new(world, most);
+    g->gpus = gpu_exchange_new(world, most, plan_sums_by_tree(c->plan));
     g->exchange = g->gpus;
     if (g->gpus) return OK;
     TRY(host_exchange_new(&g->host, c, world));

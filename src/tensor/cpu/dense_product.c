@@ -3,6 +3,7 @@
  * there is one for each thread. oneDNN's do: its parts depend on the shape alone, and each is
  * computed by one thread. */
 #include "dense_product.h"
+#include "../sliced.h"
 #include "simd/simd.h"
 
 #include <omp.h>
@@ -122,25 +123,13 @@ static bool cuts_sums(const DenseSpec *s)
            s->kind == (s->slices_inputs ? KERNEL_DENSE_FORWARD : KERNEL_DENSE_DATA);
 }
 
-/* Unit at which slice i begins, counted from this rank's first. */
-static int64_t slice_unit(const SumSlices *s, int i)
-{
-    return slice_first(s->units, s->total, s->first + i) -
-           slice_first(s->units, s->total, s->first);
-}
-
 DenseRange *dense_ranges(const SumSlices *s, int64_t k)
 {
-    const int64_t units = slice_unit(s, s->count), width = k / units / (s->parts - 1 + s->lead);
     DenseRange *range = mem_new((size_t)(s->count * s->parts) * sizeof *range);
-    for (int i = 0; i < s->count; ++i)
-        for (int part = 0; part < s->parts; ++part) {
-            const int64_t wide = part ? 1 : s->lead;
-            const int64_t begin = part ? (part - 1 + s->lead) * units : 0;
-            range[i * s->parts + part] =
-                (DenseRange){.first = (begin + slice_unit(s, i) * wide) * width,
-                             .end = (begin + slice_unit(s, i + 1) * wide) * width};
-        }
+    for (int i = 0; i < s->count * s->parts; ++i) {
+        const SumRange terms = sum_range(s, k, i / s->parts, i % s->parts);
+        range[i] = (DenseRange){terms.first, terms.end};
+    }
     return range;
 }
 
@@ -151,7 +140,9 @@ static bool onednn_is_faster(const DenseSpec *s)
     const SumSlices *cut = &s->slices;
     const int64_t divided = s->slices_inputs ? s->in : s->out,
                   whole = s->slices_inputs ? s->out : s->in;
-    const int64_t least = divided / slice_unit(cut, cut->count) * (cut->units / cut->total);
+    const int64_t units = slice_first(cut->units, cut->total, cut->first + cut->count) -
+                          slice_first(cut->units, cut->total, cut->first);
+    const int64_t least = divided / units * (cut->units / cut->total);
     const bool turns_blocks = s->kind == KERNEL_DENSE_FORWARD && cuts_sums(s);
     return own_lanes() == 16 && !turns_blocks && s->rows >= ONEDNN_LEAST && whole >= ONEDNN_LEAST &&
            least >= ONEDNN_LEAST;

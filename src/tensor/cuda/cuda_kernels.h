@@ -148,7 +148,7 @@ static inline int64_t cuda_sort_scratch(int64_t tokens)
 }
 
 /* embedding.cu. Forward: y[i] = w[tokens[i]]. w holds rows first .. first + rows - 1 of the
- * vocabulary; y[i] is zero from token `real` on and for tokens whose rows other ranks have.
+ * vocabulary; y[i] is 0 from token `real` on, and -0 for tokens whose rows other ranks have.
  * Backward: each row of dw is the sum of dy over the row's tokens, in an order that depends on the
  * tokens alone; zero for a row without tokens. */
 typedef struct EmbeddingRun {
@@ -329,19 +329,23 @@ cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run);
 
-/* softmax_sliced.cu: softmax_loss where each of `ranks` ranks has a slice of every row of logits.
- * Between the launches the caller gathers the results of all ranks:
- *     launch_softmax_label       the label's logit, or 0 if another rank has it
+/* softmax_sliced.cu: softmax_loss on slices of every row of logits, of which each rank has one or
+ * several. The first two are launched for each slice. Between the launches the caller gathers the
+ * results of all ranks:
+ *     launch_softmax_label       the label's logit, or 0 if another slice has it
  *     launch_softmax_summary     LOSS_SUMMARY numbers that describe the slice
  *     launch_softmax_merge       columns and log_sum, the same bits on all ranks
  * Nothing is computed for rows from `real` on. */
 enum { LOSS_SUMMARY = 5 };
 typedef struct LossSlices {
     LossRun loss;
-    int ranks;
-    /* logit of the label: from this rank (rows), from all ranks (ranks, rows) */
+    /* number of slices of all ranks */
+    int slices;
+    /* the order of a slice's sums depends on its width alone, not on the distance of rows */
+    bool by_width;
+    /* logit of the label: from this slice (rows), from all slices (slices, rows) */
     float *label_logit, *all_label_logits;
-    /* this rank's summary (rows, LOSS_SUMMARY), those of all ranks (ranks, rows, LOSS_SUMMARY) */
+    /* this slice's summary (rows, LOSS_SUMMARY), those of all (slices, rows, LOSS_SUMMARY) */
     float *summary, *all_summaries;
 } LossSlices;
 cudaError_t launch_softmax_label(cudaStream_t stream, LossSlices run);

@@ -4,6 +4,7 @@
  * gelu and the bias gradient are epilogues of the products, and the forward product adds the
  * residual. If cuBLASLt lacks an epilogue for a shape, a separate kernel computes it, and
  * op->kernels says so. */
+#include "dense_slices.h"
 #include "matmul.h"
 
 #include <limits.h>
@@ -216,7 +217,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
     spec->y = output_desc(op);
-    if (!dense_inputs_fit(op, preferred)) return OK;
+    if (spec->slices.total == 0 && !dense_inputs_fit(op, preferred)) return OK;
     if (spec->act == ACT_SILU || (spec->residual && spec->act == ACT_GELU))
         return fail(ERR_BUG, "cuda: dense cannot fuse silu, nor gelu after a residual");
     int64_t out = spec->w[0].dim[0], in = spec->w[0].dim[1],
@@ -226,6 +227,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
             ERR_CONFIG,
             "cuda: dense of %lld rows, %lld inputs, %lld outputs: each may be at most 2147483647",
             (long long)rows, (long long)in, (long long)out);
+    if (spec->slices.total > 0) return cuda_dense_slices_plan(op, preferred);
     for (int i = 0; i < spec->w_count; ++i) op->w_elements[i] = shape_count(spec->w[i]);
     Dense *d = op->impl = mem_new(sizeof *d);
     TRY(plan_forward(op, d));

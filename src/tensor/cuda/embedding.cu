@@ -25,11 +25,14 @@ template <class T, int E, bool ALIGNED> static __global__ void gather_kernel(Emb
         },
         [&](int64_t i, const Pack<float, E> &v) {
             int64_t token = i < run.real ? run.tokens[i] : 0;
-            bool valid = token >= 0 && token < run.vocab;
+            int64_t row = row_of(i);
+            bool valid = token >= 0 && token < run.vocab, here = row >= 0 && row < run.rows;
+            /* -0 changes no bit of the row that another rank adds */
+            const float absent = i < run.real ? -0.0f : 0.0f;
             float out[E];
         /* A token outside the vocabulary makes the loss NaN. */
 #pragma unroll
-            for (int k = 0; k < E; ++k) out[k] = valid ? v[k] : nanf("");
+            for (int k = 0; k < E; ++k) out[k] = !valid ? nanf("") : here ? v[k] : absent;
             write_floats<E, ALIGNED>(y + i * width, out);
         });
 }

@@ -1,21 +1,6 @@
 /* layer_norm over the last dimension. One launch computes dx and the parameters' gradients, because
  * both need x and dy. */
-#include "cuda.h"
-
-static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
-{
-    OpSpec *s = &op->spec;
-    if (!cuda_inputs_fit(op, preferred)) return OK;
-    s->y = cuda_desc(op, s->y.shape);
-    int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
-    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
-    op->saved_bytes = (size_t)(2 * rows) * sizeof(float);
-    op->workspace_bytes = (size_t)(2 * cuda_row_parts(rows) * width) * sizeof(float);
-    op->needs_x[0] = true;
-    op->dx_inplace = op->dx_adds = true;
-    op->flops_forward = op->flops_backward = 8.0 * (double)shape_count(s->y.shape);
-    return OK;
-}
+#include "token_sums.h"
 
 static LayerNormRun layer_norm_run(const Op *op, const OpRun *run)
 {
@@ -39,15 +24,72 @@ static LayerNormRun layer_norm_run(const Op *op, const OpRun *run)
                           .width = width};
 }
 
+/* Sums the parameters' gradients over the rows of a slice of the sequence. */
+static void sum_rows(const Op *op, const TokenRows *rows, float *out, float *partial)
+{
+    LayerNormRun slice = layer_norm_run(op, &(OpRun){0});
+    slice.x = rows->x;
+    slice.dy = rows->dy;
+    slice.saved = rows->saved;
+    slice.dscale = out;
+    slice.dshift = out + slice.width;
+    slice.partial = partial;
+    slice.rows = rows->rows;
+    slice.real = rows->real;
+    cuda_check(launch_layer_norm_backward(cuda_stream(op), slice), "kernel layer_norm_backward");
+}
+
+static TokenSums token_sums(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    const int64_t width = s->y.shape.dim[s->y.shape.ndim - 1];
+    return (TokenSums){.sums = 2,
+                       .width = width,
+                       .partial = 2 * cuda_row_parts(cuda_token_rows_most(s)) * width,
+                       .saved = 2,
+                       .reads_x = true,
+                       .sum = sum_rows};
+}
+
+static Status layer_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    if (!cuda_inputs_fit(op, preferred)) return OK;
+    s->y = cuda_desc(op, s->y.shape);
+    int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], rows = shape_count(s->y.shape) / width;
+    for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = width;
+    op->saved_bytes = (size_t)(2 * rows) * sizeof(float);
+    op->workspace_bytes = (size_t)(2 * cuda_row_parts(rows) * width) * sizeof(float);
+    if (s->tokens.total > 0) {
+        const TokenSums sums = token_sums(op);
+        const size_t bytes = cuda_token_sums_bytes(op, &sums);
+        op->workspace_bytes += (size_t)(2 * width) * sizeof(float);
+        if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;
+    }
+    op->needs_x[0] = true;
+    op->dx_inplace = op->dx_adds = true;
+    op->flops_forward = op->flops_backward = 8.0 * (double)shape_count(s->y.shape);
+    return OK;
+}
+
 static void layer_norm_forward(Op *op, const OpRun *run)
 {
     cuda_check(launch_layer_norm(cuda_stream(op), layer_norm_run(op, run)), "kernel layer_norm");
 }
 
+/* With slices the gradients of parameters come first, because dx may be in dy's memory; the launch
+ * for dx then writes its sums over all rows to the workspace. */
 static void layer_norm_backward(Op *op, const OpRun *run)
 {
-    cuda_check(launch_layer_norm_backward(cuda_stream(op), layer_norm_run(op, run)),
-               "kernel layer_norm_backward");
+    LayerNormRun all = layer_norm_run(op, run);
+    if (op->spec.tokens.total > 0) {
+        const TokenSums sums = token_sums(op);
+        if (!op->spec.frozen) cuda_token_sums_run(op, run, &sums, 0);
+        if (!run->dx[0]) return;
+        all.dscale = all.partial + 2 * cuda_row_parts(all.rows) * all.width;
+        all.dshift = all.dscale + all.width;
+    }
+    cuda_check(launch_layer_norm_backward(cuda_stream(op), all), "kernel layer_norm_backward");
 }
 
 /* Writes dw, too. */

@@ -1,9 +1,21 @@
 /* softmax_loss and mse_loss. Forward writes LOSS_COLUMNS results for each row, backward the
  * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
- * computes it in forward already. If each rank of a tensor group has a slice of the logits, forward
- * gathers the ranks' partial results. */
+ * computes it in forward already. If logits are in slices, of one or several ranks, forward
+ * computes partial results of each, which the ranks gather. */
 #include "cuda.h"
 #include "tensor/op_list.h"
+
+/* Slices of a row of logits: of all ranks, and of this rank from the first on. Slices of
+ * OpSpec.slices, else one for each rank. */
+typedef struct ClassSlices {
+    int total, first, count;
+} ClassSlices;
+static ClassSlices class_slices(const OpSpec *s)
+{
+    if (s->slices.total > 0)
+        return (ClassSlices){s->slices.total, s->slices.first, s->slices.count};
+    return (ClassSlices){s->slice.ranks, s->slice.rank, s->slice.ranks > 0};
+}
 
 static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
@@ -17,8 +29,8 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     if (spec->kind != OP_SOFTMAX_LOSS) return OK;
     size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
     op->saved_bytes = row_floats;
-    if (spec->slice.ranks)
-        op->workspace_bytes = row_floats * (1 + LOSS_SUMMARY) * (size_t)(1 + spec->slice.ranks);
+    const ClassSlices c = class_slices(spec);
+    op->workspace_bytes = row_floats * (1 + LOSS_SUMMARY) * (size_t)(c.count + c.total);
     op->dx_over_x = true;
     return OK;
 }
@@ -58,34 +70,58 @@ static LossRun forward_run(const Op *op, const OpRun *run)
     return loss;
 }
 
+/* Returns the run of this rank's slice i. */
+static LossSlices slice_run(const LossSlices *all, ClassSlices c, int i)
+{
+    LossSlices s = *all;
+    const int64_t from = slice_first(s.loss.classes, c.total, c.first + i);
+    const size_t before = (size_t)(from - s.loss.first) * dtype_bytes(s.loss.type);
+    s.loss.width = slice_first(s.loss.classes, c.total, c.first + i + 1) - from;
+    s.loss.x = (const char *)s.loss.x + before;
+    s.loss.first = from;
+    s.label_logit += i * s.loss.rows;
+    s.summary += i * s.loss.rows * LOSS_SUMMARY;
+    return s;
+}
+
 static void sliced_forward(Op *op, const OpRun *run)
 {
     const Exchange *exchange = run->exchange;
-    LossSlices s = {
-        .loss = forward_run(op, run), .ranks = op->spec.slice.ranks, .label_logit = run->workspace};
-    Slices logits = {.runs = 1, .items = s.ranks, .unit = s.loss.rows, .type = DTYPE_F32},
-           summaries = logits;
+    const ClassSlices c = class_slices(&op->spec);
+    LossSlices s = {.loss = forward_run(op, run),
+                    .slices = c.total,
+                    .by_width = op->spec.slices.total > 0,
+                    .label_logit = run->workspace};
+    const bool gathers = c.count < c.total;
+    const int64_t mine = c.count * s.loss.rows, all = c.total * s.loss.rows;
+    Slices logits = {.runs = 1, .items = c.total / c.count, .unit = mine, .type = DTYPE_F32};
+    Slices summaries = logits;
     summaries.unit *= LOSS_SUMMARY;
-    s.all_label_logits = s.label_logit + logits.unit;
-    s.summary = s.all_label_logits + s.ranks * logits.unit;
-    s.all_summaries = s.summary + summaries.unit;
-    cuda_check(launch_softmax_label(cuda_stream(op), s), "kernel softmax_label");
-    exchange->gather(exchange, logits, s.label_logit, s.all_label_logits);
-    cuda_check(launch_softmax_summary(cuda_stream(op), s), "kernel softmax_summary");
-    exchange->gather(exchange, summaries, s.summary, s.all_summaries);
+    s.all_label_logits = s.label_logit + (gathers ? mine : 0);
+    s.summary = s.all_label_logits + all;
+    s.all_summaries = s.summary + (gathers ? summaries.unit : 0);
+    for (int i = 0; i < c.count; ++i)
+        cuda_check(launch_softmax_label(cuda_stream(op), slice_run(&s, c, i)),
+                   "kernel softmax_label");
+    if (gathers) exchange->gather(exchange, logits, s.label_logit, s.all_label_logits);
+    for (int i = 0; i < c.count; ++i)
+        cuda_check(launch_softmax_summary(cuda_stream(op), slice_run(&s, c, i)),
+                   "kernel softmax_summary");
+    if (gathers) exchange->gather(exchange, summaries, s.summary, s.all_summaries);
     cuda_check(launch_softmax_merge(cuda_stream(op), s), "kernel softmax_merge");
 }
 
 /* True if forward writes dx over the logits; then backward has nothing to do. */
 static bool gradient_in_forward(const Op *op, const OpRun *run)
 {
-    return run->training && run->dx[0] && run->dx[0] == run->x[0] && !op->spec.slice.ranks;
+    return run->training && run->dx[0] && run->dx[0] == run->x[0] &&
+           class_slices(&op->spec).total == 0;
 }
 
 static void softmax_forward(Op *op, const OpRun *run)
 {
     LossRun loss = forward_run(op, run);
-    if (op->spec.slice.ranks) {
+    if (class_slices(&op->spec).total > 0) {
         sliced_forward(op, run);
         return;
     }

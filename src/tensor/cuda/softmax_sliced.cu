@@ -1,7 +1,7 @@
-/* softmax_loss where each rank of a tensor group has a slice of every row of logits (Shoeybi et al.
- * 2019, section 3). First the ranks gather the label's logit. Then one pass over a slice computes
- * its summary (Logits), including the number of logits that rank before the label. The ranks gather
- * the summaries, and every rank merges them in the order of the ranks. */
+/* softmax_loss on slices of every row of logits, which the ranks of a tensor group have (Shoeybi et
+ * al. 2019, section 3). First the ranks gather the label's logit. Then one pass over a slice
+ * computes its summary (Logits), including the number of logits that rank before the label. The
+ * ranks gather the summaries, and every rank merges them in the order of the slices. */
 #include "loss.cuh"
 
 /* Copies the label's logit if this slice has it. One thread for each row. */
@@ -15,13 +15,13 @@ template <class T> static __global__ void label_kernel(LossSlices run)
     run.label_logit[row] = in_slice ? as_float(((const T *)loss.x)[row * loss.stride + label]) : 0;
 }
 
-/* The label's logit: the sum over the ranks, all but one of which give 0. NaN for a label out of
+/* The label's logit: the sum over the slices, all but one of which give 0. NaN for a label out of
  * range. */
 static __device__ __forceinline__ float label_logit(const LossSlices &run, int64_t row)
 {
     int32_t label = run.loss.labels[row];
     float logit = 0;
-    for (int r = 0; r < run.ranks; ++r) logit += run.all_label_logits[r * run.loss.rows + row];
+    for (int r = 0; r < run.slices; ++r) logit += run.all_label_logits[r * run.loss.rows + row];
     return label >= 0 && label < run.loss.classes ? logit : nanf("");
 }
 
@@ -51,7 +51,7 @@ template <class T, int E, bool ALIGNED> ROW_KERNEL summary_kernel(LossSlices run
     if (threadIdx.x == 0) write_summary(run.summary + row * LOSS_SUMMARY, all, loss.first);
 }
 
-/* Merges the ranks' summaries and writes the results. One thread for each row. */
+/* Merges the summaries and writes the results. One thread for each row. */
 static __global__ void merge_kernel(LossSlices run)
 {
     const LossRun &loss = run.loss;
@@ -62,7 +62,7 @@ static __global__ void merge_kernel(LossSlices run)
         return;
     }
     Logits all = read_summary(run.all_summaries + row * LOSS_SUMMARY);
-    for (int r = 1; r < run.ranks; ++r)
+    for (int r = 1; r < run.slices; ++r)
         merge_logits(&all, read_summary(run.all_summaries + (r * loss.rows + row) * LOSS_SUMMARY));
     store_row(loss, row, all, label_logit(run, row));
 }
@@ -78,7 +78,7 @@ cudaError_t launch_softmax_label(cudaStream_t stream, LossSlices run)
 
 cudaError_t launch_softmax_summary(cudaStream_t stream, LossSlices run)
 {
-    int pack_size = cuda_pack_size(run.loss.type, run.loss.stride);
+    int pack_size = run.by_width ? 1 : cuda_pack_size(run.loss.type, run.loss.stride);
     bool aligned = aligned_to_packs(run.loss.x);
     unsigned blocks = (unsigned)run.loss.real, threads = row_threads(run.loss);
 #define KERNEL(T, N, P) summary_kernel<T, N, P><<<blocks, threads, 0, stream>>>(run)

@@ -1,0 +1,138 @@
+/* The sums of token_sums.h. */
+#include "token_sums.h"
+
+enum { ALIGN_BYTES = 256 };
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
+/* First token of a slice, of those on this rank. */
+static int64_t first_token(const OpSpec *s, int slice)
+{
+    const SumSlices *cut = &s->tokens;
+    return slice_first(cut->units, cut->total, cut->first + slice) -
+           slice_first(cut->units, cut->total, cut->first);
+}
+
+int64_t cuda_token_rows_most(const OpSpec *s)
+{
+    int64_t most = 0;
+    for (int i = 0; i < s->tokens.count; ++i) {
+        const int64_t tokens = first_token(s, i + 1) - first_token(s, i);
+        if (tokens > most) most = tokens;
+    }
+    return most * s->y.shape.dim[0];
+}
+
+/* Places in the workspace. */
+typedef struct Places {
+    /* sums of this rank's slices, and of all ranks */
+    float *sum, *all;
+    float *partial, *saved;
+    char *x, *dy;
+    size_t bytes;
+} Places;
+
+static Places places_of(const Op *op, const TokenSums *t, void *workspace)
+{
+    const OpSpec *s = &op->spec;
+    const int64_t rows = cuda_token_rows_most(s);
+    const size_t floats = aligned((size_t)(t->sums * t->width) * sizeof(float));
+    const size_t matrix = aligned((size_t)(rows * t->width) * dtype_bytes(s->y.dtype));
+    char *at = workspace;
+    Places p = {.sum = (float *)(void *)at};
+    at += (size_t)s->tokens.count * floats;
+    p.all = (float *)(void *)at;
+    at += (size_t)(s->tokens.total / s->tokens.count) * floats;
+    p.partial = (float *)(void *)at;
+    at += aligned((size_t)t->partial * sizeof(float));
+    p.saved = (float *)(void *)at;
+    at += aligned((size_t)(rows * t->saved) * sizeof(float));
+    p.dy = at;
+    p.x = at + matrix;
+    p.bytes = (size_t)(at - (char *)workspace) + matrix * (t->reads_x ? 2 : 1);
+    return p;
+}
+
+size_t cuda_token_sums_bytes(const Op *op, const TokenSums *t)
+{
+    return places_of(op, t, NULL).bytes;
+}
+
+/* Copies the rows of tokens first .. first + count - 1 of all samples side by side. */
+static void copy_tokens(const Op *op, void *to, const void *from, int64_t first, int64_t count,
+                        size_t row_bytes)
+{
+    const Shape y = op->spec.y.shape;
+    const size_t run = (size_t)count * row_bytes, sample = (size_t)y.dim[1] * row_bytes;
+    const CudaRows target = {to, run};
+    const CudaRows source = {(char *)(uintptr_t)from + (size_t)first * row_bytes, sample};
+    cuda_copy_rows(cuda_stream(op), target, source, run, (size_t)y.dim[0]);
+}
+
+/* Joins `count` sums, `stride` floats apart, to the first one. */
+static void join(const Op *op, float *sum, int count, int64_t stride, int64_t n)
+{
+    for (int step = 1; step < count; step *= 2)
+        for (int i = 0; i < count; i += 2 * step) {
+            float *to = sum + i * stride;
+            cuda_check(launch_add(cuda_stream(op), to, to, to + step * stride, n), "kernel add");
+        }
+}
+
+void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int first)
+{
+    const OpSpec *s = &op->spec;
+    const Places p = places_of(op, t, run->workspace);
+    const size_t row = (size_t)t->width * dtype_bytes(s->y.dtype);
+    const int64_t floats = t->sums * t->width, stride = p.all - p.sum;
+    const int64_t slice = stride / s->tokens.count;
+    for (int i = 0; i < s->tokens.count; ++i) {
+        const int64_t token = first_token(s, i), count = first_token(s, i + 1) - token;
+        const TokenRows rows = {.x = p.x,
+                                .dy = p.dy,
+                                .saved = p.saved,
+                                .rows = s->y.shape.dim[0] * count,
+                                .real = run->rows * count};
+        copy_tokens(op, p.dy, run->dy, token, count, row);
+        if (t->reads_x) copy_tokens(op, p.x, run->x[0], token, count, row);
+        if (t->saved)
+            copy_tokens(op, p.saved, run->saved, token, count, (size_t)t->saved * sizeof(float));
+        t->sum(op, &rows, p.sum + i * slice, p.partial);
+    }
+    join(op, p.sum, s->tokens.count, slice, floats);
+    float *sum = p.sum;
+    const int ranks = s->tokens.total / s->tokens.count;
+    if (ranks > 1) {
+        const Slices each = {.runs = 1, .items = ranks, .unit = floats, .type = DTYPE_F32};
+        run->exchange->gather(run->exchange, each, sum, p.all);
+        sum = p.all;
+        join(op, sum, ranks, floats, floats);
+    }
+    for (int i = 0; i < t->sums; ++i)
+        CUDA_CALL(cudaMemcpyAsync(run->dw[first + i], sum + i * t->width,
+                                  (size_t)t->width * sizeof(float), cudaMemcpyDeviceToDevice,
+                                  cuda_stream(op)));
+}
+
+static void sum_bias(const Op *op, const TokenRows *rows, float *out, float *partial)
+{
+    const int64_t width = op->spec.y.shape.dim[2];
+    cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, out, partial, rows->dy,
+                                 rows->rows, width, width),
+               "kernel column_sum");
+}
+
+TokenSums cuda_token_bias(const Op *op)
+{
+    const OpSpec *s = &op->spec;
+    int64_t width = s->y.shape.dim[s->y.shape.ndim - 1], most = 0;
+    for (int i = 0; i < s->tokens.count; ++i) {
+        const int64_t rows = (first_token(s, i + 1) - first_token(s, i)) * s->y.shape.dim[0];
+        const int64_t parts = cuda_sum_parts(s->y.dtype, rows, width);
+        if (parts > most) most = parts;
+    }
+    return (TokenSums){.sums = 1, .width = width, .partial = most * width, .sum = sum_bias};
+}
