@@ -51,7 +51,8 @@ void channels_wait(Channels *channels, double waited_s);
 /* Makes the exchange of slices between ranks whose GPUs are joined (tensor.h, Exchange): grouped
  * sends and receives on the compute stream, so that work queued later sees the result; partial
  * results are added in rank order, fp32 ones by the binary tree of neighbours if `tree` is set.
- * most: bytes of the largest tensor that is exchanged. Returns NULL where world's GPUs are not joined. The caller owns the result. Not collective. */
+ * most: bytes of the largest tensor that is exchanged. Returns NULL where world's GPUs are not
+ * joined. The caller owns the result. Not collective. */
 Exchange *gpu_exchange_new(const World *world, size_t most, bool tree);
 void gpu_exchange_free(Exchange **exchange);
 /* Bytes of GPU memory that such an exchange allocates. */

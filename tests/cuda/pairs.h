@@ -21,6 +21,9 @@ typedef struct Pair {
     /* the first input has other readers: the GPU adds its gradient to theirs, and the test adds it
      * on the CPU */
     bool adds;
+    /* on the GPU: OpSpec.slices and tokens; the CPU computes whole sums */
+    SumSlices slices, tokens;
+    bool slices_inputs;
     /* on the CPU, on the GPU */
     Rig rig[2];
     /* gelu on the CPU, for a dense that has it fused on the GPU only */
@@ -60,6 +63,11 @@ static Status pair_open(Pair *p, const OpCase *c, Backend *device)
         for (int i = 0; i < c->x_count; ++i)
             rig->spec.x[i] = desc_plain(c->x, tokens ? DTYPE_I32 : DTYPE_F32);
         rig->spec.x_shared = p->adds;
+        if (d == 1) {
+            rig->spec.slices = p->slices;
+            rig->spec.tokens = p->tokens;
+            rig->spec.slices_inputs = p->slices_inputs;
+        }
         TRY(rig_open(rig, c->kind));
         if (c->rows) rig->run.rows = c->rows;
     }

@@ -5,6 +5,7 @@
 #define WEFT_TEST_CUDA_SLICE_CASES_H
 
 #include "exchange_cases.h"
+#include "pairs.h"
 
 /* How the ranks' tensors form the whole one: as slices, as a sum, or all alike. */
 typedef enum Together { CUT, SUM, SAME } Together;
@@ -308,6 +309,91 @@ static void test_slices(void)
         check_bad_labels(devices[d]);
         check_exchanges(devices[d]);
     }
+}
+
+typedef struct SumCase {
+    OpCase op;
+    /* slices of which one rank has all: their number, units, parts, and lead; 0: none */
+    int total, units, parts, lead;
+    /* the sum is over a dense layer's inputs */
+    bool inputs;
+    /* 40 tokens are in slices, too */
+    bool tokens;
+} SumCase;
+
+/* Sums in slices on the GPU against whole ones on the CPU: by inputs and by outputs, also of
+ * several parts and of odd sizes; fused activations; rows of a loss; tokens. */
+static void check_cut_sums(Backend *device)
+{
+    const Bound product = allowed.product, each = allowed.elementwise;
+    const SumCase cases[] = {
+        {{"dense", "width=40", 1, {3, {3, 40, 64, 1}}, ACT_GELU, 0, product},
+         8,
+         64,
+         1,
+         1,
+         true,
+         true},
+        {{"dense", "width=33", 1, {2, {37, 21, 1, 1}}, ACT_RELU, 0, product},
+         8,
+         21,
+         1,
+         1,
+         true,
+         false},
+        {{"dense", "width=128", 1, {3, {3, 5, 24, 1}}, ACT_NONE, 0, product},
+         4,
+         4,
+         3,
+         2,
+         false,
+         false},
+        {{"dense", "width=42", 1, {2, {37, 24, 1, 1}}, ACT_GELU, 0, product},
+         4,
+         21,
+         2,
+         1,
+         false,
+         false},
+        {{"dense", "width=1027 bias=false", 1, {2, {21, 40, 1, 1}}, ACT_NONE, 0, product},
+         8,
+         1027,
+         1,
+         1,
+         false,
+         false},
+        {{"layer_norm", "", 1, {3, {3, 40, 64, 1}}, ACT_NONE, 2, product}, 0, 0, 0, 0, false, true},
+        {{"positions", "context=50", 1, {3, {3, 40, 33, 1}}, ACT_NONE, 2, each},
+         0,
+         0,
+         0,
+         0,
+         false,
+         true},
+        {{"softmax_loss", "smoothing=0.1", 1, {2, {37, 1000, 1, 1}}, ACT_NONE, 30, each},
+         8,
+         1000,
+         1,
+         1,
+         false,
+         false},
+        {{"softmax_loss", "", 1, {3, {4, 5, 50, 1}}, ACT_NONE, 3, each}, 8, 50, 1, 1, false, false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+        const SumCase *c = &cases[i];
+        Pair p = pair_new();
+        p.slices = (SumSlices){c->total, 0, c->total, c->units, c->lead, c->parts};
+        if (c->tokens) p.tokens = (SumSlices){8, 0, 8, 40, 1, 1};
+        p.slices_inputs = c->inputs;
+        run_op(&p, &c->op, device, NULL);
+        pair_free(&p);
+    }
+}
+
+static void test_slices_of_sums(void)
+{
+    Backend *const devices[] = {gpu, gpu_bf16, gpu_fp16};
+    for (int d = 0; d < 3; ++d) check_cut_sums(devices[d]);
 }
 
 #endif

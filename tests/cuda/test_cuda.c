@@ -236,6 +236,7 @@ int main(int argc, char **argv)
                                           {"attention of many samples", test_attention_launches},
                                           {"losses at once", test_losses},
                                           {"slices", test_slices},
+                                          {"slices of sums", test_slices_of_sums},
                                           {"sums", test_flat_sums},
                                           {"squares", test_flat_squares},
                                           {"squares of chunks", test_flat_chunks},

@@ -2,7 +2,7 @@
  * of its inputs or outputs: the products are the same on any number of ranks, and so are their
  * bits. Where the result is a sum over slices (forward if the inputs are divided, else the gradient
  * of x), each product is fp32; products are joined by the binary tree of neighbours and rounded
- * once. If other ranks have slices, too, the sum stays in fp32, because an exchange completes it. */
+ * once. If other ranks have slices, too, the sum stays fp32, because an exchange completes it. */
 #ifndef WEFT_CUDA_DENSE_SLICES_H
 #define WEFT_CUDA_DENSE_SLICES_H
 

@@ -1,7 +1,7 @@
 /* softmax_loss and mse_loss. Forward writes LOSS_COLUMNS results for each row, backward the
  * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
- * computes it in forward already. If logits are in slices, of one or several ranks, forward computes
- * partial results of each, which the ranks gather. */
+ * computes it in forward already. If logits are in slices, of one or several ranks, forward
+ * computes partial results of each, which the ranks gather. */
 #include "cuda.h"
 #include "tensor/op_list.h"
 
