@@ -6,7 +6,7 @@
 #include "golden.h"
 #include "grids.h"
 
-enum { STEPS = 4, RESNET = 0, MOBILENET = 1, LAYERS = 3 };
+enum { STEPS = 5, RESNET = 0, MOBILENET = 1, LAYERS = 3 };
 
 /* ---- PyTorch ---- */
 
