@@ -82,7 +82,9 @@ TEST_BIN := $(filter-out $(LEAVE_OUT),$(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
 # Each with all files of its corpus, once (make fuzz goes on from them).
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 TEST_BIN += $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
-TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
+# The longest first, so that at the end none of them runs alone.
+LONG_CLI := $(patsubst %,tests/cli/%.sh,async comm_death sync_batch_norm run start sbatch time tables how_to signals stale docs saves)
+TEST_CLI := $(LONG_CLI) $(filter-out $(LONG_CLI),$(sort $(wildcard tests/cli/*.sh)))
 TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
@@ -129,7 +131,7 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) $(NVCC_FLAGS) -Iinclude -Xcompiler -Wall,-Wextra,-fno-exceptions,$(UNWIND) -MMD -MP -c -o $@ $<
 # The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
 # there before the backend asks the loader for cuBLASLt and cuDNN.
-EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \
+EMULATED_CXX = g++ -std=c++17 -O2 -g1 -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \
     -Iinclude -Isrc/tensor/cuda -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
 # Kernels end where an address is not as aligned as its type, as on a GPU.
 EMULATED_KERNEL = $(EMULATED_CXX) -fsanitize=alignment -fno-sanitize-recover=alignment -include tests/cuda/emulate/kernel.h
