@@ -161,8 +161,9 @@ static void limit_slices(Splitter *s)
 
 Status split_check_slices(const Splitter *s)
 {
-    static const char *const other = "with train.reproducible: same_grid bits depend on grid.tp, "
-                                     "and it may be any number";
+    static const char *const other =
+        "with train.sum_slices: 1 bits depend on grid.tp, and it may be "
+        "any number";
     if (s->slices > 0 && (s->ranks & (s->ranks - 1)) != 0)
         return config_fail_key(s->config, "grid.tp",
                                "%d is no power of two, and only with one are the bits those of any "

@@ -110,7 +110,7 @@ static Status make_graph(Trainer *t)
     const Config *c = t->config;
     TRY(train_model(&t->graph, c, &t->train_set, &t->test_set, t->micro_batch));
     const int tp = t->shape.tp, slices = train_sum_slices(t);
-    if (tp > 1 || slices > 1) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp, slices));
+    if (tp > 1 || slices > 0) TRY(graph_split(&t->graph, c, t->world->rank % tp, tp, slices));
     if (c->train.sync_batch_norm) TRY(graph_sync_statistics(t->graph, c, t->shape.dp));
     return graph_fuse(t->graph, t->backend->table);
 }

@@ -122,8 +122,11 @@ void trainer_update_once(Trainer *t, double lr)
 
 int train_sum_slices(const Trainer *t)
 {
+    enum { CPU_SLICES = 8 };
     const Config *c = t->config;
-    return c->train.reproducible == REPRODUCIBLE_ANY_GRID ? (int)c->train.sum_slices : 0;
+    int slices = (int)c->train.sum_slices;
+    if (slices == 0 && c->train.device != DEVICE_CUDA) slices = CPU_SLICES;
+    return c->train.reproducible == REPRODUCIBLE_ANY_GRID && slices > 1 ? slices : 0;
 }
 
 bool train_same_bits(const Trainer *t)
@@ -140,7 +143,7 @@ char *train_bits_limit(const Trainer *t)
     if (!t->config->train.sync_batch_norm)
         return mem_format("sums inside layers are divided among the ranks of a tensor group, so "
                           "these bits hold for tp=%d only; they do not depend on it with "
-                          "train.reproducible: any_grid",
+                          "train.reproducible: any_grid and train.sum_slices: 8",
                           t->shape.tp);
     /* grid.zero 2 and 3 add micro-batches in another order than 0 and 1 */
     const char *with = dp == 1 || t->micros_local == 1  ? ""
