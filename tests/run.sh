@@ -60,13 +60,16 @@ cores() {
     awk -v c="${given:-0.25}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
 }
 declare -A cost=() running=() # both are indexed by test or by process
-ranks=() scripts=() programs=()
+ranks=() light=() others=() # light: what keeps less than a core busy
 for t in "$@"; do
     cost[$t]=$(cores "$t")
-    case $t in *_np[0-9]*) ranks+=("$t");; *.sh) scripts+=("$t");; *) programs+=("$t");; esac
+    case $t in
+        *_np[0-9]*) ranks+=("$t");;
+        *) if [ "${cost[$t]}" -lt 100 ]; then light+=("$t"); else others+=("$t"); fi;;
+    esac
 done
 # Scripts fill what programs with ranks leave; programs of one process, which are short, keep the cores busy while the last scripts run.
-waiting=(${ranks[@]+"${ranks[@]}"} ${scripts[@]+"${scripts[@]}"} ${programs[@]+"${programs[@]}"})
+waiting=(${ranks[@]+"${ranks[@]}"} ${light[@]+"${light[@]}"} ${others[@]+"${others[@]}"})
 while [ ${#waiting[@]} -gt 0 ]; do
     room=$((100 * jobs)) later=()
     for pid in "${!running[@]}"; do
