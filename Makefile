@@ -334,7 +334,7 @@ test: deps       ## build and run the tests
 	@$(MAKE) --no-print-directory check
 check: tests      ## the tests, nothing installed
 	@WEFT=$(BUILD)/weft NVTX_TOOL=$(NVTX_TOOL) BUNDLE=$(BUNDLE) \
-	    TEST_TIMES=$(BUILD)/test-times tests/run.sh $(BUILD)/bench/sums_simulate $(TEST_BIN) $(TEST_CLI) $(CHECKED_BUNDLE)
+	    TEST_TIMES=$(BUILD)/test-times tests/run.sh $(TEST_CLI) $(CHECKED_BUNDLE) $(BUILD)/bench/sums_simulate $(TEST_BIN)
 check-changed:    ## in a minute: the tests of what has changed since the last commit (SINCE=COMMIT), and what that leaves out
 	@MAKE="$(MAKE)" BUILD=$(BUILD) tools/check_changed.sh $(SINCE)
 mutants:          ## which of 200 small changes to pipeline, parallel and checkpoint no test notices (hours; MUTATE="MODULE...")
@@ -356,7 +356,8 @@ asan:            ## the tests under AddressSanitizer and UndefinedBehaviorSaniti
 # Tests that run the code of other tests with more ranks, or in more combinations, for the bits, and two of oneDNN's own kernels;
 # make asan runs them, too.
 REPEATS := $(addprefix %/,train/test_grid_np4 train/test_reference train/test_golden_models test_dnnl_conv test_dnnl_dense test_stages_np2 \
-    test_shard_np2 test_sum_np2 test_sum_np8 test_collect_np20 test_share_np7 train/test_groups_np4 tensor/test_threads)
+    test_shard_np2 test_sum_np2 test_sum_np8 test_collect_np20 test_share_np7 train/test_groups_np4 \
+    train/test_resume_grid_np4 tensor/test_threads)
 asan-quick:      ## the same without the scripts of tests/cli and what repeats others on more ranks
 	@$(MAKE) --no-print-directory asan TEST_CLI= LEAVE_OUT="$(REPEATS)"
 asan-quick-build: ## builds the tests of asan-quick

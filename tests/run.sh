@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Tests run side by side as long
-# as the cores that they keep busy are there: a program of one process keeps one busy, one with ranks three quarters of all, a script
-# a quarter of a core, unless a line "# cores: 0.1" or "# cores: all" at its top says otherwise. A program's own last line counts its
-# assertions; here a program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N passed,
-# N failed".
+# as the cores that they keep busy are there: a program of one process keeps one busy, one with ranks all, a script 0.3 of a core,
+# unless a line "# cores: 0.1" or "# cores: all" at its top says otherwise. A program's own last line counts its assertions; here a
+# program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N passed, N failed".
 # usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 900: against what hangs, on a machine however busy)
 #                             TEST_JOBS    cores to use (default: all; 1: one test at a time)
 #                             TEST_TIMES   file that gets each test's name and seconds
@@ -52,21 +51,24 @@ run() {
 # cores TEST : prints how many hundredths of a core the test keeps busy; at most all cores.
 cores() {
     case $1 in
-        *_np[0-9]*) given=$(awk -v jobs="$jobs" 'BEGIN { print jobs < 2 ? 1 : 0.75 * jobs }');;
+        *_np[0-9]*) given=$jobs;;
         *.sh) given=$(sed -n '1,8s/^# cores: \([0-9.]*\|all\)$/\1/p' "$1");;
         *) given=1;;
     esac
     [ "$given" != all ] || given=$jobs
-    awk -v c="${given:-0.25}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
+    awk -v c="${given:-0.3}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
 }
 declare -A cost=() running=() # both are indexed by test or by process
-ranks=() scripts=() programs=()
+light=() others=() ranks=() # light: what keeps less than a core busy
 for t in "$@"; do
     cost[$t]=$(cores "$t")
-    case $t in *_np[0-9]*) ranks+=("$t");; *.sh) scripts+=("$t");; *) programs+=("$t");; esac
+    case $t in
+        *_np[0-9]*) ranks+=("$t");;
+        *) if [ "${cost[$t]}" -lt 100 ]; then light+=("$t"); else others+=("$t"); fi;;
+    esac
 done
-# Scripts fill what programs with ranks leave; programs of one process, which are short, keep the cores busy while the last scripts run.
-waiting=(${ranks[@]+"${ranks[@]}"} ${scripts[@]+"${scripts[@]}"} ${programs[@]+"${programs[@]}"})
+# Light tests begin first, so that others run at the same time; programs with ranks wait for each other and end soonest alone.
+waiting=(${light[@]+"${light[@]}"} ${others[@]+"${others[@]}"} ${ranks[@]+"${ranks[@]}"})
 while [ ${#waiting[@]} -gt 0 ]; do
     room=$((100 * jobs)) later=()
     for pid in "${!running[@]}"; do
