@@ -14,7 +14,7 @@ job() { printf 'run: {seed: 3}\nmodel: {%s}\ndata: {train: %s}\ntrain: {%s}\nopt
 job mlp 'name: mlp, hidden: [304, 40, 32, 24]' grey.h5 'micro_batch: 2' 'name: adamw, lr: 0.001'
 job lenet 'name: lenet' grey.h5 'micro_batch: 2' 'lr: 0.01, momentum: 0.9'
 job resnet18 'name: resnet18' grey.h5 'micro_batch: 2' 'name: lars, lr: 0.01, momentum: 0.9'
-job mobilenet 'name: mobilenet_v2' grey.h5 'micro_batch: 2' 'lr: 0.01'
+job mobilenet 'name: mobilenet_v2' grey.h5 'micro_batch: 4' 'lr: 0.0001'
 job gpt 'name: gpt2, layers: 3, width: 64, heads: 8, context: 64, dropout: 0.1' tokens.h5 'micro_batch: 1' 'name: adamw, lr: 0.001, clip: 1'
 job llama 'name: llama, layers: 3, width: 64, heads: 8, kv_heads: 4, context: 64' tokens.h5 'micro_batch: 1' 'name: lamb, lr: 0.001'
 job wide_deep 'name: wide_deep, width: 4, hidden: [40, 24]' clicks.h5 'micro_batch: 4, loss: sigmoid' 'name: adagrad, lr: 0.05'
