@@ -82,7 +82,9 @@ TEST_BIN := $(filter-out $(LEAVE_OUT),$(TEST_SRC:tests/%.c=$(BUILD)/tests/%))
 # Each with all files of its corpus, once (make fuzz goes on from them).
 FUZZ := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 TEST_BIN += $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
-TEST_CLI := $(sort $(wildcard tests/cli/*.sh))
+# The longest first, so that at the end none of them runs alone.
+LONG_CLI := $(patsubst %,tests/cli/%.sh,async comm_death sync_batch_norm run start sbatch time tables how_to signals stale docs saves)
+TEST_CLI := $(LONG_CLI) $(filter-out $(LONG_CLI),$(sort $(wildcard tests/cli/*.sh)))
 TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
@@ -129,7 +131,7 @@ $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) $(NVCC_FLAGS) -Iinclude -Xcompiler -Wall,-Wextra,-fno-exceptions,$(UNWIND) -MMD -MP -c -o $@ $<
 # The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
 # there before the backend asks the loader for cuBLASLt and cuDNN.
-EMULATED_CXX = g++ -std=c++17 -O2 -g -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \
+EMULATED_CXX = g++ -std=c++17 -O2 -g1 -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \
     -Iinclude -Isrc/tensor/cuda -Itests/cuda/emulate $(DEPS_CPPFLAGS) -MMD -MP
 # Kernels end where an address is not as aligned as its type, as on a GPU.
 EMULATED_KERNEL = $(EMULATED_CXX) -fsanitize=alignment -fno-sanitize-recover=alignment -include tests/cuda/emulate/kernel.h
@@ -243,7 +245,7 @@ $(BUILD)/emulated/weft: $(BUILD)/obj/src/main.o $$(EMULATED_OBJ) $$(EMULATED_LIB
 EMULATED_TESTS := $(if $(filter 1,$(HAVE_CUDA)),$(addprefix $(BUILD)/tests/cuda/,test_cuda_emulated test_cuda_plans test_nccl_emulated test_limits))
 check-cuda-emulated: $(if $(EMULATED_TESTS),$(EMULATED_TESTS) $(BUILD)/weft $(BUILD)/emulated/weft $(CLOCK_TOOL))   ## with nvcc: the tests of the GPU half, with kernels, cuBLASLt, cuDNN and NCCL emulated on the CPU
 	@$(if $(EMULATED_TESTS),WEFT=$(BUILD)/weft WEFT_EMULATED=$(BUILD)/emulated/weft CLOCK_TOOL=$(CLOCK_TOOL) TEST_TIMES=$(BUILD)/test-times \
-	    tests/run.sh $(EMULATED_TESTS) $(patsubst %,tests/cuda/%.sh,gpus tune devices lease refusals),echo "built without CUDA (make info says why): there is nothing to test")
+	    tests/run.sh $(EMULATED_TESTS) $(patsubst %,tests/cuda/%.sh,gpus tune devices lease refusals),echo "skipped: built without CUDA (make info says why)")
 
 # A folder that runs where nothing is installed. One program is weft and its tests, so that kernels and HDF5 are in it once.
 BUNDLE ?= $(BUILD)/bundle
@@ -338,10 +340,10 @@ check-changed:    ## in a minute: the tests of what has changed since the last c
 mutants:          ## which of 200 small changes to pipeline, parallel and checkpoint no test notices (hours; MUTATE="MODULE...")
 	@MAKE="$(MAKE)" BUILD=$(BUILD) tools/mutate/mutate.sh
 .PHONY: mutants
-matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4  ## all models x grids x schedules x transports, all pairs to resume on
-	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks"
-	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone"
-	@WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $^
+matrix: $(BUILD)/tests/train/test_grid_np4 $(BUILD)/tests/train/test_resume_grid_np4 weft  ## all models x grids x schedules x transports x threads, all pairs to resume on
+	@echo "6734 runs (3626 where bf16 is refused) and 200 to resume, on up to 4 ranks; weft verify of eight models on up to 6 ranks"
+	@echo "WEFT_MATRIX=gpt2,layers in the environment takes those models alone, MODELS=\"gpt llama\" those of weft verify"
+	@WEFT=$(BUILD)/weft WEFT_MATRIX=$${WEFT_MATRIX:-1} TEST_TIMEOUT=14400 tests/run.sh $(filter-out weft,$^) tests/matrix/bits.sh
 SUM_RANKS := 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 24 32
 sums: $(MORE_RANKS:%.c=$(BUILD)/%)    ## sums, shards and pushes over 2 to 17, 24 and 32 ranks, each way (ten minutes)
 	@mkdir -p $(BUILD)/sums

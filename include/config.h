@@ -1,12 +1,13 @@
 /* config: makes a Config from a YAML file and key=value overrides, by one table of options. It is
  * strict: an unknown key, a duplicate, a wrong type or a value out of range is ERR_CONFIG with
  * file, line and column, before MPI starts. The same table makes the help, the man page, the shell
- * completion and the resolved configuration. Verbs and their flags are rows, too. Not
- * collective. */
+ * completion and the resolved configuration. Verbs and their flags are rows, too
+ * (config/verb.h). Not collective. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
 #include "base.h"
+#include "config/verb.h"
 
 /* Values of model.size, W(constant, "word"). They are here because the module data, which may not
  * include model.h, uses them to cut token sets into samples of the model's context. */
@@ -373,138 +374,6 @@ void config_set_width(Config *config, const char *layer, int64_t channels);
 /* Copies model.widths of another configuration, unless config has its own. Returns true if it
  * copied any. */
 bool config_copy_widths(Config *config, const Config *from);
-
-/* ---- verbs and their flags ---- */
-
-typedef enum FlagKind {
-    FLAG_SWITCH,
-    FLAG_TEXT,
-    FLAG_WHOLE,
-    FLAG_NUMBER,
-    FLAG_CHOICE,
-    FLAG_LIST
-} FlagKind;
-/* Words separated by commas; none is empty. */
-typedef struct FlagList {
-    int count;
-    /* owned; released by verb_options_fini */
-    char **word;
-} FlagList;
-/* One flag of a verb. Parsing, checks, messages, help, man page and completion are loops over these
- * rows. */
-typedef struct Flag {
-    /* "--steps", "-o" */
-    const char *name;
-    FlagKind kind;
-    /* offset of the field in the verb's options; FLAG_FIELD sets this and the kind */
-    size_t offset;
-    /* placeholder of the value in the help: "S"; for a choice its words: "cpu|cuda" */
-    const char *value;
-    /* help; messages quote it up to the first ';' */
-    const char *help;
-    /* the default, as a user would write it; NULL: none, see verb_options_init */
-    const char *default_text;
-    /* range of a number; hi at most FLAG_WHOLE_MAX */
-    double lo, hi;
-    /* lo itself is out of range */
-    bool lo_open;
-    bool required;
-    /* the value is a file that the verb writes; no other word or flag may name this file */
-    bool writes;
-    /* name of another flag that must be given with this one; NULL: none */
-    const char *needs;
-} Flag;
-#define FLAG_WHOLE_MAX 0x1p53 /* a double represents every whole number up to this one */
-/* Derives the kind from the type of the field, so the two cannot disagree. */
-#define FLAG_FIELD(Options, field)                                                                 \
-    .kind = _Generic(((Options *)0)->field,                                                        \
-        bool: FLAG_SWITCH,                                                                         \
-        const char *: FLAG_TEXT,                                                                   \
-        int64_t: FLAG_WHOLE,                                                                       \
-        double: FLAG_NUMBER,                                                                       \
-        int: FLAG_CHOICE,                                                                          \
-        FlagList: FLAG_LIST),                                                                      \
-    .offset = offsetof(Options, field)
-/* The flags -o OUT, which is required, and --force of all verbs that write a file. */
-#define FLAG_OUT(Options, field, text)                                                             \
-    {                                                                                              \
-        "-o", FLAG_FIELD(Options, field), .value = "OUT", .required = true, .writes = true,        \
-                                          .help = (text)                                           \
-    }
-#define FLAG_FORCE(Options, field)                                                                 \
-    {                                                                                              \
-        "--force", FLAG_FIELD(Options, field), .help = "overwrite existing files"                  \
-    }
-
-enum {
-    /* none of the traits below; verb_check refuses 0, which means that .traits was forgotten */
-    VERB_PLAIN = 32,
-    /* the first word is a configuration file, the others are key=value */
-    VERB_CONFIG = 1,
-    /* data.train must be set */
-    VERB_DATA = 2,
-    /* computes with OpenMP */
-    VERB_THREADS = 4,
-    /* runs long: signals request a stop (stop_begin), a failed write to stdout is no error */
-    VERB_LONG_RUNNING = 8,
-    /* starts ranks itself, so that -n is one of its own flags */
-    VERB_STARTS_RANKS = 16
-};
-/* One verb (subcommand) of weft; each importer is a verb, too. */
-typedef struct Verb {
-    /* "train", "data import idx" */
-    const char *name;
-    /* usage of the words after the name: "CONFIG [key=value ...]"; NULL: the verb takes none */
-    const char *words;
-    /* minimum number of words, checked if `expects` is set */
-    int words_min;
-    /* maximum number of words, checked if `expects` is set; 0: no limit */
-    int words_max;
-    /* description of the words for an error message: "two checkpoint files"; NULL: the verb checks
-     * them itself */
-    const char *expects;
-    /* one line */
-    const char *help;
-    /* further text for `weft NAME --help`; NULL: none */
-    const char *more;
-    /* flags of the verb and size of its options; set by VERB_FLAGS */
-    const Flag *flag;
-    int flag_count;
-    size_t options_bytes;
-    /* VERB_ bits */
-    int traits;
-    /* Runs the verb. argv: the words that are no flags; options: the struct that the flags
-     * filled. */
-    Status (*run)(int argc, char **argv, const void *options);
-} Verb;
-#define VERB_FLAGS(Options, rows)                                                                  \
-    .flag = (rows), .flag_count = sizeof(rows) / sizeof *(rows), .options_bytes = sizeof(Options)
-
-/* Fills options (zeroed, verb->options_bytes) with defaults and the flags on the command line. The
- * words that are no flags stay in argv in order, *argc of them; words after "--" are no flags. A
- * flag that is not given and has no default is below its range if it is a whole number (lo - 1),
- * NaN, -1 (choice), NULL (text) or an empty list. Texts are borrowed from argv. ERR_USAGE. Release
- * with verb_options_fini. */
-Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
-void verb_options_fini(const Verb *verb, void *options);
-/* ERR_BUG if the row lacks something or contradicts itself. */
-Status verb_check(const Verb *verb);
-/* Returns the row of a flag, or NULL. */
-const Flag *flag_find(const Verb *verb, const char *name);
-/* Reads the whole number at the beginning of *text and moves *text past it. Returns false if there
- * is none, or it is not in lo .. hi. */
-bool whole_read(const char **text, int64_t lo, int64_t hi, int64_t *value);
-/* Reads `count` whole numbers of at least 1, separated by x: "3x224x224". Returns false for any
- * other text. */
-bool sizes_read(const char *text, int count, int64_t *size);
-
-/* Prints usage, help and flags of a verb, at most 100 columns wide. */
-void verb_print_help(FILE *out, const Verb *verb);
-/* Prints a verb's part of the man page. */
-void verb_print_man(FILE *out, const Verb *verb);
-/* Prints text from this column to column 100, wrapped to further lines that begin at the same
- * column, and ends the line. */
-void print_wrapped(FILE *out, int column, const char *text);
 
 /* Prints the help of all keys. */
 void config_help(FILE *out);

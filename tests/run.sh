@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs test programs and scripts, each under a time limit; _npN in a name means mpirun with N ranks. Tests run side by side as long
-# as the cores that they keep busy are there: a program of one process keeps one busy, one with ranks all, a script a third of a core,
-# unless a line "# cores: 0.3" or "# cores: all" at its top says otherwise. A program's own last line counts its assertions; here a
-# program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N passed, N failed".
+# as the cores that they keep busy are there: a program of one process keeps one busy, one with ranks three quarters of all, a script
+# a quarter of a core, unless a line "# cores: 0.1" or "# cores: all" at its top says otherwise. A program's own last line counts its
+# assertions; here a program is one test. Each line gives the seconds that a test took and its processor time. Last line: "N passed,
+# N failed".
 # usage: run.sh PROGRAM...    TEST_TIMEOUT seconds each (default 900: against what hangs, on a machine however busy)
 #                             TEST_JOBS    cores to use (default: all; 1: one test at a time)
 #                             TEST_TIMES   file that gets each test's name and seconds
@@ -10,6 +11,7 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_btl_base_warn_component_unused=0
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1} ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$here/lsan.supp:print_suppressions=0}
+passive="env OMP_WAIT_POLICY=passive" # threads that wait leave their cores to other tests
 jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 1)} limit=${TEST_TIMEOUT:-900}
 work=$(mktemp -d)
 trap 'kill $(jobs -p) 2>/dev/null; rm -rf "$work"' EXIT
@@ -20,8 +22,9 @@ run() {
     log=$(mktemp -p "$work")
     start=$(date +%s.%N)
     case $t in
-        *_np[0-9]*) n=${t##*_np}; n=${n%%[!0-9]*}; cmd="mpirun --bind-to none -n $n $t";;
-        *) cmd=$t;;
+        *_np[0-9]*) n=${t##*_np}; n=${n%%[!0-9]*}; cmd="$passive mpirun --bind-to none -n $n $t";;
+        *.sh) cmd=$t;;
+        *) cmd="$passive $t";;
     esac
     timeout -k 5 "$limit" $cmd </dev/null >"$log" 2>&1 &
     trap "kill $!; exit 1" TERM
@@ -49,22 +52,21 @@ run() {
 # cores TEST : prints how many hundredths of a core the test keeps busy; at most all cores.
 cores() {
     case $1 in
-        *_np[0-9]*) given=$jobs;;
+        *_np[0-9]*) given=$(awk -v jobs="$jobs" 'BEGIN { print jobs < 2 ? 1 : 0.75 * jobs }');;
         *.sh) given=$(sed -n '1,8s/^# cores: \([0-9.]*\|all\)$/\1/p' "$1");;
         *) given=1;;
     esac
     [ "$given" != all ] || given=$jobs
-    awk -v c="${given:-0.35}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
+    awk -v c="${given:-0.25}" -v most="$jobs" 'BEGIN { printf "%d\n", 100 * (most == 1 || c > most ? most : c) }'
 }
 declare -A cost=() running=() # both are indexed by test or by process
-waiting=()
+ranks=() scripts=() programs=()
 for t in "$@"; do
     cost[$t]=$(cores "$t")
-    [ "${cost[$t]}" -ge 100 ] || waiting+=("$t")
+    case $t in *_np[0-9]*) ranks+=("$t");; *.sh) scripts+=("$t");; *) programs+=("$t");; esac
 done
-for t in "$@"; do # tests that keep less than a core busy begin first, so that programs run at the same time
-    [ "${cost[$t]}" -lt 100 ] || waiting+=("$t")
-done
+# Scripts fill what programs with ranks leave; programs of one process, which are short, keep the cores busy while the last scripts run.
+waiting=(${ranks[@]+"${ranks[@]}"} ${scripts[@]+"${scripts[@]}"} ${programs[@]+"${programs[@]}"})
 while [ ${#waiting[@]} -gt 0 ]; do
     room=$((100 * jobs)) later=()
     for pid in "${!running[@]}"; do

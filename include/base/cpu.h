@@ -13,7 +13,9 @@
  * SSE4.1 inside oneDNN); avx2: AVX2 and FMA; avx512: AVX512F, BW, DQ, VL and, where the processor
  * has it, BF16, without AMX. */
 #define CPU_SET_WORDS(W) W(CPU_BASE, "base") W(CPU_AVX2, "avx2") W(CPU_AVX512, "avx512")
-#define CPU_WORDS(W)     W(CPU_AUTO, "auto") CPU_SET_WORDS(W)
+/* portable: avx2 without oneDNN's sums, so that results have the same bits on every x86-64
+ * processor with AVX2 and FMA. */
+#define CPU_WORDS(W) W(CPU_AUTO, "auto") CPU_SET_WORDS(W) W(CPU_PORTABLE, "portable")
 typedef enum CpuSet { CPU_WORDS(LIST_CONSTANT) CPU_SETS } CpuSet;
 
 /* Returns the set's name, "avx2". Borrowed. */
@@ -37,7 +39,10 @@ void cpu_set_limit(CpuSet set);
 /* Returns the set that this process is restricted to, or CPU_AUTO. Without cpu_set_limit it is
  * cpu_choose's answer to CPU_AUTO; a wrong variable then ends the process. */
 CpuSet cpu_limit(void);
-/* Returns the set that kernels use: the one restricted to, or the best. */
+/* Returns the set that kernels use: the one restricted to, or the best; CPU_AVX2 for
+ * CPU_PORTABLE. */
 CpuSet cpu_used(void);
+/* True if this process is restricted to CPU_PORTABLE. */
+bool cpu_portable(void);
 
 #endif

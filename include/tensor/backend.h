@@ -12,6 +12,8 @@ typedef struct Event Event;
 typedef struct BackendOptions {
     /* CPU threads of this rank */
     int threads;
+    /* Results may depend on `threads`, which then may divide sums. */
+    bool same_threads;
     /* type of activations and their gradients: DTYPE_F32, DTYPE_BF16 or DTYPE_F16 */
     DType precision;
     /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits) */

@@ -9,8 +9,10 @@
 #endif
 
 static const char *const words[] = {CPU_WORDS(LIST_NAME)};
-static const char *const needs[CPU_SETS] = {
-    [CPU_BASE] = "", [CPU_AVX2] = "AVX2 and FMA", [CPU_AVX512] = "AVX512F, BW, DQ and VL"};
+static const char *const needs[CPU_SETS] = {[CPU_BASE] = "",
+                                            [CPU_AVX2] = "AVX2 and FMA",
+                                            [CPU_AVX512] = "AVX512F, BW, DQ and VL",
+                                            [CPU_PORTABLE] = "AVX2 and FMA"};
 
 /* CPU_SETS: not chosen yet */
 static atomic_int limit = CPU_SETS;
@@ -44,7 +46,7 @@ Status cpu_choose(CpuSet wanted, CpuSet *set)
                         LIST_TEXT(CPU_WORDS));
         *set = (CpuSet)word;
     }
-    if (*set <= cpu_best()) return OK;
+    if ((*set == CPU_PORTABLE ? CPU_AVX2 : *set) <= cpu_best()) return OK;
     return fail(ERR_CONFIG,
                 "%s: %s needs %s, which this processor lacks: auto takes what it has (%s)", asked,
                 cpu_name(*set), needs[*set], cpu_name(cpu_best()));
@@ -94,5 +96,11 @@ CpuSet cpu_limit(void)
 CpuSet cpu_used(void)
 {
     CpuSet set = cpu_limit();
+    if (set == CPU_PORTABLE) return CPU_AVX2;
     return set == CPU_AUTO ? cpu_best() : set;
+}
+
+bool cpu_portable(void)
+{
+    return cpu_limit() == CPU_PORTABLE;
 }

@@ -93,6 +93,15 @@ static Status check_smoothing(const Config *config)
     return status;
 }
 
+/* Sets the keys of a section that the user has not set to the defaults of a word. */
+static Status set_word_defaults(Config *config, const char *section, ConfigWord word)
+{
+    for (int i = 0; i < option_count; ++i)
+        if (option_is_in(&options[i], section) && !is_set(config, options[i].key))
+            TRY(option_set_word_default(&options[i], config, word));
+    return OK;
+}
+
 /* Sets the constants that are not set to the defaults of the chosen update rule. */
 static Status set_rule_defaults(Config *config)
 {
@@ -102,15 +111,6 @@ static Status set_rule_defaults(Config *config)
         if (option_is_in(&options[i], "optim") && is_set(config, options[i].key))
             given |= optim_bit(&options[i]);
     return optim_set_defaults(config, &config->optim, word.defaults, given);
-}
-
-/* Sets the keys of section optim that are not given to the curve's own defaults. */
-static Status set_curve_defaults(Config *config, ConfigWord curve)
-{
-    for (int i = 0; i < option_count; ++i)
-        if (option_is_in(&options[i], "optim") && !is_set(config, options[i].key))
-            TRY(option_set_word_default(&options[i], config, curve));
-    return OK;
 }
 
 /* Fails if the command line sets a key of another update rule or of another curve. Keys in a file
@@ -135,7 +135,7 @@ static Status check_optim(Config *config)
     const Option *curve = &options[option_find("optim.lr_schedule")];
     ConfigWord word = option_word(curve, config->optim.lr_schedule);
     TRY(set_rule_defaults(config));
-    TRY(set_curve_defaults(config, word));
+    TRY(set_word_defaults(config, "optim", word));
     TRY(check_optim_keys(config, curve));
     if (config->optim.nesterov) TRY(check_key_is_used(config, "optim.name", "optim.nesterov"));
     if (config->optim.nesterov && config->optim.momentum == 0)
@@ -215,10 +215,7 @@ static Status set_model_defaults(Config *config)
     ConfigWord word;
     for (int i = 0; (word = option_word(name, i)).word; ++i)
         if (strcmp(word.word, config->model.name) == 0) break;
-    for (int i = 0; i < option_count && word.word; ++i)
-        if (option_is_in(&options[i], "model") && !is_set(config, options[i].key))
-            TRY(option_set_word_default(&options[i], config, word));
-    return OK;
+    return set_word_defaults(config, "model", word);
 }
 
 /* Checks section model. A model by name may have a number of blocks (model.layers: 12), but no list

@@ -7,8 +7,8 @@
 
 void backend_versions(FILE *out)
 {
-    fprintf(out, "CPU kernels: %s (this processor has %s)\n", cpu_name(cpu_used()),
-            cpu_name(cpu_best()));
+    fprintf(out, "CPU kernels: %s (this processor has %s)\n",
+            cpu_name(cpu_portable() ? CPU_PORTABLE : cpu_used()), cpu_name(cpu_best()));
     dnnl_versions(out);
 #if defined(_OPENMP)
     fprintf(out, "OpenMP %d, compiler " __VERSION__ "\n", _OPENMP);
@@ -22,7 +22,9 @@ void backend_instructions(const Backend *backend, char *out, size_t room)
 {
     const BackendOptions *o = &backend->options;
     *out = 0;
-    if (backend->table->host_memory)
+    if (backend->table->host_memory && cpu_portable())
+        snprintf(out, room, "%s", cpu_name(CPU_PORTABLE));
+    else if (backend->table->host_memory)
         snprintf(out, room, "%s, oneDNN's set 0x%x", cpu_name(cpu_used()),
                  dnnl_isa(o->precision == DTYPE_F32));
 }
@@ -46,7 +48,9 @@ static void cuda_libraries(char *out, size_t room)
 
 void backend_libraries(const Backend *backend, char *out, size_t room)
 {
-    if (backend->table->host_memory)
+    if (backend->table->host_memory && cpu_portable())
+        *out = 0; /* oneDNN only copies */
+    else if (backend->table->host_memory)
         dnnl_version_text(out, room);
     else
         cuda_libraries(out, room);

@@ -108,7 +108,7 @@ static void describe_test(const Trainer *t, char *out)
 static void describe_processor(const Trainer *t, char *out)
 {
     (void)t;
-    cpu_model(out);
+    if (!cpu_portable()) cpu_model(out);
 }
 
 /* A fact about a rank's environment. */

@@ -52,11 +52,19 @@ static void set_batch_sizes(Trainer *t)
 
 /* Limits all ranks to the best instruction set that all of them support, because sums must not
  * depend on which rank adds. No limit is needed if train.cpu sets none on any rank and all
- * processors have the same features. */
+ * processors have the same features. All compute portably if one rank is limited to that. */
 static Status agree_on_cpu_set(const Trainer *t)
 {
     CpuSet set = CPU_AUTO;
     TRY(status_agree(t->world, cpu_choose((CpuSet)t->config->train.cpu, &set)));
+    if (world_least(t->world, set != CPU_PORTABLE) == 0) {
+        TRY(status_agree(t->world, cpu_choose(CPU_PORTABLE, &set)));
+        if (t->config->train.device == DEVICE_CUDA)
+            return fail(ERR_CONFIG, "train.cpu: portable gives equal bits on CPUs only: use "
+                                    "train.device=cpu, or another value of train.cpu");
+        cpu_set_limit(CPU_PORTABLE);
+        return OK;
+    }
     CpuSet best_here = set == CPU_AUTO ? cpu_best() : set;
     CpuSet best_everywhere = (CpuSet)world_least(t->world, (int)best_here);
     /* 31 bits of a hash of the processor's instructions, negative on a rank that train.cpu limits,
@@ -73,6 +81,7 @@ static Status open_backend(Trainer *t, const DryRun *only)
     const Config *c = t->config;
     BackendOptions options = {
         .threads = (int)c->train.threads,
+        .same_threads = c->train.reproducible == REPRODUCIBLE_SAME_GRID,
         .device = t->world->node_rank,
         .dry_run = only != NULL,
         .gpu = only ? only->gpu : NULL,

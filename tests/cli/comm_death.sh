@@ -13,8 +13,8 @@ model: {name: gpt2, layers: 2, width: 32, heads: 2, context: 16, vocab: 64}
 train: {batch: 10, micro_batch: 2, threads: 1}
 Y
 in_memory() { grep -q memfd:weft-arena "/proc/$1/maps" 2>/dev/null; }
-# after one second of processor time the rank is long past its start
-by_messages() { awk '{ exit $14 + $15 < 100 }' "/proc/$1/stat" 2>/dev/null; }
+# after half a second of processor time the rank is past its start
+by_messages() { awk '{ exit $14 + $15 < 50 }' "/proc/$1/stat" 2>/dev/null; }
 # RANKS TEST OVERRIDES...: TEST PROCESS: does the rank sum?
 dies() {
     local ranks=$1 sums=$2 before job alive

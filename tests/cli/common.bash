@@ -73,9 +73,10 @@ same() { check 0 'to the bit' "$WEFT" ckpt diff "$(at "$2" "$1")" "$(at "$3" "$1
 # stop_in_turn JOB CONFIG : waits for a job in the background and suspends its ranks (`weft train CONFIG`) in turn until it ends;
 # returns its exit code.
 stop_in_turn() {
-    local victim stops=0
+    local victim ranks= stops=0
     while kill -0 "$1" 2>/dev/null; do
-        for victim in $(rank_pids "$2" | cut -d' ' -f2); do
+        [ $stops -gt 40 ] || ranks=$(rank_pids "$2" | cut -d' ' -f2) # all have started by then
+        for victim in $ranks; do
             kill -STOP "$victim" 2>/dev/null || continue
             stops=$((stops + 1))
             sleep 0.03

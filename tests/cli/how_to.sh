@@ -161,7 +161,7 @@ rates() { sed -n 's/.*"step":[0-9]*,.*"lr":\([^,}]*\).*/\1/p' runs/divided/metri
 holds 'the curve divides the rate by 1, 2, 3, 4' test "$(rates)" = '0.060000 0.030000 0.020000 0.015000 '
 check 78 'is 0, which the curve never reaches' "$more" train divided.yaml optim.lr_schedule=harmonic optim.lr_end=0
 check 0 'done' "$more" train divided.yaml run.name=default train.steps=1 optim.lr_schedule=harmonic
-holds 'the curve has a default of its own' grep -q 'lr_end: 0.0001' runs/default/config.yaml
+holds 'the default of the curve is set' grep -q 'lr_end: 0.0001' runs/default/config.yaml
 check 78 'optim.power=2: is used only by polynomial' "$more" train divided.yaml optim.lr_schedule=harmonic optim.power=2
 echo 'model: {name: allcnn, classes: 10}' >allcnn.yaml
 check 0 '1,369,738 trained parameters' "$more" plan allcnn.yaml --input 3x32x32

@@ -11,8 +11,8 @@ cp "$pictures"/exif6.jpg photos/dog/old
 cp "$pictures"/cmyk.jpg photos/dog
 echo loose | tee photos/list.txt >photos/readme.txt
 check 0 "" "$WEFT" data import folder photos -o a.h5 --short 16
-holds "hidden names are said" grep -qF "skipping 1 hidden name (.cache)" both
-holds "files outside the classes are said" grep -qF "skipping 2 files that are in no class (" both
+holds "the log counts hidden names" grep -qF "skipping 1 hidden name (.cache)" both
+holds "the log counts files outside the classes" grep -qF "skipping 2 files that are in no class (" both
 holds "what was written is said" grep -qF \
     "wrote a.h5: 5 pictures of 2 classes; 1 with an EXIF orientation, not applied (--orient does)" both
 holds "uneven classes show" grep -qF "a class has 2 to 3 pictures" both

@@ -68,7 +68,7 @@ holds 'and says why' grep -q "not started again: the run's folder has been renam
 
 # A folder is renamed, and its run is started again under the old name: the first process ends and does not touch the second one's
 # files.
-fresh="run.seed=7 train.steps=400 checkpoint.every_steps=100 checkpoint.keep=1"
+fresh="run.seed=7 train.steps=200 checkpoint.every_steps=50 checkpoint.keep=1"
 check 0 '' "$WEFT" train job.yaml run.name=quiet $fresh
 for turn in 1 2; do
     begin twice
@@ -83,9 +83,9 @@ for turn in 1 2; do
     wait $first || rc=$?
     holds "the first one ends: 74, not $rc" test $rc = 74
     holds 'and says why' grep -q "runs/twice: the run's folder has been renamed, replaced or removed" out
-    same 400 quiet twice
-    holds 'one checkpoint is kept, its own' test "$(ls runs/twice/checkpoints)" = step-00000400.h5
-    holds 'each step has one line' test "$(steps runs/twice/metrics.jsonl)" = "$(seq 400)"
+    same 200 quiet twice
+    holds 'one checkpoint is kept, its own' test "$(ls runs/twice/checkpoints)" = step-00000200.h5
+    holds 'each step has one line' test "$(steps runs/twice/metrics.jsonl)" = "$(seq 200)"
     holds 'of its own losses' test "$(cut -d, -f1-4 runs/twice/metrics.jsonl)" = "$(cut -d, -f1-4 runs/quiet/metrics.jsonl)"
     holds 'the log is its own' test "$(grep -c '^----\|renamed' runs/twice/log.txt)" = 1
     holds 'the lease is its own' grep -q '"ended":true' runs/twice/owner-1

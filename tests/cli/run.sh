@@ -6,7 +6,7 @@
 set -m # background jobs get separate process groups, with the handling of SIGINT of a prompt
 make_images
 export OMPI_MCA_rmaps_base_oversubscribe=1
-end=checkpoints/step-00000400.h5
+end=checkpoints/step-00000240.h5
 
 newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
 until_true() {
@@ -57,9 +57,9 @@ check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft t
 holds 'nothing was started' test ! -e runs
 
 # A killed rank is named, and another start follows with the same bits as an undisturbed run; each rank's output is in a file.
-check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=400
+check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=240
 holds 'of one start nothing is said' test -z "$(grep 'weft run' err)"
-begin killed -n 2 --log-dir logs/deep -- train.steps=400 checkpoint.every_steps=20
+begin killed -n 2 --log-dir logs/deep -- train.steps=240 checkpoint.every_steps=20
 until_true another killed ''
 victim=$(rank_of killed 1)
 kill -KILL "$victim"
@@ -70,13 +70,13 @@ for file in start-1/rank-0 start-1/rank-1 start-2/rank-0 start-2/rank-1; do hold
 holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/checkpoints/' logs/deep/start-2/rank-0.log
 holds 'and nowhere else' test -z "$(grep 'step [0-9]*/' both)"
 holds 'the folder knows that its owner has ended' grep -q '"start":2,.*"ended":true' runs/killed/owner-*
-check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs/deep -- weft train lenet.yaml run.name=killed train.steps=400
+check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs/deep -- weft train lenet.yaml run.name=killed train.steps=240
 mkdir others
 check 0 'step 2/' env WEFT_LOG_DIR="$dir/others" timeout 60 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=inner train.steps=2
 holds 'nothing is written to the folder of another run' test -z "$(ls others)"
 
 # One rank needs no mpirun.
-begin alone -- train.steps=400 checkpoint.every_steps=20
+begin alone -- train.steps=240 checkpoint.every_steps=20
 until_true another alone ''
 kill -KILL "$(rank_of alone)"
 ends 'a rank alone' 0 'start 2: 1 rank, from step '
@@ -290,7 +290,7 @@ says "start 1: a rank was lost (mpirun's exit code is 255), or none could be sta
 kill -TERM "$run"
 ends 'no host answers' 75 'stopped as requested'
 check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml
-begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=400 checkpoint.every_steps=20
+begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=240 checkpoint.every_steps=20
 until_true another hosts ''
 says 'start 1: 2 ranks on a,b'
 rm up/b

@@ -6,7 +6,7 @@
 . "$(dirname "$0")/common.bash"
 make_images
 until_() { for _ in $(seq 600); do ! "$@" || return 0; sleep 0.05; done; return 1; }
-steps=70
+steps=46
 # begin NAME WORDS... : starts four ranks in the background, with a checkpoint every 20 steps
 begin() {
     local name=$1
@@ -49,10 +49,10 @@ for grid in "grid.zero=0" "grid.zero=1" "grid.zero=2" "grid.zero=3" "grid.tp=2 g
     done
     for damage in altered halved; do
         rm "$(last killed)"
-        $damage runs/killed/checkpoints/step-00000060.h5
+        $damage runs/killed/checkpoints/step-00000040.h5
         begin killed "${words[@]}"
         holds "$grid: $damage: it goes on" wait "$run"
-        holds "$grid: $damage: from the one before" grep -q 'resuming from.*step-00000040' log
+        holds "$grid: $damage: from the one before" grep -q 'resuming from.*step-00000020' log
         check 0 '' "$WEFT" ckpt diff "$(last quiet)" "$(last killed)"
         check 0 '' "$WEFT" ckpt check runs/killed
     done

@@ -265,12 +265,12 @@ stop_at start 75 137
 if ! mpirun --version 2>&1 | grep -q 'Open MPI'; then echo '  skipped: no mpirun of Open MPI'; finish; exit; fi
 unset SLURM_JOB_ID
 echo "localhost slots=2" >hosts
-last=checkpoints/step-00001200.h5
-words="train.steps=1200 checkpoint.every_steps=100 train.log_every=100"
+last=checkpoints/step-00000600.h5
+words="train.steps=600 checkpoint.every_steps=50 train.log_every=50"
 check 0 '' timeout 120 "$WEFT" train lenet.yaml run.name=whole train.threads=1 $words
 check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $words -o hosts.sh
 holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
-timeout 180 bash hosts.sh run.max_time=2s >parts.log 2>&1 &
+timeout 180 bash hosts.sh run.max_time=1s >parts.log 2>&1 &
 script=$!
 # processes below the script: mpirun, then its ranks
 ranks() { own "^$WEFT train lenet.yaml run.name=$1 "; }

@@ -14,6 +14,8 @@ model: {name: mlp, hidden: [8]}
 data: {train: data.h5}
 train: {steps: 40, batch: 12, micro_batch: 2, threads: 1}
 X
+# A pause after each epoch leaves the processor to other tests.
+pauses=(train.steps=100000000 run.hook="sleep 0.3" run.hook_s=5 run.hook_on=[epoch] run.hook_wait=true)
 # stop_first WORDS RANK : stops that rank of a start as soon as its process exists, and sets victim to the process.
 stop_first() {
     local n
@@ -106,7 +108,7 @@ silent 'exec sleep 100' job eval -n 2 job.yaml data.test=data.h5
 silent 'exec sleep 100' job bench step -n 2 job.yaml
 # A training whose ranks cannot report is recognised by the lease of its run's folder, and continues.
 printf '#!/bin/bash\nWEFT_LAUNCHER=0 %s "$@" & echo $! >pid\nwait $!\n' "$(command -v mpirun)" >bin/mpirun
-( export JOB_ID=7; exec timeout 120 env "PATH=$PWD/bin:$PATH" "$WEFT" train -n 2 job.yaml run.name=mute train.steps=100000000 train.hang_s=3 ) >out 2>&1 </dev/null &
+( export JOB_ID=7; exec timeout 120 env "PATH=$PWD/bin:$PATH" "$WEFT" train -n 2 job.yaml run.name=mute "${pauses[@]}" train.hang_s=3 ) >out 2>&1 </dev/null &
 job=$!
 soon grep -q 'step  *[0-9]' out
 sleep 6
@@ -202,7 +204,7 @@ done
 holds "weft run ends with 75, not $rc" test $rc = 75
 holds 'without another start' test "$(grep -c 'start 2' out)" = 0
 # A single rank that executes itself again, for OpenMP's settings, is not reported as lost.
-env -u OMP_NUM_THREADS "$WEFT" run -- weft train job.yaml run.name=threads train.threads=2 train.steps=100000000 >out 2>&1 </dev/null &
+env -u OMP_NUM_THREADS "$WEFT" run -- weft train job.yaml run.name=threads train.threads=2 "${pauses[@]}" >out 2>&1 </dev/null &
 job=$!
 sleep 13
 kill -TERM $job

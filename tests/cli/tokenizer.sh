@@ -14,10 +14,10 @@ hash=$(grep -o 'hash [0-9a-f]*' out)
 check 0 '"vocab": 1001' "$WEFT" data info test.h5 --json
 gzip -k text
 check 0 'wrote other-test.h5' "$WEFT" data import text text.gz --tokenizer small/ranks.tiktoken -o other.h5 --test other-test.h5
-cp both said
+cp both log
 check 0 "$hash" "$WEFT" data info other.h5
-holds 'the id of the end of text is said' grep -qF 'ranks.tiktoken: lacks <|endoftext|>, which gets the first free id, 1000' said
-holds 'its pattern is not doubted' sh -c '! grep -q pattern said'
+holds 'the log has the id of the end of text' grep -qF 'ranks.tiktoken: lacks <|endoftext|>, which gets the first free id, 1000' log
+holds 'no warning about its pattern' sh -c '! grep -q pattern log'
 { printf '\xef\xbb\xbf'; cat small/ranks.tiktoken; printf '%s 1000\n' "$(printf .s | base64)"; } >dot.tiktoken
 check 0 'dot.tiktoken: lacks <|endoftext|>, which gets the first free id, 1001' "$WEFT" data import text text --tokenizer dot.tiktoken -o dot.h5
 holds 'another pattern is warned of' grep -qF "token 1000 consists of several words of GPT-2's pattern" both
@@ -26,7 +26,7 @@ cp -r small marked
 { printf '\xef\xbb\xbf'; cat small/vocab.json; } >marked/vocab.json
 { printf '\xef\xbb\xbf'; cat small/merges.txt; } >marked/merges.txt
 check 0 '' "$WEFT" data import text text --tokenizer marked -o marked.h5 --test marked-test.h5
-holds 'nothing is said of an end of text or a pattern' sh -c '! grep -q "free id\|pattern" both'
+holds 'no line about an end of text or a pattern' sh -c '! grep -q "free id\|pattern" both'
 check 0 "$hash" "$WEFT" data info marked.h5
 check 0 '' "$WEFT" data import text text --tokenizer small --special -o special.h5
 check 0 '' "$WEFT" data import text text --tokenizer small -o all.h5

@@ -163,7 +163,7 @@ static const DenseCase products[] = {
     {8, 2048, 100, false},  {1, 2048, 100, false},  {512, 384, 1152, false}, {512, 128, 256, true},
     {300, 512, 96, false},  {256, 256, 768, false}, {1024, 13, 64, false},   {2048, 64, 1, false},
     {1000, 100, 36, false}, {3, 3000, 3, false},    {16, 5000, 8, false},    {4000, 8, 16, false},
-    {20, 40, 3000, false},  {300, 1, 40, false},
+    {2, 40, 10, false},     {3, 40, 40, false},     {20, 40, 3000, false},   {300, 1, 40, false},
 };
 
 static void check_conv(const ConvCase *c, DType precision)
@@ -206,5 +206,30 @@ static void test_zoo_bf16(void)
     if (have_bf16()) check_zoo(DTYPE_BF16);
 }
 
-TEST_MAIN("threads", {"fp32", test_fp32}, {"bf16", test_bf16}, {"zoo, fp32", test_zoo_fp32},
-          {"zoo, bf16", test_zoo_bf16})
+/* Writes the kernels of a convolution's three directions. */
+static void kernels_text(bool same_threads, char out[256])
+{
+    Backend *backend;
+    Op *op = NULL;
+    Desc preferred[SPEC_INPUTS];
+    CHECK_OK(backend_open(&backend, &backend_cpu,
+                          (BackendOptions){.threads = 2, .same_threads = same_threads}));
+    const OpSpec s = preferring(conv_of(8, 14, 64, 64, 1, 1, 1), DTYPE_F32);
+    CHECK_OK(op_new(&op, backend, &s, preferred));
+    linear_text(op, out);
+    op_free(&op);
+    backend_close(&backend);
+}
+
+/* If bits may depend on the number of threads, oneDNN computes the weight's gradient and divides
+ * its sums, except with train.cpu: portable. */
+static void test_same_threads(void)
+{
+    char any[256], same[256];
+    kernels_text(false, any);
+    kernels_text(true, same);
+    CU_ASSERT_EQUAL(strcmp(any, same) != 0, own_lanes() > 0 && !cpu_portable());
+}
+
+TEST_MAIN("threads", {"same threads", test_same_threads}, {"fp32", test_fp32}, {"bf16", test_bf16},
+          {"zoo, fp32", test_zoo_fp32}, {"zoo, bf16", test_zoo_bf16})

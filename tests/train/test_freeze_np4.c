@@ -4,7 +4,7 @@
  * kept. Expected values: the run on one rank; for frozen parameters, their initial values. */
 #include "grids.h"
 
-enum { STEPS = 5, STOP = 2 };
+enum { STEPS = 4, STOP = 2 };
 
 static const GridModel models[] = {
     /* trains the classifier only: of two stages the first one has no backward */

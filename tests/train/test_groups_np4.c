@@ -5,7 +5,7 @@
  * grid.tp. */
 #include "grids.h"
 
-enum { STEPS = 5, STOP = 2 };
+enum { STEPS = 4, STOP = 2 };
 
 /* Convolutions, depthwise and other, a matrix that is taller than wide, running statistics; two
  * rates, three rules. */

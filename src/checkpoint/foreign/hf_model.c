@@ -261,18 +261,18 @@ bool hf_model_known(HfFields *f)
 static Status read_type(HfFields *f, const Family *family, const HfType **type)
 {
     static const char known[] = "weft has llama, mistral, qwen2 and gpt2";
-    const HfField *said = hf_value(f, "model_type"), *classes = hf_value(f, "architectures");
-    if (said) TRY(hf_check_kind(f, said, HF_TEXT));
+    const HfField *given = hf_value(f, "model_type"), *classes = hf_value(f, "architectures");
+    if (given) TRY(hf_check_kind(f, given, HF_TEXT));
     if (classes) TRY(hf_check_kind(f, classes, HF_LIST));
     *type = find_type(f);
-    if (!said && !classes)
+    if (!given && !classes)
         return fail(ERR_DATA, "%s: says neither model_type nor architectures: %s", f->path, known);
-    if (!*type) return hf_refuse(f, said ? said : classes, "%s", known);
+    if (!*type) return hf_refuse(f, given ? given : classes, "%s", known);
     if (classes && !is_one_of(classes, (*type)->architectures))
         return hf_refuse(f, classes, "of %s models weft has %s", (*type)->type,
                          (*type)->architectures);
     if (strcmp((*type)->family, family->name) != 0)
-        return hf_refuse(f, said ? said : classes, "but the tensors have the names of %s",
+        return hf_refuse(f, given ? given : classes, "but the tensors have the names of %s",
                          family->help);
     return OK;
 }
@@ -306,8 +306,8 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; ++i) {
         const HfRow *row = &rows[i];
         if (!(row->types & type->bit) || !is_read(row)) continue;
-        const HfField *said = hf_find(f, row->name);
-        const bool null = said && said->kind == HF_NULL;
+        const HfField *given = hf_find(f, row->name);
+        const bool null = given && given->kind == HF_NULL;
         /* an explicit null means as many key heads as query heads, whatever the class's default
          * is */
         const char *absent = null && row->offset == offsetof(HfModel, kv_heads)
@@ -316,7 +316,7 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
         const HfField default_field = {.name = (char *)(uintptr_t)row->name,
                                        .value = (char *)(uintptr_t)absent,
                                        .kind = row->use == USE_BOOL ? HF_BOOL : HF_NUMBER};
-        TRY(store(m, f, row, said && !null ? said : &default_field));
+        TRY(store(m, f, row, given && !null ? given : &default_field));
     }
     return OK;
 }

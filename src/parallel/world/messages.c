@@ -60,11 +60,13 @@ static void pause_a_little(Pause *pause)
 void mpi_await(MPI_Request *request)
 {
     Pause pause = {0};
+    mark_wait();
     for (int done = 0;;) {
         MPI_CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
         if (done) break;
         pause_a_little(&pause);
     }
+    beat_mark_again();
 }
 
 struct WorldSwap {

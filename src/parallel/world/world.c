@@ -225,7 +225,8 @@ int world_least(const World *world, int mine)
     return least;
 }
 
-/* Sums integers or doubles, 8 bytes each, in place. */
+/* Sums integers or doubles, 8 bytes each, in place. MPI_Iallreduce could add doubles in another
+ * order than MPI_Allreduce, and so change results. */
 static void sum(const World *world, void *data, int64_t count, MPI_Datatype type)
 {
     const int64_t most = (int64_t)(PIECE_BYTES / sizeof(int64_t));

@@ -34,7 +34,7 @@ static Status cpu_open(Backend *backend, BackendOptions options)
     omp_set_dynamic(0);
     omp_set_num_threads(options.threads);
     cpu->stream.threads = options.threads;
-    Status status = dnnl_new(&cpu->dnnl);
+    Status status = dnnl_new(&cpu->dnnl, options.same_threads);
     if (status != OK) mem_free(&backend->impl);
     return status;
 }

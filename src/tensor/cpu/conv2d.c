@@ -139,9 +139,10 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
  * dw. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
-    enum { CHANNELS_MAX = 2, TAPS_MIN = 9, LANES_AVX2 = 8 };
+    enum { TAPS_MIN = 9, LANES_AVX2 = 8 };
+    const int channels_max = cpu_portable() ? 3 : 2;
     choice->direct[LINEAR_FORWARD] = choice->direct[LINEAR_WEIGHT] =
-        lanes == LANES_AVX2 && v->c <= CHANNELS_MAX && v->o % lanes == 0 && v->q >= FIRST_PIXELS &&
+        lanes == LANES_AVX2 && v->c <= channels_max && v->o % lanes == 0 && v->q >= FIRST_PIXELS &&
         v->c * s->kernel[0] * s->kernel[1] >= TAPS_MIN;
 }
 
@@ -152,14 +153,18 @@ static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvCho
 static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
+    const bool portable = cpu_portable();
+    /* groups of channels are no blocks, unless there is a kernel for the shape */
+    if (portable) choice->x_block = choice->y_block = 1;
     if (v->g != v->c || v->g != v->o || v->c % lanes != 0) return;
     if (s->kernel[0] != DEPTHWISE_KERNEL || s->kernel[1] != DEPTHWISE_KERNEL) return;
     if (s->pad[0] != 1 || s->pad[1] != 1 || s->stride[0] != s->stride[1] || s->stride[0] > 2)
         return;
     const int64_t elements = v->n * v->c * (v->h * v->w + v->p * v->q);
-    choice->direct[LINEAR_FORWARD] = s->stride[0] == 1 || lanes == LANES_512;
+    choice->x_block = choice->y_block = lanes;
+    choice->direct[LINEAR_FORWARD] = s->stride[0] == 1 || lanes == LANES_512 || portable;
     choice->direct[LINEAR_DATA] = true;
-    choice->direct[LINEAR_WEIGHT] = elements * (int64_t)sizeof(float) >= CACHED_BYTES;
+    choice->direct[LINEAR_WEIGHT] = portable || elements * (int64_t)sizeof(float) >= CACHED_BYTES;
 }
 
 /* Chooses channel blocks of a vector's width. Measured on one and two threads at every convolution
@@ -171,7 +176,7 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     enum { FEW_CHANNELS = 3 };
     const OpSpec *s = &op->spec;
     const ConvShape v = conv_shape(s);
-    int lanes = dnnl_vector_floats();
+    int lanes = cpu_portable() ? own_lanes() : dnnl_vector_floats();
     if (lanes == 0) return query_blocks(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
     const bool first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0];
@@ -181,7 +186,8 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
     choice->winograd = winograd_is_faster(s, &v, lanes);
     /* oneDNN divides the sums of dw among threads */
-    if (v.g == 1 && choice->x_block == lanes) choice->direct[LINEAR_WEIGHT] = true;
+    const bool whole_sums = cpu_portable() || !op->backend->options.same_threads;
+    if (v.g == 1 && choice->x_block == lanes && whole_sums) choice->direct[LINEAR_WEIGHT] = true;
     return OK;
 }
 

@@ -35,7 +35,7 @@ typedef struct ConvWeightTask {
     const ConvWeightRun *r;
     const float *x, *dy;
     /* dw of slice 0, and the others' in the scratch */
-    float *dw, *others, *db;
+    float *dw, *others;
 } ConvWeightTask;
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -163,30 +163,47 @@ void conv_bias_gradient(const float *dy, int64_t n, int64_t blocks, int64_t pixe
     for (int l = 0; l < lanes; ++l) db[l] = (float)sum[l];
 }
 
+/* Arguments of conv_bias_gradients, and the number of blocks. */
+typedef struct BiasTask {
+    const float *dy;
+    int64_t n, o, pixels, blocks;
+    int lanes;
+    float *db;
+} BiasTask;
+
 /* The bias has no padding, so its last block may be shorter than a vector. */
 static void bias_body(const void *task, int64_t begin, int64_t end)
 {
-    const ConvWeightTask *t = task;
-    const ConvWeightRun *r = t->r;
+    const BiasTask *t = task;
     for (int64_t b = begin; b < end; ++b) {
         float sum[LANES_MAX];
-        const int64_t left = r->spec.o - b * r->lanes;
-        conv_bias_gradient(t->dy, r->spec.n, r->out_blocks, r->p * r->q, r->lanes, b, sum);
-        memcpy(t->db + b * r->lanes, sum,
-               (size_t)(left < r->lanes ? left : r->lanes) * sizeof *sum);
+        const int64_t left = t->o - b * t->lanes;
+        conv_bias_gradient(t->dy, t->n, t->blocks, t->pixels, t->lanes, b, sum);
+        memcpy(t->db + b * t->lanes, sum,
+               (size_t)(left < t->lanes ? left : t->lanes) * sizeof *sum);
     }
+}
+
+void conv_bias_gradients(const float *dy, int64_t n, int64_t o, int64_t pixels, int lanes,
+                         float *db)
+{
+    const BiasTask t = {.dy = dy,
+                        .n = n,
+                        .o = o,
+                        .pixels = pixels,
+                        .blocks = ceil_div(o, lanes),
+                        .lanes = lanes,
+                        .db = db};
+    work_run(bias_body, &t, t.blocks, n * pixels * o);
 }
 
 void conv_weight_run(const ConvWeightRun *r, void *const data[ROLES], void *scratch)
 {
-    const ConvWeightTask t = {.r = r,
-                              .x = data[ROLE_X],
-                              .dy = data[ROLE_Y],
-                              .dw = data[ROLE_W],
-                              .others = scratch,
-                              .db = data[ROLE_B]};
+    const ConvWeightTask t = {
+        .r = r, .x = data[ROLE_X], .dy = data[ROLE_Y], .dw = data[ROLE_W], .others = scratch};
     const int64_t pixels = r->spec.n * r->p * r->q;
     work_run(items_body, &t, r->slices * r->groups, r->dw_floats * pixels / r->lanes);
     work_join(t.dw, t.others, r->slices - 1, r->dw_floats);
-    if (t.db) work_run(bias_body, &t, r->out_blocks, pixels * r->spec.o);
+    if (data[ROLE_B])
+        conv_bias_gradients(t.dy, r->spec.n, r->spec.o, r->p * r->q, r->lanes, data[ROLE_B]);
 }

@@ -26,5 +26,8 @@ void conv_weight_run(const ConvWeightRun *run, void *const data[ROLES], void *sc
  * [n][blocks][pixels][lanes]. */
 void conv_bias_gradient(const float *dy, int64_t n, int64_t blocks, int64_t pixels, int lanes,
                         int64_t block, float *db);
+/* Computes db of all o channels, in blocks of `lanes`. */
+void conv_bias_gradients(const float *dy, int64_t n, int64_t o, int64_t pixels, int lanes,
+                         float *db);
 
 #endif

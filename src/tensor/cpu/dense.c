@@ -14,14 +14,16 @@
 /* from this many rows on, the weight is stored in plain order */
 enum { PLAIN_ROWS = 256 };
 /* with fewer rows matrix products are divided by output channels */
-enum { FEW_ROWS = 32 };
+enum { FEW_ROWS = 64 };
 /* True if dense_product.h is as fast as oneDNN's inner product in parts of rows (dnnl_parts.c), or
- * faster: with a plain weight, and with few rows, which would be one part. */
+ * faster: with a plain weight, and with few rows, which would be one part. With CPU_PORTABLE it is
+ * used wherever it can be. */
 static bool product_is_faster(const OpSpec *s, int64_t rows, DType type, bool as_plain)
 {
     const bool blocked = s->x[0].flat && s->x[0].block > 1;
     if (type != DTYPE_F32 || (s->plain_weight && blocked)) return false;
-    return (as_plain && !blocked) || rows < FEW_ROWS || (!blocked && dense_product_own(rows));
+    return cpu_portable() || (as_plain && !blocked) || rows < FEW_ROWS ||
+           (!blocked && dense_product_own(rows));
 }
 
 /* Writes the dimensions of x or y for oneDNN: the rows, then the inner dimensions. Returns their

@@ -13,7 +13,7 @@
 enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
 /* oneDNN: most parts, rows and columns to which bounds are rounded, least rows or columns of a part
  * if there are several. With 2048 rows, 384 to 1536, 16 parts take 2 % more time than one. */
-enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 96 };
+enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 64 };
 /* oneDNN with slices: fewest rows and columns, below which it has kernels with other orders of
  * terms; rows and columns whose partial sums a core's cache holds */
 enum { ONEDNN_LEAST = 16, BLOCK_ROWS = 128, BLOCK_COLUMNS = 768 };
@@ -106,7 +106,8 @@ static void divide_by_shape(DenseRun *d, const DenseProduct *p)
 
 bool dense_product_own(int64_t rows)
 {
-    return rows <= DENSE_FEW || (own_lanes() == 8 && rows >= OWN_ROWS && rows < OWN_ROWS_END);
+    return cpu_portable() || rows <= DENSE_FEW ||
+           (own_lanes() == 8 && rows >= OWN_ROWS && rows < OWN_ROWS_END);
 }
 
 /* ---- slices ---- */
@@ -144,8 +145,8 @@ static bool onednn_is_faster(const DenseSpec *s)
                           slice_first(cut->units, cut->total, cut->first);
     const int64_t least = divided / units * (cut->units / cut->total);
     const bool turns_blocks = s->kind == KERNEL_DENSE_FORWARD && cuts_sums(s);
-    return own_lanes() == 16 && !turns_blocks && s->rows >= ONEDNN_LEAST && whole >= ONEDNN_LEAST &&
-           least >= ONEDNN_LEAST;
+    return !cpu_portable() && own_lanes() == 16 && !turns_blocks && s->rows >= ONEDNN_LEAST &&
+           whole >= ONEDNN_LEAST && least >= ONEDNN_LEAST;
 }
 
 DenseRun *dense_product_new(const DenseSpec *spec)
@@ -344,9 +345,11 @@ void dense_product_run(const DenseRun *d, void *const data[ROLES], void *scratch
     {
         const int64_t thread = omp_get_thread_num(), threads = omp_get_num_threads();
         float *thread_scratch = (float *)scratch + thread * scratch_floats(d);
-        for (int64_t i = thread; i < d->row_parts * d->column_parts; i += threads)
+        const int64_t parts = d->row_parts * d->column_parts;
+        for (int64_t i = parts * thread / threads; i < parts * (thread + 1) / threads; ++i)
             part_run(d, &p, i, thread_scratch);
-        for (int64_t i = thread; bias && i < d->row_parts; i += threads)
+        const int64_t columns = bias ? d->row_parts : 0;
+        for (int64_t i = columns * thread / threads; i < columns * (thread + 1) / threads; ++i)
             bias_part(d, data[ROLE_Y], i, data[ROLE_B]);
     }
 }

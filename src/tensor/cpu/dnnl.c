@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Limits oneDNN to the instruction set of train.cpu. oneDNN accepts a limit once, before its first
- * kernel. */
+ * kernel. It needs none with CPU_PORTABLE, because it then only copies. */
 static Status limit_isa(void)
 {
 #if defined(__x86_64__)
@@ -13,7 +13,7 @@ static Status limit_isa(void)
                                          [CPU_AVX512] = dnnl_cpu_isa_avx512_core_bf16};
     static CpuSet limited = CPU_AUTO;
     CpuSet limit = cpu_limit();
-    if (limit == limited || limit == CPU_AUTO) return OK;
+    if (limit == limited || limit == CPU_AUTO || limit == CPU_PORTABLE) return OK;
     dnnl_status_t status = dnnl_set_max_cpu_isa(isa[limit]);
     if (status != dnnl_success)
         return fail(ERR_CONFIG, "train.cpu: %s: oneDNN already uses other instructions",
@@ -23,10 +23,11 @@ static Status limit_isa(void)
     return OK;
 }
 
-Status dnnl_new(Dnnl **dnnl)
+Status dnnl_new(Dnnl **dnnl, bool same_threads)
 {
     TRY(limit_isa());
     *dnnl = mem_new(sizeof **dnnl);
+    (*dnnl)->same_threads = same_threads;
     dnnl_status_t status = dnnl_engine_create(&(*dnnl)->engine, dnnl_cpu, 0);
     if (status == dnnl_success)
         status = dnnl_stream_create(&(*dnnl)->stream, (*dnnl)->engine, dnnl_stream_default_flags);
@@ -82,6 +83,10 @@ Status dnnl_bf16_check(void)
     char name[CPU_MODEL];
     TRY(limit_isa());
     CpuSet limit = cpu_limit();
+    if (limit == CPU_PORTABLE)
+        return fail(ERR_CONFIG,
+                    "train.precision: bf16 has no portable kernels, and train.cpu or WEFT_CPU asks "
+                    "for portable: use train.precision=fp32, or another value of train.cpu");
     if (limit != CPU_AUTO && limit < CPU_AVX512)
         return fail(ERR_CONFIG,
                     "train.precision: bf16 needs AVX512_BF16 or AMX, but train.cpu or WEFT_CPU "

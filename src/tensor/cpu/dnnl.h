@@ -18,7 +18,8 @@ typedef struct Kernel Kernel;
 /* oneDNN's engine and stream */
 typedef struct Dnnl Dnnl;
 
-Status dnnl_new(Dnnl **dnnl);
+/* same_threads: oneDNN may divide sums among the threads (BackendOptions). */
+Status dnnl_new(Dnnl **dnnl, bool same_threads);
 void dnnl_free(Dnnl **dnnl);
 /* Returns the CPU backend's engine and stream; borrowed. */
 Dnnl *cpu_dnnl(const Backend *backend);

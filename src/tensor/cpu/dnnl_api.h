@@ -18,6 +18,8 @@ typedef const dnnl_memory_desc_t *MemoryDesc;
 struct Dnnl {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
+    /* oneDNN divides its sums among threads (BackendOptions) */
+    bool same_threads;
 };
 struct Format {
     /* 2.x: a struct; 3.x: an owned handle */

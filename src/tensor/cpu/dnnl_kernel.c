@@ -89,8 +89,13 @@ Status kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
     if (own_kernel_plan(kernel, dnnl, spec)) return OK;
     *kernel = NULL;
-    return spec->kind == KERNEL_REORDER ? kernel_plan_onednn(kernel, dnnl, spec)
-                                        : parts_plan(kernel, dnnl, spec);
+    if (cpu_portable() && spec->kind != KERNEL_REORDER)
+        return fail(ERR_CONFIG,
+                    "train.cpu: portable has no kernel for a dense layer that shares its "
+                    "weight and whose input is a flattened image: do not share the "
+                    "weight, or use another value of train.cpu");
+    const bool whole = spec->kind == KERNEL_REORDER || dnnl->same_threads;
+    return whole ? kernel_plan_onednn(kernel, dnnl, spec) : parts_plan(kernel, dnnl, spec);
 }
 
 Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)

@@ -1,4 +1,6 @@
-/* Weft's own kernels as Kernels of dnnl.h, for cases in which oneDNN is slower. */
+/* Weft's own kernels as Kernels of dnnl.h, for cases in which oneDNN is slower, and for all sums
+ * with CPU_PORTABLE. */
+#include "conv_columns.h"
 #include "conv_weight.h"
 #include "dense_product.h"
 #include "depthwise.h"
@@ -51,7 +53,14 @@ static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table
 int own_lanes(void)
 {
     const int lanes = simd_table(DTYPE_F32)->conv_lanes;
-    return lanes == dnnl_vector_floats() ? lanes : 0;
+    return cpu_portable() || lanes == dnnl_vector_floats() ? lanes : 0;
+}
+
+/* True if a format has no blocks of channels. */
+static bool is_plain(const Format *format)
+{
+    int64_t stride[FORMAT_DIMS], length[FORMAT_DIMS], dim[FORMAT_DIMS];
+    return onednn_blocks(format, stride, length, dim) == 0;
 }
 
 /* ---- Winograd ---- */
@@ -121,6 +130,40 @@ static Kernel *weight_plan(Dnnl *dnnl, const KernelSpec *spec)
                    own_lanes() == 16 ? dnnl_OIhw16i16o : dnnl_OIhw8i8o);
 }
 
+/* ---- any convolution ---- */
+OWN_TABLE(conv_columns, ConvColumnsRun, "columns")
+
+static Kernel *columns_plan(Dnnl *dnnl, const KernelSpec *spec)
+{
+    int64_t x[FORMAT_DIMS], y[FORMAT_DIMS], w[FORMAT_DIMS];
+    const bool grouped = onednn_dims(spec->role[ROLE_W], w) == FORMAT_DIMS;
+    const int64_t *kernel = w + 2 + grouped;
+    onednn_dims(spec->role[ROLE_X], x);
+    onednn_dims(spec->role[ROLE_Y], y);
+    const int x_block = is_plain(spec->role[ROLE_X]) ? 1 : own_lanes();
+    ConvColumnsRun *impl = conv_columns_new(
+        &(ConvColumnsSpec){.kind = spec->kind,
+                           .n = x[0],
+                           .c = x[1],
+                           .h = x[2],
+                           .w = x[3],
+                           .o = y[1],
+                           .p = y[2],
+                           .q = y[3],
+                           .groups = grouped ? w[0] : 1,
+                           .kernel = {kernel[0], kernel[1]},
+                           .stride = {spec->stride[0], spec->stride[1]},
+                           .pad = {spec->pad[0], spec->pad[1]},
+                           .x_block = x_block,
+                           .y_block = is_plain(spec->role[ROLE_Y]) ? 1 : own_lanes(),
+                           .relu = spec->relu,
+                           .threads = omp_get_max_threads()});
+    return own_new(dnnl, spec, &conv_columns_table, impl,
+                   grouped       ? dnnl_abcde
+                   : x_block > 1 ? dnnl_aBcd8b
+                                 : dnnl_abcd);
+}
+
 /* ---- depthwise ---- */
 OWN_TABLE(depthwise, Depthwise, "depthwise")
 
@@ -168,13 +211,6 @@ static Kernel *product_plan(Dnnl *dnnl, const KernelSpec *spec)
                                  : dnnl_acdb);
 }
 
-/* True if a format has no blocks of channels. */
-static bool is_plain(const Format *format)
-{
-    int64_t stride[FORMAT_DIMS], length[FORMAT_DIMS], dim[FORMAT_DIMS];
-    return onednn_blocks(format, stride, length, dim) == 0;
-}
-
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
 {
     int64_t w[FORMAT_DIMS];
@@ -188,6 +224,8 @@ bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec)
         *kernel = weight_plan(dnnl, spec);
     else if (spec->direct)
         *kernel = first_plan(dnnl, spec);
+    else if (cpu_portable() && spec->kind <= KERNEL_CONV_WEIGHT)
+        *kernel = columns_plan(dnnl, spec);
     else
         return false;
     return true;

@@ -2,7 +2,10 @@
  * choose the order of a sum by their number. The parts depend on the shape alone, and one thread
  * computes a part with kernels that are planned for one thread:
  *
- *   dense, forward and data    rows of x and y
+ *   dense, forward             blocks of output channels, whose y is copied afterwards, if there
+ *                              are more than rows: a thread then reads only its part of the
+ *                              weight, which its core may have updated; else rows of x and y
+ *   dense, data                rows of x and y
  *   convolution, both          samples, if oneDNN's kernel is a matrix product; its other kernels
  *                              add in the same order with any number of threads
  *   weight                     blocks of output channels, whose dy is copied first; or, if there
@@ -39,10 +42,12 @@ typedef struct Parts {
     Kernel *whole, *last, **even;
     /* bytes from one part to the next, by role; 0: all parts use the same tensor, or a copy */
     size_t step[ROLES];
-    /* CUT_OUTPUTS: rows of dy, and bytes of a row and of a row's part except the last */
+    /* CUT_OUTPUTS: y is computed, not read; its rows, and bytes of a row and of a row's part except
+     * the last */
+    bool forward;
     int64_t rows;
     size_t row, row_part;
-    /* bytes of a thread's scratch and of its copy of dy */
+    /* bytes of a thread's scratch and of its part of y */
     size_t scratch, copy;
     /* CUT_SAMPLES: elements of dw and of db */
     int64_t dw, db;
@@ -129,6 +134,10 @@ static void divide(Parts *p, const KernelSpec *spec, const Format *w)
     int64_t x[FORMAT_DIMS], y[FORMAT_DIMS];
     onednn_dims(spec->role[ROLE_X], x);
     const int ndim = onednn_dims(spec->role[ROLE_Y], y);
+    if (spec->kind == KERNEL_DENSE_FORWARD && y[1] > x[0]) {
+        divide_outputs(p, w, spec->role[ROLE_Y]);
+        if (p->count > 1) return;
+    }
     if (spec->kind == KERNEL_DENSE_FORWARD || spec->kind == KERNEL_DENSE_DATA) {
         divide_rows(p, CUT_ROWS, x[0], x[0] / PART_ROWS);
         return;
@@ -204,6 +213,7 @@ static void plan_bytes(Parts *p, const KernelSpec *spec)
     if (p->cut == CUT_OUTPUTS) {
         int64_t y[FORMAT_DIMS];
         onednn_dims(spec->role[ROLE_Y], y);
+        p->forward = spec->kind == KERNEL_DENSE_FORWARD;
         p->rows = y[0];
         p->row = format_bytes(spec->role[ROLE_Y]) / (size_t)p->rows;
         p->row_part = format_bytes(kernel_format(p->even[0], ROLE_Y)) / (size_t)p->rows;
@@ -241,13 +251,16 @@ static Status parts_build(void *impl)
     return status;
 }
 
-/* Copies the part of dy that has the output channels of part i. */
-static void outputs_copy(const Parts *p, const char *dy, int64_t i, char *copy)
+/* Copies the output channels of part i from y to the thread's part of y, or back if they have been
+ * computed. */
+static void outputs_copy(const Parts *p, char *y, int64_t i, char *part)
 {
     const size_t from = (size_t)i * p->row_part;
     const size_t bytes = i < p->count - 1 ? p->row_part : p->row - from;
-    for (int64_t n = 0; n < p->rows; ++n)
-        memcpy(copy + (size_t)n * bytes, dy + (size_t)n * p->row + from, bytes);
+    for (int64_t n = 0; n < p->rows; ++n) {
+        char *row = y + (size_t)n * p->row + from, *row_part = part + (size_t)n * bytes;
+        memcpy(p->forward ? row : row_part, p->forward ? row_part : row, bytes);
+    }
 }
 
 /* One run: the tensors, and where the scratch has the sums of the parts of samples from the second
@@ -270,12 +283,11 @@ static void part_run(const PartsRun *run, int64_t i, int worker)
         data[ROLE_W] = run->dw + (i - 1) * p->dw;
         if (data[ROLE_B]) data[ROLE_B] = run->db + (i - 1) * p->db;
     }
-    if (p->copy) {
-        outputs_copy(p, run->data[ROLE_Y], i, scratch + p->scratch);
-        data[ROLE_Y] = scratch + p->scratch;
-    }
+    if (p->copy) data[ROLE_Y] = scratch + p->scratch;
+    if (p->copy && !p->forward) outputs_copy(p, run->data[ROLE_Y], i, data[ROLE_Y]);
     Kernel *kernel = p->count == 1 ? p->whole : i == p->count - 1 ? p->last : p->even[worker];
     kernel_run(kernel, data, scratch);
+    if (p->copy && p->forward) outputs_copy(p, run->data[ROLE_Y], i, data[ROLE_Y]);
 }
 
 static void parts_run(const void *impl, void *const data[ROLES], void *scratch)

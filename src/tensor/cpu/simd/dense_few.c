@@ -170,6 +170,8 @@ SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const i
 
 /* ---- sums have few terms: the gradient of the weight ---- */
 
+/* The first two terms are a sum of two products: without vector_fused the compiler might round the
+ * other one of them, and `scalars` would give other bits. */
 SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
                            float left[2][DENSE_FEW], const int rows, const int terms)
 {
@@ -179,7 +181,7 @@ SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
         Vf right;
         VECTOR_LOAD(right, p->b + k * p->b_row + column);
 #pragma GCC unroll 2
-        for (int r = 0; r < rows; ++r) sum[r] += left[r][k] * right;
+        for (int r = 0; r < rows; ++r) sum[r] = vector_fused(left[r][k] + (Vf){0}, right, sum[r]);
     }
 #pragma GCC unroll 2
     for (int r = 0; r < rows; ++r) VECTOR_STORE(p->out + (row + r) * p->out_row + column, sum[r]);

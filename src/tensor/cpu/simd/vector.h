@@ -312,6 +312,17 @@ SIMD_INLINE float fused(float a, float b, float c)
 #endif
 }
 
+SIMD_INLINE Vf vector_fused(Vf a, Vf b, Vf c)
+{
+#if defined(__AVX512F__)
+    return (Vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__FMA__)
+    return (Vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+
 /* e^x to about 1 ulp for x in [-87.3, 88.3]; larger x are clamped, smaller ones give 0; NaN stays
  * NaN. Cody and Waite's reduction, and the polynomial of Cephes (Moshier 1989). */
 SIMD_INLINE float exp_fast(float x)
