@@ -125,10 +125,11 @@ endef
 $(foreach isa,$(SIMD_ISAS),$(eval $(call simd_rule,$(isa),,)) $(eval $(call simd_rule,$(isa),_bf16,-DSIMD_BF16 $(SIMD_BF16_FLAGS_$(isa)))))
 # Exponentials take half the instructions where numbers below 1e-38 are zeros.
 $(BUILD)/obj/src/tensor/cuda/loss.cu.o $(BUILD)/obj/src/tensor/cuda/softmax_sliced.cu.o: NVCC_FLAGS = -ftz=true
+# nvcc optimises kernels for speed by default; the host's part of a file is kept small.
 $(BUILD)/obj/%.cu.o: %.cu $(PROBE)
 	@mkdir -p $(@D)
 	@echo "  nvcc $<"
-	$(Q)$(NVCC) -O3 -std=c++17 $(NVCC_ARCH) $(NVCC_FLAGS) -Iinclude -Xcompiler -Wall,-Wextra,-fno-exceptions,$(UNWIND) -MMD -MP -c -o $@ $<
+	$(Q)$(NVCC) -std=c++17 $(NVCC_ARCH) $(NVCC_FLAGS) -Iinclude -Xcompiler -Os,-Wall,-Wextra,-fno-exceptions,$(UNWIND) -MMD -MP -c -o $@ $<
 # The same kernels on the CPU, for a test where there is no GPU: tests/cuda/emulate/kernel.h. Its libraries are linked, so that they are
 # there before the backend asks the loader for cuBLASLt and cuDNN.
 EMULATED_CXX = g++ -std=c++17 -O2 -g1 -fno-strict-aliasing -Wall -Wno-unknown-pragmas -Wno-sign-compare \

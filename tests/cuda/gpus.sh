@@ -151,7 +151,7 @@ check 0 'done after' "$WEFT" train norm.yaml
 same 2 norm.yaml norm-zero3 grid.zero=3 grid.bucket_mb=0.001
 
 # with a loss scale that is too large, all ranks skip the same steps
-sed 's/gpt-one/fp16-one/; s/width: 16, heads: 2/width: 20, heads: 5/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, loss_scale: 16777216/' gpt.yaml >fp16.yaml
+sed 's/gpt-one/fp16-one/; s/width: 16, heads: 2/width: 20, heads: 5/; s/steps: 2/steps: 6/; s/device: cuda/&, precision: fp16, sum_slices: 8, loss_scale: 16777216/' gpt.yaml >fp16.yaml
 check 0 'the step is skipped' "$WEFT" train fp16.yaml
 same 4 fp16.yaml fp16-dp2pp2 grid.dp=2 grid.pp=2
 

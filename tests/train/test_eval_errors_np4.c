@@ -144,7 +144,7 @@ static const struct {
 } grids[] = {{1, ""},
              {2, "grid.tp=2"},
              {2, "grid.tp=2 grid.transport=mpi"},
-             {3, "grid.tp=3 data.prefetch=2"},
+             {3, "grid.tp=3 train.sum_slices=1 data.prefetch=2"},
              {2, "grid.pp=2"},
              {2, "grid.dp=2"},
              {2, "grid.dp=2 grid.zero=3 grid.transport=mpi grid.bucket_mb=0.01"},
