@@ -209,3 +209,10 @@ SampleSlice sample_slice(const OpSpec *spec)
     return (SampleSlice){
         .run = cut->count * unit, .stride = cut->whole * unit, .first = cut->first * unit};
 }
+
+int64_t sum_levels(int slices)
+{
+    int64_t levels = 0;
+    for (; slices > 1; slices /= 2) ++levels;
+    return levels;
+}

@@ -11,6 +11,9 @@ typedef struct SumRange {
 } SumRange;
 /* Returns where part number `part` of slice i of this rank lies among the rank's k terms. */
 SumRange sum_range(const SumSlices *slices, int64_t k, int i, int part);
+/* Returns the levels of the binary tree that joins `slices` slices, a power of two. Sums that wait
+ * to be joined are as many, at most. */
+int64_t sum_levels(int slices);
 
 /* Converts n elements between fp32 and the backend's type; no memory is shared. */
 typedef void (*ExchangeConvert)(const Op *op, const void *from, DType from_type, void *to,

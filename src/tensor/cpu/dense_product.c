@@ -169,14 +169,6 @@ DenseRun *dense_product_new(const DenseSpec *spec)
     return d;
 }
 
-/* Number of sums that wait to be joined, at most. */
-static int64_t levels_of(int slices)
-{
-    int64_t levels = 0;
-    for (; slices > 1; slices /= 2) ++levels;
-    return levels;
-}
-
 void dense_product_free(DenseRun **run)
 {
     if (*run) mem_free(&(*run)->range);
@@ -187,9 +179,9 @@ void dense_product_free(DenseRun **run)
 static int64_t scratch_floats(const DenseRun *d)
 {
     const int64_t k = shape_of_product(&d->spec).k;
-    if (d->onednn) return d->slices > 1 ? levels_of(d->slices) * BLOCK_ROWS * BLOCK_COLUMNS : 0;
+    if (d->onednn) return d->slices > 1 ? sum_levels(d->slices) * BLOCK_ROWS * BLOCK_COLUMNS : 0;
     if (d->slices > 0)
-        return DENSE_ROWS_ROOM + levels_of(d->slices) * DENSE_LEVEL + k * dense_slice_columns(k);
+        return DENSE_ROWS_ROOM + sum_levels(d->slices) * DENSE_LEVEL + k * dense_slice_columns(k);
     return d->spec.rows > DENSE_FEW || is_sliced(d) ? DENSE_SCRATCH : 0;
 }
 

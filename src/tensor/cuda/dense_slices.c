@@ -40,23 +40,19 @@ static size_t aligned(size_t bytes)
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* Size of the dimension that is not divided, and of the other. */
+/* Size of the dimension that is not divided. */
 static int64_t undivided(const Layer *l)
 {
     return l->inputs ? l->out : l->in;
 }
 
-static int64_t divided(const Layer *l)
-{
-    return l->inputs ? l->in : l->out;
-}
-
 static int64_t slice_width(const Op *op, int slice)
 {
     const Layer *l = op->impl;
+    const int64_t divided = l->inputs ? l->in : l->out;
     int64_t width = 0;
     for (int i = 0; i < l->ranges; ++i) {
-        const SumRange range = sum_range(&op->spec.slices, divided(l), slice, i);
+        const SumRange range = sum_range(&op->spec.slices, divided, slice, i);
         width += range.end - range.first;
     }
     return width;
@@ -69,11 +65,6 @@ static const Slice *slice_kind(const Op *op, int slice)
     const Slice *kind = l->kind;
     while (kind->width != width) ++kind;
     return kind;
-}
-
-static bool has_bias(const Op *op)
-{
-    return op->spec.w_count > 1;
 }
 
 /* ---- planning ---- */
@@ -94,7 +85,8 @@ static Status plan_products(const Op *op, Slice *s)
                           .ldd = out,
                           .in = l->type,
                           .out = l->inputs ? DTYPE_F32 : l->type,
-                          .epilogue = has_bias(op) && !l->inputs ? MATMUL_BIAS : MATMUL_PLAIN};
+                          .epilogue =
+                              op->spec.w_count > 1 && !l->inputs ? MATMUL_BIAS : MATMUL_PLAIN};
     TRY(matmul_plan(&s->forward, state, &product));
     if (op->spec.need_dx[0]) {
         product = (MatmulSpec){.name = "a slice of dense's inputs",
@@ -140,14 +132,6 @@ static Status plan_kinds(const Op *op)
     return OK;
 }
 
-/* Number of levels of the tree, and one for the sum that is being computed. */
-static int64_t levels_of(int slices)
-{
-    int64_t levels = 1;
-    for (; slices > 1; slices /= 2) ++levels;
-    return levels;
-}
-
 /* Places in the workspace. */
 typedef struct Memory {
     /* the undivided tensor in the products' type, if it is fp32 */
@@ -166,7 +150,7 @@ static Memory memory_of(const Op *op, void *workspace)
     const size_t size = dtype_bytes(l->type), rows = (size_t)l->rows;
     const size_t n = (size_t)undivided(l), most = (size_t)l->columns;
     const size_t dw = aligned(most * n * sizeof(float)), db = aligned(most * sizeof(float));
-    const size_t levels = (size_t)levels_of(l->slices) * rows * n * sizeof(float);
+    const size_t levels = (size_t)(1 + sum_levels(l->slices)) * rows * n * sizeof(float);
     const size_t partial = CUDA_SUM_BLOCKS * (l->inputs ? n : most) * sizeof(float);
     char *at = workspace;
     Memory m = {.other = at};
@@ -191,7 +175,8 @@ static size_t weight_bytes(const Op *op, const Slice *s)
 static size_t bias_bytes(const Op *op, const Slice *s)
 {
     const Layer *l = op->impl;
-    return has_bias(op) && !l->inputs ? aligned((size_t)s->padded * dtype_bytes(l->type)) : 0;
+    return op->spec.w_count > 1 && !l->inputs ? aligned((size_t)s->padded * dtype_bytes(l->type))
+                                              : 0;
 }
 
 static const OpTable slices_table;
@@ -220,7 +205,7 @@ Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(plan_kinds(op));
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     op->workspace_bytes = memory_of(op, NULL).bytes;
-    if (s->tokens.total > 0 && has_bias(op)) {
+    if (s->tokens.total > 0 && op->spec.w_count > 1) {
         const TokenSums bias = cuda_token_bias(op);
         const size_t bytes = cuda_token_sums_bytes(op, &bias);
         if (op->workspace_bytes < bytes) op->workspace_bytes = bytes;
@@ -256,11 +241,12 @@ static void move_columns(const Op *op, int slice, Matrix matrix, void *columns, 
     const Layer *l = op->impl;
     const Slice *s = slice_kind(op, slice);
     const size_t row = (size_t)s->padded * bytes;
+    const int64_t divided = l->inputs ? l->in : l->out;
     size_t at = 0;
     if (!back && s->padded > s->width)
         CUDA_CALL(cudaMemsetAsync(columns, 0, row * (size_t)matrix.rows, cuda_stream(op)));
     for (int i = 0; i < l->ranges; ++i) {
-        const SumRange range = sum_range(&op->spec.slices, divided(l), slice, i);
+        const SumRange range = sum_range(&op->spec.slices, divided, slice, i);
         const size_t n = (size_t)(range.end - range.first) * bytes;
         char *whole = (char *)(uintptr_t)matrix.data + (size_t)range.first * bytes;
         const CudaRows out = {whole, matrix.row}, side = {(char *)columns + at, row};
@@ -374,7 +360,8 @@ static void forward(Op *op, const OpRun *run)
                                 .rows = l->rows,
                                 .real = l->rows,
                                 .columns = l->out};
-        if (has_bias(op)) cuda_check(launch_add_row(cuda_stream(op), bias), "kernel add_row");
+        if (op->spec.w_count > 1)
+            cuda_check(launch_add_row(cuda_stream(op), bias), "kernel add_row");
         cuda_check(launch_convert(cuda_stream(op), l->type, y, DTYPE_F32, sum, l->rows * l->out),
                    "kernel convert");
     } else {
@@ -436,7 +423,7 @@ static void slice_gradient(const Op *op, const OpRun *run, int slice, const void
     }
     move_columns(op, slice, matrix_of(run->dw[0], 0, 0, 1), m->dw, (size_t)l->in * sizeof(float),
                  true);
-    if (!has_bias(op)) return;
+    if (op->spec.w_count < 2) return;
     cuda_check(launch_column_sum(cuda_stream(op), l->type, m->db, m->partial, m->columns, l->rows,
                                  s->padded, s->padded),
                "kernel column_sum");
@@ -449,7 +436,7 @@ static void backward_weight(Op *op, const OpRun *run)
     const Memory m = memory_of(op, run->workspace);
     const void *other = narrow(op, l->inputs ? run->dy : run->x[0], &m);
     for (int i = 0; i < l->slices; ++i) slice_gradient(op, run, i, other, &m);
-    if (!has_bias(op) || !l->inputs) return;
+    if (op->spec.w_count < 2 || !l->inputs) return;
     if (op->spec.tokens.total > 0) {
         const TokenSums bias = cuda_token_bias(op);
         cuda_token_sums_run(op, run, &bias, 1);

@@ -1,0 +1,54 @@
+/* The plan of a dense layer in bf16 whose sums are cut into slices (dense_slices.h): written by
+ * dnnl_slices_plan.c, read by dnnl_slices.c. */
+#ifndef WEFT_TENSOR_CPU_DNNL_SLICES_H
+#define WEFT_TENSOR_CPU_DNNL_SLICES_H
+
+#include "dense_product.h"
+#include "dnnl_api.h"
+
+/* different sizes of slices, at most, because slices differ by one unit */
+enum { SLICE_WIDTHS = 2 };
+
+/* The kernels of slices with `width` divided inputs or outputs. */
+typedef struct DenseSlice {
+    int64_t width;
+    /* for blocks of all rows but the last block, and for the last; one for each thread, because a
+     * kernel remembers the addresses of its tensors; owned */
+    Kernel **forward[2], **data[2], **weight;
+    /* conversions of the fp32 weight to what forward and data read; data's is NULL if it reads
+     * forward's; owned */
+    Kernel *forward_copy, *data_copy;
+    /* bytes of the converted weights; 0: there is none */
+    size_t forward_bytes, data_bytes;
+} DenseSlice;
+
+typedef struct SlicedDense {
+    int64_t rows, in, out;
+    /* rows of a block and number of blocks */
+    int64_t each, blocks;
+    int threads, slices, ranges;
+    /* the inputs are divided, not the outputs */
+    bool inputs;
+    /* forward: kernels apply relu; kernels add the bias */
+    bool relu, bias;
+    /* x or y is fp32 because an exchange is there */
+    bool wide;
+    /* ranges of each slice: range[slice * ranges + i]; owned */
+    DenseRange *range;
+    DenseSlice kind[SLICE_WIDTHS];
+    int kinds;
+    /* bytes of a tensor in bf16 that backward_weight converts, at the beginning of the workspace;
+     * 0: none */
+    size_t whole;
+    /* bytes of each of the parts of Memory */
+    size_t scratch, block, columns, sums;
+} SlicedDense;
+
+/* Returns the size of the dimension that is not divided. */
+int64_t dense_undivided(const SlicedDense *layer);
+/* Returns the kernels of a slice of this rank; borrowed. */
+const DenseSlice *dense_slice(const SlicedDense *layer, int slice);
+/* OpTable.free */
+void dense_slices_free(Op *op);
+
+#endif
