@@ -11,6 +11,7 @@
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "simd/simd.h"
+#include "sizes.h"
 #include "work.h"
 
 #include <omp.h>
@@ -58,19 +59,9 @@ typedef struct ColumnsBlock {
     int64_t first, count, group;
 } ColumnsBlock;
 
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static int64_t clamp(int64_t value, int64_t least, int64_t most)
 {
     return value < least ? least : value > most ? most : value;
-}
-
-static int64_t aligned(int64_t floats)
-{
-    return ceil_div(floats, ALIGN) * ALIGN;
 }
 
 ConvColumnsRun *conv_columns_new(const ConvColumnsSpec *spec)
@@ -91,11 +82,11 @@ ConvColumnsRun *conv_columns_new(const ConvColumnsSpec *spec)
     } else {
         r->each = ceil_div(s->n, clamp(s->n, 1, SLICES)) * r->pixels;
         r->dw_floats = s->o * r->depth;
-        r->sum = aligned(r->out * r->depth);
+        r->sum = round_up(r->out * r->depth, ALIGN);
     }
     r->items = ceil_div(r->all, r->each);
-    r->columns = aligned(r->rows * r->depth);
-    r->values = aligned(r->rows * r->out);
+    r->columns = round_up(r->rows * r->depth, ALIGN);
+    r->values = round_up(r->rows * r->out, ALIGN);
     return r;
 }
 

@@ -4,6 +4,7 @@
  * group's dw over the slice's chunks in order. The slices' sums are joined by a binary tree. */
 #include "conv_weight.h"
 #include "simd/simd.h"
+#include "sizes.h"
 #include "work.h"
 
 #include <string.h>
@@ -37,11 +38,6 @@ typedef struct ConvWeightTask {
     /* dw of slice 0, and the others' in the scratch */
     float *dw, *others;
 } ConvWeightTask;
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 static int64_t clamp(int64_t value, int64_t most)
 {

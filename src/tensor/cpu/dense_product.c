@@ -5,6 +5,7 @@
 #include "dense_product.h"
 #include "../sliced.h"
 #include "simd/simd.h"
+#include "sizes.h"
 
 #include <omp.h>
 
@@ -29,16 +30,6 @@ struct DenseRun {
     /* number of parts into which the result is divided along its rows and along its columns */
     int64_t row_parts, column_parts;
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Returns the product's sizes: rows (m) and columns (n) of the result, terms of each sum (k). */
 static DenseProduct shape_of_product(const DenseSpec *s)

@@ -11,6 +11,7 @@
  *   weight                     blocks of output channels, whose dy is copied first; or, if there
  *                              are many pixels, samples, whose sums are joined by a binary tree */
 #include "dnnl_api.h"
+#include "sizes.h"
 #include "work.h"
 
 #include <omp.h>
@@ -26,7 +27,6 @@ enum {
     PART_PIXELS = 1024,
     /* with fewer parts of samples, output channels are divided */
     SAMPLE_PARTS = 8,
-    ALIGN_BYTES = 64,
 };
 
 typedef enum Cut { CUT_ROWS, CUT_SAMPLES, CUT_OUTPUTS } Cut;
@@ -52,16 +52,6 @@ typedef struct Parts {
     /* CUT_SAMPLES: elements of dw and of db */
     int64_t dw, db;
 } Parts;
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 /* Returns how many threads compute parts. */
 static int workers(const Parts *p)

@@ -4,18 +4,14 @@
 #include "dnnl_slices.h"
 #include "linear.h"
 #include "../sliced.h"
+#include "sizes.h"
 #include "view.h"
 #include "work.h"
 
 #include <omp.h>
 
 /* ROWS: rows of a block, at most */
-enum { ROWS = 256, ALIGN_BYTES = 64 };
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
+enum { ROWS = 256 };
 
 int64_t dense_undivided(const SlicedDense *l)
 {

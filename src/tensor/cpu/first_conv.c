@@ -4,6 +4,7 @@
  * units, which do not depend on the number of threads, then over the groups in order. */
 #include "first_conv.h"
 #include "simd/simd.h"
+#include "sizes.h"
 
 #include <omp.h>
 #include <string.h>
@@ -39,16 +40,6 @@ struct FirstConvRun {
     /* offset of each tap in the copy; owned */
     int32_t *tap_offset;
 };
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t to)
-{
-    return ceil_div(a, to) * to;
-}
 
 static void plan_taps(FirstConvRun *f)
 {

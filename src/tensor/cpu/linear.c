@@ -3,11 +3,10 @@
  * oneDNN's preferred order in the workspace, and reordered. */
 #include "linear.h"
 #include "mask.h"
+#include "sizes.h"
 #include "view.h"
 
 #include <string.h>
-
-enum { ALIGN_BYTES = 64 };
 
 typedef struct Linear {
     Kernel *forward;
@@ -33,11 +32,6 @@ typedef struct Linear {
     /* LinearSpec.dead_taps */
     bool dead_taps;
 } Linear;
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
 
 /* Makes a reorder between two orders of the weight, or NULL if they are equal. */
 static Status copy_new(Kernel **kernel, Dnnl *dnnl, const Format *from, const Format *to)

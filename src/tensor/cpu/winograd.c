@@ -10,6 +10,7 @@
 #include "winograd.h"
 #include "conv_weight.h"
 #include "simd/simd.h"
+#include "sizes.h"
 
 #include <omp.h>
 
@@ -74,16 +75,6 @@ typedef struct Pass {
     void (*item)(const struct Pass *p, int64_t item, float *scratch);
     int64_t items;
 } Pass;
-
-static int64_t ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t round_up(int64_t a, int64_t to)
-{
-    return ceil_div(a, to) * to;
-}
 
 static void image_init(WinogradImage *im, int64_t blocks, int64_t h, int64_t w)
 {

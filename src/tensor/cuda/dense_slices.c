@@ -13,7 +13,7 @@
 
 /* WIDTHS: different sizes of slices, at most, because slices differ by one unit; COLUMNS: a slice's
  * columns are padded to a multiple of this */
-enum { WIDTHS = 2, COLUMNS = 8, ALIGN_BYTES = 256 };
+enum { WIDTHS = 2, COLUMNS = 8 };
 
 /* Products of slices with `width` divided inputs or outputs; owned. */
 typedef struct Slice {
@@ -34,11 +34,6 @@ typedef struct Layer {
     /* largest of Slice.padded */
     int64_t columns;
 } Layer;
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
 
 /* Size of the dimension that is not divided. */
 static int64_t undivided(const Layer *l)
@@ -149,14 +144,15 @@ static Memory memory_of(const Op *op, void *workspace)
     const Layer *l = op->impl;
     const size_t size = dtype_bytes(l->type), rows = (size_t)l->rows;
     const size_t n = (size_t)undivided(l), most = (size_t)l->columns;
-    const size_t dw = aligned(most * n * sizeof(float)), db = aligned(most * sizeof(float));
+    const size_t dw = cuda_aligned(most * n * sizeof(float)),
+                 db = cuda_aligned(most * sizeof(float));
     const size_t levels = (size_t)(1 + sum_levels(l->slices)) * rows * n * sizeof(float);
     const size_t partial = CUDA_SUM_BLOCKS * (l->inputs ? n : most) * sizeof(float);
     char *at = workspace;
     Memory m = {.other = at};
-    at += l->wide && l->type != DTYPE_F32 ? aligned(rows * n * size) : 0;
+    at += l->wide && l->type != DTYPE_F32 ? cuda_aligned(rows * n * size) : 0;
     m.columns = at;
-    at += aligned(rows * most * size);
+    at += cuda_aligned(rows * most * size);
     m.sums = m.dw = (float *)(void *)at;
     m.db = (float *)(void *)(at + dw);
     m.partial = (float *)(void *)(at + dw + db);
@@ -169,14 +165,15 @@ static Memory memory_of(const Op *op, void *workspace)
 static size_t weight_bytes(const Op *op, const Slice *s)
 {
     const Layer *l = op->impl;
-    return aligned((size_t)(s->padded * undivided(l)) * dtype_bytes(l->type));
+    return cuda_aligned((size_t)(s->padded * undivided(l)) * dtype_bytes(l->type));
 }
 
 static size_t bias_bytes(const Op *op, const Slice *s)
 {
     const Layer *l = op->impl;
-    return op->spec.w_count > 1 && !l->inputs ? aligned((size_t)s->padded * dtype_bytes(l->type))
-                                              : 0;
+    return op->spec.w_count > 1 && !l->inputs
+               ? cuda_aligned((size_t)s->padded * dtype_bytes(l->type))
+               : 0;
 }
 
 static const OpTable slices_table;

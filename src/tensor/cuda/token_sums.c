@@ -1,14 +1,7 @@
 /* The sums of token_sums.h. */
 #include "token_sums.h"
 
-enum { ALIGN_BYTES = 256 };
-
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-}
-
-/* First token of a slice, of those on this rank. */
+/* Returns the first token of a slice, counted from the first of this rank. */
 static int64_t first_token(const OpSpec *s, int slice)
 {
     const SumSlices *cut = &s->tokens;
@@ -39,17 +32,17 @@ static Places places_of(const Op *op, const TokenSums *t, void *workspace)
 {
     const OpSpec *s = &op->spec;
     const int64_t rows = cuda_token_rows_most(s);
-    const size_t floats = aligned((size_t)(t->sums * t->width) * sizeof(float));
-    const size_t matrix = aligned((size_t)(rows * t->width) * dtype_bytes(s->y.dtype));
+    const size_t floats = cuda_aligned((size_t)(t->sums * t->width) * sizeof(float));
+    const size_t matrix = cuda_aligned((size_t)(rows * t->width) * dtype_bytes(s->y.dtype));
     char *at = workspace;
     Places p = {.sum = (float *)(void *)at};
     at += (size_t)s->tokens.count * floats;
     p.all = (float *)(void *)at;
     at += (size_t)(s->tokens.total / s->tokens.count) * floats;
     p.partial = (float *)(void *)at;
-    at += aligned((size_t)t->partial * sizeof(float));
+    at += cuda_aligned((size_t)t->partial * sizeof(float));
     p.saved = (float *)(void *)at;
-    at += aligned((size_t)(rows * t->saved) * sizeof(float));
+    at += cuda_aligned((size_t)(rows * t->saved) * sizeof(float));
     p.dy = at;
     p.x = at + matrix;
     p.bytes = (size_t)(at - (char *)workspace) + matrix * (t->reads_x ? 2 : 1);

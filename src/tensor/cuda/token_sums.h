@@ -6,6 +6,13 @@
 
 #include "cuda.h"
 
+/* Returns the distance of arrays of `bytes` bytes in a workspace. */
+static inline size_t cuda_aligned(size_t bytes)
+{
+    enum { ALIGN_BYTES = 256 };
+    return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
+}
+
 /* Rows of one slice: of x (NULL: not needed), of dy, and of what forward saved for each row. */
 typedef struct TokenRows {
     const void *x, *dy;

@@ -1,0 +1,32 @@
+/* Numbers of parts, and sizes of arrays that follow one another in memory. */
+#ifndef WEFT_TENSOR_CPU_SIZES_H
+#define WEFT_TENSOR_CPU_SIZES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Returns a / b, rounded up; a >= 0, b > 0. */
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Returns the smallest multiple of `unit` that is at least n. */
+static inline int64_t round_up(int64_t n, int64_t unit)
+{
+    return ceil_div(n, unit) * unit;
+}
+
+/* Returns the distance of arrays of `bytes` bytes of which each begins a cache line. */
+static inline size_t aligned(size_t bytes)
+{
+    enum { LINE_BYTES = 64 };
+    return (bytes + LINE_BYTES - 1) / LINE_BYTES * LINE_BYTES;
+}
+
+#endif
