@@ -153,7 +153,8 @@ static void split_rest(Splitter *s, Node *node)
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) node->spec.slice = slice;
-    /* with slices an operation adds the gradients of all ranks itself, except those of positions */
+    /* The executor adds the ranks' gradients of positions, and of other parameters if there are no
+     * slices: with slices the operation adds them. */
     for (int k = 0; k < node->spec.w_count; ++k)
         s->to->param[node->param[k]].partial =
             s->slices == 0 || node_info(node)->tokens == TOKENS_BY_POSITION;

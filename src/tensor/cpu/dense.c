@@ -13,7 +13,7 @@
 
 /* from this many rows on, the weight is stored in plain order */
 enum { PLAIN_ROWS = 256 };
-/* with fewer rows matrix products are divided by output channels */
+/* Matrix products of fewer rows are divided by output channels. */
 enum { FEW_ROWS = 64 };
 /* True if dense_product.h is as fast as oneDNN's inner product in parts of rows (dnnl_parts.c), or
  * faster: with a plain weight, and with few rows, which would be one part. With CPU_PORTABLE it is

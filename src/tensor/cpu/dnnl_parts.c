@@ -25,7 +25,7 @@ enum {
     PART_OUTPUTS = 128,
     /* least pixels of a part of samples, so that joining the sums takes a small part of the time */
     PART_PIXELS = 1024,
-    /* with fewer parts of samples, output channels are divided */
+    /* fewest parts of samples; if there would be fewer, output channels are divided */
     SAMPLE_PARTS = 8,
 };
 

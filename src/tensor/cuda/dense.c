@@ -288,19 +288,17 @@ static void *product_bias(const Op *op, const OpRun *run)
     return is_16_bit(op) ? (char *)run->cache + bias_offset(op) : (void *)(uintptr_t)run->w[1];
 }
 
-/* Queues what the product cannot do: adding the residual, gelu or relu6. */
-static void finish_forward(const Op *op, const OpRun *run)
+void cuda_dense_finish(const Op *op, const OpRun *run, bool adds, bool activates)
 {
-    const Dense *d = op->impl;
     const OpSpec *s = &op->spec;
-    int64_t n = desc_elements(s->y);
-    if (d->separate_add)
+    const int64_t n = desc_elements(s->y);
+    if (adds)
         cuda_check(
             launch_add_act(cuda_stream(op), s->y.dtype, s->act, run->y, run->y, run->x[1], n),
             "kernel add_act");
-    else if (d->separate_gelu || s->act == ACT_RELU6)
+    else if (activates)
         cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, run->y,
-                                     d->separate_gelu ? run->saved : run->y, n),
+                                     s->act == ACT_GELU ? run->saved : run->y, n),
                    "kernel activation");
 }
 
@@ -316,10 +314,10 @@ static void dense_forward(Op *op, const OpRun *run)
     else if (s->act == ACT_GELU)
         product.aux = run->saved;
     matmul_run(&d->forward, cuda_state(op), product);
-    finish_forward(op, run);
+    cuda_dense_finish(op, run, d->separate_add, d->separate_gelu || s->act == ACT_RELU6);
 }
 
-static void dense_backward_begin(Op *op, const OpRun *run)
+void cuda_dense_backward_begin(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     const void *at = s->act == ACT_GELU ? run->saved : run->y;
@@ -378,7 +376,7 @@ const OpTable cuda_dense = {
     .plan = dense_plan,
     .refresh = dense_refresh,
     .forward = dense_forward,
-    .backward_begin = dense_backward_begin,
+    .backward_begin = cuda_dense_backward_begin,
     .backward_data = dense_backward_data,
     .backward_weight = dense_backward_weight,
     .pack = dense_pack,

@@ -326,21 +326,6 @@ static void side_slices(const Op *op, const OpRun *run, const void *other, void 
     }
 }
 
-/* Applies what follows the product: adding the residual, and the activation. */
-static void finish_forward(const Op *op, const OpRun *run)
-{
-    const OpSpec *s = &op->spec;
-    const int64_t n = desc_elements(s->y);
-    if (s->residual)
-        cuda_check(
-            launch_add_act(cuda_stream(op), s->y.dtype, s->act, run->y, run->y, run->x[1], n),
-            "kernel add_act");
-    else if (s->act != ACT_NONE)
-        cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, run->y,
-                                     s->act == ACT_GELU ? run->saved : run->y, n),
-                   "kernel activation");
-}
-
 static void forward(Op *op, const OpRun *run)
 {
     const Layer *l = op->impl;
@@ -366,17 +351,7 @@ static void forward(Op *op, const OpRun *run)
             CUDA_CALL(cudaMemsetAsync(y, 0, desc_bytes(s->y), cuda_stream(op)));
         side_slices(op, run, narrow(op, run->x[0], &m), y, false, &m);
     }
-    finish_forward(op, run);
-}
-
-static void backward_begin(Op *op, const OpRun *run)
-{
-    const OpSpec *s = &op->spec;
-    const void *at = s->act == ACT_GELU ? run->saved : run->y;
-    if (s->act == ACT_NONE || s->act_passed) return;
-    cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->act, run->dy, run->dy, at,
-                                          desc_elements(s->y)),
-               "kernel activation_backward");
+    cuda_dense_finish(op, run, s->residual, s->act != ACT_NONE);
 }
 
 static void backward_data(Op *op, const OpRun *run)
@@ -488,7 +463,7 @@ static const OpTable slices_table = {
     .plan = cuda_dense_slices_plan,
     .refresh = refresh,
     .forward = forward,
-    .backward_begin = backward_begin,
+    .backward_begin = cuda_dense_backward_begin,
     .backward_data = backward_data,
     .backward_weight = backward_weight,
     .free = layer_free,

@@ -11,5 +11,10 @@
 /* OpTable.plan of such a layer; sets op->table. The caller has checked the sizes and set the layout
  * of y; that of x may be plain only. */
 Status cuda_dense_slices_plan(Op *op, Desc preferred[SPEC_INPUTS]);
+/* dense.c. Queues what a product has not done to y: adding the residual, then the activation; or,
+ * without a residual, the activation, which for gelu reads `saved`. */
+void cuda_dense_finish(const Op *op, const OpRun *run, bool adds, bool activates);
+/* dense.c. OpTable.backward_begin: multiplies dy by the activation's slope. */
+void cuda_dense_backward_begin(Op *op, const OpRun *run);
 
 #endif
