@@ -6,7 +6,7 @@ Q := $(if $(V),,@)# V=1 shows every command
 PREFIX ?= /usr/local
 BUILD ?= build
 # Modules in order: a module may include the public headers of those before it (`make check-includes` checks).
-MODULES := base config image tensor layers optim data model schedule parallel pipeline table checkpoint observe train doctor cli
+MODULES := base config image detect tensor layers optim data model schedule parallel pipeline table checkpoint observe train doctor cli
 VERSION := $(shell cat VERSION)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
 

@@ -1,0 +1,127 @@
+/* Object detection apart from networks and files: the evaluation of COCO, and non-maximum
+ * suppression. A box is (x, y, width, height) in pixels, x and y of its top left corner. Everything
+ * is computed in double and gives the same bits for any number of threads and ranks. The module
+ * knows neither MPI nor data sets. Not collective. */
+#ifndef WEFT_DETECT_H
+#define WEFT_DETECT_H
+
+#include "base.h"
+
+/* A true box. */
+typedef struct TruthBox {
+    double box[4];
+    /* decides to which range of areas the box belongs; COCO: area of the polygon, not of the box */
+    double area;
+    /* number of the annotation; from 1, since COCO counts a match with number 0 as none */
+    int64_t id;
+    /* number of the image, by rising image id; and class, from 0 */
+    int64_t image;
+    int32_t category;
+    /* the box is around a group: it may be matched several times, and matches do not count */
+    bool crowd;
+} TruthBox;
+
+/* A box that a network found. */
+typedef struct DetectedBox {
+    double box[4];
+    double score;
+    int64_t image;
+    int32_t category;
+} DetectedBox;
+
+/* Returns intersection over union of two boxes (pycocotools' bbIou); 0: they do not overlap. crowd:
+ * `truth` is around a group, and the intersection is divided by the area of `box` alone. */
+double box_iou(const double box[4], const double truth[4], bool crowd);
+
+/* ---- COCO's evaluation, as pycocotools 2.0.11 does it for boxes ---- */
+
+/* IoU thresholds 0.50, 0.55, ..., 0.95; ranges of areas: all, small (to 32 x 32), medium (to 96 x
+ * 96), large; detections per image and class that count */
+enum { COCO_THRESHOLDS = 10, COCO_AREAS = 4, COCO_DETECTIONS = 100 };
+/* the printed numbers, in pycocotools' order, with the names that weft gives them */
+#define COCO_NUMBERS_LIST(W)                                                                       \
+    W(COCO_AP, "AP")                                                                               \
+    W(COCO_AP50, "AP50")                                                                           \
+    W(COCO_AP75, "AP75")                                                                           \
+    W(COCO_AP_SMALL, "AP_small")                                                                   \
+    W(COCO_AP_MEDIUM, "AP_medium")                                                                 \
+    W(COCO_AP_LARGE, "AP_large")                                                                   \
+    W(COCO_AR1, "AR_1")                                                                            \
+    W(COCO_AR10, "AR_10")                                                                          \
+    W(COCO_AR100, "AR_100")                                                                        \
+    W(COCO_AR_SMALL, "AR_small")                                                                   \
+    W(COCO_AR_MEDIUM, "AR_medium")                                                                 \
+    W(COCO_AR_LARGE, "AR_large")
+typedef enum CocoNumber { COCO_NUMBERS_LIST(LIST_CONSTANT) COCO_NUMBERS } CocoNumber;
+extern const char *const coco_number_name[COCO_NUMBERS];
+
+/* What evaluation needs to know of a detection once its image is matched. Plain bytes, which ranks
+ * may send to each other. */
+typedef struct CocoMatch {
+    double score;
+    int64_t image;
+    /* bit area * COCO_THRESHOLDS + threshold: the detection has a truth; it does not count */
+    uint64_t matched, ignored;
+    int32_t category;
+    /* number among the detections of its image and class, by falling score */
+    int32_t place;
+} CocoMatch;
+
+/* Collects the matches of images. One thread at a time. */
+typedef struct CocoEval CocoEval;
+CocoEval *coco_eval_new(int categories);
+void coco_eval_free(CocoEval **eval);
+/* Matches the detections of one image with its truths; the field `image` of both is not read.
+ * Truths and detections of equal scores are taken in the given order. ERR_DATA: a class is not below
+ * `categories`, a number is NaN or infinite, a width, height or area is negative. */
+Status coco_eval_add_image(CocoEval *eval, int64_t image, const TruthBox *truth, int64_t truths,
+                           const DetectedBox *detected, int64_t count);
+/* Returns the matches so far; borrowed. *truths: of each class and range of areas the number of
+ * truths that count, int64_t[categories][COCO_AREAS]. */
+const CocoMatch *coco_eval_matches(const CocoEval *eval, int64_t *count, const int64_t **truths);
+/* Adds what coco_eval_matches returned for other images, as on another rank. The order in which
+ * images are added changes no bit of the result. */
+void coco_eval_add_matches(CocoEval *eval, const CocoMatch *match, int64_t count,
+                           const int64_t *truths);
+
+typedef struct CocoResult {
+    /* -1: there are no truths that count */
+    double number[COCO_NUMBERS];
+    int categories;
+    /* owned: of each class AP, AP50 and number of truths that count; AP -1: it has none */
+    double *ap, *ap50;
+    int64_t *truths;
+} CocoResult;
+/* Computes the result of all images on `threads` threads. Release with coco_result_fini. ERR_DATA:
+ * an image was added twice. */
+Status coco_eval_finish(CocoEval *eval, int threads, CocoResult *result);
+void coco_result_fini(CocoResult *result);
+
+/* Boxes of many images. */
+typedef struct CocoBoxes {
+    int64_t images;
+    int categories;
+    /* borrowed; images in any order, boxes of an image in the order of coco_eval_add_image */
+    const TruthBox *truth;
+    const DetectedBox *detected;
+    int64_t truths, detections;
+} CocoBoxes;
+/* Evaluates them on `threads` threads: all of the above in one call. ERR_DATA, also for an image
+ * that is not below `images`. */
+Status coco_evaluate(const CocoBoxes *boxes, int threads, CocoResult *result);
+
+/* ---- non-maximum suppression ---- */
+
+typedef struct NmsOptions {
+    /* a box whose IoU with a better one of its class is larger is dropped */
+    double iou;
+    /* number of boxes with the highest scores that take part, and number kept; of all classes
+     * together */
+    int64_t candidates, most;
+} NmsOptions;
+/* Sorts boxes of one image by falling score, equal scores by their order before, and moves those
+ * that are kept to the front, in this order; returns their number. The field `image` is not read.
+ * ERR_DATA: a number is NaN or infinite. */
+Status nms(DetectedBox *box, int64_t count, const NmsOptions *options, int64_t *kept);
+
+#endif

@@ -1,0 +1,47 @@
+/* What the files of COCO's evaluation share. */
+#ifndef WEFT_DETECT_COCO_PRIVATE_H
+#define WEFT_DETECT_COCO_PRIVATE_H
+
+#include "detect.h"
+
+/* number of recalls 0, 0.01, ..., 1 at which precision is read */
+enum { COCO_RECALLS = 101 };
+/* bit of a range of areas and a threshold in CocoMatch.matched and ignored */
+static inline uint64_t coco_bit(int area, int threshold)
+{
+    return (uint64_t)1 << (area * COCO_THRESHOLDS + threshold);
+}
+/* IoU threshold t; numpy.linspace(0.5, 0.95, 10) has the same bits */
+static inline double coco_threshold(int t)
+{
+    const double step = (0.95 - 0.5) / (COCO_THRESHOLDS - 1);
+    return t == COCO_THRESHOLDS - 1 ? 0.95 : t * step + 0.5;
+}
+
+/* memory of the matching of one image, which grows */
+typedef struct CocoScratch CocoScratch;
+
+struct CocoEval {
+    int categories;
+    int64_t count, room;
+    /* owned */
+    CocoMatch *match;
+    /* owned: [categories][COCO_AREAS] */
+    int64_t *truths;
+    /* owned; coco_match.c */
+    CocoScratch *scratch;
+};
+CocoScratch *coco_scratch_new(void);
+void coco_scratch_free(CocoScratch **scratch);
+/* Makes room for `more` matches. */
+void coco_eval_reserve(CocoEval *eval, int64_t more);
+
+/* Result of one class: average precision per range and threshold; -1: no truths. */
+typedef struct CocoClass {
+    double ap[COCO_AREAS][COCO_THRESHOLDS];
+    /* recall per threshold: the ranges with COCO_DETECTIONS detections; then all with 1 and with 10
+     */
+    double recall[COCO_AREAS + 2][COCO_THRESHOLDS];
+} CocoClass;
+
+#endif
