@@ -6,12 +6,13 @@
 #define WEFT_DATA_H
 
 #include "config.h"
+#include "data/boxes.h"
 #include "data/class_names.h"
 #include "data/tokenizer.h"
 #include "image.h"
 #include "tensor.h"
 
-typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_KINDS } DataKind;
+typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_BOXES, DATA_KINDS } DataKind;
 /* Types of array elements, with their names in messages and JSON. */
 #define ELEMENTS(W)                                                                                \
     W(ELEM_U8, "uint8")                                                                            \
@@ -155,6 +156,8 @@ typedef struct DataSet {
     int64_t fields, id_most;
     uint64_t id_rows, field_first_hash, vocabulary_hash;
     DataColumns columns;
+    /* Sets of boxes: arrays of box_array_info; ndim 0: the set does not have it. */
+    DataArray box[BOX_ARRAYS];
     /* path and identity (data/tokenizer.h) of the tokenizer of the tokens; "": unknown */
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
@@ -172,6 +175,8 @@ typedef struct DataKindInfo {
     bool next_token;
     /* samples are images, which data.augment may change */
     bool is_image;
+    /* the labels of a sample are boxes with classes (data/boxes.h); there is no y */
+    bool has_boxes;
 } DataKindInfo;
 /* Returns the row of the set's kind; data_kind_info returns that of `kind`. Static. */
 const DataKindInfo *data_kind(const DataSet *set);

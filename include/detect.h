@@ -1,7 +1,7 @@
-/* Object detection apart from networks and files: the evaluation of COCO, and non-maximum
- * suppression. A box is (x, y, width, height) in pixels, x and y of its top left corner. Everything
- * is computed in double and gives the same bits for any number of threads and ranks. The module
- * knows neither MPI nor data sets. Not collective. */
+/* The part of object detection that needs neither networks nor files: the evaluation of COCO, and
+ * non-maximum suppression. A box is (x, y, width, height) in pixels, x and y of its top left
+ * corner. Everything is computed in double and gives the same bits for any number of threads and
+ * ranks. The module knows neither MPI nor data sets. Not collective. */
 #ifndef WEFT_DETECT_H
 #define WEFT_DETECT_H
 
@@ -53,9 +53,10 @@ enum { COCO_THRESHOLDS = 10, COCO_AREAS = 4, COCO_DETECTIONS = 100 };
     W(COCO_AR_MEDIUM, "AR_medium")                                                                 \
     W(COCO_AR_LARGE, "AR_large")
 typedef enum CocoNumber { COCO_NUMBERS_LIST(LIST_CONSTANT) COCO_NUMBERS } CocoNumber;
-extern const char *const coco_number_name[COCO_NUMBERS];
+/* Returns "AP50". Static. */
+const char *coco_number_name(CocoNumber number);
 
-/* What evaluation needs to know of a detection once its image is matched. Plain bytes, which ranks
+/* A detection after its image is matched: all that evaluation still needs. Plain bytes, which ranks
  * may send to each other. */
 typedef struct CocoMatch {
     double score;
@@ -72,8 +73,8 @@ typedef struct CocoEval CocoEval;
 CocoEval *coco_eval_new(int categories);
 void coco_eval_free(CocoEval **eval);
 /* Matches the detections of one image with its truths; the field `image` of both is not read.
- * Truths and detections of equal scores are taken in the given order. ERR_DATA: a class is not below
- * `categories`, a number is NaN or infinite, a width, height or area is negative. */
+ * Truths and detections of equal scores are taken in the given order. ERR_DATA: a class is not
+ * below `categories`, a number is NaN or infinite, a width, height or area is negative. */
 Status coco_eval_add_image(CocoEval *eval, int64_t image, const TruthBox *truth, int64_t truths,
                            const DetectedBox *detected, int64_t count);
 /* Returns the matches so far; borrowed. *truths: of each class and range of areas the number of

@@ -28,7 +28,7 @@ Status json_scan_count(JsonScan *scan, int64_t *value);
 Status json_scan_bool(JsonScan *scan, bool *value);
 /* Reads a finite number. */
 Status json_scan_real(JsonScan *scan, double *value);
-/* Skips any value. */
+/* Skips any value, with texts of any length. */
 Status json_scan_skip(JsonScan *scan);
 /* Checks that only blanks remain. */
 Status json_scan_end(JsonScan *scan);

@@ -48,6 +48,8 @@ typedef struct LabelDrop {
  * drop NULL: keeps all samples. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
+struct BoxSet;
+struct FolderExtra;
 /* Import of a folder of pictures. */
 typedef struct FolderImport {
     /* list: file with a picture and its class in each line; NULL: sub-folders of dir are the
@@ -58,6 +60,10 @@ typedef struct FolderImport {
     const char *classes;
     /* samples are the bytes of the files; false: (N,3,side,side) of uint8 */
     bool encoded;
+    /* labels that are stored instead of a class for each picture; decoded pictures are then whole,
+     * with a margin, in their square. Borrowed; NULL: classes, and squares from the centre. Only
+     * for the data module (src/data/folder/folder.h) */
+    const struct FolderExtra *extra;
     /* apply EXIF orientations to decoded pictures */
     bool orient;
     /* leave out files that are not usable pictures; false: they are errors */
@@ -88,6 +94,37 @@ typedef struct ImportHost {
  * there. ERR_STOPPED: a signal requested a stop (stop_begin). host NULL: one process. Collective on
  * host's ranks, which share a file system. */
 Status data_import_folder(const FolderImport *import, const ImportHost *host);
+/* A format of labelled boxes. */
+typedef struct BoxFormat {
+    /* Reads all labels into the set (src/data/boxes/box_set.h). */
+    Status (*read)(struct BoxSet *set);
+} BoxFormat;
+extern const BoxFormat box_format_coco, box_format_yolo, box_format_voc;
+/* Import of pictures with labelled boxes. */
+typedef struct BoxImport {
+    const BoxFormat *format;
+    /* folder of the pictures; file or folder of the labels; NULL: the format's usual place */
+    const char *images, *labels;
+    /* voc: text file with the names of the pictures to import; NULL: all */
+    const char *list;
+    /* yolo, voc: file with the classes in order, as FolderImport.classes; NULL: those found */
+    const char *classes, *out;
+    /* 0: samples are the bytes of the files; else (N,3,side,side) of uint8: whole pictures in
+     * squares, centred, with a margin of 114 */
+    int side;
+    /* apply EXIF orientations: boxes count in turned pictures */
+    bool orient;
+    /* leave out boxes and pictures that cannot be used; false: they are errors */
+    bool skip_broken;
+    /* allow classes without boxes */
+    bool allow_empty;
+    bool force;
+    /* threads of each rank */
+    int threads;
+} BoxImport;
+/* Imports them, as data_import_folder imports a folder. Errors of labels name file, box and image.
+ * Collective on host's ranks. */
+Status data_import_boxes(const BoxImport *import, const ImportHost *host);
 /* The import verbs (`weft data import ...`) in the order of the help, then NULL. Each verb is
  * defined in the file of its import. */
 extern const Verb *const importers[];

@@ -19,6 +19,9 @@
     _(sbatch)                                                                                      \
     _(importers)                                                                                   \
     _(data_import_folder)                                                                          \
+    _(data_import_coco)                                                                            \
+    _(data_import_yolo)                                                                            \
+    _(data_import_voc)                                                                             \
     _(data_info)                                                                                   \
     _(data_check)                                                                                  \
     _(ckpt_info)                                                                                   \

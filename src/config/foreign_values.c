@@ -440,6 +440,10 @@ const ForeignWord foreign_values[] = {
     {"data import", "h5|hdf|h5py|hdf5_file", "data import hdf5", NULL},
     {"data import", "ml_1m|ml_20m|ml_25m|ml_100k|ml_latest|ratings", "data import movielens", NULL},
     {"data import", "kaggle|criteo_1tb|click_logs|dac|ctr", "data import criteo", NULL},
+    {"data import", "detection|boxes|bbox|instances|mscoco|ms_coco|coco_json|lvis|crowdhuman",
+     "data import coco", "or data import yolo, data import voc"},
+    {"data import", "yolov5|ultralytics|darknet|coco128|labelimg", "data import yolo", NULL},
+    {"data import", "pascal|pascal_voc|voc2007|voc2012|vocdevkit|labelme", "data import voc", NULL},
     {"data import", "npz|npy*|numpy|mat|pt|pth|pickle|pkl|torch|zarr|array|arrays", NULL,
      "write the arrays with h5py and read them with weft data import hdf5; weft data import tokens "
      "reads a .npy of tokens"},
@@ -450,7 +454,7 @@ const ForeignWord foreign_values[] = {
      "convert it to CSV (weft data import csv), or texts to plain files (weft data import text)"},
     {"data import",
      "tfrecord|tfrecords|lmdb|webdataset|wds|recordio|ffcv|mds|tar|zip|beton|hub|hf|huggingface|"
-     "datasets|tfds|torchvision|coco|voc|yolo|s3|url|http|https",
+     "datasets|tfds|torchvision|s3|url|http|https",
      NULL,
      "unpack it: weft reads folders of pictures (import folder), CSV, texts, tokens and HDF5"},
     {"data", "show|ls|list|inspect|stats|stat|head*|summary|describe|view|print|dump|shape",

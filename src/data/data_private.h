@@ -81,8 +81,38 @@ Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
 Status ids_check(const DataSet *set, Reader *reader);
 /* Writes "FILE: sample N", with the sample's file and its number in that file; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
-/* Decodes every picture, on several threads. ERR_DATA names the first broken one. */
-Status encoded_check(const DataSet *set, Reader *reader);
+/* Decodes every picture, on several threads. size: height and width of each, checked too; NULL:
+ * any. ERR_DATA names the first broken one. */
+Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size);
+
+/* ---- boxes ---- */
+/* An array of boxes has a row per picture; per picture, and one for the end; per box; per class. */
+typedef enum BoxRows { BOX_PER_SAMPLE, BOX_PER_END, BOX_PER_BOX, BOX_PER_CLASS } BoxRows;
+typedef struct BoxArrayInfo {
+    const char *name;
+    ElementType type;
+    int columns;
+    BoxRows rows;
+    /* only sets of decoded pictures have it */
+    bool letterbox;
+} BoxArrayInfo;
+extern const BoxArrayInfo box_array_info[BOX_ARRAYS];
+/* Returns the name of an array that lacks, or whose shape, type or storage is wrong; NULL: none. */
+const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples, bool encoded);
+/* Reads all labels; lists all problems in the log. ERR_DATA: there are some. Release with
+ * data_boxes_free unless it fails. */
+Status boxes_check(const DataSet *set, DataBoxes *boxes);
+/* Counts of labels. */
+typedef struct BoxCounts {
+    /* owned: boxes of each class */
+    int64_t *of_class;
+    /* pictures without boxes; largest number of boxes of a picture; boxes around groups, and boxes
+     * without area */
+    int64_t empty_pictures, most, crowds, without_area;
+} BoxCounts;
+BoxCounts box_counts(const DataBoxes *boxes);
+/* ERR_CONFIG: a label of each sample is needed, and the set has boxes. */
+Status boxes_fail(const DataSet *set);
 
 /* ---- several threads ---- */
 /* Calls run(user, worker, i) for each i below count, on `threads` threads; worker is 0 to threads -

@@ -24,6 +24,8 @@ static const DataKindInfo kinds[] = {
                      .array = "/tokens",
                      .shape = tokens_shape,
                      .next_token = true},
+    [DATA_BOXES] =
+        {.name = "boxes", .array = "/x", .shape = image_shape, .is_image = true, .has_boxes = true},
     [DATA_TABLE] = {.name = "table", .array = "/dense", .shape = table_shape},
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == DATA_KINDS, "a row for each kind");

@@ -13,7 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const coco_number_name[COCO_NUMBERS] = {COCO_NUMBERS_LIST(LIST_NAME)};
+const char *coco_number_name(CocoNumber number)
+{
+    static const char *const name[COCO_NUMBERS] = {COCO_NUMBERS_LIST(LIST_NAME)};
+    return name[number];
+}
 
 CocoEval *coco_eval_new(int categories)
 {

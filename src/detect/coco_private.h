@@ -1,4 +1,4 @@
-/* What the files of COCO's evaluation share. */
+/* Thresholds, and declarations that the files of COCO's evaluation share. */
 #ifndef WEFT_DETECT_COCO_PRIVATE_H
 #define WEFT_DETECT_COCO_PRIVATE_H
 

@@ -69,7 +69,7 @@ static void check_near(const char *name, const char *what, double got, double ex
 static void check_result(const Case *c, const CocoResult *r)
 {
     for (int i = 0; i < COCO_NUMBERS; ++i)
-        check_near(c->name, coco_number_name[i], r->number[i], c->number[i]);
+        check_near(c->name, coco_number_name((CocoNumber)i), r->number[i], c->number[i]);
     for (int k = 0; k < c->categories; ++k) {
         check_near(c->name, "AP of a class", r->ap[k], c->ap[k]);
         check_near(c->name, "AP50 of a class", r->ap50[k], c->ap50[k]);

@@ -14,13 +14,21 @@ typedef struct Checked {
     LabelUse *use;
 } Checked;
 
+/* Does the set have a label for each sample? */
+static bool has_labels(const DataSet *set)
+{
+    const DataKindInfo *kind = data_kind(set);
+    return !kind->next_token && !kind->has_boxes && set->classes > 0;
+}
+
 static Status check_one(Checked *c, const Config *config, const char *path)
 {
     DataSet *set = c->set;
     char *line;
     TRY(data_set_open(set, config, path));
     TRY(data_set_check(set, config->model.classes));
-    if (!data_kind(set)->next_token && set->classes > 0) {
+    if (data_kind(set)->has_boxes) TRY(data_set_class_names(set, &c->names));
+    if (has_labels(set)) {
         TRY(data_set_count_labels(set, c->use));
         TRY(data_set_class_names(set, &c->names));
         data_warn(data_set_label_warning(set, config, c->use));
@@ -51,7 +59,7 @@ static Status check_labels(const Checked *first, const Checked *second)
                     "or, if their labels count from different numbers, renumber those of one set",
                     test->path, (long long)(test->label_base + test->classes - 1), train->path,
                     (long long)(train->label_base + train->classes - 1), (long long)test->classes);
-    if (data_kind(train)->next_token || train->classes == 0) return OK;
+    if (!has_labels(train)) return OK;
     print_line(data_label_shift_warning(test, second->use, train, first->use));
     return OK;
 }
@@ -65,7 +73,7 @@ static Status check_both(Checked *first, Checked *second)
     TRY(train_take_test_set(second->set, first->set));
     TRY(data_set_use_classes(second->set, &second->names, &first->names, train, &line));
     print_line(line);
-    TRY(data_set_check_labels(second->set));
+    if (!data_kind(first->set)->has_boxes) TRY(data_set_check_labels(second->set));
     TRY(check_labels(first, second));
     TRY(data_sets_compare_ranges(second->set, first->set, &differ));
     if (data_kind(first->set)->next_token)

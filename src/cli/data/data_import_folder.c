@@ -1,14 +1,10 @@
-/* weft data import folder: imports pictures into a data set, on any number of ranks. This file has
- * the flags, the agreement between ranks, and the progress line; the data module does the
- * import. */
+/* weft data import folder: imports pictures into a data set, on any number of ranks. The data
+ * module does the import. */
 #include "../private.h"
 
-#include "data/import.h"
-#include "parallel.h"
+#include "import_host.h"
 #include "tensor.h"
 
-/* time between two updates of the progress line on a terminal, and between lines elsewhere */
-static const double REDRAW_S = 0.1, LINE_S = 10;
 /* --short: smallest and default value */
 enum { SHORT_MIN = 8, SHORT_DEFAULT = 256 };
 
@@ -52,64 +48,10 @@ static const Flag flags[] = {
     FLAG_FORCE(FolderOptions, force),
 };
 
-/* Progress line of rank 0. Rank 0 knows only its own progress, and assumes that the other ranks
- * have made as much. */
-typedef struct Progress {
-    World *world;
-    /* stdout is a terminal, on which the line is overwritten */
-    bool terminal;
-    /* an incomplete line has been printed last */
-    bool drawn;
-    /* times of the first call and of the last line */
-    double begin_s, last_s;
-    /* pictures done by an earlier, interrupted import; -1: not known yet */
-    int64_t before;
-} Progress;
-
-/* ImportHost.agree */
-static Status agree(void *user, Status mine)
-{
-    return status_agree(((Progress *)user)->world, mine);
-}
-
-/* ImportHost.broadcast: sends rank 0's bytes to all ranks */
-static void broadcast(void *user, void *bytes, size_t count)
-{
-    world_bcast(((Progress *)user)->world, bytes, count, 0);
-}
-
-/* ImportHost.progress: prints the line if it is time. done, total, broken: pictures of this rank */
-static void print_progress(void *user, int64_t done, int64_t total, int64_t broken)
-{
-    Progress *p = user;
-    double now_s = clock_s(), period_s = p->terminal ? REDRAW_S : LINE_S;
-    if (p->world->rank > 0) return;
-    if (p->before < 0) {
-        p->before = done;
-        p->begin_s = p->last_s = now_s;
-    }
-    bool last = done == total;
-    if (now_s - p->last_s < period_s && !last) return;
-    /* a short import prints no line */
-    if (last && !p->drawn && now_s - p->begin_s < LINE_S) return;
-    double seconds = now_s - p->begin_s, ranks = (double)p->world->size;
-    double rate = seconds > 0 ? (double)(done - p->before) * ranks / seconds : 0;
-    double left_s = rate > 0 ? (double)(total - done) * ranks / rate : 0;
-    char bad[40] = "", left[32];
-    if (broken) snprintf(bad, sizeof bad, "  %.0f broken", (double)broken * ranks);
-    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %s left%s", p->terminal ? "\r" : "",
-           (double)done * ranks, (double)total * ranks, rate, bad, text_seconds(left_s, left),
-           p->terminal ? "\033[K" : "\n");
-    if (last && p->terminal) putchar('\n');
-    fflush(stdout);
-    p->drawn = !last;
-    p->last_s = now_s;
-}
-
 static Status import_on(World *world, const FolderOptions *o, const char *dir)
 {
-    Progress progress = {.world = world, .before = -1, .terminal = log_redraws(stdout)};
-    ImportHost host = {world->rank, world->size, &progress, agree, broadcast, print_progress};
+    ImportProgress progress;
+    ImportHost host = import_host(world, &progress);
     FolderImport import = {
         .dir = dir,
         .list = o->list,

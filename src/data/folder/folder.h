@@ -9,6 +9,27 @@
 
 /* State of a sample. NEW: not decoded yet; BROKEN: not a usable picture. */
 typedef enum FolderState { FOLDER_NEW, FOLDER_GOOD, FOLDER_BROKEN } FolderState;
+struct FolderSample;
+/* Labels that an import stores instead of a class for each picture. Its functions are called on
+ * rank 0 only. left_out: per picture, not 0 if it is left out. */
+typedef struct FolderExtra {
+    void *user;
+    /* kind of the data set */
+    DataKind kind;
+    /* Lists the pictures and the names of classes. */
+    Status (*find)(void *user, FolderFiles *files);
+    /* Called for each picture that decodes. ERR_DATA: it cannot be used. */
+    Status (*check)(void *user, int64_t i, const struct FolderSample *sample);
+    /* Called once, when it is known which pictures are left out. */
+    Status (*close)(void *user, const uint8_t *left_out);
+    /* Writes its arrays, under hdf5_lock; false: failed. */
+    bool (*put)(void *user, hid_t file, const uint8_t *left_out);
+    /* Writes "image 17: ", the name of picture i in messages. */
+    void (*name)(void *user, int64_t i, char *out, size_t room);
+    /* Logs what was written. */
+    void (*report)(void *user, int64_t samples, int64_t left_out);
+} FolderExtra;
+
 /* Result for a sample, as stored in the journal. */
 typedef struct FolderSample {
     /* size of the picture in its file */
@@ -84,9 +105,11 @@ Status journal_write(const FolderWork *work, int64_t block, FolderRecord *record
 /* Decodes this rank's blocks that are not in the journal. A broken picture is only recorded.
  * ERR_IO; ERR_STOPPED: a stop was requested. */
 Status folder_decode_blocks(FolderWork *work);
-/* Decodes file i as folder_decode_blocks does, but writes nothing. ERR_DATA: it is not a usable
- * picture. ERR_IO: it has changed during the import. */
-Status folder_check_picture(const FolderWork *work, int64_t i);
+/* Decodes file i as folder_decode_blocks does, but writes nothing except *sample. ERR_DATA: it is
+ * not a usable picture. ERR_IO: it has changed during the import. */
+Status folder_check_picture(const FolderWork *work, int64_t i, FolderSample *sample);
+/* Returns the size to which a whole picture is resized for a square with sides of `side` pixels. */
+void folder_letterbox_size(int width, int height, int side, int *to_width, int *to_height);
 /* Fails with ERR_IO, because a file has changed since the import listed it. */
 Status folder_file_changed(const char *path);
 

@@ -32,7 +32,7 @@ static Status read_text(ClassNames *names, const char *path)
     return OK;
 }
 
-static Status read_names(ClassNames *names, const char *path)
+Status folder_read_classes(ClassNames *names, const char *path)
 {
     TRY(data_is_hdf5(path) ? class_names_read(names, path) : read_text(names, path));
     Status st = names->count > 0 ? class_names_check(names, path)
@@ -70,7 +70,7 @@ static Status find_classes(const FolderFiles *files, const ClassNames *names, co
 Status folder_set_classes(FolderFiles *files, const char *path)
 {
     ClassNames names;
-    TRY(read_names(&names, path));
+    TRY(folder_read_classes(&names, path));
     int32_t *new_class = mem_new((size_t)(files->classes + 1) * sizeof *new_class);
     Status st = find_classes(files, &names, path, new_class);
     for (int64_t i = 0; st == OK && i < files->count; ++i)

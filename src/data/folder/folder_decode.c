@@ -167,6 +167,40 @@ static void cut_square(Worker *worker)
     }
 }
 
+void folder_letterbox_size(int width, int height, int side, int *to_width, int *to_height)
+{
+    int longer = width > height ? width : height;
+    *to_width = (int)((2 * (int64_t)width * side + longer) / (2 * (int64_t)longer));
+    *to_height = (int)((2 * (int64_t)height * side + longer) / (2 * (int64_t)longer));
+    if (*to_width < 1) *to_width = 1;
+    if (*to_height < 1) *to_height = 1;
+}
+
+/* Resizes the whole picture so that its longer side is `side`, and copies it as three planes to the
+ * centre of the square, whose margins are grey. */
+static void fit_square(Worker *worker)
+{
+    enum { GREY = 114 };
+    const Image *image = &worker->image;
+    int width, height, side = worker->work->import->side;
+    folder_letterbox_size(image->width, image->height, side, &width, &height);
+    if (width != image->width || height != image->height) {
+        image_set_size(&worker->spare, width, height);
+        image_resample(worker->resampler, image, (ImageBox){0, 0, image->width, image->height},
+                       &worker->spare, worker->work->import->filter);
+        image = &worker->spare;
+    }
+    size_t square = (size_t)side * (size_t)side;
+    size_t first = (size_t)((side - height) / 2) * (size_t)side + (size_t)((side - width) / 2);
+    memset(worker->planes, GREY, 3 * square);
+    for (int y = 0; y < height; ++y) {
+        const uint8_t *from = image->pixel + 3 * (size_t)y * (size_t)width;
+        uint8_t *to = worker->planes + first + (size_t)y * (size_t)side;
+        for (int x = 0; x < width; ++x, from += 3, ++to)
+            to[0] = from[0], to[square] = from[1], to[2 * square] = from[2];
+    }
+}
+
 /* Computes the sums over the current sample. */
 static void sum_pixels(Worker *worker)
 {
@@ -200,8 +234,12 @@ static Status convert_picture(Worker *worker, int64_t i, FolderSample *sample)
     *sample = (FolderSample){head.height, head.width, (uint8_t)head.orientation, FOLDER_GOOD, {0}};
     if (!import->encoded) {
         if (import->orient) image_turn(&worker->image, &worker->spare, head.orientation);
-        TRY(resize(worker, path));
-        cut_square(worker);
+        if (import->extra) {
+            fit_square(worker);
+        } else {
+            TRY(resize(worker, path));
+            cut_square(worker);
+        }
     }
     sum_pixels(worker);
     return OK;
@@ -405,12 +443,11 @@ Status folder_decode_blocks(FolderWork *work)
     return status;
 }
 
-Status folder_check_picture(const FolderWork *work, int64_t i)
+Status folder_check_picture(const FolderWork *work, int64_t i, FolderSample *sample)
 {
     Worker worker;
-    FolderSample sample;
     worker_init(&worker, work);
-    Status status = convert_picture(&worker, i, &sample);
+    Status status = convert_picture(&worker, i, sample);
     worker_fini(&worker);
     return status;
 }

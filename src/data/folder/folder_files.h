@@ -44,6 +44,8 @@ void files_fini(FolderFiles *files);
 /* Finds the pictures below dir. Its sub-folders are the classes, sorted by bytes; all files below
  * one belong to its class. ERR_NOINPUT, ERR_DATA. */
 Status folder_scan(FolderFiles *files, const char *dir);
+/* Finds all files below dir, as one class, in the same order. ERR_NOINPUT, ERR_DATA. */
+Status folder_scan_flat(FolderFiles *files, const char *dir);
 /* Reads the file `list`, with a picture and its label in each line; paths are relative to dir.
  * ERR_NOINPUT; ERR_DATA names the line. */
 Status folder_list(FolderFiles *files, const char *dir, const char *list);
@@ -52,6 +54,9 @@ Status folder_list_text(FolderFiles *files, const char *dir, const char *list, c
 /* Replaces the classes by those that the file `path` names (FolderImport.classes), in its order.
  * ERR_NOINPUT; ERR_DATA: a class that was found is not in it. */
 Status folder_set_classes(FolderFiles *files, const char *path);
+/* Reads names of classes from a data set, or from a text with one name per line. ERR_DATA, too: it
+ * names none, or one twice. Release with class_names_free. */
+Status folder_read_classes(ClassNames *names, const char *path);
 /* Fails with ERR_DATA if a class has no picture. left_out: per file, 1 if it does not count; NULL:
  * all count. */
 Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);

@@ -13,6 +13,8 @@
 
 /* maximum number of broken pictures that are logged with their reason */
 enum { BROKEN_LISTED_MAX = 10 };
+/* reasons to leave a file out: it is not a usable picture; FolderExtra.check has refused it */
+enum { LEFT_OUT_BROKEN = 1, LEFT_OUT_UNFIT };
 
 /* contents of the data set */
 typedef struct Contents {
@@ -22,7 +24,7 @@ typedef struct Contents {
     /* sums over all pixels, per channel */
     uint64_t sum[3], squares[3];
     uint64_t pixels;
-    /* owned: per file, 1 if it is left out */
+    /* owned: per file, not 0 if it is left out: LEFT_OUT_BROKEN, LEFT_OUT_UNFIT */
     uint8_t *left_out;
     /* number of broken pictures */
     int64_t broken;
@@ -60,9 +62,10 @@ static bool put_int(hid_t file, const char *name, int value)
 static bool put_settings(hid_t file, const FolderImport *import)
 {
     char versions[256];
+    const DataKindInfo *kind = data_kind_info(import->extra ? import->extra->kind : DATA_IMAGE);
     image_versions(versions, sizeof versions);
     bool good = h5_put_text(file, "format", "weft-data") >= 0 &&
-                h5_put_text(file, "kind", "image") >= 0 && put_int(file, "version", 1) &&
+                h5_put_text(file, "kind", kind->name) >= 0 && put_int(file, "version", 1) &&
                 h5_put_text(file, "store", import->encoded ? "encoded" : "decoded") >= 0 &&
                 h5_put_text(file, "decoder", versions) >= 0 &&
                 put_int(file, "orient", import->orient);
@@ -98,8 +101,16 @@ static bool put_encoded(hid_t file, Contents *c)
     return h5_put_array(file, "/x_bytes", H5T_STD_U8LE, 1, &bytes, &c->data_offset) >= 0 &&
            put_values(file, "/x_offset", H5T_STD_U64LE, H5T_NATIVE_UINT64, 1, &ends, c->offset) &&
            put_values(file, "/x_size", H5T_STD_I32LE, H5T_NATIVE_INT32, 2, size, c->size) &&
-           put_values(file, "/x_orient", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, c->orientation) &&
-           put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label);
+           put_values(file, "/x_orient", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, c->orientation);
+}
+
+/* Writes the class of each picture, or what is stored instead. open_part has no labels yet. */
+static bool put_labels(hid_t file, const Contents *c)
+{
+    const FolderExtra *extra = c->work->import->extra;
+    hsize_t n = (hsize_t)c->samples;
+    if (extra) return !c->left_out || extra->put(extra->user, file, c->left_out);
+    return put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label);
 }
 
 /* Writes everything but the samples. */
@@ -109,14 +120,14 @@ static herr_t put_contents(void *user, hid_t file)
     const FolderWork *work = c->work;
     const FolderImport *import = work->import;
     hsize_t n = (hsize_t)c->samples, side = (hsize_t)import->side, dim[4] = {n, 3, side, side};
-    if (!put_settings(file, import) || !put_stats(file, c) ||
+    /* Networks for boxes take plain values: their sets have no mean and deviation. */
+    if (!put_settings(file, import) || (!import->extra && !put_stats(file, c)) ||
         h5_put_classes(file, (const char *const *)work->files.class_name, work->files.classes) < 0)
         return -1;
-    if (import->encoded) return put_encoded(file, c) ? 0 : -1;
-    return h5_put_array(file, "/x", H5T_STD_U8LE, 4, dim, &c->data_offset) >= 0 &&
-                   put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label)
-               ? 0
-               : -1;
+    bool good = import->encoded
+                    ? put_encoded(file, c)
+                    : h5_put_array(file, "/x", H5T_STD_U8LE, 4, dim, &c->data_offset) >= 0;
+    return good && put_labels(file, c) ? 0 : -1;
 }
 
 /* ---- the beginning ---- */
@@ -140,8 +151,9 @@ static Status find_files(FolderWork *work)
     const FolderImport *import = work->import;
     FolderFiles *files = &work->files;
     TRY(file_free_place(import->out, import->force));
-    TRY(import->list ? folder_list(files, import->dir, import->list)
-                     : folder_scan(files, import->dir));
+    TRY(import->extra  ? import->extra->find(import->extra->user, files)
+        : import->list ? folder_list(files, import->dir, import->list)
+                       : folder_scan(files, import->dir));
     if (files->count == 0) return fail(ERR_DATA, "%s: holds no pictures", import->dir);
     for (int64_t i = 0; access(import->out, F_OK) == 0 && i < files->count; ++i) {
         const char *path = files_path(files, i);
@@ -223,6 +235,14 @@ static Status begin(FolderWork *work)
 
 /* ---- the end, on rank 0 ---- */
 
+/* Returns the reason to leave out a file with this result; 0: none. */
+static uint8_t reason_to_leave_out(const FolderWork *work, int64_t i, const FolderSample *sample)
+{
+    const FolderExtra *extra = work->import->extra;
+    if (sample->state != FOLDER_GOOD) return LEFT_OUT_BROKEN;
+    return extra && extra->check(extra->user, i, sample) != OK ? LEFT_OUT_UNFIT : 0;
+}
+
 /* Collects the results of all samples from the journal. */
 static Status read_records(FolderWork *work, Contents *c)
 {
@@ -238,7 +258,7 @@ static Status read_records(FolderWork *work, Contents *c)
         for (int64_t i = 0; i < block_samples(work, b); ++i) {
             const FolderSample *sample = &record->sample[i];
             int64_t file = b * FOLDER_BLOCK + i;
-            c->left_out[file] = sample->state != FOLDER_GOOD;
+            c->left_out[file] = reason_to_leave_out(work, file, sample);
             if (c->left_out[file]) continue;
             c->size[2 * c->samples] = sample->height;
             c->size[2 * c->samples + 1] = sample->width;
@@ -271,9 +291,28 @@ static void contents_init(Contents *c, const FolderWork *work)
     c->offset = mem_new((n + 1) * sizeof *c->offset);
 }
 
-/* Warns of broken pictures with the reasons, for which it decodes them again. Fails unless the
- * import may continue without them, and with ERR_IO if one has changed since files_add: it may be
- * good now. */
+/* Warns of a picture that is left out, with the reason, for which it decodes the picture again. */
+static Status warn_of_broken(const FolderWork *work, const Contents *c, int64_t i)
+{
+    const FolderExtra *extra = work->import->extra;
+    char name[32] = "";
+    FolderSample sample;
+    Status status = folder_check_picture(work, i, &sample);
+    if (status == OK && c->left_out[i] == LEFT_OUT_UNFIT)
+        status = extra->check(extra->user, i, &sample);
+    if (status == OK) {
+        unlink(work->journal);
+        return fail(ERR_IO, "%s: could not be decoded before, but can be now: import again",
+                    files_path(&work->files, i));
+    }
+    if (status != ERR_DATA) return status;
+    if (extra) extra->name(extra->user, i, name, sizeof name);
+    log_warn("%s%s", name, fail_message());
+    return OK;
+}
+
+/* Warns of broken pictures with the reasons. Fails unless the import may continue without them, and
+ * with ERR_IO if one has changed since files_add: it may be good now. */
 static Status check_broken(const FolderWork *work, Contents *c)
 {
     int listed = 0;
@@ -281,15 +320,7 @@ static Status check_broken(const FolderWork *work, Contents *c)
     for (int64_t i = 0; i < work->files.count; ++i) {
         if (!c->left_out[i]) continue;
         if (files_changed(&work->files, i)) return folder_file_changed(files_path(&work->files, i));
-        if (++listed > BROKEN_LISTED_MAX) continue;
-        Status status = folder_check_picture(work, i);
-        if (status == OK) {
-            unlink(work->journal);
-            return fail(ERR_IO, "%s: could not be decoded before, but can be now: import again",
-                        files_path(&work->files, i));
-        }
-        if (status != ERR_DATA) return status;
-        log_warn("%s", fail_message());
+        if (++listed <= BROKEN_LISTED_MAX) TRY(warn_of_broken(work, c, i));
     }
     if (c->broken > BROKEN_LISTED_MAX)
         log_warn("and %lld more pictures are broken", (long long)c->broken - BROKEN_LISTED_MAX);
@@ -347,6 +378,10 @@ static void report(const FolderWork *work, const Contents *c)
 {
     const FolderImport *import = work->import;
     char left[64] = "", turned[120] = "";
+    if (import->extra) {
+        import->extra->report(import->extra->user, c->samples, c->broken);
+        return;
+    }
     if (c->broken) snprintf(left, sizeof left, "; %lld left out", (long long)c->broken);
     if (c->turned)
         snprintf(turned, sizeof turned, "; %lld with an EXIF orientation, %s", (long long)c->turned,
@@ -359,9 +394,11 @@ static void report(const FolderWork *work, const Contents *c)
 static Status finish(FolderWork *work)
 {
     Contents contents, *c = &contents;
+    const FolderExtra *extra = work->import->extra;
     contents_init(c, work);
     Status status = read_records(work, c);
     if (status == OK) status = check_broken(work, c);
+    if (status == OK && extra) status = extra->close(extra->user, c->left_out);
     if (status == OK) status = close_gaps(work, c);
     int64_t bytes =
         work->import->encoded ? (int64_t)c->offset[c->samples] : sample_offset(work, c->samples);

@@ -24,8 +24,9 @@ static uint64_t block_key(const FolderWork *work, int64_t block)
     char versions[256], settings[400];
     image_versions(versions, sizeof versions);
     /* begins with the version of the record's format */
-    snprintf(settings, sizeof settings, "1 %s %d %d %d %d %lld %lld", versions, import->encoded,
-             import->side, (int)import->filter, import->orient, (long long)work->data_offset,
+    snprintf(settings, sizeof settings, "1 %s %s%d %d %d %d %lld %lld", versions,
+             import->extra ? "whole " : "", import->encoded, import->side, (int)import->filter,
+             import->orient, (long long)work->data_offset,
              (long long)sample_offset(work, block * FOLDER_BLOCK));
     uint64_t key = XXH3_64bits(settings, strlen(settings));
     for (int64_t i = 0; i < block_samples(work, block); ++i) {

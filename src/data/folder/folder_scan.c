@@ -257,3 +257,11 @@ Status folder_scan(FolderFiles *files, const char *dir)
     walk_clear(&classes);
     return status;
 }
+
+Status folder_scan_flat(FolderFiles *files, const char *dir)
+{
+    Walk walk = {0};
+    Status status = scan_class(files, &walk, dir, 0);
+    if (status == OK) log_skipped(dir, &walk.hidden, "hidden name", "hidden names");
+    return status;
+}

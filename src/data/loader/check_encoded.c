@@ -8,6 +8,8 @@
 typedef struct Check {
     const DataSet *set;
     Reader *reader;
+    /* height and width of each picture; NULL: any */
+    const int32_t *size;
     /* next sample to decode */
     atomic_llong next;
     pthread_mutex_t lock;
@@ -15,6 +17,18 @@ typedef struct Check {
     int64_t bad;
     FirstFailure first;
 } Check;
+
+/* ERR_DATA: the labels of a picture are of another size. */
+static Status check_size(const Check *check, int64_t i, const Image *image, int orientation,
+                         const char *name)
+{
+    const int32_t *size = check->size + 2 * i;
+    int height = orientation >= 5 ? image->width : image->height;
+    int width = orientation >= 5 ? image->height : image->width;
+    if (size[0] == height && size[1] == width) return OK;
+    return fail(ERR_DATA, "%s: has %dx%d pixels, its boxes are of %dx%d", name, width, height,
+                size[1], size[0]);
+}
 
 /* Decodes samples until there are no more; runs once on each thread. */
 static Status decode_samples(void *user, int worker, int64_t thread)
@@ -31,6 +45,7 @@ static Status decode_samples(void *user, int worker, int64_t thread)
         Status st = reader_get_encoded(check->reader, i, &bytes, &capacity, &count, &orientation);
         sample_name(check->set, i, name, sizeof name);
         if (st == OK) st = image_decode(decoder, &image, bytes, count, name);
+        if (st == OK && check->size) st = check_size(check, i, &image, orientation, name);
         if (st == OK) continue;
         pthread_mutex_lock(&check->lock);
         ++check->bad;
@@ -43,10 +58,10 @@ static Status decode_samples(void *user, int worker, int64_t thread)
     return OK;
 }
 
-Status encoded_check(const DataSet *set, Reader *reader)
+Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size)
 {
     int threads = threads_share(1);
-    Check check = {.set = set, .reader = reader};
+    Check check = {.set = set, .reader = reader, .size = size};
     pthread_mutex_init(&check.lock, NULL);
     (void)worker_pool_run(threads, threads, decode_samples, &check);
     pthread_mutex_destroy(&check.lock);

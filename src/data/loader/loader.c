@@ -204,6 +204,7 @@ static Status check_plan(const Loader *l)
     if (p->training && c->data.augment && !data_kind(set)->is_image)
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                set->path);
+    if (data_kind(set)->has_boxes) return boxes_fail(set);
     TRY(check_image_keys(l));
     if (set->fields > 0 && p->micro_batch > INT32_MAX / 2 / (set->id_most + set->fields))
         return config_fail_key(

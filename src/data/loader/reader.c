@@ -270,7 +270,7 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     r->ids.array = &r->set.ids;
     r->id_first.array = &r->set.id_first;
     *reader = r;
-    y = y && !data_kind(set)->next_token;
+    y = y && !data_kind(set)->next_token && !data_kind(set)->has_boxes;
     Status st = set->file_count ? open_files(r, x, y) : reader_open(r, x, y);
     if (st != OK) reader_free(reader);
     return st;

@@ -346,9 +346,27 @@ static Status read_x(const Reading *r)
                         : read_array(r, &r->facts->x, r->request->x, "data.x");
 }
 
+/* Reads the metadata of the labels of a set of boxes. */
+static Status read_boxes(const Reading *r)
+{
+    SetFacts *facts = r->facts;
+    int64_t samples = facts->encoded ? facts->index.dim[0] - 1 : facts->x.dim[0];
+    for (int i = 0; i < BOX_ARRAYS; ++i) {
+        if (box_array_info[i].letterbox && facts->encoded) continue;
+        TRY(read_array(r, &facts->box[i], box_array_info[i].name, NULL));
+    }
+    const char *bad = box_arrays_find_bad(facts->box, samples, facts->encoded);
+    if (!bad) return OK;
+    return fail(ERR_DATA,
+                "%s: %s has another shape or type than a set of boxes with %lld pictures has, or "
+                "is not contiguous; import it again",
+                r->request->path, bad, (long long)samples);
+}
+
 static Status read_y(const Reading *r)
 {
     const DataArray *x = &r->facts->x;
+    if (data_kind_info(r->facts->kind)->has_boxes) return read_boxes(r);
     /* x holds tokens. */
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
     if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&

@@ -33,6 +33,7 @@ typedef struct SetFacts {
     bool encoded, oriented, turned, bicubic;
     /* ndim 0: the file has no such array, or it was not read */
     DataArray x, y, index, orient;
+    DataArray box[BOX_ARRAYS];
     /* number of classes (names, or root attribute); root attribute vocab; 0: missing */
     int64_t classes, vocab;
     /* number of readable names of classes */

@@ -64,6 +64,14 @@ static bool encoded_is_valid(SetFacts *facts)
            orient->offset >= 0 && orient->dim[0] == index->dim[0] - 1;
 }
 
+static bool boxes_are_valid(SetFacts *facts)
+{
+    for (int i = 0; i < BOX_ARRAYS; ++i)
+        if (facts->box[i].ndim && !array_is_valid(&facts->box[i])) return false;
+    int64_t samples = facts->encoded ? facts->index.dim[0] - 1 : facts->x.dim[0];
+    return !box_arrays_find_bad(facts->box, samples, facts->encoded);
+}
+
 Status facts_check(const FactsRequest *request, SetFacts *facts)
 {
     bool valid = facts->parts >= 0 && facts->parts <= FACTS_PARTS &&
@@ -79,6 +87,8 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
     if (valid && has_x && facts->ids.ndim) valid = array_is_valid(&facts->ids);
     if (valid && has_x && facts->id_first.ndim) valid = array_is_valid(&facts->id_first);
     if (valid && has_y) valid = array_is_valid(&facts->y);
+    if (valid && facts->parts > FACTS_Y && data_kind_info(facts->kind)->has_boxes)
+        valid = boxes_are_valid(facts);
     facts->why[sizeof facts->why - 1] = 0;
     facts->columns.lines[DATA_COLUMN_LINES - 1] = 0;
     make_printable(facts->tokenizer, sizeof facts->tokenizer);

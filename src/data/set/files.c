@@ -69,6 +69,11 @@ static Status check_file(const DataSet *set, const DataSet *other)
     char x[DIMS_TEXT], other_x[DIMS_TEXT];
     if (set->kind != other->kind || set->encoded != other->encoded)
         return differ_fail(set, other, "its samples");
+    if (data_kind(set)->has_boxes)
+        return fail(ERR_DATA,
+                    "%s: is a set of boxes, which must be one file; import all pictures "
+                    "into one",
+                    other->path);
     if (!samples_are_alike(&set->x, &other->x))
         return fail(ERR_DATA,
                     "%s: its samples are %s of %s, those of %s are %s of %s: they cannot be one "

@@ -121,7 +121,10 @@ static Status hash_array(XXH3_state_t *state, const DataSet *set, const DataArra
 
 static Status hash_file(XXH3_state_t *state, const DataSet *set)
 {
-    if (!data_kind(set)->next_token) TRY(hash_array(state, set, &set->y));
+    const DataKindInfo *kind = data_kind(set);
+    if (!kind->next_token && !kind->has_boxes) TRY(hash_array(state, set, &set->y));
+    for (int i = 0; i < BOX_ARRAYS; ++i)
+        if (set->box[i].ndim) TRY(hash_array(state, set, &set->box[i]));
     if (set->encoded) TRY(hash_array(state, set, &set->index));
     if (set->oriented) TRY(hash_array(state, set, &set->orient));
     if (set->fields > 0) TRY(hash_array(state, set, &set->ids));
@@ -157,7 +160,10 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
     unsigned long long hash = XXH3_64bits_digest(state);
     XXH3_freeState(state);
     TRY(st);
-    if (!tokens)
+    if (data_kind(set)->has_boxes)
+        snprintf(labels_and_ids, sizeof labels_and_ids, "boxes %s, ",
+                 dims_text(&set->box[BOX_BOXES], dims));
+    else if (!tokens)
         snprintf(labels_and_ids, sizeof labels_and_ids, "%s %s %s, ",
                  set->target_width ? "targets" : "labels", dims_text(&set->y, dims),
                  element_name(set->y.type));
@@ -172,14 +178,15 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
 
 /* ---- layout ---- */
 
-enum { ARRAYS = 6 };
+enum { PLAIN_ARRAYS = 6, ARRAYS = PLAIN_ARRAYS + BOX_ARRAYS };
 
 /* Lists the arrays of a set; ndim is 0 for those that it does not have. */
 static void list_arrays(const DataSet *set, const DataArray *array[ARRAYS])
 {
-    const DataArray *all[ARRAYS] = {&set->x,      &set->y,   &set->index,
-                                    &set->orient, &set->ids, &set->id_first};
-    memcpy(array, all, sizeof all);
+    const DataArray *plain[PLAIN_ARRAYS] = {&set->x,      &set->y,   &set->index,
+                                            &set->orient, &set->ids, &set->id_first};
+    memcpy(array, plain, sizeof plain);
+    for (int i = 0; i < BOX_ARRAYS; ++i) array[PLAIN_ARRAYS + i] = &set->box[i];
 }
 
 /* Hashes the addresses of a file's arrays. offset: the present offsets of arrays that are read by
@@ -221,8 +228,11 @@ Status data_set_hash_layout(DataSet *set, uint64_t layout[DATA_FILES])
         *file = *set;
         if (set->file_count) data_set_file(set, i, file);
         st = hash_file_layout(file, &layout[i], offset);
-        for (int k = 0; st == OK && k < ARRAYS; ++k)
+        for (int k = 0; st == OK && k < PLAIN_ARRAYS; ++k)
             *(set->file_count ? of_file : of_set)[k] = offset[k];
+        /* a set of boxes is one file */
+        for (int k = 0; st == OK && k < BOX_ARRAYS; ++k)
+            set->box[k].offset = offset[PLAIN_ARRAYS + k];
     }
     mem_free(&file);
     return st;

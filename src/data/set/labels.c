@@ -51,8 +51,17 @@ static Status file_scan(const DataSet *set, LabelUse *use)
     return st;
 }
 
+Status boxes_fail(const DataSet *set)
+{
+    return fail(ERR_CONFIG,
+                "%s: is a set of boxes, which `weft data info` and `weft data check` read; no loss "
+                "of this version trains on boxes",
+                set->path);
+}
+
 Status integers_scan(const DataSet *set, LabelUse *use)
 {
+    if (data_kind(set)->has_boxes) return boxes_fail(set);
     DataSet *file = mem_new(sizeof *file);
     *use = (LabelUse){.least = -1, .most = -1, .second = -1};
     Status st = set->file_count ? OK : file_scan(set, use);

@@ -94,12 +94,12 @@ static Status derive_x_shape(Opening *o)
                     x->name, dims_text(x, dims), element_name(x->type));
     if (has_tokens && !o->facts->weft) set->kind = DATA_TOKENS;
     if (data_kind(set)->next_token) return OK;
-    if (x->ndim < 2 || (o->facts->weft && set->kind != (x->ndim == 2 ? DATA_TABLE : DATA_IMAGE)))
+    if (x->ndim < 2 || (o->facts->weft && data_kind(set)->is_image != (x->ndim > 2)))
         return fail(ERR_DATA,
                     "%s: %s (%s) has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), "
                     "vectors (N,D), tokens integers (N); name another with data.x",
                     set->path, x->name, element_name(x->type), dims_text(x, dims));
-    set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
+    if (!o->facts->weft) set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     if (nhwc && o->facts->weft && x->ndim == 4)
         return config_fail_key(o->config, "data.layout",
                                "%s is a weft data set, which is always nchw; remove data.layout",
@@ -348,6 +348,17 @@ static Status open_ids(Opening *o)
                 set->path, (long long)set->fields, (long long)set->id_most, DATA_SAMPLE_IDS_MAX);
 }
 
+/* ERR_DATA: a set of boxes names another number of classes than it has. */
+static Status check_box_classes(const Opening *o)
+{
+    const int64_t named = o->facts->classes, classes = o->set->box[BOX_CATEGORY_ID].dim[0];
+    if (named == classes && classes <= DATA_LABELS) return OK;
+    return fail(ERR_DATA,
+                "%s: has %lld classes in /category_id, and attribute classes has %lld; at most %d "
+                "can be used; import it again",
+                o->set->path, (long long)classes, (long long)named, DATA_LABELS);
+}
+
 /* Sets all fields of the set but its path from the metadata. */
 static Status open_contents(Opening *o)
 {
@@ -375,7 +386,8 @@ static Status open_contents(Opening *o)
     set->scale = (float)(scale != 0.0 ? scale : set->x.type == ELEM_U8 ? 1.0 / 255.0 : 1.0);
     TRY(check_part(o, FACTS_Y));
     set->y = o->facts->y;
-    TRY(derive_y_shape(o));
+    memcpy(set->box, o->facts->box, sizeof set->box);
+    TRY(data_kind(set)->has_boxes ? check_box_classes(o) : derive_y_shape(o));
     TRY(find_classes(o));
     return find_mean_and_std(o);
 }

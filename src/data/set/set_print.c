@@ -13,7 +13,7 @@ static int64_t *class_counts(const DataSet *set)
 {
     Reader *reader;
     int32_t label;
-    if (set->classes < 1 || set->classes > COUNTED_CLASSES_MAX ||
+    if (data_kind(set)->has_boxes || set->classes < 1 || set->classes > COUNTED_CLASSES_MAX ||
         set->samples > COUNTED_SAMPLES_MAX || reader_new(&reader, set) != OK)
         return NULL;
     int64_t *count = mem_new((size_t)set->classes * sizeof *count);
@@ -89,9 +89,32 @@ static void table_json(const DataSet *set, Json *json)
     json_int(json, "id_rows", (int64_t)set->id_rows);
 }
 
+static void boxes_json(const DataSet *set, Json *json)
+{
+    DataBoxes boxes;
+    array_json("boxes", &set->box[BOX_BOXES], json);
+    if (data_boxes_read(&boxes, set) != OK) return;
+    BoxCounts count = box_counts(&boxes);
+    json_int(json, "crowd_boxes", count.crowds);
+    json_int(json, "boxes_without_area", count.without_area);
+    json_int(json, "pictures_without_boxes", count.empty_pictures);
+    json_int(json, "most_boxes", count.most);
+    json_array(json, "category_ids");
+    for (int c = 0; c < boxes.classes; ++c) json_int(json, NULL, boxes.category_id[c]);
+    json_end(json);
+    json_array(json, "box_counts");
+    for (int c = 0; c < boxes.classes; ++c) json_int(json, NULL, count.of_class[c]);
+    json_end(json);
+    mem_free(&count.of_class);
+    data_boxes_free(&boxes);
+}
+
 static void images_json(const DataSet *set, const ClassNames *names, Json *json)
 {
-    array_json("y", &set->y, json);
+    if (data_kind(set)->has_boxes)
+        boxes_json(set, json);
+    else
+        array_json("y", &set->y, json);
     json_int(json, "channels", set->channels);
     json_int(json, "height", set->height);
     json_int(json, "width", set->width);
@@ -158,6 +181,32 @@ static void labels_text(const DataSet *set, const ClassNames *names, FILE *out)
     mem_free(&count);
 }
 
+static void boxes_text(const DataSet *set, const ClassNames *names, FILE *out)
+{
+    DataBoxes boxes;
+    array_text("boxes", &set->box[BOX_BOXES], out);
+    fprintf(out, "  %-9s %lld\n", "classes", (long long)set->classes);
+    if (data_boxes_read(&boxes, set) != OK) {
+        fprintf(out, "  %-9s cannot be read: %s\n", "labels", fail_message());
+        return;
+    }
+    BoxCounts count = box_counts(&boxes);
+    for (int c = 0; c < boxes.classes; ++c) {
+        char number[24];
+        const char *name = class_name(names, c, number);
+        int blanks = 20 - utf8_columns(name);
+        fprintf(out, "    %5d  %s%*s %9lld boxes, category %lld\n", c, name,
+                blanks > 0 ? blanks : 0, "", (long long)count.of_class[c],
+                (long long)boxes.category_id[c]);
+    }
+    fprintf(out, "  %-9s %lld, of which %lld around crowds and %lld without area\n", "labels",
+            (long long)boxes.boxes, (long long)count.crowds, (long long)count.without_area);
+    fprintf(out, "  %-9s at most %lld boxes; %lld pictures have none\n", "picture",
+            (long long)count.most, (long long)count.empty_pictures);
+    mem_free(&count.of_class);
+    data_boxes_free(&boxes);
+}
+
 /* Prints a count and its names, such as "columns 2: age, hours". */
 static void names_text(const DataSet *set, const char *list, int64_t count, FILE *out)
 {
@@ -200,7 +249,7 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
             fprintf(out, "  %-9s %s, hash %s\n", "tokenizer", set->tokenizer, set->tokenizer_hash);
         return;
     }
-    array_text("y", &set->y, out);
+    if (!data_kind(set)->has_boxes) array_text("y", &set->y, out);
     if (set->file_count)
         fprintf(out, "  %-9s %d, joined to one set; the path above is that of the first file\n",
                 "files", set->file_count);
@@ -216,7 +265,10 @@ static void print_text(const DataSet *set, const ClassNames *names, FILE *out)
     for (int i = 0; set->has_stats && i < set->stats_count; ++i)
         fprintf(out, "  %-9s mean %.6g, deviation %.6g\n", i ? "" : "normalise",
                 (double)set->mean[i], (double)set->std[i]);
-    labels_text(set, names, out);
+    if (data_kind(set)->has_boxes)
+        boxes_text(set, names, out);
+    else
+        labels_text(set, names, out);
 }
 
 Status data_set_print(const DataSet *set, FILE *out, bool json)
@@ -280,9 +332,14 @@ Status data_set_check(const DataSet *set, int64_t classes)
     DataSet checked = *set;
     if (classes > 0) checked.classes = classes;
     if (data_kind(set)->next_token) return tokens_check(&checked);
-    TRY(reader_new(&reader, &checked));
-    Status st = set->encoded ? encoded_check(&checked, reader) : check_x(&checked, reader);
-    if (st == OK) st = check_y(&checked, reader);
+    const bool has_boxes = data_kind(set)->has_boxes;
+    DataBoxes boxes = {0};
+    if (has_boxes) TRY(boxes_check(set, &boxes));
+    Status st = reader_new(&reader, &checked);
+    if (st == OK)
+        st = set->encoded ? encoded_check(&checked, reader, boxes.size) : check_x(&checked, reader);
+    data_boxes_free(&boxes);
+    if (st == OK && !has_boxes) st = check_y(&checked, reader);
     if (st == OK) st = ids_check(&checked, reader);
     reader_free(&reader);
     return st;

@@ -1,0 +1,52 @@
+/* Labelled boxes of a data set of pictures, for the detection of objects. */
+#ifndef WEFT_DATA_BOXES_H
+#define WEFT_DATA_BOXES_H
+
+#include "base.h"
+
+/* The arrays that a set of boxes has besides its pictures; box_array_info names and describes
+ * them. */
+typedef enum BoxArray {
+    BOX_SIZE,
+    BOX_FIT,
+    BOX_BOXES,
+    BOX_CLASS,
+    BOX_START,
+    BOX_AREA,
+    BOX_CROWD,
+    BOX_ID,
+    BOX_IMAGE_ID,
+    BOX_CATEGORY_ID,
+    BOX_ARRAYS
+} BoxArray;
+
+/* All labels of a set, in memory: 52 bytes a box, 32 a picture. N pictures, B boxes, K classes. */
+typedef struct DataBoxes {
+    int64_t pictures, boxes;
+    int classes;
+    /* owned, all of them */
+    /* (N,2): height and width of the pictures in which boxes count */
+    int32_t *size;
+    /* (N,3): decoded pictures: scale, left and top of the picture in its square; else NULL */
+    double *fit;
+    /* (B,4): x, y, width, height in pixels, x and y of the top left corner */
+    double *box;
+    /* (B): class from 0 to K - 1 */
+    int32_t *class;
+    /* (N+1): number of the first box of each picture; boxes of a picture follow each other */
+    int64_t *start;
+    /* (B): area, for COCO's evaluation; 1: the box is around a group, and is not trained on; number
+     * of the annotation */
+    double *area;
+    uint8_t *crowd;
+    int64_t *id;
+    /* (N), (K): rising numbers of images and categories in the file that was imported */
+    int64_t *image_id, *category_id;
+} DataBoxes;
+struct DataSet;
+/* Reads the labels of a set and checks them. ERR_DATA: they are damaged; ERR_IO. Release with
+ * data_boxes_free. */
+Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
+void data_boxes_free(DataBoxes *boxes);
+
+#endif

@@ -1,0 +1,51 @@
+/* The ranks of an import: agreement, broadcasts, and a progress line. */
+#include "import_host.h"
+
+/* time between two updates of the progress line on a terminal, and between lines elsewhere */
+static const double REDRAW_S = 0.1, LINE_S = 10;
+
+/* ImportHost.agree */
+static Status agree(void *user, Status mine)
+{
+    return status_agree(((ImportProgress *)user)->world, mine);
+}
+
+/* ImportHost.broadcast: sends rank 0's bytes to all ranks */
+static void broadcast(void *user, void *bytes, size_t count)
+{
+    world_bcast(((ImportProgress *)user)->world, bytes, count, 0);
+}
+
+/* ImportHost.progress: prints the line if it is time. done, total, broken: pictures of this rank */
+static void print_progress(void *user, int64_t done, int64_t total, int64_t broken)
+{
+    ImportProgress *p = user;
+    double now_s = clock_s(), period_s = p->terminal ? REDRAW_S : LINE_S;
+    if (p->world->rank > 0) return;
+    if (p->before < 0) {
+        p->before = done;
+        p->begin_s = p->last_s = now_s;
+    }
+    bool last = done == total;
+    if (now_s - p->last_s < period_s && !last) return;
+    /* a short import prints no line */
+    if (last && !p->drawn && now_s - p->begin_s < LINE_S) return;
+    double seconds = now_s - p->begin_s, ranks = (double)p->world->size;
+    double rate = seconds > 0 ? (double)(done - p->before) * ranks / seconds : 0;
+    double left_s = rate > 0 ? (double)(total - done) * ranks / rate : 0;
+    char bad[40] = "", left[32];
+    if (broken) snprintf(bad, sizeof bad, "  %.0f broken", (double)broken * ranks);
+    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %s left%s", p->terminal ? "\r" : "",
+           (double)done * ranks, (double)total * ranks, rate, bad, text_seconds(left_s, left),
+           p->terminal ? "\033[K" : "\n");
+    if (last && p->terminal) putchar('\n');
+    fflush(stdout);
+    p->drawn = !last;
+    p->last_s = now_s;
+}
+
+ImportHost import_host(World *world, ImportProgress *progress)
+{
+    *progress = (ImportProgress){.world = world, .before = -1, .terminal = log_redraws(stdout)};
+    return (ImportHost){world->rank, world->size, progress, agree, broadcast, print_progress};
+}

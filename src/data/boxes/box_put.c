@@ -1,0 +1,93 @@
+/* Writes the labels of an import as the arrays of a set of boxes. */
+#include "box_set.h"
+
+#include <string.h>
+
+/* The arrays in memory, each with the type of box_array_info. */
+typedef struct Arrays {
+    /* owned, with their entries */
+    void *at[BOX_ARRAYS];
+    int64_t rows[BOX_ARRAYS];
+} Arrays;
+
+/* Returns the scale and the place of a picture in its square: r, left, top. */
+static void put_fit(double fit[3], const BoxPicture *p, int side)
+{
+    int width, height;
+    folder_letterbox_size(p->width, p->height, side, &width, &height);
+    fit[0] = (double)side / (p->width > p->height ? p->width : p->height);
+    fit[1] = (side - width) / 2;
+    fit[2] = (side - height) / 2;
+}
+
+static void fill(Arrays *a, const BoxSet *set, const uint8_t *left_out)
+{
+    int64_t n = 0, m = 0, *start = a->at[BOX_START];
+    for (int64_t i = 0; i < set->pictures; ++i) {
+        const BoxPicture *p = &set->picture[i];
+        if (left_out[i]) continue;
+        ((int32_t *)a->at[BOX_SIZE])[2 * n] = p->height;
+        ((int32_t *)a->at[BOX_SIZE])[2 * n + 1] = p->width;
+        if (set->import->side) put_fit((double *)a->at[BOX_FIT] + 3 * n, p, set->import->side);
+        ((int64_t *)a->at[BOX_IMAGE_ID])[n] = p->id;
+        start[n++] = m;
+        for (int64_t k = set->first[i]; k < set->first[i + 1]; ++k) {
+            const BoxLabel *l = &set->label[k];
+            if (l->left_out) continue;
+            memcpy((double *)a->at[BOX_BOXES] + 4 * m, l->box, sizeof l->box);
+            ((int32_t *)a->at[BOX_CLASS])[m] = l->class;
+            ((double *)a->at[BOX_AREA])[m] = l->area;
+            ((uint8_t *)a->at[BOX_CROWD])[m] = l->crowd;
+            ((int64_t *)a->at[BOX_ID])[m++] = l->id;
+        }
+    }
+    start[n] = m;
+    for (int64_t c = 0; c < set->categories; ++c)
+        ((int64_t *)a->at[BOX_CATEGORY_ID])[c] = set->category[c].id;
+}
+
+/* Counts what is kept, and allocates the arrays. */
+static void arrays_init(Arrays *a, const BoxSet *set, const uint8_t *left_out)
+{
+    int64_t n = 0, m = 0;
+    for (int64_t i = 0; i < set->pictures; ++i) n += !left_out[i];
+    for (int64_t k = 0; k < set->labels; ++k) m += !set->label[k].left_out;
+    const int64_t rows[] = {[BOX_PER_SAMPLE] = n,
+                            [BOX_PER_END] = n + 1,
+                            [BOX_PER_BOX] = m,
+                            [BOX_PER_CLASS] = set->categories};
+    for (int i = 0; i < BOX_ARRAYS; ++i) {
+        const BoxArrayInfo *info = &box_array_info[i];
+        a->rows[i] = rows[info->rows];
+        a->at[i] =
+            mem_new((size_t)(a->rows[i] + 1) * (size_t)info->columns * element_bytes(info->type));
+    }
+}
+
+static hid_t stored_type(ElementType type)
+{
+    return type == ELEM_U8    ? H5T_STD_U8LE
+           : type == ELEM_I32 ? H5T_STD_I32LE
+           : type == ELEM_I64 ? H5T_STD_I64LE
+                              : H5T_IEEE_F64LE;
+}
+
+bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out)
+{
+    Arrays a;
+    bool good = true;
+    arrays_init(&a, set, left_out);
+    fill(&a, set, left_out);
+    for (int i = 0; i < BOX_ARRAYS; ++i) {
+        const BoxArrayInfo *info = &box_array_info[i];
+        hsize_t dim[2] = {(hsize_t)a.rows[i], (hsize_t)info->columns};
+        int64_t offset;
+        if (info->letterbox && !set->import->side) continue;
+        good = good &&
+               h5_put_array(file, info->name, stored_type(info->type), info->columns > 1 ? 2 : 1,
+                            dim, &offset) >= 0 &&
+               h5_fill_array(file, info->name, element_native(info->type), a.at[i]) >= 0;
+    }
+    for (int i = 0; i < BOX_ARRAYS; ++i) mem_free(&a.at[i]);
+    return good;
+}

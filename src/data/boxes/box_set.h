@@ -1,0 +1,92 @@
+/* Pictures with labelled boxes while they are imported: what a reader of a format (coco_read.c,
+ * yolo_read.c, voc_read.c) finds, and its checks (box_set.c). */
+#ifndef WEFT_DATA_BOX_SET_H
+#define WEFT_DATA_BOX_SET_H
+
+#include "../data_private.h"
+#include "../folder/folder.h"
+
+/* a picture */
+typedef struct BoxPicture {
+    int64_t id;
+    /* offset of its path in BoxSet.text */
+    size_t path;
+    /* size in pixels, which the boxes count in; 0: not known yet */
+    int32_t height, width;
+    /* its labels were checked */
+    bool checked;
+} BoxPicture;
+
+/* a labelled box */
+typedef struct BoxLabel {
+    /* x, y, width, height in pixels; with BoxSet.relative x, y of the centre, all as parts of the
+     * picture's sides, until the picture's size is known */
+    double box[4];
+    /* negative: not given, and the box's own */
+    double area;
+    int64_t id, picture_id, category_id;
+    /* indices of both, set by box_set_order */
+    int64_t picture;
+    int32_t class;
+    bool crowd, left_out;
+} BoxLabel;
+
+/* a class */
+typedef struct BoxCategory {
+    int64_t id;
+    /* owned */
+    char *name;
+} BoxCategory;
+
+typedef struct BoxSet BoxSet;
+struct BoxSet {
+    /* the import, borrowed; file or folder of the labels for messages, borrowed */
+    const BoxImport *import;
+    const char *source;
+    bool relative;
+    /* owned: folder of the pictures; NULL: import->images */
+    char *root;
+    /* owned */
+    BoxPicture *picture;
+    BoxLabel *label;
+    BoxCategory *category;
+    int64_t pictures, labels, categories, picture_room, label_room, category_room;
+    /* owned: paths, each with a zero byte */
+    char *text;
+    size_t text_bytes, text_room;
+    /* owned: first label of each picture, pictures + 1 entries; box_set_order */
+    int64_t *first;
+    /* number of labels that are left out, of pictures among all, and of labels with these traits */
+    int64_t left_out, crowds, without_area, doubles;
+};
+void box_set_fini(BoxSet *set);
+/* Append a picture, with a path below its folder, a label, and a class. */
+void box_set_add_picture(BoxSet *set, BoxPicture picture, const char *path);
+void box_set_add_label(BoxSet *set, BoxLabel label);
+void box_set_add_category(BoxSet *set, int64_t id, const char *name);
+static inline const char *box_set_path(const BoxSet *set, int64_t picture)
+{
+    return set->text + set->picture[picture].path;
+}
+/* Sorts pictures and classes by id, and groups labels by picture, in their order before. ERR_DATA:
+ * an id is there twice; a label has a picture or class that is not there, and is not to be left
+ * out. */
+Status box_set_order(BoxSet *set);
+/* Checks the labels of each picture whose size is known, and makes relative boxes absolute. Those
+ * that cannot be used are left out, with a warning, or ERR_DATA names the first. */
+Status box_set_check_labels(BoxSet *set);
+/* Checks that each class has a box in a picture that is kept, unless empty classes are allowed, and
+ * counts traits. left_out: per picture; labels of those that are left out are, too. */
+Status box_set_close(BoxSet *set, const uint8_t *left_out);
+/* Writes the arrays of box_array_info; left_out as above; false: failed. */
+bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out);
+
+/* Adds the pictures below dir, in the order of folder_scan, with ids from 1. Files whose names end
+ * like none of weft's formats are skipped. */
+Status box_set_add_folder(BoxSet *set, const char *dir);
+/* Reads the classes from import->classes, with ids from `first` on. */
+Status box_set_read_classes(BoxSet *set, int64_t first);
+/* Leaves a line of labels out, with a warning, or fails. */
+Status box_set_refuse_line(BoxSet *set, const char *path, int64_t line, const char *why);
+
+#endif

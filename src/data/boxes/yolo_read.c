@@ -1,0 +1,157 @@
+/* Reads labels as YOLO's programs write them: next to a folder of pictures there is one of texts,
+ * with a line for each box: class, x and y of the centre, width, height, as parts of the picture's
+ * sides. A line with three points or more is a polygon, of which the bounding box is taken. A
+ * picture without a text, or with an empty one, has no boxes. */
+#include "box_set.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { LABEL_BYTES_MAX = 1 << 26, CLASS_MAX = DATA_LABELS - 1, VALUES_MAX = 1 << 16 };
+
+typedef struct Yolo {
+    BoxSet *set;
+    /* owned: folder of the texts */
+    char *labels;
+    /* pictures without a text; largest class */
+    int64_t missing, largest;
+    /* owned: values of a line */
+    double *value;
+} Yolo;
+
+/* Finds the folders of pictures and of texts. */
+static void find_folders(Yolo *y)
+{
+    const char *images = y->set->import->images, *last = NULL;
+    char *inside = mem_format("%s/images", images);
+    if (y->set->import->labels) {
+        y->set->root = mem_text(images);
+        y->labels = mem_text(y->set->import->labels);
+    } else if (access(inside, F_OK) == 0) {
+        y->set->root = mem_text(inside);
+        y->labels = mem_format("%s/labels", images);
+    } else {
+        /* the last part of the path that is `images` becomes `labels` */
+        for (const char *at = images; (at = strstr(at, "images")); ++at)
+            if ((at == images || at[-1] == '/') && (at[6] == '/' || at[6] == 0)) last = at;
+        y->set->root = mem_text(images);
+        y->labels = last ? mem_format("%.*slabels%s", (int)(last - images), images, last + 6)
+                         : mem_text(images);
+    }
+    mem_free(&inside);
+}
+
+/* Reads the numbers of a line; -1: it has something else. */
+static int read_values(const char *at, double *value)
+{
+    int count = 0;
+    for (;; ++count) {
+        char *end;
+        while (isspace((unsigned char)*at)) ++at;
+        if (!*at) return count;
+        size_t length = strcspn(at, " \t\r\v\f");
+        if (count == VALUES_MAX || strspn(at, "0123456789+-.eEnaifNAIF") < length) return -1;
+        value[count] = strtod(at, &end);
+        if (end != at + length) return -1;
+        at = end;
+    }
+}
+
+/* Sets box to that around the points of a polygon. */
+static void bound(double box[4], const double *point, int points)
+{
+    double low[2] = {point[0], point[1]}, high[2] = {point[0], point[1]};
+    for (int i = 1; i < points; ++i)
+        for (int k = 0; k < 2; ++k) {
+            low[k] = fmin(low[k], point[2 * i + k]);
+            high[k] = fmax(high[k], point[2 * i + k]);
+        }
+    for (int k = 0; k < 2; ++k) {
+        box[k] = (low[k] + high[k]) / 2;
+        box[2 + k] = high[k] - low[k];
+    }
+}
+
+static Status read_line(Yolo *y, int64_t picture, const char *text, const char *path, int64_t line)
+{
+    BoxSet *set = y->set;
+    const double *v = y->value;
+    int count = read_values(text, y->value);
+    if (count == 0) return OK;
+    bool polygon = count > 6 && count % 2 == 1;
+    if (count != 5 && !polygon)
+        return box_set_refuse_line(set, path, line,
+                                   "expected class, x, y, width, height, or class and points");
+    if (!(v[0] >= 0 && v[0] <= CLASS_MAX && v[0] == floor(v[0])))
+        return box_set_refuse_line(set, path, line, "the class is not a whole number from 0");
+    if (set->import->classes && v[0] >= (double)set->categories)
+        return box_set_refuse_line(set, path, line, "the class is not among those of --classes");
+    BoxLabel label = {.area = -1,
+                      .id = set->labels + 1,
+                      .picture_id = set->picture[picture].id,
+                      .category_id = (int64_t)v[0]};
+    if (polygon)
+        bound(label.box, v + 1, count / 2);
+    else
+        memcpy(label.box, v + 1, sizeof label.box);
+    if (label.category_id > y->largest) y->largest = label.category_id;
+    box_set_add_label(set, label);
+    return OK;
+}
+
+/* Reads the text of a picture; path: of the picture, below its folder. */
+static Status read_text(Yolo *y, int64_t picture)
+{
+    const char *path = box_set_path(y->set, picture), *dot = strrchr(path, '.');
+    char *name = mem_format("%s/%.*s.txt", y->labels, (int)(dot - path), path), *text;
+    size_t bytes;
+    Status st = OK;
+    if (access(name, F_OK) != 0 && errno == ENOENT) {
+        ++y->missing;
+    } else if ((st = file_text(name, LABEL_BYTES_MAX, &text, &bytes)) == OK) {
+        char *rest = text;
+        int64_t number = 0;
+        for (char *line; st == OK && (line = strsep(&rest, "\n"));)
+            st = read_line(y, picture, line, name, ++number);
+        mem_free(&text);
+    }
+    mem_free(&name);
+    return st;
+}
+
+/* Without --classes the classes are numbers. */
+static void add_numbers(Yolo *y)
+{
+    for (int64_t c = 0; c <= y->largest; ++c) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)c);
+        box_set_add_category(y->set, c, number);
+    }
+}
+
+static Status read_yolo(BoxSet *set)
+{
+    Yolo y = {.set = set, .largest = -1, .value = mem_new(VALUES_MAX * sizeof *y.value)};
+    set->relative = true;
+    find_folders(&y);
+    Status st = box_set_add_folder(set, set->root);
+    if (st == OK && set->import->classes) st = box_set_read_classes(set, 0);
+    for (int64_t i = 0; st == OK && i < set->pictures; ++i) st = read_text(&y, i);
+    if (st == OK && set->pictures && y.missing == set->pictures)
+        st = fail(ERR_NOINPUT, "%s: has no labels: no picture of %s has a text there", y.labels,
+                  set->root);
+    if (st == OK && y.missing)
+        log_info("%s: %lld of %lld pictures have no text there, and so no boxes", y.labels,
+                 (long long)y.missing, (long long)set->pictures);
+    if (st == OK && !set->import->classes) add_numbers(&y);
+    mem_free(&y.value);
+    mem_free(&y.labels);
+    return st;
+}
+
+const BoxFormat box_format_yolo = {.read = read_yolo};

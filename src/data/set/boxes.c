@@ -1,0 +1,196 @@
+/* The labels of a set of boxes: the table of their arrays, which importers write and facts.c finds,
+ * and reading them whole into memory, with all checks. */
+#include "../data_private.h"
+
+#include <math.h>
+#include <string.h>
+
+/* number of problems that `weft data check` lists */
+enum { LISTED_MAX = 100 };
+
+const BoxArrayInfo box_array_info[BOX_ARRAYS] = {
+    [BOX_SIZE] = {"/size", ELEM_I32, 2, BOX_PER_SAMPLE, false},
+    [BOX_FIT] = {"/fit", ELEM_F64, 3, BOX_PER_SAMPLE, true},
+    [BOX_BOXES] = {"/boxes", ELEM_F64, 4, BOX_PER_BOX, false},
+    [BOX_CLASS] = {"/box_class", ELEM_I32, 1, BOX_PER_BOX, false},
+    [BOX_START] = {"/box_start", ELEM_I64, 1, BOX_PER_END, false},
+    [BOX_AREA] = {"/box_area", ELEM_F64, 1, BOX_PER_BOX, false},
+    [BOX_CROWD] = {"/box_crowd", ELEM_U8, 1, BOX_PER_BOX, false},
+    [BOX_ID] = {"/box_id", ELEM_I64, 1, BOX_PER_BOX, false},
+    [BOX_IMAGE_ID] = {"/image_id", ELEM_I64, 1, BOX_PER_SAMPLE, false},
+    [BOX_CATEGORY_ID] = {"/category_id", ELEM_I64, 1, BOX_PER_CLASS, false},
+};
+
+const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples, bool encoded)
+{
+    const int64_t rows[] = {[BOX_PER_SAMPLE] = samples,
+                            [BOX_PER_END] = samples + 1,
+                            [BOX_PER_BOX] = box[BOX_BOXES].dim[0],
+                            [BOX_PER_CLASS] = box[BOX_CATEGORY_ID].dim[0]};
+    for (int i = 0; i < BOX_ARRAYS; ++i) {
+        const BoxArrayInfo *info = &box_array_info[i];
+        const DataArray *a = &box[i];
+        if (info->letterbox && encoded) {
+            if (a->ndim != 0) return info->name;
+            continue;
+        }
+        if (a->ndim != (info->columns > 1 ? 2 : 1) || a->type != info->type || a->offset < 0 ||
+            a->dim[0] != rows[info->rows] || a->dim[1] != info->columns)
+            return info->name;
+    }
+    return NULL;
+}
+
+/* ---- reading ---- */
+
+static Status read_array(const DataSet *set, BoxArray which, void **to)
+{
+    const DataArray *a = &set->box[which];
+    Reader *reader;
+    *to = NULL;
+    if (a->ndim == 0) return OK;
+    TRY(reader_new_array(&reader, set, a));
+    *to = mem_new((size_t)a->dim[0] * (size_t)a->sample_bytes);
+    Status st = reader_get_run(reader, 0, a->dim[0], *to);
+    reader_free(&reader);
+    return st;
+}
+
+static Status read_arrays(DataBoxes *b, const DataSet *set)
+{
+    void **const to[BOX_ARRAYS] = {
+        [BOX_SIZE] = (void **)&b->size,         [BOX_FIT] = (void **)&b->fit,
+        [BOX_BOXES] = (void **)&b->box,         [BOX_CLASS] = (void **)&b->class,
+        [BOX_START] = (void **)&b->start,       [BOX_AREA] = (void **)&b->area,
+        [BOX_CROWD] = (void **)&b->crowd,       [BOX_ID] = (void **)&b->id,
+        [BOX_IMAGE_ID] = (void **)&b->image_id, [BOX_CATEGORY_ID] = (void **)&b->category_id};
+    Status st = OK;
+    *b = (DataBoxes){.pictures = set->samples,
+                     .boxes = set->box[BOX_BOXES].dim[0],
+                     .classes = (int)set->box[BOX_CATEGORY_ID].dim[0]};
+    for (int i = 0; st == OK && i < BOX_ARRAYS; ++i) st = read_array(set, (BoxArray)i, to[i]);
+    return st;
+}
+
+void data_boxes_free(DataBoxes *b)
+{
+    mem_free(&b->size);
+    mem_free(&b->fit);
+    mem_free(&b->box);
+    mem_free(&b->class);
+    mem_free(&b->start);
+    mem_free(&b->area);
+    mem_free(&b->crowd);
+    mem_free(&b->id);
+    mem_free(&b->image_id);
+    mem_free(&b->category_id);
+}
+
+/* ---- checks ---- */
+
+/* Problems of a set's labels. */
+typedef struct Problems {
+    const char *path;
+    /* list them all in the log; false: the first is an error */
+    bool list;
+    int64_t count;
+} Problems;
+
+static Status problem(Problems *p, const char *what, int64_t number, const char *why)
+{
+    if (!p->list)
+        return fail(ERR_DATA, "%s: %s %lld %s; import it again", p->path, what, (long long)number,
+                    why);
+    if (p->count++ < LISTED_MAX) log_warn("%s: %s %lld %s", p->path, what, (long long)number, why);
+    return OK;
+}
+
+/* Checks that boxes of pictures follow each other. Nothing else can be checked if they do not. */
+static Status check_start(const DataBoxes *b, const char *path)
+{
+    bool good = b->start[0] == 0 && b->start[b->pictures] == b->boxes;
+    for (int64_t i = 0; good && i < b->pictures; ++i) good = b->start[i] <= b->start[i + 1];
+    if (good) return OK;
+    return fail(ERR_DATA, "%s: /box_start does not rise from 0 to the %lld boxes; import it again",
+                path, (long long)b->boxes);
+}
+
+/* Returns what is wrong with box k of a picture of this size; NULL: nothing. */
+static const char *check_box(const DataBoxes *b, int64_t k, const int32_t size[2])
+{
+    const double *box = b->box + 4 * k;
+    for (int i = 0; i < 4; ++i)
+        if (!isfinite(box[i])) return "is not finite";
+    if (box[2] < 0 || box[3] < 0) return "has a negative side";
+    if (box[0] > size[1] || box[1] > size[0] || box[0] + box[2] < 0 || box[1] + box[3] < 0)
+        return "is outside of its picture";
+    if (b->class[k] < 0 || b->class[k] >= b->classes) return "has no class of the set";
+    if (!isfinite(b->area[k]) || b->area[k] < 0) return "has an impossible area";
+    if (b->crowd[k] > 1) return "is neither around a group nor not (/box_crowd)";
+    return NULL;
+}
+
+static Status check_labels(const DataBoxes *b, Problems *p)
+{
+    TRY(check_start(b, p->path));
+    for (int64_t i = 0; i < b->pictures; ++i) {
+        const int32_t *size = b->size + 2 * i;
+        if (size[0] < 1 || size[1] < 1) TRY(problem(p, "picture", i, "has an impossible /size"));
+        if (b->image_id[i] < 0 || (i > 0 && b->image_id[i] <= b->image_id[i - 1]))
+            TRY(problem(p, "picture", i, "has an /image_id that does not rise"));
+        if (b->fit && !(isfinite(b->fit[3 * i]) && b->fit[3 * i] > 0 && b->fit[3 * i + 1] >= 0 &&
+                        b->fit[3 * i + 2] >= 0))
+            TRY(problem(p, "picture", i, "has an impossible /fit"));
+        for (int64_t k = b->start[i]; k < b->start[i + 1]; ++k) {
+            const char *why = check_box(b, k, size);
+            if (why) TRY(problem(p, "box", k, why));
+        }
+    }
+    for (int c = 0; c < b->classes; ++c)
+        if (b->category_id[c] < 0 || (c > 0 && b->category_id[c] <= b->category_id[c - 1]))
+            TRY(problem(p, "class", c, "has a /category_id that does not rise"));
+    return OK;
+}
+
+static Status read_and_check(DataBoxes *b, const DataSet *set, Problems *p)
+{
+    Status st = read_arrays(b, set);
+    if (st == OK) st = check_labels(b, p);
+    if (st != OK) data_boxes_free(b);
+    return st;
+}
+
+Status data_boxes_read(DataBoxes *boxes, const DataSet *set)
+{
+    return read_and_check(boxes, set, &(Problems){.path = set->path});
+}
+
+Status boxes_check(const DataSet *set, DataBoxes *boxes)
+{
+    Problems p = {.path = set->path, .list = true};
+    TRY(read_and_check(boxes, set, &p));
+    if (p.count == 0) return OK;
+    data_boxes_free(boxes);
+    return fail(ERR_DATA,
+                "%s: %lld problems of its labels, of which %s listed above; import it "
+                "again",
+                set->path, (long long)p.count, p.count > LISTED_MAX ? "100 are" : "all are");
+}
+
+/* ---- counts ---- */
+
+BoxCounts box_counts(const DataBoxes *b)
+{
+    BoxCounts c = {.of_class = mem_new((size_t)(b->classes + 1) * sizeof *c.of_class)};
+    for (int64_t i = 0; i < b->pictures; ++i) {
+        int64_t n = b->start[i + 1] - b->start[i];
+        c.empty_pictures += n == 0;
+        if (n > c.most) c.most = n;
+    }
+    for (int64_t k = 0; k < b->boxes; ++k) {
+        ++c.of_class[b->class[k]];
+        c.crowds += b->crowd[k];
+        c.without_area += b->box[4 * k + 2] == 0 || b->box[4 * k + 3] == 0;
+    }
+    return c;
+}
