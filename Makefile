@@ -52,11 +52,10 @@ SIMD_FLAGS_avx2 := -mavx2 -mfma
 # Under sanitizers, code that this processor cannot run is compiled in a third of the time.
 SIMD_FLAGS_avx512 := $(if $(SANITIZE),$(if $(HAVE_AVX512),,-O0)) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 SIMD_BF16_FLAGS_avx512 := -mavx512bf16
-# bf16 is refused where the processor cannot multiply it, so that these do little.
+# bf16 is refused where the processor cannot multiply it: with 512 bits these are used where channels are few.
 SIMD_BF16_FLAGS_avx2 := $(SMALL)
-SIMD_BF16_FLAGS_base := $(SMALL)
-SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o) \
-    $(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
+SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o)) \
+    $(foreach isa,$(filter-out base,$(SIMD_ISAS)),$(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
 
 # What is read and planned once, and calls on behalf of GPUs, is kept small: a bundle is below 60 MB.
 COLD := config layers model schedule tensor/cuda parallel/mpi parallel/nccl parallel/watch parallel/world pipeline checkpoint observe train doctor cli

@@ -4,7 +4,7 @@
 . "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 make_images
-train() { timeout 100 "$WEFT" train lenet.yaml checkpoint.every_steps=1 checkpoint.keep=0 train.steps=40 "$@"; }
+train() { timeout 100 "$WEFT" train images.yaml checkpoint.every_steps=1 checkpoint.keep=0 train.steps=40 "$@"; }
 error() { grep '^weft: error:' err; }
 
 check 65 'first of all the' train run.name=stop optim.lr=1e20
@@ -41,7 +41,7 @@ for on_bad in stop skip rollback; do
 done
 check 65 'table.h5: sample 17: value 0 of /dense is not a finite number' "$WEFT" data check table.h5
 
-check 0 'replicas compare hashes of parameters and state every 100 steps and before each save' "$WEFT" plan lenet.yaml --ranks 2
-check 0 'replicas are not compared: replicas share the memory of their parameters' "$WEFT" plan lenet.yaml --ranks 2 grid.zero=1
-check 0 '"replicas_compared": true' "$WEFT" plan lenet.yaml --ranks 2 --json
+check 0 'replicas compare hashes of parameters and state every 100 steps and before each save' "$WEFT" plan images.yaml --ranks 2
+check 0 'replicas are not compared: replicas share the memory of their parameters' "$WEFT" plan images.yaml --ranks 2 grid.zero=1
+check 0 '"replicas_compared": true' "$WEFT" plan images.yaml --ranks 2 --json
 finish

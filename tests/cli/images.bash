@@ -1,5 +1,5 @@
-# Sourced before common.bash: makes images of noise, and lenet's configuration for them. The output of gzip for a list of numbers looks
-# random and is the same everywhere.
+# Sourced before common.bash: makes images of noise, and the configuration of a small perceptron for them. The output of gzip for a
+# list of numbers looks random and is the same everywhere.
 noises() { while cat noise; do :; done; }
 # noise_idx COUNT SIDE CLASSES OUT : makes a data set OUT of COUNT grey squares; COUNT below 65536, SIDE below 256. Keeps the files
 # noise, images and labels.
@@ -14,8 +14,8 @@ noise_idx() {
 # 200 images of 28x28 in 10 classes.
 make_images() {
     noise_idx 200 28 10 images.h5
-    cat >lenet.yaml <<'YAML'
-model: {name: lenet}
+    cat >images.yaml <<'YAML'
+model: {name: mlp, hidden: [24, 16, 16]}
 data:  {train: images.h5}
 train: {steps: 1000000, batch: 32, micro_batch: 4, threads: 1, log_every: 1}
 optim: {lr: 0.01, momentum: 0.9}

@@ -8,8 +8,8 @@ make_images
 
 # The file `plan` controls the replacement of srun: "run" trains; "dead" kills the job's script, as a dying node does; "STEP CODE"
 # leaves the checkpoint of that step of an earlier run and exits with CODE; STEP 0 leaves none.
-mkdir -p bin runs/lenet/checkpoints
-check 0 '' "$WEFT" train lenet.yaml run.name=stock train.steps=6 checkpoint.every_steps=2 checkpoint.keep=0
+mkdir -p bin runs/images/checkpoints
+check 0 '' "$WEFT" train images.yaml run.name=stock train.steps=6 checkpoint.every_steps=2 checkpoint.keep=0
 cat >bin/srun <<'SH'
 #!/bin/sh
 read -r step code <plan
@@ -18,7 +18,7 @@ while [ "${1#--}" != "$1" ]; do shift; done
 [ "$step" != run ] || exec "$@"
 [ "$step" != dead ] || kill -KILL $PPID
 [ -z "${SLURM_HOSTFILE:-}" ] || cp "$SLURM_HOSTFILE" placed
-[ "$step" = 0 ] || cp "runs/stock/checkpoints/step-0000000$step.h5" runs/lenet/checkpoints || exit
+[ "$step" = 0 ] || cp "runs/stock/checkpoints/step-0000000$step.h5" runs/images/checkpoints || exit
 exit "$code"
 SH
 cat >bin/scontrol <<'SH'
@@ -35,7 +35,7 @@ chmod +x bin/srun bin/scontrol bin/sbatch
 export PATH=$PWD/bin:$PATH SLURM_JOB_ID=7 WEFT
 # submit PLAN WORDS... : runs the job script with this plan for srun.
 job=$jobs/slurm.sh
-submit() { echo "$1" >plan; shift; bash "$job" lenet.yaml "$@"; }
+submit() { echo "$1" >plan; shift; bash "$job" images.yaml "$@"; }
 requeued() { [ "$(wc -l <queue)" = "$1" ]; }
 started() { [ "$(wc -l <started)" = "$1" ]; }
 : >queue
@@ -100,8 +100,8 @@ check 137 'step 0' submit '0 137' run.name=fresh
 holds 'also where there was no checkpoint at all' requeued 2
 check 78 'optim.lrr' submit '0 0' optim.lrr=1
 holds 'nothing is started of a configuration that is wrong' test ! -e runs/lrr
-check 0 'runs/lenet/checkpoints/step-00000006.h5' "$WEFT" train --newest lenet.yaml
-check 0 '' "$WEFT" train --newest lenet.yaml run.name=fresh
+check 0 'runs/images/checkpoints/step-00000006.h5' "$WEFT" train --newest images.yaml
+check 0 '' "$WEFT" train --newest images.yaml run.name=fresh
 holds 'no checkpoint, no line' test ! -s out
 
 # An array: the number of the last task is that of the whole array, which must not be requeued.
@@ -111,8 +111,8 @@ export SLURM_ARRAY_JOB_ID=7 SLURM_ARRAY_TASK_ID=3
 : >queue
 check 0 '' submit run train.steps=2
 check 0 '' submit run train.steps=2 run.dir=other
-holds 'a task is a run of its own' test -e runs/lenet-3/checkpoints/step-00000002.h5
-holds 'with a seed of its own' grep -q 'seed: 3$' runs/lenet-3/config.yaml
+holds 'a task is a run of its own' test -e runs/images-3/checkpoints/step-00000002.h5
+holds 'with a seed of its own' grep -q 'seed: 3$' runs/images-3/config.yaml
 check 75 '' submit '0 75'
 holds 'a task goes back to the queue alone' grep -qx 'requeue 7_3' queue
 check 0 '' submit run train.steps=2
@@ -129,10 +129,10 @@ holds 'and none is hidden' test "$(grep -c 'gpus-per-task' started)$(grep -c '^#
 # Servers on separate nodes.
 job=$jobs/slurm-servers.sh
 export SLURM_JOB_NODELIST=n[1-3] SLURM_NTASKS_PER_NODE=2
-: >started; : >queue; rm -f runs/lenet/checkpoints/*
+: >started; : >queue; rm -f runs/images/checkpoints/*
 check 75 '' submit '2 75'
 holds 'ranks on two nodes, the server on the third' test "$(echo $(cat placed))" = 'n1 n1 n2 n2 n3'
-holds 'as its words say' grep -q -- '--ntasks=5 .* train lenet.yaml grid.servers=1$' started
+holds 'as its words say' grep -q -- '--ntasks=5 .* train images.yaml grid.servers=1$' started
 holds 'a run that stopped goes back to the queue' grep -qx 'requeue 7' queue
 for code in 74 1; do check $code '' submit "0 $code"; done
 holds 'and where a server, a node or a disk was lost' requeued 3
@@ -155,12 +155,12 @@ unset SLURM_JOB_NODELIST SLURM_NTASKS_PER_NODE
 
 # A chain of four jobs, each after the previous one.
 job=$jobs/slurm-chain.sh
-check 0 'link 4 of 4 is job 104' env -u SLURM_JOB_ID bash "$job" lenet.yaml 'run.name=a chain'
+check 0 'link 4 of 4 is job 104' env -u SLURM_JOB_ID bash "$job" images.yaml 'run.name=a chain'
 cat >expected <<TEXT
---parsable --job-name=weft-1-of-4 $job lenet.yaml run.name=a chain
---parsable --job-name=weft-2-of-4 --dependency=afterany:101 $job --chain 101 lenet.yaml run.name=a chain
---parsable --job-name=weft-3-of-4 --dependency=afterany:102 $job --chain 101 lenet.yaml run.name=a chain
---parsable --job-name=weft-4-of-4 --dependency=afterany:103 $job --chain 101 lenet.yaml run.name=a chain
+--parsable --job-name=weft-1-of-4 $job images.yaml run.name=a chain
+--parsable --job-name=weft-2-of-4 --dependency=afterany:101 $job --chain 101 images.yaml run.name=a chain
+--parsable --job-name=weft-3-of-4 --dependency=afterany:102 $job --chain 101 images.yaml run.name=a chain
+--parsable --job-name=weft-4-of-4 --dependency=afterany:103 $job --chain 101 images.yaml run.name=a chain
 TEXT
 holds 'each link waits for the one before' cmp submitted expected
 holds 'how to cancel them is said' grep -qx 'to cancel all: scancel 101 102 103 104' out
@@ -169,9 +169,9 @@ link() {
     local first=()
     [ "$1" = 1 ] || first=(--chain 101)
     echo "$2" >plan
-    SLURM_JOB_NAME=weft-$1-of-4 SLURM_JOB_ID=$((100 + $1)) bash "$job" "${first[@]}" lenet.yaml "${@:3}"
+    SLURM_JOB_NAME=weft-$1-of-4 SLURM_JOB_ID=$((100 + $1)) bash "$job" "${first[@]}" images.yaml "${@:3}"
 }
-begin() { env -u SLURM_JOB_ID bash "$job" lenet.yaml "$@" >/dev/null; rm -f runs/lenet/checkpoints/*; : >started; }
+begin() { env -u SLURM_JOB_ID bash "$job" images.yaml "$@" >/dev/null; rm -f runs/images/checkpoints/*; : >started; }
 begin
 check 75 '' link 1 '2 75'
 check 75 '' link 2 '4 75'

@@ -26,7 +26,7 @@ begin() {
     while [ "$1" != -- ]; do own+=("$1"); shift; done
     shift
     rm -f out err
-    "$WEFT" run "${own[@]}" -- "$WEFT" train lenet.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
+    "$WEFT" run "${own[@]}" -- "$WEFT" train images.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
 }
 ends() { # WHAT CODE TEXT
     local rc=0
@@ -41,23 +41,23 @@ another() { [ -n "$(newest "$1")" ] && [ "$(newest "$1")" != "$2" ]; } # NAME NO
 
 # The command line.
 check 64 'expected -- weft train CONFIG' "$WEFT" run
-check 64 'expected -- weft train CONFIG' "$WEFT" run -n 2 -- weft eval lenet.yaml
-check 64 '-n: after -- only `weft train CONFIG [key=value ...]` is allowed; put -n before it' "$WEFT" run -- weft train -n 2 lenet.yaml
+check 64 'expected -- weft train CONFIG' "$WEFT" run -n 2 -- weft eval images.yaml
+check 64 '-n: after -- only `weft train CONFIG [key=value ...]` is allowed; put -n before it' "$WEFT" run -- weft train -n 2 images.yaml
 check 66 'no.yaml' "$WEFT" run -n 2 -- weft train no.yaml
-check 78 'optim.lrr' "$WEFT" run -n 2 -- weft train lenet.yaml optim.lrr=1
-check 64 'this is no batch job on several hosts; give --hostfile' "$WEFT" run --nnodes 2 -- weft train lenet.yaml
-check 64 'this is no batch job; start it with salloc or sbatch' timeout 20 "$WEFT" run -n 2 --launcher srun -- weft train lenet.yaml
-check 66 'no.hosts' "$WEFT" run --hostfile no.hosts -- weft train lenet.yaml
+check 78 'optim.lrr' "$WEFT" run -n 2 -- weft train images.yaml optim.lrr=1
+check 64 'this is no batch job on several hosts; give --hostfile' "$WEFT" run --nnodes 2 -- weft train images.yaml
+check 64 'this is no batch job; start it with salloc or sbatch' timeout 20 "$WEFT" run -n 2 --launcher srun -- weft train images.yaml
+check 66 'no.hosts' "$WEFT" run --hostfile no.hosts -- weft train images.yaml
 printf 'a slots=2\n' >one.host
-check 64 '--nnodes 3, but one.host has 1 host' "$WEFT" run --hostfile one.host --nnodes 3 -- weft train lenet.yaml
-check 64 '-n 3 is more than --nnodes 1 times --nproc-per-node 2' "$WEFT" run -n 3 --nnodes 1 --nproc-per-node 2 -- weft train lenet.yaml
-check 64 '--log-dir needs a value' "$WEFT" run -n 2 --log-dir -- weft train lenet.yaml
+check 64 '--nnodes 3, but one.host has 1 host' "$WEFT" run --hostfile one.host --nnodes 3 -- weft train images.yaml
+check 64 '-n 3 is more than --nnodes 1 times --nproc-per-node 2' "$WEFT" run -n 3 --nnodes 1 --nproc-per-node 2 -- weft train images.yaml
+check 64 '--log-dir needs a value' "$WEFT" run -n 2 --log-dir -- weft train images.yaml
 printf 'a slots=x\n' >bad.hosts
-check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft train lenet.yaml
+check 64 'bad.hosts:1: expected NAME' "$WEFT" run --hostfile bad.hosts -- weft train images.yaml
 holds 'nothing was started' test ! -e runs
 
 # A killed rank is named, and another start follows with the same bits as an undisturbed run; each rank's output is in a file.
-check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=quiet train.steps=240
+check 0 '' timeout 120 "$WEFT" run -n 2 -- weft train images.yaml run.name=quiet train.steps=240
 holds 'of one start nothing is said' test -z "$(grep 'weft run' err)"
 begin killed -n 2 --log-dir logs/deep -- train.steps=240 checkpoint.every_steps=20
 until_true another killed ''
@@ -70,9 +70,9 @@ for file in start-1/rank-0 start-1/rank-1 start-2/rank-0 start-2/rank-1; do hold
 holds 'what rank 0 says is in its file' grep -q 'resuming from runs/killed/checkpoints/' logs/deep/start-2/rank-0.log
 holds 'and nowhere else' test -z "$(grep 'step [0-9]*/' both)"
 holds 'the folder knows that its owner has ended' grep -q '"start":2,.*"ended":true' runs/killed/owner-*
-check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs/deep -- weft train lenet.yaml run.name=killed train.steps=240
+check 0 'start-3' timeout 60 "$WEFT" run --log-dir logs/deep -- weft train images.yaml run.name=killed train.steps=240
 mkdir others
-check 0 'step 2/' env WEFT_LOG_DIR="$dir/others" timeout 60 "$WEFT" run -n 2 -- weft train lenet.yaml run.name=inner train.steps=2
+check 0 'step 2/' env WEFT_LOG_DIR="$dir/others" timeout 60 "$WEFT" run -n 2 -- weft train images.yaml run.name=inner train.steps=2
 holds 'nothing is written to the folder of another run' test -z "$(ls others)"
 
 # One rank needs no mpirun.
@@ -83,11 +83,11 @@ ends 'a rank alone' 0 'start 2: 1 rank, from step '
 check 0 '' "$WEFT" ckpt diff runs/quiet/$end runs/alone/$end
 
 # Ranks that cannot be started: mpirun's words give the reason, and there is no other attempt.
-check 64 'could not be started; mpirun says:' timeout 60 "$WEFT" run -n 2 -- "$dir/none" train lenet.yaml run.name=none
+check 64 'could not be started; mpirun says:' timeout 60 "$WEFT" run -n 2 -- "$dir/none" train images.yaml run.name=none
 says "$dir/none"
 says_not 'signal'
 says_not 'start 2'
-check 64 "$dir/none cannot be run: No such file" timeout 60 "$WEFT" run -- "$dir/none" train lenet.yaml run.name=none
+check 64 "$dir/none cannot be run: No such file" timeout 60 "$WEFT" run -- "$dir/none" train images.yaml run.name=none
 # a replacement for mpirun that ends with the codes of the file `codes`, one per call, and prints the reason
 mkdir refusing
 cat >refusing/mpirun <<'SH'
@@ -103,14 +103,14 @@ refused() { # CODE TEXT CODES WORDS... : runs weft with the words
     printf '%b\n' "$3" >codes
     check "$1" "$2" env PATH="$dir/refusing:$PATH" timeout 60 "$WEFT" "${@:4}"
 }
-refused 74 'could not be started; mpirun says:' '132\n1' train -n 2 lenet.yaml run.name=none
+refused 74 'could not be started; mpirun says:' '132\n1' train -n 2 images.yaml run.name=none
 says 'there is no room'
-refused 0 'start 2: the ranks could not be started; mpirun says:' '74\n132\n132\n0' run -n 2 -- weft train lenet.yaml run.name=none
+refused 0 'start 2: the ranks could not be started; mpirun says:' '74\n132\n132\n0' run -n 2 -- weft train images.yaml run.name=none
 says 'there is no room'
-refused 74 'start 1: a rank was killed by signal 9' '137\n0' run -n 2 --max-restarts 0 -- weft train lenet.yaml run.name=none
+refused 74 'start 1: a rank was killed by signal 9' '137\n0' run -n 2 --max-restarts 0 -- weft train images.yaml run.name=none
 
 # Ranks that end by themselves: those that mpirun then kills are not reported as lost.
-check 74 'start 1: the ranks ended with exit code 74' timeout 60 "$WEFT" run -n 2 --max-restarts 0 -- weft train lenet.yaml run.dir=/proc/none
+check 74 'start 1: the ranks ended with exit code 74' timeout 60 "$WEFT" run -n 2 --max-restarts 0 -- weft train images.yaml run.dir=/proc/none
 says_not 'was lost'
 
 # A stop request is not a loss.
@@ -175,7 +175,7 @@ kill -TERM "$run"
 ends 'stopped before it began' 75 'stopped as requested: start the same command again'
 
 # run.fresh renames an earlier run once, and not the files of its first start.
-check 0 '' timeout 60 "$WEFT" train lenet.yaml run.name=fresh train.steps=2
+check 0 '' timeout 60 "$WEFT" train images.yaml run.name=fresh train.steps=2
 begin fresh -n 2 -- run.fresh=true checkpoint.every_steps=3
 until_true test -e runs/fresh/earlier-1
 until_true another fresh ''
@@ -186,7 +186,7 @@ ends 'run.fresh' 75 'stopped as requested: start the same command again, but wit
 holds 'moved aside once' test ! -e runs/fresh/earlier-2
 
 # checkpoint.resume=no refuses the run of an earlier command, and not the files of its first start.
-check 78 'already holds a run' timeout 60 "$WEFT" run -n 2 -- "$WEFT" train lenet.yaml run.name=fresh checkpoint.resume=no
+check 78 'already holds a run' timeout 60 "$WEFT" run -n 2 -- "$WEFT" train images.yaml run.name=fresh checkpoint.resume=no
 begin no -n 2 -- checkpoint.resume=no checkpoint.every_steps=3
 until_true another no ''
 kill -KILL "$(rank_of no 1)"
@@ -220,7 +220,7 @@ starts() {
     shift 4
     rm -f starts runs/fake/checkpoints/*
     printf '%b\n' "$plan" >plan
-    check "$code" "$text" timeout 60 "$WEFT" run "$@" -- ./fake train lenet.yaml run.name=fake
+    check "$code" "$text" timeout 60 "$WEFT" run "$@" -- ./fake train images.yaml run.name=fake
     holds "$plan: $count starts, not $(wc -l <starts)" test "$(wc -l <starts)" = "$count"
 }
 starts 0 1 '' '0 0'
@@ -242,7 +242,7 @@ starts 74 3 '--max-restarts is reached' '1 137\n2 137\n3 137\n4 0' --max-restart
 starts 74 1 '--max-restarts is reached' '1 137' --max-restarts 0
 printf '0 137\n' >plan
 rm -f starts runs/fake/checkpoints/*
-"$WEFT" run -- ./fake train lenet.yaml run.name=fake >out 2>err </dev/null & run=$!
+"$WEFT" run -- ./fake train images.yaml run.name=fake >out 2>err </dev/null & run=$!
 until_true eval '[ "$(wc -l <starts)" = 2 ]' 2>/dev/null
 kill -TERM "$run"
 ends 'a signal between two starts' 75 'stopped as requested'
@@ -250,21 +250,21 @@ ends 'a signal between two starts' 75 'stopped as requested'
 # The folder's owner: a live one is named; a dead one is replaced, at once on this host, else after four beats.
 begin owned -n 2 --
 until_true grep -q 'step 2/' out
-check 78 "another run is using this folder (process $(rank_of owned 0) on $(hostname)" "$WEFT" train lenet.yaml run.name=owned
-check 78 'another run is using' "$WEFT" run -n 2 -- weft train lenet.yaml run.name=owned
+check 78 "another run is using this folder (process $(rank_of owned 0) on $(hostname)" "$WEFT" train images.yaml run.name=owned
+check 78 'another run is using' "$WEFT" run -n 2 -- weft train images.yaml run.name=owned
 holds 'and is not tried again' test -z "$(grep 'start 2' both)"
 mkdir away && cp runs/owned/owner-* away
 rm runs/owned/owner-*
 wait "$run" || rc=$?
 holds "an owner whose lease is gone ends: exit code $rc" test "$rc" = 78
 cp away/owner-* runs/owned
-check 0 'done' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3 checkpoint.resume=no run.fresh=true
+check 0 'done' timeout 60 "$WEFT" train images.yaml run.name=owned train.steps=3 checkpoint.resume=no run.fresh=true
 holds 'of a dead process nothing is said' test -z "$(grep 's for a heartbeat' both)"
 sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":0.2/' away/owner-* | head -c 1024 >runs/owned/owner-9
-check 0 'gives no heartbeat' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
+check 0 'gives no heartbeat' timeout 60 "$WEFT" train images.yaml run.name=owned train.steps=3
 sed 's/"place":"/&elsewhere /; s/"beat_s":5/"beat_s":1/' away/owner-* | head -c 1024 >runs/owned/owner-19
 (for i in $(seq 600); do printf "$((i % 10))" | dd of=runs/owned/owner-19 bs=1 seek=1020 conv=notrunc 2>/dev/null; sleep 0.1; done) & beats=$!
-check 78 'another run is using this folder (process' timeout 60 "$WEFT" train lenet.yaml run.name=owned train.steps=3
+check 78 'another run is using this folder (process' timeout 60 "$WEFT" train images.yaml run.name=owned train.steps=3
 kill "$beats"
 
 # Hosts a, b and c; those with a file in up/ answer.
@@ -289,7 +289,7 @@ until_true grep -q 'too few hosts answer: waiting for them' err
 says "start 1: a rank was lost (mpirun's exit code is 255), or none could be started: see mpirun's messages above"
 kill -TERM "$run"
 ends 'no host answers' 75 'stopped as requested'
-check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train lenet.yaml
+check 64 'have room for 3' "$WEFT" run -n 4 --hostfile three.hosts -- weft train images.yaml
 begin hosts --hostfile three.hosts --nnodes 2 -- train.steps=240 checkpoint.every_steps=20
 until_true another hosts ''
 says 'start 1: 2 ranks on a,b'
@@ -347,5 +347,5 @@ until_true grep -q 'start 2: 2 ranks on a,c' err
 until_true grep -q 'resuming from' err
 kill -TERM "$run"
 ends 'stages wait' 75 'stopped as requested'
-holds 'no rank is left' soon eval '! own "^$WEFT train lenet.yaml"'
+holds 'no rank is left' soon eval '! own "^$WEFT train images.yaml"'
 finish

@@ -7,7 +7,7 @@ root=$(cd "$(dirname "$0")/../.." && pwd)
 . "$root/tests/cli/common.bash"
 export WEFT OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 make_images
-sed -i 's/ threads: 1,//' lenet.yaml
+sed -i 's/ threads: 1,//' images.yaml
 mkdir -p jobs bin
 check 0 '' "$root/tools/jobs.sh" "$WEFT" "$PWD"
 holds 'jobs/ has one script for each kind' test "$(ls jobs | wc -l)" = 6
@@ -20,12 +20,12 @@ shared() { sed -n '/^job=/,/^# Newer versions of Slurm/p' "$root/jobs/slurm.sh" 
 holds 'slurm-servers.sh judges a start as slurm.sh does' test -z "$(diff <(shared) "$root/jobs/slurm-servers.sh" | grep '^<')"
 
 says() { grep -qxF -- "$1" out; }
-sbatch() { "$WEFT" sbatch lenet.yaml "$@"; }
+sbatch() { "$WEFT" sbatch images.yaml "$@"; }
 check 78 'grid.servers=1: weft sbatch plans no servers: jobs/slurm-servers.sh' sbatch grid.servers=1
 # By the grid.
 check 0 '' sbatch --nodes 2 --ntasks-per-node 3 --time 36h --partition long --account a1 --more '--qos=high  --mail-type=END'
-for line in --job-name=lenet --nodes=2 --ntasks-per-node=3 --cpus-per-task=1 --time=1-12:00:00 --partition=long --account=a1 --qos=high \
-    --mail-type=END --requeue --open-mode=append --signal=USR1@120 --output=lenet-%j.log "--chdir=\"$PWD\""; do
+for line in --job-name=images --nodes=2 --ntasks-per-node=3 --cpus-per-task=1 --time=1-12:00:00 --partition=long --account=a1 --qos=high \
+    --mail-type=END --requeue --open-mode=append --signal=USR1@120 --output=images-%j.log "--chdir=\"$PWD\""; do
     holds "it says $line" says "#SBATCH $line"
 done
 holds 'bash reads it' bash -n out
@@ -44,7 +44,7 @@ holds 'and is said once' says 'defaults=(train.threads=3)'
 # mem WORDS... : MiB that the script asks for; planned TASKS BYTES
 mem() { sbatch "$@" | sed -n 's/^#SBATCH --mem=\([0-9]*\)M$/\1/p'; }
 near() { awk -v a="$1" -v b="$2" 'BEGIN { d = a - b; exit !(a > 0 && d <= 0.01 * a && -d <= 0.01 * a) }'; }
-stages() { "$WEFT" plan lenet.yaml --ranks "$1" train.threads=1 "${@:2}" --json | grep -o '"bytes": [0-9]*' | cut -d' ' -f2; }
+stages() { "$WEFT" plan images.yaml --ranks "$1" train.threads=1 "${@:2}" --json | grep -o '"bytes": [0-9]*' | cut -d' ' -f2; }
 margin() { awk -v b="$1" -v n="$2" 'BEGIN { print (1.1 * b + n * 64e6 + 256e6) / 1048576 }'; }
 large="model.name=mlp model.hidden=[4096,2048]"
 read -r most a b _ <<<"$(echo $(stages 4 grid.pp=2 $large))"
@@ -78,7 +78,7 @@ printf '#!/bin/sh\n' >bin/scontrol
 chmod +x bin/*
 odd="it's \"a\" \$(touch owned) folder \`touch owned\`;#"
 mkdir "$odd"
-cp lenet.yaml "$odd/my 'own' config.yaml"
+cp images.yaml "$odd/my 'own' config.yaml"
 cd "$odd"
 check 0 '' "$WEFT" sbatch "my 'own' config.yaml" "run.name=my %j \$HOME 'run'" data.train=../images.h5 -o "job 'one'.sh" train.steps=2
 check 64 'already there' "$WEFT" sbatch "my 'own' config.yaml" "run.name=other" data.train=../images.h5 -o "job 'one'.sh"
@@ -116,7 +116,7 @@ cat >expected <<TEXT
 $PWD
 [$WEFT]
 [train]
-[lenet.yaml]
+[images.yaml]
 [optim.lr=0.03]
 [train.threads=2]
 [optim.momentum=0.5]
@@ -127,7 +127,7 @@ check 78 'optim.lr is given twice' submit own.sh optim.lr=0.03 optim.lr=0.04
 check 0 '' sbatch --chain 2 optim.lr=0.1 -o chain.sh
 check 0 '' submit chain.sh optim.lr=0.03
 holds 'in a chain, too' test "$(grep -c '^\[optim.lr=' words)$(grep -cx '\[optim.lr=0.03\]' words)" = 11
-check 0 '' submit "$root/jobs/slurm-gpus.sh" lenet.yaml train.device=cpu
+check 0 '' submit "$root/jobs/slurm-gpus.sh" images.yaml train.device=cpu
 holds 'GPUs, too' test "$(grep '^\[train.device=' words)" = '[train.device=cpu]'
 # Names of an array's runs: the one that is given, else the script's, else that of CONFIG's file.
 check 0 '' sbatch --array 1-3 run.name=mine optim.lr=0.1 -o many.sh
@@ -137,10 +137,10 @@ holds 'the name of the script' test "$(name)" = '[run.name=mine-2]'
 holds 'and another word' test "$(grep '^\[optim.lr=' words)" = '[optim.lr=0.03]'
 check 0 '' submit many.sh "run.name=it's *"
 holds 'the name that is given' test "$(name)" = "[run.name=it's *-2]"
-check 0 '' submit "$root/jobs/slurm-array.sh" ./lenet.yaml run.dir=many run.name=foo optim.lr=0.3
+check 0 '' submit "$root/jobs/slurm-array.sh" ./images.yaml run.dir=many run.name=foo optim.lr=0.3
 holds 'also to any configuration' test "$(name)" = '[run.name=foo-2]'
-check 0 '' submit "$root/jobs/slurm-array.sh" ./lenet.yaml run.dir=many
-holds 'the name of the file' test "$(name)" = '[run.name=lenet-2]'
+check 0 '' submit "$root/jobs/slurm-array.sh" ./images.yaml run.dir=many
+holds 'the name of the file' test "$(name)" = '[run.name=images-2]'
 check 64 'leave run.seed out' submit many.sh run.seed=4
 
 # Refused before anything is written.
@@ -168,11 +168,11 @@ check 64 'for hosts without Slurm' sbatch --hosts hosts --partition a -o no.sh
 check 64 'a rank has one GPU' sbatch --gpus 4 --ntasks-per-node 2 -o no.sh
 check 78 'but --gpus requests GPUs' sbatch --gpus 4 train.device=cpu -o no.sh
 check 78 'the number of GPUs per node' sbatch train.device=cuda -o no.sh
-check 64 'run it without mpirun' env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$WEFT" sbatch lenet.yaml -o no.sh
+check 64 'run it without mpirun' env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$WEFT" sbatch images.yaml -o no.sh
 mkdir 'back\slash'
 mkdir '%j'
-check 64 'does not accept a folder with a backslash' env -C '%j' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
-check 64 'does not accept a folder with a backslash' env -C 'back\slash' "$WEFT" sbatch ../lenet.yaml data.train=../images.h5 -o no.sh
+check 64 'does not accept a folder with a backslash' env -C '%j' "$WEFT" sbatch ../images.yaml data.train=../images.h5 -o no.sh
+check 64 'does not accept a folder with a backslash' env -C 'back\slash' "$WEFT" sbatch ../images.yaml data.train=../images.h5 -o no.sh
 check 74 'no-such/no.sh' sbatch -o no-such/no.sh
 holds 'nothing is written' test -z "$(find . -name '*no.sh*')"
 # A program without CUDA plans for no GPU.
@@ -244,7 +244,7 @@ chmod +x early/*
 stop_at() {
     rm -f at trained
     check "$2" '' env PATH="$PWD/early:$PATH" WEFT="$PWD/early/weft" BASH_ENV="$PWD/early/hook" tell="$1" ends="${3:-75}" lasts="${4:-600}" \
-        timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml
+        timeout 100 bash "$root/jobs/hosts.sh" hosts images.yaml
 }
 echo "localhost slots=2" >hosts
 for ((n = 1; n < 100; ++n)); do
@@ -265,15 +265,17 @@ stop_at start 75 137
 if ! mpirun --version 2>&1 | grep -q 'Open MPI'; then echo '  skipped: no mpirun of Open MPI'; finish; exit; fi
 unset SLURM_JOB_ID
 echo "localhost slots=2" >hosts
-last=checkpoints/step-00000600.h5
-words="train.steps=600 checkpoint.every_steps=50 train.log_every=50"
-check 0 '' timeout 120 "$WEFT" train lenet.yaml run.name=whole train.threads=1 $words
+last=checkpoints/step-00000060.h5
+words="train.steps=60 checkpoint.every_steps=5 train.log_every=10"
+# A pause after each of ten epochs, so that the time of a start is over before the run.
+pauses=(run.hook="sleep 0.4" run.hook_s=5 'run.hook_on=[epoch]' run.hook_wait=true)
+check 0 '' timeout 120 "$WEFT" train images.yaml run.name=whole train.threads=1 $words
 check 0 '' sbatch --hosts hosts --nodes 1 --ntasks-per-node 2 run.name=parts $words -o hosts.sh
 holds 'the ranks that were asked for' grep -q -- '-n 2)' hosts.sh
-timeout 180 bash hosts.sh run.max_time=1s >parts.log 2>&1 &
+timeout 180 bash hosts.sh run.max_time=1s "${pauses[@]}" >parts.log 2>&1 &
 script=$!
 # processes below the script: mpirun, then its ranks
-ranks() { own "^$WEFT train lenet.yaml run.name=$1 "; }
+ranks() { own "^$WEFT train images.yaml run.name=$1 "; }
 saved() { ls "runs/$1/checkpoints/"step-*.h5 >/dev/null 2>&1; }
 soon saved parts
 kill -KILL "$(ranks parts | head -n 1)" || true
@@ -286,7 +288,7 @@ holds 'a rank was lost, and the time was over' grep -q 'run.max_time' parts.log
 check 0 '' "$WEFT" ckpt diff runs/whole/$last runs/parts/$last
 holds 'each rank of each start has a file' test "$(find parts-logs -name stdout -path '*rank.1*' | wc -l)" -ge 3
 check 0 'this run is complete' timeout 100 bash hosts.sh
-timeout 180 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=stopped train.threads=1 checkpoint.every_steps=100 >stopped.log 2>&1 &
+timeout 180 bash "$root/jobs/hosts.sh" hosts images.yaml run.name=stopped train.threads=1 checkpoint.every_steps=100 "${pauses[@]}" >stopped.log 2>&1 &
 script=$!
 soon saved stopped
 kill -TERM "$(pgrep -P $script -x bash)"
@@ -296,10 +298,10 @@ holds "a signal stops it, saved ($code)" test $code = 75
 holds 'and it is not started again' test "$(grep -c 'planned memory per rank' stopped.log)" = 1
 [ $code = 75 ] || cat stopped.log
 # Options for the first start apply only to that one.
-check 0 '' "$WEFT" train lenet.yaml run.name=once train.steps=1
-check 0 'resuming from runs/once/checkpoints/step-00000001.h5' timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=once train.steps=2 run.max_time=0.001s run.fresh=true
+check 0 '' "$WEFT" train images.yaml run.name=once train.steps=1
+check 0 'resuming from runs/once/checkpoints/step-00000001.h5' timeout 100 bash "$root/jobs/hosts.sh" hosts images.yaml run.name=once train.steps=2 run.max_time=0.001s run.fresh=true
 holds 'moved aside once' test "$(cd runs/once && echo earlier-*)" = earlier-1
-check 0 'resuming from runs/no/checkpoints/step-00000001.h5' timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=no train.steps=2 run.max_time=0.001s checkpoint.resume=no
+check 0 'resuming from runs/no/checkpoints/step-00000001.h5' timeout 100 bash "$root/jobs/hosts.sh" hosts images.yaml run.name=no train.steps=2 run.max_time=0.001s checkpoint.resume=no
 # no progress: whatever is started ends with 75
 cat >bin/useless <<SH
 #!/bin/sh
@@ -309,11 +311,11 @@ exit 75
 SH
 chmod +x bin/useless
 echo "localhost slots=1" >hosts
-check 75 'not started again: three times' env WEFT="$PWD/bin/useless" timeout 100 bash "$root/jobs/hosts.sh" hosts lenet.yaml run.name=useless
+check 75 'not started again: three times' env WEFT="$PWD/bin/useless" timeout 100 bash "$root/jobs/hosts.sh" hosts images.yaml run.name=useless
 holds 'three starts, no more' test "$(wc -l <starts)" = 3
-check 66 'no such host file' bash "$root/jobs/hosts.sh" nowhere lenet.yaml
+check 66 'no such host file' bash "$root/jobs/hosts.sh" nowhere images.yaml
 mkfifo fifo
-check 66 'no such host file' timeout 20 bash "$root/jobs/hosts.sh" fifo lenet.yaml
+check 66 'no such host file' timeout 20 bash "$root/jobs/hosts.sh" fifo images.yaml
 for other in fifo . /dev/zero; do check 66 "--hosts $other: cannot be read: it is a" sbatch --hosts $other -o no.sh; done
 holds 'nothing is written' test ! -e no.sh
 holds 'nothing runs on' test -z "$(ranks parts)$(ranks stopped)"

@@ -19,7 +19,7 @@ begin() {
     local name=$1
     shift
     rm -f out err
-    "$WEFT" train lenet.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
+    "$WEFT" train images.yaml run.name="$name" "$@" >out 2>err </dev/null & run=$!
 }
 # ends WHAT CODE TEXT : how it ends.
 ends() {
@@ -62,11 +62,11 @@ ends 'going on without it' 75 'start the same command again'
 # Ctrl-Z: launcher and ranks sleep, longer than a watchdog would stand, and go on together, longer than one needs to speak.
 state() { ps -o stat= -p "$1" | grep -q "^$2"; }
 sleepers=() names='two run lone'
-"$WEFT" train -n 2 lenet.yaml run.name=two >two.log 2>&1 </dev/null & sleepers+=($!)
-"$WEFT" run -n 2 -- "$WEFT" train lenet.yaml run.name=run >run.log 2>&1 </dev/null & sleepers+=($!)
-"$WEFT" run -- "$WEFT" train lenet.yaml run.name=lone >lone.log 2>&1 </dev/null & sleepers+=($!)
+"$WEFT" train -n 2 images.yaml run.name=two >two.log 2>&1 </dev/null & sleepers+=($!)
+"$WEFT" run -n 2 -- "$WEFT" train images.yaml run.name=run >run.log 2>&1 </dev/null & sleepers+=($!)
+"$WEFT" run -- "$WEFT" train images.yaml run.name=lone >lone.log 2>&1 </dev/null & sleepers+=($!)
 for name in $names; do until_true grep -q 'step 2/' $name.log; done
-ranks=$(for name in $names; do own "^$WEFT train lenet.yaml run.name=$name"; done)
+ranks=$(for name in $names; do own "^$WEFT train images.yaml run.name=$name"; done)
 holds "five ranks: $ranks" test "$(echo "$ranks" | wc -l)" = 5
 kill -TSTP "${sleepers[@]}"
 for p in "${sleepers[@]}" $ranks; do holds "process $p sleeps" until_true state "$p" T; done
@@ -91,14 +91,14 @@ holds "a suspended job is no hang: $(grep -h 'error:\|start 2' {two,run,lone}.lo
 # Two stop requests while its ranks do not answer: the message says what is lost.
 begin deaf -n 2
 until_true at_step 2
-kill -STOP $(rank_pids "lenet.yaml run.name=deaf" | cut -d' ' -f2)
+kill -STOP $(rank_pids "images.yaml run.name=deaf" | cut -d' ' -f2)
 while kill -TERM "$run" 2>/dev/null; do sleep 1.5; done # two requests within a second count as one
 ends 'two stop requests' 74 'ended at once, as requested twice; there is no checkpoint yet: start the same command again to begin anew'
 
 # Under plain mpirun it passes these two on.
 for signal in USR1 USR2; do
     rm -f out err
-    mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train lenet.yaml run.name=mpirun$signal >out 2>err </dev/null & run=$!
+    mpirun --oversubscribe --bind-to none -n 2 "$WEFT" train images.yaml run.name=mpirun$signal >out 2>err </dev/null & run=$!
     until_true at_step 2
     kill -$signal "$run"
     ends "$signal to mpirun" 75 'start the same command again'
@@ -109,7 +109,7 @@ done
 {
     echo 'model:'
     printf '  layers: [flatten, %s dense: {width: 10}]\n' "$(yes relu, | head -n 9000 | tr '\n' ' ')"
-    sed '/^model:/d' lenet.yaml
+    sed '/^model:/d' images.yaml
 } >early.yaml
 blocks() { grep -qE '^SigBlk:.*[13579bdf]$' "/proc/$1/status" 2>/dev/null; } # SIGHUP is the lowest bit
 for ranks in 1 2; do
@@ -123,14 +123,14 @@ for ranks in 1 2; do
 done
 
 # The limit on processor time: the kernel's own SIGXCPU.
-(ulimit -S -t 1 && exec "$WEFT" train lenet.yaml run.name=cpu >out 2>err </dev/null) & run=$!
+(ulimit -S -t 1 && exec "$WEFT" train images.yaml run.name=cpu >out 2>err </dev/null) & run=$!
 ends 'a limit on processor time' 75 'start the same command again'
 holds 'a limit on processor time: a checkpoint' test -n "$(newest cpu)"
 
 # Signals that were ignored at the start stay ignored.
 for ranks in 1 2; do
     rm -f out err
-    (trap '' HUP && exec "$WEFT" train -n $ranks lenet.yaml run.name=nohup$ranks >out 2>err </dev/null) & run=$!
+    (trap '' HUP && exec "$WEFT" train -n $ranks images.yaml run.name=nohup$ranks >out 2>err </dev/null) & run=$!
     until_true at_step 2
     kill -HUP "$run"
     until_true at_step $(($(grep -c . out) + 10)) # each step has a line
@@ -154,7 +154,7 @@ holds "an interrupt ends weft plan: exit code 130, not $rc" test $rc = 130
 mkfifo pipe
 exec 4<>pipe 5>pipe 4>&-
 for ranks in 1 2; do
-    train="exec timeout 60 '$WEFT' train -n $ranks lenet.yaml train.steps=4 run.name"
+    train="exec timeout 60 '$WEFT' train -n $ranks images.yaml train.steps=4 run.name"
     check 0 '' sh -c "$train=pipe$ranks >&5"
     [ $ranks = 2 ] || holds 'it says so' grep -q "not all of it could be written" err
     check 0 '' sh -c "$train=both$ranks >&5 2>&1"
@@ -167,16 +167,16 @@ for ranks in 1 2; do
     done
 done
 if [ -e /dev/full ]; then
-    check 74 'standard output' sh -c "exec '$WEFT' eval lenet.yaml data.test=images.h5 run.name=pipe1 --json >/dev/full"
-    check 74 '' sh -c "exec '$WEFT' eval lenet.yaml data.test=images.h5 run.name=pipe1 --json >&-"
+    check 74 'standard output' sh -c "exec '$WEFT' eval images.yaml data.test=images.h5 run.name=pipe1 --json >/dev/full"
+    check 74 '' sh -c "exec '$WEFT' eval images.yaml data.test=images.h5 run.name=pipe1 --json >&-"
 fi
-check 141 '' sh -c "exec '$WEFT' plan lenet.yaml >&5"
+check 141 '' sh -c "exec '$WEFT' plan images.yaml >&5"
 holds 'plan ends quietly where nobody reads' test ! -s err
 exec 5>&-
 
 # A terminal that has gone: the first write after it fails, and SIGHUP has come.
 if command -v script >/dev/null; then
-    TERM=xterm script -qfec "exec '$WEFT' train lenet.yaml run.name=tty" tty.log >/dev/null 2>&1 </dev/null & run=$!
+    TERM=xterm script -qfec "exec '$WEFT' train images.yaml run.name=tty" tty.log >/dev/null 2>&1 </dev/null & run=$!
     until_true grep -q 'step [0-9]*/' tty.log
     kill -KILL "$run"
     until_true eval '[ -n "$(newest tty)" ]'
@@ -253,7 +253,7 @@ killed 'a crash is a fault of ours' crash SEGV 70 'the newest checkpoint is'
 if ldd "$WEFT" | grep -q libasan; then
     echo '  skipped: a limit on addresses: a build with sanitizers takes terabytes of them'
 else
-    check 78 'ulimit -v' sh -c "ulimit -v 2000000 && exec '$WEFT' train lenet.yaml run.name=large model.name=mlp 'model.hidden=[30000,30000]' "
-    check 71 'out of memory' sh -c "ulimit -v 2000000 && exec '$WEFT' train lenet.yaml run.name=large model.name=mlp 'model.hidden=[30000,30000]' train.memory=1000000000000"
+    check 78 'ulimit -v' sh -c "ulimit -v 2000000 && exec '$WEFT' train images.yaml run.name=large model.name=mlp 'model.hidden=[30000,30000]' "
+    check 71 'out of memory' sh -c "ulimit -v 2000000 && exec '$WEFT' train images.yaml run.name=large model.name=mlp 'model.hidden=[30000,30000]' train.memory=1000000000000"
 fi
 finish

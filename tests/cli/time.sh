@@ -7,7 +7,7 @@
 set -m # background jobs in groups of their own
 unset SLURM_JOB_ID SLURM_JOB_END_TIME
 make_images
-train() { timeout 240 "$WEFT" train lenet.yaml "$@"; }
+train() { timeout 240 "$WEFT" train images.yaml "$@"; }
 newest() { ls runs/"$1"/checkpoints/step-*.h5 2>/dev/null | tail -n 1; }
 
 # run.max_time: so short that each start makes one step.
@@ -57,7 +57,7 @@ echo 'error: no controller' >left
 check 75 "squeue does not say when job 7 ends (error: no controller): $only_environment" job 15 run.name=env
 holds 'it says why it stops' grep -q '^job 7 ends in .* this run stops here' both
 holds 'with a checkpoint' test -n "$(newest env)"
-check 75 "(No such file or directory): $only_environment" env PATH=/nowhere SLURM_JOB_END_TIME="$(in_s 15)" "$WEFT" train lenet.yaml run.name=absent
+check 75 "(No such file or directory): $only_environment" env PATH=/nowhere SLURM_JOB_END_TIME="$(in_s 15)" "$WEFT" train images.yaml run.name=absent
 check 0 'this run stops before that only by run.max_time or a signal' job - run.name=unknown train.steps=30
 check 0 'this run stops before that only by run.max_time or a signal' job -5 run.name=past train.steps=30
 
@@ -80,7 +80,7 @@ unset SLURM_JOB_END_TIME
 pauses=(run.hook="sleep 0.3" run.hook_s=1 run.hook_on=[epoch] run.hook_wait=true)
 echo '7 0:33' >left
 rm -f asked out err
-"$WEFT" train lenet.yaml run.name=again "${pauses[@]}" >out 2>err </dev/null & run=$!
+"$WEFT" train images.yaml run.name=again "${pauses[@]}" >out 2>err </dev/null & run=$!
 soon grep -q 'job 7 ends at' err
 echo '7 2:00:00' >left
 soon eval '[ "$(grep -c "job 7 ends at" err)" = 2 ]'
@@ -95,7 +95,7 @@ holds 'the time did not stop it' test "$(grep -c 'stops here' err)" = 0
 : >left
 : >hang
 rm -f pid out err
-"$WEFT" train lenet.yaml run.name=hangs "${pauses[@]}" >out 2>err </dev/null & run=$!
+"$WEFT" train images.yaml run.name=hangs "${pauses[@]}" >out 2>err </dev/null & run=$!
 soon grep -q 'no answer within 10 s' err
 holds 'steps were made meanwhile' test "$(grep -c '^epoch' out)" -gt 10
 holds 'squeue is gone' soon eval '! kill -0 "$(cat pid)" 2>/dev/null'
@@ -114,7 +114,7 @@ begun() { # SIGXCPU is blocked
 }
 start() {
     rm -f out err
-    "$WEFT" train lenet.yaml train.steps=1000000 "$@" >out 2>err </dev/null & run=$!
+    "$WEFT" train images.yaml train.steps=1000000 "$@" >out 2>err </dev/null & run=$!
     until begun; do kill -0 $run || return; done
 }
 # moments NAME COUNT WORDS... : COUNT moments, evenly from there to the first step.

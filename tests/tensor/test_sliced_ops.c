@@ -162,9 +162,9 @@ static void norm_run(Rig *rig, const Member *m, char *result)
         memcpy(result + k * WIDTH * 4, rig->run.dw[k], WIDTH * sizeof(float));
 }
 
-static void test_norms(void)
+static void check_norms(DType precision)
 {
-    for (int k = 0; k < 4; ++k)
+    for (int k = 0; k < 2; ++k)
         for (int slices = 8; slices >= 2; slices /= 2) {
             GroupCase c = {
                 .whole = {.kind = k % 2 ? OP_RMS_NORM : OP_LAYER_NORM,
@@ -178,7 +178,7 @@ static void test_norms(void)
                           .tokens = cut_of(slices, TOKENS)},
                 .divide = divide_tokens,
                 .run = norm_run,
-                .precision = k < 2 ? DTYPE_F32 : DTYPE_BF16,
+                .precision = precision,
                 .bytes = 2 * WIDTH * sizeof(float)};
             c.whole.x[0].dtype = c.whole.y.dtype = c.precision;
             check_group(k % 2 ? "rms_norm" : "layer_norm", &c, slices);
@@ -233,9 +233,9 @@ static void loss_run(Rig *rig, const Member *m, char *result)
                                               : ((float *)rig->run.dx[0])[r * width + k];
 }
 
-static void test_loss(void)
+static void check_loss(DType precision)
 {
-    for (int k = 0; k < 4; ++k)
+    for (int k = 0; k < 2; ++k)
         for (int slices = 8; slices >= 2; slices /= 2) {
             GroupCase c = {.whole = {.kind = OP_SOFTMAX_LOSS,
                                      .x_count = 1,
@@ -246,7 +246,7 @@ static void test_loss(void)
                                      .slices = cut_of(slices, CLASSES)},
                            .divide = divide_classes,
                            .run = loss_run,
-                           .precision = k < 2 ? DTYPE_F32 : DTYPE_BF16,
+                           .precision = precision,
                            .bytes = ROWS * (LOSS_COLUMNS + 1 + CLASSES) * sizeof(float)};
             c.whole.x[0].dtype = c.precision;
             check_group("softmax_loss", &c, slices);
@@ -330,5 +330,22 @@ static void test_embedding(void)
     check_group("embedding", &c, RANKS_MAX);
 }
 
-TEST_MAIN("sliced operations", {"norms", test_norms}, {"loss", test_loss},
-          {"values of the loss", test_loss_values}, {"embedding", test_embedding})
+static void test_f32(void)
+{
+    check_norms(DTYPE_F32);
+    check_loss(DTYPE_F32);
+}
+
+static void test_bf16(void)
+{
+    Backend *backend = NULL;
+    BackendOptions options = {.threads = 1, .precision = DTYPE_BF16};
+    if (backend_open(&backend, &backend_poison, options) != OK) TEST_SKIP(fail_message());
+    backend_close(&backend);
+    check_norms(DTYPE_BF16);
+    check_loss(DTYPE_BF16);
+}
+
+TEST_MAIN("sliced operations", {"norms and loss, fp32", test_f32},
+          {"norms and loss, bf16", test_bf16}, {"values of the loss", test_loss_values},
+          {"embedding", test_embedding})

@@ -5,6 +5,13 @@
 #include "grids.h"
 
 enum { STEPS = 4, STOP = 2 };
+/* Sanitizers look for wrong accesses and compare no bits: each list of grids gives one of its
+ * grids, the next list the next one. */
+#ifdef __SANITIZE_ADDRESS__
+enum { ONE_GRID = true };
+#else
+enum { ONE_GRID = false };
+#endif
 /* Relative tolerances; in bf16, where each rank's part of a sum is rounded, of losses. */
 static const double TOLERANCE = 2e-5, TOLERANCE_BF16 = 4e-3;
 
@@ -115,8 +122,11 @@ static Outcome train_and_save(int model, int ranks, const char *more, const char
 static void same_bits(int model, const char *also, const char *const *grid, int count)
 {
     char *path[2] = {mem_format("%s/want.h5", tiny_folder), mem_format("%s/got.h5", tiny_folder)};
+    static int lists;
+    const int only = lists++ % count;
     Outcome want = train_and_save(model, 1, also, path[0]);
     for (int i = 0; i < count; ++i) {
+        if (ONE_GRID && i != only) continue;
         char *more = mem_format("%s %s", also, grid[i]);
         const int ranks = strcmp(grid[i], "grid.tp=2") == 0 ? 2 : 4;
         Outcome got = train_and_save(model, ranks, more, path[1]);
@@ -236,7 +246,7 @@ static void resume(int model)
 
 static void test_resume(void)
 {
-    resume(0);
+    if (!ONE_GRID) resume(0);
     resume(LLAMA);
 }
 

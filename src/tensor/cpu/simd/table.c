@@ -81,12 +81,12 @@ const SimdTable SIMD_NAME(kernels) = {
 /* Tables that are used together. */
 typedef struct Pair {
     CpuSet set;
+    /* bf16: NULL for base, where bf16 is refused */
     const SimdTable *floats, *bf16;
     /* tables with vectors of at most 8 floats */
     const SimdTable *narrow_floats, *narrow_bf16;
 } Pair;
 
-extern const SimdTable simd_bf16_kernels_base;
 #if defined(__x86_64__)
 extern const SimdTable simd_kernels_avx2, simd_kernels_avx512;
 extern const SimdTable simd_bf16_kernels_avx2, simd_bf16_kernels_avx512;
@@ -97,20 +97,18 @@ static bool runs(const Pair *pair)
     return pair->set <= cpu_best();
 }
 #define NARROW_AVX2 &simd_kernels_avx2, &simd_bf16_kernels_avx2
-#define NARROW_BASE &simd_kernels_base, &simd_bf16_kernels_base
 static const Pair built[] = {
     {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512, NARROW_AVX2},
     {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx2, NARROW_AVX2},
     {CPU_AVX2, NARROW_AVX2, NARROW_AVX2},
-    {CPU_BASE, NARROW_BASE, NARROW_BASE}};
+    {CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
 #else
 static bool runs(const Pair *pair)
 {
     (void)pair;
     return true;
 }
-#define NARROW_BASE &simd_kernels_base, &simd_bf16_kernels_base
-static const Pair built[] = {{CPU_BASE, NARROW_BASE, NARROW_BASE}};
+static const Pair built[] = {{CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
 #endif
 
 static _Atomic(const Pair *) in_use;
