@@ -207,6 +207,12 @@ typedef struct Config {
         /* random resized crop: smallest and largest fraction of the area, ratio of width to
          * height */
         ConfigList crop_scale, crop_ratio;
+        /* sets of boxes: side of the square that holds a whole picture, 0: the stored one; mosaic:
+         * probability of four pictures in one; affine_scale: smallest and largest factor, or empty;
+         * affine_shift: largest shift in both directions, in sides */
+        int64_t letterbox;
+        double mosaic, affine_shift;
+        ConfigList affine_scale;
         /* ImageFilter */
         int filter;
         /* brightness, contrast, saturation and hue, or empty */

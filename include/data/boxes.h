@@ -48,5 +48,7 @@ struct DataSet;
  * data_boxes_free. */
 Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
 void data_boxes_free(DataBoxes *boxes);
+/* Returns the largest number of boxes of a picture, without those around groups. */
+int64_t data_boxes_most(const DataBoxes *boxes);
 
 #endif

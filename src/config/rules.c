@@ -162,6 +162,8 @@ static Status check_images(const Config *config)
     const ConfigList *jitter = &config->data.color_jitter;
     TRY(check_range(config, "data.crop_scale", &config->data.crop_scale));
     TRY(check_range(config, "data.crop_ratio", &config->data.crop_ratio));
+    if (config->data.affine_scale.count)
+        TRY(check_range(config, "data.affine_scale", &config->data.affine_scale));
     if (config->data.random_resized_crop && config->data.random_crop)
         return config_fail_key(config, "data.random_crop",
                                "cannot be combined with data.random_resized_crop: choose one");

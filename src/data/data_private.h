@@ -138,7 +138,7 @@ Status failure_end(FirstFailure *first);
  * NULL: encoded sets get 0. ERR_CONFIG: keys contradict each other or the set. */
 Status view_set_model_size(DataSet *set, const Config *config);
 /* The part of a picture to use: `box` of the picture is resampled to width x height, of which
- * `part` is kept; pixels of `part` outside the resampled picture are zero. */
+ * `part` is kept; pixels of `part` outside the resampled picture are zero, or grey in a letterbox. */
 typedef struct PictureView {
     ImageBox box, part;
     int width, height;
@@ -158,10 +158,20 @@ Status view_choose_evaluation(PictureView *view, const DataSet *set, const Confi
                               int width, int height, const char *name);
 Status view_choose_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
                             int width, int height, const char *name);
+/* Returns the size to which a whole picture is resized for a square with sides of `side` pixels,
+ * whose margins are grey. */
+enum { LETTERBOX_GREY = 114 };
+void letterbox_size(int width, int height, int side, int *to_width, int *to_height);
 /* Chooses a rectangle to erase, with probability data.erasing; height 0: none. */
 ImageBox choose_erasing(const DataSet *set, const Config *config, RngKey key);
+/* Prepares a sample of a set of boxes: its scene (picture/scene.h), colours, mirrored. ERR_DATA
+ * with file and sample. */
+Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes *boxes,
+                             bool training, int64_t epoch, int64_t sample, float *out);
 /* Applies data.color_jitter. */
 void picture_jitter(Image *image, const Config *config, RngKey key);
+/* Does training mirror this sample? */
+bool augment_flips(const Config *config, int64_t epoch, int64_t sample);
 /* Returns the key of all random choices of a sample. */
 RngKey augment_key(const Config *config, int64_t epoch, int64_t sample);
 /* Numbers of the blocks of random words (rng_block) under that key; a crop and a box to erase are
@@ -175,7 +185,10 @@ enum {
     DRAW_JITTER,
     DRAW_ORDER,
     DRAW_ERASE,
-    DRAW_ERASE_BOX
+    DRAW_ERASE_BOX,
+    DRAW_AFFINE = DRAW_ERASE_BOX + DRAW_TRIES,
+    DRAW_MOSAIC,
+    DRAW_PARTNERS
 };
 /* Map a random word to a uniform integer in 0..below-1, and to a uniform number in [lo, hi). */
 int64_t draw_below(uint32_t word, int64_t below);

@@ -14,7 +14,7 @@ typedef struct Arrays {
 static void put_fit(double fit[3], const BoxPicture *p, int side)
 {
     int width, height;
-    folder_letterbox_size(p->width, p->height, side, &width, &height);
+    letterbox_size(p->width, p->height, side, &width, &height);
     fit[0] = (double)side / (p->width > p->height ? p->width : p->height);
     fit[1] = (side - width) / 2;
     fit[2] = (side - height) / 2;

@@ -108,8 +108,6 @@ Status folder_decode_blocks(FolderWork *work);
 /* Decodes file i as folder_decode_blocks does, but writes nothing except *sample. ERR_DATA: it is
  * not a usable picture. ERR_IO: it has changed during the import. */
 Status folder_check_picture(const FolderWork *work, int64_t i, FolderSample *sample);
-/* Returns the size to which a whole picture is resized for a square with sides of `side` pixels. */
-void folder_letterbox_size(int width, int height, int side, int *to_width, int *to_height);
 /* Fails with ERR_IO, because a file has changed since the import listed it. */
 Status folder_file_changed(const char *path);
 

@@ -167,23 +167,13 @@ static void cut_square(Worker *worker)
     }
 }
 
-void folder_letterbox_size(int width, int height, int side, int *to_width, int *to_height)
-{
-    int longer = width > height ? width : height;
-    *to_width = (int)((2 * (int64_t)width * side + longer) / (2 * (int64_t)longer));
-    *to_height = (int)((2 * (int64_t)height * side + longer) / (2 * (int64_t)longer));
-    if (*to_width < 1) *to_width = 1;
-    if (*to_height < 1) *to_height = 1;
-}
-
 /* Resizes the whole picture so that its longer side is `side`, and copies it as three planes to the
  * centre of the square, whose margins are grey. */
 static void fit_square(Worker *worker)
 {
-    enum { GREY = 114 };
     const Image *image = &worker->image;
     int width, height, side = worker->work->import->side;
-    folder_letterbox_size(image->width, image->height, side, &width, &height);
+    letterbox_size(image->width, image->height, side, &width, &height);
     if (width != image->width || height != image->height) {
         image_set_size(&worker->spare, width, height);
         image_resample(worker->resampler, image, (ImageBox){0, 0, image->width, image->height},
@@ -192,7 +182,7 @@ static void fit_square(Worker *worker)
     }
     size_t square = (size_t)side * (size_t)side;
     size_t first = (size_t)((side - height) / 2) * (size_t)side + (size_t)((side - width) / 2);
-    memset(worker->planes, GREY, 3 * square);
+    memset(worker->planes, LETTERBOX_GREY, 3 * square);
     for (int y = 0; y < height; ++y) {
         const uint8_t *from = image->pixel + 3 * (size_t)y * (size_t)width;
         uint8_t *to = worker->planes + first + (size_t)y * (size_t)side;

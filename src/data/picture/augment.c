@@ -38,6 +38,14 @@ RngKey augment_key(const Config *config, int64_t epoch, int64_t sample)
     return rng_key((uint64_t)config->run.seed, RNG_AUGMENT, (uint64_t)epoch, (uint64_t)sample);
 }
 
+bool augment_flips(const Config *config, int64_t epoch, int64_t sample)
+{
+    uint32_t r[4];
+    if (!(config->data.augment & AUGMENT_FLIP)) return false;
+    rng_block(augment_key(config, epoch, sample), DRAW_FLIP_CROP, r);
+    return r[0] >> 31;
+}
+
 static Choice choose(const DataSet *set, const Config *config, int64_t epoch, int64_t sample)
 {
     Choice c = {0};
@@ -45,7 +53,7 @@ static Choice choose(const DataSet *set, const Config *config, int64_t epoch, in
     int augment = config->data.augment;
     RngKey key = augment_key(config, epoch, sample);
     rng_block(key, DRAW_FLIP_CROP, r);
-    if (augment & AUGMENT_FLIP) c.flip = r[0] >> 31;
+    c.flip = augment_flips(config, epoch, sample);
     if (augment & AUGMENT_CROP) {
         int64_t pad = config->data.crop_pad;
         c.dy = draw_below(r[1], 2 * pad + 1) - pad;

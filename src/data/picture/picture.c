@@ -5,7 +5,7 @@
  *
  * The part of the picture to use is chosen before decoding (view.c), so only this part of a JPEG is
  * decoded. A picture that must be rotated is decoded whole. */
-#include "../data_private.h"
+#include "scene.h"
 
 #include <string.h>
 
@@ -90,11 +90,12 @@ static ImageBox view_need(const PictureView *v)
 }
 
 /* Copies w->view, which has the pixels of `part` that are `inside` the resampled picture, to an
- * image of part's size; its other pixels are zero. */
+ * image of part's size; its other pixels are zero, or grey in a letterbox. */
 static Image *with_padding(PictureWork *w, ImageBox part, ImageBox inside)
 {
     image_set_size(&w->padded, part.width, part.height);
-    memset(w->padded.pixel, 0, (size_t)part.width * (size_t)part.height * 3);
+    const int margin = data_kind(w->set)->has_boxes ? LETTERBOX_GREY : 0;
+    memset(w->padded.pixel, margin, (size_t)part.width * (size_t)part.height * 3);
     for (int y = 0; y < inside.height; ++y)
         memcpy(w->padded.pixel + ((size_t)(inside.y - part.y + y) * (size_t)part.width +
                                   (size_t)(inside.x - part.x)) *
@@ -225,7 +226,7 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
     ImageBox all = {0, 0, picture->width, picture->height};
     image_set_size(&w->from, picture->width, picture->height);
     memcpy(w->from.pixel, picture->pixel, (size_t)picture->width * (size_t)picture->height * 3);
-    if (!set->encoded &&
+    if (!set->encoded && !data_kind(set)->has_boxes &&
         (picture->width != set->stored_width || picture->height != set->stored_height)) {
         PictureView stored;
         TRY(choose_import_view(&stored, set, picture, name));
@@ -236,12 +237,79 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
         all = (ImageBox){0, 0, w->from.width, w->from.height};
     }
     PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
-    if (data_needs_picture_work(set, w->config))
+    if (data_needs_picture_work(set, w->config) || data_kind(set)->has_boxes)
         TRY(view_choose_evaluation(&view, set, w->config, all.width, all.height, name));
     Image *pixels = make_view(w, &view, all, filter_of(w));
     /* The model takes one channel, and a saturation of 0 makes the picture grey. */
     if (set->channels == 1) image_saturation(pixels, 0);
     convert_view(w, &source, pixels, out);
+    return OK;
+}
+
+/* ---- scenes ---- */
+
+/* Reads a whole picture of a set of boxes to w->from, upright. ERR_DATA: its boxes belong to a
+ * picture of another size. */
+static Status read_whole(PictureWork *w, Reader *reader, const DataBoxes *boxes, int64_t sample)
+{
+    const DataSet *set = w->set;
+    const int height = boxes->size[2 * sample], width = boxes->size[2 * sample + 1];
+    char name[DATA_PATH + 32];
+    size_t count;
+    int orientation;
+    sample_name(set, sample, name, sizeof name);
+    if (!set->encoded) {
+        ImageBox stored = {0};
+        letterbox_size(width, height, (int)set->stored_width, &stored.width, &stored.height);
+        stored.x = ((int)set->stored_width - stored.width) / 2;
+        stored.y = ((int)set->stored_height - stored.height) / 2;
+        if (!w->bytes) w->bytes = mem_new((size_t)set->x.sample_bytes);
+        TRY(reader_get(reader, sample, w->bytes, NULL, NULL));
+        convert_to_rgb(w, stored);
+        return OK;
+    }
+    TRY(reader_get_encoded(reader, sample, &w->bytes, &w->capacity, &count, &orientation));
+    TRY(image_decode(w->decoder, &w->from, w->bytes, count, name));
+    image_turn(&w->from, &w->spare, orientation);
+    if (w->from.width == width && w->from.height == height) return OK;
+    return fail(ERR_DATA, "%s: has %dx%d pixels, its boxes are of %dx%d", name, w->from.width,
+                w->from.height, width, height);
+}
+
+/* Resamples the part of w->from that is seen, and copies it to its place in w->padded. */
+static void place_part(PictureWork *w, const ScenePart *p)
+{
+    const SceneBox *place = &p->place, *seen = &p->seen;
+    const ImageBox all = {0, 0, w->from.width, w->from.height};
+    const ImageBox part = {seen->x0 - place->x0, seen->y0 - place->y0, seen->x1 - seen->x0,
+                           seen->y1 - seen->y0};
+    image_set_size(&w->view, part.width, part.height);
+    image_resample_part(w->resampler, &w->from, all, place->x1 - place->x0, place->y1 - place->y0,
+                        part, &w->view, filter_of(w));
+    for (int y = 0; y < part.height; ++y)
+        memcpy(w->padded.pixel +
+                   ((size_t)(seen->y0 + y) * (size_t)w->padded.width + (size_t)seen->x0) * 3,
+               w->view.pixel + (size_t)y * (size_t)part.width * 3, (size_t)part.width * 3);
+}
+
+Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes *boxes,
+                             bool training, int64_t epoch, int64_t sample, float *out)
+{
+    PictureWork *w = work;
+    const int side = (int)w->set->height;
+    const SceneSource from = {w->set, w->config, boxes};
+    const Scene scene = scene_choose(&from, training, epoch, sample);
+    const PictureSource source = {.training = training, .epoch = epoch, .sample = sample};
+    image_set_size(&w->padded, side, side);
+    memset(w->padded.pixel, LETTERBOX_GREY, (size_t)side * (size_t)side * 3);
+    for (int i = 0; i < scene.count; ++i) {
+        const ScenePart *p = &scene.part[i];
+        if (p->seen.x1 <= p->seen.x0 || p->seen.y1 <= p->seen.y0) continue;
+        TRY(read_whole(w, reader, boxes, p->sample));
+        place_part(w, p);
+    }
+    if (w->set->channels == 1) image_saturation(&w->padded, 0);
+    convert_view(w, &source, &w->padded, out);
     return OK;
 }
 

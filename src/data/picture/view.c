@@ -2,7 +2,7 @@
  * RandomResizedCrop, Resize of the short side, RandomCrop, CenterCrop, RandomErasing. The choice
  * depends only on the picture's size, the keys and random words, not on pixels. Python rounds
  * halves to even, and so does rint. */
-#include "../data_private.h"
+#include "scene.h"
 
 #include <limits.h>
 #include <math.h>
@@ -17,6 +17,15 @@ double draw_between(uint32_t word, double lo, double hi)
     return lo + (hi - lo) * ((double)word * 0x1p-32);
 }
 
+void letterbox_size(int width, int height, int side, int *to_width, int *to_height)
+{
+    const int longer = width > height ? width : height;
+    *to_width = (int)((2 * (int64_t)width * side + longer) / (2 * (int64_t)longer));
+    *to_height = (int)((2 * (int64_t)height * side + longer) / (2 * (int64_t)longer));
+    if (*to_width < 1) *to_width = 1;
+    if (*to_height < 1) *to_height = 1;
+}
+
 static bool jitters(const Config *c)
 {
     const ConfigList *j = &c->data.color_jitter;
@@ -29,6 +38,7 @@ bool data_needs_picture_work(const DataSet *set, const Config *c)
 {
     if (!data_kind(set)->is_image) return false;
     if (set->encoded) return true;
+    if (c && data_kind(set)->has_boxes && (c->data.letterbox || scene_is_changed(c))) return true;
     return c && (c->data.resize || c->data.random_resized_crop || c->data.random_crop ||
                  c->data.center_crop || jitters(c));
 }
@@ -78,9 +88,45 @@ static Status check_resampling(const DataSet *set, const Config *c, const char *
                            set->path);
 }
 
+/* Pictures of boxes are used whole: refuses the keys that cut them, and those of boxes for other
+ * sets. */
+static Status check_box_keys(const DataSet *set, const Config *c)
+{
+    const struct {
+        const char *key;
+        bool set;
+    } cuts[] = {{"data.random_resized_crop", c->data.random_resized_crop > 0},
+                {"data.random_crop", c->data.random_crop > 0},
+                {"data.center_crop", c->data.center_crop > 0},
+                {"data.resize", c->data.resize > 0},
+                {"data.augment", c->data.augment & AUGMENT_CROP}},
+      scenes[] = {{"data.letterbox", c->data.letterbox > 0},
+                  {"data.mosaic", c->data.mosaic > 0},
+                  {"data.affine_scale", c->data.affine_scale.count > 0},
+                  {"data.affine_shift", c->data.affine_shift > 0}};
+    const bool boxes = data_kind(set)->has_boxes;
+    for (size_t i = 0; boxes && i < sizeof cuts / sizeof *cuts; ++i)
+        if (cuts[i].set)
+            return config_fail_key(c, cuts[i].key,
+                                   "%s is a set of boxes, whose pictures are used whole: set "
+                                   "data.letterbox, data.affine_scale and data.affine_shift",
+                                   set->path);
+    for (size_t i = 0; !boxes && i < sizeof scenes / sizeof *scenes; ++i)
+        if (scenes[i].set)
+            return config_fail_key(c, scenes[i].key, "%s is no set of boxes; remove it", set->path);
+    return OK;
+}
+
 Status view_set_model_size(DataSet *set, const Config *c)
 {
+    if (c) TRY(check_box_keys(set, c));
     if (!data_kind(set)->is_image) return OK;
+    if (data_kind(set)->has_boxes) {
+        const int64_t side = c ? c->data.letterbox : 0;
+        if (c && side) TRY(check_resampling(set, c, "data.letterbox"));
+        if (side || set->encoded) set->height = set->width = side;
+        return OK;
+    }
     if (!c || !data_needs_picture_work(set, c)) {
         if (set->encoded) set->height = set->width = 0;
         return OK;
@@ -114,6 +160,10 @@ Status view_set_model_size(DataSet *set, const Config *c)
 Status data_set_check_size(const DataSet *set, const Config *c)
 {
     if (!set->encoded || set->height > 0) return OK;
+    if (data_kind(set)->has_boxes)
+        return config_fail_key(
+            c, "data.letterbox",
+            "%s holds pictures of many sizes: set it to the model's size, as 640", set->path);
     return config_fail_key(c, "data.random_resized_crop",
                            "%s holds pictures of many sizes: set data.random_resized_crop, "
                            "data.random_crop or data.center_crop to the model's size, as 224",
@@ -130,6 +180,13 @@ Status view_choose_evaluation(PictureView *view, const DataSet *set, const Confi
 {
     int64_t side = short_side(set, c);
     *view = (PictureView){.box = {0, 0, width, height}, .width = width, .height = height};
+    if (data_kind(set)->has_boxes) {
+        const int square = (int)set->height;
+        letterbox_size(width, height, square, &view->width, &view->height);
+        view->part = (ImageBox){-((square - view->width) / 2), -((square - view->height) / 2),
+                                square, square};
+        return OK;
+    }
     if (side) TRY(view_set_size(view, side, side, name));
     int part_width = (int)set->width, part_height = (int)set->height;
     view->part = (ImageBox){view_centre_offset(view->width, part_width),

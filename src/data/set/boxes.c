@@ -179,6 +179,17 @@ Status boxes_check(const DataSet *set, DataBoxes *boxes)
 
 /* ---- counts ---- */
 
+int64_t data_boxes_most(const DataBoxes *b)
+{
+    int64_t most = 0;
+    for (int64_t i = 0; i < b->pictures; ++i) {
+        int64_t n = 0;
+        for (int64_t k = b->start[i]; k < b->start[i + 1]; ++k) n += !b->crowd[k];
+        if (n > most) most = n;
+    }
+    return most;
+}
+
 BoxCounts box_counts(const DataBoxes *b)
 {
     BoxCounts c = {.of_class = mem_new((size_t)(b->classes + 1) * sizeof *c.of_class)};
