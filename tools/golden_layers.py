@@ -272,6 +272,13 @@ def global_pool():
         yield c
 
 
+def upsample():
+    for name, dims, scale in [("odd", (2, 5, 3, 4), 2), ("16 channels, 3", (1, 16, 2, 3), 3), ("100 channels", (1, 100, 1, 2), 2)]:
+        c = Case(name, f"scale={scale}")
+        c.finish(F.interpolate(c.fill("x0", *dims), scale_factor=scale, mode="nearest"))
+        yield c
+
+
 def add():
     for name, dims, act in [("2-d", (3, 7), None), ("3-d", (2, 3, 5), None), ("4-d", (2, 5, 3, 3), None), ("4-d, relu", (2, 8, 3, 3), "relu")]:
         c = Case(name, "", act)
@@ -422,7 +429,7 @@ KINDS = {
     "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
-    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "add": add, "concat": concat,
+    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
     "sigmoid_loss": sigmoid_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
 }

@@ -15,6 +15,7 @@
     _(LAYER_NORM, layer_norm, EVERYWHERE)                                                          \
     _(ACTIVATION, activation, EVERYWHERE)                                                          \
     _(POOL, pool, EVERYWHERE)                                                                      \
+    _(UPSAMPLE, upsample, EVERYWHERE)                                                              \
     _(ADD, add, EVERYWHERE)                                                                        \
     _(CONCAT, concat, EVERYWHERE)                                                                  \
     _(FLATTEN, flatten, EVERYWHERE)                                                                \

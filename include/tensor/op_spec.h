@@ -97,6 +97,8 @@ typedef struct OpSpec {
     /* conv2d, group_norm: number of groups of channels */
     int groups;
     PoolMode pool;
+    /* upsample: rows and columns of y for each of x */
+    int scale;
     /* activation applied to the output; ACT_NONE: none */
     Act act;
     /* Two dense operations in a row: the second computes the gradient of the first one's

@@ -91,6 +91,7 @@ static const Attr table[] = {
     {"stride", ATTR_PAIR, EFFECT_OUTPUT, IN_SPEC(stride), .low = 1, .high = 1024},
     {"pad", ATTR_PAD, EFFECT_OUTPUT, IN_SPEC(pad), .low = 0, .high = 1024},
     {"groups", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(groups), .low = 1, .high = 1048576},
+    {"scale", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(scale), .low = 1, .high = 64},
     {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
     {"kv_heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
     {"rotary", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary)},

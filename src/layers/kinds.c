@@ -17,6 +17,7 @@
     _(max_pool)                                                                                    \
     _(avg_pool)                                                                                    \
     _(global_pool)                                                                                 \
+    _(upsample)                                                                                    \
     _(concat)                                                                                      \
     _(flatten)                                                                                     \
     _(dropout)                                                                                     \

@@ -25,6 +25,7 @@ enum { CASE_TENSORS = 32 };
     _(max_pool, 1e-6, 2e-6)                                                                        \
     _(avg_pool, 2e-6, 2e-6)                                                                        \
     _(global_pool, 2e-6, 2e-6)                                                                     \
+    _(upsample, 1e-6, 2e-6)                                                                        \
     _(add, 2e-6, 2e-6)                                                                             \
     _(concat, 1e-6, 1e-6)                                                                          \
     _(flatten, 1e-6, 1e-6)                                                                         \

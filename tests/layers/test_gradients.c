@@ -99,6 +99,8 @@ static const GradientCase cases[] = {
     {"max_pool", "kernel=2", 1, {S4(1, 8, 2, 4)}, FILL_DISTINCT, false, 0, 1e-2, 1e-3},
     {"avg_pool", "kernel=3 stride=2 pad=1", 1, {S4(1, 3, 5, 5)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"avg_pool", "kernel=2,3 stride=1,2", 1, {S4(1, 8, 3, 5)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"upsample", "", 1, {S4(2, 5, 3, 4)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"upsample", "scale=3", 1, {S4(1, 17, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"global_pool", "", 1, {S4(2, 5, 3, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"add", "", 2, {S4(2, 5, 2, 3), S4(2, 5, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"concat", "", 2, {S2(3, 4), S2(3, 2)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},

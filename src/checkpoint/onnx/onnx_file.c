@@ -37,9 +37,10 @@ static int64_t bytes_of(const OnnxTensor *t)
     return shape_count(t->shape) * (int64_t)each;
 }
 
+/* Returns the value's name; "" for an optional input that is not given. */
 static const char *name_of(const Writer *w, OnnxValue value)
 {
-    return w->graph->value[value].name;
+    return value == ONNX_NONE ? "" : w->graph->value[value].name;
 }
 
 static void put_node(const Writer *w, Proto *graph, const OnnxNode *node)
