@@ -183,12 +183,15 @@ const ForeignWord foreign_values[] = {
           "decoder",
           "gpt2", NULL),
     VALUE("model.name", "mobilenet|mobilenetv2|mobilenet_v2_1.0", "mobilenet_v2", NULL),
+    VALUE("model.name", "yolo|yolov5|yolov5nano|yolov5n6", "yolov5n", NULL),
+    VALUE("model.name", "yolov5m|yolov5l|yolov5x", "yolov5n",
+          "with model.depth_multiple and model.width_multiple"),
     VALUE("model.name", "lenet5|cnn|simplecnn|convnet|mnistnet", "lenet", NULL),
     VALUE("model.name", "perceptron|fnn|ann|multilayerperceptron|feedforward|logistic_regression",
           "mlp", NULL),
     VALUE("model.name", "wide_and_deep|widedeep|wdl|wnd", "wide_deep", NULL),
     VALUE("model.name",
-          "vgg*|alexnet|densenet*|efficientnet*|vit*|swin*|bert*|roberta*|unet*|yolo*|"
+          "vgg*|alexnet|densenet*|efficientnet*|vit*|swin*|bert*|roberta*|unet*|yolov*|"
           "inception*|googlenet|squeezenet*|convnext*|regnet*|t5*|opt|gemma*|phi*|"
           "mobilenetv1|mobilenetv3*|shufflenet*|mnasnet*|deit*|xception|nfnet*|"
           "resnext*|wide_resnet*|senet*|rexnet*|beit*|maxvit*|mixer*|clip*|rnn|lstm*|"
