@@ -13,7 +13,7 @@ static double drawn(uint64_t box, uint64_t which)
     return (double)rng_uniform(rng_key(3, RNG_TEST, box, 0), which);
 }
 
-/* Random boxes; centres of every other one lie on borders or middles of cells. */
+/* Random boxes; centres of every other one lie on edges or middles of cells. */
 static void box_of(uint64_t i, const BoxGrid *g, float box[BOX_NUMBERS])
 {
     const int sides[2] = {g->columns, g->rows};
@@ -30,14 +30,14 @@ static void box_of(uint64_t i, const BoxGrid *g, float box[BOX_NUMBERS])
 
 /* How often a cell must predict a centre: along one axis, with the other in its own cell. The
  * centre x lies in cell `own`; a neighbour has it if the centre is nearer to it than to the middle
- * of its own cell, and lies more than a cell away from the grid's border on that side. */
+ * of its own cell, and lies more than a cell away from the grid's edge on that side. */
 static int axis_count(double x, int size, int cell, int own)
 {
     const double in_cell = x - floor(x);
     int count = 0;
     if (in_cell < 0.5 && x > 1 && cell == (int)floor(x) - 1) ++count;
     if (in_cell > 0.5 && size - x > 1 && cell == (int)floor(x) + 1) ++count;
-    /* on the border between two cells, the own one counts again, seen from the other side */
+    /* on the edge between two cells, the own one counts again, seen from the other side */
     if (in_cell == 0 && size - x > 1 && cell == own) ++count;
     return count;
 }

@@ -100,7 +100,7 @@ static void allocate_targets(Bench *b)
     b->run.targets = targets;
 }
 
-/* Allocates targets without boxes: their cost is small beside that of all cells. */
+/* Allocates targets without boxes, whose cost is small compared with that of all cells. */
 static void allocate_boxes(Bench *b)
 {
     const int64_t starts = b->op->spec.x[0].shape.dim[0] + 1, levels = b->op->spec.x_count;
