@@ -141,6 +141,12 @@ typedef struct Config {
         ConfigList hidden;
         /* widths of dlrm's bottom */
         ConfigList bottom;
+        /* detectors: factors on the repeats of blocks and on channels; 0: the model's own */
+        double depth_multiple, width_multiple;
+        /* detectors: widths and heights of anchors in pixels; empty: the model's own */
+        ConfigList anchors;
+        /* names of the layers that the loss reads, "a,b"; "": the last one, or the model's own */
+        char *outputs;
         /* gpt2: GptSize */
         int size;
         /* gpt2: Positions */

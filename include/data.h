@@ -404,6 +404,8 @@ typedef struct Batch {
     float label_share;
     /* (N, target_width); or NULL */
     float *targets;
+    /* boxes of the samples; or NULL pointers. Borrowed; no kind of data set has them yet. */
+    BoxTargets boxes;
     /* Sets with ids, else NULL: field f of row r has ids[id_first[r * F + f]] to ids[id_first[r * F
      * + f + 1] - 1]; rows from `rows` on have no ids. id_first has N * F + 1 entries. */
     uint64_t *ids;

@@ -10,13 +10,15 @@
 
 /* Initialisers; INIT_UNSET is refused. The defaults are PyTorch's where it has the layer. fan is
  * computed from the shape. INIT_UNIFORM: U(-1/sqrt(fan_in), +1/sqrt(fan_in)) (PyTorch's Linear and
- * Conv2d, weight and bias). INIT_HE_NORMAL: N(0, 2/fan_out) (He et al. 2015; torchvision's ResNet
- * and MobileNetV2 convolutions). INIT_NORMAL: N(0, scale^2). INIT_ZERO, INIT_ONE: constants. */
+ * Conv2d, weight and bias). INIT_UNIFORM_FP16: the same, rounded to fp16. INIT_HE_NORMAL: N(0,
+ * 2/fan_out) (He et al. 2015; torchvision's ResNet and MobileNetV2 convolutions). INIT_NORMAL: N(0,
+ * scale^2). INIT_ZERO, INIT_ONE: constants. */
 typedef enum Init {
     INIT_UNSET,
     INIT_ZERO,
     INIT_ONE,
     INIT_UNIFORM,
+    INIT_UNIFORM_FP16,
     INIT_HE_NORMAL,
     INIT_NORMAL,
     INITS
@@ -41,8 +43,10 @@ typedef struct LayerParam {
     /* "weight", "bias", "running_mean" */
     const char *name;
     Init init;
-    /* INIT_NORMAL: standard deviation; INIT_UNIFORM: fan_in if > 0 */
+    /* INIT_NORMAL: standard deviation; INIT_UNIFORM and INIT_UNIFORM_FP16: fan_in if > 0 */
     float scale;
+    /* returns what is added to the initial value of element i; NULL: nothing */
+    double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
     /* use is USE_STATISTIC, USE_DECAYED, USE_CHANNEL_SCALE; set by layer_infer */
     bool buffer, decay, channel_scale;
@@ -87,7 +91,7 @@ typedef struct LayerSize {
     int64_t vocab;
     /* dense, conv2d: the layer has a bias */
     bool bias;
-    /* dense, conv2d: initialiser of the weight; the bias is 0 unless it is INIT_UNIFORM */
+    /* dense, conv2d: initialiser of the weight; the bias is 0 unless it is uniform, too */
     Init init;
     /* INIT_NORMAL: standard deviation; bag with INIT_UNIFORM: U(-init_std, init_std) */
     float init_std;
@@ -110,6 +114,8 @@ typedef enum LossReads {
     LOSS_READS_TOKENS,
     /* targets that are numbers */
     LOSS_READS_TARGETS,
+    /* boxes with classes */
+    LOSS_READS_BOXES,
 } LossReads;
 
 /* The meaning of columns 1 and 2 of a loss's results; column 0 is the loss. */
@@ -121,9 +127,12 @@ typedef enum LossColumns {
     LOSS_COLUMNS_BEST,
     /* 0 if the logit is on the label's side, else 1; the logit of label 1 */
     LOSS_COLUMNS_LOGIT,
+    /* the parts of the loss that boxes and objects have; the rest is that of classes */
+    LOSS_COLUMNS_PARTS,
 } LossColumns;
 
-enum { OUTPUTS_UNSET, OUTPUTS_PER_CLASS = -1 };
+/* OUTPUTS_GRIDS: several grids with channels for boxes, objects and each class */
+enum { OUTPUTS_UNSET, OUTPUTS_PER_CLASS = -1, OUTPUTS_GRIDS = -2 };
 /* Requirements of a loss on the model and the data, and the meaning of its results. */
 typedef struct LossInfo {
     /* value of train.loss. Its help is the layer's; uses: keys of section train that the loss uses;
@@ -132,7 +141,7 @@ typedef struct LossInfo {
     LossReads reads;
     LossColumns columns;
     /* number of outputs of the model; OUTPUTS_PER_CLASS: one for each class, token or number of the
-     * target */
+     * target; OUTPUTS_GRIDS */
     int64_t outputs;
     /* largest number of classes that the data can have; 0: any number */
     int64_t classes;

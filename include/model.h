@@ -119,7 +119,7 @@ typedef struct Graph {
     int64_t arena_elements;
     /* index of the loss, which is the last node */
     int loss_node;
-    /* index of the node whose output the loss reads */
+    /* index of the last node whose output the loss reads; the others are in the loss's Node.in */
     int logits_node;
     /* Tensor parallelism: the undivided graph, of which this graph is one rank's slice. It has the
      * same parameters in the same order and is never planned. Owned; NULL if the graph is not
@@ -178,6 +178,8 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int
  * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
  * train.sync_batch_norm, if there is no such layer. */
 Status graph_sync_statistics(Graph *graph, const Config *config, int replicas);
+/* True if the loss reads the node's output, directly or in another layout. */
+bool graph_is_output(const Graph *graph, int node);
 /* Returns the number of values in a rank's slice of a parameter. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);
 /* Copy a rank's slice from the whole parameter, and into it; both are in plain order. */
@@ -237,8 +239,10 @@ typedef struct ZooEntry {
     const char *uses;
     /* defaults of the keys in `uses`: "width=10 hidden=[400,400]". May be NULL. */
     const char *defaults;
+    /* names of the layers that the loss reads, "a,b"; NULL: the one that `build` returns */
+    const char *outputs;
     /* Adds the layers from the data (NODE_INPUT) to the logits. Returns the index of the logits'
-     * node, or GRAPH_FAILED. */
+     * node, which is the last one, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
 /* ERR_BUG, naming the row, if the row of a model or of a pruning method is incomplete. */

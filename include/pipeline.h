@@ -494,8 +494,10 @@ void executor_request(Executor *executor, int metric, bool yes);
 Status executor_evaluate(Executor *executor, const BatchSource *source,
                          void (*visit)(void *user, const Batch *batch, const float *columns),
                          void *user);
-/* Returns the logits of the last micro-batch that executor_evaluate ran, (N,K) or (N,T,K), in host
- * memory, borrowed until the next call of the executor. NULL on ranks without the loss. */
-const float *executor_logits(Executor *executor);
+/* Returns input `output` of the loss in the last micro-batch that executor_evaluate ran, in plain
+ * order and host memory: logits (N,K) or (N,T,K), which are output 0, or a detector's grid
+ * (N,C,H,W) of that level. Borrowed until the next call of the executor. NULL on ranks without the
+ * loss. */
+const float *executor_logits(Executor *executor, int output);
 
 #endif

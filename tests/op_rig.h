@@ -28,6 +28,8 @@ typedef struct Rig {
     int32_t *labels;
     float *targets;
     int64_t *sample;
+    BoxTargets boxes;
+    size_t box_bytes;
 } Rig;
 
 /* Where element i of the plain order lies in memory. */
@@ -239,6 +241,9 @@ static inline void rig_close(Rig *rig)
                 (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(int32_t));
     rig_release(rig, rig->targets, (size_t)shape_count(spec->x[0].shape) * sizeof(float));
     rig_release(rig, rig->sample, (size_t)samples * sizeof(int64_t));
+    rig_release(rig, rig->boxes.start, (size_t)(samples + 1) * sizeof(int32_t));
+    rig_release(rig, rig->boxes.row, rig->box_bytes);
+    rig_release(rig, rig->boxes.normaliser, (SPEC_INPUTS + 1) * sizeof(int64_t));
     op_free(&rig->op);
 }
 
@@ -268,6 +273,30 @@ static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count
     if (!rig->targets) rig->targets = rig_alloc(rig, (size_t)count * sizeof *targets);
     rig_copy(rig, rig->targets, targets, (size_t)count * sizeof *targets);
     rig->run.targets = rig->targets;
+}
+
+/* start: one for each sample, and the end; numbers: the normaliser. All in host memory. */
+static inline void rig_set_boxes(Rig *rig, const int32_t *start, const float *row,
+                                 const int32_t *numbers)
+{
+    const int64_t samples = rig->spec.x[0].shape.dim[0];
+    const int levels = rig->spec.x_count;
+    const size_t starts = (size_t)(samples + 1) * sizeof *start;
+    const size_t rows = (size_t)(start[samples] + 1) * BOX_NUMBERS * sizeof *row;
+    int64_t normaliser[SPEC_INPUTS + 1];
+    float *copy = mem_new(rows);
+    for (int i = 0; i <= levels; ++i) normaliser[i] = numbers[i];
+    memcpy(copy, row, rows - BOX_NUMBERS * sizeof *row);
+    BoxTargets *b = &rig->boxes;
+    b->start = rig_alloc(rig, starts);
+    b->row = rig_alloc(rig, rows);
+    b->normaliser = rig_alloc(rig, sizeof normaliser);
+    rig->box_bytes = rows;
+    rig_copy(rig, (void *)(uintptr_t)b->start, start, starts);
+    rig_copy(rig, (void *)(uintptr_t)b->row, copy, rows);
+    rig_copy(rig, (void *)(uintptr_t)b->normaliser, normaliser, sizeof normaliser);
+    rig->run.boxes = *b;
+    mem_free(&copy);
 }
 
 static inline void rig_set_samples(Rig *rig, const int64_t *sample, int64_t count)

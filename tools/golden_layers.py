@@ -10,7 +10,7 @@ One text file a kind. Without torch it is written by hand, from any other implem
                                         a fused activation, a fused residual (the last x), real samples, no training
     image C,H,W                         x0 is a flattened image (what flatten gives: its memory keeps the image's layout)
     TENSOR DIMS fill SEED SCALE SHIFT   numbers that both sides compute (see number())
-    TENSOR DIMS values V ...            TENSOR: x0.. w0.. dy labels targets, then what must come out: y dx0.. dw0.. and
+    TENSOR DIMS values V ...            TENSOR: x0.. w0.. dy labels targets box_start boxes normaliser, then what must come out: y dx0.. dw0.. and
                                         r2 r3, the running statistics after one update; nan: may be anything
     end
 """
@@ -150,6 +150,12 @@ def conv2d():
         yield c
 
 
+def detect():
+    c = Case("two anchors, three classes", "channels=16 classes=3 cell=8")
+    c.finish(F.conv2d(c.fill("x0", 2, 5, 3, 2), c.fill("w0", 16, 5, 1, 1, scale=0.5), c.fill("w1", 16)))
+    yield c
+
+
 def batch_norm():
     table = [("2-d", (6, 5), None, False, None, False), ("4-d", (3, 4, 3, 2), None, False, None, False),
              ("16 channels, relu", (2, 16, 3, 3), "relu", False, None, False),
@@ -272,6 +278,13 @@ def global_pool():
         yield c
 
 
+def upsample():
+    for name, dims, scale in [("odd", (2, 5, 3, 4), 2), ("16 channels, 3", (1, 16, 2, 3), 3), ("70 channels", (1, 70, 1, 1), 2)]:
+        c = Case(name, f"scale={scale}")
+        c.finish(F.interpolate(c.fill("x0", *dims), scale_factor=scale, mode="nearest"))
+        yield c
+
+
 def add():
     for name, dims, act in [("2-d", (3, 7), None), ("3-d", (2, 3, 5), None), ("4-d", (2, 5, 3, 3), None), ("4-d, relu", (2, 8, 3, 3), "relu")]:
         c = Case(name, "", act)
@@ -363,6 +376,107 @@ def softmax_loss():
         yield c
 
 
+def yolo_targets(row, grid, anchors):
+    """Pairs of anchor and cell (column, row) that have to predict a box; grid: columns, rows; anchors in cells."""
+    x, y, w, h = row[1] * grid[0], row[2] * grid[1], row[3] * grid[0], row[4] * grid[1]
+    cells = [(math.floor(x), math.floor(y))]
+    for axis, (at, size) in enumerate(zip((x, y), grid)):
+        for shift, reach in [(-0.5, at), (0.5, size - at)]:
+            if reach % 1 < 0.5 and reach > 1:
+                cells.append((int(at + shift), cells[0][1]) if axis == 0 else (cells[0][0], int(at + shift)))
+    for a, (aw, ah) in enumerate(anchors):
+        if w > 0 and h > 0 and max(w / aw, aw / w, h / ah, ah / h) < 4:
+            for i, j in cells:
+                i, j = min(max(i, 0), grid[0] - 1), min(max(j, 0), grid[1] - 1)
+                yield a, i, j, torch.tensor([x - i, y - j, w, h])
+
+
+def complete_iou(p, t):
+    """CIoU of boxes (x, y, w, h), with alpha as a constant."""
+    low, high = torch.maximum(p[:2] - p[2:] / 2, t[:2] - t[2:] / 2), torch.minimum(p[:2] + p[2:] / 2, t[:2] + t[2:] / 2)
+    inter = (high - low).clamp(0).prod()
+    iou = inter / (p[2:].prod() + t[2:].prod() - inter + 1e-7)
+    hull = torch.maximum(p[:2] + p[2:] / 2, t[:2] + t[2:] / 2) - torch.minimum(p[:2] - p[2:] / 2, t[:2] - t[2:] / 2)
+    v = 4 / math.pi ** 2 * (torch.atan(t[2] / t[3]) - torch.atan(p[2] / p[3])) ** 2
+    alpha = (v / (v - iou + 1 + 1e-7)).detach()
+    return iou - ((p[:2] - t[:2]) ** 2).sum() / ((hull ** 2).sum() + 1e-7) - alpha * v
+
+
+def yolo_loss():
+    gain, balance = {2: 1.5, 3: 1.0}, {2: [4.0, 1.0], 3: [4.0, 1.0, 0.4]}
+    anchors3, anchors2 = "100,130,160,300,330,230,300,610,620,450,590,460", "90,70,160,300,250,180,330,620"
+    # name, height and width, grids, anchors, classes, samples, boxes of each, real samples, smoothing
+    table = [("no boxes", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 2, 2, [0, 0], None, 0.0),
+             ("some boxes", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 2, 2, [3, 1], None, 0.0),
+             ("borders", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 2, 2, [6, 5], None, 0.0),
+             ("doubles", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 3, 2, [4, 4], None, 0.0),
+             ("one class", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 1, 2, [2, 5], None, 0.0),
+             ("smoothing", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 3, 1, [5], None, 0.1),
+             ("padded rows", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 2, 3, [4, 0, 0], 2, 0.0),
+             ("two levels, not square", (640, 480), [(8, 6), (4, 3)], anchors2, 2, 1, [9], None, 0.0),
+             ("many boxes", (640, 640), [(4, 4), (2, 2), (1, 1)], anchors3, 2, 2, [40, 3], None, 0.0),
+             ("20 classes", (320, 320), [(2, 2), (1, 1)], "100,130,160,300", 20, 2, [6, 2], None, 0.05)]
+    for name, image, grids, anchors, k, n, boxes, rows, smoothing in table:
+        c = Case(name, f"image={image[0]},{image[1]} anchors={anchors} smoothing={smoothing}")
+        sides = [float(v) for v in anchors.split(",")]
+        per_level = len(sides) // 2 // len(grids)
+        real = n if rows is None else rows
+        if rows:
+            c.flag(f"rows {rows}")
+        x = [c.fill(f"x{l}", n, per_level * (5 + k), *g, scale=3.0) for l, g in enumerate(grids)]
+        row = []
+        for at in range(sum(boxes)):
+            u = [(number(c.seed + 77, 8 * at + i, 0.5, 0.5)) for i in range(8)]
+            # half of the centres lie on borders and middles of cells
+            if name in ("borders", "many boxes") and u[5] < 0.5:
+                u[0], u[1] = round(u[0] * 8) / 8, round(u[1] * 8) / 8
+            row.append([int(u[4] * k), u[0], u[1], 0.1 + 0.8 * u[2], 0.1 + 0.8 * u[3]])
+            if name == "doubles" and at % 2:
+                row[-1][1:] = row[-2][1:]
+        if name == "borders":
+            row[0][1:] = [1.0, 1.0, 0.3, 0.3]
+            row[1][1:] = [0.25, 0.75, 0.3, 0.3]
+            row[2][1:] = [0.125, 0.375, 0.3, 0.3]
+            row[3][3] = 0.0
+        start = [sum(boxes[:i]) for i in range(n + 1)]
+        # targets are float32
+        row = torch.tensor(row).reshape(-1, 5).float().double()
+        match = []
+        for l, (high, wide) in enumerate(grids):
+            cells = [(sides[2 * (l * per_level + a)] * wide / image[1], sides[2 * (l * per_level + a) + 1] * high / image[0])
+                     for a in range(per_level)]
+            match.append([[(int(r[0]), cells[m[0]], *m) for r in row[start[i]:start[i + 1]].tolist()
+                           for m in yolo_targets(r, (wide, high), cells)] for i in range(n)])
+        batch, count = real + 5, [sum(map(len, level)) + 11 * (l + 1) for l, level in enumerate(match)]
+        g, parts = gain[len(grids)], torch.zeros(3, n)
+        for l, level in enumerate(match):
+            for i in range(real):
+                p = x[l][i].reshape(per_level, 5 + k, *grids[l])
+                best = torch.zeros(per_level, *grids[l])
+                for label, anchor, a, column, line, target in level[i]:
+                    t = p[a, :, line, column]
+                    s = torch.sigmoid(t[:4])
+                    overlap = complete_iou(torch.cat([2 * s[:2] - 0.5, torch.tensor(anchor) * (2 * s[2:]) ** 2]), target)
+                    best[a, line, column] = max(best[a, line, column].item(), overlap.item(), 0.0)
+                    parts[0, i] = parts[0, i] + batch * 0.05 * g / count[l] * (1 - overlap)
+                    if k > 1:
+                        classes = torch.full((k,), smoothing / 2)
+                        classes[label] = 1 - smoothing / 2
+                        entropy = F.binary_cross_entropy_with_logits(t[5:], classes, reduction="sum")
+                        parts[2, i] = parts[2, i] + batch * 0.5 * g * k / 80 / (count[l] * k) * entropy
+                entropy = F.binary_cross_entropy_with_logits(p[:, 4], best)
+                parts[1, i] = parts[1, i] + g * image[0] * image[1] / 640 ** 2 * balance[len(grids)][l] * entropy
+        c.values("box_start", torch.tensor(start).double())
+        c.values("boxes", row if len(row) else torch.zeros(1, 5))
+        c.values("normaliser", torch.tensor(count + [batch]).double())
+        y = torch.stack([parts.sum(0), parts[0], parts[1]], 1).detach()
+        c.values("y", y)
+        c.flag("loss_scale 50")
+        (parts.sum() * 50).backward()
+        c.gradients()
+        yield c
+
+
 def mse_loss():
     for name, dims, rows in [("plain", (4, 6), None), ("padded rows", (5, 3), 3)]:
         c = Case(name)
@@ -418,13 +532,13 @@ def numeric_embedding():
 
 
 KINDS = {
-    "dense": dense, "conv2d": conv2d, "batch_norm": batch_norm, "layer_norm": layer_norm,
+    "dense": dense, "conv2d": conv2d, "detect": detect, "batch_norm": batch_norm, "layer_norm": layer_norm,
     "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
-    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "add": add, "concat": concat,
+    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
-    "sigmoid_loss": sigmoid_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
+    "sigmoid_loss": sigmoid_loss, "yolo_loss": yolo_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
 }
 
 

@@ -74,7 +74,7 @@ typedef struct OnnxLayer {
 } OnnxLayer;
 
 /* Adds a node for ONNX operator `op` and returns its output, named LAYER/step; step NULL: it is the
- * layer's result, named LAYER. */
+ * layer's result, named LAYER. An optional input that is not given is ONNX_NONE. */
 OnnxValue onnx_add_node(const OnnxLayer *layer, const char *op, const char *step,
                         const OnnxValue *in, int in_count);
 #define onnx_add(layer, op, step, ...)                                                             \
@@ -95,6 +95,8 @@ OnnxValue onnx_param_transposed(const OnnxLayer *layer, int slot);
 OnnxValue onnx_with_params(const OnnxLayer *layer, const char *op);
 /* Returns a constant: a float. */
 OnnxValue onnx_float(const OnnxLayer *layer, float value);
+/* Returns a constant vector of `count` floats. */
+OnnxValue onnx_floats(const OnnxLayer *layer, int count, const float *value);
 /* Returns a constant of type int64: a vector of `count` numbers or, if count is 0, a scalar. */
 OnnxValue onnx_int64s(const OnnxLayer *layer, int count, const int64_t *value);
 #define onnx_vector(layer, ...)                                                                    \

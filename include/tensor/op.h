@@ -4,7 +4,7 @@
 #ifndef WEFT_TENSOR_OP_H
 #define WEFT_TENSOR_OP_H
 
-#include "tensor/op_spec.h"
+#include "tensor/boxes.h"
 
 /* The ranks that hold the slices of one tensor, for operations that need the other slices. All of
  * them make the same calls in the same order, on the backend's memory; the work is queued on the
@@ -97,6 +97,8 @@ typedef struct OpRun {
     float label_share;
     /* losses for numbers: float[N][K] */
     const float *targets;
+    /* losses for boxes */
+    BoxTargets boxes;
     /* dropout: id of each sample, int64[N] */
     const int64_t *sample;
     /* dropout: seed of the run and number of the step */

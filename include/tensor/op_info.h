@@ -95,6 +95,8 @@ typedef enum OpReads {
     READS_LABELS,
     /* OpRun.targets: a loss */
     READS_TARGETS,
+    /* OpRun.boxes: a loss */
+    READS_BOXES,
     /* OpRun.sample */
     READS_SAMPLES,
     /* OpRun.bag. x is the data, used only for the number of samples; backward_weight writes the
@@ -152,10 +154,11 @@ const OpInfo *op_info(OpKind kind);
 Status op_info_check(const OpInfo *info);
 /* Does so for all operations and backends. */
 Status tensor_check(void);
-/* Whether the operation computes a loss, from labels or targets. */
+/* Whether the operation computes a loss, from labels, targets or boxes. */
 static inline bool op_is_loss(const OpInfo *info)
 {
-    return info->reads == READS_LABELS || info->reads == READS_TARGETS;
+    return info->reads == READS_LABELS || info->reads == READS_TARGETS ||
+           info->reads == READS_BOXES;
 }
 /* Whether w can be stored in plain order. */
 static inline bool op_plain_weight(const OpInfo *info)

@@ -15,6 +15,7 @@
     _(LAYER_NORM, layer_norm, EVERYWHERE)                                                          \
     _(ACTIVATION, activation, EVERYWHERE)                                                          \
     _(POOL, pool, EVERYWHERE)                                                                      \
+    _(UPSAMPLE, upsample, EVERYWHERE)                                                              \
     _(ADD, add, EVERYWHERE)                                                                        \
     _(CONCAT, concat, EVERYWHERE)                                                                  \
     _(FLATTEN, flatten, EVERYWHERE)                                                                \
@@ -33,6 +34,7 @@
     _(SIGMOID_LOSS, sigmoid_loss, CPU_ONLY)                                                        \
     _(INTERACTION, interaction, CPU_ONLY)                                                          \
     _(FM, fm, CPU_ONLY)                                                                            \
+    _(YOLO_LOSS, yolo_loss, CPU_ONLY)                                                              \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */
 

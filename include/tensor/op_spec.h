@@ -66,6 +66,13 @@ typedef struct RotaryScaling {
     bool truncate;
 } RotaryScaling;
 
+/* Widths and heights of a detector's anchors, in pixels of the picture, level after level. */
+enum { ANCHORS_MOST = 32 };
+typedef struct Anchors {
+    int count;
+    float side[ANCHORS_MOST][2];
+} Anchors;
+
 /* How an exchange converts a tensor between whole and divided layers of a tensor group. Backward
  * mirrors forward: ENTER and LEAVE are a pair, GATHER and SCATTER are a pair. */
 typedef enum ExchangeKind {
@@ -97,6 +104,8 @@ typedef struct OpSpec {
     /* conv2d, group_norm: number of groups of channels */
     int groups;
     PoolMode pool;
+    /* upsample: rows and columns of y for each of x */
+    int scale;
     /* activation applied to the output; ACT_NONE: none */
     Act act;
     /* Two dense operations in a row: the second computes the gradient of the first one's
@@ -113,6 +122,11 @@ typedef struct OpSpec {
     float eps, momentum;
     /* dropout probability; label smoothing */
     float drop, smoothing;
+    /* yolo_loss: the same number of anchors for each input; height and width of the pictures */
+    Anchors anchors;
+    int image[2];
+    /* detect: classes; pixels of the picture in a cell, along each side */
+    int classes, cell;
     /* dropout: hash of the node's name */
     uint64_t seed_name;
     /* attention: heads of queries */

@@ -159,6 +159,9 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, &meta.input, path) : take_training_set(p, config, path));
     if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
+    if (loss_info(config)->reads == LOSS_READS_BOXES)
+        return config_fail_key(config, "train.loss", "%s: weft predict does not print boxes",
+                               loss_name(config));
     if (loss_info(config)->reads == LOSS_READS_TARGETS)
         return config_fail_key(config, "train.loss", "has no classes to predict");
     if (!data_kind(&p->set)->is_image) return OK;

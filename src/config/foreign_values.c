@@ -183,12 +183,15 @@ const ForeignWord foreign_values[] = {
           "decoder",
           "gpt2", NULL),
     VALUE("model.name", "mobilenet|mobilenetv2|mobilenet_v2_1.0", "mobilenet_v2", NULL),
+    VALUE("model.name", "yolo|yolov5|yolov5nano|yolov5n6", "yolov5n", NULL),
+    VALUE("model.name", "yolov5m|yolov5l|yolov5x", "yolov5n",
+          "with model.depth_multiple and model.width_multiple"),
     VALUE("model.name", "lenet5|cnn|simplecnn|convnet|mnistnet", "lenet", NULL),
     VALUE("model.name", "perceptron|fnn|ann|multilayerperceptron|feedforward|logistic_regression",
           "mlp", NULL),
     VALUE("model.name", "wide_and_deep|widedeep|wdl|wnd", "wide_deep", NULL),
     VALUE("model.name",
-          "vgg*|alexnet|densenet*|efficientnet*|vit*|swin*|bert*|roberta*|unet*|yolo*|"
+          "vgg*|alexnet|densenet*|efficientnet*|vit*|swin*|bert*|roberta*|unet*|yolov*|"
           "inception*|googlenet|squeezenet*|convnext*|regnet*|t5*|opt|gemma*|phi*|"
           "mobilenetv1|mobilenetv3*|shufflenet*|mnasnet*|deit*|xception|nfnet*|"
           "resnext*|wide_resnet*|senet*|rexnet*|beit*|maxvit*|mixer*|clip*|rnn|lstm*|"
@@ -212,6 +215,7 @@ const ForeignWord foreign_values[] = {
     LAYER("adaptiveavgpool2d|globalavgpool|globalaveragepooling2d|gap|"
           "global_average_pool|adaptiveavgpool",
           "global_pool", NULL),
+    LAYER("upsampling2d|nearest|interpolate|resize", "upsample", NULL),
     LAYER("swish|hardswish|SiLU", "silu", NULL),
     LAYER("multiheadattention|self_attention|mha|causalselfattention|"
           "multi_head_attention",
@@ -224,9 +228,9 @@ const ForeignWord foreign_values[] = {
     LAYER("reshape|view|unsqueeze|squeeze", "flatten", NULL),
     LAYER("softmax|logsoftmax|log_softmax|crossentropyloss", NULL,
           "the loss applies it: leave it out, and set train.loss: softmax"),
-    LAYER("lstm|gru|rnn|conv1d|conv3d|convtranspose2d|deconv|upsample|leakyrelu|"
+    LAYER("lstm|gru|rnn|conv1d|conv3d|convtranspose2d|deconv|leakyrelu|"
           "leaky_relu|prelu|elu|sigmoid|tanh|selu|instancenorm*|lrn|localresponsenorm|"
-          "mish|softplus|hardtanh|upsampling2d",
+          "mish|softplus|hardtanh",
           NULL, "`weft help --layers` lists the layers"),
     ATTR("out_channels|filters|num_filters|n_filters|out|num_output_channels|"
          "out_planes|planes",

@@ -23,7 +23,9 @@ typedef enum AttrType {
     ATTR_FLOAT,
     ATTR_BOOL,
     /* int: a value of an enum */
-    ATTR_WORD
+    ATTR_WORD,
+    /* Anchors: width and height of each */
+    ATTR_ANCHORS
 } AttrType;
 
 /* The effect of another value of an attribute on its layer. */
@@ -61,11 +63,10 @@ typedef struct Attr {
 #define IN_SPEC(field) .offset = offsetof(OpSpec, field)
 #define IN_SIZE(field) .in_size = true, .offset = offsetof(LayerSize, field)
 
-static const AttrWord init_words[] = {{"uniform", INIT_UNIFORM},
-                                      {"he", INIT_HE_NORMAL},
-                                      {"normal", INIT_NORMAL},
-                                      {"zero", INIT_ZERO},
-                                      {NULL, 0}};
+static const AttrWord init_words[] = {
+    {"uniform", INIT_UNIFORM}, {"uniform_fp16", INIT_UNIFORM_FP16},
+    {"he", INIT_HE_NORMAL},    {"normal", INIT_NORMAL},
+    {"zero", INIT_ZERO},       {NULL, 0}};
 static const AttrWord bag_mode_words[] = {
     {"sum", BAG_SUM}, {"mean", BAG_MEAN}, {"concat", BAG_CONCAT}, {NULL, 0}};
 static const AttrWord tables_words[] = {
@@ -91,6 +92,7 @@ static const Attr table[] = {
     {"stride", ATTR_PAIR, EFFECT_OUTPUT, IN_SPEC(stride), .low = 1, .high = 1024},
     {"pad", ATTR_PAD, EFFECT_OUTPUT, IN_SPEC(pad), .low = 0, .high = 1024},
     {"groups", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(groups), .low = 1, .high = 1048576},
+    {"scale", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(scale), .low = 1, .high = 64},
     {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
     {"kv_heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
     {"rotary", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary)},
@@ -126,6 +128,10 @@ static const Attr table[] = {
     {"together", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(bag_together)},
     {"tables", ATTR_WORD, EFFECT_SHAPE, IN_SIZE(tables), .words = tables_words},
     {"hashed", ATTR_BOOL, EFFECT_OUTPUT, IN_SIZE(hashed)},
+    {"classes", ATTR_INT, EFFECT_TRAINING, IN_SPEC(classes), .low = 1, .high = 1048576},
+    {"cell", ATTR_INT, EFFECT_TRAINING, IN_SPEC(cell), .low = 1, .high = 640},
+    {"anchors", ATTR_ANCHORS, EFFECT_TRAINING, IN_SPEC(anchors), .low = 1, .high = 65536},
+    {"image", ATTR_PAIR, EFFECT_TRAINING, IN_SPEC(image), .low = 1, .high = 65536},
     {"smoothing", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(smoothing), .low = 0, .high = 1,
      .high_open = true},
 };
@@ -254,6 +260,29 @@ static Status set_word(const Attr *attr, const char *value, int *out)
     return fail(ERR_CONFIG, "%s: '%s' is none of %s", attr->name, value, all);
 }
 
+/* Reads widths and heights: "10,13, 16,30". */
+static Status set_anchors(const Attr *attr, const char *value, Anchors *out)
+{
+    Anchors read = {0};
+    const char *at = value;
+    for (int n = 0; *at; ++n) {
+        char *end;
+        const double v = strtod(at, &end);
+        if (end == at || (*end && *end != ','))
+            return fail(ERR_CONFIG, "%s: '%s' is no list of numbers", attr->name, value);
+        if (!(v >= attr->low && v <= attr->high)) return range_fail(attr, value);
+        if (n == 2 * ANCHORS_MOST)
+            return fail(ERR_CONFIG, "%s: more than %d", attr->name, ANCHORS_MOST);
+        read.side[n / 2][n % 2] = (float)v;
+        read.count = (n + 1) / 2;
+        at = *end ? end + 1 : end;
+        if (!*at && n % 2 == 0)
+            return fail(ERR_CONFIG, "%s: '%s' has a width without a height", attr->name, value);
+    }
+    *out = read;
+    return OK;
+}
+
 static Status attr_set(const Attr *attr, const char *value, void *field)
 {
     int64_t n;
@@ -276,6 +305,8 @@ static Status attr_set(const Attr *attr, const char *value, void *field)
         return set_bool(attr, value, field);
     case ATTR_WORD:
         return set_word(attr, value, field);
+    case ATTR_ANCHORS:
+        return set_anchors(attr, value, field);
     case ATTR_UNSET:
         break;
     }
@@ -324,6 +355,9 @@ static void value_text(const Attr *attr, const void *field, char out[ATTR_VALUE]
     case ATTR_WORD:
         for (const AttrWord *w = attr->words; w->word; ++w)
             if (w->value == *n) snprintf(out, ATTR_VALUE, "%s", w->word);
+        break;
+    case ATTR_ANCHORS:
+        snprintf(out, ATTR_VALUE, "%d anchors", ((const Anchors *)field)->count);
         break;
     case ATTR_UNSET:
         break;

@@ -22,6 +22,11 @@ static void fill(float *out, int64_t n, float value)
     for (int64_t i = 0; i < n; ++i) out[i] = value;
 }
 
+static void round_to_fp16(float *out, int64_t n)
+{
+    for (int64_t i = 0; i < n; ++i) out[i] = f16_value(f16_of(out[i]));
+}
+
 static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
 {
     uint32_t word[4];
@@ -64,6 +69,7 @@ void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const 
         fill(out, n, 1.0f);
         break;
     case INIT_UNIFORM:
+    case INIT_UNIFORM_FP16:
         fill_uniform(out, n, key,
                      (float)(1.0 / sqrt(param->scale > 0 ? (double)param->scale : fan.in)));
         break;
@@ -74,6 +80,9 @@ void layer_param_init(const LayerParam *param, const OpSpec *spec, int i, const 
         fill_normal(out, n, key, param->scale);
         break;
     }
+    for (int64_t k = 0; param->add && k < n; ++k)
+        out[k] = (float)((double)out[k] + param->add(spec, k));
+    if (param->init == INIT_UNIFORM_FP16) round_to_fp16(out, n);
 }
 
 void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint64_t id, int width,
@@ -92,6 +101,10 @@ void layer_row_init(Init init, float scale, uint64_t seed, uint64_t table, uint6
         break;
     case INIT_UNIFORM:
         fill_uniform(out, width, key, scale);
+        break;
+    case INIT_UNIFORM_FP16:
+        fill_uniform(out, width, key, scale);
+        round_to_fp16(out, width);
         break;
     case INIT_HE_NORMAL:
     case INIT_NORMAL:

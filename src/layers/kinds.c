@@ -17,6 +17,7 @@
     _(max_pool)                                                                                    \
     _(avg_pool)                                                                                    \
     _(global_pool)                                                                                 \
+    _(upsample)                                                                                    \
     _(concat)                                                                                      \
     _(flatten)                                                                                     \
     _(dropout)                                                                                     \
@@ -30,8 +31,10 @@
     _(interaction)                                                                                 \
     _(fm)                                                                                          \
     _(numeric_embedding)                                                                           \
+    _(detect)                                                                                      \
     _(softmax_loss)                                                                                \
     _(mse_loss)                                                                                    \
+    _(yolo_loss)                                                                                   \
     _(sigmoid_loss)
 /* clang-format on */
 
@@ -113,7 +116,8 @@ Status layer_kind_check(const LayerKind *kind)
                         : !loss->columns                     ? ".loss: .columns is not given"
                         : !loss->outputs                     ? ".loss: .outputs is not given"
                         : !loss->reads                       ? ".loss: .reads is not given"
-                        : (loss->reads == LOSS_READS_TARGETS) != (info->reads == READS_TARGETS)
+                        : (loss->reads == LOSS_READS_TARGETS) != (info->reads == READS_TARGETS) ||
+                                (loss->reads == LOSS_READS_BOXES) != (info->reads == READS_BOXES)
                             ? ".loss: .reads is not what its operation reads"
                             : NULL;
     return row_check("layer kind", kind->name, kind->name ? fault : ".name is not given");
@@ -246,18 +250,19 @@ void set_norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, boo
 void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS],
                          Shape weight, int64_t n)
 {
+    const bool uniform = size->init == INIT_UNIFORM || size->init == INIT_UNIFORM_FP16;
     int64_t fan_in = shape_count(weight) / weight.dim[0];
     spec->w[0] = weight;
     spec->w_count = 1;
     param[0] = (LayerParam){
         .name = "weight", .init = size->init, .scale = size->init_std, .use = USE_DECAYED};
-    if (size->init == INIT_UNIFORM) param[0].scale = 0;
+    if (uniform) param[0].scale = 0;
     if (!size->bias) return;
     spec->w[1] = shape_of(1, n, 1, 1, 1);
     spec->w_count = 2;
     param[1] = (LayerParam){.name = "bias", .init = INIT_ZERO, .use = USE_UNDECAYED};
-    if (size->init == INIT_UNIFORM) {
-        param[1].init = INIT_UNIFORM;
+    if (uniform) {
+        param[1].init = size->init;
         param[1].scale = (float)fan_in;
     }
 }

@@ -219,6 +219,27 @@ OnnxValue onnx_float(const OnnxLayer *l, float value)
     return onnx_share(l, key, t->value);
 }
 
+OnnxValue onnx_floats(const OnnxLayer *l, int count, const float *value)
+{
+    enum { NUMBER = 24 };
+    const size_t room = (size_t)(count + 1) * NUMBER, bytes = (size_t)count * sizeof *value;
+    char *key = mem_new(room);
+    size_t used = (size_t)snprintf(key, room, "constant/floats");
+    for (int i = 0; i < count; ++i)
+        used +=
+            (size_t)snprintf(key + used, room - used, "%c%.9g", i ? ',' : '/', (double)value[i]);
+    OnnxValue known = onnx_find_shared(l, key);
+    if (known == ONNX_NONE) {
+        OnnxTensor *t = add_tensor(l->graph, onnx_add_value(l->graph, key), ONNX_FLOAT,
+                                   shape_of(1, count, 1, 1, 1));
+        t->data = mem_new(bytes);
+        memcpy(t->data, value, bytes);
+        known = onnx_share(l, key, t->value);
+    }
+    mem_free(&key);
+    return known;
+}
+
 OnnxValue onnx_int64s(const OnnxLayer *l, int count, const int64_t *value)
 {
     const int numbers = count ? count : 1;

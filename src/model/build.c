@@ -60,6 +60,10 @@ static Status check_keys(const Config *config)
                 {"qkv_bias", config->model.qkv_bias},
                 {"tied", config->model.tied},
                 {"bottom", config->model.bottom.count > 0},
+                {"depth_multiple", config->model.depth_multiple > 0},
+                {"width_multiple", config->model.width_multiple > 0},
+                {"anchors", config->model.anchors.count > 0 && !list},
+                {"outputs", *config->model.outputs && !list},
                 {"context", config->model.context > 0 && !list},
                 {"vocab", config->model.vocab > 0 && !list}};
     if (!list && !*name) return OK;
@@ -93,11 +97,42 @@ static Status add_named_model(Graph *graph, const Config *config, int *logits)
     return *logits == GRAPH_FAILED ? add_place(config, ERR_CONFIG) : OK;
 }
 
+/* ---- the loss ---- */
+
+/* The nodes that the loss reads, in its order. */
+typedef struct Outputs {
+    int count;
+    int node[SPEC_INPUTS];
+} Outputs;
+
+/* Finds the outputs that model.outputs or the model's row names; else `last` is the only one. */
+static Status find_outputs(const Graph *graph, const Config *config, int last, Outputs *out)
+{
+    const bool list = config->model.layer_count > 0;
+    const char *names = list ? config->model.outputs : zoo_find(config->model.name)->outputs;
+    *out = (Outputs){.count = 1, .node = {last}};
+    if (last == NODE_INPUT) return add_place(config, fail(ERR_CONFIG, "the model has no layers"));
+    if (!names || !*names) return OK;
+    char *text = mem_text(names), *rest = text;
+    Status st = OK;
+    out->count = 0;
+    for (char *name; st == OK && (name = strsep(&rest, ","));) {
+        const int node = graph_find(graph, name);
+        if (node == GRAPH_FAILED)
+            st = config_fail_key(config, "model.outputs", "no layer is named '%s'", name);
+        else if (out->count == SPEC_INPUTS)
+            st = config_fail_key(config, "model.outputs", "more than %d layers", SPEC_INPUTS);
+        else
+            out->node[out->count++] = node;
+    }
+    mem_free(&text);
+    return st;
+}
+
 /* Checks that the last layer gives one number for each class (or target) of each sample. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];
-    if (logits == NODE_INPUT) return fail(ERR_CONFIG, "the model has no layers");
     Shape y = graph->node[logits].spec.y.shape;
     const char *name = graph->node[logits].name;
     const LossInfo *loss = loss_info(config);
@@ -121,19 +156,78 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     return OK;
 }
 
-static Status add_loss(Graph *graph, const Config *config, int logits)
+/* Checks that each output is a grid with 5 channels and one for each class in each anchor. */
+static Status check_grids(const Graph *graph, const Config *config, const Outputs *out,
+                          int64_t anchors)
+{
+    char text[64];
+    for (int k = 0; k < out->count; ++k) {
+        const Shape y = graph->node[out->node[k]].spec.y.shape;
+        const int64_t channels = anchors * (BOX_CHANNELS + graph->classes);
+        if (y.ndim == 4 && y.dim[1] == channels) continue;
+        return fail(ERR_CONFIG,
+                    "layer %s gives %s, train.loss %s needs a grid (N,%lld,H,W): 5 channels and "
+                    "%lld classes for each of %lld anchors",
+                    graph->node[out->node[k]].name, shape_text(y, text), loss_name(config),
+                    (long long)channels, (long long)graph->classes, (long long)anchors);
+    }
+    return OK;
+}
+
+/* Copies model.anchors, if given, to a detection loss, and the sides of the pictures. */
+static Status describe_grids(const Graph *graph, const Config *config, const Outputs *out,
+                             OpSpec *spec)
+{
+    const ConfigList *given = &config->model.anchors;
+    for (int i = 0; i < given->count; ++i)
+        spec->anchors.side[i / 2][i % 2] = (float)given->value[i];
+    if (given->count > 0) spec->anchors.count = given->count / 2;
+    for (int d = 0; d < 2; ++d) spec->image[d] = (int)graph->input.shape.dim[2 + d];
+    return check_grids(graph, config, out, spec->anchors.count / out->count);
+}
+
+/* Fails unless the loss reads as many outputs as the model has, each with as many anchors. */
+static Status check_outputs(const Config *config, int count)
 {
     const LayerKind *kind = loss_kind(config);
-    const bool smooths = word_uses(kind->loss->word, "label_smoothing");
-    char smoothing[32];
-    snprintf(smoothing, sizeof smoothing, "%.9g", config->train.label_smoothing);
-    TRY(check_logits(graph, config, logits));
-    /* NULL ends the list of attributes if the loss has no label smoothing */
-    int loss = graph_add(graph, kind->name, "loss", &logits, 1, smooths ? "smoothing" : NULL,
-                         smoothing, NULL);
-    if (loss == GRAPH_FAILED) return ERR_CONFIG;
-    graph->logits_node = logits;
-    graph->loss_node = loss;
+    const int anchors = config->model.anchors.count;
+    if (anchors > 2 * ANCHORS_MOST || anchors % (2 * count) != 0)
+        return config_fail_key(config, "model.anchors",
+                               "%d numbers: each of the %d outputs needs as many anchors, each of "
+                               "a width and a height, at most %d anchors in all",
+                               anchors, count, ANCHORS_MOST);
+    if (kind->inputs < 0 ? count > 1 : count == kind->inputs) return OK;
+    if (count > 1)
+        return config_fail_key(config, "train.loss",
+                               "%s reads one output, and the model has %d: set train.loss: yolo",
+                               loss_name(config), count);
+    return config_fail_key(config, "train.loss",
+                           "%s reads the outputs of several layers: use a detector (yolov5n), or "
+                           "name them with model.outputs",
+                           loss_name(config));
+}
+
+static Status add_loss(Graph *graph, const Config *config, const Outputs *out)
+{
+    const LayerKind *kind = loss_kind(config);
+    Draft draft;
+    TRY(draft_begin(graph, &draft, kind, "loss", out->node, out->count));
+    if (kind->loss->outputs == OUTPUTS_GRIDS)
+        TRY(describe_grids(graph, config, out, &draft.spec));
+    else
+        TRY(check_logits(graph, config, out->node[0]));
+    if (word_uses(kind->loss->word, "label_smoothing"))
+        draft.spec.smoothing = (float)config->train.label_smoothing;
+    const Status st = draft_finish(graph, &draft, &graph->loss_node);
+    if (st != OK) {
+        char *message = mem_text(fail_message());
+        fail(st, "layer loss: %s", message);
+        mem_free(&message);
+        return st;
+    }
+    graph->logits_node = out->node[0];
+    for (int k = 1; k < out->count; ++k)
+        if (out->node[k] > graph->logits_node) graph->logits_node = out->node[k];
     return OK;
 }
 
@@ -149,7 +243,10 @@ static Status build(Graph *graph, const Config *config)
     else
         TRY(add_named_model(graph, config, &logits));
     TRY(graph_set_widths(graph, config));
-    Status status = add_loss(graph, config, logits);
+    Outputs outputs;
+    TRY(find_outputs(graph, config, logits, &outputs));
+    TRY(check_outputs(config, outputs.count));
+    Status status = add_loss(graph, config, &outputs);
     if (status != OK) return add_place(config, status);
     TRY(graph_freeze(graph, config));
     graph_need_dx(graph);

@@ -257,6 +257,18 @@ void graph_close_act_boundaries(const Graph *graph, bool *closed)
     }
 }
 
+bool graph_is_output(const Graph *graph, int node)
+{
+    const Node *loss = &graph->node[graph->loss_node];
+    for (int k = 0; k < loss->spec.x_count; ++k) {
+        int in = loss->in[k];
+        /* a node without a kind is a reorder */
+        while (in != node && in >= 0 && !graph->node[in].kind) in = graph->node[in].in[0];
+        if (in == node) return true;
+    }
+    return node == graph->logits_node;
+}
+
 const Graph *graph_whole(const Graph *graph)
 {
     return graph->whole ? graph->whole : graph;

@@ -1,7 +1,7 @@
 /* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names, or so that
  * the costliest chunk is as cheap as possible, by dynamic programming over the possible boundaries.
- * The data never crosses a boundary, and the logits and the loss stay together. A pure function of
- * the graph: every rank finds the same cut. */
+ * The data never crosses a boundary, and the loss stays with the last layer that it reads. A pure
+ * function of the graph: every rank finds the same cut. */
 #include "build.h"
 
 #include <string.h>
@@ -271,7 +271,7 @@ static Status cut_at(const Cutter *c, const char *name, int chunk, int *first)
     if (c->at[i] != node)
         return config_fail_key(c->config, "grid.cuts", "'%s' cannot begin a chunk: %s", name,
                                node > c->graph->logits_node
-                                   ? "the loss stays with the layer that it reads"
+                                   ? "the loss stays with the last layer that it reads"
                                    : "it shares memory with the layer before it");
     first[chunk] = node;
     return OK;

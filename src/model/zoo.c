@@ -13,6 +13,8 @@
     _(resnet50)                                                                                    \
     _(resnet101)                                                                                   \
     _(mobilenet_v2)                                                                                \
+    _(yolov5n)                                                                                     \
+    _(yolov5s)                                                                                     \
     _(gpt2)                                                                                        \
     _(llama)                                                                                       \
     _(wide_deep)                                                                                   \

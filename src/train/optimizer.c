@@ -24,7 +24,7 @@ static ParamRole role_of(const Graph *g, int param)
     if (info->params == PARAMS_NORM) return PARAM_NORM;
     if (info->params == PARAMS_EMBEDDING) return PARAM_EMBEDDING;
     if (p->shape.ndim < 2) return PARAM_BIAS;
-    return p->node == g->logits_node ? PARAM_HEAD : PARAM_WEIGHT;
+    return graph_is_output(g, p->node) ? PARAM_HEAD : PARAM_WEIGHT;
 }
 
 /* Lists the parameters that are not tied to another one, in the model's order. */

@@ -63,6 +63,8 @@ static void test_ops(void)
         {"max_pool", "kernel=2", 1, {4, {2, 3, 8, 6}}, ACT_RELU, 0, allowed.exact},
         {"avg_pool", "kernel=3 stride=2 pad=1", 1, {4, {2, 5, 9, 8}}, ACT_NONE, 0, allowed.product},
         {"avg_pool", "kernel=2,3 stride=1", 1, {4, {2, 3, 7, 8}}, ACT_RELU, 0, allowed.product},
+        {"upsample", "", 1, {4, {2, 5, 4, 7}}, ACT_NONE, 0, allowed.exact},
+        {"upsample", "scale=3", 1, {4, {2, 16, 3, 4}}, ACT_NONE, 0, allowed.exact},
         {"global_pool", "", 1, {4, {2, 37, 5, 6}}, ACT_NONE, 0, allowed.product},
         {"batch_norm", "", 1, {4, {4, 37, 5, 6}}, ACT_NONE, 0, allowed.product},
         {"batch_norm", "", 1, {4, {4, 5, 9, 6}}, ACT_RELU, 3, allowed.product},

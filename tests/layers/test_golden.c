@@ -13,6 +13,7 @@ enum { CASE_TENSORS = 32 };
 #define GOLDEN(_)                                                                                  \
     _(dense, 5e-6, 5e-6)                                                                           \
     _(conv2d, 1e-5, 1e-5)                                                                          \
+    _(detect, 1e-5, 1e-5)                                                                          \
     _(batch_norm, 1e-5, 2e-5)                                                                      \
     _(layer_norm, 1e-5, 2e-5)                                                                      \
     _(rms_norm, 5e-6, 1e-5)                                                                        \
@@ -25,6 +26,7 @@ enum { CASE_TENSORS = 32 };
     _(max_pool, 1e-6, 2e-6)                                                                        \
     _(avg_pool, 2e-6, 2e-6)                                                                        \
     _(global_pool, 2e-6, 2e-6)                                                                     \
+    _(upsample, 1e-6, 2e-6)                                                                        \
     _(add, 2e-6, 2e-6)                                                                             \
     _(concat, 1e-6, 1e-6)                                                                          \
     _(flatten, 1e-6, 1e-6)                                                                         \
@@ -34,6 +36,7 @@ enum { CASE_TENSORS = 32 };
     _(softmax_loss, 5e-6, 5e-6)                                                                    \
     _(mse_loss, 2e-6, 2e-6)                                                                        \
     _(sigmoid_loss, 2e-6, 2e-6)                                                                    \
+    _(yolo_loss, 2e-6, 5e-6)                                                                       \
     _(interaction, 5e-6, 5e-6)                                                                     \
     _(fm, 5e-6, 5e-6)                                                                              \
     _(numeric_embedding, 2e-6, 5e-6)
@@ -235,6 +238,14 @@ static void give(Rig *rig, const Case *c)
         mem_free(&l);
     }
     if (targets) rig_set_targets(rig, targets->value, shape_count(targets->shape));
+    const CaseTensor *boxes = find(c, "boxes", -1);
+    if (boxes) {
+        int32_t *start = integers(find(c, "box_start", -1));
+        int32_t *numbers = integers(find(c, "normaliser", -1));
+        rig_set_boxes(rig, start, boxes->value, numbers);
+        mem_free(&start);
+        mem_free(&numbers);
+    }
     if (c->rows) rig->run.rows = c->rows;
     rig->run.training = !c->eval;
     rig->run.loss_scale = c->loss_scale;

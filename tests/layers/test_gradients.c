@@ -77,6 +77,15 @@ static const GradientCase cases[] = {
      1e-1,
      2e-4},
     {"conv2d", "channels=16 kernel=1", 1, {S4(2, 8, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 2e-4},
+    {"detect",
+     "channels=14 classes=2 cell=8",
+     1,
+     {S4(2, 5, 3, 2)},
+     FILL_PLAIN,
+     false,
+     0,
+     1e-1,
+     2e-4},
     {"batch_norm", "", 1, {S2(6, 4)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
     {"batch_norm", "eps=1e-3", 1, {S4(2, 5, 3, 2)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
     {"batch_norm", "", 2, {S4(2, 8, 2, 2), S4(2, 8, 2, 2)}, FILL_PLAIN, true, 0, 1e-2, 2e-3},
@@ -99,6 +108,8 @@ static const GradientCase cases[] = {
     {"max_pool", "kernel=2", 1, {S4(1, 8, 2, 4)}, FILL_DISTINCT, false, 0, 1e-2, 1e-3},
     {"avg_pool", "kernel=3 stride=2 pad=1", 1, {S4(1, 3, 5, 5)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"avg_pool", "kernel=2,3 stride=1,2", 1, {S4(1, 8, 3, 5)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"upsample", "", 1, {S4(2, 5, 3, 4)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"upsample", "scale=3", 1, {S4(1, 17, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"global_pool", "", 1, {S4(2, 5, 3, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"add", "", 2, {S4(2, 5, 2, 3), S4(2, 5, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"concat", "", 2, {S2(3, 4), S2(3, 2)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
@@ -151,6 +162,17 @@ static const GradientCase cases[] = {
     {"softmax_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
     {"sigmoid_loss", "", 1, {S2(7, 1)}, FILL_KINKS, false, 5, 1e-2, 1e-3},
+    /* boxes that match no anchor: the overlap of matches is a constant target of objects, which
+     * differences do not know (tests/layers/test_yolo.c) */
+    {"yolo_loss",
+     "image=640,640 anchors=300,310,620,450",
+     2,
+     {S4(2, 7, 2, 2), S4(2, 7, 1, 1)},
+     FILL_PLAIN,
+     false,
+     1,
+     1e-2,
+     1e-3},
     {"interaction", "width=3", 1, {S2(4, 12)}, FILL_PLAIN, false, 3, 1e-1, 2e-4},
     {"interaction", "width=11", 1, {S2(2, 33)}, FILL_PLAIN, false, 0, 1e-1, 2e-4},
     {"fm", "width=3", 1, {S2(4, 12)}, FILL_PLAIN, false, 3, 1e-1, 2e-4},
@@ -254,6 +276,11 @@ static void give_rest(Rig *rig)
         float *targets = make(FILL_PLAIN, 91, count);
         rig_set_targets(rig, targets, count);
         mem_free(&targets);
+    }
+    if (op_info(rig->spec.kind)->reads == READS_BOXES) {
+        const float tiny[2][BOX_NUMBERS] = {{1, 0.4f, 0.6f, 0.01f, 0.01f},
+                                            {0, 0.2f, 0.9f, 0, 0.1f}};
+        rig_set_boxes(rig, (const int32_t[]){0, 2, 2}, tiny[0], (const int32_t[]){0, 3, 5});
     }
     rig->run.seed = 5;
     rig->run.step = 9;

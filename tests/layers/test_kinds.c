@@ -158,6 +158,15 @@ static void shapes(void)
     l = layer_of("global_pool", shape_of(4, 2, 3, 7, 9));
     CHECK_OK(infer(&l));
     check_shape(l.spec.y.shape, shape_of(4, 2, 3, 1, 1));
+    l = layer_of("upsample", shape_of(4, 2, 3, 7, 9));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(4, 2, 3, 14, 18));
+    CHECK_OK(set(&l, "scale", "3"));
+    CHECK_OK(infer(&l));
+    check_shape(l.spec.y.shape, shape_of(4, 2, 3, 21, 27));
+    CHECK_FAILS(set(&l, "scale", "0"), ERR_CONFIG, "out of range");
+    l = layer_of("upsample", shape_of(3, 2, 5, 8, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "upsample got 2x5x8, needs images");
     l = layer_of("flatten", shape_of(4, 2, 3, 7, 9));
     CHECK_OK(infer(&l));
     check_shape(l.spec.y.shape, shape_of(2, 2, 189, 1, 1));

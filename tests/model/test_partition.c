@@ -258,7 +258,7 @@ static void refusals(void)
     refuse(lenet, x, "pp: 2, cuts: [conv3]", 2, "no layer is named 'conv3'; did you mean 'conv");
     refuse(lenet, x, "pp: 2, cuts: [relu3]", 2, "fused into another");
     refuse(lenet, x, "pp: 3, cuts: [fc1, conv2]", 3, "'conv2' does not come after 'fc1'");
-    refuse(lenet, x, "pp: 2, cuts: [loss]", 2, "the loss stays with the layer");
+    refuse(lenet, x, "pp: 2, cuts: [loss]", 2, "the loss stays with the last layer");
     refuse(lenet, x, "pp: 3, cuts: [fc1, fc2]", 2, "names 2 layers, but 2 chunks");
     refuse(lenet, x, "pp: 2, cuts: [fc1]", 3, "names 1 layer, but 3 chunks");
     refuse("name: mlp", x, "pp: 2, cuts: [fc1]", 2, "shares memory with the layer");

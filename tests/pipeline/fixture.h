@@ -80,6 +80,19 @@ static inline void *batch_data(const Batch *b)
     return b->tokens ? (void *)b->tokens : b->x;
 }
 
+/* Boxes of a micro-batch: two for each sample, of which samples without data have none. */
+static inline BoxTargets boxes_of(int rows)
+{
+    static const float row[2 * MICRO][BOX_NUMBERS] = {
+        {1, 0.3f, 0.5f, 0.4f, 0.3f}, {8, 0.7f, 0.2f, 0.9f, 1}, {0, 0.5f, 0.5f, 0.2f, 0.6f},
+        {3, 1, 0, 0.7f, 0.7f},       {3, 1, 0, 0.7f, 0.7f},    {2, 0.1f, 0.9f, 0.5f, 0.8f},
+        {5, 0.6f, 0.6f, 1, 1},       {7, 0.4f, 0.1f, 0.6f, 1}};
+    static const int32_t start[MICRO + 1][MICRO + 1] = {
+        {0}, {0, 2, 2, 2, 2}, {0, 2, 4, 4, 4}, {0, 2, 4, 6, 6}, {0, 2, 4, 6, 8}};
+    static const int64_t normaliser[] = {40, 30, 20, 14};
+    return (BoxTargets){.start = start[rows], .row = row[0], .normaliser = normaliser};
+}
+
 /* Fills a full, a short or an empty micro-batch. */
 static inline void batch_fill(const Fixture *f, Batch *b, int micro)
 {
@@ -87,6 +100,7 @@ static inline void batch_fill(const Fixture *f, Batch *b, int micro)
     RngKey key = rng_key(1, RNG_TEST, (uint64_t)micro, 0);
     int64_t count = shape_count(f->input.shape) / MICRO;
     b->rows = rows[micro];
+    b->boxes = boxes_of(b->rows);
     for (int64_t i = 0; i < count * b->rows; ++i) {
         if (b->tokens) b->tokens[i] = (int32_t)(rng_u32(key, (uint64_t)i) % CLASSES);
         if (b->x) b->x[i] = rng_normal(key, (uint64_t)i);
@@ -109,6 +123,7 @@ static inline Status source_next(void *user, const Batch **batch, double *wait_s
         memcpy(to->labels, from->labels, (size_t)(MICRO * f->lines) * sizeof *to->labels);
     memcpy(to->sample, from->sample, MICRO * sizeof *to->sample);
     to->rows = from->rows;
+    to->boxes = from->boxes;
     *batch = to;
     return OK;
 }
@@ -296,6 +311,7 @@ static inline Status open_graph(Fixture *f)
     f->input = side > 0 ? desc_plain(shape_of(4, MICRO, 3, side, side), DTYPE_F32)
                         : desc_plain(shape_of(2, MICRO, TOKENS, 1, 1), DTYPE_I32);
     config_use_words(model_words, MODEL_WORDS);
+    config_use_words(layers_words, LAYERS_WORDS);
     TRY(config_parse(&f->config, "test", f->how.model, 0, NULL));
     TRY(backend_open(&f->backend, f->how.table, (BackendOptions){.threads = 1}));
     TRY(graph_build(&f->graph, f->config, f->input, CLASSES));

@@ -127,6 +127,7 @@ static inline void plain_forward(Plain *p, int micro, uint64_t step, bool traini
             r->dw[k] = p->grad[micro][node->param[k]];
         }
         r->labels = batch->labels;
+        r->boxes = batch->boxes;
         r->sample = batch->sample;
         r->seed = SEED;
         r->step = step;

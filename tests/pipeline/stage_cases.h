@@ -107,6 +107,15 @@ static void test_models(void)
     run_model("model: {name: mobilenet_v2, width: 8}\n", 8, &backend_cpu);
 }
 
+/* The loss reads three outputs, of which some come from earlier stages. */
+static void test_detector(void)
+{
+    static const char *const model =
+        "model: {name: yolov5n, width_multiple: 0.02, anchors: [10, 13, 16, 8, 12, 20]}\n"
+        "train: {loss: yolo}\n";
+    run_model(model, 32, &backend_poison);
+}
+
 /* The head's weight is the embedding's: usually on another stage, sometimes in another chunk of the
  * same one. */
 static void test_tied(void)
@@ -119,7 +128,7 @@ static void test_tied(void)
 
 #define STAGE_CASES                                                                                \
     {"random graphs, cut at random", test_cpu}, {"in poisoned memory", test_poison},               \
-        {"networks", test_models},                                                                 \
+        {"networks", test_models}, {"a detector", test_detector},                                  \
     {                                                                                              \
         "tied parameters", test_tied                                                               \
     }

@@ -102,7 +102,7 @@ static void evaluate(OneRank *r, const Units *u, const bool *removed, bool whole
     BatchSource source = {.user = &batch, .next = one_rank_batch, .release = one_rank_release};
     fill(r, u, removed, whole);
     CHECK_OK(executor_evaluate(r->executor, &source, NULL, NULL));
-    const float *got = executor_logits(r->executor);
+    const float *got = executor_logits(r->executor, 0);
     for (int64_t i = 0; i < count; ++i) logits[i] = (double)got[i];
     mem_free(&x);
     mem_free(&token);

@@ -143,31 +143,6 @@ static void add_normalization(OnnxExport *e, OnnxValue *x)
     *x = onnx_add(&l, "Div", "normal", onnx_add(&l, "Sub", "centred", *x, value[0]), value[1]);
 }
 
-/* Adds the layers up to the logits, and names the file's input and output. */
-static Status add_layers(OnnxExport *e, OnnxFile *out)
-{
-    const OnnxModel *m = e->model;
-    const bool tokens = m->input.dtype == DTYPE_I32;
-    e->onnx.input = onnx_add_value(&e->onnx, tokens ? "tokens" : "x");
-    out->in.value = e->onnx.input;
-    OnnxValue x = e->onnx.input;
-    out->out.value = onnx_add_value(&e->onnx, m->softmax ? "probabilities" : "logits");
-    if (m->normalize) add_normalization(e, &x);
-    e->onnx.input = x;
-    e->value = mem_new((size_t)e->graph->node_count * sizeof *e->value);
-    for (int i = 0; i <= e->graph->logits_node; ++i) TRY(add_layer(e, i));
-    OnnxValue logits = e->value[e->graph->logits_node];
-    const OnnxLayer l = {.graph = &e->onnx, .name = "softmax"};
-    if (m->softmax) {
-        logits = onnx_add(&l, "Softmax", NULL, logits);
-        onnx_attr_int(&l, "axis", -1);
-    } else if (logits == out->in.value) {
-        logits = onnx_add(&l, "Identity", NULL, logits);
-    }
-    onnx_replace(&e->onnx, logits, out->out.value);
-    return OK;
-}
-
 /* ---- the file ---- */
 
 /* Returns whether a layer makes one vector of a whole sequence, whose length is then fixed. */
@@ -218,6 +193,45 @@ static void add_texts(OnnxExport *e)
     add_text(e, "std", numbers_text(set->std, set->stats_count));
 }
 
+/* Names output k of the file, which is what the loss reads: logits, or logits.0 and so on. */
+static void add_output(OnnxExport *e, OnnxFile *out, int k)
+{
+    const Node *loss = &e->graph->node[e->graph->loss_node];
+    const OnnxLayer l = {.graph = &e->onnx, .name = "softmax"};
+    OnnxValue logits = e->value[loss->in[k]];
+    if (e->model->softmax) {
+        logits = onnx_add(&l, "Softmax", NULL, logits);
+        onnx_attr_int(&l, "axis", -1);
+    } else if (logits == out->in.value) {
+        logits = onnx_add(&l, "Identity", NULL, logits);
+    }
+    onnx_replace(&e->onnx, logits, out->out[k].value);
+    describe(e, &out->out[k], e->graph->node[loss->in[k]].spec.y);
+}
+
+/* Adds the layers up to the logits, and names the file's input and outputs. */
+static Status add_layers(OnnxExport *e, OnnxFile *out)
+{
+    const OnnxModel *m = e->model;
+    const bool tokens = m->input.dtype == DTYPE_I32;
+    e->onnx.input = onnx_add_value(&e->onnx, tokens ? "tokens" : "x");
+    out->in.value = e->onnx.input;
+    OnnxValue x = e->onnx.input;
+    out->out_count = e->graph->node[e->graph->loss_node].spec.x_count;
+    for (int k = 0; k < out->out_count; ++k) {
+        const char *one = m->softmax ? "probabilities" : "logits";
+        char *name = out->out_count > 1 ? mem_format("%s.%d", one, k) : mem_text(one);
+        out->out[k].value = onnx_add_value(&e->onnx, name);
+        mem_free(&name);
+    }
+    if (m->normalize) add_normalization(e, &x);
+    e->onnx.input = x;
+    e->value = mem_new((size_t)e->graph->node_count * sizeof *e->value);
+    for (int i = 0; i <= e->graph->logits_node; ++i) TRY(add_layer(e, i));
+    for (int k = 0; k < out->out_count; ++k) add_output(e, out, k);
+    return OK;
+}
+
 static Status get(void *user, int param, float *plain)
 {
     OnnxExport *e = user;
@@ -251,7 +265,6 @@ static Status export(OnnxExport *e, const char *out, OnnxExported *made)
     add_texts(e);
     file.text_count = e->text_count;
     describe(e, &file.in, e->model->input);
-    describe(e, &file.out, e->graph->node[e->graph->logits_node].spec.y);
     TRY(onnx_write(out, &file, &made->external));
     made->nodes = e->onnx.node_count;
     made->classes = e->graph->classes;

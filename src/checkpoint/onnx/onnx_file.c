@@ -37,9 +37,10 @@ static int64_t bytes_of(const OnnxTensor *t)
     return shape_count(t->shape) * (int64_t)each;
 }
 
+/* Returns the value's name; "" for an optional input that is not given. */
 static const char *name_of(const Writer *w, OnnxValue value)
 {
-    return w->graph->value[value].name;
+    return value == ONNX_NONE ? "" : w->graph->value[value].name;
 }
 
 static void put_node(const Writer *w, Proto *graph, const OnnxNode *node)
@@ -159,7 +160,8 @@ static Frame frame_of(const Writer *w)
     for (int i = 0; i < w->graph->node_count; ++i) put_node(w, &f.before, &w->graph->node[i]);
     proto_text(&f.before, GRAPH_NAME, "weft");
     put_port(w, &f.behind, GRAPH_IN, &w->file->in);
-    put_port(w, &f.behind, GRAPH_OUT, &w->file->out);
+    for (int i = 0; i < w->file->out_count; ++i)
+        put_port(w, &f.behind, GRAPH_OUT, &w->file->out[i]);
     const int64_t graph = (int64_t)(f.before.bytes + f.behind.bytes) + tensors_bytes(w);
     proto_int(&f.model, MODEL_IR, IR_VERSION);
     proto_text(&f.model, MODEL_PRODUCER, "weft");

@@ -21,7 +21,8 @@ typedef struct OnnxText {
 typedef struct OnnxFile {
     /* borrowed */
     const OnnxGraph *graph;
-    OnnxPort in, out;
+    OnnxPort in, out[ONNX_LINKS];
+    int out_count;
     /* metadata_props; texts are borrowed */
     int text_count;
     const OnnxText *text;

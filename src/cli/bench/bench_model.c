@@ -24,8 +24,8 @@ static bool is_memory_bound(const Op *op)
 static bool are_equal(const OpSpec *a, const OpSpec *b)
 {
     bool same = a->kind == b->kind && a->act == b->act && a->residual == b->residual &&
-                a->pool == b->pool && a->x_count == b->x_count && desc_equal(a->y, b->y) &&
-                memcmp(a->kernel, b->kernel, sizeof a->kernel) == 0 &&
+                a->pool == b->pool && a->scale == b->scale && a->x_count == b->x_count &&
+                desc_equal(a->y, b->y) && memcmp(a->kernel, b->kernel, sizeof a->kernel) == 0 &&
                 memcmp(a->stride, b->stride, sizeof a->stride) == 0;
     for (int i = 0; same && i < a->x_count; ++i)
         same = desc_equal(a->x[i], b->x[i]) && a->need_dx[i] == b->need_dx[i];

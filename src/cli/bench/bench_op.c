@@ -100,6 +100,18 @@ static void allocate_targets(Bench *b)
     b->run.targets = targets;
 }
 
+/* Allocates targets without boxes, whose cost is small compared with that of all cells. */
+static void allocate_boxes(Bench *b)
+{
+    const int64_t starts = b->op->spec.x[0].shape.dim[0] + 1, levels = b->op->spec.x_count;
+    int32_t *start = allocate(b, (size_t)starts * sizeof *start);
+    int64_t *normaliser = allocate(b, (size_t)(levels + 1) * sizeof *normaliser);
+    /* whole numbers below 1; an int64 is two of them */
+    bench_fill_whole(b->backend, start, starts, 1);
+    bench_fill_whole(b->backend, (int32_t *)normaliser, 2 * (levels + 1), 1);
+    b->run.boxes = (BoxTargets){.start = start, .normaliser = normaliser};
+}
+
 static void bench_open(Bench *b, Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -122,7 +134,10 @@ static void bench_open(Bench *b, Op *op)
         b->run.w[i] = w;
         b->run.dw[i] = allocate(b, (size_t)op->w_elements[i] * sizeof *w);
     }
-    if (op_is_loss(op_info(op->spec.kind))) allocate_targets(b);
+    if (op_info(op->spec.kind)->reads == READS_BOXES)
+        allocate_boxes(b);
+    else if (op_is_loss(op_info(op->spec.kind)))
+        allocate_targets(b);
     b->run.sample = allocate(b, (size_t)b->run.rows * sizeof *b->run.sample);
     b->run.saved = allocate(b, op->saved_bytes);
     b->run.cache = allocate(b, op->cache_bytes);

@@ -214,6 +214,9 @@ static Status check_plan(const Loader *l)
     if (data_kind(set)->next_token && loss_info(c)->reads != LOSS_READS_TOKENS)
         return config_fail_key(c, "train.loss", "%s holds tokens: set train.loss: softmax",
                                set->path);
+    if (loss_info(c)->reads == LOSS_READS_BOXES)
+        return fail(ERR_DATA, "%s: has no boxes, which train.loss %s needs", set->path,
+                    loss_name(c));
     if (set->target_width > 0 && loss_info(c)->reads != LOSS_READS_TARGETS)
         return fail(ERR_DATA,
                     "%s: %s holds floats, but train.loss %s needs integer labels: set "

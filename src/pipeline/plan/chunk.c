@@ -347,8 +347,11 @@ static void list_passes(Planner *p)
     }
     if (p->previous) read_in_previous_slot(p);
     for (int i = c->first; i < c->last; ++i) plan_forward(p, i);
-    if (planner_owns(p, g->logits_node)) storage_use(p, p->value[g->logits_node]);
-    if (planner_owns(p, g->loss_node)) storage_use(p, p->value[g->loss_node]);
+    if (planner_owns(p, g->loss_node)) {
+        const Node *loss = &g->node[g->loss_node];
+        for (int k = 0; k < loss->spec.x_count; ++k) storage_use(p, p->value[loss->in[k]]);
+        storage_use(p, p->value[g->loss_node]);
+    }
     send_message(p, &c->activations_out, p->value, same_stage);
     end_pass(p);
     p->pass = PASS_BACKWARD;

@@ -148,9 +148,9 @@ bool executor_overflowed(const Executor *e)
     return e->report.overflow;
 }
 
-const float *executor_logits(Executor *e)
+const float *executor_logits(Executor *e, int output)
 {
-    return outputs_logits(&e->outputs, &e->memory);
+    return outputs_logits(&e->outputs, &e->memory, output);
 }
 
 void executor_settle(Executor *e)

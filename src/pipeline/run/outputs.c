@@ -1,4 +1,4 @@
-/* Copies the loss's results and its input to host memory, unless they are there already. */
+/* Copies the loss's results and its inputs to host memory, unless they are there already. */
 #include "outputs.h"
 
 void outputs_init(Outputs *o, const Context *context)
@@ -13,7 +13,7 @@ void outputs_init(Outputs *o, const Context *context)
 void outputs_fini(Outputs *o)
 {
     mem_free(&o->columns);
-    mem_free(&o->logits);
+    for (int k = 0; k < SPEC_INPUTS; ++k) mem_free(&o->logits[k]);
 }
 
 /* Copies `bytes` bytes to *host and waits, or returns `from` if it is host memory already. */
@@ -32,27 +32,41 @@ const float *outputs_columns(const Outputs *o, const SlotMemory *memory, const C
                      (size_t)(rows * o->columns_per_sample) * sizeof *o->columns);
 }
 
-/* Converts to float, starting at the end because `to` and `from` may be the same memory. */
-static void widen(float *to, const void *from, Desc x)
+/* Index in memory of element i of the plain order. */
+static int64_t index_of(Desc x, int64_t i)
 {
-    int64_t width = x.shape.dim[x.shape.ndim - 1], row = desc_row(x);
-    for (int64_t i = shape_count(x.shape) - 1; i >= 0 && x.dtype != DTYPE_F32; --i) {
-        int64_t at = i / width * row + i % width;
-        to[i] = x.dtype == DTYPE_F16 ? f16_value(((const F16 *)from)[at])
-                                     : bf16_value(((const Bf16 *)from)[at]);
+    const int64_t *d = x.shape.dim, width = d[x.shape.ndim - 1];
+    if (x.shape.ndim < 4) return i / width * desc_row(x) + i % width;
+    const int64_t pixels = d[2] * d[3], c = i / pixels % d[1], n = i / (pixels * d[1]);
+    const int64_t blocks = (d[1] + x.block - 1) / x.block;
+    return ((n * blocks + c / x.block) * pixels + i % pixels) * x.block + c % x.block;
+}
+
+/* Converts to floats in plain order; `to` and `from` are different memory. */
+static void to_plain(float *to, const void *from, Desc x)
+{
+    for (int64_t i = 0; i < shape_count(x.shape); ++i) {
+        const int64_t at = index_of(x, i);
+        to[i] = x.dtype == DTYPE_F16    ? f16_value(((const F16 *)from)[at])
+                : x.dtype == DTYPE_BF16 ? bf16_value(((const Bf16 *)from)[at])
+                                        : ((const float *)from)[at];
     }
 }
 
-const float *outputs_logits(Outputs *o, const SlotMemory *memory)
+const float *outputs_logits(Outputs *o, const SlotMemory *memory, int output)
 {
     const Context *c = o->context;
+    const bool host = c->backend->table->host_memory;
     const Graph *g = c->plan->graph;
     const ChunkRun *chunk = &memory->chunk[c->plan->chunk_count - 1];
     if (!context_has_loss(c, chunk->plan)) return NULL;
-    Desc x = g->node[g->loss_node].op->spec.x[0];
-    const void *logits = slot_loss(memory, chunk, &chunk->slot[0])->x[0];
-    if (c->backend->table->host_memory && x.dtype == DTYPE_F32) return logits;
-    if (!o->logits) o->logits = mem_new((size_t)shape_count(x.shape) * sizeof *o->logits);
-    widen(o->logits, host_read(c, logits, o->logits, desc_bytes(x)), x);
-    return o->logits;
+    Desc x = g->node[g->loss_node].op->spec.x[output];
+    const void *logits = slot_loss(memory, chunk, &chunk->slot[0])->x[output];
+    if (host && x.dtype == DTYPE_F32 && desc_is_plain(x)) return logits;
+    float **plain = &o->logits[output];
+    if (!*plain) *plain = mem_new((size_t)shape_count(x.shape) * sizeof **plain);
+    void *copy = host ? NULL : mem_new(desc_bytes(x));
+    to_plain(*plain, host_read(c, logits, copy, desc_bytes(x)), x);
+    mem_free(&copy);
+    return *plain;
 }

@@ -10,8 +10,8 @@ typedef struct Outputs {
     float *columns;
     /* columns of one sample */
     int64_t columns_per_sample;
-    /* input of the loss as floats, allocated at the first use; owned */
-    float *logits;
+    /* inputs of the loss as floats, each allocated at its first use; owned */
+    float *logits[SPEC_INPUTS];
 } Outputs;
 
 void outputs_init(Outputs *outputs, const Context *context);
@@ -21,6 +21,6 @@ void outputs_fini(Outputs *outputs);
 const float *outputs_columns(const Outputs *outputs, const SlotMemory *memory,
                              const ChunkRun *chunk, const Slot *slot, int64_t rows);
 /* See executor_logits. */
-const float *outputs_logits(Outputs *outputs, const SlotMemory *memory);
+const float *outputs_logits(Outputs *outputs, const SlotMemory *memory, int output);
 
 #endif

@@ -267,6 +267,18 @@ typedef struct PoolRun {
 cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
+/* upsample.cu, channels last: x (samples, h, w, channels) -> y (samples, h scale, w scale,
+ * channels). Forward reads x and writes y; backward reads dy and writes dx. */
+typedef struct UpsampleRun {
+    DType type;
+    const void *from;
+    void *to;
+    int scale, h, w;
+    int64_t samples, channels;
+} UpsampleRun;
+cudaError_t launch_upsample(cudaStream_t stream, UpsampleRun run);
+cudaError_t launch_upsample_backward(cudaStream_t stream, UpsampleRun run);
+
 /* batch_norm.cu: y = act((x - mean) inverse scale + shift + residual) over x (rows, channels),
  * where act is none, relu or relu6. Rows from `real` on do not count in the statistics, and their y
  * is 0. launch_batch_norm writes saved.mean, .inverse and, in training, .variance (unbiased).

@@ -22,7 +22,7 @@ Status train_logits(Trainer *t, const Batch *batch, const float **logits)
     BatchSource rows = {&batch, next_batch, keep_batch};
     BatchSource source = t->tables ? tables_evaluation(t->tables, &rows) : rows;
     TRY(executor_evaluate(t->executor, &source, NULL, NULL));
-    *logits = executor_logits(t->executor);
+    *logits = executor_logits(t->executor, 0);
     return OK;
 }
 

@@ -1,0 +1,55 @@
+/* Boxes that a detector learns from: targets of a micro-batch, and the matching of a box with the
+ * cells and anchors of a level (YOLOv5 v6 and v7: Jocher et al. 2022). Pure functions of labels,
+ * anchors and grids, so that matches can be counted before any prediction is made. */
+#ifndef WEFT_TENSOR_BOXES_H
+#define WEFT_TENSOR_BOXES_H
+
+#include "tensor/op_spec.h"
+
+/* The target boxes of one micro-batch of n samples, in the backend's memory; borrowed. Padding
+ * samples have no boxes. */
+typedef struct BoxTargets {
+    /* int32[n + 1]: sample i has rows start[i] .. start[i + 1] - 1 */
+    const int32_t *start;
+    /* float[start[n]][BOX_NUMBERS] */
+    const float *row;
+    /* int64[levels + 1]: number of matches of each level in the global batch, whatever part of it
+     * this micro-batch is; then the number of real samples of the global batch */
+    const int64_t *normaliser;
+} BoxTargets;
+/* Numbers of a row: class; centre and size as fractions of the picture's width and height. */
+enum { BOX_CLASS, BOX_X, BOX_Y, BOX_W, BOX_H, BOX_NUMBERS };
+/* Channels of an anchor before those of its classes: x, y, w, h, object. */
+enum { BOX_CHANNELS = 5 };
+
+/* Limits of a detector: levels; matches of one box on one level, of which an anchor can have 5. */
+enum { BOX_LEVELS = 5, BOX_MATCHES = 5 * ANCHORS_MOST };
+
+/* One level of a detector: a grid of cells, each with the same anchors. */
+typedef struct BoxGrid {
+    int columns, rows, anchors;
+    /* width and height of each anchor, in cells */
+    double anchor[ANCHORS_MOST][2];
+} BoxGrid;
+/* A cell and an anchor that have to predict a box. x, y, w and h are in cells; x and y are measured
+ * from the cell's corner, -0.5 .. 1.5. */
+typedef struct BoxMatch {
+    int anchor, column, row;
+    double x, y, w, h;
+} BoxMatch;
+
+/* The grid of input `level` of a detection loss. */
+BoxGrid box_grid(const OpSpec *loss, int level);
+/* Number of classes of a detection loss. */
+int64_t box_classes(const OpSpec *loss);
+/* Writes the matches of one row of BoxTargets on a level, and returns their number. An anchor
+ * matches if neither side of the box is four or more times the anchor's or the other way round; a
+ * side of 0 never matches. The cells are the box's own, its left neighbour if the centre is in the
+ * left half of its cell (x < 0.5, and not in the grid's first cell), the right one if x > 0.5 (and
+ * not in the last cell), and the same for rows. x = 0.5 adds no neighbour; x = 0 adds the left one
+ * and its own cell a second time, as in the original. */
+int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES]);
+/* Returns the number of matches of `count` rows on a level. */
+int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count);
+
+#endif

@@ -1,0 +1,42 @@
+/* upsample: each pixel becomes scale x scale equal pixels (nearest neighbour). */
+#include "kinds.h"
+
+static const char *const attrs[] = {"scale", NULL};
+
+static void defaults(OpSpec *spec, LayerSize *size)
+{
+    (void)size;
+    spec->scale = 2;
+}
+
+static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+{
+    (void)size;
+    (void)param;
+    TRY(check_floats(spec, "upsample", 4, 4, "images (N,C,H,W)"));
+    const Shape x = spec->x[0].shape;
+    const int64_t h = x.dim[2] * spec->scale, w = x.dim[3] * spec->scale;
+    spec->y = desc_plain(shape_of(4, x.dim[0], x.dim[1], h, w), DTYPE_F32);
+    return OK;
+}
+
+/* Resize's defaults compare centres of pixels (half_pixel) and take the nearest one: with whole
+ * scales pixel (i / scale, j / scale), rounded down. Its second input is not used here. */
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    const float scale = (float)l->spec->scale;
+    const OnnxValue scales = onnx_floats(l, 4, (const float[]){1, 1, scale, scale});
+    return onnx_add(l, "Resize", NULL, l->x[0], ONNX_NONE, scales);
+}
+
+const LayerKind kind_upsample = {
+    .name = "upsample",
+    .op = OP_UPSAMPLE,
+    .attrs = attrs,
+    .inputs = 1,
+    .channels = CHANNELS_KEEP,
+    .help = "each pixel becomes scale x scale equal pixels",
+    .defaults = defaults,
+    .infer = infer,
+    .onnx = to_onnx,
+};

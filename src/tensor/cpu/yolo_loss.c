@@ -1,0 +1,345 @@
+/* yolo_loss: the loss of YOLOv5 v7.0 on the grids of several levels, in the layouts of its inputs.
+ * An item is one level of one sample. Its sums are in double, in the order of its cells and of the
+ * sample's boxes, and the levels' sums are added in their order, so any number of threads gives the
+ * same bits. Double costs little here: an image has about a hundred times more multiply-adds in the
+ * network's last layers than it has cells, and such sums need no compensation.
+ *
+ *     targets --match--> cells --decode, CIoU--> best (saved): the target of each cell's objectness
+ *                          |                        |
+ *                          +--> box, class parts    +--> object part
+ *
+ * backward matches again, which is cheaper than to keep matches. */
+#include "../yolo_terms.h"
+#include "view.h"
+
+#include <string.h>
+
+/* weights of the object parts of three levels, and of another number of levels */
+static const double THREE_LEVELS[3] = {4.0, 1.0, 0.4};
+static const double OTHER_LEVELS[BOX_LEVELS] = {4.0, 1.0, 0.25, 0.06, 0.02};
+/* The gains were tuned for pictures of this side and for this number of classes and levels. */
+static const double GAIN_SIDE = 640, GAIN_CLASSES = 80, GAIN_LEVELS = 3;
+
+enum { PART_BOX, PART_OBJECT, PART_CLASS, PARTS };
+
+static Status yolo_check(const OpSpec *s)
+{
+    char a[64], b[64];
+    const int levels = s->x_count, anchors = s->anchors.count / levels;
+    const Shape x = s->x[0].shape;
+    if (levels > BOX_LEVELS || anchors < 1 || anchors * levels != s->anchors.count)
+        return fail(ERR_CONFIG,
+                    "yolo_loss: %d anchors for %d levels: each level has as many, and "
+                    "there are at most %d levels",
+                    s->anchors.count, levels, BOX_LEVELS);
+    for (int l = 0; l < levels; ++l) {
+        const Shape y = s->x[l].shape;
+        if (x.ndim != 4 || y.ndim != 4 || y.dim[0] != x.dim[0] || y.dim[1] != x.dim[1])
+            return fail(ERR_CONFIG, "yolo_loss got %s and %s, needs grids (N,anchors*(5+K),H,W)",
+                        shape_text(x, a), shape_text(y, b));
+        const int64_t cell = s->image[0] / y.dim[2];
+        if (cell * y.dim[2] != s->image[0] || cell * y.dim[3] != s->image[1])
+            return fail(ERR_CONFIG,
+                        "yolo_loss: %s is no grid of square cells of a picture of %dx%d pixels",
+                        shape_text(y, a), s->image[0], s->image[1]);
+    }
+    if (x.dim[1] % anchors == 0 && box_classes(s) > 0) return OK;
+    return fail(ERR_CONFIG,
+                "yolo_loss got %s, needs 5 channels and one for each class in each of %d "
+                "anchors",
+                shape_text(x, a), anchors);
+}
+
+/* x: a grid of each level (N,A*(5+K),H,W), with the channels x, y, w, h, object and classes of each
+ * anchor. A row of y: the loss of a sample, and the parts of it that boxes and objects have; the
+ * rest is that of classes. With N_l matches of level l in the global batch of B samples
+ * (BoxTargets.normaliser), C_l cells times anchors, L levels, K classes and pictures of S x S
+ * pixels, a sample's loss is
+ *
+ *     B sum_l [0.05 g / N_l sum_matches (1 - CIoU) + 0.5 g K/80 / (N_l K) sum_matches,classes BCE]
+ *       + g (S/640)^2 sum_l b_l / C_l sum_cells BCE(object, largest max(CIoU, 0) of its matches)
+ *
+ * with g = 3/L, b = 4, 1, 0.4, terms with N_l = 0 left out, and no class part if K = 1. The mean
+ * over the batch is v7.0's loss of the whole batch in one process, divided by B, and so is its
+ * gradient. Where several boxes match one anchor of one cell, the largest overlap is the target of
+ * its object; v7.0 takes any. The overlap as a target, and alpha of CIoU, have no gradient. */
+const OpInfo info_yolo_loss = {
+    .name = "yolo_loss",
+    .check = yolo_check,
+    .split = SPLIT_NEVER,
+    .fuse = FUSE_NEVER,
+    .residual = RESIDUAL_NEVER,
+    .talks = TALKS_NEVER,
+    .tokens = TOKENS_TOGETHER,
+    .params = PARAMS_NONE,
+    .reads = READS_BOXES,
+    .traffic = TRAFFIC_ONCE,
+};
+
+typedef struct Yolo {
+    DType type;
+    int levels, classes;
+    BoxGrid grid[BOX_LEVELS];
+    View view[BOX_LEVELS];
+    /* floats of OpRun.saved before those of each level, and of a sample */
+    int64_t best[BOX_LEVELS], best_sample;
+} Yolo;
+
+typedef struct YoloTask {
+    const Op *op;
+    const Yolo *yolo;
+    const OpRun *run;
+    /* double[N][levels][PARTS]; forward only */
+    double *parts;
+} YoloTask;
+
+/* One level of one sample. */
+typedef struct YoloItem {
+    const Yolo *yolo;
+    const BoxGrid *grid;
+    View view;
+    /* the sample's logits and their gradient; the target of each anchor and cell */
+    const void *x;
+    void *dx;
+    float *best;
+    YoloFactors factors;
+} YoloItem;
+
+static Status yolo_plan(Op *op, Desc preferred[SPEC_INPUTS])
+{
+    OpSpec *s = &op->spec;
+    Yolo *y = op->impl = mem_new(sizeof *y);
+    *y = (Yolo){.levels = s->x_count, .classes = (int)box_classes(s)};
+    for (int l = 0; l < s->x_count; ++l) {
+        preferred[l] = in_precision(op, s->x[l]);
+        y->type = preferred[l].dtype;
+        y->grid[l] = box_grid(s, l);
+        y->view[l] = view_of(preferred[l]);
+        y->best[l] = y->best_sample;
+        y->best_sample += y->grid[l].anchors * y->view[l].hw;
+        op->needs_x[l] = true;
+    }
+    const size_t n = (size_t)s->x[0].shape.dim[0];
+    s->y = desc_plain(s->y.shape, DTYPE_F32);
+    op->saved_bytes = n * (size_t)y->best_sample * sizeof(float);
+    op->workspace_bytes = n * (size_t)s->x_count * PARTS * sizeof(double);
+    return OK;
+}
+
+static void yolo_free(Op *op)
+{
+    mem_free(&op->impl);
+}
+
+/* ---- one level of one sample ---- */
+
+/* Index of a channel of an anchor in one cell. */
+static int64_t logit_index(const YoloItem *i, int anchor, int channel, int64_t cell)
+{
+    const int64_t c = (int64_t)anchor * (BOX_CHANNELS + i->yolo->classes) + channel;
+    return (c / i->view.block * i->view.hw + cell) * i->view.block + c % i->view.block;
+}
+
+static float logit_get(const YoloItem *i, int64_t index)
+{
+    float value;
+    if (i->yolo->type == DTYPE_F32) return ((const float *)i->x)[index];
+    simd_table(i->yolo->type)->to_floats(&value, element_at(i->x, index, i->yolo->type), 1);
+    return value;
+}
+
+/* Adds to an element of the gradient, which other matches of the same cell may have added to. */
+static void gradient_add(const YoloItem *i, int64_t index, double more)
+{
+    const DType type = i->yolo->type;
+    void *at = element_out(i->dx, index, type);
+    float value;
+    simd_table(type)->to_floats(&value, at, 1);
+    value = (float)((double)value + more);
+    simd_table(type)->from_floats(at, &value, 1);
+}
+
+/* The factors of a level's sums in the loss of one sample, times `scale`. */
+static YoloFactors factors_of(const YoloTask *t, int level, double scale)
+{
+    const OpSpec *s = &t->op->spec;
+    const int levels = s->x_count;
+    const double gain = GAIN_LEVELS / levels, classes = t->yolo->classes;
+    const double matches = (double)t->run->boxes.normaliser[level];
+    const double share =
+        matches > 0 ? scale * gain * (double)t->run->boxes.normaliser[levels] / matches : 0;
+    const double area = (double)s->image[0] * s->image[1] / (GAIN_SIDE * GAIN_SIDE);
+    const double weight = levels == 3 ? THREE_LEVELS[level] : OTHER_LEVELS[level];
+    /* labels are smoothed in training only */
+    const double smoothing = t->run->training ? (double)s->smoothing : 0;
+    const double places = (double)t->yolo->view[level].hw * t->yolo->grid[level].anchors;
+    /* K of the gain and K of the mean over classes cancel */
+    return (YoloFactors){.box = share * YOLO_GAIN_BOX,
+                         .classes = classes > 1 ? share * YOLO_GAIN_CLASS / GAIN_CLASSES : 0,
+                         .object = scale * gain * YOLO_GAIN_OBJ * area * weight / places,
+                         .positive = 1 - smoothing / 2,
+                         .negative = smoothing / 2};
+}
+
+static YoloItem item_of(const YoloTask *t, int64_t sample, int level, double scale)
+{
+    const Yolo *y = t->yolo;
+    const int64_t first = sample * y->view[level].sample;
+    YoloItem i = {.yolo = y, .grid = &y->grid[level], .view = y->view[level]};
+    i.x = element_at(t->run->x[level], first, y->type);
+    if (t->run->dx[level]) i.dx = element_out(t->run->dx[level], first, y->type);
+    i.best = (float *)t->run->saved + sample * y->best_sample + y->best[level];
+    if (sample < t->run->rows) i.factors = factors_of(t, level, scale);
+    return i;
+}
+
+typedef struct MatchLogits {
+    int64_t cell;
+    float box[4];
+} MatchLogits;
+
+static MatchLogits match_logits(const YoloItem *i, const BoxMatch *m)
+{
+    MatchLogits out = {.cell = (int64_t)m->row * i->grid->columns + m->column};
+    for (int k = 0; k < 4; ++k) out.box[k] = logit_get(i, logit_index(i, m->anchor, k, out.cell));
+    return out;
+}
+
+/* Target of a class of a match. */
+static double class_target(const YoloItem *i, const float *row, int k)
+{
+    return k == (int)row[BOX_CLASS] ? i->factors.positive : i->factors.negative;
+}
+
+/* Adds the box and class parts of one match, and raises the objectness of its cell. */
+static void match_forward(const YoloItem *i, const float *row, const BoxMatch *m, double *parts)
+{
+    const MatchLogits logits = match_logits(i, m);
+    double box[4];
+    yolo_decode(logits.box, i->grid->anchor[m->anchor], box, NULL);
+    const double overlap = yolo_ciou(box, m, NULL);
+    float *best = &i->best[m->anchor * i->view.hw + logits.cell];
+    if ((float)overlap > *best) *best = (float)overlap;
+    parts[PART_BOX] += 1 - overlap;
+    for (int k = 0; i->factors.classes > 0 && k < i->yolo->classes; ++k)
+        parts[PART_CLASS] +=
+            yolo_entropy(logit_get(i, logit_index(i, m->anchor, BOX_CHANNELS + k, logits.cell)),
+                         class_target(i, row, k));
+}
+
+static void match_backward(const YoloItem *i, const float *row, const BoxMatch *m)
+{
+    const MatchLogits logits = match_logits(i, m);
+    double box[4], slope[4], grad[4];
+    yolo_decode(logits.box, i->grid->anchor[m->anchor], box, slope);
+    yolo_ciou(box, m, grad);
+    for (int k = 0; k < 4; ++k)
+        gradient_add(i, logit_index(i, m->anchor, k, logits.cell),
+                     -i->factors.box * grad[k] * slope[k]);
+    for (int k = 0; i->factors.classes > 0 && k < i->yolo->classes; ++k) {
+        const int64_t at = logit_index(i, m->anchor, BOX_CHANNELS + k, logits.cell);
+        gradient_add(
+            i, at, i->factors.classes * (yolo_sigmoid(logit_get(i, at)) - class_target(i, row, k)));
+    }
+}
+
+/* Calls match_forward or, without parts, match_backward for all matches of a sample's boxes. */
+static void each_match(const YoloTask *t, const YoloItem *i, int64_t sample, double *parts)
+{
+    const BoxTargets *b = &t->run->boxes;
+    BoxMatch match[BOX_MATCHES];
+    for (int32_t r = b->start[sample]; r < b->start[sample + 1]; ++r) {
+        const float *row = b->row + (int64_t)r * BOX_NUMBERS;
+        const int count = yolo_match(i->grid, row, match);
+        if (!(row[BOX_CLASS] >= 0 && row[BOX_CLASS] < (float)i->yolo->classes))
+            die("yolo_loss: class %g is not in 0..%d: check the data set's boxes",
+                (double)row[BOX_CLASS], i->yolo->classes - 1);
+        for (int k = 0; k < count; ++k)
+            if (parts)
+                match_forward(i, row, &match[k], parts);
+            else
+                match_backward(i, row, &match[k]);
+    }
+}
+
+static void forward_body(const void *task, int64_t begin, int64_t end)
+{
+    const YoloTask *t = task;
+    for (int64_t at = begin; at < end; ++at) {
+        const int64_t sample = at / t->yolo->levels;
+        double *parts = t->parts + at * PARTS;
+        const YoloItem i = item_of(t, sample, (int)(at % t->yolo->levels), 1);
+        memset(parts, 0, PARTS * sizeof *parts);
+        if (sample >= t->run->rows) continue;
+        memset(i.best, 0, (size_t)(i.grid->anchors * i.view.hw) * sizeof *i.best);
+        each_match(t, &i, sample, parts);
+        for (int a = 0; a < i.grid->anchors; ++a)
+            for (int64_t cell = 0; cell < i.view.hw; ++cell)
+                parts[PART_OBJECT] +=
+                    yolo_entropy(logit_get(&i, logit_index(&i, a, BOX_CHANNELS - 1, cell)),
+                                 i.best[a * i.view.hw + cell]);
+        parts[PART_BOX] *= i.factors.box;
+        parts[PART_OBJECT] *= i.factors.object;
+        parts[PART_CLASS] *= i.factors.classes;
+    }
+}
+
+static void backward_body(const void *task, int64_t begin, int64_t end)
+{
+    const YoloTask *t = task;
+    for (int64_t at = begin; at < end; ++at) {
+        const int64_t sample = at / t->yolo->levels;
+        const double scale = (double)t->run->loss_scale;
+        const YoloItem i = item_of(t, sample, (int)(at % t->yolo->levels), scale);
+        if (!i.dx) continue;
+        elements_zero(i.dx, i.view.sample, i.yolo->type);
+        if (sample >= t->run->rows) continue;
+        for (int a = 0; a < i.grid->anchors; ++a)
+            for (int64_t cell = 0; cell < i.view.hw; ++cell) {
+                const int64_t index = logit_index(&i, a, BOX_CHANNELS - 1, cell);
+                const double off =
+                    yolo_sigmoid(logit_get(&i, index)) - (double)i.best[a * i.view.hw + cell];
+                gradient_add(&i, index, i.factors.object * off);
+            }
+        each_match(t, &i, sample, NULL);
+    }
+}
+
+/* ---- the operation ---- */
+
+static void yolo_run(const YoloTask *t, WorkBody body)
+{
+    const int64_t n = t->yolo->view[0].n;
+    /* an entropy costs about as much as touching sixteen floats */
+    work_run(body, t, n * t->yolo->levels, 16 * n * t->yolo->best_sample);
+}
+
+static void yolo_forward(Op *op, const OpRun *run)
+{
+    const Yolo *yolo = op->impl;
+    const YoloTask t = {.op = op, .yolo = yolo, .run = run, .parts = run->workspace};
+    float *y = run->y;
+    yolo_run(&t, forward_body);
+    for (int64_t n = 0; n < yolo->view[0].n; ++n, y += LOSS_COLUMNS) {
+        double sum[PARTS] = {0};
+        for (int l = 0; l < yolo->levels; ++l)
+            for (int p = 0; p < PARTS; ++p) sum[p] += t.parts[(n * yolo->levels + l) * PARTS + p];
+        y[0] = (float)(sum[PART_BOX] + sum[PART_OBJECT] + sum[PART_CLASS]);
+        y[1] = (float)sum[PART_BOX];
+        y[2] = (float)sum[PART_OBJECT];
+    }
+}
+
+static void yolo_backward_data(Op *op, const OpRun *run)
+{
+    const YoloTask t = {.op = op, .yolo = op->impl, .run = run};
+    yolo_run(&t, backward_body);
+}
+
+const OpTable cpu_yolo_loss = {
+    .name = "yolo_loss",
+    .plan = yolo_plan,
+    .forward = yolo_forward,
+    .backward_data = yolo_backward_data,
+    .free = yolo_free,
+};

@@ -1,0 +1,34 @@
+/* Matching of target boxes with the cells and anchors of a detector's levels. */
+#include "yolo_terms.h"
+
+int64_t box_classes(const OpSpec *loss)
+{
+    const int anchors = loss->anchors.count / loss->x_count;
+    return loss->x[0].shape.dim[1] / anchors - BOX_CHANNELS;
+}
+
+BoxGrid box_grid(const OpSpec *loss, int level)
+{
+    const int64_t *x = loss->x[level].shape.dim;
+    BoxGrid g = {
+        .rows = (int)x[2], .columns = (int)x[3], .anchors = loss->anchors.count / loss->x_count};
+    for (int a = 0; a < g.anchors; ++a) {
+        const float *side = loss->anchors.side[level * g.anchors + a];
+        g.anchor[a][0] = (double)side[0] * g.columns / loss->image[1];
+        g.anchor[a][1] = (double)side[1] * g.rows / loss->image[0];
+    }
+    return g;
+}
+
+int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES])
+{
+    return yolo_match_all(grid, box, match);
+}
+
+int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count)
+{
+    BoxMatch match[BOX_MATCHES];
+    int64_t matches = 0;
+    for (int64_t i = 0; i < count; ++i) matches += yolo_match(grid, row + i * BOX_NUMBERS, match);
+    return matches;
+}

@@ -1,0 +1,157 @@
+/* The formulas of the detection loss, for the CPU and for CUDA: matching, the overlap of two boxes
+ * with its gradient, and cross-entropies. All in double, so that a decision such as "in the left
+ * half of a cell" is exact, and sums need no compensation. */
+#ifndef WEFT_TENSOR_YOLO_TERMS_H
+#define WEFT_TENSOR_YOLO_TERMS_H
+
+#include "tensor/boxes.h"
+
+#include <math.h>
+
+#ifdef __CUDACC__
+#define YOLO_INLINE static __host__ __device__ inline
+#else
+#define YOLO_INLINE static inline
+#endif
+
+/* Gains of the three parts (hyp.scratch-low of YOLOv5), and the highest ratio of sides. */
+#define YOLO_GAIN_BOX   0.05
+#define YOLO_GAIN_OBJ   1.0
+#define YOLO_GAIN_CLASS 0.5
+#define YOLO_RATIO      4.0
+/* added to the union of two boxes and to the square of the diagonal around them */
+#define YOLO_EPS 1e-7
+
+/* Factors of one level's sums over an image. */
+typedef struct YoloFactors {
+    double box, object, classes;
+    /* targets of the box's class and of all others, with label smoothing */
+    double positive, negative;
+} YoloFactors;
+
+YOLO_INLINE double yolo_sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+/* Cross-entropy of a logit with a target in 0..1. Its derivative is sigmoid(x) - target. */
+YOLO_INLINE double yolo_entropy(double x, double target)
+{
+    return (x > 0 ? x : 0) - x * target + log1p(exp(-fabs(x)));
+}
+
+/* Writes the cells along one axis that predict a centre at x besides its own cell, at most two: the
+ * one before, and the one after, which is the own cell if x is whole. size: cells of the axis. */
+YOLO_INLINE int yolo_neighbours(double x, int size, int out[2])
+{
+    const double back = size - x;
+    int count = 0;
+    if (x - floor(x) < 0.5 && x > 1) out[count++] = (int)floor(x) - 1;
+    if (back - floor(back) < 0.5 && back > 1) out[count++] = (int)floor(x + 0.5);
+    return count;
+}
+
+YOLO_INLINE int yolo_clamp(int i, int size)
+{
+    return i < 0 ? 0 : i < size ? i : size - 1;
+}
+
+YOLO_INLINE int yolo_match_all(const BoxGrid *g, const float *box, BoxMatch *match)
+{
+    const double x = (double)box[BOX_X] * g->columns, y = (double)box[BOX_Y] * g->rows;
+    const double w = (double)box[BOX_W] * g->columns, h = (double)box[BOX_H] * g->rows;
+    const int column = (int)floor(x), row = (int)floor(y);
+    int columns[2], rows[2], count = 0;
+    const int beside = yolo_neighbours(x, g->columns, columns);
+    const int above = yolo_neighbours(y, g->rows, rows);
+    for (int a = 0; a < g->anchors; ++a) {
+        const double aw = g->anchor[a][0], ah = g->anchor[a][1];
+        if (!(w > 0 && h > 0 && w < YOLO_RATIO * aw && aw < YOLO_RATIO * w && h < YOLO_RATIO * ah &&
+              ah < YOLO_RATIO * h))
+            continue;
+        for (int k = 0; k < 1 + beside + above; ++k) {
+            const int i = k > 0 && k <= beside ? columns[k - 1] : column;
+            const int j = k > beside ? rows[k - beside - 1] : row;
+            BoxMatch *m = &match[count++];
+            m->anchor = a;
+            m->column = yolo_clamp(i, g->columns);
+            m->row = yolo_clamp(j, g->rows);
+            m->x = x - m->column;
+            m->y = y - m->row;
+            m->w = w;
+            m->h = h;
+        }
+    }
+    return count;
+}
+
+/* Overlap along one axis of the prediction (centre p, size s) and the target (centre q, size t):
+ * length of the intersection, at least 0, and of the hull, with their derivatives by p and s. */
+typedef struct YoloAxis {
+    double inside, inside_p, inside_s, hull, hull_p, hull_s;
+} YoloAxis;
+
+/* 1 if a < b, 0 if a > b; at a tie both ends count one half */
+YOLO_INLINE double yolo_less(double a, double b)
+{
+    return a < b ? 1 : a > b ? 0 : 0.5;
+}
+
+YOLO_INLINE YoloAxis yolo_axis(double p, double s, double q, double t)
+{
+    const double low = p - s / 2, high = p + s / 2, low2 = q - t / 2, high2 = q + t / 2;
+    /* whether the prediction's ends are those of the intersection */
+    const double ends = yolo_less(high, high2), begins = yolo_less(low2, low);
+    YoloAxis a;
+    a.inside = fmin(high, high2) - fmax(low, low2);
+    a.inside_p = ends - begins;
+    a.inside_s = (ends + begins) / 2;
+    if (a.inside < 0) a.inside = a.inside_p = a.inside_s = 0;
+    a.hull = fmax(high, high2) - fmin(low, low2);
+    a.hull_p = begins - ends;
+    a.hull_s = (2 - ends - begins) / 2;
+    return a;
+}
+
+/* Complete IoU (Zheng et al. 2020) of a prediction x, y, w, h with a match: IoU - d^2 / c^2 - alpha
+ * v. grad: its derivatives by x, y, w, h with alpha as a constant; NULL: not wanted. */
+YOLO_INLINE double yolo_ciou(const double p[4], const BoxMatch *m, double *grad)
+{
+    const double pi = 3.14159265358979323846, four = 4 / (pi * pi);
+    const YoloAxis ax = yolo_axis(p[0], p[2], m->x, m->w), ay = yolo_axis(p[1], p[3], m->y, m->h);
+    const double inter = ax.inside * ay.inside;
+    const double both = p[2] * p[3] + m->w * m->h - inter + YOLO_EPS, iou = inter / both;
+    const double c2 = ax.hull * ax.hull + ay.hull * ay.hull + YOLO_EPS;
+    const double dx = m->x - p[0], dy = m->y - p[1], d2 = dx * dx + dy * dy;
+    const double angle = atan(m->w / m->h) - atan(p[2] / p[3]), v = four * angle * angle;
+    const double alpha = v / (v - iou + (1 + YOLO_EPS));
+    if (grad) {
+        /* derivatives of the intersection, of the area, of c2 / 2 and of the angle */
+        const double inter_d[4] = {ax.inside_p * ay.inside, ay.inside_p * ax.inside,
+                                   ax.inside_s * ay.inside, ay.inside_s * ax.inside};
+        const double area_d[4] = {0, 0, p[3], p[2]};
+        const double hull_d[4] = {ax.hull * ax.hull_p, ay.hull * ay.hull_p, ax.hull * ax.hull_s,
+                                  ay.hull * ay.hull_s};
+        const double square = p[2] * p[2] + p[3] * p[3];
+        const double angle_d[4] = {0, 0, -p[3] / square, p[2] / square};
+        const double distance_d[4] = {-2 * dx, -2 * dy, 0, 0};
+        for (int i = 0; i < 4; ++i)
+            grad[i] = inter_d[i] / both - iou / both * (area_d[i] - inter_d[i]) -
+                      distance_d[i] / c2 + d2 / c2 * (2 * hull_d[i] / c2) -
+                      alpha * 2 * four * angle * angle_d[i];
+    }
+    return iou - (d2 / c2 + v * alpha);
+}
+
+/* Predicted box in cells from the logits tx, ty, tw, th of a cell: x and y from the cell's corner.
+ * slope: derivatives by the logits; NULL: not wanted. */
+YOLO_INLINE void yolo_decode(const float t[4], const double anchor[2], double box[4], double *slope)
+{
+    for (int i = 0; i < 4; ++i) {
+        const double s = yolo_sigmoid(t[i]);
+        box[i] = i < 2 ? 2 * s - 0.5 : anchor[i - 2] * 4 * s * s;
+        if (slope) slope[i] = (i < 2 ? 2 : anchor[i - 2] * 8 * s) * s * (1 - s);
+    }
+}
+
+#endif
