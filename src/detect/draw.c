@@ -6,7 +6,7 @@
 #include <string.h>
 
 /* pixels of the longer side for each pixel of thickness of a line */
-enum { PIXELS_PER_LINE = 400, LABEL_BYTES = 128 };
+enum { PIXELS_PER_LINE = 300, LABEL_BYTES = 128 };
 
 typedef struct Colour {
     uint8_t rgb[3];
