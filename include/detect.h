@@ -6,6 +6,7 @@
 #define WEFT_DETECT_H
 
 #include "base.h"
+#include "image.h"
 
 /* A true box. */
 typedef struct TruthBox {
@@ -110,6 +111,18 @@ typedef struct CocoBoxes {
 /* Evaluates them on `threads` threads: all of the above in one call. ERR_DATA, also for an image
  * that is not below `images`. */
 Status coco_evaluate(const CocoBoxes *boxes, int threads, CocoResult *result);
+
+/* Writes detections as COCO's file of results (JSON), over an existing file: boxes with 3 decimals,
+ * scores with 5. image_id, category_id: ids by number of image and of class. ERR_IO. */
+Status coco_results_write(const char *path, const DetectedBox *detected, int64_t count,
+                          const int64_t *image_id, const int64_t *category_id);
+
+/* ---- pictures ---- */
+
+/* Draws boxes of one image, in its pixels, with names of classes and scores; the first boxes are on
+ * top. Classes from `names` on are drawn as numbers. */
+void detect_draw(Image *image, const DetectedBox *box, int64_t count, const char *const *name,
+                 int64_t names);
 
 /* ---- non-maximum suppression ---- */
 

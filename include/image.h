@@ -1,7 +1,7 @@
-/* Pictures in memory: decoders of JPEG, PNG and WebP, the EXIF orientation, resampling with the
- * same bits as Pillow, and colour changes. The module knows neither data sets nor configurations,
- * keeps no state between calls except in its handles, and gives the same bits on every machine. Not
- * collective. */
+/* Pictures in memory: decoders of JPEG, PNG and WebP, a writer of PNG, the EXIF orientation,
+ * resampling with the same bits as Pillow, and colour changes. The module knows neither data sets
+ * nor configurations, keeps no state between calls except in its handles, and gives the same bits
+ * on every machine. Not collective. */
 #ifndef WEFT_IMAGE_H
 #define WEFT_IMAGE_H
 
@@ -78,6 +78,9 @@ void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, 
  * `to`, which must have part's size. */
 void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox box, int width,
                          int height, ImageBox part, Image *to, ImageFilter filter);
+
+/* Writes an image as a PNG file, over an existing one. ERR_IO. */
+Status image_write_png(const Image *image, const char *path);
 
 /* ---- colours: in place, with the same bytes as Pillow ---- */
 

@@ -7,16 +7,16 @@
 /* The arrays that a set of boxes has besides its pictures; box_array_info names and describes
  * them. */
 typedef enum BoxArray {
-    BOX_SIZE,
-    BOX_FIT,
-    BOX_BOXES,
-    BOX_CLASS,
-    BOX_START,
-    BOX_AREA,
-    BOX_CROWD,
-    BOX_ID,
-    BOX_IMAGE_ID,
-    BOX_CATEGORY_ID,
+    BOX_ARRAY_SIZE,
+    BOX_ARRAY_FIT,
+    BOX_ARRAY_BOXES,
+    BOX_ARRAY_CLASS,
+    BOX_ARRAY_START,
+    BOX_ARRAY_AREA,
+    BOX_ARRAY_CROWD,
+    BOX_ARRAY_ID,
+    BOX_ARRAY_IMAGE_ID,
+    BOX_ARRAY_CATEGORY_ID,
     BOX_ARRAYS
 } BoxArray;
 

@@ -32,6 +32,7 @@ holds "no file stays" test ! -e a.h5
 check 0 "wrote a.h5: 3 pictures, 5 boxes of 3 classes; 1 around crowds; 1 without area; 1 there twice" \
     "$WEFT" data import coco photos good.json -o a.h5 --allow-empty
 check 0 "boxes data set, 3 samples" "$WEFT" data info a.h5
+holds "the files are stored" grep -qF '/x_bytes' out
 holds "boxes of classes are counted" grep -qE '2  dog +4 boxes, category 9' out
 holds "and those of an empty class" grep -qE '1  yak +0 boxes, category 5' out
 holds "so are the others" grep -qF '5, of which 1 around crowds and 1 without area' out
@@ -65,6 +66,7 @@ printf 'model: {name: lenet}\ndata: {train: s.h5}\n' >t.yaml
 check 78 "no loss of this version trains on boxes" "$WEFT" train t.yaml
 check 0 "go together" "$WEFT" data check a.h5 gz.h5
 check 64 "is one of the files that are read" "$WEFT" data import coco photos good.json -o good.json --force
+check 65 "is a set of boxes" "$WEFT" data import hdf5 a.h5 -o c.h5
 
 # files that cannot be used
 bad() { # STATUS MESSAGE SED: good.json, changed
@@ -121,7 +123,7 @@ check 65 "labels/2.txt: line 1: the class is not among those of --classes" "$WEF
 echo '1 0.5 0.5 0.1 0.1 0.9' >yolo/labels/2.txt
 check 65 "labels/2.txt: line 1: expected class, x, y, width, height" "$WEFT" data import yolo yolo -o z.h5 --force
 echo '1 0.5 0.5 nan 0.1' >yolo/labels/2.txt
-check 65 "(2.jpg): a number is not between 0 and 1" "$WEFT" data import yolo yolo -o z.h5 --force
+check 65 "labels/2.txt: line 1: a number is not between 0 and 1" "$WEFT" data import yolo yolo -o z.h5 --force
 check 0 "; 1 boxes left out" "$WEFT" data import yolo yolo -o z.h5 --force --broken skip
 check 66 "has no labels" "$WEFT" data import yolo photos/more -o z.h5 --force
 
@@ -147,6 +149,13 @@ check 65 "class 'dog & cat' is not among those of names.txt" "$WEFT" data import
 sed -i 's/<\/object>//' voc/Annotations/2.xml
 check 65 "voc/Annotations/2.xml: byte" "$WEFT" data import voc voc -o w.h5 --force
 check 66 "Annotations: is missing" "$WEFT" data import voc photos -o w.h5 --force
+
+# A set whose pictures are damaged: all are listed.
+offset=$("$WEFT" data info a.h5 | sed -n 's/.*\/x_bytes.*at byte \([0-9]*\)/\1/p')
+cp a.h5 d.h5
+for i in 0 $(dump /x_offset a.h5 | tr -d , | cut -d' ' -f3); do printf 'no' | dd of=d.h5 bs=1 seek=$((offset + i)) conv=notrunc status=none; done
+check 65 "sample 0: no picture" "$WEFT" data check d.h5
+holds "the other is named, too" grep -qF "d.h5: sample 1: no picture" both
 
 # A set whose labels are damaged: all problems are listed.
 offset=$("$WEFT" data info a.h5 | sed -n 's/.*\/boxes.*at byte \([0-9]*\)/\1/p')

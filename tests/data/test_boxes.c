@@ -134,14 +134,14 @@ static void damaged_labels_are_refused(void)
         BoxArray array;
         int64_t row, value;
         const char *why;
-    } cases[] = {{BOX_START, 1, 4, "/box_start does not rise"},
-                 {BOX_START, 3, 2, "/box_start does not rise"},
-                 {BOX_CLASS, 1, 2, "box 1 has no class"},
-                 {BOX_CROWD, 2, 2, "box 2 is neither around a group nor not"},
-                 {BOX_IMAGE_ID, 1, 4, "picture 1 has an /image_id that does not rise"},
-                 {BOX_CATEGORY_ID, 1, 3, "class 1 has a /category_id that does not rise"},
-                 {BOX_AREA, 0, -1, "box 0 has an impossible area"},
-                 {BOX_SIZE, 2, 0, "picture 2 has an impossible /size"}};
+    } cases[] = {{BOX_ARRAY_START, 1, 4, "/box_start does not rise"},
+                 {BOX_ARRAY_START, 3, 2, "/box_start does not rise"},
+                 {BOX_ARRAY_CLASS, 1, 2, "box 1 has no class"},
+                 {BOX_ARRAY_CROWD, 2, 2, "box 2 is neither around a group nor not"},
+                 {BOX_ARRAY_IMAGE_ID, 1, 4, "picture 1 has an /image_id that does not rise"},
+                 {BOX_ARRAY_CATEGORY_ID, 1, 3, "class 1 has a /category_id that does not rise"},
+                 {BOX_ARRAY_AREA, 0, -1, "box 0 has an impossible area"},
+                 {BOX_ARRAY_SIZE, 2, 0, "picture 2 has an impossible /size"}};
     DataSet *set = mem_new(sizeof *set);
     char before[DATA_FINGERPRINT], after[DATA_FINGERPRINT];
     DataBoxes b;
@@ -162,7 +162,7 @@ static void damaged_labels_are_refused(void)
     /* another size than the picture has */
     const char *out = import_three("damaged.h5", 0);
     CHECK_OK(data_set_open(set, NULL, out));
-    damage(out, set->box[BOX_SIZE].offset, (int32_t[]){10}, 4);
+    damage(out, set->box[BOX_ARRAY_SIZE].offset, (int32_t[]){10}, 4);
     CHECK_OK(data_boxes_read(&b, set));
     data_boxes_free(&b);
     CHECK_FAILS(data_set_check(set, 0), ERR_DATA,

@@ -8,7 +8,7 @@ enum { SIDE_MIN = 8, SIDE_MAX = 8192 };
 
 typedef struct BoxOptions {
     const char *out, *list, *classes;
-    /* side: 0 if --size is not given */
+    /* side: below SIDE_MIN if --size is not given */
     int64_t ranks, side, threads;
     int broken;
     bool orient, allow_empty, force;
@@ -71,7 +71,7 @@ static Status import_on(World *world, const BoxOptions *o, const BoxFormat *form
         .list = o->list,
         .classes = o->classes,
         .out = o->out,
-        .side = (int)o->side,
+        .side = o->side < SIDE_MIN ? 0 : (int)o->side,
         .orient = o->orient,
         .skip_broken = o->broken == BROKEN_SKIP,
         .allow_empty = o->allow_empty,

@@ -22,28 +22,29 @@ static void put_fit(double fit[3], const BoxPicture *p, int side)
 
 static void fill(Arrays *a, const BoxSet *set, const uint8_t *left_out)
 {
-    int64_t n = 0, m = 0, *start = a->at[BOX_START];
+    int64_t n = 0, m = 0, *start = a->at[BOX_ARRAY_START];
     for (int64_t i = 0; i < set->pictures; ++i) {
         const BoxPicture *p = &set->picture[i];
         if (left_out[i]) continue;
-        ((int32_t *)a->at[BOX_SIZE])[2 * n] = p->height;
-        ((int32_t *)a->at[BOX_SIZE])[2 * n + 1] = p->width;
-        if (set->import->side) put_fit((double *)a->at[BOX_FIT] + 3 * n, p, set->import->side);
-        ((int64_t *)a->at[BOX_IMAGE_ID])[n] = p->id;
+        ((int32_t *)a->at[BOX_ARRAY_SIZE])[2 * n] = p->height;
+        ((int32_t *)a->at[BOX_ARRAY_SIZE])[2 * n + 1] = p->width;
+        if (set->import->side)
+            put_fit((double *)a->at[BOX_ARRAY_FIT] + 3 * n, p, set->import->side);
+        ((int64_t *)a->at[BOX_ARRAY_IMAGE_ID])[n] = p->id;
         start[n++] = m;
         for (int64_t k = set->first[i]; k < set->first[i + 1]; ++k) {
             const BoxLabel *l = &set->label[k];
             if (l->left_out) continue;
-            memcpy((double *)a->at[BOX_BOXES] + 4 * m, l->box, sizeof l->box);
-            ((int32_t *)a->at[BOX_CLASS])[m] = l->class;
-            ((double *)a->at[BOX_AREA])[m] = l->area;
-            ((uint8_t *)a->at[BOX_CROWD])[m] = l->crowd;
-            ((int64_t *)a->at[BOX_ID])[m++] = l->id;
+            memcpy((double *)a->at[BOX_ARRAY_BOXES] + 4 * m, l->box, sizeof l->box);
+            ((int32_t *)a->at[BOX_ARRAY_CLASS])[m] = l->class;
+            ((double *)a->at[BOX_ARRAY_AREA])[m] = l->area;
+            ((uint8_t *)a->at[BOX_ARRAY_CROWD])[m] = l->crowd;
+            ((int64_t *)a->at[BOX_ARRAY_ID])[m++] = l->id;
         }
     }
     start[n] = m;
     for (int64_t c = 0; c < set->categories; ++c)
-        ((int64_t *)a->at[BOX_CATEGORY_ID])[c] = set->category[c].id;
+        ((int64_t *)a->at[BOX_ARRAY_CATEGORY_ID])[c] = set->category[c].id;
 }
 
 /* Counts what is kept, and allocates the arrays. */

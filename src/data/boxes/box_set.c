@@ -228,17 +228,14 @@ Status box_set_order(BoxSet *set)
 
 /* ---- labels ---- */
 
-/* Makes a relative box absolute. Returns what is wrong with it; NULL: nothing. */
-static const char *make_absolute(BoxLabel *l, const BoxPicture *p)
+/* Makes a relative box absolute. */
+static void make_absolute(BoxLabel *l, const BoxPicture *p)
 {
     double *b = l->box, width = p->width, height = p->height;
-    for (int i = 0; i < 4; ++i)
-        if (!(b[i] >= 0 && b[i] <= 1)) return "a number is not between 0 and 1";
     b[0] = (b[0] - b[2] / 2) * width;
     b[1] = (b[1] - b[3] / 2) * height;
     b[2] *= width;
     b[3] *= height;
-    return NULL;
 }
 
 /* Returns what is wrong with an absolute box; NULL: nothing. */
@@ -262,7 +259,8 @@ Status box_set_check_labels(BoxSet *set)
         p->checked = true;
         for (int64_t k = set->first[i]; k < set->first[i + 1]; ++k) {
             BoxLabel *l = &set->label[k];
-            const char *why = set->relative ? make_absolute(l, p) : check_absolute(l, p);
+            if (set->relative) make_absolute(l, p);
+            const char *why = set->relative ? NULL : check_absolute(l, p);
             if (!why && !isfinite(l->area)) why = "its area is negative or not finite";
             if (why) TRY(refuse(set, l, why));
             if (l->area < 0) l->area = l->box[2] * l->box[3];
@@ -292,22 +290,15 @@ static void count_traits(BoxSet *set, int64_t picture)
     }
 }
 
-Status box_set_close(BoxSet *set, const uint8_t *left_out)
+Status box_set_check_classes(const BoxSet *set)
 {
     int64_t *count = mem_new((size_t)(set->categories + 1) * sizeof *count), kept = 0, empty = -1;
     int64_t empties = 0;
-    for (int64_t i = 0; i < set->pictures; ++i) {
-        for (int64_t k = set->first[i]; k < set->first[i + 1]; ++k) {
-            set->label[k].left_out |= left_out[i] != 0;
-            if (!set->label[k].left_out) ++count[set->label[k].class], ++kept;
-        }
-        count_traits(set, i);
-    }
+    for (int64_t k = 0; k < set->labels; ++k)
+        if (!set->label[k].left_out) ++count[set->label[k].class], ++kept;
     for (int64_t c = set->categories - 1; c >= 0; --c)
         if (count[c] == 0) empty = c, ++empties;
     mem_free(&count);
-    if (set->left_out > LISTED_MAX)
-        log_warn("and %lld more boxes are left out", (long long)(set->left_out - LISTED_MAX));
     if (kept == 0) return fail(ERR_DATA, "%s: there is no box", set->source);
     if (empties == 0 || set->import->allow_empty) return OK;
     return fail(ERR_DATA,
@@ -315,4 +306,16 @@ Status box_set_close(BoxSet *set, const uint8_t *left_out)
                 "--allow-empty",
                 set->source, (long long)set->category[empty].id, set->category[empty].name,
                 empties > 1 ? ", nor of others" : "");
+}
+
+Status box_set_close(BoxSet *set, const uint8_t *left_out)
+{
+    for (int64_t i = 0; i < set->pictures; ++i) {
+        for (int64_t k = set->first[i]; k < set->first[i + 1]; ++k)
+            set->label[k].left_out |= left_out[i] != 0;
+        count_traits(set, i);
+    }
+    if (set->left_out > LISTED_MAX)
+        log_warn("and %lld more boxes are left out", (long long)(set->left_out - LISTED_MAX));
+    return box_set_check_classes(set);
 }

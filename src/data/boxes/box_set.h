@@ -19,8 +19,8 @@ typedef struct BoxPicture {
 
 /* a labelled box */
 typedef struct BoxLabel {
-    /* x, y, width, height in pixels; with BoxSet.relative x, y of the centre, all as parts of the
-     * picture's sides, until the picture's size is known */
+    /* x, y, width, height in pixels; with BoxSet.relative x, y of the centre, all as parts (0 to 1)
+     * of the picture's sides, until the picture's size is known */
     double box[4];
     /* negative: not given, and the box's own */
     double area;
@@ -75,8 +75,10 @@ Status box_set_order(BoxSet *set);
 /* Checks the labels of each picture whose size is known, and makes relative boxes absolute. Those
  * that cannot be used are left out, with a warning, or ERR_DATA names the first. */
 Status box_set_check_labels(BoxSet *set);
-/* Checks that each class has a box in a picture that is kept, unless empty classes are allowed, and
- * counts traits. left_out: per picture; labels of those that are left out are, too. */
+/* ERR_DATA: there is no box, or, unless empty classes are allowed, none of some class. */
+Status box_set_check_classes(const BoxSet *set);
+/* Leaves out the labels of pictures that are left out, checks the classes again, and counts traits.
+ * left_out: per picture. */
 Status box_set_close(BoxSet *set, const uint8_t *left_out);
 /* Writes the arrays of box_array_info; left_out as above; false: failed. */
 bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out);

@@ -42,6 +42,7 @@ static Status find(void *user, FolderFiles *files)
     if (set->categories == 0) return fail(ERR_DATA, "%s: lists no categories", set->source);
     TRY(box_set_order(set));
     TRY(box_set_check_labels(set));
+    TRY(box_set_check_classes(set));
     return list_files(set, files);
 }
 

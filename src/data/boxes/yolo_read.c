@@ -91,6 +91,9 @@ static Status read_line(Yolo *y, int64_t picture, const char *text, const char *
         return box_set_refuse_line(set, path, line, "the class is not a whole number from 0");
     if (set->import->classes && v[0] >= (double)set->categories)
         return box_set_refuse_line(set, path, line, "the class is not among those of --classes");
+    for (int i = 1; i < count; ++i)
+        if (!(v[i] >= 0 && v[i] <= 1))
+            return box_set_refuse_line(set, path, line, "a number is not between 0 and 1");
     BoxLabel label = {.area = -1,
                       .id = set->labels + 1,
                       .picture_id = set->picture[picture].id,

@@ -261,6 +261,10 @@ static Status import(const SetFacts *facts, const ClassNames *names, Copy *copy,
     PartFile part;
     Layout layout = {facts, names, copy};
     if (facts->status != OK) return fail(facts->status, "%s", facts->why);
+    if (data_kind_info(facts->kind)->has_boxes)
+        return fail(ERR_DATA,
+                    "%s: is a set of boxes, whose arrays are plain already; use it as it is",
+                    copy->request.path);
     copy->x = facts->x;
     copy->y = facts->y;
     copy->only_x = facts->y.ndim == 0;

@@ -1,9 +1,12 @@
 /* Checks that every picture of an encoded set decodes completely, on all cores of this process. The
- * message names the broken picture with the lowest number and counts the others, so it does not
- * depend on the threads' timing. */
+ * message names the broken picture with the lowest number and counts the others, of which the next
+ * are listed in the log, so it does not depend on the threads' timing. */
 #include "../data_private.h"
 
 #include <stdatomic.h>
+
+/* number of broken pictures with their reasons */
+enum { LISTED_MAX = 100 };
 
 typedef struct Check {
     const DataSet *set;
@@ -13,10 +16,26 @@ typedef struct Check {
     /* next sample to decode */
     atomic_llong next;
     pthread_mutex_t lock;
-    /* protected by lock: number of broken pictures, and the failure of the first */
+    /* protected by lock: number of broken pictures, and the failures of the first, in the order of
+     * their numbers */
     int64_t bad;
-    FirstFailure first;
+    FirstFailure failure[LISTED_MAX];
 } Check;
+
+/* Records the failure of picture i, if it is among the first. */
+static void record(Check *check, int64_t i, Status status)
+{
+    int64_t at = check->bad < LISTED_MAX ? check->bad : LISTED_MAX;
+    ++check->bad;
+    for (; at > 0 && check->failure[at - 1].i > i; --at) {
+        if (at == LISTED_MAX)
+            mem_free(&check->failure[at - 1].why);
+        else
+            check->failure[at] = check->failure[at - 1];
+    }
+    if (at == LISTED_MAX) return;
+    check->failure[at] = (FirstFailure){i, status, mem_text(fail_message())};
+}
 
 /* ERR_DATA: the labels of a picture are of another size. */
 static Status check_size(const Check *check, int64_t i, const Image *image, int orientation,
@@ -48,8 +67,7 @@ static Status decode_samples(void *user, int worker, int64_t thread)
         if (st == OK && check->size) st = check_size(check, i, &image, orientation, name);
         if (st == OK) continue;
         pthread_mutex_lock(&check->lock);
-        ++check->bad;
-        failure_record(&check->first, i, st);
+        record(check, i, st);
         pthread_mutex_unlock(&check->lock);
     }
     image_fini(&image);
@@ -65,7 +83,11 @@ Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size)
     pthread_mutex_init(&check.lock, NULL);
     (void)worker_pool_run(threads, threads, decode_samples, &check);
     pthread_mutex_destroy(&check.lock);
-    Status st = failure_end(&check.first);
+    for (int i = 1; i < check.bad && i < LISTED_MAX; ++i) {
+        log_warn("%s", check.failure[i].why);
+        mem_free(&check.failure[i].why);
+    }
+    Status st = failure_end(&check.failure[0]);
     if (check.bad < 2) return st;
     return fail(st, "%s; %lld more cannot be used, either", fail_message(),
                 (long long)check.bad - 1);

@@ -9,24 +9,24 @@
 enum { LISTED_MAX = 100 };
 
 const BoxArrayInfo box_array_info[BOX_ARRAYS] = {
-    [BOX_SIZE] = {"/size", ELEM_I32, 2, BOX_PER_SAMPLE, false},
-    [BOX_FIT] = {"/fit", ELEM_F64, 3, BOX_PER_SAMPLE, true},
-    [BOX_BOXES] = {"/boxes", ELEM_F64, 4, BOX_PER_BOX, false},
-    [BOX_CLASS] = {"/box_class", ELEM_I32, 1, BOX_PER_BOX, false},
-    [BOX_START] = {"/box_start", ELEM_I64, 1, BOX_PER_END, false},
-    [BOX_AREA] = {"/box_area", ELEM_F64, 1, BOX_PER_BOX, false},
-    [BOX_CROWD] = {"/box_crowd", ELEM_U8, 1, BOX_PER_BOX, false},
-    [BOX_ID] = {"/box_id", ELEM_I64, 1, BOX_PER_BOX, false},
-    [BOX_IMAGE_ID] = {"/image_id", ELEM_I64, 1, BOX_PER_SAMPLE, false},
-    [BOX_CATEGORY_ID] = {"/category_id", ELEM_I64, 1, BOX_PER_CLASS, false},
+    [BOX_ARRAY_SIZE] = {"/size", ELEM_I32, 2, BOX_PER_SAMPLE, false},
+    [BOX_ARRAY_FIT] = {"/fit", ELEM_F64, 3, BOX_PER_SAMPLE, true},
+    [BOX_ARRAY_BOXES] = {"/boxes", ELEM_F64, 4, BOX_PER_BOX, false},
+    [BOX_ARRAY_CLASS] = {"/box_class", ELEM_I32, 1, BOX_PER_BOX, false},
+    [BOX_ARRAY_START] = {"/box_start", ELEM_I64, 1, BOX_PER_END, false},
+    [BOX_ARRAY_AREA] = {"/box_area", ELEM_F64, 1, BOX_PER_BOX, false},
+    [BOX_ARRAY_CROWD] = {"/box_crowd", ELEM_U8, 1, BOX_PER_BOX, false},
+    [BOX_ARRAY_ID] = {"/box_id", ELEM_I64, 1, BOX_PER_BOX, false},
+    [BOX_ARRAY_IMAGE_ID] = {"/image_id", ELEM_I64, 1, BOX_PER_SAMPLE, false},
+    [BOX_ARRAY_CATEGORY_ID] = {"/category_id", ELEM_I64, 1, BOX_PER_CLASS, false},
 };
 
 const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples, bool encoded)
 {
     const int64_t rows[] = {[BOX_PER_SAMPLE] = samples,
                             [BOX_PER_END] = samples + 1,
-                            [BOX_PER_BOX] = box[BOX_BOXES].dim[0],
-                            [BOX_PER_CLASS] = box[BOX_CATEGORY_ID].dim[0]};
+                            [BOX_PER_BOX] = box[BOX_ARRAY_BOXES].dim[0],
+                            [BOX_PER_CLASS] = box[BOX_ARRAY_CATEGORY_ID].dim[0]};
     for (int i = 0; i < BOX_ARRAYS; ++i) {
         const BoxArrayInfo *info = &box_array_info[i];
         const DataArray *a = &box[i];
@@ -58,16 +58,20 @@ static Status read_array(const DataSet *set, BoxArray which, void **to)
 
 static Status read_arrays(DataBoxes *b, const DataSet *set)
 {
-    void **const to[BOX_ARRAYS] = {
-        [BOX_SIZE] = (void **)&b->size,         [BOX_FIT] = (void **)&b->fit,
-        [BOX_BOXES] = (void **)&b->box,         [BOX_CLASS] = (void **)&b->class,
-        [BOX_START] = (void **)&b->start,       [BOX_AREA] = (void **)&b->area,
-        [BOX_CROWD] = (void **)&b->crowd,       [BOX_ID] = (void **)&b->id,
-        [BOX_IMAGE_ID] = (void **)&b->image_id, [BOX_CATEGORY_ID] = (void **)&b->category_id};
+    void **const to[BOX_ARRAYS] = {[BOX_ARRAY_SIZE] = (void **)&b->size,
+                                   [BOX_ARRAY_FIT] = (void **)&b->fit,
+                                   [BOX_ARRAY_BOXES] = (void **)&b->box,
+                                   [BOX_ARRAY_CLASS] = (void **)&b->class,
+                                   [BOX_ARRAY_START] = (void **)&b->start,
+                                   [BOX_ARRAY_AREA] = (void **)&b->area,
+                                   [BOX_ARRAY_CROWD] = (void **)&b->crowd,
+                                   [BOX_ARRAY_ID] = (void **)&b->id,
+                                   [BOX_ARRAY_IMAGE_ID] = (void **)&b->image_id,
+                                   [BOX_ARRAY_CATEGORY_ID] = (void **)&b->category_id};
     Status st = OK;
     *b = (DataBoxes){.pictures = set->samples,
-                     .boxes = set->box[BOX_BOXES].dim[0],
-                     .classes = (int)set->box[BOX_CATEGORY_ID].dim[0]};
+                     .boxes = set->box[BOX_ARRAY_BOXES].dim[0],
+                     .classes = (int)set->box[BOX_ARRAY_CATEGORY_ID].dim[0]};
     for (int i = 0; st == OK && i < BOX_ARRAYS; ++i) st = read_array(set, (BoxArray)i, to[i]);
     return st;
 }

@@ -162,7 +162,7 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
     TRY(st);
     if (data_kind(set)->has_boxes)
         snprintf(labels_and_ids, sizeof labels_and_ids, "boxes %s, ",
-                 dims_text(&set->box[BOX_BOXES], dims));
+                 dims_text(&set->box[BOX_ARRAY_BOXES], dims));
     else if (!tokens)
         snprintf(labels_and_ids, sizeof labels_and_ids, "%s %s %s, ",
                  set->target_width ? "targets" : "labels", dims_text(&set->y, dims),

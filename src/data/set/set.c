@@ -351,7 +351,7 @@ static Status open_ids(Opening *o)
 /* ERR_DATA: a set of boxes names another number of classes than it has. */
 static Status check_box_classes(const Opening *o)
 {
-    const int64_t named = o->facts->classes, classes = o->set->box[BOX_CATEGORY_ID].dim[0];
+    const int64_t named = o->facts->classes, classes = o->set->box[BOX_ARRAY_CATEGORY_ID].dim[0];
     if (named == classes && classes <= DATA_LABELS) return OK;
     return fail(ERR_DATA,
                 "%s: has %lld classes in /category_id, and attribute classes has %lld; at most %d "

@@ -92,7 +92,7 @@ static void table_json(const DataSet *set, Json *json)
 static void boxes_json(const DataSet *set, Json *json)
 {
     DataBoxes boxes;
-    array_json("boxes", &set->box[BOX_BOXES], json);
+    array_json("boxes", &set->box[BOX_ARRAY_BOXES], json);
     if (data_boxes_read(&boxes, set) != OK) return;
     BoxCounts count = box_counts(&boxes);
     json_int(json, "crowd_boxes", count.crowds);
@@ -184,7 +184,7 @@ static void labels_text(const DataSet *set, const ClassNames *names, FILE *out)
 static void boxes_text(const DataSet *set, const ClassNames *names, FILE *out)
 {
     DataBoxes boxes;
-    array_text("boxes", &set->box[BOX_BOXES], out);
+    array_text("boxes", &set->box[BOX_ARRAY_BOXES], out);
     fprintf(out, "  %-9s %lld\n", "classes", (long long)set->classes);
     if (data_boxes_read(&boxes, set) != OK) {
         fprintf(out, "  %-9s cannot be read: %s\n", "labels", fail_message());
