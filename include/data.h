@@ -158,6 +158,8 @@ typedef struct DataSet {
     DataColumns columns;
     /* Sets of boxes: arrays of box_array_info; ndim 0: the set does not have it. */
     DataArray box[BOX_ARRAYS];
+    /* largest number of boxes of a picture, without those around groups */
+    int64_t box_most;
     /* path and identity (data/tokenizer.h) of the tokenizer of the tokens; "": unknown */
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
@@ -404,8 +406,12 @@ typedef struct Batch {
     float label_share;
     /* (N, target_width); or NULL */
     float *targets;
-    /* boxes of the samples; or NULL pointers. Borrowed; no kind of data set has them yet. */
-    BoxTargets boxes;
+    /* Sets of boxes, else NULL: sample i has rows box_start[i] to box_start[i + 1] - 1 of box_row,
+     * which have BOX_NUMBERS numbers. matches: BoxTargets.normaliser of the global batch; in an
+     * evaluation of the whole set. */
+    int32_t *box_start;
+    float *box_row;
+    int64_t *matches;
     /* Sets with ids, else NULL: field f of row r has ids[id_first[r * F + f]] to ids[id_first[r * F
      * + f + 1] - 1]; rows from `rows` on have no ids. id_first has N * F + 1 entries. */
     uint64_t *ids;
@@ -456,6 +462,10 @@ typedef struct LoaderPlan {
     bool training;
     /* this rank needs no inputs (x, ids, tokens), or no labels and targets: they are NULL */
     bool no_x, no_y;
+    /* losses for boxes: grids of the loss's inputs, by which matches are counted; levels 0: other
+     * losses */
+    BoxGrid grid[BOX_LEVELS];
+    int levels;
     /* micro-batches kept ready, at least 2 */
     int slots;
     /* backend whose copies can reach the micro-batches' memory; borrowed; NULL: ordinary memory */
@@ -475,6 +485,9 @@ typedef struct Loader Loader;
 int data_workers(const DataSet *set, const Config *config, int cores);
 /* Returns the bytes of Batch.ids and id_first for `samples` samples; 0: the set has no ids. */
 size_t data_ids_bytes(const DataSet *set, int64_t samples);
+/* Returns the bytes of the boxes of a training micro-batch: Batch.box_start, box_row and matches;
+ * 0: the set has no boxes. */
+size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples);
 /* Are the images of a training micro-batch mixed in pairs (Batch.labels_other)? */
 bool data_mixes_images(const Config *config);
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);

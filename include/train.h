@@ -197,6 +197,8 @@ bool train_joined(const Trainer *trainer);
 int train_data_slots(const Trainer *trainer, const Plan *plan);
 /* Number of the loader's threads. */
 int train_workers(const Trainer *trainer, const DataSet *set);
+/* Writes the grids of the inputs of a loss for boxes, and returns their number; 0: another loss. */
+int train_box_grids(const Trainer *trainer, BoxGrid grid[BOX_LEVELS]);
 /* Memory of this process without file mappings, with shared memory divided by the number of its
  * users; and the largest resident size so far, including libraries and shared pages. -1 if the
  * kernel does not report it. Returns free heap memory to the system first. */

@@ -111,8 +111,10 @@ typedef struct BoxCounts {
     int64_t empty_pictures, most, crowds, without_area;
 } BoxCounts;
 BoxCounts box_counts(const DataBoxes *boxes);
-/* ERR_CONFIG: a label of each sample is needed, and the set has boxes. */
-Status boxes_fail(const DataSet *set);
+/* Replaces the labels of boxes by their classes (label_class). */
+void boxes_map_classes(DataBoxes *boxes, const DataSet *set);
+/* Sets set->box_most; 0 if the labels are damaged, which data_boxes_read reports. ERR_IO. */
+Status boxes_find_most(DataSet *set);
 
 /* ---- several threads ---- */
 /* Calls run(user, worker, i) for each i below count, on `threads` threads; worker is 0 to threads -

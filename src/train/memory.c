@@ -31,6 +31,7 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     int64_t rows = t->micro_batch * (set->target_width ? set->target_width : t->rows_per_sample);
     size_t bytes = (size_t)t->micro_batch * sizeof(int64_t);
     if (plan->reads_data) bytes += desc_bytes(g->input) + data_ids_bytes(set, t->micro_batch);
+    if (plan->reads_labels) bytes += data_box_bytes(set, t->config, t->micro_batch);
     if (plan->reads_labels) bytes += (size_t)rows * sizeof(int32_t);
     if (plan->reads_labels && data_mixes_images(t->config)) bytes += (size_t)rows * sizeof(int32_t);
     return bytes;
@@ -47,6 +48,14 @@ static size_t worker_bytes(const Trainer *t, const Plan *plan)
 int train_workers(const Trainer *t, const DataSet *set)
 {
     return data_workers(set, t->config, t->backend->options.threads);
+}
+
+int train_box_grids(const Trainer *t, BoxGrid grid[BOX_LEVELS])
+{
+    const OpSpec *loss = &t->graph->node[t->graph->loss_node].spec;
+    if (op_info(loss->kind)->reads != READS_BOXES) return 0;
+    for (int l = 0; l < loss->x_count; ++l) grid[l] = box_grid(loss, l);
+    return loss->x_count;
 }
 
 static size_t staging_bytes(const Trainer *t, const Plan *plan)

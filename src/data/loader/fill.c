@@ -78,6 +78,7 @@ static void join_ids(const Fill *f, Batch *b)
 static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 {
     if (b->ids) TRY(read_ids(f, s, b, r));
+    if (b->box_start) fill_boxes(f, b, r);
     int64_t width = f->set.target_width;
     float *target = b->targets ? b->targets + r * width : NULL;
     TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
@@ -115,7 +116,10 @@ static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
 
 static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
 {
-    if (b->x && s->work) {
+    if (b->x && s->work && data_kind(&f->set)->has_boxes) {
+        TRY(picture_prepare_scene(s->work, f->reader, &f->boxes, f->plan.training, b->epoch,
+                                  b->sample[r], b->x + r * f->sample_floats));
+    } else if (b->x && s->work) {
         TRY(picture_prepare_sample(s->work, f->reader, f->plan.training, b->epoch, b->sample[r],
                                    b->x + r * f->sample_floats));
     } else if (b->x) {
@@ -189,6 +193,7 @@ static void pad(const Fill *f, Batch *b)
     pad_integers(f, b, b->labels, f->sample_labels);
     pad_integers(f, b, b->labels_other, f->sample_labels);
     pad_floats(f, b, b->targets, f->set.target_width);
+    if (b->box_start) pad_integers(f, b, b->box_start + 1, 1);
     if (b->ids) pad_integers(f, b, b->id_first + 1, f->set.fields);
     for (int64_t r = b->rows; r < f->plan.micro_batch; ++r) b->sample[r] = -1;
 }
@@ -202,8 +207,9 @@ static int64_t shuffled(const DataSet *set, const Config *config, ShufflePlan pl
     return sampler_in_chunks(set->samples, plan.chunk, plan.window, seed, epoch, position);
 }
 
-static int64_t sample_at(const Fill *f, int64_t epoch, int64_t position)
+int64_t fill_sample_at(const Fill *fill, int64_t epoch, int64_t position)
 {
+    const Fill *f = fill;
     if (!f->plan.training) return position;
     return shuffled(&f->set, f->config, f->shuffle, epoch, position);
 }
@@ -219,7 +225,7 @@ int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step)
     return step * p->batch + (epoch == p->epoch ? p->shift : 0);
 }
 
-void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro)
+void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro)
 {
     const Fill *f = fill;
     const LoaderPlan *p = &f->plan;
@@ -233,13 +239,15 @@ void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int
     if (micro >= step_micros) left = 0;
     b->rows = (int)(left < 0 ? 0 : left < p->micro_batch ? left : p->micro_batch);
     pad(f, b);
-    for (int r = 0; r < b->rows; ++r) b->sample[r] = sample_at(f, epoch, first + r);
+    for (int r = 0; r < b->rows; ++r) b->sample[r] = fill_sample_at(f, epoch, first + r);
+    if (b->matches) fill_matches(fill, b);
 }
 
 void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch)
 {
     batch->label_share = 1;
     if (batch->ids) join_ids(fill, batch);
+    if (batch->box_start) join_boxes(fill, batch);
     if (!fill->mixes_images) return;
     Mix mix = mix_choose(&fill->set, fill->config, batch);
     mix_images(&mix, &fill->set, batch, scratch->spare);

@@ -2,7 +2,7 @@
 #ifndef WEFT_DATA_FILL_H
 #define WEFT_DATA_FILL_H
 
-#include "../data_private.h"
+#include "../picture/scene.h"
 
 typedef struct Fill {
     DataSet set;
@@ -14,6 +14,14 @@ typedef struct Fill {
     ShufflePlan shuffle;
     /* data_needs_picture_work; images are mixed in pairs (training and data_mixes_images) */
     bool needs_picture_work, mixes_images;
+    /* sets of boxes: labels of the whole set; largest number of boxes of a sample */
+    DataBoxes boxes;
+    int64_t box_most;
+    /* owned: matches of the step that was planned last, BoxTargets.normaliser, and its number;
+     * NULL: no boxes are counted */
+    int64_t *matches, matches_epoch, matches_step;
+    /* owned: boxes of one sample, for counting */
+    float *box_row;
     /* number of floats of a sample's x; number of labels of a sample */
     int64_t sample_floats, sample_labels;
 } Fill;
@@ -34,10 +42,22 @@ typedef struct FillScratch {
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
+/* Reads the labels of a set of boxes, and gets ready to count matches. */
+Status fill_boxes_init(Fill *fill);
+void fill_boxes_fini(Fill *fill);
+/* Sets batch->matches to the matches of its step's samples over all replicas, which are counted
+ * once per step; in an evaluation to those of the whole set. */
+void fill_matches(Fill *fill, Batch *batch);
+/* Writes the boxes of row r; join_boxes moves those of all rows together. */
+void fill_boxes(const Fill *fill, Batch *batch, int64_t r);
+void join_boxes(const Fill *fill, Batch *batch);
+/* Returns the sample at this position of an epoch. */
+int64_t fill_sample_at(const Fill *fill, int64_t epoch, int64_t position);
+
 /* Returns the position in its epoch of a step's first sample. */
 int64_t fill_first_position(const Fill *fill, int64_t epoch, int64_t step);
 /* Chooses the samples of micro-batch `micro` of a step, and zeroes the padding rows. */
-void fill_begin(const Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
+void fill_begin(Fill *fill, Batch *batch, int64_t epoch, int64_t step, int micro);
 /* Fills rows first .. first + count - 1; on failure *bad is the row. */
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad);

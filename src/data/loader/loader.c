@@ -204,8 +204,11 @@ static Status check_plan(const Loader *l)
     if (p->training && c->data.augment && !data_kind(set)->is_image)
         return config_fail_key(c, "data.augment", "%s holds no images; remove data.augment",
                                set->path);
-    if (data_kind(set)->has_boxes) return boxes_fail(set);
     TRY(check_image_keys(l));
+    if (data_kind(set)->has_boxes && loss_info(c)->reads != LOSS_READS_BOXES)
+        return config_fail_key(c, "train.loss", "%s is a set of boxes: set train.loss: yolo",
+                               set->path);
+    if (data_kind(set)->has_boxes) return OK;
     if (set->fields > 0 && p->micro_batch > INT32_MAX / 2 / (set->id_most + set->fields))
         return config_fail_key(
             c, "train.micro_batch",
@@ -255,6 +258,10 @@ static size_t slot_allot(const Loader *l, Batch *b, char *base)
     b->sample = allot(base, &used, rows * sizeof *b->sample);
     b->labels_other = allot(base, &used, f->mixes_images ? labels * sizeof *b->labels_other : 0);
     b->ids = allot(base, &used, ids * sizeof *b->ids);
+    const size_t boxes = f->matches ? rows + 1 : 0, box_most = (size_t)f->box_most;
+    b->box_start = allot(base, &used, boxes * sizeof *b->box_start);
+    b->box_row = allot(base, &used, boxes * box_most * BOX_NUMBERS * sizeof *b->box_row);
+    b->matches = allot(base, &used, boxes ? (BOX_LEVELS + 1) * sizeof *b->matches : 0);
     b->id_first = allot(base, &used, fields > 0 ? (fields + 1) * sizeof *b->id_first : 0);
     return used;
 }
@@ -264,7 +271,8 @@ static void slots_new(Loader *l)
     Fill *f = &l->fill;
     bool tokens = data_kind(&f->set)->next_token;
     f->sample_floats = f->set.channels * f->set.height * f->set.width;
-    f->sample_labels = tokens ? f->set.context : f->set.target_width > 0 ? 0 : 1;
+    const bool labelled = f->set.target_width == 0 && !data_kind(&f->set)->has_boxes;
+    f->sample_labels = tokens ? f->set.context : labelled ? 1 : 0;
     l->slots = f->plan.slots;
     l->slot = mem_new((size_t)l->slots * sizeof *l->slot);
     l->rows = mem_new((size_t)l->slots * sizeof *l->rows);
@@ -319,6 +327,7 @@ static Status loader_open(Loader *l)
     l->all_planned = !p->training && l->step >= steps;
     f->shuffle = data_shuffle_plan(&f->set, f->config);
     f->needs_picture_work = data_needs_picture_work(&f->set, f->config);
+    if (data_kind(&f->set)->has_boxes) TRY(fill_boxes_init(f));
     f->mixes_images = p->training && data_mixes_images(f->config);
     l->worker_count = p->workers > 1 ? p->workers : 1;
     slots_new(l);
@@ -365,6 +374,7 @@ void loader_free(Loader **loader)
     mem_free(&l->rows);
     mem_free(&l->worker);
     mem_free(&l->message);
+    fill_boxes_fini(&l->fill);
     reader_free(&l->fill.reader);
     pthread_cond_destroy(&l->changed_filled);
     pthread_cond_destroy(&l->changed_released);

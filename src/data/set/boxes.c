@@ -90,6 +90,11 @@ void data_boxes_free(DataBoxes *b)
     mem_free(&b->category_id);
 }
 
+void boxes_map_classes(DataBoxes *b, const DataSet *set)
+{
+    for (int64_t k = 0; k < b->boxes; ++k) b->class[k] = (int32_t)label_class(set, b->class[k]);
+}
+
 /* ---- checks ---- */
 
 /* Problems of a set's labels. */
@@ -110,11 +115,16 @@ static Status problem(Problems *p, const char *what, int64_t number, const char 
 }
 
 /* Checks that boxes of pictures follow each other. Nothing else can be checked if they do not. */
-static Status check_start(const DataBoxes *b, const char *path)
+static bool start_rises(const DataBoxes *b)
 {
     bool good = b->start[0] == 0 && b->start[b->pictures] == b->boxes;
     for (int64_t i = 0; good && i < b->pictures; ++i) good = b->start[i] <= b->start[i + 1];
-    if (good) return OK;
+    return good;
+}
+
+static Status check_start(const DataBoxes *b, const char *path)
+{
+    if (start_rises(b)) return OK;
     return fail(ERR_DATA, "%s: /box_start does not rise from 0 to the %lld boxes; import it again",
                 path, (long long)b->boxes);
 }
@@ -192,6 +202,16 @@ int64_t data_boxes_most(const DataBoxes *b)
         if (n > most) most = n;
     }
     return most;
+}
+
+Status boxes_find_most(DataSet *set)
+{
+    DataBoxes b = {.pictures = set->samples, .boxes = set->box[BOX_ARRAY_BOXES].dim[0]};
+    Status st = read_array(set, BOX_ARRAY_START, (void **)&b.start);
+    if (st == OK) st = read_array(set, BOX_ARRAY_CROWD, (void **)&b.crowd);
+    if (st == OK && start_rises(&b)) set->box_most = data_boxes_most(&b);
+    data_boxes_free(&b);
+    return st;
 }
 
 BoxCounts box_counts(const DataBoxes *b)

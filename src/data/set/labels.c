@@ -51,17 +51,27 @@ static Status file_scan(const DataSet *set, LabelUse *use)
     return st;
 }
 
-Status boxes_fail(const DataSet *set)
+/* Finds the classes of boxes. */
+static Status boxes_scan(const DataSet *set, LabelUse *use)
 {
-    return fail(ERR_CONFIG,
-                "%s: is a set of boxes, which `weft data info` and `weft data check` read; no loss "
-                "of this version trains on boxes",
-                set->path);
+    DataBoxes boxes;
+    Status st = OK;
+    TRY(data_boxes_read(&boxes, set));
+    for (int64_t k = 0; st == OK && k < boxes.boxes; ++k) {
+        const int64_t class = label_class(set, boxes.class[k]);
+        if (class < 0 || class >= set->classes)
+            st = fail(ERR_DATA,
+                      "%s: box %lld has class %d, which is none of the %lld classes of this run",
+                      set->path, (long long)k, boxes.class[k], (long long)set->classes);
+        else
+            use_add(use, class);
+    }
+    data_boxes_free(&boxes);
+    return st;
 }
 
 Status integers_scan(const DataSet *set, LabelUse *use)
 {
-    if (data_kind(set)->has_boxes) return boxes_fail(set);
     DataSet *file = mem_new(sizeof *file);
     *use = (LabelUse){.least = -1, .most = -1, .second = -1};
     Status st = set->file_count ? OK : file_scan(set, use);
@@ -77,6 +87,7 @@ Status data_set_count_labels(const DataSet *set, LabelUse *use)
 {
     *use = (LabelUse){.least = -1, .most = -1, .second = -1};
     if (data_kind(set)->next_token || set->target_width > 0) return OK;
+    if (data_kind(set)->has_boxes) return boxes_scan(set, use);
     return integers_scan(set, use);
 }
 

@@ -388,6 +388,7 @@ static Status open_contents(Opening *o)
     set->y = o->facts->y;
     memcpy(set->box, o->facts->box, sizeof set->box);
     TRY(data_kind(set)->has_boxes ? check_box_classes(o) : derive_y_shape(o));
+    if (data_kind(set)->has_boxes) TRY(boxes_find_most(set));
     TRY(find_classes(o));
     return find_mean_and_std(o);
 }

@@ -187,7 +187,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         run->labels_other = host ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
-        run->boxes = batch->boxes;
+        run->boxes = (BoxTargets){batch->box_start, batch->box_row, batch->matches};
         run->bag = batch->bag;
         run->loss_scale = values->scale;
         run->numbers = host ? NULL : numbers;

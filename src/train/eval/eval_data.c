@@ -22,6 +22,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                               .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +
                                        sparse_batches_out(t, t->plan),
                               .backend = t->backend};
+    data->plan.levels = train_box_grids(t, data->plan.grid);
     return status_agree(t->world, loader_new(&data->loader, set, t->config, data->plan));
 }
 
@@ -66,6 +67,8 @@ static Batch make_substitute(const EvalData *data)
                    .tokens = tokens && !p->no_x ? data->zeros : NULL,
                    .labels = targets || p->no_y ? NULL : data->zeros,
                    .targets = targets && !p->no_y ? data->zeros : NULL,
+                   .box_start = p->levels > 0 && !p->no_y ? data->zeros : NULL,
+                   .matches = p->levels > 0 && !p->no_y ? data->zeros : NULL,
                    .ids = set->fields > 0 && !p->no_x ? data->zeros : NULL,
                    .id_first = set->fields > 0 && !p->no_x ? data->zeros : NULL,
                    .sample = data->zeros,

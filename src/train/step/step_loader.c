@@ -30,6 +30,7 @@ static Status open_loader(Trainer *t)
                        .slots = train_data_slots(t, t->plan) + sparse_batches_out(t, t->plan),
                        .workers = train_workers(t, &t->train_set),
                        .backend = t->backend};
+    plan.levels = train_box_grids(t, plan.grid);
     return loader_new(&t->loader, &t->train_set, t->config, plan);
 }
 

@@ -1,0 +1,97 @@
+/* Boxes of micro-batches: the rows of each sample's scene, joined after all rows are filled, and the
+ * number of matches in the global batch. Matches depend on labels, keys and (seed, epoch, sample)
+ * alone, so each rank counts those of all replicas' samples by itself, without a message. */
+#include "fill.h"
+
+#include <string.h>
+
+static SceneSource source_of(const Fill *f)
+{
+    return (SceneSource){&f->set, f->config, &f->boxes};
+}
+
+static int64_t write_rows(const Fill *f, int64_t epoch, int64_t sample, float *row)
+{
+    const SceneSource source = source_of(f);
+    const Scene scene = scene_choose(&source, f->plan.training, epoch, sample);
+    return scene_rows(&source, &scene, row);
+}
+
+/* Adds the matches of the samples at positions first to end - 1 of an epoch. */
+static void count_matches(const Fill *f, int64_t epoch, int64_t first, int64_t end)
+{
+    for (int64_t i = first; i < end; ++i) {
+        const int64_t n = write_rows(f, epoch, fill_sample_at(f, epoch, i), f->box_row);
+        for (int l = 0; l < f->plan.levels; ++l)
+            f->matches[l] += yolo_count(&f->plan.grid[l], f->box_row, n);
+        ++f->matches[f->plan.levels];
+    }
+}
+
+Status fill_boxes_init(Fill *fill)
+{
+    Fill *f = fill;
+    TRY(data_boxes_read(&f->boxes, &f->set));
+    const SceneSource source = source_of(f);
+    f->box_most = scene_rows_most(&source, f->plan.training);
+    boxes_map_classes(&f->boxes, &f->set);
+    if (f->plan.no_y || f->plan.levels == 0) return OK;
+    f->box_row = mem_new((size_t)(f->box_most * BOX_NUMBERS + 1) * sizeof *f->box_row);
+    f->matches = mem_new((size_t)(f->plan.levels + 1) * sizeof *f->matches);
+    f->matches_step = -1;
+    if (!f->plan.training) count_matches(f, 0, 0, f->set.samples);
+    return OK;
+}
+
+void fill_boxes_fini(Fill *fill)
+{
+    data_boxes_free(&fill->boxes);
+    mem_free(&fill->box_row);
+    mem_free(&fill->matches);
+}
+
+void fill_matches(Fill *fill, Batch *batch)
+{
+    Fill *f = fill;
+    const size_t bytes = (size_t)(f->plan.levels + 1) * sizeof *f->matches;
+    const bool known = f->matches_epoch == batch->epoch && f->matches_step == batch->step;
+    if (f->plan.training && !known) {
+        const int64_t first = fill_first_position(f, batch->epoch, batch->step);
+        const int64_t end = first + f->plan.batch;
+        memset(f->matches, 0, bytes);
+        count_matches(f, batch->epoch, first, end < f->set.samples ? end : f->set.samples);
+        f->matches_epoch = batch->epoch;
+        f->matches_step = batch->step;
+    }
+    memcpy(batch->matches, f->matches, bytes);
+}
+
+void fill_boxes(const Fill *fill, Batch *batch, int64_t r)
+{
+    const int64_t n = write_rows(fill, batch->epoch, batch->sample[r],
+                                 batch->box_row + r * fill->box_most * BOX_NUMBERS);
+    batch->box_start[r + 1] = (int32_t)n;
+}
+
+void join_boxes(const Fill *fill, Batch *batch)
+{
+    int32_t at = 0;
+    batch->box_start[0] = 0;
+    for (int64_t r = 0; r < fill->plan.micro_batch; ++r) {
+        const int32_t n = batch->box_start[r + 1];
+        if (n > 0 && at != r * fill->box_most)
+            memmove(batch->box_row + (int64_t)at * BOX_NUMBERS,
+                    batch->box_row + r * fill->box_most * BOX_NUMBERS,
+                    (size_t)n * BOX_NUMBERS * sizeof *batch->box_row);
+        batch->box_start[r + 1] = at += n;
+    }
+}
+
+size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples)
+{
+    const int64_t parts = config->data.mosaic > 0 ? SCENE_PARTS : 1;
+    if (!data_kind(set)->has_boxes) return 0;
+    return (size_t)samples *
+               (sizeof(int32_t) + (size_t)(set->box_most * parts) * BOX_NUMBERS * sizeof(float)) +
+           sizeof(int32_t) + (BOX_LEVELS + 1) * sizeof(int64_t);
+}
