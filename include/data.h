@@ -6,6 +6,7 @@
 #define WEFT_DATA_H
 
 #include "config.h"
+#include "data/array.h"
 #include "data/boxes.h"
 #include "data/class_names.h"
 #include "data/tokenizer.h"
@@ -13,20 +14,6 @@
 #include "tensor.h"
 
 typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_BOXES, DATA_KINDS } DataKind;
-/* Types of array elements, with their names in messages and JSON. */
-#define ELEMENTS(W)                                                                                \
-    W(ELEM_U8, "uint8")                                                                            \
-    W(ELEM_I8, "int8")                                                                             \
-    W(ELEM_U16, "uint16")                                                                          \
-    W(ELEM_I16, "int16")                                                                           \
-    W(ELEM_U32, "uint32")                                                                          \
-    W(ELEM_I32, "int32")                                                                           \
-    W(ELEM_U64, "uint64")                                                                          \
-    W(ELEM_I64, "int64")                                                                           \
-    W(ELEM_F32, "float32")                                                                         \
-    W(ELEM_F64, "float64")
-typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
-
 /* Values of the keys data.layout (order of dimensions of stored images), data.augment (a bit each),
  * data.filter and data.shuffle. */
 #define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
@@ -47,24 +34,6 @@ enum { DATA_SAMPLE_IDS_MAX = 1 << 20 };
 /* DATA_CHANNELS: largest number of values of mean and std; the others: bytes of a path, and of a
  * tokenizer's path, with the final zero */
 enum { DATA_CHANNELS = 64, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
-const char *element_name(ElementType type);
-/* An array in an HDF5 file (HDF5 calls it a data set), with all that a rank needs to read it. */
-typedef struct DataArray {
-    char name[256];
-    ElementType type;
-    bool big_endian;
-    int ndim;
-    /* dim[0]: number of samples; those from ndim on are 1 */
-    int64_t dim[SHAPE_DIMS];
-    /* byte offset in the file of contiguous data; -1: read through HDF5 (chunked, compressed,
-     * compact, or the other byte order) */
-    int64_t offset;
-    int64_t sample_bytes;
-    /* samples per chunk; 0: not chunked */
-    int64_t chunk_rows;
-    /* description for messages: "contiguous", "chunked 64x1x28x28, deflate" */
-    char storage[120];
-} DataArray;
 /* The fields of a DataArray that differ between the files of a set. rows: dim[0]. */
 typedef struct DataFileArray {
     int64_t rows, offset, chunk_rows;

@@ -110,11 +110,13 @@ cp photos/plain.jpg yolo/images/2.jpg
 cp photos/exif6.jpg yolo/images/3.jpg
 printf '1 0.5 0.5 0.5 1\r\n\n0 0.1 0.2 0.3 0.2 0.3 0.6 0.1 0.6\n' >yolo/labels/a/1.txt
 printf '' >yolo/labels/2.txt
-check 0 "wrote y.h5: 3 pictures, 2 boxes of 2 classes" "$WEFT" data import yolo yolo -o y.h5
+check 0 "wrote y.h5: 3 pictures, 2 boxes of 2 classes; 1 with an EXIF orientation, not applied (--orient does)" "$WEFT" data import yolo yolo -o y.h5
 holds "texts that are missing are counted" grep -qF "1 of 3 pictures have no text there" both
 check 0 '"class_names": ["0", "1"]' "$WEFT" data info --json y.h5
 holds "boxes in pixels" test "$(dump /boxes y.h5)" = " 5.25, 0, 10.5, 18, 2.1, 3.6, 4.2, 7.2"
 printf 'cat\ndog\nyak\n' >names.txt
+echo 'names: [cat, dog]' >data.yaml
+check 65 "expected a text with the name of a class in each line" "$WEFT" data import yolo yolo -o z.h5 --classes data.yaml
 check 65 "category 2, 'yak'" "$WEFT" data import yolo yolo/images -o z.h5 --classes names.txt
 check 0 "2 boxes of 3 classes" "$WEFT" data import yolo yolo/images yolo/labels -o z.h5 --classes names.txt --allow-empty
 check 0 '"class_names": ["cat", "dog", "yak"]' "$WEFT" data info --json z.h5

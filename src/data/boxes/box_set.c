@@ -82,8 +82,14 @@ Status box_set_add_folder(BoxSet *set, const char *dir)
 
 Status box_set_read_classes(BoxSet *set, int64_t first)
 {
+    const char *path = set->import->classes, *dot = strrchr(path, '.');
     ClassNames names;
-    TRY(folder_read_classes(&names, set->import->classes));
+    if (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0 || strcmp(dot, ".json") == 0))
+        return fail(ERR_DATA,
+                    "%s: expected a text with the name of a class in each line, or a data "
+                    "set; write the names of this file so",
+                    path);
+    TRY(folder_read_classes(&names, path));
     for (int64_t i = 0; i < names.count; ++i) box_set_add_category(set, first + i, names.name[i]);
     class_names_free(&names);
     return OK;

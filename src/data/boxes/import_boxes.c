@@ -91,7 +91,7 @@ static void add_count(char *text, size_t room, int64_t count, const char *what)
 }
 
 /* FolderExtra.report */
-static void report(void *user, int64_t samples, int64_t left_out)
+static void report(void *user, int64_t samples, int64_t left_out, const char *turned)
 {
     const BoxSet *set = user;
     char text[300] = "";
@@ -102,8 +102,8 @@ static void report(void *user, int64_t samples, int64_t left_out)
     add_count(text, sizeof text, set->doubles, "there twice");
     add_count(text, sizeof text, set->left_out, "boxes left out");
     add_count(text, sizeof text, left_out, "pictures left out");
-    log_info("wrote %s: %lld pictures, %lld boxes of %lld classes%s", set->import->out,
-             (long long)samples, (long long)labels, (long long)set->categories, text);
+    log_info("wrote %s: %lld pictures, %lld boxes of %lld classes%s%s", set->import->out,
+             (long long)samples, (long long)labels, (long long)set->categories, text, turned);
 }
 
 Status data_import_boxes(const BoxImport *import, const ImportHost *host)

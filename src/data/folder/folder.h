@@ -26,8 +26,8 @@ typedef struct FolderExtra {
     bool (*put)(void *user, hid_t file, const uint8_t *left_out);
     /* Writes "image 17: ", the name of picture i in messages. */
     void (*name)(void *user, int64_t i, char *out, size_t room);
-    /* Logs what was written. */
-    void (*report)(void *user, int64_t samples, int64_t left_out);
+    /* Logs what was written. turned: "; ..." on EXIF orientations, or empty. */
+    void (*report)(void *user, int64_t samples, int64_t left_out, const char *turned);
 } FolderExtra;
 
 /* Result for a sample, as stored in the journal. */

@@ -378,14 +378,14 @@ static void report(const FolderWork *work, const Contents *c)
 {
     const FolderImport *import = work->import;
     char left[64] = "", turned[120] = "";
-    if (import->extra) {
-        import->extra->report(import->extra->user, c->samples, c->broken);
-        return;
-    }
     if (c->broken) snprintf(left, sizeof left, "; %lld left out", (long long)c->broken);
     if (c->turned)
         snprintf(turned, sizeof turned, "; %lld with an EXIF orientation, %s", (long long)c->turned,
                  import->orient ? "applied" : "not applied (--orient does)");
+    if (import->extra) {
+        import->extra->report(import->extra->user, c->samples, c->broken, turned);
+        return;
+    }
     log_info("wrote %s: %lld pictures of %lld classes%s%s", import->out, (long long)c->samples,
              (long long)work->files.classes, left, turned);
     report_classes(&work->files, c);

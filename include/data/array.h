@@ -1,0 +1,40 @@
+/* Arrays of data sets: types of their elements, shape, and storage in an HDF5 file. */
+#ifndef WEFT_DATA_ARRAY_H
+#define WEFT_DATA_ARRAY_H
+
+#include "tensor.h"
+
+/* Types of array elements, with their names in messages and JSON. */
+#define ELEMENTS(W)                                                                                \
+    W(ELEM_U8, "uint8")                                                                            \
+    W(ELEM_I8, "int8")                                                                             \
+    W(ELEM_U16, "uint16")                                                                          \
+    W(ELEM_I16, "int16")                                                                           \
+    W(ELEM_U32, "uint32")                                                                          \
+    W(ELEM_I32, "int32")                                                                           \
+    W(ELEM_U64, "uint64")                                                                          \
+    W(ELEM_I64, "int64")                                                                           \
+    W(ELEM_F32, "float32")                                                                         \
+    W(ELEM_F64, "float64")
+typedef enum ElementType { ELEMENTS(LIST_CONSTANT) } ElementType;
+
+const char *element_name(ElementType type);
+/* An array in an HDF5 file (HDF5 calls it a data set), with all that a rank needs to read it. */
+typedef struct DataArray {
+    char name[256];
+    ElementType type;
+    bool big_endian;
+    int ndim;
+    /* dim[0]: number of samples; those from ndim on are 1 */
+    int64_t dim[SHAPE_DIMS];
+    /* byte offset in the file of contiguous data; -1: read through HDF5 (chunked, compressed,
+     * compact, or the other byte order) */
+    int64_t offset;
+    int64_t sample_bytes;
+    /* samples per chunk; 0: not chunked */
+    int64_t chunk_rows;
+    /* description for messages: "contiguous", "chunked 64x1x28x28, deflate" */
+    char storage[120];
+} DataArray;
+
+#endif
