@@ -4,7 +4,7 @@
 #ifndef WEFT_OBSERVE_H
 #define WEFT_OBSERVE_H
 
-#include "base.h"
+#include "detect.h"
 
 typedef struct Observer Observer;
 typedef struct TrainLine {
@@ -34,6 +34,9 @@ typedef struct EvalLine {
     const char *auc_kind;
     /* see BinaryFigures; NaN: not defined */
     double auc, normalized_entropy, calibration;
+    /* the model finds boxes; COCO's twelve numbers, -1: not defined */
+    bool boxes;
+    double coco[COCO_NUMBERS];
     /* samples, loss, top1 and top5 count tokens */
     bool tokens;
 } EvalLine;
@@ -48,9 +51,9 @@ typedef struct DecisionLine {
     /* learning rate from this step on; 0: unchanged */
     double lr;
 } DecisionLine;
-/* Writes auc, its method, normalized entropy and calibration as four keys; nothing where auc_kind
- * is NULL. */
-void eval_put_logits(const EvalLine *line, Json *json);
+/* Writes the metrics of logits as four keys (auc, its method, normalized entropy, calibration), and
+ * those of boxes as twelve; nothing where there are none. */
+void eval_put_metrics(const EvalLine *line, Json *json);
 /* Returns "tokens" or "samples". */
 const char *rows_name(bool tokens);
 

@@ -253,11 +253,37 @@ const char *train_captures(const Trainer *trainer);
 /* Algorithms that train.cuda_tune has chosen or read; NULL if that is off, on CPUs, and in a plan
  * without a GPU. Borrowed. */
 const AlgorithmRecord *train_algorithms(const Trainer *trainer);
+/* What an evaluation gives besides its line; both may be NULL. */
+typedef struct EvalExtras {
+    /* counts [true][predicted], classes x classes, zeroed by the caller */
+    int64_t *confusion;
+    /* path of a file of COCO's results for the boxes that were found; rank 0 writes it */
+    const char *results;
+} EvalExtras;
 /* Evaluates every sample of set once, with running statistics. The line is the same on every rank,
- * and has the same bits on every number of ranks. confusion: counts [true][predicted], classes x
- * classes, zeroed by the caller; may be NULL. Returns ERR_STOPPED if a rank received a stop request
+ * and has the same bits on every number of ranks. extras: NULL: none. Returns ERR_STOPPED if a rank received a stop request
  * meanwhile. Collective; all ranks return the same Status. */
-Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line, int64_t *confusion);
+Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line,
+                      const EvalExtras *extras);
+/* Finds boxes in the outputs of a detector's network. */
+typedef struct DetectorBoxes DetectorBoxes;
+typedef struct DetectOptions {
+    /* boxes with a score above it are found */
+    double score;
+    NmsOptions nms;
+    /* a cell and anchor may give a box for each class; false: for its best class */
+    bool all_classes;
+} DetectOptions;
+/* On ranks with the loss. Borrows the trainer. */
+DetectorBoxes *detector_boxes_new(const Trainer *trainer);
+void detector_boxes_free(DetectorBoxes **boxes);
+/* Finds the boxes of a row of the micro-batch that was evaluated last, by falling score, in pixels
+ * of the model's input. *box: borrowed until the next call. ERR_DATA: an output is not finite. */
+Status detector_boxes_find(DetectorBoxes *boxes, int64_t row, const DetectOptions *options,
+                           DetectedBox **box, int64_t *count);
+/* Moves a box from the model's input to the picture, of width x height pixels, and cuts it at the
+ * picture's edges. */
+void detect_to_picture(DetectedBox *box, const BoxFit *fit, int width, int height);
 /* Value of EvalLine.auc_kind in evaluations of this configuration. */
 const char *train_auc_kind(const Config *config);
 /* Continuation of a text: `tokens` new tokens after the prompt. */

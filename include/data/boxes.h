@@ -48,6 +48,14 @@ struct DataSet;
  * data_boxes_free. */
 Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
 void data_boxes_free(DataBoxes *boxes);
+/* Replaces labels by the classes that the set maps them to; -1: none. */
+void data_boxes_map_classes(DataBoxes *boxes, const struct DataSet *set);
+/* Where a picture lies in the letterbox of a set's model input: pixel (x, y) of the picture is at
+ * (left + x * scale[0], top + y * scale[1]). */
+typedef struct BoxFit {
+    double left, top, scale[2];
+} BoxFit;
+BoxFit data_box_fit(const struct DataSet *set, int width, int height);
 /* Returns the largest number of boxes of a picture, without those around groups. */
 int64_t data_boxes_most(const DataBoxes *boxes);
 

@@ -27,6 +27,8 @@ enum {
 typedef struct Eval {
     /* path of the checkpoint; borrowed */
     const char *checkpoint;
+    /* path of a file of COCO's results; NULL: none; borrowed */
+    const char *results;
     bool json, per_class;
     EvalLine line;
     int64_t classes;
@@ -147,6 +149,11 @@ static void print_metrics(const EvalLine *line, FILE *out)
     const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
     if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
     if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);
+    for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
+        const double value = line->coco[i];
+        fprintf(out, value < 0 ? "%-11s -\n" : "%-11s %.6f\n", coco_number_name((CocoNumber)i),
+                value);
+    }
     if (!line->auc_kind) return;
     if (isnan(line->auc))
         fprintf(out, "AUC         not defined: all labels are equal, or a logit is not a number\n");
@@ -215,7 +222,7 @@ static void print_json(const Eval *e, FILE *out)
     json_real(&json, "eval_loss", e->line.loss);
     json_real(&json, "top1", e->line.top1);
     json_real(&json, "top5", e->line.top5);
-    eval_put_logits(&e->line, &json);
+    eval_put_metrics(&e->line, &json);
     json_real(&json, "seconds", e->line.seconds);
     if (e->confusion) put_confusion(e, &json);
     if (e->per_class) put_classes(e, &json);
@@ -235,7 +242,11 @@ static Status evaluate(Trainer *trainer, Eval *e)
         e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }
-    TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, e->confusion));
+    const bool boxes = loss_info(trainer_config(trainer))->reads == LOSS_READS_BOXES;
+    if (e->results && !boxes)
+        return fail(ERR_USAGE, "--results: this model finds no boxes; that needs train.loss: yolo");
+    const EvalExtras extras = {e->confusion, e->results};
+    TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, &extras));
     if (trainer_world(trainer)->rank > 0) return OK;
     const char *classes = e->confusion ? trainer_classes(trainer) : NULL;
     if (classes)
@@ -251,7 +262,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
 
 typedef struct EvalOptions {
     int64_t ranks;
-    const char *checkpoint;
+    const char *checkpoint, *results;
     bool json, per_class;
 } EvalOptions;
 
@@ -260,6 +271,8 @@ static const Flag flags[] = {
     FLAG_CHECKPOINT(EvalOptions),
     {"--per-class", FLAG_FIELD(EvalOptions, per_class),
      .help = "also print samples, recall (the accuracy of the class) and precision of each class"},
+    {"--results", FLAG_FIELD(EvalOptions, results), .value = "FILE",
+     .help = "detectors: writes all boxes as COCO's file of results (JSON)"},
     {"--json", FLAG_FIELD(EvalOptions, json), .help = "one JSON object"},
 };
 
@@ -267,7 +280,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
 {
     Trainer *trainer = NULL;
     char *path = NULL;
-    Eval e = {.json = o->json, .per_class = o->per_class};
+    Eval e = {.json = o->json, .per_class = o->per_class, .results = o->results};
     if (!job->config->data.test)
         return config_fail_key(job->config, "data.test",
                                "no test data: set data.test to an HDF5 file");

@@ -349,7 +349,7 @@ const Option options[] = {
     {"checkpoint.best", &kind_bool, AT(checkpoint.best), "true", NULL,
      .help = "Keep the checkpoint of the best evaluation as best.h5."},
     {"checkpoint.best_metric", &kind_enum, AT(checkpoint.best_metric), "auto", NULL,
-     .help = "Metric of evaluations that decides best.h5, train.early_stop and the plateau schedule; auto: top1 with train.loss softmax, auc with sigmoid, eval_loss with mse, yolo and for tokens."},
+     .help = "Metric of evaluations that decides best.h5, train.early_stop and the plateau schedule; auto: top1 with train.loss softmax, auc with sigmoid, ap with yolo, eval_loss with mse and for tokens."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL,
      .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run, but a job that weft run or Slurm restarts resumes; PATH: start from this file, then as auto."},
 };

@@ -111,8 +111,6 @@ typedef struct BoxCounts {
     int64_t empty_pictures, most, crowds, without_area;
 } BoxCounts;
 BoxCounts box_counts(const DataBoxes *boxes);
-/* Replaces the labels of boxes by their classes (label_class). */
-void boxes_map_classes(DataBoxes *boxes, const DataSet *set);
 /* Sets set->box_most; 0 if the labels are damaged, which data_boxes_read reports. ERR_IO. */
 Status boxes_find_most(DataSet *set);
 

@@ -163,8 +163,10 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     line_end(&text, metrics);
 }
 
-void eval_put_logits(const EvalLine *line, Json *json)
+void eval_put_metrics(const EvalLine *line, Json *json)
 {
+    for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i)
+        json_real(json, coco_number_name((CocoNumber)i), line->coco[i]);
     if (!line->auc_kind) return;
     json_real(json, "eval_auc", line->auc);
     json_text(json, "eval_auc_kind", line->auc_kind);
@@ -180,7 +182,7 @@ void metrics_eval(AppendFile *metrics, const EvalLine *line)
     json_real(&text.json, "eval_loss", line->loss);
     if (!isnan(line->top1)) json_real(&text.json, "top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "top5", line->top5);
-    eval_put_logits(line, &text.json);
+    eval_put_metrics(line, &text.json);
     json_real(&text.json, "seconds", line->seconds);
     line_end(&text, metrics);
 }

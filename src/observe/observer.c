@@ -190,6 +190,11 @@ void observer_eval(Observer *observer, const EvalLine *line)
     scalar(observer, "eval/loss", line->step, line->loss);
     scalar(observer, "eval/top1", line->step, line->top1);
     scalar(observer, "eval/top5", line->step, line->top5);
+    for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
+        char name[32];
+        snprintf(name, sizeof name, "eval/%s", coco_number_name((CocoNumber)i));
+        scalar(observer, name, line->step, line->coco[i]);
+    }
     if (line->auc_kind) {
         scalar(observer, "eval/auc", line->step, line->auc);
         scalar(observer, "eval/normalized_entropy", line->step, line->normalized_entropy);

@@ -38,6 +38,10 @@ const char *text_eval(const EvalLine *line, char *out)
     *out = 0;
     add_share(out, line->auc_kind ? ", accuracy %.2f %%" : ", top-1 %.2f %%", 100 * line->top1);
     add_share(out, ", top-5 %.2f %%", 100 * line->top5);
+    if (line->boxes) {
+        add_share(out, ", AP %.2f %%", 100 * line->coco[COCO_AP]);
+        add_share(out, ", AP50 %.2f %%", 100 * line->coco[COCO_AP50]);
+    }
     if (!line->auc_kind) return out;
     add_share(out, ", AUC %.4f", line->auc);
     if (!isnan(line->auc)) strcat(strcat(strcat(out, " ("), line->auc_kind), ")");

@@ -34,7 +34,7 @@ Status fill_boxes_init(Fill *fill)
     TRY(data_boxes_read(&f->boxes, &f->set));
     const SceneSource source = source_of(f);
     f->box_most = scene_rows_most(&source, f->plan.training);
-    boxes_map_classes(&f->boxes, &f->set);
+    data_boxes_map_classes(&f->boxes, &f->set);
     if (f->plan.no_y || f->plan.levels == 0) return OK;
     f->box_row = mem_new((size_t)(f->box_most * BOX_NUMBERS + 1) * sizeof *f->box_row);
     f->matches = mem_new((size_t)(f->plan.levels + 1) * sizeof *f->matches);

@@ -26,6 +26,14 @@ void letterbox_size(int width, int height, int side, int *to_width, int *to_heig
     if (*to_height < 1) *to_height = 1;
 }
 
+BoxFit data_box_fit(const DataSet *set, int width, int height)
+{
+    const int side = (int)set->height;
+    int w, h;
+    letterbox_size(width, height, side, &w, &h);
+    return (BoxFit){(side - w) / 2, (side - h) / 2, {(double)w / width, (double)h / height}};
+}
+
 static bool jitters(const Config *c)
 {
     const ConfigList *j = &c->data.color_jitter;

@@ -90,7 +90,7 @@ void data_boxes_free(DataBoxes *b)
     mem_free(&b->category_id);
 }
 
-void boxes_map_classes(DataBoxes *b, const DataSet *set)
+void data_boxes_map_classes(DataBoxes *b, const DataSet *set)
 {
     for (int64_t k = 0; k < b->boxes; ++k) b->class[k] = (int32_t)label_class(set, b->class[k]);
 }

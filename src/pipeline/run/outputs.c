@@ -61,7 +61,7 @@ const float *outputs_logits(Outputs *o, const SlotMemory *memory, int output)
     const ChunkRun *chunk = &memory->chunk[c->plan->chunk_count - 1];
     if (!context_has_loss(c, chunk->plan)) return NULL;
     Desc x = g->node[g->loss_node].op->spec.x[output];
-    const void *logits = slot_loss(memory, chunk, &chunk->slot[0])->x[output];
+    const void *logits = slot_loss(memory, chunk, o->slot)->x[output];
     if (host && x.dtype == DTYPE_F32 && desc_is_plain(x)) return logits;
     float **plain = &o->logits[output];
     if (!*plain) *plain = mem_new((size_t)shape_count(x.shape) * sizeof **plain);

@@ -12,6 +12,8 @@ typedef struct Outputs {
     int64_t columns_per_sample;
     /* inputs of the loss as floats, each allocated at its first use; owned */
     float *logits[SPEC_INPUTS];
+    /* slot of the micro-batch that was evaluated last; borrowed */
+    const Slot *slot;
 } Outputs;
 
 void outputs_init(Outputs *outputs, const Context *context);

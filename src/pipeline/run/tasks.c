@@ -62,7 +62,9 @@ static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
     const Batch *batch = input_of(&e->input, at->task->micro)->batch;
     if (p->values.training)
         step_report_loss(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
-    else if (context_has_loss(&e->context, at->chunk->plan) && p->visit)
+    if (p->values.training || !context_has_loss(&e->context, at->chunk->plan)) return;
+    e->outputs.slot = at->slot;
+    if (p->visit)
         p->visit(p->user, batch,
                  outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
 }

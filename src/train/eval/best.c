@@ -23,10 +23,20 @@ static double auc_of(const EvalLine *line)
     return line->auc_kind ? line->auc : NAN;
 }
 
-enum { BEST_AUTO, BEST_EVAL_LOSS, BEST_TOP1, BEST_TOP5, BEST_AUC };
+static double ap_of(const EvalLine *line)
+{
+    return line->boxes ? line->coco[COCO_AP] : NAN;
+}
+
+static double ap50_of(const EvalLine *line)
+{
+    return line->boxes ? line->coco[COCO_AP50] : NAN;
+}
+
+enum { BEST_AUTO, BEST_EVAL_LOSS, BEST_TOP1, BEST_TOP5, BEST_AUC, BEST_AP, BEST_AP50 };
 /* The first one is the default. A new metric is a row here, with its function above. */
 static const BestMetric metrics[] = {
-    [BEST_AUTO] = {{.word = "auto", .help = "top1, auc or eval_loss"}},
+    [BEST_AUTO] = {{.word = "auto", .help = "top1, auc, ap or eval_loss"}},
     [BEST_EVAL_LOSS] = {{.word = "eval_loss", .help = "falls"},
                         .better = BETTER_SMALL,
                         .needs = NEEDS_NOTHING,
@@ -43,6 +53,14 @@ static const BestMetric metrics[] = {
                   .better = BETTER_LARGE,
                   .needs = NEEDS_LOGIT,
                   .value = auc_of},
+    [BEST_AP] = {{.word = "ap", .help = "rises"},
+                 .better = BETTER_LARGE,
+                 .needs = NEEDS_BOXES,
+                 .value = ap_of},
+    [BEST_AP50] = {{.word = "ap50", .help = "rises"},
+                   .better = BETTER_LARGE,
+                   .needs = NEEDS_BOXES,
+                   .value = ap50_of},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
@@ -73,6 +91,7 @@ const BestMetric *best_metric(const Config *config, bool tokens)
     const LossInfo *loss = loss_info(config);
     if (m->value) return m;
     if (loss->columns == LOSS_COLUMNS_LOGIT) return &metrics[BEST_AUC];
+    if (loss->reads == LOSS_READS_BOXES) return &metrics[BEST_AP];
     return &metrics[loss->columns == LOSS_COLUMNS_BEST && !tokens ? BEST_TOP1 : BEST_EVAL_LOSS];
 }
 
@@ -88,6 +107,9 @@ Status best_check(const Config *config, bool tokens, bool tested)
     if (m->needs == NEEDS_LOGIT && loss_info(config)->columns != LOSS_COLUMNS_LOGIT)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs a logit (train.loss: sigmoid): set auto", m->word.word);
+    if (m->needs == NEEDS_BOXES && loss_info(config)->reads != LOSS_READS_BOXES)
+        return config_fail_key(config, "checkpoint.best_metric",
+                               "%s needs boxes (train.loss: yolo): set auto", m->word.word);
     if (tested) return OK;
     if (config->train.early_stop > 0)
         return config_fail_key(config, "train.early_stop", "needs evaluations: set data.test");

@@ -16,6 +16,8 @@ typedef enum MetricNeeds {
     NEEDS_TOP5,
     /* LOSS_COLUMNS_LOGIT */
     NEEDS_LOGIT,
+    /* LOSS_READS_BOXES */
+    NEEDS_BOXES,
 } MetricNeeds;
 /* A metric: one value of checkpoint.best_metric. */
 typedef struct BestMetric {

@@ -2,6 +2,7 @@
 #include "../run/data_watch.h"
 #include "eval_data.h"
 #include "../step/position.h"
+#include "detections.h"
 #include "scores.h"
 
 #include <math.h>
@@ -22,6 +23,7 @@ typedef struct Evaluation {
     /* confusion matrix [label][prediction]; NULL: not requested; borrowed */
     int64_t *confusion;
     Scores scores;
+    Detections detections;
 } Evaluation;
 
 /* Adds up the results of one micro-batch. columns: (rows, LOSS_COLUMNS), described at
@@ -41,6 +43,7 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
             e->confusion[batch->labels[i] * classes + (int64_t)row[2]]++;
     }
     scores_add(&e->scores, columns, batch->labels, sums->rows);
+    detections_add(&e->detections, batch);
 }
 
 /* Adds the micro-batches of all replicas in their order in the data set: step by step, replica by
@@ -112,8 +115,9 @@ static bool pass_ends(const Trainer *t, StopCheck *check, int64_t done, Status s
     return *stop || ranks[1] > 0;
 }
 
-Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *confusion)
+Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const EvalExtras *extras)
 {
+    const EvalExtras extra = extras ? *extras : (EvalExtras){0};
     Phase outer = phase_whole_begin(PHASE_EVAL);
     double start = clock_s();
     int64_t steps = data_steps_per_epoch(set->samples, t->batch), local = steps * t->micros_local;
@@ -121,10 +125,12 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     EvalData data;
     Status st = eval_data_init(&data, t, set);
     BatchSource source = eval_data_source(&data);
-    Evaluation evaluation = {.trainer = t, .micro = micro, .confusion = confusion};
+    Evaluation evaluation = {.trainer = t, .micro = micro, .confusion = extra.confusion};
     StopCheck stop_check = {.begin_s = start};
     bool stop = false;
     scores_init(&evaluation.scores, t, steps);
+    Status labels = detections_init(&evaluation.detections, t, set, extra.results);
+    if (st == OK) st = labels;
     for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
         if (st != OK && data.status == OK) data_watch_die(t->data_watch, st);
@@ -136,9 +142,12 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, int64_t *c
     if (st == OK) {
         fill_line(t, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);
-        if (confusion) world_add(t->world, confusion, t->graph->classes * t->graph->classes);
+        st = detections_line(&evaluation.detections, t, line, extra.results);
+        if (extra.confusion)
+            world_add(t->world, extra.confusion, t->graph->classes * t->graph->classes);
     }
     scores_fini(&evaluation.scores);
+    detections_fini(&evaluation.detections);
     mem_free(&micro);
     line->step = t->step;
     line->epoch = position_after(t, t->step).epoch;

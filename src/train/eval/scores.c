@@ -50,9 +50,7 @@ void scores_add(Scores *scores, const float *columns, const int32_t *label, int6
     scores->count += rows;
 }
 
-/* Gathers the ranks' arrays on rank 0, in the order of ranks. *bytes: size of this rank's array,
- * replaced by the size of all. Owner: the caller. */
-static void *gather_arrays(const World *world, const void *mine, size_t *bytes)
+void *gather_arrays(const World *world, const void *mine, size_t *bytes)
 {
     size_t *part = mem_new((size_t)world->size * sizeof *part), all = 0;
     world_gather(world, bytes, sizeof *bytes, part);

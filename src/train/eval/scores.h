@@ -21,6 +21,9 @@ void scores_init(Scores *scores, const Trainer *t, int64_t steps);
 void scores_fini(Scores *scores);
 /* Adds a micro-batch. columns: (rows, LOSS_COLUMNS), results of the loss. */
 void scores_add(Scores *scores, const float *columns, const int32_t *label, int64_t rows);
+/* Gathers the ranks' arrays on rank 0, in the order of ranks. *bytes: size of this rank's array,
+ * replaced by the size of all. Owner: the caller. Collective. */
+void *gather_arrays(const World *world, const void *mine, size_t *bytes);
 /* Fills in the metrics over all ranks' rows, on every rank. Collective on the trainer's world. */
 void scores_line(const Scores *scores, const Trainer *t, EvalLine *line);
 

@@ -33,7 +33,7 @@ static void put_evaluation(const Run *r, Json *json)
     json_real(json, "eval_loss", e->loss);
     json_real(json, "top1", e->top1);
     json_real(json, "top5", e->top5);
-    eval_put_logits(e, json);
+    eval_put_metrics(e, json);
     json_text(json, "best_metric", metric->word.word);
     json_real(json, "best", metric->better == BETTER_LARGE ? best : -best);
 }
