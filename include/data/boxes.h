@@ -20,7 +20,8 @@ typedef enum BoxArray {
     BOX_ARRAYS
 } BoxArray;
 
-/* All labels of a set, in memory: 53 bytes a box, 24 a picture (48 with fit). N pictures, B boxes, K classes. */
+/* All labels of a set, in memory: 53 bytes a box, 24 a picture (48 with fit). N pictures, B boxes,
+ * K classes. */
 typedef struct DataBoxes {
     int64_t pictures, boxes;
     int classes;

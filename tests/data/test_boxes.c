@@ -170,6 +170,65 @@ static void damaged_labels_are_refused(void)
     mem_free(&set);
 }
 
+static void check_boxes(const char *out, int64_t count, const double *box, const int32_t *class)
+{
+    DataSet *set = mem_new(sizeof *set);
+    DataBoxes b;
+    CHECK_OK(data_set_open(set, NULL, out));
+    CHECK_OK(data_boxes_read(&b, set));
+    CU_ASSERT_EQUAL_FATAL(b.boxes, count);
+    for (int64_t i = 0; i < 4 * count; ++i) CU_ASSERT_DOUBLE_EQUAL(b.box[i], box[i], 1e-12);
+    CU_ASSERT_EQUAL(memcmp(b.class, class, (size_t)count * sizeof *class), 0);
+    data_boxes_free(&b);
+    mem_free(&set);
+}
+
+static void yolo_is_read(void)
+{
+    static const char lines[] = "2 0.5 0.5 1 0.5\n\n 0 .1 .2 .5 .2 .3 1 \r\n1 0.5 0.5 0.2 nan\n";
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
+    const char *dir = in_scratch("yolo"), *out = in_scratch("yolo.h5");
+    make_folder(dir);
+    copy("plain.png", at(dir, "a.png"));
+    write_bytes(at(dir, "a.txt"), lines, strlen(lines));
+    BoxImport import = {.format = &box_format_yolo,
+                        .images = dir,
+                        .out = out,
+                        .allow_empty = true,
+                        .force = true,
+                        .threads = 1};
+    CHECK_FAILS(data_import_boxes(&import, NULL), ERR_DATA, "a.txt: line 4: a number is not");
+    import.skip_broken = true;
+    CHECK_OK(data_import_boxes(&import, NULL));
+    check_boxes(out, 2, (double[]){0, 4.5, 21, 9, 2.1, 3.6, 8.4, 14.4}, (int32_t[]){2, 0});
+}
+
+static void voc_is_read(void)
+{
+    static const char xml[] =
+        "<annotation><filename>b.png</filename><size><width>21</width><height>18</height></size>"
+        "<object><name>z</name><bndbox><xmax>21</xmax><xmin>1</xmin><ymin>3</ymin><ymax>3</ymax>"
+        "</bndbox></object><object><name>&lt;a&gt;</name><bndbox><xmin>2</xmin><ymin>1.5</ymin>"
+        "<xmax>4</xmax><ymax>18</ymax></bndbox></object></annotation>";
+    if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
+    const char *dir = in_scratch("voc"), *out = in_scratch("voc.h5");
+    make_folder(dir);
+    make_folder(at(dir, "Annotations"));
+    make_folder(at(dir, "JPEGImages"));
+    copy("plain.png", at(dir, "JPEGImages/b.png"));
+    BoxImport import = {
+        .format = &box_format_voc, .images = dir, .out = out, .force = true, .threads = 1};
+    /* each beginning of the file is refused, and none is read beyond its end */
+    for (size_t bytes = 0; bytes < strlen(xml); bytes += 7) {
+        write_bytes(at(dir, "Annotations/b.xml"), xml, bytes);
+        CU_ASSERT_EQUAL(data_import_boxes(&import, NULL), ERR_DATA);
+    }
+    write_bytes(at(dir, "Annotations/b.xml"), xml, strlen(xml));
+    CHECK_OK(data_import_boxes(&import, NULL));
+    check_boxes(out, 2, (double[]){0, 2, 21, 1, 1, 0.5, 3, 17.5}, (int32_t[]){1, 0});
+    CU_ASSERT_TRUE(class_is(out, 0, "<a>"));
+}
+
 static void labels_of_samples_are_refused(void)
 {
     if (pictures_missing()) TEST_SKIP("weft was built without a decoder");
@@ -178,6 +237,13 @@ static void labels_of_samples_are_refused(void)
     const char *out = import_three("refused.h5", 16);
     CHECK_OK(data_set_open(set, NULL, out));
     CHECK_FAILS(data_set_check_labels(set), ERR_CONFIG, "is a set of boxes");
+    Reader *reader;
+    int32_t label;
+    uint8_t x[3 * 16 * 16];
+    CHECK_OK(reader_new(&reader, set));
+    CHECK_FAILS(reader_get(reader, 0, x, &label, NULL), ERR_CONFIG, "is a set of boxes");
+    CHECK_OK(reader_get(reader, 0, x, NULL, NULL));
+    reader_free(&reader);
     snprintf(list, sizeof list, "%s\n%s", out, import_three("refused2.h5", 16));
     CHECK_FAILS(data_set_open(set, NULL, list), ERR_DATA, "must be one file");
     mem_free(&set);
@@ -186,4 +252,5 @@ static void labels_of_samples_are_refused(void)
 TEST_MAIN("boxes", {"arrays are read", arrays_are_read},
           {"squares have margins", squares_have_margins},
           {"damaged labels are refused", damaged_labels_are_refused},
+          {"yolo is read", yolo_is_read}, {"voc is read", voc_is_read},
           {"labels of samples are refused", labels_of_samples_are_refused})

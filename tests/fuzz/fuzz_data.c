@@ -13,7 +13,8 @@ static void use(const DataSet *set, FILE *nowhere)
         int64_t rows = data_kind(set)->next_token ? set->context : 1;
         uint8_t *x = mem_new((size_t)(rows * set->x.sample_bytes));
         int32_t label;
-        fuzz_took(reader_get(reader, set->samples - 1, x, set->target_width ? NULL : &label, NULL));
+        const bool labelled = set->target_width == 0 && !data_kind(set)->has_boxes;
+        fuzz_took(reader_get(reader, set->samples - 1, x, labelled ? &label : NULL, NULL));
         mem_free(&x);
     }
     reader_free(&reader);
