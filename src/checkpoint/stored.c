@@ -225,7 +225,10 @@ Status stored_open_trusted(StoredFile *file, const char *path)
 
 void stored_close(StoredFile *file)
 {
-    for (int i = 0; i < file->count; ++i) mem_free(&file->tensor[i].path);
+    for (int i = 0; i < file->count; ++i) {
+        mem_free(&file->tensor[i].path);
+        mem_free(&file->tensor[i].source);
+    }
     mem_free(&file->tensor);
     mem_free(&file->list.why);
     mem_free(&file->attributes.why);
@@ -273,6 +276,50 @@ const StoredTensor *stored_param(const StoredFile *file, const Param *param)
     const StoredTensor *tensor = stored_find(file, path);
     mem_free(&path);
     return tensor;
+}
+
+/* ---- averages ---- */
+
+static bool is_average(const StoredTensor *tensor)
+{
+    return strncmp(tensor->path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
+}
+
+int stored_averages(const StoredFile *file)
+{
+    int count = 0;
+    for (int i = 0; i < file->count; ++i) count += is_average(&file->tensor[i]);
+    return count;
+}
+
+/* Returns the parameter or running statistic of which this is the average, or NULL. */
+static StoredTensor *averaged(const StoredFile *file, const StoredTensor *average)
+{
+    static const char *const groups[] = {"params", "buffers"};
+    const StoredTensor *t = NULL;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups && !t; ++i) {
+        char *path =
+            mem_format("/%s/%s", groups[i], average->path + sizeof CHECKPOINT_EMA - 1);
+        t = stored_find(file, path);
+        mem_free(&path);
+    }
+    return t && shape_equal(t->shape, average->shape) ? &file->tensor[t - file->tensor] : NULL;
+}
+
+int stored_use_averages(StoredFile *file)
+{
+    int used = 0;
+    for (int i = 0; i < file->count; ++i) {
+        const StoredTensor *average = &file->tensor[i];
+        StoredTensor *t = is_average(average) ? averaged(file, average) : NULL;
+        if (!t) continue;
+        t->source = mem_text(average->path);
+        t->offset = average->offset;
+        t->hash = average->hash;
+        t->has_hash = average->has_hash;
+        ++used;
+    }
+    return used;
 }
 
 char *checkpoint_path(const Param *param)

@@ -121,7 +121,7 @@ static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, b
         config_free(&config);
         t = graph_trainer(c, dir, keys, &config);
     }
-    MUST(train_load(t, path, false));
+    MUST(train_load(t, path, LOAD_RUN));
     char *remove = mem_format("rm -r %s", path);
     CU_ASSERT_EQUAL(system(remove), 0);
     mem_free(&remove);
