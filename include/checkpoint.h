@@ -1,12 +1,12 @@
 /* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads.
- * /params/<name>, /optim/<slot>/<name>, /buffers/<name>, /ema/<name>: whole tensors, fp32, in the model's own
- * order; each with an attribute xxh64. Root attributes: format="weft-checkpoint", version, step,
- * epoch, data_step and epoch_samples (steps and samples within the epoch), seed, config (the
- * resolved text), weft (version), best_metric; data_train and data_test (fingerprints of the data
- * sets); for fp16 loss_scale, loss_scale_good and skipped; losses (of the last good steps); the
- * state of evaluations and of a hook; the shape of a sample, and the names of classes; algorithms
- * (of cuBLASLt and cuDNN). Written as NAME.<unique>.part, synced, read back, renamed: a .part is
- * never loaded. */
+ * /params/<name>, /optim/<slot>/<name>, /buffers/<name>, /ema/<name>: whole tensors, fp32, in the
+ * model's own order; each with an attribute xxh64. Root attributes: format="weft-checkpoint",
+ * version, step, epoch, data_step and epoch_samples (steps and samples within the epoch), seed,
+ * config (the resolved text), weft (version), best_metric; data_train and data_test (fingerprints
+ * of the data sets); for fp16 loss_scale, loss_scale_good and skipped; losses (of the last good
+ * steps); the state of evaluations and of a hook; the shape of a sample, and the names of classes;
+ * algorithms (of cuBLASLt and cuDNN). Written as NAME.<unique>.part, synced, read back, renamed: a
+ * .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
@@ -157,8 +157,8 @@ typedef struct CheckpointIo {
     const char *also;
     /* Load: returns whether this rank sets tensor i. NULL: every rank sets all tensors. */
     bool (*wants)(void *user, int i);
-    /* Load: skips everything in the file under /optim and /ema. While false, tensors of /ema are set
-     * if both the caller and the file have them; if only one has, they are skipped. */
+    /* Load: skips everything in the file under /optim and /ema. While false, tensors of /ema are
+     * set if both the caller and the file have them; if only one has, they are skipped. */
     bool params_only;
     /* Load: takes the averages in the file, as far as it has them, in the place of the parameters
      * and running statistics of the same names. */

@@ -248,7 +248,7 @@ struct Optim {
     /* number of chunks of all ranges */
     int64_t chunks;
     int range_count;
-    /* number of these and of the ranges of running statistics, which come after them */
+    /* range_count plus the number of ranges of running statistics, which come after the others */
     int averaged_count;
     /* ranges, their decay flags completed by config, [averaged_count]; owned */
     OptimRange *range;
@@ -260,7 +260,7 @@ struct Optim {
     int run_count;
     /* pieces as update gets them, joined where the rule permits, [run_count]; owned */
     OptimPiece *run;
-    /* pieces of running statistics, joined likewise, [statistic_run_count]; owned */
+    /* pieces of running statistics, joined where they are adjacent, [statistic_run_count]; owned */
     int statistic_run_count;
     OptimPiece *statistic_run;
     /* gather NULL: nothing is sharded */
@@ -310,9 +310,9 @@ typedef struct UpdateRates {
     double lr, bias_lr, warm;
 } UpdateRates;
 /* One update of all pieces on this rank. rates: as from rates_at; grad_scale: factor on the
- * gradients (clipping: limit / norm). optim_begin sets the numbers of the update, optim_update performs it.
- * optim_repeats returns true if optim_update makes the same backend calls from now on, so that they
- * can be captured and replayed. */
+ * gradients (clipping: limit / norm). optim_begin sets the numbers of the update, optim_update
+ * performs it. optim_repeats returns true if optim_update makes the same backend calls from now on,
+ * so that they can be captured and replayed. */
 void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale);
 void optim_update(Optim *optim, float *params, const float *grads);
 bool optim_repeats(const Optim *optim);

@@ -298,8 +298,8 @@ typedef struct Plan {
     /* This rank's part of the parameter arena, including the ring into which shards are
      * gathered. */
     size_t param_part_bytes;
-    /* All gradient arenas, the optimizer state, and the average of parameters and running statistics
-     * (0: there is none); if sharded, of the rank with the largest part. */
+    /* All gradient arenas, the optimizer state, and the average of parameters and running
+     * statistics (0: there is none); if sharded, of the rank with the largest part. */
     size_t gradient_part_bytes, state_bytes, average_bytes;
     size_t activation_bytes, cache_bytes, workspace_bytes;
     /* Entries of the channels from other stages, and buffers for exchanging slices. */

@@ -323,7 +323,7 @@ Status train_save_next(TrainSave *save, bool *done);
 /* Seconds that this rank has spent on the save so far, in the background or not. */
 double train_save_seconds(const TrainSave *save);
 void train_save_free(TrainSave **save);
-/* What train_load takes from a checkpoint. */
+/* The part of a checkpoint that train_load takes. */
 typedef enum TrainLoad {
     /* everything, for a run that resumes */
     LOAD_RUN,

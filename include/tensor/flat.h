@@ -17,7 +17,7 @@ typedef struct UpdateNumbers {
 /* An exponential moving average of the parameters, which an update moves after it has changed w, in
  * the same pass: to += rate (w - to). */
 typedef struct Average {
-    /* as many floats as w; NULL: there is no average */
+    /* the average, with the same number of floats as w; NULL: there is none */
     float *to;
     float rate;
 } Average;

@@ -298,8 +298,7 @@ static StoredTensor *averaged(const StoredFile *file, const StoredTensor *averag
     static const char *const groups[] = {"params", "buffers"};
     const StoredTensor *t = NULL;
     for (size_t i = 0; i < sizeof groups / sizeof *groups && !t; ++i) {
-        char *path =
-            mem_format("/%s/%s", groups[i], average->path + sizeof CHECKPOINT_EMA - 1);
+        char *path = mem_format("/%s/%s", groups[i], average->path + sizeof CHECKPOINT_EMA - 1);
         t = stored_find(file, path);
         mem_free(&path);
     }

@@ -161,8 +161,8 @@ static void print_metrics(const EvalLine *line, FILE *out)
 static void print_text(const Eval *e, FILE *out)
 {
     fprintf(out, "checkpoint  %s%s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
-            e->ema ? ", the EMA of the parameters" : "", e->set->path, (long long)e->line.samples, rows_name(e->line.tokens),
-            text_unsigned_nan(e->line.loss));
+            e->ema ? ", the EMA of the parameters" : "", e->set->path, (long long)e->line.samples,
+            rows_name(e->line.tokens), text_unsigned_nan(e->line.loss));
     print_metrics(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
             (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));

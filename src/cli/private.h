@@ -72,8 +72,8 @@ Status job_find_checkpoint(const Job *job, const char *given, char **path);
 /* Checks that a verb's output file does not replace its input. out: may be NULL. ERR_USAGE: it is a
  * data set or a checkpoint that the configuration names. */
 Status job_check_output(const Config *config, const char *out);
-/* Sets the configuration to no servers, synchronous tables and no train.ema, for a verb that updates
- * no parameters. */
+/* Sets the configuration to no servers, synchronous tables and no train.ema, for a verb that
+ * updates no parameters. */
 void job_drop_servers(Config *config);
 /* Sets the configuration to one rank, without servers, and to micro-batches of `samples` samples,
  * without the memory that only training needs. */

@@ -396,6 +396,9 @@ static char *real_range(const Option *o, bool show_max, char out[RANGE_CHARS])
     if (o->lo == -INFINITY && o->hi == INFINITY) return out;
     if (o->hi == INFINITY)
         snprintf(out, RANGE_CHARS, o->lo_open ? "above %g" : "at least %g", o->lo);
+    else if (o->lo_open)
+        snprintf(out, RANGE_CHARS, o->hi_open ? "above %g and below %g" : "above %g, at most %g",
+                 o->lo, o->hi);
     else if (o->hi == INT32_MAX)
         snprintf(out, RANGE_CHARS, show_max ? "from %.0f to %.0f" : "at least %.0f", o->lo, o->hi);
     else

@@ -1,7 +1,7 @@
-/* train.ema: the exponential moving average of parameters and running statistics. It lies beside the
- * optimizer's state and is cut like it. Rules with .averages move it in their own pass; the others,
- * and running statistics, need a second one (FlatTable.average). The average of a frozen parameter
- * is the parameter, so it is not stored. */
+/* train.ema: the exponential moving average of parameters and running statistics. It is stored next
+ * to the optimizer's state, and sharded in the same way. Rules with .averages move it in their own
+ * pass; the others, and running statistics, need a second one (FlatTable.average). The average of a
+ * frozen parameter is the parameter, so it is not stored. */
 #include "rules.h"
 
 #include <math.h>

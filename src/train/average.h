@@ -6,8 +6,8 @@
 
 /* ERR_CONFIG if the configuration asks for an average that this model cannot have. */
 Status average_check(const Trainer *t);
-/* Exchanges the parameters and their average, in place; a second call restores both to the bit. Does
- * nothing without train.ema. Collective. */
+/* Exchanges the parameters and their average, in place; a second call restores both to the bit.
+ * Does nothing without train.ema. Collective. */
 void average_swap(Trainer *t);
 
 #endif

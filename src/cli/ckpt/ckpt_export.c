@@ -63,7 +63,10 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
 {
     DataSet set;
     Config *config = NULL;
-    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax, .force = o->force, .averages = !o->no_ema};
+    OnnxModel model = {.normalize = o->normalize,
+                       .softmax = o->softmax,
+                       .force = o->force,
+                       .averages = !o->no_ema};
     OnnxExported exported = {0};
     TRY(checkpoint_read_config(&config, argv[0], o->config, argc - 1, argv + 1));
     model.config = config;

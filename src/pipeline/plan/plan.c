@@ -446,6 +446,7 @@ void plan_print(const Plan *plan, FILE *out)
     print_bytes(out, "parameters", (double)plan->param_part_bytes);
     print_bytes(out, "gradients", (double)plan->gradient_part_bytes);
     print_bytes(out, "optimizer state", (double)plan->state_bytes);
+    if (plan->average_bytes > 0) print_bytes(out, "EMA", (double)plan->average_bytes);
     print_bytes(out, "activations", (double)plan->activation_bytes);
     print_bytes(out, "weights, other layouts", (double)plan->cache_bytes);
     print_bytes(out, "workspace", (double)plan->workspace_bytes);

@@ -245,8 +245,8 @@ static void flat_swap(Stream *s, float *a, float *b, int64_t n)
     flat_run(swap_body, (FlatTask){.p = {a, b}, .n = n});
 }
 
-/* Number of chunks that an update processes before it moves their average: one, which is then in the
- * cache; all of the thread's if there is no average. */
+/* Number of chunks that an update processes before it moves their average: one, which is then in
+ * the cache; all of the thread's if there is no average. */
 static int64_t chunks_at_once(Average average, int64_t begin, int64_t end)
 {
     return average.to ? 1 : end - begin;

@@ -220,7 +220,8 @@ static __global__ void average_kernel(Average average, const UpdateNumbers *now,
         read_floats<COUNT, true>(x, w + i * COUNT);
         average_elements<COUNT>(average, x, i * COUNT);
     }
-    if (i < n % COUNT) average_elements<1>(average, w + n / COUNT * COUNT + i, n / COUNT * COUNT + i);
+    if (i < n % COUNT)
+        average_elements<1>(average, w + n / COUNT * COUNT + i, n / COUNT * COUNT + i);
 }
 
 template <int COUNT> static __global__ void swap_kernel(float *a, float *b, int64_t n)

@@ -64,7 +64,8 @@ static void begin(Trainer *t)
 static void update(Trainer *t, UpdateArgs args)
 {
     optim_begin(t->optim, &args.rates, args.scale);
-    if (args.micros > 0) tables_push(t->tables, executor_grads(t->executor), args.rates.lr, args.scale);
+    if (args.micros > 0)
+        tables_push(t->tables, executor_grads(t->executor), args.rates.lr, args.scale);
 }
 
 static void after_update(Trainer *t, StepResult *result)

@@ -10,8 +10,9 @@
  * (train.ema). */
 enum { TENSOR_VALUE = -1, TENSOR_AVERAGE = OPTIM_SLOTS };
 
-/* Parameters and running statistics, then each optimizer slot of the trained ones, then the averages
- * of those that are trained or move. A tied parameter is in the file under the name of the one that it is tied to. */
+/* Parameters and running statistics, then each optimizer slot of the trained ones, then the
+ * averages of those that are trained or move. A tied parameter is in the file under the name of the
+ * one that it is tied to. */
 typedef struct Tensors {
     Trainer *trainer;
     /* plan of the trainer's stage, or of a dry run's; borrowed */
