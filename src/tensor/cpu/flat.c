@@ -245,20 +245,28 @@ static void flat_swap(Stream *s, float *a, float *b, int64_t n)
     flat_run(swap_body, (FlatTask){.p = {a, b}, .n = n});
 }
 
-/* Number of chunks that an update processes before it moves their average: one, which is then in
- * the cache; all of the thread's if there is no average. */
-static int64_t chunks_at_once(Average average, int64_t begin, int64_t end)
+/* Number of elements that an update processes before it moves their average: few, which are then in
+ * the first-level cache; all n of the thread's if there is no average. */
+static int64_t elements_at_once(Average average, int64_t n)
 {
-    return average.to ? 1 : end - begin;
+    enum { PART = 1024 };
+    return average.to && n > PART ? PART : n;
+}
+
+/* Elements at .. at + step - 1 of a range, or up to its end. */
+static Range part_of(Range all, int64_t at, int64_t step)
+{
+    return (Range){.from = all.from + at, .n = all.n - at < step ? all.n - at : step};
 }
 
 static void sgd_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     const SgdArgs *a = t->args;
-    const int64_t step = chunks_at_once(a->average, begin, end);
-    for (int64_t i = begin; i < end; i += step) {
-        Range r = range_of(t, i, i + step);
+    const Range all = range_of(t, begin, end);
+    const int64_t step = elements_at_once(a->average, all.n);
+    for (int64_t at = 0; at < all.n; at += step) {
+        const Range r = part_of(all, at, step);
         float *m = t->p[1] ? t->p[1] + r.from : NULL;
         simd_table(DTYPE_F32)->sgd(a, t->p[0] + r.from, t->a + r.from, m, r.n);
         average_range(a->average, t->p[0], r);
@@ -275,9 +283,10 @@ static void adam_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     const AdamArgs *a = t->args;
-    const int64_t step = chunks_at_once(a->average, begin, end);
-    for (int64_t i = begin; i < end; i += step) {
-        Range r = range_of(t, i, i + step);
+    const Range all = range_of(t, begin, end);
+    const int64_t step = elements_at_once(a->average, all.n);
+    for (int64_t at = 0; at < all.n; at += step) {
+        const Range r = part_of(all, at, step);
         simd_table(DTYPE_F32)->adam(a, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from,
                                     t->p[2] + r.from, r.n);
         average_range(a->average, t->p[0], r);
