@@ -121,7 +121,6 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
 {
     TRY(stored_open(&load->file, path));
     TRY(stored_list(&load->file));
-    load->file.meta.averages = stored_averages(&load->file);
     if (load->io->averages) stored_use_averages(&load->file);
     TRY(stored_meta(&load->file, meta));
     TRY(load->io->match ? match_by_caller(load) : match_same(load));

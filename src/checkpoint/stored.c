@@ -122,6 +122,7 @@ static void take_table(Answer *a, StoredFile *file)
         StoredTensor *t = &file->tensor[file->count++];
         take(a, t, sizeof *t);
         t->path = take_text(a, false);
+        t->source = NULL;
         a->good = a->good && tensor_is_possible(file, t);
     }
     if (a->good && count > 0) qsort(file->tensor, (size_t)count, sizeof *file->tensor, by_path);
@@ -161,6 +162,18 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->init_from[sizeof meta->init_from - 1] = 0;
 }
 
+static bool is_average(const StoredTensor *tensor)
+{
+    return tensor->path && strncmp(tensor->path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
+}
+
+static int count_averages(const StoredFile *file)
+{
+    int count = 0;
+    for (int i = 0; i < file->count; ++i) count += is_average(&file->tensor[i]);
+    return count;
+}
+
 Status stored_take(StoredFile *file, const char *text, size_t bytes)
 {
     Answer a = {text, text + bytes, true};
@@ -172,6 +185,7 @@ Status stored_take(StoredFile *file, const char *text, size_t bytes)
     if (a.good && file->list.status == OK) take_table(&a, file);
     if (a.good) file->attributes = take_part(&a);
     if (a.good && file->attributes.status == OK) take_meta(&a, &file->meta);
+    file->meta.averages = count_averages(file);
     if (a.good && a.at == a.end) return OK;
     return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
                 file->path);
@@ -279,18 +293,6 @@ const StoredTensor *stored_param(const StoredFile *file, const Param *param)
 }
 
 /* ---- averages ---- */
-
-static bool is_average(const StoredTensor *tensor)
-{
-    return strncmp(tensor->path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
-}
-
-int stored_averages(const StoredFile *file)
-{
-    int count = 0;
-    for (int i = 0; i < file->count; ++i) count += is_average(&file->tensor[i]);
-    return count;
-}
 
 /* Returns the parameter or running statistic of which this is the average, or NULL. */
 static StoredTensor *averaged(const StoredFile *file, const StoredTensor *average)

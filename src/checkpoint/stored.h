@@ -78,8 +78,6 @@ const StoredTensor *stored_param(const StoredFile *file, const Param *param);
 /* Puts the averages in /ema in the place of the parameters and running statistics of the same name
  * and shape. Returns their number. */
 int stored_use_averages(StoredFile *file);
-/* Number of tensors in /ema. */
-int stored_averages(const StoredFile *file);
 /* Copies the attributes to *meta, owned by the caller; *meta is empty on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* Reads a tensor into plain, shape_count floats. A wrong checksum is ERR_DATA naming file and
