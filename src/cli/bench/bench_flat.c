@@ -17,11 +17,8 @@ typedef struct Flat {
 
 static void sgd_update(const Flat *f, Average average)
 {
-    const SgdArgs a = {.lr = 1e-6f,
-                       .momentum = 0.9f,
-                       .weight_decay = 1e-4f,
-                       .grad_scale = 1,
-                       .average = average};
+    const SgdArgs a = {
+        .lr = 1e-6f, .momentum = 0.9f, .weight_decay = 1e-4f, .grad_scale = 1, .average = average};
     f->backend->table->flat->sgd(f->backend->table->stream(f->backend), &a, f->array[0],
                                  f->array[1], f->array[2], f->n);
 }
@@ -101,12 +98,9 @@ static const struct {
     BenchWork work;
     /* number of reads and writes per element */
     int accesses;
-} kernels[] = {{"sgd", "update", sgd, 5},
-               {"sgd_ema", "update", sgd_ema, 7},
-               {"adamw", "update", adamw, 7},
-               {"adamw_ema", "update", adamw_ema, 9},
-               {"lamb", "direction", lamb, 7},
-               {"grad_norm", "squares", norm, 1},
+} kernels[] = {{"sgd", "update", sgd, 5},      {"sgd_ema", "update", sgd_ema, 7},
+               {"adamw", "update", adamw, 7},  {"adamw_ema", "update", adamw_ema, 9},
+               {"lamb", "direction", lamb, 7}, {"grad_norm", "squares", norm, 1},
                {"grad_add", "sum", add, 3}};
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
