@@ -24,6 +24,10 @@ from=$(last a 6)
 for name in fc.weight bn.bias bn.running_var; do holds "the file has the EMA of $name" grep -q " /ema/$name " info; done
 check 0 'good' "$WEFT" ckpt check "$from"
 
+# Shards of it, saved in the background.
+check 0 'evaluations use the EMA' "$WEFT" train -n 2 net.yaml run.name=two grid.zero=2
+check 0 'to the bit' "$WEFT" ckpt diff "$from" "$(last two 6)"
+
 # The run's own evaluation is that of the EMA.
 check 0 'using the EMA' "$WEFT" eval net.yaml --checkpoint "$from" --json
 cp out ema.json
@@ -77,4 +81,6 @@ train: {steps: 2, batch: 4, loss: sigmoid, ema: 0.9}
 optim: {name: adagrad, lr: 0.1}
 YAML
 check 78 'sparse tables, of whose rows there is no average' "$WEFT" plan table.yaml --input 13+26
+check 78 'servers update all parameters with one learning rate' "$WEFT" plan table.yaml --input 13+26 --ranks 3 train.ema=0 \
+    grid.mode=async grid.servers=1 optim.warmup_steps=2 optim.warmup_bias_lr=0.1
 finish
