@@ -1,12 +1,12 @@
 /* checkpoint: one HDF5 file per checkpoint that any HDF5 tool reads and any grid loads.
- * /params/<name>, /optim/<slot>/<name>, /buffers/<name>: whole tensors, fp32, in the model's own
- * order; each with an attribute xxh64. Root attributes: format="weft-checkpoint", version, step,
- * epoch, data_step and epoch_samples (steps and samples within the epoch), seed, config (the
- * resolved text), weft (version), best_metric; data_train and data_test (fingerprints of the data
- * sets); for fp16 loss_scale, loss_scale_good and skipped; losses (of the last good steps); the
- * state of evaluations and of a hook; the shape of a sample, and the names of classes; algorithms
- * (of cuBLASLt and cuDNN). Written as NAME.<unique>.part, synced, read back, renamed: a .part is
- * never loaded. */
+ * /params/<name>, /optim/<slot>/<name>, /buffers/<name>, /ema/<name>: whole tensors, fp32, in the
+ * model's own order; each with an attribute xxh64. Root attributes: format="weft-checkpoint",
+ * version, step, epoch, data_step and epoch_samples (steps and samples within the epoch), seed,
+ * config (the resolved text), weft (version), best_metric; data_train and data_test (fingerprints
+ * of the data sets); for fp16 loss_scale, loss_scale_good and skipped; losses (of the last good
+ * steps); the state of evaluations and of a hook; the shape of a sample, and the names of classes;
+ * algorithms (of cuBLASLt and cuDNN). Written as NAME.<unique>.part, synced, read back, renamed: a
+ * .part is never loaded. */
 #ifndef WEFT_CHECKPOINT_H
 #define WEFT_CHECKPOINT_H
 
@@ -72,6 +72,8 @@ typedef struct CheckpointMeta {
     /* record of the algorithms that train.cuda_tune chose (tensor/algorithm_record.h); NULL: the
      * libraries' own first choice, or a run on CPUs. Owned where loaded. */
     char *algorithms;
+    /* loaded files: number of tensors in /ema */
+    int64_t averages;
     /* "2x1x1" */
     char grid[32];
     /* fingerprints of the data sets; "": unknown, or none */
@@ -108,6 +110,8 @@ typedef struct CheckpointTensor {
 } CheckpointTensor;
 /* Separates the number of a block from the path of its data set. */
 enum { CHECKPOINT_BLOCK = '#' };
+/* First characters of the path of an average (train.ema) of a parameter or running statistic. */
+#define CHECKPOINT_EMA "/ema/"
 /* Returns "/params/NAME", or "/buffers/NAME" for a running statistic. Owner: the caller. */
 char *checkpoint_path(const Param *param);
 /* Returns a pointer to NAME inside such a path; NULL: a path outside /params and /buffers. */
@@ -153,8 +157,12 @@ typedef struct CheckpointIo {
     const char *also;
     /* Load: returns whether this rank sets tensor i. NULL: every rank sets all tensors. */
     bool (*wants)(void *user, int i);
-    /* Load: skips everything in the file under /optim. */
+    /* Load: skips everything in the file under /optim and /ema. While false, tensors of /ema are
+     * set if both the caller and the file have them; if only one has, they are skipped. */
     bool params_only;
+    /* Load: takes the averages in the file, as far as it has them, in the place of the parameters
+     * and running statistics of the same names. */
+    bool averages;
     /* Load, on rank 0: chooses the file's tensor (an index into stored, sorted by path; it must
      * have the same shape) that becomes tensor i, and stores it in from[i], which is -1 at first:
      * tensor i is left unset. An error becomes checkpoint_load's. NULL: file and caller have the
@@ -306,9 +314,20 @@ Status checkpoint_rows_check(void);
  * NULL: i is past the last one. */
 const char *checkpoint_format_name(int i, const char **help);
 const char *checkpoint_family_name(int i, const char **help);
+/* Arguments and results of an export as safetensors. */
+typedef struct CheckpointExport {
+    /* borrowed */
+    const char *from, *out;
+    /* takes averages (train.ema) in the place of parameters, as far as the file has them */
+    bool averages;
+    /* results: number of tensors written, and of averages among them; help line of the family;
+     * static */
+    int tensors, averaged;
+    const char *family;
+} CheckpointExport;
 /* Writes parameters and running statistics of a checkpoint, verified, as F32 to a safetensors file,
  * in the names and layouts of its family. Not collective. */
-Status checkpoint_export(const char *from, const char *out, int *tensors, const char **family);
+Status checkpoint_export(CheckpointExport *export);
 /* Call it before either export: ERR_DATA where the checkpoint has sparse tables, which neither form
  * can hold. form: name of the target for the message. Not collective. */
 Status checkpoint_export_check(const char *from, const char *form);
@@ -341,6 +360,8 @@ typedef struct OnnxModel {
     const DataSet *set;
     /* normalize: the model takes data as it is stored; softmax: it returns probabilities */
     bool normalize, softmax;
+    /* takes averages (train.ema) in the place of parameters, as far as the file has them */
+    bool averages;
     /* A file of more bytes stores its tensors separately in OUT.data. 0: 2 GiB, the most that one
      * file can have. */
     int64_t most;
@@ -348,7 +369,8 @@ typedef struct OnnxModel {
     bool force;
 } OnnxModel;
 typedef struct OnnxExported {
-    int nodes;
+    /* averaged: number of tensors that are averages */
+    int nodes, averaged;
     int64_t classes;
     /* true where values are in OUT.data */
     bool external;

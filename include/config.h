@@ -81,6 +81,8 @@ typedef struct OptimConfig {
     ConfigList milestones;
     int64_t warmup_steps;
     double warmup_epochs;
+    /* rate of biases and momentum at the begin of the warm-up; -1: not set */
+    double warmup_bias_lr, warmup_momentum;
     /* factor on the learning rate from each depth group to the next one closer to the input */
     double layer_decay;
     int group_count;
@@ -191,6 +193,8 @@ typedef struct Config {
         char *init_fresh;
         /* replacements "old:new,..." of prefixes of the names in the file */
         char *init_rename;
+        /* takes the average of the parameters if the file has it */
+        bool init_ema;
         /* patterns "a,b" of layers or parameters that are not trained */
         char *freeze;
         /* FreezeNorm */
@@ -265,6 +269,8 @@ typedef struct Config {
         /* consecutive evaluations without improvement after which training ends; 0: never */
         int64_t early_stop;
         double early_stop_delta;
+        /* decay of the average of the parameters, 0: none; updates over which it rises */
+        double ema, ema_ramp;
         /* Auc */
         int auc;
         /* steps between lines of metrics.jsonl */

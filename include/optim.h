@@ -45,6 +45,10 @@ typedef struct OptimRule {
     double rate;
     /* state slots that the rule needs with these constants */
     int slots;
+    /* its parameters are biases, whose rate optim.warmup_bias_lr sets during the warm-up */
+    bool bias;
+    /* momentum (OptimTable.momentum) of the update that has begun */
+    float momentum;
 } OptimRule;
 /* The rules of a configuration: number 0 has optim's keys, number i those of group i - 1. */
 int optim_rule_count(const Config *config);
@@ -65,6 +69,11 @@ typedef struct OptimRange {
     bool decay;
     /* true: the scales of a batch norm, for optim.slim */
     bool channel_scale;
+    /* true: a bias, also that of a norm, for optim.warmup_bias_lr */
+    bool bias;
+    /* true: running statistics, which others change and the optimizer only averages. Such ranges
+     * come after all others. */
+    bool statistic;
     int rule;
     /* factor on the rule's learning rate; 0 means 1 */
     double lr_scale;
@@ -83,10 +92,12 @@ typedef struct OptimPiece {
     int64_t gradient;
     /* first element in each state arena, for the slots of the rule */
     int64_t state[OPTIM_SLOTS];
+    /* first element of its average */
+    int64_t average;
     /* first element of its scratch memory */
     int64_t scratch;
     bool decay;
-    /* borrowed from Optim */
+    /* borrowed from Optim; NULL: running statistics */
     const OptimRule *rule;
     /* borrowed from Optim */
     const OptimTensor *tensor;
@@ -157,6 +168,12 @@ struct OptimTable {
     ConfigWord word;
     /* slots of fp32 state per parameter, at most */
     int slots;
+    /* offset in OptimConfig of the constant (a double) that optim.warmup_momentum raises: momentum,
+     * or beta1; 0: the rule has no momentum */
+    size_t momentum;
+    /* update also moves the average (optim_average_of), in its pass over the parameters; false: a
+     * second pass does */
+    bool averages;
     /* names of the slots in checkpoints: "momentum"; "m", "v" */
     const char *slot_name[OPTIM_SLOTS];
     /* slots needed with these constants; NULL: all */
@@ -203,6 +220,12 @@ struct Optim {
     /* state arenas, slot_elements floats each; owned; NULL if unused */
     float *state[OPTIM_SLOTS];
     int64_t slot_elements[OPTIM_SLOTS];
+    /* average of the parameters and running statistics on this rank (train.ema), average_elements
+     * floats; owned; NULL: there is none */
+    float *average;
+    int64_t average_elements;
+    /* 1 - the average's decay in the update that has begun */
+    float average_rate;
     /* scratch memory of the pieces (lamb, and rules on whole tensors); owned */
     float *scratch;
     /* a whole tensor in plain order, then its rule's scratch memory; owned */
@@ -225,9 +248,11 @@ struct Optim {
     /* number of chunks of all ranges */
     int64_t chunks;
     int range_count;
-    /* ranges, their decay flags completed by config, [range_count]; owned */
+    /* range_count plus the number of ranges of running statistics, which come after the others */
+    int averaged_count;
+    /* ranges, their decay flags completed by config, [averaged_count]; owned */
     OptimRange *range;
-    /* part of each range on this rank, [range_count]; owned */
+    /* part of each range on this rank, [averaged_count]; owned */
     OptimPiece *piece;
     /* index of each range's first chunk among all chunks, and their number, [range_count + 1];
      * owned */
@@ -235,6 +260,9 @@ struct Optim {
     int run_count;
     /* pieces as update gets them, joined where the rule permits, [run_count]; owned */
     OptimPiece *run;
+    /* pieces of running statistics, joined where they are adjacent, [statistic_run_count]; owned */
+    int statistic_run_count;
+    OptimPiece *statistic_run;
     /* gather NULL: nothing is sharded */
     OptimShard share;
     /* get NULL: tensors are stored whole and in plain order */
@@ -247,8 +275,8 @@ struct Optim {
     int64_t step;
     /* the update that has begun is the first one */
     bool first;
-    /* learning rate (of rule 0) and gradient scale of the update that has begun */
-    float lr, scale;
+    /* learning rate (of rule 0), that of biases, and gradient scale of the update that has begun */
+    float lr, bias_lr, scale;
     /* numbers of the current update for queued work, [rule_count], in the backend's memory; owned;
      * NULL if the backend does not record work */
     UpdateNumbers *now;
@@ -276,18 +304,32 @@ void optim_use_merge(Optim *optim, OptimMerge merge);
  * added in order, or exact sums. With shards, or with exact sums of slices, each rank measures its
  * part, and all get the same result. */
 void optim_grad_squares(Optim *optim, const float *grads, double *out);
-/* One update of all pieces on this rank. lr: as from lr_at; grad_scale: factor on the gradients
- * (clipping: limit / norm). optim_begin sets the numbers of the update, optim_update performs it.
- * optim_repeats returns true if optim_update makes the same backend calls from now on, so that they
- * can be captured and replayed. */
-void optim_begin(Optim *optim, double lr, double grad_scale);
+/* Rates of an update. lr: of all parameters but biases; bias_lr: of biases; warm: the fraction of
+ * the warm-up that is done, 1 after it. */
+typedef struct UpdateRates {
+    double lr, bias_lr, warm;
+} UpdateRates;
+/* One update of all pieces on this rank. rates: as from rates_at; grad_scale: factor on the
+ * gradients (clipping: limit / norm). optim_begin sets the numbers of the update, optim_update
+ * performs it. optim_repeats returns true if optim_update makes the same backend calls from now on,
+ * so that they can be captured and replayed. */
+void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale);
 void optim_update(Optim *optim, float *params, const float *grads);
 bool optim_repeats(const Optim *optim);
 /* optim_clip, between optim_begin and optim_update, clips by the norm of all gradients without
  * waiting for the host, if optim_can_clip. All gradients must be on this rank. */
 bool optim_can_clip(const Optim *optim);
 void optim_clip(Optim *optim, const float *grads, double limit);
+/* An update with one rate, after the warm-up. */
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
+/* The average of the parameters (train.ema) moves with each update: average += (1 - d) (value -
+ * average), where update t has d = ema (1 - exp(-t / ema_ramp)). optim_average_begin sets it to the
+ * parameters' values, where a run begins; optim_average_begin_piece does so for one piece.
+ * optim_average_swap exchanges the two, for an evaluation, and exchanges them back. params: the
+ * arena of parameters. All do nothing without train.ema. */
+void optim_average_begin(Optim *optim, const float *params);
+void optim_average_begin_piece(Optim *optim, int piece, const float *params);
+void optim_average_swap(Optim *optim, float *params);
 /* Adds optim.slim * factor * sign(scale) to the gradient of each channel scale on this rank (Liu et
  * al. 2017, "Network slimming", section 3: the subgradient of the sum of their absolute values).
  * Called before gradients are measured or applied. */
@@ -357,6 +399,9 @@ typedef struct LrSteps {
 /* Learning rate of a step. Warm-up rises linearly, (step + 1) / warmup; the curve covers the
  * remaining steps. A pure function. */
 double lr_at(const Config *config, const LrState *state, const LrSteps *at);
+/* All rates of a step. During the warm-up the rate of biases goes linearly from
+ * optim.warmup_bias_lr, if that is set, to optim.lr. A pure function. */
+UpdateRates rates_at(const Config *config, const LrState *state, const LrSteps *at);
 /* Effect on the rate if a resumed run has another end, in words: "the cosine stretches to the new
  * end". Borrowed. */
 const char *lr_text_if_end_moves(const Config *config);

@@ -212,6 +212,8 @@ typedef struct PlanOptions {
     /* update of each parameter, replaces state_slots and state_scratch; ParamUpdate[param_count],
      * borrowed by the plan, or NULL */
     const ParamUpdate *updates;
+    /* the optimizer averages trained parameters and running statistics (train.ema) */
+    bool averages;
     /* a Zero value; has no effect with one replica */
     int zero;
     /* how micro-batches are dealt to replicas that do not shard gradients */
@@ -296,9 +298,9 @@ typedef struct Plan {
     /* This rank's part of the parameter arena, including the ring into which shards are
      * gathered. */
     size_t param_part_bytes;
-    /* All gradient arenas, and the optimizer state; if sharded, of the rank with the largest
-     * part. */
-    size_t gradient_part_bytes, state_bytes;
+    /* All gradient arenas, the optimizer state, and the average of parameters and running
+     * statistics (0: there is none); if sharded, of the rank with the largest part. */
+    size_t gradient_part_bytes, state_bytes, average_bytes;
     size_t activation_bytes, cache_bytes, workspace_bytes;
     /* Entries of the channels from other stages, and buffers for exchanging slices. */
     size_t message_bytes;

@@ -150,6 +150,8 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
  * objects of its kernels, measured before any other kind is allocated. */
 typedef struct TrainBytes {
     size_t params, gradients, state, activations, cache, workspace, messages, data, program, all;
+    /* average of parameters and running statistics (train.ema) */
+    size_t average;
     /* Sparse tables: buffers for the ids and rows of a step, and the rows that this rank owns if
      * their number is known, assuming that all exist. */
     size_t tables;
@@ -324,8 +326,7 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
                       const char *path);
 /* Saves and loads like checkpoint_save and checkpoint_load. After an error of train_load, load
  * another file or free the trainer. After a load the next step is the one after the checkpoint's.
- * params_only: without the optimizer's state, for evaluation. Collective; all ranks return the same
- * Status. */
+ * Collective; all ranks return the same Status. */
 Status train_save(Trainer *trainer, const char *path);
 /* A save in the background, like checkpoint_save_begin, from a copy if there is memory for one.
  * Only one may run. Owner: the caller, who frees it before the trainer. */
@@ -350,7 +351,18 @@ Status train_save_next(TrainSave *save, bool *done);
 /* Seconds that this rank has spent on the save so far, in the background or not. */
 double train_save_seconds(const TrainSave *save);
 void train_save_free(TrainSave **save);
-Status train_load(Trainer *trainer, const char *path, bool params_only);
+/* The part of a checkpoint that train_load takes. */
+typedef enum TrainLoad {
+    /* everything, for a run that resumes */
+    LOAD_RUN,
+    /* parameters and running statistics, for evaluation */
+    LOAD_PARAMS,
+    /* the same, but their averages (train.ema) where the file has them */
+    LOAD_AVERAGES
+} TrainLoad;
+Status train_load(Trainer *trainer, const char *path, TrainLoad what);
+/* True if the last train_load has taken averages. */
+bool trainer_has_averages(const Trainer *trainer);
 /* Draws initial parameters and running statistics, or loads those of model.init_from if that is
  * set. Returns ERR_NOINPUT if there is no such file; ERR_DATA if it is not a good checkpoint or
  * does not fit, with a list of all missing, superfluous and differently sized tensors; ERR_CONFIG.

@@ -11,13 +11,22 @@ typedef struct Stream Stream;
 /* The numbers of an update that change from step to step, in the backend's memory: a recorded step
  * reads them when it is replayed. */
 typedef struct UpdateNumbers {
-    float lr, grad_scale, correct1, correct2;
+    /* momentum: also Adam's beta1; average_rate: Average.rate */
+    float lr, grad_scale, momentum, correct1, correct2, average_rate;
 } UpdateNumbers;
+/* An exponential moving average of the parameters, which an update moves after it has changed w, in
+ * the same pass: to += rate (w - to). */
+typedef struct Average {
+    /* the average, with the same number of floats as w; NULL: there is none */
+    float *to;
+    float rate;
+} Average;
 typedef struct SgdArgs {
     float lr, momentum, weight_decay, grad_scale;
     bool nesterov, first;
-    /* values that replace lr and grad_scale, in the backend's memory; NULL: the fields above are
-     * used */
+    Average average;
+    /* values that replace lr, grad_scale, momentum and the average's rate, in the backend's memory;
+     * NULL: the fields above are used */
     const UpdateNumbers *now;
 } SgdArgs;
 typedef struct AdamArgs {
@@ -26,7 +35,10 @@ typedef struct AdamArgs {
     float correct1, correct2;
     /* weight decay is decoupled from the gradient (AdamW) */
     bool decoupled;
-    /* values that replace lr, grad_scale and both corrections; NULL: the fields above are used */
+    /* not used by adam_direction, which does not change w */
+    Average average;
+    /* values that replace lr, beta1, grad_scale, both corrections and the average's rate; NULL: the
+     * fields above are used */
     const UpdateNumbers *now;
 } AdamArgs;
 /* out[m][n] = sum over k of a[m][k] b[k][n], or of a[m][k] b[n][k] if b_transposed. Rows begin
@@ -125,6 +137,12 @@ typedef struct FlatTable {
     /* LAMB's direction (You et al. 2020): updates m and v; u = mhat / (sqrt(vhat) + eps) + wd w */
     void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const float *w, const float *g,
                            float *m, float *v, int64_t n);
+    /* The average alone, for w that other calls have changed. now: replaces the rate unless it is
+     * NULL */
+    void (*average)(Stream *s, Average average, const UpdateNumbers *now, const float *w,
+                    int64_t n);
+    /* Exchanges the values of a and b. */
+    void (*swap)(Stream *s, float *a, float *b, int64_t n);
     /* Copies `bytes` from host memory to the backend's memory. `from` is read before the call
      * returns, and the host does not wait. */
     void (*put)(Stream *s, void *to, const void *from, size_t bytes);

@@ -11,11 +11,25 @@
 static void take(Load *load, int i, const StoredTensor *t)
 {
     load->location[i] = (Location){t->offset, t->has_hash, t->hash};
+    if (t->source) load->name[i] = mem_text(t->source);
 }
 
+static bool is_average(const char *path)
+{
+    return strncmp(path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
+}
+
+/* True for a tensor that only training needs. */
 static bool is_state(const char *path)
 {
-    return strncmp(path, "/optim/", 7) == 0;
+    return strncmp(path, "/optim/", 7) == 0 || is_average(path);
+}
+
+static bool has_averages(const CheckpointIo *io)
+{
+    bool has = false;
+    for (int i = 0; i < io->count && !has; ++i) has = is_average(io->tensor[i].path);
+    return has;
 }
 
 /* Takes tensor i from the file if the shapes are equal. A difference is added to `fit`, or to
@@ -27,7 +41,9 @@ static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
     const StoredTensor *t = stored_find(file, mine->path);
     Fit *to = is_state(mine->path) ? state : fit;
     if (t) used[t - file->tensor] = true;
-    if (!t)
+    if (!t && is_average(mine->path) && file->meta.averages == 0)
+        load->location[i].offset = NOT_TAKEN;
+    else if (!t)
         fit_missing(to, mine->path);
     else if (!shape_equal(t->shape, mine->shape))
         fit_size(to, mine->path, t->shape, mine->shape);
@@ -39,12 +55,14 @@ static Status match_all(Load *load, bool *used)
 {
     const StoredFile *file = &load->file;
     Fit fit, state;
+    const bool averages = has_averages(load->io);
     fit_begin(&fit);
     fit_begin(&state);
     for (int i = 0; i < load->io->count; ++i) match(load, i, used, &fit, &state);
     for (int i = 0; i < file->count; ++i) {
         const char *path = file->tensor[i].path;
         if (used[i] || (load->io->params_only && is_state(path))) continue;
+        if (is_average(path) && !averages) continue;
         fit_surplus(is_state(path) ? &state : &fit, path);
     }
     const bool params = fit_count(&fit) > 0;
@@ -74,7 +92,7 @@ static Status match_by_caller(Load *load)
         load->location[i].offset = NOT_TAKEN;
         if (from[i] < 0) continue;
         take(load, i, &file->tensor[from[i]]);
-        load->name[i] = mem_text(file->tensor[from[i]].path);
+        if (!load->name[i]) load->name[i] = mem_text(file->tensor[from[i]].path);
     }
     mem_free(&from);
     mem_free(&stored);
@@ -103,6 +121,7 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
 {
     TRY(stored_open(&load->file, path));
     TRY(stored_list(&load->file));
+    if (load->io->averages) stored_use_averages(&load->file);
     TRY(stored_meta(&load->file, meta));
     TRY(load->io->match ? match_by_caller(load) : match_same(load));
     warn_unverified(&load->file);
@@ -114,7 +133,8 @@ static void share_table(const Load *load, CheckpointMeta *meta)
 {
     const World *world = load->world;
     world_bcast(world, load->location, (size_t)load->io->count * sizeof *load->location, 0);
-    for (int i = 0; i < load->io->count && load->io->match; ++i)
+    bool named = load->io->match || load->io->averages;
+    for (int i = 0; i < load->io->count && named; ++i)
         load->name[i] = world_bcast_text(world, load->name[i]);
     char *config = meta->config, *version = meta->version, *classes = meta->classes;
     char *algorithms = meta->algorithms;

@@ -14,6 +14,12 @@
 /* small enough that a piece is hashed while it is in the cache */
 static const size_t PIECE_BYTES = (size_t)512 << 10;
 
+/* Path of the tensor in the file. */
+static const char *stored_name(const StoredTensor *tensor)
+{
+    return tensor->source ? tensor->source : tensor->path;
+}
+
 static Status read_pieces(const StoredFile *file, const StoredTensor *tensor, float *plain,
                           HashPieces *hash)
 {
@@ -24,11 +30,11 @@ static Status read_pieces(const StoredFile *file, const StoredTensor *tensor, fl
             pread(file->fd, (char *)plain + done, piece, (off_t)tensor->offset + (off_t)done);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0)
-            return fail(ERR_IO, "%s: reading tensor %s failed: %s", file->path, tensor->path,
+            return fail(ERR_IO, "%s: reading tensor %s failed: %s", file->path, stored_name(tensor),
                         strerror(errno));
         if (got == 0)
             return fail(ERR_DATA, "%s: truncated in tensor %s; use an older checkpoint", file->path,
-                        tensor->path);
+                        stored_name(tensor));
         hash_add(hash, (char *)plain + done, (size_t)got);
         done += (size_t)got;
     }
@@ -101,7 +107,7 @@ static Status read_hdf5(const StoredFile *file, const StoredTensor *tensor, floa
     size_t got = 0;
     *hash = hash_bytes(plain, 0);
     if (count == 0) return OK;
-    TRY(unpack_isolated(file->path, tensor->path, count, &values, &got));
+    TRY(unpack_isolated(file->path, stored_name(tensor), count, &values, &got));
     if (got == bytes) {
         memcpy(plain, values, bytes);
         *hash = hash_bytes(plain, bytes);
@@ -110,7 +116,7 @@ static Status read_hdf5(const StoredFile *file, const StoredTensor *tensor, floa
     if (got == bytes) return OK;
     return fail(ERR_DATA,
                 "%s: HDF5 cannot read tensor %s (damaged, or a filter that this HDF5 lacks)",
-                file->path, tensor->path);
+                file->path, stored_name(tensor));
 }
 
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain)
@@ -122,7 +128,7 @@ Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain)
     return fail(ERR_DATA,
                 "%s: the checksum of tensor %s does not match: the file was altered or damaged; "
                 "use an older checkpoint",
-                file->path, tensor->path);
+                file->path, stored_name(tensor));
 }
 
 float *stored_buffer(const StoredFile *file)

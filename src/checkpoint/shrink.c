@@ -22,10 +22,12 @@ typedef struct Shrink {
     float *plain;
 } Shrink;
 
-/* Returns the parameter's name in "/params/NAME", "/buffers/NAME" or "/optim/SLOT/NAME"; NULL:
- * another path. */
+/* Returns the parameter's name in "/params/NAME", "/buffers/NAME", "/ema/NAME" or
+ * "/optim/SLOT/NAME"; NULL: another path. */
 static const char *param_name(const char *path)
 {
+    const size_t front = sizeof CHECKPOINT_EMA - 1;
+    if (strncmp(path, CHECKPOINT_EMA, front) == 0) return path + front;
     const char *slot = strncmp(path, "/optim/", 7) ? NULL : strchr(path + 7, '/');
     return slot ? slot + 1 : checkpoint_leaf(path);
 }

@@ -122,6 +122,7 @@ static void take_table(Answer *a, StoredFile *file)
         StoredTensor *t = &file->tensor[file->count++];
         take(a, t, sizeof *t);
         t->path = take_text(a, false);
+        t->source = NULL;
         a->good = a->good && tensor_is_possible(file, t);
     }
     if (a->good && count > 0) qsort(file->tensor, (size_t)count, sizeof *file->tensor, by_path);
@@ -161,6 +162,18 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->init_from[sizeof meta->init_from - 1] = 0;
 }
 
+static bool is_average(const StoredTensor *tensor)
+{
+    return tensor->path && strncmp(tensor->path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
+}
+
+static int count_averages(const StoredFile *file)
+{
+    int count = 0;
+    for (int i = 0; i < file->count; ++i) count += is_average(&file->tensor[i]);
+    return count;
+}
+
 Status stored_take(StoredFile *file, const char *text, size_t bytes)
 {
     Answer a = {text, text + bytes, true};
@@ -172,6 +185,7 @@ Status stored_take(StoredFile *file, const char *text, size_t bytes)
     if (a.good && file->list.status == OK) take_table(&a, file);
     if (a.good) file->attributes = take_part(&a);
     if (a.good && file->attributes.status == OK) take_meta(&a, &file->meta);
+    file->meta.averages = count_averages(file);
     if (a.good && a.at == a.end) return OK;
     return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
                 file->path);
@@ -225,7 +239,10 @@ Status stored_open_trusted(StoredFile *file, const char *path)
 
 void stored_close(StoredFile *file)
 {
-    for (int i = 0; i < file->count; ++i) mem_free(&file->tensor[i].path);
+    for (int i = 0; i < file->count; ++i) {
+        mem_free(&file->tensor[i].path);
+        mem_free(&file->tensor[i].source);
+    }
     mem_free(&file->tensor);
     mem_free(&file->list.why);
     mem_free(&file->attributes.why);
@@ -273,6 +290,37 @@ const StoredTensor *stored_param(const StoredFile *file, const Param *param)
     const StoredTensor *tensor = stored_find(file, path);
     mem_free(&path);
     return tensor;
+}
+
+/* ---- averages ---- */
+
+/* Returns the parameter or running statistic of which this is the average, or NULL. */
+static StoredTensor *averaged(const StoredFile *file, const StoredTensor *average)
+{
+    static const char *const groups[] = {"params", "buffers"};
+    const StoredTensor *t = NULL;
+    for (size_t i = 0; i < sizeof groups / sizeof *groups && !t; ++i) {
+        char *path = mem_format("/%s/%s", groups[i], average->path + sizeof CHECKPOINT_EMA - 1);
+        t = stored_find(file, path);
+        mem_free(&path);
+    }
+    return t && shape_equal(t->shape, average->shape) ? &file->tensor[t - file->tensor] : NULL;
+}
+
+int stored_use_averages(StoredFile *file)
+{
+    int used = 0;
+    for (int i = 0; i < file->count; ++i) {
+        const StoredTensor *average = &file->tensor[i];
+        StoredTensor *t = is_average(average) ? averaged(file, average) : NULL;
+        if (!t) continue;
+        t->source = mem_text(average->path);
+        t->offset = average->offset;
+        t->hash = average->hash;
+        t->has_hash = average->has_hash;
+        ++used;
+    }
+    return used;
 }
 
 char *checkpoint_path(const Param *param)

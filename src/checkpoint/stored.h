@@ -16,6 +16,8 @@ typedef struct StoredTensor {
     /* "/params/conv1.weight"; owned */
     char *path;
     Shape shape;
+    /* path in the file if it is another one: that of an average (stored_use_averages); owned */
+    char *source;
     /* file offset of the values; -1: chunked, compressed or not fp32, so that HDF5 must unpack
      * them */
     int64_t offset;
@@ -73,6 +75,9 @@ Status stored_list(const StoredFile *file);
 /* Return NULL where the file has no such tensor. */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
 const StoredTensor *stored_param(const StoredFile *file, const Param *param);
+/* Puts the averages in /ema in the place of the parameters and running statistics of the same name
+ * and shape. Returns their number. */
+int stored_use_averages(StoredFile *file);
 /* Copies the attributes to *meta, owned by the caller; *meta is empty on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* Reads a tensor into plain, shape_count floats. A wrong checksum is ERR_DATA naming file and

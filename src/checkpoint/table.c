@@ -297,7 +297,7 @@ static Status fail_external_group(const StoredFile *file, const char *group)
 
 static Status list_groups(StoredFile *file)
 {
-    static const char *const group_path[] = {"/params", "/optim", "/buffers", "/tables"};
+    static const char *const group_path[] = {"/params", "/optim", "/buffers", "/tables", "/ema"};
     for (size_t i = 0; i < sizeof group_path / sizeof *group_path; ++i) {
         htri_t found = H5Lexists(file->id, group_path[i], H5P_DEFAULT);
         if (found == 0) continue;

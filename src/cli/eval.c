@@ -29,12 +29,14 @@ typedef struct Eval {
     const char *checkpoint;
     /* path of a file of COCO's results; NULL: none; borrowed */
     const char *results;
-    bool json, per_class;
+    bool json, per_class, no_ema;
     EvalLine line;
     int64_t classes;
     /* number of samples, (true class, predicted class); NULL for losses without classes; owned */
     int64_t *confusion;
     const DataSet *set;
+    /* the parameters are averages */
+    bool ema;
     /* names of the classes; on rank 0 only */
     ClassNames names;
 } Eval;
@@ -165,9 +167,9 @@ static void print_metrics(const EvalLine *line, FILE *out)
 
 static void print_text(const Eval *e, FILE *out)
 {
-    fprintf(out, "checkpoint  %s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
-            e->set->path, (long long)e->line.samples, rows_name(e->line.tokens),
-            text_unsigned_nan(e->line.loss));
+    fprintf(out, "checkpoint  %s%s\ndata        %s, %lld %s\nloss        %.4f\n", e->checkpoint,
+            e->ema ? ", the EMA of the parameters" : "", e->set->path, (long long)e->line.samples,
+            rows_name(e->line.tokens), text_unsigned_nan(e->line.loss));
     print_metrics(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
             (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));
@@ -217,6 +219,7 @@ static void print_json(const Eval *e, FILE *out)
     Json json = json_to(out, true);
     json_object(&json, NULL);
     json_text(&json, "checkpoint", e->checkpoint);
+    json_bool(&json, "ema", e->ema);
     json_text(&json, "data", e->set->path);
     json_int(&json, rows_name(e->line.tokens), e->line.samples);
     json_real(&json, "eval_loss", e->line.loss);
@@ -237,7 +240,8 @@ static Status evaluate(Trainer *trainer, Eval *e)
     if (e->per_class && !has_classes)
         return fail(ERR_USAGE, "--per-class: this model does not predict classes; that needs "
                                "labels and train.loss: softmax");
-    TRY(train_load(trainer, e->checkpoint, true));
+    TRY(train_load(trainer, e->checkpoint, e->no_ema ? LOAD_PARAMS : LOAD_AVERAGES));
+    e->ema = trainer_has_averages(trainer);
     if (has_classes) {
         e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
@@ -263,12 +267,13 @@ static Status evaluate(Trainer *trainer, Eval *e)
 typedef struct EvalOptions {
     int64_t ranks;
     const char *checkpoint, *results;
-    bool json, per_class;
+    bool json, per_class, no_ema;
 } EvalOptions;
 
 static const Flag flags[] = {
     FLAG_RANKS(EvalOptions),
     FLAG_CHECKPOINT(EvalOptions),
+    FLAG_NO_EMA(EvalOptions),
     {"--per-class", FLAG_FIELD(EvalOptions, per_class),
      .help = "also print samples, recall (the accuracy of the class) and precision of each class"},
     {"--results", FLAG_FIELD(EvalOptions, results), .value = "FILE",
@@ -280,7 +285,10 @@ static Status run_job(const Job *job, const EvalOptions *o)
 {
     Trainer *trainer = NULL;
     char *path = NULL;
-    Eval e = {.json = o->json, .per_class = o->per_class, .results = o->results};
+    Eval e = {.json = o->json,
+              .per_class = o->per_class,
+              .no_ema = o->no_ema,
+              .results = o->results};
     if (!job->config->data.test)
         return config_fail_key(job->config, "data.test",
                                "no test data: set data.test to an HDF5 file");

@@ -17,6 +17,7 @@ typedef struct Request {
     const char *checkpoint, *prompt, *tokenizer;
     int64_t tokens, top_k, seed;
     double temperature;
+    bool no_ema;
 } Request;
 
 static const Flag flags[] = {
@@ -35,6 +36,7 @@ static const Flag flags[] = {
     {"--seed", FLAG_FIELD(Request, seed), .value = "S", .hi = FLAG_WHOLE_MAX, .default_text = "1",
      .help = "seed of the random choices"},
     FLAG_CHECKPOINT(Request),
+    FLAG_NO_EMA(Request),
 };
 
 typedef struct Printer {
@@ -195,7 +197,7 @@ static Status generate(Trainer *trainer, const char *path, const Request *r)
     s.take = print_token;
     s.user = &printer;
     if (status == OK) status = check_request(trainer, &s);
-    if (status == OK) status = train_load(trainer, path, true);
+    if (status == OK) status = train_load(trainer, path, r->no_ema ? LOAD_PARAMS : LOAD_AVERAGES);
     for (int64_t i = 0; status == OK && r->prompt && *r->prompt && i < s.prompt_count; ++i)
         print_token(&printer, prompt[i]);
     if (status == OK) status = train_generate(trainer, &s);

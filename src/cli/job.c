@@ -108,6 +108,7 @@ void job_drop_servers(Config *config)
 {
     config->grid.servers = 0;
     config->grid.mode = TABLE_SYNC;
+    config->train.ema = 0;
     config->run.order_log[0] = config->run.replay[0] = 0;
 }
 

@@ -13,6 +13,7 @@ enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256 };
 
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
+    FLAG_NO_EMA(PredictOptions),
     {"--top", FLAG_FIELD(PredictOptions, top), .value = "K", .lo = 1, .hi = INT32_MAX,
      .default_text = "5", .help = "number of classes printed for each sample, the likeliest first"},
     {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object per sample and line"},
@@ -241,7 +242,7 @@ static Status predict(Predict *p, const Job *job, const char *path, int count, c
         return fail(ERR_USAGE, "--schema describes text, but %s takes pictures", path);
     if (!pictures) TRY(predict_prepare_rows(p, job->config, count, files));
     TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set, path));
-    TRY(train_load(p->trainer, path, true));
+    TRY(train_load(p->trainer, path, p->options->no_ema ? LOAD_PARAMS : LOAD_AVERAGES));
     p->probability =
         mem_new((size_t)(p->batch * train_probability_count(p->trainer)) * sizeof *p->probability);
     return pictures ? predict_pictures(p, count, files) : predict_rows(p, count, files);

@@ -8,7 +8,7 @@
 typedef struct PredictOptions {
     const char *checkpoint, *schema;
     int64_t top;
-    bool json;
+    bool json, no_ema;
 } PredictOptions;
 
 typedef struct Predict {

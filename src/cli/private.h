@@ -16,6 +16,12 @@ enum { RANKS_MAX = 65536 };
             .value = "N", .lo = 1, .hi = RANKS_MAX,                                                \
             .help = "number of ranks to start with mpirun; under mpirun or srun leave it out"      \
     }
+#define FLAG_NO_EMA(Options)                                                                       \
+    {                                                                                              \
+        "--no-ema", FLAG_FIELD(Options, no_ema),                                                   \
+            .help = "use the parameters themselves, where the checkpoint has their EMA "           \
+                    "(train.ema), too"                                                             \
+    }
 #define FLAG_CHECKPOINT(Options)                                                                   \
     {                                                                                              \
         "--checkpoint", FLAG_FIELD(Options, checkpoint),                                           \
@@ -66,8 +72,8 @@ Status job_find_checkpoint(const Job *job, const char *given, char **path);
 /* Checks that a verb's output file does not replace its input. out: may be NULL. ERR_USAGE: it is a
  * data set or a checkpoint that the configuration names. */
 Status job_check_output(const Config *config, const char *out);
-/* Sets the configuration to no servers and synchronous tables, for a verb that updates no
- * parameters. */
+/* Sets the configuration to no servers, synchronous tables and no train.ema, for a verb that
+ * updates no parameters. */
 void job_drop_servers(Config *config);
 /* Sets the configuration to one rank, without servers, and to micro-batches of `samples` samples,
  * without the memory that only training needs. */

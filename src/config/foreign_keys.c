@@ -94,8 +94,9 @@ const ForeignWord foreign_keys[] = {
         "requires_grad|trainable",
         "model.freeze", "names or patterns of layers and parameters"),
     KEY("freeze_bn|frozen_bn|bn_frozen|freeze_norms|norm_eval", "model.freeze_norm", NULL),
-    KEY("ema|model_ema|model_ema_*|ema_*|ema_decay|use_ema|swa|averaged_model", NULL,
-        "weights are not averaged over steps"),
+    KEY("model_ema|model_ema_*|ema_*|ema_decay|use_ema|averaged_model", "train.ema",
+        "the decay, such as 0.9999; train.ema_ramp is the number of updates over which it rises"),
+    KEY("swa", NULL, "weft averages weights exponentially only, by train.ema"),
     KEY("add_qkv_bias|use_qkv_bias|attention_qkv_bias", "model.qkv_bias", NULL),
     KEY("sliding_window|window_size|attention_window|local_attention|sliding_window_size",
         "model.window", NULL),
@@ -335,7 +336,7 @@ const ForeignWord foreign_keys[] = {
         NULL,
         "train.batch is the batch of all ranks, so that the rate does not depend on their number"),
     KEY("warmup_lr|lr_warmup_init|warmup_init_lr|warmup_start_factor|warmup_prefix|"
-        "warmup_bias_lr|warmup_momentum|warmup_factor|lr_noise*|lr_cycle*|lr_k_decay|"
+        "warmup_factor|lr_noise*|lr_cycle*|lr_k_decay|"
         "cooldown_epochs|lr_wsd*|lr_decay_samples|sched_on_updates|min_epochs|min_steps|"
         "start_weight_decay|end_weight_decay|weight_decay_incr_style|head_lr_mult|"
         "rampup_batch_size|epoch_repeats|neftune_noise_alpha|overfit_batches",

@@ -124,6 +124,8 @@ const Option options[] = {
      .help = "Layers or tensors, by name or pattern (fc, layer4.*), that are initialised anew and not taken from model.init_from; any other tensor that is missing, left over or of another size is an error."},
     {"model.init_rename", &kind_names, AT(model.init_rename), "[]", NULL,
      .help = "Replacements OLD:NEW of prefixes of the names in model.init_from; the first that matches is used: [\"backbone.:\"] removes one."},
+    {"model.init_ema", &kind_bool, AT(model.init_ema), "true", NULL,
+     .help = "Take the EMA of the parameters in model.init_from (train.ema) if the file has it; false: the parameters themselves."},
     {"model.freeze", &kind_names, AT(model.freeze), "[]", "none",
      .help = "Layers or parameters, by name or pattern (conv1, layer1.*, \"[!f]*\"), that are not trained; they have no gradients, optimizer state or messages."},
     {"model.freeze_norm", &kind_enum, AT(model.freeze_norm), "all", NULL,
@@ -224,6 +226,10 @@ const Option options[] = {
      .help = "Choice of cuBLASLt's and cuDNN's algorithms: off: the library's first choice; time: the fastest, timed once before the first step; FILE: the record that such a run has written. The choice changes bits, so checkpoints hold it."},
     {"train.loss", &kind_enum, AT(train.loss), "softmax", NULL,
      .help = "Softmax cross-entropy on labels, mean squared error on float targets, or cross-entropy of one logit on labels 0 and 1."},
+    {"train.ema", &kind_real, AT(train.ema), "0", "none", FRACTION,
+     .help = "Decay of an exponential moving average (EMA) of parameters and running statistics, such as 0.9999; evaluations and best.h5 use it. 0: no average."},
+    {"train.ema_ramp", &kind_real, AT(train.ema_ramp), "2000", NULL, REAL_FROM(0), .unit = "updates",
+     .help = "The decay of train.ema rises from 0: after update t it is ema (1 - exp(-t / ema_ramp)); 0: it is constant."},
     {"train.auc", &kind_enum, AT(train.auc), "exact", NULL,
      .help = "how evaluations compute the area under the ROC curve: exact, from all pairs, with 16 bytes of memory a sample on rank 0; or from 4,096 buckets of probabilities."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, FRACTION,
@@ -303,6 +309,10 @@ const Option options[] = {
      .help = "Steps over which the learning rate rises linearly to its first value."},
     {"optim.warmup_epochs", &kind_real, AT(optim.warmup_epochs), "0", "no warm-up", REAL_FROM(0),
      .unit = "epochs", .help = "Length of the warm-up in epochs, instead of optim.warmup_steps."},
+    {"optim.warmup_bias_lr", &kind_real, AT(optim.warmup_bias_lr), "-1", "0, as for other parameters", REAL_FROM(0),
+     .help = "Learning rate of biases, also those of norms, where the warm-up begins; it goes linearly to optim.lr."},
+    {"optim.warmup_momentum", &kind_real, AT(optim.warmup_momentum), "-1", "no warm-up of the momentum", .lo = 0, .lo_open = true, .hi = 1, .hi_open = true,
+     .help = "Momentum (beta1 of adam and its kin, and of lion) where the warm-up begins; it goes linearly to its value."},
 
     {"grid.dp", &kind_int, AT(grid.dp), "0", "ranks / (pp * tp)", RANGE(1, 1048576), .unit = "ranks",
      .help = "Number of data-parallel replicas."},
@@ -402,6 +412,9 @@ static char *real_range(const Option *o, bool show_max, char out[RANGE_CHARS])
     if (o->lo == -INFINITY && o->hi == INFINITY) return out;
     if (o->hi == INFINITY)
         snprintf(out, RANGE_CHARS, o->lo_open ? "above %g" : "at least %g", o->lo);
+    else if (o->lo_open)
+        snprintf(out, RANGE_CHARS, o->hi_open ? "above %g and below %g" : "above %g, at most %g",
+                 o->lo, o->hi);
     else if (o->hi == INT32_MAX)
         snprintf(out, RANGE_CHARS, show_max ? "from %.0f to %.0f" : "at least %.0f", o->lo, o->hi);
     else

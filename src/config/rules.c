@@ -247,6 +247,8 @@ static Status check_init(Config *config)
         return config_fail_key(config, "model.init_fresh", "needs model.init_from, too");
     if (!config->model.init_from && *item)
         return config_fail_key(config, "model.init_rename", "needs model.init_from, too");
+    if (!config->model.init_from && !config->model.init_ema)
+        return config_fail_key(config, "model.init_ema", "needs model.init_from, too");
     if (config->model.freeze_norm != 0 && !*config->model.freeze)
         return config_fail_key(config, "model.freeze_norm",
                                "needs model.freeze, too, which names layers");

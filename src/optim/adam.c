@@ -4,17 +4,19 @@
 #include <math.h>
 
 /* Sets first and second to 1 - beta1^step and 1 - beta2^step. beta is rounded to float as in the
- * kernels: for 0.999 the relative error of 1 - beta is 1e-5, and it must cancel. */
-static void corrections(const OptimRule *rule, double step, float *first, float *second)
+ * kernels: for 0.999 the relative error of 1 - beta is 1e-5, and it must cancel. While beta1 warms
+ * up, its present value stands for those of all updates, as in PyTorch's OneCycleLR. */
+static void corrections(const OptimRule *rule, float beta1, double step, float *first,
+                        float *second)
 {
-    float beta1 = (float)rule->constants->beta1, beta2 = (float)rule->constants->beta2;
+    float beta2 = (float)rule->constants->beta2;
     *first = (float)(1 - pow((double)beta1, step));
     *second = (float)(1 - pow((double)beta2, step));
 }
 
 void adam_corrections(const Optim *optim, const OptimRule *rule, float *first, float *second)
 {
-    corrections(rule, (double)optim->step, first, second);
+    corrections(rule, rule->momentum, (double)optim->step, first, second);
 }
 
 static AdamArgs make_args(const OptimRule *rule, float lr, float weight_decay, float grad_scale,
@@ -35,6 +37,7 @@ static AdamArgs make_args(const OptimRule *rule, float lr, float weight_decay, f
 AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
 {
     AdamArgs args = make_args(piece->rule, a->lr, optim_decay(piece), a->grad_scale, decoupled);
+    args.beta1 = piece->rule->momentum;
     args.now = optim_now(optim, piece);
     adam_corrections(optim, piece->rule, &args.correct1, &args.correct2);
     return args;
@@ -43,6 +46,7 @@ AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs 
 void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *a, bool decoupled)
 {
     AdamArgs args = adam_args(optim, piece, a, decoupled);
+    args.average = optim_average_of(optim, piece);
     Stream *s = optim->backend->table->stream(optim->backend);
     optim->backend->table->flat->adam(s, &args, a->w, a->g, optim_slot(optim, 0, piece),
                                       optim_slot(optim, 1, piece), piece->elements);
@@ -61,7 +65,7 @@ void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
     float *m = a->state, *v = m + a->width, *count = v + a->width;
     AdamArgs args = make_args(rule, a->lr, a->decay, a->grad_scale, decoupled);
     *count += 1;
-    corrections(rule, (double)*count, &args.correct1, &args.correct2);
+    corrections(rule, args.beta1, (double)*count, &args.correct1, &args.correct2);
     backend_cpu.flat->adam(NULL, &args, a->w, a->g, m, v, a->width);
 }
 
@@ -81,6 +85,8 @@ const OptimTable optim_adam = {
              .uses = "beta1 beta2 eps"},
     .slots = 2,
     .slot_name = {"m", "v"},
+    .momentum = offsetof(OptimConfig, beta1),
+    .averages = true,
     .update = update,
     .row_state = adam_row_state,
     .row_update = row_update,

@@ -71,13 +71,54 @@ void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, doubl
         curve->evaluated(keys, state, value, rises);
 }
 
-double lr_at(const Config *config, const LrState *state, const LrSteps *at)
+/* Keys of optim with the learning rate in effect, to which other rates are in proportion. */
+static OptimConfig keys_in_effect(const Config *config, const LrState *state)
 {
     OptimConfig keys = config->optim;
     if (state->lr > 0) {
         keys.lr_end *= state->lr / keys.lr;
+        keys.warmup_bias_lr *= state->lr / keys.lr;
         keys.lr = state->lr;
     }
+    return keys;
+}
+
+Status warmup_check(const Config *config)
+{
+    const OptimConfig *keys = &config->optim;
+    const bool momentum = keys->warmup_momentum > 0;
+    bool has_momentum = !momentum;
+    if (!momentum && keys->warmup_bias_lr < 0) return OK;
+    if (keys->warmup_steps == 0 && keys->warmup_epochs == 0)
+        return config_fail_key(config, momentum ? "optim.warmup_momentum" : "optim.warmup_bias_lr",
+                               "has an effect during a warm-up only: set optim.warmup_steps or "
+                               "optim.warmup_epochs");
+    for (int i = 0; i < optim_rule_count(config); ++i) {
+        const OptimRule rule = optim_rule(config, i);
+        has_momentum = has_momentum || optim_momentum_at(&rule, 1) > 0;
+    }
+    if (has_momentum) return OK;
+    return config_fail_key(config, "optim.warmup_momentum",
+                           "needs a rule with momentum: set optim.momentum above 0, or choose "
+                           "another optim.name");
+}
+
+UpdateRates rates_at(const Config *config, const LrState *state, const LrSteps *at)
+{
+    const OptimConfig keys = keys_in_effect(config, state);
+    const double warmup = (double)warmup_steps(&keys, at->steps_per_epoch);
+    const double lr = lr_at(config, state, at);
+    UpdateRates rates = {.lr = lr, .bias_lr = lr, .warm = 1};
+    if (at->step >= warmup) return rates;
+    rates.warm = fmin(at->step + 1, warmup) / warmup;
+    if (keys.warmup_bias_lr >= 0)
+        rates.bias_lr = keys.warmup_bias_lr + (keys.lr - keys.warmup_bias_lr) * rates.warm;
+    return rates;
+}
+
+double lr_at(const Config *config, const LrState *state, const LrSteps *at)
+{
+    const OptimConfig keys = keys_in_effect(config, state);
     double warmup = (double)warmup_steps(&keys, at->steps_per_epoch), left = at->steps - warmup;
     if (at->step < warmup) return keys.lr * fmin(at->step + 1, warmup) / warmup;
     double done = left > 0 ? (at->step - warmup) / left : 1;

@@ -78,6 +78,7 @@ static Status check_rule(const Config *config, const OptimTensor *tensor, int ru
 
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule)
 {
+    TRY(warmup_check(config));
     for (int i = 0; i < count; ++i) rule[i] = rule_of(config, &tensor[i]);
     for (int g = 0; g < config->optim.group_count; ++g)
         TRY(check_group(config, g, tensor, count, rule));

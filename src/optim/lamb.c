@@ -33,6 +33,7 @@ const OptimTable optim_lamb = {
              .uses = "beta1 beta2 eps"},
     .slots = 2,
     .slot_name = {"m", "v"},
+    .momentum = offsetof(OptimConfig, beta1),
     .scratch = true,
     .norms = 2,
     .measure = measure,

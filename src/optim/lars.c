@@ -29,7 +29,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     double rate = (double)a->lr * local_rate(piece, a);
     SgdArgs args = {
         .lr = 1.0f,
-        .momentum = (float)constants->momentum,
+        .momentum = piece->rule->momentum,
         .weight_decay = (float)(rate * (double)optim_decay(piece)),
         .grad_scale = (float)(rate * (double)a->grad_scale),
         .nesterov = constants->nesterov,
@@ -46,6 +46,7 @@ const OptimTable optim_lars = {
              .uses = "momentum trust"},
     .slots = 1,
     .slot_name = {"momentum"},
+    .momentum = offsetof(OptimConfig, momentum),
     .norms = 2,
     .measure = measure,
     .update = update,

@@ -27,7 +27,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;
     LionArgs args = {.lr = a->lr,
-                     .beta1 = (float)constants->beta1,
+                     .beta1 = piece->rule->momentum,
                      .beta2 = (float)constants->beta2,
                      .shrink = 1 - a->lr * optim_decay(piece),
                      .grad_scale = a->grad_scale};
@@ -42,6 +42,7 @@ const OptimTable optim_lion = {
              .defaults = "beta2=0.99"},
     .slots = 1,
     .slot_name = {"lion_momentum"},
+    .momentum = offsetof(OptimConfig, beta1),
     .host_memory_only = true,
     .update = update,
 };

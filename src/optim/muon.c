@@ -92,7 +92,7 @@ static void update_elements(const void *args, float *const array[FLAT_RANGES], i
 static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     const OptimConfig *constants = piece->rule->constants;
-    MuonArgs args = {.momentum = (float)constants->momentum,
+    MuonArgs args = {.momentum = piece->rule->momentum,
                      .grad_scale = a->grad_scale,
                      .nesterov = constants->nesterov};
     float *array[FLAT_RANGES] = {optim_scratch_of(optim, piece), optim_read_only(a->g),
@@ -211,6 +211,7 @@ const OptimTable optim_muon = {
              .defaults = "momentum=0.95 nesterov=true"},
     .slots = 1,
     .slot_name = {"muon_momentum"},
+    .momentum = offsetof(OptimConfig, momentum),
     .host_memory_only = true,
     .check_tensor = check_tensor,
     .direction = direction,

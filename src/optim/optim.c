@@ -20,16 +20,24 @@ static int64_t align(int64_t n)
 
 /* ---- pieces and their state ---- */
 
+static bool updated_alike(const OptimPiece *a, const OptimPiece *b)
+{
+    const OptimRule *rule = a->rule;
+    if (!rule || rule != b->rule) return rule == b->rule;
+    return rule->table->norms == 0 && !rule->table->whole &&
+           (a->decay == b->decay || rule->constants->weight_decay == 0);
+}
+
 /* True if b follows a with only padding in between and both are updated alike. */
 static bool can_join(const OptimPiece *a, const OptimPiece *b)
 {
     int64_t distance = b->offset - a->offset;
     bool adjacent = b->offset == align(a->offset + a->elements) &&
-                    b->value - a->value == distance && b->gradient - a->gradient == distance;
-    for (int s = 0; s < a->rule->slots; ++s)
+                    b->value - a->value == distance && b->gradient - a->gradient == distance &&
+                    b->average - a->average == distance;
+    for (int s = 0; a->rule && s < a->rule->slots; ++s)
         adjacent = adjacent && b->state[s] - a->state[s] == distance;
-    return adjacent && a->rule == b->rule && a->rule->table->norms == 0 && !a->rule->table->whole &&
-           (a->decay == b->decay || a->rule->constants->weight_decay == 0);
+    return adjacent && updated_alike(a, b);
 }
 
 /* True if one update of a piece and its neighbours takes less time. If a large tensor is updated by
@@ -41,20 +49,32 @@ static bool joins_others(const Optim *optim, const OptimPiece *piece)
     return !optim->backend->table->host_memory || piece->elements < LARGE_ELEMENTS;
 }
 
-/* Makes the pieces that updates get: as few as the rules permit. */
+/* Joins pieces first .. last - 1 into as few as the rules permit. *count: number of pieces in the
+ * result, which the caller owns. */
+static OptimPiece *join_pieces(const Optim *optim, int first, int last, int *count)
+{
+    OptimPiece *run = mem_new((size_t)(last - first + 1) * sizeof *run);
+    *count = 0;
+    for (int i = first; i < last; ++i) {
+        const OptimPiece *piece = &optim->piece[i];
+        OptimPiece *before = *count > 0 ? &run[*count - 1] : NULL;
+        if (piece->elements == 0) continue;
+        if (before && joins_others(optim, before) && joins_others(optim, piece) &&
+            can_join(before, piece))
+            before->elements = piece->offset + piece->elements - before->offset;
+        else
+            run[(*count)++] = *piece;
+    }
+    return run;
+}
+
+/* Makes the pieces that updates and averages get. */
 static void make_runs(Optim *optim)
 {
-    optim->run = mem_new((size_t)(optim->range_count + 1) * sizeof *optim->run);
-    for (int i = 0; i < optim->range_count; ++i) {
-        const OptimPiece *piece = &optim->piece[i];
-        OptimPiece *last = optim->run_count ? &optim->run[optim->run_count - 1] : NULL;
-        if (piece->elements == 0) continue;
-        if (last && joins_others(optim, last) && joins_others(optim, piece) &&
-            can_join(last, piece))
-            last->elements = piece->offset + piece->elements - last->offset;
-        else
-            optim->run[optim->run_count++] = *piece;
-    }
+    const int trained = optim->range_count;
+    optim->run = join_pieces(optim, 0, trained, &optim->run_count);
+    optim->statistic_run =
+        join_pieces(optim, trained, optim->averaged_count, &optim->statistic_run_count);
 }
 
 /* Places a piece's scratch memory. With shards all are measured before the first is updated, so
@@ -72,29 +92,34 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     if (end > optim->scratch_elements) optim->scratch_elements = end;
 }
 
-/* Returns rule number `rule` with its rate multiplied by lr_scale (0: 1). */
-static const OptimRule *scaled_rule(Optim *optim, int rule, double lr_scale)
+/* Returns the range's rule with its rate multiplied by lr_scale (0: 1). Biases that have their own
+ * rate during the warm-up have their own rule. */
+static const OptimRule *rule_of_range(Optim *optim, const OptimRange *range)
 {
-    OptimRule scaled = optim->rule[rule];
-    if (lr_scale == 0 || lr_scale == 1) return &optim->rule[rule];
-    scaled.rate *= lr_scale;
-    for (int i = optim_rule_count(optim->config); i < optim->rule_count; ++i)
-        if (optim->rule[i].constants == scaled.constants && optim->rule[i].rate == scaled.rate)
-            return &optim->rule[i];
-    optim->rule[optim->rule_count] = scaled;
+    OptimRule own = optim->rule[range->rule];
+    if (range->lr_scale != 0) own.rate *= range->lr_scale;
+    own.bias = range->bias && optim->config->optim.warmup_bias_lr >= 0;
+    for (int i = 0; i < optim->rule_count; ++i) {
+        const OptimRule *rule = &optim->rule[i];
+        if (rule->constants == own.constants && rule->rate == own.rate && rule->bias == own.bias)
+            return rule;
+    }
+    optim->rule[optim->rule_count] = own;
     return &optim->rule[optim->rule_count++];
 }
 
 static void make_pieces(Optim *optim, int64_t arena_elements)
 {
     const OptimShard *share = &optim->share;
-    size_t room = (size_t)optim->range_count + 1;
+    const bool averages = optim->config->train.ema > 0;
+    size_t room = (size_t)optim->averaged_count + 1;
     int64_t scratch = 0;
     bool packed = share->gather || optim_packs(optim->config);
     optim->piece = mem_new(room * sizeof *optim->piece);
     optim->chunk = mem_new(room * sizeof *optim->chunk);
     for (int s = 0; s < optim->slots; ++s) optim->slot_elements[s] = packed ? 0 : arena_elements;
-    for (int i = 0; i < optim->range_count; ++i) {
+    if (averages && !packed) optim->average_elements = arena_elements;
+    for (int i = 0; i < optim->averaged_count; ++i) {
         const OptimRange *range = &optim->range[i];
         int64_t first = share->gather ? share->first[i] : 0;
         OptimPiece *piece = &optim->piece[i];
@@ -104,10 +129,14 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .value = share->gather ? share->value[i] : range->offset,
             .gradient = share->gather ? share->gradient[i] : range->offset,
             .decay = range->decay,
-            .rule = scaled_rule(optim, range->rule, range->lr_scale),
+            .rule = range->statistic ? NULL : rule_of_range(optim, range),
             .tensor = &range->tensor,
         };
-        /* state lies at the parameters' offset or, with shards or different rules, packed */
+        /* state and average lie at the parameters' offset or, with shards or different rules,
+         * packed */
+        piece->average = packed ? optim->average_elements : piece->offset;
+        if (averages && packed) optim->average_elements += align(piece->elements);
+        if (range->statistic) continue;
         for (int s = 0; s < piece->rule->slots; ++s) {
             piece->state[s] = packed ? optim->slot_elements[s] : piece->offset;
             if (packed) optim->slot_elements[s] += align(piece->elements);
@@ -242,6 +271,7 @@ static void make_memory(Optim *optim)
 {
     for (int s = 0; s < optim->slots; ++s)
         optim->state[s] = arena_new(optim, optim->slot_elements[s]);
+    optim->average = arena_new(optim, optim->average_elements);
     optim->whole_elements = whole_elements(optim);
     optim->scratch = arena_new(optim, optim->scratch_elements);
     optim->whole_floats = arena_new(optim, optim->whole_elements);
@@ -322,6 +352,7 @@ static void free_lists(Optim **optim)
     mem_free(&o->piece);
     mem_free(&o->chunk);
     mem_free(&o->run);
+    mem_free(&o->statistic_run);
     mem_free(&o->rule);
     mem_free(optim);
 }
@@ -340,7 +371,8 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     Optim *o = *optim = mem_new(sizeof *o);
     o->config = config;
     o->backend = backend;
-    o->range_count = count;
+    o->averaged_count = o->range_count = count;
+    while (o->range_count > 0 && range[o->range_count - 1].statistic) --o->range_count;
     o->range = mem_new((size_t)(count + 1) * sizeof *o->range);
     memcpy(o->range, range, (size_t)count * sizeof *range);
     take_rules(o);
@@ -374,6 +406,7 @@ void optim_free(Optim **optim)
     Optim *o = *optim;
     if (!o) return;
     for (int s = 0; s < o->slots; ++s) arena_free(o, o->state[s], o->slot_elements[s]);
+    arena_free(o, o->average, o->average_elements);
     arena_free(o, o->scratch, o->scratch_elements);
     arena_free(o, o->whole_floats, o->whole_elements);
     o->backend->table->release(o->backend, o->partial, norms_bytes(o));
@@ -405,8 +438,8 @@ size_t optim_state_bytes(const Optim *optim)
 
 size_t optim_bytes(const Optim *optim)
 {
-    return optim_state_bytes(optim) +
-           (size_t)(optim->scratch_elements + optim->whole_elements) * sizeof(float);
+    int64_t others = optim->average_elements + optim->scratch_elements + optim->whole_elements;
+    return optim_state_bytes(optim) + (size_t)others * sizeof(float);
 }
 
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece)

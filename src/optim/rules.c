@@ -69,6 +69,15 @@ OptimRule optim_rule(const Config *config, int number)
                        .slots = table->slots_used ? table->slots_used(constants) : table->slots};
 }
 
+double optim_momentum_at(const OptimRule *rule, double warm)
+{
+    const double start = rule->constants->warmup_momentum;
+    if (rule->table->momentum == 0) return 0;
+    const double momentum =
+        *(const double *)(const void *)((const char *)rule->constants + rule->table->momentum);
+    return warm < 1 && start > 0 ? start + (momentum - start) * warm : momentum;
+}
+
 int optim_slots(const Config *config)
 {
     return optim_rule(config, 0).slots;
@@ -78,6 +87,7 @@ static void use_stateless(OptimConfig *keys)
 {
     keys->name = 0;
     keys->momentum = 0;
+    keys->warmup_momentum = -1;
     keys->nesterov = false;
 }
 _Static_assert(ROW_sgd == 0, "the default holds no state without momentum");

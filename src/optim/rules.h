@@ -10,6 +10,18 @@ float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
 /* The rule's weight decay, or 0 for a piece without weight decay. */
 float optim_decay(const OptimPiece *piece);
+/* Momentum of the rule, without rounding, when the fraction `warm` of the warm-up is done; 0: it
+ * has none. */
+double optim_momentum_at(const OptimRule *rule, double warm);
+/* ERR_CONFIG if optim.warmup_bias_lr or warmup_momentum would have no effect: there is no warm-up,
+ * or no rule has momentum (curves.c). */
+Status warmup_check(const Config *config);
+/* average.c. The piece's average, for a rule with .averages; .to is NULL without train.ema. */
+Average optim_average_of(const Optim *optim, const OptimPiece *piece);
+/* Moves the average of a piece that has been updated without it. */
+void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params);
+/* Sets average_rate for the update that has begun. */
+void optim_average_start_update(Optim *optim);
 /* Numbers of the current update for the piece's rule, in memory that queued work reads; NULL if
  * work is not recorded. */
 const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece);

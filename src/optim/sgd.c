@@ -11,11 +11,12 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     const OptimConfig *constants = piece->rule->constants;
     SgdArgs args = {
         .lr = a->lr,
-        .momentum = (float)constants->momentum,
+        .momentum = piece->rule->momentum,
         .weight_decay = optim_decay(piece),
         .grad_scale = a->grad_scale,
         .nesterov = constants->nesterov,
         .first = optim->first,
+        .average = optim_average_of(optim, piece),
         .now = optim_now(optim, piece),
     };
     Stream *s = optim->backend->table->stream(optim->backend);
@@ -52,6 +53,8 @@ const OptimTable optim_sgd = {
     .slots = 1,
     .slot_name = {"momentum"},
     .slots_used = slots_used,
+    .momentum = offsetof(OptimConfig, momentum),
+    .averages = true,
     .check_tensor = check_tensor,
     .update = update,
     .row_state = row_state,

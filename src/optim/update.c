@@ -138,12 +138,29 @@ typedef struct Step {
     const float *grads;
 } Step;
 
+/* Learning rate of the rule in the update that has begun. */
+static float lr_of(const Optim *optim, const OptimRule *rule)
+{
+    return (float)((double)(rule->bias ? optim->bias_lr : optim->lr) * rule->rate);
+}
+
 static OptimArgs args_of(const Step *step, const OptimPiece *piece)
 {
     return (OptimArgs){.w = step->params + piece->value,
                        .g = step->grads + piece->gradient,
-                       .lr = (float)((double)step->optim->lr * piece->rule->rate),
+                       .lr = lr_of(step->optim, piece->rule),
                        .grad_scale = step->optim->scale};
+}
+
+/* Updates a piece, and moves its average. */
+static void update_piece(const Step *step, const OptimPiece *piece, const OptimArgs *args)
+{
+    const OptimTable *table = piece->rule->table;
+    if (table->whole)
+        optim_step_whole(step->optim, piece, args);
+    else
+        table->update(step->optim, piece, args);
+    if (!table->averages) optim_average_piece(step->optim, piece, step->params);
 }
 
 static bool has_norms(const Optim *optim, int range)
@@ -185,8 +202,7 @@ static void step_ranges(const Step *step, int first, int last)
         args.norm = norm;
         for (int set = 0; set < optim->sets; ++set)
             norm[set] = sqrt(optim->range_squares[set * optim->range_count + i]);
-        if (has_norms(optim, i) && piece->elements > 0)
-            piece->rule->table->update(optim, piece, &args);
+        if (has_norms(optim, i) && piece->elements > 0) update_piece(step, piece, &args);
     }
 }
 
@@ -196,8 +212,10 @@ static void step_runs(const Step *step)
     for (int i = 0; i < optim->run_count; ++i) {
         const OptimTable *table = optim->run[i].rule->table;
         OptimArgs args = args_of(step, &optim->run[i]);
-        if (table->norms == 0 && !table->whole) table->update(optim, &optim->run[i], &args);
+        if (table->norms == 0 && !table->whole) update_piece(step, &optim->run[i], &args);
     }
+    for (int i = 0; i < optim->statistic_run_count; ++i)
+        optim_average_piece(optim, &optim->statistic_run[i], step->params);
 }
 
 static void step_whole(const Step *step)
@@ -205,22 +223,27 @@ static void step_whole(const Step *step)
     for (int i = 0; i < step->optim->range_count; ++i) {
         const OptimPiece *piece = &step->optim->piece[i];
         OptimArgs args = args_of(step, piece);
-        if (piece->rule->table->whole && piece->elements > 0)
-            optim_step_whole(step->optim, piece, &args);
+        if (piece->rule->table->whole && piece->elements > 0) update_piece(step, piece, &args);
     }
 }
 
-void optim_begin(Optim *optim, double lr, double grad_scale)
+void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale)
 {
     const BackendTable *table = optim->backend->table;
     optim->first = optim->step == 0;
     ++optim->step;
-    optim->lr = (float)lr;
+    optim->lr = (float)rates->lr;
+    optim->bias_lr = (float)rates->bias_lr;
     optim->scale = (float)grad_scale;
-    for (int i = 0; optim->now && i < optim->rule_count; ++i) {
-        const OptimRule *rule = &optim->rule[i];
-        UpdateNumbers now = {.lr = (float)((double)optim->lr * rule->rate),
-                             .grad_scale = optim->scale};
+    optim_average_start_update(optim);
+    for (int i = 0; i < optim->rule_count; ++i) {
+        OptimRule *rule = &optim->rule[i];
+        rule->momentum = (float)optim_momentum_at(rule, rates->warm);
+        if (!optim->now) continue;
+        UpdateNumbers now = {.lr = lr_of(optim, rule),
+                             .grad_scale = optim->scale,
+                             .momentum = rule->momentum,
+                             .average_rate = optim->average_rate};
         adam_corrections(optim, rule, &now.correct1, &now.correct2);
         table->flat->put(table->stream(optim->backend), &optim->now[i], &now, sizeof now);
     }
@@ -245,6 +268,6 @@ void optim_update(Optim *optim, float *params, const float *grads)
 
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale)
 {
-    optim_begin(optim, lr, grad_scale);
+    optim_begin(optim, &(UpdateRates){.lr = lr, .bias_lr = lr, .warm = 1}, grad_scale);
     optim_update(optim, params, grads);
 }

@@ -89,8 +89,8 @@ static void raise_need(const Trainer *t, const Plan *plan, Need *need)
         need->bytes = bytes;
         need->rows = (double)sparse_row_bytes(t, plan);
         need->reserved = (double)b.reserved;
-        need->fixed = (double)(b.params + b.gradients + b.state + b.cache + b.program + b.tables +
-                               b.reserved) -
+        need->fixed = (double)(b.params + b.gradients + b.state + b.average + b.cache + b.program +
+                               b.tables + b.reserved) -
                       outside_limit;
     }
     double copy = (double)save_copy_bytes(t, plan);

@@ -111,6 +111,7 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
                         .params = plan->param_part_bytes,
                         .gradients = plan->gradient_part_bytes + deferred,
                         .state = plan->state_bytes,
+                        .average = plan->average_bytes,
                         .activations = plan->activation_bytes,
                         .cache = plan->cache_bytes,
                         .workspace = plan->workspace_bytes,

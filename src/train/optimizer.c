@@ -161,6 +161,13 @@ static void scatter_whole_tensor(void *user, int range, const float *plain, floa
 
 /* ---- parameters that this rank updates ---- */
 
+/* True for biases, also those of norms. */
+static bool is_bias(const Param *p)
+{
+    const char *dot = strrchr(p->name, '.');
+    return p->shape.ndim == 1 && strcmp(dot ? dot + 1 : p->name, "bias") == 0;
+}
+
 /* True if results must not depend on the number of ranks in a tensor group. */
 static bool cuts_sums(const Graph *g)
 {
@@ -169,20 +176,23 @@ static bool cuts_sums(const Graph *g)
     return false;
 }
 
-static int list_ranges(Trainer *t, OptimRange *range)
+/* Lists the trained parameters of this rank (statistics: the running statistics that move, of which
+ * train.ema has averages), from range `count` on. Returns the number of ranges. */
+static int list_ranges(Trainer *t, OptimRange *range, int count, bool statistics)
 {
     const Graph *g = t->graph, *whole = graph_whole(t->graph);
     const bool exact = cuts_sums(g);
-    int count = 0;
     for (int i = 0; i < g->param_count; ++i) {
         const Param *p = &g->param[i];
-        if (p->info.buffer || p->frozen || !train_owns(t, i)) continue;
+        if (p->info.buffer != statistics || p->frozen || !train_owns(t, i)) continue;
         t->range_param[count] = i;
         range[count++] = (OptimRange){
             .offset = t->plan->param_offset[i],
             .elements = p->elements,
             .decay = p->info.decay,
             .channel_scale = p->info.channel_scale,
+            .bias = is_bias(p),
+            .statistic = statistics,
             .rule = t->rule[i],
             .lr_scale = t->lr_scale[i],
             .exact = exact,
@@ -203,9 +213,9 @@ static Status make_for_ranges(Trainer *t, const OptimRange *range, int count)
 }
 
 /* Allocates the buffer for the largest sliced tensor that this rank updates as a whole. */
-static void make_slices(Trainer *t, int count)
+static void make_slices(Trainer *t)
 {
-    for (int i = 0; t->optim->any_whole && i < count; ++i) {
+    for (int i = 0; t->optim->any_whole && i < t->optim->range_count; ++i) {
         size_t bytes = t->updates[t->range_param[i]].slice_bytes;
         if (t->optim->piece[i].elements > 0 && bytes > t->slices_bytes) t->slices_bytes = bytes;
     }
@@ -226,11 +236,12 @@ Status train_make_optimizer(Trainer *t)
     size_t room = (size_t)t->graph->param_count + 1;
     OptimRange *range = mem_new(room * sizeof *range);
     t->range_param = mem_new(room * sizeof *t->range_param);
-    int count = list_ranges(t, range);
+    int count = list_ranges(t, range, 0, false);
+    if (t->config->train.ema > 0) count = list_ranges(t, range, count, true);
     Status st = make_for_ranges(t, range, count);
     mem_free(&range);
     TRY(st);
-    make_slices(t, count);
+    make_slices(t);
     t->update_clips = t->config->optim.clip > 0 && can_clip_on_device(t);
     optim_use_whole(
         t->optim, (OptimWhole){.get = gather_whole_tensor, .put = scatter_whole_tensor, .user = t});

@@ -8,7 +8,8 @@
 struct Shards {
     /* borrowed */
     const Trainer *trainer;
-    /* number of ranges */
+    /* number of ranges that are trained; those of running statistics come after them and have no
+     * norms */
     int count;
     /* for each range, this rank's first element and number of elements; owned */
     int64_t *first, *elements;
@@ -33,7 +34,7 @@ Shards *shards_new(const Trainer *t, const OptimRange *range, int count)
     const Plan *plan = t->plan;
     size_t entries = (size_t)count + 1;
     int rank = t->grid.dp_world.rank;
-    *s = (Shards){.trainer = t, .count = count};
+    *s = (Shards){.trainer = t};
     s->first = mem_new(entries * sizeof *s->first);
     s->elements = mem_new(entries * sizeof *s->elements);
     s->value = mem_new(entries * sizeof *s->value);
@@ -44,6 +45,8 @@ Shards *shards_new(const Trainer *t, const OptimRange *range, int count)
         plan_shard(plan, param, rank, &s->first[i], &s->elements[i]);
         s->value[i] = plan_local_offset(plan, plan->param_offset[param] + s->first[i], rank);
         s->gradient[i] = plan_sum_offset(plan, plan->gradient_offset[param] + s->first[i], rank);
+        if (range[i].statistic) continue;
+        s->count = i + 1;
         s->chunk[i] = s->chunks + s->first[i] / FLAT_CHUNK;
         s->chunks += chunks_of(range[i].elements);
     }

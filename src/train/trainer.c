@@ -3,6 +3,7 @@
  * is written. */
 #include "agree.h"
 #include "algorithms.h"
+#include "average.h"
 #include "fit.h"
 #include "step/step_loader.h"
 #include "mode/step_mode.h"
@@ -190,6 +191,7 @@ Status train_plan_stage(const Trainer *t, int stage, Plan **plan)
                            .state_slots = optim_slots(t->config),
                            .state_scratch = optim_scratch(t->config),
                            .updates = optim_packs(t->config) ? t->updates : NULL,
+                           .averages = t->config->train.ema > 0,
                            .zero = t->config->grid.zero,
                            .deal = choose_deal(t),
                            .joined = train_joined(t),
@@ -241,6 +243,7 @@ void train_draw_params(Trainer *t)
 {
     if (train_sets_params(t)) fill_params(t);
     executor_params_changed(t->executor);
+    optim_average_begin(t->optim, executor_params(t->executor));
 }
 
 void train_forget_end(Trainer *t)
@@ -317,6 +320,7 @@ static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
     t->mode = step_mode(t->config, t->graph->table_count > 0);
     if (t->trains) TRY(check_batch_norms(t));
     TRY(sparse_check(t));
+    TRY(average_check(t));
     TRY(train_assign_rules(t));
     TRY(make_schedule(t));
     TRY(cut_graph(t));

@@ -54,6 +54,8 @@ struct Trainer {
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
     /* ranges of the training set, on rank 0 of a run; values 0: not measured */
     DataRanges ranges;
+    /* the parameters are averages, which train_load has taken from a checkpoint */
+    bool loaded_averages;
     /* description of model.init_from's tensors, as in CheckpointMeta */
     char init_from[DATA_PATH + 64];
     /* names of the classes, as in CheckpointMeta; on rank 0; NULL: not known; owned */

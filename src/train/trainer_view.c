@@ -100,6 +100,11 @@ double trainer_data_wait_s(const Trainer *t)
     return t->data_wait_s;
 }
 
+bool trainer_has_averages(const Trainer *t)
+{
+    return t->loaded_averages;
+}
+
 double trainer_device_unplanned(const Trainer *t)
 {
     const BackendTable *table = t->backend->table;

@@ -4,7 +4,7 @@
 
 #include "cases.h"
 
-enum { ARRAYS = 4, ELEMENTS = 3 * FLAT_CHUNK + 77 };
+enum { ARRAYS = 5, ELEMENTS = 3 * FLAT_CHUNK + 77 };
 
 /* Counters of the emulated runtime: calls by the host, and calls that wait until a stream is empty.
  * NULL on a real GPU. */
@@ -270,6 +270,9 @@ static void test_flat_updates(void)
         arrays_new(&a);
         for (int d = 0; d < 2; ++d) {
             float **v = d ? a.device : a.host;
+            /* odd rules move an average, too, in the last array */
+            sgd.average = adam.average = (Average){.to = rule & 1 ? v[4] : NULL, .rate = 0.25f};
+            if (rule == 7) adam.average.to = NULL;
             if (rule < 4)
                 f[d]->sgd(s[d], &sgd, v[0], v[1], v[2], ELEMENTS);
             else if (rule < 6)
@@ -285,6 +288,29 @@ static void test_flat_updates(void)
                                            : "adam_direction",
                      allowed.elementwise);
     }
+}
+
+/* The average alone, with a rate in the arguments and with one in the backend's memory; swaps; both
+ * also with ranges of any alignment. */
+static void test_flat_average(void)
+{
+    const UpdateNumbers now = {.average_rate = 0.75f};
+    Rig rig = {.backend = gpu};
+    UpdateNumbers *device_now = rig_alloc(&rig, sizeof now);
+    Arrays a;
+    arrays_new(&a);
+    rig_copy(&rig, device_now, &now, sizeof now);
+    for (int d = 0; d < 2; ++d) {
+        const FlatTable *f = d ? gpu->table->flat : cpu->table->flat;
+        Stream *s = d ? gpu->table->stream(gpu) : cpu->table->stream(cpu);
+        float **v = d ? a.device : a.host;
+        f->average(s, (Average){v[0], 0.25f}, NULL, v[1], ELEMENTS);
+        f->average(s, (Average){v[2] + 3, 0.25f}, d ? device_now : &now, v[1] + 1, ELEMENTS - 5);
+        f->swap(s, v[0], v[3], ELEMENTS - 1);
+        f->swap(s, v[4] + 1, v[2] + 2, 1003);
+    }
+    arrays_check(&a, "average", allowed.elementwise);
+    rig_release(&rig, device_now, sizeof now);
 }
 
 /* A second stream waits for an event of the first. */

@@ -23,13 +23,15 @@ typedef struct GraphCase {
     const char *precision;
     /* expected waits of the host in a step that is not logged */
     int lone_waits;
+    /* further keys of train, "ema: 0.9, "; NULL: none */
+    const char *train;
 } GraphCase;
 
 enum { GRAPH_STEPS = 12 };
 
 /* Result of a run. */
 typedef struct Left {
-    /* all parameters, [count]; owned */
+    /* all parameters, then their averages, [count]; owned */
     float *value;
     int64_t count;
     double loss;
@@ -44,8 +46,9 @@ static Trainer *graph_trainer(const GraphCase *c, const char *dir, const char *k
     char *text = mem_format("run: {name: graphs, dir: %s, seed: 3}\n"
                             "data: {train: %s/train.h5}\n%s"
                             "train: {steps: 1000, batch: %d, micro_batch: %d, device: cuda, "
-                            "threads: 1, precision: %s, %s}\n",
-                            dir, dir, c->text, c->batch, c->micro_batch, c->precision, keys);
+                            "threads: 1, precision: %s, %s%s}\n",
+                            dir, dir, c->text, c->batch, c->micro_batch, c->precision,
+                            c->train ? c->train : "", keys);
     MUST(config_parse(config, "test", text, 0, NULL));
     MUST(trainer_new(&t, *config, &alone));
     mem_free(&text);
@@ -63,18 +66,22 @@ static void count(long *calls, long *waits)
     if (emulate_counts) emulate_counts(calls, waits);
 }
 
-static void take_values(Trainer *t, Left *left)
+static void take(Trainer *t, Left *left, const float *from, int64_t n)
 {
     const BackendTable *table = t->backend->table;
     Stream *s = table->stream(t->backend);
-    for (int i = 0; i < t->graph->param_count; ++i) {
-        int64_t n = t->graph->param[i].elements;
-        left->value = mem_resize(left->value, (size_t)(left->count + n) * sizeof(float));
-        table->copy(s, left->value + left->count, executor_param(t->executor, i),
-                    (size_t)n * sizeof(float));
-        left->count += n;
-    }
+    left->value = mem_resize(left->value, (size_t)(left->count + n) * sizeof(float));
+    table->copy(s, left->value + left->count, from, (size_t)n * sizeof(float));
     table->sync(s);
+    left->count += n;
+}
+
+static void take_values(Trainer *t, Left *left)
+{
+    for (int i = 0; i < t->graph->param_count; ++i)
+        take(t, left, executor_param(t->executor, i), t->graph->param[i].elements);
+    for (int i = 0; t->optim->average && i < t->optim->averaged_count; ++i)
+        take(t, left, t->optim->average + t->optim->piece[i].average, t->optim->piece[i].elements);
 }
 
 /* Runs to the end and returns the result; counts in the second to last step. */
@@ -121,7 +128,7 @@ static Left run_resumed(const GraphCase *c, const char *dir, const char *keys, b
         config_free(&config);
         t = graph_trainer(c, dir, keys, &config);
     }
-    MUST(train_load(t, path, false));
+    MUST(train_load(t, path, LOAD_RUN));
     char *remove = mem_format("rm -r %s", path);
     CU_ASSERT_EQUAL(system(remove), 0);
     mem_free(&remove);
@@ -162,6 +169,23 @@ static void check_graphs(const GraphCase *c)
     folder_remove(&dir);
 }
 
+/* Averages and a warm-up of momentum: numbers that change in each replayed update. */
+static void test_graph_averages(void)
+{
+    static const char average[] = "ema: 0.9, ema_ramp: 5, ";
+    static const char layers[] =
+        "model: {layers: [conv2d: {channels: 8, kernel: 3}, batch_norm, relu, global_pool, "
+        "flatten, "
+        "dense: {width: 10}]}\n"
+        "optim: {lr: 0.05, momentum: 0.9, warmup_steps: 9, warmup_momentum: 0.5, warmup_bias_lr: "
+        "0.2}\n";
+    static const char adam[] =
+        "model: {layers: [batch_norm, flatten, dense: {width: 10}]}\n"
+        "optim: {name: adamw, lr: 0.01, clip: 0.3, warmup_steps: 9, warmup_momentum: 0.5}\n";
+    check_graphs(&(GraphCase){"layers, averages", layers, 16, 8, 8, "fp32", 0, average});
+    check_graphs(&(GraphCase){"adamw, averages", adam, 16, 16, 8, "fp32", 0, average});
+}
+
 static void test_graphs(void)
 {
     static const char lenet[] =
@@ -179,13 +203,13 @@ static void test_graphs(void)
         "model: {name: gpt2, layers: 1, width: 32, heads: 2, context: 24, dropout: 0.1}\n"
         "optim: {name: adamw, lr: 0.003}\n";
     /* There are 125 images: the last batch of an epoch is short. */
-    check_graphs(&(GraphCase){"lenet", lenet, 16, 16, 8, "fp32", 0});
-    check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 16, 4, 8, "fp32", 0});
-    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 15, 5, 8, "fp32", 0});
-    check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, 0, "fp32", 0});
-    check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, 0, "bf16", 0});
-    check_graphs(&(GraphCase){"gpt2 in fp16", plain_gpt, 4, 2, 0, "fp16", 0});
-    check_graphs(&(GraphCase){"mlp, lamb", mlp, 16, 8, 8, "fp32", 4});
+    check_graphs(&(GraphCase){"lenet", lenet, 16, 16, 8, "fp32", 0, NULL});
+    check_graphs(&(GraphCase){"lenet, 4 micro-batches", lenet, 16, 4, 8, "fp32", 0, NULL});
+    check_graphs(&(GraphCase){"layers, 3 micro-batches", layers, 15, 5, 8, "fp32", 0, NULL});
+    check_graphs(&(GraphCase){"gpt2", gpt, 6, 2, 0, "fp32", 0, NULL});
+    check_graphs(&(GraphCase){"gpt2 in bf16", gpt, 4, 4, 0, "bf16", 0, NULL});
+    check_graphs(&(GraphCase){"gpt2 in fp16", plain_gpt, 4, 2, 0, "fp16", 0, NULL});
+    check_graphs(&(GraphCase){"mlp, lamb", mlp, 16, 8, 8, "fp32", 4, NULL});
 }
 
 #endif

@@ -107,7 +107,7 @@ static void check_scale_resumed(Trainer *t, const char *dir)
     CHECK_OK(train_save(t, path));
     CHECK_OK(scaled_trainer(&again, &config, dir));
     if (again) {
-        CHECK_OK(train_load(again, path, false));
+        CHECK_OK(train_load(again, path, LOAD_RUN));
         CU_ASSERT_EQUAL(again->scale.now, t->scale.now);
         CU_ASSERT_EQUAL(again->scale.good, t->scale.good);
         CU_ASSERT_EQUAL(again->skipped, t->skipped);

@@ -30,7 +30,7 @@ static void check_resume(const Model *m, const char *from, const char *to)
     CU_ASSERT_FATAL(before.trainer && after.trainer);
     run_steps(&before, HALF, loss);
     CHECK_OK(train_save(before.trainer, saved));
-    CHECK_OK(train_load(after.trainer, saved, false));
+    CHECK_OK(train_load(after.trainer, saved, LOAD_RUN));
     CHECK_OK(train_save(after.trainer, again));
     check_same_tensors(saved, again);
     run_steps(&before, HALF, stayed);

@@ -248,6 +248,7 @@ int main(int argc, char **argv)
                                           {"the order of tokens", test_sort},
                                           {"scratch of an order", test_sort_scratch},
                                           {"updates", test_flat_updates},
+                                          {"averages", test_flat_average},
                                           {"streams", test_streams},
                                           {"models without sums", test_residual_models},
                                           {"a residual in other rows", test_residual_reorder},
@@ -255,6 +256,7 @@ int main(int argc, char **argv)
                                           {"the other device's checkpoint", test_resume},
                                           {"too little memory", test_memory},
                                           {"graphs", test_graphs},
+                                          {"graphs with averages", test_graph_averages},
                                           {"tf32", test_tf32},
                                           {"a step that overflows", test_overflow}};
     enum { ALL = sizeof present / sizeof *present, OPERATIONS = 20 };

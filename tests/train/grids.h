@@ -103,7 +103,7 @@ static inline Config *grid_config(const GridPart *part)
 static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
 {
     EvalLine line;
-    if (part->from) TRY(train_load(t, part->from, false));
+    if (part->from) TRY(train_load(t, part->from, LOAD_RUN));
     while (t->step < part->to) {
         StepResult r;
         TRY(next_step(t, &r));

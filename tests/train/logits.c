@@ -62,7 +62,7 @@ int main(int argc, char **argv)
         config->train.batch = config->train.micro_batch = 1;
         st = trainer_new(&r.trainer, config, &world);
     }
-    if (st == OK) st = train_load(r.trainer, argv[2], true);
+    if (st == OK) st = train_load(r.trainer, argv[2], LOAD_PARAMS);
     r.out = fopen(argv[3], "wb");
     if (st == OK) st = logits(&r, strtol(argv[4], NULL, 10));
     if (st != OK) fprintf(stderr, "%s\n", fail_message());

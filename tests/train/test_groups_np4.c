@@ -166,7 +166,7 @@ static void refuse(const char *path, const char *optim, const char *says)
         Config *config = grid_config(&(GridPart){.model = &model, .ranks = 1, .more = ""});
         Status st = trainer_new(&t, config, &sub);
         CU_ASSERT_EQUAL(st, OK);
-        if (st == OK) st = train_load(t, path, false);
+        if (st == OK) st = train_load(t, path, LOAD_RUN);
         good = st == ERR_DATA && strstr(fail_message(), says);
         if (!good) printf("  %s: %s\n", optim, st == OK ? "was taken" : fail_message());
         trainer_free(&t);

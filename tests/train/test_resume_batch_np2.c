@@ -36,7 +36,7 @@ static bool job_open(Job *job, int ranks, Config *config, const char *from)
     *job = (Job){.config = config};
     if (!tiny_world(&job->world, ranks)) return false;
     CHECK_OK(trainer_new(&job->t, config, &job->world));
-    if (job->t && from) CHECK_OK(train_load(job->t, from, false));
+    if (job->t && from) CHECK_OK(train_load(job->t, from, LOAD_RUN));
     return job->t != NULL;
 }
 

@@ -29,7 +29,7 @@ static uint64_t part(int size, const char *optim, const char *from, int to, cons
         StepResult result;
         CHECK_OK(config_parse(&config, "resume.yaml", text, 0, NULL));
         CHECK_OK(trainer_new(&t, config, &sub));
-        if (t && from) CHECK_OK(train_load(t, from, false));
+        if (t && from) CHECK_OK(train_load(t, from, LOAD_RUN));
         while (t && t->step < to) CHECK_OK(next_step(t, &result));
         if (t && path) CHECK_OK(train_save(t, path));
         if (t) hash = tiny_hash(t);
@@ -154,7 +154,7 @@ static void test_back(void)
         for (int time = 0; t && time < 2; ++time) {
             while (t->step < 8) CHECK_OK(next_step(t, &result));
             hash[time] = tiny_hash(t);
-            CHECK_OK(train_load(t, path, false));
+            CHECK_OK(train_load(t, path, LOAD_RUN));
         }
         CU_ASSERT_EQUAL(hash[0], hash[1]);
         trainer_free(&t);

@@ -54,7 +54,7 @@ static size_t params_of(const Trainer *t)
 
 static Status run_part(Trainer *t, const GridPart *part, Run *run)
 {
-    if (part->from) TRY(train_load(t, part->from, false));
+    if (part->from) TRY(train_load(t, part->from, LOAD_RUN));
     while (t->step < part->to) {
         StepResult r;
         TRY(next_step(t, &r));

@@ -121,13 +121,16 @@ static inline void tiny_world_fini(World *sub)
     MPI_Comm_free(&sub->node);
 }
 
-/* Returns this rank's part of a parameter's value (slot -1) or of its state. */
+/* Returns this rank's part of a parameter's value (slot -1), of its state, or of its average (slot
+ * OPTIM_SLOTS). */
 static inline const float *tiny_own(Trainer *t, int param, int slot)
 {
     int range = 0;
     if (slot < 0) return executor_param(t->executor, param);
     while (t->range_param[range] != param) ++range;
-    return t->optim->state[slot] + t->optim->piece[range].state[slot];
+    const OptimPiece *piece = &t->optim->piece[range];
+    if (slot == OPTIM_SLOTS) return t->optim->average + piece->average;
+    return t->optim->state[slot] + piece->state[slot];
 }
 
 /* Returns the whole tensor in stored order, gathered from the replicas that shard it. Owned by the
@@ -145,8 +148,8 @@ static inline float *tiny_tensor(Trainer *t, int param, int slot)
     return whole;
 }
 
-/* Hashes a parameter's value, or its optimizer state in `slot`, in plain order; never 0. Collective
- * on the replicas. */
+/* Hashes a parameter's value, its optimizer state or its average (slot: see tiny_own), in plain
+ * order; never 0. Collective on the replicas. */
 static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
 {
     const Param *p = &t->graph->param[param];
@@ -159,13 +162,13 @@ static inline uint64_t tiny_hash_tensor(Trainer *t, int param, int slot)
     return hash ? hash : 1;
 }
 
-/* Hashes every parameter, running statistic and tensor of the optimizer's state, on whichever ranks
- * they lie; 0 if two ranks that hold the same tensor, or the same slice of it, differ. The same on
- * every rank. Collective. */
+/* Hashes every parameter, running statistic, tensor of the optimizer's state and average, on
+ * whichever ranks they lie; 0 if two ranks that hold the same tensor, or the same slice of it,
+ * differ. The same on every rank. Collective. */
 static inline uint64_t tiny_hash(Trainer *t)
 {
     int params = t->graph->param_count, size = t->world->size;
-    int slots = OPTIM_SLOTS, kinds = params * (slots + 1);
+    int slots = OPTIM_SLOTS + 1, kinds = params * (slots + 1);
     size_t count = (size_t)(kinds * t->shape.tp);
     uint64_t *mine = mem_new(count * sizeof *mine), hash = 14695981039346656037u;
     uint64_t *all = mem_new(count * (size_t)size * sizeof *all);
@@ -175,7 +178,8 @@ static inline uint64_t tiny_hash(Trainer *t)
             int own = p->tied >= 0 ? p->tied : i;
             int slice = p->cut.parts > 0 ? t->grid.tp_rank : 0;
             int used = p->info.buffer || p->frozen ? 0 : t->optim->rule[t->rule[i]].slots;
-            if (slot < used)
+            bool averaged = slot == OPTIM_SLOTS && t->optim->average && !p->frozen;
+            if (slot < used || averaged)
                 mine[slice * kinds + (slot + 1) * params + own] = tiny_hash_tensor(t, i, slot);
         }
     world_gather(t->world, mine, count * sizeof *mine, all);

@@ -160,26 +160,27 @@ Status checkpoint_export_check(const char *from, const char *form)
     return st;
 }
 
-Status checkpoint_export(const char *from, const char *out, int *tensors, const char **family)
+Status checkpoint_export(CheckpointExport *export)
 {
     Export e = {0};
     CheckpointMeta meta = {0};
-    Status st = stored_open(&e.file, from);
+    Status st = stored_open(&e.file, export->from);
     if (st == OK) st = stored_list(&e.file);
     if (st == OK) st = stored_meta(&e.file, &meta);
     checkpoint_meta_fini(&meta);
     if (st == OK) {
+        if (export->averages) export->averaged = stored_use_averages(&e.file);
         e.family = guess(&e.file);
-        *family = e.family->help;
+        export->family = e.family->help;
         e.out.user = &e;
         e.out.get = get;
         st = list(&e);
     }
     if (st == OK) {
         e.plain = stored_buffer(&e.file);
-        st = safe_write(out, &e.out);
+        st = safe_write(export->out, &e.out);
     }
-    *tensors = e.out.count;
+    export->tensors = e.out.count;
     for (int i = 0; i < e.out.count; ++i) {
         char *name = (char *)(uintptr_t)e.out.entry[i].name;
         Source *source = (Source *)(uintptr_t)e.out.entry[i].source;

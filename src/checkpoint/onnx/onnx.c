@@ -276,12 +276,15 @@ Status checkpoint_export_onnx(const char *from, const char *out, const OnnxModel
 {
     OnnxExport e = {.model = model};
     CheckpointMeta meta = {0};
+    int averaged = 0;
     *made = (OnnxExported){0};
     Status st = stored_open(&e.file, from);
     if (st == OK) st = stored_list(&e.file);
+    if (st == OK && model->averages) averaged = stored_use_averages(&e.file);
     if (st == OK) st = stored_meta(&e.file, &meta);
     checkpoint_meta_fini(&meta);
     if (st == OK) st = export(&e, out, made);
+    made->averaged = averaged;
     for (int i = 0; i < e.text_count; ++i) mem_free(&e.text[i].text);
     onnx_graph_fini(&e.onnx);
     graph_free(&e.graph);

@@ -15,17 +15,34 @@ typedef struct Flat {
     double *sums;
 } Flat;
 
-static void sgd(void *user)
+static void sgd_update(const Flat *f, Average average)
 {
-    const Flat *f = user;
-    const SgdArgs a = {.lr = 1e-6f, .momentum = 0.9f, .weight_decay = 1e-4f, .grad_scale = 1};
+    const SgdArgs a = {
+        .lr = 1e-6f, .momentum = 0.9f, .weight_decay = 1e-4f, .grad_scale = 1, .average = average};
     f->backend->table->flat->sgd(f->backend->table->stream(f->backend), &a, f->array[0],
                                  f->array[1], f->array[2], f->n);
 }
 
-static AdamArgs adam_args(void)
+/* The last array as an average of the first (train.ema). */
+static Average average_of(const Flat *f)
 {
-    return (AdamArgs){.lr = 1e-6f,
+    return (Average){.to = f->array[4], .rate = 1e-4f};
+}
+
+static void sgd(void *user)
+{
+    sgd_update(user, (Average){0});
+}
+
+static void sgd_ema(void *user)
+{
+    sgd_update(user, average_of(user));
+}
+
+static AdamArgs adam_args(Average average)
+{
+    return (AdamArgs){.average = average,
+                      .lr = 1e-6f,
                       .beta1 = 0.9f,
                       .beta2 = 0.999f,
                       .eps = 1e-8f,
@@ -36,18 +53,27 @@ static AdamArgs adam_args(void)
                       .decoupled = true};
 }
 
-static void adamw(void *user)
+static void adamw_update(const Flat *f, Average average)
 {
-    const Flat *f = user;
-    const AdamArgs a = adam_args();
+    const AdamArgs a = adam_args(average);
     f->backend->table->flat->adam(f->backend->table->stream(f->backend), &a, f->array[0],
                                   f->array[1], f->array[2], f->array[3], f->n);
+}
+
+static void adamw(void *user)
+{
+    adamw_update(user, (Average){0});
+}
+
+static void adamw_ema(void *user)
+{
+    adamw_update(user, average_of(user));
 }
 
 static void lamb(void *user)
 {
     const Flat *f = user;
-    const AdamArgs a = adam_args();
+    const AdamArgs a = adam_args((Average){0});
     f->backend->table->flat->adam_direction(f->backend->table->stream(f->backend), &a, f->array[4],
                                             f->array[0], f->array[1], f->array[2], f->array[3],
                                             f->n);
@@ -72,10 +98,9 @@ static const struct {
     BenchWork work;
     /* number of reads and writes per element */
     int accesses;
-} kernels[] = {{"sgd", "update", sgd, 5},
-               {"adamw", "update", adamw, 7},
-               {"lamb", "direction", lamb, 7},
-               {"grad_norm", "squares", norm, 1},
+} kernels[] = {{"sgd", "update", sgd, 5},      {"sgd_ema", "update", sgd_ema, 7},
+               {"adamw", "update", adamw, 7},  {"adamw_ema", "update", adamw_ema, 9},
+               {"lamb", "direction", lamb, 7}, {"grad_norm", "squares", norm, 1},
                {"grad_add", "sum", add, 3}};
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 

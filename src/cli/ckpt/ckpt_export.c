@@ -8,12 +8,13 @@
 
 typedef struct ExportOptions {
     const char *out, *config, *input;
-    bool force, onnx, softmax, normalize;
+    bool force, onnx, softmax, normalize, no_ema;
 } ExportOptions;
 
 static const Flag flags[] = {
     FLAG_OUT(ExportOptions, out, "the file to write"),
     FLAG_FORCE(ExportOptions, force),
+    FLAG_NO_EMA(ExportOptions),
     {"--onnx", FLAG_FIELD(ExportOptions, onnx),
      .help = "write the whole model as ONNX, opset 17; key=value arguments change its "
              "configuration"},
@@ -52,11 +53,20 @@ static Status describe_input(const ExportOptions *o, DataSet *set, OnnxModel *mo
     return OK;
 }
 
+/* Says whether the values are averages. */
+static const char *source_words(int averaged)
+{
+    return averaged > 0 ? "; values: the EMA (--no-ema: the parameters themselves)" : "";
+}
+
 static Status export_onnx(int argc, char **argv, const ExportOptions *o)
 {
     DataSet set;
     Config *config = NULL;
-    OnnxModel model = {.normalize = o->normalize, .softmax = o->softmax, .force = o->force};
+    OnnxModel model = {.normalize = o->normalize,
+                       .softmax = o->softmax,
+                       .force = o->force,
+                       .averages = !o->no_ema};
     OnnxExported exported = {0};
     TRY(checkpoint_read_config(&config, argv[0], o->config, argc - 1, argv + 1));
     model.config = config;
@@ -64,10 +74,11 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
     if (st == OK) st = describe_input(o, &set, &model);
     if (st == OK) st = checkpoint_export_onnx(argv[0], o->out, &model, &exported);
     if (st == OK)
-        log_info("wrote %s%s%s%s: ONNX opset 17, %d nodes, %lld %s", o->out,
+        log_info("wrote %s%s%s%s: ONNX opset 17, %d nodes, %lld %s%s", o->out,
                  exported.external ? " and its values in " : "", exported.external ? o->out : "",
                  exported.external ? ".data" : "", exported.nodes, (long long)exported.classes,
-                 model.input.dtype == DTYPE_I32 ? "tokens" : "classes");
+                 model.input.dtype == DTYPE_I32 ? "tokens" : "classes",
+                 source_words(exported.averaged));
     config_free(&config);
     return st;
 }
@@ -75,15 +86,15 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
 static Status run(int argc, char **argv, const void *options)
 {
     const ExportOptions *o = options;
-    int tensors = 0;
-    const char *family = "";
+    CheckpointExport export = {.from = argv[0], .out = o->out, .averages = !o->no_ema};
     TRY(file_free_place(o->out, o->force));
     TRY(checkpoint_export_check(argv[0], o->onnx ? "ONNX" : "safetensors"));
     if (o->onnx) return export_onnx(argc, argv, o);
     if (argc > 1)
         return fail(ERR_USAGE, "weft ckpt export: %s has an effect only with --onnx", argv[1]);
-    TRY(checkpoint_export(argv[0], o->out, &tensors, &family));
-    log_info("wrote %s: %d tensors, names and layouts of %s", o->out, tensors, family);
+    TRY(checkpoint_export(&export));
+    log_info("wrote %s: %d tensors, names and layouts of %s%s", o->out, export.tensors,
+             export.family, source_words(export.averaged));
     return OK;
 }
 

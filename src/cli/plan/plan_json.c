@@ -8,6 +8,7 @@ static void put_bytes(Json *json, const TrainBytes *b)
     json_int(json, "param_bytes", (int64_t)b->params);
     json_int(json, "gradient_bytes", (int64_t)b->gradients);
     json_int(json, "optim_bytes", (int64_t)b->state);
+    json_int(json, "average_bytes", (int64_t)b->average);
     json_int(json, "activation_bytes", (int64_t)b->activations);
     json_int(json, "cache_bytes", (int64_t)b->cache);
     json_int(json, "workspace_bytes", (int64_t)b->workspace);

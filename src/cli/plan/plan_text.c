@@ -94,6 +94,7 @@ static const struct {
     {"parameters", offsetof(TrainBytes, params)},
     {"gradients", offsetof(TrainBytes, gradients)},
     {"optimizer", offsetof(TrainBytes, state)},
+    {"EMA", offsetof(TrainBytes, average)},
     {"activations", offsetof(TrainBytes, activations)},
     {"layouts", offsetof(TrainBytes, cache)},
     {"workspace", offsetof(TrainBytes, workspace)},
@@ -111,9 +112,11 @@ static size_t kind_bytes(const TrainBytes *b, int kind)
     return *(const size_t *)((const char *)b + kinds[kind].offset);
 }
 
-/* Tables are shown only if the model has some. */
+/* Tables and the EMA are shown only if there are some. */
 static bool kind_shown(const PlanView *v, int kind)
 {
+    if (kinds[kind].offset == offsetof(TrainBytes, average))
+        return trainer_config(v->trainer)->train.ema > 0;
     return kinds[kind].offset != offsetof(TrainBytes, tables) ||
            trainer_graph(v->trainer)->table_count > 0;
 }

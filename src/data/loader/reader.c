@@ -329,7 +329,8 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
     const DataArray *y = &r->set.y;
     /* raw: the label or targets as they are stored; in `one` if they have at most 8 bytes */
     uint64_t one;
-    if (data_kind(&r->set)->has_boxes) return boxes_fail(&r->set);
+    if (data_kind(&r->set)->has_boxes)
+        return fail(ERR_DATA, "%s: is a set of boxes, whose samples have no label", r->set.path);
     uint8_t *raw =
         y->sample_bytes <= (int64_t)sizeof one ? (uint8_t *)&one : mem_new((size_t)y->sample_bytes);
     Status st = source_read(r, &r->y, sample, 1, raw);

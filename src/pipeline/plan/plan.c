@@ -240,10 +240,23 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     if (!plan->zero) return (size_t)(o->state_slots + scratch) * trained;
     size_t arenas = (size_t)(o->state_slots + (o->state_scratch ? 1 : 0)), most = 0;
     for (int r = 0; r < plan->shape.dp; ++r) {
-        size_t elements = shard_elements(plan, r);
+        size_t elements = shard_elements(plan, r, false);
         if (elements > most) most = elements;
     }
     return arenas * most * sizeof(float);
+}
+
+/* Bytes of the average of the rank with the most. */
+static size_t average_bytes(const Plan *plan, const PlanOptions *o)
+{
+    size_t most = 0;
+    if (!o->averages) return 0;
+    if (!plan->zero && !plan->updates) return (size_t)plan->trained_elements * sizeof(float);
+    for (int r = 0; r < plan->shape.dp; ++r) {
+        size_t elements = shard_elements(plan, r, true);
+        if (elements > most) most = elements;
+    }
+    return most * sizeof(float);
 }
 
 /* Sets the sizes of the gradient arenas. joined: see PlanOptions. */
@@ -314,6 +327,7 @@ static Status sum_memory(Plan *plan, const PlanOptions *o)
     plan->param_bytes = (size_t)plan->param_elements * sizeof(float);
     sum_gradients(plan, o->joined);
     plan->state_bytes = plan->updates ? whole_state_bytes(plan) : state_bytes(plan, o);
+    plan->average_bytes = average_bytes(plan, o);
     plan->param_part_bytes = param_bytes(plan, o);
     return links_memory(plan, o->joined);
 }
@@ -416,7 +430,8 @@ void plan_free(Plan **out)
 size_t plan_bytes(const Plan *plan)
 {
     return plan->param_part_bytes + plan->gradient_part_bytes + plan->state_bytes +
-           plan->activation_bytes + plan->cache_bytes + plan->workspace_bytes + plan->message_bytes;
+           plan->average_bytes + plan->activation_bytes + plan->cache_bytes +
+           plan->workspace_bytes + plan->message_bytes;
 }
 
 static void print_bytes(FILE *out, const char *what, double bytes)
@@ -431,6 +446,7 @@ void plan_print(const Plan *plan, FILE *out)
     print_bytes(out, "parameters", (double)plan->param_part_bytes);
     print_bytes(out, "gradients", (double)plan->gradient_part_bytes);
     print_bytes(out, "optimizer state", (double)plan->state_bytes);
+    if (plan->average_bytes > 0) print_bytes(out, "EMA", (double)plan->average_bytes);
     print_bytes(out, "activations", (double)plan->activation_bytes);
     print_bytes(out, "weights, other layouts", (double)plan->cache_bytes);
     print_bytes(out, "workspace", (double)plan->workspace_bytes);

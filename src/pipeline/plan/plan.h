@@ -103,8 +103,9 @@ void plan_shards(Plan *plan);
 /* Returns the chunk of this stage that has element `at` of the gradient arena, and its bucket;
  * NULL: none. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
-/* Elements of optimizer state arenas for replica dp_rank's shards, each tensor padded. */
-size_t shard_elements(const Plan *plan, int dp_rank);
+/* Elements of optimizer state arenas for replica dp_rank's shards, each tensor padded; statistics:
+ * also those of running statistics. */
+size_t shard_elements(const Plan *plan, int dp_rank, bool statistics);
 /* Weight of a parameter when buckets are made and cut: its elements, or for a parameter sliced over
  * a tensor-parallel group, those of the first rank's slice. */
 int64_t shard_weight(const Plan *plan, int param);

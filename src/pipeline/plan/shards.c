@@ -196,12 +196,12 @@ void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_
     *first = *count > 0 ? begin : 0;
 }
 
-size_t shard_elements(const Plan *plan, int dp_rank)
+size_t shard_elements(const Plan *plan, int dp_rank, bool statistics)
 {
     int64_t sum = 0;
     for (int i = 0; i < plan->graph->param_count; ++i) {
         int64_t first, count;
-        if (plan->graph->param[i].info.buffer || !owns_value(plan, i)) continue;
+        if ((plan->graph->param[i].info.buffer && !statistics) || !owns_value(plan, i)) continue;
         plan_shard(plan, i, dp_rank, &first, &count);
         sum += align_floats(count);
     }

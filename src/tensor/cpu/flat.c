@@ -207,12 +207,70 @@ static bool flat_find_and_copy(float *to, const float *x, int64_t n)
     return to ? table->copy(to, x, n) : table->overflow(x, n);
 }
 
-static void sgd_body(const void *task, int64_t begin, int64_t end)
+static void average_range(Average average, const float *w, Range r)
+{
+    if (average.to)
+        simd_table(DTYPE_F32)->average(average.to + r.from, average.rate, w + r.from, r.n);
+}
+
+static void average_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    average_range(*(const Average *)t->args, t->a, range_of(t, begin, end));
+}
+
+static void flat_average(Stream *s, Average average, const UpdateNumbers *now, const float *w,
+                         int64_t n)
+{
+    (void)s;
+    if (now) average.rate = now->average_rate;
+    flat_run(average_body, (FlatTask){.args = &average, .a = w, .n = n});
+}
+
+static void swap_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    float *m = t->p[1] ? t->p[1] + r.from : NULL;
-    simd_table(DTYPE_F32)->sgd(t->args, t->p[0] + r.from, t->a + r.from, m, r.n);
+    float *restrict a = t->p[0] + r.from, *restrict b = t->p[1] + r.from;
+    for (int64_t i = 0; i < r.n; ++i) {
+        const float from_a = a[i];
+        a[i] = b[i];
+        b[i] = from_a;
+    }
+}
+
+static void flat_swap(Stream *s, float *a, float *b, int64_t n)
+{
+    (void)s;
+    flat_run(swap_body, (FlatTask){.p = {a, b}, .n = n});
+}
+
+/* Number of elements that an update processes before it moves their average: few, which are then in
+ * the first-level cache; all n of the thread's if there is no average. */
+static int64_t elements_at_once(Average average, int64_t n)
+{
+    enum { PART = 1024 };
+    return average.to && n > PART ? PART : n;
+}
+
+/* Elements at .. at + step - 1 of a range, or up to its end. */
+static Range part_of(Range all, int64_t at, int64_t step)
+{
+    return (Range){.from = all.from + at, .n = all.n - at < step ? all.n - at : step};
+}
+
+static void sgd_body(const void *task, int64_t begin, int64_t end)
+{
+    const FlatTask *t = task;
+    const SgdArgs *a = t->args;
+    const Range all = range_of(t, begin, end);
+    const int64_t step = elements_at_once(a->average, all.n);
+    for (int64_t at = 0; at < all.n; at += step) {
+        const Range r = part_of(all, at, step);
+        float *m = t->p[1] ? t->p[1] + r.from : NULL;
+        simd_table(DTYPE_F32)->sgd(a, t->p[0] + r.from, t->a + r.from, m, r.n);
+        average_range(a->average, t->p[0], r);
+    }
 }
 
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
@@ -224,9 +282,15 @@ static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, floa
 static void adam_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
-    Range r = range_of(t, begin, end);
-    simd_table(DTYPE_F32)->adam(t->args, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from,
-                                t->p[2] + r.from, r.n);
+    const AdamArgs *a = t->args;
+    const Range all = range_of(t, begin, end);
+    const int64_t step = elements_at_once(a->average, all.n);
+    for (int64_t at = 0; at < all.n; at += step) {
+        const Range r = part_of(all, at, step);
+        simd_table(DTYPE_F32)->adam(a, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from,
+                                    t->p[2] + r.from, r.n);
+        average_range(a->average, t->p[0], r);
+    }
 }
 
 static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, float *m, float *v,
@@ -368,6 +432,8 @@ const FlatTable cpu_flat = {
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,
+    .average = flat_average,
+    .swap = flat_swap,
     .put = flat_put,
     .loss_sums = flat_loss_sums,
     .range_sums = flat_range_sums,

@@ -88,6 +88,9 @@ typedef struct AdamRun {
     int64_t n;
 } AdamRun;
 cudaError_t launch_adam(cudaStream_t stream, AdamRun run);
+cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNumbers *now,
+                           const float *w, int64_t n);
+cudaError_t launch_swap(cudaStream_t stream, float *a, float *b, int64_t n);
 
 /* numbers.cu: see FlatTable. launch_put reads `from`, host memory, before it returns. */
 cudaError_t launch_put(cudaStream_t stream, void *to, const void *from, size_t bytes);

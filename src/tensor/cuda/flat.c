@@ -87,6 +87,17 @@ static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const fl
     cuda_check(launch_adam(s->handle, run), "kernel adam_direction");
 }
 
+static void flat_average(Stream *s, Average average, const UpdateNumbers *now, const float *w,
+                         int64_t n)
+{
+    cuda_check(launch_average(s->handle, average, now, w, n), "kernel average");
+}
+
+static void flat_swap(Stream *s, float *a, float *b, int64_t n)
+{
+    cuda_check(launch_swap(s->handle, a, b, n), "kernel swap");
+}
+
 static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
 {
     cuda_check(launch_put(s->handle, to, from, bytes), "kernel put");
@@ -124,6 +135,8 @@ const FlatTable cuda_flat = {
     .sgd = flat_sgd,
     .adam = flat_adam,
     .adam_direction = flat_adam_direction,
+    .average = flat_average,
+    .swap = flat_swap,
     .put = flat_put,
     .loss_sums = flat_loss_sums,
     .range_sums = flat_range_sums,

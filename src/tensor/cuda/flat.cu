@@ -170,6 +170,8 @@ static __device__ __forceinline__ SgdArgs with_step_numbers(SgdArgs a)
     if (!a.now) return a;
     a.lr = a.now->lr;
     a.grad_scale = a.now->grad_scale;
+    a.momentum = a.now->momentum;
+    a.average.rate = a.now->average_rate;
     return a;
 }
 
@@ -178,6 +180,8 @@ static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
     if (!a.now) return a;
     a.lr = a.now->lr;
     a.grad_scale = a.now->grad_scale;
+    a.beta1 = a.now->momentum;
+    a.average.rate = a.now->average_rate;
     a.correct1 = a.now->correct1;
     a.correct2 = a.now->correct2;
     return a;
@@ -192,6 +196,49 @@ static __global__ void find_overflow_kernel(float *found, const float *x, int64_
     for_chunk_elements<ALIGNED>(x + chunk.offset, chunk.elements,
                                 [&](float v) { finite = finite && fabsf(v) <= FLT_MAX; });
     if (!finite) *found = 1;
+}
+
+/* Moves COUNT elements of an average, from element i on, towards w. */
+template <int COUNT>
+static __device__ __forceinline__ void average_elements(Average average, const float *w, int64_t i)
+{
+    float to[COUNT];
+    read_floats<COUNT, true>(to, average.to + i);
+#pragma unroll
+    for (int k = 0; k < COUNT; ++k) to[k] = __fmaf_rn(average.rate, w[k] - to[k], to[k]);
+    write_floats<COUNT, true>(average.to + i, to);
+}
+
+template <int COUNT>
+static __global__ void average_kernel(Average average, const UpdateNumbers *now, const float *w,
+                                      int64_t n)
+{
+    int64_t i = element();
+    float x[COUNT];
+    if (now) average.rate = now->average_rate;
+    if (i < n / COUNT) {
+        read_floats<COUNT, true>(x, w + i * COUNT);
+        average_elements<COUNT>(average, x, i * COUNT);
+    }
+    if (i < n % COUNT)
+        average_elements<1>(average, w + n / COUNT * COUNT + i, n / COUNT * COUNT + i);
+}
+
+template <int COUNT> static __global__ void swap_kernel(float *a, float *b, int64_t n)
+{
+    int64_t i = element();
+    float x[COUNT], y[COUNT];
+    if (i < n / COUNT) {
+        read_floats<COUNT, true>(x, a + i * COUNT);
+        read_floats<COUNT, true>(y, b + i * COUNT);
+        write_floats<COUNT, true>(a + i * COUNT, y);
+        write_floats<COUNT, true>(b + i * COUNT, x);
+    }
+    if (i >= n % COUNT) return;
+    i += n / COUNT * COUNT;
+    const float from_a = a[i];
+    a[i] = b[i];
+    b[i] = from_a;
 }
 
 typedef struct SgdRun {
@@ -223,6 +270,7 @@ static __device__ __forceinline__ void sgd_elements(const SgdRun &run, int64_t i
     }
     if (has_momentum) write_floats<COUNT, true>(run.m + i, m);
     write_floats<COUNT, true>(run.w + i, w);
+    if (a.average.to) average_elements<COUNT>(a.average, w, i);
 }
 
 /* Each thread updates COUNT elements; the first threads also update one each of the last
@@ -260,6 +308,7 @@ static __device__ __forceinline__ void adam_elements(const AdamRun &run, int64_t
     write_floats<COUNT, true>(run.m + i, m);
     write_floats<COUNT, true>(run.v + i, v);
     write_floats<COUNT, true>(run.out + i, out);
+    if (a.average.to) average_elements<COUNT>(a.average, out, i);
 }
 
 template <int COUNT> static __global__ void adam_kernel(AdamRun run)
@@ -376,7 +425,7 @@ cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g,
                        int64_t n)
 {
     SgdRun run = {a, w, m, g, n};
-    if (n > 0 && aligned_to_packs(w, g, m))
+    if (n > 0 && aligned_to_packs(w, g, m, a.average.to))
         sgd_kernel<E><<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(run);
     else if (n > 0)
         sgd_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(run);
@@ -385,9 +434,29 @@ cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g,
 
 cudaError_t launch_adam(cudaStream_t stream, AdamRun run)
 {
-    if (run.n > 0 && aligned_to_packs(run.w, run.g, run.m, run.v) && aligned_to_packs(run.out))
+    if (run.n > 0 && aligned_to_packs(run.w, run.g, run.m, run.v) &&
+        aligned_to_packs(run.out, run.args.average.to))
         adam_kernel<E><<<blocks_for(run.n, THREADS * E), THREADS, 0, stream>>>(run);
     else if (run.n > 0)
         adam_kernel<1><<<blocks_for(run.n, THREADS), THREADS, 0, stream>>>(run);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_average(cudaStream_t stream, Average average, const UpdateNumbers *now,
+                           const float *w, int64_t n)
+{
+    if (n > 0 && aligned_to_packs(average.to, w))
+        average_kernel<E><<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(average, now, w, n);
+    else if (n > 0)
+        average_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(average, now, w, n);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_swap(cudaStream_t stream, float *a, float *b, int64_t n)
+{
+    if (n > 0 && aligned_to_packs(a, b))
+        swap_kernel<E><<<blocks_for(n, THREADS * E), THREADS, 0, stream>>>(a, b, n);
+    else if (n > 0)
+        swap_kernel<1><<<blocks_for(n, THREADS), THREADS, 0, stream>>>(a, b, n);
     return cudaGetLastError();
 }

@@ -1,4 +1,5 @@
 /* Evaluates a data set in one pass. */
+#include "../average.h"
 #include "../run/data_watch.h"
 #include "eval_data.h"
 #include "../step/position.h"
@@ -131,6 +132,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     scores_init(&evaluation.scores, t, steps);
     Status labels = detections_init(&evaluation.detections, t, set, extra.results);
     if (st == OK) st = labels;
+    average_swap(t);
     for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
         if (st != OK && data.status == OK) data_watch_die(t->data_watch, st);
@@ -138,7 +140,9 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     Status read = eval_data_fini(&data);
     if (st == OK && read == OK && stop)
         read = fail(ERR_STOPPED, "the evaluation was interrupted by a stop request");
+    /* after this no rank reads the parameters */
     st = status_agree(t->world, st == OK ? read : st);
+    average_swap(t);
     if (st == OK) {
         fill_line(t, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);

@@ -63,8 +63,9 @@ static void begin(Trainer *t)
 /* A rank whose share of the batch has no samples sends no gradients. */
 static void update(Trainer *t, UpdateArgs args)
 {
-    optim_begin(t->optim, args.lr, args.scale);
-    if (args.micros > 0) tables_push(t->tables, executor_grads(t->executor), args.lr, args.scale);
+    optim_begin(t->optim, &args.rates, args.scale);
+    if (args.micros > 0)
+        tables_push(t->tables, executor_grads(t->executor), args.rates.lr, args.scale);
 }
 
 static void after_update(Trainer *t, StepResult *result)

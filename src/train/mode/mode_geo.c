@@ -61,7 +61,7 @@ static void start(Trainer *t)
 
 static void update(Trainer *t, UpdateArgs args)
 {
-    tables_update(t->tables, args.lr, args.scale);
+    tables_update(t->tables, args.rates.lr, args.scale);
     step_update_params(t, args);
 }
 

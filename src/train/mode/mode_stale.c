@@ -59,7 +59,7 @@ static void free_deferred(Trainer *t)
 static void update(Trainer *t, UpdateArgs args)
 {
     struct DeferredUpdates *d = t->deferred;
-    if (t->tables) tables_update(t->tables, args.lr, args.scale);
+    if (t->tables) tables_update(t->tables, args.rates.lr, args.scale);
     if (d->depth == 0) {
         step_update_params(t, args);
         return;

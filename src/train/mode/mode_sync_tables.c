@@ -5,7 +5,7 @@
 /* A stage without tables has parameters only. */
 static void update(Trainer *t, UpdateArgs args)
 {
-    if (t->tables) tables_update(t->tables, args.lr, args.scale);
+    if (t->tables) tables_update(t->tables, args.rates.lr, args.scale);
     step_update_params(t, args);
 }
 

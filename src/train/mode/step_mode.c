@@ -26,7 +26,7 @@ typedef struct ExcludedOption {
 Status step_mode_check(const Trainer *t)
 {
     const Config *c = t->config;
-    const bool local = t->mode->local;
+    const bool local = t->mode->local, async = t->mode == &mode_async;
     const ExcludedOption excluded[] = {
         {c->train.on_bad != ON_BAD_STOP, "train.on_bad", "only stop is possible in this grid.mode"},
         {c->checkpoint.every_steps % c->grid.geo_steps != 0, "checkpoint.every_steps",
@@ -39,6 +39,10 @@ Status step_mode_check(const Trainer *t)
          "in this grid.mode each rank has the whole model: set 1"},
         {local && c->grid.zero > 0, "grid.zero",
          "in this grid.mode each rank has a copy of all parameters: set 0"},
+        {async && c->optim.warmup_bias_lr >= 0, "optim.warmup_bias_lr",
+         "servers update all parameters with one learning rate: remove it"},
+        {async && c->optim.warmup_momentum > 0, "optim.warmup_momentum",
+         "servers update with a constant momentum: remove it"},
         {local && c->optim.clip > 0, "optim.clip",
          "in this grid.mode no gradient is summed over all ranks: set 0"},
     };

@@ -7,8 +7,7 @@
 #include "../step/position.h"
 
 typedef struct UpdateArgs {
-    /* learning rate */
-    double lr;
+    UpdateRates rates;
     /* factor by which the update multiplies the gradients */
     double scale;
     /* number of micro-batches whose gradients are summed; 0: this rank had no samples */

@@ -83,6 +83,8 @@ static void log_description(const Run *r)
         log_info("training waits while checkpoints are written: %s",
                  t->graph->table_count ? "sparse tables are saved without a copy"
                                        : "there is no memory for a copy");
+    if (t->config->train.ema > 0)
+        log_info("evaluations use the EMA of the parameters (train.ema: %g)", t->config->train.ema);
     char *padding = train_padding(t);
     if (padding) log_warn("%s", padding);
     mem_free(&padding);

@@ -136,7 +136,7 @@ void run_set_last(Run *r, char *path, int64_t step)
 
 Status run_load(Run *r, const char *path)
 {
-    TRY(train_load(r->trainer, path, false));
+    TRY(train_load(r->trainer, path, LOAD_RUN));
     if (!r->last_by_this_run) train_forget_end(r->trainer);
     return OK;
 }

@@ -54,7 +54,8 @@ static double save_s(const Run *r)
     const Trainer *t = r->trainer;
     double values = (double)graph_param_count(t->graph) * t->shape.tp;
     if (r->time.save_s > 0) return r->time.save_s;
-    return values * (1 + optim_slots(t->config)) * sizeof(float) / SAVE_RATE;
+    int kinds = 1 + optim_slots(t->config) + (t->config->train.ema > 0);
+    return values * kinds * sizeof(float) / SAVE_RATE;
 }
 
 /* Time of the hook: at its end the run waits for the running command, for one queued command of

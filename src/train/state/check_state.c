@@ -16,8 +16,9 @@ enum { PART = 16 * FLAT_CHUNK };
 /* size of a message */
 enum { TEXT_BYTES = 512 };
 
-/* A tensor that this rank stores: the value of a parameter (slot -1) or a slot of its state. */
+/* A tensor that this rank stores. */
 typedef struct StateTensor {
+    /* slot: see Tensors.slot */
     int param, slot;
     /* address in the backend's memory, and number of floats */
     float *at;
@@ -66,7 +67,7 @@ static void add_values(StateCheck *state, bool same)
         int64_t first = 0, count = t->graph->param[i].elements;
         if (!train_owns(t, i)) continue;
         if (t->plan->gathers) plan_shard(t->plan, i, t->grid.dp_rank, &first, &count);
-        add(state, (StateTensor){i, -1, executor_param(t->executor, i), count, same});
+        add(state, (StateTensor){i, TENSOR_VALUE, executor_param(t->executor, i), count, same});
     }
 }
 
@@ -78,6 +79,15 @@ static void add_state(StateCheck *state, bool same)
         for (int s = 0; s < o->piece[i].rule->slots; ++s)
             add(state, (StateTensor){t->range_param[i], s, o->state[s] + o->piece[i].state[s],
                                      o->piece[i].elements, same});
+}
+
+static void add_averages(StateCheck *state, bool same)
+{
+    const Trainer *t = state->trainer;
+    const Optim *o = t->optim;
+    for (int i = 0; o->average && i < o->averaged_count; ++i)
+        add(state, (StateTensor){t->range_param[i], TENSOR_AVERAGE,
+                                 o->average + o->piece[i].average, o->piece[i].elements, same});
 }
 
 /* ---- checking one tensor ---- */
@@ -138,13 +148,14 @@ static bool check_tensor(const Trainer *t, const StateTensor *tensor, float *par
 static void state_check_init(StateCheck *state, const Trainer *t, bool compares,
                              const SaveCopy *copy)
 {
-    size_t most = (size_t)t->graph->param_count * (OPTIM_SLOTS + 1) + 1;
+    size_t most = (size_t)t->graph->param_count * (OPTIM_SLOTS + 2) + 1;
     *state = (StateCheck){.trainer = t,
                           .tensor = mem_new(most * sizeof *state->tensor),
                           .hash = mem_new(most * sizeof *state->hash),
                           .not_finite = -1};
     add_values(state, compares);
     add_state(state, compares && !t->plan->zero);
+    add_averages(state, compares && !t->plan->zero);
     float *part = t->backend->table->host_memory ? NULL : mem_new(PART * sizeof *part);
     for (int i = 0; i < state->count; ++i) {
         const StateTensor *tensor = &state->tensor[i];
@@ -164,12 +175,7 @@ static void state_check_fini(StateCheck *state)
 /* Returns the tensor's path in checkpoints. Owner: the caller. */
 static char *tensor_name(const StateCheck *state, int i)
 {
-    const Trainer *t = state->trainer;
-    const StateTensor *tensor = &state->tensor[i];
-    const Param *p = &t->graph->param[tensor->param];
-    if (tensor->slot < 0) return checkpoint_path(p);
-    OptimRule rule = optim_rule(t->config, t->rule[tensor->param]);
-    return mem_format("/optim/%s/%s", rule.table->slot_name[tensor->slot], p->name);
+    return tensor_path(state->trainer, state->tensor[i].param, state->tensor[i].slot);
 }
 
 /* Returns the first value that is not finite. */

@@ -264,8 +264,26 @@ static Status check_meaning(const Trainer *t, const CheckpointMeta *meta, const 
     return checkpoint_check_layers(path, meta, t->config, graph_whole(t->graph));
 }
 
-Status train_load(Trainer *t, const char *path, bool params_only)
+/* Ends a load: says which averages were used, and begins with the parameters where the run has an
+ * average and the file has none. */
+static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *path, TrainLoad what)
 {
+    const bool averages = t->config->train.ema > 0;
+    t->loaded_averages = what == LOAD_AVERAGES && meta->averages > 0;
+    if (t->loaded_averages)
+        log_info("%s: using the EMA of the parameters (--no-ema: the parameters themselves)", path);
+    if (what == LOAD_RUN && meta->averages > 0 && averages) return;
+    optim_average_begin(t->optim, executor_params(t->executor));
+    if (what != LOAD_RUN || averages == (meta->averages > 0)) return;
+    if (averages)
+        log_info("%s has no EMA of the parameters: train.ema begins with its parameters", path);
+    else
+        log_info("%s has an EMA of the parameters, which ends here, because train.ema is 0", path);
+}
+
+Status train_load(Trainer *t, const char *path, TrainLoad what)
+{
+    const bool params_only = what != LOAD_RUN;
     Phase outer = phase_enter(PHASE_CHECKPOINT);
     Live live;
     CheckpointMeta meta = {0};
@@ -273,6 +291,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
     Status st = sparse_io_loading(t, path, params_only, &live.sparse);
     CheckpointIo io = live_io(&live);
     io.params_only = params_only;
+    io.averages = what == LOAD_AVERAGES;
     io.at_once = true;
     t->copied = false;
     if (st == OK) {
@@ -300,6 +319,7 @@ Status train_load(Trainer *t, const char *path, bool params_only)
         restore_evaluations(t, &meta);
         memcpy(t->init_from, meta.init_from, sizeof t->init_from);
         executor_params_changed(t->executor);
+        take_averages(t, &meta, path, what);
         if (params_only)
             position_show(t, &meta);
         else
@@ -342,8 +362,10 @@ static Status match_init(void *user, const CheckpointMeta *meta, const Checkpoin
         mem_free(&anew);
         return ERR_DATA;
     }
-    snprintf(t->init_from, sizeof t->init_from, "%.900s, step %lld, %d tensors, xxh64 %016llx",
-             path, (long long)meta->step, tensors, (unsigned long long)hash);
+    const bool averages = meta->averages > 0 && t->config->model.init_ema;
+    snprintf(t->init_from, sizeof t->init_from, "%.900s, step %lld, %d tensors%s, xxh64 %016llx",
+             path, (long long)meta->step, tensors, averages ? " (EMA)" : "",
+             (unsigned long long)hash);
     log_info("beginning with %s%s%s", t->init_from, *anew ? "; anew: " : "", anew);
     mem_free(&anew);
     return OK;
@@ -360,6 +382,7 @@ Status train_init_params(Trainer *t)
     Status st = sparse_io_loading(t, path, true, &live.sparse);
     CheckpointIo io = live_io(&live);
     io.params_only = true;
+    io.averages = t->config->model.init_ema;
     io.at_once = true;
     io.match = match_init;
     if (st == OK) {
@@ -369,6 +392,7 @@ Status train_init_params(Trainer *t)
     }
     world_bcast(t->world, t->init_from, sizeof t->init_from, 0);
     if (st == OK) executor_params_changed(t->executor);
+    if (st == OK) optim_average_begin(t->optim, executor_params(t->executor));
     t->copied = false;
     live_fini(&live);
     phase_enter(outer);

@@ -17,12 +17,19 @@ static OptimRule rule_of(const Trainer *t, int param)
     return optim_rule(t->config, t->rule[param]);
 }
 
-/* Returns the optimizer's piece of a trained parameter: its elements that this rank updates. */
-static const OptimPiece *piece_of(const Trainer *t, int param)
+int tensor_piece(const Trainer *t, int param)
 {
     int range = 0;
     while (t->range_param[range] != param) ++range;
-    return &t->optim->piece[range];
+    return range;
+}
+
+char *tensor_path(const Trainer *t, int param, int slot)
+{
+    const Param *p = &t->graph->param[param];
+    if (slot == TENSOR_VALUE) return checkpoint_path(p);
+    if (slot == TENSOR_AVERAGE) return mem_format(CHECKPOINT_EMA "%s", p->name);
+    return mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name);
 }
 
 bool tensors_sharded(const Tensors *list, int i)
@@ -39,7 +46,9 @@ bool tensors_sliced(const Tensors *list, int i)
 
 bool tensors_zero(const Tensors *list, int i)
 {
-    return list->slot[i] >= 0 && list->slot[i] >= rule_of(list->trainer, list->param[i]).slots;
+    const int slot = list->slot[i];
+    return slot >= 0 && slot != TENSOR_AVERAGE &&
+           slot >= rule_of(list->trainer, list->param[i]).slots;
 }
 
 int64_t tensors_replica_floats(const Tensors *list, int i, int dp_rank)
@@ -54,8 +63,10 @@ float *tensors_memory(const Tensors *list, int i)
 {
     Trainer *t = list->trainer;
     int slot = list->slot[i], param = tensors_param(list, i);
-    if (slot < 0) return executor_param(t->executor, param);
-    return t->optim->state[slot] + piece_of(t, param)->state[slot];
+    if (slot == TENSOR_VALUE) return executor_param(t->executor, param);
+    const OptimPiece *piece = &t->optim->piece[tensor_piece(t, param)];
+    if (slot == TENSOR_AVERAGE) return t->optim->average + piece->average;
+    return t->optim->state[slot] + piece->state[slot];
 }
 
 int tensors_stage(const Trainer *t, int node)
@@ -70,11 +81,8 @@ static void tensors_add(Tensors *list, int param, int slot)
     const Trainer *t = list->trainer;
     const Param *p = &t->graph->param[param];
     int ranks = t->shape.dp * t->shape.tp;
-    char *path = slot >= 0
-                     ? mem_format("/optim/%s/%s", rule_of(t, param).table->slot_name[slot], p->name)
-                     : checkpoint_path(p);
     list->tensor[list->count] =
-        (CheckpointTensor){.path = path,
+        (CheckpointTensor){.path = tensor_path(t, param, slot),
                            .shape = graph_whole(t->graph)->param[param].shape,
                            .rank_first = tensors_stage(t, p->node) * ranks,
                            .rank_count = ranks};
@@ -82,22 +90,28 @@ static void tensors_add(Tensors *list, int param, int slot)
     list->slot[list->count++] = slot;
 }
 
+/* Returns true if a checkpoint of the trainer has this slot of the parameter. */
+static bool has_slot(const Trainer *t, int param, int slot)
+{
+    const Param *p = &t->graph->param[param];
+    if (p->tied >= 0) return false;
+    if (slot == TENSOR_VALUE) return true;
+    if (slot == TENSOR_AVERAGE) return t->config->train.ema > 0 && !p->frozen;
+    return !p->info.buffer && !p->frozen && slot < rule_of(t, param).table->slots;
+}
+
 void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params_only)
 {
-    int slots = params_only ? 0 : OPTIM_SLOTS, params = t->graph->param_count;
-    size_t most = (size_t)params * (size_t)(slots + 1) + 1;
+    const int last = params_only ? TENSOR_VALUE : TENSOR_AVERAGE, params = t->graph->param_count;
+    size_t most = (size_t)params * (size_t)(last + 2) + 1;
     *list = (Tensors){.trainer = (Trainer *)(uintptr_t)t,
                       .plan = plan,
                       .tensor = mem_new(most * sizeof *list->tensor),
                       .param = mem_new(most * sizeof *list->param),
                       .slot = mem_new(most * sizeof *list->slot)};
-    for (int slot = -1; slot < slots; ++slot)
-        for (int i = 0; i < params; ++i) {
-            const Param *p = &t->graph->param[i];
-            bool updated = !p->info.buffer && !p->frozen;
-            bool has = slot < 0 || (updated && slot < rule_of(t, i).table->slots);
-            if (p->tied < 0 && has) tensors_add(list, i, slot);
-        }
+    for (int slot = TENSOR_VALUE; slot <= last; ++slot)
+        for (int i = 0; i < params; ++i)
+            if (has_slot(t, i, slot)) tensors_add(list, i, slot);
 }
 
 void tensors_fini(Tensors *list)

@@ -6,8 +6,13 @@
 
 #include "../trainer.h"
 
-/* Parameters and running statistics, then each optimizer slot of the trained ones. A tied parameter
- * is in the file under the name of the one that it is tied to. */
+/* Values of Tensors.slot besides the optimizer's slots: the value of the parameter, and its average
+ * (train.ema). */
+enum { TENSOR_VALUE = -1, TENSOR_AVERAGE = OPTIM_SLOTS };
+
+/* Parameters and running statistics, then each optimizer slot of the trained ones, then the
+ * averages of those that are trained or move. A tied parameter is in the file under the name of the
+ * one that it is tied to. */
 typedef struct Tensors {
     Trainer *trainer;
     /* plan of the trainer's stage, or of a dry run's; borrowed */
@@ -16,19 +21,24 @@ typedef struct Tensors {
     CheckpointTensor *tensor;
     /* for each tensor, index of its parameter in the graph */
     int *param;
-    /* for each tensor, its optimizer slot; -1: the value of the parameter itself */
+    /* for each tensor, its optimizer slot, or one of the values above */
     int *slot;
     int count;
 } Tensors;
 
-/* params_only: without optimizer slots. */
+/* params_only: without optimizer slots and averages. */
 void tensors_init(Tensors *list, const Trainer *t, const Plan *plan, bool params_only);
 void tensors_fini(Tensors *list);
+/* Path in checkpoints of a parameter's value, optimizer slot or average. Owner: the caller. */
+char *tensor_path(const Trainer *t, int param, int slot);
+/* Returns the optimizer's piece of a trained parameter, or of a running statistic that has an
+ * average. */
+int tensor_piece(const Trainer *t, int param);
 /* Returns the parameter in which this rank stores tensor i: its own, or one that is tied to it; -1:
  * this rank does not store the tensor. */
 int tensors_param(const Tensors *list, int i);
-/* Returns true if each replica stores only a shard of tensor i: optimizer state with grid.zero, or
- * a parameter with grid.zero 3. */
+/* Returns true if each replica stores only a shard of tensor i: optimizer state and averages with
+ * grid.zero, or a parameter with grid.zero 3. */
 bool tensors_sharded(const Tensors *list, int i);
 /* Returns true if each rank of the tensor-parallel group stores only a slice of tensor i. */
 bool tensors_sliced(const Tensors *list, int i);

@@ -115,7 +115,7 @@ static void update_work(void *user)
 void step_update_params(Trainer *t, UpdateArgs args)
 {
     /* A capture cannot contain the all-gather of shards that ends an update with grid.zero. */
-    optim_begin(t->optim, args.lr, args.scale);
+    optim_begin(t->optim, &args.rates, args.scale);
     if (optim_repeats(t->optim) && !t->plan->zero)
         capture_run(&t->update, t->backend, update_work, t);
     else
@@ -134,9 +134,10 @@ Status train_step(Trainer *t, StepResult *result)
     t->first_step = false;
     if (mode->begin) mode->begin(t);
     const LrSteps at = position_lr(t, t->config);
+    const UpdateRates rates = rates_at(t->config, &t->lr, &at);
     *result = (StepResult){.logged = first || number == t->steps ||
                                      number % t->config->train.log_every == 0,
-                           .lr = lr_at(t->config, &t->lr, &at),
+                           .lr = rates.lr,
                            .grad_norm = NAN};
     executor_find_overflow(t->executor, t->checks_gradients || t->scale.dynamic);
     t->copied = false;
@@ -166,7 +167,7 @@ Status train_step(Trainer *t, StepResult *result)
         ++t->skipped;
     } else {
         executor_move_statistics(t->executor, &batch);
-        mode->update(t, (UpdateArgs){result->lr, factor / t->scale.used, batch.micros});
+        mode->update(t, (UpdateArgs){rates, factor / t->scale.used, batch.micros});
     }
     phase_enter(PHASE_OTHER);
     if (mode->after_update) mode->after_update(t, result);

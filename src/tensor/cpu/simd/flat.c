@@ -192,3 +192,9 @@ void SIMD_FLOAT_NAME(adam_direction)(const AdamArgs *args, float *restrict u,
         u[i] = fused(a.weight_decay, w[i], m[i] * by1 / denominator);
     }
 }
+
+void SIMD_FLOAT_NAME(average)(float *restrict to, float rate, const float *restrict w, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) to[i] = fused(rate, w[i] - to[i], to[i]);
+}

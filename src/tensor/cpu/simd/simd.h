@@ -214,6 +214,7 @@ typedef struct SimdTable {
     void (*adam)(const AdamArgs *a, float *w, const float *g, float *m, float *v, int64_t n);
     void (*adam_direction)(const AdamArgs *a, float *u, const float *w, const float *g, float *m,
                            float *v, int64_t n);
+    void (*average)(float *to, float rate, const float *w, int64_t n);
     void (*matrix_tile)(const MatrixProduct *p, const MatrixTile *tile);
 
     /* Channels per block, L, of the convolutions below; 0, and NULL slots, without AVX2. */

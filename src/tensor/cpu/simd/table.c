@@ -53,6 +53,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(sgd),
     SLOT_FLOAT(adam),
     SLOT_FLOAT(adam_direction),
+    SLOT_FLOAT(average),
     SLOT_FLOAT(matrix_tile),
     SLOT_FLOAT(dense_few),
     SLOT_FLOAT(dense_columns),

@@ -435,6 +435,7 @@ SIMD_DECLARE_FLOAT(void, adam,
 SIMD_DECLARE_FLOAT(void, adam_direction,
                    (const AdamArgs *, float *, const float *, const float *, float *, float *,
                     int64_t));
+SIMD_DECLARE_FLOAT(void, average, (float *, float, const float *, int64_t));
 SIMD_DECLARE_FLOAT(void, matrix_tile, (const MatrixProduct *, const MatrixTile *));
 SIMD_DECLARE_FLOAT(void, winograd_input,
                    (const WinogradImage *, int64_t, int64_t, int64_t, const float *, float *,

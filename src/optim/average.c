@@ -1,0 +1,54 @@
+/* train.ema: the exponential moving average of parameters and running statistics. It is stored next
+ * to the optimizer's state, and sharded in the same way. Rules with .averages move it in their own
+ * pass; the others, and running statistics, need a second one (FlatTable.average). The average of a
+ * frozen parameter is the parameter, so it is not stored. */
+#include "rules.h"
+
+#include <math.h>
+
+void optim_average_start_update(Optim *optim)
+{
+    const Config *c = optim->config;
+    double decay = c->train.ema;
+    if (c->train.ema_ramp > 0) decay *= -expm1(-(double)optim->step / c->train.ema_ramp);
+    optim->average_rate = (float)(1 - decay);
+}
+
+Average optim_average_of(const Optim *optim, const OptimPiece *piece)
+{
+    if (!optim->average) return (Average){0};
+    return (Average){.to = optim->average + piece->average, .rate = optim->average_rate};
+}
+
+void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params)
+{
+    const BackendTable *table = optim->backend->table;
+    if (optim->average)
+        table->flat->average(table->stream(optim->backend), optim_average_of(optim, piece),
+                             optim->now, params + piece->value, piece->elements);
+}
+
+void optim_average_begin_piece(Optim *optim, int piece, const float *params)
+{
+    const BackendTable *table = optim->backend->table;
+    const OptimPiece *p = &optim->piece[piece];
+    if (optim->average && p->elements > 0)
+        table->copy(table->stream(optim->backend), optim->average + p->average, params + p->value,
+                    (size_t)p->elements * sizeof *params);
+}
+
+void optim_average_begin(Optim *optim, const float *params)
+{
+    for (int i = 0; i < optim->averaged_count; ++i) optim_average_begin_piece(optim, i, params);
+}
+
+void optim_average_swap(Optim *optim, float *params)
+{
+    const BackendTable *table = optim->backend->table;
+    for (int i = 0; optim->average && i < optim->averaged_count; ++i) {
+        const OptimPiece *p = &optim->piece[i];
+        if (p->elements > 0)
+            table->flat->swap(table->stream(optim->backend), params + p->value,
+                              optim->average + p->average, p->elements);
+    }
+}

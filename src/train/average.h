@@ -1,0 +1,13 @@
+/* The exponential moving average of parameters and running statistics (train.ema). */
+#ifndef WEFT_TRAIN_AVERAGE_H
+#define WEFT_TRAIN_AVERAGE_H
+
+#include "trainer.h"
+
+/* ERR_CONFIG if the configuration asks for an average that this model cannot have. */
+Status average_check(const Trainer *t);
+/* Exchanges the parameters and their average, in place; a second call restores both to the bit.
+ * Does nothing without train.ema. Collective. */
+void average_swap(Trainer *t);
+
+#endif
