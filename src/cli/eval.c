@@ -285,10 +285,8 @@ static Status run_job(const Job *job, const EvalOptions *o)
 {
     Trainer *trainer = NULL;
     char *path = NULL;
-    Eval e = {.json = o->json,
-              .per_class = o->per_class,
-              .no_ema = o->no_ema,
-              .results = o->results};
+    Eval e = {
+        .json = o->json, .per_class = o->per_class, .no_ema = o->no_ema, .results = o->results};
     if (!job->config->data.test)
         return config_fail_key(job->config, "data.test",
                                "no test data: set data.test to an HDF5 file");

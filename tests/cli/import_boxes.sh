@@ -63,7 +63,7 @@ holds "scale and place" test "$(dump /fit s.h5 | cut -d, -f1-3)" = " 1.52381, 0,
 holds "margins are grey" test "$(h5dump -y -d '/x[0,0,1,0;;1,1,1,3]' s.h5 | grep -o '114, 114, 114')" = "114, 114, 114"
 check 64 "--size" "$WEFT" data import coco photos good.json -o s.h5 --size 4
 printf 'model: {name: lenet}\ndata: {train: s.h5}\n' >t.yaml
-check 78 "no loss of this version trains on boxes" "$WEFT" train t.yaml
+check 78 "set train.loss: yolo" "$WEFT" train t.yaml
 check 0 "go together" "$WEFT" data check a.h5 gz.h5
 check 64 "is one of the files that are read" "$WEFT" data import coco photos good.json -o good.json --force
 check 65 "is a set of boxes" "$WEFT" data import hdf5 a.h5 -o c.h5

@@ -156,7 +156,8 @@ static EvalLine evaluate_on(int ranks, int batch, int micro, int64_t *confusion)
         Config *config = config_of("never", more);
         Trainer *t = NULL;
         CHECK_OK(trainer_new(&t, config, &sub));
-        if (t) CHECK_OK(train_evaluate(t, &t->test_set, &line, &(EvalExtras){.confusion = confusion}));
+        if (t)
+            CHECK_OK(train_evaluate(t, &t->test_set, &line, &(EvalExtras){.confusion = confusion}));
         trainer_free(&t);
         config_free(&config);
         mem_free(&more);

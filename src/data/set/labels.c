@@ -62,7 +62,7 @@ static Status boxes_scan(const DataSet *set, LabelUse *use)
         if (class < 0 || class >= set->classes)
             st = fail(ERR_DATA,
                       "%s: box %lld has class %d, which is none of the %lld classes of this run",
-                      set->path, (long long)k, boxes.class[k], (long long)set->classes);
+                      set->path, (long long)k, boxes.class[k], (long long)set -> classes);
         else
             use_add(use, class);
     }
