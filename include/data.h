@@ -431,10 +431,6 @@ typedef struct LoaderPlan {
     bool training;
     /* this rank needs no inputs (x, ids, tokens), or no labels and targets: they are NULL */
     bool no_x, no_y;
-    /* losses for boxes: grids of the loss's inputs, by which matches are counted; levels 0: other
-     * losses */
-    BoxGrid grid[BOX_LEVELS];
-    int levels;
     /* micro-batches kept ready, at least 2 */
     int slots;
     /* backend whose copies can reach the micro-batches' memory; borrowed; NULL: ordinary memory */
@@ -444,6 +440,10 @@ typedef struct LoaderPlan {
     /* training: number of samples added to the positions of the first epoch, because its earlier
      * steps had another batch size */
     int64_t shift;
+    /* losses for boxes: grids of the loss's inputs, by which matches are counted; levels 0: other
+     * losses */
+    BoxGrid grid[BOX_LEVELS];
+    int levels;
 } LoaderPlan;
 /* Prepares micro-batches ahead on several threads; the result does not depend on their number. Row
  * r of micro-batch m in step s has position s*batch + m*micro_batch + r in its epoch (+ shift in

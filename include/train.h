@@ -255,7 +255,7 @@ const char *train_captures(const Trainer *trainer);
 /* Algorithms that train.cuda_tune has chosen or read; NULL if that is off, on CPUs, and in a plan
  * without a GPU. Borrowed. */
 const AlgorithmRecord *train_algorithms(const Trainer *trainer);
-/* What an evaluation gives besides its line; both may be NULL. */
+/* Further results of an evaluation; both may be NULL. */
 typedef struct EvalExtras {
     /* counts [true][predicted], classes x classes, zeroed by the caller */
     int64_t *confusion;
@@ -263,8 +263,8 @@ typedef struct EvalExtras {
     const char *results;
 } EvalExtras;
 /* Evaluates every sample of set once, with running statistics. The line is the same on every rank,
- * and has the same bits on every number of ranks. extras: NULL: none. Returns ERR_STOPPED if a rank received a stop request
- * meanwhile. Collective; all ranks return the same Status. */
+ * and has the same bits on every number of ranks. extras: NULL: none. Returns ERR_STOPPED if a rank
+ * received a stop request meanwhile. Collective; all ranks return the same Status. */
 Status train_evaluate(Trainer *trainer, const DataSet *set, EvalLine *line,
                       const EvalExtras *extras);
 /* Finds boxes in the outputs of a detector's network. */

@@ -138,7 +138,8 @@ Status failure_end(FirstFailure *first);
  * NULL: encoded sets get 0. ERR_CONFIG: keys contradict each other or the set. */
 Status view_set_model_size(DataSet *set, const Config *config);
 /* The part of a picture to use: `box` of the picture is resampled to width x height, of which
- * `part` is kept; pixels of `part` outside the resampled picture are zero, or grey in a letterbox. */
+ * `part` is kept; pixels of `part` outside the resampled picture are zero, or grey in a
+ * letterbox. */
 typedef struct PictureView {
     ImageBox box, part;
     int width, height;

@@ -39,20 +39,14 @@ static void once_each(const DataSet *set, int replicas, int micros, int micro, b
     for (int r = 0; r < replicas; ++r) {
         for (int i = 0; i < per_replica; ++i)
             number[i] = turns ? i * replicas + r : r * per_replica + i;
-        LoaderPlan plan = {batch,
-                           micro,
-                           turns ? 0 : r * per_replica,
-                           per_replica,
-                           turns ? number : NULL,
-                           0,
-                           0,
-                           true,
-                           false,
-                           false,
-                           3,
-                           NULL,
-                           1 + (micros + micro) % 3,
-                           0};
+        LoaderPlan plan = {.batch = batch,
+                           .micro_batch = micro,
+                           .micro_first = turns ? 0 : r * per_replica,
+                           .micro_count = per_replica,
+                           .micro = turns ? number : NULL,
+                           .training = true,
+                           .slots = 3,
+                           .workers = 1 + (micros + micro) % 3};
         Loader *l = loader_of(set, &c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per_replica; ++i) {
             const Batch *b;
@@ -99,9 +93,15 @@ static void every_sample_once(void)
 static void stream(const DataSet *set, const Config *c, int64_t epoch, int64_t step, int count,
                    int slots, uint64_t *hash)
 {
-    Loader *l = loader_of(
-        set, c,
-        (LoaderPlan){24, 4, 2, 3, NULL, epoch, step, true, false, false, slots, NULL, 1, 0});
+    Loader *l = loader_of(set, c,
+                          (LoaderPlan){.batch = 24,
+                                       .micro_batch = 4,
+                                       .micro_first = 2,
+                                       .micro_count = 3,
+                                       .epoch = epoch,
+                                       .step = step,
+                                       .training = true,
+                                       .slots = slots});
     for (int i = 0; l && i < count; ++i) {
         const Batch *b;
         double wait = 0;
@@ -146,7 +146,8 @@ static void evaluation(void)
     for (int r = 0; r < 2; ++r) {
         Loader *l = loader_of(
             &set, &c,
-            (LoaderPlan){16, 4, r * 2, 2, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
+            (LoaderPlan){
+                .batch = 16, .micro_batch = 4, .micro_first = r * 2, .micro_count = 2, .slots = 2});
         const Batch *b;
         int batches = 0;
         for (;; ++batches) {
@@ -182,7 +183,7 @@ static void several_out(void)
     int taken = 0, bad = 0;
     CHECK_OK(data_set_open(&set, &c, images_small("out.h5", 101, 3, false)));
     Loader *l = loader_of(
-        &set, &c, (LoaderPlan){4, 4, 0, 1, NULL, 0, 0, false, false, false, SLOTS, NULL, 1, 0});
+        &set, &c, (LoaderPlan){.batch = 4, .micro_batch = 4, .micro_count = 1, .slots = SLOTS});
     for (int back = 0; l && back < ALL; ++back) {
         for (; taken < ALL && taken < back + SLOTS; ++taken) {
             CHECK_OK(loader_next(l, &out[taken], NULL));
@@ -211,8 +212,15 @@ static void parts(void)
         CHECK_OK(data_set_open(&set, &c, images_small("parts.h5", 23, 3, false)));
         if (no_x) set.x.offset += 1 << 20;
         if (no_y) set.y.offset += 1 << 20;
-        Loader *l = loader_of(
-            &set, &c, (LoaderPlan){8, 4, 1, 1, NULL, 0, 0, training, no_x, no_y, 2, NULL, 1, 0});
+        Loader *l = loader_of(&set, &c,
+                              (LoaderPlan){.batch = 8,
+                                           .micro_batch = 4,
+                                           .micro_first = 1,
+                                           .micro_count = 1,
+                                           .training = training,
+                                           .no_x = no_x,
+                                           .no_y = no_y,
+                                           .slots = 2});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -245,7 +253,8 @@ static void targets(void)
     const Batch *b;
     Loader *l = NULL;
     CHECK_OK(data_set_open(&set, &c, path));
-    LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, true, false, false, 2, NULL, 1, 0};
+    LoaderPlan plan = {
+        .batch = 4, .micro_batch = 4, .micro_count = 1, .training = true, .slots = 2};
     CHECK_FAILS(loader_new(&l, &set, &c, plan), ERR_DATA, "train.loss");
     CU_ASSERT_PTR_NULL(l);
     c.train.loss = loss_number("mse");
@@ -275,7 +284,9 @@ static void sample_at_a_position(void)
     c.data.shuffle = SHUFFLE_CHUNKS;
     CHECK_OK(data_set_open(&set, &c, images_small("chunks.h5", N, 20, true)));
     Loader *l = loader_of(
-        &set, &c, (LoaderPlan){BATCH, BATCH, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
+        &set, &c,
+        (LoaderPlan){
+            .batch = BATCH, .micro_batch = BATCH, .micro_count = 1, .training = true, .slots = 2});
     for (int64_t at = 0; at < 2 * N; at += BATCH) {
         CHECK_OK(loader_next(l, &b, NULL));
         for (int64_t r = 0; r < BATCH; ++r) {
@@ -300,7 +311,7 @@ static void errors_come_out(void)
     CHECK_OK(data_set_open(&set, &c, images_small("bad.h5", 40, 20, false)));
     set.classes = 13;
     Loader *l = loader_of(&set, &c,
-                          (LoaderPlan){4, 4, 0, 1, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
+                          (LoaderPlan){.batch = 4, .micro_batch = 4, .micro_count = 1, .slots = 2});
     pass_over(l, 3);
     CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, "bad.h5: sample 13");
     CU_ASSERT_PTR_NULL(b);
@@ -308,7 +319,7 @@ static void errors_come_out(void)
     loader_free(&l);
     CU_ASSERT_PTR_NULL(l);
     loader_free(&l);
-    LoaderPlan wrong = {5, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0};
+    LoaderPlan wrong = {.batch = 5, .micro_batch = 4, .micro_count = 1, .slots = 2};
     CHECK_FAILS(loader_new(&l, &set, &c, wrong), ERR_BUG, "impossible plan");
 }
 
@@ -341,7 +352,7 @@ static void not_finite(void)
         H5Fclose(h5);
         CHECK_OK(data_set_open(&set, &c, path));
         Loader *l = loader_of(
-            &set, &c, (LoaderPlan){3, 3, 0, 1, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
+            &set, &c, (LoaderPlan){.batch = 3, .micro_batch = 3, .micro_count = 1, .slots = 2});
         pass_over(l, i < 3 ? 2 : 3);
         CHECK_FAILS(loader_next(l, &b, NULL), ERR_DATA, file[i].says);
         loader_free(&l);
@@ -358,7 +369,9 @@ static void file_shrinks(void)
     const char *path = images_small("gone.h5", 60000, 3, false);
     CHECK_OK(data_set_open(&set, &c, path));
     Loader *l = loader_of(
-        &set, &c, (LoaderPlan){64, 64, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
+        &set, &c,
+        (LoaderPlan){
+            .batch = 64, .micro_batch = 64, .micro_count = 1, .training = true, .slots = 2});
     pass_over(l, 1);
     CU_ASSERT_EQUAL(truncate(path, 4096), 0);
     for (int i = 0; i < 100 && st == OK; ++i) {
@@ -386,9 +399,12 @@ static void stops_any_time(void)
     signal(SIGUSR1, on_signal);
     CHECK_OK(data_set_open(&set, &c, images_small("stop.h5", 500, 3, true)));
     for (int i = 0; i < 60; ++i) {
-        Loader *l = loader_of(
-            &set, &c,
-            (LoaderPlan){32, 8, 0, 4, NULL, 0, 0, true, false, false, 2 + i % 5, NULL, 1, 0});
+        Loader *l = loader_of(&set, &c,
+                              (LoaderPlan){.batch = 32,
+                                           .micro_batch = 8,
+                                           .micro_count = 4,
+                                           .training = true,
+                                           .slots = 2 + i % 5});
         kill(getpid(), SIGUSR1);
         pass_over(l, i % 7);
         if (i % 3 == 0) usleep(300);

@@ -84,7 +84,9 @@ static void types(void)
         CHECK_OK(data_set_check(&set, 0));
         CHECK_OK(data_set_check_labels(&set));
         Loader *l = loader_of(
-            &set, &c, (LoaderPlan){8, 8, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
+            &set, &c,
+            (LoaderPlan){
+                .batch = 8, .micro_batch = 8, .micro_count = 1, .training = true, .slots = 2});
         for (int k = 0; l && k < 6; ++k) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -102,7 +104,12 @@ static void once_each(const DataSet *set, const Config *c, int replicas, int per
     int64_t steps = data_steps_per_epoch(n, batch);
     int *seen = mem_new((size_t)n * 2 * sizeof *seen), bad = 0;
     for (int r = 0; r < replicas; ++r) {
-        LoaderPlan plan = {batch, micro, r * per, per, 0, 0, 0, true, false, false, 3, NULL, 1, 0};
+        LoaderPlan plan = {.batch = batch,
+                           .micro_batch = micro,
+                           .micro_first = r * per,
+                           .micro_count = per,
+                           .training = true,
+                           .slots = 3};
         Loader *l = loader_of(set, c, plan);
         for (int64_t i = 0; l && i < 2 * steps * per; ++i) {
             const Batch *b;
@@ -148,7 +155,7 @@ static void evaluation(void)
     int64_t next = 0;
     CHECK_OK(data_set_open(&set, &c, tokens_file("eval.h5", H5T_STD_U8LE, 93, VOCAB, 0)));
     Loader *l = loader_of(&set, &c,
-                          (LoaderPlan){5, 5, 0, 1, NULL, 0, 0, false, false, false, 2, NULL, 1, 0});
+                          (LoaderPlan){.batch = 5, .micro_batch = 5, .micro_count = 1, .slots = 2});
     for (;;) {
         CHECK_OK(loader_next(l, &b, NULL));
         if (!b) break;
@@ -172,8 +179,15 @@ static void parts(void)
         CHECK_OK(data_set_open(&set, &c, tokens_file("parts.h5", H5T_STD_U16LE, 99, VOCAB, 0)));
         /* Any token that is read would be refused. */
         if (no_x && no_y) set.vocab = 1;
-        Loader *l = loader_of(
-            &set, &c, (LoaderPlan){8, 4, 1, 1, NULL, 0, 0, true, no_x, no_y, 2, NULL, 1, 0});
+        Loader *l = loader_of(&set, &c,
+                              (LoaderPlan){.batch = 8,
+                                           .micro_batch = 4,
+                                           .micro_first = 1,
+                                           .micro_count = 1,
+                                           .training = true,
+                                           .no_x = no_x,
+                                           .no_y = no_y,
+                                           .slots = 2});
         for (int64_t step = 0; l && step < 3; ++step) {
             const Batch *b;
             CHECK_OK(loader_next(l, &b, NULL));
@@ -196,8 +210,9 @@ static void long_samples(void)
     Config c = config_tokens(CONTEXT);
     const Batch *b;
     CHECK_OK(data_set_open(&set, &c, tokens_file("long.h5", H5T_STD_U32LE, N, VOCAB, 0)));
-    Loader *l = loader_of(&set, &c,
-                          (LoaderPlan){2, 2, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
+    Loader *l = loader_of(
+        &set, &c,
+        (LoaderPlan){.batch = 2, .micro_batch = 2, .micro_count = 1, .training = true, .slots = 2});
     for (int i = 0; l && i < 4; ++i) {
         CHECK_OK(loader_next(l, &b, NULL));
         CU_ASSERT_EQUAL(batch_wrong(b, 2, CONTEXT), 0);
@@ -257,8 +272,9 @@ static void other_names(void)
     c.data.x = (char *)"/ids";
     CHECK_OK(data_set_open(&set, &c, path));
     CU_ASSERT(set.kind == DATA_TOKENS && set.samples == 6 && set.vocab <= VOCAB);
-    Loader *l = loader_of(&set, &c,
-                          (LoaderPlan){6, 6, 0, 1, NULL, 0, 0, true, false, false, 2, NULL, 1, 0});
+    Loader *l = loader_of(
+        &set, &c,
+        (LoaderPlan){.batch = 6, .micro_batch = 6, .micro_count = 1, .training = true, .slots = 2});
     CHECK_OK(loader_next(l, &b, NULL));
     CU_ASSERT_EQUAL(batch_wrong(b, 6, 6), 0);
     loader_free(&l);
@@ -274,7 +290,7 @@ static void refused(void)
     Config c = config_tokens(5);
     Loader *l = NULL;
     const Batch *b;
-    LoaderPlan plan = {4, 4, 0, 1, 0, 0, 0, false, false, false, 2, NULL, 1, 0};
+    LoaderPlan plan = {.batch = 4, .micro_batch = 4, .micro_count = 1, .slots = 2};
     CHECK_OK(data_set_open(&set, &c, tokens_file("bad.h5", H5T_STD_U16LE, 200, VOCAB, 0)));
     int64_t first = 0;
     char text[80];

@@ -1,6 +1,7 @@
-/* Boxes of micro-batches: the rows of each sample's scene, joined after all rows are filled, and the
- * number of matches in the global batch. Matches depend on labels, keys and (seed, epoch, sample)
- * alone, so each rank counts those of all replicas' samples by itself, without a message. */
+/* Boxes of micro-batches: the rows of each sample's scene, joined after all rows are filled, and
+ * the number of matches in the global batch. Matches depend on labels, keys and (seed, epoch,
+ * sample) alone, so each rank counts those of all replicas' samples by itself, without a
+ * message. */
 #include "fill.h"
 
 #include <string.h>

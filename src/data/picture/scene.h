@@ -1,20 +1,21 @@
 /* Where pictures lie in one input of a detector, and with them their boxes:
  *
- *     letterbox: one picture,         mosaic: four pictures around a      then, in training, both are
- *     whole, centred                  point, cut at a canvas twice        scaled and shifted at random
- *                                     as large
- *     +-----------+                   +-----+--------+
- *     | grey      |                   |  a  |   b    |                    input = a part of the canvas,
- *     +-----------+                   +-----+--------+                    or the canvas with a margin
- *     |  picture  |                   |  c  |   d    |
- *     +-----------+                   |     |        |
- *     | grey      |                   +-----+--------+
+ *     letterbox: one picture,     mosaic: four pictures around
+ *     whole, centred              a point of a canvas with two sides
+ *
+ *     +-----------+               +-----+--------+
+ *     | grey      |               |  a  |   b    |
+ *     +-----------+               +-----+--------+
+ *     |  picture  |               |  c  |   d    |
+ *     +-----------+               |     |        |
+ *     | grey      |               +-----+--------+
  *     +-----------+
  *
- * Each picture is resampled once, straight to its place. A scene is a pure function of (seed, epoch,
- * sample), the sizes of pictures and the keys of `data`: it needs no pixels, so that boxes are known
- * on ranks without pictures. The placement is YOLOv5's (v7.0), with edges rounded to whole pixels,
- * which boxes follow. */
+ * In training the canvas is then scaled and shifted at random, and the input is its middle. Each
+ * picture is resampled once, straight to its place. A scene is a pure function of (seed, epoch,
+ * sample), the sizes of pictures and the keys of `data`: it needs no pixels, so boxes are known on
+ * ranks without pictures. The placement is that of YOLOv5 (v7.0), with edges rounded to whole
+ * pixels, which boxes follow. */
 #ifndef WEFT_DATA_SCENE_H
 #define WEFT_DATA_SCENE_H
 
@@ -45,7 +46,7 @@ typedef struct Scene {
     bool flip;
 } Scene;
 
-/* What scenes of a set depend on; all borrowed. */
+/* Source of scenes: a set, its labels and the keys of `data`; all borrowed. */
 typedef struct SceneSource {
     const DataSet *set;
     const Config *config;
@@ -60,9 +61,9 @@ Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int6
 /* Returns the largest number of rows of a scene. */
 int64_t scene_rows_most(const SceneSource *source, bool training);
 /* Writes the boxes of a scene, and returns their number: float[][5], class, and centre and size as
- * fractions of the input. Boxes around groups are left out. In a changed scene boxes are also left
- * out of which a side has at most 2 pixels, or of which at most a tenth is inside the input, or with
- * one side at least 100 times the other. */
+ * fractions of the input. Boxes around groups are left out. In a changed scene three more kinds are
+ * left out: boxes with a side of at most 2 pixels, boxes of which at most a tenth is inside the
+ * input, and boxes with one side at least 100 times the other. */
 int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row);
 
 #endif

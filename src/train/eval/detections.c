@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* As YOLOv5 v7.0 evaluates on COCO. */
+/* Options with which YOLOv5 v7.0 evaluates on COCO. */
 static const DetectOptions EVALUATION = {
     .score = 0.001, .nms = {.iou = 0.65, .candidates = 30000, .most = 300}, .all_classes = true};
 

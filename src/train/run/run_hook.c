@@ -20,13 +20,15 @@ void run_hook_begin(Run *r)
 static void put_evaluation(const Run *r, Json *json)
 {
     const char *auc = train_auc_kind(r->config);
-    const EvalLine none = {.loss = NAN,
-                           .top1 = NAN,
-                           .top5 = NAN,
-                           .auc_kind = auc,
-                           .auc = NAN,
-                           .normalized_entropy = NAN,
-                           .calibration = NAN};
+    EvalLine none = {.loss = NAN,
+                     .top1 = NAN,
+                     .top5 = NAN,
+                     .auc_kind = auc,
+                     .auc = NAN,
+                     .normalized_entropy = NAN,
+                     .calibration = NAN,
+                     .boxes = loss_info(r->config)->reads == LOSS_READS_BOXES};
+    for (int i = 0; i < COCO_NUMBERS; ++i) none.coco[i] = NAN;
     const EvalLine *e = r->summary.eval.samples > 0 ? &r->summary.eval : &none;
     const BestMetric *metric = trainer_metric(r->trainer);
     double best = r->trainer->best_metric;
