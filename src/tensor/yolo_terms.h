@@ -1,5 +1,5 @@
-/* The formulas of the detection loss: matching, decoding, the overlap of two boxes with its gradient.
- * All in double, so that a decision such as "in the left half of a cell" is exact. */
+/* The formulas of the detection loss: matching, decoding, the overlap of two boxes with its
+ * gradient. All in double, so that a decision such as "in the left half of a cell" is exact. */
 #ifndef WEFT_TENSOR_YOLO_TERMS_H
 #define WEFT_TENSOR_YOLO_TERMS_H
 

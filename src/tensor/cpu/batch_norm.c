@@ -1,8 +1,8 @@
-/* batch_norm with fused residual and relu or relu6, or with silu. Forward reads x in two passes (sums for the
- * statistics, result), and so does backward (sums, dx). The samples are divided into parts by shape
- * alone, and the parts' sums are added in order, so that any number of threads gives the same bits.
- * If there are enough blocks of channels, a thread runs one block through both passes, the second
- * in reverse order, while the block is in the thread's cache.
+/* batch_norm with fused residual and relu or relu6, or with silu. Forward reads x in two passes
+ * (sums for the statistics, result), and so does backward (sums, dx). The samples are divided into
+ * parts by shape alone, and the parts' sums are added in order, so that any number of threads
+ * gives the same bits. If there are enough blocks of channels, a thread runs one block through
+ * both passes, the second in reverse order, while the block is in the thread's cache.
  *
  * backward_begin computes the sums and stores them in `saved`, from which dw and dx are computed;
  * it masks dy in place only if dy is also the residual's gradient. One bit per element says whether

@@ -45,7 +45,7 @@ struct NormTask {
      * 0: all parts have the same */
     float *coef;
     int64_t coef_step;
-    /* sums of gradients of batch_norm with silu: coefficients by channel of silu's input, (x - mean)
+    /* gradients of batch_norm with silu: coefficients by channel of silu's input, (x - mean)
      * act_scale + act_shift; NULL: no silu */
     const float *act_scale, *act_shift;
     /* one bit per element, 0 where act clipped its input (its derivative is 0); NULL: not stored */
