@@ -213,10 +213,10 @@ int64_t graph_table_values(const Graph *graph, bool frozen);
 /* Returns the multiply-adds of forward for one sample, in convolutions, dense layers and attention
  * (its causal half). */
 double graph_forward_macs(const Graph *graph);
-/* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6), batch_norm+add+relu,
- * conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu commute), and, if
- * `table` supports it, dense+gelu and dense+add(+relu). Names, parameters and results do not
- * change. */
+/* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6),
+ * batch_norm+add+relu, conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu
+ * commute), and, if `table` supports it, batch_norm+silu, dense+gelu and dense+add(+relu).
+ * Names, parameters and results do not change. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
 /* Sets closed[i] for all node_count + 1 boundaries: true if a boundary before node i would separate
  * a dense layer from the one that computes the gradient of its activation (OpSpec.x_act). Neither a

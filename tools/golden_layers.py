@@ -67,7 +67,7 @@ class Case:
     def finish(self, y):
         """Applies the fused activation, runs backward from a made-up dy, writes what came out."""
         if self.act:
-            y = {"relu": F.relu, "relu6": F.relu6}[self.act](y)
+            y = {"relu": F.relu, "relu6": F.relu6, "silu": F.silu}[self.act](y)
         dy = self.fill("dy", *y.shape)
         self.values("y", y)
         y.backward(dy.detach())
@@ -163,6 +163,8 @@ def batch_norm():
              ("residual, relu", (2, 8, 3, 2), "relu", True, None, False),
              ("padded rows", (4, 5, 2, 2), None, False, 3, False),
              ("one pixel, padded rows", (5, 3), "relu", False, 4, False),
+             ("silu", (2, 5, 3, 3), "silu", False, None, False), ("2-d, silu", (7, 21), "silu", False, None, False),
+             ("16 channels, silu", (2, 16, 2, 3), "silu", False, None, False),
              ("eval 2-d", (3, 5), None, False, None, True),
              ("eval 4-d, residual, relu", (2, 8, 2, 3), "relu", True, None, True)]
     for name, dims, act, residual, rows, evaluate in table:

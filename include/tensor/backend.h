@@ -47,6 +47,8 @@ typedef struct BackendTable {
     bool has_f16, has_tf32;
     /* dense can apply gelu to its output, and then keeps gelu's input in `saved` */
     bool fuses_gelu;
+    /* batch_norm can apply silu to its output */
+    bool fuses_silu;
     /* dense can add a residual */
     bool adds_to_dense;
     Status (*open)(Backend *backend, BackendOptions options);

@@ -135,7 +135,8 @@ typedef struct OpInfo {
     OpReads reads;
     OpTraffic traffic;
     /* Activations that the operation can apply to its output: bit 1u << ACT_RELU and so on. gelu
-     * works only if BackendTable.fuses_gelu, and never after a residual. */
+     * works only if BackendTable.fuses_gelu, and never after a residual; silu only if
+     * BackendTable.fuses_silu and op_fuses_silu. */
     unsigned acts;
     /* The operation is also a layer of the same name, without attributes or parameters, with this
      * many inputs of one shape and an output of that shape; each channel is independent. 0: it is
@@ -164,6 +165,11 @@ static inline bool op_is_loss(const OpInfo *info)
 static inline bool op_plain_weight(const OpInfo *info)
 {
     return info->params == PARAMS_PLAIN_WEIGHT || info->params == PARAMS_EMBEDDING;
+}
+/* Whether the operation can apply silu to its output, as spec is now. */
+static inline bool op_fuses_silu(const OpSpec *spec)
+{
+    return !spec->residual && !spec->fixed_stats;
 }
 /* Whether running the operation waits for other ranks. */
 bool op_waits_for_ranks(const OpSpec *spec);

@@ -34,8 +34,8 @@
     _(detect)                                                                                      \
     _(softmax_loss)                                                                                \
     _(mse_loss)                                                                                    \
-    _(yolo_loss)                                                                                   \
-    _(sigmoid_loss)
+    _(sigmoid_loss)                                                                                \
+    _(yolo_loss)
 /* clang-format on */
 
 #define DECLARE(name) extern const LayerKind kind_##name;

@@ -28,6 +28,7 @@ static int current_node(const Fuser *f, int node)
 static bool can_fuse_act(const Fuser *f, const Node *node, Act act)
 {
     if (node->spec.act != ACT_NONE || !(node_info(node)->acts >> act & 1)) return false;
+    if (act == ACT_SILU) return f->table->fuses_silu && op_fuses_silu(&node->spec);
     return act != ACT_GELU || (f->table->fuses_gelu && !node->spec.residual);
 }
 

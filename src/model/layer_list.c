@@ -188,14 +188,27 @@ static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *l
     return status;
 }
 
-/* Checks that every layer but the last is read. Layer i of the list is node i. */
+/* True if the loss reads the layer: it is in model.outputs, or the last one if that is empty. */
+static bool is_output(const Graph *graph, const Config *config, int node)
+{
+    const char *name = graph->node[node].name, *at = config->model.outputs;
+    const size_t length = strlen(name);
+    if (!*at) return node == graph->node_count - 1;
+    for (; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, length) == 0 && (at[length] == ',' || !at[length])) return true;
+    }
+    return false;
+}
+
+/* Checks that every layer is read. Layer i of the list is node i. */
 static Status check_uses(const Graph *graph, const Config *config)
 {
     int *uses = mem_new((size_t)graph->node_count * sizeof *uses);
     Status status = OK;
     graph_count_uses(graph, uses);
-    for (int i = 0; i < graph->node_count - 1 && status == OK; ++i)
-        if (!uses[i])
+    for (int i = 0; i < graph->node_count && status == OK; ++i)
+        if (!uses[i] && !is_output(graph, config, i))
             status = config_fail(config, config->model.layer[i].line, config->model.layer[i].column,
                                  "no layer reads the output of %s", graph->node[i].name);
     mem_free(&uses);

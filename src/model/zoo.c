@@ -13,12 +13,12 @@
     _(resnet50)                                                                                    \
     _(resnet101)                                                                                   \
     _(mobilenet_v2)                                                                                \
-    _(yolov5n)                                                                                     \
-    _(yolov5s)                                                                                     \
     _(gpt2)                                                                                        \
     _(llama)                                                                                       \
     _(wide_deep)                                                                                   \
     _(deepfm)                                                                                      \
+    _(yolov5n)                                                                                     \
+    _(yolov5s)                                                                                     \
     _(dlrm)
 
 #define DECLARE(name) extern const ZooEntry zoo_##name;

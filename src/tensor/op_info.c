@@ -11,7 +11,12 @@ static const OpInfo *const infos[OP_KINDS] = {OPERATIONS(ENTRY)};
 #undef ENTRY
 
 _Static_assert(ACTS <= 8 * sizeof(unsigned), "OpInfo.acts has a bit for each");
-enum { RELU = 1u << ACT_RELU, RELU6 = 1u << ACT_RELU6, GELU = 1u << ACT_GELU };
+enum {
+    RELU = 1u << ACT_RELU,
+    RELU6 = 1u << ACT_RELU6,
+    GELU = 1u << ACT_GELU,
+    SILU = 1u << ACT_SILU
+};
 
 const OpInfo *op_info(OpKind kind)
 {
@@ -46,6 +51,13 @@ static Status fused_check(const OpSpec *s)
 {
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
     return fail(ERR_BUG, "%s: only relu and relu6 can be fused", infos[s->kind]->name);
+}
+
+static Status batch_norm_check(const OpSpec *s)
+{
+    if (s->act != ACT_SILU) return fused_check(s);
+    if (op_fuses_silu(s)) return OK;
+    return fail(ERR_BUG, "batch_norm: silu needs statistics of the batch, and no residual");
 }
 
 static Status attention_check(const OpSpec *s)
@@ -171,7 +183,7 @@ const OpInfo info_conv2d = {
  * all replicas. */
 const OpInfo info_batch_norm = {
     .name = "batch_norm",
-    .check = fused_check,
+    .check = batch_norm_check,
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_ALWAYS,
@@ -180,7 +192,7 @@ const OpInfo info_batch_norm = {
     .params = PARAMS_NORM,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_TWICE,
-    .acts = RELU | RELU6,
+    .acts = RELU | RELU6 | SILU,
 };
 
 /* Normalises over the last dimension; w0 scale, w1 shift. */

@@ -174,6 +174,7 @@ const BackendTable backend_poison = {
     .name = "poison",
     .host_memory = true,
     .has_bf16 = true,
+    .fuses_silu = true,
     .open = poison_open,
     .close = poison_close,
     .alloc = poison_alloc,

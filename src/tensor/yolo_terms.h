@@ -1,6 +1,5 @@
-/* The formulas of the detection loss, for the CPU and for CUDA: matching, the overlap of two boxes
- * with its gradient, and cross-entropies. All in double, so that a decision such as "in the left
- * half of a cell" is exact, and sums need no compensation. */
+/* The formulas of the detection loss: matching, decoding, the overlap of two boxes with its
+ * gradient. All in double, so that a decision such as "in the left half of a cell" is exact. */
 #ifndef WEFT_TENSOR_YOLO_TERMS_H
 #define WEFT_TENSOR_YOLO_TERMS_H
 
@@ -32,12 +31,6 @@ typedef struct YoloFactors {
 YOLO_INLINE double yolo_sigmoid(double x)
 {
     return 1 / (1 + exp(-x));
-}
-
-/* Cross-entropy of a logit with a target in 0..1. Its derivative is sigmoid(x) - target. */
-YOLO_INLINE double yolo_entropy(double x, double target)
-{
-    return (x > 0 ? x : 0) - x * target + log1p(exp(-fabs(x)));
 }
 
 /* Writes the cells along one axis that predict a centre at x besides its own cell, at most two: the

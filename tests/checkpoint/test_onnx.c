@@ -16,6 +16,9 @@
 #define GPT2  "model: {name: gpt2, layers: 2, width: 8, heads: 2, context: 6}\n"
 #define LLAMA "model: {name: llama, layers: 1, width: 16, heads: 4, kv_heads: 2, context: 6}\n"
 #define LENET "model: {name: lenet}\n"
+#define YOLO                                                                                       \
+    "model: {name: yolov5n, width_multiple: 0.02, anchors: [8, 9, 30, 20, 60, 80]}\n"              \
+    "train: {loss: yolo}\n"
 #define OTHERS                                                                                     \
     "model: {layers: [conv2d: {name: a, channels: 8, kernel: 3, pad: same}, group_norm: {groups: " \
     "4}, silu: {name: b}, conv2d: {name: c, channels: 8, kernel: 1}, add: {input: [b, c]}, relu: " \
@@ -146,6 +149,26 @@ static void seen_to_run(void)
     }
 }
 
+/* A detector's file has the grids of all levels as outputs. */
+static void several_outputs(void)
+{
+    OnnxExported made = {0};
+    size_t bytes = 0;
+    save(YOLO, image(3, 64), 2);
+    CHECK_OK(export(YOLO, (OnnxModel){.input = image(3, 64)}, &made));
+    unsigned char *got = fixture_bytes(out, &bytes);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(got);
+    CU_ASSERT_EQUAL(made.classes, 2);
+    for (int k = 0; k < 3; ++k) {
+        char name[16];
+        snprintf(name, sizeof name, "logits.%d", k);
+        CU_ASSERT(memmem(got, bytes, name, strlen(name)) != NULL);
+    }
+    CU_ASSERT(memmem(got, bytes, "logits.3", 8) == NULL && memmem(got, bytes, "Resize", 6));
+    mem_free(&got);
+    end();
+}
+
 static void every_kind(void)
 {
     const LayerKind *kind;
@@ -261,4 +284,5 @@ static void refused(void)
 }
 
 TEST_MAIN("onnx", {"golden", golden}, {"seen to run", seen_to_run}, {"every kind", every_kind},
-          {"beside", external}, {"normalized", normalized}, {"refused", refused})
+          {"beside", external}, {"normalized", normalized}, {"several outputs", several_outputs},
+          {"refused", refused})

@@ -80,17 +80,19 @@ static inline void *batch_data(const Batch *b)
     return b->tokens ? (void *)b->tokens : b->x;
 }
 
-/* Boxes of a micro-batch: two for each sample, of which samples without data have none. */
-static inline BoxTargets boxes_of(int rows)
+/* Sets the boxes of a micro-batch: two for each sample, of which samples without data have none. */
+static inline void set_boxes(Batch *b)
 {
-    static const float row[2 * MICRO][BOX_NUMBERS] = {
+    static float row[2 * MICRO][BOX_NUMBERS] = {
         {1, 0.3f, 0.5f, 0.4f, 0.3f}, {8, 0.7f, 0.2f, 0.9f, 1}, {0, 0.5f, 0.5f, 0.2f, 0.6f},
         {3, 1, 0, 0.7f, 0.7f},       {3, 1, 0, 0.7f, 0.7f},    {2, 0.1f, 0.9f, 0.5f, 0.8f},
         {5, 0.6f, 0.6f, 1, 1},       {7, 0.4f, 0.1f, 0.6f, 1}};
-    static const int32_t start[MICRO + 1][MICRO + 1] = {
+    static int32_t start[MICRO + 1][MICRO + 1] = {
         {0}, {0, 2, 2, 2, 2}, {0, 2, 4, 4, 4}, {0, 2, 4, 6, 6}, {0, 2, 4, 6, 8}};
-    static const int64_t normaliser[] = {40, 30, 20, 14};
-    return (BoxTargets){.start = start[rows], .row = row[0], .normaliser = normaliser};
+    static int64_t matches[] = {40, 30, 20, 14};
+    b->box_start = start[b->rows];
+    b->box_row = row[0];
+    b->matches = matches;
 }
 
 /* Fills a full, a short or an empty micro-batch. */
@@ -100,7 +102,7 @@ static inline void batch_fill(const Fixture *f, Batch *b, int micro)
     RngKey key = rng_key(1, RNG_TEST, (uint64_t)micro, 0);
     int64_t count = shape_count(f->input.shape) / MICRO;
     b->rows = rows[micro];
-    b->boxes = boxes_of(b->rows);
+    set_boxes(b);
     for (int64_t i = 0; i < count * b->rows; ++i) {
         if (b->tokens) b->tokens[i] = (int32_t)(rng_u32(key, (uint64_t)i) % CLASSES);
         if (b->x) b->x[i] = rng_normal(key, (uint64_t)i);
@@ -123,7 +125,7 @@ static inline Status source_next(void *user, const Batch **batch, double *wait_s
         memcpy(to->labels, from->labels, (size_t)(MICRO * f->lines) * sizeof *to->labels);
     memcpy(to->sample, from->sample, MICRO * sizeof *to->sample);
     to->rows = from->rows;
-    to->boxes = from->boxes;
+    set_boxes(to);
     *batch = to;
     return OK;
 }

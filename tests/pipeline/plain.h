@@ -127,7 +127,7 @@ static inline void plain_forward(Plain *p, int micro, uint64_t step, bool traini
             r->dw[k] = p->grad[micro][node->param[k]];
         }
         r->labels = batch->labels;
-        r->boxes = batch->boxes;
+        r->boxes = (BoxTargets){batch->box_start, batch->box_row, batch->matches};
         r->sample = batch->sample;
         r->seed = SEED;
         r->step = step;

@@ -48,6 +48,23 @@ static inline void alone_reduce(const Exchange *x, Slices s, const void *whole, 
     alone_gather(x, s, whole, mine);
 }
 
+/* Two boxes for each of the first samples. */
+static inline BoxTargets some_boxes(int64_t samples)
+{
+    enum { BOXED = 8, SAMPLES = 1 << 10 };
+    static const int64_t normaliser[BOX_LEVELS + 1] = {9, 4, 2, 1, 1, 3};
+    static float row[2 * BOXED][BOX_NUMBERS];
+    static int32_t start[SAMPLES + 1];
+    CU_ASSERT_FATAL(samples <= SAMPLES);
+    for (int i = 0; i < SAMPLES; ++i) start[i + 1] = start[i] + (i < BOXED ? 2 : 0);
+    for (int i = 0; i < 2 * BOXED; ++i) {
+        row[i][BOX_CLASS] = (float)(i % 3);
+        for (int k = BOX_X; k < BOX_NUMBERS; ++k)
+            row[i][k] = (float)((7 * i + 5 * k) % 16 + 1) / 16;
+    }
+    return (BoxTargets){.start = start, .row = row[0], .normaliser = normaliser};
+}
+
 static inline bool prefers_layout(OpKind kind)
 {
     return kind != OP_REORDER && kind != OP_FLATTEN;
@@ -85,6 +102,7 @@ static inline void run(Rig *r, OpSpec s, DType precision, int threads)
     r->run.labels = s.kind == OP_SIGMOID_LOSS ? two : label;
     r->run.sample = ids;
     r->run.targets = targets;
+    if (op_info(s.kind)->reads == READS_BOXES) r->run.boxes = some_boxes(s.x[0].shape.dim[0]);
     r->run.exchange = &alone;
     r->run.rows -= r->run.rows > 1 && s.kind != OP_DENSE && s.kind != OP_CONV2D;
     op_refresh(r->op, &r->run);
@@ -275,6 +293,25 @@ static inline OpSpec loss(OpKind kind, int64_t width)
     return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
 }
 
+static inline OpSpec upsample(int block)
+{
+    OpSpec s = one(OP_UPSAMPLE, rig_desc(shape_of(4, 2, 20, 5, 7), block), plain(4, 2, 20, 15, 21));
+    s.scale = 3;
+    return s;
+}
+
+static inline OpSpec yolo_loss(void)
+{
+    OpSpec s = one(OP_YOLO_LOSS, image(2, 16, 8, 6), plain(2, 2, LOSS_COLUMNS, 1, 1));
+    s.x_count = 2;
+    s.x[1] = image(2, 16, 4, 3);
+    s.need_dx[1] = true;
+    s.image[0] = 64;
+    s.image[1] = 48;
+    s.anchors = (Anchors){4, {{10, 13}, {33, 23}, {30, 20}, {40, 45}}};
+    return s;
+}
+
 static inline OpSpec vectors(OpKind kind, int width, int64_t n, int64_t out)
 {
     OpSpec s = one(kind, plain(2, 40, n * width, 1, 1), plain(2, 40, out, 1, 1));
@@ -307,6 +344,7 @@ static inline const Case *cases(int *count)
     CASE("batch_norm", batch_norm(image(4, 20, 7, 9), ACT_NONE, false));
     CASE("batch_norm, relu", batch_norm(image(4, 20, 7, 9), ACT_RELU, false));
     CASE("batch_norm, residual", batch_norm(image(4, 32, 7, 9), ACT_RELU, true));
+    CASE("batch_norm, silu", batch_norm(image(4, 20, 7, 9), ACT_SILU, false));
     CASE("batch_norm, plain", batch_norm(plain(2, 16, 37, 1, 1), ACT_RELU6, false));
     CASE("layer_norm", layer_norm(plain(3, 3, 7, 333, 1)));
     CASE("rms_norm", rms_norm(plain(3, 3, 7, 333, 1)));
@@ -323,6 +361,9 @@ static inline const Case *cases(int *count)
     CASE("pool avg", pool(POOL_AVG, 16));
     CASE("pool avg, channels last", pool(POOL_AVG, 0));
     CASE("pool global", pool(POOL_GLOBAL_AVG, 16));
+    CASE("upsample", upsample(16));
+    CASE("upsample, plain", upsample(1));
+    CASE("yolo_loss", yolo_loss());
     CASE("add", join(OP_ADD, image(2, 20, 9, 7), image(2, 20, 9, 7), ACT_RELU));
     CASE("concat", join(OP_CONCAT, image(2, 16, 5, 5), image(2, 48, 5, 5), ACT_NONE));
     CASE("dropout", dropout(plain(2, 3, 1777, 1, 1)));

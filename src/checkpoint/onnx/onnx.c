@@ -64,33 +64,60 @@ static int falling(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Finds the number of classes or tokens where the configuration leaves it to the data: it is the
- * first dimension of one of the file's tensors, so each is tried, largest first, until the model
- * has exactly the file's tensors. Where none fits, the message is that of the try with the fewest
- * misfits. */
+/* The best of several tries: its number of misfits, error and message. */
+typedef struct BestTry {
+    int misfits;
+    Status status;
+    /* owned */
+    char *why;
+} BestTry;
+
+/* Tries a number of classes; true if the model has exactly the file's tensors. */
+static bool fits(OnnxExport *e, int64_t classes, BestTry *best)
+{
+    int misfits = INT32_MAX - 1;
+    const Status st = try_classes(e, classes, &misfits);
+    if (st == OK || misfits >= best->misfits) return st == OK;
+    best->misfits = misfits;
+    best->status = st;
+    mem_free(&best->why);
+    best->why = mem_text(fail_message());
+    return false;
+}
+
+/* Tries the numbers of classes for which `length` can be the first dimension of a tensor: that
+ * number, or in a detector 5 more for each of one or more anchors. */
+static bool length_fits(OnnxExport *e, int64_t length, BestTry *best)
+{
+    enum { ANCHORS = 6 };
+    if (loss_info(e->model->config)->outputs != OUTPUTS_GRIDS) return fits(e, length, best);
+    for (int64_t anchors = 1; anchors <= ANCHORS; ++anchors) {
+        const int64_t classes = length / anchors - BOX_CHANNELS;
+        if (length % anchors == 0 && classes > 0 && fits(e, classes, best)) return true;
+    }
+    return false;
+}
+
+/* Finds the number of classes or tokens where the configuration leaves it to the data, from the
+ * first dimensions of the file's tensors: each is tried, largest first, until the model has exactly
+ * the file's tensors. Where none fits, the message is that of the try with the fewest misfits. */
 static Status find_classes(OnnxExport *e)
 {
     const Config *c = e->model->config;
-    int misfits, least = INT32_MAX;
+    int misfits;
     if (c->model.classes > 0) return try_classes(e, c->model.classes, &misfits);
     if (c->model.vocab > 0) return try_classes(e, c->model.vocab, &misfits);
     int64_t *length = mem_new((size_t)(e->file.count + 1) * sizeof *length);
-    char *why = mem_format("%s: holds no parameter", e->file.path);
+    BestTry best = {.misfits = INT32_MAX,
+                    .status = ERR_DATA,
+                    .why = mem_format("%s: holds no parameter", e->file.path)};
+    bool found = false;
     for (int i = 0; i < e->file.count; ++i) length[i] = e->file.tensor[i].shape.dim[0];
     qsort(length, (size_t)e->file.count, sizeof *length, falling);
-    Status st = ERR_DATA, worst = ERR_DATA;
-    for (int i = 0; st != OK && i < e->file.count; ++i) {
-        if (i > 0 && length[i] == length[i - 1]) continue;
-        misfits = INT32_MAX - 1;
-        st = try_classes(e, length[i], &misfits);
-        if (st == OK || misfits >= least) continue;
-        least = misfits;
-        worst = st;
-        mem_free(&why);
-        why = mem_text(fail_message());
-    }
-    if (st != OK) st = fail(worst, "%s", why);
-    mem_free(&why);
+    for (int i = 0; !found && i < e->file.count; ++i)
+        if (i == 0 || length[i] != length[i - 1]) found = length_fits(e, length[i], &best);
+    const Status st = found ? OK : fail(best.status, "%s", best.why);
+    mem_free(&best.why);
     mem_free(&length);
     return st;
 }

@@ -116,6 +116,7 @@ const BackendTable backend_cpu = {
     .name = "cpu",
     .host_memory = true,
     .has_bf16 = true,
+    .fuses_silu = true,
     .open = cpu_open,
     .close = cpu_close,
     .alloc = cpu_alloc,

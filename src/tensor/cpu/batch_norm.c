@@ -1,12 +1,14 @@
-/* batch_norm with fused residual and relu or relu6. Forward reads x in two passes (sums for the
- * statistics, result), and so does backward (sums, dx). The samples are divided into parts by shape
- * alone, and the parts' sums are added in order, so that any number of threads gives the same bits.
- * If there are enough blocks of channels, a thread runs one block through both passes, the second
- * in reverse order, while the block is in the thread's cache.
+/* batch_norm with fused residual and relu or relu6, or with silu. Forward reads x in two passes
+ * (sums for the statistics, result), and so does backward (sums, dx). The samples are divided into
+ * parts by shape alone, and the parts' sums are added in order, so that any number of threads
+ * gives the same bits. If there are enough blocks of channels, a thread runs one block through
+ * both passes, the second in reverse order, while the block is in the thread's cache.
  *
  * backward_begin computes the sums and stores them in `saved`, from which dw and dx are computed;
  * it masks dy in place only if dy is also the residual's gradient. One bit per element says whether
- * act clipped its input, so that backward need not read y. With fixed statistics forward is the
+ * act clipped its input, so that backward need not read y. With silu, backward_begin computes
+ * its input from x again, for which the coefficients of y are saved, and multiplies dy by its slope
+ * in place. With fixed statistics forward is the
  * same as in evaluation, dx is dy times a constant per channel, and only those bits are saved.
  *
  * If synced, the sums of all replicas' micro-batches are added between the two passes:
@@ -31,12 +33,28 @@ enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY
  * numbers per channel they are over. */
 enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_NUMBERS, SAVED_SYNCED };
 
+/* Further rows of `saved` with silu, behind the others: the coefficients of y. */
+enum { ACT_SCALE, ACT_SHIFT, ACT_ROWS };
+
+/* Number of rows of `saved` before those of silu. */
+static int64_t saved_rows(const Op *op)
+{
+    return op->spec.synced ? SAVED_SYNCED : SAVED;
+}
+
 /* Number of floats in `saved` before NormTask.keep. */
 static int64_t saved_floats(const Op *op)
 {
     const NormPlan *plan = op->impl;
     if (op->spec.fixed_stats) return 0;
-    return (op->spec.synced ? SAVED_SYNCED : SAVED) * plan->padded;
+    return (saved_rows(op) + (op->spec.act == ACT_SILU ? ACT_ROWS : 0)) * plan->padded;
+}
+
+/* The saved coefficients of y; NULL without silu. */
+static float *act_row(const NormTask *t, int row)
+{
+    if (t->op->spec.act != ACT_SILU) return NULL;
+    return (float *)t->run->saved + (saved_rows(t->op) + row) * t->plan->padded;
 }
 
 static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -53,7 +71,7 @@ static Status batch_norm_plan(Op *op, Desc preferred[SPEC_INPUTS])
     for (int i = 0; i < s->w_count; ++i) op->w_elements[i] = shape_count(s->w[i]);
     bool back = !s->fixed_stats || s->need_dx[0] || (s->residual && s->need_dx[1]);
     op->saved_bytes = (size_t)saved_floats(op) * sizeof(float);
-    if (s->act != ACT_NONE && back) op->saved_bytes += norm_keep_bytes(plan);
+    if (s->act != ACT_NONE && s->act != ACT_SILU && back) op->saved_bytes += norm_keep_bytes(plan);
     /* two sums per channel, and the count of numbers */
     if (s->synced) op->synced_sums = 2 * plan->padded + 1;
     op->workspace_bytes = norm_workspace_bytes(plan, 1) + (size_t)op->synced_sums * sizeof(double);
@@ -84,6 +102,14 @@ static double channel_numbers(const NormTask *t)
     return (double)t->run->rows * (double)t->plan->v.hw;
 }
 
+/* Saves a channel's coefficients of y for silu's slope. */
+static void save_act(const NormTask *t, int64_t c)
+{
+    if (t->op->spec.act != ACT_SILU) return;
+    act_row(t, ACT_SCALE)[c] = t->coef[COEF_X * t->plan->padded + c];
+    act_row(t, ACT_SHIFT)[c] = t->coef[COEF_SHIFT * t->plan->padded + c];
+}
+
 /* Computes mean and variance of block g from the sums, and the coefficients of y. */
 static void stats_finish(const NormTask *t, int64_t g)
 {
@@ -101,9 +127,11 @@ static void stats_finish(const NormTask *t, int64_t g)
         if (t->total) saved[SAVED_NUMBERS * plan->padded + c] = (float)n;
         if (c >= plan->v.channels) {
             norm_coef_set(t, 0, c, (double[COEFS]){0.0});
+            save_act(t, c);
             continue;
         }
         norm_forward_coef(t, 0, c, mean, inverse);
+        save_act(t, c);
         saved[SAVED_VARIANCE * plan->padded + c] =
             (float)(n > 1.0 ? variance * (n / (n - 1.0)) : 0.0);
     }
@@ -290,6 +318,8 @@ static void batch_norm_backward_begin(Op *op, const OpRun *run)
     const int64_t padded = t.plan->padded;
     t.sum = norm_grad_sums;
     t.finish = grad_finish;
+    t.act_scale = act_row(&t, ACT_SCALE);
+    t.act_shift = act_row(&t, ACT_SHIFT);
     memcpy(t.coef + COEF_MEAN * padded, (float *)run->saved + SAVED_MEAN * padded,
            (size_t)padded * sizeof(float));
     if (!op->spec.synced) {

@@ -35,7 +35,8 @@ NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *plan, int64_t
     NormTask t = {.op = op, .plan = plan, .run = run, .sums = run->workspace};
     t.coef = (float *)(t.sums + 2 * plan->parts * plan->padded);
     t.coef_step = coefs > 1 ? COEFS * plan->padded : 0;
-    if (op->spec.act != ACT_NONE && run->training && run->saved)
+    const bool clips = op->spec.act != ACT_NONE && op->spec.act != ACT_SILU;
+    if (clips && run->training && run->saved)
         t.keep = (uint16_t *)((float *)run->saved + saved_floats);
     return t;
 }
@@ -131,15 +132,23 @@ static void sums_fold(const NormPlan *plan, const double wide[SIMD_LANES], doubl
 
 /* ---- coefficients ---- */
 
-/* Returns a coefficient of block g for each lane of a kernel's row; `wide` is scratch. */
+/* Returns the numbers of block g, from those of all channels, for each lane of a kernel's row;
+ * `wide` is scratch. NULL if there are none. */
+static const float *lanes_at(const NormPlan *plan, const float *channel, int64_t g,
+                             float wide[SIMD_LANES])
+{
+    const float *block = channel ? channel + g * plan->v.block : NULL;
+    if (!block || plan->v.block == plan->lanes) return block;
+    for (int l = 0; l < SIMD_LANES; ++l) wide[l] = block[l % plan->v.block];
+    return wide;
+}
+
+/* Returns a coefficient of block g for each lane. */
 static const float *coef_at(const NormTask *t, int which, int64_t part, int64_t g,
                             float wide[SIMD_LANES])
 {
-    const float *coef =
-        t->coef + part * t->coef_step + which * t->plan->padded + g * t->plan->v.block;
-    if (t->plan->v.block == t->plan->lanes) return coef;
-    for (int l = 0; l < SIMD_LANES; ++l) wide[l] = coef[l % t->plan->v.block];
-    return wide;
+    const float *coef = t->coef + part * t->coef_step + which * t->plan->padded;
+    return lanes_at(t->plan, coef, g, wide);
 }
 
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS])
@@ -221,9 +230,11 @@ void norm_grad_sums(const NormTask *t, int64_t part, int64_t g)
 {
     const NormPlan *plan = t->plan;
     double wide[2][SIMD_LANES] = {{0}};
-    float mean[SIMD_LANES];
+    float mean[SIMD_LANES], act[2][SIMD_LANES];
     bool fold = plan->v.block != plan->lanes;
     BatchNormSums a = {.mean = coef_at(t, COEF_MEAN, part, g, mean),
+                       .scale = lanes_at(plan, t->act_scale, g, act[0]),
+                       .shift = lanes_at(plan, t->act_shift, g, act[1]),
                        .sum = fold ? wide[0] : sums_at(t, part, g, 0),
                        .sum_x = fold ? wide[1] : sums_at(t, part, g, 1)};
     for (int l = 0; l < plan->lanes; ++l) a.sum[l] = a.sum_x[l] = 0.0;

@@ -45,6 +45,9 @@ struct NormTask {
      * 0: all parts have the same */
     float *coef;
     int64_t coef_step;
+    /* gradients of batch_norm with silu: coefficients by channel of silu's input, (x - mean)
+     * act_scale + act_shift; NULL: no silu */
+    const float *act_scale, *act_shift;
     /* one bit per element, 0 where act clipped its input (its derivative is 0); NULL: not stored */
     uint16_t *keep;
     /* the pass that computes sums, and the pass that computes y or dx; NULL: left out */
@@ -55,7 +58,7 @@ struct NormTask {
 
 /* Returns the plan for an input of this layout. The caller sets `parts`. */
 NormPlan norm_plan(Desc x);
-/* Bytes of NormTask.keep; it is needed only with a fused activation. */
+/* Bytes of NormTask.keep; it is needed only with a fused relu or relu6. */
 size_t norm_keep_bytes(const NormPlan *plan);
 /* Makes a task without passes. sums and coef lie in the workspace of run, which has
  * norm_workspace_bytes(plan, coefs). coefs: number of sets of coefficients: 1, or one per part.
@@ -69,7 +72,7 @@ void norm_stats(const NormTask *t, int64_t part, int64_t g);
 /* Computes y with coef. */
 void norm_apply(const NormTask *t, int64_t part, int64_t g);
 /* Sums dy and dy (x - mean). If the residual's gradient shares the memory of dy, also masks dy in
- * memory. */
+ * memory; with silu multiplies dy by its slope in memory. */
 void norm_grad_sums(const NormTask *t, int64_t part, int64_t g);
 /* Computes dx with coef. */
 void norm_grad(const NormTask *t, int64_t part, int64_t g);

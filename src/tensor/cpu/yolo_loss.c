@@ -81,6 +81,8 @@ typedef struct Yolo {
     int levels, classes;
     BoxGrid grid[BOX_LEVELS];
     View view[BOX_LEVELS];
+    /* element of each channel in cell 0 of a sample; owned */
+    int64_t *channel[BOX_LEVELS];
     /* floats of OpRun.saved before those of each level, and of a sample */
     int64_t best[BOX_LEVELS], best_sample;
 } Yolo;
@@ -98,12 +100,21 @@ typedef struct YoloItem {
     const Yolo *yolo;
     const BoxGrid *grid;
     View view;
+    const int64_t *channel;
     /* the sample's logits and their gradient; the target of each anchor and cell */
     const void *x;
     void *dx;
     float *best;
     YoloFactors factors;
 } YoloItem;
+
+/* Returns the element of each channel in cell 0 of a sample. Owned by the caller. */
+static int64_t *channel_elements(View v)
+{
+    int64_t *at = mem_new((size_t)v.channels * sizeof *at);
+    for (int64_t c = 0; c < v.channels; ++c) at[c] = c / v.block * v.plane + c % v.block;
+    return at;
+}
 
 static Status yolo_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
@@ -115,6 +126,7 @@ static Status yolo_plan(Op *op, Desc preferred[SPEC_INPUTS])
         y->type = preferred[l].dtype;
         y->grid[l] = box_grid(s, l);
         y->view[l] = view_of(preferred[l]);
+        y->channel[l] = channel_elements(y->view[l]);
         y->best[l] = y->best_sample;
         y->best_sample += y->grid[l].anchors * y->view[l].hw;
         op->needs_x[l] = true;
@@ -128,7 +140,34 @@ static Status yolo_plan(Op *op, Desc preferred[SPEC_INPUTS])
 
 static void yolo_free(Op *op)
 {
+    Yolo *y = op->impl;
+    for (int l = 0; y && l < y->levels; ++l) mem_free(&y->channel[l]);
     mem_free(&op->impl);
+}
+
+/* ---- sums of cross-entropies ---- */
+
+/* A sum of cross-entropies max(x, 0) - x target + log(1 + e^-|x|). The factors 1 + e^-|x|, which
+ * are at most 2, are multiplied, so that there is one logarithm for many of them. */
+typedef struct Entropies {
+    double sum, product;
+    int factors;
+} Entropies;
+
+static void entropies_add(Entropies *e, float x, double target)
+{
+    enum { FACTORS = 512 };
+    e->sum += (x > 0 ? (double)x : 0) - (double)x * target;
+    e->product *= 1 + exp(-fabs((double)x));
+    if (++e->factors < FACTORS) return;
+    e->sum += log(e->product);
+    e->product = 1;
+    e->factors = 0;
+}
+
+static double entropies_sum(const Entropies *e)
+{
+    return e->sum + log(e->product);
 }
 
 /* ---- one level of one sample ---- */
@@ -136,8 +175,7 @@ static void yolo_free(Op *op)
 /* Index of a channel of an anchor in one cell. */
 static int64_t logit_index(const YoloItem *i, int anchor, int channel, int64_t cell)
 {
-    const int64_t c = (int64_t)anchor * (BOX_CHANNELS + i->yolo->classes) + channel;
-    return (c / i->view.block * i->view.hw + cell) * i->view.block + c % i->view.block;
+    return i->channel[anchor * (BOX_CHANNELS + i->yolo->classes) + channel] + cell * i->view.block;
 }
 
 static float logit_get(const YoloItem *i, int64_t index)
@@ -154,6 +192,10 @@ static void gradient_add(const YoloItem *i, int64_t index, double more)
     const DType type = i->yolo->type;
     void *at = element_out(i->dx, index, type);
     float value;
+    if (type == DTYPE_F32) {
+        ((float *)i->dx)[index] = (float)((double)((float *)i->dx)[index] + more);
+        return;
+    }
     simd_table(type)->to_floats(&value, at, 1);
     value = (float)((double)value + more);
     simd_table(type)->from_floats(at, &value, 1);
@@ -185,7 +227,8 @@ static YoloItem item_of(const YoloTask *t, int64_t sample, int level, double sca
 {
     const Yolo *y = t->yolo;
     const int64_t first = sample * y->view[level].sample;
-    YoloItem i = {.yolo = y, .grid = &y->grid[level], .view = y->view[level]};
+    YoloItem i = {
+        .yolo = y, .grid = &y->grid[level], .view = y->view[level], .channel = y->channel[level]};
     i.x = element_at(t->run->x[level], first, y->type);
     if (t->run->dx[level]) i.dx = element_out(t->run->dx[level], first, y->type);
     i.best = (float *)t->run->saved + sample * y->best_sample + y->best[level];
@@ -221,10 +264,11 @@ static void match_forward(const YoloItem *i, const float *row, const BoxMatch *m
     float *best = &i->best[m->anchor * i->view.hw + logits.cell];
     if ((float)overlap > *best) *best = (float)overlap;
     parts[PART_BOX] += 1 - overlap;
+    Entropies sum = {.product = 1};
     for (int k = 0; i->factors.classes > 0 && k < i->yolo->classes; ++k)
-        parts[PART_CLASS] +=
-            yolo_entropy(logit_get(i, logit_index(i, m->anchor, BOX_CHANNELS + k, logits.cell)),
-                         class_target(i, row, k));
+        entropies_add(&sum, logit_get(i, logit_index(i, m->anchor, BOX_CHANNELS + k, logits.cell)),
+                      class_target(i, row, k));
+    parts[PART_CLASS] += entropies_sum(&sum);
 }
 
 static void match_backward(const YoloItem *i, const float *row, const BoxMatch *m)
@@ -269,15 +313,16 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         const int64_t sample = at / t->yolo->levels;
         double *parts = t->parts + at * PARTS;
         const YoloItem i = item_of(t, sample, (int)(at % t->yolo->levels), 1);
+        Entropies objects = {.product = 1};
         memset(parts, 0, PARTS * sizeof *parts);
         if (sample >= t->run->rows) continue;
         memset(i.best, 0, (size_t)(i.grid->anchors * i.view.hw) * sizeof *i.best);
         each_match(t, &i, sample, parts);
         for (int a = 0; a < i.grid->anchors; ++a)
             for (int64_t cell = 0; cell < i.view.hw; ++cell)
-                parts[PART_OBJECT] +=
-                    yolo_entropy(logit_get(&i, logit_index(&i, a, BOX_CHANNELS - 1, cell)),
-                                 i.best[a * i.view.hw + cell]);
+                entropies_add(&objects, logit_get(&i, logit_index(&i, a, BOX_CHANNELS - 1, cell)),
+                              i.best[a * i.view.hw + cell]);
+        parts[PART_OBJECT] = entropies_sum(&objects);
         parts[PART_BOX] *= i.factors.box;
         parts[PART_OBJECT] *= i.factors.object;
         parts[PART_CLASS] *= i.factors.classes;

@@ -97,9 +97,29 @@ SIMD_INLINE Parts parts_load(const float *from)
     return v;
 }
 
-SIMD_INLINE Vf clip_vector(Act act, Vf v)
+/* silu and its derivative, lane by lane; compilers turn the loops into vector code. */
+SIMD_INLINE Vf silu_vector(Vf v)
+{
+    float lane[VECTOR];
+    memcpy(lane, &v, sizeof lane);
+    for (int l = 0; l < VECTOR; ++l) lane[l] = silu_of(lane[l]);
+    memcpy(&v, lane, sizeof lane);
+    return v;
+}
+
+SIMD_INLINE Vf silu_slope_vector(Vf v)
+{
+    float lane[VECTOR];
+    memcpy(lane, &v, sizeof lane);
+    for (int l = 0; l < VECTOR; ++l) lane[l] = silu_slope(lane[l]);
+    memcpy(&v, lane, sizeof lane);
+    return v;
+}
+
+SIMD_INLINE Vf act_vector(Act act, Vf v)
 {
     const Vf zero = {0}, six = zero + 6.0f;
+    if (act == ACT_SILU) return silu_vector(v);
     if (act == ACT_RELU || act == ACT_RELU6) v = VECTOR_KEEP(v, ~(v < zero));
     if (act == ACT_RELU6) {
         Vi over = v > six;
@@ -129,7 +149,7 @@ SIMD_INLINE void apply_16(const BatchNormApply *a, const Coefficients *c, int64_
         Vf v = elems_load(x + from);
         v = (v - c->mean.p[p]) * c->scale.p[p] + c->shift.p[p];
         if (residual) v += elems_load(residual + from);
-        v = clip_vector(a->act, v);
+        v = act_vector(a->act, v);
         elems_store(y + from, v);
         Vi kept = a->act == ACT_RELU6 ? (v > zero) & (v < six) : v > zero;
         if (a->keep) bits |= mask_bits(kept) << (p * VECTOR);
@@ -146,7 +166,7 @@ SIMD_INLINE void apply_few(const BatchNormApply *a, int lane, int64_t at, int64_
         float v = value_of(x[at + l]) - a->mean[lane + l];
         v = fused(v, a->scale[lane + l], a->shift[lane + l]);
         if (residual) v += value_of(residual[at + l]);
-        v = clip_of(a->act, v);
+        v = a->act == ACT_SILU ? silu_of(v) : clip_of(a->act, v);
         y[at + l] = elem_of(v);
         bits |= (uint32_t)(v > 0.0f && (a->act != ACT_RELU6 || v < 6.0f)) << l;
     }
@@ -195,12 +215,23 @@ void SIMD_NAME(batch_norm_apply)(const BatchNormApply *a)
         apply_act(a, ACT_RELU);
     else if (a->act == ACT_RELU6)
         apply_act(a, ACT_RELU6);
+    else if (a->act == ACT_SILU)
+        apply(a, ACT_SILU, false, false);
     else
         apply_act(a, ACT_NONE);
 }
 
+SIMD_INLINE Coefficients sum_coefficients(const BatchNormSums *a, int lane)
+{
+    Coefficients c = {.mean = parts_load(a->mean + lane)};
+    if (!a->scale) return c;
+    c.scale = parts_load(a->scale + lane);
+    c.shift = parts_load(a->shift + lane);
+    return c;
+}
+
 /* Adds 16 lanes of one row to s1 and s2. */
-SIMD_INLINE void sum_row(const BatchNormSums *a, const Parts *mean, int64_t at, int64_t word,
+SIMD_INLINE void sum_row(const BatchNormSums *a, const Coefficients *c, int64_t at, int64_t word,
                          Vf s1[PARTS], Vf s2[PARTS])
 {
     uint32_t bits = a->keep ? a->keep[word] : 0;
@@ -210,22 +241,24 @@ SIMD_INLINE void sum_row(const BatchNormSums *a, const Parts *mean, int64_t at, 
         int64_t from = at + p * VECTOR;
         Vf g = elems_load(dy + from);
         if (a->keep) g = VECTOR_KEEP(g, bits_mask(bits >> (p * VECTOR)));
+        const Vf v = elems_load(x + from) - c->mean.p[p];
+        if (a->scale) g *= silu_slope_vector(v * c->scale.p[p] + c->shift.p[p]);
         if (a->store) elems_store(dy + from, g);
         s1[p] += g;
-        s2[p] += g * (elems_load(x + from) - mean->p[p]);
+        s2[p] += g * v;
     }
 }
 
 SIMD_INLINE void sums_16(const BatchNormSums *a, int64_t first, int64_t rows, int lane)
 {
-    const Parts mean = parts_load(a->mean + lane);
+    const Coefficients c = sum_coefficients(a, lane);
     const int64_t words = words_of(a->lanes), word = lane / SIMD_LANES;
     Vf s1[DEPTH][PARTS] = {{{0}}}, s2[DEPTH][PARTS] = {{{0}}};
     int64_t r = first, end = first + rows;
     for (; r + DEPTH <= end; r += DEPTH)
         for (int d = 0; d < DEPTH; ++d)
-            sum_row(a, &mean, (r + d) * a->lanes + lane, (r + d) * words + word, s1[d], s2[d]);
-    for (; r < end; ++r) sum_row(a, &mean, r * a->lanes + lane, r * words + word, s1[0], s2[0]);
+            sum_row(a, &c, (r + d) * a->lanes + lane, (r + d) * words + word, s1[d], s2[d]);
+    for (; r < end; ++r) sum_row(a, &c, r * a->lanes + lane, r * words + word, s1[0], s2[0]);
     for (int d = 1; d < DEPTH; ++d)
         for (int p = 0; p < PARTS; ++p) {
             s1[0][p] += s1[d][p];
@@ -255,18 +288,21 @@ static void sums_few(const BatchNormSums *a, int64_t first, int64_t rows, int la
                 uint32_t bits = a->keep[r * words_of(a->lanes) + lane / SIMD_LANES];
                 g = bits >> (l - lane) & 1 ? g : 0.0f;
             }
+            const float v = value_of(x[at]) - a->mean[l];
+            if (a->scale) g *= silu_slope(fused(v, a->scale[l], a->shift[l]));
             if (a->store) dy[at] = elem_of(g);
             s1 += g;
-            s2 = fused(g, value_of(x[at]) - a->mean[l], s2);
+            s2 = fused(g, v, s2);
         }
         a->sum[l] += s1;
         a->sum_x[l] += s2;
     }
 }
 
-SIMD_INLINE void sums(const BatchNormSums *args, bool keep, bool store)
+SIMD_INLINE void sums(const BatchNormSums *args, bool keep, bool store, bool silu)
 {
     BatchNormSums a = *args;
+    a.scale = silu ? a.scale : NULL;
     a.keep = keep ? a.keep : NULL;
     a.store = store;
     for (int64_t r = 0; r < a.rows; r += CHUNK) {
@@ -285,12 +321,14 @@ SIMD_INLINE void sums(const BatchNormSums *args, bool keep, bool store)
 
 void SIMD_NAME(batch_norm_sums)(const BatchNormSums *a)
 {
-    if (a->keep && a->store)
-        sums(a, true, true);
+    if (a->scale)
+        sums(a, false, true, true);
+    else if (a->keep && a->store)
+        sums(a, true, true, false);
     else if (a->keep)
-        sums(a, true, false);
+        sums(a, true, false, false);
     else
-        sums(a, false, false);
+        sums(a, false, false, false);
 }
 
 typedef struct GradCoefficients {

@@ -8,11 +8,6 @@
 static const float GELU_U = 1.5957691216057308f;
 static const float GELU_CUBE = 0.044715f;
 
-SIMD_INLINE float sigmoid_of(float x)
-{
-    return 1.0f / (1.0f + exp_near(-x));
-}
-
 SIMD_INLINE float gelu_of(float x)
 {
     return x * sigmoid_of(GELU_U * fused(GELU_CUBE * x, x * x, x));
@@ -23,17 +18,6 @@ SIMD_INLINE float gelu_slope(float x)
     float s = sigmoid_of(GELU_U * fused(GELU_CUBE * x, x * x, x));
     float slope = GELU_U * fused(3.0f * GELU_CUBE * x, x, 1.0f);
     return fused(x * s * (1.0f - s), slope, s);
-}
-
-SIMD_INLINE float silu_of(float x)
-{
-    return x * sigmoid_of(x);
-}
-
-SIMD_INLINE float silu_slope(float x)
-{
-    float s = sigmoid_of(x);
-    return s * fused(x, 1.0f - s, 1.0f);
 }
 
 void SIMD_NAME(act)(Act act, void *to, const void *from, int64_t n)

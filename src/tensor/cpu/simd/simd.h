@@ -37,11 +37,13 @@ typedef struct BatchNormApply {
 } BatchNormApply;
 
 /* Adds sum(dy) and sum(dy * (x - mean)) over contiguous rows to doubles by lane. With keep, only
- * elements of dy whose bit is set count, and with `store` the others are also set to 0 in
- * memory. */
+ * elements of dy whose bit is set count, and with `store` the others are also set to 0 in memory.
+ * With scale, dy is first multiplied by silu'((x - mean) * scale + shift), in memory, too; keep and
+ * store are not used. */
 typedef struct BatchNormSums {
     const void *x;
-    const float *mean;
+    /* coefficients by lane; scale and shift of silu's input, NULL: no silu */
+    const float *mean, *scale, *shift;
     void *dy;
     const uint16_t *keep;
     double *sum, *sum_x;

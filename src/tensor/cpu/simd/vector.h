@@ -372,6 +372,22 @@ SIMD_INLINE float exp_near(float x)
     return n < -125.5f ? 0.0f : p;
 }
 
+SIMD_INLINE float sigmoid_of(float x)
+{
+    return 1.0f / (1.0f + exp_near(-x));
+}
+
+SIMD_INLINE float silu_of(float x)
+{
+    return x * sigmoid_of(x);
+}
+
+SIMD_INLINE float silu_slope(float x)
+{
+    float s = sigmoid_of(x);
+    return s * fused(x, 1.0f - s, 1.0f);
+}
+
 SIMD_INLINE float relu_of(float x)
 {
     return x < 0.0f ? 0.0f : x;
