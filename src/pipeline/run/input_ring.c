@@ -187,7 +187,8 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         run->labels_other = host ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
-        run->boxes = batch->boxes;
+        /* no kind of data set has boxes yet, so none are copied to devices */
+        run->boxes = host ? batch->boxes : (BoxTargets){0};
         run->bag = batch->bag;
         run->loss_scale = values->scale;
         run->numbers = host ? NULL : numbers;
