@@ -49,7 +49,7 @@ YOLO_INLINE int yolo_clamp(int i, int size)
     return i < 0 ? 0 : i < size ? i : size - 1;
 }
 
-/* Matches that an anchor can have with one box: its own cell, two beside it, two above or below. */
+/* Matches that an anchor can have with one box: its own cell, two in its row, two in its column. */
 enum { YOLO_SLOTS = 5 };
 
 /* Whether no side of the box is YOLO_RATIO or more times the anchor's, or the other way round. */

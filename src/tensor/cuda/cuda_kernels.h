@@ -355,7 +355,7 @@ typedef struct YoloRun {
     double *parts;
     BoxGrid grid;
     int level, levels, classes;
-    /* as in BoxTargets */
+    /* boxes, described at BoxTargets */
     const int32_t *start;
     const float *row;
     const int64_t *normaliser;
