@@ -115,6 +115,8 @@ typedef struct Graph {
     Desc input;
     GraphIds ids;
     int64_t classes;
+    /* losses for boxes: largest number of boxes in a micro-batch */
+    int64_t box_rows;
     /* floats in the parameter arena, padding included; set by graph_plan */
     int64_t arena_elements;
     /* index of the loss, which is the last node */

@@ -275,7 +275,8 @@ static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count
     rig->run.targets = rig->targets;
 }
 
-/* start: one for each sample, and the end; numbers: the normaliser. All in host memory. */
+/* start: one for each sample, and the end; numbers: the normaliser. All in host memory. Later calls
+ * have as many boxes. */
 static inline void rig_set_boxes(Rig *rig, const int32_t *start, const float *row,
                                  const int32_t *numbers)
 {
@@ -288,9 +289,9 @@ static inline void rig_set_boxes(Rig *rig, const int32_t *start, const float *ro
     for (int i = 0; i <= levels; ++i) normaliser[i] = numbers[i];
     memcpy(copy, row, rows - BOX_NUMBERS * sizeof *row);
     BoxTargets *b = &rig->boxes;
-    b->start = rig_alloc(rig, starts);
-    b->row = rig_alloc(rig, rows);
-    b->normaliser = rig_alloc(rig, sizeof normaliser);
+    if (!b->start) b->start = rig_alloc(rig, starts);
+    if (!b->row) b->row = rig_alloc(rig, rows);
+    if (!b->normaliser) b->normaliser = rig_alloc(rig, sizeof normaliser);
     rig->box_bytes = rows;
     rig_copy(rig, (void *)(uintptr_t)b->start, start, starts);
     rig_copy(rig, (void *)(uintptr_t)b->row, copy, rows);

@@ -34,7 +34,7 @@
     _(SIGMOID_LOSS, sigmoid_loss, CPU_ONLY)                                                        \
     _(INTERACTION, interaction, CPU_ONLY)                                                          \
     _(FM, fm, CPU_ONLY)                                                                            \
-    _(YOLO_LOSS, yolo_loss, CPU_ONLY)                                                              \
+    _(YOLO_LOSS, yolo_loss, EVERYWHERE)                                                            \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */
 

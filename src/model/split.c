@@ -239,6 +239,7 @@ static void make_graph(Splitter *s)
     Graph *to = s->to = mem_new(sizeof *to);
     *to = (Graph){.input = from->input,
                   .classes = from->classes,
+                  .box_rows = from->box_rows,
                   .param_count = from->param_count,
                   .rank = s->rank,
                   .ranks = s->ranks};

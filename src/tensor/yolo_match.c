@@ -22,7 +22,13 @@ BoxGrid box_grid(const OpSpec *loss, int level)
 
 int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES])
 {
-    return yolo_match_all(grid, box, match);
+    int count = 0;
+    for (int a = 0; a < grid->anchors; ++a) {
+        if (!yolo_sides_match(grid, box, a)) continue;
+        for (int slot = 0; slot < YOLO_SLOTS; ++slot)
+            count += yolo_match_slot(grid, box, a, slot, &match[count]);
+    }
+    return count;
 }
 
 int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count)

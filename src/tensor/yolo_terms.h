@@ -49,33 +49,59 @@ YOLO_INLINE int yolo_clamp(int i, int size)
     return i < 0 ? 0 : i < size ? i : size - 1;
 }
 
-YOLO_INLINE int yolo_match_all(const BoxGrid *g, const float *box, BoxMatch *match)
+/* Matches that an anchor can have with one box: its own cell, two in its row, two in its column. */
+enum { YOLO_SLOTS = 5 };
+
+/* Whether no side of the box is YOLO_RATIO or more times the anchor's, or the other way round. */
+YOLO_INLINE bool yolo_sides_match(const BoxGrid *g, const float *box, int anchor)
+{
+    const double w = (double)box[BOX_W] * g->columns, h = (double)box[BOX_H] * g->rows;
+    const double aw = g->anchor[anchor][0], ah = g->anchor[anchor][1];
+    return w > 0 && h > 0 && w < YOLO_RATIO * aw && aw < YOLO_RATIO * w && h < YOLO_RATIO * ah &&
+           ah < YOLO_RATIO * h;
+}
+
+/* Writes match number `slot` of a box and an anchor whose sides match; false: there are fewer. */
+YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor, int slot,
+                                 BoxMatch *m)
 {
     const double x = (double)box[BOX_X] * g->columns, y = (double)box[BOX_Y] * g->rows;
-    const double w = (double)box[BOX_W] * g->columns, h = (double)box[BOX_H] * g->rows;
-    const int column = (int)floor(x), row = (int)floor(y);
-    int columns[2], rows[2], count = 0;
+    int columns[2], rows[2], column = (int)floor(x), row = (int)floor(y);
     const int beside = yolo_neighbours(x, g->columns, columns);
     const int above = yolo_neighbours(y, g->rows, rows);
-    for (int a = 0; a < g->anchors; ++a) {
-        const double aw = g->anchor[a][0], ah = g->anchor[a][1];
-        if (!(w > 0 && h > 0 && w < YOLO_RATIO * aw && aw < YOLO_RATIO * w && h < YOLO_RATIO * ah &&
-              ah < YOLO_RATIO * h))
-            continue;
-        for (int k = 0; k < 1 + beside + above; ++k) {
-            const int i = k > 0 && k <= beside ? columns[k - 1] : column;
-            const int j = k > beside ? rows[k - beside - 1] : row;
-            BoxMatch *m = &match[count++];
-            m->anchor = a;
-            m->column = yolo_clamp(i, g->columns);
-            m->row = yolo_clamp(j, g->rows);
-            m->x = x - m->column;
-            m->y = y - m->row;
-            m->w = w;
-            m->h = h;
-        }
-    }
-    return count;
+    if (slot > beside + above) return false;
+    if (slot > 0 && slot <= beside) column = columns[slot - 1];
+    if (slot > beside) row = rows[slot - beside - 1];
+    m->anchor = anchor;
+    m->column = yolo_clamp(column, g->columns);
+    m->row = yolo_clamp(row, g->rows);
+    m->x = x - m->column;
+    m->y = y - m->row;
+    m->w = (double)box[BOX_W] * g->columns;
+    m->h = (double)box[BOX_H] * g->rows;
+    return true;
+}
+
+/* Factors of a level's sums in the loss of one sample, times `scale`. matches: of the level in the
+ * batch of `batch` samples; places: cells times anchors; area: pixels of a picture. */
+YOLO_INLINE YoloFactors yolo_factors(int levels, int level, int classes, double matches,
+                                     double batch, double places, double area, double smoothing,
+                                     double scale)
+{
+    /* The gains were tuned for pictures of 640 x 640 pixels, 80 classes and 3 levels. */
+    const double gain = 3.0 / levels, share = matches > 0 ? scale * gain * batch / matches : 0;
+    /* weights of the object parts: of three levels, and of another number of levels */
+    const double three[3] = {4.0, 1.0, 0.4};
+    const double others[BOX_LEVELS] = {4.0, 1.0, 0.25, 0.06, 0.02};
+    const double weight = levels == 3 ? three[level] : others[level];
+    YoloFactors f;
+    f.box = share * YOLO_GAIN_BOX;
+    /* K of the gain and K of the mean over classes cancel */
+    f.classes = classes > 1 ? share * YOLO_GAIN_CLASS / 80.0 : 0;
+    f.object = scale * gain * YOLO_GAIN_OBJ * (area / (640.0 * 640.0)) * weight / places;
+    f.positive = 1 - smoothing / 2;
+    f.negative = smoothing / 2;
+    return f;
 }
 
 /* Overlap along one axis of the prediction (centre p, size s) and the target (centre q, size t):

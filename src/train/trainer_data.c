@@ -215,5 +215,8 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
     TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
     GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
-    return graph_build_ids(graph, config, input, ids, outputs);
+    TRY(graph_build_ids(graph, config, input, ids, outputs));
+    (*graph)->box_rows =
+        samples * data_box_most(train->box_most > test->box_most ? train : test, config);
+    return OK;
 }

@@ -88,11 +88,15 @@ void join_boxes(const Fill *fill, Batch *batch)
     }
 }
 
+int64_t data_box_most(const DataSet *set, const Config *config)
+{
+    return set->box_most * (config->data.mosaic > 0 ? SCENE_PARTS : 1);
+}
+
 size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples)
 {
-    const int64_t parts = config->data.mosaic > 0 ? SCENE_PARTS : 1;
+    const size_t most = (size_t)data_box_most(set, config);
     if (!data_kind(set)->has_boxes) return 0;
-    return (size_t)samples *
-               (sizeof(int32_t) + (size_t)(set->box_most * parts) * BOX_NUMBERS * sizeof(float)) +
+    return (size_t)samples * (sizeof(int32_t) + most * BOX_NUMBERS * sizeof(float)) +
            sizeof(int32_t) + (BOX_LEVELS + 1) * sizeof(int64_t);
 }

@@ -53,6 +53,21 @@ static size_t targets_bytes(const Plan *plan)
     return (size_t)shape_count(g->node[g->logits_node].spec.y.shape) * sizeof(float);
 }
 
+/* Bytes of the arrays of BoxTargets, each 0 with a loss that reads no boxes. */
+typedef struct BoxBytes {
+    size_t start, row, matches;
+} BoxBytes;
+
+static BoxBytes box_bytes(const Plan *plan)
+{
+    const Graph *g = plan->graph;
+    const OpSpec *loss = &g->node[g->loss_node].spec;
+    if (op_info(loss->kind)->reads != READS_BOXES) return (BoxBytes){0};
+    return (BoxBytes){.start = (size_t)(g->input.shape.dim[0] + 1) * sizeof(int32_t),
+                      .row = (size_t)(g->box_rows + 1) * BOX_NUMBERS * sizeof(float),
+                      .matches = (size_t)(loss->x_count + 1) * sizeof(int64_t)};
+}
+
 static size_t samples_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -76,6 +91,10 @@ void input_ring_init(InputRing *ring, const Context *context, int size)
         in->labels = t->alloc(backend, labels_bytes(context->plan));
         in->targets = t->alloc(backend, targets_bytes(context->plan));
         in->sample = t->alloc(backend, samples_bytes(context->plan));
+        const BoxBytes boxes = box_bytes(context->plan);
+        in->box_start = t->alloc(backend, boxes.start);
+        in->box_row = t->alloc(backend, boxes.row);
+        in->matches = t->alloc(backend, boxes.matches);
         in->copied = t->event_new(backend);
         in->used = t->event_new(backend);
     }
@@ -90,6 +109,10 @@ void input_ring_fini(InputRing *ring)
         context_release(c, in->labels, labels_bytes(c->plan));
         context_release(c, in->targets, targets_bytes(c->plan));
         context_release(c, in->sample, samples_bytes(c->plan));
+        const BoxBytes boxes = box_bytes(c->plan);
+        context_release(c, in->box_start, boxes.start);
+        context_release(c, in->box_row, boxes.row);
+        context_release(c, in->matches, boxes.matches);
         if (in->copied) c->backend->table->event_free(&in->copied);
         if (in->used) c->backend->table->event_free(&in->used);
     }
@@ -107,6 +130,16 @@ static void copy_in(const InputRing *ring, void *device, const void *host, size_
     if (device && host) ring->context->backend->table->copy(ring->copies, device, host, bytes);
 }
 
+static void copy_boxes(const InputRing *ring, Input *in)
+{
+    const BoxBytes bytes = box_bytes(ring->context->plan);
+    const int64_t samples = ring->context->plan->graph->input.shape.dim[0];
+    const size_t rows = (size_t)in->batch->box_start[samples];
+    copy_in(ring, in->box_start, in->batch->box_start, bytes.start);
+    copy_in(ring, in->box_row, in->batch->box_row, rows * BOX_NUMBERS * sizeof(float));
+    copy_in(ring, in->matches, in->batch->matches, bytes.matches);
+}
+
 static void copy_batch(const InputRing *ring, Input *in)
 {
     const Plan *plan = ring->context->plan;
@@ -116,6 +149,7 @@ static void copy_batch(const InputRing *ring, Input *in)
     copy_in(ring, in->labels, in->batch->labels, labels_bytes(plan));
     copy_in(ring, in->targets, in->batch->targets, targets_bytes(plan));
     copy_in(ring, in->sample, in->batch->sample, samples_bytes(plan));
+    if (in->batch->box_start) copy_boxes(ring, in);
     t->event_record(in->copied, ring->copies);
     t->event_wait(in->copied, ring->context->stream);
 }
@@ -187,7 +221,8 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         run->labels_other = host ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
-        run->boxes = (BoxTargets){batch->box_start, batch->box_row, batch->matches};
+        run->boxes = host ? (BoxTargets){batch->box_start, batch->box_row, batch->matches}
+                          : (BoxTargets){in->box_start, in->box_row, in->matches};
         run->bag = batch->bag;
         run->loss_scale = values->scale;
         run->numbers = host ? NULL : numbers;

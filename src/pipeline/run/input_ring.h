@@ -21,6 +21,9 @@ typedef struct Input {
     int32_t *labels;
     float *targets;
     int64_t *sample;
+    int32_t *box_start;
+    float *box_row;
+    int64_t *matches;
     /* recorded when the copies are done; owned */
     Event *copied;
     /* recorded when the work that reads the copies is done; owned */

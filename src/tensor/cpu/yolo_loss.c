@@ -14,12 +14,6 @@
 
 #include <string.h>
 
-/* weights of the object parts of three levels, and of another number of levels */
-static const double THREE_LEVELS[3] = {4.0, 1.0, 0.4};
-static const double OTHER_LEVELS[BOX_LEVELS] = {4.0, 1.0, 0.25, 0.06, 0.02};
-/* The gains were tuned for pictures of this side and for this number of classes and levels. */
-static const double GAIN_SIDE = 640, GAIN_CLASSES = 80, GAIN_LEVELS = 3;
-
 enum { PART_BOX, PART_OBJECT, PART_CLASS, PARTS };
 
 static Status yolo_check(const OpSpec *s)
@@ -205,22 +199,14 @@ static void gradient_add(const YoloItem *i, int64_t index, double more)
 static YoloFactors factors_of(const YoloTask *t, int level, double scale)
 {
     const OpSpec *s = &t->op->spec;
-    const int levels = s->x_count;
-    const double gain = GAIN_LEVELS / levels, classes = t->yolo->classes;
-    const double matches = (double)t->run->boxes.normaliser[level];
-    const double share =
-        matches > 0 ? scale * gain * (double)t->run->boxes.normaliser[levels] / matches : 0;
-    const double area = (double)s->image[0] * s->image[1] / (GAIN_SIDE * GAIN_SIDE);
-    const double weight = levels == 3 ? THREE_LEVELS[level] : OTHER_LEVELS[level];
+    const Yolo *y = t->yolo;
+    const int64_t *normaliser = t->run->boxes.normaliser;
     /* labels are smoothed in training only */
     const double smoothing = t->run->training ? (double)s->smoothing : 0;
-    const double places = (double)t->yolo->view[level].hw * t->yolo->grid[level].anchors;
-    /* K of the gain and K of the mean over classes cancel */
-    return (YoloFactors){.box = share * YOLO_GAIN_BOX,
-                         .classes = classes > 1 ? share * YOLO_GAIN_CLASS / GAIN_CLASSES : 0,
-                         .object = scale * gain * YOLO_GAIN_OBJ * area * weight / places,
-                         .positive = 1 - smoothing / 2,
-                         .negative = smoothing / 2};
+    return yolo_factors(y->levels, level, y->classes, (double)normaliser[level],
+                        (double)normaliser[y->levels],
+                        (double)(y->view[level].hw * y->grid[level].anchors),
+                        (double)s->image[0] * s->image[1], smoothing, scale);
 }
 
 static YoloItem item_of(const YoloTask *t, int64_t sample, int level, double scale)

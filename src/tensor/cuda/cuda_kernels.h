@@ -344,6 +344,35 @@ cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run);
 
+/* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. The first launch
+ * writes `best` and `parts` of its level; launch_yolo_columns adds the parts of all levels. */
+typedef struct YoloRun {
+    DType type;
+    const void *x;
+    void *dx;
+    /* largest overlap of the matches of each anchor and cell; forward writes it, backward reads it.
+     * best_step: floats from one sample to the next */
+    float *best;
+    int64_t best_step;
+    /* double (samples, levels, 3): parts of boxes, objects and classes */
+    double *parts;
+    BoxGrid grid;
+    int level, levels, classes;
+    /* boxes, described at BoxTargets */
+    const int32_t *start;
+    const float *row;
+    const int64_t *normaliser;
+    int64_t real;
+    /* area: pixels of a picture */
+    double smoothing, area;
+    float scale;
+    /* source of the loss scale, as in LossRun */
+    const StepNumbers *numbers;
+} YoloRun;
+cudaError_t launch_yolo_loss(cudaStream_t stream, YoloRun run, int64_t samples);
+cudaError_t launch_yolo_columns(cudaStream_t stream, YoloRun run, float *columns, int64_t samples);
+cudaError_t launch_yolo_loss_backward(cudaStream_t stream, YoloRun run, int64_t samples);
+
 /* softmax_sliced.cu: softmax_loss on slices of every row of logits, of which each rank has one or
  * several. The first two are launched for each slice. Between the launches the caller gathers the
  * results of all ranks:

@@ -1,0 +1,185 @@
+/* The detection loss, channels last: a block computes one level of one sample. A thread has the
+ * same anchors and channels for all boxes, which it reads in their order, so sums and gradients
+ * need no atomics, and their bits do not change. Sums are in double; those of the threads are added
+ * in a tree. */
+#include "elem.cuh"
+
+#include "../yolo_terms.h"
+
+enum { PART_BOX, PART_OBJECT, PART_CLASS, PARTS };
+
+static __device__ YoloFactors factors_of(const YoloRun &run, double scale)
+{
+    return yolo_factors(run.levels, run.level, run.classes, (double)run.normaliser[run.level],
+                        (double)run.normaliser[run.levels],
+                        (double)run.grid.columns * run.grid.rows * run.grid.anchors, run.area,
+                        run.smoothing, scale);
+}
+
+/* Index of channel 0 of an anchor in one cell of a sample. */
+static __device__ int64_t anchor_index(const YoloRun &run, int64_t sample, int anchor, int cell)
+{
+    const int64_t each = BOX_CHANNELS + run.classes;
+    const int64_t cells = (int64_t)run.grid.columns * run.grid.rows;
+    return (sample * cells + cell) * each * run.grid.anchors + anchor * each;
+}
+
+/* Calls f(row, match, k) for all matches of a sample, in their order. k is 0 for the box and 1 + k
+ * for class k; a thread has the same anchors and k for all matches. */
+template <class F> static __device__ void each_match(const YoloRun &run, int64_t sample, F f)
+{
+    const int each = run.classes > 1 ? 1 + run.classes : 1;
+    for (int32_t r = run.start[sample]; r < run.start[sample + 1]; ++r) {
+        const float *row = run.row + (int64_t)r * BOX_NUMBERS;
+        for (int i = (int)threadIdx.x; i < run.grid.anchors * each; i += THREADS) {
+            if (!yolo_sides_match(&run.grid, row, i / each)) continue;
+            BoxMatch m;
+            for (int slot = 0; slot < YOLO_SLOTS; ++slot)
+                if (yolo_match_slot(&run.grid, row, i / each, slot, &m)) f(row, m, i % each);
+        }
+    }
+}
+
+static __device__ double class_target(const YoloFactors &f, const float *row, int k)
+{
+    return k == (int)row[BOX_CLASS] ? f.positive : f.negative;
+}
+
+static __device__ double entropy(double x, double target)
+{
+    return (x > 0 ? x : 0) - x * target + log1p(exp(-fabs(x)));
+}
+
+/* Adds a value of all threads; the sum is valid on thread 0. */
+static __device__ double block_sum(double value)
+{
+    __shared__ double sums[THREADS];
+    __syncthreads();
+    sums[threadIdx.x] = value;
+    for (int step = THREADS / 2; step > 0; step /= 2) {
+        __syncthreads();
+        if ((int)threadIdx.x < step) sums[threadIdx.x] += sums[threadIdx.x + step];
+    }
+    return sums[0];
+}
+
+template <class T> static __global__ void yolo_kernel(YoloRun run)
+{
+    const int64_t sample = blockIdx.x;
+    const int cells = run.grid.columns * run.grid.rows, places = cells * run.grid.anchors;
+    const T *x = (const T *)run.x;
+    double *parts = run.parts + (sample * run.levels + run.level) * PARTS;
+    float *best = run.best + sample * run.best_step;
+    double part[PARTS] = {0, 0, 0};
+    YoloFactors f = {};
+    if (sample < run.real) {
+        f = factors_of(run, 1);
+        for (int i = (int)threadIdx.x; i < places; i += THREADS) best[i] = 0;
+        __syncthreads();
+        each_match(run, sample, [&](const float *row, const BoxMatch &m, int k) {
+            const int cell = m.row * run.grid.columns + m.column;
+            const T *logit = x + anchor_index(run, sample, m.anchor, cell);
+            if (k > 0) {
+                part[PART_CLASS] +=
+                    entropy(as_float(logit[BOX_CHANNELS + k - 1]), class_target(f, row, k - 1));
+                return;
+            }
+            float t[4];
+            double box[4];
+            for (int i = 0; i < 4; ++i) t[i] = as_float(logit[i]);
+            yolo_decode(t, run.grid.anchor[m.anchor], box, nullptr);
+            const double overlap = yolo_ciou(box, &m, nullptr);
+            float *place = &best[m.anchor * cells + cell];
+            if ((float)overlap > *place) *place = (float)overlap;
+            part[PART_BOX] += 1 - overlap;
+            /* a wrong class makes the loss NaN */
+            if (!(row[BOX_CLASS] >= 0 && row[BOX_CLASS] < run.classes)) part[PART_BOX] = NAN;
+        });
+        __syncthreads();
+        for (int i = (int)threadIdx.x; i < places; i += THREADS) {
+            const T *logit = x + anchor_index(run, sample, i / cells, i % cells);
+            part[PART_OBJECT] += entropy(as_float(logit[BOX_CHANNELS - 1]), best[i]);
+        }
+    }
+    const double factor[PARTS] = {f.box, f.object, f.classes};
+    for (int p = 0; p < PARTS; ++p) {
+        const double sum = block_sum(part[p]);
+        if (threadIdx.x == 0) parts[p] = sum * factor[p];
+    }
+}
+
+/* Adds the levels' parts of each sample. */
+static __global__ void columns_kernel(YoloRun run, float *columns, int64_t samples)
+{
+    const int64_t sample = element();
+    if (sample >= samples) return;
+    double sum[PARTS] = {0, 0, 0};
+    for (int l = 0; l < run.levels; ++l)
+        for (int p = 0; p < PARTS; ++p) sum[p] += run.parts[(sample * run.levels + l) * PARTS + p];
+    float *y = columns + sample * LOSS_COLUMNS;
+    y[0] = (float)(sum[PART_BOX] + sum[PART_OBJECT] + sum[PART_CLASS]);
+    y[1] = (float)sum[PART_BOX];
+    y[2] = (float)sum[PART_OBJECT];
+}
+
+template <class T> static __device__ void add_to(T *at, double more)
+{
+    store_float(at, (float)((double)as_float(*at) + more));
+}
+
+template <class T> static __global__ void yolo_grad_kernel(YoloRun run)
+{
+    const int64_t sample = blockIdx.x;
+    const int cells = run.grid.columns * run.grid.rows, places = cells * run.grid.anchors;
+    const int64_t each = BOX_CHANNELS + run.classes, all = each * places;
+    const T *x = (const T *)run.x;
+    T *dx = (T *)run.dx;
+    const float *best = run.best + sample * run.best_step;
+    for (int64_t i = threadIdx.x; i < all; i += THREADS) store_float(dx + sample * all + i, 0);
+    if (sample >= run.real) return;
+    const YoloFactors f =
+        factors_of(run, (double)(run.numbers ? run.numbers->loss_scale : run.scale));
+    __syncthreads();
+    for (int i = (int)threadIdx.x; i < places; i += THREADS) {
+        const int64_t at = anchor_index(run, sample, i / cells, i % cells) + BOX_CHANNELS - 1;
+        store_float(dx + at, (float)(f.object * (yolo_sigmoid(as_float(x[at])) - best[i])));
+    }
+    each_match(run, sample, [&](const float *row, const BoxMatch &m, int k) {
+        const int64_t at = anchor_index(run, sample, m.anchor, m.row * run.grid.columns + m.column);
+        const int channel = BOX_CHANNELS + k - 1;
+        if (k > 0) {
+            add_to(dx + at + channel, f.classes * (yolo_sigmoid(as_float(x[at + channel])) -
+                                                   class_target(f, row, k - 1)));
+            return;
+        }
+        float t[4];
+        double box[4], slope[4], grad[4];
+        for (int i = 0; i < 4; ++i) t[i] = as_float(x[at + i]);
+        yolo_decode(t, run.grid.anchor[m.anchor], box, slope);
+        yolo_ciou(box, &m, grad);
+        for (int i = 0; i < 4; ++i) add_to(dx + at + i, -f.box * grad[i] * slope[i]);
+    });
+}
+
+cudaError_t launch_yolo_loss(cudaStream_t stream, YoloRun run, int64_t samples)
+{
+#define LAUNCH(T) yolo_kernel<T><<<(unsigned)samples, THREADS, 0, stream>>>(run)
+    if (samples > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+    return cudaGetLastError();
+}
+
+cudaError_t launch_yolo_columns(cudaStream_t stream, YoloRun run, float *columns, int64_t samples)
+{
+    if (samples > 0)
+        columns_kernel<<<blocks_for(samples, THREADS), THREADS, 0, stream>>>(run, columns, samples);
+    return cudaGetLastError();
+}
+
+cudaError_t launch_yolo_loss_backward(cudaStream_t stream, YoloRun run, int64_t samples)
+{
+#define LAUNCH(T) yolo_grad_kernel<T><<<(unsigned)samples, THREADS, 0, stream>>>(run)
+    if (samples > 0) TYPE_SWITCH(run.type, LAUNCH);
+#undef LAUNCH
+    return cudaGetLastError();
+}
