@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Detectors: training with mosaics, an average and warm-ups has the same bits on any grid and after resuming on another one in the
+# middle of an epoch; evaluations give the same numbers on any number of ranks; files of results; keys and sets that do not go together.
+pictures=$PWD/tests/image/pictures
+. "$(dirname "$0")/common.bash"
+needs_pictures 'all of this' || exit 0
+
+# 21 pictures of 21 x 18, one to three boxes each, two classes with ids 4 and 9
+mkdir photos
+for i in $(seq 21); do cp "$pictures/plain.png" photos/$i.png; done
+awk 'BEGIN {
+    printf "{\"images\": ["
+    for (i = 1; i <= 21; ++i) printf "%s{\"id\": %d, \"file_name\": \"%d.png\", \"width\": 21, \"height\": 18}", (i > 1 ? ", " : ""), 3 * i, i
+    printf "], \"annotations\": ["
+    for (i = 1; i <= 21; ++i) for (k = 0; k <= i % 3; ++k) printf "%s{\"id\": %d, \"image_id\": %d, \"category_id\": %d, \"bbox\": [%d, %d, %d, %d], \"iscrowd\": %d}", \
+        (n++ ? ", " : ""), n, 3 * i, (k % 2 ? 9 : 4), k + i % 5, k * 3, 6 + i % 4, 5 + i % 7, (i == 8 && k == 2)
+    printf "], \"categories\": [{\"id\": 9, \"name\": \"b\"}, {\"id\": 4, \"name\": \"a\"}]}"
+}' >labels.json
+check 0 'wrote set.h5: 21 pictures, 42 boxes of 2 classes; 1 around crowds' "$WEFT" data import coco photos labels.json -o set.h5
+cat >job.yaml <<'YAML'
+model: {name: yolov5n, width_multiple: 0.03}
+data:
+  {train: set.h5, test: set.h5, letterbox: 64, mosaic: 0.5, affine_scale: [0.5, 1.5], affine_shift: 0.1, augment: [flip],
+   color_jitter: [0.4, 0, 0.7, 0.015], normalize: false}
+train: {steps: 7, batch: 8, micro_batch: 2, threads: 1, loss: yolo, ema: 0.99, ema_ramp: 5}
+optim: {lr: 0.08, momentum: 0.9, warmup_steps: 4, warmup_bias_lr: 0.8, warmup_momentum: 0.8}
+YAML
+last=checkpoints/step-00000007.h5
+check 0 'AP50' "$WEFT" train job.yaml run.name=one
+check 0 '' "$WEFT" train -n 3 job.yaml run.name=three grid.zero=2 train.threads=2
+check 0 'to the bit' "$WEFT" ckpt diff runs/one/$last runs/three/$last
+check 0 '' "$WEFT" train job.yaml run.name=parts train.steps=4
+check 0 'resuming from' "$WEFT" train -n 2 job.yaml run.name=parts grid.pp=2 grid.pipeline_schedule=zero-bubble
+check 0 'to the bit' "$WEFT" ckpt diff runs/one/$last runs/parts/$last
+numbers() { sed -n '/eval_loss/s/,"seconds".*//p' "runs/$1/metrics.jsonl"; }
+holds "evaluations: $(numbers one) and $(numbers three)" test -n "$(numbers one)" -a "$(numbers one)" = "$(numbers three)"
+
+check 0 'AR_100' "$WEFT" eval job.yaml run.name=one --results one.json
+grep -v '^time' out >one
+check 0 '' "$WEFT" eval -n 2 job.yaml run.name=one grid.pp=2 --results two.json
+holds 'the same numbers on two stages' diff one <(grep -v '^time' out)
+holds 'and the same boxes' cmp one.json two.json
+holds "a file of results: $(head -c 200 one.json)" grep -q '"image_id": 3, "category_id": [49], "bbox": \[' one.json
+check 0 '"AP_small":' "$WEFT" eval job.yaml run.name=one --json
+
+check 78 'set train.loss: yolo' "$WEFT" train job.yaml run.name=no model.name=lenet model.width_multiple=0 train.loss=softmax
+check 78 'data.letterbox' "$WEFT" train job.yaml run.name=no data.letterbox=0
+check 78 'data.center_crop' "$WEFT" train job.yaml run.name=no data.center_crop=32
+check 78 'takes two numbers' "$WEFT" train job.yaml run.name=no data.affine_scale=[0.5]
+finish
