@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* samples per forward pass, at most; a detector takes one picture, which stays in memory to be drawn
- * into */
+/* samples per forward pass, at most; a detector takes one picture, which stays in memory for its
+ * boxes to be drawn into it */
 enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256, DETECTOR_BATCH = 1 };
 /* value of --top where it is not given */
 enum { TOP_DEFAULT = 5 };
@@ -150,10 +150,18 @@ static Status take_training_set(Predict *p, const Config *config, const char *pa
                     "trained on",
                     path);
     TRY(data_set_open(&p->set, config, config->data.train));
-    if (!data_kind(&p->set)->next_token) return take_names(p, path);
-    return config_fail_key(config, "data.train",
-                           "%s holds tokens, and predict takes pictures or rows of a table",
-                           p->set.path);
+    const DataKindInfo *kind = data_kind(&p->set);
+    if (kind->next_token)
+        return config_fail_key(config, "data.train",
+                               "%s holds tokens, and predict takes pictures or rows of a table",
+                               p->set.path);
+    if (kind->has_boxes != (loss_info(config)->reads == LOSS_READS_BOXES))
+        return config_fail_key(config, "data.train",
+                               "%s is %s, but train.loss is %s, which is %sfor boxes", p->set.path,
+                               kind->has_boxes ? "a set of boxes" : "no set of boxes",
+                               loss_name(config), kind->has_boxes ? "not " : "");
+    TRY(data_set_check_size(&p->set, config));
+    return take_names(p, path);
 }
 
 static Status take_checkpoint(Predict *p, const Config *config, const char *path)

@@ -50,7 +50,8 @@ Status predict_check_options(const Predict *p, int count, char *const *paths);
 /* Finds, prints and draws the boxes of the picture for which train_detect has just computed the
  * outputs. picture: all its pixels; drawn into. */
 Status predict_boxes(const Predict *p, const char *path, Image *picture);
-/* Classifies picture files, or finds their boxes. Reports a file that cannot be read and continues with the others. */
+/* Classifies picture files, or finds their boxes. Reports a file that cannot be read and continues
+ * with the others. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
 /* Adapts p->set to files of table rows. Called before the trainer is made. */
 Status predict_prepare_rows(Predict *p, const Config *config, int count, char *const *paths);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* YOLOv5's values for detection in pictures. */
 static const DetectOptions DETECTION = {.score = 0.25,
@@ -27,6 +28,9 @@ static int by_text(const void *a, const void *b)
 /* Checks, before any picture is read, that each drawing gets a file of its own. */
 static Status check_drawings(const PredictOptions *o, int count, char *const *paths)
 {
+    struct stat folder;
+    if (!*o->draw || (stat(o->draw, &folder) == 0 && !S_ISDIR(folder.st_mode)))
+        return fail(ERR_USAGE, "--draw: '%s' is no folder", o->draw);
     char **out = mem_new((size_t)count * sizeof *out);
     Status st = OK;
     for (int i = 0; i < count; ++i) {

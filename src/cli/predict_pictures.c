@@ -76,6 +76,11 @@ static Status read_picture(Pictures *p, const char *path)
     Status st = image_read_header(&head, bytes, count, path);
     if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
     if (st == OK && p->predict->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
+    if (st == OK && p->predict->boxes && !p->predict->set.turned && head.orientation != 1)
+        log_info(
+            "%s: its EXIF orientation, %d, is not applied, as in the training: boxes are those "
+            "of the picture as it is stored",
+            path, head.orientation);
     mem_free(&bytes);
     return st;
 }
