@@ -312,6 +312,8 @@ Status train_generate(Trainer *trainer, const Sampling *sampling);
  * complement and the sigmoid. Requires one rank and a batch of one micro-batch. Returns ERR_DATA if
  * an output is not finite. */
 Status train_predict(Trainer *trainer, const Batch *samples, double *probability);
+/* Computes the outputs of a detector for such samples; detector_boxes_find reads them. */
+Status train_detect(Trainer *trainer, const Batch *samples);
 /* Number of probabilities of a sample: of classes, or 2 for a loss of one logit. */
 int64_t train_probability_count(const Trainer *trainer);
 /* Prepares another set for a model of train's samples: checks that the samples have the same form,

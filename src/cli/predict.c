@@ -1,6 +1,6 @@
-/* weft predict: prints the classes of pictures or table rows, with probabilities. The checkpoint
- * describes the samples and names the classes; if it does not, the training set does. Runs in one
- * process, regardless of the training's grid. */
+/* weft predict: prints the classes of pictures or table rows, with probabilities, or the boxes that
+ * a detector finds in pictures. The checkpoint describes the samples and names the classes; if it
+ * does not, the training set does. Runs in one process, regardless of the training's grid. */
 #include "predict.h"
 
 #include "checkpoint.h"
@@ -8,14 +8,23 @@
 #include <string.h>
 #include <unistd.h>
 
-/* samples per forward pass, at most */
-enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256 };
+/* samples per forward pass, at most; a detector takes one picture, which stays in memory for its
+ * boxes to be drawn into it */
+enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256, DETECTOR_BATCH = 1 };
+/* value of --top where it is not given */
+enum { TOP_DEFAULT = 5 };
 
 static const Flag flags[] = {
     FLAG_CHECKPOINT(PredictOptions),
     FLAG_NO_EMA(PredictOptions),
     {"--top", FLAG_FIELD(PredictOptions, top), .value = "K", .lo = 1, .hi = INT32_MAX,
-     .default_text = "5", .help = "number of classes printed for each sample, the likeliest first"},
+     .help = "number of classes printed for each sample, the likeliest first; 5 by default"},
+    {"--score", FLAG_FIELD(PredictOptions, score), .value = "S", .lo = 0, .hi = 1,
+     .help = "detectors: boxes with a score above it are printed; 0.25 by default"},
+    {"--draw", FLAG_FIELD(PredictOptions, draw), .value = "DIR",
+     .help = "detectors: also writes each picture with its boxes to this folder, as PNG"},
+    {"--force", FLAG_FIELD(PredictOptions, force), .needs = "--draw",
+     .help = "overwrite existing files"},
     {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object per sample and line"},
     {"--schema", FLAG_FIELD(PredictOptions, schema), .value = "YAML",
      .help = "description of the columns of a text; by default that with which the training set "
@@ -24,10 +33,11 @@ static const Flag flags[] = {
 
 /* ---- description of the samples ---- */
 
-/* Takes the description of pictures from the checkpoint. */
-static void take_input(Predict *p, const CheckpointInput *input)
+/* Takes the description of pictures from the checkpoint. A detector's pictures have been placed in
+ * squares, of the size that the model takes. */
+static void take_input(Predict *p, const CheckpointInput *input, bool boxes)
 {
-    p->set = (DataSet){.kind = DATA_IMAGE,
+    p->set = (DataSet){.kind = boxes ? DATA_BOXES : DATA_IMAGE,
                        .samples = 1,
                        .channels = input->channels,
                        .height = input->height,
@@ -85,7 +95,8 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
                          const char *path)
 {
     DataSet *set = &p->set;
-    int64_t crop = config->data.center_crop;
+    const bool boxes = data_kind(set)->has_boxes;
+    const int64_t side = boxes ? config->data.letterbox : config->data.center_crop;
     if (config->data.scale != 0) set->scale = (float)config->data.scale;
     if (config->data.scale == 0 && !trained_on_bytes(p->data_train))
         return fail(ERR_DATA,
@@ -108,9 +119,9 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
     set->has_stats = set->stats_count > 0;
     train_take_stats(set, config, input, path);
     if (!trained_on_bytes(p->data_train)) warn_of_range(p, path);
-    if (!crop || (crop == set->height && crop == set->width)) return OK;
-    return config_fail_key(config, "data.center_crop",
-                           "is %lld, but the model in %s takes %lldx%lld", (long long)crop, path,
+    if (!side || (side == set->height && side == set->width)) return OK;
+    return config_fail_key(config, boxes ? "data.letterbox" : "data.center_crop",
+                           "is %lld, but the model in %s takes %lldx%lld", (long long)side, path,
                            (long long)set->height, (long long)set->width);
 }
 
@@ -139,31 +150,37 @@ static Status take_training_set(Predict *p, const Config *config, const char *pa
                     "trained on",
                     path);
     TRY(data_set_open(&p->set, config, config->data.train));
-    if (!data_kind(&p->set)->next_token) return take_names(p, path);
-    return config_fail_key(config, "data.train",
-                           "%s holds tokens, and predict takes pictures or rows of a table",
-                           p->set.path);
+    const DataKindInfo *kind = data_kind(&p->set);
+    if (kind->next_token)
+        return config_fail_key(config, "data.train",
+                               "%s holds tokens, and predict takes pictures or rows of a table",
+                               p->set.path);
+    if (kind->has_boxes != (loss_info(config)->reads == LOSS_READS_BOXES))
+        return config_fail_key(config, "data.train",
+                               "%s is %s, but train.loss is %s, which is %sfor boxes", p->set.path,
+                               kind->has_boxes ? "a set of boxes" : "no set of boxes",
+                               loss_name(config), kind->has_boxes ? "not " : "");
+    TRY(data_set_check_size(&p->set, config));
+    return take_names(p, path);
 }
 
 static Status take_checkpoint(Predict *p, const Config *config, const char *path)
 {
     CheckpointMeta meta;
     TRY(checkpoint_read_meta(path, &meta));
-    bool known = meta.input.channels > 0;
+    const LossReads reads = loss_info(config)->reads;
+    const bool known = meta.input.channels > 0;
     memcpy(p->data_train, meta.data_train, sizeof p->data_train);
     p->ranges = meta.ranges;
     meta.ranges = (DataRanges){0};
     p->training = mem_format("the training of %s", path);
-    if (known) take_input(p, &meta.input);
+    if (known) take_input(p, &meta.input, reads == LOSS_READS_BOXES);
     if (meta.classes) class_names_split(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
     meta.classes = NULL;
     checkpoint_meta_fini(&meta);
     TRY(known ? apply_keys(p, config, &meta.input, path) : take_training_set(p, config, path));
     if (p->names.count == 0) log_info("%s names no classes: their numbers are printed", path);
-    if (loss_info(config)->reads == LOSS_READS_BOXES)
-        return config_fail_key(config, "train.loss", "%s: weft predict does not print boxes",
-                               loss_name(config));
-    if (loss_info(config)->reads == LOSS_READS_TARGETS)
+    if (reads == LOSS_READS_TARGETS)
         return config_fail_key(config, "train.loss", "has no classes to predict");
     if (!data_kind(&p->set)->is_image) return OK;
     if (p->set.channels == 1 || p->set.channels == 3) return OK;
@@ -178,7 +195,8 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
 static int64_t *likeliest(const Predict *p, const double *probability, int *top)
 {
     int64_t classes = train_probability_count(p->trainer);
-    *top = (int)(p->options->top < classes ? p->options->top : classes);
+    const int64_t wanted = p->options->top > 0 ? p->options->top : TOP_DEFAULT;
+    *top = (int)(wanted < classes ? wanted : classes);
     int64_t *best = mem_new((size_t)*top * sizeof *best);
     for (int k = 0; k < *top; ++k) {
         const int64_t last = k > 0 ? best[k - 1] : -1;
@@ -193,8 +211,7 @@ static int64_t *likeliest(const Predict *p, const double *probability, int *top)
     return best;
 }
 
-/* Returns the name of a class, or its label (counted from data.label_base) if it has no name. */
-static const char *label_of(const Predict *p, int64_t class, char number[24])
+const char *predict_label(const Predict *p, int64_t class, char number[24])
 {
     int64_t base = trainer_config(p->trainer)->data.label_base;
     return class_name(&p->names, class < p->names.count ? class : class + base, number);
@@ -208,7 +225,7 @@ void predict_put_classes(const Predict *p, Json *json, const double *probability
     json_array(json, "classes");
     for (int k = 0; k < top; ++k) {
         json_object(json, NULL);
-        json_text(json, "class", label_of(p, best[k], number));
+        json_text(json, "class", predict_label(p, best[k], number));
         json_int(json, "index", best[k]);
         json_fixed(json, "probability", 6, probability[best[k]]);
         json_end(json);
@@ -223,7 +240,7 @@ void predict_print_classes(const Predict *p, const double *probability)
     int top;
     int64_t *best = likeliest(p, probability, &top);
     for (int k = 0; k < top; ++k)
-        printf("%s %s %.2f %%", k ? "," : "", label_of(p, best[k], number),
+        printf("%s %s %.2f %%", k ? "," : "", predict_label(p, best[k], number),
                100 * probability[best[k]]);
     putchar('\n');
     mem_free(&best);
@@ -234,8 +251,9 @@ void predict_print_classes(const Predict *p, const double *probability)
 static Status predict(Predict *p, const Job *job, const char *path, int count, char *const *files)
 {
     TRY(take_checkpoint(p, job->config, path));
-    bool pictures = data_kind(&p->set)->is_image;
-    int batch_max = pictures ? PICTURE_BATCH_MAX : ROW_BATCH_MAX;
+    const bool pictures = data_kind(&p->set)->is_image, boxes = data_kind(&p->set)->has_boxes;
+    const int batch_max = boxes ? DETECTOR_BATCH : pictures ? PICTURE_BATCH_MAX : ROW_BATCH_MAX;
+    TRY(predict_check_options(p, count, files));
     p->batch = pictures && count < batch_max ? count : batch_max;
     job_use_one_rank(job->config, p->batch);
     if (pictures && p->options->schema)
@@ -243,6 +261,7 @@ static Status predict(Predict *p, const Job *job, const char *path, int count, c
     if (!pictures) TRY(predict_prepare_rows(p, job->config, count, files));
     TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set, path));
     TRY(train_load(p->trainer, path, p->options->no_ema ? LOAD_PARAMS : LOAD_AVERAGES));
+    if (boxes) p->boxes = detector_boxes_new(p->trainer);
     p->probability =
         mem_new((size_t)(p->batch * train_probability_count(p->trainer)) * sizeof *p->probability);
     return pictures ? predict_pictures(p, count, files) : predict_rows(p, count, files);
@@ -257,6 +276,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     TRY(job_find_checkpoint(job, o->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
     Status st = predict(&p, job, path, count, files);
+    detector_boxes_free(&p.boxes);
     trainer_free(&p.trainer);
     mem_free(&p.probability);
     mem_free(&p.training);
@@ -300,11 +320,13 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_predict = {
     .name = "predict",
     .words = "CONFIG FILE ... [key=value ...]",
-    .help = "predicts classes of pictures or table rows, with probabilities; one process",
+    .help = "predicts classes of pictures or table rows, or finds boxes in pictures; one process",
     .more = "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint holds the names of the "
             "classes and the scaling of samples. A picture that cannot be read is named, the "
             "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
-            "else is wrong). Rows come from data sets or from text (.gz too), and need no "
+            "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
+            "falling score: class, score, and x, y, width and height in the picture's pixels. Rows "
+            "come from data sets or from text (.gz too), and need no "
             "labels; data.train holds the description of the text's columns.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,

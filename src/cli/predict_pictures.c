@@ -1,4 +1,5 @@
-/* weft predict on pictures: classifies files, each prepared like a sample in evaluation. */
+/* weft predict on pictures: classifies files, or finds their boxes. Each is prepared like a sample
+ * in evaluation. */
 #include "predict.h"
 
 #include <errno.h>
@@ -12,9 +13,9 @@ typedef struct Pictures {
     Predict *predict;
     ImageDecoder *decoder;
     PictureWork *work;
-    /* decoded picture, and memory to rotate it in; owned */
+    /* picture that was decoded last, and memory to rotate it in; owned */
     Image picture, spare;
-    /* pictures that are not classified yet, (predict->batch,C,H,W); owned */
+    /* pictures that are not predicted yet, (predict->batch,C,H,W); owned */
     Batch batch;
     /* path of each picture in batch; borrowed */
     const char **path;
@@ -24,12 +25,11 @@ typedef struct Pictures {
     int unreadable;
 } Pictures;
 
-/* Classifies the pictures in the batch, prints the results, and empties the batch. */
-static Status predict_batch(Pictures *p)
+/* Classifies the pictures in the batch, and prints the results. */
+static Status classify_batch(const Pictures *p)
 {
-    Predict *predict = p->predict;
-    int64_t classes = train_probability_count(predict->trainer);
-    if (p->batch.rows == 0) return OK;
+    const Predict *predict = p->predict;
+    const int64_t classes = train_probability_count(predict->trainer);
     TRY(train_predict(predict->trainer, &p->batch, predict->probability));
     for (int i = 0; i < p->batch.rows; ++i) {
         const double *probability = predict->probability + i * classes;
@@ -43,6 +43,20 @@ static Status predict_batch(Pictures *p)
             printf("%s:", p->path[i]);
             predict_print_classes(predict, probability);
         }
+    }
+    return OK;
+}
+
+/* Predicts the pictures in the batch, and empties it. */
+static Status predict_batch(Pictures *p)
+{
+    const Predict *predict = p->predict;
+    if (p->batch.rows == 0) return OK;
+    if (predict->boxes) {
+        TRY(train_detect(predict->trainer, &p->batch));
+        TRY(predict_boxes(predict, p->path[0], &p->picture));
+    } else {
+        TRY(classify_batch(p));
     }
     p->batch.rows = 0;
     return OK;
@@ -62,11 +76,16 @@ static Status read_picture(Pictures *p, const char *path)
     Status st = image_read_header(&head, bytes, count, path);
     if (st == OK) st = image_decode(p->decoder, &p->picture, bytes, count, path);
     if (st == OK && p->predict->set.turned) image_turn(&p->picture, &p->spare, head.orientation);
+    if (st == OK && p->predict->boxes && !p->predict->set.turned && head.orientation != 1)
+        log_info(
+            "%s: its EXIF orientation, %d, is not applied, as in the training: boxes are those "
+            "of the picture as it is stored",
+            path, head.orientation);
     mem_free(&bytes);
     return st;
 }
 
-/* Reports a picture that could not be read; the others are still classified. */
+/* Reports a picture that could not be read; the others are still predicted. */
 static void report_unreadable(Pictures *p, const char *path)
 {
     log_error("%s", fail_message());
@@ -78,7 +97,7 @@ static void report_unreadable(Pictures *p, const char *path)
     json_end(&json);
 }
 
-/* Adds a picture to the batch, which is classified when it is full. */
+/* Adds a picture to the batch, which is predicted when it is full. */
 static Status add_picture(Pictures *p, const char *path)
 {
     const DataSet *set = &p->predict->set;

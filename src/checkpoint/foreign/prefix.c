@@ -10,7 +10,8 @@
  * present. */
 static const char *const marks[] = {
     "layer1.0.conv1.weight",     "features.0.0.weight", "embed_tokens.weight",
-    "model.embed_tokens.weight", "wte.weight",          "transformer.wte.weight"};
+    "model.embed_tokens.weight", "wte.weight",          "transformer.wte.weight",
+    "model.0.conv.weight"};
 static const char *const wrappers[] = {
     "module.", "_orig_mod.", "_forward_module.", "_fsdp_wrapped_module.",
     "model.",  "net.",       "network."};

@@ -206,12 +206,17 @@ Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, 
 }
 
 /* Chooses the view that an import of decoded images uses: resized to cover the stored size, and
- * centre cropped. */
+ * centre cropped; or for boxes whole, resized so that the longer side is the stored one. */
 static Status choose_import_view(PictureView *v, const DataSet *set, const Image *picture,
                                  const char *name)
 {
     int width = (int)set->stored_width, height = (int)set->stored_height;
     *v = (PictureView){.box = {0, 0, picture->width, picture->height}};
+    if (data_kind(set)->has_boxes) {
+        letterbox_size(picture->width, picture->height, width, &v->width, &v->height);
+        v->part = (ImageBox){0, 0, v->width, v->height};
+        return OK;
+    }
     TRY(view_set_size(v, width, height, name));
     v->part = (ImageBox){view_centre_offset(v->width, width), view_centre_offset(v->height, height),
                          width, height};
@@ -226,7 +231,7 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
     ImageBox all = {0, 0, picture->width, picture->height};
     image_set_size(&w->from, picture->width, picture->height);
     memcpy(w->from.pixel, picture->pixel, (size_t)picture->width * (size_t)picture->height * 3);
-    if (!set->encoded && !data_kind(set)->has_boxes &&
+    if (!set->encoded &&
         (picture->width != set->stored_width || picture->height != set->stored_height)) {
         PictureView stored;
         TRY(choose_import_view(&stored, set, picture, name));
@@ -237,8 +242,13 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
         all = (ImageBox){0, 0, w->from.width, w->from.height};
     }
     PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
-    if (data_needs_picture_work(set, w->config) || data_kind(set)->has_boxes)
+    if (data_kind(set)->has_boxes) {
+        /* placed by the size of the picture, as data_box_fit says, not by that of the import's */
+        TRY(view_choose_evaluation(&view, set, w->config, picture->width, picture->height, name));
+        view.box = all;
+    } else if (data_needs_picture_work(set, w->config)) {
         TRY(view_choose_evaluation(&view, set, w->config, all.width, all.height, name));
+    }
     Image *pixels = make_view(w, &view, all, filter_of(w));
     /* The model takes one channel, and a saturation of 0 makes the picture grey. */
     if (set->channels == 1) image_saturation(pixels, 0);

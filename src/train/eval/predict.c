@@ -1,5 +1,5 @@
-/* Predictions of a trained model for single samples: the softmax of its outputs, or the sigmoid of
- * a single logit. */
+/* Predictions of a trained model for single samples: the softmax of its outputs, the sigmoid of a
+ * single logit, or the outputs in which a detector's boxes are found. */
 #include "../mode/sparse.h"
 
 #include <math.h>
@@ -57,24 +57,42 @@ int64_t train_probability_count(const Trainer *t)
     return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT ? 2 : t->graph->classes;
 }
 
+/* Runs the model on samples, which get labels 0 and no boxes, because the loss is computed, too. */
+static Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits)
+{
+    const size_t n = (size_t)t->batch;
+    if (t->world->size > 1 || t->batch != t->micro_batch || samples->rows < 1 ||
+        samples->rows > t->batch)
+        return fail(ERR_BUG, "%d samples for batches of %lld", samples->rows, (long long)t->batch);
+    Batch batch = *samples;
+    batch.labels = mem_new(n * sizeof *batch.labels);
+    batch.sample = mem_new(n * sizeof *batch.sample);
+    batch.box_start = mem_new((n + 1) * sizeof *batch.box_start);
+    batch.matches = mem_new((BOX_LEVELS + 1) * sizeof *batch.matches);
+    Status st = train_logits(t, &batch, logits);
+    mem_free(&batch.labels);
+    mem_free(&batch.sample);
+    mem_free(&batch.box_start);
+    mem_free(&batch.matches);
+    return st;
+}
+
 Status train_predict(Trainer *t, const Batch *samples, double *probability)
 {
-    int64_t outputs = t->graph->classes, count = train_probability_count(t);
-    int rows = samples->rows;
-    if (t->world->size > 1 || t->batch != t->micro_batch || rows < 1 || rows > t->batch)
-        return fail(ERR_BUG, "%d samples for batches of %lld", rows, (long long)t->batch);
-    Batch batch = *samples;
-    batch.labels = mem_new((size_t)t->batch * sizeof *batch.labels);
-    batch.sample = mem_new((size_t)t->batch * sizeof *batch.sample);
+    const int64_t outputs = t->graph->classes, count = train_probability_count(t);
     const float *logit = NULL;
-    Status st = train_logits(t, &batch, &logit);
-    if (st == OK) st = logits_check(logit, rows * outputs);
-    for (int i = 0; i < rows && st == OK; ++i)
+    TRY(run_unlabelled(t, samples, &logit));
+    TRY(logits_check(logit, samples->rows * outputs));
+    for (int i = 0; i < samples->rows; ++i)
         if (loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT)
             sigmoid((double)logit[i], probability + i * count);
         else
             softmax(logit + i * outputs, outputs, probability + i * count);
-    mem_free(&batch.labels);
-    mem_free(&batch.sample);
-    return st;
+    return OK;
+}
+
+Status train_detect(Trainer *t, const Batch *samples)
+{
+    const float *logits;
+    return run_unlabelled(t, samples, &logits);
 }

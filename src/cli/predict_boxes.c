@@ -1,0 +1,129 @@
+/* weft predict with a detector: finds the boxes of a picture, prints them, and draws them into a
+ * copy of the picture. */
+#include "predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* YOLOv5's values for detection in pictures. */
+static const DetectOptions DETECTION = {.score = 0.25,
+                                        .nms = {.iou = 0.45, .candidates = 30000, .most = 300}};
+
+/* Returns DIR/NAME.png for a picture FOLDER/NAME.jpg. Owner: the caller. */
+static char *drawing_path(const char *dir, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *dot = strrchr(name, '.');
+    return mem_format("%s/%.*s.png", dir, (int)(dot && dot > name ? dot - name : (int)strlen(name)),
+                      name);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Checks, before any picture is read, that each drawing gets a file of its own. */
+static Status check_drawings(const PredictOptions *o, int count, char *const *paths)
+{
+    struct stat folder;
+    if (!*o->draw || (stat(o->draw, &folder) == 0 && !S_ISDIR(folder.st_mode)))
+        return fail(ERR_USAGE, "--draw: '%s' is no folder", o->draw);
+    char **out = mem_new((size_t)count * sizeof *out);
+    Status st = OK;
+    for (int i = 0; i < count; ++i) {
+        out[i] = drawing_path(o->draw, paths[i]);
+        if (st == OK) st = file_no_input(out[i], (const char *const *)paths, count);
+        if (st == OK) st = file_free_place(out[i], o->force);
+    }
+    qsort(out, (size_t)count, sizeof *out, by_text);
+    for (int i = 1; i < count && st == OK; ++i)
+        if (!strcmp(out[i - 1], out[i]))
+            st = fail(ERR_USAGE,
+                      "--draw: two pictures would be drawn to %s; predict them in two calls, with "
+                      "a folder each",
+                      out[i]);
+    for (int i = 0; i < count; ++i) mem_free(&out[i]);
+    mem_free(&out);
+    return st == OK ? file_make_folders(o->draw) : st;
+}
+
+Status predict_check_options(const Predict *p, int count, char *const *paths)
+{
+    const PredictOptions *o = p->options;
+    if (!data_kind(&p->set)->has_boxes) {
+        if (isnan(o->score) && !o->draw) return OK;
+        return fail(ERR_USAGE, "%s: this model finds no boxes; that needs train.loss: yolo",
+                    o->draw ? "--draw" : "--score");
+    }
+    if (o->top > 0)
+        return fail(ERR_USAGE,
+                    "--top: this model finds boxes, each of one class; --score chooses among them");
+    return o->draw ? check_drawings(o, count, paths) : OK;
+}
+
+static void put_boxes(const Predict *p, const char *path, const Image *picture,
+                      const DetectedBox *box, int64_t count)
+{
+    char number[24];
+    Json json = json_to(stdout, true);
+    json_object(&json, NULL);
+    json_text(&json, "image", path);
+    json_int(&json, "width", picture->width);
+    json_int(&json, "height", picture->height);
+    json_array(&json, "boxes");
+    for (int64_t i = 0; i < count; ++i) {
+        json_object(&json, NULL);
+        json_text(&json, "class", predict_label(p, box[i].category, number));
+        json_int(&json, "index", box[i].category);
+        json_fixed(&json, "score", 5, box[i].score);
+        json_fixed(&json, "x", 3, box[i].box[0]);
+        json_fixed(&json, "y", 3, box[i].box[1]);
+        json_fixed(&json, "width", 3, box[i].box[2]);
+        json_fixed(&json, "height", 3, box[i].box[3]);
+        json_end(&json);
+    }
+    json_end(&json);
+    json_end(&json);
+}
+
+static void print_boxes(const Predict *p, const char *path, const Image *picture,
+                        const DetectedBox *box, int64_t count)
+{
+    char number[24];
+    printf("%s: %lld %s, %dx%d pixels\n", path, (long long)count, count == 1 ? "box" : "boxes",
+           picture->width, picture->height);
+    for (int64_t i = 0; i < count; ++i)
+        printf("  %s %.3f: x %.1f, y %.1f, width %.1f, height %.1f\n",
+               predict_label(p, box[i].category, number), box[i].score, box[i].box[0],
+               box[i].box[1], box[i].box[2], box[i].box[3]);
+}
+
+static Status draw_boxes(const Predict *p, const char *path, Image *picture, const DetectedBox *box,
+                         int64_t count)
+{
+    detect_draw(picture, box, count, (const char *const *)p->names.name, p->names.count);
+    char *to = drawing_path(p->options->draw, path);
+    Status st = image_write_png(picture, to);
+    mem_free(&to);
+    return st;
+}
+
+Status predict_boxes(const Predict *p, const char *path, Image *picture)
+{
+    const BoxFit fit = data_box_fit(&p->set, picture->width, picture->height);
+    DetectOptions o = DETECTION;
+    DetectedBox *box;
+    int64_t count;
+    if (!isnan(p->options->score)) o.score = p->options->score;
+    TRY(detector_boxes_find(p->boxes, 0, &o, &box, &count));
+    for (int64_t i = 0; i < count; ++i)
+        detect_to_picture(&box[i], &fit, picture->width, picture->height);
+    if (p->options->json)
+        put_boxes(p, path, picture, box, count);
+    else
+        print_boxes(p, path, picture, box, count);
+    return p->options->draw ? draw_boxes(p, path, picture, box, count) : OK;
+}
