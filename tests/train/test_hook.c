@@ -171,13 +171,19 @@ static void stopping(void)
 
 static void metrics(void)
 {
-    const EvalLine line = {
-        .loss = 0.5, .top1 = 0.75, .top5 = 0.875, .auc_kind = "exact", .auc = 0.625};
+    const EvalLine line = {.loss = 0.5,
+                           .top1 = 0.75,
+                           .top5 = 0.875,
+                           .auc_kind = "exact",
+                           .auc = 0.625,
+                           .boxes = true,
+                           .coco = {[COCO_AP] = 0.25, [COCO_AP50] = 0.375}};
     /* the value of each metric on that line */
     static const struct {
         const char *word;
         double value;
-    } want[] = {{"eval_loss", 0.5}, {"top1", 0.75}, {"top5", 0.875}, {"auc", 0.625}};
+    } want[] = {{"eval_loss", 0.5}, {"top1", 0.75}, {"top5", 0.875},
+                {"auc", 0.625},     {"ap", 0.25},   {"ap50", 0.375}};
     Config *config = config_of("{}\n");
     const char *word;
     for (int i = 1; (word = best_metric_word(i).word); ++i) {
