@@ -52,10 +52,11 @@ SIMD_FLAGS_avx2 := -mavx2 -mfma
 # Under sanitizers, code that this processor cannot run is compiled in a third of the time.
 SIMD_FLAGS_avx512 := $(if $(SANITIZE),$(if $(HAVE_AVX512),,-O0)) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
 SIMD_BF16_FLAGS_avx512 := -mavx512bf16
-# bf16 is refused where the processor cannot multiply it: with 512 bits these are used where channels are few.
+# bf16 is refused where the processor cannot multiply it. Pools of narrow planes use these vectors.
+SIMD_NARROW_SRC := table element pool max_pool max_pool_grad
 SIMD_BF16_FLAGS_avx2 := $(SMALL)
 SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o)) \
-    $(foreach isa,$(filter-out base,$(SIMD_ISAS)),$(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.$(isa)_bf16.o))
+    $(if $(filter avx512,$(SIMD_ISAS)),$(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.avx512_bf16.o) $(SIMD_NARROW_SRC:%=$(BUILD)/obj/src/tensor/cpu/simd/%.avx2_bf16.o))
 
 # What is read and planned once, and calls on behalf of GPUs, is kept small: a bundle is below 60 MB.
 COLD := config layers model schedule tensor/cuda parallel/mpi parallel/nccl parallel/watch parallel/world pipeline checkpoint observe train doctor cli

@@ -1,6 +1,6 @@
 /* Tests scenes of a detector: boxes lie where their pixels are, in letterboxes, mosaics, scaled,
- * shifted and mirrored; micro-batches carry the same boxes in any cut, on any number of threads, and
- * count the matches of the whole batch. Each picture is black, and its boxes are white. */
+ * shifted and mirrored; micro-batches carry the same boxes in any cut, on any number of threads,
+ * and count the matches of the whole batch. Each picture is black, and its boxes are white. */
 #include "data/picture/scene.h"
 #include "fixture.h"
 

@@ -3,8 +3,8 @@
 #include "op_cases.h"
 #include "tensor/cpu/simd/simd.h"
 
-/* base has no kernels for bf16 */
-static const char *const sets[] = {"avx2", "avx512"};
+/* instruction sets with kernels for bf16 */
+static const char *const sets[] = {"avx512"};
 enum { SETS = sizeof sets / sizeof *sets };
 
 /* ---- comparison with fp32 ---- */

@@ -266,7 +266,7 @@ typedef struct SimdTable {
 } SimdTable;
 
 /* The table in use for activations of that type: that of cpu_used(), unless simd_use chose
- * another. NULL for bf16 with base. */
+ * another. NULL for bf16 where that is refused. */
 const SimdTable *simd_table(DType type);
 /* The same with vectors of at most 8 floats, for planes too narrow for wider vectors; only for
  * kernels that give the same bits with any width. */

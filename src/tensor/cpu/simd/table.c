@@ -9,42 +9,14 @@ extern const SimdTable SIMD_NAME(kernels);
 #define SLOT_FLOAT(slot) .slot = SIMD_FLOAT_NAME(slot)
 const SimdTable SIMD_NAME(kernels) = {
     .name = SIMD_TEXT(SIMD_ISA),
-    SLOT(batch_norm_stats),
-    SLOT(batch_norm_apply),
-    SLOT(batch_norm_sums),
-    SLOT(batch_norm_grad),
-    SLOT(layer_norm_forward),
-    SLOT(layer_norm_grad),
-    SLOT(layer_norm_sums),
-    SLOT(rms_norm_forward),
-    SLOT(rms_norm_grad),
-    SLOT(rms_norm_sums),
-    SLOT(swiglu),
-    SLOT(swiglu_grad),
     SLOT(act),
-    SLOT(act_grad),
-    SLOT(add_act),
-    SLOT(mul),
-    SLOT(add_floats),
-    SLOT(add_into),
-    SLOT(from_floats),
-    SLOT(to_floats),
-    SLOT_FLOAT(dropout),
     SLOT(max_pool),
     SLOT(max_pool_grad),
     SLOT(avg_pool),
     SLOT(avg_pool_grad),
     SLOT(mean_rows),
     SLOT(spread_rows),
-    SLOT(softmax),
-    SLOT(softmax_label_rank),
-    SLOT(softmax_grad),
-    SLOT(attention_forward),
-    SLOT(attention_grad),
-    SLOT(attention_grad_queries),
-    SLOT(attention_grad_keys),
-    SLOT(squared_error),
-    SLOT(scaled_difference),
+    SLOT_FLOAT(dropout),
     SLOT_FLOAT(scale_add),
     SLOT_FLOAT(squares),
     SLOT_FLOAT(exact_squares),
@@ -58,6 +30,37 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(dense_few),
     SLOT_FLOAT(dense_columns),
     SLOT_FLOAT(dense_product),
+/* bf16 is refused with avx2. Where it is not refused, pools of narrow planes use these vectors. */
+#if !(defined(SIMD_avx2) && defined(SIMD_BF16))
+    SLOT(batch_norm_stats),
+    SLOT(batch_norm_apply),
+    SLOT(batch_norm_sums),
+    SLOT(batch_norm_grad),
+    SLOT(layer_norm_forward),
+    SLOT(layer_norm_grad),
+    SLOT(layer_norm_sums),
+    SLOT(rms_norm_forward),
+    SLOT(rms_norm_grad),
+    SLOT(rms_norm_sums),
+    SLOT(swiglu),
+    SLOT(swiglu_grad),
+    SLOT(act_grad),
+    SLOT(add_act),
+    SLOT(mul),
+    SLOT(add_floats),
+    SLOT(add_into),
+    SLOT(from_floats),
+    SLOT(to_floats),
+    SLOT(softmax),
+    SLOT(softmax_label_rank),
+    SLOT(softmax_grad),
+    SLOT(attention_forward),
+    SLOT(attention_grad),
+    SLOT(attention_grad_queries),
+    SLOT(attention_grad_keys),
+    SLOT(squared_error),
+    SLOT(scaled_difference),
+#endif
 #ifdef __AVX2__
     .conv_lanes = VECTOR,
     SLOT_FLOAT(winograd_input),
@@ -82,7 +85,7 @@ const SimdTable SIMD_NAME(kernels) = {
 /* Tables that are used together. */
 typedef struct Pair {
     CpuSet set;
-    /* bf16: NULL for base, where bf16 is refused */
+    /* bf16: NULL where bf16 is refused */
     const SimdTable *floats, *bf16;
     /* tables with vectors of at most 8 floats */
     const SimdTable *narrow_floats, *narrow_bf16;
@@ -97,12 +100,11 @@ static bool runs(const Pair *pair)
         return false;
     return pair->set <= cpu_best();
 }
-#define NARROW_AVX2 &simd_kernels_avx2, &simd_bf16_kernels_avx2
-static const Pair built[] = {
-    {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512, NARROW_AVX2},
-    {CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx2, NARROW_AVX2},
-    {CPU_AVX2, NARROW_AVX2, NARROW_AVX2},
-    {CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
+static const Pair built[] = {{CPU_AVX512, &simd_kernels_avx512, &simd_bf16_kernels_avx512,
+                              &simd_kernels_avx2, &simd_bf16_kernels_avx2},
+                             {CPU_AVX512, &simd_kernels_avx512, NULL, &simd_kernels_avx2, NULL},
+                             {CPU_AVX2, &simd_kernels_avx2, NULL, &simd_kernels_avx2, NULL},
+                             {CPU_BASE, &simd_kernels_base, NULL, &simd_kernels_base, NULL}};
 #else
 static bool runs(const Pair *pair)
 {
