@@ -12,7 +12,8 @@
     _(csv)                                                                                         \
     _(criteo)                                                                                      \
     _(movielens)                                                                                   \
-    _(make_criteo)
+    _(make_criteo)                                                                                 \
+    _(make_scenes)
 /* clang-format on */
 
 #define DECLARE(name) extern const Verb import_##name;

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# weft data import coco, yolo and voc: what they store, their messages and exit codes, any number of ranks, and what data info and data
-# check say of the sets.
+# weft data import coco, yolo and voc, and weft data make scenes: what they store, their messages and exit codes, any number of ranks,
+# and what data info and data check say of the sets.
 # cores: 1
 pictures=$PWD/tests/image/pictures
+. "$(dirname "$0")/images.bash"
 . "$(dirname "$0")/common.bash"
 needs_pictures 'all of this' || exit 0
 mkdir -p photos/more
@@ -165,4 +166,15 @@ cp a.h5 d.h5
 for i in 1 2; do printf '\377\377\377\377\377\377\377\377' | dd of=d.h5 bs=1 seek=$((offset + 32 * i)) conv=notrunc status=none; done
 check 65 "2 problems of its labels, of which all are listed above" "$WEFT" data check d.h5
 holds "each is named" test "$(grep -c 'd.h5: box [12] is not finite' both)" = 2
+
+# Scenes composed of images: the same bytes for any number of threads.
+make_images
+check 0 "wrote scenes.h5: 20 scenes" "$WEFT" data make scenes images.h5 -o scenes.h5 --samples 20 --side 64 --threads 1
+check 0 "wrote scenes2.h5: 20 scenes" "$WEFT" data make scenes images.h5 -o scenes2.h5 --samples 20 --side 64 --threads 2
+holds "one thread and two write the same bytes" cmp scenes.h5 scenes2.h5
+check 0 "scenes.h5: good, 20 samples" "$WEFT" data check scenes.h5
+check 64 "already there" "$WEFT" data make scenes images.h5 -o scenes.h5
+check 65 "v.h5: is no set of images; scenes are made from squares of grey bytes" "$WEFT" data make scenes v.h5 -o no.h5
+check 66 "none.h5" "$WEFT" data make scenes none.h5 -o no.h5
+holds "no file stays" test ! -e no.h5 -a ! -e no.h5.part
 finish

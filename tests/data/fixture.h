@@ -168,24 +168,41 @@ static inline const char *images_small(const char *name, int n, int classes, boo
     return path;
 }
 
-/* Runs `weft data import NAME ...` by the importer's row; the words and flags end with NULL. */
-static inline Status import_run(const char *name, ...)
+/* Runs a verb that imports or makes data; the words and flags end with NULL. */
+static inline Status verb_run_words(const char *name, va_list words)
 {
-    char *word[16], full[64];
+    char *word[24];
     int count = 0;
+    while (count < 24 && (word[count] = va_arg(words, char *))) ++count;
+    const Verb *const *verb = importers;
+    while (*verb && strcmp((*verb)->name, name) != 0) ++verb;
+    if (!*verb) return fail(ERR_BUG, "there is no verb %s", name);
+    void *options = mem_new((*verb)->options_bytes + 1);
+    Status status = verb_options_init(*verb, &count, word, options);
+    if (status == OK) status = (*verb)->run(count, word, options);
+    verb_options_fini(*verb, options);
+    mem_free(&options);
+    return status;
+}
+
+static inline Status verb_run(const char *name, ...)
+{
     va_list words;
     va_start(words, name);
-    while (count < 16 && (word[count] = va_arg(words, char *))) ++count;
+    Status status = verb_run_words(name, words);
     va_end(words);
+    return status;
+}
+
+/* Runs `weft data import NAME ...`. */
+static inline Status import_run(const char *name, ...)
+{
+    char full[64];
+    va_list words;
     snprintf(full, sizeof full, "data import %s", name);
-    const Verb *const *importer = importers;
-    while (*importer && strcmp((*importer)->name, full) != 0) ++importer;
-    if (!*importer) return fail(ERR_BUG, "there is no importer %s", name);
-    void *options = mem_new((*importer)->options_bytes + 1);
-    Status status = verb_options_init(*importer, &count, word, options);
-    if (status == OK) status = (*importer)->run(count, word, options);
-    verb_options_fini(*importer, options);
-    mem_free(&options);
+    va_start(words, name);
+    Status status = verb_run_words(full, words);
+    va_end(words);
     return status;
 }
 

@@ -3,28 +3,8 @@
 #include "fixture.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static Status run(const char *name, ...)
-{
-    char *word[24];
-    int count = 0;
-    va_list words;
-    va_start(words, name);
-    while (count < 24 && (word[count] = va_arg(words, char *))) ++count;
-    va_end(words);
-    const Verb *const *verb = importers;
-    while (*verb && strcmp((*verb)->name, name) != 0) ++verb;
-    if (!*verb) return fail(ERR_BUG, "there is no %s", name);
-    void *options = mem_new((*verb)->options_bytes + 1);
-    Status status = verb_options_init(*verb, &count, word, options);
-    if (status == OK) status = (*verb)->run(count, word, options);
-    verb_options_fini(*verb, options);
-    mem_free(&options);
-    return status;
-}
 
 static void put(const char *path, const char *text)
 {
@@ -99,7 +79,7 @@ static void criteo(void)
         fputc('\n', f);
     }
     fclose(f);
-    CHECK_OK(run("data import criteo", path, "-o", out, NULL));
+    CHECK_OK(verb_run("data import criteo", path, "-o", out, NULL));
     Rows r = rows_of(out);
     CU_ASSERT(r.set.samples == N && r.set.channels == NUMBERS && r.set.fields == FIELDS);
     CU_ASSERT_EQUAL(r.set.id_rows, 0);
@@ -116,7 +96,8 @@ static void criteo(void)
     }
     CU_ASSERT_EQUAL(bad, 0);
     rows_free(&r);
-    CHECK_OK(run("data import criteo", path, "-o", hashed, "--rows", "5000", "--test", test, NULL));
+    CHECK_OK(
+        verb_run("data import criteo", path, "-o", hashed, "--rows", "5000", "--test", test, NULL));
     r = rows_of(test);
     CU_ASSERT(r.set.samples == 7 && r.set.id_rows == 5000);
     /* Empty values of a field have the same id in every row, and another one in each field. */
@@ -125,7 +106,7 @@ static void criteo(void)
     rows_free(&r);
     put(path, "1\t2\t3\n");
     CHECK_FAILS(
-        run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
+        verb_run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
         "line 1: its first record has 3 values, but Criteo's training files have 40 values");
     const char *const number[][2] = {{"1.5", "line 2, column 2 (I1): '1.5' is no whole number"},
                                      {"99999999999999999999", "column 2 (I1): '99999999999999999"},
@@ -138,7 +119,7 @@ static void criteo(void)
             fputc('\n', f);
         }
         fclose(f);
-        CHECK_FAILS(run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
+        CHECK_FAILS(verb_run("data import criteo", path, "-o", out, "--force", NULL), ERR_DATA,
                     number[i][1]);
     }
 }
@@ -151,7 +132,7 @@ static void movielens(void)
     CU_ASSERT_EQUAL(mkdir(dir, 0777), 0);
     /* By time: (3,1) (1,7) (2,1) (1,2), the last of which is the test set. */
     put(data, "1\t7\t4\t20\n2\t1\t5\t30\n1\t2\t3\t40\n3\t1\t1\t10\n");
-    CHECK_OK(run("data import movielens", data, "-o", out, NULL));
+    CHECK_OK(verb_run("data import movielens", data, "-o", out, NULL));
     Rows r = rows_of(out);
     CU_ASSERT(r.set.samples == 4 && r.set.fields == 2 && r.set.id_rows == 4 + 8);
     CU_ASSERT(r.ids[0] == 3 && r.ids[1] == 4 + 1 && r.y[0] == 0 && r.x[0] == 1.0f);
@@ -160,8 +141,8 @@ static void movielens(void)
     put(user, "1|20|M|writer|1\n2|50|F|other|2\n9|1|F|none|9\n");
     put(item, "1|A|d||u|0|1|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|1\n"
               "2|B|d||u|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0|0\n");
-    CHECK_OK(run("data import movielens", dir, "-o", out, "--test", test, "--test-share", "0.25",
-                 "--force", NULL));
+    CHECK_OK(verb_run("data import movielens", dir, "-o", out, "--test", test, "--test-share",
+                      "0.25", "--force", NULL));
     r = rows_of(out);
     /* Rows of the table: user 4, item 8, gender 3, occupation 3, genre 19. User 3 is not in u.user,
      * item 7 not in u.item. */
@@ -177,10 +158,10 @@ static void movielens(void)
     CU_ASSERT(r.set.samples == 1 && r.ids[0] == 1 && r.ids[1] == 6 && r.first[5] == 4);
     rows_free(&r);
     put(user, "1|20|M|writer\n");
-    CHECK_FAILS(run("data import movielens", dir, "-o", out, "--force", NULL), ERR_DATA,
+    CHECK_FAILS(verb_run("data import movielens", dir, "-o", out, "--force", NULL), ERR_DATA,
                 "u.user: line 1: expected number|age");
     put(data, "1\t7\t4\t20\n1\t7\t6\t20\n");
-    CHECK_FAILS(run("data import movielens", data, "-o", out, "--force", NULL), ERR_DATA,
+    CHECK_FAILS(verb_run("data import movielens", data, "-o", out, "--force", NULL), ERR_DATA,
                 "u.data: line 2: the rating is not");
     mem_free(&dir);
     mem_free(&data);
@@ -218,9 +199,9 @@ static void made(void)
     enum { FIELDS = 26 };
     const char *verb = "data make criteo-like", *out = in_scratch("made.h5");
     const char *test = in_scratch("made-test.h5"), *again = in_scratch("again.h5");
-    CHECK_OK(run(verb, "-o", out, "--samples", "20000", "--threads", "3", "--test", test,
-                 "--test-samples", "500", NULL));
-    CHECK_OK(run(verb, "-o", again, "--samples", "20000", "--threads", "1", NULL));
+    CHECK_OK(verb_run(verb, "-o", out, "--samples", "20000", "--threads", "3", "--test", test,
+                      "--test-samples", "500", NULL));
+    CHECK_OK(verb_run(verb, "-o", again, "--samples", "20000", "--threads", "1", NULL));
     char *a, *b;
     size_t a_bytes, b_bytes;
     CHECK_OK(file_text(out, 1 << 28, &a, &a_bytes));
@@ -243,20 +224,20 @@ static void made(void)
     int stays = strangers(&t, &r, 0);
     rows_free(&r);
     rows_free(&t);
-    CHECK_OK(run(verb, "-o", out, "--samples", "20000", "--drift", "1", "--force", "--test", test,
-                 "--test-samples", "500", NULL));
+    CHECK_OK(verb_run(verb, "-o", out, "--samples", "20000", "--drift", "1", "--force", "--test",
+                      test, "--test-samples", "500", NULL));
     r = rows_of(out), t = rows_of(test);
     /* With drift, rows at the end have values that did not exist at the beginning. */
     r.set.samples = 1000;
     CU_ASSERT(strangers(&t, &r, 4) > 400 && stays < 50);
     rows_free(&r);
     rows_free(&t);
-    CHECK_OK(run(verb, "-o", out, "--samples", "500", "--rows", "77", "--force", NULL));
+    CHECK_OK(verb_run(verb, "-o", out, "--samples", "500", "--rows", "77", "--force", NULL));
     r = rows_of(out);
     CU_ASSERT_EQUAL(r.set.id_rows, 77);
     rows_free(&r);
-    CHECK_FAILS(run(verb, "-o", out, NULL), ERR_USAGE, "already there");
-    CHECK_FAILS(run(verb, "x", "-o", out, NULL), ERR_USAGE, "takes flags only");
+    CHECK_FAILS(verb_run(verb, "-o", out, NULL), ERR_USAGE, "already there");
+    CHECK_FAILS(verb_run(verb, "x", "-o", out, NULL), ERR_USAGE, "takes flags only");
 }
 
 TEST_MAIN("tables", {"criteo", criteo}, {"movielens", movielens}, {"made", made})

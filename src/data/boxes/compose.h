@@ -1,0 +1,59 @@
+/* Composes scenes for tests and demonstrations of detectors: small grey images with classes, such
+ * as Fashion-MNIST's, become coloured objects on a cluttered background, with their boxes. A scene
+ * is a pure function of (seed, number of the scene, side, images). */
+#ifndef WEFT_DATA_COMPOSE_H
+#define WEFT_DATA_COMPOSE_H
+
+#include "../data_private.h"
+
+/* Objects of a scene at most; of a heap, which has one box around all; sides in pixels of an
+ * object's square; a pixel of at least COMPOSE_EDGE of 255 belongs to the object and its box. */
+enum {
+    COMPOSE_OBJECTS = 8,
+    COMPOSE_HEAP = 12,
+    COMPOSE_SIDE_LEAST = 14,
+    COMPOSE_SIDE_MOST = 80,
+    COMPOSE_EDGE = 32
+};
+
+typedef struct Composer {
+    /* images of one channel of bytes, squares, with classes; borrowed */
+    const DataSet *images;
+    Reader *reader;
+    /* height and width of a scene in pixels */
+    int side;
+    uint64_t seed;
+    /* black background without clutter and noise, for tests */
+    bool plain;
+} Composer;
+
+typedef struct ComposedObject {
+    int64_t image;
+    int32_t class;
+    /* size and corner of the scaled image in the scene; it may reach beyond */
+    int side, x, y;
+    /* the box around its pixels, in the scene; their number */
+    ImageBox box;
+    int64_t area;
+    uint8_t colour[3];
+} ComposedObject;
+/* The objects of a scene, from the back to the front: first those of a heap, if any. */
+typedef struct Composition {
+    int count, heap;
+    ComposedObject object[COMPOSE_HEAP + COMPOSE_OBJECTS];
+    /* the box around the heap, if any, and number of its pixels */
+    ImageBox heap_box;
+    int64_t heap_area;
+} Composition;
+
+/* Scratch memory of one thread. */
+typedef struct ComposeWork ComposeWork;
+ComposeWork *compose_work_new(const Composer *composer);
+void compose_work_free(ComposeWork **work);
+/* Chooses the objects of a scene and their places. ERR_IO, ERR_DATA: an image cannot be read. */
+Status compose_plan(const Composer *composer, ComposeWork *work, int64_t scene, Composition *plan);
+/* Paints it: uint8 (3, side, side), red, green and blue. Errors as above. */
+Status compose_paint(const Composer *composer, ComposeWork *work, int64_t scene,
+                     const Composition *plan, uint8_t *out);
+
+#endif

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Trains YOLOv5n on scenes of Fashion-MNIST's garments on two ranks, evaluates it with COCO's twelve numbers, and prints what to try next.
+# usage: demo_detect.sh WEFT [key=value ...]
+set -eu
+weft=$1; shift
+n=1; while [ -e "runs/detect-$n" ]; do n=$((n + 1)); done
+name=detect-$n
+say() { printf '\n$ %s\n' "$*"; "$@"; }
+say "$weft" data info datasets/scenes/train.h5
+say "$weft" train -n 2 jobs/scenes-yolov5n.yaml run.name=$name "$@"
+say "$weft" eval jobs/scenes-yolov5n.yaml run.name=$name "$@"
+# Eight scenes with the boxes that were found are drawn here, once weft predict can draw.
+cat <<TEXT
+
+What to try next:
+  $weft eval jobs/scenes-yolov5n.yaml run.name=$name --results boxes.json   COCO's file of results, for pycocotools
+  $weft train -n 2 jobs/scenes-yolov5n.yaml grid.pp=2 run.name=stages      the same bits, as a pipeline
+  $weft plan jobs/yolov5n-coco.yaml --input 3x640x640 model.classes=80     YOLOv5n on COCO: memory and operations
+Your own pictures: weft data import coco, yolo or voc; see docs/detection.md.
+TEXT
