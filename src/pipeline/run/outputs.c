@@ -1,6 +1,8 @@
 /* Copies the loss's results and its inputs to host memory, unless they are there already. */
 #include "outputs.h"
 
+#include <string.h>
+
 void outputs_init(Outputs *o, const Context *context)
 {
     const Graph *g = context->plan->graph;
@@ -14,6 +16,12 @@ void outputs_fini(Outputs *o)
 {
     mem_free(&o->columns);
     for (int k = 0; k < SPEC_INPUTS; ++k) mem_free(&o->logits[k]);
+}
+
+void outputs_evaluated(Outputs *o, const Slot *slot)
+{
+    o->slot = slot;
+    memset(o->converted, 0, sizeof o->converted);
 }
 
 /* Copies `bytes` bytes to *host and waits, or returns `from` if it is host memory already. */
@@ -64,9 +72,11 @@ const float *outputs_logits(Outputs *o, const SlotMemory *memory, int output)
     const void *logits = slot_loss(memory, chunk, o->slot)->x[output];
     if (host && x.dtype == DTYPE_F32 && desc_is_plain(x)) return logits;
     float **plain = &o->logits[output];
+    if (o->converted[output]) return *plain;
     if (!*plain) *plain = mem_new((size_t)shape_count(x.shape) * sizeof **plain);
     void *copy = host ? NULL : mem_new(desc_bytes(x));
     to_plain(*plain, host_read(c, logits, copy, desc_bytes(x)), x);
     mem_free(&copy);
+    o->converted[output] = true;
     return *plain;
 }

@@ -63,7 +63,7 @@ static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
     if (p->values.training)
         step_report_loss(&e->report, &e->memory, at->chunk, at->slot, batch->rows);
     if (p->values.training || !context_has_loss(&e->context, at->chunk->plan)) return;
-    e->outputs.slot = at->slot;
+    outputs_evaluated(&e->outputs, at->slot);
     if (p->visit)
         p->visit(p->user, batch,
                  outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
