@@ -457,8 +457,8 @@ size_t data_ids_bytes(const DataSet *set, int64_t samples);
 /* Returns the bytes of the boxes of a training micro-batch: Batch.box_start, box_row and matches;
  * 0: the set has no boxes. */
 size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples);
-/* Returns the largest number of boxes of a training sample; 0: the set has no boxes. */
-int64_t data_box_most(const DataSet *set, const Config *config);
+/* Returns the largest number of boxes of a sample; 0: the set has no boxes. */
+int64_t data_box_most(const DataSet *set, const Config *config, bool training);
 /* Are the images of a training micro-batch mixed in pairs (Batch.labels_other)? */
 bool data_mixes_images(const Config *config);
 Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);

@@ -159,10 +159,10 @@ Status view_choose_evaluation(PictureView *view, const DataSet *set, const Confi
                               int width, int height, const char *name);
 Status view_choose_training(PictureView *view, const DataSet *set, const Config *config, RngKey key,
                             int width, int height, const char *name);
-/* Returns the size to which a whole picture is resized for a square with sides of `side` pixels,
+/* Returns where a whole picture lies, resized and centred, in a square with sides of `side` pixels,
  * whose margins are grey. */
 enum { LETTERBOX_GREY = 114 };
-void letterbox_size(int width, int height, int side, int *to_width, int *to_height);
+ImageBox letterbox(int width, int height, int side);
 /* Chooses a rectangle to erase, with probability data.erasing; height 0: none. */
 ImageBox choose_erasing(const DataSet *set, const Config *config, RngKey key);
 /* Prepares a sample of a set of boxes: its scene (picture/scene.h), colours, mirrored. ERR_DATA

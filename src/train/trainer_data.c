@@ -217,6 +217,6 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
     GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
     TRY(graph_build_ids(graph, config, input, ids, outputs));
     (*graph)->box_rows =
-        samples * data_box_most(train->box_most > test->box_most ? train : test, config);
+        samples * data_box_most(train->box_most > test->box_most ? train : test, config, true);
     return OK;
 }

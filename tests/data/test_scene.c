@@ -32,10 +32,9 @@ static int high_of(int i)
 static void draw(Arrays *a, int i)
 {
     const int width = wide_of(i), height = high_of(i);
-    int w, h;
-    letterbox_size(width, height, SIDE, &w, &h);
+    const ImageBox in = letterbox(width, height, SIDE);
+    const int w = in.width, h = in.height, left = in.x, top = in.y;
     const double scale = (double)w / width;
-    const int left = (SIDE - w) / 2, top = (SIDE - h) / 2;
     memset(a->x[i], LETTERBOX_GREY, sizeof a->x[i]);
     for (int c = 0; c < 3; ++c)
         for (int y = 0; y < h; ++y) memset(&a->x[i][c][top + y][left], 0, (size_t)w);
@@ -170,7 +169,7 @@ static void check_scenes(const Config *c, bool several)
         const int64_t n = scene_rows(&source, &s, row[0]);
         CHECK_OK(picture_prepare_scene(work, reader, &boxes, true, t, t % PICTURES, x));
         CU_ASSERT_EQUAL(s.count, several ? 4 : 1);
-        CU_ASSERT(n <= scene_rows_most(&source, true));
+        CU_ASSERT(n <= data_box_most(set, c, true));
         for (int64_t k = 0; k < n; ++k) check_pixels(x, side, row[k]);
         rows += n;
         flips += s.flip;

@@ -13,11 +13,10 @@ typedef struct Arrays {
 /* Returns the scale and the place of a picture in its square: r, left, top. */
 static void put_fit(double fit[3], const BoxPicture *p, int side)
 {
-    int width, height;
-    letterbox_size(p->width, p->height, side, &width, &height);
+    const ImageBox at = letterbox(p->width, p->height, side);
     fit[0] = (double)side / (p->width > p->height ? p->width : p->height);
-    fit[1] = (side - width) / 2;
-    fit[2] = (side - height) / 2;
+    fit[1] = at.x;
+    fit[2] = at.y;
 }
 
 static void fill(Arrays *a, const BoxSet *set, const uint8_t *left_out)

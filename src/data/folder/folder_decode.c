@@ -172,21 +172,21 @@ static void cut_square(Worker *worker)
 static void fit_square(Worker *worker)
 {
     const Image *image = &worker->image;
-    int width, height, side = worker->work->import->side;
-    letterbox_size(image->width, image->height, side, &width, &height);
-    if (width != image->width || height != image->height) {
-        image_set_size(&worker->spare, width, height);
+    const int side = worker->work->import->side;
+    const ImageBox at = letterbox(image->width, image->height, side);
+    if (at.width != image->width || at.height != image->height) {
+        image_set_size(&worker->spare, at.width, at.height);
         image_resample(worker->resampler, image, (ImageBox){0, 0, image->width, image->height},
                        &worker->spare, worker->work->import->filter);
         image = &worker->spare;
     }
     size_t square = (size_t)side * (size_t)side;
-    size_t first = (size_t)((side - height) / 2) * (size_t)side + (size_t)((side - width) / 2);
+    size_t first = (size_t)at.y * (size_t)side + (size_t)at.x;
     memset(worker->planes, LETTERBOX_GREY, 3 * square);
-    for (int y = 0; y < height; ++y) {
-        const uint8_t *from = image->pixel + 3 * (size_t)y * (size_t)width;
+    for (int y = 0; y < at.height; ++y) {
+        const uint8_t *from = image->pixel + 3 * (size_t)y * (size_t)at.width;
         uint8_t *to = worker->planes + first + (size_t)y * (size_t)side;
-        for (int x = 0; x < width; ++x, from += 3, ++to)
+        for (int x = 0; x < at.width; ++x, from += 3, ++to)
             to[0] = from[0], to[square] = from[1], to[2 * square] = from[2];
     }
 }

@@ -247,7 +247,7 @@ void fill_end(const Fill *fill, FillScratch *scratch, Batch *batch)
 {
     batch->label_share = 1;
     if (batch->ids) join_ids(fill, batch);
-    if (batch->box_start) join_boxes(fill, batch);
+    if (batch->box_start) fill_join_boxes(fill, batch);
     if (!fill->mixes_images) return;
     Mix mix = mix_choose(&fill->set, fill->config, batch);
     mix_images(&mix, &fill->set, batch, scratch->spare);

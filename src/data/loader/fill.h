@@ -42,15 +42,16 @@ typedef struct FillScratch {
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
-/* Reads the labels of a set of boxes, and gets ready to count matches. */
+/* Reads the labels of a set of boxes, and gets ready to count matches. A rank without pictures and
+ * labels needs neither. */
 Status fill_boxes_init(Fill *fill);
 void fill_boxes_fini(Fill *fill);
 /* Sets batch->matches to the matches of its step's samples over all replicas, which are counted
  * once per step; in an evaluation to those of the whole set. */
 void fill_matches(Fill *fill, Batch *batch);
-/* Writes the boxes of row r; join_boxes moves those of all rows together. */
+/* Writes the boxes of row r; fill_join_boxes moves those of all rows together. */
 void fill_boxes(const Fill *fill, Batch *batch, int64_t r);
-void join_boxes(const Fill *fill, Batch *batch);
+void fill_join_boxes(const Fill *fill, Batch *batch);
 /* Returns the sample at this position of an epoch. */
 int64_t fill_sample_at(const Fill *fill, int64_t epoch, int64_t position);
 

@@ -6,14 +6,9 @@
 
 #include <string.h>
 
-static SceneSource source_of(const Fill *f)
-{
-    return (SceneSource){&f->set, f->config, &f->boxes};
-}
-
 static int64_t write_rows(const Fill *f, int64_t epoch, int64_t sample, float *row)
 {
-    const SceneSource source = source_of(f);
+    const SceneSource source = {&f->set, f->config, &f->boxes};
     const Scene scene = scene_choose(&source, f->plan.training, epoch, sample);
     return scene_rows(&source, &scene, row);
 }
@@ -32,9 +27,9 @@ static void count_matches(const Fill *f, int64_t epoch, int64_t first, int64_t e
 Status fill_boxes_init(Fill *fill)
 {
     Fill *f = fill;
+    if (f->plan.no_x && f->plan.no_y) return OK;
     TRY(data_boxes_read(&f->boxes, &f->set));
-    const SceneSource source = source_of(f);
-    f->box_most = scene_rows_most(&source, f->plan.training);
+    f->box_most = data_box_most(&f->set, f->config, f->plan.training);
     data_boxes_map_classes(&f->boxes, &f->set);
     if (f->plan.no_y || f->plan.levels == 0) return OK;
     f->box_row = mem_new((size_t)(f->box_most * BOX_NUMBERS + 1) * sizeof *f->box_row);
@@ -74,7 +69,7 @@ void fill_boxes(const Fill *fill, Batch *batch, int64_t r)
     batch->box_start[r + 1] = (int32_t)n;
 }
 
-void join_boxes(const Fill *fill, Batch *batch)
+void fill_join_boxes(const Fill *fill, Batch *batch)
 {
     int32_t at = 0;
     batch->box_start[0] = 0;
@@ -88,14 +83,14 @@ void join_boxes(const Fill *fill, Batch *batch)
     }
 }
 
-int64_t data_box_most(const DataSet *set, const Config *config)
+int64_t data_box_most(const DataSet *set, const Config *config, bool training)
 {
-    return set->box_most * (config->data.mosaic > 0 ? SCENE_PARTS : 1);
+    return set->box_most * (training && config->data.mosaic > 0 ? SCENE_PARTS : 1);
 }
 
 size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples)
 {
-    const size_t most = (size_t)data_box_most(set, config);
+    const size_t most = (size_t)data_box_most(set, config, true);
     if (!data_kind(set)->has_boxes) return 0;
     return (size_t)samples * (sizeof(int32_t) + most * BOX_NUMBERS * sizeof(float)) +
            sizeof(int32_t) + (BOX_LEVELS + 1) * sizeof(int64_t);

@@ -213,8 +213,10 @@ static Status choose_import_view(PictureView *v, const DataSet *set, const Image
     int width = (int)set->stored_width, height = (int)set->stored_height;
     *v = (PictureView){.box = {0, 0, picture->width, picture->height}};
     if (data_kind(set)->has_boxes) {
-        letterbox_size(picture->width, picture->height, width, &v->width, &v->height);
-        v->part = (ImageBox){0, 0, v->width, v->height};
+        const ImageBox at = letterbox(picture->width, picture->height, width);
+        v->width = at.width;
+        v->height = at.height;
+        v->part = (ImageBox){0, 0, at.width, at.height};
         return OK;
     }
     TRY(view_set_size(v, width, height, name));
@@ -269,13 +271,9 @@ static Status read_whole(PictureWork *w, Reader *reader, const DataBoxes *boxes,
     int orientation;
     sample_name(set, sample, name, sizeof name);
     if (!set->encoded) {
-        ImageBox stored = {0};
-        letterbox_size(width, height, (int)set->stored_width, &stored.width, &stored.height);
-        stored.x = ((int)set->stored_width - stored.width) / 2;
-        stored.y = ((int)set->stored_height - stored.height) / 2;
         if (!w->bytes) w->bytes = mem_new((size_t)set->x.sample_bytes);
         TRY(reader_get(reader, sample, w->bytes, NULL, NULL));
-        convert_to_rgb(w, stored);
+        convert_to_rgb(w, letterbox(width, height, (int)set->stored_width));
         return OK;
     }
     TRY(reader_get_encoded(reader, sample, &w->bytes, &w->capacity, &count, &orientation));

@@ -4,8 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { ROW_NUMBERS = 5 };
-
 bool scene_is_changed(const Config *config)
 {
     const Config *c = config;
@@ -37,10 +35,10 @@ static Affine affine_draw(const Config *c, RngKey key, bool changed, int side, b
     return a;
 }
 
-static SceneBox affine_box(const Affine *a, const double canvas[4])
+static SceneBox affine_box(const Affine *a, ImageBox at)
 {
-    return (SceneBox){affine_edge(a, 0, canvas[0]), affine_edge(a, 1, canvas[1]),
-                      affine_edge(a, 0, canvas[2]), affine_edge(a, 1, canvas[3])};
+    return (SceneBox){affine_edge(a, 0, at.x), affine_edge(a, 1, at.y),
+                      affine_edge(a, 0, at.x + at.width), affine_edge(a, 1, at.y + at.height)};
 }
 
 static int clip(int v, int low, int high)
@@ -48,14 +46,13 @@ static int clip(int v, int low, int high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* Adds a picture whose top left corner is at (x, y) of the canvas. */
-static void add_part(Scene *scene, const Affine *a, int64_t sample, double x, double y, int width,
-                     int height)
+/* Adds a picture that lies at `at` of the canvas. */
+static void add_part(Scene *scene, const Affine *a, int64_t sample, ImageBox at)
 {
     ScenePart *p = &scene->part[scene->count++];
     const SceneBox *edge = &scene->canvas;
     p->sample = sample;
-    p->place = affine_box(a, (double[4]){x, y, x + width, y + height});
+    p->place = affine_box(a, at);
     if (p->place.x1 <= p->place.x0) p->place.x1 = p->place.x0 + 1;
     if (p->place.y1 <= p->place.y0) p->place.y1 = p->place.y0 + 1;
     const int left = edge->x0 > 0 ? edge->x0 : 0, top = edge->y0 > 0 ? edge->y0 : 0;
@@ -83,9 +80,10 @@ static void add_mosaic(const SceneSource *s, Scene *scene, const Affine *a, RngK
     order[own] = sample;
     for (int i = 0; i < SCENE_PARTS; ++i) {
         const int32_t *size = s->boxes->size + 2 * order[i];
-        int width, height;
-        letterbox_size(size[1], size[0], side, &width, &height);
-        add_part(scene, a, order[i], i % 2 ? x : x - width, i / 2 ? y : y - height, width, height);
+        ImageBox at = letterbox(size[1], size[0], side);
+        at.x = i % 2 ? x : x - at.width;
+        at.y = i / 2 ? y : y - at.height;
+        add_part(scene, a, order[i], at);
     }
 }
 
@@ -101,26 +99,18 @@ Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int6
     rng_block(key, DRAW_MOSAIC, r);
     const bool mosaic = training && draw_between(r[0], 0, 1) < c->data.mosaic;
     const Affine a = affine_draw(c, key, scene.changed, side, mosaic);
-    const double canvas = mosaic ? 2 * side : side;
-    scene.canvas = affine_box(&a, (double[4]){0, 0, canvas, canvas});
+    const int canvas = mosaic ? 2 * side : side;
+    scene.canvas = affine_box(&a, (ImageBox){0, 0, canvas, canvas});
     if (mosaic) {
         add_mosaic(s, &scene, &a, key, sample);
         return scene;
     }
     const int32_t *size = s->boxes->size + 2 * sample;
-    int width, height;
-    letterbox_size(size[1], size[0], side, &width, &height);
-    add_part(&scene, &a, sample, (side - width) / 2, (side - height) / 2, width, height);
+    add_part(&scene, &a, sample, letterbox(size[1], size[0], side));
     return scene;
 }
 
 /* ---- boxes ---- */
-
-int64_t scene_rows_most(const SceneSource *source, bool training)
-{
-    const bool mosaic = training && source->config->data.mosaic > 0;
-    return data_boxes_most(source->boxes) * (mosaic ? SCENE_PARTS : 1);
-}
 
 static double clip_real(double v, double low, double high)
 {
@@ -180,12 +170,12 @@ int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row)
             cut_at(edge, &input);
             if (scene->changed && !is_kept(edge, area)) continue;
             const double x = (edge[0] + edge[2]) / 2 / side;
-            float *to = row + count++ * ROW_NUMBERS;
-            to[0] = (float)b->class[k];
-            to[1] = (float)(scene->flip ? 1 - x : x);
-            to[2] = (float)((edge[1] + edge[3]) / 2 / side);
-            to[3] = (float)((edge[2] - edge[0]) / side);
-            to[4] = (float)((edge[3] - edge[1]) / side);
+            float *to = row + count++ * BOX_NUMBERS;
+            to[BOX_CLASS] = (float)b->class[k];
+            to[BOX_X] = (float)(scene->flip ? 1 - x : x);
+            to[BOX_Y] = (float)((edge[1] + edge[3]) / 2 / side);
+            to[BOX_W] = (float)((edge[2] - edge[0]) / side);
+            to[BOX_H] = (float)((edge[3] - edge[1]) / side);
         }
     }
     return count;

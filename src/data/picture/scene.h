@@ -58,10 +58,7 @@ typedef struct SceneSource {
 bool scene_is_changed(const Config *config);
 /* Chooses the scene of a sample: in evaluation the letterbox. */
 Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int64_t sample);
-/* Returns the largest number of rows of a scene. */
-int64_t scene_rows_most(const SceneSource *source, bool training);
-/* Writes the boxes of a scene, and returns their number: float[][5], class, and centre and size as
- * fractions of the input. Boxes around groups are left out. In a changed scene three more kinds are
+/* Writes the boxes of a scene as rows of BoxTargets, and returns their number. Boxes around groups are left out. In a changed scene three more kinds are
  * left out: boxes with a side of at most 2 pixels, boxes of which at most a tenth is inside the
  * input, and boxes with one side at least 100 times the other. */
 int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row);

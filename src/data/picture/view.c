@@ -17,21 +17,24 @@ double draw_between(uint32_t word, double lo, double hi)
     return lo + (hi - lo) * ((double)word * 0x1p-32);
 }
 
-void letterbox_size(int width, int height, int side, int *to_width, int *to_height)
+/* Returns round(length * side / longer), at least 1. */
+static int letterbox_length(int length, int side, int longer)
+{
+    const int to = (int)((2 * (int64_t)length * side + longer) / (2 * (int64_t)longer));
+    return to < 1 ? 1 : to;
+}
+
+ImageBox letterbox(int width, int height, int side)
 {
     const int longer = width > height ? width : height;
-    *to_width = (int)((2 * (int64_t)width * side + longer) / (2 * (int64_t)longer));
-    *to_height = (int)((2 * (int64_t)height * side + longer) / (2 * (int64_t)longer));
-    if (*to_width < 1) *to_width = 1;
-    if (*to_height < 1) *to_height = 1;
+    const int w = letterbox_length(width, side, longer), h = letterbox_length(height, side, longer);
+    return (ImageBox){(side - w) / 2, (side - h) / 2, w, h};
 }
 
 BoxFit data_box_fit(const DataSet *set, int width, int height)
 {
-    const int side = (int)set->height;
-    int w, h;
-    letterbox_size(width, height, side, &w, &h);
-    return (BoxFit){(side - w) / 2, (side - h) / 2, {(double)w / width, (double)h / height}};
+    const ImageBox at = letterbox(width, height, (int)set->height);
+    return (BoxFit){at.x, at.y, {(double)at.width / width, (double)at.height / height}};
 }
 
 static bool jitters(const Config *c)
@@ -186,16 +189,17 @@ int view_centre_offset(int whole, int part)
 Status view_choose_evaluation(PictureView *view, const DataSet *set, const Config *c, int width,
                               int height, const char *name)
 {
-    int64_t side = short_side(set, c);
     *view = (PictureView){.box = {0, 0, width, height}, .width = width, .height = height};
     if (data_kind(set)->has_boxes) {
-        const int square = (int)set->height;
-        letterbox_size(width, height, square, &view->width, &view->height);
-        view->part = (ImageBox){-((square - view->width) / 2), -((square - view->height) / 2),
-                                square, square};
+        const int side = (int)set->height;
+        const ImageBox at = letterbox(width, height, side);
+        view->width = at.width;
+        view->height = at.height;
+        view->part = (ImageBox){-at.x, -at.y, side, side};
         return OK;
     }
-    if (side) TRY(view_set_size(view, side, side, name));
+    const int64_t short_to = short_side(set, c);
+    if (short_to) TRY(view_set_size(view, short_to, short_to, name));
     int part_width = (int)set->width, part_height = (int)set->height;
     view->part = (ImageBox){view_centre_offset(view->width, part_width),
                             view_centre_offset(view->height, part_height), part_width, part_height};
