@@ -159,11 +159,12 @@ holds "SIGQUIT stops a training: 75, not $rc" test $rc = 75
 holds 'no rank is left' none_left 'job.yaml run.name=quit'
 holds 'and it has saved' test -n "$(ls runs/quit/checkpoints/step-*.h5)"
 
-# stop_in_setup PROCESS : stops it as soon as it handles SIGTERM and SIGINT, long before the first step of a deep model.
+# stop_in_setup PROCESS : stops it as soon as weft handles SIGTERM and SIGINT, long before the first
+# step of a deep model. Before it runs weft, the process is a copy of this shell with its handlers.
 stop_in_setup() {
     local caught=
     until [ -n "$caught" ] && ((16#$caught >> 14 & 16#$caught >> 1 & 1)); do
-        caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) || return 1
+        caught=$(sed -n '/^Name:[[:space:]]*weft$/,$s/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null) || return 1
     done
     kill -STOP "$1"
 }
