@@ -45,7 +45,7 @@ typedef struct OptimRule {
     double rate;
     /* state slots that the rule needs with these constants */
     int slots;
-    /* its parameters are biases, whose rate optim.warmup_bias_lr sets during the warm-up */
+    /* true: rule of a bias, to which optim.warmup_bias_lr applies during the warm-up */
     bool bias;
     /* momentum (OptimTable.momentum) of the update that has begun */
     float momentum;

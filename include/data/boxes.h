@@ -49,6 +49,8 @@ struct DataSet;
  * data_boxes_free. */
 Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
 void data_boxes_free(DataBoxes *boxes);
+/* Returns the bytes that data_boxes_read takes; 0: the set has no boxes. */
+size_t data_boxes_bytes(const struct DataSet *set);
 /* Replaces labels by the classes that the set maps them to; -1: none. */
 void data_boxes_map_classes(DataBoxes *boxes, const struct DataSet *set);
 /* Where a picture lies in the letterbox of a set's model input: pixel (x, y) of the picture is at

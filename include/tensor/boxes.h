@@ -38,6 +38,11 @@ typedef struct BoxMatch {
     double x, y, w, h;
 } BoxMatch;
 
+/* Probability of a logit: 1 / (1 + e^-logit). */
+double yolo_probability(double logit);
+/* The box that a cell predicts: x, y, w, h in cells, x and y from the cell's corner, from the four
+ * logits of one of its anchors. */
+void yolo_predict(const float logit[4], const double anchor[2], double box[4]);
 /* The grid of input `level` of a detection loss. */
 BoxGrid box_grid(const OpSpec *loss, int level);
 /* Number of classes of a detection loss. */

@@ -14,21 +14,16 @@ static void take(Load *load, int i, const StoredTensor *t)
     if (t->source) load->name[i] = mem_text(t->source);
 }
 
-static bool is_average(const char *path)
-{
-    return strncmp(path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
-}
-
 /* True for a tensor that only training needs. */
 static bool is_state(const char *path)
 {
-    return strncmp(path, "/optim/", 7) == 0 || is_average(path);
+    return strncmp(path, "/optim/", 7) == 0 || stored_is_average(path);
 }
 
 static bool has_averages(const CheckpointIo *io)
 {
     bool has = false;
-    for (int i = 0; i < io->count && !has; ++i) has = is_average(io->tensor[i].path);
+    for (int i = 0; i < io->count && !has; ++i) has = stored_is_average(io->tensor[i].path);
     return has;
 }
 
@@ -41,7 +36,7 @@ static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
     const StoredTensor *t = stored_find(file, mine->path);
     Fit *to = is_state(mine->path) ? state : fit;
     if (t) used[t - file->tensor] = true;
-    if (!t && is_average(mine->path) && file->meta.averages == 0)
+    if (!t && stored_is_average(mine->path) && file->meta.averages == 0)
         load->location[i].offset = NOT_TAKEN;
     else if (!t)
         fit_missing(to, mine->path);
@@ -62,7 +57,7 @@ static Status match_all(Load *load, bool *used)
     for (int i = 0; i < file->count; ++i) {
         const char *path = file->tensor[i].path;
         if (used[i] || (load->io->params_only && is_state(path))) continue;
-        if (is_average(path) && !averages) continue;
+        if (stored_is_average(path) && !averages) continue;
         fit_surplus(is_state(path) ? &state : &fit, path);
     }
     const bool params = fit_count(&fit) > 0;

@@ -162,15 +162,15 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->init_from[sizeof meta->init_from - 1] = 0;
 }
 
-static bool is_average(const StoredTensor *tensor)
+bool stored_is_average(const char *path)
 {
-    return tensor->path && strncmp(tensor->path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
+    return path && strncmp(path, CHECKPOINT_EMA, sizeof CHECKPOINT_EMA - 1) == 0;
 }
 
 static int count_averages(const StoredFile *file)
 {
     int count = 0;
-    for (int i = 0; i < file->count; ++i) count += is_average(&file->tensor[i]);
+    for (int i = 0; i < file->count; ++i) count += stored_is_average(file->tensor[i].path);
     return count;
 }
 
@@ -312,7 +312,7 @@ int stored_use_averages(StoredFile *file)
     int used = 0;
     for (int i = 0; i < file->count; ++i) {
         const StoredTensor *average = &file->tensor[i];
-        StoredTensor *t = is_average(average) ? averaged(file, average) : NULL;
+        StoredTensor *t = stored_is_average(average->path) ? averaged(file, average) : NULL;
         if (!t) continue;
         t->source = mem_text(average->path);
         t->offset = average->offset;

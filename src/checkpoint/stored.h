@@ -75,6 +75,8 @@ Status stored_list(const StoredFile *file);
 /* Return NULL where the file has no such tensor. */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
 const StoredTensor *stored_param(const StoredFile *file, const Param *param);
+/* Is this the path of an average (CHECKPOINT_EMA)? path may be NULL. */
+bool stored_is_average(const char *path);
 /* Puts the averages in /ema in the place of the parameters and running statistics of the same name
  * and shape. Returns their number. */
 int stored_use_averages(StoredFile *file);

@@ -1,4 +1,4 @@
-/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC and the confusion
+/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC, AP and the confusion
  * matrix. Runs on any number of ranks, regardless of the training's grid. */
 #include "private.h"
 
@@ -316,7 +316,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_eval = {
     .name = "eval",
     .words = "CONFIG [key=value ...]",
-    .help = "computes loss, top-1, top-5, AUC and confusion matrix on the test data",
+    .help = "computes loss, top-1, top-5, AUC, AP and confusion matrix on the test data",
     VERB_FLAGS(EvalOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,

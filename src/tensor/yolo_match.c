@@ -1,10 +1,20 @@
-/* Matching of target boxes with the cells and anchors of a detector's levels. */
+/* A detector's cells and anchors: the boxes that they predict, and those that they have to. */
 #include "yolo_terms.h"
 
 int64_t box_classes(const OpSpec *loss)
 {
     const int anchors = loss->anchors.count / loss->x_count;
     return loss->x[0].shape.dim[1] / anchors - BOX_CHANNELS;
+}
+
+double yolo_probability(double logit)
+{
+    return yolo_sigmoid(logit);
+}
+
+void yolo_predict(const float logit[4], const double anchor[2], double box[4])
+{
+    yolo_decode(logit, anchor, box, NULL);
 }
 
 BoxGrid box_grid(const OpSpec *loss, int level)

@@ -67,11 +67,11 @@ YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor,
 {
     const double x = (double)box[BOX_X] * g->columns, y = (double)box[BOX_Y] * g->rows;
     int columns[2], rows[2], column = (int)floor(x), row = (int)floor(y);
-    const int beside = yolo_neighbours(x, g->columns, columns);
-    const int above = yolo_neighbours(y, g->rows, rows);
-    if (slot > beside + above) return false;
-    if (slot > 0 && slot <= beside) column = columns[slot - 1];
-    if (slot > beside) row = rows[slot - beside - 1];
+    const int in_row = yolo_neighbours(x, g->columns, columns);
+    const int in_column = yolo_neighbours(y, g->rows, rows);
+    if (slot > in_row + in_column) return false;
+    if (slot > 0 && slot <= in_row) column = columns[slot - 1];
+    if (slot > in_row) row = rows[slot - in_row - 1];
     m->anchor = anchor;
     m->column = yolo_clamp(column, g->columns);
     m->row = yolo_clamp(row, g->rows);

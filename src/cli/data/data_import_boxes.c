@@ -2,8 +2,6 @@
  * The data module does the import. */
 #include "import_host.h"
 
-#include "tensor.h"
-
 enum { SIDE_MIN = 8, SIDE_MAX = 8192 };
 
 typedef struct BoxOptions {
@@ -59,15 +57,22 @@ static const Flag voc_flags[] = {
      .help = "text with the names of the pictures to import, one a line, as in ImageSets/Main"},
 };
 
-static Status import_on(World *world, const BoxOptions *o, const BoxFormat *format, char **words,
-                        int count)
+/* Words and options of one call. */
+typedef struct BoxCall {
+    const BoxFormat *format;
+    const BoxOptions *options;
+    char **words;
+    int count;
+} BoxCall;
+
+static Status import_boxes(const ImportHost *host, int threads, const void *user)
 {
-    ImportProgress progress;
-    ImportHost host = import_host(world, &progress);
-    BoxImport import = {
-        .format = format,
-        .images = words[0],
-        .labels = count > 1 ? words[1] : NULL,
+    const BoxCall *call = user;
+    const BoxOptions *o = call->options;
+    const BoxImport import = {
+        .format = call->format,
+        .images = call->words[0],
+        .labels = call->count > 1 ? call->words[1] : NULL,
         .list = o->list,
         .classes = o->classes,
         .out = o->out,
@@ -76,21 +81,15 @@ static Status import_on(World *world, const BoxOptions *o, const BoxFormat *form
         .skip_broken = o->broken == BROKEN_SKIP,
         .allow_empty = o->allow_empty,
         .force = o->force,
-        .threads = (int)(o->threads > 0 ? o->threads : threads_share(world->node_size)),
+        .threads = threads,
     };
-    return data_import_boxes(&import, &host);
+    return data_import_boxes(&import, host);
 }
 
 static Status run(const BoxFormat *format, int argc, char **argv, const BoxOptions *o)
 {
-    World world;
-    /* a separate process reads the names, and it must be made before MPI starts */
-    if (o->classes && launch_rank() == 0) hdf5_begin();
-    if (is_launched()) terminal_adapt();
-    TRY(world_init(&world, NULL, NULL));
-    Status status = import_on(&world, o, format, argv, argc);
-    world_fini(&world);
-    return status;
+    const BoxCall call = {format, o, argv, argc};
+    return import_on_ranks(import_boxes, o->classes != NULL, o->threads, &call);
 }
 
 static Status run_coco(int argc, char **argv, const void *options)

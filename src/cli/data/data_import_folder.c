@@ -3,7 +3,6 @@
 #include "../private.h"
 
 #include "import_host.h"
-#include "tensor.h"
 
 /* --short: smallest and default value */
 enum { SHORT_MIN = 8, SHORT_DEFAULT = 256 };
@@ -48,12 +47,18 @@ static const Flag flags[] = {
     FLAG_FORCE(FolderOptions, force),
 };
 
-static Status import_on(World *world, const FolderOptions *o, const char *dir)
+/* Folder and options of one call. */
+typedef struct FolderCall {
+    const FolderOptions *options;
+    const char *dir;
+} FolderCall;
+
+static Status import_folder(const ImportHost *host, int threads, const void *user)
 {
-    ImportProgress progress;
-    ImportHost host = import_host(world, &progress);
-    FolderImport import = {
-        .dir = dir,
+    const FolderCall *call = user;
+    const FolderOptions *o = call->options;
+    const FolderImport import = {
+        .dir = call->dir,
         .list = o->list,
         .classes = o->classes,
         .out = o->out,
@@ -66,28 +71,22 @@ static Status import_on(World *world, const FolderOptions *o, const char *dir)
                 : o->side < SHORT_MIN     ? SHORT_DEFAULT
                                           : (int)o->side,
         .filter = o->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR,
-        .threads = (int)(o->threads > 0 ? o->threads : threads_share(world->node_size)),
+        .threads = threads,
     };
-    return data_import_folder(&import, &host);
+    return data_import_folder(&import, host);
 }
 
 static Status run(int argc, char **argv, const void *options)
 {
     const FolderOptions *o = options;
-    World world;
     (void)argc;
     if (o->store == STORE_ENCODED && o->side >= SHORT_MIN)
         return fail(ERR_USAGE,
                     "--short %lld: --store encoded keeps the files as they are; leave "
                     "--short out, and resize in training (data.resize)",
                     (long long)o->side);
-    /* a separate process reads the names, and it must be made before MPI starts */
-    if (o->classes && launch_rank() == 0) hdf5_begin();
-    if (is_launched()) terminal_adapt();
-    TRY(world_init(&world, NULL, NULL));
-    Status status = import_on(&world, o, argv[0]);
-    world_fini(&world);
-    return status;
+    const FolderCall call = {o, argv[0]};
+    return import_on_ranks(import_folder, o->classes != NULL, o->threads, &call);
 }
 
 const Verb verb_data_import_folder = {

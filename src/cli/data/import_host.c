@@ -1,8 +1,25 @@
 /* The ranks of an import: agreement, broadcasts, and a progress line. */
 #include "import_host.h"
 
+#include "parallel.h"
+#include "tensor.h"
+
 /* time between two updates of the progress line on a terminal, and between lines elsewhere */
 static const double REDRAW_S = 0.1, LINE_S = 10;
+
+/* Progress line of rank 0. Rank 0 knows only its own progress, and assumes that the other ranks
+ * have made as much. */
+typedef struct ImportProgress {
+    World *world;
+    /* stdout is a terminal, on which the line is overwritten */
+    bool terminal;
+    /* an incomplete line has been printed last */
+    bool drawn;
+    /* times of the first call and of the last line */
+    double begin_s, last_s;
+    /* pictures done by an earlier, interrupted import; -1: not known yet */
+    int64_t before;
+} ImportProgress;
 
 /* ImportHost.agree */
 static Status agree(void *user, Status mine)
@@ -44,8 +61,16 @@ static void print_progress(void *user, int64_t done, int64_t total, int64_t brok
     p->last_s = now_s;
 }
 
-ImportHost import_host(World *world, ImportProgress *progress)
+Status import_on_ranks(ImportOnRanks *import, bool reads_names, int64_t threads, const void *user)
 {
-    *progress = (ImportProgress){.world = world, .before = -1, .terminal = log_redraws(stdout)};
-    return (ImportHost){world->rank, world->size, progress, agree, broadcast, print_progress};
+    World world;
+    /* a separate process reads the names, and it must be made before MPI starts */
+    if (reads_names && launch_rank() == 0) hdf5_begin();
+    if (is_launched()) terminal_adapt();
+    TRY(world_init(&world, NULL, NULL));
+    ImportProgress progress = {.world = &world, .before = -1, .terminal = log_redraws(stdout)};
+    const ImportHost host = {world.rank, world.size, &progress, agree, broadcast, print_progress};
+    Status st = import(&host, threads > 0 ? (int)threads : threads_share(world.node_size), user);
+    world_fini(&world);
+    return st;
 }

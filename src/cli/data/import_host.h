@@ -5,22 +5,12 @@
 #include "../private.h"
 
 #include "data/import.h"
-#include "parallel.h"
 
-/* Progress line of rank 0. Rank 0 knows only its own progress, and assumes that the other ranks
- * have made as much. */
-typedef struct ImportProgress {
-    World *world;
-    /* stdout is a terminal, on which the line is overwritten */
-    bool terminal;
-    /* an incomplete line has been printed last */
-    bool drawn;
-    /* times of the first call and of the last line */
-    double begin_s, last_s;
-    /* pictures done by an earlier, interrupted import; -1: not known yet */
-    int64_t before;
-} ImportProgress;
-/* Returns the host of an import on the world's ranks; it borrows both. */
-ImportHost import_host(World *world, ImportProgress *progress);
+/* Does an import on the ranks of host, with this number of threads on each. */
+typedef Status ImportOnRanks(const ImportHost *host, int threads, const void *user);
+/* Starts MPI if this process was launched as a rank, and calls `import` on each rank, with a
+ * progress line. reads_names: rank 0 reads names of classes from a data set. threads: 0: each
+ * rank's share of its cores. */
+Status import_on_ranks(ImportOnRanks *import, bool reads_names, int64_t threads, const void *user);
 
 #endif

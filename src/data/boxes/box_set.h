@@ -13,7 +13,7 @@ typedef struct BoxPicture {
     size_t path;
     /* size in pixels, which the boxes count in; 0: not known yet */
     int32_t height, width;
-    /* its labels were checked */
+    /* true: the labels of this picture have been checked */
     bool checked;
 } BoxPicture;
 

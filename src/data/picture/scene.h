@@ -58,9 +58,10 @@ typedef struct SceneSource {
 bool scene_is_changed(const Config *config);
 /* Chooses the scene of a sample: in evaluation the letterbox. */
 Scene scene_choose(const SceneSource *source, bool training, int64_t epoch, int64_t sample);
-/* Writes the boxes of a scene as rows of BoxTargets, and returns their number. Boxes around groups are left out. In a changed scene three more kinds are
- * left out: boxes with a side of at most 2 pixels, boxes of which at most a tenth is inside the
- * input, and boxes with one side at least 100 times the other. */
+/* Writes the boxes of a scene as rows of BoxTargets, and returns their number. Boxes around groups
+ * are left out. In a changed scene three more kinds are left out: boxes with a side of at most 2
+ * pixels, boxes of which at most a tenth is inside the input, and boxes with one side at least 100
+ * times the other. */
 int64_t scene_rows(const SceneSource *source, const Scene *scene, float *row);
 
 #endif

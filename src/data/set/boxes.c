@@ -76,6 +76,15 @@ static Status read_arrays(DataBoxes *b, const DataSet *set)
     return st;
 }
 
+size_t data_boxes_bytes(const DataSet *set)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < BOX_ARRAYS; ++i)
+        if (set->box[i].ndim > 0)
+            bytes += (size_t)set->box[i].dim[0] * (size_t)set->box[i].sample_bytes;
+    return bytes;
+}
+
 void data_boxes_free(DataBoxes *b)
 {
     mem_free(&b->size);

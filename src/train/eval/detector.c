@@ -2,8 +2,6 @@
  * whose score is high enough, and suppresses all but the best of overlapping boxes. */
 #include "../trainer.h"
 
-#include <math.h>
-
 struct DetectorBoxes {
     /* borrowed */
     const Trainer *trainer;
@@ -29,11 +27,6 @@ void detector_boxes_free(DetectorBoxes **boxes)
     mem_free(boxes);
 }
 
-static double sigmoid(double logit)
-{
-    return 1 / (1 + exp(-logit));
-}
-
 static void add_box(DetectorBoxes *d, const double box[4], double score, int64_t class)
 {
     if (d->count == d->room) {
@@ -56,26 +49,27 @@ typedef struct Cell {
 
 static void decode_box(const Cell *c, double box[4])
 {
-    double s[4];
-    for (int i = 0; i < 4; ++i) s[i] = sigmoid((double)c->logit[i * c->stride]);
-    const double *anchor = c->grid->anchor[c->anchor];
-    box[2] = 4 * s[2] * s[2] * anchor[0] * c->width;
-    box[3] = 4 * s[3] * s[3] * anchor[1] * c->height;
-    box[0] = (2 * s[0] - 0.5 + c->column) * c->width - box[2] / 2;
-    box[1] = (2 * s[1] - 0.5 + c->row) * c->height - box[3] / 2;
+    const float logit[] = {c->logit[0], c->logit[c->stride], c->logit[2 * c->stride],
+                           c->logit[3 * c->stride]};
+    double cells[4];
+    yolo_predict(logit, c->grid->anchor[c->anchor], cells);
+    box[2] = cells[2] * c->width;
+    box[3] = cells[3] * c->height;
+    box[0] = (cells[0] + c->column) * c->width - box[2] / 2;
+    box[1] = (cells[1] + c->row) * c->height - box[3] / 2;
 }
 
 /* Adds the boxes of a cell: one for each class, or for the best class alone. */
 static void add_cell(DetectorBoxes *d, const Cell *c, const DetectOptions *o)
 {
     const float *class = c->logit + BOX_CHANNELS * c->stride;
-    const double object = sigmoid((double)c->logit[(BOX_CHANNELS - 1) * c->stride]);
+    const double object = yolo_probability((double)c->logit[(BOX_CHANNELS - 1) * c->stride]);
     double box[4], best = -1;
     int64_t best_class = 0;
     if (object <= o->score) return;
     decode_box(c, box);
     for (int64_t k = 0; k < c->classes; ++k) {
-        const double score = object * sigmoid((double)class[k * c->stride]);
+        const double score = object * yolo_probability((double)class[k * c->stride]);
         if (o->all_classes && score > o->score) add_box(d, box, score, k);
         if (score > best) best = score, best_class = k;
     }
