@@ -108,13 +108,18 @@ Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleSha
 Status schedule_forward(Schedule **schedule, ScheduleShape shape, const int *stage_of);
 void schedule_free(Schedule **schedule);
 
+/* Cost of a message: time in which its sender and later its receiver copy it, and time on the wire
+ * between the two, in which both may work. */
+typedef struct MessageCost {
+    double copy, wire;
+} MessageCost;
 /* Costs of a chunk for the simulation, in any unit of time. Without costs a forward and each half
  * of a backward take 1, and messages take 0. */
 typedef struct TaskCost {
     /* a whole backward pass is the sum of its two halves */
     double forward, backward_data, backward_weight;
-    /* time on the wire from this chunk to the next, for which the sender does not wait */
-    double message;
+    /* the chunk's outputs, to the next chunk; their gradients, from there to this chunk */
+    MessageCost activations, gradients;
 } TaskCost;
 /* Start and end of one task. */
 typedef struct ScheduleSpan {

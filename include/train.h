@@ -139,6 +139,8 @@ double trainer_data_wait_s(const Trainer *trainer);
  * it off. waits is borrowed until then. Returns false with one replica, where there is nothing to
  * count. */
 bool trainer_watch_sums(Trainer *trainer, Stopwatch *waits);
+/* See executor_time_operations. */
+void trainer_time_operations(Trainer *trainer, OperationTimes *times);
 /* Runs the optimizer's part of a step on the gradients in memory, to measure it. Not for rules with
  * norms, whose update is collective. */
 void trainer_update_once(Trainer *trainer, double lr);

@@ -3,6 +3,7 @@
 #ifndef WEFT_PIPELINE_PUBLIC_EXECUTOR_H
 #define WEFT_PIPELINE_PUBLIC_EXECUTOR_H
 
+#include "pipeline/operation_times.h"
 #include "pipeline/plan.h"
 
 /* Micro-batches of data that a device has memory for in addition to those in use; they are copied
@@ -109,6 +110,9 @@ bool step_fault_before(const StepFault *a, const StepFault *b);
 /* Checks every computed value from the next step on and writes what is found to *fault; slow. NULL
  * turns it off. fault is borrowed until then. */
 void executor_probe(Executor *executor, StepFault *fault);
+/* Adds the time of each operation to *times from the next step on, by the host's clock: of operations
+ * in host memory. NULL turns it off. times is borrowed until then. */
+void executor_time_operations(Executor *executor, OperationTimes *times);
 /* Releases all micro-batches to their sources. Call it before a source is freed. */
 void executor_settle(Executor *executor);
 /* Gradient arena 0: after executor_reduce the sums, tied gradients included; borrowed.

@@ -34,6 +34,7 @@
     _(bench_step)                                                                                  \
     _(bench_io)                                                                                    \
     _(bench_kernels)                                                                               \
+    _(bench_machine)                                                                               \
     _(help)
 /* clang-format on */
 

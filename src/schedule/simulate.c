@@ -69,21 +69,23 @@ static Status play_message(Player *p, int stage, Task t, bool *played)
     int number = message_channel(t);
     Channel *c = &p->channel[number];
     Slot *slots = p->slot + (size_t)number * (size_t)p->depth;
+    const TaskCost *chunk = &p->cost[number / 2];
+    const MessageCost cost = number % 2 ? chunk->gradients : chunk->activations;
     double *clock = &p->clock[stage];
     if (task_is_send(t.kind)) {
         *played = c->sent - c->received < p->depth;
         if (!*played) return OK;
         Slot *to = &slots[c->sent++ % p->depth];
-        *clock = later(*clock, to->free);
+        *clock = later(*clock, to->free) + cost.copy;
         to->micro = t.micro;
-        to->arrival = *clock + p->cost[number / 2].message;
+        to->arrival = *clock + cost.wire;
     } else {
         *played = c->received < c->sent;
         if (!*played) return OK;
         Slot *from = &slots[c->received % p->depth];
         if (from->micro != t.micro) return fail_mixed(p, stage, t, from->micro);
         ++c->received;
-        from->free = *clock = later(*clock, from->arrival);
+        from->free = *clock = later(*clock, from->arrival) + cost.copy;
     }
     player_wake(p, message_peer(p->schedule, t));
     return OK;
@@ -233,7 +235,7 @@ Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, Schedul
     Status st = schedule_check(schedule, live);
     if (st == OK) {
         TaskCost *unit = mem_new((size_t)schedule_chunks(schedule) * sizeof *unit);
-        for (int i = 0; i < schedule_chunks(schedule); ++i) unit[i] = (TaskCost){1, 1, 1, 0};
+        for (int i = 0; i < schedule_chunks(schedule); ++i) unit[i] = (TaskCost){.forward = 1, .backward_data = 1, .backward_weight = 1};
         Player p;
         player_init(&p, schedule, cost ? cost : unit);
         if (report) p.span = r.span = spans_new(schedule);

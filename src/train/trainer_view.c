@@ -120,6 +120,11 @@ bool trainer_watch_sums(Trainer *t, Stopwatch *waits)
     return t->comm->waits != NULL;
 }
 
+void trainer_time_operations(Trainer *t, OperationTimes *times)
+{
+    executor_time_operations(t->executor, times);
+}
+
 void trainer_update_once(Trainer *t, double lr)
 {
     optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), lr, 1);

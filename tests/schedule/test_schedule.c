@@ -207,7 +207,7 @@ static void test_refused(void)
 /* Two stages and one micro-batch, computed by hand: every part of the cost has an effect. */
 static void test_costs(void)
 {
-    const TaskCost cost[] = {{2, 3, 5, 0.5}, {7, 11, 13, 0}};
+    const TaskCost cost[] = {{2, 3, 5, {.wire = 0.5}, {.wire = 0.5}}, {7, 11, 13, {0}, {0}}};
     Schedule *s;
     ScheduleReport r;
     CHECK_OK(schedule_new(&s, SCHEDULE_1F1B, NULL, (ScheduleShape){2, 1, 1}));
@@ -223,6 +223,18 @@ static void test_costs(void)
     schedule_report_fini(&r);
     schedule_free(&s);
 
+    /* Both ends copy a message, in addition to its time on the wire. */
+    const TaskCost copied[] = {{2, 3, 5, {.copy = 0.25, .wire = 0.5}, {.copy = 0.125}},
+                               {7, 11, 13, {0}, {0}}};
+    CHECK_OK(schedule_new(&s, SCHEDULE_1F1B, NULL, (ScheduleShape){2, 1, 1}));
+    CHECK_OK(schedule_simulate(s, copied, &r));
+    CU_ASSERT_DOUBLE_EQUAL(r.makespan, 2 + 2 * 0.25 + 0.5 + 7 + (11 + 13) + 2 * 0.125 + (3 + 5),
+                           NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(r.span[0][1].end, 2.25, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(r.span[1][0].end, 3, NEAR);
+    schedule_report_fini(&r);
+    schedule_free(&s);
+
     /* With halves the first stage need not wait for the second stage's weight gradients. */
     CHECK_OK(schedule_new(&s, SCHEDULE_ZERO_BUBBLE, NULL, (ScheduleShape){2, 1, 1}));
     CHECK_OK(schedule_simulate(s, cost, &r));
@@ -235,7 +247,7 @@ static void test_costs(void)
  * free. */
 static void test_full_channel(void)
 {
-    const TaskCost cost[] = {{1, 1, 0, 0}, {10, 1, 0, 0}};
+    const TaskCost cost[] = {{.forward = 1, .backward_data = 1}, {.forward = 10, .backward_data = 1}};
     Schedule *s;
     ScheduleReport r;
     CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 4}));

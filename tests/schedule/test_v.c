@@ -137,12 +137,13 @@ static void test_formulas(void)
  * half, so the bubble is never larger. */
 static void test_costs(void)
 {
-    static const TaskCost costs[] = {{1, 1, 1, 0}, {2, 2, 1, 0}, {2, 3, 2, 0}, {1, 2, 1, 0},
-                                     {2, 1, 1, 0}, {1, 1, 2, 0}, {3, 4, 3, 0}, {4, 5, 3, 0}};
+    /* forward, backward_data, backward_weight */
+    static const double costs[][3] = {{1, 1, 1}, {2, 2, 1}, {2, 3, 2}, {1, 2, 1},
+                                      {2, 1, 1}, {1, 1, 2}, {3, 4, 3}, {4, 5, 3}};
     for (size_t i = 0; i < sizeof costs / sizeof costs[0]; ++i)
         for (int p = 2; p <= 6; ++p)
             for (int m = 2 * p; m <= 3 * p; ++m) {
-                TaskCost c = costs[i], all[2 * STAGES];
+                TaskCost c = {costs[i][0], costs[i][1], costs[i][2], {0}, {0}}, all[2 * STAGES];
                 Schedule *s;
                 ScheduleReport r;
                 for (int k = 0; k < 2 * p; ++k) all[k] = c;

@@ -15,7 +15,7 @@
 enum { COLUMNS_DEFAULT = 100 };
 
 typedef struct PlanFlags {
-    const char *svg, *gpu, *input, *link;
+    const char *svg, *gpu, *input, *link, *machine;
     /* if not given: ranks 0, stage -1, samples 0 */
     int64_t ranks, stage, samples;
     bool json;
@@ -38,6 +38,8 @@ static const Flag flags[] = {
     {"--link", FLAG_FIELD(PlanFlags, link), .value = "US,GBPS", .default_text = PLAN_LINK,
      .help = "network between nodes: microseconds per message, and GB/s; for the estimated time "
              "of sums"},
+    {"--machine", FLAG_FIELD(PlanFlags, machine), .value = "FILE",
+     .help = "times measured by weft bench machine, from which the time of a step is forecast"},
     {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE", .writes = true,
      .help = "write a picture of the schedule"},
     {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are those of one rank"},
@@ -130,6 +132,24 @@ static Status view_fill(PlanView *v)
     return schedule_simulate(schedule, v->cost, &v->real);
 }
 
+/* Forecasts the time of a step from the times in a file. */
+static Status forecast(PlanView *v, const char *path)
+{
+    Machine machine;
+    TRY(machine_read(&machine, path));
+    const Plan **plan = mem_new((size_t)v->stages * sizeof *plan);
+    for (int s = 0; s < v->stages; ++s) plan[s] = v->stage_view[s].plan;
+    const ForecastOf of = {.schedule = trainer_schedule(v->trainer),
+                           .plan = plan,
+                           .threads = trainer_backend(v->trainer)->options.threads,
+                           .from = path};
+    Status st = machine_forecast(&machine, &of, &v->forecast);
+    v->has_forecast = st == OK;
+    mem_free(&plan);
+    machine_fini(&machine);
+    return st;
+}
+
 static void view_fini(PlanView *v)
 {
     for (int s = 0; v->stage_view && s < v->stages; ++s) plan_free(&v->stage_view[s].plan);
@@ -220,6 +240,7 @@ static Status run_job(const Job *job, const PlanFlags *o)
                     o->gpu);
     Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &dry_run);
     if (status == OK) status = view_fill(&v);
+    if (status == OK && o->machine) status = forecast(&v, o->machine);
     if (status == OK && job->world.rank == 0) status = show(&v, o);
     view_fini(&v);
     return status;

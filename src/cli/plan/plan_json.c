@@ -169,6 +169,22 @@ static void put_stages(const PlanView *v, Json *json)
     json_end(json);
 }
 
+static void put_forecast(const PlanView *v, Json *json)
+{
+    const Forecast *f = &v->forecast;
+    if (!v->has_forecast) return;
+    json_object(json, "forecast");
+    json_real(json, "step_s", f->step.median);
+    json_real(json, "low_s", f->step.low);
+    json_real(json, "high_s", f->step.high);
+    for (int i = 0; i < FORECAST_LINE_COUNT; ++i) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_s", forecast_names[i]);
+        json_real(json, key, f->line[i]);
+    }
+    json_end(json);
+}
+
 void plan_view_json(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -204,5 +220,6 @@ void plan_view_json(const PlanView *v, FILE *out)
     if (graph->table_count > 0) plan_tables_json(v, &json);
     put_algorithms(v, &json);
     put_layers(v, &json);
+    put_forecast(v, &json);
     json_end(&json);
 }

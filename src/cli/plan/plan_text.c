@@ -415,6 +415,25 @@ static void print_step(const PlanView *v, FILE *out)
     mem_free(&limit);
 }
 
+/* Prints the forecast time of a step and its parts, as far as they are not 0. */
+static void print_forecast(const PlanView *v, FILE *out)
+{
+    const Forecast *f = &v->forecast;
+    TrainSizes sizes = trainer_sizes(v->trainer);
+    if (!v->has_forecast) return;
+    fprintf(out, "forecast (--machine): %.4g ms a step (%.4g to %.4g), %.4g samples/s:",
+            1e3 * f->step.median, 1e3 * f->step.low, 1e3 * f->step.high,
+            (double)sizes.batch / f->step.median);
+    const char *comma = " ";
+    for (int i = 0; i < FORECAST_LINE_COUNT; ++i) {
+        double share = 100 * f->line[i] / f->step.median;
+        if (share < 0.05) continue;
+        fprintf(out, "%s%s %.1f %%", comma, forecast_names[i], share);
+        comma = ", ";
+    }
+    fputc('\n', out);
+}
+
 void plan_view_text(const PlanView *v, int columns, FILE *out)
 {
     print_layers(v, out);
@@ -435,4 +454,5 @@ void plan_view_text(const PlanView *v, int columns, FILE *out)
     print_replica_sums(v, out);
     print_schedule(v, columns, out);
     print_step(v, out);
+    print_forecast(v, out);
 }

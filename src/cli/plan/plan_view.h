@@ -3,6 +3,7 @@
 #ifndef WEFT_CLI_PLAN_VIEW_H
 #define WEFT_CLI_PLAN_VIEW_H
 
+#include "machine.h"
 #include "train.h"
 
 typedef struct StageView {
@@ -34,6 +35,9 @@ typedef struct PlanView {
     /* simulated schedules: with equal costs for all tasks; with the costs of their chunks. Messages
      * take no time in either. */
     ScheduleReport equal, real;
+    /* time of a step, if --machine is given */
+    bool has_forecast;
+    Forecast forecast;
 } PlanView;
 
 /* Returns the stage of a chunk of the model. */

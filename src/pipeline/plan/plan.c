@@ -440,6 +440,18 @@ static void print_bytes(FILE *out, const char *what, double bytes)
     fprintf(out, "  %-22s %12s\n", what, text_bytes(bytes, text));
 }
 
+double action_moved_bytes(const Action *action)
+{
+    int tensors = action->kind == ACTION_ADD ? 3 : 2;
+    return (double)tensors * (double)action->count * (double)dtype_bytes(action->type);
+}
+
+/* A tree over n leaves has n - 1 additions. */
+double bucket_moved_bytes(double elements, double micros)
+{
+    return 3 * elements * (double)sizeof(float) * (micros - 1) / micros;
+}
+
 void plan_print(const Plan *plan, FILE *out)
 {
     fprintf(out, "stage %d of %d: memory of one rank\n", plan->stage, plan->shape.pp);

@@ -36,6 +36,27 @@ static void run_backward_weight(const Context *c, const ChunkRun *chunk, int run
     }
 }
 
+/* Time at which a part of an operation begins; 0 if times are not measured. */
+static double part_begin(const Executor *e)
+{
+    return e->times ? clock_s() : 0;
+}
+
+/* Adds the time of a part of the run's operation since `begin_s`. Returns the time of its end. */
+static double part_end(const Executor *e, const ChunkRun *chunk, const Action *a,
+                       OperationPart part, double begin_s)
+{
+    if (!e->times) return 0;
+    double end_s = clock_s();
+    operation_times_add(e->times, chunk->plan->run[a->index].node, part, end_s - begin_s);
+    return end_s;
+}
+
+static void move_end(const Executor *e, double bytes, double begin_s)
+{
+    if (e->times) operation_times_add_move(e->times, clock_s() - begin_s, bytes);
+}
+
 static void add_gradient(const Context *c, const Action *a, void *dst, const void *src)
 {
     const FlatTable *flat = c->backend->table->flat;
@@ -47,40 +68,53 @@ static void add_gradient(const Context *c, const Action *a, void *dst, const voi
         flat->add(c->stream, dst, dst, src, a->count);
 }
 
+/* Runs backward without backward_weight if that waits for PASS_WEIGHT. */
+static void run_backward(Executor *e, const ChunkRun *chunk, const Action *a, const OpRun *run,
+                         double begin_s)
+{
+    Op *op = op_of(&e->context, chunk, a->index);
+    bool weight = a->kind == ACTION_BACKWARD || weight_gradients_in_slot(chunk, a->index);
+    op_backward_begin(op, run);
+    if (weight) {
+        double middle_s = part_begin(e);
+        op_backward_weight(op, run);
+        /* the time of backward_begin is counted with that of backward_data */
+        if (e->times) begin_s += part_end(e, chunk, a, PART_WEIGHT, middle_s) - middle_s;
+    }
+    op_backward_data(op, run);
+    part_end(e, chunk, a, PART_DATA, begin_s);
+}
+
 static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, const Action *a,
                        int micro)
 {
     const Context *c = &e->context;
     const OpRun *run = &slot->run[a->index];
-    Op *op;
     void *dst = slot_address(&e->memory, chunk, slot, a->dst);
     const void *src = slot_address(&e->memory, chunk, slot, a->src);
     if (c->plan->gathers && action_reads_params(c->plan, chunk->plan, a))
         gather_repack(&e->params, run, chunk->plan->run[a->index].node);
+    double begin_s = part_begin(e);
     switch (a->kind) {
     case ACTION_FORWARD:
         op_forward(op_of(c, chunk, a->index), run);
+        part_end(e, chunk, a, PART_FORWARD, begin_s);
         break;
     case ACTION_BACKWARD:
-        op = op_of(c, chunk, a->index);
-        op_backward_begin(op, run);
-        op_backward_weight(op, run);
-        op_backward_data(op, run);
-        break;
     case ACTION_BACKWARD_DATA:
-        op = op_of(c, chunk, a->index);
-        op_backward_begin(op, run);
-        if (weight_gradients_in_slot(chunk, a->index)) op_backward_weight(op, run);
-        op_backward_data(op, run);
+        run_backward(e, chunk, a, run, begin_s);
         break;
     case ACTION_BACKWARD_WEIGHT:
         run_backward_weight(c, chunk, a->index, run, grad_arena(&e->gradients, micro));
+        part_end(e, chunk, a, PART_WEIGHT, begin_s);
         break;
     case ACTION_ADD:
         add_gradient(c, a, dst, src);
+        move_end(e, action_moved_bytes(a), begin_s);
         break;
     case ACTION_COPY:
         context_copy(c, dst, src, (size_t)a->count * dtype_bytes(a->type));
+        move_end(e, action_moved_bytes(a), begin_s);
         break;
     case ACTION_GATHER:
     case ACTION_OPEN:
@@ -138,6 +172,28 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
     }
 }
 
+/* With several replicas, the time includes work on their sum. */
+static void run_bucket(Executor *e, const ChunkRun *chunk, int bucket, int micro)
+{
+    double begin_s = part_begin(e);
+    bucket_done(&e->gradients, chunk, bucket, micro);
+    if (!e->times) return;
+    if (e->context.comm->size == 1)
+        move_end(e,
+                 bucket_moved_bytes((double)chunk->plan->buckets.elements[bucket],
+                                    e->context.plan->schedule->shape.micros),
+                 begin_s);
+    else
+        operation_times_add_poll(e->times, clock_s() - begin_s);
+}
+
+static void poll(const Executor *e)
+{
+    double begin_s = part_begin(e);
+    progress_poll(&e->context.progress);
+    if (e->times) operation_times_add_poll(e->times, clock_s() - begin_s);
+}
+
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to)
 {
@@ -152,11 +208,11 @@ void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass
         if (a->kind == ACTION_GATHER)
             gather_next(&e->params);
         else if (a->kind == ACTION_BUCKET)
-            bucket_done(&e->gradients, chunk, a->index, micro);
+            run_bucket(e, chunk, a->index, micro);
         else if (slot->empty)
             run_empty(&e->context, chunk, slot, a);
         else
             run_action(e, chunk, slot, a, micro);
-        progress_poll(&e->context.progress);
+        poll(e);
     }
 }

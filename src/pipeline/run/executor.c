@@ -128,6 +128,11 @@ void executor_probe(Executor *e, StepFault *fault)
     e->fault = fault;
 }
 
+void executor_time_operations(Executor *e, OperationTimes *times)
+{
+    e->times = times;
+}
+
 void executor_hash_steps(Executor *e, bool yes)
 {
     e->gradients.hashes = yes && e->context.backend->table->host_memory;

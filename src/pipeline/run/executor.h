@@ -32,6 +32,8 @@ struct Executor {
     int *evaluation_last;
     /* see executor_probe; NULL: values are not checked; borrowed */
     StepFault *fault;
+    /* see executor_time_operations; NULL: times are not measured; borrowed */
+    OperationTimes *times;
 };
 
 /* actions.c. Points the slot's runs to the gradient arena of the micro-batch. */

@@ -1,0 +1,51 @@
+/* machine: times measured on a machine, kept in a file, and the forecast of a training step from
+ * them and a plan. Times never decide how a model is cut or what a step computes. Not
+ * collective. */
+#ifndef WEFT_MACHINE_H
+#define WEFT_MACHINE_H
+
+#include "machine/times.h"
+#include "pipeline.h"
+
+/* Describes a planned operation: its kind, shapes, layouts and attributes that its time depends
+ * on. Owner: the caller. */
+char *operation_key(const OpSpec *spec);
+
+/* Parts of a step's time. They add up to the time of the step, on the rank that ends last. */
+#define FORECAST_LINES(W)                                                                          \
+    /* operations, copies and additions: mean over the stages */                                   \
+    W(FORECAST_COMPUTE, "compute")                                                                 \
+    /* idle time of the schedule if all chunks took the same time and messages none */             \
+    W(FORECAST_BUBBLE, "bubble")                                                                   \
+    /* additional idle time because chunks take different times */                                 \
+    W(FORECAST_IMBALANCE, "imbalance")                                                             \
+    /* additional time because of messages between stages */                                       \
+    W(FORECAST_MESSAGES, "messages")                                                               \
+    /* sums over replicas */                                                                       \
+    W(FORECAST_SUMS, "sums")                                                                       \
+    W(FORECAST_UPDATE, "update")                                                                   \
+    W(FORECAST_REST, "rest")
+typedef enum ForecastLine { FORECAST_LINES(LIST_CONSTANT) FORECAST_LINE_COUNT } ForecastLine;
+extern const char *const forecast_names[FORECAST_LINE_COUNT];
+
+typedef struct Forecast {
+    /* seconds of a step; low and high: if all parts took their low or high times */
+    TimeRange step;
+    /* seconds of each part, by median times */
+    double line[FORECAST_LINE_COUNT];
+} Forecast;
+/* The run whose step is forecast. All fields are borrowed. */
+typedef struct ForecastOf {
+    const Schedule *schedule;
+    /* plans of all stages, [schedule->shape.stages] */
+    const Plan *const *plan;
+    int threads;
+    /* path of the machine's file, for messages */
+    const char *from;
+} ForecastOf;
+/* Forecasts a step of full micro-batches in host memory, all ranks on one node. ERR_CONFIG: the
+ * file has no time of an operation, a message or a sum that the step needs, or other numbers of
+ * threads; the message says how to measure it. */
+Status machine_forecast(const Machine *machine, const ForecastOf *of, Forecast *forecast);
+
+#endif

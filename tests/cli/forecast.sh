@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# weft bench machine writes times; weft plan --machine forecasts a step from them. The forecast is checked with times that are set
+# by hand, so that it does not depend on this machine's load; broken files are refused with their line.
+. "$(dirname "$0")/common.bash"
+
+{ printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
+{ printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx
+check 0 '' "$WEFT" data import idx x.idx y.idx -o data.h5
+cat >job.yaml <<'YAML'
+model: {layers: [flatten, dense: {width: 24}, relu, dense: {width: 24}, relu, dense: {width: 3}]}
+data: {train: data.h5}
+train: {steps: 2, batch: 32, micro_batch: 8, threads: 1}
+YAML
+check 0 'operations, 2 ranks at a time with 1 thread each' "$WEFT" bench machine job.yaml -n 2 --steps 2 --save real.yaml
+check 0 'forecast (--machine): ' "$WEFT" plan job.yaml --machine real.yaml
+check 0 'forecast (--machine): ' "$WEFT" plan job.yaml grid.pp=2 --ranks 2 --machine real.yaml
+check 0 'forecast (--machine): ' "$WEFT" plan job.yaml --ranks 2 --machine real.yaml
+
+# Every dense layer takes 1, 2 and 3 ms, all else nothing.
+none='[0, 0, 0]'
+sed -E "s/(forward|data|weight|update_s|rest_s): \[[^]]*\]/\1: $none/g; s/^(move_byte_s|action_s): .*/\1: 0/
+    s/(latency_s|byte_s): [-+.e0-9]+/\1: 0/g
+    /dense/s/forward: [^]]*\]/forward: [0.0005, 0.001, 0.002]/
+    /dense/s/data: [^]]*\]/data: [0.001, 0.002, 0.004]/
+    /dense/s/weight: [^]]*\]/weight: [0.0015, 0.003, 0.006]/" real.yaml >set.yaml
+# part GRID NAME : prints a part of the forecast in milliseconds.
+part() { "$WEFT" plan job.yaml $1 --machine set.yaml --json | sed -n "s/.*\"forecast\": {.*\"$2\": \([-+.e0-9]*\).*/\1/p" | awk '{ printf "%.4g", 1000 * $1 }'; }
+# 4 micro-batches of 3 layers of 6 ms
+holds "one rank: $(part '' step_s) ms" test "$(part '' step_s)" = 72
+holds "low: $(part '' low_s), high: $(part '' high_s)" test "$(part '' low_s) $(part '' high_s)" = '36 144'
+holds "two replicas: $(part '--ranks 2' step_s) ms" test "$(part '--ranks 2' step_s)" = 36
+# gpipe: one layer on one stage, two on the other, which takes 4 x 12 ms after the other stage's forward pass of a
+# micro-batch and before its backward pass, or the other way round
+pp='--ranks 2 grid.pp=2 grid.pipeline_schedule=gpipe'
+parts=$(for p in compute_s bubble_s imbalance_s messages_s step_s; do printf '%s ' "$(part "$pp" $p)"; done)
+holds "two stages: compute, bubble, imbalance, messages, step: $parts" test "$parts" = '36 9 9 0 54 '
+sed -i 's/^message: .*/message: {latency_s: 0.001, byte_s: 0}/' set.yaml
+holds "a message of 1 ms there and back: $(part "$pp" messages_s) ms" test "$(part "$pp" messages_s)" = 2
+sed -i 's/ranks: 2, latency_s: 0/ranks: 2, latency_s: 0.004/; s/^rest_s: .*/rest_s: [0.001, 0.001, 0.001]/; s/^update_s: .*/update_s: [0, 0.000001, 0.000001]/' set.yaml
+holds "a bucket of 4 ms: $(part '--ranks 2' sums_s) ms" test "$(part '--ranks 2' sums_s)" = 4
+holds "rest: $(part '' rest_s) ms" test "$(part '' rest_s)" = 1
+# 64 x 24 + 24 x 24 + 24 x 3 weights and 51 biases, each tensor filled up to a multiple of 16
+holds "update: $(part '' update_s) ms" test "$(part '' update_s)" = 2.272
+
+check 78 'no time of sums over 4 ranks: measure it with weft bench machine -n 4' "$WEFT" plan job.yaml --ranks 4 --machine set.yaml
+check 78 'has no forward time of flatten x=16x1x8x8:fixed y=16x64: measure this configuration' "$WEFT" plan job.yaml train.micro_batch=16 --machine set.yaml
+check 78 'measured with train.threads 1, and this plan has 2' "$WEFT" plan job.yaml train.threads=2 --machine set.yaml
+sed '/^message/d' set.yaml >alone.yaml
+check 78 'alone.yaml: has no time of messages' "$WEFT" plan job.yaml $pp --machine alone.yaml
+check 66 'none.yaml' "$WEFT" plan job.yaml --machine none.yaml
+sed 's/^threads: 1/threads: many/' set.yaml >broken.yaml
+check 78 'broken.yaml:8:10: expected a number' "$WEFT" plan job.yaml --machine broken.yaml
+sed 's/^host/hast/' set.yaml >broken.yaml
+check 78 'broken.yaml:4:1: unknown key' "$WEFT" plan job.yaml --machine broken.yaml
+sed 's/^rest_s: .*/rest_s: [2, 1, 3]/' set.yaml >broken.yaml
+check 78 'broken.yaml:12:9: the three times must ascend' "$WEFT" plan job.yaml --machine broken.yaml
+sed '/^action_s/d' set.yaml >broken.yaml
+check 78 'broken.yaml: key `action_s` is missing' "$WEFT" plan job.yaml --machine broken.yaml
+sed 's/^weft_machine: 1/weft_machine: 2/' set.yaml >broken.yaml
+check 78 'reads version 1' "$WEFT" plan job.yaml --machine broken.yaml
+printf 'operations: [{key: a, forward: [1, 2]}]\n' >broken.yaml
+check 78 'broken.yaml:1:32: expected a list of three times' "$WEFT" plan job.yaml --machine broken.yaml
+check 78 'on CPUs only' "$WEFT" bench machine job.yaml train.device=cuda
+finish
