@@ -125,6 +125,8 @@ typedef struct Config {
         double hook_s;
         /* folders to which the order of requests is written and from which it is replayed */
         char *order_log, *replay;
+        /* file of weft bench machine; "": none */
+        char *machine;
         /* seconds after which the run stops; 0: no limit */
         double max_time;
         /* seconds between the heartbeats that the run writes to its folder */

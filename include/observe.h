@@ -5,6 +5,7 @@
 #define WEFT_OBSERVE_H
 
 #include "detect.h"
+#include "observe/ledger.h"
 
 typedef struct Observer Observer;
 typedef struct TrainLine {
@@ -106,6 +107,8 @@ typedef struct RunSummary {
     double samples_per_s;
     /* samples_per_s counts tokens */
     bool tokens;
+    /* ranks 0: the run made no step */
+    Ledger ledger;
     /* last evaluation; samples 0: there was none */
     EvalLine eval;
     /* the rank that uses most memory, whose figures follow */
@@ -122,7 +125,7 @@ typedef struct RunSummary {
     /* reason for an end before the last step; NULL: it ran to the last step */
     const char *ended;
 } RunSummary;
-/* Prints the last evaluation, time per phase, memory, and paths of the files. */
+/* Prints the last evaluation, the ledger, memory, and paths of the files. */
 void observer_summary(const RunSummary *summary, FILE *out);
 
 #endif

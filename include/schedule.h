@@ -28,7 +28,9 @@ typedef enum TaskKind {
     TASK_SEND_BACKWARD,
     /* the gradients of the chunk's outputs, from the stage of chunk + 1 */
     TASK_RECEIVE_BACKWARD,
-    TASK_KINDS
+    TASK_KINDS,
+    /* kinds of work, which come before those of messages */
+    TASK_WORK_KINDS = TASK_SEND_FORWARD
 } TaskKind;
 /* Names in schedule files: "forward", ... */
 extern const char *const task_names[TASK_KINDS];
@@ -142,6 +144,16 @@ typedef struct ScheduleReport {
  * may be NULL. report may be NULL; release it with schedule_report_fini. */
 Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report);
 void schedule_report_fini(ScheduleReport *report);
+/* Parts of the makespan that schedule_simulate gives for these costs. */
+typedef struct ScheduleWaits {
+    /* work of a stage, the mean over the stages */
+    double work;
+    /* waiting if all chunks took the same time and messages none; additional waiting because they
+     * take different times; and because of messages */
+    double bubble, imbalance, messages;
+} ScheduleWaits;
+/* cost: one per chunk. Errors as in schedule_simulate. */
+Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleWaits *waits);
 
 /* The order in which one stage moves messages where both ends of a channel must move a message
  * together, as between GPUs. The simulation of all stages, with `depth` slots per channel, gives

@@ -4,6 +4,7 @@
 #define WEFT_TRAIN_H
 
 #include "checkpoint.h"
+#include "machine.h"
 #include "observe.h"
 #include "optim.h"
 #include "pipeline.h"
@@ -147,6 +148,9 @@ void trainer_update_once(Trainer *trainer, double lr);
 
 /* Owner: the caller, who frees the plan before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
+/* Forecasts the time of a step from a file of weft bench machine. Errors as in machine_read and
+ * machine_forecast. Not collective. */
+Status train_forecast(const Trainer *trainer, const char *path, Forecast *forecast);
 /* Memory of a rank that runs a plan, in bytes by kind. Most kinds are the plan's; data:
  * micro-batches of the loader; messages: also buffers of sums; program: the graph with the code and
  * objects of its kernels, measured before any other kind is allocated. */

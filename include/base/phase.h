@@ -29,6 +29,8 @@ Phase phase_whole_begin(Phase phase);
 void phase_whole_end(Phase before);
 /* Returns the seconds spent in a phase so far. */
 double phase_s(Phase phase);
+/* The same without the time since the last phase_enter, and without reading the clock. */
+double phase_spent_s(Phase phase);
 /* Calls `entered` at the beginning of every phase from now on; NULL: no longer. */
 void phase_watch(void (*entered)(Phase phase));
 /* trace_start records every span in a ring of the newest `events`; trace_write writes them as a

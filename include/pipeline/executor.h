@@ -110,9 +110,17 @@ bool step_fault_before(const StepFault *a, const StepFault *b);
 /* Checks every computed value from the next step on and writes what is found to *fault; slow. NULL
  * turns it off. fault is borrowed until then. */
 void executor_probe(Executor *executor, StepFault *fault);
-/* Adds the time of each operation to *times from the next step on, by the host's clock: of operations
- * in host memory. NULL turns it off. times is borrowed until then. */
+/* Adds the time of each operation to *times from the next step on, by the host's clock, so it must
+ * work in host memory. NULL turns it off. times is borrowed until then. */
 void executor_time_operations(Executor *executor, OperationTimes *times);
+/* Time in a chunk's tasks of training by kind, without waiting inside them, by the host's clock,
+ * and the number of these tasks. */
+typedef struct ChunkTime {
+    double seconds[TASK_WORK_KINDS];
+    int64_t count[TASK_WORK_KINDS];
+} ChunkTime;
+/* The times of this stage's chunks so far, [chunks of a stage]; borrowed. */
+const ChunkTime *executor_chunk_times(const Executor *executor);
 /* Releases all micro-batches to their sources. Call it before a source is freed. */
 void executor_settle(Executor *executor);
 /* Gradient arena 0: after executor_reduce the sums, tied gradients included; borrowed.

@@ -6,8 +6,7 @@
 
 /* The parts of an operation that a schedule may run at different times. The gradients of inputs
  * include op_backward_begin. */
-#define OPERATION_PARTS(W)                                                                         \
-    W(PART_FORWARD, "forward") W(PART_DATA, "data") W(PART_WEIGHT, "weight")
+#define OPERATION_PARTS(W) W(PART_FORWARD, "forward") W(PART_DATA, "data") W(PART_WEIGHT, "weight")
 typedef enum OperationPart { OPERATION_PARTS(LIST_CONSTANT) OPERATION_PART_COUNT } OperationPart;
 extern const char *const operation_part_names[OPERATION_PART_COUNT];
 

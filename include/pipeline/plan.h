@@ -55,8 +55,8 @@ typedef struct Action {
 } Action;
 /* Bytes that a copy or an addition reads and writes. */
 double action_moved_bytes(const Action *action);
-/* Bytes that adding the gradients of one micro-batch in a bucket of `elements` floats to the partial
- * sums reads and writes, the mean over the `micros` micro-batches of a replica. */
+/* Bytes that adding the gradients of one micro-batch in a bucket of `elements` floats to the
+ * partial sums reads and writes, the mean over the `micros` micro-batches of a replica. */
 double bucket_moved_bytes(double elements, double micros);
 typedef enum Pass { PASS_FORWARD, PASS_BACKWARD, PASS_WEIGHT, PASSES } Pass;
 typedef struct ActionList {

@@ -93,6 +93,11 @@ static double wall_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+double phase_spent_s(Phase phase)
+{
+    return phases.total_s[phase];
+}
+
 void trace_start(int events)
 {
     mem_free(&ring.span);

@@ -1,6 +1,6 @@
 /* Forecasts a step: measured times of the operations in the plan's own lists of actions become
- * costs of chunks, with which the schedule is simulated; sums, update and the rest are added. The
- * parts of the time are differences between simulations that each add one cause of waiting. */
+ * costs of chunks, with which the schedule is simulated (schedule_waits); sums, update and the rest
+ * are added. */
 #include "machine.h"
 
 #include <string.h>
@@ -168,44 +168,16 @@ static Status longest_end(const Machine *m, const ForecastOf *of, Level level, S
 
 /* ---- simulations ---- */
 
-static Status makespan(const Schedule *schedule, const TaskCost *cost, double *seconds)
-{
-    ScheduleReport report;
-    TRY(schedule_simulate(schedule, cost, &report));
-    *seconds = report.makespan;
-    schedule_report_fini(&report);
-    return OK;
-}
-
-static TaskCost mean_cost(const TaskCost *cost, int chunks)
-{
-    TaskCost mean = {0};
-    for (int k = 0; k < chunks; ++k) {
-        mean.forward += cost[k].forward / chunks;
-        mean.backward_data += cost[k].backward_data / chunks;
-        mean.backward_weight += cost[k].backward_weight / chunks;
-    }
-    return mean;
-}
-
-/* Fills the lines that come from the schedule. cost: of all chunks; overwritten. */
-static Status schedule_lines(const Schedule *schedule, TaskCost *cost,
+/* Fills the lines that come from the schedule. cost: of all chunks. */
+static Status schedule_lines(const Schedule *schedule, const TaskCost *cost,
                              double line[FORECAST_LINE_COUNT])
 {
-    int chunks = schedule_chunks(schedule);
-    const ScheduleShape shape = schedule->shape;
-    double balanced_s, free_s, full_s;
-    TaskCost mean = mean_cost(cost, chunks);
-    TRY(makespan(schedule, cost, &full_s));
-    for (int k = 0; k < chunks; ++k) cost[k].activations = cost[k].gradients = (MessageCost){0};
-    TRY(makespan(schedule, cost, &free_s));
-    for (int k = 0; k < chunks; ++k) cost[k] = mean;
-    TRY(makespan(schedule, cost, &balanced_s));
-    line[FORECAST_COMPUTE] = (mean.forward + mean.backward_data + mean.backward_weight) *
-                             shape.chunks * shape.micros;
-    line[FORECAST_BUBBLE] = balanced_s - line[FORECAST_COMPUTE];
-    line[FORECAST_IMBALANCE] = free_s - balanced_s;
-    line[FORECAST_MESSAGES] = full_s - free_s;
+    ScheduleWaits waits;
+    TRY(schedule_waits(schedule, cost, &waits));
+    line[FORECAST_COMPUTE] = waits.work;
+    line[FORECAST_BUBBLE] = waits.bubble;
+    line[FORECAST_IMBALANCE] = waits.imbalance;
+    line[FORECAST_MESSAGES] = waits.messages;
     return OK;
 }
 

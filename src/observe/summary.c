@@ -15,21 +15,54 @@ static void print_accuracy(const EvalLine *eval, FILE *out)
             rows_name(eval->tokens));
 }
 
-static void print_phases(FILE *out)
+const char *const ledger_names[LEDGER_LINE_COUNT] = {LEDGER_LINES(LIST_NAME)};
+
+/* The rank that waits least is named if its work exceeds the mean by this fraction. */
+static const double BUSIEST_FROM = 0.02;
+
+static void print_ledger(const Ledger *ledger, FILE *out)
 {
     double total_s = 0;
-    double spent_s[PHASE_COUNT];
-    for (int i = 0; i < PHASE_COUNT; ++i) total_s += spent_s[i] = phase_s((Phase)i);
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) total_s += ledger->line_s[i];
     if (total_s <= 0) return;
     fprintf(out, "  time         ");
+    if (ledger->ranks > 1) fprintf(out, "mean of %d ranks: ", ledger->ranks);
     const char *comma = "";
-    for (int i = 0; i < PHASE_COUNT; ++i) {
-        double share = 100 * spent_s[i] / total_s;
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) {
+        double share = 100 * ledger->line_s[i] / total_s;
         if (share < 0.05) continue;
-        fprintf(out, "%s%s %.1f %%", comma, phase_names[i], share);
+        fprintf(out, "%s%s %.1f %%", comma, ledger_names[i], share);
         comma = ", ";
     }
     fputc('\n', out);
+    double more = ledger->busiest_s / ledger->busy_s - 1;
+    if (ledger->ranks > 1 && more > BUSIEST_FROM)
+        fprintf(out, "  most work    rank %d, %.1f %% more than the mean: others wait for it\n",
+                ledger->busiest, 100 * more);
+}
+
+static void print_beside(const char *name, double forecast_s, double measured_s, FILE *out)
+{
+    fprintf(out, "    %-12s %12.3f %12.3f", name, 1e3 * forecast_s, 1e3 * measured_s);
+    if (forecast_s > 0) fprintf(out, " %+8.1f %%", 100 * (measured_s / forecast_s - 1));
+    fputc('\n', out);
+}
+
+/* Prints the parts of a step as forecast and as measured, without evaluations and saves. */
+static void print_forecast(const Ledger *ledger, FILE *out)
+{
+    double forecast_s = 0, measured_s = 0, steps = (double)ledger->steps;
+    if (!ledger->has_forecast || ledger->steps == 0) return;
+    fprintf(out, "  forecast     %12s %12s   ms a step (run.machine)\n", "forecast", "measured");
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) {
+        double step_s = ledger->line_s[i] / steps;
+        if (i == LEDGER_EVAL || i == LEDGER_CHECKPOINT) continue;
+        forecast_s += ledger->forecast_s[i];
+        measured_s += step_s;
+        if (ledger->forecast_s[i] > 0 || step_s > 0)
+            print_beside(ledger_names[i], ledger->forecast_s[i], step_s, out);
+    }
+    print_beside("step", forecast_s, measured_s, out);
 }
 
 /* Both figures are in megabytes, so that they can be compared. */
@@ -53,7 +86,8 @@ static void print_all(const RunSummary *summary, FILE *out)
             rows_name(summary->tokens));
     if (summary->ended) fprintf(out, "  ended        %s\n", summary->ended);
     print_accuracy(&summary->eval, out);
-    print_phases(out);
+    print_ledger(&summary->ledger, out);
+    print_forecast(&summary->ledger, out);
     print_memory(summary, out);
     if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
     if (summary->best) fprintf(out, "  best         %s\n", summary->best);

@@ -235,7 +235,8 @@ Status schedule_simulate(const Schedule *schedule, const TaskCost *cost, Schedul
     Status st = schedule_check(schedule, live);
     if (st == OK) {
         TaskCost *unit = mem_new((size_t)schedule_chunks(schedule) * sizeof *unit);
-        for (int i = 0; i < schedule_chunks(schedule); ++i) unit[i] = (TaskCost){.forward = 1, .backward_data = 1, .backward_weight = 1};
+        for (int i = 0; i < schedule_chunks(schedule); ++i)
+            unit[i] = (TaskCost){.forward = 1, .backward_data = 1, .backward_weight = 1};
         Player p;
         player_init(&p, schedule, cost ? cost : unit);
         if (report) p.span = r.span = spans_new(schedule);

@@ -12,9 +12,9 @@ data: {train: data.h5}
 train: {steps: 2, batch: 32, micro_batch: 8, threads: 1}
 YAML
 check 0 'operations, 2 ranks at a time with 1 thread each' "$WEFT" bench machine job.yaml -n 2 --steps 2 --save real.yaml
-check 0 'forecast (--machine): ' "$WEFT" plan job.yaml --machine real.yaml
-check 0 'forecast (--machine): ' "$WEFT" plan job.yaml grid.pp=2 --ranks 2 --machine real.yaml
-check 0 'forecast (--machine): ' "$WEFT" plan job.yaml --ranks 2 --machine real.yaml
+check 0 'forecast: ' "$WEFT" plan job.yaml --machine real.yaml
+check 0 'forecast: ' "$WEFT" plan job.yaml grid.pp=2 --ranks 2 --machine real.yaml
+check 0 'forecast: ' "$WEFT" plan job.yaml --ranks 2 --machine real.yaml
 
 # Every dense layer takes 1, 2 and 3 ms, all else nothing.
 none='[0, 0, 0]'
@@ -34,6 +34,7 @@ holds "two replicas: $(part '--ranks 2' step_s) ms" test "$(part '--ranks 2' ste
 pp='--ranks 2 grid.pp=2 grid.pipeline_schedule=gpipe'
 parts=$(for p in compute_s bubble_s imbalance_s messages_s step_s; do printf '%s ' "$(part "$pp" $p)"; done)
 holds "two stages: compute, bubble, imbalance, messages, step: $parts" test "$parts" = '36 9 9 0 54 '
+cp set.yaml first.yaml
 sed -i 's/^message: .*/message: {latency_s: 0.001, byte_s: 0}/' set.yaml
 holds "a message of 1 ms there and back: $(part "$pp" messages_s) ms" test "$(part "$pp" messages_s)" = 2
 sed -i 's/ranks: 2, latency_s: 0/ranks: 2, latency_s: 0.004/; s/^rest_s: .*/rest_s: [0.001, 0.001, 0.001]/; s/^update_s: .*/update_s: [0, 0.000001, 0.000001]/' set.yaml
@@ -41,6 +42,15 @@ holds "a bucket of 4 ms: $(part '--ranks 2' sums_s) ms" test "$(part '--ranks 2'
 holds "rest: $(part '' rest_s) ms" test "$(part '' rest_s)" = 1
 # 64 x 24 + 24 x 24 + 24 x 3 weights and 51 biases, each tensor filled up to a multiple of 16
 holds "update: $(part '' update_s) ms" test "$(part '' update_s)" = 2.272
+
+# A run compares the forecast with its own time; the parts of the time are all of it.
+check 0 'ms a step (run.machine)' "$WEFT" train -n 2 job.yaml run.machine=set.yaml run.name=run grid.pp=2 train.steps=4
+holds "the forecast of compute: $(grep compute out | tail -n 1)" grep -Eq '^    compute +36\.000 +[0-9.]+ +[-+][0-9.]+ %$' out
+sum=$(grep '^  time ' out | grep -o '[0-9.]* %' | awk '{ s += $1 } END { print s }')
+holds "the parts are $sum % of the time" awk -v s="$sum" 'BEGIN { exit !(s > 99 && s < 101) }'
+check 78 'set.yaml: has no time of sums over 4 ranks' "$WEFT" train -n 4 job.yaml run.machine=set.yaml run.name=no
+holds 'nothing is trained' test ! -e runs/no/checkpoints/step-00000002.h5
+check 0 'forecast: 72 ms a step' "$WEFT" plan job.yaml run.machine=set.yaml run.name=plan train.steps=9 --machine first.yaml
 
 check 78 'no time of sums over 4 ranks: measure it with weft bench machine -n 4' "$WEFT" plan job.yaml --ranks 4 --machine set.yaml
 check 78 'has no forward time of flatten x=16x1x8x8:fixed y=16x64: measure this configuration' "$WEFT" plan job.yaml train.micro_batch=16 --machine set.yaml

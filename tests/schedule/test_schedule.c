@@ -7,6 +7,7 @@
 #include "harness.h"
 
 #include <math.h>
+#include <string.h>
 #include <time.h>
 
 static const int kinds[] = {SCHEDULE_1F1B, SCHEDULE_GPIPE, SCHEDULE_INTERLEAVED,
@@ -207,7 +208,8 @@ static void test_refused(void)
 /* Two stages and one micro-batch, computed by hand: every part of the cost has an effect. */
 static void test_costs(void)
 {
-    const TaskCost cost[] = {{2, 3, 5, {.wire = 0.5}, {.wire = 0.5}}, {7, 11, 13, {0}, {0}}};
+    const TaskCost cost[] = {{2, 3, 5, {.wire = 0.5}, {.wire = 0.5}},
+                             {.forward = 7, .backward_data = 11, .backward_weight = 13}};
     Schedule *s;
     ScheduleReport r;
     CHECK_OK(schedule_new(&s, SCHEDULE_1F1B, NULL, (ScheduleShape){2, 1, 1}));
@@ -225,7 +227,7 @@ static void test_costs(void)
 
     /* Both ends copy a message, in addition to its time on the wire. */
     const TaskCost copied[] = {{2, 3, 5, {.copy = 0.25, .wire = 0.5}, {.copy = 0.125}},
-                               {7, 11, 13, {0}, {0}}};
+                               {.forward = 7, .backward_data = 11, .backward_weight = 13}};
     CHECK_OK(schedule_new(&s, SCHEDULE_1F1B, NULL, (ScheduleShape){2, 1, 1}));
     CHECK_OK(schedule_simulate(s, copied, &r));
     CU_ASSERT_DOUBLE_EQUAL(r.makespan, 2 + 2 * 0.25 + 0.5 + 7 + (11 + 13) + 2 * 0.125 + (3 + 5),
@@ -243,11 +245,37 @@ static void test_costs(void)
     schedule_free(&s);
 }
 
+/* gpipe with two micro-batches on two stages: forwards end at 2 and 2 + 6, backwards of the second
+ * stage, 6 each, at 20, of the first at 22. */
+static void test_waits(void)
+{
+    const TaskCost cost[] = {{.forward = 1, .backward_data = 1},
+                             {.forward = 3, .backward_data = 6}};
+    TaskCost far[2];
+    Schedule *s;
+    ScheduleWaits waits;
+    CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 2}));
+    CHECK_OK(schedule_waits(s, cost, &waits));
+    CU_ASSERT_DOUBLE_EQUAL(waits.work, (2 * 2 + 2 * 9) / 2.0, NEAR);
+    /* three times a forward of 2 and a backward of 3.5, of which two are work */
+    CU_ASSERT_DOUBLE_EQUAL(waits.bubble, 3 * 5.5 - 11, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(waits.imbalance, (1 + 6 + 12 + 1) - 3 * 5.5, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(waits.messages, 0, NEAR);
+    memcpy(far, cost, sizeof far);
+    far[0].activations = (MessageCost){.copy = 0.25, .wire = 1};
+    far[0].gradients = (MessageCost){.wire = 2};
+    CHECK_OK(schedule_waits(s, far, &waits));
+    CU_ASSERT_DOUBLE_EQUAL(waits.bubble, 3 * 5.5 - 11, NEAR);
+    CU_ASSERT(waits.messages > 3);
+    schedule_free(&s);
+}
+
 /* A slow receiver holds the sender back: the third message waits until the first one's entry is
  * free. */
 static void test_full_channel(void)
 {
-    const TaskCost cost[] = {{.forward = 1, .backward_data = 1}, {.forward = 10, .backward_data = 1}};
+    const TaskCost cost[] = {{.forward = 1, .backward_data = 1},
+                             {.forward = 10, .backward_data = 1}};
     Schedule *s;
     ScheduleReport r;
     CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 4}));
@@ -310,5 +338,6 @@ static void test_size(void)
 
 TEST_MAIN("schedule", {"properties of all kinds", test_properties},
           {"lists as in the papers", test_lists}, {"refused shapes", test_refused},
-          {"costs", test_costs}, {"full channel", test_full_channel}, {"evaluation", test_forward},
+          {"costs", test_costs}, {"causes of waiting", test_waits},
+          {"full channel", test_full_channel}, {"evaluation", test_forward},
           {"time grows with the schedule", test_size})

@@ -143,7 +143,10 @@ static void test_costs(void)
     for (size_t i = 0; i < sizeof costs / sizeof costs[0]; ++i)
         for (int p = 2; p <= 6; ++p)
             for (int m = 2 * p; m <= 3 * p; ++m) {
-                TaskCost c = {costs[i][0], costs[i][1], costs[i][2], {0}, {0}}, all[2 * STAGES];
+                TaskCost c = {.forward = costs[i][0],
+                              .backward_data = costs[i][1],
+                              .backward_weight = costs[i][2]},
+                         all[2 * STAGES];
                 Schedule *s;
                 ScheduleReport r;
                 for (int k = 0; k < 2 * p; ++k) all[k] = c;

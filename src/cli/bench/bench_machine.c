@@ -1,7 +1,7 @@
 /* weft bench machine: measures the operations of a configuration's steps, messages and sums between
  * the ranks of this node, and saves them in a file from which weft plan forecasts steps. All ranks
- * compute at the same time, as they do in a run. Without pipeline and tensor groups each rank trains
- * a model of its own, so that sums do not disturb the times of operations. */
+ * compute at the same time, as they do in a run. Without pipeline and tensor groups each rank
+ * trains a model of its own, so that sums do not disturb the times of operations. */
 #include "bench.h"
 #include "../private.h"
 
@@ -87,9 +87,8 @@ static Status time_steps(Trainer *t, StepTimes *times)
     StepResult result;
     Status st = train_begin_steps(t);
     for (int i = 0; st == OK && i < WARMUP_STEPS; ++i) st = train_step(t, &result);
-    times->operations = operation_times_new(trainer_graph(t)->node_count,
-                                            times->steps * (micros < MICROS_MAX ? micros
-                                                                                : MICROS_MAX));
+    times->operations = operation_times_new(
+        trainer_graph(t)->node_count, times->steps * (micros < MICROS_MAX ? micros : MICROS_MAX));
     trainer_time_operations(t, times->operations);
     times->processor_s = -processor_s();
     for (int i = 0; st == OK && i < times->steps; ++i) st = time_step(t, times, i);
@@ -118,8 +117,8 @@ static double trained_elements(const Trainer *t)
 static RankTimes rank_times(const Trainer *t, StepTimes *times)
 {
     OperationTotals all = operation_times_totals(times->operations);
-    double elements = trained_elements(t), between_s = times->tasks_s - all.operations_s -
-                                                       all.moves_s - all.polls_s;
+    double elements = trained_elements(t),
+           between_s = times->tasks_s - all.operations_s - all.moves_s - all.polls_s;
     RankTimes r = {.move_byte_s = all.moved_bytes > 0 ? all.moves_s / all.moved_bytes : 0,
                    .action_s = all.actions > 0 ? fmax(between_s / all.actions, 0) : 0};
     r.update_s = time_range(times->update_s, times->steps);
@@ -293,8 +292,8 @@ static Status measure_sum(const World *world, Backend *backend, SumTime *sum)
     TRY(comm_new(&comm, world, backend, TRANSPORT_AUTO, LARGE));
     double small_s = time_sum(world, comm, SMALL), large_s = time_sum(world, comm, LARGE);
     comm_free(&comm);
-    *sum = (SumTime){world->size, link_through(small_s, large_s, SMALL * sizeof(float),
-                                               LARGE * sizeof(float))};
+    *sum = (SumTime){world->size,
+                     link_through(small_s, large_s, SMALL * sizeof(float), LARGE * sizeof(float))};
     return OK;
 }
 
@@ -399,8 +398,9 @@ static Status run_job(Job *job, const MachineOptions *o)
     if (!job->world.one_node)
         return fail(ERR_USAGE, "weft bench machine measures one node: start it with -n RANKS");
     if (config->grid.servers > 0)
-        return config_fail_key(config, "grid.servers", "all ranks of weft bench machine compute: "
-                                                       "set 0");
+        return config_fail_key(config, "grid.servers",
+                               "all ranks of weft bench machine compute: "
+                               "set 0");
     bool replicas_only = config->grid.pp * config->grid.tp == 1;
     if (replicas_only) config->grid.dp = 0;
     config->train.log_every = WARMUP_STEPS + o->steps + 1;

@@ -132,24 +132,6 @@ static Status view_fill(PlanView *v)
     return schedule_simulate(schedule, v->cost, &v->real);
 }
 
-/* Forecasts the time of a step from the times in a file. */
-static Status forecast(PlanView *v, const char *path)
-{
-    Machine machine;
-    TRY(machine_read(&machine, path));
-    const Plan **plan = mem_new((size_t)v->stages * sizeof *plan);
-    for (int s = 0; s < v->stages; ++s) plan[s] = v->stage_view[s].plan;
-    const ForecastOf of = {.schedule = trainer_schedule(v->trainer),
-                           .plan = plan,
-                           .threads = trainer_backend(v->trainer)->options.threads,
-                           .from = path};
-    Status st = machine_forecast(&machine, &of, &v->forecast);
-    v->has_forecast = st == OK;
-    mem_free(&plan);
-    machine_fini(&machine);
-    return st;
-}
-
 static void view_fini(PlanView *v)
 {
     for (int s = 0; v->stage_view && s < v->stages; ++s) plan_free(&v->stage_view[s].plan);
@@ -240,7 +222,9 @@ static Status run_job(const Job *job, const PlanFlags *o)
                     o->gpu);
     Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &dry_run);
     if (status == OK) status = view_fill(&v);
-    if (status == OK && o->machine) status = forecast(&v, o->machine);
+    const char *machine = o->machine ? o->machine : job->config->run.machine;
+    v.has_forecast = *machine;
+    if (status == OK && v.has_forecast) status = train_forecast(v.trainer, machine, &v.forecast);
     if (status == OK && job->world.rank == 0) status = show(&v, o);
     view_fini(&v);
     return status;

@@ -421,9 +421,8 @@ static void print_forecast(const PlanView *v, FILE *out)
     const Forecast *f = &v->forecast;
     TrainSizes sizes = trainer_sizes(v->trainer);
     if (!v->has_forecast) return;
-    fprintf(out, "forecast (--machine): %.4g ms a step (%.4g to %.4g), %.4g samples/s:",
-            1e3 * f->step.median, 1e3 * f->step.low, 1e3 * f->step.high,
-            (double)sizes.batch / f->step.median);
+    fprintf(out, "forecast: %.4g ms a step (%.4g to %.4g), %.4g samples/s:", 1e3 * f->step.median,
+            1e3 * f->step.low, 1e3 * f->step.high, (double)sizes.batch / f->step.median);
     const char *comma = " ";
     for (int i = 0; i < FORECAST_LINE_COUNT; ++i) {
         double share = 100 * f->line[i] / f->step.median;

@@ -3,7 +3,6 @@
 #ifndef WEFT_CLI_PLAN_VIEW_H
 #define WEFT_CLI_PLAN_VIEW_H
 
-#include "machine.h"
 #include "train.h"
 
 typedef struct StageView {
@@ -35,7 +34,7 @@ typedef struct PlanView {
     /* simulated schedules: with equal costs for all tasks; with the costs of their chunks. Messages
      * take no time in either. */
     ScheduleReport equal, real;
-    /* time of a step, if --machine is given */
+    /* time of a step, if a machine's file is given */
     bool has_forecast;
     Forecast forecast;
 } PlanView;

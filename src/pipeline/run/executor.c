@@ -58,6 +58,7 @@ Status executor_new(Executor **out, const Plan *plan, const Grid *grid, Backend 
                            .comm = comm,
                            .options = options,
                            .progress = {.comm = comm}};
+    e->chunk_time = mem_new((size_t)plan->chunk_count * sizeof *e->chunk_time);
     Status st = set_up(e);
     if (st != OK) executor_free(&e);
     *out = e;
@@ -80,6 +81,7 @@ void executor_free(Executor **executor)
     param_gather_fini(&e->params);
     if (e->evaluation) schedule_free(&e->evaluation);
     mem_free(&e->evaluation_last);
+    mem_free(&e->chunk_time);
     mem_free(executor);
 }
 
@@ -119,7 +121,10 @@ void executor_request(Executor *e, int metric, bool yes)
 
 const float *executor_metrics(Executor *e, int behind)
 {
-    return step_report_read(&e->report, behind);
+    Phase outer = phase_enter(PHASE_SUM);
+    const float *metrics = step_report_read(&e->report, behind);
+    phase_enter(outer);
+    return metrics;
 }
 
 void executor_probe(Executor *e, StepFault *fault)
@@ -131,6 +136,11 @@ void executor_probe(Executor *e, StepFault *fault)
 void executor_time_operations(Executor *e, OperationTimes *times)
 {
     e->times = times;
+}
+
+const ChunkTime *executor_chunk_times(const Executor *e)
+{
+    return e->chunk_time;
 }
 
 void executor_hash_steps(Executor *e, bool yes)

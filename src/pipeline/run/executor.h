@@ -34,6 +34,8 @@ struct Executor {
     StepFault *fault;
     /* see executor_time_operations; NULL: times are not measured; borrowed */
     OperationTimes *times;
+    /* [plan->chunk_count]; owned */
+    ChunkTime *chunk_time;
 };
 
 /* actions.c. Points the slot's runs to the gradient arena of the micro-batch. */

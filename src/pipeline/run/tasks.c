@@ -94,13 +94,20 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
         return;
     }
     bool begins = from == 0, ends = to == at.actions;
-    Phase outer = phase_enter(at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
+    Phase phase = at.pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
+          outer = phase_enter(phase);
+    double before_s = phase_spent_s(phase);
     beat_mark(task_names[at.task->kind],
               (BeatMark){.peer = BEAT_NONE, .chunk = at.task->chunk, .micro = at.task->micro});
     if (at.pass == PASS_FORWARD && begins) copy_previous_chunk(e, p, &at);
     actions_run(e, at.chunk, at.slot, at.pass, at.task->micro, from, to);
     if (at.pass == PASS_BACKWARD && ends) copy_previous_chunk(e, p, &at);
     phase_enter(outer);
+    if (p->values.training) {
+        ChunkTime *time = &e->chunk_time[schedule_local(p->schedule, at.task->chunk)];
+        time->seconds[at.task->kind] += phase_spent_s(phase) - before_s;
+        time->count[at.task->kind] += ends;
+    }
     if (at.pass == PASS_FORWARD && ends) finish_forward(e, p, &at);
 }
 

@@ -282,6 +282,7 @@ static Status run_all(Run *r)
     bool first = r->world->rank == 0;
     /* checked now, because the trace is written after the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
+    if (st == OK && first) st = run_forecast(r);
     if (st == OK && first)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
     if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
@@ -308,10 +309,12 @@ static Status run_all(Run *r)
                              .owner = first ? lease_id(r->dir.lease) : NULL};
     Watchdog *watchdog = sparse_watch(t, &watch);
     start_end(true);
+    run_ledger_begin(r);
     r->tick_s = clock_s();
     while (st == OK && !r->stopped && !r->ended && (t->evaluation_due || t->step < t->steps))
         st = t->evaluation_due ? evaluate_again(r) : run_step(r);
     sparse_watch_end(t, &watchdog);
+    if (st == OK) run_ledger_end(r);
     return st;
 }
 

@@ -105,6 +105,11 @@ typedef struct Run {
     double tick_s;
     /* clock at the last check of rank 0 that the run's folder still belongs to it */
     double folder_checked_s;
+    /* when and where the ledger begins: at the first step of this start */
+    struct {
+        double begin_s, phase_s[PHASE_COUNT];
+        int64_t step;
+    } ledger_from;
     /* this process's memory before the trainer was made */
     double base_bytes;
     /* a stop request ends the run before its last step */
@@ -176,6 +181,13 @@ void run_time_end(Run *run);
 void run_time_step(Run *run, double seconds);
 void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
+/* Begins the ledger at the first step of this start, and fills summary.ledger on rank 0. The end is
+ * collective. */
+void run_ledger_begin(Run *run);
+/* Fills the ledger's forecast from run.machine, if that is set. Errors as in train_forecast. Not
+ * collective. */
+Status run_forecast(Run *run);
+void run_ledger_end(Run *run);
 /* Call on rank 0 before each step: returns true if the run must stop now, and logs why once.
  * Returns false on other ranks. */
 bool run_time_over(Run *run);

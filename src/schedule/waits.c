@@ -1,0 +1,47 @@
+/* Why stages wait: differences between simulations that each add one cause. */
+#include "private.h"
+
+static Status makespan(const Schedule *schedule, const TaskCost *cost, double *time)
+{
+    ScheduleReport report;
+    TRY(schedule_simulate(schedule, cost, &report));
+    *time = report.makespan;
+    schedule_report_fini(&report);
+    return OK;
+}
+
+static TaskCost mean_cost(const TaskCost *cost, int chunks)
+{
+    TaskCost mean = {0};
+    for (int k = 0; k < chunks; ++k) {
+        mean.forward += cost[k].forward / chunks;
+        mean.backward_data += cost[k].backward_data / chunks;
+        mean.backward_weight += cost[k].backward_weight / chunks;
+    }
+    return mean;
+}
+
+Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleWaits *waits)
+{
+    const ScheduleShape shape = schedule->shape;
+    int chunks = schedule_chunks(schedule);
+    double balanced, free_of_messages, whole;
+    TaskCost mean = mean_cost(cost, chunks), *changed = mem_new((size_t)chunks * sizeof *changed);
+    *waits = (ScheduleWaits){0};
+    Status st = makespan(schedule, cost, &whole);
+    for (int k = 0; k < chunks; ++k) {
+        changed[k] = cost[k];
+        changed[k].activations = changed[k].gradients = (MessageCost){0};
+    }
+    if (st == OK) st = makespan(schedule, changed, &free_of_messages);
+    for (int k = 0; k < chunks; ++k) changed[k] = mean;
+    if (st == OK) st = makespan(schedule, changed, &balanced);
+    mem_free(&changed);
+    if (st != OK) return st;
+    waits->work =
+        (mean.forward + mean.backward_data + mean.backward_weight) * shape.chunks * shape.micros;
+    waits->bubble = balanced - waits->work;
+    waits->imbalance = free_of_messages - balanced;
+    waits->messages = whole - free_of_messages;
+    return OK;
+}

@@ -1,0 +1,171 @@
+/* The ledger of a run: gathers the ranks' times by phase and by chunk at the end, and divides the
+ * waiting by its cause. The causes are those of the simulated schedule with the measured times. */
+#include "run.h"
+
+#include <string.h>
+
+/* Times of a rank since the first step. */
+typedef struct RankTimes {
+    double phase_s[PHASE_COUNT];
+    double wall_s;
+    int64_t steps;
+    int stage;
+} RankTimes;
+
+void run_ledger_begin(Run *r)
+{
+    for (int p = 0; p < PHASE_COUNT; ++p) r->ledger_from.phase_s[p] = phase_s((Phase)p);
+    r->ledger_from.begin_s = clock_s();
+    r->ledger_from.step = r->trainer->step;
+}
+
+static RankTimes times_of_rank(const Run *r)
+{
+    RankTimes mine = {.wall_s = clock_s() - r->ledger_from.begin_s,
+                      .steps = r->trainer->step - r->ledger_from.step,
+                      .stage = r->trainer->plan->stage};
+    for (int p = 0; p < PHASE_COUNT; ++p)
+        mine.phase_s[p] = phase_s((Phase)p) - r->ledger_from.phase_s[p];
+    return mine;
+}
+
+/* Time that a rank does not spend waiting for other ranks. */
+static double busy_s(const RankTimes *t)
+{
+    return t->phase_s[PHASE_FORWARD] + t->phase_s[PHASE_BACKWARD] + t->phase_s[PHASE_UPDATE] +
+           t->phase_s[PHASE_DATA] + t->phase_s[PHASE_OTHER];
+}
+
+/* Adds the mean time that each rank waits in sums because another replica of its stage begins them
+ * later: by the means over all steps. */
+static double late_replicas_s(const RankTimes *all, int ranks)
+{
+    double late_s = 0;
+    for (int r = 0; r < ranks; ++r) {
+        double mine_s = busy_s(&all[r]) + all[r].phase_s[PHASE_MESSAGES], last_s = mine_s;
+        for (int k = 0; k < ranks; ++k) {
+            double other_s = busy_s(&all[k]) + all[k].phase_s[PHASE_MESSAGES];
+            if (all[k].stage == all[r].stage && other_s > last_s) last_s = other_s;
+        }
+        double wait_s = last_s - mine_s, sums_s = all[r].phase_s[PHASE_SUM];
+        late_s += (wait_s < sums_s ? wait_s : sums_s) / ranks;
+    }
+    return late_s;
+}
+
+/* Moves up to `seconds` from one part of the ledger to another. Returns what is left over. */
+static double move(Ledger *ledger, LedgerLine from, LedgerLine to, double seconds)
+{
+    double moved = seconds < ledger->line_s[from] ? seconds : ledger->line_s[from];
+    if (moved < 0) moved = 0;
+    ledger->line_s[from] -= moved;
+    ledger->line_s[to] += moved;
+    return seconds - moved;
+}
+
+/* Moves the waiting that the schedule explains out of the waiting for messages and, as the end of a
+ * step is a sum over all ranks, for sums. */
+static void divide_waiting(Ledger *ledger, const ScheduleWaits *waits, double steps)
+{
+    double left_s = move(ledger, LEDGER_MESSAGES, LEDGER_BUBBLE, waits->bubble * steps);
+    move(ledger, LEDGER_SUMS, LEDGER_BUBBLE, left_s);
+    left_s = move(ledger, LEDGER_MESSAGES, LEDGER_IMBALANCE, waits->imbalance * steps);
+    move(ledger, LEDGER_SUMS, LEDGER_IMBALANCE, left_s);
+}
+
+/* Computes the mean cost of each chunk over its replicas. time: of all ranks, [ranks][chunks of a
+ * stage]. Returns false if a chunk has not run. */
+static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *time, TaskCost *cost)
+{
+    const Schedule *s = trainer_schedule(r->trainer);
+    int local_chunks = s->shape.chunks, ranks = r->world->size;
+    bool complete = true;
+    for (int k = 0; k < schedule_chunks(s); ++k) {
+        double sum[TASK_WORK_KINDS] = {0}, count[TASK_WORK_KINDS] = {0};
+        for (int rank = 0; rank < ranks; ++rank) {
+            if (all[rank].stage != schedule_stage(s, k)) continue;
+            const ChunkTime *c = &time[rank * local_chunks + schedule_local(s, k)];
+            for (int i = 0; i < TASK_WORK_KINDS; ++i) {
+                sum[i] += c->seconds[i];
+                count[i] += (double)c->count[i];
+            }
+        }
+        for (int i = 0; i < TASK_WORK_KINDS; ++i) sum[i] = count[i] > 0 ? sum[i] / count[i] : 0;
+        complete = complete && count[TASK_FORWARD] > 0;
+        cost[k] = (TaskCost){.forward = sum[TASK_FORWARD],
+                             .backward_data = sum[TASK_BACKWARD] + sum[TASK_BACKWARD_DATA],
+                             .backward_weight = sum[TASK_BACKWARD_WEIGHT]};
+    }
+    return complete;
+}
+
+static void explain_waiting(const Run *r, const RankTimes *all, const ChunkTime *time,
+                            Ledger *ledger)
+{
+    const Schedule *s = trainer_schedule(r->trainer);
+    TaskCost *cost = mem_new((size_t)schedule_chunks(s) * sizeof *cost);
+    ScheduleWaits waits;
+    if (chunk_costs(r, all, time, cost) && schedule_waits(s, cost, &waits) == OK)
+        divide_waiting(ledger, &waits, (double)all[0].steps);
+    mem_free(&cost);
+    move(ledger, LEDGER_SUMS, LEDGER_IMBALANCE, late_replicas_s(all, r->world->size));
+}
+
+static void sum_lines(const RankTimes *all, int ranks, Ledger *ledger)
+{
+    static const LedgerLine line_of[PHASE_COUNT] = {[PHASE_OTHER] = LEDGER_OTHER,
+                                                    [PHASE_DATA] = LEDGER_DATA,
+                                                    [PHASE_FORWARD] = LEDGER_COMPUTE,
+                                                    [PHASE_BACKWARD] = LEDGER_COMPUTE,
+                                                    [PHASE_SUM] = LEDGER_SUMS,
+                                                    [PHASE_MESSAGES] = LEDGER_MESSAGES,
+                                                    [PHASE_UPDATE] = LEDGER_UPDATE,
+                                                    [PHASE_EVAL] = LEDGER_EVAL,
+                                                    [PHASE_CHECKPOINT] = LEDGER_CHECKPOINT};
+    ledger->ranks = ranks;
+    ledger->steps = all[0].steps;
+    for (int r = 0; r < ranks; ++r) {
+        for (int p = 0; p < PHASE_COUNT; ++p)
+            ledger->line_s[line_of[p]] += all[r].phase_s[p] / ranks;
+        ledger->busy_s += busy_s(&all[r]) / ranks;
+        if (busy_s(&all[r]) <= ledger->busiest_s) continue;
+        ledger->busiest_s = busy_s(&all[r]);
+        ledger->busiest = r;
+    }
+}
+
+Status run_forecast(Run *r)
+{
+    static const LedgerLine line_of[FORECAST_LINE_COUNT] = {
+        [FORECAST_COMPUTE] = LEDGER_COMPUTE,     [FORECAST_BUBBLE] = LEDGER_BUBBLE,
+        [FORECAST_IMBALANCE] = LEDGER_IMBALANCE, [FORECAST_MESSAGES] = LEDGER_MESSAGES,
+        [FORECAST_SUMS] = LEDGER_SUMS,           [FORECAST_UPDATE] = LEDGER_UPDATE,
+        [FORECAST_REST] = LEDGER_OTHER};
+    Forecast forecast;
+    Ledger *ledger = &r->summary.ledger;
+    if (!*r->config->run.machine) return OK;
+    TRY(train_forecast(r->trainer, r->config->run.machine, &forecast));
+    ledger->has_forecast = true;
+    for (int i = 0; i < FORECAST_LINE_COUNT; ++i) ledger->forecast_s[line_of[i]] = forecast.line[i];
+    log_info("forecast by %s: %.4g ms a step", r->config->run.machine, 1e3 * forecast.step.median);
+    return OK;
+}
+
+void run_ledger_end(Run *r)
+{
+    const World *world = r->world;
+    Executor *executor = r->trainer->executor;
+    size_t chunks = (size_t)trainer_schedule(r->trainer)->shape.chunks, ranks = (size_t)world->size;
+    RankTimes mine = times_of_rank(r), *all = mem_new(ranks * sizeof *all);
+    ChunkTime *time = mem_new(ranks * chunks * sizeof *time);
+    world_gather(world, &mine, sizeof mine, all);
+    world_gather(world, executor_chunk_times(executor), chunks * sizeof *time, time);
+    if (world->rank == 0) {
+        sum_lines(all, world->size, &r->summary.ledger);
+        /* on a device the host's times are not those of the work */
+        if (r->trainer->backend->table->host_memory)
+            explain_waiting(r, all, time, &r->summary.ledger);
+    }
+    mem_free(&time);
+    mem_free(&all);
+}
