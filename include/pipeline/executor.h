@@ -113,8 +113,8 @@ void executor_probe(Executor *executor, StepFault *fault);
 /* Adds the time of each operation to *times from the next step on, by the host's clock, so it must
  * work in host memory. NULL turns it off. times is borrowed until then. */
 void executor_time_operations(Executor *executor, OperationTimes *times);
-/* Time in a chunk's tasks of training by kind, without waiting inside them, by the host's clock,
- * and the number of these tasks. */
+/* Time of a chunk's tasks in training by kind, without waiting inside tasks, by the host's clock,
+ * and the number of tasks. */
 typedef struct ChunkTime {
     double seconds[TASK_WORK_KINDS];
     int64_t count[TASK_WORK_KINDS];

@@ -39,8 +39,8 @@ static const double BUSY_BELOW = 0.9;
 
 /* Times of the measured steps. */
 typedef struct StepTimes {
-    /* of each step: the whole, the update, and what is neither task, sum, message, update nor wait
-     * for data; [steps], owned */
+    /* each step's time, that of its update, and that of neither tasks, sums, messages, the update
+     * nor waiting for data; [steps], owned */
     double *step_s, *update_s, *rest_s;
     int steps;
     /* time in tasks of all steps, and processor time of this process in all of them */
@@ -99,7 +99,7 @@ static Status time_steps(Trainer *t, StepTimes *times)
 
 /* ---- the file ---- */
 
-/* What a rank sends to rank 0. */
+/* Times that a rank sends to rank 0. */
 typedef struct RankTimes {
     double move_byte_s, action_s;
     TimeRange update_s, rest_s;
