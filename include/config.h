@@ -302,6 +302,8 @@ typedef struct Config {
         int64_t geo_steps, staleness;
         /* Zero, ScheduleKind (schedules.def), Recompute */
         int zero, pipeline_schedule, recompute;
+        /* "auto", or the path of a map of places (topo.h); "": the launcher's order */
+        char *rank_map;
         /* path of the schedule if pipeline_schedule is SCHEDULE_FILE */
         char *schedule_path;
         /* chunks of each stage, at least 1 */

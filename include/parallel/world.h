@@ -137,6 +137,9 @@ int *world_job_ranks(const World *world);
  * no communicator and calls no MPI. Release with world_part_fini. Collective on world;
  * world_part_fini on part. */
 Status world_split(World *part, const World *world, int color);
+/* Makes a world of the same processes, in which this one has number `rank`: a permutation. Release
+ * with world_part_fini. Collective on both. */
+Status world_order(World *ordered, const World *world, int rank);
 /* Makes a world of the ranks of this rank's node. Release with world_part_fini. Collective on
  * world. */
 void world_node(World *node, const World *world);

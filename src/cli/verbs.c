@@ -30,6 +30,8 @@
     _(ckpt_import)                                                                                 \
     _(ckpt_export)                                                                                 \
     _(ckpt_shrink)                                                                                 \
+    _(topo_show)                                                                                   \
+    _(topo_find)                                                                                   \
     _(bench_comm)                                                                                  \
     _(bench_step)                                                                                  \
     _(bench_io)                                                                                    \

@@ -343,6 +343,8 @@ const Option options[] = {
      .help = "Which activations are computed again in backward instead of being kept."},
     {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL,
      .help = "How ranks communicate; auto: nccl between GPUs, else shared memory within a node and MPI between nodes."},
+    {"grid.rank_map", &kind_text, AT(grid.rank_map), "", "the launcher's order", MIN_BYTES(1),
+     .help = "Which process plays which rank: auto puts ranks of a node next to each other; or a file of weft topo find --save. No result changes by a bit."},
     {"grid.sums", &kind_enum, AT(grid.sums), "auto", NULL,
      .help = "Algorithm of sums that are sent as messages: all: every rank sends to all others at once; halving: log2 rounds; auto: the one with less waiting. The bits do not depend on it."},
     {"grid.bucket_mb", &kind_real, AT(grid.bucket_mb), "4", NULL, REAL_ABOVE(0), .unit = "MB",

@@ -1,97 +1,28 @@
 /* Checks latency and bandwidth between pairs of nodes, one rank each, and which network card they
- * use. In a round every node is in one pair (a round-robin tournament), so a node exchanges one
- * message at a time, and an even number p of nodes needs p - 1 rounds. With an odd number, the node
- * that is paired with the missing one pauses. Five nodes (5 is missing):
- *     round 0    0-5  1-4  2-3
- *     round 1    1-0  2-4  3-5      ...
- * With more than 64 nodes, each is paired with 63 others, spread evenly over the rounds. The best
- * of several messages counts. The time of all rounds is limited, so that a slow link is reported
- * and does not reach the time limit of the check. */
+ * use. In a round of the tournament (topo/pairs.h) every node is in one pair, so a node exchanges
+ * one message at a time. With more than 64 nodes, each is paired with 63 others, spread evenly
+ * over the rounds. The best of several messages counts. The time of all rounds is limited, so that
+ * a slow link is reported and does not reach the time limit of the check. */
 #include "cards.h"
-#include "pairs.h"
 #include "private.h"
+
+#include "topo/pairs.h"
 
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
-enum {
-    TAG_PAIR = 22,
-    /* bytes of a message that measures latency, and the maximum number of such messages */
-    SMALL_BYTES = 8,
-    PINGS_MAX = 22,
-    /* bytes of the first and the largest messages that measure bandwidth */
-    FIRST_BYTES = 4 << 10,
-    LARGE_BYTES = 1 << 20,
-    /* factor from one size to the next */
-    SIZE_STEP = 4,
-    /* number of messages of the final size */
-    MESSAGES_MIN = 2,
-    MESSAGES_MAX = 9,
-};
+enum { TAG_PAIR = 22 };
 /* aims, in seconds, for the small and for the large messages of all pairs of a node */
 static const double PINGS_S = 1, LARGE_S = 3;
 
-int pairs_rounds(int size)
-{
-    int rounds = size + size % 2 - 1;
-    return size < 2 ? 0 : rounds < PEERS_MAX ? rounds : PEERS_MAX;
-}
-
-int pairs_peer(int size, int round, int rank)
-{
-    int n = size + size % 2, rounds = pairs_rounds(size), peer;
-    /* the round of the whole tournament of n - 1 rounds, of which only `rounds` are played */
-    int turn = (int)((int64_t)round * (n - 1) / rounds);
-    if (rank == n - 1)
-        peer = (int)((int64_t)turn * (n / 2) % (n - 1));
-    else
-        peer = (turn - rank + n - 1) % (n - 1);
-    if (peer == rank) peer = n - 1;
-    return peer < size ? peer : -1;
-}
-
 /* ---- measuring ---- */
-
-double pairs_latency(PairExchange *exchange, void *link, double budget_s)
-{
-    double best_s = INFINITY, spent_s = 0;
-    /* the first message may include the time to connect */
-    exchange(link, SMALL_BYTES);
-    for (int i = 0; i < PINGS_MAX && (i == 0 || spent_s + best_s <= budget_s); ++i) {
-        double message_s = exchange(link, SMALL_BYTES);
-        spent_s += message_s;
-        best_s = fmin(best_s, message_s);
-    }
-    return best_s;
-}
-
-double pairs_rate(PairExchange *exchange, void *link, double budget_s, int *bytes)
-{
-    double best_s = INFINITY, spent_s = 0;
-    int messages = 0;
-    *bytes = FIRST_BYTES;
-    for (;;) {
-        double message_s = exchange(link, *bytes);
-        spent_s += message_s;
-        best_s = fmin(best_s, message_s);
-        ++messages;
-        if (*bytes < LARGE_BYTES && spent_s + SIZE_STEP * best_s <= budget_s) {
-            *bytes *= SIZE_STEP;
-            best_s = INFINITY;
-            messages = 0;
-        } else if (messages >= MESSAGES_MIN &&
-                   (messages == MESSAGES_MAX || spent_s + best_s > budget_s)) {
-            return *bytes / best_s;
-        }
-    }
-}
 
 typedef struct PairLink {
     MPI_Comm comm;
     /* rank of the other node's leader in comm */
     int peer;
-    /* 2 * LARGE_BYTES, borrowed */
+    /* 2 * PAIR_BYTES_MAX, borrowed */
     char *buffer;
 } PairLink;
 
@@ -121,13 +52,13 @@ static void measure(Doctor *d, void *mine)
     const World *leaders = &d->leaders;
     if (!d->is_leader || leaders->size < 2) return;
     Card *before = mem_new(2 * CARDS_MAX * sizeof *before), *after = before + CARDS_MAX;
-    PairLink link = {.comm = leaders->comm, .buffer = mem_pages_new(2 * LARGE_BYTES)};
+    PairLink link = {.comm = leaders->comm, .buffer = mem_pages_new(2 * PAIR_BYTES_MAX)};
     double sent_min = 0;
-    int *ranks = world_job_ranks(leaders), rounds = pairs_rounds(leaders->size);
+    int *ranks = world_job_ranks(leaders), rounds = pairs_rounds(leaders->size, PEERS_MAX);
     int cards_before = cards_read(d->options->root, before);
     for (int round = 0; round < rounds; ++round) {
         int bytes;
-        link.peer = pairs_peer(leaders->size, round, leaders->rank);
+        link.peer = pairs_peer(leaders->size, rounds, round, leaders->rank);
         world_barrier(leaders);
         if (link.peer < 0) continue;
         struct Pair *pair = &network->pair[network->peers++];
@@ -140,7 +71,7 @@ static void measure(Doctor *d, void *mine)
     /* a card counts as used if it sent at least one message of the final size to each peer */
     cards_compare(before, cards_before, after, cards_after, sent_min, network);
     mem_free(&ranks);
-    mem_pages_free(link.buffer, 2 * LARGE_BYTES);
+    mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
     mem_free(&before);
 }
 

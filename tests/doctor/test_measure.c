@@ -1,7 +1,6 @@
 /* Tests the doctor's measurements on a made-up machine, whose /proc, /sys and /dev are folders of
  * files; and the pairing of nodes. */
 #include "doctor/cards.h"
-#include "doctor/pairs.h"
 #include "doctor/private.h"
 #include "harness.h"
 
@@ -197,34 +196,7 @@ static void cards(void)
     end();
 }
 
-/* In each round the pairing is mutual and nobody is in two pairs; over all rounds no pair occurs
- * twice, and up to 64 nodes every pair occurs. */
-static void tournament(void)
-{
-    static const int sizes[] = {2, 3, 4, 5, 8, 63, 64, 65, 200, 1001};
-    CU_ASSERT_EQUAL(pairs_rounds(1), 0);
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
-        int size = sizes[s], rounds = pairs_rounds(size), wrong = 0, least = size;
-        char *seen = mem_new((size_t)size * (size_t)size);
-        for (int round = 0; round < rounds; ++round)
-            for (int rank = 0; rank < size; ++rank) {
-                int peer = pairs_peer(size, round, rank);
-                if (peer < 0) continue;
-                wrong += peer == rank || pairs_peer(size, round, peer) != rank;
-                wrong += seen[rank * size + peer]++ != 0;
-            }
-        for (int rank = 0; rank < size; ++rank) {
-            int count = 0;
-            for (int peer = 0; peer < size; ++peer) count += seen[rank * size + peer];
-            least = count < least ? count : least;
-        }
-        CU_ASSERT_EQUAL(wrong, 0);
-        CU_ASSERT(size > 64 ? least >= PEERS_MAX - 1 : least == size - 1);
-        mem_free(&seen);
-    }
-}
-
 TEST_MAIN("measure", {"memory of a group", memory_of_a_group},
           {"quota of a group", quota_of_a_group}, {"clock source", clock_source},
           {"RDMA without locked memory", rdma_without_locked_memory}, {"left behind", left_behind},
-          {"cards", cards}, {"tournament", tournament})
+          {"cards", cards})

@@ -125,11 +125,12 @@ void world_fini(World *world)
     die_context("", NULL);
 }
 
-Status world_split(World *part, const World *world, int color)
+/* Ranks of a color are in the order of their keys. */
+static Status split(World *part, const World *world, int color, int key)
 {
     *part = ALONE;
     if (world->comm == MPI_COMM_NULL) return OK;
-    MPI_CHECK(MPI_Comm_split(world->comm, color, world->rank, &part->comm));
+    MPI_CHECK(MPI_Comm_split(world->comm, color, key, &part->comm));
     MPI_CHECK(MPI_Comm_size(part->comm, &part->size));
     /* MPI sets a freed communicator to MPI_COMM_NULL */
     if (part->size == 1) {
@@ -140,6 +141,16 @@ Status world_split(World *part, const World *world, int color)
     MPI_CHECK(MPI_Comm_rank(part->comm, &part->rank));
     init_node(part);
     return OK;
+}
+
+Status world_split(World *part, const World *world, int color)
+{
+    return split(part, world, color, world->rank);
+}
+
+Status world_order(World *ordered, const World *world, int rank)
+{
+    return split(ordered, world, 0, rank);
 }
 
 void world_node(World *node, const World *world)

@@ -440,8 +440,22 @@ const char *train_leave_out(const Config *config)
                                                     : "";
 }
 
+/* Runs the ranks that train in the order of grid.rank_map. */
+static Status run_placed(const Config *config, const World *world)
+{
+    World placed;
+    if (config->grid.servers > 0)
+        return config_fail_key(config, "grid.rank_map",
+                               "there is no map of ranks with servers (grid.servers)");
+    TRY(run_places(&placed, config, world));
+    Status st = run_ranks(config, &placed, NULL);
+    world_part_fini(&placed);
+    return st;
+}
+
 Status train_run(const Config *config, const World *world)
 {
+    if (*config->grid.rank_map) return run_placed(config, world);
     int servers = (int)config->grid.servers;
     World part;
     if (servers == 0) return run_ranks(config, world, NULL);

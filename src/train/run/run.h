@@ -188,6 +188,9 @@ void run_ledger_begin(Run *run);
  * collective. */
 Status run_forecast(Run *run);
 void run_ledger_end(Run *run);
+/* Makes a world in which processes play the ranks that grid.rank_map says; process 0 plays rank 0.
+ * ERR_CONFIG: the map does not fit. Release with world_part_fini. Collective. */
+Status run_places(World *placed, const Config *config, const World *world);
 /* Call on rank 0 before each step: returns true if the run must stop now, and logs why once.
  * Returns false on other ranks. */
 bool run_time_over(Run *run);

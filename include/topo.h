@@ -1,0 +1,105 @@
+/* topo: which ranks are on which nodes, how fast the links between them are, and the order in which
+ * ranks are best joined: rings, paths, trees and the places of a grid. Nothing here changes what a
+ * run computes. */
+#ifndef WEFT_TOPO_H
+#define WEFT_TOPO_H
+
+#include "parallel.h"
+
+/* Ranks and the links between them. Matrices are [ranks][ranks], symmetric, 0 on the diagonal. */
+typedef struct Topology {
+    int ranks, nodes;
+    /* names of the nodes, [nodes]; owned */
+    char **host;
+    /* node of each rank, [ranks]; owned */
+    int *node;
+    /* CPUs that each rank may use, "0-3,8", [ranks]; owned */
+    char **cpus;
+    /* seconds of a small message while no other pair sends; bytes/s of a large one then, and while
+     * all ranks send; owned */
+    double *latency_s, *bytes_s, *together_bytes_s;
+} Topology;
+/* Measures all pairs in a tournament: in a round each rank is in one pair, and first the pairs of
+ * the round send one after the other, then all together. The result is complete on rank 0 only,
+ * which releases it with topo_fini. budget_s: approximate time. Collective. */
+Status topo_measure(Topology *topo, const World *world, double budget_s);
+/* Fills ranks, nodes and CPUs without measuring: all links get the rate 1. Collective. */
+void topo_describe(Topology *topo, const World *world);
+/* Reads a file that topo_write wrote. ERR_NOINPUT: there is none; ERR_CONFIG: file, line and column
+ * of what is wrong. Release with topo_fini. */
+Status topo_read(Topology *topo, const char *path);
+/* Writes the content of such a file; errors are found with ferror(out). */
+void topo_print(const Topology *topo, FILE *out);
+/* ERR_IO. */
+Status topo_write(const Topology *topo, const char *path);
+void topo_fini(Topology *topo);
+/* Rate of the link between two ranks. */
+static inline double topo_rate(const Topology *topo, int a, int b)
+{
+    return topo->bytes_s[(int64_t)a * topo->ranks + b];
+}
+
+/* A pair whose rate is far below that of its class, the pairs within nodes or those between. */
+typedef struct SlowPair {
+    int a, b;
+    double bytes_s, class_median;
+} SlowPair;
+/* Lists pairs with less than 0.8 of the median of their class, slowest first. Owner of *pairs: the
+ * caller. Returns their number. */
+int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
+
+/* How an order was found. */
+typedef enum OrderSearch {
+    /* the best of all orders */
+    ORDER_EXACT,
+    /* the best inside each node, and the best order of the nodes */
+    ORDER_LEVELS,
+    /* more points than ORDER_EXACT_MAX at one level: nearest neighbours, improved by 2-opt */
+    ORDER_HEURISTIC
+} OrderSearch;
+/* Most ranks of an exact search. */
+enum { ORDER_EXACT_MAX = 20 };
+/* An order of all ranks in which the slowest link between neighbours is as fast as possible. */
+typedef struct Order {
+    /* ranks in order, [ranks]; owned */
+    int *rank;
+    OrderSearch search;
+    /* rate of the slowest link between neighbours; INFINITY: there is none */
+    double slowest;
+    /* first of the two neighbours that it joins, as an index in rank; -1: none */
+    int slowest_at;
+} Order;
+/* A ring joins the last rank with the first, too, and begins with rank 0. Of equally good orders
+ * the search always finds the same one. Release with order_fini. */
+void topo_ring(const Topology *topo, Order *order);
+void topo_path(const Topology *topo, Order *order);
+void order_fini(Order *order);
+
+/* The tree whose slowest link is as fast as possible, with the root that gives the least depth. */
+typedef struct RankTree {
+    int root, depth;
+    /* parent of each rank, -1 for the root, [ranks]; owned */
+    int *parent;
+    double slowest;
+} RankTree;
+void topo_tree(const Topology *topo, RankTree *tree);
+void tree_fini(RankTree *tree);
+
+/* Places of a grid: process map[r] plays rank r, and process 0 plays rank 0. Ranks of a node follow
+ * each other, so that tensor groups, then neighbouring replicas, share nodes where they fit; within
+ * a node and between nodes neighbours are joined by links as fast as possible. int[ranks], owned by
+ * the caller. */
+int *topo_places(const Topology *topo, OrderSearch *search);
+/* Reads and writes a map of places: a list of processes in YAML. ERR_CONFIG: it is no permutation
+ * of `ranks` processes that begins with 0. Owner of *map: the caller. */
+Status places_read(int **map, int ranks, const char *path);
+Status places_write(const int *map, int ranks, const char *path);
+/* Rates of the slowest links in a grid of this shape, if process map[r] plays rank r (NULL: process
+ * r). INFINITY where there are no such links. */
+typedef struct GridLinks {
+    /* between ranks of a tensor group, between replicas, between neighbouring stages */
+    double tp, dp, pp;
+} GridLinks;
+GridLinks topo_grid_links(const Topology *topo, GridShape shape, const int *map);
+
+#endif

@@ -1,0 +1,128 @@
+/* weft topo find: prints the best ring, path and tree over the ranks, and the places of a grid. */
+#include "../private.h"
+#include "topo_cli.h"
+
+#include <math.h>
+#include <string.h>
+
+typedef struct FindOptions {
+    int64_t ranks;
+    const char *from, *grid, *save;
+} FindOptions;
+
+static const Flag flags[] = {
+    FLAG_RANKS(FindOptions),
+    {"--from", FLAG_FIELD(FindOptions, from), .value = "FILE",
+     .help = "a file of weft topo show --save, perhaps from another machine, instead of measuring"},
+    {"--grid", FLAG_FIELD(FindOptions, grid), .value = "DxPxT",
+     .help = "also print the slowest links of this grid, in the launcher's order and in the one "
+             "found"},
+    {"--save", FLAG_FIELD(FindOptions, save), .value = "FILE", .writes = true,
+     .help = "write the places of the ranks, for grid.rank_map"},
+};
+
+static const char *search_text(OrderSearch search)
+{
+    return search == ORDER_EXACT    ? "exact"
+           : search == ORDER_LEVELS ? "exact inside nodes and between them"
+                                    : "heuristic: nearest neighbours, improved by 2-opt";
+}
+
+static void print_order(const Topology *t, const char *name, const Order *order)
+{
+    printf("%s (%s):", name, search_text(order->search));
+    for (int i = 0; i < t->ranks; ++i) printf(" %d", order->rank[i]);
+    if (order->slowest_at >= 0)
+        printf("\n  slowest link: %d to %d, %.3g GB/s", order->rank[order->slowest_at],
+               order->rank[(order->slowest_at + 1) % t->ranks], 1e-9 * order->slowest);
+    printf("\n");
+}
+
+static void print_tree(const Topology *t)
+{
+    RankTree tree;
+    topo_tree(t, &tree);
+    printf("tree (exact): root %d, depth %d; parents:", tree.root, tree.depth);
+    for (int r = 0; r < t->ranks; ++r) {
+        if (tree.parent[r] < 0)
+            printf(" -");
+        else
+            printf(" %d", tree.parent[r]);
+    }
+    if (isfinite(tree.slowest)) printf("\n  slowest link: %.3g GB/s", 1e-9 * tree.slowest);
+    printf("\n");
+    tree_fini(&tree);
+}
+
+static void print_link(const char *name, double rate)
+{
+    if (isfinite(rate)) printf(", %s %.3g GB/s", name, 1e-9 * rate);
+}
+
+static void print_links(const char *name, GridLinks links)
+{
+    printf("  %s: slowest link", name);
+    print_link("of tensor groups", links.tp);
+    print_link("between replicas", links.dp);
+    print_link("between stages", links.pp);
+    printf("\n");
+}
+
+static Status print_grid(const Topology *t, const char *text, const int *map)
+{
+    GridShape shape;
+    int read = 0;
+    if (sscanf(text, "%dx%dx%d%n", &shape.dp, &shape.pp, &shape.tp, &read) != 3 || text[read] ||
+        shape.dp < 1 || shape.pp < 1 || shape.tp < 1 ||
+        (int64_t)shape.dp * shape.pp * shape.tp != t->ranks)
+        return fail(ERR_USAGE, "--grid %s: expected a grid of %d ranks, as %dx1x1", text, t->ranks,
+                    t->ranks);
+    printf("grid %s\n", text);
+    print_links("launcher's order", topo_grid_links(t, shape, NULL));
+    print_links("found", topo_grid_links(t, shape, map));
+    return OK;
+}
+
+static Status find(const Topology *t, const FindOptions *o)
+{
+    Order ring, path;
+    OrderSearch search;
+    topo_ring(t, &ring);
+    topo_path(t, &path);
+    int *map = topo_places(t, &search);
+    print_order(t, "ring", &ring);
+    print_order(t, "path", &path);
+    print_tree(t);
+    printf("places (%s):", search_text(search));
+    for (int r = 0; r < t->ranks; ++r) printf(" %d", map[r]);
+    printf("\n");
+    Status status = o->grid ? print_grid(t, o->grid, map) : OK;
+    if (status == OK && o->save) status = places_write(map, t->ranks, o->save);
+    mem_free(&map);
+    order_fini(&path);
+    order_fini(&ring);
+    return status;
+}
+
+static Status run(int argc, char **argv, const void *options)
+{
+    const FindOptions *o = options;
+    World world;
+    Topology topo;
+    if (argc > 0) return fail(ERR_USAGE, "topo find: unknown argument %s", argv[0]);
+    TRY(world_init(&world, NULL, NULL));
+    Status status = topo_take(&topo, &world, o->from);
+    if (status == OK && world.rank == 0) status = find(&topo, o);
+    status = status_agree(&world, status);
+    topo_fini(&topo);
+    world_fini(&world);
+    return status;
+}
+
+const Verb verb_topo_find = {
+    .name = "topo find",
+    .help = "finds the ring, path, tree and grid places of ranks with the fastest slowest link",
+    VERB_FLAGS(FindOptions, flags),
+    .traits = VERB_PLAIN,
+    .run = run,
+};

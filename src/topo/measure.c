@@ -1,0 +1,150 @@
+/* Measures the links between all ranks. */
+#include "topo.h"
+#include "topo/pairs.h"
+
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+
+enum { TAG_LINK = 23, CPUS_BYTES = 256 };
+
+/* Description of a rank. */
+typedef struct RankPlace {
+    char host[HOST_BYTES], cpus[CPUS_BYTES];
+} RankPlace;
+
+/* Writes the CPUs that this process may use as "0-3,8"; what does not fit is left out and marked by
+ * "...". */
+static void write_cpus(char out[CPUS_BYTES])
+{
+    cpu_set_t set;
+    size_t used = 0;
+    out[0] = 0;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
+    for (int first = 0; first < CPU_SETSIZE; ++first) {
+        int last = first;
+        if (!CPU_ISSET(first, &set)) continue;
+        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
+        char range[32];
+        snprintf(range, sizeof range, last > first ? "%s%d-%d" : "%s%d", used ? "," : "", first,
+                 last);
+        if (used + strlen(range) + 5 > CPUS_BYTES) {
+            strcpy(out + used, ",...");
+            return;
+        }
+        strcpy(out + used, range);
+        used += strlen(range);
+        first = last;
+    }
+}
+
+typedef struct PairLink {
+    const World *world;
+    int peer;
+    /* 2 * PAIR_BYTES_MAX; borrowed */
+    char *buffer;
+} PairLink;
+
+static void swap_with_peer(const PairLink *link, const void *send, void *receive, int bytes)
+{
+    if (MPI_Sendrecv(send, bytes, MPI_BYTE, link->peer, TAG_LINK, receive, bytes, MPI_BYTE,
+                     link->peer, TAG_LINK, link->world->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        die_lost("MPI_Sendrecv with rank %d failed", link->peer);
+}
+
+/* See PairExchange. */
+static double exchange(void *user, int bytes)
+{
+    const PairLink *link = user;
+    double begin_s = clock_s();
+    swap_with_peer(link, link->buffer, link->buffer + bytes, bytes);
+    double mine_s = clock_s() - begin_s, other_s;
+    swap_with_peer(link, &mine_s, &other_s, sizeof mine_s);
+    return fmax(mine_s, other_s);
+}
+
+/* Results of a rank: one entry for each other rank. */
+typedef struct LinkRow {
+    double *latency_s, *bytes_s, *together_bytes_s;
+} LinkRow;
+
+/* Measures the pairs of a round: each alone, then all at once. */
+static void measure_round(PairLink *link, int rounds, int round, double pair_s, LinkRow row)
+{
+    const World *world = link->world;
+    int bytes;
+    link->peer = pairs_peer(world->size, rounds, round, world->rank);
+    for (int first = 0; first < world->size; ++first) {
+        int second = pairs_peer(world->size, rounds, round, first);
+        if (second < first) continue;
+        world_barrier(world);
+        if (world->rank != first && world->rank != second) continue;
+        row.latency_s[link->peer] = pairs_latency(exchange, link, pair_s / 4);
+        row.bytes_s[link->peer] = pairs_rate(exchange, link, pair_s / 2, &bytes);
+    }
+    world_barrier(world);
+    if (link->peer >= 0)
+        row.together_bytes_s[link->peer] = pairs_rate(exchange, link, pair_s / 2, &bytes);
+}
+
+static void measure_links(const World *world, double budget_s, LinkRow row)
+{
+    int rounds = pairs_rounds(world->size, world->size);
+    PairLink link = {.world = world, .buffer = mem_pages_new(2 * PAIR_BYTES_MAX)};
+    double pair_s = budget_s / (rounds * (world->size / 2 + 1) + 1);
+    for (int round = 0; round < rounds; ++round) measure_round(&link, rounds, round, pair_s, row);
+    mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
+}
+
+/* Numbers the nodes in the order of their first ranks. Ranks are on one node if their hosts have
+ * the same name. */
+static void number_nodes(Topology *t, const RankPlace *place)
+{
+    t->host = mem_new((size_t)t->ranks * sizeof *t->host);
+    t->node = mem_new((size_t)t->ranks * sizeof *t->node);
+    t->cpus = mem_new((size_t)t->ranks * sizeof *t->cpus);
+    for (int r = 0; r < t->ranks; ++r) {
+        int node = 0;
+        while (node < t->nodes && strcmp(t->host[node], place[r].host) != 0) ++node;
+        if (node == t->nodes) t->host[t->nodes++] = mem_text(place[r].host);
+        t->node[r] = node;
+        t->cpus[r] = mem_text(place[r].cpus);
+    }
+}
+
+/* Gathers a row of each rank into a matrix on every rank. */
+static void gather_rows(const World *world, const double *row, double *matrix)
+{
+    world_gather(world, row, (size_t)world->size * sizeof *row, matrix);
+}
+
+void topo_describe(Topology *t, const World *world)
+{
+    size_t ranks = (size_t)world->size;
+    RankPlace mine = {{0}, {0}}, *place = mem_new(ranks * sizeof *place);
+    *t = (Topology){.ranks = world->size,
+                    .latency_s = mem_new(ranks * ranks * sizeof *t->latency_s),
+                    .bytes_s = mem_new(ranks * ranks * sizeof *t->bytes_s),
+                    .together_bytes_s = mem_new(ranks * ranks * sizeof *t->together_bytes_s)};
+    host_name(mine.host, sizeof mine.host);
+    write_cpus(mine.cpus);
+    world_gather(world, &mine, sizeof mine, place);
+    number_nodes(t, place);
+    for (size_t i = 0; i < ranks * ranks; ++i)
+        if (i % (ranks + 1)) t->bytes_s[i] = t->together_bytes_s[i] = 1;
+    mem_free(&place);
+}
+
+Status topo_measure(Topology *t, const World *world, double budget_s)
+{
+    size_t ranks = (size_t)world->size;
+    double *row = mem_new(3 * ranks * sizeof *row);
+    LinkRow rows = {row, row + ranks, row + 2 * ranks};
+    topo_describe(t, world);
+    if (world->size > 1) measure_links(world, budget_s, rows);
+    gather_rows(world, rows.latency_s, t->latency_s);
+    gather_rows(world, rows.bytes_s, t->bytes_s);
+    gather_rows(world, rows.together_bytes_s, t->together_bytes_s);
+    mem_free(&row);
+    return OK;
+}

@@ -1,0 +1,262 @@
+/* Orders of ranks whose slowest link is as fast as possible. The rates of the links, sorted, are
+ * searched for the highest one at which the links that are at least so fast still join all points
+ * in a row (a Hamiltonian path or cycle). Whether they do is found for each set of points from
+ * smaller sets: ends[set] are the points at which a path over the set can end (Held and Karp, "A
+ * dynamic programming approach to sequencing problems", 1962, with sets of ends in place of
+ * lengths). Up to 20 points this is exact. */
+#include "topo.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Points to be put in a row. */
+typedef struct Points {
+    int count;
+    /* rates between them, [count][count]; borrowed */
+    const double *rate;
+    /* the row begins with point 0; its last point is joined with point 0, too */
+    bool from_0, ring;
+    /* points at which a path over each set can end, [2^count]; owned */
+    uint32_t *ends;
+    /* links of each point that are fast enough */
+    uint32_t near[ORDER_EXACT_MAX];
+} Points;
+
+static double rate_of(const Points *p, int a, int b)
+{
+    return p->rate[(int64_t)a * p->count + b];
+}
+
+/* ---- exact ---- */
+
+static void fill_ends(Points *p)
+{
+    const uint32_t sets = (uint32_t)1 << p->count;
+    memset(p->ends, 0, (size_t)sets * sizeof *p->ends);
+    for (int i = 0; i < (p->from_0 ? 1 : p->count); ++i) p->ends[1u << i] = 1u << i;
+    for (uint32_t set = 1; set < sets; ++set)
+        for (uint32_t ends = p->ends[set]; ends; ends &= ends - 1) {
+            int end = __builtin_ctz(ends);
+            for (uint32_t next = p->near[end] & ~set; next; next &= next - 1)
+                p->ends[set | (next & -next)] |= next & -next;
+        }
+}
+
+/* Returns the points at which a row over all points can end with links of at least this rate. */
+static uint32_t last_points(Points *p, double least)
+{
+    for (int a = 0; a < p->count; ++a) {
+        p->near[a] = 0;
+        for (int b = 0; b < p->count; ++b)
+            if (a != b && rate_of(p, a, b) >= least) p->near[a] |= 1u << b;
+    }
+    fill_ends(p);
+    uint32_t last = p->ends[((uint32_t)1 << p->count) - 1];
+    return p->ring && p->count > 2 ? last & p->near[0] : last;
+}
+
+static int compare_rates(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Goes back from the last point, to the highest-numbered point that is possible each time, so that
+ * equal rates give ascending numbers. */
+static void trace_back(const Points *p, uint32_t last, int *row)
+{
+    uint32_t set = ((uint32_t)1 << p->count) - 1;
+    for (int i = p->count - 1; i >= 0; --i) {
+        row[i] = 31 - __builtin_clz(last);
+        set &= ~(1u << row[i]);
+        last = set ? p->ends[set] & p->near[row[i]] : 0;
+    }
+}
+
+static void row_exact(Points *p, int *row)
+{
+    int links = 0, low = 0, n = p->count;
+    double *rate = mem_new((size_t)n * (size_t)n * sizeof *rate);
+    p->ends = mem_new(((size_t)1 << n) * sizeof *p->ends);
+    for (int a = 0; a < n; ++a)
+        for (int b = a + 1; b < n; ++b) rate[links++] = rate_of(p, a, b);
+    qsort(rate, (size_t)links, sizeof *rate, compare_rates);
+    /* a row is possible with rate[low], the lowest rate, and not with rate[high] */
+    for (int high = links; high - low > 1;) {
+        int middle = low + (high - low) / 2;
+        if (last_points(p, rate[middle]))
+            low = middle;
+        else
+            high = middle;
+    }
+    trace_back(p, last_points(p, rate[low]), row);
+    mem_free(&p->ends);
+    mem_free(&rate);
+}
+
+/* ---- heuristic ---- */
+
+static double slowest_of(const Points *p, const int *row)
+{
+    double slowest = INFINITY;
+    for (int i = 0; i + 1 < p->count; ++i) slowest = fmin(slowest, rate_of(p, row[i], row[i + 1]));
+    return p->ring ? fmin(slowest, rate_of(p, row[p->count - 1], row[0])) : slowest;
+}
+
+static void reverse(int *row, int from, int to)
+{
+    for (; from < to; ++from, --to) {
+        int kept = row[from];
+        row[from] = row[to];
+        row[to] = kept;
+    }
+}
+
+static void swap(int *a, int *b)
+{
+    int kept = *a;
+    *a = *b;
+    *b = kept;
+}
+
+/* Reverses parts of the row as long as that makes its slowest link faster. */
+static void improve(const Points *p, int *row)
+{
+    double best = slowest_of(p, row);
+    for (bool better = true; better;) {
+        better = false;
+        for (int i = 1; i < p->count && !better; ++i)
+            for (int k = i + 1; k < p->count && !better; ++k) {
+                reverse(row, i, k);
+                double slowest = slowest_of(p, row);
+                better = slowest > best;
+                if (better)
+                    best = slowest;
+                else
+                    reverse(row, i, k);
+            }
+    }
+}
+
+static void row_heuristic(const Points *p, int *row)
+{
+    for (int i = 0; i < p->count; ++i) row[i] = i;
+    for (int i = 0; i + 1 < p->count; ++i) {
+        int next = i + 1;
+        for (int k = i + 2; k < p->count; ++k)
+            if (rate_of(p, row[i], row[k]) > rate_of(p, row[i], row[next])) next = k;
+        swap(&row[i + 1], &row[next]);
+    }
+    improve(p, row);
+}
+
+/* Puts the points in a row. Returns true if it is the best one. */
+static bool find_row(Points *p, int *row)
+{
+    row[0] = 0;
+    if (p->count == 1) return true;
+    bool exact = p->count <= ORDER_EXACT_MAX;
+    if (exact)
+        row_exact(p, row);
+    else
+        row_heuristic(p, row);
+    return exact;
+}
+
+/* ---- ranks ---- */
+
+/* Puts the ranks of a node in a row. first: rank with which it begins; -1: any. Returns their
+ * number. */
+static int node_row(const Topology *t, int node, int first, int *row, bool *exact)
+{
+    int count = 0;
+    int *member = mem_new((size_t)t->ranks * sizeof *member);
+    if (first >= 0) member[count++] = first;
+    for (int r = 0; r < t->ranks; ++r)
+        if (t->node[r] == node && r != first) member[count++] = r;
+    double *rate = mem_new((size_t)count * (size_t)count * sizeof *rate);
+    for (int a = 0; a < count; ++a)
+        for (int b = 0; b < count; ++b) rate[a * count + b] = topo_rate(t, member[a], member[b]);
+    Points p = {.count = count, .rate = rate, .from_0 = first >= 0};
+    *exact = find_row(&p, row) && *exact;
+    for (int i = 0; i < count; ++i) row[i] = member[row[i]];
+    mem_free(&rate);
+    mem_free(&member);
+    return count;
+}
+
+/* Puts the nodes in a row that begins with node 0. The rate between two nodes is that of their
+ * fastest pair. */
+static void nodes_row(const Topology *t, bool ring, int *row, bool *exact)
+{
+    int n = t->nodes;
+    double *rate = mem_new((size_t)n * (size_t)n * sizeof *rate);
+    for (int a = 0; a < t->ranks; ++a)
+        for (int b = 0; b < t->ranks; ++b) {
+            double *of = &rate[t->node[a] * n + t->node[b]];
+            if (topo_rate(t, a, b) > *of) *of = topo_rate(t, a, b);
+        }
+    Points p = {.count = n, .rate = rate, .from_0 = true, .ring = ring};
+    *exact = find_row(&p, row) && *exact;
+    mem_free(&rate);
+}
+
+/* Puts all ranks in a row, node by node, which begins with rank 0. Returns true if each level is
+ * exact. Rank 0 is on node 0. */
+static bool levels_row(const Topology *t, bool ring, int *row)
+{
+    bool exact = true;
+    int at = 0, *node = mem_new((size_t)t->nodes * sizeof *node);
+    nodes_row(t, ring, node, &exact);
+    for (int i = 0; i < t->nodes; ++i)
+        at += node_row(t, node[i], i == 0 ? 0 : -1, row + at, &exact);
+    mem_free(&node);
+    return exact;
+}
+
+static void rate_order(const Topology *t, bool ring, Order *order)
+{
+    order->slowest = INFINITY;
+    order->slowest_at = -1;
+    for (int i = 0; i < t->ranks - !ring && t->ranks > 1; ++i) {
+        double rate = topo_rate(t, order->rank[i], order->rank[(i + 1) % t->ranks]);
+        if (rate >= order->slowest) continue;
+        order->slowest = rate;
+        order->slowest_at = i;
+    }
+}
+
+static void find_order(const Topology *t, bool ring, Order *order)
+{
+    *order = (Order){.rank = mem_new((size_t)t->ranks * sizeof *order->rank)};
+    if (t->ranks <= ORDER_EXACT_MAX) {
+        Points p = {.count = t->ranks, .rate = t->bytes_s, .from_0 = ring, .ring = ring};
+        find_row(&p, order->rank);
+    } else {
+        order->search = levels_row(t, ring, order->rank) ? ORDER_LEVELS : ORDER_HEURISTIC;
+    }
+    rate_order(t, ring, order);
+}
+
+void topo_ring(const Topology *t, Order *order)
+{
+    find_order(t, true, order);
+}
+
+void topo_path(const Topology *t, Order *order)
+{
+    find_order(t, false, order);
+}
+
+void order_fini(Order *order)
+{
+    mem_free(&order->rank);
+}
+
+int *topo_places(const Topology *t, OrderSearch *search)
+{
+    int *map = mem_new((size_t)t->ranks * sizeof *map);
+    *search = levels_row(t, false, map) ? ORDER_LEVELS : ORDER_HEURISTIC;
+    return map;
+}

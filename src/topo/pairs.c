@@ -1,0 +1,74 @@
+/* A round-robin tournament: in a round every member is in one pair, and an even number p of members
+ * needs p - 1 rounds. With an odd number, the member that is paired with the missing one pauses.
+ * Five members (5 is missing):
+ *     round 0    0-5  1-4  2-3
+ *     round 1    1-0  2-4  3-5      ... */
+#include "topo/pairs.h"
+
+#include <math.h>
+#include <stdint.h>
+
+enum {
+    /* bytes of a message that measures latency, and the maximum number of such messages */
+    SMALL_BYTES = 8,
+    PINGS_MAX = 22,
+    /* bytes of the first messages that measure bandwidth, and factor from one size to the next */
+    FIRST_BYTES = 4 << 10,
+    SIZE_STEP = 4,
+    /* number of messages of the final size */
+    MESSAGES_MIN = 2,
+    MESSAGES_MAX = 9,
+};
+
+int pairs_rounds(int size, int most)
+{
+    int rounds = size + size % 2 - 1;
+    return size < 2 ? 0 : rounds < most ? rounds : most;
+}
+
+int pairs_peer(int size, int rounds, int round, int rank)
+{
+    int n = size + size % 2, peer;
+    /* the round of the whole tournament of n - 1 rounds, of which only `rounds` are played */
+    int turn = (int)((int64_t)round * (n - 1) / rounds);
+    if (rank == n - 1)
+        peer = (int)((int64_t)turn * (n / 2) % (n - 1));
+    else
+        peer = (turn - rank + n - 1) % (n - 1);
+    if (peer == rank) peer = n - 1;
+    return peer < size ? peer : -1;
+}
+
+double pairs_latency(PairExchange *exchange, void *link, double budget_s)
+{
+    double best_s = INFINITY, spent_s = 0;
+    /* the first message may include the time to connect */
+    exchange(link, SMALL_BYTES);
+    for (int i = 0; i < PINGS_MAX && (i == 0 || spent_s + best_s <= budget_s); ++i) {
+        double message_s = exchange(link, SMALL_BYTES);
+        spent_s += message_s;
+        best_s = fmin(best_s, message_s);
+    }
+    return best_s;
+}
+
+double pairs_rate(PairExchange *exchange, void *link, double budget_s, int *bytes)
+{
+    double best_s = INFINITY, spent_s = 0;
+    int messages = 0;
+    *bytes = FIRST_BYTES;
+    for (;;) {
+        double message_s = exchange(link, *bytes);
+        spent_s += message_s;
+        best_s = fmin(best_s, message_s);
+        ++messages;
+        if (*bytes < PAIR_BYTES_MAX && spent_s + SIZE_STEP * best_s <= budget_s) {
+            *bytes *= SIZE_STEP;
+            best_s = INFINITY;
+            messages = 0;
+        } else if (messages >= MESSAGES_MIN &&
+                   (messages == MESSAGES_MAX || spent_s + best_s > budget_s)) {
+            return *bytes / best_s;
+        }
+    }
+}

@@ -1,0 +1,55 @@
+/* grid.rank_map: gives the processes of a run other ranks than the launcher did. */
+#include "run.h"
+
+#include "topo.h"
+
+#include <string.h>
+
+/* Computes the map on every rank: process map[r] plays rank r. Collective. */
+static Status make_map(const Config *config, const World *world, int **map)
+{
+    const char *path = config->grid.rank_map;
+    size_t bytes = (size_t)world->size * sizeof **map;
+    *map = NULL;
+    if (strcmp(path, "auto") == 0) {
+        Topology topo;
+        OrderSearch search;
+        topo_describe(&topo, world);
+        *map = topo_places(&topo, &search);
+        topo_fini(&topo);
+        return OK;
+    }
+    TRY(status_agree(world, world->rank == 0 ? places_read(map, world->size, path) : OK));
+    if (world->rank != 0) *map = mem_new(bytes);
+    world_bcast(world, *map, bytes, 0);
+    return OK;
+}
+
+static void log_map(const int *map, int ranks, const char *from)
+{
+    enum { LISTED_MAX = 16 };
+    int moved = 0;
+    TextList list;
+    text_list_begin(&list, LISTED_MAX);
+    for (int r = 0; r < ranks; ++r) {
+        char *text = mem_format("%d", map[r]);
+        text_list_add(&list, text);
+        mem_free(&text);
+        moved += map[r] != r;
+    }
+    char *text = text_list_end(&list);
+    log_info("grid.rank_map: %s: %d of %d processes play another rank; ranks 0, 1, ... are "
+             "processes %s",
+             from, moved, ranks, text);
+    mem_free(&text);
+}
+
+Status run_places(World *placed, const Config *config, const World *world)
+{
+    int *map, rank = 0;
+    TRY(make_map(config, world, &map));
+    while (map[rank] != world->rank) ++rank;
+    if (world->rank == 0) log_map(map, world->size, config->grid.rank_map);
+    mem_free(&map);
+    return world_order(placed, world, rank);
+}
