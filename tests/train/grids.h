@@ -66,6 +66,8 @@ typedef struct Outcome {
     double loss[MOST_STEPS], top1[MOST_STEPS], norm[MOST_STEPS];
     int64_t eval_samples;
     double eval_loss, eval_top1, eval_top5;
+    /* a detector's; else 0 */
+    double coco[COCO_NUMBERS];
 } Outcome;
 
 typedef struct GridPart {
@@ -117,6 +119,7 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
     out->eval_loss = line.loss;
     out->eval_top1 = line.top1;
     out->eval_top5 = line.top5;
+    if (line.boxes) memcpy(out->coco, line.coco, sizeof out->coco);
     out->hash = tiny_hash(t);
     return OK;
 }
@@ -194,6 +197,7 @@ static inline void outcome_explain(const char *what, const Outcome *a, const Out
         if (a->norm[i] != b->norm[i]) printf(" norm of step %d", i);
     }
     if (a->eval_loss != b->eval_loss) printf(" evaluation");
+    if (memcmp(a->coco, b->coco, sizeof a->coco) != 0) printf(" COCO's numbers");
     printf("\n");
 }
 
