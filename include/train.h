@@ -255,12 +255,15 @@ const char *train_captures(const Trainer *trainer);
 /* Algorithms that train.cuda_tune has chosen or read; NULL if that is off, on CPUs, and in a plan
  * without a GPU. Borrowed. */
 const AlgorithmRecord *train_algorithms(const Trainer *trainer);
-/* Further results of an evaluation; both may be NULL. */
+/* Further results of an evaluation; each may be NULL. */
 typedef struct EvalExtras {
     /* counts [true][predicted], classes x classes, zeroed by the caller */
     int64_t *confusion;
     /* path of a file of COCO's results for the boxes that were found; rank 0 writes it */
     const char *results;
+    /* set on rank 0 if the model finds boxes: COCO's numbers, also of each class; released by the
+     * caller with coco_result_fini */
+    CocoResult *coco;
 } EvalExtras;
 /* Evaluates every sample of set once, with running statistics. The line is the same on every rank,
  * and has the same bits on every number of ranks. extras: NULL: none. Returns ERR_STOPPED if a rank

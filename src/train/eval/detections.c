@@ -99,8 +99,9 @@ void detections_add(Detections *detections, const Batch *batch)
     }
 }
 
-/* Adds the matches of all ranks on rank 0 and computes the numbers. */
-static Status join(const Detections *d, const Trainer *t, EvalLine *line)
+/* Adds the matches of all ranks on rank 0 and computes the numbers; those of each class go to *each
+ * unless it is NULL. */
+static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoResult *each)
 {
     const World *world = t->world;
     const int64_t classes = t->graph->classes, *counted = NULL;
@@ -118,7 +119,10 @@ static Status join(const Detections *d, const Trainer *t, EvalLine *line)
         coco_eval_add_matches(eval, all, (int64_t)(bytes / sizeof *all), truths);
         st = coco_eval_finish(eval, t->backend->options.threads, &result);
         if (st == OK) memcpy(line->coco, result.number, sizeof line->coco);
-        coco_result_fini(&result);
+        if (st == OK && each)
+            *each = result;
+        else
+            coco_result_fini(&result);
         coco_eval_free(&eval);
     }
     mem_free(&all);
@@ -161,13 +165,13 @@ static Status write_results(const Detections *d, const Trainer *t, const char *p
 }
 
 Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
-                       const char *results)
+                       const EvalExtras *extras)
 {
     Detections *d = detections;
     line->boxes = loss_info(t->config)->reads == LOSS_READS_BOXES;
     if (!line->boxes) return OK;
     Status st = d->status == OK ? OK : fail(d->status, "%s", d->message);
     TRY(status_agree(t->world, st));
-    TRY(join(d, t, line));
-    return results ? write_results(d, t, results) : OK;
+    TRY(join(d, t, line, extras->coco));
+    return extras->results ? write_results(d, t, extras->results) : OK;
 }

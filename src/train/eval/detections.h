@@ -28,9 +28,9 @@ Status detections_init(Detections *detections, const Trainer *t, const DataSet *
 void detections_fini(Detections *detections);
 /* Adds the micro-batch that the executor has just evaluated. */
 void detections_add(Detections *detections, const Batch *batch);
-/* Fills in the numbers over all ranks' pictures, on every rank; rank 0 writes all boxes to results
- * (NULL: not). Collective on the trainer's world; all ranks return the same Status. */
+/* Fills in the numbers over all ranks' pictures, on every rank, and what `extras` ask for, on rank
+ * 0. Collective on the trainer's world; all ranks return the same Status. */
 Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
-                       const char *results);
+                       const EvalExtras *extras);
 
 #endif

@@ -146,7 +146,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     if (st == OK) {
         fill_line(t, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);
-        st = detections_line(&evaluation.detections, t, line, extra.results);
+        st = detections_line(&evaluation.detections, t, line, &extra);
         if (extra.confusion)
             world_add(t->world, extra.confusion, t->graph->classes * t->graph->classes);
     }
