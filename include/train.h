@@ -39,10 +39,12 @@ typedef struct Trainer Trainer;
 typedef enum Bad { BAD_NOTHING, BAD_LOSS, BAD_SPIKE, BAD_GRADIENT } Bad;
 
 typedef struct StepResult {
-    /* Over the global batch, the same on every rank. On a device, loss, top1 and top5 are those of
-     * the step before, so that the host does not wait; but they are of this step if it is logged or
-     * in fp16. */
+    /* Over the global batch, the same on every rank. On a device, loss, top1, top5 and column are
+     * those of the step before, so that the host does not wait; but they are of this step if it is
+     * logged or in fp16. */
     double loss, top1, top5, lr;
+    /* means of the loss's columns 1 and 2 (LossColumns) */
+    double column[2];
     /* Norm of the gradient over all ranks; NaN if it was not computed. */
     double grad_norm;
     /* A gradient overflowed, or the step was known to be bad, so nothing was updated. */

@@ -168,6 +168,8 @@ static void print_metrics(const EvalLine *line, FILE *out)
     const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
     if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
     if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);
+    for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)
+        fprintf(out, "%-11s %.4f\n", loss_part_name((LossPart)i), line->part[i]);
     for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
         const double value = line->coco[i];
         fprintf(out, value < 0 ? "%-11s -\n" : "%-11s %.6f\n", coco_number_name((CocoNumber)i),

@@ -34,6 +34,12 @@ check 0 'resuming from' "$WEFT" train -n 2 job.yaml run.name=parts grid.pp=2 gri
 check 0 'to the bit' "$WEFT" ckpt diff runs/one/$last runs/parts/$last
 numbers() { sed -n '/eval_loss/s/,"seconds".*//p' "runs/$1/metrics.jsonl"; }
 holds "evaluations: $(numbers one) and $(numbers three)" test -n "$(numbers one)" -a "$(numbers one)" = "$(numbers three)"
+lines() { sed -n '/"box_loss"/s/"samples_per_s":[^,]*,//p' "runs/$1/metrics.jsonl"; }
+holds "lines of steps: $(lines one) and $(lines three)" test -n "$(lines one)" -a "$(lines one)" = "$(lines three)"
+adds() { sed -n "s/.*\"$1loss\":\([^,]*\),.*\"$1box_loss\":\([^,]*\),\"$1object_loss\":\([^,]*\),\"$1class_loss\":\([^,}]*\).*/\1 \2 \3 \4/p" runs/one/metrics.jsonl |
+    awk '{ d = $1 - $2 - $3 - $4; if (!($2 > 0 && $3 > 0 && $4 > 0 && d * d < 1e-12)) exit 1 } END { exit !NR }'; }
+holds "the parts of a step's loss add up: $(lines one)" adds ''
+holds "and those of an evaluation: $(numbers one)" adds eval_
 
 check 0 'AR_100' "$WEFT" eval job.yaml run.name=one --results one.json --per-class
 grep -v '^time' out >one

@@ -12,6 +12,15 @@
 static const DetectOptions EVALUATION = {
     .score = 0.001, .nms = {.iou = 0.65, .candidates = 30000, .most = 300}, .all_classes = true};
 
+void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS])
+{
+    const double rest = loss - column[0] - column[1];
+    part[LOSS_PART_BOX] = column[0];
+    part[LOSS_PART_OBJECT] = column[1];
+    /* with one class there is no such part, and the rest is rounding */
+    part[LOSS_PART_CLASS] = rest < 1e-6 * loss ? 0 : rest;
+}
+
 static bool collects_boxes(const Trainer *t)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);

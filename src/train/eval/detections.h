@@ -23,6 +23,8 @@ typedef struct Detections {
     Status status;
     char *message;
 } Detections;
+/* Divides the loss of a detector into its parts. column: means of the loss's columns 1 and 2. */
+void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS]);
 /* keeps: the boxes are written to a file later. Reads the set's labels. */
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps);
 void detections_fini(Detections *detections);
