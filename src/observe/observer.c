@@ -204,7 +204,8 @@ void observer_eval(Observer *observer, const EvalLine *line)
     for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
         char name[32];
         snprintf(name, sizeof name, "eval/%s", coco_number_name((CocoNumber)i));
-        scalar(observer, name, line->step, line->coco[i]);
+        /* -1: not defined */
+        if (line->coco[i] >= 0) scalar(observer, name, line->step, line->coco[i]);
     }
     if (line->boxes) scalar_parts(observer, "eval", line->step, line->part);
     if (line->auc_kind) {
