@@ -88,7 +88,7 @@ double square_sum_value(const SquareSum *sum);
 enum { FLAT_PUT = 64 };
 /* Indices of what loss_sums writes: the sum of the losses, the number of lines, lines whose label
  * is the likeliest class, lines whose label is among the five likeliest, 1 if there is any line,
- * and the sums of columns 1 and 2, which some losses divide themselves into. */
+ * and the sums of columns 1 and 2, in which some losses have their parts. */
 enum {
     LOSS_SUM,
     LOSS_LINES,

@@ -32,11 +32,17 @@ static Status read_text(ClassNames *names, const char *path)
     return OK;
 }
 
+static bool is_yaml(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
 Status folder_read_classes(ClassNames *names, const char *path)
 {
-    TRY(data_is_hdf5(path)         ? class_names_read(names, path)
-        : yaml_classes_named(path) ? yaml_classes_read(names, path)
-                                   : read_text(names, path));
+    TRY(data_is_hdf5(path) ? class_names_read(names, path)
+        : is_yaml(path)    ? yaml_classes_read(names, path)
+                           : read_text(names, path));
     Status st = names->count > 0 ? class_names_check(names, path)
                                  : fail(ERR_DATA, "%s: names no classes", path);
     if (st != OK) class_names_free(names);

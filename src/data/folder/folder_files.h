@@ -57,8 +57,6 @@ Status folder_set_classes(FolderFiles *files, const char *path);
 /* Reads names of classes from a data set, a YAML file (yaml_classes_read), or a text with one name
  * per line. ERR_DATA, too: it names none, or one twice. Release with class_names_free. */
 Status folder_read_classes(ClassNames *names, const char *path);
-/* Is it the name of a YAML file? */
-bool yaml_classes_named(const char *path);
 /* Reads names of classes from the key `names` of a YAML file: a list, or a mapping of the numbers
  * from 0 to names. ERR_NOINPUT; ERR_DATA with line and column. */
 Status yaml_classes_read(ClassNames *names, const char *path);

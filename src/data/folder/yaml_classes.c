@@ -11,12 +11,6 @@
 
 enum { YAML_BYTES_MAX = 16 << 20 };
 
-bool yaml_classes_named(const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
-}
-
 static Status node_refuse(const char *path, const Node *node, const char *why)
 {
     return fail(ERR_DATA, "%s:%d:%d: %s", path, node->line, node->column, why);
