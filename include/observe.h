@@ -8,6 +8,10 @@
 #include "observe/ledger.h"
 
 typedef struct Observer Observer;
+/* Parts of a detector's loss, whose sum it is. */
+typedef enum LossPart { LOSS_PART_BOX, LOSS_PART_OBJECT, LOSS_PART_CLASS, LOSS_PARTS } LossPart;
+/* Returns "box_loss". Static. */
+const char *loss_part_name(LossPart part);
 typedef struct TrainLine {
     /* completed steps, and steps of the run */
     int64_t step, steps;
@@ -24,6 +28,9 @@ typedef struct TrainLine {
     bool tokens;
     /* the model has one logit, and top1 is the accuracy */
     bool logits;
+    /* the model finds boxes, and the parts of the loss are set */
+    bool boxes;
+    double part[LOSS_PARTS];
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
@@ -35,9 +42,9 @@ typedef struct EvalLine {
     const char *auc_kind;
     /* see BinaryFigures; NaN: not defined */
     double auc, normalized_entropy, calibration;
-    /* the model finds boxes; COCO's twelve numbers, -1: not defined */
+    /* the model finds boxes; COCO's twelve numbers, -1: not defined; parts of the loss */
     bool boxes;
-    double coco[COCO_NUMBERS];
+    double coco[COCO_NUMBERS], part[LOSS_PARTS];
     /* samples, loss, top1 and top5 count tokens */
     bool tokens;
 } EvalLine;
@@ -53,7 +60,7 @@ typedef struct DecisionLine {
     double lr;
 } DecisionLine;
 /* Writes the metrics of logits as four keys (auc, its method, normalized entropy, calibration), and
- * those of boxes as twelve; nothing where there are none. */
+ * those of boxes as twelve and the parts of the loss; nothing where there are none. */
 void eval_put_metrics(const EvalLine *line, Json *json);
 /* Returns "tokens" or "samples". */
 const char *rows_name(bool tokens);

@@ -40,10 +40,12 @@ typedef struct Trainer Trainer;
 typedef enum Bad { BAD_NOTHING, BAD_LOSS, BAD_SPIKE, BAD_GRADIENT } Bad;
 
 typedef struct StepResult {
-    /* Over the global batch, the same on every rank. On a device, loss, top1 and top5 are those of
-     * the step before, so that the host does not wait; but they are of this step if it is logged or
-     * in fp16. */
+    /* Over the global batch, the same on every rank. On a device, loss, top1, top5 and column are
+     * those of the step before, so that the host does not wait; but they are of this step if it is
+     * logged or in fp16. */
     double loss, top1, top5, lr;
+    /* means of the loss's columns 1 and 2 (LossColumns) */
+    double column[2];
     /* Norm of the gradient over all ranks; NaN if it was not computed. */
     double grad_norm;
     /* A gradient overflowed, or the step was known to be bad, so nothing was updated. */
@@ -261,12 +263,15 @@ const char *train_captures(const Trainer *trainer);
 /* Algorithms that train.cuda_tune has chosen or read; NULL if that is off, on CPUs, and in a plan
  * without a GPU. Borrowed. */
 const AlgorithmRecord *train_algorithms(const Trainer *trainer);
-/* Further results of an evaluation; both may be NULL. */
+/* Further results of an evaluation; each may be NULL. */
 typedef struct EvalExtras {
     /* counts [true][predicted], classes x classes, zeroed by the caller */
     int64_t *confusion;
     /* path of a file of COCO's results for the boxes that were found; rank 0 writes it */
     const char *results;
+    /* set on rank 0 if the model finds boxes: COCO's numbers, also of each class; released by the
+     * caller with coco_result_fini */
+    CocoResult *coco;
 } EvalExtras;
 /* Evaluates every sample of set once, with running statistics. The line is the same on every rank,
  * and has the same bits on every number of ranks. extras: NULL: none. Returns ERR_STOPPED if a rank

@@ -323,9 +323,12 @@ enum {
     METRIC_TOP5 = LOSS_TOP5,
     /* micro-batches that contained a sample */
     METRIC_MICROS = LOSS_ANY,
+    /* sums of the loss's columns 1 and 2 over its rows (LossColumns) */
+    METRIC_COLUMN1 = LOSS_COLUMN1,
+    METRIC_COLUMN2 = LOSS_COLUMN2,
     /* ranks that request a stop, ranks that request a checkpoint, ranks that are still writing one,
      * and ranks with a pending request from a hook; see executor_request */
-    METRIC_STOP,
+    METRIC_STOP = LOSS_SUMS,
     METRIC_SAVE,
     METRIC_SAVING,
     METRIC_REQUEST,

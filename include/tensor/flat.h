@@ -87,9 +87,18 @@ double square_sum_value(const SquareSum *sum);
 /* bytes that FlatTable.put copies at most */
 enum { FLAT_PUT = 64 };
 /* Indices of what loss_sums writes: the sum of the losses, the number of lines, lines whose label
- * is the likeliest class, lines whose label is among the five likeliest, and 1 if there is any
- * line. */
-enum { LOSS_SUM, LOSS_LINES, LOSS_TOP1, LOSS_TOP5, LOSS_ANY, LOSS_SUMS };
+ * is the likeliest class, lines whose label is among the five likeliest, 1 if there is any line,
+ * and the sums of columns 1 and 2, in which some losses have their parts. */
+enum {
+    LOSS_SUM,
+    LOSS_LINES,
+    LOSS_TOP1,
+    LOSS_TOP5,
+    LOSS_ANY,
+    LOSS_COLUMN1,
+    LOSS_COLUMN2,
+    LOSS_SUMS
+};
 
 /* Operations on flat ranges of fp32; all pointers are into the backend's memory. */
 typedef struct FlatTable {

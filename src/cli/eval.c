@@ -32,6 +32,8 @@ typedef struct Eval {
     bool json, per_class, no_ema;
     EvalLine line;
     int64_t classes;
+    /* each class of a detector, with per_class; on rank 0 only; owned */
+    CocoResult coco;
     /* number of samples, (true class, predicted class); NULL for losses without classes; owned */
     int64_t *confusion;
     const DataSet *set;
@@ -93,6 +95,21 @@ static void print_classes(const Eval *e, FILE *out)
     }
 }
 
+/* Prints the truths that count, AP and AP50 of each class of a detector. */
+static void print_box_classes(const Eval *e, FILE *out)
+{
+    fprintf(out, "\n%*s %9s %11s %11s\n", NAME_COLUMNS + 6, "class", "boxes", "AP", "AP50");
+    for (int c = 0; c < e->coco.categories; ++c) {
+        fprintf(out, "%5d ", c);
+        put_name(e, c, out);
+        fprintf(out, " %9lld", (long long)e->coco.truths[c]);
+        if (e->coco.truths[c] == 0)
+            fprintf(out, " %11s %11s\n", "-", "-");
+        else
+            fprintf(out, " %11.6f %11.6f\n", e->coco.ap[c], e->coco.ap50[c]);
+    }
+}
+
 static void print_matrix(const Eval *e, FILE *out)
 {
     enum { COLUMNS_MIN = 6 };
@@ -151,6 +168,8 @@ static void print_metrics(const EvalLine *line, FILE *out)
     const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
     if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
     if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);
+    for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)
+        fprintf(out, "%-11s %.4f\n", loss_part_name((LossPart)i), line->part[i]);
     for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
         const double value = line->coco[i];
         fprintf(out, value < 0 ? "%-11s -\n" : "%-11s %.6f\n", coco_number_name((CocoNumber)i),
@@ -173,6 +192,7 @@ static void print_text(const Eval *e, FILE *out)
     print_metrics(&e->line, out);
     fprintf(out, "time        %.2f s, %.0f %s/s\n", e->line.seconds,
             (double)e->line.samples / fmax(e->line.seconds, 1e-9), rows_name(e->line.tokens));
+    if (e->coco.categories > 0) print_box_classes(e, out);
     if (!e->confusion) return;
     if (e->per_class) print_classes(e, out);
     if (e->classes <= MATRIX_CLASSES_MAX)
@@ -214,6 +234,21 @@ static void put_classes(const Eval *e, Json *json)
     json_end(json);
 }
 
+static void put_box_classes(const Eval *e, Json *json)
+{
+    char number[24];
+    json_array(json, "per_class");
+    for (int c = 0; c < e->coco.categories; ++c) {
+        json_object(json, NULL);
+        json_text(json, "class", label_of(e, c, number));
+        json_int(json, "boxes", e->coco.truths[c]);
+        json_real(json, coco_number_name(COCO_AP), e->coco.ap[c]);
+        json_real(json, coco_number_name(COCO_AP50), e->coco.ap50[c]);
+        json_end(json);
+    }
+    json_end(json);
+}
+
 static void print_json(const Eval *e, FILE *out)
 {
     Json json = json_to(out, true);
@@ -228,7 +263,8 @@ static void print_json(const Eval *e, FILE *out)
     eval_put_metrics(&e->line, &json);
     json_real(&json, "seconds", e->line.seconds);
     if (e->confusion) put_confusion(e, &json);
-    if (e->per_class) put_classes(e, &json);
+    if (e->per_class && e->confusion) put_classes(e, &json);
+    if (e->coco.categories > 0) put_box_classes(e, &json);
     json_end(&json);
 }
 
@@ -237,25 +273,26 @@ static Status evaluate(Trainer *trainer, Eval *e)
     e->set = trainer_test_set(trainer);
     bool has_classes = loss_info(trainer_config(trainer))->columns == LOSS_COLUMNS_BEST &&
                        !data_kind(e->set)->next_token;
-    if (e->per_class && !has_classes)
+    const bool boxes = loss_info(trainer_config(trainer))->reads == LOSS_READS_BOXES;
+    if (e->per_class && !has_classes && !boxes)
         return fail(ERR_USAGE, "--per-class: this model does not predict classes; that needs "
-                               "labels and train.loss: softmax");
+                               "labels and train.loss: softmax, or boxes and train.loss: yolo");
     TRY(train_load(trainer, e->checkpoint, e->no_ema ? LOAD_PARAMS : LOAD_AVERAGES));
     e->ema = trainer_has_averages(trainer);
     if (has_classes) {
         e->classes = trainer_graph(trainer)->classes;
         e->confusion = mem_new((size_t)(e->classes * e->classes) * sizeof *e->confusion);
     }
-    const bool boxes = loss_info(trainer_config(trainer))->reads == LOSS_READS_BOXES;
     if (e->results && !boxes)
         return fail(ERR_USAGE, "--results: this model finds no boxes; that needs train.loss: yolo");
-    const EvalExtras extras = {e->confusion, e->results};
+    const EvalExtras extras = {e->confusion, e->results, e->per_class ? &e->coco : NULL};
     TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, &extras));
     if (trainer_world(trainer)->rank > 0) return OK;
-    const char *classes = e->confusion ? trainer_classes(trainer) : NULL;
+    const bool names = e->confusion || e->coco.categories > 0;
+    const char *classes = names ? trainer_classes(trainer) : NULL;
     if (classes)
         class_names_split(&e->names, mem_text(classes), strlen(classes) + 1, '\n');
-    else if (e->confusion)
+    else if (names)
         TRY(data_set_class_names(e->set, &e->names));
     if (e->json)
         print_json(e, stdout);
@@ -275,7 +312,8 @@ static const Flag flags[] = {
     FLAG_CHECKPOINT(EvalOptions),
     FLAG_NO_EMA(EvalOptions),
     {"--per-class", FLAG_FIELD(EvalOptions, per_class),
-     .help = "also print samples, recall (the accuracy of the class) and precision of each class"},
+     .help = "also print samples, recall (the accuracy of the class) and precision of each class; "
+             "of a detector: boxes, AP and AP50"},
     {"--results", FLAG_FIELD(EvalOptions, results), .value = "FILE",
      .help = "detectors: writes all boxes as COCO's file of results (JSON)"},
     {"--json", FLAG_FIELD(EvalOptions, json), .help = "one JSON object"},
@@ -300,6 +338,7 @@ static Status run_job(const Job *job, const EvalOptions *o)
     if (status == OK) status = evaluate(trainer, &e);
     trainer_free(&trainer);
     mem_free(&e.confusion);
+    coco_result_fini(&e.coco);
     class_names_free(&e.names);
     mem_free(&path);
     return status;

@@ -149,6 +149,12 @@ static void line_end(Line *line, AppendFile *metrics)
     free(line->text);
 }
 
+const char *loss_part_name(LossPart part)
+{
+    static const char *const name[LOSS_PARTS] = {"box_loss", "object_loss", "class_loss"};
+    return name[part];
+}
+
 void metrics_train(AppendFile *metrics, const TrainLine *line)
 {
     Line text;
@@ -159,6 +165,8 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     json_real(&text.json, "grad_norm", line->grad_norm);
     if (!isnan(line->top1)) json_real(&text.json, "train_top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "train_top5", line->top5);
+    for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)
+        json_real(&text.json, loss_part_name((LossPart)i), line->part[i]);
     if (line->skipped > 0) json_int(&text.json, "skipped", line->skipped);
     line_end(&text, metrics);
 }
@@ -167,6 +175,11 @@ void eval_put_metrics(const EvalLine *line, Json *json)
 {
     for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i)
         json_real(json, coco_number_name((CocoNumber)i), line->coco[i]);
+    for (int i = 0; line->boxes && i < LOSS_PARTS; ++i) {
+        char key[32];
+        snprintf(key, sizeof key, "eval_%s", loss_part_name((LossPart)i));
+        json_real(json, key, line->part[i]);
+    }
     if (!line->auc_kind) return;
     json_real(json, "eval_auc", line->auc);
     json_text(json, "eval_auc_kind", line->auc_kind);

@@ -158,6 +158,16 @@ static void flush_and_warn(Observer *observer)
         log_info("%s can be written again: no line is missing", observer->metrics.path);
 }
 
+/* Writes the parts of a detector's loss as "train/box_loss" and so on. */
+static void scalar_parts(Observer *observer, const char *group, int64_t step, const double *part)
+{
+    for (int i = 0; i < LOSS_PARTS; ++i) {
+        char name[32];
+        snprintf(name, sizeof name, "%s/%s", group, loss_part_name((LossPart)i));
+        scalar(observer, name, step, part[i]);
+    }
+}
+
 void observer_train(Observer *observer, const TrainLine *line, bool log_now)
 {
     if (!observer) return;
@@ -175,6 +185,7 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     scalar(observer, "train/grad_norm", line->step, line->grad_norm);
     scalar(observer, "train/top1", line->step, line->top1);
     scalar(observer, "train/top5", line->step, line->top5);
+    if (line->boxes) scalar_parts(observer, "train", line->step, line->part);
     /* A failure here is reported by the next flush. */
     if (clock_s() - observer->flushed_s >= FLUSH_S)
         flush_and_warn(observer);
@@ -193,8 +204,10 @@ void observer_eval(Observer *observer, const EvalLine *line)
     for (int i = 0; line->boxes && i < COCO_NUMBERS; ++i) {
         char name[32];
         snprintf(name, sizeof name, "eval/%s", coco_number_name((CocoNumber)i));
-        scalar(observer, name, line->step, line->coco[i]);
+        /* -1: not defined */
+        if (line->coco[i] >= 0) scalar(observer, name, line->step, line->coco[i]);
     }
+    if (line->boxes) scalar_parts(observer, "eval", line->step, line->part);
     if (line->auc_kind) {
         scalar(observer, "eval/auc", line->step, line->auc);
         scalar(observer, "eval/normalized_entropy", line->step, line->normalized_entropy);

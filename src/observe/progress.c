@@ -33,14 +33,23 @@ static void add_share(char *out, const char *format, double value)
     if (!isnan(value)) snprintf(out + at, EVAL_CHARS - at, format, value);
 }
 
+/* A number of COCO's that is not defined is "-". */
+static void add_coco(char *out, const EvalLine *line, CocoNumber number)
+{
+    const size_t at = strlen(out);
+    const double value = line->coco[number];
+    snprintf(out + at, EVAL_CHARS - at, value < 0 ? ", %s -" : ", %s %.2f %%",
+             coco_number_name(number), 100 * value);
+}
+
 const char *text_eval(const EvalLine *line, char *out)
 {
     *out = 0;
     add_share(out, line->auc_kind ? ", accuracy %.2f %%" : ", top-1 %.2f %%", 100 * line->top1);
     add_share(out, ", top-5 %.2f %%", 100 * line->top5);
     if (line->boxes) {
-        add_share(out, ", AP %.2f %%", 100 * line->coco[COCO_AP]);
-        add_share(out, ", AP50 %.2f %%", 100 * line->coco[COCO_AP50]);
+        add_coco(out, line, COCO_AP);
+        add_coco(out, line, COCO_AP50);
     }
     if (!line->auc_kind) return out;
     add_share(out, ", AUC %.4f", line->auc);

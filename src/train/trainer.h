@@ -8,7 +8,7 @@
 
 /* Statistics of a step, known once the device has finished it. */
 typedef struct StepStats {
-    double loss, top1, top5;
+    double loss, top1, top5, column[2];
 } StepStats;
 
 /* Loss scaling of fp16: the loss is multiplied by a power of two, and the update divides the

@@ -116,8 +116,28 @@ holds "texts that are missing are counted" grep -qF "1 of 3 pictures have no tex
 check 0 '"class_names": ["0", "1"]' "$WEFT" data info --json y.h5
 holds "boxes in pixels" test "$(dump /boxes y.h5)" = " 5.25, 0, 10.5, 18, 2.1, 3.6, 4.2, 7.2"
 printf 'cat\ndog\nyak\n' >names.txt
-echo 'names: [cat, dog]' >data.yaml
-check 65 "expected a text with the name of a class in each line" "$WEFT" data import yolo yolo -o z.h5 --classes data.yaml
+# names in YOLO's data.yaml: a list, or numbers with names in any order
+printf 'path: ../yolo  # a folder\ntrain: images\nval: images\nnc: 2\nnames: [cat, "dog"]\n' >data.yaml
+check 0 "2 boxes of 2 classes" "$WEFT" data import yolo yolo -o n.h5 --classes data.yaml
+check 0 '"class_names": ["cat", "dog"]' "$WEFT" data info --json n.h5
+printf 'names:\n  1: traffic light\n  0: person\ndownload: |\n  names: none\n' >data.yml
+check 0 "2 boxes of 2 classes" "$WEFT" data import yolo yolo -o n.h5 --force --classes data.yml
+check 0 '"class_names": ["person", "traffic light"]' "$WEFT" data info --json n.h5
+yaml() { # MESSAGE TEXT: a data.yaml that cannot be used
+    printf "$2" >bad.yaml
+    check 65 "bad.yaml:$1" "$WEFT" data import yolo yolo -o q.h5 --classes bad.yaml
+}
+yaml '1:1: the key `names` is missing' 'train: images\n'
+yaml '2:8: expected a list of names' 'nc: 2\nnames: cat\n'
+yaml '3:3: the keys of `names` are not the numbers of its classes, from 0' 'names:\n  0: cat\n  2: dog\n'
+yaml '3:3: this class has a name already' 'names:\n  0: cat\n  0: dog\n'
+yaml '3:3: expected the name of a class' 'names:\n- cat\n- ~\n'
+yaml '1:5: `nc` is not the number of `names`' 'nc: 3\nnames: [cat, dog]\n'
+yaml "2:1: YAML: did not find expected ',' or ']'" 'names: [cat\n'
+yaml ' classes 0 and 1 are both named' 'names: [cat, cat]\n'
+yaml ' names no classes' 'names: []\n'
+check 66 "none.yaml" "$WEFT" data import yolo yolo -o q.h5 --classes none.yaml
+check 65 "expected a text with the name of a class in each line, a YAML file" "$WEFT" data import yolo yolo -o q.h5 --classes good.json
 check 65 "category 2, 'yak'" "$WEFT" data import yolo yolo/images -o z.h5 --classes names.txt
 check 0 "2 boxes of 3 classes" "$WEFT" data import yolo yolo/images yolo/labels -o z.h5 --classes names.txt --allow-empty
 check 0 '"class_names": ["cat", "dog", "yak"]' "$WEFT" data info --json z.h5

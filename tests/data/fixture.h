@@ -6,6 +6,7 @@
 #include "data/import.h"
 #include "layers.h"
 #include "harness.h"
+#include "verb_run.h"
 
 #include <hdf5.h>
 #include <stdarg.h>
@@ -166,32 +167,6 @@ static inline const char *images_small(const char *name, int n, int classes, boo
     mem_free(&x);
     mem_free(&y);
     return path;
-}
-
-/* Runs a verb that imports or makes data; the words and flags end with NULL. */
-static inline Status verb_run_words(const char *name, va_list words)
-{
-    char *word[24];
-    int count = 0;
-    while (count < 24 && (word[count] = va_arg(words, char *))) ++count;
-    const Verb *const *verb = importers;
-    while (*verb && strcmp((*verb)->name, name) != 0) ++verb;
-    if (!*verb) return fail(ERR_BUG, "there is no verb %s", name);
-    void *options = mem_new((*verb)->options_bytes + 1);
-    Status status = verb_options_init(*verb, &count, word, options);
-    if (status == OK) status = (*verb)->run(count, word, options);
-    verb_options_fini(*verb, options);
-    mem_free(&options);
-    return status;
-}
-
-static inline Status verb_run(const char *name, ...)
-{
-    va_list words;
-    va_start(words, name);
-    Status status = verb_run_words(name, words);
-    va_end(words);
-    return status;
 }
 
 /* Runs `weft data import NAME ...`. */

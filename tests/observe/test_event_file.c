@@ -265,6 +265,27 @@ static void test_full_disk(void)
     end();
 }
 
+/* Numbers of a detector's evaluation: the loss, its parts, and COCO's that are defined. */
+static void test_boxes(void)
+{
+    static Event event[300];
+    EvalLine line = {.step = 7, .loss = 2, .top1 = NAN, .top5 = NAN, .boxes = true};
+    begin();
+    Observer *observer;
+    CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
+    line.coco[COCO_AP_LARGE] = line.coco[COCO_AR_LARGE] = -1;
+    line.part[LOSS_PART_CLASS] = 0.25;
+    observer_eval(observer, &line);
+    observer_free(&observer);
+    read_file();
+    const int events = read_events(event, 300), numbers = 1 + COCO_NUMBERS - 2 + LOSS_PARTS;
+    CU_ASSERT_EQUAL_FATAL(events, 2 + numbers);
+    for (int i = 2; i < events; ++i) CU_ASSERT_PTR_NULL(strstr(event[i].tag, "large"));
+    CU_ASSERT_STRING_EQUAL(event[events - 1].tag, "eval/class_loss");
+    CU_ASSERT_EQUAL(event[events - 1].value, 0.25);
+    end();
+}
+
 static void test_errors(void)
 {
     begin();
@@ -275,4 +296,4 @@ static void test_errors(void)
 }
 
 TEST_MAIN("event_file", {"crc32c", test_crc}, {"records", test_records}, {"names", test_name},
-          {"a full disk", test_full_disk}, {"errors", test_errors})
+          {"a full disk", test_full_disk}, {"errors", test_errors}, {"boxes", test_boxes})

@@ -110,6 +110,36 @@ static void test_lines(void)
     end();
 }
 
+/* Lines of detectors have the parts of the loss, and COCO's numbers. */
+static void test_boxes(void)
+{
+    begin();
+    Observer *observer = NULL;
+    CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
+    TrainLine line = line_of(5);
+    EvalLine eval = {.step = 5, .epoch = 1, .samples = 4, .loss = 2, .top1 = NAN, .top5 = NAN};
+    line.boxes = eval.boxes = true;
+    for (int i = 0; i < LOSS_PARTS; ++i) {
+        line.part[i] = 0.125 * (i + 1);
+        eval.part[i] = 0.25 * (i + 1);
+    }
+    for (int i = 0; i < COCO_NUMBERS; ++i) eval.coco[i] = i == COCO_AP_LARGE ? -1 : 0.5;
+    observer_train(observer, &line, true);
+    observer_eval(observer, &eval);
+    CU_ASSERT_STRING_EQUAL(
+        content(),
+        "{\"step\":5,\"epoch\":1,\"loss\":0.5,\"lr\":0.25,\"samples_per_s\":1000,\"grad_norm\":"
+        "null,\"box_loss\":0.125,\"object_loss\":0.25,\"class_loss\":0.375}\n"
+        "{\"step\":5,\"epoch\":1,\"samples\":4,\"eval_loss\":2,\"AP\":0.5,\"AP50\":0.5,\"AP75\":0."
+        "5,"
+        "\"AP_small\":0.5,\"AP_medium\":0.5,\"AP_large\":-1,\"AR_1\":0.5,\"AR_10\":0.5,\"AR_100\":"
+        "0.5,"
+        "\"AR_small\":0.5,\"AR_medium\":0.5,\"AR_large\":0.5,\"eval_box_loss\":0.25,"
+        "\"eval_object_loss\":0.5,\"eval_class_loss\":0.75,\"seconds\":0}\n");
+    observer_free(&observer);
+    end();
+}
+
 /* Figures of models of tokens have names with "tokens". */
 static void test_tokens(void)
 {
@@ -361,7 +391,7 @@ static void test_summary(void)
     CU_ASSERT_PTR_NULL(strstr(text, "top-1"));
 }
 
-TEST_MAIN("observer", {"lines", test_lines}, {"tokens", test_tokens},
+TEST_MAIN("observer", {"lines", test_lines}, {"tokens", test_tokens}, {"boxes", test_boxes},
           {"cut on resume", test_resume}, {"torn lines", test_torn},
           {"cut in place", test_cut_in_place}, {"errors", test_errors},
           {"changed by others", test_changed}, {"no observer", test_null},

@@ -114,6 +114,9 @@ static void test_plain(void)
     eval.auc_kind = "buckets", eval.auc = 0.9071, eval.normalized_entropy = NAN;
     eval.calibration = 1.01;
     progress_eval(&progress, &eval);
+    eval.auc_kind = NULL, eval.top1 = NAN, eval.boxes = true;
+    eval.coco[COCO_AP] = -1, eval.coco[COCO_AP50] = 0.5;
+    progress_eval(&progress, &eval);
     stdout_back();
     CU_ASSERT(!progress.terminal);
     rewind(out);
@@ -125,7 +128,9 @@ static void test_plain(void)
                                  "(10,000 samples, 1.5 s)\n"
                                  "evaluation after step 1200: loss 0.2500, accuracy 91.00 %, "
                                  "AUC 0.9071 (buckets), calibration 1.010 (10,000 samples, "
-                                 "1.5 s)\n");
+                                 "1.5 s)\n"
+                                 "evaluation after step 1200: loss 0.2500, AP -, AP50 50.00 % "
+                                 "(10,000 samples, 1.5 s)\n");
 }
 
 /* Reads what has arrived at the terminal's other end, up to a mark that is written after it. */

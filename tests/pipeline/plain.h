@@ -173,14 +173,18 @@ static inline void plain_metrics(Plain *p, int micro)
     float *m = p->metrics[micro];
     int64_t lines = p->f->batch[micro].rows * p->f->lines;
     const float *column = plain_columns(p);
-    double loss = 0;
+    double loss = 0, column1 = 0, column2 = 0;
     memset(m, 0, sizeof p->metrics[micro]);
     for (int64_t i = 0; i < lines; ++i, column += LOSS_COLUMNS) {
         loss += (double)column[0];
+        column1 += (double)column[1];
+        column2 += (double)column[2];
         m[METRIC_TOP1] += column[1] < 1;
         m[METRIC_TOP5] += column[1] < 5;
     }
     m[METRIC_LOSS] = (float)loss;
+    m[METRIC_COLUMN1] = (float)column1;
+    m[METRIC_COLUMN2] = (float)column2;
     m[METRIC_ROWS] = (float)lines;
     m[METRIC_MICROS] = lines > 0;
 }

@@ -38,12 +38,18 @@ static inline float golden_noise(uint32_t name, uint32_t i)
     return ((float)(h >> 8) - 8388608.0f) * 0x1p-23f;
 }
 
-/* Returns the script's draw for a name like "y7", below `count`. */
-static inline int32_t golden_draw(char name, int64_t i, int64_t count)
+/* Hash of a name like "y7". */
+static inline uint32_t golden_hash_of(char name, int64_t i)
 {
     char label[32];
     snprintf(label, sizeof label, "%c%lld", name, (long long)i);
-    return (int32_t)(golden_hash(label) % (uint32_t)count);
+    return golden_hash(label);
+}
+
+/* Returns the script's draw for a name like "y7", below `count`. */
+static inline int32_t golden_draw(char name, int64_t i, int64_t count)
+{
+    return (int32_t)(golden_hash_of(name, i) % (uint32_t)count);
 }
 
 typedef struct Golden {
@@ -119,6 +125,40 @@ static inline void golden_check(const Golden *g, int step, double loss, double f
     if (getenv("WEFT_TEST_VERBOSE") || !(off <= allowed))
         printf("  %s step %d: loss %.9g, PyTorch %.9g: off by %.1e, allowed %.1e\n", g->name, step,
                loss, g->loss[step], off, allowed);
+}
+
+/* Compares the first numbers of every tensor, running statistics too, with a file's lines "tensor
+ * NAME numbers": at most `near` max(1, |number|) apart. The executor holds all parameters. */
+static inline void golden_check_tensors(const char *path, const Graph *graph, Executor *executor,
+                                        double near)
+{
+    char line[GOLDEN_LINE], name[64];
+    int found = 0;
+    double most = 0;
+    FILE *in = fopen(path, "r");
+    while (in && fgets(line, sizeof line, in)) {
+        int at = 0, i = 0;
+        if (sscanf(line, "tensor %63s%n", name, &at) != 1) continue;
+        while (i < graph->param_count && strcmp(graph->param[i].name, name) != 0) ++i;
+        CU_ASSERT_TRUE_FATAL(i < graph->param_count);
+        const Param *p = &graph->param[i];
+        float *plain = mem_new((size_t)shape_count(p->shape) * sizeof *plain);
+        op_unpack(graph->node[p->node].op, p->slot, executor_param(executor, i), plain);
+        char *end = line + at;
+        for (int k = 0; *end != '\n'; ++k) {
+            double want = strtod(end, &end), off = fabs((double)plain[k] - want);
+            CU_ASSERT(off <= near * fmax(1, fabs(want)));
+            if (!(off <= near * fmax(1, fabs(want))))
+                printf("  %s[%d]: %.9g, PyTorch %.9g\n", name, k, (double)plain[k], want);
+            most = fmax(most, off / fmax(1, fabs(want)));
+        }
+        mem_free(&plain);
+        ++found;
+    }
+    if (in) fclose(in);
+    CU_ASSERT_EQUAL(found, graph->param_count);
+    if (getenv("WEFT_TEST_VERBOSE"))
+        printf("  %s: %d tensors, off by %.1e at most, allowed %.1e\n", path, found, most, near);
 }
 
 #endif

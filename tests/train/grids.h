@@ -63,9 +63,11 @@ static const GridModel grid_models[] = {
 typedef struct Outcome {
     uint64_t hash;
     int steps;
-    double loss[MOST_STEPS], top1[MOST_STEPS], norm[MOST_STEPS];
+    double loss[MOST_STEPS], top1[MOST_STEPS], norm[MOST_STEPS], column[MOST_STEPS][2];
     int64_t eval_samples;
     double eval_loss, eval_top1, eval_top5;
+    /* a detector's; else 0 */
+    double coco[COCO_NUMBERS], part[LOSS_PARTS];
 } Outcome;
 
 typedef struct GridPart {
@@ -109,6 +111,7 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
         TRY(next_step(t, &r));
         out->loss[out->steps] = r.loss;
         out->top1[out->steps] = r.top1;
+        memcpy(out->column[out->steps], r.column, sizeof r.column);
         out->norm[out->steps++] = r.grad_norm;
     }
     if (part->save) TRY(train_save(t, part->save));
@@ -117,6 +120,8 @@ static inline Status grid_steps(Trainer *t, const GridPart *part, Outcome *out)
     out->eval_loss = line.loss;
     out->eval_top1 = line.top1;
     out->eval_top5 = line.top5;
+    if (line.boxes) memcpy(out->coco, line.coco, sizeof out->coco);
+    if (line.boxes) memcpy(out->part, line.part, sizeof out->part);
     out->hash = tiny_hash(t);
     return OK;
 }
@@ -191,9 +196,13 @@ static inline void outcome_explain(const char *what, const Outcome *a, const Out
     for (int i = 0; i < a->steps; ++i) {
         if (a->loss[i] != b->loss[i])
             printf(" loss of step %d (%.9g, not %.9g)", i, a->loss[i], b->loss[i]);
+        if (memcmp(a->column[i], b->column[i], sizeof a->column[i]) != 0)
+            printf(" columns of step %d", i);
         if (a->norm[i] != b->norm[i]) printf(" norm of step %d", i);
     }
     if (a->eval_loss != b->eval_loss) printf(" evaluation");
+    if (memcmp(a->part, b->part, sizeof a->part) != 0) printf(" parts of its loss");
+    if (memcmp(a->coco, b->coco, sizeof a->coco) != 0) printf(" COCO's numbers");
     printf("\n");
 }
 

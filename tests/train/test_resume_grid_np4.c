@@ -55,6 +55,7 @@ static Outcome whole_run(const GridModel *model)
         bool there = i < want.steps;
         want.loss[i] = there ? all.loss[STOP + i] : 0;
         want.top1[i] = there ? all.top1[STOP + i] : 0;
+        for (int c = 0; c < 2; ++c) want.column[i][c] = there ? all.column[STOP + i][c] : 0;
         want.norm[i] = there ? all.norm[STOP + i] : 0;
     }
     return want;

@@ -43,34 +43,6 @@ static void golden_images(int samples, int channels, int image)
     tiny_barrier();
 }
 
-/* Checks the first numbers of every tensor. Each rank reads the tensors it holds. */
-static void check_tensors(Trainer *t)
-{
-    char line[GOLDEN_LINE], name[64];
-    int found = 0;
-    FILE *in = fopen(golden_path, "r");
-    while (in && fgets(line, sizeof line, in)) {
-        int at = 0, i = 0;
-        if (sscanf(line, "tensor %63s%n", name, &at) != 1) continue;
-        while (i < t->graph->param_count && strcmp(t->graph->param[i].name, name) != 0) ++i;
-        CU_ASSERT_TRUE_FATAL(i < t->graph->param_count);
-        const Param *p = &t->graph->param[i];
-        float *plain = mem_new((size_t)shape_count(p->shape) * sizeof *plain);
-        op_unpack(t->graph->node[p->node].op, p->slot, executor_param(t->executor, i), plain);
-        char *end = line + at;
-        for (int k = 0; *end != '\n'; ++k) {
-            double want = strtod(end, &end), off = fabs((double)plain[k] - want);
-            CU_ASSERT(off <= GOLDEN_NEAR * fmax(1, fabs(want)));
-            if (off > GOLDEN_NEAR * fmax(1, fabs(want)))
-                printf("  %s[%d]: %.9g, PyTorch %.9g\n", name, k, (double)plain[k], want);
-        }
-        mem_free(&plain);
-        ++found;
-    }
-    if (in) fclose(in);
-    CU_ASSERT_EQUAL(found, t->graph->param_count);
-}
-
 static void train_golden(Trainer *t, const Golden *g)
 {
     golden_params(t->graph, t->plan, executor_params(t->executor));
@@ -83,7 +55,7 @@ static void train_golden(Trainer *t, const Golden *g)
         if (!(off <= GOLDEN_NEAR))
             printf("  step %d: loss %.9g, PyTorch %.9g\n", s, r.loss, g->loss[s]);
     }
-    check_tensors(t);
+    golden_check_tensors(golden_path, t->graph, t->executor, GOLDEN_NEAR);
 }
 
 static void test_golden(void)

@@ -43,8 +43,8 @@ enum { BROKEN_ERROR, BROKEN_SKIP };
     {                                                                                              \
         "--classes", FLAG_FIELD(BoxOptions, classes),                                              \
             .value = "FILE|DATASET",                                                               \
-            .help = "classes and their order, from a data set or from a text file with one name "  \
-                    "per line"                                                                     \
+            .help = "classes and their order, from a data set, from the key `names` of a YAML "    \
+                    "file such as YOLO's data.yaml, or from a text file with one name per line"    \
     }
 /* clang-format on */
 

@@ -32,9 +32,10 @@ static const Flag flags[] = {
      .help = "file with lines path,label, instead of one folder for each class; paths are "
              "relative to DIR"},
     {"--classes", FLAG_FIELD(FolderOptions, classes), .value = "FILE|DATASET",
-     .help = "classes and their order, from a data set or from a text file with one name per "
-             "line; a class without pictures remains a class; a folder that is not in the list "
-             "is an error"},
+     .help =
+         "classes and their order, from a data set, a YAML file or a text file with one name per "
+         "line; a class without pictures remains a class; a folder that is not in the list "
+         "is an error"},
     {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .default_text = "error",
      .help = "what to do with files that are not pictures; both name them"},
     {"--orient", FLAG_FIELD(FolderOptions, orient),

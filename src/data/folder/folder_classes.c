@@ -1,6 +1,6 @@
-/* Replaces the classes of an import by a list in a given order, that of another data set or of a
- * text file, so that the labels of a test set mean the same as those of its training set. A class
- * of the list may have no pictures; a folder or label that is not in the list is an error. */
+/* Replaces the classes of an import by a list in a given order, that of another data set, of a YAML
+ * file or of a text, so that the labels of a test set mean the same as those of its training set. A
+ * class of the list may have no pictures; a folder or label that is not in the list is an error. */
 #include "folder_files.h"
 #include "../data_private.h"
 #include "../set/name_index.h"
@@ -32,9 +32,17 @@ static Status read_text(ClassNames *names, const char *path)
     return OK;
 }
 
+static bool is_yaml(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
+}
+
 Status folder_read_classes(ClassNames *names, const char *path)
 {
-    TRY(data_is_hdf5(path) ? class_names_read(names, path) : read_text(names, path));
+    TRY(data_is_hdf5(path) ? class_names_read(names, path)
+        : is_yaml(path)    ? yaml_classes_read(names, path)
+                           : read_text(names, path));
     Status st = names->count > 0 ? class_names_check(names, path)
                                  : fail(ERR_DATA, "%s: names no classes", path);
     if (st != OK) class_names_free(names);

@@ -54,9 +54,12 @@ Status folder_list_text(FolderFiles *files, const char *dir, const char *list, c
 /* Replaces the classes by those that the file `path` names (FolderImport.classes), in its order.
  * ERR_NOINPUT; ERR_DATA: a class that was found is not in it. */
 Status folder_set_classes(FolderFiles *files, const char *path);
-/* Reads names of classes from a data set, or from a text with one name per line. ERR_DATA, too: it
- * names none, or one twice. Release with class_names_free. */
+/* Reads names of classes from a data set, a YAML file (yaml_classes_read), or a text with one name
+ * per line. ERR_DATA, too: it names none, or one twice. Release with class_names_free. */
 Status folder_read_classes(ClassNames *names, const char *path);
+/* Reads names of classes from the key `names` of a YAML file: a list, or a mapping of the numbers
+ * from 0 to names. ERR_NOINPUT; ERR_DATA with line and column. */
+Status yaml_classes_read(ClassNames *names, const char *path);
 /* Fails with ERR_DATA if a class has no picture. left_out: per file, 1 if it does not count; NULL:
  * all count. */
 Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);

@@ -324,11 +324,13 @@ static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
 static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t lines)
 {
     (void)s;
-    double loss = 0;
+    double loss = 0, column1 = 0, column2 = 0;
     int64_t top1 = 0, top5 = 0;
     for (int64_t i = 0; i < lines; ++i) {
         const float *line = columns + i * LOSS_COLUMNS;
         loss += (double)line[0];
+        column1 += (double)line[1];
+        column2 += (double)line[2];
         top1 += line[1] < 1;
         top5 += line[1] < 5;
     }
@@ -337,6 +339,8 @@ static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t 
     out[LOSS_TOP1] = (float)top1;
     out[LOSS_TOP5] = (float)top5;
     out[LOSS_ANY] = lines > 0;
+    out[LOSS_COLUMN1] = (float)column1;
+    out[LOSS_COLUMN2] = (float)column2;
 }
 
 static void flat_range_sums(Stream *s, double *out, const double *x, const int64_t *first,

@@ -31,25 +31,31 @@ static __device__ double block_sum(double mine)
 
 static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
 {
-    /* columns of a line: the loss, and the number of logits that rank before the label */
-    double loss = 0, top1 = 0, top5 = 0;
+    /* columns 0 and 1 of a line: the loss; of classes, the logits that rank before the label */
+    double loss = 0, top1 = 0, top5 = 0, column1 = 0, column2 = 0;
 /* unrolled, so that the single block has many loads in flight */
 #pragma unroll 8
     for (int64_t i = threadIdx.x; i < lines; i += THREADS) {
         const float *line = columns + i * LOSS_COLUMNS;
         loss += line[0];
+        column1 += line[1];
+        column2 += line[2];
         top1 += line[1] < 1;
         top5 += line[1] < 5;
     }
     loss = block_sum(loss);
     top1 = block_sum(top1);
     top5 = block_sum(top5);
+    column1 = block_sum(column1);
+    column2 = block_sum(column2);
     if (threadIdx.x > 0) return;
     out[LOSS_SUM] = (float)loss;
     out[LOSS_LINES] = (float)lines;
     out[LOSS_TOP1] = (float)top1;
     out[LOSS_TOP5] = (float)top5;
     out[LOSS_ANY] = lines > 0;
+    out[LOSS_COLUMN1] = (float)column1;
+    out[LOSS_COLUMN2] = (float)column2;
 }
 
 static __global__ void range_sums_kernel(double *out, const double *x, const int64_t *first)

@@ -12,6 +12,15 @@
 static const DetectOptions EVALUATION = {
     .score = 0.001, .nms = {.iou = 0.65, .candidates = 30000, .most = 300}, .all_classes = true};
 
+void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS])
+{
+    const double rest = loss - column[0] - column[1];
+    part[LOSS_PART_BOX] = column[0];
+    part[LOSS_PART_OBJECT] = column[1];
+    /* with one class there is no such part, and the rest is rounding */
+    part[LOSS_PART_CLASS] = rest < 1e-6 * loss ? 0 : rest;
+}
+
 static bool collects_boxes(const Trainer *t)
 {
     int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
@@ -99,8 +108,9 @@ void detections_add(Detections *detections, const Batch *batch)
     }
 }
 
-/* Adds the matches of all ranks on rank 0 and computes the numbers. */
-static Status join(const Detections *d, const Trainer *t, EvalLine *line)
+/* Adds the matches of all ranks on rank 0 and computes the numbers; those of each class go to *each
+ * unless it is NULL. */
+static Status join(const Detections *d, const Trainer *t, EvalLine *line, CocoResult *each)
 {
     const World *world = t->world;
     const int64_t classes = t->graph->classes, *counted = NULL;
@@ -118,7 +128,10 @@ static Status join(const Detections *d, const Trainer *t, EvalLine *line)
         coco_eval_add_matches(eval, all, (int64_t)(bytes / sizeof *all), truths);
         st = coco_eval_finish(eval, t->backend->options.threads, &result);
         if (st == OK) memcpy(line->coco, result.number, sizeof line->coco);
-        coco_result_fini(&result);
+        if (st == OK && each)
+            *each = result;
+        else
+            coco_result_fini(&result);
         coco_eval_free(&eval);
     }
     mem_free(&all);
@@ -161,13 +174,13 @@ static Status write_results(const Detections *d, const Trainer *t, const char *p
 }
 
 Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
-                       const char *results)
+                       const EvalExtras *extras)
 {
     Detections *d = detections;
     line->boxes = loss_info(t->config)->reads == LOSS_READS_BOXES;
     if (!line->boxes) return OK;
     Status st = d->status == OK ? OK : fail(d->status, "%s", d->message);
     TRY(status_agree(t->world, st));
-    TRY(join(d, t, line));
-    return results ? write_results(d, t, results) : OK;
+    TRY(join(d, t, line, extras->coco));
+    return extras->results ? write_results(d, t, extras->results) : OK;
 }

@@ -23,14 +23,16 @@ typedef struct Detections {
     Status status;
     char *message;
 } Detections;
+/* Divides the loss of a detector into its parts. column: means of the loss's columns 1 and 2. */
+void detections_loss_parts(double loss, const double column[2], double part[LOSS_PARTS]);
 /* keeps: the boxes are written to a file later. Reads the set's labels. */
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps);
 void detections_fini(Detections *detections);
 /* Adds the micro-batch that the executor has just evaluated. */
 void detections_add(Detections *detections, const Batch *batch);
-/* Fills in the numbers over all ranks' pictures, on every rank; rank 0 writes all boxes to results
- * (NULL: not). Collective on the trainer's world; all ranks return the same Status. */
+/* Fills in the numbers over all ranks' pictures, on every rank, and what `extras` ask for, on rank
+ * 0. Collective on the trainer's world; all ranks return the same Status. */
 Status detections_line(Detections *detections, const Trainer *t, EvalLine *line,
-                       const char *results);
+                       const EvalExtras *extras);
 
 #endif

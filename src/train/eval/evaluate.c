@@ -11,7 +11,7 @@
 /* Sums over the samples of one micro-batch. Losses are added within a micro-batch, and then in the
  * order of micro-batches, so the bits do not depend on the number of ranks. */
 typedef struct EvalSums {
-    double loss;
+    double loss, column[2];
     int64_t rows, top1, top5;
 } EvalSums;
 
@@ -38,6 +38,8 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     for (int64_t i = 0; i < sums->rows; ++i) {
         const float *row = columns + i * LOSS_COLUMNS;
         sums->loss += (double)row[0];
+        sums->column[0] += (double)row[1];
+        sums->column[1] += (double)row[2];
         sums->top1 += row[1] < 1;
         sums->top5 += row[1] < 5;
         if (e->confusion && batch->labels)
@@ -57,6 +59,8 @@ static EvalSums eval_sum(const Trainer *t, const EvalSums *all, int64_t local, i
             for (int64_t m = 0; m < t->micros_local; ++m) {
                 const EvalSums *p = &all[r * local + s * t->micros_local + m];
                 sum.loss += p->loss;
+                sum.column[0] += p->column[0];
+                sum.column[1] += p->column[1];
                 sum.rows += p->rows;
                 sum.top1 += p->top1;
                 sum.top5 += p->top5;
@@ -87,6 +91,9 @@ static void fill_line(const Trainer *t, EvalSums sum, EvalLine *line)
     line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = sum.loss / (double)sum.rows;
     line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.rows : NAN;
+    detections_loss_parts(
+        line->loss, (double[]){sum.column[0] / (double)sum.rows, sum.column[1] / (double)sum.rows},
+        line->part);
     line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.rows : NAN;
 }
 
@@ -146,7 +153,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     if (st == OK) {
         fill_line(t, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);
-        st = detections_line(&evaluation.detections, t, line, extra.results);
+        st = detections_line(&evaluation.detections, t, line, &extra);
         if (extra.confusion)
             world_add(t->world, extra.confusion, t->graph->classes * t->graph->classes);
     }

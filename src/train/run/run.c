@@ -2,6 +2,7 @@
  * makes alone reaches all ranks: results of reading files are broadcast, and requests of one rank
  * during the run (to stop, because of a signal or the time; to save, because of the clock) are
  * added up with the step's sums. */
+#include "../eval/detections.h"
 #include "run.h"
 
 #include "../agree.h"
@@ -133,8 +134,10 @@ static void report(Run *r, const StepResult *result)
                       .left_s =
                           (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
                       .skipped = t->skipped,
+                      .boxes = loss_info(r->config)->columns == LOSS_COLUMNS_PARTS,
                       .logits = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
                       .tokens = data_kind(&t->train_set)->next_token};
+    detections_loss_parts(result->loss, result->column, line.part);
     observer_train(r->observer, &line, result->logged);
 }
 

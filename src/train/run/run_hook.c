@@ -29,6 +29,7 @@ static void put_evaluation(const Run *r, Json *json)
                      .calibration = NAN,
                      .boxes = loss_info(r->config)->reads == LOSS_READS_BOXES};
     for (int i = 0; i < COCO_NUMBERS; ++i) none.coco[i] = NAN;
+    for (int i = 0; i < LOSS_PARTS; ++i) none.part[i] = NAN;
     const EvalLine *e = r->summary.eval.samples > 0 ? &r->summary.eval : &none;
     const BestMetric *metric = trainer_metric(r->trainer);
     double best = r->trainer->best_metric;

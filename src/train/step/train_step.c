@@ -7,6 +7,7 @@
 #include "../mode/step_mode.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- forward and backward ---- */
 
@@ -67,6 +68,8 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
                 .loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]),
                 .top1 = (double)(metrics[METRIC_TOP1] / metrics[METRIC_ROWS]),
                 .top5 = (double)(metrics[METRIC_TOP5] / metrics[METRIC_ROWS]),
+                .column = {(double)(metrics[METRIC_COLUMN1] / metrics[METRIC_ROWS]),
+                           (double)(metrics[METRIC_COLUMN2] / metrics[METRIC_ROWS])},
             };
         result->stop_requested |= metrics[METRIC_STOP] > 0;
         result->save_requested |= metrics[METRIC_SAVE] > 0;
@@ -80,6 +83,7 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
     result->loss = t->step_stats.loss;
     result->top1 = t->step_stats.top1;
     result->top5 = t->step_stats.top5;
+    memcpy(result->column, t->step_stats.column, sizeof result->column);
 }
 
 void train_step_stats(Trainer *t, StepResult *result)

@@ -1,0 +1,99 @@
+/* Reads the names of classes from a data.yaml of YOLO's programs: its key `names` is a list, or a
+ * mapping of the numbers from 0 to names. `nc`, if it is there, is their number. Other keys, such
+ * as path, train and val, are not read. */
+#include "folder_files.h"
+#include "../data_private.h"
+
+#include "config/yaml.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { YAML_BYTES_MAX = 16 << 20 };
+
+static Status node_refuse(const char *path, const Node *node, const char *why)
+{
+    return fail(ERR_DATA, "%s:%d:%d: %s", path, node->line, node->column, why);
+}
+
+/* Returns the whole number from 0 that a scalar is; -1: it is none. */
+static int64_t whole_number(const Node *node)
+{
+    if (node->kind != NODE_SCALAR || !*node->text || strlen(node->text) > 9 ||
+        node->text[strspn(node->text, "0123456789")])
+        return -1;
+    return atoll(node->text);
+}
+
+static const Node *find_key(const Node *map, const char *key)
+{
+    for (int i = 0; i < map->count; ++i)
+        if (strcmp(map->key[i]->text, key) == 0) return map->item[i];
+    return NULL;
+}
+
+/* Sets name[i] to the node of class i. name: one entry for each item of `names`, NULL. */
+static Status order_names(const char *path, const Node *names, const Node **name)
+{
+    for (int i = 0; i < names->count; ++i) {
+        const Node *item = names->item[i];
+        const int64_t class = names->kind == NODE_MAP ? whole_number(names->key[i]) : i;
+        if (class < 0 || class >= names->count)
+            return node_refuse(path, names->key[i],
+                               "the keys of `names` are not the numbers of its classes, from 0");
+        if (name[class]) return node_refuse(path, names->key[i], "this class has a name already");
+        if (item->kind != NODE_SCALAR || node_is_null(item) || !*item->text ||
+            strchr(item->text, '\n'))
+            return node_refuse(path, item, "expected the name of a class");
+        name[class] = item;
+    }
+    return OK;
+}
+
+static Status take_names(const char *path, const Node *names, ClassNames *out)
+{
+    const Node **name = mem_new((size_t)(names->count + 1) * sizeof *name);
+    Status st = order_names(path, names, name);
+    size_t bytes = 0;
+    for (int i = 0; st == OK && i < names->count; ++i) bytes += strlen(name[i]->text) + 1;
+    char *text = mem_new(bytes + 1), *at = text;
+    for (int i = 0; st == OK && i < names->count; ++i) at = stpcpy(at, name[i]->text) + 1;
+    if (st == OK)
+        class_names_split(out, text, bytes, 0);
+    else
+        mem_free(&text);
+    mem_free(&name);
+    return st;
+}
+
+static Status read_root(const char *path, const Node *root, ClassNames *out)
+{
+    const Node *names = root->kind == NODE_MAP ? find_key(root, "names") : NULL;
+    const Node *count = names ? find_key(root, "nc") : NULL;
+    if (!names)
+        return node_refuse(path, root, "the key `names` is missing: the names of the classes");
+    if (names->kind == NODE_SCALAR)
+        return node_refuse(path, names, "expected a list of names, or numbers with names");
+    if (count && whole_number(count) != names->count)
+        return node_refuse(path, count, "`nc` is not the number of `names`");
+    return take_names(path, names, out);
+}
+
+Status yaml_classes_read(ClassNames *names, const char *path)
+{
+    char *text = NULL;
+    size_t bytes;
+    Node *root = NULL;
+    TRY(file_text(path, YAML_BYTES_MAX, &text, &bytes));
+    Status st = yaml_parse(&root, path, text, bytes);
+    if (st == ERR_CONFIG) {
+        /* here the file is data, not the configuration of a run */
+        char *why = mem_text(fail_message());
+        st = fail(ERR_DATA, "%s", why);
+        mem_free(&why);
+    }
+    if (st == OK) st = read_root(path, root, names);
+    node_free(&root);
+    mem_free(&text);
+    return st;
+}
