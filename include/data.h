@@ -357,6 +357,11 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
  * sample. */
 Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
                               int64_t sample, float *out);
+/* Reads the whole picture of a sample of a set of boxes, upright and without the margins of a
+ * stored square. *picture: borrowed until the next call with this work. ERR_IO; ERR_DATA: it is
+ * damaged, or its boxes belong to a picture of another size. */
+Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, int64_t sample,
+                    const Image **picture);
 /* Returns the approximate bytes of a PictureWork, for the memory plan; encoded pictures are assumed
  * to be of usual size. */
 size_t picture_work_bytes(const DataSet *set);

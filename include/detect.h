@@ -124,6 +124,10 @@ Status coco_results_write(const char *path, const DetectedBox *detected, int64_t
 void detect_draw(Image *image, const DetectedBox *box, int64_t count, const char *const *name,
                  int64_t names);
 
+/* Draws true boxes as white dashed frames with their names at the lower edge. */
+void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, const char *const *name,
+                        int64_t names);
+
 /* ---- non-maximum suppression ---- */
 
 typedef struct NmsOptions {

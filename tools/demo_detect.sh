@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Trains YOLOv5n on scenes of Fashion-MNIST's garments on two ranks, evaluates it with COCO's twelve numbers, and prints what to try next.
+# Trains YOLOv5n on scenes of Fashion-MNIST's garments on two ranks, evaluates it with COCO's twelve numbers, draws the boxes that it finds
+# in eight test scenes, and prints what to try next.
 # usage: demo_detect.sh WEFT [key=value ...]
 set -eu
 weft=$1; shift
@@ -9,9 +10,10 @@ say() { printf '\n$ %s\n' "$*"; "$@"; }
 say "$weft" data info datasets/scenes/train.h5
 say "$weft" train -n 2 jobs/scenes-yolov5n.yaml run.name=$name "$@"
 say "$weft" eval jobs/scenes-yolov5n.yaml run.name=$name "$@"
-# Eight scenes with the boxes that were found are drawn here, once weft predict can draw.
+say "$weft" predict jobs/scenes-yolov5n.yaml datasets/scenes/test.h5 --samples 0-7 --draw runs/$name/drawn --zoom 4 run.name=$name "$@"
 cat <<TEXT
 
+The eight scenes are in runs/$name/drawn: found boxes with class and score in the colour of the class, true boxes white and dashed.
 What to try next:
   $weft eval jobs/scenes-yolov5n.yaml run.name=$name --results boxes.json   COCO's file of results, for pycocotools
   $weft train -n 2 jobs/scenes-yolov5n.yaml grid.pp=2 run.name=stages      the same bits, as a pipeline

@@ -131,5 +131,8 @@ extern const Verb *const importers[];
 /* Writes random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,
                           uint64_t seed);
+/* Does the same for squares with 7 random boxes on average. */
+Status data_import_random_boxes(const char *out, Shape sample, int64_t classes, int64_t samples,
+                                uint64_t seed);
 
 #endif

@@ -25,6 +25,10 @@ static const Flag flags[] = {
      .help = "detectors: also writes each picture with its boxes to this folder, as PNG"},
     {"--force", FLAG_FIELD(PredictOptions, force), .needs = "--draw",
      .help = "overwrite existing files"},
+    {"--zoom", FLAG_FIELD(PredictOptions, zoom), .value = "Z", .lo = 1, .hi = 16, .needs = "--draw",
+     .help = "drawings are Z times as wide and high as their pictures; 1 by default"},
+    {"--samples", FLAG_FIELD(PredictOptions, samples), .value = "A[-B]",
+     .help = "data sets: only sample A, or samples A to B, from 0; by default all"},
     {"--json", FLAG_FIELD(PredictOptions, json), .help = "one JSON object per sample and line"},
     {"--schema", FLAG_FIELD(PredictOptions, schema), .value = "YAML",
      .help = "description of the columns of a text; by default that with which the training set "
@@ -175,6 +179,7 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
     meta.ranges = (DataRanges){0};
     p->training = mem_format("the training of %s", path);
     if (known) take_input(p, &meta.input, reads == LOSS_READS_BOXES);
+    if (known) snprintf(p->set.path, sizeof p->set.path, "%s", path);
     if (meta.classes) class_names_split(&p->names, meta.classes, strlen(meta.classes) + 1, '\n');
     meta.classes = NULL;
     checkpoint_meta_fini(&meta);
@@ -253,12 +258,12 @@ static Status predict(Predict *p, const Job *job, const char *path, int count, c
     TRY(take_checkpoint(p, job->config, path));
     const bool pictures = data_kind(&p->set)->is_image, boxes = data_kind(&p->set)->has_boxes;
     const int batch_max = boxes ? DETECTOR_BATCH : pictures ? PICTURE_BATCH_MAX : ROW_BATCH_MAX;
+    TRY(predict_open_sets(p, job->config, count, files));
     TRY(predict_check_options(p, count, files));
-    p->batch = pictures && count < batch_max ? count : batch_max;
+    p->batch = pictures && !p->has_sets && count < batch_max ? count : batch_max;
     job_use_one_rank(job->config, p->batch);
     if (pictures && p->options->schema)
         return fail(ERR_USAGE, "--schema describes text, but %s takes pictures", path);
-    if (!pictures) TRY(predict_prepare_rows(p, job->config, count, files));
     TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, &p->set, path));
     TRY(train_load(p->trainer, path, p->options->no_ema ? LOAD_PARAMS : LOAD_AVERAGES));
     if (boxes) p->boxes = detector_boxes_new(p->trainer);
@@ -280,6 +285,8 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     trainer_free(&p.trainer);
     mem_free(&p.probability);
     mem_free(&p.training);
+    for (int i = 0; i < p.files; ++i) mem_free(&p.set_of[i]);
+    mem_free(&p.set_of);
     data_ranges_fini(&p.ranges);
     class_names_free(&p.names);
     mem_free(&path);
@@ -326,8 +333,9 @@ const Verb verb_predict = {
             "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
             "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
             "falling score: class, score, and x, y, width and height in the picture's pixels. Rows "
-            "come from data sets or from text (.gz too), and need no "
-            "labels; data.train holds the description of the text's columns.",
+            "come from data sets or from text (.gz too), and need no labels; data.train holds the "
+            "description of the text's columns. Of a data set, of pictures too, --samples chooses "
+            "samples; drawings of them also have the true boxes, white and dashed.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

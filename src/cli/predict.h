@@ -8,9 +8,9 @@
 #include "train.h"
 
 typedef struct PredictOptions {
-    const char *checkpoint, *schema, *draw;
+    const char *checkpoint, *schema, *draw, *samples;
     /* 0: not given */
-    int64_t top;
+    int64_t top, zoom;
     /* NaN: not given */
     double score;
     bool json, no_ema, force;
@@ -22,6 +22,12 @@ typedef struct Predict {
     /* description of the samples */
     DataSet set;
     ClassNames names;
+    /* the files that are data sets, DataSet *[files]; NULL: another file; owned */
+    DataSet **set_of;
+    int files;
+    bool has_sets;
+    /* numbers of the first and last sample that are read from each set; last: INT64_MAX: all */
+    int64_t first, last;
     /* number of samples per forward pass */
     int batch;
     /* probabilities, double[batch][train_probability_count]; owned */
@@ -47,14 +53,41 @@ const char *predict_label(const Predict *p, int64_t class, char number[24]);
 /* ERR_USAGE: options that do not fit the model, or drawings that would replace files. Makes the
  * folder of the drawings. */
 Status predict_check_options(const Predict *p, int count, char *const *paths);
+/* A picture whose boxes are found; everything is borrowed. */
+typedef struct PredictedPicture {
+    /* its file, or its data set */
+    const char *path;
+    /* its number in the data set; -1: a file */
+    int64_t sample;
+    /* size in pixels, in which boxes count */
+    int width, height;
+    /* the whole picture, maybe stored in another size; NULL: it is not drawn */
+    const Image *pixels;
+    /* true boxes, and the names of their classes; NULL: a file */
+    const TruthBox *truth;
+    int64_t truths;
+    const ClassNames *names;
+} PredictedPicture;
 /* Finds, prints and draws the boxes of the picture for which train_detect has just computed the
- * outputs. picture: all its pixels; drawn into. */
-Status predict_boxes(const Predict *p, const char *path, Image *picture);
+ * outputs. */
+Status predict_boxes(const Predict *p, const PredictedPicture *picture);
+/* Prints the likeliest classes of a picture. sample: its number in the data set; -1: a file. */
+void predict_print_picture(const Predict *p, const char *path, int64_t sample,
+                           const double *probability);
 /* Classifies picture files, or finds their boxes. Reports a file that cannot be read and continues
  * with the others. */
 Status predict_pictures(Predict *p, int count, char *const *paths);
-/* Adapts p->set to files of table rows. Called before the trainer is made. */
-Status predict_prepare_rows(Predict *p, const Config *config, int count, char *const *paths);
+/* Opens the data sets among the files, and adapts p->set to them. Called before the trainer is
+ * made. ERR_USAGE: --samples does not fit them. */
+Status predict_open_sets(Predict *p, const Config *config, int count, char *const *paths);
+/* Returns the number of the last sample that is read from a set. */
+int64_t predict_last(const Predict *p, const DataSet *set);
+/* Reads samples p->first to predict_last of a set, and calls take for each batch of them; the first
+ * and last batch may hold others, too. Returns take's error. */
+typedef Status PredictTake(void *user, const Batch *batch);
+Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user);
+/* Classifies the pictures of a set, or finds their boxes. */
+Status predict_set_pictures(const Predict *predict, const char *path, const DataSet *set);
 /* Classifies rows of tables. */
 Status predict_rows(Predict *p, int count, char *const *paths);
 

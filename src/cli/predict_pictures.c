@@ -1,5 +1,5 @@
 /* weft predict on pictures: classifies files, or finds their boxes. Each is prepared like a sample
- * in evaluation. */
+ * in evaluation. Data sets among the files are read by predict_sets.c. */
 #include "predict.h"
 
 #include <errno.h>
@@ -25,25 +25,32 @@ typedef struct Pictures {
     int unreadable;
 } Pictures;
 
+void predict_print_picture(const Predict *p, const char *path, int64_t sample,
+                           const double *probability)
+{
+    if (p->options->json) {
+        Json json = json_to(stdout, true);
+        json_object(&json, NULL);
+        json_text(&json, "image", path);
+        if (sample >= 0) json_int(&json, "sample", sample);
+        predict_put_classes(p, &json, probability);
+        json_end(&json);
+        return;
+    }
+    printf("%s", path);
+    if (sample >= 0) printf(":%lld", (long long)sample);
+    printf(":");
+    predict_print_classes(p, probability);
+}
+
 /* Classifies the pictures in the batch, and prints the results. */
 static Status classify_batch(const Pictures *p)
 {
     const Predict *predict = p->predict;
     const int64_t classes = train_probability_count(predict->trainer);
     TRY(train_predict(predict->trainer, &p->batch, predict->probability));
-    for (int i = 0; i < p->batch.rows; ++i) {
-        const double *probability = predict->probability + i * classes;
-        if (predict->options->json) {
-            Json json = json_to(stdout, true);
-            json_object(&json, NULL);
-            json_text(&json, "image", p->path[i]);
-            predict_put_classes(predict, &json, probability);
-            json_end(&json);
-        } else {
-            printf("%s:", p->path[i]);
-            predict_print_classes(predict, probability);
-        }
-    }
+    for (int i = 0; i < p->batch.rows; ++i)
+        predict_print_picture(predict, p->path[i], -1, predict->probability + i * classes);
     return OK;
 }
 
@@ -54,7 +61,12 @@ static Status predict_batch(Pictures *p)
     if (p->batch.rows == 0) return OK;
     if (predict->boxes) {
         TRY(train_detect(predict->trainer, &p->batch));
-        TRY(predict_boxes(predict, p->path[0], &p->picture));
+        const PredictedPicture picture = {.path = p->path[0],
+                                          .sample = -1,
+                                          .width = p->picture.width,
+                                          .height = p->picture.height,
+                                          .pixels = &p->picture};
+        TRY(predict_boxes(predict, &picture));
     } else {
         TRY(classify_batch(p));
     }
@@ -119,7 +131,15 @@ static Status add_picture(Pictures *p, const char *path)
 
 static Status predict_all(Pictures *p, int count, char *const *paths)
 {
-    for (int i = 0; i < count; ++i) TRY(add_picture(p, paths[i]));
+    const Predict *predict = p->predict;
+    for (int i = 0; i < count; ++i) {
+        if (!predict->set_of[i]) {
+            TRY(add_picture(p, paths[i]));
+            continue;
+        }
+        TRY(predict_batch(p));
+        TRY(predict_set_pictures(predict, paths[i], predict->set_of[i]));
+    }
     TRY(predict_batch(p));
     if (p->unreadable == 0) return OK;
     return fail(p->status, "%d of %d pictures could not be read", p->unreadable, count);

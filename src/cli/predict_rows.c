@@ -8,29 +8,11 @@
 typedef struct Rows {
     Predict *predict;
     const char *path;
-    /* number of rows read so far */
+    /* number of the next row */
     int64_t row;
+    /* the first rows have been compared with those of the training */
+    bool compared;
 } Rows;
-
-static Status open_rows(DataSet *set, const Config *config, const char *path, const DataSet *like)
-{
-    TRY(data_set_open(set, config, path));
-    return train_take_set(set, like);
-}
-
-/* Raises id_most to the largest number of ids in any file, because buffers are made for it. */
-Status predict_prepare_rows(Predict *p, const Config *config, int count, char *const *paths)
-{
-    DataSet *set = mem_new(sizeof *set);
-    Status st = OK;
-    for (int i = 0; i < count && st == OK; ++i) {
-        if (!data_is_hdf5(paths[i])) continue;
-        st = open_rows(set, config, paths[i], &p->set);
-        if (st == OK && set->id_most > p->set.id_most) p->set.id_most = set->id_most;
-    }
-    mem_free(&set);
-    return st;
-}
 
 static void print_row(const Rows *r, const double *probability)
 {
@@ -68,32 +50,12 @@ static Status predict_batch(void *user, const Batch *batch)
     Rows *r = user;
     Predict *p = r->predict;
     int64_t classes = train_probability_count(p->trainer);
-    if (r->row == 0) warn_of_range(r, batch);
+    if (!r->compared) warn_of_range(r, batch);
+    r->compared = true;
     TRY(train_predict(p->trainer, batch, p->probability));
-    for (int i = 0; i < batch->rows; ++i, ++r->row) print_row(r, p->probability + i * classes);
+    for (int i = 0; i < batch->rows; ++i, ++r->row)
+        if (r->row >= p->first && r->row <= p->last) print_row(r, p->probability + i * classes);
     return OK;
-}
-
-static Status predict_set(Rows *r, const DataSet *set)
-{
-    const Trainer *trainer = r->predict->trainer;
-    const Config *config = trainer_config(trainer);
-    Loader *loader = NULL;
-    const Batch *batch;
-    LoaderPlan plan = {.batch = r->predict->batch,
-                       .micro_batch = r->predict->batch,
-                       .micro_count = 1,
-                       .no_y = true,
-                       .slots = (int)config->data.prefetch + 2,
-                       .backend = trainer_backend(trainer),
-                       .workers = train_workers(trainer, set)};
-    Status st = loader_new(&loader, set, config, plan);
-    while (st == OK && (st = loader_next(loader, &batch, NULL)) == OK && batch) {
-        st = predict_batch(r, batch);
-        loader_release(loader);
-    }
-    loader_free(&loader);
-    return st;
 }
 
 /* Refuses a data set other than that of the training: its vocabularies may number the same words
@@ -125,18 +87,13 @@ static Status predict_text_file(Rows *r, TableText **text)
 Status predict_rows(Predict *p, int count, char *const *paths)
 {
     TableText *text = NULL;
-    DataSet *set = mem_new(sizeof *set);
     Status st = OK;
     for (int i = 0; i < count && st == OK; ++i) {
         Rows rows = {.predict = p, .path = paths[i]};
-        if (!data_is_hdf5(paths[i])) {
-            st = predict_text_file(&rows, &text);
-            continue;
-        }
-        st = open_rows(set, trainer_config(p->trainer), paths[i], &p->set);
-        if (st == OK) st = predict_set(&rows, set);
+        if (p->set_of[i]) rows.row = p->first / p->batch * p->batch;
+        st = p->set_of[i] ? predict_set(p, p->set_of[i], predict_batch, &rows)
+                          : predict_text_file(&rows, &text);
     }
     table_text_free(&text);
-    mem_free(&set);
     return st;
 }

@@ -1,12 +1,14 @@
 /* Draws detections into a picture: a frame in the colour of the class, and its name and score on a
- * strip of that colour. Lines and letters grow with the picture. */
+ * strip of that colour; and true boxes: a white dashed frame. Lines and letters grow with the
+ * picture. */
 #include "draw.h"
 
 #include <math.h>
 #include <string.h>
 
-/* pixels of the longer side for each pixel of thickness of a line */
-enum { PIXELS_PER_LINE = 300, LABEL_BYTES = 128 };
+/* pixels of the longer side for each pixel of thickness of a line; length of a dash in thicknesses
+ * of its line */
+enum { PIXELS_PER_LINE = 300, DASH_LINES = 3, LABEL_BYTES = 128 };
 
 typedef struct Colour {
     uint8_t rgb[3];
@@ -66,40 +68,85 @@ static int to_pixel(double value, int side)
     return value > 2.0 * side ? 2 * side : (int)lround(value);
 }
 
-static void draw_box(Image *image, const DetectedBox *box, const char *name, int line)
+/* A box in whole pixels of a picture, and the thickness of its lines. */
+typedef struct Frame {
+    int x, y, right, bottom, line;
+} Frame;
+
+static Frame frame_of(const Image *image, const double box[4])
 {
-    Colour colour = class_colour(box->category);
-    int x = to_pixel(box->box[0], image->width), y = to_pixel(box->box[1], image->height);
-    int right = to_pixel(box->box[0] + box->box[2], image->width);
-    int bottom = to_pixel(box->box[1] + box->box[3], image->height);
-    int width = right - x, height = bottom - y;
-    fill(image, x, y, width, line, colour);
-    fill(image, x, bottom - line, width, line, colour);
-    fill(image, x, y, line, height, colour);
-    fill(image, right - line, y, line, height, colour);
+    const int longer = image->width > image->height ? image->width : image->height;
+    return (Frame){.x = to_pixel(box[0], image->width),
+                   .y = to_pixel(box[1], image->height),
+                   .right = to_pixel(box[0] + box[2], image->width),
+                   .bottom = to_pixel(box[1] + box[3], image->height),
+                   .line = longer < 2 * PIXELS_PER_LINE ? 1 : longer / PIXELS_PER_LINE};
+}
+
+/* Writes a text on a strip of a colour whose lower left corner is at (x, bottom), but inside of the
+ * picture's sides. */
+static void draw_strip(Image *image, const char *text, int x, int bottom, int line, Colour colour)
+{
+    const int letters = utf8_columns(text), height = (FONT_HEIGHT + 2) * line;
+    const int width = ((FONT_WIDTH + 1) * letters + 1) * line, y = bottom - height;
+    if (x + width > image->width) x = image->width - width;
+    if (x < 0) x = 0;
+    fill(image, x, y, width, height, colour);
+    draw_text(image, text, x + line, y + line, line, text_colour(colour));
+}
+
+static void draw_box(Image *image, const DetectedBox *box, const char *name)
+{
+    const Colour colour = class_colour(box->category);
+    const Frame f = frame_of(image, box->box);
+    fill(image, f.x, f.y, f.right - f.x, f.line, colour);
+    fill(image, f.x, f.bottom - f.line, f.right - f.x, f.line, colour);
+    fill(image, f.x, f.y, f.line, f.bottom - f.y, colour);
+    fill(image, f.right - f.line, f.y, f.line, f.bottom - f.y, colour);
     char text[LABEL_BYTES];
     snprintf(text, sizeof text, "%.100s %.2f", name, box->score);
-    int letters = utf8_columns(text), strip_height = (FONT_HEIGHT + 2) * line;
-    int strip_width = ((FONT_WIDTH + 1) * letters + 1) * line;
     /* above the box, or inside of it at the picture's edge */
-    if (x + strip_width > image->width) x = image->width - strip_width;
-    if (x < 0) x = 0;
-    y = y >= strip_height ? y - strip_height : y < 0 ? 0 : y;
-    fill(image, x, y, strip_width, strip_height, colour);
-    draw_text(image, text, x + line, y + line, line, text_colour(colour));
+    const int strip = (FONT_HEIGHT + 2) * f.line;
+    const int bottom = f.y >= strip ? f.y : f.y < 0 ? strip : f.y + strip;
+    draw_strip(image, text, f.x, bottom, f.line, colour);
+}
+
+/* Returns the name of a class, or writes its number to `number` and returns that. */
+static const char *name_of(int32_t class, const char *const *name, int64_t names, char number[24])
+{
+    snprintf(number, 24, "%d", class);
+    return class >= 0 && class < names ? name[class] : number;
 }
 
 void detect_draw(Image *image, const DetectedBox *box, int64_t count, const char *const *name,
                  int64_t names)
 {
-    int longer = image->width > image->height ? image->width : image->height;
-    int line = longer < 2 * PIXELS_PER_LINE ? 1 : longer / PIXELS_PER_LINE;
+    char number[24];
     /* the best, which are the first, on top */
-    for (int64_t i = count - 1; i >= 0; --i) {
-        char number[24];
-        snprintf(number, sizeof number, "%d", box[i].category);
-        draw_box(image, &box[i],
-                 box[i].category >= 0 && box[i].category < names ? name[box[i].category] : number,
-                 line);
+    for (int64_t i = count - 1; i >= 0; --i)
+        draw_box(image, &box[i], name_of(box[i].category, name, names, number));
+}
+
+void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, const char *const *name,
+                        int64_t names)
+{
+    const Colour white = {{255, 255, 255}};
+    char number[24], text[LABEL_BYTES];
+    for (int64_t i = 0; i < count; ++i) {
+        const Frame f = frame_of(image, truth[i].box);
+        const int dash = DASH_LINES * f.line;
+        for (int x = f.x; x < f.right; x += 2 * dash) {
+            const int width = f.right - x < dash ? f.right - x : dash;
+            fill(image, x, f.y, width, f.line, white);
+            fill(image, x, f.bottom - f.line, width, f.line, white);
+        }
+        for (int y = f.y; y < f.bottom; y += 2 * dash) {
+            const int height = f.bottom - y < dash ? f.bottom - y : dash;
+            fill(image, f.x, y, f.line, height, white);
+            fill(image, f.right - f.line, y, f.line, height, white);
+        }
+        snprintf(text, sizeof text, "%.100s%s", name_of(truth[i].category, name, names, number),
+                 truth[i].crowd ? " (crowd)" : "");
+        draw_strip(image, text, f.x, f.bottom, f.line, white);
     }
 }

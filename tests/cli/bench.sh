@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# weft bench step: the figures are present, positive and consistent, on the CPU and, if nvcc is installed, on the emulated GPU; weft
-# bench comm between two ranks.
+# weft bench step: the figures are present, positive and consistent, on the CPU and, if nvcc is installed, on the emulated GPU; also for a
+# detector. weft bench comm between two ranks.
 . "$(dirname "$0")/common.bash"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
@@ -47,6 +47,16 @@ check 0 '"ranks":2' timeout 240 "$WEFT" bench step -n 2 job.yaml --input tokens 
 # the number of waits is checked, not their time, which is zero if the other rank always arrives first
 holds 'two ranks wait for sums at each step' awk -v n="$(field out sum_waits)" -v s="$(field out sum_wait_share)" 'BEGIN { exit !(n >= 1 && s >= 0 && s <= 1) }'
 check 0 '"sum_waits":0.0' timeout 240 "$WEFT" bench step job.yaml --input tokens --steps 1 --json
+# A detector: squares of the given size with boxes, whatever the configuration's letterbox.
+cat >detector.yaml <<Y
+model: {name: yolov5n, width_multiple: 0.03}
+data: {letterbox: 640, mosaic: 1, normalize: false}
+train: {batch: 4, micro_batch: 2, threads: 1, loss: yolo}
+Y
+check 0 '"model":"yolov5n"' timeout 240 "$WEFT" bench step detector.yaml --input 3x64x64 --steps 2 --warmup 0 --kernels --json
+holds 'the loss is measured, for inputs of 64 pixels' grep -q '"op":"yolo_loss","x":"2x45x8x8"' out
+check 64 'takes squares' "$WEFT" bench step detector.yaml --input 3x64x32
+check 64 'takes squares' "$WEFT" bench step detector.yaml --input tokens
 check 0 '"allreduce_gb_per_s": ' timeout 240 "$WEFT" bench comm -n 2 --mb 0.01 --json
 
 # every layout and instruction set is listed; a case has one or two lines

@@ -38,6 +38,14 @@ check 0 '' "$WEFT" data import folder set -o files.h5 --store encoded --orient
 sed 's/set.h5/files.h5/g; s/augment: \[flip\]/resize: 20, random_crop: 16/; s/lr: 0.05/lr: 0.002/' net.yaml >files.yaml
 same_loss files.yaml files.h5
 same_loss net.yaml set.h5
+mv away.h5 set.h5
+# The samples of a set are the pictures that were imported, in their order.
+check 0 '"sample": 10' predict net.yaml set.h5 --json --top 3
+predict net.yaml set/*/* set/*/* --json --top 3 | sed 's/.*"classes"//; 11q' >want # 22 files are computed in batches of 16, like sets
+holds 'the same probabilities' cmp want <(sed 's/.*"classes"//' out)
+predict net.yaml set.h5 | sed -n '4,6p' >some
+check 0 'set.h5:3: ' predict net.yaml set.h5 --samples 3-5
+holds 'three samples' cmp out some
 for short in 9 14; do # other crops of the middle, another filter, and pictures that the import has not rotated
     check 0 '' "$WEFT" data import folder set -o "set-$short.h5" --short $short --bicubic
     sed "s/set.h5/set-$short.h5/g" net.yaml >"net-$short.yaml"

@@ -27,22 +27,29 @@ YAML
 sed 's/files.h5/side64.h5/g; s/letterbox: 64, //' files.yaml >side64.yaml
 sed 's/files.h5/side40.h5/g' files.yaml >side40.yaml
 # Print image, class and the five numbers of the best box of each image, from the file of `weft eval --results` and from the JSON of
-# `weft predict`.
+# `weft predict` for files, or for samples of a set.
 best_of_eval() { tr -d '[]{},:"' <"$1" | awk '!best[$2] || $NF > score[$2] { best[$2] = 1; score[$2] = $NF; line[$2] = $2 " " $4 " " $6 " " $7 " " $8 " " $9 " " $11 }
     END { for (i in line) print line[i] }' | sort -n; }
-best_of_predict() { sed 's/"sea lion"/4/g; s/"cat"/7/g; s/plain.jpg/3/; s/exif6.jpg/5/; s/lossy.webp/8/; s/grey16.png/9/; s|photos/||' "$1" | tr -d '[]{},:"' |
+best_of_predict() { sed 's/"sea lion"/4/g; s/"cat"/7/g; s/plain.jpg/3/; s/exif6.jpg/5/; s/lossy.webp/8/; s/grey16.png/9/; s|photos/||
+    s/"[a-z0-9]*.h5", "sample": 0/3/; s/"[a-z0-9]*.h5", "sample": 1/5/; s/"[a-z0-9]*.h5", "sample": 2/8/; s/"[a-z0-9]*.h5", "sample": 3/9/' "$1" | tr -d '[]{},:"' |
     awk '{ print $2, $9, $15, $17, $19, $21, $13 }' | sort -n; }
+same_boxes() { # WHAT: the lines of got are those of want, within a unit of the last place
+    holds "$net: four pictures have boxes" test "$(wc -l <got)" = 4
+    holds "$net: the best boxes of $1, $(paste -sd';' got), are those of weft eval, $(paste -sd';' want)" \
+        awk 'NR == FNR { for (k = 1; k <= 7; ++k) want[FNR, k] = $k; next }
+            { for (k = 1; k <= 7; ++k) { d = $k - want[FNR, k]; if (d > 1e-3 || d < -1e-3) exit 1 } }' want got
+}
 for net in files side64 side40; do
     check 0 '' "$WEFT" train $net.yaml
     check 0 'AP' "$WEFT" eval $net.yaml --results eval.json
-    mv $net.h5 away.h5 # the checkpoint suffices
-    check 0 '"boxes": [{"class": "' "$WEFT" predict $net.yaml photos/* --json --score 0.0001
+    check 0 '"sample": 3' "$WEFT" predict $net.yaml $net.h5 --json --score 0.0001
     best_of_eval eval.json >want
     best_of_predict out >got
-    holds "$net: four pictures have boxes" test "$(wc -l <got)" = 4
-    holds "$net: the best boxes, $(paste -sd';' got), are those of weft eval, $(paste -sd';' want)" \
-        awk 'NR == FNR { for (k = 1; k <= 7; ++k) want[FNR, k] = $k; next }
-            { for (k = 1; k <= 7; ++k) { d = $k - want[FNR, k]; if (d > 1e-3 || d < -1e-3) exit 1 } }' want got
+    same_boxes samples
+    mv $net.h5 away.h5 # the checkpoint suffices
+    check 0 '"boxes": [{"class": "' "$WEFT" predict $net.yaml photos/* --json --score 0.0001
+    best_of_predict out >got
+    same_boxes files
     mv away.h5 $net.h5
 done
 predict() { "$WEFT" predict files.yaml "$@"; }
@@ -84,6 +91,22 @@ check 64 "--draw: 'file' is no folder" predict photos/plain.jpg --draw file
 check 74 'file' predict photos/plain.jpg --draw file/d
 check 64 '--force needs --draw' predict photos/plain.jpg --force
 
+# Samples of sets, of which the true boxes are drawn, and larger drawings.
+check 0 '' predict photos/plain.jpg files.h5 --samples 1-2 --score 1 --draw set --zoom 3
+holds 'files and samples in turn' test "$(cut -d' ' -f1 out | paste -sd' ')" = 'photos/plain.jpg: files.h5:1: files.h5:2:'
+holds 'a drawing each' test "$(ls set | paste -sd' ')" = 'files-1.png files-2.png plain.png'
+check 0 '' predict photos/exif6.jpg --score 1 --draw set --zoom 3
+check 0 '' predict set/plain.png set/exif6.png set/files-1.png --score 1
+holds 'three times as wide and high' test "$(grep -oE '[0-9]+x[0-9]+' out | paste -sd' ')" = '63x54 27x36 27x36'
+holds 'the picture with its true box is another one' test "$(cmp -s set/exif6.png set/files-1.png; echo $?)" = 1
+check 0 '21x18 pixels' "$WEFT" predict side64.yaml side64.h5 --samples 0 --draw set
+check 0 '64x55 pixels' predict set/side64-0.png
+check 64 'set/files-1.png: is already there' predict files.h5 --samples 0-1 --draw set
+check 64 '--samples 2-4: files.h5 has 4 samples' predict files.h5 --samples 2-4
+check 64 '--samples 2-1: expected' predict files.h5 --samples 2-1
+check 64 '--samples: chooses samples of data sets, and photos/plain.jpg is none' predict photos/plain.jpg --samples 1
+check 64 '--zoom needs --draw' predict photos/plain.jpg --zoom 2
+
 # Pictures and options that are refused.
 head -c 300 photos/plain.jpg >cut.jpg
 check 65 '2 of 3 pictures could not be read' predict cut.jpg photos/plain.jpg none.jpg --draw some
@@ -104,13 +127,14 @@ sed 's/letterbox: 64, //' files.yaml >no-side.yaml
 check 78 'files.h5 holds pictures of many sizes' "$WEFT" predict no-side.yaml photos/* --checkpoint import.h5
 check 0 '' "$WEFT" predict no-side.yaml photos/* --score 0.001 --checkpoint runs/files/checkpoints/best.h5
 holds 'a checkpoint of weft has the size' cmp out ema
-mkdir -p set/a set/b
-cp photos/plain.jpg set/a
-cp photos/grey16.png set/b
-check 0 '' "$WEFT" data import folder set -o set.h5 --short 16
+mkdir -p few/a few/b
+cp photos/plain.jpg few/a
+cp photos/grey16.png few/b
+check 0 '' "$WEFT" data import folder few -o set.h5 --short 16
 printf 'model: {name: mlp, hidden: [4]}\ndata: {train: set.h5}\ntrain: {steps: 1, batch: 2, threads: 1}\n' >mlp.yaml
 check 0 '' "$WEFT" train mlp.yaml
 check 78 'set.h5 is no set of boxes, but train.loss is yolo' "$WEFT" predict no-side.yaml photos/plain.jpg --checkpoint import.h5 data.train=set.h5
 check 64 '--score: this model finds no boxes' "$WEFT" predict mlp.yaml photos/plain.jpg --score 0.5
+check 65 'set.h5: holds samples of kind image, but runs/files/checkpoints/best.h5 of kind boxes' "$WEFT" predict no-side.yaml set.h5 --checkpoint runs/files/checkpoints/best.h5
 check 64 '--draw: this model finds no boxes' "$WEFT" predict mlp.yaml photos/plain.jpg --draw d
 finish

@@ -36,6 +36,12 @@ holds "the loss of what is predicted, $own, is that of weft eval, $loss" awk "BE
 check 0 '' predict test.csv; holds 'text is what its data set is' cmp out set.out
 cut -d, -f2- test.csv | gzip >plain.csv.gz
 check 0 '' predict plain.csv.gz; holds 'labels are not needed' cmp out set.out
+cat test.csv test.csv test.csv >three.csv
+check 0 'wrote three.h5' "$WEFT" data import csv train.csv --schema rows.yaml -o thrice.h5 --test three.h5 --test-files three.csv --threads 1
+check 0 '' predict three.h5; sed -n '255,258p' out >some
+check 0 '' predict three.h5 --samples 254-257; holds 'four rows, of two batches' cmp out some
+check 0 '"file": "three.h5", "row": 257, "probability": 0.' predict three.h5 --samples 257 --json
+check 64 '--samples: chooses samples of data sets, and test.csv is a text' predict test.csv --samples 1
 check 0 '"file": "test.csv", "row": 99, "probability": 0.' predict test.csv --json
 check 0 '' predict test.csv test.h5 grid.mode=geo grid.servers=2; holds 'servers that trained do not count' cmp out <(cat set.out set.out)
 check 0 'loss' "$WEFT" eval job.yaml grid.mode=geo optim.name=sgd

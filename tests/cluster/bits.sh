@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Training on two and three hosts, with shared memory within a host and MPI between hosts, ends with the bits of one rank: data parallel
 # (the ranks of a host sum in shared memory before messages leave it), pipelines with both kinds of schedule, and both together, with
-# either one crossing hosts, with the optimizer's state, or more, sharded or not.
+# either one crossing hosts, with the optimizer's state, or more, sharded or not. Also a detector, with its average and its evaluation.
 # usage: bits.sh     (WEFT=build/weft; needs root; half a minute on two idle cores)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
@@ -74,5 +74,19 @@ resumed() {
 resumed slot grid.dp=6
 resumed slot grid.dp=6 grid.zero=3
 resumed node grid.dp=3 grid.pp=2
+# a detector on one host with two ranks, and on two with two each
+make_detector
+check 0 'AP50' "$WEFT" train yolo.yaml run.name=yolo
+detector() { # HOSTS RANKS MAP KEY=VALUE...
+    check 0 'AP50' across "$1" "$2" "$3" "$WEFT" train yolo.yaml run.name=yolo-ranks run.fresh=true "${@:4}"
+    check 0 'to the bit' "$WEFT" ckpt diff runs/yolo-ranks/checkpoints/step-*.h5 runs/yolo/checkpoints/step-*.h5
+    holds 'the same evaluation' test "$(numbers yolo)" = "$(numbers yolo-ranks)"
+}
+numbers() { sed -n '/eval_loss/s/,"seconds".*//p' "runs/$1/metrics.jsonl"; }
+holds 'an evaluation' test -n "$(numbers yolo)"
+detector 1 2 slot grid.dp=2
+detector 2 2 slot grid.dp=4
+detector 2 2 slot grid.dp=2 grid.pp=2
+detector 2 2 node grid.dp=2 grid.pp=2 grid.zero=2
 check 78 'shm needs all ranks on one node' across 2 1 slot "$WEFT" train lenet.yaml train.batch=32 run.name=refused grid.dp=2 grid.transport=shm
 finish

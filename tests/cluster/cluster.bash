@@ -25,6 +25,17 @@ make_images() {
     { printf '\0\0\10\1\0\0\0\140'; tr -dc '\0-\11' <noise | head -c 96; } >labels
     check 0 "wrote" "$WEFT" data import idx images labels -o images.h5
 }
+# A detector, and 48 scenes composed of these images.
+make_detector() {
+    check 0 "wrote" "$WEFT" data make scenes images.h5 -o scenes.h5 --samples 48 --side 64
+    cat >yolo.yaml <<'YAML'
+model: {name: yolov5n, width_multiple: 0.05}
+data:  {train: scenes.h5, test: scenes.h5, letterbox: 64, mosaic: 0.5, augment: [flip], normalize: false}
+train: {steps: 5, batch: 16, micro_batch: 2, threads: 1, loss: yolo, ema: 0.99}
+optim: {lr: 0.08, momentum: 0.9, warmup_steps: 2, warmup_bias_lr: 0.8, warmup_momentum: 0.8}
+checkpoint: {resume: "no"}
+YAML
+}
 make_text() {
     seq 1 3001 >text
     check 0 "wrote" "$WEFT" data import text text -o text.h5 --test text-test.h5

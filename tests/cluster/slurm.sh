@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Slurm itself, on three hosts of one machine: jobs/slurm.sh trains with srun to the same bits as one rank. What `weft sbatch`
+# Slurm itself, on three hosts of one machine: jobs/slurm.sh trains with srun to the same bits as one rank, and so does
+# jobs/slurm-one-node.sh, a detector too. What `weft sbatch`
 # writes: a job whose time limit comes leaves a checkpoint, ends with 75, goes back to the queue and then on, to the same bits; so
 # does one of which a node dies in mid-step, on those that are left; one that is cancelled stays so; an array's tasks are runs of
 # their own, and one that is stopped goes back alone; a chain's jobs come one after the other.
@@ -22,6 +23,19 @@ check 0 '' "$WEFT" train lenet.yaml run.name=alone
 check 0 '' timeout 120 sbatch --wait -o four.log "$job" lenet.yaml run.name=four
 holds 'four ranks on two hosts' grep -q '^4 ranks.*allreduce: shm and mpi' four.log
 check 0 '' "$WEFT" ckpt diff runs/alone/$last runs/four/$last
+
+# A detector, on two nodes with two tasks each, and on one node.
+make_detector
+detector_last=checkpoints/step-00000005.h5
+check 0 'AP50' "$WEFT" train yolo.yaml run.name=yolo
+check 0 '' timeout 120 sbatch --wait -o yolo-four.log "$job" yolo.yaml run.name=yolo-four
+holds 'four ranks of a detector on two hosts' grep -q '^4 ranks.*allreduce: shm and mpi' yolo-four.log
+check 0 '' timeout 120 sbatch --wait -o yolo-node.log "${job%.sh}-one-node.sh" yolo.yaml run.name=yolo-node
+holds 'four on one' grep -q '^4 ranks.*allreduce: shm' yolo-node.log
+for name in four node; do
+    check 0 'to the bit' "$WEFT" ckpt diff runs/yolo/$detector_last runs/yolo-$name/$detector_last
+    holds 'AP is printed' grep -q AP50 yolo-$name.log
+done
 
 # A step takes half a second over this link, so the limit comes long before the end. No signal announces it (URG is ignored): Slurm
 # sends the signal once, in one of its two checks of limits per minute, and it is lost if srun has not started the ranks yet. The ranks

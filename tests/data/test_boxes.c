@@ -249,8 +249,38 @@ static void labels_of_samples_are_refused(void)
     mem_free(&set);
 }
 
+/* Random boxes, for benchmarks, are about as many as COCO's, of all classes, and inside. */
+static void random_boxes_are_usual(void)
+{
+    DataSet *set = mem_new(sizeof *set);
+    const char *out = in_scratch("random.h5");
+    DataBoxes b;
+    CHECK_OK(data_import_random_boxes(out, shape_of(4, 1, 3, 40, 40), 5, 200, 1));
+    CHECK_OK(data_set_open(set, NULL, out));
+    CHECK_OK(data_set_check(set, 0));
+    CHECK_OK(data_boxes_read(&b, set));
+    CU_ASSERT_EQUAL(set->classes, 5);
+    CU_ASSERT_TRUE(b.boxes > 6 * 200 && b.boxes < 8 * 200);
+    int seen = 0;
+    double least = 40, most = 0;
+    for (int64_t k = 0; k < b.boxes; ++k) {
+        const double *box = b.box + 4 * k;
+        seen |= 1 << b.class[k];
+        for (int i = 0; i < 2; ++i) {
+            CU_ASSERT_TRUE(box[i] >= 0 && box[2 + i] >= 2 && box[i] + box[2 + i] <= 40 + 1e-9);
+            if (box[2 + i] < least) least = box[2 + i];
+            if (box[2 + i] > most) most = box[2 + i];
+        }
+    }
+    CU_ASSERT_EQUAL(seen, 31);
+    CU_ASSERT_TRUE(least < 2.5 && most > 35);
+    data_boxes_free(&b);
+    mem_free(&set);
+}
+
 TEST_MAIN("boxes", {"arrays are read", arrays_are_read},
           {"squares have margins", squares_have_margins},
           {"damaged labels are refused", damaged_labels_are_refused},
           {"yolo is read", yolo_is_read}, {"voc is read", voc_is_read},
-          {"labels of samples are refused", labels_of_samples_are_refused})
+          {"labels of samples are refused", labels_of_samples_are_refused},
+          {"random boxes are usual", random_boxes_are_usual})

@@ -86,6 +86,25 @@ static void boxes_are_drawn(void)
     image_fini(&image);
 }
 
+/* A truth has a dashed frame, three pixels and three gaps, and its name inside, at the bottom. */
+static void truths_are_dashed(void)
+{
+    Image image = grey_image(120, 100);
+    static const char *const names[] = {"cat"};
+    const TruthBox truth = {.box = {20, 40, 60, 50}, .category = 0};
+    detect_draw_truths(&image, &truth, 1, names, 1);
+    for (int i = 0; i < 59; ++i) CU_ASSERT_EQUAL(is_grey(&image, 20 + i, 40), i / 3 % 2 == 1);
+    for (int i = 0; i < 40; ++i) CU_ASSERT_EQUAL(is_grey(&image, 79, 40 + i), i / 3 % 2 == 1);
+    CU_ASSERT_EQUAL(image.pixel[3 * (40 * 120 + 20)], 255);
+    for (int k = 0; k < 3; ++k)
+        for (int y = 0; y < FONT_HEIGHT; ++y)
+            for (int x = 0; x < FONT_WIDTH; ++x)
+                CU_ASSERT_EQUAL(same_pixel(&image, 21 + 6 * k + x, 82 + y, 20, 81),
+                                !font_is_set((unsigned char)names[0][k], x, y));
+    CU_ASSERT_TRUE(is_grey(&image, 20 + 6 * 3 + 1, 82));
+    image_fini(&image);
+}
+
 /* The better box, which is the first, covers the other; classes have different colours. */
 static void better_boxes_are_on_top(void)
 {
@@ -149,7 +168,7 @@ static void png_is_read_again(void)
 }
 
 TEST_MAIN("output", {"results are rounded", results_are_rounded},
-          {"boxes are drawn", boxes_are_drawn},
+          {"boxes are drawn", boxes_are_drawn}, {"truths are dashed", truths_are_dashed},
           {"better boxes are on top", better_boxes_are_on_top},
           {"boxes outside are cut", boxes_outside_are_cut},
           {"png is read again", png_is_read_again})

@@ -274,18 +274,32 @@ static Status make_file(const Job *job, const StepBench *bench, const char *path
 {
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
     int64_t samples = 4 * job->config->train.batch;
+    const bool boxes = loss_info(job->config)->reads == LOSS_READS_BOXES;
     char *rank_path = mem_format("%s.%d", path, job->world.rank);
-    Status st = bench->input.tokens
-                    ? make_tokens(job->config, rank_path)
-                    : data_import_random(rank_path, bench->input.shape, classes, samples, 1);
+    Status st = bench->input.tokens ? make_tokens(job->config, rank_path)
+                                    : (boxes ? data_import_random_boxes : data_import_random)(
+                                          rank_path, bench->input.shape, classes, samples, 1);
     if (st == OK && rename(rank_path, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
     mem_free(&rank_path);
     return st;
 }
 
+/* ERR_USAGE: --input does not describe samples of the model. A detector takes squares, which keep
+ * their size. */
+static Status check_input(Job *job, const Input *input)
+{
+    const Shape x = input->shape;
+    if (loss_info(job->config)->reads != LOSS_READS_BOXES) return OK;
+    if (input->tokens || x.dim[2] != x.dim[3])
+        return fail(ERR_USAGE, "--input: a detector (train.loss: yolo) takes squares: 3x640x640");
+    if (job->config->data.letterbox) job->config->data.letterbox = x.dim[2];
+    return OK;
+}
+
 /* The first rank of every node makes the same file. */
 static Status make_data(Job *job, const StepBench *bench, char *path, size_t room)
 {
+    TRY(check_input(job, &bench->input));
     const char *folder = getenv("TMPDIR");
     if (job->world.rank == 0)
         snprintf(path, room, "%s/weft-bench-%d.h5", folder ? folder : "/tmp", (int)getpid());
@@ -329,7 +343,8 @@ typedef struct StepOptions {
 static const Flag flags[] = {
     FLAG_RANKS(StepOptions),
     {"--input", FLAG_FIELD(StepOptions, input), .value = "CxHxW|tokens",
-     .help = "random images of this shape, or random tokens, instead of data.train"},
+     .help = "random images of this shape, for a detector with boxes, or random tokens, instead of "
+             "data.train"},
     {"--steps", FLAG_FIELD(StepOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
      .default_text = "20", .help = "steps to time"},
     {"--warmup", FLAG_FIELD(StepOptions, warmup), .value = "S", .hi = 1000000, .default_text = "5",

@@ -91,3 +91,24 @@ bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out)
     for (int i = 0; i < BOX_ARRAYS; ++i) mem_free(&a.at[i]);
     return good;
 }
+
+bool box_set_put_squares(const BoxSet *set, hid_t file, int64_t channels, int64_t *x_offset)
+{
+    const int version = 1;
+    const hsize_t side = (hsize_t)set->import->side;
+    const hsize_t dim[4] = {(hsize_t)set->pictures, (hsize_t)channels, side, side};
+    uint8_t *left_out = mem_new((size_t)set->pictures);
+    const char **name = mem_new((size_t)set->categories * sizeof *name);
+    for (int64_t c = 0; c < set->categories; ++c) name[c] = set->category[c].name;
+    bool good = h5_put_text(file, "format", "weft-data") >= 0 &&
+                h5_put_text(file, "kind", data_kind_info(DATA_BOXES)->name) >= 0 &&
+                h5_put_numbers(file, "version", H5T_STD_I32LE, H5T_NATIVE_INT, &version, 0) >= 0 &&
+                h5_put_text(file, "store", "decoded") >= 0 &&
+                h5_put_text(file, "filter", "bilinear") >= 0 &&
+                h5_put_classes(file, name, set->categories) >= 0 &&
+                h5_put_array(file, "/x", H5T_STD_U8LE, 4, dim, x_offset) >= 0 &&
+                box_set_put(set, file, left_out);
+    mem_free(&name);
+    mem_free(&left_out);
+    return good;
+}

@@ -82,6 +82,10 @@ Status box_set_check_classes(const BoxSet *set);
 Status box_set_close(BoxSet *set, const uint8_t *left_out);
 /* Writes the arrays of box_array_info; left_out as above; false: failed. */
 bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out);
+/* Does the same for a set that the program composes, of all pictures as squares of import->side,
+ * and writes attributes and classes and lays out the pixels, (N,channels,side,side) at byte
+ * *x_offset. */
+bool box_set_put_squares(const BoxSet *set, hid_t file, int64_t channels, int64_t *x_offset);
 
 /* Adds the pictures below dir, in the order of folder_scan, with ids from 1. Files whose names end
  * like none of weft's formats are skipped. */

@@ -90,22 +90,7 @@ static Status find_boxes(Maker *m, int threads)
 static herr_t put_contents(void *user, hid_t file)
 {
     Maker *m = user;
-    int version = 1;
-    hsize_t side = (hsize_t)m->composer.side, dim[4] = {(hsize_t)m->samples, 3, side, side};
-    uint8_t *left_out = mem_new((size_t)m->samples);
-    const char **name = mem_new((size_t)m->boxes.categories * sizeof *name);
-    for (int64_t c = 0; c < m->boxes.categories; ++c) name[c] = m->boxes.category[c].name;
-    bool good = h5_put_text(file, "format", "weft-data") >= 0 &&
-                h5_put_text(file, "kind", data_kind_info(DATA_BOXES)->name) >= 0 &&
-                h5_put_numbers(file, "version", H5T_STD_I32LE, H5T_NATIVE_INT, &version, 0) >= 0 &&
-                h5_put_text(file, "store", "decoded") >= 0 &&
-                h5_put_text(file, "filter", "bilinear") >= 0 &&
-                h5_put_classes(file, name, m->boxes.categories) >= 0 &&
-                h5_put_array(file, "/x", H5T_STD_U8LE, 4, dim, &m->x_offset) >= 0 &&
-                box_set_put(&m->boxes, file, left_out);
-    mem_free(&name);
-    mem_free(&left_out);
-    return good ? 0 : -1;
+    return box_set_put_squares(&m->boxes, file, 3, &m->x_offset) ? 0 : -1;
 }
 
 static Status write_scene(void *user, int worker, int64_t scene)

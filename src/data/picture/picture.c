@@ -260,15 +260,16 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
 
 /* ---- scenes ---- */
 
-/* Reads a whole picture of a set of boxes to w->from, upright. ERR_DATA: its boxes belong to a
- * picture of another size. */
-static Status read_whole(PictureWork *w, Reader *reader, const DataBoxes *boxes, int64_t sample)
+Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, int64_t sample,
+                    const Image **picture)
 {
+    PictureWork *w = work;
     const DataSet *set = w->set;
     const int height = boxes->size[2 * sample], width = boxes->size[2 * sample + 1];
     char name[DATA_PATH + 32];
     size_t count;
     int orientation;
+    *picture = &w->from;
     sample_name(set, sample, name, sizeof name);
     if (!set->encoded) {
         if (!w->bytes) w->bytes = mem_new((size_t)set->x.sample_bytes);
@@ -284,15 +285,15 @@ static Status read_whole(PictureWork *w, Reader *reader, const DataBoxes *boxes,
                 w->from.height, width, height);
 }
 
-/* Resamples the part of w->from that is seen, and copies it to its place in w->padded. */
-static void place_part(PictureWork *w, const ScenePart *p)
+/* Resamples the part of a picture that is seen, and copies it to its place in w->padded. */
+static void place_part(PictureWork *w, const Image *picture, const ScenePart *p)
 {
     const SceneBox *place = &p->place, *seen = &p->seen;
-    const ImageBox all = {0, 0, w->from.width, w->from.height};
+    const ImageBox all = {0, 0, picture->width, picture->height};
     const ImageBox part = {seen->x0 - place->x0, seen->y0 - place->y0, seen->x1 - seen->x0,
                            seen->y1 - seen->y0};
     image_set_size(&w->view, part.width, part.height);
-    image_resample_part(w->resampler, &w->from, all, place->x1 - place->x0, place->y1 - place->y0,
+    image_resample_part(w->resampler, picture, all, place->x1 - place->x0, place->y1 - place->y0,
                         part, &w->view, filter_of(w));
     for (int y = 0; y < part.height; ++y)
         memcpy(w->padded.pixel +
@@ -308,13 +309,14 @@ Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes 
     const SceneSource from = {w->set, w->config, boxes};
     const Scene scene = scene_choose(&from, training, epoch, sample);
     const PictureSource source = {.training = training, .epoch = epoch, .sample = sample};
+    const Image *picture;
     image_set_size(&w->padded, side, side);
     memset(w->padded.pixel, LETTERBOX_GREY, (size_t)side * (size_t)side * 3);
     for (int i = 0; i < scene.count; ++i) {
         const ScenePart *p = &scene.part[i];
         if (p->seen.x1 <= p->seen.x0 || p->seen.y1 <= p->seen.y0) continue;
-        TRY(read_whole(w, reader, boxes, p->sample));
-        place_part(w, p);
+        TRY(picture_read(w, reader, boxes, p->sample, &picture));
+        place_part(w, picture, p);
     }
     if (w->set->channels == 1) image_saturation(&w->padded, 0);
     convert_view(w, &source, &w->padded, out);

@@ -1,8 +1,15 @@
 /* Channels by MPI messages, for ranks on different nodes. Both ends have `depth` slots. The
  * receiver posts a receive into each slot before a message can arrive, so nothing is copied; the
- * sender's slots are free again when MPI has finished the send. Synchronous sends keep a sender
- * from running further ahead than the slots of both ends. MPI counts stay below 2^31: longer
- * messages are sent in pieces. */
+ * sender's slots are free again when MPI has finished the send. A receiver that releases a slot
+ * sends an empty message, the credit for a further one, so that a sender does not run further ahead
+ * than the slots of both ends:
+ *
+ *     sender      message k from slot k % depth; from k = depth on it ends with a credit
+ *     receiver    message k into slot k % depth; its release posts k + depth and sends a credit
+ *
+ * Synchronous sends would do the same, but with two TCP connections between two ranks
+ * (btl_tcp_links) Open MPI 4.1.4 never ends a short one if no message goes the other way. MPI
+ * counts stay below 2^31: longer messages are sent in pieces. */
 #include "channel_mpi.h"
 #include "../world/mpi_check.h"
 #include "progress_thread.h"
@@ -12,15 +19,41 @@ static const size_t PIECE_BYTES = (size_t)1 << 30;
 typedef struct MpiEnd {
     /* borrowed */
     MPI_Comm comm;
-    int peer, tag;
+    /* tags of messages and of credits */
+    int peer, tag, credit_tag;
     /* messages of MPI per message of the channel */
     int pieces;
-    /* requests of each slot, [depth * pieces]; MPI_REQUEST_NULL where nothing is in flight;
-     * owned */
+    /* sender: number of messages that still need no credit, for the receiver has posted them */
+    int free_sends;
+    /* requests of each slot, [depth][pieces + 1], of which the last is the credit's;
+     * MPI_REQUEST_NULL where nothing is in flight; owned */
     MPI_Request *request;
     /* bytes of all slots */
     size_t bytes;
 } MpiEnd;
+
+static int requests_of(const Channel *channel)
+{
+    const MpiEnd *end = channel->impl;
+    return (end->pieces + 1) * channel->spec.depth;
+}
+
+static MPI_Request *slot_requests(const Channel *channel, int at)
+{
+    const MpiEnd *end = channel->impl;
+    return end->request + (size_t)at * (size_t)(end->pieces + 1);
+}
+
+/* Begins to send a credit, or to receive one, with the message of slot `at`. */
+static void begin_credit(Channel *channel, int at)
+{
+    const MpiEnd *end = channel->impl;
+    MPI_Request *request = slot_requests(channel, at) + end->pieces;
+    if (channel->end == END_RECEIVER)
+        MPI_CHECK(MPI_Isend(NULL, 0, MPI_BYTE, end->peer, end->credit_tag, end->comm, request));
+    else
+        MPI_CHECK(MPI_Irecv(NULL, 0, MPI_BYTE, end->peer, end->credit_tag, end->comm, request));
+}
 
 /* Begins the send or receive of slot `at`. */
 static void begin_slot(Channel *channel, int at)
@@ -29,11 +62,11 @@ static void begin_slot(Channel *channel, int at)
     char *data = channel->slots + (size_t)at * channel->spec.bytes;
     size_t left = channel->spec.bytes;
     for (int i = 0; i < end->pieces; ++i, data += PIECE_BYTES) {
-        MPI_Request *request = &end->request[at * end->pieces + i];
+        MPI_Request *request = slot_requests(channel, at) + i;
         int count = (int)(left < PIECE_BYTES ? left : PIECE_BYTES);
         left -= (size_t)count;
         if (channel->end == END_SENDER)
-            MPI_CHECK(MPI_Issend(data, count, MPI_BYTE, end->peer, end->tag, end->comm, request));
+            MPI_CHECK(MPI_Isend(data, count, MPI_BYTE, end->peer, end->tag, end->comm, request));
         else
             MPI_CHECK(MPI_Irecv(data, count, MPI_BYTE, end->peer, end->tag, end->comm, request));
     }
@@ -45,7 +78,7 @@ static void *finished_slot(Channel *channel)
     const MpiEnd *end = channel->impl;
     int done = 0;
     mpi_lock();
-    MPI_CHECK(MPI_Testall(end->pieces, end->request + channel->at * end->pieces, &done,
+    MPI_CHECK(MPI_Testall(end->pieces + 1, slot_requests(channel, channel->at), &done,
                           MPI_STATUSES_IGNORE));
     mpi_unlock();
     return done ? channel_at(channel) : NULL;
@@ -58,8 +91,13 @@ static const void *received(Channel *channel)
 
 static void begin_next(Channel *channel)
 {
+    MpiEnd *end = channel->impl;
     mpi_lock();
     begin_slot(channel, channel->at);
+    if (end->free_sends > 0)
+        --end->free_sends;
+    else
+        begin_credit(channel, channel->at);
     mpi_unlock();
     channel_step(channel);
 }
@@ -70,8 +108,7 @@ static void progress(Channel *channel)
     int done = 0;
     /* another thread is calling MPI, which moves these messages, too */
     if (!mpi_try_lock()) return;
-    MPI_CHECK(
-        MPI_Testall(end->pieces * channel->spec.depth, end->request, &done, MPI_STATUSES_IGNORE));
+    MPI_CHECK(MPI_Testall(requests_of(channel), end->request, &done, MPI_STATUSES_IGNORE));
     mpi_unlock();
 }
 
@@ -80,25 +117,31 @@ void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag)
     int depth = channel->spec.depth;
     size_t bytes = channel->spec.bytes;
     MpiEnd *end = channel->impl = mem_new(sizeof *end);
-    *end = (MpiEnd){.comm = comm, .tag = tag};
+    *end = (MpiEnd){.comm = comm, .tag = 2 * tag, .credit_tag = 2 * tag + 1};
     end->peer = channel->end == END_SENDER ? channel->spec.to : channel->spec.from;
+    end->free_sends = channel->end == END_SENDER ? depth : 0;
     end->pieces = bytes > 0 ? (int)((bytes + PIECE_BYTES - 1) / PIECE_BYTES) : 1;
     end->bytes = bytes > 0 ? (size_t)depth * bytes : 64;
     channel->slots = mem_pages_new(end->bytes);
-    end->request = mem_new((size_t)(depth * end->pieces) * sizeof(MPI_Request));
-    for (int i = 0; i < depth * end->pieces; ++i) end->request[i] = MPI_REQUEST_NULL;
+    end->request = mem_new((size_t)requests_of(channel) * sizeof(MPI_Request));
+    for (int i = 0; i < requests_of(channel); ++i) end->request[i] = MPI_REQUEST_NULL;
     for (int i = 0; i < depth && channel->end == END_RECEIVER; ++i) begin_slot(channel, i);
 }
 
-/* Closes an end. All messages have been received, so sends complete, and receives still posted are
- * cancelled. */
+/* Closes an end. All messages have been received and released, so sends complete, the last credits
+ * arrive, and receives still posted are cancelled. */
 static void close_end(Channel *channel)
 {
     MpiEnd *end = channel->impl;
-    int requests = end->pieces * channel->spec.depth;
-    for (int i = 0; i < requests && channel->end == END_RECEIVER; ++i)
-        if (end->request[i] != MPI_REQUEST_NULL) MPI_CHECK(MPI_Cancel(&end->request[i]));
-    MPI_CHECK(MPI_Waitall(requests, end->request, MPI_STATUSES_IGNORE));
+    const int depth = channel->spec.depth;
+    for (int at = 0; at < depth && channel->end == END_RECEIVER; ++at)
+        for (int i = 0; i < end->pieces; ++i)
+            if (slot_requests(channel, at)[i] != MPI_REQUEST_NULL)
+                MPI_CHECK(MPI_Cancel(&slot_requests(channel, at)[i]));
+    MPI_CHECK(MPI_Waitall(requests_of(channel), end->request, MPI_STATUSES_IGNORE));
+    for (int i = end->free_sends; i < depth && channel->end == END_SENDER; ++i)
+        begin_credit(channel, i);
+    MPI_CHECK(MPI_Waitall(requests_of(channel), end->request, MPI_STATUSES_IGNORE));
     mem_pages_free(channel->slots, end->bytes);
     mem_free(&end->request);
     mem_free(&channel->impl);

@@ -10,7 +10,7 @@
 
 /* These differ from the tags of the other files of this folder. Sparse swaps alternate between
  * TAG_SPARSE and TAG_SPARSE + 1. */
-enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE };
+enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE, TAG_RECEIPT = TAG_SPARSE + 2 };
 
 /* Returns bytes as an int, in which MPI counts; dies if it does not fit. */
 static int message_bytes(size_t bytes)
@@ -136,9 +136,10 @@ void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
 
 /* ---- sparse swaps ---- */
 
-/* State of a sparse swap. A rank enters the barrier once its sends, which are synchronous, have all
- * been received; a rank that has passed the barrier has therefore received everything sent to it. A
- * rank may begin the next swap while another still probes for messages of this one, so consecutive
+/* State of a sparse swap. The receiver of a message sends an empty receipt (channel_mpi.c says why
+ * sends are not synchronous). A rank enters the barrier once it has the receipts of all that it has
+ * sent; a rank that has passed the barrier has therefore received everything sent to it. A rank may
+ * begin the next swap while another still probes for messages of this one, so consecutive
  * swaps use different tags. */
 struct WorldSparse {
     const World *world;
@@ -146,9 +147,9 @@ struct WorldSparse {
     /* duplicate of world's communicator, for the barriers; made by the first swap; owned */
     MPI_Comm comm;
     int tag;
-    /* sends in flight, room for [size]; owned */
+    /* sends and receipts in flight, room for [size][2]; owned */
     MPI_Request *request;
-    int sends;
+    int requests;
     /* messages received, one after the other, [in_capacity]; owned */
     char *in;
     size_t in_bytes, in_capacity;
@@ -160,7 +161,7 @@ WorldSparse *world_sparse_new(const World *world, bool sleeps)
 {
     WorldSparse *swap = mem_new(sizeof *swap);
     *swap = (WorldSparse){.world = world, .sleeps = sleeps, .comm = MPI_COMM_NULL};
-    swap->request = mem_new((size_t)world->size * sizeof *swap->request);
+    swap->request = mem_new(2 * (size_t)world->size * sizeof *swap->request);
     swap->from = mem_new((size_t)world->size * sizeof *swap->from);
     return swap;
 }
@@ -179,15 +180,17 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to)
 {
     const World *world = swap->world;
     swap->begun = world->size > 1;
-    swap->sends = 0;
+    swap->requests = 0;
     if (!swap->begun) return;
     if (swap->comm == MPI_COMM_NULL) MPI_CHECK(MPI_Comm_dup(world->comm, &swap->comm));
     swap->tag = swap->tag == TAG_SPARSE ? TAG_SPARSE + 1 : TAG_SPARSE;
     for (int k = 1; k < world->size; ++k) {
         int r = (world->rank + k) % world->size;
         if (to[r].bytes == 0) continue;
-        MPI_CHECK(MPI_Issend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, swap->tag,
-                             swap->comm, &swap->request[swap->sends++]));
+        MPI_CHECK(MPI_Isend(to[r].at, message_bytes(to[r].bytes), MPI_BYTE, r, swap->tag,
+                            swap->comm, &swap->request[swap->requests++]));
+        MPI_CHECK(MPI_Irecv(NULL, 0, MPI_BYTE, r, TAG_RECEIPT, swap->comm,
+                            &swap->request[swap->requests++]));
     }
 }
 
@@ -207,6 +210,8 @@ static bool sparse_receive(WorldSparse *swap)
         swap->in = mem_resize(swap->in, swap->in_capacity);
     }
     MPI_CHECK(MPI_Mrecv(swap->in + swap->in_bytes, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
+    /* MPI buffers an empty message, so that the send does not wait */
+    MPI_CHECK(MPI_Send(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_RECEIPT, swap->comm));
     swap->from[status.MPI_SOURCE] = (WorldPart){(void *)swap->in_bytes, (size_t)bytes};
     swap->in_bytes = end;
     return true;
@@ -221,7 +226,7 @@ static void sparse_receive_all(WorldSparse *swap)
         if (sent) {
             MPI_CHECK(MPI_Test(&barrier, &done, MPI_STATUS_IGNORE));
         } else {
-            MPI_CHECK(MPI_Testall(swap->sends, swap->request, &sent, MPI_STATUSES_IGNORE));
+            MPI_CHECK(MPI_Testall(swap->requests, swap->request, &sent, MPI_STATUSES_IGNORE));
             if (sent) MPI_CHECK(MPI_Ibarrier(swap->comm, &barrier));
         }
         if (swap->sleeps && !done) pause_a_little(&pause);

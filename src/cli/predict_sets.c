@@ -1,0 +1,160 @@
+/* weft predict on samples of data sets: opens the sets among the files, and reads the samples that
+ * --samples chooses as an evaluation does. Pictures are classified, or their boxes are found. */
+#include "predict.h"
+
+#include <string.h>
+
+/* Parses --samples: "7", or "0-7". */
+static Status parse_samples(Predict *p, const char *text)
+{
+    const char *at = text;
+    p->last = INT64_MAX;
+    if (!text) return OK;
+    bool good = whole_read(&at, 0, INT64_MAX, &p->first);
+    p->last = p->first;
+    if (good && *at == '-') {
+        ++at;
+        good = whole_read(&at, p->first, INT64_MAX, &p->last);
+    }
+    if (good && !*at) return OK;
+    return fail(ERR_USAGE,
+                "--samples %s: expected the number of a sample, from 0, or the first and the last "
+                "one, such as 0-7",
+                text);
+}
+
+static Status open_set(const Predict *p, const Config *config, const char *path, DataSet *set)
+{
+    const char *samples = p->options->samples;
+    TRY(data_set_open(set, config, path));
+    TRY(data_set_check_size(set, config));
+    TRY(train_take_set(set, &p->set));
+    if (!samples || p->last < set->samples) return OK;
+    return fail(ERR_USAGE, "--samples %s: %s has %lld samples, and the first has number 0", samples,
+                path, (long long)set->samples);
+}
+
+Status predict_open_sets(Predict *p, const Config *config, int count, char *const *paths)
+{
+    const DataKindInfo *kind = data_kind(&p->set);
+    p->set_of = mem_new((size_t)count * sizeof(DataSet *));
+    p->files = count;
+    TRY(parse_samples(p, p->options->samples));
+    for (int i = 0; i < count; ++i) {
+        if (!data_is_hdf5(paths[i])) continue;
+        DataSet *set = p->set_of[i] = mem_new(sizeof *set);
+        TRY(open_set(p, config, paths[i], set));
+        /* buffers are made for the largest number of ids in any file */
+        if (set->id_most > p->set.id_most) p->set.id_most = set->id_most;
+        p->has_sets = true;
+    }
+    if (p->has_sets || !p->options->samples) return OK;
+    return fail(ERR_USAGE, "--samples: chooses samples of data sets, and %s is %s", paths[0],
+                kind->is_image ? "none" : "a text");
+}
+
+int64_t predict_last(const Predict *p, const DataSet *set)
+{
+    return p->last < set->samples ? p->last : set->samples - 1;
+}
+
+Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user)
+{
+    const Config *config = trainer_config(p->trainer);
+    const int64_t last = predict_last(p, set);
+    Loader *loader = NULL;
+    const Batch *batch;
+    LoaderPlan plan = {.batch = p->batch,
+                       .micro_batch = p->batch,
+                       .micro_count = 1,
+                       .step = p->first / p->batch,
+                       .no_y = true,
+                       .slots = (int)config->data.prefetch + 2,
+                       .backend = trainer_backend(p->trainer),
+                       .workers = train_workers(p->trainer, set)};
+    Status st = loader_new(&loader, set, config, plan);
+    while (st == OK && (st = loader_next(loader, &batch, NULL)) == OK && batch &&
+           batch->sample[0] <= last) {
+        st = take(user, batch);
+        loader_release(loader);
+    }
+    loader_free(&loader);
+    return st;
+}
+
+/* ---- sets of pictures ---- */
+
+typedef struct SetPictures {
+    const Predict *predict;
+    const DataSet *set;
+    const char *path;
+    /* owned; for a set of boxes: labels, names of classes, and what reads pictures for drawings */
+    DataBoxes labels;
+    ClassNames names;
+    Reader *reader;
+    PictureWork *work;
+} SetPictures;
+
+/* Returns the true boxes of a sample; *count: their number. Owner: the caller. */
+static TruthBox *truths_of(const SetPictures *s, int64_t sample, int64_t *count)
+{
+    const DataBoxes *b = &s->labels;
+    const int64_t first = b->start[sample];
+    *count = b->start[sample + 1] - first;
+    TruthBox *truth = mem_new((size_t)(*count + 1) * sizeof *truth);
+    for (int64_t i = 0; i < *count; ++i) {
+        truth[i].category = b->class[first + i];
+        truth[i].crowd = b->crowd[first + i];
+        memcpy(truth[i].box, b->box + 4 * (first + i), sizeof truth[i].box);
+    }
+    return truth;
+}
+
+static Status find_boxes(SetPictures *s, const Batch *batch)
+{
+    const int64_t sample = batch->sample[0];
+    const int32_t *size = s->labels.size + 2 * sample;
+    PredictedPicture picture = {
+        .path = s->path, .sample = sample, .width = size[1], .height = size[0], .names = &s->names};
+    TRY(train_detect(s->predict->trainer, batch));
+    if (s->predict->options->draw)
+        TRY(picture_read(s->work, s->reader, &s->labels, sample, &picture.pixels));
+    TruthBox *truth = truths_of(s, sample, &picture.truths);
+    picture.truth = truth;
+    Status st = predict_boxes(s->predict, &picture);
+    mem_free(&truth);
+    return st;
+}
+
+static Status take_batch(void *user, const Batch *batch)
+{
+    SetPictures *s = user;
+    const Predict *p = s->predict;
+    const int64_t classes = train_probability_count(p->trainer);
+    if (p->boxes) return find_boxes(s, batch);
+    TRY(train_predict(p->trainer, batch, p->probability));
+    for (int i = 0; i < batch->rows; ++i) {
+        const int64_t sample = batch->sample[i];
+        if (sample < p->first || sample > p->last) continue;
+        predict_print_picture(p, s->path, sample, p->probability + i * classes);
+    }
+    return OK;
+}
+
+Status predict_set_pictures(const Predict *predict, const char *path, const DataSet *set)
+{
+    SetPictures s = {.predict = predict, .set = set, .path = path};
+    Status st = OK;
+    if (predict->boxes) {
+        s.work = picture_work_new(set, trainer_config(predict->trainer));
+        st = data_boxes_read(&s.labels, set);
+        if (st == OK) st = data_set_class_names(set, &s.names);
+        if (st == OK) st = reader_new(&s.reader, set);
+    }
+    if (st == OK) st = predict_set(predict, set, take_batch, &s);
+    reader_free(&s.reader);
+    picture_work_free(&s.work);
+    class_names_free(&s.names);
+    data_boxes_free(&s.labels);
+    return st;
+}
