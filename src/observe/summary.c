@@ -48,6 +48,9 @@ static void print_beside(const char *name, double forecast_s, double measured_s,
     fputc('\n', out);
 }
 
+/* Parts below this time are not printed. */
+static const double PART_FROM_S = 5e-7;
+
 /* Prints the parts of a step as forecast and as measured, without evaluations and saves. */
 static void print_forecast(const Ledger *ledger, FILE *out)
 {
@@ -59,7 +62,7 @@ static void print_forecast(const Ledger *ledger, FILE *out)
         if (i == LEDGER_EVAL || i == LEDGER_CHECKPOINT) continue;
         forecast_s += ledger->forecast_s[i];
         measured_s += step_s;
-        if (ledger->forecast_s[i] > 0 || step_s > 0)
+        if (ledger->forecast_s[i] >= PART_FROM_S || step_s >= PART_FROM_S)
             print_beside(ledger_names[i], ledger->forecast_s[i], step_s, out);
     }
     print_beside("step", forecast_s, measured_s, out);

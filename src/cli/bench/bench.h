@@ -3,6 +3,8 @@
 #ifndef WEFT_CLI_BENCH_H
 #define WEFT_CLI_BENCH_H
 
+#include "../private.h"
+
 #include "train.h"
 
 /* Returns the sum over ranks. Collective. */
@@ -33,6 +35,20 @@ double bench_copy(Backend *backend, double bytes);
 void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float low);
 /* Fills memory of the backend with random integers from 0 to limit - 1. */
 void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t limit);
+
+/* The flag --input of verbs that make steps; the options have a field `input`. */
+#define BENCH_FLAG_INPUT(Options)                                                                  \
+    {                                                                                              \
+        "--input", FLAG_FIELD(Options, input), .value = "CxHxW|tokens",                            \
+                   .help = "random images of this shape, or random tokens, instead of data.train"  \
+    }
+/* Reads that flag; text NULL: no shape and no tokens. ERR_USAGE. */
+Status bench_input_parse(const char *text, Input *input);
+/* If the input has a shape or tokens, generates a file of random samples on each node and makes it
+ * the training set; *path is then its name, else "". ERR_CONFIG: there is no data set. Collective;
+ * bench_data_end removes the file. */
+Status bench_data_begin(Job *job, const Input *input, char path[DATA_PATH]);
+void bench_data_end(const Job *job, const char *path);
 
 /* Measures each memory-bound operation of the model, and the optimizer, and prints their rates
  * compared with those of copies on rank 0. Overwrites the model's parameters and optimizer state.

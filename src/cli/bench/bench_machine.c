@@ -16,7 +16,7 @@ enum { WARMUP_STEPS = 3, MESSAGE_REPEATS = 201, SUM_REPEATS = 41, MICROS_MAX = 6
 
 typedef struct MachineOptions {
     int64_t ranks, steps;
-    const char *save;
+    const char *save, *input;
 } MachineOptions;
 
 /* ---- operations ---- */
@@ -388,27 +388,40 @@ static Status measure(const Config *config, const World *world, const World *job
     return st;
 }
 
-static Status run_job(Job *job, const MachineOptions *o)
+static Status check_job(const Job *job)
 {
-    Config *config = job->config;
-    World alone = world_alone();
+    const Config *config = job->config;
     if (config->train.device == DEVICE_CUDA)
         return config_fail_key(config, "train.device",
                                "weft bench machine measures operations on CPUs only");
     if (!job->world.one_node)
         return fail(ERR_USAGE, "weft bench machine measures one node: start it with -n RANKS");
     if (config->grid.servers > 0)
-        return config_fail_key(config, "grid.servers",
-                               "all ranks of weft bench machine compute: "
-                               "set 0");
+        return config_fail_key(config, "grid.servers", "all ranks of weft bench machine compute: "
+                                                       "set 0");
+    return OK;
+}
+
+static Status run_job(Job *job, const MachineOptions *o)
+{
+    Config *config = job->config;
+    World alone = world_alone();
+    Input input;
+    char path[DATA_PATH];
+    TRY(check_job(job));
+    TRY(bench_input_parse(o->input, &input));
+    TRY(bench_data_begin(job, &input, path));
     bool replicas_only = config->grid.pp * config->grid.tp == 1;
     if (replicas_only) config->grid.dp = 0;
     config->train.log_every = WARMUP_STEPS + o->steps + 1;
-    return measure(config, &job->world, replicas_only ? &alone : &job->world, o);
+    Status st = measure(config, &job->world, replicas_only ? &alone : &job->world, o);
+    bench_data_end(job, path);
+    return st;
 }
 
 static const Flag flags[] = {
     FLAG_RANKS(MachineOptions),
+    BENCH_FLAG_INPUT(MachineOptions),
     {"--save", FLAG_FIELD(MachineOptions, save), .value = "FILE", .writes = true,
      .default_text = "machine.yaml", .help = "file for the times"},
     {"--steps", FLAG_FIELD(MachineOptions, steps), .value = "S", .lo = 1, .hi = 10000,

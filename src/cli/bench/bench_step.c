@@ -4,18 +4,16 @@
 #include "bench.h"
 #include "../private.h"
 
-#include "data/import.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Options and results of a measurement. */
 typedef struct StepBench {
     /* number of steps that are timed, and of steps before them */
     int steps, warmup;
     bool json, kernels;
-    /* random data to generate; no shape and no tokens: the configuration's data set is used */
+    /* random data to generate, see bench_data_begin */
     Input input;
     BenchProduct product;
     /* time of a step */
@@ -243,86 +241,12 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     return st;
 }
 
-/* ---- random data, in a file that run_job removes at the end, so that the loader works as in
- * training ---- */
-
-static Status make_tokens(const Config *config, const char *path)
-{
-    int64_t vocab = config->model.vocab  ? config->model.vocab
-                    : config->model.size ? GPT2_VOCAB
-                                         : 256;
-    int64_t context = config->model.context ? config->model.context : 1024;
-    int64_t count = 4 * config->train.batch * context + 1;
-    char *raw = mem_format("%s.raw", path);
-    uint32_t *token = mem_new((size_t)count * sizeof *token);
-    RngKey key = rng_key(1, RNG_TEST, 0, 0);
-    for (int64_t i = 0; i < count; ++i) token[i] = rng_u32(key, (uint64_t)i) % (uint32_t)vocab;
-    FILE *file = file_create_stream(raw);
-    bool good = file && fwrite(token, sizeof *token, (size_t)count, file) == (size_t)count;
-    good = file && fclose(file) == 0 && good;
-    Status st = good ? OK : fail(ERR_IO, "%s: cannot be written", raw);
-    if (good) st = data_import_tokens(raw, 32, vocab, path, NULL, 0, true);
-    unlink(raw);
-    mem_free(&token);
-    mem_free(&raw);
-    return st;
-}
-
-/* Writes the file under a name of this rank and renames it, because several nodes may do so in one
- * shared folder. */
-static Status make_file(const Job *job, const StepBench *bench, const char *path)
-{
-    int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
-    int64_t samples = 4 * job->config->train.batch;
-    const bool boxes = loss_info(job->config)->reads == LOSS_READS_BOXES;
-    char *rank_path = mem_format("%s.%d", path, job->world.rank);
-    Status st = bench->input.tokens ? make_tokens(job->config, rank_path)
-                                    : (boxes ? data_import_random_boxes : data_import_random)(
-                                          rank_path, bench->input.shape, classes, samples, 1);
-    if (st == OK && rename(rank_path, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
-    mem_free(&rank_path);
-    return st;
-}
-
-/* ERR_USAGE: --input does not describe samples of the model. A detector takes squares, which keep
- * their size. */
-static Status check_input(Job *job, const Input *input)
-{
-    const Shape x = input->shape;
-    if (loss_info(job->config)->reads != LOSS_READS_BOXES) return OK;
-    if (input->tokens || x.dim[2] != x.dim[3])
-        return fail(ERR_USAGE, "--input: a detector (train.loss: yolo) takes squares: 3x640x640");
-    if (job->config->data.letterbox) job->config->data.letterbox = x.dim[2];
-    return OK;
-}
-
-/* The first rank of every node makes the same file. */
-static Status make_data(Job *job, const StepBench *bench, char *path, size_t room)
-{
-    TRY(check_input(job, &bench->input));
-    const char *folder = getenv("TMPDIR");
-    if (job->world.rank == 0)
-        snprintf(path, room, "%s/weft-bench-%d.h5", folder ? folder : "/tmp", (int)getpid());
-    world_bcast(&job->world, path, room, 0);
-    TRY(status_agree(&job->world, job->world.node_rank == 0 ? make_file(job, bench, path) : OK));
-    mem_free(&job->config->data.train);
-    mem_free(&job->config->data.test);
-    job->config->data.train = mem_text(path);
-    return OK;
-}
-
 static Status run_job(Job *job, StepBench *bench)
 {
-    char path[DATA_PATH] = "";
+    char path[DATA_PATH];
+    TRY(bench_data_begin(job, &bench->input, path));
     Status st = OK;
-    if (bench->input.shape.ndim || bench->input.tokens)
-        st = make_data(job, bench, path, sizeof path);
-    else if (!job->config->data.train)
-        st = config_fail_key(
-            job->config, "data.train",
-            "no data: set data.train, or generate random data with --input 3x224x224 or --input "
-            "tokens");
-    if (st == OK && job->config->grid.servers > 0)
+    if (job->config->grid.servers > 0)
         st = config_fail_key(job->config, "grid.servers",
                              "all ranks of weft bench step compute: set 0, or use the times that "
                              "weft train prints");
@@ -330,7 +254,7 @@ static Status run_job(Job *job, StepBench *bench)
      * host waits for the GPU */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
     if (st == OK) st = measure(job->config, &job->world, bench);
-    if (*path && job->world.node_rank == 0) unlink(path);
+    bench_data_end(job, path);
     return st;
 }
 
@@ -360,10 +284,7 @@ static Status run(int argc, char **argv, const void *options)
     const StepOptions *o = options;
     StepBench bench = {
         .steps = (int)o->steps, .warmup = (int)o->warmup, .json = o->json, .kernels = o->kernels};
-    if (o->input) TRY(input_parse(o->input, &bench.input));
-    if (bench.input.shape.ndim == 2)
-        return fail(ERR_USAGE, "--input %s: only images and tokens are generated; set data.train",
-                    o->input);
+    TRY(bench_input_parse(o->input, &bench.input));
     Job job;
     Status status = job_open(&job, argc, argv);
     if (status == OK) status = run_job(&job, &bench);
