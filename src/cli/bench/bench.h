@@ -39,8 +39,9 @@ void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t l
 /* The flag --input of verbs that make steps; the options have a field `input`. */
 #define BENCH_FLAG_INPUT(Options)                                                                  \
     {                                                                                              \
-        "--input", FLAG_FIELD(Options, input), .value = "CxHxW|tokens",                            \
-                   .help = "random images of this shape, or random tokens, instead of data.train"  \
+        "--input", FLAG_FIELD(Options, input),                                                     \
+            .value = "CxHxW|tokens",                                                               \
+            .help = "random images of this shape, or random tokens, instead of data.train"         \
     }
 /* Reads that flag; text NULL: no shape and no tokens. ERR_USAGE. */
 Status bench_input_parse(const char *text, Input *input);

@@ -48,8 +48,8 @@ static Status make_file(const Job *job, const Input *input, const char *path)
     const bool boxes = loss_info(job->config)->reads == LOSS_READS_BOXES;
     char *rank_path = mem_format("%s.%d", path, job->world.rank);
     Status st = input->tokens ? make_tokens(job->config, rank_path)
-                                    : (boxes ? data_import_random_boxes : data_import_random)(
-                                          rank_path, input->shape, classes, samples, 1);
+                              : (boxes ? data_import_random_boxes : data_import_random)(
+                                    rank_path, input->shape, classes, samples, 1);
     if (st == OK && rename(rank_path, path) != 0) st = fail(ERR_IO, "%s: cannot be written", path);
     mem_free(&rank_path);
     return st;

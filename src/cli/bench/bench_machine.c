@@ -397,8 +397,9 @@ static Status check_job(const Job *job)
     if (!job->world.one_node)
         return fail(ERR_USAGE, "weft bench machine measures one node: start it with -n RANKS");
     if (config->grid.servers > 0)
-        return config_fail_key(config, "grid.servers", "all ranks of weft bench machine compute: "
-                                                       "set 0");
+        return config_fail_key(config, "grid.servers",
+                               "all ranks of weft bench machine compute: "
+                               "set 0");
     return OK;
 }
 
