@@ -6,7 +6,7 @@ Q := $(if $(V),,@)# V=1 shows every command
 PREFIX ?= /usr/local
 BUILD ?= build
 # Modules in order: a module may include the public headers of those before it (`make check-includes` checks).
-MODULES := base config image detect tensor layers optim data model schedule parallel topo pipeline machine table checkpoint observe train doctor cli
+MODULES := base config image detect tensor layers optim data model schedule parallel topo pipeline machine table checkpoint observe report train doctor cli
 VERSION := $(shell cat VERSION)
 NPROC := $(shell nproc 2>/dev/null || echo 2)
 
@@ -59,7 +59,7 @@ SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o)) 
     $(if $(filter avx512,$(SIMD_ISAS)),$(SIMD_BF16_SRC:%.c=$(BUILD)/obj/%.avx512_bf16.o) $(SIMD_NARROW_SRC:%=$(BUILD)/obj/src/tensor/cpu/simd/%.avx2_bf16.o))
 
 # What is read and planned once, and calls on behalf of GPUs, is kept small: a bundle is below 60 MB.
-COLD := config layers model schedule tensor/cuda parallel/mpi parallel/nccl parallel/watch parallel/world topo pipeline machine checkpoint observe train doctor cli
+COLD := config layers model schedule tensor/cuda parallel/mpi parallel/nccl parallel/watch parallel/world topo pipeline machine checkpoint observe report train doctor cli
 COLD_FILES := $(filter-out %/half.c %/row_store.c %/sliced.c,$(wildcard src/tensor/*.c)) $(wildcard src/data/*/import_*.c src/data/*/make_*.c src/data/import/*.c src/data/boxes/*.c) \
     $(foreach f,csv/csv_input csv/csv_schema csv/table_file folder/folder_classes folder/folder_list folder/folder_scan folder/yaml_classes import/part_file \
     set/boxes set/class_map set/class_names set/columns set/facts set/facts_answer set/files set/hdf5 set/labels set/range set/set set/set_print \

@@ -30,6 +30,7 @@
     _(ckpt_import)                                                                                 \
     _(ckpt_export)                                                                                 \
     _(ckpt_shrink)                                                                                 \
+    _(report)                                                                                      \
     _(topo_show)                                                                                   \
     _(topo_find)                                                                                   \
     _(bench_comm)                                                                                  \

@@ -377,6 +377,7 @@ static Status finish(Run *r, Status st)
     if (st == OK) measure_memory(r);
     if (st == OK && r->trainer->loader) sparse_report(r->trainer);
     lease_require(r->dir.lease);
+    if (st == OK && r->world->rank == 0) run_ledger_write(r);
     if (st == OK && r->config->run.trace && r->world->rank == 0) st = trace_write(r->dir.trace, 0);
     if (st != OK || r->world->rank != 0) return st;
     r->summary.dir = r->dir.path;

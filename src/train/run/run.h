@@ -187,6 +187,9 @@ void run_ledger_begin(Run *run);
 /* Fills the ledger's forecast from run.machine, if that is set. Errors as in train_forecast. Not
  * collective. */
 Status run_forecast(Run *run);
+/* Appends summary.ledger as a line of JSON to ledger.jsonl in the run's folder: seconds of a step by
+ * part. A failure is logged. Call on rank 0. */
+void run_ledger_write(const Run *run);
 void run_ledger_end(Run *run);
 /* Makes a world in which processes play the ranks that grid.rank_map says; process 0 plays rank 0.
  * ERR_CONFIG: the map does not fit. Release with world_part_fini. Collective. */

@@ -2,7 +2,8 @@
  * waiting by its cause. The causes are those of the simulated schedule with the measured times. */
 #include "run.h"
 
-#include <string.h>
+#include <errno.h>
+#include <fcntl.h>
 
 /* Times of a rank since the first step. */
 typedef struct RankTimes {
@@ -168,4 +169,39 @@ void run_ledger_end(Run *r)
     }
     mem_free(&time);
     mem_free(&all);
+}
+
+static void put_parts(Json *json, const char *key, const double seconds[LEDGER_LINE_COUNT],
+                      double steps)
+{
+    json_object(json, key);
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) json_real(json, ledger_names[i], seconds[i] / steps);
+    json_end(json);
+}
+
+static void put_ledger(const Run *r, FILE *out)
+{
+    const Ledger *ledger = &r->summary.ledger;
+    Json json = json_to(out, false);
+    json_object(&json, NULL);
+    json_int(&json, "step", r->trainer->step);
+    json_int(&json, "steps", ledger->steps);
+    json_int(&json, "ranks", ledger->ranks);
+    put_parts(&json, "measured", ledger->line_s, (double)ledger->steps);
+    if (ledger->has_forecast) put_parts(&json, "forecast", ledger->forecast_s, 1);
+    json_end(&json);
+}
+
+void run_ledger_write(const Run *r)
+{
+    if (r->summary.ledger.steps == 0) return;
+    char *path = mem_format("%s/ledger.jsonl", r->dir.path);
+    int file = file_create(path, O_WRONLY | O_APPEND);
+    FILE *out = file < 0 ? NULL : fdopen(file, "a");
+    bool good = out != NULL;
+    if (out) put_ledger(r, out);
+    if (out) good = !ferror(out);
+    if (out && fclose(out) != 0) good = false;
+    if (!good) log_warn("%s: cannot be written: %s", path, file_error(errno));
+    mem_free(&path);
 }

@@ -54,7 +54,7 @@ void run_dir_mend(const RunDir *dir)
 static bool is_run_file(const char *name)
 {
     static const char *const names[] = {"config.yaml", "algorithms.txt", "trace.json",
-                                        "checkpoints"};
+                                        "ledger.jsonl", "checkpoints"};
     static const char *const beginnings[] = {"metrics.jsonl", "events.out.tfevents.", "hang-",
                                              "log.txt"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)

@@ -1,0 +1,82 @@
+/* The frame of the report: a page in the form of XML, with its style. The first line of the head
+ * forbids the browser to fetch anything. */
+#include "private.h"
+
+#include <string.h>
+
+static const char style[] =
+    ":root{--a:#0b62c4;--b:#b3430a;--c:#1a7a3c;--d:#8a2be2;--e:#9a6a00;--f:#b0125b;--grid:#d4d4d4;"
+    "--back:#fff;--text:#1a1a1a}"
+    "@media (prefers-color-scheme:dark){:root{--a:#6cb2ff;--b:#ff9c66;--c:#6fd693;--d:#c9a0ff;"
+    "--e:#e6bd4a;--f:#ff84b7;--grid:#444;--back:#161616;--text:#e8e8e8}}"
+    "body{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:64em;padding:0 1em;"
+    "color:var(--text);background:var(--back)}"
+    "h1{font-size:1.5em}h2{font-size:1.15em;margin-top:2em;border-bottom:1px solid var(--grid)}"
+    "table{border-collapse:collapse;margin:.5em 0}th,td{text-align:right;padding:.15em .8em;"
+    "border-bottom:1px solid var(--grid)}th:first-child,td:first-child{text-align:left}"
+    "pre{overflow-x:auto;border:1px solid var(--grid);padding:.7em;font-size:13px}"
+    "figure{margin:1.2em 0}figcaption{font-weight:600}svg{max-width:100%;height:auto}"
+    "svg text{fill:currentColor;font-size:12px}"
+    ".grid{stroke:var(--grid)}.l{fill:none;stroke-width:1.7}"
+    ".s0{stroke:var(--a)}.s1{stroke:var(--b)}.s2{stroke:var(--c)}.s3{stroke:var(--d)}"
+    ".s4{stroke:var(--e)}.s5{stroke:var(--f)}.dash{stroke-dasharray:6 3}"
+    ".f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.f4{fill:var(--e)}"
+    ".f5{fill:var(--f)}.half{fill-opacity:.55}"
+    "@media print{details{display:none}}";
+
+void html_text(FILE *out, const char *text)
+{
+    for (const char *at = text; *at; ++at) {
+        unsigned char c = (unsigned char)*at;
+        if (c == '&')
+            fputs("&amp;", out);
+        else if (c == '<')
+            fputs("&lt;", out);
+        else if (c == '>')
+            fputs("&gt;", out);
+        else if (c == '"')
+            fputs("&quot;", out);
+        else if (c >= ' ' || c == '\n' || c == '\t')
+            fputc(c, out);
+    }
+}
+
+void html_begin(FILE *out, const char *title)
+{
+    fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>\n"
+          "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "
+          "'unsafe-inline'; img-src data:\" />\n<meta charset=\"utf-8\" />\n"
+          "<meta name=\"color-scheme\" content=\"light dark\" />\n"
+          "<meta name=\"viewport\" content=\"width=device-width\" />\n<title>",
+          out);
+    html_text(out, title);
+    fprintf(out, "</title>\n<style>%s</style></head><body>\n<h1>", style);
+    html_text(out, title);
+    fputs("</h1>\n", out);
+}
+
+void html_end(FILE *out)
+{
+    fputs("</body></html>\n", out);
+}
+
+void html_section(FILE *out, const char *heading)
+{
+    fputs("<section><h2>", out);
+    html_text(out, heading);
+    fputs("</h2>\n", out);
+}
+
+void html_section_end(FILE *out)
+{
+    fputs("</section>\n", out);
+}
+
+void html_details(FILE *out, const char *summary, const char *text)
+{
+    fputs("<details><summary>", out);
+    html_text(out, summary);
+    fputs("</summary><pre>", out);
+    html_text(out, text);
+    fputs("</pre></details>\n", out);
+}

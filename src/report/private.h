@@ -1,0 +1,70 @@
+/* The report module's private header: series of metrics, charts, and HTML. */
+#ifndef WEFT_REPORT_PRIVATE_H
+#define WEFT_REPORT_PRIVATE_H
+
+#include "report.h"
+
+/* A value of each step at which metrics.jsonl has it. */
+typedef struct Series {
+    /* key in metrics.jsonl; owned */
+    char *key;
+    /* steps and values, [count]; owned */
+    double *step, *value;
+    int count, capacity;
+} Series;
+
+/* A part of a step's time in ledger.jsonl. */
+typedef struct LedgerPart {
+    /* owned */
+    char *name;
+    double measured_s, forecast_s;
+} LedgerPart;
+
+/* The content of a run's folder. */
+typedef struct RunFiles {
+    /* folder, as given; borrowed */
+    const char *folder;
+    /* in the order of their first lines; owned */
+    Series *series;
+    int series_count;
+    /* last line of ledger.jsonl: its parts, ranks and steps; part_count 0: there is none; owned */
+    LedgerPart *part;
+    int part_count;
+    double ranks, ledger_steps;
+    /* the ledger has a forecast */
+    bool has_forecast;
+    /* contents of config.yaml and log.txt, of which the last part; "" if there is none; owned */
+    char *config, *log;
+} RunFiles;
+/* series.c. Errors as in report_write. Release with run_files_fini. */
+Status run_files_read(RunFiles *run, const char *folder);
+void run_files_fini(RunFiles *run);
+/* Returns the series with this key, or NULL. Borrowed. */
+const Series *run_series(const RunFiles *run, const char *key);
+
+/* html.c. Writes text with & < > " escaped, and without characters that XML does not allow. */
+void html_text(FILE *out, const char *text);
+void html_begin(FILE *out, const char *title);
+void html_end(FILE *out);
+/* Begins and ends a section with a heading. */
+void html_section(FILE *out, const char *heading);
+void html_section_end(FILE *out);
+/* Text in <details>, closed at first. */
+void html_details(FILE *out, const char *summary, const char *text);
+
+/* chart.c. A line of a chart. */
+typedef struct ChartLine {
+    /* borrowed */
+    const char *name;
+    const Series *series;
+} ChartLine;
+/* Number of colours; later lines use them again, with dashes. */
+enum { CHART_COLOURS = 6 };
+/* Writes a figure: lines over the step, and their values in a table. lines[count], count > 0. */
+void chart_lines(FILE *out, const char *title, const ChartLine *line, int count);
+/* Writes a figure with one bar for each row: its values stacked, as fractions of the largest sum.
+ * value: [rows][parts] */
+void chart_bars(FILE *out, const char *title, const char *const *row, int rows,
+                const char *const *part, int parts, const double *value);
+
+#endif

@@ -1,0 +1,198 @@
+/* Reads the files of a run. Lines of metrics.jsonl are objects; each number in one is a value of
+ * the series of its key at the line's step. A last line that is torn by a crash is left out. */
+#include "private.h"
+
+#include "base/json_scan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
+/* the part of log.txt that is kept */
+enum { LOG_BYTES = 32 << 10 };
+
+const Series *run_series(const RunFiles *run, const char *key)
+{
+    for (int i = 0; i < run->series_count; ++i)
+        if (strcmp(run->series[i].key, key) == 0) return &run->series[i];
+    return NULL;
+}
+
+static Series *series_for(RunFiles *run, const char *key)
+{
+    for (int i = 0; i < run->series_count; ++i)
+        if (strcmp(run->series[i].key, key) == 0) return &run->series[i];
+    run->series =
+        mem_resize(run->series, (size_t)(run->series_count + 1) * sizeof *run->series);
+    run->series[run->series_count] = (Series){.key = mem_text(key)};
+    return &run->series[run->series_count++];
+}
+
+static void series_add(Series *s, double step, double value)
+{
+    if (s->count == s->capacity) {
+        s->capacity = s->capacity ? 2 * s->capacity : 64;
+        s->step = mem_resize(s->step, (size_t)s->capacity * sizeof *s->step);
+        s->value = mem_resize(s->value, (size_t)s->capacity * sizeof *s->value);
+    }
+    s->step[s->count] = step;
+    s->value[s->count++] = value;
+}
+
+/* ---- the ledger ---- */
+
+static LedgerPart *part_for(RunFiles *run, const char *name)
+{
+    for (int i = 0; i < run->part_count; ++i)
+        if (strcmp(run->part[i].name, name) == 0) return &run->part[i];
+    run->part = mem_resize(run->part, (size_t)(run->part_count + 1) * sizeof *run->part);
+    run->part[run->part_count] = (LedgerPart){.name = mem_text(name)};
+    return &run->part[run->part_count++];
+}
+
+/* Reads an object of names and seconds, the measured or the forecast parts. */
+static Status read_parts(RunFiles *run, JsonScan *scan, bool forecast)
+{
+    bool more;
+    Status st = json_scan_open(scan, '{', &more);
+    while (st == OK && more) {
+        char *key = NULL;
+        double value = 0;
+        st = json_scan_key(scan, &key);
+        if (st == OK) st = json_scan_real(scan, &value);
+        if (st == OK) {
+            LedgerPart *part = part_for(run, key);
+            *(forecast ? &part->forecast_s : &part->measured_s) = value;
+        }
+        mem_free(&key);
+        if (st == OK) st = json_scan_more(scan, '}', &more);
+    }
+    return st;
+}
+
+/* ---- lines ---- */
+
+static bool is_number(const JsonScan *scan)
+{
+    return scan->at < scan->end && (*scan->at == '-' || (*scan->at >= '0' && *scan->at <= '9'));
+}
+
+/* Reads a value of a line of metrics.jsonl. *step: of the line, which its first key gives. */
+static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double *step)
+{
+    double value;
+    if (!is_number(scan)) return json_scan_skip(scan);
+    TRY(json_scan_real(scan, &value));
+    if (strcmp(key, "step") == 0)
+        *step = value;
+    else
+        series_add(series_for(run, key), *step, value);
+    return OK;
+}
+
+/* Reads a value of a line of ledger.jsonl. */
+static Status read_ledger(RunFiles *run, JsonScan *scan, const char *key, double *step)
+{
+    if (strcmp(key, "measured") == 0) {
+        run->has_forecast = false;
+        return read_parts(run, scan, false);
+    }
+    if (strcmp(key, "forecast") == 0) {
+        run->has_forecast = true;
+        return read_parts(run, scan, true);
+    }
+    if (strcmp(key, "ranks") == 0) return json_scan_real(scan, &run->ranks);
+    if (strcmp(key, "steps") == 0) return json_scan_real(scan, &run->ledger_steps);
+    return strcmp(key, "step") == 0 ? json_scan_real(scan, step) : json_scan_skip(scan);
+}
+
+/* Reads the value of a key of a line. */
+typedef Status ReadValue(RunFiles *run, JsonScan *scan, const char *key, double *step);
+
+static Status read_line(RunFiles *run, const char *path, const char *line, size_t bytes,
+                        ReadValue *read_value)
+{
+    JsonScan scan = json_scan(path, line, bytes);
+    bool more;
+    double step = 0;
+    TRY(json_scan_open(&scan, '{', &more));
+    while (more) {
+        char *key = NULL;
+        TRY(json_scan_key(&scan, &key));
+        Status st = read_value(run, &scan, key, &step);
+        mem_free(&key);
+        TRY(st);
+        TRY(json_scan_more(&scan, '}', &more));
+    }
+    return json_scan_end(&scan);
+}
+
+static Status read_lines(RunFiles *run, const char *path, ReadValue *read_value)
+{
+    char *text;
+    size_t bytes;
+    int number = 1;
+    Status st = OK;
+    TRY(file_text(path, METRICS_BYTES, &text, &bytes));
+    for (char *at = text, *end; st == OK && *at; at = end + 1, ++number) {
+        end = strchr(at, '\n');
+        if (!end) break;
+        st = read_line(run, path, at, (size_t)(end - at), read_value);
+    }
+    if (st != OK) {
+        char *why = mem_text(fail_message());
+        st = fail(st, "line %d of %s", number, why);
+        mem_free(&why);
+    }
+    mem_free(&text);
+    return st;
+}
+
+/* Reads the last `most` bytes of a text, from the beginning of a line; "" if it cannot be read. */
+static char *text_end(const char *folder, const char *name, size_t most)
+{
+    char *path = mem_format("%s/%s", folder, name), *text = NULL;
+    size_t bytes = 0;
+    bool good = file_text(path, TEXT_BYTES, &text, &bytes) == OK;
+    mem_free(&path);
+    if (!good) return mem_text("");
+    const char *from = text;
+    if (bytes > most) {
+        const char *line = strchr(text + (bytes - most), '\n');
+        from = line ? line + 1 : text + (bytes - most);
+    }
+    char *kept = mem_text(from);
+    mem_free(&text);
+    return kept;
+}
+
+Status run_files_read(RunFiles *run, const char *folder)
+{
+    *run = (RunFiles){.folder = folder};
+    char *path = mem_format("%s/metrics.jsonl", folder);
+    Status st = read_lines(run, path, read_metric);
+    mem_free(&path);
+    path = mem_format("%s/ledger.jsonl", folder);
+    if (st == OK && access(path, F_OK) == 0) st = read_lines(run, path, read_ledger);
+    mem_free(&path);
+    run->config = text_end(folder, "config.yaml", TEXT_BYTES);
+    run->log = text_end(folder, "log.txt", LOG_BYTES);
+    if (st != OK) run_files_fini(run);
+    return st;
+}
+
+void run_files_fini(RunFiles *run)
+{
+    for (int i = 0; i < run->series_count; ++i) {
+        mem_free(&run->series[i].key);
+        mem_free(&run->series[i].step);
+        mem_free(&run->series[i].value);
+    }
+    for (int i = 0; i < run->part_count; ++i) mem_free(&run->part[i].name);
+    mem_free(&run->series);
+    mem_free(&run->part);
+    mem_free(&run->config);
+    mem_free(&run->log);
+}
