@@ -46,6 +46,7 @@ holds 'the same numbers over TCP' diff one <(grep -v '^time' out)
 holds "a file of results: $(head -c 200 one.json)" grep -q '"image_id": 3, "category_id": [49], "bbox": \[' one.json
 check 0 '"AP_small":' "$WEFT" eval job.yaml run.name=one --json
 
+check 0 'loaded as 320x320' "$WEFT" bench io set.h5 --seconds 0.1
 check 78 'data.letterbox' "$WEFT" train job.yaml run.name=no data.letterbox=0
 check 78 'data.center_crop' "$WEFT" train job.yaml run.name=no data.center_crop=32
 check 78 'takes two numbers' "$WEFT" train job.yaml run.name=no data.affine_scale=[0.5]
