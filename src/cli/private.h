@@ -162,8 +162,8 @@ void help_all(FILE *out);
 void help_group(FILE *out, const char *group);
 void print_version(FILE *out);
 
-/* weft bench io for a file of encoded pictures: measures for about `seconds`, and prints the
- * result. */
-Status bench_pictures(const char *path, double seconds, bool json);
+/* weft bench io for a file of encoded pictures, maybe with boxes: measures for about `seconds`
+ * and prints the result. */
+Status bench_pictures(const char *path, bool boxes, double seconds, bool json);
 
 #endif

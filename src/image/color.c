@@ -59,7 +59,7 @@ static inline int clip8(int v)
 
 /* Computes hue and saturation of a pixel whose channels are not all equal; most, least: largest and
  * smallest channel. */
-static void to_hsv(const uint8_t *p, int most, int least, int *hue, int *saturation)
+static inline void to_hsv(const uint8_t *p, int most, int least, int *hue, int *saturation)
 {
     float range = (float)(most - least), s = range / (float)most;
     float r = (float)(most - p[0]) / range, g = (float)(most - p[1]) / range;
@@ -70,26 +70,54 @@ static void to_hsv(const uint8_t *p, int most, int least, int *hue, int *saturat
         h = (float)(2.0 + r - b);
     else
         h = (float)(4.0 + g - r);
-    h = (float)fmod(h / 6.0 + 1.0, 1.0);
+    /* the remainder of 1: h is from -1 to 5 */
+    double turn = h / 6.0 + 1.0;
+    h = (float)(turn >= 1 ? turn - 1 : turn);
     *hue = clip8((int)(h * 255.0));
     *saturation = clip8((int)(s * 255.0));
 }
 
-static void from_hsv(uint8_t *out, int hue, int saturation, int value)
+/* A hue as a sector of the circle and the part of it that lies before the hue. */
+typedef struct Hue {
+    double part;
+    int sector;
+} Hue;
+
+static void hues_set(Hue hues[256])
 {
-    double h = hue * 6.0 / 255.0, f, s = saturation / 255.0;
-    int i = (int)floor(h);
-    f = h - i;
-    uint8_t v = (uint8_t)value;
-    uint8_t p = (uint8_t)clip8((int)round(value * (1.0 - s)));
-    uint8_t q = (uint8_t)clip8((int)round(value * (1.0 - s * f)));
-    uint8_t t = (uint8_t)clip8((int)round(value * (1.0 - s * (1.0 - f))));
-    const uint8_t sector[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
-    for (int c = 0; c < 3; ++c) out[c] = sector[i % 6][c];
+    for (int i = 0; i < 256; ++i) {
+        double h = i * 6.0 / 255.0;
+        hues[i] = (Hue){.part = h - floor(h), .sector = (int)floor(h) % 6};
+    }
+}
+
+/* Rounds a number from 0 to 255 as round() does: halves up. */
+static inline uint8_t to_byte(double v)
+{
+    int below = (int)v;
+    return (uint8_t)(below + (v - below >= 0.5));
+}
+
+static inline void from_hsv(uint8_t *out, Hue hue, double saturation, int value)
+{
+    /* the channel of each of v, t, p and q in a sector */
+    enum { V, T, P, Q };
+    static const uint8_t channel[6][3] = {{V, T, P}, {Q, V, P}, {P, V, T},
+                                          {P, Q, V}, {T, P, V}, {V, P, Q}};
+    const double s = saturation, f = hue.part;
+    const uint8_t level[] = {[V] = (uint8_t)value,
+                             [T] = to_byte(value * (1.0 - s * (1.0 - f))),
+                             [P] = to_byte(value * (1.0 - s)),
+                             [Q] = to_byte(value * (1.0 - s * f))};
+    for (int c = 0; c < 3; ++c) out[c] = level[channel[hue.sector][c]];
 }
 
 void image_hue(Image *image, int shift)
 {
+    Hue hues[256];
+    double part[256];
+    hues_set(hues);
+    for (int i = 0; i < 256; ++i) part[i] = i / 255.0;
     for (int64_t i = 0, n = pixel_count(image); i < n; ++i) {
         uint8_t *p = image->pixel + 3 * i;
         int most = p[0] > p[1] ? p[0] : p[1], least = p[0] < p[1] ? p[0] : p[1];
@@ -100,7 +128,7 @@ void image_hue(Image *image, int shift)
         int hue, saturation;
         to_hsv(p, most, least, &hue, &saturation);
         if (saturation > 0)
-            from_hsv(p, (hue + shift) & 255, saturation, most);
+            from_hsv(p, hues[(hue + shift) & 255], part[saturation], most);
         else
             p[0] = p[1] = p[2] = (uint8_t)most;
     }

@@ -60,6 +60,7 @@ holds 'and so is AP50' mean AP50 5
 check 0 '{"class": "none", "boxes": 0, "AP": -1, "AP50": -1}' "$WEFT" eval job.yaml run.name=one --json --per-class
 holds 'JSON has the other numbers, too' grep -q '"AP_small":' out
 
+check 0 'loaded as 320x320' "$WEFT" bench io set.h5 --seconds 0.1
 check 78 'data.letterbox' "$WEFT" train job.yaml run.name=no data.letterbox=0
 check 78 'data.center_crop' "$WEFT" train job.yaml run.name=no data.center_crop=32
 check 78 'takes two numbers' "$WEFT" train job.yaml run.name=no data.affine_scale=[0.5]

@@ -206,7 +206,8 @@ static Status io_file(const IoArgs *args, const char *path)
     DataSet set;
     double rate, limit;
     TRY(data_set_open(&set, NULL, path));
-    if (set.encoded) return bench_pictures(path, args->seconds, args->json);
+    if (set.encoded)
+        return bench_pictures(path, data_kind(&set)->has_boxes, args->seconds, args->json);
     int readers = threads_share(1);
     if (readers > READERS_MAX) readers = READERS_MAX;
     IoWorker model = {.set = &set, .seconds = args->seconds, .samples = set.samples};

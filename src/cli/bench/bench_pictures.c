@@ -1,6 +1,7 @@
 /* weft bench io FILE for a file of encoded pictures: measures how many images per second the loader
- * prepares as 224x224 with one thread (random resized crop, flip, normalisation), and how many one
- * thread only decodes. The two are measured alternately, so that other load on the machine slows
+ * prepares as 224x224 with one thread (random resized crop, flip, normalisation; a set of boxes:
+ * as 320x320, mosaics of four with random scale, shift, colours and flip), and how many one thread
+ * only decodes. The two are measured alternately, so that other load on the machine slows
  * both. Also prints the time to open the file and the memory of the process afterwards. */
 #include "../private.h"
 
@@ -14,9 +15,7 @@ enum {
     /* micro-batches that the loader holds */
     SLOTS = 3,
     /* first micro-batches, which are not counted; after them every slot has its memory */
-    WARM = 2 * SLOTS,
-    /* side of a prepared image in pixels */
-    SIDE = 224
+    WARM = 2 * SLOTS
 };
 
 typedef struct Pictures {
@@ -111,16 +110,27 @@ static void report(const Pictures *p, double open_s, bool json)
     printf("%s: %lld encoded pictures, opened in %.3f s, %.1f MB of memory\n", p->set->path,
            (long long)p->set->samples, open_s, use.own_bytes / 1e6);
     printf("  decoded whole          %8.1f images/s a core\n", p->decoded);
-    printf("  loaded as %dx%d      %8.1f images/s a core: %.0f %%\n", SIDE, SIDE, p->loaded,
-           100 * p->loaded / p->decoded);
+    printf("  loaded as %lldx%lld      %8.1f images/s a core: %.0f %%%s\n",
+           (long long)p->set->height, (long long)p->set->width, p->loaded,
+           100 * p->loaded / p->decoded,
+           data_kind(p->set)->has_boxes ? "; each is made of four" : "");
 }
 
-Status bench_pictures(const char *path, double seconds, bool json)
+Status bench_pictures(const char *path, bool boxes, double seconds, bool json)
 {
-    char *words[] = {"data.random_resized_crop=224", "data.augment=[flip]"};
+    char *crops[] = {"data.augment=[flip]", "data.random_resized_crop=224"};
+    char *mosaics[] = {"train.loss=yolo",
+                       "data.augment=[flip]",
+                       "data.letterbox=320",
+                       "data.mosaic=1",
+                       "data.affine_scale=[0.5, 1.5]",
+                       "data.affine_shift=0.1",
+                       "data.color_jitter=[0.4, 0, 0.7, 0.015]",
+                       "data.normalize=false"};
     Pictures p = {.set = mem_new(sizeof *p.set), .seconds = seconds / (2 * ROUNDS)};
     double begin_s = clock_s(), open_s;
-    Status st = config_load(&p.config, NULL, 2, words);
+    Status st = boxes ? config_load(&p.config, NULL, sizeof mosaics / sizeof *mosaics, mosaics)
+                      : config_load(&p.config, NULL, sizeof crops / sizeof *crops, crops);
     if (st == OK) st = data_set_open(p.set, p.config, path);
     if (st == OK) st = data_set_check_labels(p.set);
     open_s = clock_s() - begin_s;
