@@ -46,7 +46,7 @@ LDLIBS_ALL := $(DEPS_LIBS) $(LDLIBS) -lpthread -lm
 # The vector kernels are compiled once for each instruction set and type of activations; the best that this CPU has is taken
 # at start. Sanitizers take twice as long to compile what -O3 unrolls.
 # Where there are wider sets, base is the last resort: it is kept small.
-SMALL := $(if $(SANITIZE),-O0,-Os)
+SMALL := $(if $(SANITIZE),-O0,$(SIZE_LEVEL))
 SIMD_FLAGS_base := $(if $(filter-out base,$(SIMD_ISAS)),$(SMALL))
 SIMD_FLAGS_avx2 := -mavx2 -mfma
 # Under sanitizers, code that this processor cannot run is compiled in a third of the time.
@@ -64,7 +64,7 @@ COLD_FILES := $(filter-out %/half.c %/row_store.c %/sliced.c,$(wildcard src/tens
     $(foreach f,csv/csv_input csv/csv_schema csv/table_file folder/folder_classes folder/folder_list folder/folder_scan folder/yaml_classes import/part_file \
     set/boxes set/class_map set/class_names set/columns set/facts set/facts_answer set/files set/hdf5 set/labels set/range set/set set/set_print \
     tokens/npy tokens/token_file tokens/tokenizer_identity tokens/tokenizer_read,src/data/$(f).c)
-$(foreach m,$(COLD),$(BUILD)/obj/src/$(m)/%.o) $(COLD_FILES:%.c=$(BUILD)/obj/%.o): SIZE_FLAGS := $(if $(filter -O2,$(OPT)),-Os)
+$(foreach m,$(COLD),$(BUILD)/obj/src/$(m)/%.o) $(COLD_FILES:%.c=$(BUILD)/obj/%.o): SIZE_FLAGS := $(if $(filter -O2,$(OPT)),$(SIZE_LEVEL))
 
 OBJ := $(SRC:%.c=$(BUILD)/obj/%.o)
 module_obj = $(filter $(BUILD)/obj/src/$(1)/%,$(OBJ) $(SIMD_OBJ) $(CU_OBJ))
@@ -270,7 +270,7 @@ in_bundle = $(foreach l,$(1),$(if $(filter -lhdf5,$(l)),$(or $(HDF5_STATIC),$(l)
 $(BUILD)/programs/weft: $(BUNDLE_OBJ) $(LIBS) tools/bundle/archives.sh
 	@echo "  link $@"
 	$(Q)CC="$(CC)" tools/bundle/archives.sh $(BUILD)/programs/lib "$(filter -L%,$(DEPS_LIBS))" $(BUNDLE_ARCHIVES)
-	$(Q)$(LINK) -o $@ $(BUNDLE_OBJ) $(call reverse,$(LIBS)) $(LDFLAGS_ALL) -Wl,-z,pack-relative-relocs -L$(BUILD)/programs/lib \
+	$(Q)$(LINK) -o $@ $(BUNDLE_OBJ) $(call reverse,$(LIBS)) $(LDFLAGS_ALL) -Wl,-z,pack-relative-relocs -Wl,-z,noseparate-code -L$(BUILD)/programs/lib \
 	    $(call in_bundle,$(DEPS_LIBS) -lcunit) $(LDLIBS) -lpthread -lm
 $(BUNDLE)/SIZES: $(BUILD)/programs/weft tools/bundle.sh tools/bundle/env.sh tools/bundle/cuda_packages.sh tests/run.sh $(wildcard jobs/*)
 	@tools/bundle.sh $< $(BUNDLE) $(BUILD)/programs/lib $(BUNDLE_TESTS:.c=)

@@ -40,12 +40,14 @@ typedef struct ForecastOf {
     /* plans of all stages, [schedule->shape.stages] */
     const Plan *const *plan;
     int threads;
+    /* settings on which times depend */
+    const char *setup;
     /* path of the machine's file, for messages */
     const char *from;
 } ForecastOf;
 /* Forecasts a step of full micro-batches in host memory, all ranks on one node. ERR_CONFIG: the
- * file has no time of an operation, a message or a sum that the step needs, or other numbers of
- * threads; the message says how to measure it. */
+ * file has no time of an operation, a message or a sum that the step needs, or other settings
+ * or threads, or fewer ranks; the message says how to measure it. */
 Status machine_forecast(const Machine *machine, const ForecastOf *of, Forecast *forecast);
 
 #endif

@@ -90,7 +90,8 @@ put_open_mpi() {
     mkdir -p "$new/lib/openmpi" "$new/lib/pmix" "$new/etc" "$new/share/openmpi" "$new/share/pmix"
     cp $chosen "$new/lib/openmpi"
     cp "$texts"/help-*.txt "$new/share/openmpi"
-    rm -f "$new"/share/openmpi/help-{mpi-btl-openib,mtl,opal-common-verbs,oshmem,shmem}*
+    # texts of plugins and commands that are not in the bundle
+    rm -f "$new"/share/openmpi/help-{mpi-btl-openib,mtl,opal-common-verbs,oshmem,shmem,opal_info,opal-wrapper,orte-info,orte-server,orte-clean}*
     : >"$new/etc/openmpi-mca-params.conf"
     local pmix
     pmix=$(libraries $chosen | awk '$1 ~ /^libpmix/ { print $2 }')
@@ -98,6 +99,7 @@ put_open_mpi() {
     pmix=$(dirname "$(readlink -f "$pmix")")
     cp "$pmix"/pmix/*.so "$new/lib/pmix"
     cp "${pmix%/lib}"/share/pmix/help-*.txt "$new/share/pmix"
+    rm -f "$new"/share/pmix/help-{pmix-info,pattrs,pquery,pps,pevent,plookup,pmixcc}.txt
 }
 
 put_libraries() {

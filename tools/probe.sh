@@ -18,6 +18,8 @@ pc() { pkg-config "$@" 2>/dev/null; }
 
 say weft "$(cat VERSION 2>/dev/null)"
 say compiler "$(${CC:-cc} --version | head -n 1)"
+if try -Oz "" <<<'int main(void) { return 0; }'; then set_mk SIZE_LEVEL -Oz; say size "-Oz for what is read and planned once"
+else set_mk SIZE_LEVEL -Os; say size "-Os for what is read and planned once: this compiler has no -Oz"; fi
 need mpi libopenmpi-dev "$(mpicc --showme:compile 2>/dev/null || pc --cflags ompi-c)" \
     "$(mpicc --showme:link 2>/dev/null || pc --libs ompi-c)" <<<'#include <mpi.h>
 int main(int c, char **v) { return MPI_Init(&c, &v); }'

@@ -68,6 +68,9 @@ int file_create(const char *path, int flags);
 /* Removes what has that name (a link itself, not its target), then calls file_create; fails where
  * the name exists again. */
 int file_create_new(const char *path, int flags);
+/* True if file_create would open the file for writing; a file that this creates is removed. False
+ * and errno. */
+bool file_can_create(const char *path);
 /* Opens a stream to write a file from its beginning; NULL and errno. */
 FILE *file_create_stream(const char *path);
 /* Returns strerror's text, or a plainer one that explains a link, a folder or a pipe and what to

@@ -23,6 +23,8 @@ typedef struct SumTime {
 typedef struct Machine {
     /* name of the host, model of its processor, and time of the measurement in UTC; owned */
     char *host, *cpu, *measured;
+    /* settings of the run on which times depend (train_setup); owned */
+    char *setup;
     /* ranks that computed at the same time, and threads of each */
     int ranks, threads;
     /* operations in ascending order of their keys; owned */

@@ -77,6 +77,16 @@ int file_create_new(const char *path, int flags)
     return file_create(path, flags | O_EXCL);
 }
 
+bool file_can_create(const char *path)
+{
+    bool existed = access(path, F_OK) == 0;
+    int file = file_create(path, O_WRONLY);
+    if (file < 0) return false;
+    close(file);
+    if (!existed) unlink(path);
+    return true;
+}
+
 FILE *file_create_stream(const char *path)
 {
     int file = file_create(path, O_WRONLY | O_TRUNC);

@@ -158,12 +158,7 @@ static Status cannot_write(const char *path)
 
 Status trace_check(const char *path)
 {
-    bool existed = access(path, F_OK) == 0;
-    int file = file_create(path, O_WRONLY);
-    if (file < 0) return cannot_write(path);
-    close(file);
-    if (!existed) unlink(path);
-    return OK;
+    return file_can_create(path) ? OK : cannot_write(path);
 }
 
 Status trace_write(const char *path, int rank)

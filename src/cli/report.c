@@ -12,9 +12,22 @@ static const Flag flags[] = {
      .default_text = "report.html", .help = "the page"},
 };
 
+/* ERR_USAGE: the page would replace a file of the run. */
+static Status check_output(const char *out, const char *folder)
+{
+    static const char *const name[] = {"metrics.jsonl", "ledger.jsonl", "config.yaml", "log.txt"};
+    enum { NAMES = sizeof name / sizeof *name };
+    char *path[NAMES];
+    for (int i = 0; i < NAMES; ++i) path[i] = mem_format("%s/%s", folder, name[i]);
+    Status st = file_no_input(out, (const char *const *)path, NAMES);
+    for (int i = 0; i < NAMES; ++i) mem_free(&path[i]);
+    return st;
+}
+
 static Status run(int argc, char **argv, const void *options)
 {
     const ReportFlags *o = options;
+    for (int i = 0; i < argc; ++i) TRY(check_output(o->out, argv[i]));
     TRY(report_write(argv, argc, o->out));
     printf("wrote %s\n", o->out);
     return OK;

@@ -205,6 +205,16 @@ Status machine_forecast(const Machine *m, const ForecastOf *of, Forecast *foreca
 {
     double line[LEVELS][FORECAST_LINE_COUNT];
     Status st = OK;
+    const GridShape shape = of->plan[0]->shape;
+    int ranks = shape.dp * shape.pp * shape.tp;
+    if (strcmp(m->setup, of->setup) != 0)
+        return fail(ERR_CONFIG, "%s: was measured with %s, and this plan has %s", of->from,
+                    m->setup, of->setup);
+    if (ranks > m->ranks)
+        return fail(ERR_CONFIG,
+                    "%s: was measured with %d rank%s at a time, and this plan has %d: measure it "
+                    "with weft bench machine -n %d --save %s",
+                    of->from, m->ranks, m->ranks == 1 ? "" : "s", ranks, ranks, of->from);
     if (m->threads != of->threads)
         return fail(ERR_CONFIG, "%s: was measured with train.threads %d, and this plan has %d",
                     of->from, m->threads, of->threads);

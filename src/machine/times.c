@@ -56,4 +56,5 @@ void machine_fini(Machine *m)
     mem_free(&m->host);
     mem_free(&m->cpu);
     mem_free(&m->measured);
+    mem_free(&m->setup);
 }

@@ -11,6 +11,7 @@
 
 enum { VERSION = 1, RANKS_MAX = 1 << 20 };
 static const size_t FILE_BYTES = 64 << 20;
+static const double TIME_MAX_S = 1e6;
 
 /* ---- reading ---- */
 
@@ -29,8 +30,8 @@ static Status read_real(const Reader *r, const Node *n, double *value)
 {
     char *end = NULL;
     if (n->kind == NODE_SCALAR && !n->quoted) *value = strtod(n->text, &end);
-    if (!end || end == n->text || *end || !isfinite(*value) || *value < 0)
-        return fail_at(r, n, "expected a number of seconds, 0 or more");
+    if (!end || end == n->text || *end || !(*value >= 0 && *value <= TIME_MAX_S))
+        return fail_at(r, n, "expected a number of seconds from 0 to 1e6");
     return OK;
 }
 
@@ -134,6 +135,7 @@ static Status read_operations(const Reader *r, const Node *n)
     W(KEY_HOST, "host")                                                                            \
     W(KEY_CPU, "cpu")                                                                              \
     W(KEY_MEASURED, "measured")                                                                    \
+    W(KEY_SETUP, "setup")                                                                          \
     W(KEY_RANKS, "ranks")                                                                          \
     W(KEY_THREADS, "threads")                                                                      \
     W(KEY_MOVE, "move_byte_s")                                                                     \
@@ -165,6 +167,8 @@ static Status read_value(const Reader *r, int key, const Node *n)
         return read_text(r, n, &m->cpu);
     case KEY_MEASURED:
         return read_text(r, n, &m->measured);
+    case KEY_SETUP:
+        return read_text(r, n, &m->setup);
     case KEY_RANKS:
         return read_count(r, n, &m->ranks);
     case KEY_THREADS:
@@ -253,6 +257,7 @@ static void put_machine(FILE *out, const Machine *m)
     put_text(out, KEY_HOST, m->host);
     put_text(out, KEY_CPU, m->cpu);
     put_text(out, KEY_MEASURED, m->measured);
+    put_text(out, KEY_SETUP, m->setup);
     fprintf(out, "%s: %d\n%s: %d\n", key_names[KEY_RANKS], m->ranks, key_names[KEY_THREADS],
             m->threads);
     fprintf(out, "%s: %.4g\n%s: %.4g\n", key_names[KEY_MOVE], m->move_byte_s, key_names[KEY_ACTION],

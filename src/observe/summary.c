@@ -2,6 +2,7 @@
  * are. */
 #include "observer.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -62,7 +63,7 @@ static void print_forecast(const Ledger *ledger, FILE *out)
         if (i == LEDGER_EVAL || i == LEDGER_CHECKPOINT) continue;
         forecast_s += ledger->forecast_s[i];
         measured_s += step_s;
-        if (ledger->forecast_s[i] >= PART_FROM_S || step_s >= PART_FROM_S)
+        if (fabs(ledger->forecast_s[i]) >= PART_FROM_S || step_s >= PART_FROM_S)
             print_beside(ledger_names[i], ledger->forecast_s[i], step_s, out);
     }
     print_beside("step", forecast_s, measured_s, out);
@@ -100,7 +101,8 @@ static void print_all(const RunSummary *summary, FILE *out)
     if (lstat(log, &st) == 0 && S_ISREG(st.st_mode)) fprintf(out, ", and %s", log);
     mem_free(&log);
     fputc('\n', out);
-    fprintf(out, "  look         tensorboard --logdir %s\n", summary->dir);
+    fprintf(out, "  look         tensorboard --logdir %s, or weft report %s\n", summary->dir,
+            summary->dir);
     if (summary->stopped)
         fprintf(out, "  continue     start the same command again%s\n",
                 summary->fresh ? ", but without run.fresh" : "");

@@ -7,7 +7,7 @@
 /* Sizes in pixels. Points of a line are reduced to the least and greatest value of each column. */
 enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 28, TICKS = 5 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
-enum { TABLE_ROWS = 60, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };
+enum { TABLE_ROWS = 60, MARKS_MAX = 30, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };
 
 /* Ranges of the two axes. */
 typedef struct Axes {
@@ -82,6 +82,14 @@ static void put_points(FILE *out, const Axes *a, const Series *s)
     }
 }
 
+/* Marks the points of a line that has few. */
+static void put_marks(FILE *out, const Axes *a, const Series *s, int colour)
+{
+    for (int i = 0; i < s->count && s->count <= MARKS_MAX; ++i)
+        fprintf(out, "<circle class=\"f%d\" cx=\"%.1f\" cy=\"%.1f\" r=\"2.5\" />",
+                colour % CHART_COLOURS, place_x(a, s->step[i]), place_y(a, s->value[i]));
+}
+
 static void put_legend(FILE *out, const ChartLine *line, int count)
 {
     fputs("<p>", out);
@@ -119,9 +127,10 @@ static void begin_figure(FILE *out, const char *title, int width, int height)
 {
     fputs("<figure><figcaption>", out);
     html_text(out, title);
-    fprintf(out,
-            "</figcaption>\n<svg viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\"><title>",
-            width, height, width, height);
+    fprintf(
+        out,
+        "</figcaption>\n<svg viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\"><title>",
+        width, height, width, height);
     html_text(out, title);
     fputs("</title>\n", out);
 }
@@ -136,6 +145,7 @@ void chart_lines(FILE *out, const char *title, const ChartLine *line, int count)
                 l >= CHART_COLOURS ? " dash" : "");
         put_points(out, &a, line[l].series);
         fputs("\" />\n", out);
+        put_marks(out, &a, line[l].series, l);
     }
     fputs("</svg>\n", out);
     if (count > 1) put_legend(out, line, count);

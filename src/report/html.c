@@ -2,6 +2,8 @@
  * forbids the browser to fetch anything. */
 #include "private.h"
 
+#include "base/utf8.h"
+
 #include <string.h>
 
 static const char style[] =
@@ -26,18 +28,22 @@ static const char style[] =
 
 void html_text(FILE *out, const char *text)
 {
-    for (const char *at = text; *at; ++at) {
-        unsigned char c = (unsigned char)*at;
-        if (c == '&')
+    const unsigned char *at = (const unsigned char *)text;
+    for (int bytes; *at; at += bytes) {
+        bytes = utf8_bytes(at);
+        if (bytes == 0)
+            fputc('?', out);
+        else if (*at == '&')
             fputs("&amp;", out);
-        else if (c == '<')
+        else if (*at == '<')
             fputs("&lt;", out);
-        else if (c == '>')
+        else if (*at == '>')
             fputs("&gt;", out);
-        else if (c == '"')
+        else if (*at == '"')
             fputs("&quot;", out);
-        else if (c >= ' ' || c == '\n' || c == '\t')
-            fputc(c, out);
+        else if (*at >= ' ' || *at == '\n' || *at == '\t')
+            fwrite(at, 1, (size_t)bytes, out);
+        if (bytes == 0) bytes = 1;
     }
 }
 

@@ -12,12 +12,9 @@
 static const struct Column {
     const char *key, *title;
     int best;
-} columns[] = {{"loss", "last loss", 0},
-               {"eval_loss", "least eval_loss", -1},
-               {"top1", "best top1", 1},
-               {"eval_auc", "best eval_auc", 1},
-               {"ap", "best ap", 1},
-               {"samples_per_s", "samples/s", 0},
+} columns[] = {{"loss", "last loss", 0},       {"eval_loss", "least eval_loss", -1},
+               {"top1", "best top1", 1},       {"eval_auc", "best eval_auc", 1},
+               {"ap", "best ap", 1},           {"samples_per_s", "samples/s", 0},
                {"tokens_per_s", "tokens/s", 0}};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
@@ -98,35 +95,51 @@ static void put_curves(FILE *out, const RunFiles *run, int runs)
     html_section(out, "Curves");
     for (int r = 0; r < runs; ++r)
         for (int i = 0; i < run[r].series_count; ++i)
-            if (is_curve(run[r].series[i].key))
-                put_curve(out, run, runs, r, run[r].series[i].key);
+            if (is_curve(run[r].series[i].key)) put_curve(out, run, runs, r, run[r].series[i].key);
     html_section_end(out);
 }
 
 /* ---- time ---- */
 
+/* Writes the forecast and its error; "-" where there is none. */
+static void put_forecast(FILE *out, const LedgerPart *part)
+{
+    if (part->has_forecast)
+        fprintf(out, "<td>%.3f</td>", 1e3 * part->forecast_s);
+    else
+        fputs("<td>-</td>", out);
+    if (part->has_forecast && part->measured_s > 0 && part->forecast_s > 0)
+        fprintf(out, "<td>%+.1f %%</td>", 100 * (part->measured_s / part->forecast_s - 1));
+    else
+        fputs("<td>-</td>", out);
+}
+
+static void put_part(FILE *out, const RunFiles *run, const LedgerPart *part, double step_s)
+{
+    fputs("<tr><td>", out);
+    html_text(out, part->name);
+    fprintf(out, "</td><td>%.3f</td><td>%.1f %%</td>", 1e3 * part->measured_s,
+            step_s > 0 ? 100 * part->measured_s / step_s : 0.0);
+    if (run->has_forecast) put_forecast(out, part);
+    fputs("</tr>\n", out);
+}
+
 static void put_parts_table(FILE *out, const RunFiles *run)
 {
-    double measured_s = 0, forecast_s = 0;
+    char all_name[] = "all", forecast_name[] = "all that is forecast";
+    LedgerPart all = {.name = all_name}, forecast = {.name = forecast_name, .has_forecast = true};
     for (int i = 0; i < run->part_count; ++i) {
-        measured_s += run->part[i].measured_s;
-        forecast_s += run->part[i].forecast_s;
+        const LedgerPart *part = &run->part[i];
+        all.measured_s += part->measured_s;
+        if (!part->has_forecast) continue;
+        forecast.measured_s += part->measured_s;
+        forecast.forecast_s += part->forecast_s;
     }
     fprintf(out, "<table><tr><th>part</th><th>ms a step</th><th>share</th>%s</tr>\n",
             run->has_forecast ? "<th>forecast ms</th><th>error</th>" : "");
-    for (int i = 0; i <= run->part_count; ++i) {
-        bool sum = i == run->part_count;
-        double m = sum ? measured_s : run->part[i].measured_s,
-               f = sum ? forecast_s : run->part[i].forecast_s;
-        fputs("<tr><td>", out);
-        html_text(out, sum ? "all" : run->part[i].name);
-        fprintf(out, "</td><td>%.3f</td><td>%.1f %%</td>", 1e3 * m,
-                measured_s > 0 ? 100 * m / measured_s : 0.0);
-        if (run->has_forecast) fprintf(out, "<td>%.3f</td>", 1e3 * f);
-        if (run->has_forecast && m > 0) fprintf(out, "<td>%+.1f %%</td>", 100 * (f / m - 1));
-        if (run->has_forecast && m <= 0) fputs("<td>-</td>", out);
-        fputs("</tr>\n", out);
-    }
+    for (int i = 0; i < run->part_count; ++i) put_part(out, run, &run->part[i], all.measured_s);
+    if (run->has_forecast) put_part(out, run, &forecast, all.measured_s);
+    put_part(out, run, &all, all.measured_s);
     fputs("</table>\n", out);
 }
 

@@ -10,8 +10,10 @@
 #include <unistd.h>
 
 static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
-/* the part of log.txt that is kept */
-enum { LOG_BYTES = 32 << 10 };
+/* the parts of log.txt and ledger.jsonl that are read */
+enum { LOG_BYTES = 32 << 10, LEDGER_BYTES = 64 << 10 };
+/* larger steps are not those of a run */
+static const double STEP_MAX = 1e15;
 
 const Series *run_series(const RunFiles *run, const char *key)
 {
@@ -24,8 +26,7 @@ static Series *series_for(RunFiles *run, const char *key)
 {
     for (int i = 0; i < run->series_count; ++i)
         if (strcmp(run->series[i].key, key) == 0) return &run->series[i];
-    run->series =
-        mem_resize(run->series, (size_t)(run->series_count + 1) * sizeof *run->series);
+    run->series = mem_resize(run->series, (size_t)(run->series_count + 1) * sizeof *run->series);
     run->series[run->series_count] = (Series){.key = mem_text(key)};
     return &run->series[run->series_count++];
 }
@@ -65,6 +66,7 @@ static Status read_parts(RunFiles *run, JsonScan *scan, bool forecast)
         if (st == OK) {
             LedgerPart *part = part_for(run, key);
             *(forecast ? &part->forecast_s : &part->measured_s) = value;
+            part->has_forecast = forecast;
         }
         mem_free(&key);
         if (st == OK) st = json_scan_more(scan, '}', &more);
@@ -85,6 +87,8 @@ static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double
     double value;
     if (!is_number(scan)) return json_scan_skip(scan);
     TRY(json_scan_real(scan, &value));
+    if (strcmp(key, "step") == 0 && !(value >= 0 && value <= STEP_MAX))
+        return json_scan_fail(scan, "%g is no step", value);
     if (strcmp(key, "step") == 0)
         *step = value;
     else
@@ -136,10 +140,9 @@ static Status read_lines(RunFiles *run, const char *path, ReadValue *read_value)
     int number = 1;
     Status st = OK;
     TRY(file_text(path, METRICS_BYTES, &text, &bytes));
-    for (char *at = text, *end; st == OK && *at; at = end + 1, ++number) {
-        end = strchr(at, '\n');
-        if (!end) break;
+    for (char *at = text, *end; st == OK && (end = strchr(at, '\n')); at = end + 1) {
         st = read_line(run, path, at, (size_t)(end - at), read_value);
+        number += st == OK;
     }
     if (st != OK) {
         char *why = mem_text(fail_message());
@@ -168,18 +171,36 @@ static char *text_end(const char *folder, const char *name, size_t most)
     return kept;
 }
 
+/* Reads the last complete line of ledger.jsonl, if there is one. */
+static Status read_last_ledger(RunFiles *run, const char *folder)
+{
+    char *text = text_end(folder, "ledger.jsonl", LEDGER_BYTES);
+    char *path = mem_format("%s/ledger.jsonl", folder);
+    char *end = strrchr(text, '\n');
+    Status st = OK;
+    if (end) {
+        *end = 0;
+        const char *before = strrchr(text, '\n'), *line = before ? before + 1 : text;
+        st = read_line(run, path, line, strlen(line), read_ledger);
+    }
+    mem_free(&path);
+    mem_free(&text);
+    return st;
+}
+
 Status run_files_read(RunFiles *run, const char *folder)
 {
     *run = (RunFiles){.folder = folder};
     char *path = mem_format("%s/metrics.jsonl", folder);
     Status st = read_lines(run, path, read_metric);
     mem_free(&path);
-    path = mem_format("%s/ledger.jsonl", folder);
-    if (st == OK && access(path, F_OK) == 0) st = read_lines(run, path, read_ledger);
-    mem_free(&path);
-    run->config = text_end(folder, "config.yaml", TEXT_BYTES);
-    run->log = text_end(folder, "log.txt", LOG_BYTES);
-    if (st != OK) run_files_fini(run);
+    if (st == OK) st = read_last_ledger(run, folder);
+    if (st == OK) {
+        run->config = text_end(folder, "config.yaml", TEXT_BYTES);
+        run->log = text_end(folder, "log.txt", LOG_BYTES);
+    } else {
+        run_files_fini(run);
+    }
     return st;
 }
 
@@ -195,4 +216,5 @@ void run_files_fini(RunFiles *run)
     mem_free(&run->part);
     mem_free(&run->config);
     mem_free(&run->log);
+    *run = (RunFiles){0};
 }

@@ -1,22 +1,55 @@
 /* The forecast of a trainer's step from the times in a machine's file. */
 #include "trainer.h"
 
+char *train_setup(const Config *c)
+{
+    static const char *const precision[] = {PRECISION_WORDS(LIST_NAME)};
+    char *text = mem_format("%s, cpu %s, update", precision[c->train.precision],
+                            cpu_name((CpuSet)c->train.cpu));
+    for (int i = 0; i < optim_rule_count(c); ++i) {
+        char *longer = mem_format("%s %s", text, optim_rule(c, i).table->word.word);
+        mem_free(&text);
+        text = longer;
+    }
+    char *whole = mem_format("%s%s%s", text, c->optim.clip > 0 ? " with clipping" : "",
+                             c->train.ema > 0 ? " with EMA" : "");
+    mem_free(&text);
+    return whole;
+}
+
+/* ERR_CONFIG: the step has parts of which there are no times. */
+static Status check(const Trainer *t, const char *path)
+{
+    const Config *c = t->config;
+    if (!t->backend->table->host_memory)
+        return fail(ERR_CONFIG, "%s: has times of CPUs, and this run is on GPUs", path);
+    if (c->grid.servers > 0 || c->grid.mode != TABLE_SYNC)
+        return config_fail_key(c, c->grid.servers > 0 ? "grid.servers" : "grid.mode",
+                               "there are no forecasts with servers, or of other modes than sync");
+    if (c->grid.transport == TRANSPORT_MPI)
+        return config_fail_key(c, "grid.transport",
+                               "there are forecasts for shared memory only, not for mpi");
+    return OK;
+}
+
 Status train_forecast(const Trainer *t, const char *path, Forecast *forecast)
 {
     Machine machine;
+    TRY(check(t, path));
     TRY(machine_read(&machine, path));
     int stages = t->shape.pp;
     Plan **plan = mem_new((size_t)stages * sizeof *plan);
+    char *setup = train_setup(t->config);
     Status st = OK;
     for (int s = 0; st == OK && s < stages; ++s) st = train_plan_stage(t, s, &plan[s]);
     const ForecastOf of = {.schedule = trainer_schedule(t),
                            .plan = (const Plan *const *)plan,
                            .threads = t->backend->options.threads,
+                           .setup = setup,
                            .from = path};
-    if (st == OK && !t->backend->table->host_memory)
-        st = fail(ERR_CONFIG, "%s: has times of CPUs, and this run is on GPUs", path);
     if (st == OK) st = machine_forecast(&machine, &of, forecast);
     for (int s = 0; s < stages; ++s) plan_free(&plan[s]);
+    mem_free(&setup);
     mem_free(&plan);
     machine_fini(&machine);
     return st;

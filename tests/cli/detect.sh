@@ -47,7 +47,7 @@ check 0 '' "$WEFT" eval -n 2 job.yaml run.name=one grid.pp=2 --results two.json 
 holds 'the same numbers on two stages' diff one <(grep -v '^time' out)
 holds 'and the same boxes' cmp one.json two.json
 # Over TCP, as between nodes, where messages between stages go only one way in an evaluation.
-check 0 '' env OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo timeout 60 "$WEFT" eval -n 2 job.yaml run.name=one grid.pp=2 grid.transport=mpi
+check 0 '' env OMPI_MCA_btl=self,tcp OMPI_MCA_btl_tcp_if_include=lo timeout 60 "$WEFT" eval -n 2 job.yaml run.name=one grid.pp=2 grid.transport=mpi --per-class
 holds 'the same numbers over TCP' diff one <(grep -v '^time' out)
 holds "a file of results: $(head -c 200 one.json)" grep -q '"image_id": 3, "category_id": [49], "bbox": \[' one.json
 

@@ -48,22 +48,26 @@ check 0 'ms a step (run.machine)' "$WEFT" train -n 2 job.yaml run.machine=set.ya
 holds "the forecast of compute: $(grep compute out | tail -n 1)" grep -Eq '^    compute +36\.000 +[0-9.]+ +[-+][0-9.]+ %$' out
 sum=$(grep '^  time ' out | grep -o '[0-9.]* %' | awk '{ s += $1 } END { print s }')
 holds "the parts are $sum % of the time" awk -v s="$sum" 'BEGIN { exit !(s > 99 && s < 101) }'
-check 78 'set.yaml: has no time of sums over 4 ranks' "$WEFT" train -n 4 job.yaml run.machine=set.yaml run.name=no
+check 78 'set.yaml: was measured with 2 ranks at a time, and this plan has 4' "$WEFT" train -n 4 job.yaml run.machine=set.yaml run.name=no
+check 0 'resuming from' "$WEFT" train -n 2 job.yaml run.name=run grid.pp=2 train.steps=5
 holds 'nothing is trained' test ! -e runs/no/checkpoints/step-00000002.h5
 check 0 'forecast: 72 ms a step' "$WEFT" plan job.yaml run.machine=set.yaml run.name=plan train.steps=9 --machine first.yaml
 
-check 78 'no time of sums over 4 ranks: measure it with weft bench machine -n 4' "$WEFT" plan job.yaml --ranks 4 --machine set.yaml
+sed 's/^ranks: 2/ranks: 4/' set.yaml >four.yaml
+check 78 'no time of sums over 4 ranks: measure it with weft bench machine -n 4' "$WEFT" plan job.yaml --ranks 4 --machine four.yaml
+check 78 'was measured with fp32, cpu auto, update sgd, and this plan has fp32, cpu auto, update adamw with EMA' "$WEFT" plan job.yaml optim.name=adamw train.ema=0.9 --machine set.yaml
+check 78 'for shared memory only' "$WEFT" plan job.yaml --ranks 2 grid.transport=mpi --machine set.yaml
 check 78 'has no forward time of flatten x=16x1x8x8:fixed y=16x64: measure this configuration' "$WEFT" plan job.yaml train.micro_batch=16 --machine set.yaml
 check 78 'measured with train.threads 1, and this plan has 2' "$WEFT" plan job.yaml train.threads=2 --machine set.yaml
 sed '/^message/d' set.yaml >alone.yaml
 check 78 'alone.yaml: has no time of messages' "$WEFT" plan job.yaml $pp --machine alone.yaml
 check 66 'none.yaml' "$WEFT" plan job.yaml --machine none.yaml
 sed 's/^threads: 1/threads: many/' set.yaml >broken.yaml
-check 78 'broken.yaml:8:10: expected a number' "$WEFT" plan job.yaml --machine broken.yaml
+check 78 'broken.yaml:9:10: expected a number' "$WEFT" plan job.yaml --machine broken.yaml
 sed 's/^host/hast/' set.yaml >broken.yaml
 check 78 'broken.yaml:4:1: unknown key' "$WEFT" plan job.yaml --machine broken.yaml
 sed 's/^rest_s: .*/rest_s: [2, 1, 3]/' set.yaml >broken.yaml
-check 78 'broken.yaml:12:9: the three times must ascend' "$WEFT" plan job.yaml --machine broken.yaml
+check 78 'broken.yaml:13:9: the three times must ascend' "$WEFT" plan job.yaml --machine broken.yaml
 sed '/^action_s/d' set.yaml >broken.yaml
 check 78 'broken.yaml: key `action_s` is missing' "$WEFT" plan job.yaml --machine broken.yaml
 sed 's/^weft_machine: 1/weft_machine: 2/' set.yaml >broken.yaml

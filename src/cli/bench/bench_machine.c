@@ -209,18 +209,23 @@ static void join_ranks(const World *world, const RankTimes *mine, char *packed, 
 
 /* ---- links ---- */
 
-/* The line through the times of a small and a large message. */
+/* The line through the times of a small and a large message. If the small one took longer, which
+ * happens where other processes run, both take the large one's time, by which the rate is known. */
 static Link link_through(double small_s, double large_s, double small, double large)
 {
-    double byte_s = fmax((large_s - small_s) / (large - small), 0);
-    return (Link){.latency_s = fmax(small_s - small * byte_s, 1e-9), .byte_s = byte_s};
+    if (large_s <= small_s) return (Link){.latency_s = large_s, .byte_s = large_s / large};
+    double byte_s = (large_s - small_s) / (large - small);
+    return (Link){.latency_s = fmax(small_s - small * byte_s, 0), .byte_s = byte_s};
 }
 
 /* Sends a message on channel `to` once its slot is free, writing all its bytes, as a stage does. */
 static void send_message(Channels *channels, int to, const char *from, size_t bytes)
 {
     char *slot;
-    while (!(slot = channel_slot(channels, to))) channels_progress(channels);
+    for (double begin_s = clock_s(); !(slot = channel_slot(channels, to));) {
+        channels_progress(channels);
+        channels_wait(channels, clock_s() - begin_s);
+    }
     memcpy(slot, from, bytes);
     channel_send(channels, to);
 }
@@ -228,7 +233,10 @@ static void send_message(Channels *channels, int to, const char *from, size_t by
 static void receive_message(Channels *channels, int from, char *to, size_t bytes)
 {
     const char *message;
-    while (!(message = channel_message(channels, from))) channels_progress(channels);
+    for (double begin_s = clock_s(); !(message = channel_message(channels, from));) {
+        channels_progress(channels);
+        channels_wait(channels, clock_s() - begin_s);
+    }
     memcpy(to, message, bytes);
     channel_release(channels, from);
 }
@@ -375,6 +383,7 @@ static Status measure(const Config *config, const World *world, const World *job
         join_ranks(world, &mine, packed, &machine);
         free(packed);
         describe(&machine, world, trainer_backend(t)->options.threads);
+        machine.setup = train_setup(config);
         st = measure_links(world, trainer_backend(t), &machine);
     }
     if (st == OK && world->rank == 0) st = machine_write(&machine, o->save);
@@ -414,6 +423,9 @@ static Status run_job(Job *job, const MachineOptions *o)
     TRY(bench_data_begin(job, &input, path));
     bool replicas_only = config->grid.pp * config->grid.tp == 1;
     if (replicas_only) config->grid.dp = 0;
+    /* ranks that train alone would not know of each other */
+    if (config->train.threads == 0)
+        config->train.threads = world_least(&job->world, threads_share(job->world.node_size));
     config->train.log_every = WARMUP_STEPS + o->steps + 1;
     Status st = measure(config, &job->world, replicas_only ? &alone : &job->world, o);
     bench_data_end(job, path);
@@ -440,8 +452,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_bench_machine = {
     .name = "bench machine",
     .words = "CONFIG [key=value ...]",
-    .help = "measures operations, messages and sums on this node, from which weft plan --machine "
-            "forecasts the time of a step",
+    .help = "measures operations, messages and sums on this node, for weft plan --machine",
     VERB_FLAGS(MachineOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,

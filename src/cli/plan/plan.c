@@ -204,6 +204,17 @@ static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
                               o->samples > 0 ? o->samples : config->train.batch);
 }
 
+/* A plan for which train.threads is not set has the threads of its machine's file. */
+static Status take_threads(Config *config, const char *path)
+{
+    Machine machine;
+    if (!*path || config->train.threads > 0) return OK;
+    TRY(machine_read(&machine, path));
+    config->train.threads = machine.threads;
+    machine_fini(&machine);
+    return OK;
+}
+
 static Status run_job(const Job *job, const PlanFlags *o)
 {
     PlanView v = {.stage = (int)o->stage};
@@ -216,13 +227,14 @@ static Status run_job(const Job *job, const PlanFlags *o)
     DataSet set;
     TRY(take_input(job->config, o, &set));
     train_take_widths(job->config, &job->world, NULL);
+    const char *machine = o->machine ? o->machine : job->config->run.machine;
+    TRY(take_threads(job->config, machine));
     const DryRun dry_run = {ranks, o->gpu, o->input ? &set : NULL};
     if (o->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; for GPUs set train.device=cuda",
                     o->gpu);
     Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &dry_run);
     if (status == OK) status = view_fill(&v);
-    const char *machine = o->machine ? o->machine : job->config->run.machine;
     v.has_forecast = *machine;
     if (status == OK && v.has_forecast) status = train_forecast(v.trainer, machine, &v.forecast);
     if (status == OK && job->world.rank == 0) status = show(&v, o);

@@ -2,6 +2,8 @@
  * few and the largest are printed. */
 #include "plan_view.h"
 
+#include <math.h>
+
 enum {
     /* a longer list is cut to this number of rows at both ends, and the largest */
     ROWS_MAX = 16,
@@ -426,7 +428,7 @@ static void print_forecast(const PlanView *v, FILE *out)
     const char *comma = " ";
     for (int i = 0; i < FORECAST_LINE_COUNT; ++i) {
         double share = 100 * f->line[i] / f->step.median;
-        if (share < 0.05) continue;
+        if (fabs(share) < 0.05) continue;
         fprintf(out, "%s%s %.1f %%", comma, forecast_names[i], share);
         comma = ", ";
     }

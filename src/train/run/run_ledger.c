@@ -171,11 +171,21 @@ void run_ledger_end(Run *r)
     mem_free(&all);
 }
 
-static void put_parts(Json *json, const char *key, const double seconds[LEDGER_LINE_COUNT],
-                      double steps)
+static void put_measured(Json *json, const Ledger *ledger)
 {
-    json_object(json, key);
-    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) json_real(json, ledger_names[i], seconds[i] / steps);
+    json_object(json, "measured");
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
+        json_real(json, ledger_names[i], ledger->line_s[i] / (double)ledger->steps);
+    json_end(json);
+}
+
+/* Evaluations and saves are not forecast. */
+static void put_forecast(Json *json, const Ledger *ledger)
+{
+    json_object(json, "forecast");
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
+        if (i != LEDGER_EVAL && i != LEDGER_CHECKPOINT)
+            json_real(json, ledger_names[i], ledger->forecast_s[i]);
     json_end(json);
 }
 
@@ -187,9 +197,19 @@ static void put_ledger(const Run *r, FILE *out)
     json_int(&json, "step", r->trainer->step);
     json_int(&json, "steps", ledger->steps);
     json_int(&json, "ranks", ledger->ranks);
-    put_parts(&json, "measured", ledger->line_s, (double)ledger->steps);
-    if (ledger->has_forecast) put_parts(&json, "forecast", ledger->forecast_s, 1);
+    put_measured(&json, ledger);
+    if (ledger->has_forecast) put_forecast(&json, ledger);
     json_end(&json);
+}
+
+Status run_ledger_check(const Run *r)
+{
+    char *path = mem_format("%s/ledger.jsonl", r->dir.path);
+    Status st = OK;
+    if (!file_can_create(path))
+        st = fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
+    mem_free(&path);
+    return st;
 }
 
 void run_ledger_write(const Run *r)

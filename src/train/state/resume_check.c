@@ -67,6 +67,7 @@ static void copy_neutral_keys(Config *c, const Config *now)
     c->run.trace = now->run.trace;
     c->run.nvtx = now->run.nvtx;
     c->run.max_time = now->run.max_time;
+    c->run.machine = now->run.machine;
     c->train.hang_s = now->train.hang_s;
     if (!tunes_differently(c, now)) c->train.cuda_tune = now->train.cuda_tune;
     c->train.device = now->train.device;
