@@ -7,8 +7,8 @@
 
 /* ---- outcome ---- */
 
-/* Keys of the outcome's columns, with the extreme that counts as best: 1 the greatest, -1 the least,
- * 0 the last value. */
+/* Keys of the outcome's columns, with the extreme that counts as best: 1 the greatest, -1 the
+ * least, 0 the last value. */
 static const struct Column {
     const char *key, *title;
     int best;

@@ -189,8 +189,8 @@ void run_ledger_begin(Run *run);
 Status run_forecast(Run *run);
 /* Checks that ledger.jsonl can be written, before the first step. ERR_IO. Call on rank 0. */
 Status run_ledger_check(const Run *run);
-/* Appends summary.ledger as a line of JSON to ledger.jsonl in the run's folder: seconds of a step by
- * part. A failure is logged. Call on rank 0. */
+/* Appends summary.ledger as a line of JSON to ledger.jsonl in the run's folder: seconds of a step
+ * by part. A failure is logged. Call on rank 0. */
 void run_ledger_write(const Run *run);
 void run_ledger_end(Run *run);
 /* Makes a world in which processes play the ranks that grid.rank_map says; process 0 plays rank 0.

@@ -100,6 +100,15 @@ static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *tim
     return complete;
 }
 
+/* Without replicas the end of a step, which waits for its statistics, is a message between stages,
+ * or, on one rank, bookkeeping. */
+static void name_sums(const Run *r, Ledger *ledger)
+{
+    if (r->trainer->shape.dp > 1) return;
+    move(ledger, LEDGER_SUMS, r->world->size > 1 ? LEDGER_MESSAGES : LEDGER_OTHER,
+         ledger->line_s[LEDGER_SUMS]);
+}
+
 static void explain_waiting(const Run *r, const RankTimes *all, const ChunkTime *time,
                             Ledger *ledger)
 {
@@ -110,6 +119,7 @@ static void explain_waiting(const Run *r, const RankTimes *all, const ChunkTime 
         divide_waiting(ledger, &waits, (double)all[0].steps);
     mem_free(&cost);
     move(ledger, LEDGER_SUMS, LEDGER_IMBALANCE, late_replicas_s(all, r->world->size));
+    name_sums(r, ledger);
 }
 
 static void sum_lines(const RankTimes *all, int ranks, Ledger *ledger)
