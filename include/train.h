@@ -150,8 +150,8 @@ void trainer_update_once(Trainer *trainer, double lr);
 
 /* Owner: the caller, who frees the plan before the trainer. */
 Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
-/* Describes the settings of a run on which the times of its operations and updates depend: precision,
- * instruction set, update rules. Owner: the caller. */
+/* Describes the settings of a run on which the times of its operations and updates depend:
+ * precision, instruction set, update rules. Owner: the caller. */
 char *train_setup(const Config *config);
 /* Forecasts the time of a step from a file of weft bench machine. Errors as in machine_read and
  * machine_forecast. Not collective. */

@@ -43,7 +43,8 @@ void run_files_fini(RunFiles *run);
 /* Returns the series with this key, or NULL. Borrowed. */
 const Series *run_series(const RunFiles *run, const char *key);
 
-/* html.c. Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control characters. */
+/* html.c. Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control
+ * characters. */
 void html_text(FILE *out, const char *text);
 void html_begin(FILE *out, const char *title);
 void html_end(FILE *out);
