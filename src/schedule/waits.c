@@ -25,7 +25,7 @@ Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleWa
 {
     const ScheduleShape shape = schedule->shape;
     int chunks = schedule_chunks(schedule);
-    double balanced, free_of_messages, whole;
+    double balanced = 0, free_of_messages = 0, whole = 0;
     TaskCost mean = mean_cost(cost, chunks), *changed = mem_new((size_t)chunks * sizeof *changed);
     *waits = (ScheduleWaits){0};
     Status st = makespan(schedule, cost, &whole);
