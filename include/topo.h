@@ -20,10 +20,10 @@ typedef struct Topology {
     double *latency_s, *bytes_s, *together_bytes_s;
 } Topology;
 /* Measures all pairs in a tournament: in a round each rank is in one pair, and first the pairs of
- * the round send one after the other, then all together. The result is complete on rank 0 only,
- * which releases it with topo_fini. budget_s: approximate time. Collective. */
+ * the round send one after the other, then all together. Every rank gets the result and releases it
+ * with topo_fini. budget_s: approximate time. Collective. */
 Status topo_measure(Topology *topo, const World *world, double budget_s);
-/* Fills ranks, nodes and CPUs without measuring: all links get the rate 1. Collective. */
+/* Fills ranks, nodes and CPUs without measuring: there are no matrices. Collective. */
 void topo_describe(Topology *topo, const World *world);
 /* Reads a file that topo_write wrote. ERR_NOINPUT: there is none; ERR_CONFIG: file, line and column
  * of what is wrong. Release with topo_fini. */
@@ -90,6 +90,9 @@ void tree_fini(RankTree *tree);
  * a node and between nodes neighbours are joined by links as fast as possible. int[ranks], owned by
  * the caller. */
 int *topo_places(const Topology *topo, OrderSearch *search);
+/* The same for links that are all alike, without matrices: nodes in their order, and the ranks of
+ * each in theirs. */
+int *topo_places_by_node(const Topology *topo);
 /* Reads and writes a map of places: a list of processes in YAML. ERR_CONFIG: it is no permutation
  * of `ranks` processes that begins with 0. Owner of *map: the caller. */
 Status places_read(int **map, int ranks, const char *path);

@@ -55,9 +55,9 @@ const char *predict_label(const Predict *p, int64_t class, char number[24]);
 Status predict_check_options(const Predict *p, int count, char *const *paths);
 /* A picture whose boxes are found; everything is borrowed. */
 typedef struct PredictedPicture {
-    /* its file, or its data set */
+    /* path of the picture's file, or of its data set */
     const char *path;
-    /* its number in the data set; -1: a file */
+    /* number of the sample in the data set; -1: the picture is a file */
     int64_t sample;
     /* size in pixels, in which boxes count */
     int width, height;

@@ -12,39 +12,10 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { TAG_PAIR = 22 };
 /* aims, in seconds, for the small and for the large messages of all pairs of a node */
 static const double PINGS_S = 1, LARGE_S = 3;
 
 /* ---- measuring ---- */
-
-typedef struct PairLink {
-    MPI_Comm comm;
-    /* rank of the other node's leader in comm */
-    int peer;
-    /* 2 * PAIR_BYTES_MAX, borrowed */
-    char *buffer;
-} PairLink;
-
-static void swap_with_peer(const PairLink *link, const void *send, void *receive, int bytes)
-{
-    if (MPI_Sendrecv(send, bytes, MPI_BYTE, link->peer, TAG_PAIR, receive, bytes, MPI_BYTE,
-                     link->peer, TAG_PAIR, link->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        die_lost("MPI_Sendrecv with another node failed");
-}
-
-/* Both ends send `bytes` bytes at the same time, so that the time is that of one direction. Returns
- * the longer of their two times, equal on both: a send may return while its data are still in a
- * local buffer, and the longer time includes the transfer. */
-static double exchange(void *user, int bytes)
-{
-    const PairLink *link = user;
-    double begin_s = clock_s();
-    swap_with_peer(link, link->buffer, link->buffer + bytes, bytes);
-    double mine_s = clock_s() - begin_s, other_s;
-    swap_with_peer(link, &mine_s, &other_s, sizeof mine_s);
-    return fmax(mine_s, other_s);
-}
 
 static void measure(Doctor *d, void *mine)
 {
@@ -63,8 +34,8 @@ static void measure(Doctor *d, void *mine)
         if (link.peer < 0) continue;
         struct Pair *pair = &network->pair[network->peers++];
         pair->peer = ranks[link.peer];
-        pair->latency_s = pairs_latency(exchange, &link, PINGS_S / rounds);
-        pair->bytes_per_s = pairs_rate(exchange, &link, LARGE_S / rounds, &bytes);
+        pair->latency_s = pairs_latency(&link, PINGS_S / rounds);
+        pair->bytes_per_s = pairs_rate(&link, LARGE_S / rounds, &bytes);
         sent_min += bytes;
     }
     int cards_after = cards_read(d->options->root, after);

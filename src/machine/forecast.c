@@ -44,7 +44,8 @@ static Status add_part(const ChunkOf *c, int run, OperationPart part, double *co
     return st;
 }
 
-/* Adds the time of an action of a pass to `cost`, a TaskCost's fields for the parts. */
+/* Adds the time of an action to *pass_cost, the cost of its pass; the gradients of weights in a
+ * backward pass that is not split go to part_cost[PART_WEIGHT]. */
 static Status add_action(const ChunkOf *c, const Action *a, double *part_cost[OPERATION_PART_COUNT],
                          double *pass_cost)
 {

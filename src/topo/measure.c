@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <string.h>
 
-enum { TAG_LINK = 23, CPUS_BYTES = 256 };
+enum { CPUS_BYTES = 256 };
 
 /* Description of a rank. */
 typedef struct RankPlace {
@@ -38,40 +38,15 @@ static void write_cpus(char out[CPUS_BYTES])
     }
 }
 
-typedef struct PairLink {
-    const World *world;
-    int peer;
-    /* 2 * PAIR_BYTES_MAX; borrowed */
-    char *buffer;
-} PairLink;
-
-static void swap_with_peer(const PairLink *link, const void *send, void *receive, int bytes)
-{
-    if (MPI_Sendrecv(send, bytes, MPI_BYTE, link->peer, TAG_LINK, receive, bytes, MPI_BYTE,
-                     link->peer, TAG_LINK, link->world->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-        die_lost("MPI_Sendrecv with rank %d failed", link->peer);
-}
-
-/* See PairExchange. */
-static double exchange(void *user, int bytes)
-{
-    const PairLink *link = user;
-    double begin_s = clock_s();
-    swap_with_peer(link, link->buffer, link->buffer + bytes, bytes);
-    double mine_s = clock_s() - begin_s, other_s;
-    swap_with_peer(link, &mine_s, &other_s, sizeof mine_s);
-    return fmax(mine_s, other_s);
-}
-
 /* Results of a rank: one entry for each other rank. */
 typedef struct LinkRow {
     double *latency_s, *bytes_s, *together_bytes_s;
 } LinkRow;
 
 /* Measures the pairs of a round: each alone, then all at once. */
-static void measure_round(PairLink *link, int rounds, int round, double pair_s, LinkRow row)
+static void measure_round(const World *world, PairLink *link, int rounds, int round, double pair_s,
+                          LinkRow row)
 {
-    const World *world = link->world;
     int bytes;
     link->peer = pairs_peer(world->size, rounds, round, world->rank);
     for (int first = 0; first < world->size; ++first) {
@@ -79,20 +54,20 @@ static void measure_round(PairLink *link, int rounds, int round, double pair_s, 
         if (second < first) continue;
         world_barrier(world);
         if (world->rank != first && world->rank != second) continue;
-        row.latency_s[link->peer] = pairs_latency(exchange, link, pair_s / 4);
-        row.bytes_s[link->peer] = pairs_rate(exchange, link, pair_s / 2, &bytes);
+        row.latency_s[link->peer] = pairs_latency(link, pair_s / 4);
+        row.bytes_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
     }
     world_barrier(world);
-    if (link->peer >= 0)
-        row.together_bytes_s[link->peer] = pairs_rate(exchange, link, pair_s / 2, &bytes);
+    if (link->peer >= 0) row.together_bytes_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
 }
 
 static void measure_links(const World *world, double budget_s, LinkRow row)
 {
     int rounds = pairs_rounds(world->size, world->size);
-    PairLink link = {.world = world, .buffer = mem_pages_new(2 * PAIR_BYTES_MAX)};
+    PairLink link = {.comm = world->comm, .buffer = mem_pages_new(2 * PAIR_BYTES_MAX)};
     double pair_s = budget_s / (rounds * (world->size / 2 + 1) + 1);
-    for (int round = 0; round < rounds; ++round) measure_round(&link, rounds, round, pair_s, row);
+    for (int round = 0; round < rounds; ++round)
+        measure_round(world, &link, rounds, round, pair_s, row);
     mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
 }
 
@@ -113,25 +88,22 @@ static void number_nodes(Topology *t, const RankPlace *place)
 }
 
 /* Gathers a row of each rank into a matrix on every rank. */
-static void gather_rows(const World *world, const double *row, double *matrix)
+static double *gather_rows(const World *world, const double *row)
 {
-    world_gather(world, row, (size_t)world->size * sizeof *row, matrix);
+    size_t ranks = (size_t)world->size;
+    double *matrix = mem_new(ranks * ranks * sizeof *matrix);
+    world_gather(world, row, ranks * sizeof *row, matrix);
+    return matrix;
 }
 
 void topo_describe(Topology *t, const World *world)
 {
-    size_t ranks = (size_t)world->size;
-    RankPlace mine = {{0}, {0}}, *place = mem_new(ranks * sizeof *place);
-    *t = (Topology){.ranks = world->size,
-                    .latency_s = mem_new(ranks * ranks * sizeof *t->latency_s),
-                    .bytes_s = mem_new(ranks * ranks * sizeof *t->bytes_s),
-                    .together_bytes_s = mem_new(ranks * ranks * sizeof *t->together_bytes_s)};
+    RankPlace mine = {{0}, {0}}, *place = mem_new((size_t)world->size * sizeof *place);
+    *t = (Topology){.ranks = world->size};
     host_name(mine.host, sizeof mine.host);
     write_cpus(mine.cpus);
     world_gather(world, &mine, sizeof mine, place);
     number_nodes(t, place);
-    for (size_t i = 0; i < ranks * ranks; ++i)
-        if (i % (ranks + 1)) t->bytes_s[i] = t->together_bytes_s[i] = 1;
     mem_free(&place);
 }
 
@@ -142,9 +114,9 @@ Status topo_measure(Topology *t, const World *world, double budget_s)
     LinkRow rows = {row, row + ranks, row + 2 * ranks};
     topo_describe(t, world);
     if (world->size > 1) measure_links(world, budget_s, rows);
-    gather_rows(world, rows.latency_s, t->latency_s);
-    gather_rows(world, rows.bytes_s, t->bytes_s);
-    gather_rows(world, rows.together_bytes_s, t->together_bytes_s);
+    t->latency_s = gather_rows(world, rows.latency_s);
+    t->bytes_s = gather_rows(world, rows.bytes_s);
+    t->together_bytes_s = gather_rows(world, rows.together_bytes_s);
     mem_free(&row);
     return OK;
 }

@@ -254,6 +254,17 @@ void order_fini(Order *order)
     mem_free(&order->rank);
 }
 
+int *topo_places_by_node(const Topology *t)
+{
+    int *map = mem_new((size_t)t->ranks * sizeof *map);
+    int *at = mem_new((size_t)(t->nodes + 1) * sizeof *at);
+    for (int r = 0; r < t->ranks; ++r) ++at[t->node[r] + 1];
+    for (int n = 0; n < t->nodes; ++n) at[n + 1] += at[n];
+    for (int r = 0; r < t->ranks; ++r) map[at[t->node[r]]++] = r;
+    mem_free(&at);
+    return map;
+}
+
 int *topo_places(const Topology *t, OrderSearch *search)
 {
     int *map = mem_new((size_t)t->ranks * sizeof *map);

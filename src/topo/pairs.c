@@ -5,10 +5,13 @@
  *     round 1    1-0  2-4  3-5      ... */
 #include "topo/pairs.h"
 
+#include "base.h"
+
 #include <math.h>
 #include <stdint.h>
 
 enum {
+    TAG_PAIR = 22,
     /* bytes of a message that measures latency, and the maximum number of such messages */
     SMALL_BYTES = 8,
     PINGS_MAX = 22,
@@ -39,7 +42,26 @@ int pairs_peer(int size, int rounds, int round, int rank)
     return peer < size ? peer : -1;
 }
 
-double pairs_latency(PairExchange *exchange, void *link, double budget_s)
+static void swap_with_peer(const PairLink *link, const void *send, void *receive, int bytes)
+{
+    if (MPI_Sendrecv(send, bytes, MPI_BYTE, link->peer, TAG_PAIR, receive, bytes, MPI_BYTE,
+                     link->peer, TAG_PAIR, link->comm, MPI_STATUS_IGNORE) != MPI_SUCCESS)
+        die_lost("MPI_Sendrecv with the other end of a pair failed");
+}
+
+/* Both ends send `bytes` bytes at the same time, so that the time is that of one direction. Returns
+ * the longer of their two times, equal on both: a send may return while its data are still in a
+ * local buffer, and the longer time includes the transfer. */
+static double exchange(const PairLink *link, int bytes)
+{
+    double begin_s = clock_s();
+    swap_with_peer(link, link->buffer, link->buffer + bytes, bytes);
+    double mine_s = clock_s() - begin_s, other_s;
+    swap_with_peer(link, &mine_s, &other_s, sizeof mine_s);
+    return fmax(mine_s, other_s);
+}
+
+double pairs_latency(const PairLink *link, double budget_s)
 {
     double best_s = INFINITY, spent_s = 0;
     /* the first message may include the time to connect */
@@ -52,7 +74,7 @@ double pairs_latency(PairExchange *exchange, void *link, double budget_s)
     return best_s;
 }
 
-double pairs_rate(PairExchange *exchange, void *link, double budget_s, int *bytes)
+double pairs_rate(const PairLink *link, double budget_s, int *bytes)
 {
     double best_s = INFINITY, spent_s = 0;
     int messages = 0;

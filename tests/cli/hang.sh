@@ -73,7 +73,7 @@ for mode in sync geo; do
     holds "$mode: exit code 75, not $code" [ $code = 75 ]
     holds "$mode: the stopped server is named" grep -q "rank 2 on $(hostname) (process $victim), a server, has been stopped by a signal for" out
     # a rank that is about to save is in no step
-    holds "$mode: and who waits for it" grep -qE "rank [01] on $(hostname) waits for (messages of other ranks|sums over replicas \([0-9]+\))(, step [0-9]+)?, since [0-9.]+ s" out
+    holds "$mode: and who waits for it" grep -qE "rank [01] on $(hostname) waits for (messages of other ranks(, step [0-9]+)?|sums over replicas \([0-9]+\), step [0-9]+), since [0-9.]+ s" out
     holds "$mode: what it did last is there" grep -q '^rank 2, process' "runs/served/hang-$(hostname).txt"
 done
 finish

@@ -159,6 +159,15 @@ static void test_levels(void)
     order_fini(&ring);
     topo_fini(&t);
 
+    for (int nodes = 1; nodes <= 7; ++nodes) {
+        t = make(24, nodes, 1, 1, 5);
+        int *found = topo_places(&t, &search), *by_node = topo_places_by_node(&t);
+        CU_ASSERT_EQUAL(memcmp(found, by_node, 24 * sizeof *found), 0);
+        mem_free(&by_node);
+        mem_free(&found);
+        topo_fini(&t);
+    }
+
     t = make(30, 1, 1, 1000, 2);
     topo_ring(&t, &ring);
     CU_ASSERT_EQUAL(ring.search, ORDER_HEURISTIC);

@@ -17,7 +17,7 @@ void detections_loss_parts(double loss, const double column[2], double part[LOSS
     const double rest = loss - column[0] - column[1];
     part[LOSS_PART_BOX] = column[0];
     part[LOSS_PART_OBJECT] = column[1];
-    /* with one class there is no such part, and the rest is rounding */
+    /* the loss of a single class has no class part: the rest is then an error of rounding */
     part[LOSS_PART_CLASS] = rest < 1e-6 * loss ? 0 : rest;
 }
 

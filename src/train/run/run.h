@@ -105,9 +105,9 @@ typedef struct Run {
     double tick_s;
     /* clock at the last check of rank 0 that the run's folder still belongs to it */
     double folder_checked_s;
-    /* when and where the ledger begins: at the first step of this start */
+    /* times by phase, and the step, at the beginning of the ledger, the first step of this start */
     struct {
-        double begin_s, phase_s[PHASE_COUNT];
+        double phase_s[PHASE_COUNT];
         int64_t step;
     } ledger_from;
     /* this process's memory before the trainer was made */

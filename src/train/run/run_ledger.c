@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 
 /* Times of a rank since the first step. */
 typedef struct RankTimes {
     double phase_s[PHASE_COUNT];
-    double wall_s;
     int64_t steps;
     int stage;
 } RankTimes;
@@ -16,14 +16,12 @@ typedef struct RankTimes {
 void run_ledger_begin(Run *r)
 {
     for (int p = 0; p < PHASE_COUNT; ++p) r->ledger_from.phase_s[p] = phase_s((Phase)p);
-    r->ledger_from.begin_s = clock_s();
     r->ledger_from.step = r->trainer->step;
 }
 
 static RankTimes times_of_rank(const Run *r)
 {
-    RankTimes mine = {.wall_s = clock_s() - r->ledger_from.begin_s,
-                      .steps = r->trainer->step - r->ledger_from.step,
+    RankTimes mine = {.steps = r->trainer->step - r->ledger_from.step,
                       .stage = r->trainer->plan->stage};
     for (int p = 0; p < PHASE_COUNT; ++p)
         mine.phase_s[p] = phase_s((Phase)p) - r->ledger_from.phase_s[p];
@@ -37,20 +35,23 @@ static double busy_s(const RankTimes *t)
            t->phase_s[PHASE_DATA] + t->phase_s[PHASE_OTHER];
 }
 
-/* Adds the mean time that each rank waits in sums because another replica of its stage begins them
- * later: by the means over all steps. */
-static double late_replicas_s(const RankTimes *all, int ranks)
+/* Time until a rank waits in sums. */
+static double before_sums_s(const RankTimes *t)
 {
-    double late_s = 0;
-    for (int r = 0; r < ranks; ++r) {
-        double mine_s = busy_s(&all[r]) + all[r].phase_s[PHASE_MESSAGES], last_s = mine_s;
-        for (int k = 0; k < ranks; ++k) {
-            double other_s = busy_s(&all[k]) + all[k].phase_s[PHASE_MESSAGES];
-            if (all[k].stage == all[r].stage && other_s > last_s) last_s = other_s;
-        }
-        double wait_s = last_s - mine_s, sums_s = all[r].phase_s[PHASE_SUM];
-        late_s += (wait_s < sums_s ? wait_s : sums_s) / ranks;
-    }
+    return busy_s(t) + t->phase_s[PHASE_MESSAGES];
+}
+
+/* Returns the mean time that a rank waits in sums because another replica of its stage begins them
+ * later: by the means over all steps. */
+static double late_replicas_s(const RankTimes *all, int ranks, int stages)
+{
+    double late_s = 0, *last_s = mem_new((size_t)stages * sizeof *last_s);
+    for (int r = 0; r < ranks; ++r)
+        last_s[all[r].stage] = fmax(last_s[all[r].stage], before_sums_s(&all[r]));
+    for (int r = 0; r < ranks; ++r)
+        late_s +=
+            fmin(last_s[all[r].stage] - before_sums_s(&all[r]), all[r].phase_s[PHASE_SUM]) / ranks;
+    mem_free(&last_s);
     return late_s;
 }
 
@@ -118,7 +119,8 @@ static void explain_waiting(const Run *r, const RankTimes *all, const ChunkTime 
     if (chunk_costs(r, all, time, cost) && schedule_waits(s, cost, &waits) == OK)
         divide_waiting(ledger, &waits, (double)all[0].steps);
     mem_free(&cost);
-    move(ledger, LEDGER_SUMS, LEDGER_IMBALANCE, late_replicas_s(all, r->world->size));
+    move(ledger, LEDGER_SUMS, LEDGER_IMBALANCE,
+         late_replicas_s(all, r->world->size, s->shape.stages));
     name_sums(r, ledger);
 }
 

@@ -13,9 +13,8 @@ static Status make_map(const Config *config, const World *world, int **map)
     *map = NULL;
     if (strcmp(path, "auto") == 0) {
         Topology topo;
-        OrderSearch search;
         topo_describe(&topo, world);
-        *map = topo_places(&topo, &search);
+        *map = topo_places_by_node(&topo);
         topo_fini(&topo);
         return OK;
     }
