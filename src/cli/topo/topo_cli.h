@@ -1,11 +1,14 @@
-/* Shared by the verbs of weft topo: where a topology comes from. */
+/* Shared by the verbs of weft topo. */
 #ifndef WEFT_CLI_TOPO_H
 #define WEFT_CLI_TOPO_H
 
 #include "topo.h"
 
-/* Reads the topology from a file, or measures it with all started ranks if from is NULL. On ranks
- * other than 0, *topo is empty after a file was read. Collective. */
-Status topo_take(Topology *topo, const World *world, const char *from);
+/* The use that a verb makes of a topology, on rank 0. */
+typedef Status TopoUse(const Topology *topo, const void *options);
+/* Runs a verb of this name, which takes flags only: reads the topology from a file, or measures it
+ * with all started ranks if from is NULL, and calls use. Collective on all started processes. */
+Status topo_run(const char *name, int argc, char **argv, const char *from, TopoUse *use,
+                const void *options);
 
 #endif

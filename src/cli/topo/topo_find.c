@@ -83,8 +83,9 @@ static Status print_grid(const Topology *t, const char *text, const int *map)
     return OK;
 }
 
-static Status find(const Topology *t, const FindOptions *o)
+static Status find(const Topology *t, const void *options)
 {
+    const FindOptions *o = options;
     Order ring, path;
     OrderSearch search;
     topo_ring(t, &ring);
@@ -107,16 +108,7 @@ static Status find(const Topology *t, const FindOptions *o)
 static Status run(int argc, char **argv, const void *options)
 {
     const FindOptions *o = options;
-    World world;
-    Topology topo;
-    if (argc > 0) return fail(ERR_USAGE, "topo find: unknown argument %s", argv[0]);
-    TRY(world_init(&world, NULL, NULL));
-    Status status = topo_take(&topo, &world, o->from);
-    if (status == OK && world.rank == 0) status = find(&topo, o);
-    status = status_agree(&world, status);
-    topo_fini(&topo);
-    world_fini(&world);
-    return status;
+    return topo_run("topo find", argc, argv, o->from, find, options);
 }
 
 const Verb verb_topo_find = {

@@ -24,11 +24,23 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(ShowOptions, json), .help = "print the content of that file"},
 };
 
-Status topo_take(Topology *topo, const World *world, const char *from)
+Status topo_run(const char *name, int argc, char **argv, const char *from, TopoUse *use,
+                const void *options)
 {
-    *topo = (Topology){0};
-    if (!from) return topo_measure(topo, world, MEASURE_S);
-    return status_agree(world, world->rank == 0 ? topo_read(topo, from) : OK);
+    World world;
+    Topology topo = {0};
+    if (argc > 0) return fail(ERR_USAGE, "%s: unknown argument %s", name, argv[0]);
+    TRY(world_init(&world, NULL, NULL));
+    Status status = OK;
+    if (!from)
+        status = topo_measure(&topo, &world, MEASURE_S);
+    else if (world.rank == 0)
+        status = topo_read(&topo, from);
+    if (status == OK && world.rank == 0) status = use(&topo, options);
+    status = status_agree(&world, status);
+    topo_fini(&topo);
+    world_fini(&world);
+    return status;
 }
 
 static void print_nodes(const Topology *t)
@@ -91,8 +103,9 @@ static void print_text(const Topology *t)
     print_slow_pairs(t);
 }
 
-static Status show(const Topology *t, const ShowOptions *o)
+static Status show(const Topology *t, const void *options)
 {
+    const ShowOptions *o = options;
     if (o->save) TRY(topo_write(t, o->save));
     if (o->json)
         topo_print(t, stdout);
@@ -104,16 +117,7 @@ static Status show(const Topology *t, const ShowOptions *o)
 static Status run(int argc, char **argv, const void *options)
 {
     const ShowOptions *o = options;
-    World world;
-    Topology topo;
-    if (argc > 0) return fail(ERR_USAGE, "topo show: unknown argument %s", argv[0]);
-    TRY(world_init(&world, NULL, NULL));
-    Status status = topo_take(&topo, &world, o->from);
-    if (status == OK && world.rank == 0) status = show(&topo, o);
-    status = status_agree(&world, status);
-    topo_fini(&topo);
-    world_fini(&world);
-    return status;
+    return topo_run("topo show", argc, argv, o->from, show, options);
 }
 
 const Verb verb_topo_show = {
