@@ -4,6 +4,8 @@ The network and its loss are those of YOLOv5 v7.0, written from their descriptio
 schedule are the job's.
 usage: peer_yolov5.py TRAIN.h5 TEST.h5 [EPOCHS] [BATCH] [THREADS]       needs torch, numpy, h5py, pycocotools
        peer_yolov5.py --judge RESULTS.json TEST.h5                      pycocotools on the boxes of `weft eval --results`
+       peer_yolov5.py --step SIDE BATCH THREADS [eager|compile|ddp]     time of a step with random images and boxes;
+                                                                        ddp: under torchrun, BATCH and THREADS of each process
 """
 import contextlib, copy, io, json, math, sys, time
 import h5py, numpy as np, torch
@@ -204,6 +206,48 @@ def evaluate(net, f):
     judge(np.array(results), f)
 
 
+def optimizer_of(net):
+    weights = [m.weight for m in net.modules() if isinstance(m, nn.Conv2d)]
+    norms = [m.weight for m in net.modules() if isinstance(m, nn.BatchNorm2d)]
+    biases = [m.bias for m in net.modules() if getattr(m, 'bias', None) is not None]
+    groups = [dict(params=weights, weight_decay=DECAY), dict(params=norms, weight_decay=0), dict(params=biases, weight_decay=0)]
+    return torch.optim.AdamW(groups, lr=LR)
+
+
+def average_of(average, net, weight):
+    """Moves the average of parameters and running statistics towards the network, all tensors at once."""
+    pairs = [(a, p) for a, p in zip(average.state_dict().values(), net.state_dict().values()) if a.dtype.is_floating_point]
+    with torch.no_grad():
+        torch._foreach_lerp_([a for a, _ in pairs], [p for _, p in pairs], weight)
+
+
+def time_steps(side, batch, threads, mode='eager', warmup=5, steps=20):
+    """Prints the median time of a training step and images/s: forward, loss, backward, AdamW and the average of parameters."""
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    net, boxes, classes = Net(10).to(memory_format=torch.channels_last), 4, 10
+    opt, average, times = optimizer_of(net), copy.deepcopy(net), []
+    call, ranks = torch.compile(net) if mode == 'compile' else net, 1
+    if mode == 'ddp':
+        torch.distributed.init_process_group('gloo')
+        call, ranks = nn.parallel.DistributedDataParallel(net), torch.distributed.get_world_size()
+    x = torch.rand(batch, 3, side, side).contiguous(memory_format=torch.channels_last)
+    image = torch.arange(batch).repeat_interleave(boxes).float()[:, None]
+    label = torch.randint(classes, (batch * boxes, 1)).float()
+    rows = torch.cat((image, label, (torch.rand(batch * boxes, 2) * 0.8 + 0.1) * side, (torch.rand(batch * boxes, 2) * 0.4 + 0.1) * side), 1)
+    for _ in range(warmup + steps):
+        began = time.perf_counter()
+        loss = loss_of(call(x), rows, side, classes) / batch
+        opt.zero_grad()
+        loss.backward()
+        opt.step()
+        average_of(average, net, 1e-4)
+        times.append(time.perf_counter() - began)
+    median = float(np.median(times[warmup:]))
+    print(f'torch {torch.__version__} {mode} side {side} batch {ranks} x {batch} threads {ranks} x {threads}: {1000 * median:.1f} ms a step, '
+          f'{ranks * batch / median:.1f} images/s')
+
+
 def main():
     train, test = h5py.File(sys.argv[1]), h5py.File(sys.argv[2])
     epochs, batch, threads = (int(a) for a in sys.argv[3:] + ['8', '16', '2'][len(sys.argv) - 3:])
@@ -213,10 +257,7 @@ def main():
     n, side, classes = len(x), x.shape[2], len(train['category_id'])
     net = Net(classes).to(memory_format=torch.channels_last)
     print(sum(p.numel() for p in net.parameters()), 'parameters', flush=True)
-    weights = [m.weight for m in net.modules() if isinstance(m, nn.Conv2d)]
-    norms = [m.weight for m in net.modules() if isinstance(m, nn.BatchNorm2d)]
-    biases = [m.bias for m in net.modules() if getattr(m, 'bias', None) is not None]
-    opt = torch.optim.AdamW([dict(params=weights, weight_decay=DECAY), dict(params=norms, weight_decay=0), dict(params=biases, weight_decay=0)], lr=LR)
+    opt = optimizer_of(net)
     average, t, steps, began = copy.deepcopy(net), 0, n // batch, time.time()
     for epoch in range(epochs):
         net.train()
@@ -242,10 +283,7 @@ def main():
             opt.step()
             t += 1
             d = 0.9999 * (1 - math.exp(-t / 2000))
-            with torch.no_grad():
-                for a, p in zip(average.state_dict().values(), net.state_dict().values()):
-                    if a.dtype.is_floating_point:
-                        a.lerp_(p, 1 - d)
+            average_of(average, net, 1 - d)
             if t % 50 == 0:
                 print(f'epoch {epoch + 1} step {t} loss {loss.item():.4f} {t * batch / (time.time() - began):.1f} images/s', flush=True)
     print(f'trained {t * batch} images in {time.time() - began:.1f} s', flush=True)
@@ -254,5 +292,7 @@ def main():
 
 if sys.argv[1] == '--judge':
     judge(json.load(open(sys.argv[2])), h5py.File(sys.argv[3]))
+elif sys.argv[1] == '--step':
+    time_steps(*(int(a) for a in sys.argv[2:5]), *sys.argv[5:])
 else:
     main()
