@@ -33,6 +33,8 @@ typedef struct Forecast {
     TimeRange step;
     /* seconds of each part, by median times */
     double line[FORECAST_LINE_COUNT];
+    /* times that were not measured follow from given rates */
+    bool described;
 } Forecast;
 /* The run whose step is forecast. All fields are borrowed. */
 typedef struct ForecastOf {
@@ -42,10 +44,16 @@ typedef struct ForecastOf {
     int threads;
     /* settings on which times depend */
     const char *setup;
+    /* grid.sums; micro-batches of a replica, which it computes itself */
+    CommWay sums;
+    int micros;
+    /* forecast by median times only, which takes a third of the time: step has three equal
+     * values */
+    bool median_only;
     /* path of the machine's file, for messages */
     const char *from;
 } ForecastOf;
-/* Forecasts a step of full micro-batches in host memory, all ranks on one node. ERR_CONFIG: the
+/* Forecasts a step of full micro-batches. The ranks fill one node after the other. ERR_CONFIG: the
  * file has no time of an operation, a message or a sum that the step needs, or other settings
  * or threads, or fewer ranks; the message says how to measure it. */
 Status machine_forecast(const Machine *machine, const ForecastOf *of, Forecast *forecast);

@@ -153,9 +153,20 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
 /* Describes the settings of a run on which the times of its operations and updates depend:
  * precision, instruction set, update rules. Owner: the caller. */
 char *train_setup(const Config *config);
-/* Forecasts the time of a step from a file of weft bench machine. Errors as in machine_read and
- * machine_forecast. Not collective. */
-Status train_forecast(const Trainer *trainer, const char *path, Forecast *forecast);
+/* Times of a machine, and the path of their file for messages; borrowed. median_only: see
+ * ForecastOf. */
+typedef struct ForecastBy {
+    const Machine *machine;
+    const char *path;
+    bool median_only;
+} ForecastBy;
+/* Forecasts the time of a step. plan: of all stages. ERR_CONFIG: as in machine_forecast, or the run
+ * is one of which there are no forecasts. Not collective. */
+Status train_forecast(const Trainer *trainer, const Plan *const *plan, const ForecastBy *by,
+                      Forecast *forecast);
+/* The plans of all stages, [stages]; released with train_plans_free. */
+Status train_plans(const Trainer *trainer, Plan ***plan);
+void train_plans_free(const Trainer *trainer, Plan ***plan);
 /* Memory of a rank that runs a plan, in bytes by kind. Most kinds are the plan's; data:
  * micro-batches of the loader; messages: also buffers of sums; program: the graph with the code and
  * objects of its kernels, measured before any other kind is allocated. */

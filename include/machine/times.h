@@ -20,13 +20,29 @@ typedef struct SumTime {
     Link link;
 } SumTime;
 
+/* Rates of one rank while all ranks of its node compute, given for a machine that was not
+ * measured. */
+typedef struct Rates {
+    /* multiply-adds count as two; bytes read and written; seconds of a call of an operation */
+    double flops_s, bytes_s, call_s;
+} Rates;
+
 typedef struct Machine {
-    /* name of the host, model of its processor, and time of the measurement in UTC; owned */
+    /* name of the host, model of its processor, and time of the measurement in UTC; the last two
+     * are NULL if nothing was measured; owned */
     char *host, *cpu, *measured;
-    /* settings of the run on which times depend (train_setup); owned */
+    /* settings of the run on which times depend (train_setup); NULL if nothing was measured;
+     * owned */
     char *setup;
-    /* ranks that computed at the same time, and threads of each */
+    /* ranks of a node, which computed at the same time; threads of each, 0 if nothing was
+     * measured */
     int ranks, threads;
+    /* nodes of this kind, at least 1; memory of each, 0: not known */
+    int nodes;
+    double memory_bytes;
+    /* whether the times of operations that were not measured follow from rates */
+    bool has_rates;
+    Rates rates;
     /* operations in ascending order of their keys; owned */
     OperationTime *operation;
     int operation_count;
@@ -38,14 +54,21 @@ typedef struct Machine {
     TimeRange update_s;
     /* the rest of a step: bookkeeping, and the loader's micro-batches that are ready */
     TimeRange rest_s;
-    /* whether a message between two ranks of a node was measured, and its time */
+    /* whether the time of a message between two ranks of a node is known, and that time */
     bool has_message;
     Link message;
+    /* whether that of a message between two nodes is known, and that time; byte_s is that of a
+     * node's whole connection in one direction, which its ranks share */
+    bool has_network;
+    Link network;
     /* sums, one for each measured number of ranks; owned */
     SumTime *sum;
     int sum_count;
 } Machine;
 
+/* The range of a time that follows from rates: from 0.8 to 1.25 of it, as such forecasts are that
+ * far off. */
+TimeRange rates_range(double seconds);
 /* Returns the operation with this key, or NULL. Borrowed. */
 const OperationTime *machine_find(const Machine *machine, const char *key);
 /* Adds measured times of an operation. If its key is there already, the new times are combined with

@@ -1,30 +1,13 @@
 /* Forecasts a step: measured times of the operations in the plan's own lists of actions become
  * costs of chunks, with which the schedule is simulated (schedule_waits); sums, update and the rest
  * are added. */
-#include "machine.h"
+#include "private.h"
 
 #include <string.h>
 
 const char *const forecast_names[FORECAST_LINE_COUNT] = {FORECAST_LINES(LIST_NAME)};
 
-/* Which of the three times of a range a forecast takes. */
-typedef enum Level { LOW, MEDIAN, HIGH, LEVELS } Level;
-
-static double time_at(const TimeRange *range, Level level)
-{
-    return level == LOW ? range->low : level == HIGH ? range->high : range->median;
-}
-
 /* ---- chunks ---- */
-
-/* A chunk whose cost is computed. */
-typedef struct ChunkOf {
-    const Machine *machine;
-    const ForecastOf *of;
-    const Plan *plan;
-    const ChunkPlan *chunk;
-    Level level;
-} ChunkOf;
 
 /* Adds the time of a part of a run's operation to *cost. */
 static Status add_part(const ChunkOf *c, int run, OperationPart part, double *cost)
@@ -33,9 +16,12 @@ static Status add_part(const ChunkOf *c, int run, OperationPart part, double *co
     char *key = operation_key(&op->spec);
     const OperationTime *time = machine_find(c->machine, key);
     Status st = OK;
-    if (time && time->has[part])
+    if (time && time->has[part]) {
         *cost += time_at(&time->part[part], c->level);
-    else
+    } else if (c->machine->has_rates) {
+        TimeRange range = rates_range(rates_operation_s(c->machine, c->of, op, part));
+        *cost += time_at(&range, c->level);
+    } else
         st = fail(ERR_CONFIG,
                   "%s: has no %s time of %s: measure this configuration with weft bench machine "
                   "--save %s",
@@ -44,10 +30,7 @@ static Status add_part(const ChunkOf *c, int run, OperationPart part, double *co
     return st;
 }
 
-/* Adds the time of an action to *pass_cost, the cost of its pass; the gradients of weights in a
- * backward pass that is not split go to part_cost[PART_WEIGHT]. */
-static Status add_action(const ChunkOf *c, const Action *a, double *part_cost[OPERATION_PART_COUNT],
-                         double *pass_cost)
+Status add_action(const ChunkOf *c, const Action *a, double *weight_cost, double *pass_cost)
 {
     bool whole = a->kind == ACTION_BACKWARD;
     *pass_cost += c->machine->action_s;
@@ -57,7 +40,7 @@ static Status add_action(const ChunkOf *c, const Action *a, double *part_cost[OP
     case ACTION_BACKWARD:
     case ACTION_BACKWARD_DATA:
         if (whole || c->chunk->run[a->index].dw_waits)
-            TRY(add_part(c, a->index, PART_WEIGHT, whole ? part_cost[PART_WEIGHT] : pass_cost));
+            TRY(add_part(c, a->index, PART_WEIGHT, whole ? weight_cost : pass_cost));
         return add_part(c, a->index, PART_DATA, pass_cost);
     case ACTION_BACKWARD_WEIGHT:
         return add_part(c, a->index, PART_WEIGHT, pass_cost);
@@ -79,11 +62,14 @@ static double adding_s(const ChunkOf *c)
     return bucket_moved_bytes(elements, micros) * c->machine->move_byte_s;
 }
 
-static MessageCost message_cost(const ChunkOf *c, const Message *message)
+/* Cost of a message between chunk `chunk` of the model and the next one. */
+static Status message_cost(const ChunkOf *c, int chunk, const Message *message, MessageCost *cost)
 {
-    const Link *link = &c->machine->message;
-    return (MessageCost){.copy = (double)message->bytes * link->byte_s / 2,
-                         .wire = link->latency_s};
+    const Schedule *s = c->of->schedule;
+    *cost = (MessageCost){0};
+    if (!schedule_crosses(s, chunk)) return OK;
+    return message_between_stages(c->machine, c->of, schedule_stage(s, chunk),
+                                  schedule_stage(s, chunk + 1), (double)message->bytes, cost);
 }
 
 static Status chunk_cost(const ChunkOf *c, TaskCost *cost)
@@ -94,12 +80,11 @@ static Status chunk_cost(const ChunkOf *c, TaskCost *cost)
     for (int p = 0; p < PASSES; ++p) {
         const ActionList *list = &c->chunk->pass[p];
         for (int i = 0; i < list->count; ++i)
-            TRY(add_action(c, &list->action[i], part_cost, part_cost[p]));
+            TRY(add_action(c, &list->action[i], &cost->backward_weight, part_cost[p]));
     }
     cost->backward_weight += adding_s(c);
-    cost->activations = message_cost(c, &c->chunk->activations_out);
-    cost->gradients = message_cost(c, &c->chunk->gradients_in);
-    return OK;
+    TRY(message_cost(c, c->chunk->chunk, &c->chunk->activations_out, &cost->activations));
+    return message_cost(c, c->chunk->chunk, &c->chunk->gradients_in, &cost->gradients);
 }
 
 /* Computes the costs of all chunks of the model. */
@@ -110,59 +95,6 @@ static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, T
         const Plan *plan = of->plan[schedule_stage(s, k)];
         ChunkOf c = {m, of, plan, &plan->chunk[schedule_local(s, k)], level};
         TRY(chunk_cost(&c, &cost[k]));
-    }
-    return OK;
-}
-
-/* ---- the end of a step ---- */
-
-static const SumTime *find_sum(const Machine *m, int ranks)
-{
-    for (int i = 0; i < m->sum_count; ++i)
-        if (m->sum[i].ranks == ranks) return &m->sum[i];
-    return NULL;
-}
-
-/* Time of a stage's sums over replicas. In shared memory the ranks' own cores make the sums, so
- * their time is not hidden. */
-static Status sums_s(const Machine *m, const ForecastOf *of, const Plan *plan, double *seconds)
-{
-    const SumTime *time = find_sum(m, plan->shape.dp);
-    *seconds = 0;
-    if (plan->shape.dp == 1) return OK;
-    if (!time)
-        return fail(ERR_CONFIG,
-                    "%s: has no time of sums over %d ranks: measure it with weft bench machine -n "
-                    "%d --save %s",
-                    of->from, plan->shape.dp, plan->shape.dp, of->from);
-    for (int c = 0; c < plan->chunk_count; ++c)
-        for (int b = 0; b < plan->chunk[c].buckets.count; ++b)
-            *seconds += time->link.latency_s + time->link.byte_s * sizeof(float) *
-                                                   (double)plan->chunk[c].buckets.elements[b];
-    return OK;
-}
-
-/* Trained parameters that a rank of the stage updates. */
-static double updated_elements(const Plan *plan)
-{
-    double elements = (double)plan->trained_elements;
-    return plan->zero ? elements / plan->shape.dp : elements;
-}
-
-/* Times that the ranks of a stage need after their last task. */
-typedef struct StageEnd {
-    double sums_s, update_s;
-} StageEnd;
-
-/* Returns the end of the stage that takes longest. */
-static Status longest_end(const Machine *m, const ForecastOf *of, Level level, StageEnd *longest)
-{
-    *longest = (StageEnd){0};
-    for (int s = 0; s < of->schedule->shape.stages; ++s) {
-        const Plan *plan = of->plan[s];
-        StageEnd end = {.update_s = updated_elements(plan) * time_at(&m->update_s, level)};
-        TRY(sums_s(m, of, plan, &end.sums_s));
-        if (end.sums_s + end.update_s >= longest->sums_s + longest->update_s) *longest = end;
     }
     return OK;
 }
@@ -185,10 +117,14 @@ static Status schedule_lines(const Schedule *schedule, const TaskCost *cost,
 static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, TaskCost *cost,
                           double line[FORECAST_LINE_COUNT])
 {
-    StageEnd end;
+    StepEnd end;
+    ScheduleReport report;
     TRY(chunk_costs(m, of, level, cost));
     TRY(schedule_lines(of->schedule, cost, line));
-    TRY(longest_end(m, of, level, &end));
+    TRY(schedule_simulate(of->schedule, cost, &report));
+    Status st = step_end(m, of, level, &report, &end);
+    schedule_report_fini(&report);
+    if (st != OK) return st;
     line[FORECAST_SUMS] = end.sums_s;
     line[FORECAST_UPDATE] = end.update_s;
     line[FORECAST_REST] = time_at(&m->rest_s, level);
@@ -202,34 +138,45 @@ static double sum_of(const double line[FORECAST_LINE_COUNT])
     return sum;
 }
 
+/* ERR_CONFIG: the machine was measured with other settings, or is too small. */
+static Status check(const Machine *m, const ForecastOf *of)
+{
+    const GridShape shape = of->plan[0]->shape;
+    int64_t ranks = (int64_t)shape.dp * shape.pp * shape.tp;
+    if (m->setup && strcmp(m->setup, of->setup) != 0)
+        return fail(ERR_CONFIG, "%s: was measured with %s, and this plan has %s", of->from,
+                    m->setup, of->setup);
+    if (ranks > (int64_t)m->ranks * m->nodes && m->nodes > 1)
+        return fail(ERR_CONFIG, "%s: has %d nodes of %d ranks, and this plan has %lld ranks",
+                    of->from, m->nodes, m->ranks, (long long)ranks);
+    if (ranks > (int64_t)m->ranks * m->nodes)
+        return fail(ERR_CONFIG,
+                    "%s: was measured with %d rank%s at a time, and this plan has %lld: measure it "
+                    "with weft bench machine -n %lld --save %s",
+                    of->from, m->ranks, m->ranks == 1 ? "" : "s", (long long)ranks,
+                    (long long)ranks, of->from);
+    if (m->threads > 0 && m->threads != of->threads)
+        return fail(ERR_CONFIG, "%s: was measured with train.threads %d, and this plan has %d",
+                    of->from, m->threads, of->threads);
+    return OK;
+}
+
 Status machine_forecast(const Machine *m, const ForecastOf *of, Forecast *forecast)
 {
     double line[LEVELS][FORECAST_LINE_COUNT];
     Status st = OK;
-    const GridShape shape = of->plan[0]->shape;
-    int ranks = shape.dp * shape.pp * shape.tp;
-    if (strcmp(m->setup, of->setup) != 0)
-        return fail(ERR_CONFIG, "%s: was measured with %s, and this plan has %s", of->from,
-                    m->setup, of->setup);
-    if (ranks > m->ranks)
-        return fail(ERR_CONFIG,
-                    "%s: was measured with %d rank%s at a time, and this plan has %d: measure it "
-                    "with weft bench machine -n %d --save %s",
-                    of->from, m->ranks, m->ranks == 1 ? "" : "s", ranks, ranks, of->from);
-    if (m->threads != of->threads)
-        return fail(ERR_CONFIG, "%s: was measured with train.threads %d, and this plan has %d",
-                    of->from, m->threads, of->threads);
-    if (of->schedule->shape.stages > 1 && !m->has_message)
-        return fail(ERR_CONFIG,
-                    "%s: has no time of messages: measure it with weft bench machine -n 2 --save "
-                    "%s",
-                    of->from, of->from);
+    TRY(check(m, of));
     TaskCost *cost = mem_new((size_t)schedule_chunks(of->schedule) * sizeof *cost);
     for (Level level = LOW; st == OK && level < LEVELS; ++level)
-        st = forecast_at(m, of, level, cost, line[level]);
+        if (level == MEDIAN || !of->median_only) st = forecast_at(m, of, level, cost, line[level]);
     mem_free(&cost);
     if (st != OK) return st;
+    if (of->median_only) {
+        memcpy(line[LOW], line[MEDIAN], sizeof line[LOW]);
+        memcpy(line[HIGH], line[MEDIAN], sizeof line[HIGH]);
+    }
     memcpy(forecast->line, line[MEDIAN], sizeof forecast->line);
     forecast->step = (TimeRange){sum_of(line[LOW]), sum_of(line[MEDIAN]), sum_of(line[HIGH])};
+    forecast->described = m->has_rates;
     return OK;
 }

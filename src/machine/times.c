@@ -48,6 +48,12 @@ void machine_add(Machine *m, const OperationTime *time)
     }
 }
 
+TimeRange rates_range(double seconds)
+{
+    static const double LOW = 0.8, HIGH = 1.25;
+    return (TimeRange){LOW * seconds, seconds, HIGH * seconds};
+}
+
 void machine_fini(Machine *m)
 {
     for (int i = 0; i < m->operation_count; ++i) mem_free(&m->operation[i].key);

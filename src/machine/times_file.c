@@ -1,17 +1,19 @@
-/* The file of a machine's times: a mapping in YAML with one line for each operation. Every key but
- * `message` and `sums` is required; unknown keys are errors. */
-#include "config/yaml.h"
-#include "machine/times.h"
+/* Reads the file of a machine's times: a mapping in YAML with one line for each operation. Unknown
+ * keys are errors. A file with `rates` describes a machine, and needs no measured times. */
+#include "times_file.h"
 
-#include <errno.h>
+#include "config/yaml.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, RANKS_MAX = 1 << 20 };
+enum { RANKS_MAX = 1 << 20 };
 static const size_t FILE_BYTES = 64 << 20;
-static const double TIME_MAX_S = 1e6;
+static const double TIME_MAX_S = 1e6, RATE_MAX = 1e18;
+/* bytes that an update with two state slots reads and writes for each parameter */
+static const double UPDATE_BYTES = 28;
 
 /* ---- reading ---- */
 
@@ -26,12 +28,25 @@ static Status fail_at(const Reader *r, const Node *at, const char *what)
     return fail(ERR_CONFIG, "%s:%d:%d: %s", r->path, at->line, at->column, what);
 }
 
-static Status read_real(const Reader *r, const Node *n, double *value)
+static bool real_of(const Node *n, double *value)
 {
     char *end = NULL;
     if (n->kind == NODE_SCALAR && !n->quoted) *value = strtod(n->text, &end);
-    if (!end || end == n->text || *end || !(*value >= 0 && *value <= TIME_MAX_S))
+    return end && end != n->text && !*end;
+}
+
+static Status read_real(const Reader *r, const Node *n, double *value)
+{
+    if (!real_of(n, value) || !(*value >= 0 && *value <= TIME_MAX_S))
         return fail_at(r, n, "expected a number of seconds from 0 to 1e6");
+    return OK;
+}
+
+/* Reads a rate or a number of bytes. */
+static Status read_rate(const Reader *r, const Node *n, double *value)
+{
+    if (!real_of(n, value) || !(*value >= 1 && *value <= RATE_MAX))
+        return fail_at(r, n, "expected a number from 1 to 1e18");
     return OK;
 }
 
@@ -91,6 +106,23 @@ static Status read_link(const Reader *r, const Node *n, int *ranks, Link *link)
     return OK;
 }
 
+static Status read_rates(const Reader *r, const Node *n)
+{
+    static const char *const words[] = {"flops_s", "bytes_s", "call_s"};
+    Rates *rates = &r->machine->rates;
+    double *const value[] = {&rates->flops_s, &rates->bytes_s, &rates->call_s};
+    int index;
+    r->machine->has_rates = true;
+    if (n->kind != NODE_MAP || n->count != 3)
+        return fail_at(r, n, "expected {flops_s: F, bytes_s: B, call_s: S}");
+    for (int i = 0; i < n->count; ++i) {
+        TRY(read_key(r, n->key[i], words, 3, &index));
+        TRY(index < 2 ? read_rate(r, n->item[i], value[index])
+                      : read_real(r, n->item[i], value[index]));
+    }
+    return rates->flops_s > 0 && rates->bytes_s > 0 ? OK : fail_at(r, n, "a rate is missing");
+}
+
 static Status read_sums(const Reader *r, const Node *n)
 {
     Machine *m = r->machine;
@@ -130,29 +162,13 @@ static Status read_operations(const Reader *r, const Node *n)
     return OK;
 }
 
-#define FILE_KEYS(W)                                                                               \
-    W(KEY_VERSION, "weft_machine")                                                                 \
-    W(KEY_HOST, "host")                                                                            \
-    W(KEY_CPU, "cpu")                                                                              \
-    W(KEY_MEASURED, "measured")                                                                    \
-    W(KEY_SETUP, "setup")                                                                          \
-    W(KEY_RANKS, "ranks")                                                                          \
-    W(KEY_THREADS, "threads")                                                                      \
-    W(KEY_MOVE, "move_byte_s")                                                                     \
-    W(KEY_ACTION, "action_s")                                                                      \
-    W(KEY_UPDATE, "update_s")                                                                      \
-    W(KEY_REST, "rest_s")                                                                          \
-    W(KEY_OPERATIONS, "operations")                                                                \
-    W(KEY_MESSAGE, "message")                                                                      \
-    W(KEY_SUMS, "sums")
-enum { FILE_KEYS(LIST_CONSTANT) KEY_COUNT, KEYS_REQUIRED = KEY_MESSAGE };
-static const char *const key_names[KEY_COUNT] = {FILE_KEYS(LIST_NAME)};
+const char *const machine_keys[KEY_COUNT] = {FILE_KEYS(LIST_NAME)};
 
 static Status read_version(const Reader *r, const Node *n)
 {
     int version;
     TRY(read_count(r, n, &version));
-    return version == VERSION ? OK : fail_at(r, n, "this weft reads version 1");
+    return version == MACHINE_VERSION ? OK : fail_at(r, n, "this weft reads version 1");
 }
 
 static Status read_value(const Reader *r, int key, const Node *n)
@@ -186,9 +202,26 @@ static Status read_value(const Reader *r, int key, const Node *n)
     case KEY_MESSAGE:
         m->has_message = true;
         return read_link(r, n, NULL, &m->message);
-    default:
+    case KEY_SUMS:
         return read_sums(r, n);
+    case KEY_NODES:
+        return read_count(r, n, &m->nodes);
+    case KEY_MEMORY:
+        return read_rate(r, n, &m->memory_bytes);
+    case KEY_NETWORK:
+        m->has_network = true;
+        return read_link(r, n, NULL, &m->network);
+    default:
+        return read_rates(r, n);
     }
+}
+
+/* Sets the times that follow from rates where they are not in the file. */
+static void take_rates(Machine *m, const bool there[KEY_COUNT])
+{
+    double update_s = UPDATE_BYTES / m->rates.bytes_s;
+    if (!there[KEY_MOVE]) m->move_byte_s = 1 / m->rates.bytes_s;
+    if (!there[KEY_UPDATE]) m->update_s = rates_range(update_s);
 }
 
 static Status read_root(const Reader *r, const Node *root)
@@ -197,13 +230,15 @@ static Status read_root(const Reader *r, const Node *root)
     int key;
     if (root->kind != NODE_MAP) return fail_at(r, root, "expected a mapping of keys");
     for (int i = 0; i < root->count; ++i) {
-        TRY(read_key(r, root->key[i], key_names, KEY_COUNT, &key));
+        TRY(read_key(r, root->key[i], machine_keys, KEY_COUNT, &key));
         if (there[key]) return fail_at(r, root->key[i], "this key is there twice");
         there[key] = true;
         TRY(read_value(r, key, root->item[i]));
     }
-    for (int i = 0; i < KEYS_REQUIRED; ++i)
-        if (!there[i]) return fail(ERR_CONFIG, "%s: key `%s` is missing", r->path, key_names[i]);
+    int required = r->machine->has_rates ? KEYS_DESCRIBED : KEYS_MEASURED;
+    for (int i = 0; i < required; ++i)
+        if (!there[i]) return fail(ERR_CONFIG, "%s: key `%s` is missing", r->path, machine_keys[i]);
+    if (r->machine->has_rates) take_rates(r->machine, there);
     return OK;
 }
 
@@ -212,7 +247,7 @@ Status machine_read(Machine *machine, const char *path)
     char *text;
     size_t bytes;
     Node *root = NULL;
-    *machine = (Machine){0};
+    *machine = (Machine){.nodes = 1};
     TRY(file_text(path, FILE_BYTES, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     mem_free(&text);
@@ -220,70 +255,4 @@ Status machine_read(Machine *machine, const char *path)
     node_free(&root);
     if (st != OK) machine_fini(machine);
     return st;
-}
-
-/* ---- writing ---- */
-
-static void put_text(FILE *out, int key, const char *text)
-{
-    fprintf(out, "%s: ", key_names[key]);
-    text_quote(out, text);
-    fputc('\n', out);
-}
-
-static void put_range(FILE *out, const char *name, TimeRange range)
-{
-    fprintf(out, "%s: [%.4g, %.4g, %.4g]", name, range.low, range.median, range.high);
-}
-
-static void put_operation(FILE *out, const OperationTime *time)
-{
-    fputs("  - {key: ", out);
-    text_quote(out, time->key);
-    for (int p = 0; p < OPERATION_PART_COUNT; ++p) {
-        if (!time->has[p]) continue;
-        fputs(", ", out);
-        put_range(out, operation_part_names[p], time->part[p]);
-    }
-    fputs("}\n", out);
-}
-
-static void put_machine(FILE *out, const Machine *m)
-{
-    fprintf(out,
-            "# Times in seconds, measured by weft bench machine; ranges: a tenth of the times is "
-            "below the first number,\n# half below the second, nine tenths below the third.\n");
-    fprintf(out, "%s: %d\n", key_names[KEY_VERSION], VERSION);
-    put_text(out, KEY_HOST, m->host);
-    put_text(out, KEY_CPU, m->cpu);
-    put_text(out, KEY_MEASURED, m->measured);
-    put_text(out, KEY_SETUP, m->setup);
-    fprintf(out, "%s: %d\n%s: %d\n", key_names[KEY_RANKS], m->ranks, key_names[KEY_THREADS],
-            m->threads);
-    fprintf(out, "%s: %.4g\n%s: %.4g\n", key_names[KEY_MOVE], m->move_byte_s, key_names[KEY_ACTION],
-            m->action_s);
-    put_range(out, key_names[KEY_UPDATE], m->update_s);
-    fputc('\n', out);
-    put_range(out, key_names[KEY_REST], m->rest_s);
-    fputc('\n', out);
-    if (m->has_message)
-        fprintf(out, "%s: {latency_s: %.4g, byte_s: %.4g}\n", key_names[KEY_MESSAGE],
-                m->message.latency_s, m->message.byte_s);
-    if (m->sum_count > 0) fprintf(out, "%s:\n", key_names[KEY_SUMS]);
-    for (int i = 0; i < m->sum_count; ++i)
-        fprintf(out, "  - {ranks: %d, latency_s: %.4g, byte_s: %.4g}\n", m->sum[i].ranks,
-                m->sum[i].link.latency_s, m->sum[i].link.byte_s);
-    fprintf(out, "%s:%s\n", key_names[KEY_OPERATIONS], m->operation_count ? "" : " []");
-    for (int i = 0; i < m->operation_count; ++i) put_operation(out, &m->operation[i]);
-}
-
-Status machine_write(const Machine *machine, const char *path)
-{
-    FILE *out = file_create_stream(path);
-    if (!out) return fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
-    put_machine(out, machine);
-    bool good = !ferror(out);
-    if (fclose(out) != 0 || !good)
-        return fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno));
-    return OK;
 }

@@ -32,25 +32,35 @@ static Status check(const Trainer *t, const char *path)
     return OK;
 }
 
-Status train_forecast(const Trainer *t, const char *path, Forecast *forecast)
+Status train_plans(const Trainer *t, Plan ***plan)
 {
-    Machine machine;
-    TRY(check(t, path));
-    TRY(machine_read(&machine, path));
-    int stages = t->shape.pp;
-    Plan **plan = mem_new((size_t)stages * sizeof *plan);
-    char *setup = train_setup(t->config);
     Status st = OK;
-    for (int s = 0; st == OK && s < stages; ++s) st = train_plan_stage(t, s, &plan[s]);
+    *plan = mem_new((size_t)t->shape.pp * sizeof **plan);
+    for (int s = 0; st == OK && s < t->shape.pp; ++s) st = train_plan_stage(t, s, &(*plan)[s]);
+    if (st != OK) train_plans_free(t, plan);
+    return st;
+}
+
+void train_plans_free(const Trainer *t, Plan ***plan)
+{
+    for (int s = 0; *plan && s < t->shape.pp; ++s) plan_free(&(*plan)[s]);
+    mem_free(plan);
+}
+
+Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastBy *by,
+                      Forecast *forecast)
+{
+    TRY(check(t, by->path));
+    char *setup = train_setup(t->config);
     const ForecastOf of = {.schedule = trainer_schedule(t),
-                           .plan = (const Plan *const *)plan,
+                           .plan = plan,
                            .threads = t->backend->options.threads,
                            .setup = setup,
-                           .from = path};
-    if (st == OK) st = machine_forecast(&machine, &of, forecast);
-    for (int s = 0; s < stages; ++s) plan_free(&plan[s]);
+                           .sums = (CommWay)t->config->grid.sums,
+                           .micros = t->micros_local,
+                           .median_only = by->median_only,
+                           .from = by->path};
+    Status st = machine_forecast(by->machine, &of, forecast);
     mem_free(&setup);
-    mem_free(&plan);
-    machine_fini(&machine);
     return st;
 }

@@ -53,6 +53,50 @@ check 0 'resuming from' "$WEFT" train -n 2 job.yaml run.name=run grid.pp=2 train
 holds 'nothing is trained' test ! -e runs/no/checkpoints/step-00000002.h5
 check 0 'forecast: 72 ms a step' "$WEFT" plan job.yaml run.machine=set.yaml run.name=plan train.steps=9 --machine first.yaml
 
+# A machine that is described: each part of an operation takes 1 ms. A micro-batch has three dense layers, of which two have gradients
+# of inputs, and a loss with one: 4 forward parts, 3 of inputs, 3 of weights.
+cat >rates.yaml <<'YAML'
+weft_machine: 1
+host: "described"
+ranks: 1
+nodes: 4
+memory_bytes: 1e9
+rates: {flops_s: 1e18, bytes_s: 1e18, call_s: 0.001}
+network: {latency_s: 0.001, byte_s: 0}
+YAML
+ms() { "$WEFT" plan job.yaml $1 --machine rates.yaml --json | sed -n "s/.*\"forecast\": {.*\"$2\": \([-+.e0-9]*\).*/\1/p" | awk '{ printf "%.4g", 1000 * $1 }'; }
+holds "described: $(ms '' step_s) ms" test "$(ms '' step_s)" = 40
+holds "low: $(ms '' low_s), high: $(ms '' high_s)" test "$(ms '' low_s) $(ms '' high_s)" = '32 50'
+holds "a message of 1 ms between nodes, there and back: $(ms "$pp" messages_s) ms" test "$(ms "$pp" messages_s)" = 2
+# Two ranks exchange halves of a bucket, and then their sums: two messages of a millisecond, as two thirds of a wait are on the wire.
+holds "sums between nodes: $(ms '--ranks 2' sums_s) ms" awk -v s="$(ms '--ranks 2' sums_s)" 'BEGIN { exit !(s > 1 && s < 3) }'
+sed -i 's/^network: .*/network: {latency_s: 0, byte_s: 1e-6}/' rates.yaml
+one=$(ms '--ranks 2' sums_s)
+sed -i 's/^ranks: 1/ranks: 2/; s/^nodes: 4/nodes: 2/; $a message: {latency_s: 0, byte_s: 0}' rates.yaml
+four=$(ms '--ranks 4' sums_s)
+holds "two nodes of two ranks, each a half of the sum on a shared connection: $four ms, of one rank each: $one" test "$one" = "$four"
+check 78 'rates.yaml: has 2 nodes of 2 ranks, and this plan has 8 ranks' "$WEFT" plan job.yaml --ranks 8 train.batch=64 --machine rates.yaml
+grep -v '^network' rates.yaml >alone.yaml
+check 78 'between nodes: add the key `network`' "$WEFT" plan job.yaml --ranks 4 --machine alone.yaml
+sed 's/, call_s: 0.001//' rates.yaml >broken.yaml
+check 78 'broken.yaml:6:8: expected {flops_s: F, bytes_s: B, call_s: S}' "$WEFT" plan job.yaml --machine broken.yaml
+
+# The choice: two replicas take 36 ms and a sum, two stages at least 54 ms.
+check 0 'chosen: grid.dp=2 grid.pp=1 grid.tp=1 grid.zero=0 grid.recompute=none' "$WEFT" plan job.yaml --ranks 2 --choose --machine set.yaml
+holds 'tensor groups were not measured' grep -q 'have times that were not measured' out
+sed 's/ranks: 2, latency_s: 0.004/ranks: 2, latency_s: 1/' set.yaml >slow.yaml
+check 0 'chosen: grid.dp=1 grid.pp=2' "$WEFT" plan job.yaml --ranks 2 --choose --machine slow.yaml
+keys=$(sed -n 's/^chosen: //p' out)
+first=$(awk '/^[~ ] *1 / { print $(/^~/ ? 3 : 2) }' out)
+check 0 "forecast: $first ms a step" "$WEFT" plan job.yaml --ranks 2 $keys --machine slow.yaml
+check 0 '"fit": 1' "$WEFT" plan job.yaml --ranks 1 --choose --machine set.yaml --json
+sed 's/layers: \[/layers: [batch_norm, /' job.yaml >synced.yaml
+check 0 ' other bits' "$WEFT" plan synced.yaml --ranks 2 train.sync_batch_norm=true --choose --any-bits --machine rates.yaml
+check 78 ' give other bits (--any-bits)' "$WEFT" plan synced.yaml --ranks 2 train.sync_batch_norm=true --choose --machine rates.yaml
+check 78 'no plan for 2 ranks: ' "$WEFT" plan job.yaml --ranks 2 --choose --machine set.yaml train.memory=4kb
+check 78 'train.micro_batch' "$WEFT" plan job.yaml --ranks 2 --choose --machine set.yaml train.micro_batch=0
+check 64 'needs times' "$WEFT" plan job.yaml --ranks 2 --choose
+
 sed 's/^ranks: 2/ranks: 4/' set.yaml >four.yaml
 check 78 'no time of sums over 4 ranks: measure it with weft bench machine -n 4' "$WEFT" plan job.yaml --ranks 4 --machine four.yaml
 check 78 'was measured with fp32, cpu auto, update sgd, and this plan has fp32, cpu auto, update adamw with EMA' "$WEFT" plan job.yaml optim.name=adamw train.ema=0.9 --machine set.yaml

@@ -4,6 +4,7 @@
  * either. */
 #include "../private.h"
 
+#include "plan_choose.h"
 #include "plan_view.h"
 
 #include <errno.h>
@@ -17,8 +18,8 @@ enum { COLUMNS_DEFAULT = 100 };
 typedef struct PlanFlags {
     const char *svg, *gpu, *input, *link, *machine;
     /* if not given: ranks 0, stage -1, samples 0 */
-    int64_t ranks, stage, samples;
-    bool json;
+    int64_t ranks, stage, samples, top;
+    bool json, choose, any_bits;
 } PlanFlags;
 
 static const Flag flags[] = {
@@ -40,6 +41,14 @@ static const Flag flags[] = {
              "of sums"},
     {"--machine", FLAG_FIELD(PlanFlags, machine), .value = "FILE",
      .help = "times measured by weft bench machine, from which the time of a step is forecast"},
+    {"--choose", FLAG_FIELD(PlanFlags, choose),
+     .help =
+         "forecast all grids, schedules, zero and recompute of the ranks that fit in memory, and "
+         "print the fastest"},
+    {"--top", FLAG_FIELD(PlanFlags, top), .value = "N", .lo = 1, .hi = 1000, .needs = "--choose",
+     .default_text = "10", .help = "number of plans that --choose prints"},
+    {"--any-bits", FLAG_FIELD(PlanFlags, any_bits), .needs = "--choose",
+     .help = "also plans whose bits hold on some grids only, each marked"},
     {"--svg", FLAG_FIELD(PlanFlags, svg), .value = "FILE", .writes = true,
      .help = "write a picture of the schedule"},
     {"--json", FLAG_FIELD(PlanFlags, json), .help = "one JSON object; bytes are those of one rank"},
@@ -204,41 +213,103 @@ static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
                               o->samples > 0 ? o->samples : config->train.batch);
 }
 
-/* A plan for which train.threads is not set has the threads of its machine's file. */
-static Status take_threads(Config *config, const char *path)
+/* The machine that is planned for. */
+typedef struct MachineFile {
+    /* "": none */
+    const char *path;
+    Machine times;
+} MachineFile;
+
+/* Reads the machine's file. A plan for which train.threads or train.memory is not set takes them
+ * from it. */
+static Status take_machine(Config *config, const PlanFlags *o, MachineFile *machine)
 {
-    Machine machine;
-    if (!*path || config->train.threads > 0) return OK;
-    TRY(machine_read(&machine, path));
-    config->train.threads = machine.threads;
-    machine_fini(&machine);
+    machine->path = o->machine ? o->machine : config->run.machine;
+    if (!*machine->path) return OK;
+    TRY(machine_read(&machine->times, machine->path));
+    const Machine *times = &machine->times;
+    if (config->train.threads == 0) config->train.threads = times->threads;
+    if (config->train.memory == 0) config->train.memory = times->memory_bytes / times->ranks;
     return OK;
+}
+
+/* Bytes that a rank may use if train.memory is not set: its share of this machine. */
+static double memory_share(const Machine *machine, int ranks)
+{
+    return memory_limit("").bytes / (ranks < machine->ranks ? ranks : machine->ranks);
+}
+
+static Status choose(const Job *job, const PlanFlags *o, const MachineFile *machine,
+                     const DryRun *dry_run)
+{
+    const Config *config = job->config;
+    double memory = config->train.memory;
+    if (job->world.rank != 0) return OK;
+    if (!*machine->path) return fail(ERR_USAGE, "--choose needs times: --machine FILE");
+    if (config->train.micro_batch == 0)
+        return config_fail_key(config, "train.micro_batch",
+                               "set it for --choose: it is a part of the results, and each plan "
+                               "has the same");
+    const ChooseFrom from = {.config = config,
+                             .world = &job->world,
+                             .data = dry_run->data,
+                             .machine = &machine->times,
+                             .path = machine->path,
+                             .memory = memory > 0 ? memory
+                                                  : memory_share(&machine->times, dry_run->ranks),
+                             .ranks = dry_run->ranks,
+                             .batch = config->train.batch,
+                             .micros = config->train.batch / config->train.micro_batch,
+                             .top = (int)o->top,
+                             .any_bits = o->any_bits,
+                             .json = o->json};
+    return plan_choose(&from, stdout);
+}
+
+static Status view_forecast(PlanView *v, const MachineFile *machine)
+{
+    const Plan **plan = mem_new((size_t)v->stages * sizeof *plan);
+    const ForecastBy by = {&machine->times, machine->path, .median_only = false};
+    for (int s = 0; s < v->stages; ++s) plan[s] = v->stage_view[s].plan;
+    Status st = train_forecast(v->trainer, plan, &by, &v->forecast);
+    mem_free(&plan);
+    return st;
+}
+
+static Status plan(const Job *job, const PlanFlags *o, const MachineFile *machine,
+                   const DryRun *dry_run)
+{
+    PlanView v = {.stage = (int)o->stage, .has_forecast = *machine->path};
+    TRY(view_parse_link(o->link, &v.link));
+    if (v.stage >= job->config->grid.pp)
+        return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
+                    (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
+    Status status = trainer_dry_run(&v.trainer, job->config, &job->world, dry_run);
+    if (status == OK) status = view_fill(&v);
+    if (status == OK && v.has_forecast) status = view_forecast(&v, machine);
+    if (status == OK && job->world.rank == 0) status = show(&v, o);
+    view_fini(&v);
+    return status;
 }
 
 static Status run_job(const Job *job, const PlanFlags *o)
 {
-    PlanView v = {.stage = (int)o->stage};
     int ranks = 0;
-    TRY(view_parse_link(o->link, &v.link));
-    TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
-    if (v.stage >= job->config->grid.pp)
-        return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
-                    (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
     DataSet set;
+    MachineFile machine = {0};
+    if (o->choose)
+        ranks = o->ranks > 0 ? (int)o->ranks : job->world.size;
+    else
+        TRY(count_ranks(job->config, &job->world, o->ranks, &ranks));
     TRY(take_input(job->config, o, &set));
     train_take_widths(job->config, &job->world, NULL);
-    const char *machine = o->machine ? o->machine : job->config->run.machine;
-    TRY(take_threads(job->config, machine));
-    const DryRun dry_run = {ranks, o->gpu, o->input ? &set : NULL};
     if (o->gpu && job->config->train.device != DEVICE_CUDA)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; for GPUs set train.device=cuda",
                     o->gpu);
-    Status status = trainer_dry_run(&v.trainer, job->config, &job->world, &dry_run);
-    if (status == OK) status = view_fill(&v);
-    v.has_forecast = *machine;
-    if (status == OK && v.has_forecast) status = train_forecast(v.trainer, machine, &v.forecast);
-    if (status == OK && job->world.rank == 0) status = show(&v, o);
-    view_fini(&v);
+    const DryRun dry_run = {ranks, o->gpu, o->input ? &set : NULL};
+    TRY(take_machine(job->config, o, &machine));
+    Status status = (o->choose ? choose : plan)(job, o, &machine, &dry_run);
+    machine_fini(&machine.times);
     return status;
 }
 

@@ -69,8 +69,9 @@ static int spread_sends(int rank, int ranks)
 
 int halving_most_sent(int ranks, bool collect, bool spread)
 {
-    int most = 0;
-    for (int r = 0; r < ranks; ++r) {
+    /* all ranks of a power of two send as many */
+    int most = 0, different = ranks & (ranks - 1) ? ranks : 1;
+    for (int r = 0; r < different; ++r) {
         int sends = (collect ? halving_sends(r, ranks) : 0) + (spread ? spread_sends(r, ranks) : 0);
         if (sends > most) most = sends;
     }

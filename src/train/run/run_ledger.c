@@ -157,7 +157,15 @@ Status run_forecast(Run *r)
     Forecast forecast;
     Ledger *ledger = &r->summary.ledger;
     if (!*r->config->run.machine) return OK;
-    TRY(train_forecast(r->trainer, r->config->run.machine, &forecast));
+    Machine machine;
+    Plan **plan = NULL;
+    TRY(machine_read(&machine, r->config->run.machine));
+    const ForecastBy by = {&machine, r->config->run.machine, .median_only = true};
+    Status st = train_plans(r->trainer, &plan);
+    if (st == OK) st = train_forecast(r->trainer, (const Plan *const *)plan, &by, &forecast);
+    train_plans_free(r->trainer, &plan);
+    machine_fini(&machine);
+    if (st != OK) return st;
     ledger->has_forecast = true;
     for (int i = 0; i < FORECAST_LINE_COUNT; ++i) ledger->forecast_s[line_of[i]] = forecast.line[i];
     log_info("forecast by %s: %.4g ms a step", r->config->run.machine, 1e3 * forecast.step.median);

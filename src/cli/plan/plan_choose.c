@@ -1,0 +1,380 @@
+/* weft plan --choose: plans every grid of the ranks with every schedule, zero and recompute,
+ * forecasts a step of each that fits in memory, and prints the fastest. Nothing is timed: equal
+ * files give equal choices. */
+#include "plan_choose.h"
+
+#include "schedules.def"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Forecasts that differ by less are too near to call: the largest error of a forecast by measured
+ * times in bench/results/forecast.md. */
+static const double NEAR = 0.05;
+/* memory limit while plans are made; their bytes are compared with the limit afterwards */
+static const double NO_LIMIT = 1e18;
+enum { CELL = 16, KEYS_TEXT = 160, WHY_TEXT = 300 };
+
+#define SCHEDULE_TEXT(id, name, word, least, usual, most, help) word,
+static const char *const schedule_words[] = {SCHEDULES(SCHEDULE_TEXT)};
+#undef SCHEDULE_TEXT
+
+/* ---- one plan ---- */
+
+typedef struct Candidate {
+    GridShape shape;
+    int schedule, chunks, zero, recompute;
+} Candidate;
+
+typedef enum Outcome {
+    CHOICE_FITS,
+    CHOICE_TOO_LARGE,
+    /* the configuration or the model does not allow it */
+    CHOICE_REFUSED,
+    CHOICE_OTHER_BITS,
+    /* the machine's file lacks a time of it */
+    CHOICE_UNMEASURED,
+    CHOICE_OUTCOMES
+} Outcome;
+
+typedef struct Choice {
+    Candidate of;
+    Forecast forecast;
+    /* memory of the rank that needs most */
+    double bytes;
+    bool same_bits;
+} Choice;
+
+typedef struct Choosing {
+    const ChooseFrom *from;
+    /* most bytes of a rank */
+    double limit;
+    /* number of plans by outcome */
+    int outcomes[CHOICE_OUTCOMES];
+    /* why the first plan was refused, and the first not forecast; "" */
+    char refused[WHY_TEXT], unmeasured[WHY_TEXT];
+    /* plans that fit; owned */
+    Choice *choice;
+    int count, capacity;
+    /* time of the fastest of them; INFINITY: there is none yet */
+    double best_s;
+} Choosing;
+
+static Config configure(const Choosing *c, const Candidate *of)
+{
+    Config config = *c->from->config;
+    config.grid.dp = of->shape.dp;
+    if (config.grid.pp != of->shape.pp || config.grid.chunks != of->chunks) config.grid.cuts = "";
+    config.grid.pp = of->shape.pp;
+    config.grid.tp = of->shape.tp;
+    config.grid.pipeline_schedule = of->schedule;
+    config.grid.chunks = of->chunks;
+    config.grid.zero = of->zero;
+    config.grid.recompute = of->recompute;
+    config.train.memory = NO_LIMIT;
+    return config;
+}
+
+static void keep(Choosing *c, const Choice *choice)
+{
+    if (c->count == c->capacity) {
+        c->capacity = c->capacity ? 2 * c->capacity : 64;
+        c->choice = mem_resize(c->choice, (size_t)c->capacity * sizeof *c->choice);
+    }
+    c->choice[c->count++] = *choice;
+    c->best_s = fmin(c->best_s, choice->forecast.step.median);
+}
+
+static void note(char why[WHY_TEXT])
+{
+    if (!*why) snprintf(why, WHY_TEXT, "%s", fail_message());
+}
+
+/* Finds memory and forecast of a planned candidate. */
+static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choice *found)
+{
+    const ChooseFrom *from = c->from;
+    const ForecastBy by = {from->machine, from->path, median_only};
+    Plan **plan = NULL;
+    found->same_bits = train_same_bits(t);
+    if (!found->same_bits && !from->any_bits) return CHOICE_OTHER_BITS;
+    Status st = train_plans(t, &plan);
+    for (int s = 0; st == OK && s < trainer_shape(t).pp; ++s)
+        found->bytes = fmax(found->bytes, (double)train_bytes(t, plan[s]).all);
+    if (st == OK) st = train_forecast(t, (const Plan *const *)plan, &by, &found->forecast);
+    train_plans_free(t, &plan);
+    if (st != OK) note(c->unmeasured);
+    if (st != OK) return CHOICE_UNMEASURED;
+    return found->bytes > c->limit ? CHOICE_TOO_LARGE : CHOICE_FITS;
+}
+
+/* Plans a candidate. *found has its forecast if it fits or is too large. */
+static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only, Choice *found)
+{
+    Config config = configure(c, of);
+    Trainer *t = NULL;
+    Outcome outcome = CHOICE_REFUSED;
+    const DryRun dry_run = {c->from->ranks, NULL, c->from->data};
+    *found = (Choice){.of = *of};
+    if (trainer_dry_run(&t, &config, c->from->world, &dry_run) == OK)
+        outcome = forecast_of(c, t, median_only, found);
+    else
+        note(c->refused);
+    trainer_free(&t);
+    return outcome;
+}
+
+/* ---- the search ---- */
+
+/* A grid, and the time of its step without the bubble of its schedule, which another schedule may
+ * avoid. */
+typedef struct GridBound {
+    GridShape shape;
+    double least_s;
+} GridBound;
+
+/* Schedules of several stages, with the numbers of chunks that are tried. */
+static const struct {
+    int schedule, chunks;
+} orders[] = {{SCHEDULE_1F1B, 1},        {SCHEDULE_GPIPE, 1},       {SCHEDULE_INTERLEAVED, 2},
+              {SCHEDULE_INTERLEAVED, 4}, {SCHEDULE_ZERO_BUBBLE, 1}, {SCHEDULE_ZB_V, 2},
+              {SCHEDULE_DUALPIPE_V, 2}};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+/* Tries an order of tasks. zero 2 and 3, and recomputation, take more time, and are only tried
+ * while nothing else fits. */
+static void try_order(Choosing *c, Candidate of, int order)
+{
+    static const int modes[] = {RECOMPUTE_NONE, RECOMPUTE_BLOCK};
+    of.schedule = orders[order].schedule;
+    of.chunks = orders[order].chunks;
+    for (int m = 0; m < 2; ++m) {
+        bool fits = false;
+        of.recompute = modes[m];
+        for (of.zero = ZERO_NONE; of.zero <= ZERO_PARAMS; ++of.zero) {
+            Choice found;
+            if (of.zero > ZERO_NONE && of.shape.dp == 1) break;
+            if (of.zero > ZERO_STATE && fits) break;
+            Outcome outcome = try_candidate(c, &of, true, &found);
+            ++c->outcomes[outcome];
+            if (outcome == CHOICE_FITS) keep(c, &found);
+            fits = fits || outcome == CHOICE_FITS;
+            if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) return;
+            /* the same order with zero is as slow */
+            if (fits && found.forecast.step.median > c->best_s * (1 + NEAR)) return;
+        }
+        if (fits) break;
+    }
+}
+
+static void try_grid(Choosing *c, const GridBound *grid)
+{
+    for (int o = 0; o < (grid->shape.pp > 1 ? ORDERS : 1); ++o)
+        try_order(c, (Candidate){.shape = grid->shape}, o);
+}
+
+/* Finds the bound of a grid. False: no plan of it is possible, which is counted. */
+static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
+{
+    Choice found;
+    const Candidate of = {shape, SCHEDULE_1F1B, 1, ZERO_NONE, RECOMPUTE_NONE};
+    Outcome outcome = try_candidate(c, &of, true, &found);
+    if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) {
+        ++c->outcomes[outcome];
+        return false;
+    }
+    const Forecast *f = &found.forecast;
+    if (outcome == CHOICE_FITS) c->best_s = fmin(c->best_s, f->step.median);
+    double update_s = f->line[FORECAST_UPDATE];
+    *grid = (GridBound){shape,
+                        f->step.median - f->line[FORECAST_BUBBLE] - update_s + update_s / shape.dp};
+    return true;
+}
+
+static int by_least(const void *a, const void *b)
+{
+    double x = ((const GridBound *)a)->least_s, y = ((const GridBound *)b)->least_s;
+    return (x > y) - (x < y);
+}
+
+/* Grids whose plans are possible. */
+typedef struct GridList {
+    /* [count]; owned */
+    GridBound *grid;
+    int count;
+} GridList;
+
+/* Adds the grids with tensor groups of tp ranks, from the fewest stages to the most. Deeper
+ * pipelines take longer to simulate: the list ends after DEPTHS_SLOWER depths in a row that are not
+ * near the best even without their bubbles, each slower than the one before. */
+static void list_depths(Choosing *c, int tp, GridList *list)
+{
+    enum { DEPTHS_SLOWER = 2 };
+    int replicas = c->from->ranks / tp, slower = 0;
+    double before_s = INFINITY;
+    for (int pp = 1; pp <= replicas && slower < DEPTHS_SLOWER; ++pp) {
+        GridBound bound;
+        if (replicas % pp != 0 || replicas / pp > c->from->micros) continue;
+        if (!bound_grid(c, (GridShape){.dp = replicas / pp, .pp = pp, .tp = tp}, &bound)) continue;
+        bool far = bound.least_s > c->best_s * (1 + NEAR) && bound.least_s >= before_s;
+        slower = far ? slower + 1 : 0;
+        before_s = bound.least_s;
+        list->grid = mem_resize(list->grid, ((size_t)list->count + 1) * sizeof *list->grid);
+        list->grid[list->count++] = bound;
+    }
+}
+
+/* Tries all grids, those that may be fastest first, until no other can be near the best. */
+static void search(Choosing *c)
+{
+    GridList list = {NULL, 0};
+    for (int tp = 1; tp <= c->from->ranks; ++tp)
+        if (c->from->ranks % tp == 0) list_depths(c, tp, &list);
+    qsort(list.grid, (size_t)list.count, sizeof *list.grid, by_least);
+    for (int i = 0; i < list.count && list.grid[i].least_s <= c->best_s * (1 + NEAR); ++i)
+        try_grid(c, &list.grid[i]);
+    mem_free(&list.grid);
+}
+
+/* ---- output ---- */
+
+static int by_time(const void *a, const void *b)
+{
+    const Choice *x = a, *y = b;
+    double s = x->forecast.step.median, t = y->forecast.step.median;
+    if (s != t) return s < t ? -1 : 1;
+    return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* Writes the keys of a choice as they are given on a command line. */
+static void put_keys(const Candidate *of, char text[KEYS_TEXT])
+{
+    static const char *const zero[] = {ZERO_WORDS(LIST_NAME)};
+    static const char *const recompute[] = {RECOMPUTE_WORDS(LIST_NAME)};
+    char order[64] = "";
+    if (of->shape.pp > 1)
+        snprintf(order, sizeof order, " grid.pipeline_schedule=%s grid.chunks=%d",
+                 schedule_words[of->schedule], of->chunks);
+    snprintf(text, KEYS_TEXT, "grid.dp=%d grid.pp=%d grid.tp=%d%s grid.zero=%s grid.recompute=%s",
+             of->shape.dp, of->shape.pp, of->shape.tp, order, zero[of->zero],
+             recompute[of->recompute]);
+}
+
+/* Adds the ranges of the times that are printed. */
+static void add_ranges(Choosing *c)
+{
+    for (int i = 0; i < c->count && i < c->from->top; ++i) {
+        const Candidate of = c->choice[i].of;
+        try_candidate(c, &of, false, &c->choice[i]);
+    }
+}
+
+/* Number of choices whose step is near the best one's. */
+static int count_near(const Choosing *c)
+{
+    int near = 0;
+    while (near < c->count && c->choice[near].forecast.step.median <= c->best_s * (1 + NEAR))
+        ++near;
+    return near;
+}
+
+static void print_text(const Choosing *c, FILE *out)
+{
+    int near = count_near(c), shown = c->count < c->from->top ? c->count : c->from->top;
+    char keys[KEYS_TEXT], bytes[CELL];
+    fprintf(out, "%d ranks: %d plans fit in %s a rank, %d need more, %d are impossible",
+            c->from->ranks, c->outcomes[CHOICE_FITS], text_bytes(c->limit, bytes),
+            c->outcomes[CHOICE_TOO_LARGE], c->outcomes[CHOICE_REFUSED]);
+    if (c->outcomes[CHOICE_OTHER_BITS])
+        fprintf(out, ", %d give other bits (--any-bits)", c->outcomes[CHOICE_OTHER_BITS]);
+    if (c->outcomes[CHOICE_UNMEASURED])
+        fprintf(out, ", %d have times that were not measured", c->outcomes[CHOICE_UNMEASURED]);
+    fprintf(out, "\n%4s %11s %17s %11s %10s  %s\n", "", "ms a step", "range", "samples/s", "memory",
+            "keys");
+    for (int i = 0; i < shown; ++i) {
+        const Choice *choice = &c->choice[i];
+        const TimeRange *step = &choice->forecast.step;
+        char range[40];
+        snprintf(range, sizeof range, "%.4g to %.4g", 1e3 * step->low, 1e3 * step->high);
+        put_keys(&choice->of, keys);
+        fprintf(out, "%c%3d %11.4g %17s %11.4g %10s  %s%s\n", i < near ? '~' : ' ', i + 1,
+                1e3 * step->median, range, (double)c->from->batch / step->median,
+                text_bytes(choice->bytes, bytes), keys, choice->same_bits ? "" : "  other bits");
+    }
+    if (near > 1)
+        fprintf(out,
+                "~ too near to call: %d plans are within %.0f %% of the first, the error of "
+                "forecasts; to compare two of them: weft bench step CONFIG KEYS -n %d\n",
+                near, 100 * NEAR, c->from->ranks);
+    if (c->from->machine->has_rates)
+        fprintf(out, "times follow from given rates, not from measured times\n");
+    put_keys(&c->choice[0].of, keys);
+    fprintf(out, "chosen: %s\n", keys);
+}
+
+static void print_json(const Choosing *c, FILE *out)
+{
+    Json json = json_to(out, true);
+    char keys[KEYS_TEXT];
+    int near = count_near(c), shown = c->count < c->from->top ? c->count : c->from->top;
+    json_object(&json, NULL);
+    json_int(&json, "ranks", c->from->ranks);
+    json_int(&json, "fit", c->outcomes[CHOICE_FITS]);
+    json_int(&json, "too_large", c->outcomes[CHOICE_TOO_LARGE]);
+    json_int(&json, "impossible", c->outcomes[CHOICE_REFUSED]);
+    json_int(&json, "other_bits", c->outcomes[CHOICE_OTHER_BITS]);
+    json_int(&json, "unmeasured", c->outcomes[CHOICE_UNMEASURED]);
+    json_bool(&json, "described", c->from->machine->has_rates);
+    json_array(&json, "plans");
+    for (int i = 0; i < shown; ++i) {
+        const Choice *choice = &c->choice[i];
+        put_keys(&choice->of, keys);
+        json_object(&json, NULL);
+        json_text(&json, "keys", keys);
+        json_real(&json, "step_s", choice->forecast.step.median);
+        json_real(&json, "low_s", choice->forecast.step.low);
+        json_real(&json, "high_s", choice->forecast.step.high);
+        json_real(&json, "bytes", choice->bytes);
+        json_bool(&json, "too_near_to_call", near > 1 && i < near);
+        json_bool(&json, "same_bits_on_every_grid", choice->same_bits);
+        json_end(&json);
+    }
+    json_end(&json);
+    json_end(&json);
+    fputc('\n', out);
+}
+
+/* ---- the verb's part ---- */
+
+static Status none_fits(const Choosing *c)
+{
+    char bytes[CELL];
+    const char *why = *c->unmeasured ? c->unmeasured
+                      : *c->refused  ? c->refused
+                                     : "too little memory";
+    return fail(ERR_CONFIG,
+                "no plan for %d ranks: %d need more than %s a rank, %d give other bits "
+                "(--any-bits), %d have times that were not measured, %d are impossible: %s",
+                c->from->ranks, c->outcomes[CHOICE_TOO_LARGE], text_bytes(c->limit, bytes),
+                c->outcomes[CHOICE_OTHER_BITS], c->outcomes[CHOICE_UNMEASURED],
+                c->outcomes[CHOICE_REFUSED], why);
+}
+
+Status plan_choose(const ChooseFrom *from, FILE *out)
+{
+    Choosing c = {.from = from, .limit = from->memory, .best_s = INFINITY};
+    Status st = OK;
+    search(&c);
+    if (c.count == 0) st = none_fits(&c);
+    if (st == OK) {
+        qsort(c.choice, (size_t)c.count, sizeof *c.choice, by_time);
+        add_ranges(&c);
+        if (from->json)
+            print_json(&c, out);
+        else
+            print_text(&c, out);
+    }
+    mem_free(&c.choice);
+    return st;
+}

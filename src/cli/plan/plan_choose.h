@@ -1,0 +1,31 @@
+/* weft plan --choose: the fastest plans of a configuration on a number of ranks. */
+#ifndef WEFT_CLI_PLAN_CHOOSE_H
+#define WEFT_CLI_PLAN_CHOOSE_H
+
+#include "train.h"
+
+/* The machine, the ranks and the limits of a choice. All pointers are borrowed. */
+typedef struct ChooseFrom {
+    const Config *config;
+    const World *world;
+    /* data set of a dry run, or NULL */
+    const DataSet *data;
+    const Machine *machine;
+    /* path of the machine's file, for messages */
+    const char *path;
+    /* bytes that a rank may use */
+    double memory;
+    int ranks;
+    /* samples of a step; micro-batches of a step: no grid has more replicas */
+    int64_t batch, micros;
+    /* number of plans to print */
+    int top;
+    /* whether plans are listed whose bits hold on some grids only; one JSON object instead of
+     * text */
+    bool any_bits, json;
+} ChooseFrom;
+/* Prints the fastest plans. ERR_CONFIG: no plan fits, or the machine's file lacks a time. Not
+ * collective. */
+Status plan_choose(const ChooseFrom *from, FILE *out);
+
+#endif

@@ -1,0 +1,115 @@
+/* Messages and sums between the ranks of a grid, on a node and between nodes. */
+#include "private.h"
+
+/* First rank of a replica of a stage. */
+static int rank_of(GridShape shape, int stage, int replica)
+{
+    return (stage * shape.dp + replica) * shape.tp;
+}
+
+static int node_of(const Machine *m, int rank)
+{
+    return rank / m->ranks;
+}
+
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Cost of a message in shared memory: its sender and its receiver copy it. */
+static Status message_on_node(const Machine *m, const ForecastOf *of, double bytes,
+                              MessageCost *cost)
+{
+    if (!m->has_message)
+        return fail(ERR_CONFIG,
+                    "%s: has no time of messages: measure it with weft bench machine -n 2 --save "
+                    "%s",
+                    of->from, of->from);
+    *cost = (MessageCost){.copy = bytes * m->message.byte_s / 2, .wire = m->message.latency_s};
+    return OK;
+}
+
+Status network_known(const Machine *m, const ForecastOf *of)
+{
+    if (m->has_network) return OK;
+    return fail(ERR_CONFIG, "%s: has no time of messages between nodes: add the key `network`",
+                of->from);
+}
+
+Status message_between_stages(const Machine *m, const ForecastOf *of, int from, int to,
+                              double bytes, MessageCost *cost)
+{
+    const GridShape shape = of->plan[0]->shape;
+    int crossing = 0;
+    for (int r = 0; r < shape.dp * shape.tp; ++r) {
+        int a = rank_of(shape, from, 0) + r, b = rank_of(shape, to, 0) + r;
+        if (node_of(m, a) != node_of(m, b)) ++crossing;
+    }
+    if (crossing == 0) return message_on_node(m, of, bytes, cost);
+    TRY(network_known(m, of));
+    int sharers = least(crossing, m->ranks);
+    *cost = (MessageCost){.wire = m->network.latency_s + sharers * bytes * m->network.byte_s};
+    return OK;
+}
+
+Link link_in_tensor_group(const Machine *m, const ForecastOf *of)
+{
+    int ranks = of->plan[0]->shape.tp;
+    bool inside = m->ranks % ranks == 0 && m->has_message;
+    Link link = inside || !m->has_network ? m->message : m->network;
+    if (!inside) link.byte_s *= m->ranks;
+    return link;
+}
+
+/* Ranks of the largest power of two of neighbours that may form a group on a node, if `count`
+ * replicas from number `first` on are there: the lowest bit set in either. */
+static int group_width(int first, int count)
+{
+    int both = first | count;
+    return both & -both;
+}
+
+SumPlaces sum_places(const Machine *m, GridShape shape, int stage)
+{
+    SumPlaces places = {shape.dp, 0};
+    int last = shape.dp - 1;
+    if (node_of(m, rank_of(shape, stage, 0)) ==
+        node_of(m, rank_of(shape, stage, last) + shape.tp - 1))
+        return places;
+    for (int first = 0, next; first < shape.dp; first = next) {
+        int node = node_of(m, rank_of(shape, stage, first));
+        for (next = first + 1; next < shape.dp; ++next)
+            if (node_of(m, rank_of(shape, stage, next)) != node) break;
+        places.width = least(places.width, group_width(first, next - first));
+        int ranks = least((next - first) * shape.tp, m->ranks);
+        if (ranks > places.sharers) places.sharers = ranks;
+    }
+    return places;
+}
+
+static const SumTime *find_sum(const Machine *m, int ranks)
+{
+    for (int i = 0; i < m->sum_count; ++i)
+        if (m->sum[i].ranks == ranks) return &m->sum[i];
+    return NULL;
+}
+
+Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double bytes, double *seconds)
+{
+    const SumTime *time = find_sum(m, ranks);
+    *seconds = 0;
+    if (ranks == 1) return OK;
+    if (time) {
+        *seconds = time->link.latency_s + bytes * time->link.byte_s;
+        return OK;
+    }
+    if (!m->has_rates || !m->has_message)
+        return fail(ERR_CONFIG,
+                    "%s: has no time of sums over %d ranks: measure it with weft bench machine -n "
+                    "%d --save %s",
+                    of->from, ranks, ranks, of->from);
+    /* a ring */
+    *seconds = 2.0 * (ranks - 1) * (m->message.latency_s + bytes / ranks * m->message.byte_s);
+    return OK;
+}

@@ -1,0 +1,56 @@
+/* Times of operations from the rates of a machine that is described. */
+#include "private.h"
+
+#include <math.h>
+
+/* Bytes that a part of an operation reads and writes. */
+static double part_bytes(const Op *op, OperationPart part)
+{
+    const OpSpec *s = &op->spec;
+    double y = (double)desc_bytes(s->y), x = 0, dx = 0, w = 0;
+    for (int k = 0; k < s->x_count; ++k) {
+        double bytes = (double)desc_bytes(s->x[k]);
+        x += part == PART_FORWARD || op->needs_x[k] ? bytes : 0;
+        dx += s->need_dx[k] && !op->dx_alias[k] ? bytes : 0;
+    }
+    for (int k = 0; k < s->w_count; ++k) w += (double)op->w_elements[k] * (double)sizeof(float);
+    if (part == PART_FORWARD) return op->y_alias ? 0 : x + w + y;
+    if (part == PART_WEIGHT) return s->w_count > 0 && !s->frozen ? x + y + w : 0;
+    return dx > 0 ? y + (op->needs_y ? y : 0) + x + w + dx : 0;
+}
+
+/* Calculations of a part. Those of backward are divided between its parts. */
+static double part_flops(const Op *op, OperationPart part)
+{
+    const OpSpec *s = &op->spec;
+    bool weight = s->w_count > 0 && !s->frozen, data = false;
+    for (int k = 0; k < s->x_count; ++k) data = data || s->need_dx[k];
+    if (part == PART_FORWARD) return op->flops_forward;
+    if (part == PART_WEIGHT ? !weight : !data) return 0;
+    return weight && data ? op->flops_backward / 2 : op->flops_backward;
+}
+
+/* Time of an exchange of x in a tensor group: a sum as a ring makes it, or one half of it. Backward
+ * mirrors forward. */
+static double exchange_s(const Machine *m, const ForecastOf *of, const OpSpec *s,
+                         OperationPart part)
+{
+    double ranks = of->plan[0]->shape.tp, halves = 2;
+    bool forward = part == PART_FORWARD;
+    if (part == PART_WEIGHT || ranks == 1) return 0;
+    if (s->exchange == EXCHANGE_ENTER && forward) return 0;
+    if (s->exchange == EXCHANGE_LEAVE && !forward) return 0;
+    if (s->exchange == EXCHANGE_GATHER || s->exchange == EXCHANGE_SCATTER) halves = 1;
+    double whole = fmax((double)desc_bytes(s->x[0]), (double)desc_bytes(s->y));
+    Link link = link_in_tensor_group(m, of);
+    return halves * (ranks - 1) * (link.latency_s + whole / ranks * link.byte_s);
+}
+
+double rates_operation_s(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part)
+{
+    const Rates *rates = &m->rates;
+    if (op_info(op->spec.kind)->talks == TALKS_ALWAYS) return exchange_s(m, of, &op->spec, part);
+    double bytes = part_bytes(op, part), flops = part_flops(op, part);
+    if (bytes == 0 && flops == 0) return 0;
+    return rates->call_s + fmax(flops / rates->flops_s, bytes / rates->bytes_s);
+}
