@@ -18,3 +18,14 @@ with_memory() { # COMMAND...
     wait $leader || true
     echo "peak $most MiB"
 }
+number() { sed -n "s/.*\"$1\": *\([-+.e0-9]*\).*/\1/p"; } # the number of a key in a line of JSON
+# Reads lines of workload, forecast, measurement. Prints the mean and the worst error, and Kendall's rank correlation over the pairs of a workload.
+forecast_errors() {
+    awk '{ name[NR] = $1; f[NR] = $2; m[NR] = $3; e = 100 * ($2 / $3 - 1); if (e < 0) e = -e; sum += e; if (e > worst) worst = e }
+        END {
+            for (i = 1; i <= NR; ++i) for (k = 1; k < i; ++k) if (name[i] == name[k]) {
+                ++pairs; agree = (f[i] - f[k]) * (m[i] - m[k]); tau += agree > 0 ? 1 : agree < 0 ? -1 : 0
+            }
+            printf "\n%d steps: mean error %.1f %%, worst %.1f %%; Kendall'"'"'s rank correlation %.2f over %d pairs\n", NR, sum / NR, worst, tau / pairs, pairs
+        }'
+}

@@ -22,7 +22,6 @@ grids="1:grid.pp=1
 2:grid.pp=2 grid.pipeline_schedule=1f1b
 2:grid.pp=2 grid.pipeline_schedule=zero-bubble"
 
-number() { sed -n "s/.*\"$1\": *\([-+.e0-9]*\).*/\1/p"; }
 printf '| workload | ranks, grid | forecast ms | measured ms | error |\n|---|---|---|---|---|\n'
 while IFS=: read -r name file input keys; do
     [ $# = 0 ] || grep -qw -- "$name" <<<"$*" || continue
@@ -40,10 +39,4 @@ while IFS=: read -r name file input keys; do
             'BEGIN { printf "| %s | %s | %.2f | %.2f | %+.1f %% |\n", n, g, 1000 * f, 1000 * m, 100 * (f / m - 1) }'
     done <<<"$grids"
 done <<<"$table"
-awk '{ name[NR] = $1; f[NR] = $2; m[NR] = $3; e = 100 * ($2 / $3 - 1); if (e < 0) e = -e; sum += e; if (e > worst) worst = e }
-    END {
-        for (i = 1; i <= NR; ++i) for (k = 1; k < i; ++k) if (name[i] == name[k]) {
-            ++pairs; agree = (f[i] - f[k]) * (m[i] - m[k]); tau += agree > 0 ? 1 : agree < 0 ? -1 : 0
-        }
-        printf "\n%d steps: mean error %.1f %%, worst %.1f %%; Kendall'"'"'s rank correlation %.2f over %d pairs\n", NR, sum / NR, worst, tau / pairs, pairs
-    }' "$tmp/all"
+forecast_errors <"$tmp/all"

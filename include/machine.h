@@ -53,6 +53,10 @@ typedef struct ForecastOf {
     /* path of the machine's file, for messages */
     const char *from;
 } ForecastOf;
+/* Seconds of a part of a planned operation, by its median time. ERR_CONFIG: the file has no time of
+ * it; the message says how to measure it. */
+Status machine_part_s(const Machine *machine, const ForecastOf *of, const Op *op,
+                      OperationPart part, double *seconds);
 /* Forecasts a step of full micro-batches. The ranks fill one node after the other. ERR_CONFIG: the
  * file has no time of an operation, a message or a sum that the step needs, or other settings
  * or threads, or fewer ranks; the message says how to measure it. */

@@ -164,6 +164,12 @@ typedef struct ForecastBy {
  * is one of which there are no forecasts. Not collective. */
 Status train_forecast(const Trainer *trainer, const Plan *const *plan, const ForecastBy *by,
                       Forecast *forecast);
+/* Times of the parts of the operations of this rank's stage, by medians: those of an operation that
+ * never runs such a part are 0. seconds: [nodes of the graph]; owner: the caller. ERR_CONFIG: as in
+ * machine_part_s. Not collective. */
+Status train_part_times(const Trainer *trainer, const ForecastBy *by, PartSeconds **seconds);
+/* See executor_pretend. */
+void trainer_pretend(Trainer *trainer, const PartSeconds *seconds);
 /* The plans of all stages, [stages]; released with train_plans_free. */
 Status train_plans(const Trainer *trainer, Plan ***plan);
 void train_plans_free(const Trainer *trainer, Plan ***plan);

@@ -113,6 +113,10 @@ void executor_probe(Executor *executor, StepFault *fault);
 /* Adds the time of each operation to *times from the next step on, by the host's clock, so it must
  * work in host memory. NULL turns it off. times is borrowed until then. */
 void executor_time_operations(Executor *executor, OperationTimes *times);
+/* From the next step on each part of an operation sleeps for seconds[node].s[part] instead of being
+ * computed, unless it exchanges data with other ranks; results are meaningless. It must work in
+ * host memory. NULL turns it off. seconds is borrowed until then. */
+void executor_pretend(Executor *executor, const PartSeconds *seconds);
 /* Time of a chunk's tasks in training by kind, without waiting inside tasks, by the host's clock,
  * and the number of tasks. */
 typedef struct ChunkTime {

@@ -10,6 +10,11 @@
 typedef enum OperationPart { OPERATION_PARTS(LIST_CONSTANT) OPERATION_PART_COUNT } OperationPart;
 extern const char *const operation_part_names[OPERATION_PART_COUNT];
 
+/* Seconds of each part of an operation. */
+typedef struct PartSeconds {
+    double s[OPERATION_PART_COUNT];
+} PartSeconds;
+
 /* Ten per cent of the measured times are below `low`, half of them below `median`, and ten per cent
  * above `high`. Seconds. */
 typedef struct TimeRange {

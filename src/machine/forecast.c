@@ -9,25 +9,43 @@ const char *const forecast_names[FORECAST_LINE_COUNT] = {FORECAST_LINES(LIST_NAM
 
 /* ---- chunks ---- */
 
-/* Adds the time of a part of a run's operation to *cost. */
-static Status add_part(const ChunkOf *c, int run, OperationPart part, double *cost)
+/* Finds the time of a part of an operation. Without measured operations no key is made. */
+static Status part_range(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part,
+                         TimeRange *range)
 {
-    const Op *op = c->plan->graph->node[c->chunk->run[run].node].op;
-    char *key = operation_key(&op->spec);
-    const OperationTime *time = machine_find(c->machine, key);
+    char *key = m->operation_count > 0 || !m->has_rates ? operation_key(&op->spec) : NULL;
+    const OperationTime *time = key ? machine_find(m, key) : NULL;
     Status st = OK;
-    if (time && time->has[part]) {
-        *cost += time_at(&time->part[part], c->level);
-    } else if (c->machine->has_rates) {
-        TimeRange range = rates_range(rates_operation_s(c->machine, c->of, op, part));
-        *cost += time_at(&range, c->level);
-    } else
+    if (time && time->has[part])
+        *range = time->part[part];
+    else if (m->has_rates)
+        *range = rates_range(rates_operation_s(m, of, op, part));
+    else
         st = fail(ERR_CONFIG,
                   "%s: has no %s time of %s: measure this configuration with weft bench machine "
                   "--save %s",
-                  c->of->from, operation_part_names[part], key, c->of->from);
+                  of->from, operation_part_names[part], key, of->from);
     mem_free(&key);
     return st;
+}
+
+Status machine_part_s(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part,
+                      double *seconds)
+{
+    TimeRange range;
+    TRY(part_range(m, of, op, part, &range));
+    *seconds = range.median;
+    return OK;
+}
+
+/* Adds the time of a part of a run's operation to *cost. */
+static Status add_part(const ChunkOf *c, int run, OperationPart part, double *cost)
+{
+    TimeRange range;
+    const Op *op = c->plan->graph->node[c->chunk->run[run].node].op;
+    TRY(part_range(c->machine, c->of, op, part, &range));
+    *cost += time_at(&range, c->level);
+    return OK;
 }
 
 Status add_action(const ChunkOf *c, const Action *a, double *weight_cost, double *pass_cost)

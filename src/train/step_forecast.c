@@ -47,20 +47,62 @@ void train_plans_free(const Trainer *t, Plan ***plan)
     mem_free(plan);
 }
 
+/* Describes the run to machine_forecast. setup: of the configuration. */
+static ForecastOf forecast_of(const Trainer *t, const Plan *const *plan, const ForecastBy *by,
+                              const char *setup)
+{
+    return (ForecastOf){.schedule = trainer_schedule(t),
+                        .plan = plan,
+                        .threads = t->backend->options.threads,
+                        .setup = setup,
+                        .sums = (CommWay)t->config->grid.sums,
+                        .micros = t->micros_local,
+                        .median_only = by->median_only,
+                        .from = by->path};
+}
+
 Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastBy *by,
                       Forecast *forecast)
 {
     TRY(check(t, by->path));
     char *setup = train_setup(t->config);
-    const ForecastOf of = {.schedule = trainer_schedule(t),
-                           .plan = plan,
-                           .threads = t->backend->options.threads,
-                           .setup = setup,
-                           .sums = (CommWay)t->config->grid.sums,
-                           .micros = t->micros_local,
-                           .median_only = by->median_only,
-                           .from = by->path};
+    const ForecastOf of = forecast_of(t, plan, by, setup);
     Status st = machine_forecast(by->machine, &of, forecast);
     mem_free(&setup);
+    return st;
+}
+
+/* Adds the times of the parts that a chunk's backward and forward passes run. */
+static Status chunk_part_times(const ForecastOf *of, const Machine *machine, const ChunkPlan *chunk,
+                               PartSeconds *seconds)
+{
+    for (int p = 0; p < PASSES; ++p)
+        for (int i = 0; i < chunk->pass[p].count; ++i) {
+            const Action *a = &chunk->pass[p].action[i];
+            if (a->kind > ACTION_BACKWARD_WEIGHT) continue;
+            int node = chunk->run[a->index].node;
+            const Op *op = of->plan[0]->graph->node[node].op;
+            bool forward = a->kind == ACTION_FORWARD, weight = a->kind == ACTION_BACKWARD_WEIGHT;
+            if (forward)
+                TRY(machine_part_s(machine, of, op, PART_FORWARD, &seconds[node].s[PART_FORWARD]));
+            if (!forward && !weight)
+                TRY(machine_part_s(machine, of, op, PART_DATA, &seconds[node].s[PART_DATA]));
+            if (!forward && a->kind != ACTION_BACKWARD_DATA)
+                TRY(machine_part_s(machine, of, op, PART_WEIGHT, &seconds[node].s[PART_WEIGHT]));
+            if (a->kind == ACTION_BACKWARD_DATA && chunk->run[a->index].dw_waits)
+                TRY(machine_part_s(machine, of, op, PART_WEIGHT, &seconds[node].s[PART_WEIGHT]));
+        }
+    return OK;
+}
+
+Status train_part_times(const Trainer *t, const ForecastBy *by, PartSeconds **seconds)
+{
+    const Plan *plan = t->plan;
+    const ForecastOf of = forecast_of(t, &plan, by, "");
+    Status st = OK;
+    *seconds = mem_new((size_t)t->graph->node_count * sizeof **seconds);
+    for (int c = 0; st == OK && c < plan->chunk_count; ++c)
+        st = chunk_part_times(&of, by->machine, &plan->chunk[c], *seconds);
+    if (st != OK) mem_free(seconds);
     return st;
 }

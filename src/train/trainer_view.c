@@ -125,6 +125,11 @@ void trainer_time_operations(Trainer *t, OperationTimes *times)
     executor_time_operations(t->executor, times);
 }
 
+void trainer_pretend(Trainer *t, const PartSeconds *seconds)
+{
+    executor_pretend(t->executor, seconds);
+}
+
 void trainer_update_once(Trainer *t, double lr)
 {
     optim_step(t->optim, executor_params(t->executor), executor_grads(t->executor), lr, 1);

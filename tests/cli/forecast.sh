@@ -81,6 +81,11 @@ check 78 'between nodes: add the key `network`' "$WEFT" plan job.yaml --ranks 4 
 sed 's/, call_s: 0.001//' rates.yaml >broken.yaml
 check 78 'broken.yaml:6:8: expected {flops_s: F, bytes_s: B, call_s: S}' "$WEFT" plan job.yaml --machine broken.yaml
 
+# Operations that sleep for these times: no less than the 40 ms of the forecast.
+check 0 'operations sleep (--pretend rates.yaml)' "$WEFT" bench step job.yaml --pretend rates.yaml --steps 2 --warmup 0
+holds "$(cat out)" awk '{ sub(/.*: step /, ""); exit !($1 >= 0.04) }' out
+check 78 'has no forward time of flatten' "$WEFT" bench step job.yaml train.micro_batch=16 --pretend set.yaml
+
 # The choice: two replicas take 36 ms and a sum, two stages at least 54 ms.
 check 0 'chosen: grid.dp=2 grid.pp=1 grid.tp=1 grid.zero=0 grid.recompute=none' "$WEFT" plan job.yaml --ranks 2 --choose --machine set.yaml
 holds 'tensor groups were not measured' grep -q 'have times that were not measured' out

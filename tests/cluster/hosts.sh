@@ -8,7 +8,7 @@
 #        hosts.sh on HOST COMMAND...          as ssh would run it, with a fresh environment (mpirun does so by itself)
 #        hosts.sh cut HOST, mend HOST         pulls its cable, and plugs it in again; its processes go on
 #        hosts.sh kill HOST                   it dies with all its processes, for good
-#        hosts.sh link RATE|off [HOST]        limits what every host sends, or one, e.g. 1gbit
+#        hosts.sh link RATE|off [HOST]        limits what every host sends, or one, e.g. 1gbit; BURST= and QUEUE= as for tc-tbf
 # Needs root and iproute2. Where namespaces are not allowed: says "skipped:" and why, exit code 0.
 set -eu
 me=$(cd "$(dirname "$0")" && pwd)/$(basename "$0") net=10.77.0
@@ -73,7 +73,7 @@ on() {
 
 link() {
     local host do_it="del dev eth0 root"
-    [ "$1" = off ] || do_it="replace dev eth0 root tbf rate $1 burst 128kb latency 100ms"
+    [ "$1" = off ] || do_it="replace dev eth0 root tbf rate $1 burst ${BURST:-128kb} ${QUEUE:-latency 100ms}"
     for host in ${2:-$CLUSTER_HOSTS}; do
         nsenter -t "$(cat "$state/$host")" --net tc qdisc $do_it 2>/dev/null || [ "$1" = off ]
     done

@@ -13,6 +13,8 @@ typedef struct StepBench {
     /* number of steps that are timed, and of steps before them */
     int steps, warmup;
     bool json, kernels;
+    /* file of times for which operations sleep instead of being computed; NULL: they are computed */
+    const char *pretend;
     /* random data to generate, see bench_data_begin */
     Input input;
     BenchProduct product;
@@ -223,19 +225,54 @@ static void measure_device_memory(const Trainer *t, StepBench *bench)
     bench->device_unplanned_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
 }
 
+/* Reads the times for which operations sleep. seconds: see train_part_times. */
+static Status read_pretended(const Trainer *t, const char *path, PartSeconds **seconds)
+{
+    Machine machine;
+    if (!trainer_backend(t)->table->host_memory)
+        return fail(ERR_USAGE, "--pretend %s: operations sleep on CPUs only", path);
+    TRY(machine_read(&machine, path));
+    const ForecastBy by = {&machine, path, .median_only = true};
+    Status st = train_part_times(t, &by, seconds);
+    machine_fini(&machine);
+    return st;
+}
+
+/* Times the steps, with operations that sleep if --pretend is given. Collective. */
+static Status time_steps_or_pretend(Trainer *t, StepBench *bench)
+{
+    PartSeconds *seconds = NULL;
+    if (!bench->pretend) return time_steps(t, bench);
+    TRY(status_agree(trainer_world(t), read_pretended(t, bench->pretend, &seconds)));
+    trainer_pretend(t, seconds);
+    Status st = time_steps(t, bench);
+    trainer_pretend(t, NULL);
+    mem_free(&seconds);
+    return st;
+}
+
+static void print_pretended(const Trainer *t, const StepBench *b)
+{
+    GridShape shape = trainer_shape(t);
+    printf("%d ranks as %dx%dx%d, operations sleep (--pretend %s): step %.6f s, %.1f %s/s\n",
+           trainer_world(t)->size, shape.dp, shape.pp, shape.tp, b->pretend, b->median_s,
+           b->rows_per_s, row_name(t));
+}
+
 static Status measure(const Config *config, const World *world, StepBench *bench)
 {
     Trainer *t = NULL;
     TRY(trainer_new(&t, config, world));
     TrainSizes sizes = trainer_sizes(t);
-    Status st = time_steps(t, bench);
+    Status st = time_steps_or_pretend(t, bench);
     bench->memory_mb =
         bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / (1 << 20));
     measure_device_memory(t, bench);
     bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->median_s;
     bench->flops = micro_flops(t) * sizes.micros / bench->median_s;
-    if (st == OK) st = bench_product(&bench->product, trainer_backend(t), world);
-    if (st == OK && world->rank == 0) (bench->json ? print_json : print_text)(t, bench);
+    if (st == OK && !bench->pretend) st = bench_product(&bench->product, trainer_backend(t), world);
+    if (st == OK && world->rank == 0)
+        (bench->pretend ? print_pretended : bench->json ? print_json : print_text)(t, bench);
     if (st == OK && bench->kernels) bench_model(t, bench->json);
     trainer_free(&t);
     return st;
@@ -260,7 +297,7 @@ static Status run_job(Job *job, StepBench *bench)
 
 typedef struct StepOptions {
     int64_t ranks, steps, warmup;
-    const char *input;
+    const char *input, *pretend;
     bool kernels, json;
 } StepOptions;
 
@@ -275,6 +312,9 @@ static const Flag flags[] = {
      .help = "untimed steps before them"},
     {"--kernels", FLAG_FIELD(StepOptions, kernels),
      .help = "also measure memory-bound kernels, each compared with a copy of as many bytes"},
+    {"--pretend", FLAG_FIELD(StepOptions, pretend), .value = "FILE",
+     .help = "operations sleep for their times in this file (see weft bench machine) instead of "
+             "being computed: messages and schedule of a machine that is not there"},
     {"--json", FLAG_FIELD(StepOptions, json),
      .help = "one JSON object; with --kernels several, one per line"},
 };
@@ -282,8 +322,11 @@ static const Flag flags[] = {
 static Status run(int argc, char **argv, const void *options)
 {
     const StepOptions *o = options;
-    StepBench bench = {
-        .steps = (int)o->steps, .warmup = (int)o->warmup, .json = o->json, .kernels = o->kernels};
+    StepBench bench = {.steps = (int)o->steps,
+                       .warmup = (int)o->warmup,
+                       .json = o->json,
+                       .kernels = o->kernels,
+                       .pretend = o->pretend};
     TRY(bench_input_parse(o->input, &bench.input));
     Job job;
     Status status = job_open(&job, argc, argv);

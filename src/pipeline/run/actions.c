@@ -36,6 +36,16 @@ static void run_backward_weight(const Context *c, const ChunkRun *chunk, int run
     }
 }
 
+/* Sleeps for the time of a part of the run's operation. False: the part is to be computed. */
+static bool pretended(Executor *e, const ChunkRun *chunk, int run, OperationPart part)
+{
+    if (!e->pretend_s || op_waits_for_ranks(&op_of(&e->context, chunk, run)->spec)) return false;
+    double wanted_s = e->pretend_s[chunk->plan->run[run].node].s[part], begin_s = clock_s();
+    if (wanted_s > e->overslept_s) clock_rest(wanted_s - e->overslept_s);
+    e->overslept_s += clock_s() - begin_s - wanted_s;
+    return true;
+}
+
 /* Time at which a part of an operation begins; 0 if times are not measured. */
 static double part_begin(const Executor *e)
 {
@@ -74,14 +84,15 @@ static void run_backward(Executor *e, const ChunkRun *chunk, const Action *a, co
 {
     Op *op = op_of(&e->context, chunk, a->index);
     bool weight = a->kind == ACTION_BACKWARD || weight_gradients_in_slot(chunk, a->index);
-    op_backward_begin(op, run);
+    bool data = pretended(e, chunk, a->index, PART_DATA);
+    if (!data) op_backward_begin(op, run);
     if (weight) {
         double middle_s = part_begin(e);
-        op_backward_weight(op, run);
+        if (!pretended(e, chunk, a->index, PART_WEIGHT)) op_backward_weight(op, run);
         /* the time of backward_begin is counted with that of backward_data */
         if (e->times) begin_s += part_end(e, chunk, a, PART_WEIGHT, middle_s) - middle_s;
     }
-    op_backward_data(op, run);
+    if (!data) op_backward_data(op, run);
     part_end(e, chunk, a, PART_DATA, begin_s);
 }
 
@@ -97,7 +108,8 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
     double begin_s = part_begin(e);
     switch (a->kind) {
     case ACTION_FORWARD:
-        op_forward(op_of(c, chunk, a->index), run);
+        if (!pretended(e, chunk, a->index, PART_FORWARD))
+            op_forward(op_of(c, chunk, a->index), run);
         part_end(e, chunk, a, PART_FORWARD, begin_s);
         break;
     case ACTION_BACKWARD:
@@ -105,7 +117,8 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
         run_backward(e, chunk, a, run, begin_s);
         break;
     case ACTION_BACKWARD_WEIGHT:
-        run_backward_weight(c, chunk, a->index, run, grad_arena(&e->gradients, micro));
+        if (!pretended(e, chunk, a->index, PART_WEIGHT))
+            run_backward_weight(c, chunk, a->index, run, grad_arena(&e->gradients, micro));
         part_end(e, chunk, a, PART_WEIGHT, begin_s);
         break;
     case ACTION_ADD:

@@ -138,6 +138,11 @@ void executor_time_operations(Executor *e, OperationTimes *times)
     e->times = times;
 }
 
+void executor_pretend(Executor *e, const PartSeconds *seconds)
+{
+    e->pretend_s = seconds;
+}
+
 const ChunkTime *executor_chunk_times(const Executor *e)
 {
     return e->chunk_time;

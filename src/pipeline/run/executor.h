@@ -34,6 +34,10 @@ struct Executor {
     StepFault *fault;
     /* see executor_time_operations; NULL: times are not measured; borrowed */
     OperationTimes *times;
+    /* see executor_pretend; NULL: operations are computed; borrowed */
+    const PartSeconds *pretend_s;
+    /* time by which sleeps have been too long so far; the next ones are shorter */
+    double overslept_s;
     /* [plan->chunk_count]; owned */
     ChunkTime *chunk_time;
 };
