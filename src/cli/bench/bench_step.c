@@ -13,7 +13,7 @@ typedef struct StepBench {
     /* number of steps that are timed, and of steps before them */
     int steps, warmup;
     bool json, kernels;
-    /* file of times for which operations sleep instead of being computed; NULL: they are computed */
+    /* file of times for which operations sleep; NULL: they are computed */
     const char *pretend;
     /* random data to generate, see bench_data_begin */
     Input input;
