@@ -1,12 +1,13 @@
-/* weft bench machine: measures the operations of a configuration's steps, messages and sums between
- * the ranks of this node, and saves them in a file from which weft plan forecasts steps. All ranks
- * compute at the same time, as they do in a run. Without pipeline and tensor groups each rank
- * trains a model of its own, so that sums do not disturb the times of operations. */
+/* weft bench machine: measures the operations of a configuration's steps, messages and sums on a
+ * node, and messages between nodes, and saves them in a file from which weft plan forecasts steps.
+ * All ranks compute at the same time, as they do in a run. Without pipeline and tensor groups each
+ * rank trains a model of its own, so that sums do not disturb the times of operations. */
 #include "bench.h"
 #include "../private.h"
 
 #include "machine.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,19 +306,53 @@ static Status measure_sum(const World *world, Backend *backend, SumTime *sum)
     return OK;
 }
 
-static Status measure_links(const World *world, Backend *backend, Machine *machine)
+/* Messages and sums between the ranks of a node. Collective on node. */
+static Status measure_node(const World *node, Backend *backend, Machine *machine)
 {
-    if (world->size == 1) return OK;
+    if (node->size == 1) return OK;
     machine->sum = mem_new(sizeof *machine->sum);
     machine->sum_count = 1;
     machine->has_message = true;
-    TRY(measure_messages(world, &machine->message));
-    return measure_sum(world, backend, machine->sum);
+    TRY(measure_messages(node, &machine->message));
+    return measure_sum(node, backend, machine->sum);
+}
+
+/* Messages between rank 0 and the first rank of another node. node: of this rank's node.
+ * Collective. */
+static Status measure_network(const World *world, const World *node, Machine *machine)
+{
+    World pair;
+    bool with_first = world_least(node, world->rank) == 0;
+    int other = world_least(world, with_first ? INT_MAX : world->rank);
+    bool sends = world->rank == 0 || world->rank == other;
+    TRY(world_split(&pair, world, sends ? 0 : 1 + world->rank));
+    Status st = sends ? measure_messages(&pair, &machine->network) : OK;
+    machine->has_network = st == OK;
+    world_part_fini(&pair);
+    return status_agree(world, st);
+}
+
+/* Measures messages and sums, and counts nodes and their ranks. ERR_USAGE: the nodes have different
+ * numbers of ranks. Collective. */
+static Status measure_links(const World *world, Backend *backend, Machine *machine)
+{
+    World node;
+    world_node(&node, world);
+    machine->nodes = (int)bench_sum_ranks(world, node.rank == 0);
+    machine->ranks = node.size;
+    Status st = OK;
+    if (machine->nodes * node.size != world->size)
+        st = fail(ERR_USAGE, "the nodes have different numbers of ranks: start as many on each");
+    st = status_agree(world, st);
+    if (st == OK) st = status_agree(world, measure_node(&node, backend, machine));
+    if (st == OK && machine->nodes > 1) st = measure_network(world, &node, machine);
+    world_part_fini(&node);
+    return st;
 }
 
 /* ---- the verb ---- */
 
-static void describe(Machine *machine, const World *world, int threads)
+static void describe(Machine *machine, int threads)
 {
     char text[CPU_MODEL > 256 ? CPU_MODEL : 256];
     time_t now = time(NULL);
@@ -328,12 +363,13 @@ static void describe(Machine *machine, const World *world, int threads)
     gmtime_r(&now, &utc);
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
     machine->measured = mem_text(text);
-    machine->ranks = world->size;
     machine->threads = threads;
+    machine->memory_bytes = memory_limit("").bytes;
 }
 
 static void print(const Machine *m, double step_s, const char *path)
 {
+    if (m->nodes > 1) printf("%d nodes: ", m->nodes);
     printf("%d operations, %d rank%s at a time with %d thread%s each: step %.6f s\n"
            "  copies between operations %.2f GB/s, update %.3f ns a parameter, rest of a step %.1f "
            "us\n",
@@ -343,6 +379,9 @@ static void print(const Machine *m, double step_s, const char *path)
     if (m->has_message)
         printf("  messages %.2f us and %.2f GB/s\n", 1e6 * m->message.latency_s,
                1e-9 / m->message.byte_s);
+    if (m->has_network)
+        printf("  messages between nodes %.2f us and %.3f GB/s\n", 1e6 * m->network.latency_s,
+               1e-9 / m->network.byte_s);
     for (int i = 0; i < m->sum_count; ++i)
         printf("  sums over %d ranks %.2f us and %.2f GB/s\n", m->sum[i].ranks,
                1e6 * m->sum[i].link.latency_s, 1e-9 / m->sum[i].link.byte_s);
@@ -382,7 +421,7 @@ static Status measure(const Config *config, const World *world, const World *job
         char *packed = pack_operations(&machine, &mine.text_bytes);
         join_ranks(world, &mine, packed, &machine);
         free(packed);
-        describe(&machine, world, trainer_backend(t)->options.threads);
+        describe(&machine, trainer_backend(t)->options.threads);
         machine.setup = train_setup(config);
         st = measure_links(world, trainer_backend(t), &machine);
     }
@@ -403,8 +442,6 @@ static Status check_job(const Job *job)
     if (config->train.device == DEVICE_CUDA)
         return config_fail_key(config, "train.device",
                                "weft bench machine measures operations on CPUs only");
-    if (!job->world.one_node)
-        return fail(ERR_USAGE, "weft bench machine measures one node: start it with -n RANKS");
     if (config->grid.servers > 0)
         return config_fail_key(config, "grid.servers",
                                "all ranks of weft bench machine compute: "
@@ -452,7 +489,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_bench_machine = {
     .name = "bench machine",
     .words = "CONFIG [key=value ...]",
-    .help = "measures operations, messages and sums on this node, for weft plan --machine",
+    .help = "measures operations, messages and sums on these nodes, for weft plan --machine",
     VERB_FLAGS(MachineOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,

@@ -222,14 +222,15 @@ typedef struct MachineFile {
 
 /* Reads the machine's file. A plan for which train.threads or train.memory is not set takes them
  * from it. */
-static Status take_machine(Config *config, const PlanFlags *o, MachineFile *machine)
+static Status take_machine(Config *config, const PlanFlags *o, int ranks, MachineFile *machine)
 {
     machine->path = o->machine ? o->machine : config->run.machine;
     if (!*machine->path) return OK;
     TRY(machine_read(&machine->times, machine->path));
     const Machine *times = &machine->times;
     if (config->train.threads == 0) config->train.threads = times->threads;
-    if (config->train.memory == 0) config->train.memory = times->memory_bytes / times->ranks;
+    int on_node = ranks < times->ranks ? ranks : times->ranks;
+    if (config->train.memory == 0) config->train.memory = times->memory_bytes / on_node;
     return OK;
 }
 
@@ -307,7 +308,7 @@ static Status run_job(const Job *job, const PlanFlags *o)
         return fail(ERR_USAGE, "--gpu %s: the plan is for CPUs; for GPUs set train.device=cuda",
                     o->gpu);
     const DryRun dry_run = {ranks, o->gpu, o->input ? &set : NULL};
-    TRY(take_machine(job->config, o, &machine));
+    TRY(take_machine(job->config, o, ranks, &machine));
     Status status = (o->choose ? choose : plan)(job, o, &machine, &dry_run);
     machine_fini(&machine.times);
     return status;
