@@ -84,6 +84,7 @@ check 78 'broken.yaml:6:8: expected {flops_s: F, bytes_s: B, call_s: S}' "$WEFT"
 # Operations that sleep for these times: no less than the 40 ms of the forecast.
 check 0 'operations sleep (--pretend rates.yaml)' "$WEFT" bench step job.yaml --pretend rates.yaml --steps 2 --warmup 0
 holds "$(cat out)" awk '{ sub(/.*: step /, ""); exit !($1 >= 0.04) }' out
+check 0 'grid.rank_map: auto: 0 of 2 processes play another rank' "$WEFT" bench step job.yaml -n 2 grid.rank_map=auto --pretend rates.yaml --steps 1 --warmup 0
 check 78 'has no forward time of flatten' "$WEFT" bench step job.yaml train.micro_batch=16 --pretend set.yaml
 
 # The choice: two replicas take 36 ms and a sum, two stages at least 54 ms.

@@ -449,10 +449,7 @@ const char *train_leave_out(const Config *config)
 static Status run_placed(const Config *config, const World *world)
 {
     World placed;
-    if (config->grid.servers > 0)
-        return config_fail_key(config, "grid.rank_map",
-                               "there is no map of ranks with servers (grid.servers)");
-    TRY(run_places(&placed, config, world));
+    TRY(train_places(&placed, config, world));
     Status st = run_ranks(config, &placed, NULL);
     world_part_fini(&placed);
     return st;

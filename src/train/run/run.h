@@ -193,9 +193,6 @@ Status run_ledger_check(const Run *run);
  * by part. A failure is logged. Call on rank 0. */
 void run_ledger_write(const Run *run);
 void run_ledger_end(Run *run);
-/* Makes a world in which processes play the ranks that grid.rank_map says; process 0 plays rank 0.
- * ERR_CONFIG: the map does not fit. Release with world_part_fini. Collective. */
-Status run_places(World *placed, const Config *config, const World *world);
 /* Call on rank 0 before each step: returns true if the run must stop now, and logs why once.
  * Returns false on other ranks. */
 bool run_time_over(Run *run);
