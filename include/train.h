@@ -153,8 +153,8 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
 /* Describes the settings of a run on which the times of its operations and updates depend:
  * precision, instruction set, update rules. Owner: the caller. */
 char *train_setup(const Config *config);
-/* Makes a world in which the processes have the ranks that grid.rank_map gives them; process 0 keeps
- * rank 0, which logs the map. The key must be set. Release with world_part_fini. ERR_CONFIG: the
+/* Makes a world in which the processes have the ranks that grid.rank_map gives them; process 0 is
+ * rank 0 and logs the map. The key must be set. Release with world_part_fini. ERR_CONFIG: the
  * map is none of these ranks, or there are servers. Collective. */
 Status train_places(World *placed, const Config *config, const World *world);
 /* Times of a machine, and the path of their file for messages; borrowed. median_only: see
