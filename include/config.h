@@ -116,7 +116,7 @@ typedef struct Config {
         /* the run's folder is dir/name */
         char *name, *dir;
         int64_t seed;
-        bool fresh, trace, nvtx, hook_wait;
+        bool fresh, trace, nvtx, hook_wait, map;
         /* shell command; "": none */
         char *hook;
         /* a bit for each event of run.hook_on (train.h); 0: all events */

@@ -245,6 +245,9 @@ MemoryUse memory_use(void);
 bool train_same_bits(const Trainer *trainer);
 /* Explains why not, and for which grids they do; NULL if they do. Owner: the caller. */
 char *train_bits_limit(const Trainer *trainer);
+/* Logs a table: the place of each rank in the grid, its host, the CPUs that it may use, its GPU. Of
+ * more than 64 ranks it has a line for each host. Collective. */
+void train_log_ranks(const Trainer *trainer);
 /* If micro-batches do not divide evenly among replicas, returns a text with the number of padding
  * micro-batches and a better size; else NULL. Owner: the caller. */
 char *train_padding(const Trainer *trainer);

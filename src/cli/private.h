@@ -16,6 +16,12 @@ enum { RANKS_MAX = 65536 };
             .value = "N", .lo = 1, .hi = RANKS_MAX,                                                \
             .help = "number of ranks to start with mpirun; under mpirun or srun leave it out"      \
     }
+/* Flag --map, short for run.map=true; the options have a bool `map`. */
+#define FLAG_MAP(Options)                                                                          \
+    {                                                                                              \
+        "--map", FLAG_FIELD(Options, map),                                                         \
+            .help = "prints at the start where each rank is: grid, host, CPUs, GPU (run.map)"      \
+    }
 #define FLAG_NO_EMA(Options)                                                                       \
     {                                                                                              \
         "--no-ema", FLAG_FIELD(Options, no_ema),                                                   \

@@ -26,12 +26,13 @@ static Status print_newest(int argc, char **argv)
 
 typedef struct TrainOptions {
     int64_t ranks;
-    bool newest;
+    bool newest, map;
     const char *replay;
 } TrainOptions;
 
 static const Flag flags[] = {
     FLAG_RANKS(TrainOptions),
+    FLAG_MAP(TrainOptions),
     {"--replay", FLAG_FIELD(TrainOptions, replay), .value = "DIR",
      .help = "repeats a run of grid.mode=async to the bit, in the order of requests in DIR "
              "(run.order_log)"},
@@ -62,6 +63,7 @@ static Status run(int argc, char **argv, const void *options)
     if (o->replay) words_add(&words, mem_format("run.replay=%s", o->replay));
     Status status = job_open(&job, words.count, words.word);
     words_free(words.word);
+    if (status == OK && o->map) job.config->run.map = true;
     /* MPI_Init may have replaced the signal handlers. */
     stop_begin();
     if (status == OK) train_take_widths(job.config, &job.world, NULL);

@@ -21,7 +21,7 @@ static void add_word(char **words, int *count, const char *key, const char *valu
  * at the end. */
 static void set_keys(Config *c, const Verification *v)
 {
-    c->run.trace = c->run.nvtx = false;
+    c->run.trace = c->run.nvtx = c->run.map = false;
     c->run.max_time = 0;
     c->train.epochs = 0;
     c->train.steps = v->steps;

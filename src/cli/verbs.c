@@ -35,6 +35,7 @@
     _(topo_find)                                                                                   \
     _(bench_comm)                                                                                  \
     _(bench_step)                                                                                  \
+    _(bench_scale)                                                                                 \
     _(bench_io)                                                                                    \
     _(bench_kernels)                                                                               \
     _(bench_machine)                                                                               \

@@ -61,6 +61,8 @@ const Option options[] = {
      .help = "Time between the heartbeats that a run writes to its folder. A start on another host, which cannot see the process, takes over the folder after four missed heartbeats."},
     {"run.trace", &kind_bool, AT(run.trace), "false", NULL,
      .help = "Write trace.json, a timeline of rank 0 for Chrome's or Perfetto's trace viewer."},
+    {"run.map", &kind_bool, AT(run.map), "false", NULL,
+     .help = "Print at the start where each rank is: its place in the grid, its host, CPUs and GPU."},
     {"run.machine", &kind_text, AT(run.machine), "", "none", MIN_BYTES(1),
      .help = "File of weft bench machine, from which weft plan forecasts the time of a step; a run compares the forecast with its own time at its end."},
     {"run.nvtx", &kind_bool, AT(run.nvtx), "false", NULL,

@@ -63,7 +63,12 @@ holds 'nothing was written' test ! -e runs
 
 # a valid grid gives the same numbers as one rank
 rows 0,forward,0,0 0,forward,0,1 0,backward,0,0 0,backward,0,1 1,forward,1,0 1,forward,1,1 1,backward,1,0 1,backward,1,1 >good.csv
-check 0 '' timeout 240 "$WEFT" train -n 2 job.yaml run.name=two grid.pp=2 grid.pipeline_schedule=file:good.csv 'grid.cuts=[fc2]'
+check 0 '' timeout 240 "$WEFT" train -n 2 job.yaml --map run.name=two grid.pp=2 grid.pipeline_schedule=file:good.csv 'grid.cuts=[fc2]'
+holds 'the map of ranks has its title' grep -Eq '^  rank  dp  pp  tp  host +CPUs' err
+for r in 0 1; do
+    holds "rank $r is stage $r on this host and its CPUs" grep -Eq "^  $r +0 +$r +0 +$(uname -n) +[0-9][0-9, -]*\$" err
+done
+holds 'the log has the map' grep -Eq '^  1 +0 +1 +0 ' runs/two/log.txt
 check 0 '' timeout 240 "$WEFT" train job.yaml run.name=one
 check 0 'train.micro_batch=6 would leave none' timeout 240 "$WEFT" train -n 2 job.yaml run.name=padded grid.dp=2 train.micro_batch=12
 check 0 '' "$WEFT" ckpt diff runs/one/checkpoints/step-00000003.h5 runs/two/checkpoints/step-00000003.h5

@@ -36,6 +36,31 @@ void bench_fill(Backend *backend, void *to, DType type, int64_t elements, float 
 /* Fills memory of the backend with random integers from 0 to limit - 1. */
 void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t limit);
 
+/* Times of the steps of a trainer. */
+typedef struct BenchSteps {
+    /* time of a step */
+    double median_s, mean_s;
+    /* fractions of the steps' time in which the host waits for data, and in which the compute
+     * stream waits for sums */
+    double data_wait, sum_wait;
+    /* how often the compute stream waits for a sum, per step */
+    double sum_waits;
+    /* fraction of the time in which stages are idle; NaN: not known */
+    double bubble;
+} BenchSteps;
+/* Makes `warmup` steps, then times `count` steps by the clock of the compute stream, so that the
+ * host does not wait for a GPU between steps. Collective; all ranks return the same Status. */
+Status bench_steps(BenchSteps *result, Trainer *trainer, int warmup, int count);
+/* Names of the model, of its precision, and of what a rate counts: "samples" or "tokens". */
+const char *bench_model_name(const Trainer *trainer);
+const char *bench_precision_name(const Trainer *trainer);
+const char *bench_row_name(const Trainer *trainer);
+/* Sets train.threads, if it is not set, as a trainer of all ranks of world would: trainers of fewer
+ * ranks would not know of the others on their node. Collective. */
+void bench_fix_threads(Config *config, const World *world);
+/* ERR_CONFIG: the configuration has servers, which make no steps. verb: "step". */
+Status bench_check_servers(const Config *config, const char *verb);
+
 /* The flag --input of verbs that make steps; the options have a field `input`. */
 #define BENCH_FLAG_INPUT(Options)                                                                  \
     {                                                                                              \

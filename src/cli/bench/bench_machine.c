@@ -442,11 +442,7 @@ static Status check_job(const Job *job)
     if (config->train.device == DEVICE_CUDA)
         return config_fail_key(config, "train.device",
                                "weft bench machine measures operations on CPUs only");
-    if (config->grid.servers > 0)
-        return config_fail_key(config, "grid.servers",
-                               "all ranks of weft bench machine compute: "
-                               "set 0");
-    return OK;
+    return bench_check_servers(config, "machine");
 }
 
 static Status run_job(Job *job, const MachineOptions *o)
@@ -460,9 +456,7 @@ static Status run_job(Job *job, const MachineOptions *o)
     TRY(bench_data_begin(job, &input, path));
     bool replicas_only = config->grid.pp * config->grid.tp == 1;
     if (replicas_only) config->grid.dp = 0;
-    /* ranks that train alone would not know of each other */
-    if (config->train.threads == 0)
-        config->train.threads = world_least(&job->world, threads_share(job->world.node_size));
+    bench_fix_threads(config, &job->world);
     config->train.log_every = WARMUP_STEPS + o->steps + 1;
     Status st = measure(config, &job->world, replicas_only ? &alone : &job->world, o);
     bench_data_end(job, path);

@@ -18,24 +18,16 @@ typedef struct StepBench {
     /* random data to generate, see bench_data_begin */
     Input input;
     BenchProduct product;
-    /* time of a step */
-    double median_s, mean_s;
+    BenchSteps times;
     /* samples or tokens per second */
     double rows_per_s;
     /* flop/s of the model */
     double flops;
-    /* fractions of the steps' time in which the host waits for data, and in which the compute
-     * stream waits for sums */
-    double data_wait, sum_wait;
-    /* how often the compute stream waits for a sum, per step */
-    double sum_waits;
     /* peak memory of all ranks' processes */
     double memory_mb;
     /* memory of all ranks' devices in MB: used; planned; used by libraries and graphs outside the
      * plan. NaN: the device uses host memory */
     double device_mb, device_planned_mb, device_unplanned_mb;
-    /* fraction of the time in which stages are idle; NaN: not known */
-    double bubble;
 } StepBench;
 
 /* Returns the model's flops for one micro-batch: the matrix products of dense layers, convolutions
@@ -57,100 +49,6 @@ static double micro_flops(const Trainer *t)
     return bench_sum_ranks(trainer_world(t), flops) / (shape.dp * shape.pp);
 }
 
-/* Time that the host has spent so far. */
-typedef struct Counters {
-    double data_wait_s, work_s, messages_s;
-} Counters;
-
-static Counters counters_now(const Trainer *t)
-{
-    return (Counters){.data_wait_s = trainer_data_wait_s(t),
-                      .work_s = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD),
-                      .messages_s = phase_s(PHASE_MESSAGES)};
-}
-
-/* Returns the fraction of the time in which stages are idle. The total time is taken to be the
- * longest time that any stage works and waits for messages. NaN for a GPU, on which the host only
- * queues work, so that the host's times are not those of the work. */
-static double bubble_of(const Trainer *t, Counters before)
-{
-    const World *world = trainer_world(t);
-    Counters now = counters_now(t);
-    double work_s = now.work_s - before.work_s;
-    double total_s = bench_max_ranks(world, work_s + now.messages_s - before.messages_s);
-    double sum_s = bench_sum_ranks(world, work_s);
-    return trainer_backend(t)->table->host_memory ? 1 - sum_s / (total_s * world->size)
-                                                  : (double)NAN;
-}
-
-static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
-{
-    StepResult result;
-    Status st = train_begin_steps(t);
-    for (int i = 0; st == OK && i < steps; ++i) {
-        stopwatch_start(watch);
-        st = train_step(t, &result);
-        stopwatch_stop(watch);
-    }
-    return st;
-}
-
-/* Computes the results. steps: a lap per step; waits: a lap for each wait for a sum over replicas;
- * NULL: there are no sums. Collective. */
-static void compute_results(const Trainer *t, StepBench *bench, Stopwatch *steps, Stopwatch *waits,
-                            Counters before)
-{
-    const World *world = trainer_world(t);
-    int count = stopwatch_laps(steps);
-    double *time = mem_new((size_t)count * sizeof *time), total = 0;
-    for (int i = 0; i < count; ++i) total += time[i] = stopwatch_period_s(steps, i);
-    bench->mean_s = total / count;
-    bench->median_s = median(time, count);
-    bench->data_wait = (trainer_data_wait_s(t) - before.data_wait_s) / total;
-    double wait_s = waits ? stopwatch_sum_s(waits) : 0;
-    int laps = waits ? stopwatch_laps(waits) : 0;
-    bench->sum_wait = bench_max_ranks(world, wait_s / total);
-    bench->sum_waits = bench_max_ranks(world, laps) / count;
-    bench->bubble = bubble_of(t, before);
-    mem_free(&time);
-}
-
-/* Times the steps by the clock of the compute stream, so that the host does not wait for the GPU
- * between steps. */
-static Status time_steps(Trainer *t, StepBench *bench)
-{
-    Backend *backend = trainer_backend(t);
-    Stopwatch *steps = stopwatch_new(backend), *waits = stopwatch_new(backend);
-    Status st = run_steps(t, steps, bench->warmup);
-    backend->table->sync(backend->table->stream(backend));
-    stopwatch_clear(steps);
-    bool sums = trainer_watch_sums(t, waits);
-    Counters before = counters_now(t);
-    if (st == OK) st = run_steps(t, steps, bench->steps);
-    if (st == OK) compute_results(t, bench, steps, sums ? waits : NULL, before);
-    trainer_watch_sums(t, NULL);
-    stopwatch_free(&steps);
-    stopwatch_free(&waits);
-    return st;
-}
-
-static const char *model_name(const Trainer *t)
-{
-    const Config *config = trainer_config(t);
-    return config->model.name[0] ? config->model.name : "layers";
-}
-
-static const char *row_name(const Trainer *t)
-{
-    return data_kind(trainer_train_set(t))->next_token ? "tokens" : "samples";
-}
-
-static const char *precision_name(const Trainer *t)
-{
-    static const char *const names[] = {PRECISION_WORDS(LIST_NAME)};
-    return names[trainer_config(t)->train.precision];
-}
-
 static void print_json(const Trainer *t, const StepBench *b)
 {
     TrainSizes sizes = trainer_sizes(t);
@@ -160,30 +58,30 @@ static void print_json(const Trainer *t, const StepBench *b)
     Json json = json_to(stdout, false);
     json_object(&json, NULL);
     json_text(&json, "bench", "step");
-    json_text(&json, "model", model_name(t));
+    json_text(&json, "model", bench_model_name(t));
     json_text(&json, "device", backend->table->name);
-    json_text(&json, "precision", precision_name(t));
+    json_text(&json, "precision", bench_precision_name(t));
     json_int(&json, "ranks", trainer_world(t)->size);
     json_format(&json, "grid", "%dx%dx%d", shape.dp, shape.pp, shape.tp);
     json_int(&json, "threads", backend->options.threads);
     json_int(&json, "batch", sizes.batch);
     json_int(&json, "micro_batch", sizes.micro_batch);
-    json_fixed(&json, "step_s", 9, b->median_s);
-    json_fixed(&json, "mean_step_s", 9, b->mean_s);
-    snprintf(rate, sizeof rate, "%s_per_s", row_name(t));
+    json_fixed(&json, "step_s", 9, b->times.median_s);
+    json_fixed(&json, "mean_step_s", 9, b->times.mean_s);
+    snprintf(rate, sizeof rate, "%s_per_s", bench_row_name(t));
     json_fixed(&json, rate, 3, b->rows_per_s);
     json_fixed(&json, "gflops", 9, b->flops * 1e-9);
     json_fixed(&json, "product_gflops", 9, b->product.flops * 1e-9);
     json_int(&json, "product_size", b->product.size);
     json_fixed(&json, "share", 9, b->flops / b->product.flops);
-    json_fixed(&json, "data_wait_share", 4, b->data_wait);
-    json_fixed(&json, "sum_wait_share", 4, b->sum_wait);
-    json_fixed(&json, "sum_waits", 1, b->sum_waits);
+    json_fixed(&json, "data_wait_share", 4, b->times.data_wait);
+    json_fixed(&json, "sum_wait_share", 4, b->times.sum_wait);
+    json_fixed(&json, "sum_waits", 1, b->times.sum_waits);
     json_fixed(&json, "memory_mb", 0, b->memory_mb);
     json_real(&json, "device_mb", b->device_mb);
     json_real(&json, "device_planned_mb", b->device_planned_mb);
     json_real(&json, "device_unplanned_mb", b->device_unplanned_mb);
-    json_real(&json, "bubble", b->bubble);
+    json_real(&json, "bubble", b->times.bubble);
     json_end(&json);
 }
 
@@ -196,17 +94,17 @@ static void print_text(const Trainer *t, const StepBench *b)
            "step %.6f s, %.1f %s/s, %.4g TFLOP/s of the model (of causal attention, half of the "
            "square) of %.4g TFLOP/s of products of %lld x %lld x %lld: %.3f; waiting for data %.4f "
            "of the time, for sums %.4f; peak memory of all ranks %.0f MB",
-           model_name(t), precision_name(t), backend->table->name, trainer_world(t)->size, shape.dp,
-           shape.pp, shape.tp, backend->options.threads, (long long)sizes.batch,
-           (long long)sizes.micro_batch, b->median_s, b->rows_per_s, row_name(t), b->flops * 1e-12,
-           b->product.flops * 1e-12, (long long)b->product.size, (long long)b->product.size,
-           (long long)b->product.size, b->flops / b->product.flops, b->data_wait, b->sum_wait,
-           b->memory_mb);
+           bench_model_name(t), bench_precision_name(t), backend->table->name,
+           trainer_world(t)->size, shape.dp, shape.pp, shape.tp, backend->options.threads,
+           (long long)sizes.batch, (long long)sizes.micro_batch, b->times.median_s, b->rows_per_s,
+           bench_row_name(t), b->flops * 1e-12, b->product.flops * 1e-12,
+           (long long)b->product.size, (long long)b->product.size, (long long)b->product.size,
+           b->flops / b->product.flops, b->times.data_wait, b->times.sum_wait, b->memory_mb);
     if (!isnan(b->device_mb))
         printf(", of their GPUs %.0f MB (%.0f planned; libraries and graphs %.0f more)",
                b->device_mb, b->device_planned_mb, b->device_unplanned_mb);
-    if (shape.pp > 1 && !isnan(b->bubble))
-        printf("; bubble %.4f (%s)", b->bubble, trainer_schedule(t)->name);
+    if (shape.pp > 1 && !isnan(b->times.bubble))
+        printf("; bubble %.4f (%s)", b->times.bubble, trainer_schedule(t)->name);
     printf("\n");
 }
 
@@ -242,10 +140,10 @@ static Status read_pretended(const Trainer *t, const char *path, PartSeconds **s
 static Status time_steps_or_pretend(Trainer *t, StepBench *bench)
 {
     PartSeconds *seconds = NULL;
-    if (!bench->pretend) return time_steps(t, bench);
+    if (!bench->pretend) return bench_steps(&bench->times, t, bench->warmup, bench->steps);
     TRY(status_agree(trainer_world(t), read_pretended(t, bench->pretend, &seconds)));
     trainer_pretend(t, seconds);
-    Status st = time_steps(t, bench);
+    Status st = bench_steps(&bench->times, t, bench->warmup, bench->steps);
     trainer_pretend(t, NULL);
     mem_free(&seconds);
     return st;
@@ -255,8 +153,8 @@ static void print_pretended(const Trainer *t, const StepBench *b)
 {
     GridShape shape = trainer_shape(t);
     printf("%d ranks as %dx%dx%d, operations sleep (--pretend %s): step %.6f s, %.1f %s/s\n",
-           trainer_world(t)->size, shape.dp, shape.pp, shape.tp, b->pretend, b->median_s,
-           b->rows_per_s, row_name(t));
+           trainer_world(t)->size, shape.dp, shape.pp, shape.tp, b->pretend, b->times.median_s,
+           b->rows_per_s, bench_row_name(t));
 }
 
 static Status measure(const Config *config, const World *world, StepBench *bench)
@@ -264,12 +162,13 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     Trainer *t = NULL;
     TRY(trainer_new(&t, config, world));
     TrainSizes sizes = trainer_sizes(t);
+    if (config->run.map) train_log_ranks(t);
     Status st = time_steps_or_pretend(t, bench);
     bench->memory_mb =
         bench_sum_ranks(world, proc_bytes("/proc/self/status", "VmHWM:") / (1 << 20));
     measure_device_memory(t, bench);
-    bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->median_s;
-    bench->flops = micro_flops(t) * sizes.micros / bench->median_s;
+    bench->rows_per_s = (double)(sizes.batch * sizes.rows_per_sample) / bench->times.median_s;
+    bench->flops = micro_flops(t) * sizes.micros / bench->times.median_s;
     if (st == OK && !bench->pretend) st = bench_product(&bench->product, trainer_backend(t), world);
     if (st == OK && world->rank == 0)
         (bench->pretend ? print_pretended : bench->json ? print_json : print_text)(t, bench);
@@ -293,11 +192,7 @@ static Status run_job(Job *job, StepBench *bench)
 {
     char path[DATA_PATH];
     TRY(bench_data_begin(job, &bench->input, path));
-    Status st = OK;
-    if (job->config->grid.servers > 0)
-        st = config_fail_key(job->config, "grid.servers",
-                             "all ranks of weft bench step compute: set 0, or use the times that "
-                             "weft train prints");
+    Status st = bench_check_servers(job->config, "step");
     /* no step is logged, because a line in metrics.jsonl needs the gradient's norm, for which the
      * host waits for the GPU */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
@@ -309,7 +204,7 @@ static Status run_job(Job *job, StepBench *bench)
 typedef struct StepOptions {
     int64_t ranks, steps, warmup;
     const char *input, *pretend;
-    bool kernels, json;
+    bool kernels, json, map;
 } StepOptions;
 
 static const Flag flags[] = {
@@ -326,6 +221,7 @@ static const Flag flags[] = {
     {"--pretend", FLAG_FIELD(StepOptions, pretend), .value = "FILE",
      .help = "operations sleep for their times in this file (see weft bench machine) instead of "
              "being computed: messages and schedule of a machine that is not there"},
+    FLAG_MAP(StepOptions),
     {"--json", FLAG_FIELD(StepOptions, json),
      .help = "one JSON object; with --kernels several, one per line"},
 };
@@ -341,6 +237,7 @@ static Status run(int argc, char **argv, const void *options)
     TRY(bench_input_parse(o->input, &bench.input));
     Job job;
     Status status = job_open(&job, argc, argv);
+    if (status == OK && o->map) job.config->run.map = true;
     if (status == OK) status = run_job(&job, &bench);
     return job_close(&job, status);
 }

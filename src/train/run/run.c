@@ -295,6 +295,7 @@ static Status run_all(Run *r)
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
     log_description(r);
+    if (r->config->run.map) train_log_ranks(t);
     r->start_s = r->saved_s = clock_s();
     if (done)
         log_info("this run is complete: %lld steps are done%s%s", (long long)t->step,

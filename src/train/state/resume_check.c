@@ -66,6 +66,7 @@ static void copy_neutral_keys(Config *c, const Config *now)
     c->run.replay = now->run.replay;
     c->run.trace = now->run.trace;
     c->run.nvtx = now->run.nvtx;
+    c->run.map = now->run.map;
     c->run.max_time = now->run.max_time;
     c->run.machine = now->run.machine;
     c->train.hang_s = now->train.hang_s;

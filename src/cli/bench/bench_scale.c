@@ -1,0 +1,210 @@
+/* weft bench scale: how much faster a step is on more ranks. Steps are measured on one replica,
+ * then on 2, 4, 8, ... replicas and on those of all ranks of the job; ranks that are not needed
+ * sleep:
+ *
+ *     ranks        0    1    2    3
+ *     p = 1        step .    .    .       strong: the same batch on all numbers of ranks
+ *     p = 2        step step .    .       weak: a batch in proportion to the ranks
+ *     p = 4        step step step step
+ *
+ * A replica has grid.pp x grid.tp ranks, and the same micro-batch in every measurement. */
+#include "bench_scale.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct ScaleOptions {
+    int64_t ranks, steps, warmup;
+    const char *input, *machine;
+    bool json;
+} ScaleOptions;
+
+/* Forecasts a row from the machine's times; called on rank 0. */
+static void forecast(const Scale *s, const Trainer *t, ScaleRow *row)
+{
+    Forecast result;
+    Plan **plan = NULL;
+    const ForecastBy by = {&s->machine, s->machine_path, .median_only = true};
+    Status st = train_plans(t, &plan);
+    if (st == OK) st = train_forecast(t, (const Plan *const *)plan, &by, &result);
+    train_plans_free(t, &plan);
+    if (st == OK)
+        row->forecast_s = result.step.median;
+    else
+        row->forecast_note = mem_text(fail_message());
+}
+
+/* ERR_CONFIG: half of the steps or more would take the short batch at the end of an epoch. */
+static Status check_batch(const Trainer *t)
+{
+    int64_t samples = trainer_train_set(t)->samples, batch = trainer_sizes(t).batch;
+    if (samples == batch || samples >= 2 * batch) return OK;
+    return config_fail_key(trainer_config(t), "train.batch",
+                           "the %lld samples of data.train are fewer than two batches of %lld, so "
+                           "shorter batches would be timed: lower train.batch, or use --input",
+                           (long long)samples, (long long)batch);
+}
+
+/* Measures a row on the ranks of part. Collective on part; all ranks return the same Status. */
+static Status measure(Scale *s, const ScaleOptions *o, const World *part, ScaleRow *row)
+{
+    Trainer *t = NULL;
+    BenchSteps times;
+    s->config->train.batch = row->batch;
+    Status st = trainer_new(&t, s->config, part);
+    if (st == OK) st = check_batch(t);
+    if (st == OK) st = bench_steps(&times, t, (int)o->warmup, (int)o->steps);
+    if (st == OK) {
+        TrainSizes sizes = trainer_sizes(t);
+        s->micro_batch = sizes.micro_batch;
+        s->rows_per_sample = sizes.rows_per_sample;
+        s->row_name = bench_row_name(t);
+        s->model = bench_model_name(t);
+        s->precision = bench_precision_name(t);
+        s->device = trainer_backend(t)->table->name;
+        row->step_s = times.median_s;
+        row->note = train_padding(t);
+    }
+    if (st == OK && part->rank == 0 && *s->machine_path) forecast(s, t, row);
+    trainer_free(&t);
+    return st;
+}
+
+/* Measures a row after the first one. If that fails, the row says why. Collective on part. */
+static void measure_further(Scale *s, const ScaleOptions *o, const World *part, ScaleRow *row)
+{
+    int64_t micros = row->batch / s->micro_batch;
+    if (micros < row->replicas)
+        row->note = mem_format("%lld micro-batch%s cannot be divided among %d replicas: lower "
+                               "train.micro_batch, or raise train.batch",
+                               (long long)micros, micros == 1 ? "" : "es", row->replicas);
+    else if (measure(s, o, part, row) != OK)
+        row->note = mem_text(fail_message());
+}
+
+/* Measures row i of both tables; their first rows are the same. Collective. */
+static Status measure_rows(Scale *s, const ScaleOptions *o, const World *world, int i)
+{
+    World part;
+    ScaleRow *strong = &s->strong[i], *weak = &s->weak[i];
+    bool takes_part = world->rank < strong->ranks;
+    Status st = OK;
+    TRY(world_split(&part, world, takes_part));
+    if (takes_part && i == 0) {
+        st = measure(s, o, &part, strong);
+        *weak = *strong;
+        if (strong->note) weak->note = mem_text(strong->note);
+        if (strong->forecast_note) weak->forecast_note = mem_text(strong->forecast_note);
+    } else if (takes_part) {
+        measure_further(s, o, &part, strong);
+        measure_further(s, o, &part, weak);
+    }
+    /* ranks that do not take part sleep here */
+    st = status_agree(world, st);
+    world_part_fini(&part);
+    return st;
+}
+
+static Status measure_all(Scale *s, const ScaleOptions *o, const World *world)
+{
+    TRY(measure_rows(s, o, world, 0));
+    world_bcast(world, &s->micro_batch, sizeof s->micro_batch, 0);
+    s->config->train.micro_batch = s->micro_batch;
+    for (int i = 1; i < s->count; ++i) TRY(measure_rows(s, o, world, i));
+    return OK;
+}
+
+/* Makes a row for 1, 2, 4, ... replicas, and one for all of them. */
+static void make_rows(Scale *s, GridShape shape, int64_t batch)
+{
+    enum { ROWS_MAX = 33 };
+    s->strong = mem_new(ROWS_MAX * sizeof *s->strong);
+    s->weak = mem_new(ROWS_MAX * sizeof *s->weak);
+    for (int64_t next = 1, replicas = 0; replicas < shape.dp; next *= 2) {
+        replicas = next < shape.dp ? next : shape.dp;
+        s->strong[s->count] = (ScaleRow){.replicas = (int)replicas,
+                                         .ranks = (int)replicas * shape.pp * shape.tp,
+                                         .batch = batch,
+                                         .step_s = NAN,
+                                         .forecast_s = NAN};
+        s->weak[s->count] = s->strong[s->count];
+        s->weak[s->count++].batch = batch * replicas;
+    }
+}
+
+static void scale_fini(Scale *s)
+{
+    for (int i = 0; i < s->count; ++i) {
+        mem_free(&s->strong[i].note);
+        mem_free(&s->strong[i].forecast_note);
+        mem_free(&s->weak[i].note);
+        mem_free(&s->weak[i].forecast_note);
+    }
+    mem_free(&s->strong);
+    mem_free(&s->weak);
+    machine_fini(&s->machine);
+}
+
+/* Reads the file of times, if one is given. Collective. */
+static Status read_machine(Scale *s, const World *world)
+{
+    bool reads = *s->machine_path && world->rank == 0;
+    return status_agree(world, reads ? machine_read(&s->machine, s->machine_path) : OK);
+}
+
+static Status run_job(Job *job, const ScaleOptions *o)
+{
+    Config *config = job->config;
+    const int64_t batch = config->train.batch;
+    Input input;
+    char path[DATA_PATH];
+    config->grid.dp = 0;
+    Scale s = {.config = config, .machine_path = o->machine ? o->machine : config->run.machine};
+    TRY(bench_check_servers(config, "scale"));
+    TRY(bench_input_parse(o->input, &input));
+    TRY(grid_shape(&s.shape, config, job->world.size));
+    TRY(read_machine(&s, &job->world));
+    make_rows(&s, s.shape, batch);
+    /* random data for the largest batch */
+    config->train.batch = s.weak[s.count - 1].batch;
+    Status st = bench_data_begin(job, &input, path);
+    bench_fix_threads(config, &job->world);
+    config->train.log_every = o->warmup + o->steps + 1;
+    if (st == OK) st = measure_all(&s, o, &job->world);
+    if (st == OK && job->world.rank == 0) {
+        s.steps = (int)o->steps;
+        (o->json ? scale_print_json : scale_print_text)(&s);
+    }
+    bench_data_end(job, path);
+    scale_fini(&s);
+    return st;
+}
+
+static const Flag flags[] = {
+    FLAG_RANKS(ScaleOptions),
+    BENCH_FLAG_INPUT(ScaleOptions),
+    {"--steps", FLAG_FIELD(ScaleOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
+     .default_text = "20", .help = "steps to time for each row"},
+    {"--warmup", FLAG_FIELD(ScaleOptions, warmup), .value = "S", .hi = 1000000, .default_text = "5",
+     .help = "untimed steps before them"},
+    {"--machine", FLAG_FIELD(ScaleOptions, machine), .value = "FILE",
+     .help = "times of weft bench machine, for a forecast of each row (default: run.machine)"},
+    {"--json", FLAG_FIELD(ScaleOptions, json), .help = "one JSON object"},
+};
+
+static Status run(int argc, char **argv, const void *options)
+{
+    Job job;
+    Status status = job_open(&job, argc, argv);
+    if (status == OK) status = run_job(&job, options);
+    return job_close(&job, status);
+}
+
+const Verb verb_bench_scale = {
+    .name = "bench scale",
+    .words = "CONFIG [key=value ...]",
+    .help = "measures steps on 1, 2, 4, ... ranks: speed-up and efficiency, strong and weak",
+    VERB_FLAGS(ScaleOptions, flags),
+    .traits = VERB_CONFIG | VERB_THREADS,
+    .run = run,
+};

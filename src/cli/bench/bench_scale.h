@@ -1,0 +1,40 @@
+/* Measurements of weft bench scale, and their output. */
+#ifndef WEFT_CLI_BENCH_SCALE_H
+#define WEFT_CLI_BENCH_SCALE_H
+
+#include "bench.h"
+
+/* A measurement. */
+typedef struct ScaleRow {
+    int replicas, ranks;
+    /* samples of the global batch */
+    int64_t batch;
+    /* seconds of a step, measured and forecast; NaN: none */
+    double step_s, forecast_s;
+    /* why it was not measured, or which micro-batches are padding; why there is no forecast; NULL:
+     * nothing to say; owned */
+    char *note, *forecast_note;
+} ScaleRow;
+
+/* The measurements of a job, complete on rank 0. Texts without another word are borrowed. */
+typedef struct Scale {
+    Config *config;
+    /* grid of all ranks */
+    GridShape shape;
+    /* file of a machine's times; "": none */
+    const char *machine_path;
+    Machine machine;
+    /* timed steps of a row */
+    int steps;
+    int64_t micro_batch, rows_per_sample;
+    const char *row_name, *model, *precision, *device;
+    /* rows of each table by ascending ranks, [count]; owned */
+    int count;
+    ScaleRow *strong, *weak;
+} Scale;
+
+/* Print to stdout. */
+void scale_print_text(const Scale *scale);
+void scale_print_json(const Scale *scale);
+
+#endif
