@@ -3,6 +3,7 @@
 #define WEFT_REPORT_PRIVATE_H
 
 #include "report.h"
+#include "topo.h"
 
 /* A value of each step at which metrics.jsonl has it. */
 typedef struct Series {
@@ -43,7 +44,31 @@ void run_files_fini(RunFiles *run);
 /* Returns the series with this key, or NULL. Borrowed. */
 const Series *run_series(const RunFiles *run, const char *key);
 
-/* html.c. Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control
+/* topology.c. Writes the pictures and tables of a topology into a page. */
+void topology_sections(FILE *out, const Topology *topo);
+/* hardware_picture.c. Draws a node with its ranks from y on, PICTURE_WIDTH pixels wide. Returns its
+ * height. out NULL: nothing is drawn. */
+enum { PICTURE_WIDTH = 900 };
+int hardware_picture(FILE *out, const Topology *topo, int node, int y);
+/* heat_map.c. A matrix of links as a heat map. */
+typedef struct HeatMap {
+    const char *title;
+    /* [ranks][ranks], and the unit in which it is written; borrowed */
+    const double *matrix;
+    double scale;
+    /* slow pairs are marked */
+    bool marks;
+} HeatMap;
+/* Most ranks whose links are drawn, and those whose cells have numbers. */
+enum { HEAT_RANKS_MAX = 64, HEAT_NUMBERS_MAX = 16 };
+/* Draws it in the same way as hardware_picture. */
+int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
+
+/* html.c. The style of a page, and of a picture that is a file. */
+extern const char html_style[];
+/* Writes a text of a picture. class: words of the style; anchor: "start", "middle" or "end". */
+void svg_text(FILE *out, const char *class, const char *anchor, int x, int y, const char *text);
+/* Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control
  * characters. */
 void html_text(FILE *out, const char *text);
 void html_begin(FILE *out, const char *title);

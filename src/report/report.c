@@ -202,10 +202,7 @@ static Status write_page(const RunFiles *run, int runs, const char *path)
     put_files(out, run, runs);
     html_end(out);
     mem_free(&title);
-    bool good = !ferror(out);
-    if (fclose(out) != 0 || !good)
-        return fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno));
-    return OK;
+    return file_close_stream(out, path);
 }
 
 Status report_write(char *const *folder, int runs, const char *out)

@@ -3,40 +3,6 @@
 #include "topo/pairs.h"
 
 #include <math.h>
-#include <sched.h>
-#include <string.h>
-
-enum { CPUS_BYTES = 256 };
-
-/* Description of a rank. */
-typedef struct RankPlace {
-    char host[HOST_BYTES], cpus[CPUS_BYTES];
-} RankPlace;
-
-/* Writes the CPUs that this process may use as "0-3,8"; what does not fit is left out and marked by
- * "...". */
-static void write_cpus(char out[CPUS_BYTES])
-{
-    cpu_set_t set;
-    size_t used = 0;
-    out[0] = 0;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
-    for (int first = 0; first < CPU_SETSIZE; ++first) {
-        int last = first;
-        if (!CPU_ISSET(first, &set)) continue;
-        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-        char range[32];
-        snprintf(range, sizeof range, last > first ? "%s%d-%d" : "%s%d", used ? "," : "", first,
-                 last);
-        if (used + strlen(range) + 5 > CPUS_BYTES) {
-            strcpy(out + used, ",...");
-            return;
-        }
-        strcpy(out + used, range);
-        used += strlen(range);
-        first = last;
-    }
-}
 
 /* Results of a rank: one entry for each other rank. */
 typedef struct LinkRow {
@@ -71,22 +37,6 @@ static void measure_links(const World *world, double budget_s, LinkRow row)
     mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
 }
 
-/* Numbers the nodes in the order of their first ranks. Ranks are on one node if their hosts have
- * the same name. */
-static void number_nodes(Topology *t, const RankPlace *place)
-{
-    t->host = mem_new((size_t)t->ranks * sizeof *t->host);
-    t->node = mem_new((size_t)t->ranks * sizeof *t->node);
-    t->cpus = mem_new((size_t)t->ranks * sizeof *t->cpus);
-    for (int r = 0; r < t->ranks; ++r) {
-        int node = 0;
-        while (node < t->nodes && strcmp(t->host[node], place[r].host) != 0) ++node;
-        if (node == t->nodes) t->host[t->nodes++] = mem_text(place[r].host);
-        t->node[r] = node;
-        t->cpus[r] = mem_text(place[r].cpus);
-    }
-}
-
 /* Gathers a row of each rank into a matrix on every rank. */
 static double *gather_rows(const World *world, const double *row)
 {
@@ -94,17 +44,6 @@ static double *gather_rows(const World *world, const double *row)
     double *matrix = mem_new(ranks * ranks * sizeof *matrix);
     world_gather(world, row, ranks * sizeof *row, matrix);
     return matrix;
-}
-
-void topo_describe(Topology *t, const World *world)
-{
-    RankPlace mine = {{0}, {0}}, *place = mem_new((size_t)world->size * sizeof *place);
-    *t = (Topology){.ranks = world->size};
-    host_name(mine.host, sizeof mine.host);
-    write_cpus(mine.cpus);
-    world_gather(world, &mine, sizeof mine, place);
-    number_nodes(t, place);
-    mem_free(&place);
 }
 
 Status topo_measure(Topology *t, const World *world, double budget_s)
