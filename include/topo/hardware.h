@@ -58,8 +58,8 @@ typedef struct Hardware {
  * hwloc refuses. Release with hardware_fini. */
 Status hardware_read(Hardware *hardware);
 /* Describes the CPUs of the node of which text, with a zero byte at its end, is hwloc's XML, as
- * lstopo FILE.xml writes it. ERR_CONFIG; path: name of the text in messages. Release with
- * hardware_fini. */
+ * lstopo FILE.xml writes it, in a process of isolated_run. path: name of the text in messages.
+ * ERR_CONFIG; ERR_DATA: hwloc crashed on it. Release with hardware_fini. */
 Status hardware_from_xml(Hardware *hardware, const char *path, const char *text, size_t bytes);
 void hardware_fini(Hardware *hardware);
 /* Most parts of a node, and most that contain one another. */

@@ -1,6 +1,8 @@
 /* Describes CPUs, memory and caches of a node by hwloc. Devices are not asked for, and neither is
  * the processor itself (hwloc's component x86): it would move this thread from CPU to CPU. */
 #include "hardware_cpus.h"
+#include "base/isolated.h"
+#include "hardware_file.h"
 
 #include <errno.h>
 #include <hwloc.h>
@@ -97,10 +99,6 @@ static Status describe(Hardware *h, hwloc_topology_t topology)
         return fail(ERR_CONFIG, "CPU %d: CPUs above %d are not supported", hwloc_bitmap_last(all),
                     CPU_SETSIZE - 1);
     add_tree(h, hwloc_get_root_obj(topology), -1);
-    for (int i = 0; i < h->parts; ++i)
-        if (i >= PARTS_MAX || h->part[i].depth >= PART_DEPTH_MAX)
-            return fail(ERR_CONFIG, "more than %d parts, or %d inside one another", PARTS_MAX,
-                        PART_DEPTH_MAX);
     h->cpu = processor_model(topology);
     return OK;
 }
@@ -116,22 +114,53 @@ Status hardware_add_cpus(Hardware *h)
     return st;
 }
 
-Status hardware_from_xml(Hardware *h, const char *path, const char *text, size_t bytes)
+/* ---- XML, which hwloc may crash on: it is read in a separate process ---- */
+
+/* Describes the node of which text is the XML. */
+static Status describe_xml(Hardware *h, const char *text, size_t bytes)
 {
     hwloc_topology_t topology;
-    *h = (Hardware){0};
-    if (bytes >= INT_MAX || hwloc_topology_init(&topology) != 0)
-        return fail(ERR_CONFIG, "%s: too large, or hwloc cannot start", path);
-    Status st = OK;
-    if (hwloc_topology_set_xmlbuffer(topology, text, (int)bytes + 1) != 0)
-        st = fail(ERR_CONFIG, "%s: is no XML of hwloc, as `lstopo FILE.xml` writes it", path);
-    else if (describe(h, topology) != OK) {
-        char *why = mem_text(fail_message());
-        st = fail(ERR_CONFIG, "%s: is no XML of hwloc that can be read: %s", path, why);
-        mem_free(&why);
-    }
+    if (hwloc_topology_init(&topology) != 0)
+        return fail(ERR_CONFIG, "hwloc cannot start: %s", strerror(errno));
+    Status st = hwloc_topology_set_xmlbuffer(topology, text, (int)bytes) == 0
+                    ? describe(h, topology)
+                    : fail(ERR_CONFIG, "hwloc does not recognise it");
     hwloc_topology_destroy(topology);
-    if (st == OK && h->parts == 0) st = fail(ERR_CONFIG, "%s: describes no CPUs", path);
-    if (st != OK) hardware_fini(h);
+    if (st == OK && h->parts == 0) return fail(ERR_CONFIG, "it describes no CPUs");
+    return st;
+}
+
+/* Runs in the separate process: answers with JSON, or with a message. */
+static void read_and_answer(const void *text, size_t bytes, FILE *answer)
+{
+    Hardware h = {0};
+    Json json = json_to(answer, false);
+    if (describe_xml(&h, text, bytes) == OK)
+        hardware_print(&json, &h);
+    else
+        fputs(fail_message(), answer);
+}
+
+Status hardware_from_xml(Hardware *h, const char *path, const char *text, size_t bytes)
+{
+    static const IsolatedJob job = {.subject = "hwloc, in the process that reads its XML,",
+                                    .memory_bytes = (size_t)1 << 30,
+                                    .busy_s = 20,
+                                    .clock_s = 60,
+                                    .answer_bytes = (size_t)64 << 20,
+                                    .work = read_and_answer};
+    enum { XML_BYTES_MAX = 64 << 20 };
+    Node *root = NULL;
+    char *answer;
+    *h = (Hardware){0};
+    if (bytes > XML_BYTES_MAX) return fail(ERR_CONFIG, "%s: has more than 64 MiB", path);
+    TRY(isolated_run(&job, path, text, bytes + 1, &answer, &bytes));
+    Status st = OK;
+    if (*answer != '{')
+        st = fail(ERR_CONFIG, "%s: is no XML of hwloc that can be read: %s", path, answer);
+    if (st == OK) st = yaml_parse(&root, path, answer, bytes);
+    if (st == OK) st = hardware_from_node(h, path, root);
+    node_free(&root);
+    mem_free(&answer);
     return st;
 }

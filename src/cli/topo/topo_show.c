@@ -3,6 +3,7 @@
 #include "../private.h"
 #include "topo_cli.h"
 
+#include "base/isolated.h"
 #include "report.h"
 
 static const double MEASURE_S = 8;
@@ -33,6 +34,7 @@ Status topo_run(const char *name, int argc, char **argv, const char *from, TopoU
     World world;
     Topology topo = {0};
     if (argc > 0) return fail(ERR_USAGE, "%s: unknown argument %s", name, argv[0]);
+    if (from) isolated_begin();
     TRY(world_init(&world, NULL, NULL));
     Status status = OK;
     if (!from) {
@@ -45,6 +47,7 @@ Status topo_run(const char *name, int argc, char **argv, const char *from, TopoU
     status = status_agree(&world, status);
     topo_fini(&topo);
     world_fini(&world);
+    isolated_end();
     return status;
 }
 
