@@ -7,7 +7,7 @@
 
 /* Writes the report of the runs with these folders to the file `out`, which is replaced. Equal
  * files give equal reports. ERR_NOINPUT: a folder has no metrics.jsonl; ERR_DATA: a line of it, or
- * the last one of ledger.jsonl, is not as expected; ERR_IO. */
+ * the last one of ledger.jsonl, is not as expected; ERR_CONFIG: topo.json is not; ERR_IO. */
 Status report_write(char *const *folder, int runs, const char *out);
 
 /* Writes a page about a topology: pictures of the nodes with the ranks on them, links as heat maps,

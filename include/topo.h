@@ -36,9 +36,9 @@ typedef struct Topology {
 Status topo_measure(Topology *topo, const World *world, double budget_s);
 /* Fills ranks, nodes, switches and CPUs without measuring: there are no matrices. Collective. */
 void topo_describe(Topology *topo, const World *world);
-/* Adds the hardware of all nodes to what topo_measure or topo_describe made. ERR_CONFIG: hwloc
- * refuses. Collective. */
-Status topo_describe_hardware(Topology *topo, const World *world);
+/* Adds the hardware of all nodes, with GPUs if `gpus`, to what topo_measure or topo_describe made.
+ * ERR_CONFIG: hwloc refuses; nothing is added. Collective. */
+Status topo_describe_hardware(Topology *topo, const World *world, bool gpus);
 /* Reads a file that topo_write wrote, or hwloc's XML of a node (lstopo FILE.xml), which has no
  * ranks. ERR_NOINPUT: there is none; ERR_CONFIG: file, line and column of what is wrong. Release
  * with topo_fini. */
@@ -48,6 +48,8 @@ void topo_print(const Topology *topo, FILE *out);
 /* ERR_IO. */
 Status topo_write(const Topology *topo, const char *path);
 void topo_fini(Topology *topo);
+/* Removes what topo_describe_hardware added. */
+void topo_fini_hardware(Topology *topo);
 /* Rate of the link between two ranks. */
 static inline double topo_rate(const Topology *topo, int a, int b)
 {

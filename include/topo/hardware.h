@@ -54,9 +54,9 @@ typedef struct Hardware {
     /* why GPUs are not described although the driver is there; "" otherwise; owned */
     char *note;
 } Hardware;
-/* Describes this node: CPUs by hwloc, cards by /sys, GPUs by NVML where its library is. ERR_CONFIG:
- * hwloc refuses. Release with hardware_fini. */
-Status hardware_read(Hardware *hardware);
+/* Describes this node: CPUs by hwloc, cards by /sys, and, if `gpus`, GPUs by NVML where its library
+ * is: it takes up to seconds to start. ERR_CONFIG: hwloc refuses. Release with hardware_fini. */
+Status hardware_read(Hardware *hardware, bool gpus);
 /* Describes the CPUs of the node of which text, with a zero byte at its end, is hwloc's XML, as
  * lstopo FILE.xml writes it, in a process of isolated_run. path: name of the text in messages.
  * ERR_CONFIG; ERR_DATA: hwloc crashed on it. Release with hardware_fini. */

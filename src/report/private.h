@@ -37,6 +37,8 @@ typedef struct RunFiles {
     bool has_forecast;
     /* contents of config.yaml and log.txt, of which the last part; "" if there is none; owned */
     char *config, *log;
+    /* topo.json; ranks 0: there is none; owned */
+    Topology topo;
 } RunFiles;
 /* series.c. Errors as in report_write. Release with run_files_fini. */
 Status run_files_read(RunFiles *run, const char *folder);
@@ -44,8 +46,9 @@ void run_files_fini(RunFiles *run);
 /* Returns the series with this key, or NULL. Borrowed. */
 const Series *run_series(const RunFiles *run, const char *key);
 
-/* topology.c. Writes the pictures and tables of a topology into a page. */
-void topology_sections(FILE *out, const Topology *topo);
+/* topology.c. Writes the pictures and tables of a topology into a page. of: what it belongs to, for
+ * the headings; NULL: the page has one topology. */
+void topology_sections(FILE *out, const Topology *topo, const char *of);
 /* hardware_picture.c. Draws a node with its ranks from y on, PICTURE_WIDTH pixels wide. Returns its
  * height. out NULL: nothing is drawn. */
 enum { PICTURE_WIDTH = 900 };

@@ -74,6 +74,13 @@ Status report_topology_svg(const Topology *t, const char *path)
 
 /* ---- sections of a page ---- */
 
+static void begin_section(FILE *out, const char *name, const char *of)
+{
+    char *heading = of ? mem_format("%s of %s", name, of) : mem_text(name);
+    html_section(out, heading);
+    mem_free(&heading);
+}
+
 static void begin_picture(FILE *out, const char *title, int height)
 {
     fprintf(out,
@@ -121,11 +128,11 @@ static int put_node(FILE *out, const Topology *t, int node, int y)
     return 0;
 }
 
-static void put_nodes(FILE *out, const Topology *t)
+static void put_nodes(FILE *out, const Topology *t, const char *of)
 {
     bool described = false;
     for (int n = 0; n < t->nodes; ++n) described = described || topo_hardware(t, n);
-    html_section(out, "Nodes");
+    begin_section(out, "Nodes", of);
     fprintf(out, "<p>%d rank%s on %d node%s%s</p>\n", t->ranks, t->ranks == 1 ? "" : "s", t->nodes,
             t->nodes == 1 ? "" : "s", described ? "" : "; hardware not described");
     each_picture(out, t, 0, put_node);
@@ -205,10 +212,10 @@ static void put_matrix(FILE *out, const Topology *t, const HeatMap *map)
     fputs("</table></details>\n", out);
 }
 
-static void put_links(FILE *out, const Topology *t)
+static void put_links(FILE *out, const Topology *t, const char *of)
 {
     HeatMap map[MAPS];
-    html_section(out, "Links");
+    begin_section(out, "Links", of);
     put_classes(out, t);
     put_slow(out, t);
     heat_maps(t, map);
@@ -222,10 +229,10 @@ static void put_links(FILE *out, const Topology *t)
     html_section_end(out);
 }
 
-void topology_sections(FILE *out, const Topology *t)
+void topology_sections(FILE *out, const Topology *t, const char *of)
 {
-    put_nodes(out, t);
-    if (t->bytes_s && t->ranks > 1) put_links(out, t);
+    put_nodes(out, t, of);
+    if (t->bytes_s && t->ranks > 1) put_links(out, t, of);
 }
 
 Status report_topology(const Topology *t, const char *path)
@@ -233,7 +240,7 @@ Status report_topology(const Topology *t, const char *path)
     FILE *out = file_create_stream(path);
     if (!out) return fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
     html_begin(out, "Topology");
-    topology_sections(out, t);
+    topology_sections(out, t, NULL);
     html_end(out);
     return file_close_stream(out, path);
 }

@@ -56,12 +56,12 @@ void topo_describe(Topology *t, const World *world)
     mem_free(&place);
 }
 
-/* Describes this node as JSON; *text: owned by the caller. */
-static Status describe_node(char **text, size_t *bytes)
+/* Describes this node as JSON; *text: to be released with free. */
+static Status describe_node(bool gpus, char **text, size_t *bytes)
 {
     Hardware hardware;
     *text = NULL;
-    TRY(hardware_read(&hardware));
+    TRY(hardware_read(&hardware, gpus));
     FILE *out = open_memstream(text, bytes);
     if (!out) die_as(ERR_MEMORY, "out of memory for the description of a node");
     Json json = json_to(out, false);
@@ -102,14 +102,15 @@ static Status add_kinds(Topology *t, const World *world, const int *first, const
     return OK;
 }
 
-Status topo_describe_hardware(Topology *t, const World *world)
+Status topo_describe_hardware(Topology *t, const World *world, bool gpus)
 {
     char *text = NULL;
     size_t bytes = 0;
     int *first = mem_new((size_t)t->nodes * sizeof *first);
     uint64_t mine = 0, *hash = mem_new((size_t)world->size * sizeof *hash);
     for (int r = t->ranks - 1; r >= 0; --r) first[t->node[r]] = r;
-    Status st = first[t->node[world->rank]] == world->rank ? describe_node(&text, &bytes) : OK;
+    Status st =
+        first[t->node[world->rank]] == world->rank ? describe_node(gpus, &text, &bytes) : OK;
     st = status_agree(world, st);
     if (st == OK) {
         if (text) mine = XXH3_64bits(text, bytes);
@@ -117,6 +118,7 @@ Status topo_describe_hardware(Topology *t, const World *world)
         t->kind = mem_new((size_t)t->nodes * sizeof *t->kind);
         st = add_kinds(t, world, first, hash, text, bytes);
     }
+    if (st != OK) topo_fini_hardware(t);
     free(text);
     mem_free(&hash);
     mem_free(&first);

@@ -2,12 +2,12 @@
 #include "topo/hardware.h"
 #include "hardware_cpus.h"
 
-Status hardware_read(Hardware *h)
+Status hardware_read(Hardware *h, bool gpus)
 {
     *h = (Hardware){0};
     Status st = hardware_add_cpus(h);
     hardware_add_cards(h, "");
-    hardware_add_gpus(h, "");
+    if (gpus) hardware_add_gpus(h, "");
     if (st != OK) hardware_fini(h);
     return st;
 }

@@ -8,6 +8,14 @@
 
 static const double SLOW_BELOW = 0.8;
 
+void topo_fini_hardware(Topology *t)
+{
+    for (int i = 0; i < t->kinds; ++i) hardware_fini(&t->hardware[i]);
+    mem_free(&t->kind);
+    mem_free(&t->hardware);
+    t->kinds = 0;
+}
+
 void topo_fini(Topology *t)
 {
     for (int i = 0; t->host && i < t->nodes; ++i) mem_free(&t->host[i]);
@@ -19,10 +27,8 @@ void topo_fini(Topology *t)
     mem_free(&t->bytes_s);
     mem_free(&t->together_bytes_s);
     for (int i = 0; t->switches && i < t->nodes; ++i) mem_free(&t->switches[i]);
-    for (int i = 0; i < t->kinds; ++i) hardware_fini(&t->hardware[i]);
     mem_free(&t->switches);
-    mem_free(&t->kind);
-    mem_free(&t->hardware);
+    topo_fini_hardware(t);
 }
 
 const char *link_class_name(LinkClass class)

@@ -12,7 +12,7 @@ static void test_kinds(void)
     topo_describe(&t, &test_world);
     CU_ASSERT(t.ranks == 3 && t.nodes == 1 && !t.kind && !t.bytes_s);
     CU_ASSERT_STRING_EQUAL(t.switches[0], "s0.s4");
-    CHECK_OK(topo_describe_hardware(&t, &test_world));
+    CHECK_OK(topo_describe_hardware(&t, &test_world, false));
     CU_ASSERT(t.kinds == 1 && t.kind[0] == 0);
     topo_fini(&t);
 
@@ -23,7 +23,7 @@ static void test_kinds(void)
         t.node[n] = n;
     }
     t.nodes = 3;
-    CHECK_OK(topo_describe_hardware(&t, &test_world));
+    CHECK_OK(topo_describe_hardware(&t, &test_world, false));
     CU_ASSERT(t.kinds == 1 && t.kind[0] == 0 && t.kind[1] == 0 && t.kind[2] == 0);
     CU_ASSERT(t.hardware[0].parts > 0 && hardware_count(&t.hardware[0], PART_CORE) > 0);
     topo_fini(&t);

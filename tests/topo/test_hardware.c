@@ -454,7 +454,7 @@ static void test_here(void)
 {
     Hardware h;
     cpu_set_t mine, cores;
-    CHECK_OK(hardware_read(&h));
+    CHECK_OK(hardware_read(&h, false));
     CU_ASSERT_EQUAL_FATAL(sched_getaffinity(0, sizeof mine, &mine), 0);
     CPU_ZERO(&cores);
     for (int i = 0; i < h.parts; ++i)

@@ -39,7 +39,7 @@ Status topo_run(const char *name, int argc, char **argv, const char *from, TopoU
     Status status = OK;
     if (!from) {
         status = topo_measure(&topo, &world, MEASURE_S);
-        if (status == OK) status = topo_describe_hardware(&topo, &world);
+        if (status == OK) status = topo_describe_hardware(&topo, &world, true);
     } else if (world.rank == 0) {
         status = topo_read(&topo, from);
     }
