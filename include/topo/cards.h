@@ -18,6 +18,8 @@ typedef struct Card {
     bool physical;
     /* NUMA node; -1: not known */
     int numa;
+    /* a port of an InfiniBand card */
+    bool infiniband;
 } Card;
 /* Reads all cards but the loopback, InfiniBand ports first, each kind in the order of names. root:
  * "", or a folder that stands for /. Returns the number of entries of card that were filled. */

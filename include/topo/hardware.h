@@ -37,6 +37,8 @@ typedef struct Gpu {
     /* how it is joined with each GPU in the words of nvidia-smi topo -m, [gpus]: X (the same), NV4
      * (4 NVLinks), PIX, PXB, PHB, NODE, SYS; owned */
     char **link;
+    /* the same for each network card, "" where it is not known, [cards]; owned */
+    char **card;
 } Gpu;
 
 typedef struct Hardware {
@@ -72,6 +74,12 @@ void hardware_add_gpu(Hardware *hardware, char *name, char *bus, int numa);
  * note. root: "", or a folder that stands for /. */
 void hardware_add_gpus(Hardware *hardware, const char *root);
 void hardware_add_cards(Hardware *hardware, const char *root);
+/* Finds the words for all pairs of a GPU and a card, after both have been added. */
+void hardware_join_cards(Hardware *hardware, const char *root);
+/* Returns the word for the way between two devices, whose folders in /sys are given by links as
+ * /sys/class/net/eth0/device; "" if one of them is not on PCI. The numbers are their NUMA nodes, or
+ * -1. */
+const char *pci_word(const char *root, const char *a, const char *b, int numa_a, int numa_b);
 /* Returns the first part directly inside `parent` (-1: the node) from index `from` on, or -1. */
 int hardware_next(const Hardware *hardware, int parent, int from);
 /* Number of parts of a kind. */

@@ -14,7 +14,14 @@
 
 /* Sizes in pixels. */
 enum { PAD = 8, GAP = 6, HEADER = 20, CORE_WIDTH = 58, CORE_HEIGHT = 36, DEVICE_HEIGHT = 40 };
-enum { LETTER = 7, LINE = 18, WORD_WIDTH = 52, WORD_HEIGHT = 22, CORES_IN_ROW = 8 };
+enum {
+    LETTER = 7,
+    LINE = 18,
+    WORD_WIDTH = 52,
+    WORD_HEIGHT = 22,
+    NAME_WIDTH = 70,
+    CORES_IN_ROW = 8
+};
 /* Ranks named in a picture, and letters of the ranks that a core has room for. */
 enum { RANKS_LISTED = 64, RANKS_LETTERS = 9, NODES_LISTED = 8 };
 
@@ -183,42 +190,52 @@ static int put_devices(const View *v, int y)
     return h->cards + h->gpus > 0 ? at + DEVICE_HEIGHT + GAP - y : 0;
 }
 
-/* Draws the words of pairs of GPUs from y on; returns the height. */
+/* Writes a word, or the name of a column, at text_y = row. */
+static void put_word(FILE *out, int row, int column, const char *class, const char *word)
+{
+    svg_text(out, class, "middle", NAME_WIDTH + column * WORD_WIDTH + WORD_WIDTH / 2, row, word);
+}
+
+/* Draws the words of pairs of GPUs, and of GPUs and cards, from y on; returns the height. */
 static int put_words(const View *v, int y)
 {
     const Hardware *h = v->hardware;
     char name[16];
-    if (h->gpus < 2) return 0;
-    for (int i = 0; v->out && i < h->gpus; ++i) {
-        int row = y + (i + 2) * WORD_HEIGHT - 6;
-        snprintf(name, sizeof name, "GPU%d", i);
-        svg_text(v->out, "bold", "start", 0, row, name);
-        svg_text(v->out, "bold", "middle", (i + 1) * WORD_WIDTH + WORD_WIDTH / 2,
-                 y + WORD_HEIGHT - 6, name);
+    if (h->gpus == 0 || h->gpus + h->cards < 2) return 0;
+    for (int row = 0; v->out && row < h->gpus + h->cards; ++row) {
+        int card = row - h->gpus, text_y = y + (row + 2) * WORD_HEIGHT - 6;
+        snprintf(name, sizeof name, "GPU%d", row);
+        svg_text(v->out, "bold", "start", 0, text_y, card < 0 ? name : h->card[card].name);
+        if (card < 0) put_word(v->out, y + WORD_HEIGHT - 6, row, "bold", name);
         for (int k = 0; k < h->gpus; ++k)
-            svg_text(v->out, "", "middle", (k + 1) * WORD_WIDTH + WORD_WIDTH / 2, row,
-                     h->gpu[i].link[k]);
+            put_word(v->out, text_y, k, "", card < 0 ? h->gpu[row].link[k] : h->gpu[k].card[card]);
     }
-    return (h->gpus + 1) * WORD_HEIGHT + GAP;
+    return (h->gpus + h->cards + 1) * WORD_HEIGHT + GAP;
 }
 
-/* Returns the names of all nodes with this node's layout. The caller owns it. */
-static char *node_names(const Topology *t, int node)
+/* Returns the title: names of all nodes with this node's layout, processors, and, where there are
+ * several nodes, the one with the ranks that are shown. The caller owns it. */
+static char *picture_title(const View *v)
 {
+    const Topology *t = v->topo;
     TextList list;
     int count, *layout = topo_layouts(t, &count);
     text_list_begin(&list, NODES_LISTED);
     for (int n = 0; n < t->nodes; ++n)
-        if (layout[n] == layout[node]) text_list_add(&list, t->host[n]);
+        if (layout[n] == layout[v->node]) text_list_add(&list, t->host[n]);
     mem_free(&layout);
-    return text_list_end(&list);
+    bool several = list.count > 1 && t->ranks > 0;
+    char *names = text_list_end(&list);
+    char *title = mem_format("%s%s%s%s%s", names, *v->hardware->cpu ? ": " : "", v->hardware->cpu,
+                             several ? "; ranks of " : "", several ? t->host[v->node] : "");
+    mem_free(&names);
+    return title;
 }
 
 /* Draws the lines above the boxes; returns their height. */
 static int put_title(const View *v, int y)
 {
-    char *names = node_names(v->topo, v->node);
-    char *title = mem_format("%s%s%s", names, *v->hardware->cpu ? ": " : "", v->hardware->cpu);
+    char *title = picture_title(v);
     char *unbound = topo_ranks_unbound(v->topo, v->node, RANKS_LISTED);
     if (v->out) svg_text(v->out, "bold", "start", 0, y + 14, title);
     int lines = 1;
@@ -230,7 +247,6 @@ static int put_title(const View *v, int y)
     }
     mem_free(&unbound);
     mem_free(&title);
-    mem_free(&names);
     return lines * LINE + GAP;
 }
 

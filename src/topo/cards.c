@@ -74,6 +74,7 @@ static void add_ports(const char *root, const char *name, void *user)
                        .bytes_per_s = gigabits > 0 ? gigabits * 1e9 / 8 : 0,
                        .up = number_in(root, path, "state") == PORT_ACTIVE,
                        .physical = true,
+                       .infiniband = true,
                        .numa = numa};
         if (port == 1)
             snprintf(card->name, sizeof card->name, "%.40s", name);

@@ -2,12 +2,15 @@
 #include "topo/hardware.h"
 #include "hardware_cpus.h"
 
+#include <string.h>
+
 Status hardware_read(Hardware *h, bool gpus)
 {
     *h = (Hardware){0};
     Status st = hardware_add_cpus(h);
     hardware_add_cards(h, "");
     if (gpus) hardware_add_gpus(h, "");
+    hardware_join_cards(h, "");
     if (st != OK) hardware_fini(h);
     return st;
 }
@@ -16,6 +19,8 @@ void hardware_fini(Hardware *h)
 {
     for (int i = 0; i < h->gpus; ++i) {
         for (int k = 0; k < h->gpus; ++k) mem_free(&h->gpu[i].link[k]);
+        for (int k = 0; h->gpu[i].card && k < h->cards; ++k) mem_free(&h->gpu[i].card[k]);
+        mem_free(&h->gpu[i].card);
         mem_free(&h->gpu[i].link);
         mem_free(&h->gpu[i].name);
         mem_free(&h->gpu[i].bus);
@@ -63,6 +68,30 @@ void hardware_add_cards(Hardware *h, const char *root)
         h->card[h->cards++] = card[i];
     }
     mem_free(&card);
+}
+
+/* Returns the folder of a card in /sys: of a port, that of its device. The caller owns it. */
+static char *card_folder(const Card *card)
+{
+    const char *slash = strchr(card->name, '/');
+    int length = slash ? (int)(slash - card->name) : (int)strlen(card->name);
+    const char *class = card->infiniband ? "infiniband" : "net";
+    return mem_format("/sys/class/%s/%.*s/device", class, length, card->name);
+}
+
+void hardware_join_cards(Hardware *h, const char *root)
+{
+    for (int i = 0; i < h->gpus; ++i) {
+        Gpu *gpu = &h->gpu[i];
+        char *gpu_folder = mem_format("/sys/bus/pci/devices/%s", gpu->bus);
+        gpu->card = mem_new(((size_t)h->cards + 1) * sizeof *gpu->card);
+        for (int k = 0; k < h->cards; ++k) {
+            char *folder = card_folder(&h->card[k]);
+            gpu->card[k] = mem_text(pci_word(root, gpu_folder, folder, gpu->numa, h->card[k].numa));
+            mem_free(&folder);
+        }
+        mem_free(&gpu_folder);
+    }
 }
 
 int hardware_next(const Hardware *h, int parent, int from)

@@ -37,7 +37,8 @@ static const char *const card_keys[CARD_KEY_COUNT] = {CARD_KEYS(LIST_NAME)};
     W(GPU_KEY_NAME, "name")                                                                        \
     W(GPU_KEY_BUS, "bus")                                                                          \
     W(GPU_KEY_NUMA, "numa")                                                                        \
-    W(GPU_KEY_LINKS, "links")
+    W(GPU_KEY_LINKS, "links")                                                                      \
+    W(GPU_KEY_CARDS, "cards")
 enum { GPU_KEYS(LIST_CONSTANT) GPU_KEY_COUNT };
 static const char *const gpu_keys[GPU_KEY_COUNT] = {GPU_KEYS(LIST_NAME)};
 
@@ -76,6 +77,9 @@ static void print_gpu(Json *json, const Hardware *h, const Gpu *gpu)
     json_int(json, gpu_keys[GPU_KEY_NUMA], gpu->numa);
     json_array(json, gpu_keys[GPU_KEY_LINKS]);
     for (int k = 0; k < h->gpus; ++k) json_text(json, NULL, gpu->link[k]);
+    json_end(json);
+    json_array(json, gpu_keys[GPU_KEY_CARDS]);
+    for (int k = 0; k < h->cards; ++k) json_text(json, NULL, gpu->card ? gpu->card[k] : "");
     json_end(json);
     json_end(json);
 }
@@ -177,13 +181,18 @@ static Status read_links(Hardware *h, const char *path, const Node *gpu, int i)
 {
     const Node *value[GPU_KEY_COUNT];
     TRY(value_keys(path, gpu, gpu_keys, GPU_KEY_COUNT, GPU_KEY_COUNT, value));
-    const Node *links = value[GPU_KEY_LINKS];
+    const Node *links = value[GPU_KEY_LINKS], *cards = value[GPU_KEY_CARDS];
     TRY(value_texts(path, links, h->gpus, h->gpu[i].link));
     for (int k = 0; k < h->gpus; ++k)
         if (!is_link_word(h->gpu[i].link[k]) || (k == i) != (strcmp(h->gpu[i].link[k], "X") == 0))
             return value_fail(path, links->item[k],
                               "expected X for the GPU itself, else NV and a number, PIX, PXB, PHB, "
                               "NODE or SYS");
+    h->gpu[i].card = mem_new(((size_t)h->cards + 1) * sizeof *h->gpu[i].card);
+    TRY(value_texts(path, cards, h->cards, h->gpu[i].card));
+    for (int k = 0; k < h->cards; ++k)
+        if (*h->gpu[i].card[k] && !is_link_word(h->gpu[i].card[k]))
+            return value_fail(path, cards->item[k], "expected PIX, PXB, PHB, NODE, SYS or nothing");
     return OK;
 }
 

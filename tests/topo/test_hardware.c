@@ -176,9 +176,11 @@ static void test_cards(void)
     put("/sys/class/infiniband/mlx5_0/ports/2/state", "1: DOWN\n");
     hardware_add_cards(&h, root);
     static const Card expected[] = {
-        {"mlx5_0", 0, 5e10, 0, true, true, 0},   {"mlx5_0/2", 0, 1.25e9, 0, false, true, 0},
-        {"bond0", 0, 6.25e9, 0, true, true, -1}, {"eth0", 0, 3.125e9, 0, true, true, 1},
-        {"eth1", 0, 0, 0, false, true, -1},
+        {"mlx5_0", 0, 5e10, 0, true, true, 0, true},
+        {"mlx5_0/2", 0, 1.25e9, 0, false, true, 0, true},
+        {"bond0", 0, 6.25e9, 0, true, true, -1, false},
+        {"eth0", 0, 3.125e9, 0, true, true, 1, false},
+        {"eth1", 0, 0, 0, false, true, -1, false},
     };
     CU_ASSERT_EQUAL_FATAL(h.cards, 5);
     for (int i = 0; i < 5; ++i) {
@@ -227,6 +229,54 @@ static void test_gpus(void)
     CU_ASSERT_EQUAL(h.gpus, 0);
     CU_ASSERT_PTR_NOT_NULL_FATAL(h.note);
     CU_ASSERT_PTR_NOT_NULL(strstr(h.note, "Driver/library version mismatch"));
+    hardware_fini(&h);
+    root_end();
+}
+
+/* Makes a folder root/path, and a link to it. */
+static void put_device(const char *path, const char *link)
+{
+    char *folder = mem_format("%s%s", root, path), *name = mem_format("%s%s", root, link);
+    char *slash = strrchr(name, '/');
+    *slash = 0;
+    CHECK_OK(file_make_folders(folder));
+    CHECK_OK(file_make_folders(name));
+    *slash = '/';
+    CU_ASSERT_EQUAL(symlink(folder, name), 0);
+    mem_free(&name);
+    mem_free(&folder);
+}
+
+/* Two GPUs and four cards: under the GPU's switch, under another switch of its port, at its host
+ * bridge, elsewhere; and one that is not on PCI. */
+static void test_ways(void)
+{
+    static const char *const words[2][5] = {{"PIX", "PXB", "PHB", "SYS", ""},
+                                            {"SYS", "SYS", "SYS", "NODE", ""}};
+#define PORT "/sys/devices/pci0000:00/0000:00:01.0/"
+    Hardware h = {0};
+    root_begin();
+    put_device(PORT "0000:01:00.0/0000:02:00.0/0000:03:00.0", "/sys/bus/pci/devices/0000:03:00.0");
+    put_device("/sys/devices/pci0000:80/0000:81:00.0", "/sys/bus/pci/devices/0000:81:00.0");
+    put_device(PORT "0000:01:00.0/0000:02:01.0/0000:04:00.0", "/sys/class/infiniband/a/device");
+    put_device(PORT "0000:01:00.0/0000:02:02.0/0000:05:00.0/0000:06:00.0/0000:07:00.0",
+               "/sys/class/infiniband/b/device");
+    put_device("/sys/devices/pci0000:00/0000:00:02.0", "/sys/class/net/c/device");
+    put_device("/sys/devices/pci0000:c0/0000:c1:00.0", "/sys/class/net/d/device");
+    put("/sys/class/net/d/device/numa_node", "1\n");
+    put_device("/sys/devices/virtual/e", "/sys/class/net/e/device");
+    put("/sys/class/infiniband/a/ports/1/state", "4: ACTIVE\n");
+    put("/sys/class/infiniband/b/ports/1/state", "4: ACTIVE\n");
+    put("/sys/class/infiniband/b/ports/2/state", "4: ACTIVE\n");
+    hardware_add_cards(&h, root);
+    hardware_add_gpu(&h, mem_text("GPU"), mem_text("0000:03:00.0"), 0);
+    hardware_add_gpu(&h, mem_text("GPU"), mem_text("0000:81:00.0"), 1);
+    hardware_join_cards(&h, root);
+    CU_ASSERT_EQUAL_FATAL(h.cards, 6);
+    CU_ASSERT_STRING_EQUAL(h.card[2].name, "b/2");
+    for (int i = 0; i < 2; ++i)
+        for (int k = 0; k < 6; ++k)
+            CU_ASSERT_STRING_EQUAL(h.gpu[i].card[k], words[i][k < 2 ? k : k - 1]);
     hardware_fini(&h);
     root_end();
 }
@@ -351,9 +401,12 @@ static void test_round_trip(void)
     close(mkstemp(path));
     h->note = mem_text("a \"note\"");
     h->card = mem_new(sizeof *h->card);
-    h->card[h->cards++] = (Card){"ib<0>", 0, 1.25e9, 0, true, true, 1};
+    h->card[h->cards++] = (Card){"ib<0>", 0, 1.25e9, 0, true, true, 1, true};
     hardware_add_gpu(h, mem_text("GPU"), mem_text("0000:01:00.0"), -1);
     hardware_add_gpu(h, mem_text("GPU"), mem_text("0000:02:00.0"), 1);
+    hardware_join_cards(h, "/nowhere");
+    mem_free(&h->gpu[1].card[0]);
+    h->gpu[1].card[0] = mem_text("PHB");
     t.kind[1] = -1;
     CHECK_OK(topo_write(&t, path));
     CHECK_OK(file_text(path, 1 << 20, &first, &bytes));
@@ -361,6 +414,8 @@ static void test_round_trip(void)
     CU_ASSERT(back.ranks == 4 && back.kinds == 1 && back.kind[1] == -1 && !back.bytes_s);
     CU_ASSERT_STRING_EQUAL(back.switches[1], "s0.s1");
     CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[1].link[0], "SYS");
+    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[0].card[0], "");
+    CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[1].card[0], "PHB");
     CHECK_OK(topo_write(&back, path));
     CHECK_OK(file_text(path, 1 << 20, &second, &bytes));
     CU_ASSERT_STRING_EQUAL(first, second);
@@ -427,10 +482,17 @@ static void test_broken_files(void)
                  "numa: 0}]",
                  "[]"),
          "a name of at most 47 bytes"},
-        {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: [NV1]}]"),
+        {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: [NV1], cards: []}]"),
          "expected X for the GPU"},
-        {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: []}]"), "wrong number of texts"},
-        {NODE_OF("[]", "[]", "[{name: g, bus: [], numa: 0, links: [X]}]"), "expected a text"},
+        {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: [], cards: []}]"),
+         "wrong number of texts"},
+        {NODE_OF("[]", "[]", "[{name: g, bus: [], numa: 0, links: [X], cards: []}]"),
+         "expected a text"},
+        {NODE_OF("[]", "[]", "[{name: g, bus: b, numa: 0, links: [X], cards: [PIX]}]"),
+         "wrong number of texts"},
+        {NODE_OF("[]", "[{name: x, bytes_s: 1, up: true, numa: 0}]",
+                 "[{name: g, bus: b, numa: 0, links: [X], cards: [near]}]"),
+         "expected PIX, PXB"},
         {"{weft_topology: 1, hosts: [a], node: [0], cpus: ['0'], hardware: []}",
          ":1:1: only one of hardware"},
         {"{weft_topology: 1, hosts: [a], node: [0], cpus: ['0'], switches: []}",
@@ -464,6 +526,6 @@ static void test_here(void)
 }
 
 TEST_MAIN("hardware", {"CPUs", test_cpus}, {"parts", test_parts}, {"broken XML", test_broken_xml},
-          {"cards", test_cards}, {"GPUs", test_gpus}, {"layouts", test_layouts},
-          {"classes of links", test_classes}, {"files", test_round_trip},
+          {"cards", test_cards}, {"GPUs", test_gpus}, {"ways to cards", test_ways},
+          {"layouts", test_layouts}, {"classes of links", test_classes}, {"files", test_round_trip},
           {"broken files", test_broken_files}, {"here", test_here})

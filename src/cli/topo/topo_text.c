@@ -119,6 +119,12 @@ static void print_cards(const Hardware *h)
     }
 }
 
+static const char *word_or_dash(const char *word)
+{
+    return *word ? word : "-";
+}
+
+/* Prints the GPUs, and the words for pairs of them and for their ways to network cards. */
 static void print_gpus(const Hardware *h)
 {
     for (int i = 0; i < h->gpus; ++i) {
@@ -127,13 +133,18 @@ static void print_gpus(const Hardware *h)
         printf("\n");
     }
     if (h->note && *h->note) printf("    %s\n", h->note);
-    if (h->gpus < 2) return;
-    printf("           ");
+    if (h->gpus == 0 || h->gpus + h->cards < 2) return;
+    printf("    %-12s", "");
     for (int k = 0; k < h->gpus; ++k) printf(" %*s%d", k < 10 ? 5 : 4, "GPU", k);
     printf("\n");
     for (int i = 0; i < h->gpus; ++i) {
-        printf("    GPU%-4d", i);
+        printf("    GPU%-9d", i);
         for (int k = 0; k < h->gpus; ++k) printf(" %6s", h->gpu[i].link[k]);
+        printf("\n");
+    }
+    for (int i = 0; i < h->cards; ++i) {
+        printf("    %-12s", h->card[i].name);
+        for (int k = 0; k < h->gpus; ++k) printf(" %6s", word_or_dash(h->gpu[k].card[i]));
         printf("\n");
     }
 }
