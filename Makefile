@@ -185,7 +185,7 @@ tests-fuzz: $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
 	@tests/run.sh $^
 .PHONY: tests-fuzz
 # With clang and libFuzzer: what parses files is built for it, the rest is linked as it is.
-FUZZ_SRC := $(filter $(foreach m,base config image data schedule checkpoint,src/$(m)/%),$(SRC))
+FUZZ_SRC := $(filter $(foreach m,base config image data schedule topo checkpoint report,src/$(m)/%),$(SRC))
 FUZZ_FLAGS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_S ?= 3600
 $(BUILD)/fuzz/obj/%.o: %.c $(PROBE)
