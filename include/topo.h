@@ -7,6 +7,8 @@
 #include "parallel.h"
 #include "topo/hardware.h"
 
+/* Most ranks of a file. */
+enum { TOPO_RANKS_MAX = 4096 };
 /* Ranks, the links between them, and the nodes that they are on. Matrices are [ranks][ranks],
  * symmetric, 0 on the diagonal. */
 typedef struct Topology {

@@ -30,14 +30,15 @@ static void number_nodes(Topology *t, const RankPlace *place)
     t->switches = mem_new((size_t)t->ranks * sizeof *t->switches);
     t->node = mem_new((size_t)t->ranks * sizeof *t->node);
     t->cpus = mem_new((size_t)t->ranks * sizeof *t->cpus);
-    for (int r = 0; r < t->ranks; ++r) {
-        int node = 0;
+    for (int r = 0, last = 0; r < t->ranks; ++r) {
+        /* neighbours are often on one node */
+        int node = r > 0 && strcmp(t->host[last], place[r].host) == 0 ? last : 0;
         while (node < t->nodes && strcmp(t->host[node], place[r].host) != 0) ++node;
         if (node == t->nodes) {
             t->switches[node] = mem_text(place[r].switches);
             t->host[t->nodes++] = mem_text(place[r].host);
         }
-        t->node[r] = node;
+        t->node[r] = last = node;
         t->cpus[r] = mem_text(place[r].cpus);
     }
 }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { VERSION = 1, RANKS_MAX = 4096 };
+enum { VERSION = 1 };
 static const size_t FILE_BYTES = (size_t)1 << 30;
 
 /* ---- reading ---- */
@@ -104,7 +104,7 @@ static Status read_root(Topology *t, const char *path, const Node *root)
     TRY(value_keys(path, root, key_names, KEY_COUNT, KEYS_REQUIRED, value));
     TRY(value_whole(path, value[KEY_VERSION], VERSION, VERSION, &version));
     const Node *hosts = value[KEY_HOSTS], *node = value[KEY_NODE];
-    if (node->kind != NODE_LIST || node->count > RANKS_MAX)
+    if (node->kind != NODE_LIST || node->count > TOPO_RANKS_MAX)
         return value_fail(path, node,
                           "expected a list with the node of each of at most 4096 ranks");
     if (hosts->kind != NODE_LIST || hosts->count < 1)

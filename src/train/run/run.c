@@ -291,7 +291,7 @@ static Status run_all(Run *r)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
     if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
     if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
-    if (st == OK && first) st = run_dir_write_topology(&r->dir, &r->topo);
+    if (st == OK && first && r->topo.ranks > 0) st = run_dir_write_topology(&r->dir, &r->topo);
     if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
@@ -395,9 +395,11 @@ static Status finish(Run *r, Status st)
     return OK;
 }
 
-/* Describes nodes and ranks; called before threads are bound to cores. Collective. */
+/* Describes nodes and ranks, unless they are too many for a file. Called before threads are bound
+ * to cores. Collective. */
 static void describe_nodes(Run *r)
 {
+    if (r->world->size > TOPO_RANKS_MAX) return;
     topo_describe(&r->topo, r->world);
     bool gpus = r->config->train.device == DEVICE_CUDA;
     if (topo_describe_hardware(&r->topo, r->world, gpus) != OK && r->world->rank == 0)
