@@ -80,9 +80,17 @@ typedef struct SlowPair {
     LinkClass class;
     double bytes_s, class_median;
 } SlowPair;
-/* Lists pairs with less than 0.8 of the median of their class, slowest first. Owner of *pairs: the
- * caller. Returns their number. */
+/* Lists pairs with less than 0.8 of the median of their class, slowest first. Links between nodes
+ * of which one is slow are left out. Owner of *pairs: the caller. Returns their number. */
 int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
+/* A node of which even the fastest link to other nodes is slow. */
+typedef struct SlowNode {
+    int node;
+    double bytes_s, median;
+} SlowNode;
+/* Lists nodes of which the fastest link to another has less than 0.8 of the median of nodes. Owner
+ * of *nodes: the caller. Returns their number. */
+int topo_slow_nodes(const Topology *topo, SlowNode **nodes);
 
 /* How an order was found. */
 typedef enum OrderSearch {

@@ -172,7 +172,25 @@ static void put_classes(FILE *out, const Topology *t)
     fputs("</table>\n", out);
 }
 
-static void put_slow(FILE *out, const Topology *t)
+static void put_slow_nodes(FILE *out, const Topology *t)
+{
+    SlowNode *node;
+    int count = topo_slow_nodes(t, &node);
+    if (count > 0)
+        fputs("<p>Slow nodes, whose fastest link to another has less than 0.8 of the median:</p>"
+              "<table><tr><th>node</th><th>GB/s</th><th>median</th></tr>\n",
+              out);
+    for (int i = 0; i < count; ++i) {
+        fputs("<tr><td>", out);
+        html_text(out, t->host[node[i].node]);
+        fprintf(out, "</td><td>%.3g</td><td>%.3g</td></tr>\n", 1e-9 * node[i].bytes_s,
+                1e-9 * node[i].median);
+    }
+    if (count > 0) fputs("</table>\n", out);
+    mem_free(&node);
+}
+
+static void put_slow_pairs(FILE *out, const Topology *t)
 {
     SlowPair *pair;
     int count = topo_slow_pairs(t, &pair);
@@ -217,7 +235,8 @@ static void put_links(FILE *out, const Topology *t, const char *of)
     HeatMap map[MAPS];
     begin_section(out, "Links", of);
     put_classes(out, t);
-    put_slow(out, t);
+    put_slow_nodes(out, t);
+    put_slow_pairs(out, t);
     heat_maps(t, map);
     for (int i = 0; i < MAPS && draws_links(t); ++i) {
         begin_picture(out, map[i].title, heat_map(NULL, t, &map[i], 0));

@@ -63,14 +63,21 @@ static LinkClass link_class(const Topology *t, const int *package, int a, int b)
     return *switches && strcmp(switches, t->switches[node_b]) == 0 ? LINK_SWITCH : LINK_NODES;
 }
 
-/* Returns the values of the pairs of a class in value, and their number. */
-static int class_values(const Topology *t, const int *package, LinkClass class,
+/* True for a link between two nodes of which one is slow. */
+static bool is_slow(const Topology *t, const bool *slow, int a, int b)
+{
+    return t->node[a] != t->node[b] && (slow[t->node[a]] || slow[t->node[b]]);
+}
+
+/* Returns the values of the pairs of a class in value, and their number. slow: nodes whose links to
+ * others are left out, [nodes]; NULL: none. */
+static int class_values(const Topology *t, const int *package, const bool *slow, LinkClass class,
                         const double *matrix, double *value)
 {
     int count = 0;
     for (int a = 0; a < t->ranks; ++a)
         for (int b = a + 1; b < t->ranks; ++b)
-            if (link_class(t, package, a, b) == class)
+            if (link_class(t, package, a, b) == class && !(slow && is_slow(t, slow, a, b)))
                 value[count++] = matrix[(int64_t)a * t->ranks + b];
     return count;
 }
@@ -79,20 +86,20 @@ void topo_summarize(const Topology *t, LinkSummary summary[LINK_CLASS_COUNT])
 {
     int *package = rank_packages(t);
     double *value = mem_new(((size_t)t->ranks * (size_t)t->ranks + 1) * sizeof *value);
-    for (int class = 0; class < LINK_CLASS_COUNT; ++class) {
-        LinkSummary *s = &summary[class];
+    for (int k = 0; k < LINK_CLASS_COUNT; ++k) {
+        LinkSummary *s = &summary[k];
         *s = (LinkSummary){0};
         if (!t->bytes_s) continue;
-        int count = class_values(t, package, (LinkClass) class, t->bytes_s, value);
+        int count = class_values(t, package, NULL, (LinkClass)k, t->bytes_s, value);
         if (count == 0) continue;
         s->pairs = count;
         /* median sorts the values */
         s->bytes_s = median(value, count);
         s->bytes_s_min = value[0];
         s->bytes_s_max = value[count - 1];
-        class_values(t, package, (LinkClass) class, t->latency_s, value);
+        class_values(t, package, NULL, (LinkClass)k, t->latency_s, value);
         s->latency_s = median(value, count);
-        class_values(t, package, (LinkClass) class, t->together_bytes_s, value);
+        class_values(t, package, NULL, (LinkClass)k, t->together_bytes_s, value);
         s->together_bytes_s = median(value, count);
     }
     mem_free(&value);
@@ -107,19 +114,54 @@ static int compare_pairs(const void *a, const void *b)
     return x->a != y->a ? x->a - y->a : x->b - y->b;
 }
 
+int topo_slow_nodes(const Topology *t, SlowNode **nodes)
+{
+    int count = 0;
+    double *best = mem_new(2 * (size_t)t->nodes * sizeof *best), *sorted = best + t->nodes;
+    *nodes = mem_new((size_t)t->nodes * sizeof **nodes);
+    for (int a = 0; a < t->ranks && t->bytes_s; ++a)
+        for (int b = 0; b < t->ranks; ++b)
+            if (t->node[a] != t->node[b])
+                best[t->node[a]] = fmax(best[t->node[a]], topo_rate(t, a, b));
+    memcpy(sorted, best, (size_t)t->nodes * sizeof *best);
+    double middle = median(sorted, t->nodes);
+    for (int n = 0; n < t->nodes; ++n)
+        if (best[n] < SLOW_BELOW * middle) (*nodes)[count++] = (SlowNode){n, best[n], middle};
+    mem_free(&best);
+    return count;
+}
+
+/* Marks the slow nodes, [nodes]. The caller owns the result. */
+static bool *slow_nodes(const Topology *t)
+{
+    SlowNode *node;
+    bool *slow = mem_new((size_t)t->nodes * sizeof *slow);
+    int count = topo_slow_nodes(t, &node);
+    for (int i = 0; i < count; ++i) slow[node[i].node] = true;
+    mem_free(&node);
+    return slow;
+}
+
 int topo_slow_pairs(const Topology *t, SlowPair **pairs)
 {
-    LinkSummary summary[LINK_CLASS_COUNT];
     int count = 0, *package = rank_packages(t);
-    topo_summarize(t, summary);
+    bool *slow = slow_nodes(t);
+    double middle[LINK_CLASS_COUNT];
+    double *value = mem_new(((size_t)t->ranks * (size_t)t->ranks + 1) * sizeof *value);
     *pairs = mem_new(((size_t)t->ranks * (size_t)t->ranks + 1) * sizeof **pairs);
+    for (int k = 0; k < LINK_CLASS_COUNT && t->bytes_s; ++k) {
+        int links = class_values(t, package, slow, (LinkClass)k, t->bytes_s, value);
+        middle[k] = links ? median(value, links) : 0;
+    }
     for (int a = 0; a < t->ranks && t->bytes_s; ++a)
         for (int b = a + 1; b < t->ranks; ++b) {
             LinkClass class = link_class(t, package, a, b);
-            double rate = topo_rate(t, a, b), middle = summary[class].bytes_s;
-            if (rate < SLOW_BELOW * middle)
-                (*pairs)[count++] = (SlowPair){a, b, class, rate, middle};
+            double rate = topo_rate(t, a, b);
+            if (rate < SLOW_BELOW * middle[class] && !is_slow(t, slow, a, b))
+                (*pairs)[count++] = (SlowPair){a, b, class, rate, middle[class]};
         }
+    mem_free(&value);
+    mem_free(&slow);
     mem_free(&package);
     qsort(*pairs, (size_t)count, sizeof **pairs, compare_pairs);
     return count;

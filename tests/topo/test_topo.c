@@ -191,6 +191,30 @@ static void test_slow(void)
     topo_fini(&t);
 }
 
+/* With a slow node among three, most links between nodes are slow: the node is named, not they. */
+static void test_slow_node(void)
+{
+    Topology t = make(6, 3, 10, 1, 0);
+    SlowNode *node;
+    SlowPair *pair;
+    CU_ASSERT_EQUAL(topo_slow_nodes(&t, &node), 0);
+    mem_free(&node);
+    for (int a = 0; a < 6; ++a)
+        for (int b = 0; b < 6; ++b)
+            if (t.node[a] != t.node[b] && (t.node[a] == 1 || t.node[b] == 1))
+                t.bytes_s[a * 6 + b] = 1e8;
+    CU_ASSERT_EQUAL_FATAL(topo_slow_nodes(&t, &node), 1);
+    CU_ASSERT(node[0].node == 1 && node[0].bytes_s == 1e8 && node[0].median == 1e9);
+    mem_free(&node);
+    CU_ASSERT_EQUAL(topo_slow_pairs(&t, &pair), 0);
+    mem_free(&pair);
+    t.bytes_s[0 * 6 + 2] = t.bytes_s[2 * 6 + 0] = 5e8;
+    CU_ASSERT_EQUAL_FATAL(topo_slow_pairs(&t, &pair), 1);
+    CU_ASSERT(pair[0].a == 0 && pair[0].b == 2 && pair[0].class_median == 1e9);
+    mem_free(&pair);
+    topo_fini(&t);
+}
+
 static void write_text(const char *path, const char *text)
 {
     FILE *out = fopen(path, "w");
@@ -278,4 +302,5 @@ static void test_tournament(void)
 }
 
 TEST_MAIN("topo", {"exact orders", test_exact}, {"trees", test_tree}, {"levels", test_levels},
-          {"slow pairs", test_slow}, {"files", test_files}, {"tournament", test_tournament})
+          {"slow pairs", test_slow}, {"slow nodes", test_slow_node}, {"files", test_files},
+          {"tournament", test_tournament})

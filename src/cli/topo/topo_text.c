@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Ranks listed on a part; names of nodes listed for a layout; slow pairs. */
+/* Ranks listed on a part; names of nodes listed for a layout; slow pairs, and slow nodes. */
 enum { RANKS_LISTED = 16, NODES_LISTED = 8, PAIRS_LISTED = 10, CPUS_TEXT_BYTES = 200 };
 
 static void print_nodes(const Topology *t)
@@ -218,6 +218,18 @@ static void print_classes(const Topology *t)
     }
 }
 
+static void print_slow_nodes(const Topology *t)
+{
+    SlowNode *node;
+    int count = topo_slow_nodes(t, &node);
+    for (int i = 0; i < count && i < PAIRS_LISTED; ++i)
+        printf("%s%s: fastest link to another node %.3g GB/s, the median of nodes is %.3g\n",
+               i == 0 ? "\nslow nodes\n  " : "  ", t->host[node[i].node], 1e-9 * node[i].bytes_s,
+               1e-9 * node[i].median);
+    if (count > PAIRS_LISTED) printf("  and %d more\n", count - PAIRS_LISTED);
+    mem_free(&node);
+}
+
 static void print_slow_pairs(const Topology *t)
 {
     SlowPair *pair;
@@ -246,5 +258,6 @@ void topo_print_text(const Topology *t)
         print_matrix(t, "rate while all ranks send, GB/s", t->together_bytes_s, 1e-9);
     }
     print_classes(t);
+    print_slow_nodes(t);
     print_slow_pairs(t);
 }
