@@ -185,7 +185,7 @@ tests-fuzz: $(FUZZ:%=$(BUILD)/tests/fuzz/replay_%)
 	@tests/run.sh $^
 .PHONY: tests-fuzz
 # With clang and libFuzzer: what parses files is built for it, the rest is linked as it is.
-FUZZ_SRC := $(filter $(foreach m,base config image data schedule checkpoint,src/$(m)/%),$(SRC))
+FUZZ_SRC := $(filter $(foreach m,base config image data schedule topo checkpoint report,src/$(m)/%),$(SRC))
 FUZZ_FLAGS := -g -O1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined
 FUZZ_S ?= 3600
 $(BUILD)/fuzz/obj/%.o: %.c $(PROBE)
@@ -200,6 +200,11 @@ fuzz: $(FUZZ:%=$(BUILD)/fuzz/fuzz_%)   ## clang: an hour of a core for each targ
 	@tests/fuzz/fuzz.sh $(BUILD)/fuzz $(FUZZ_S) $(FUZZ)
 .PHONY: fuzz
 .SECONDARY: $(FUZZ_SRC:%.c=$(BUILD)/fuzz/obj/%.o)
+# A made-up NVML, which the test loads from its own folder.
+$(BUILD)/tests/topo/libnvidia-ml.so.1: tests/topo/nvml.c $(PROBE)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 $(WARN) $(WERROR) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
+$(BUILD)/tests/topo/test_hardware: $(BUILD)/tests/topo/libnvidia-ml.so.1
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o
 

@@ -5,9 +5,14 @@
 #define WEFT_TOPO_H
 
 #include "parallel.h"
+#include "topo/hardware.h"
 
-/* Ranks and the links between them. Matrices are [ranks][ranks], symmetric, 0 on the diagonal. */
+/* Most ranks of a file. */
+enum { TOPO_RANKS_MAX = 4096 };
+/* Ranks, the links between them, and the nodes that they are on. Matrices are [ranks][ranks],
+ * symmetric, 0 on the diagonal. */
 typedef struct Topology {
+    /* ranks is 0 if nodes are described, but not what runs on them */
     int ranks, nodes;
     /* names of the nodes, [nodes]; owned */
     char **host;
@@ -16,37 +21,76 @@ typedef struct Topology {
     /* CPUs that each rank may use, "0-3,8", [ranks]; owned */
     char **cpus;
     /* seconds of a small message while no other pair sends; bytes/s of a large one then, and while
-     * all ranks send; owned */
+     * all ranks send; owned. All are NULL if nothing was measured. */
     double *latency_s, *bytes_s, *together_bytes_s;
+    /* network switches from the top down to that of the node, as Slurm knows them, "s0.s4",
+     * [nodes]; "": not known; owned */
+    char **switches;
+    /* kind of each node's hardware, an index in hardware, [nodes]; -1: not described; owned */
+    int *kind;
+    /* hardware of each kind of node, [kinds]; owned */
+    Hardware *hardware;
+    int kinds;
 } Topology;
 /* Measures all pairs in a tournament: in a round each rank is in one pair, and first the pairs of
  * the round send one after the other, then all together. Every rank gets the result and releases it
  * with topo_fini. budget_s: approximate time. Collective. */
 Status topo_measure(Topology *topo, const World *world, double budget_s);
-/* Fills ranks, nodes and CPUs without measuring: there are no matrices. Collective. */
+/* Fills ranks, nodes, switches and CPUs without measuring: there are no matrices. Collective. */
 void topo_describe(Topology *topo, const World *world);
-/* Reads a file that topo_write wrote. ERR_NOINPUT: there is none; ERR_CONFIG: file, line and column
- * of what is wrong. Release with topo_fini. */
+/* Adds the hardware of all nodes, with GPUs if `gpus`, to what topo_measure or topo_describe made.
+ * ERR_CONFIG: hwloc refuses; nothing is added. Collective. */
+Status topo_describe_hardware(Topology *topo, const World *world, bool gpus);
+/* Reads a file that topo_write wrote, or hwloc's XML of a node (lstopo FILE.xml), which has no
+ * ranks. ERR_NOINPUT: there is none; ERR_CONFIG: file, line and column of what is wrong. Release
+ * with topo_fini. */
 Status topo_read(Topology *topo, const char *path);
 /* Writes the content of such a file; errors are found with ferror(out). */
 void topo_print(const Topology *topo, FILE *out);
 /* ERR_IO. */
 Status topo_write(const Topology *topo, const char *path);
 void topo_fini(Topology *topo);
+/* Removes what topo_describe_hardware added. */
+void topo_fini_hardware(Topology *topo);
 /* Rate of the link between two ranks. */
 static inline double topo_rate(const Topology *topo, int a, int b)
 {
     return topo->bytes_s[(int64_t)a * topo->ranks + b];
 }
 
-/* A pair whose rate is far below that of its class, the pairs within nodes or those between. */
+/* Classes of links, which differ in rate. Where sockets or switches are not known, the wider class
+ * has all links. */
+#define LINK_CLASSES(W)                                                                            \
+    W(LINK_PACKAGE, "within sockets")                                                              \
+    W(LINK_NODE, "within nodes")                                                                   \
+    W(LINK_SWITCH, "under one switch")                                                             \
+    W(LINK_NODES, "between nodes")
+typedef enum LinkClass { LINK_CLASSES(LIST_CONSTANT) LINK_CLASS_COUNT } LinkClass;
+const char *link_class_name(LinkClass class);
+/* Medians over the pairs of a class; pairs 0: it has none. */
+typedef struct LinkSummary {
+    int pairs;
+    double latency_s, bytes_s, bytes_s_min, bytes_s_max, together_bytes_s;
+} LinkSummary;
+void topo_summarize(const Topology *topo, LinkSummary summary[LINK_CLASS_COUNT]);
+
+/* A pair whose rate is far below that of its class. */
 typedef struct SlowPair {
     int a, b;
+    LinkClass class;
     double bytes_s, class_median;
 } SlowPair;
-/* Lists pairs with less than 0.8 of the median of their class, slowest first. Owner of *pairs: the
- * caller. Returns their number. */
+/* Lists pairs with less than 0.8 of the median of their class, slowest first. Links between nodes
+ * of which one is slow are left out. Owner of *pairs: the caller. Returns their number. */
 int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
+/* A node of which even the fastest link to other nodes is slow. */
+typedef struct SlowNode {
+    int node;
+    double bytes_s, median;
+} SlowNode;
+/* Lists nodes of which the fastest link to another has less than 0.8 of the median of nodes. Owner
+ * of *nodes: the caller. Returns their number. */
+int topo_slow_nodes(const Topology *topo, SlowNode **nodes);
 
 /* How an order was found. */
 typedef enum OrderSearch {

@@ -3,7 +3,7 @@
 # missing.
 set -eu
 debian="gcc make pkg-config libopenmpi-dev openmpi-bin libhdf5-dev hdf5-tools libdnnl-dev libcunit1-dev libyaml-dev
-libxxhash-dev zlib1g-dev libjpeg62-turbo-dev libspng-dev libwebp-dev procps clang-format dataset-fashion-mnist bible-kjv"
+libxxhash-dev zlib1g-dev libhwloc-dev libjpeg62-turbo-dev libspng-dev libwebp-dev procps clang-format dataset-fashion-mnist bible-kjv"
 if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
     missing=
     for p in $debian; do
@@ -19,10 +19,10 @@ if command -v apt-get >/dev/null && command -v dpkg-query >/dev/null; then
 fi
 cat <<TEXT
 This is not a Debian system; install these with its own package manager:
-  Fedora, RHEL (EPEL)  gcc make pkgconf openmpi-devel hdf5-devel onednn-devel CUnit-devel libyaml-devel xxhash-devel zlib-devel libjpeg-turbo-devel libspng-devel libwebp-devel
-  openSUSE             gcc make pkgconf openmpi4-devel hdf5-devel onednn-devel cunit-devel libyaml-devel xxhash-devel zlib-devel libjpeg-turbo-devel libspng-devel libwebp-devel
-  Arch                 gcc make pkgconf openmpi hdf5 onednn cunit libyaml xxhash zlib libjpeg-turbo libspng libwebp
-  Spack                openmpi hdf5~mpi onednn cunit libyaml xxhash zlib libjpeg-turbo libspng libwebp
+  Fedora, RHEL (EPEL)  gcc make pkgconf openmpi-devel hdf5-devel onednn-devel CUnit-devel libyaml-devel xxhash-devel zlib-devel hwloc-devel libjpeg-turbo-devel libspng-devel libwebp-devel
+  openSUSE             gcc make pkgconf openmpi4-devel hdf5-devel onednn-devel cunit-devel libyaml-devel xxhash-devel zlib-devel hwloc-devel libjpeg-turbo-devel libspng-devel libwebp-devel
+  Arch                 gcc make pkgconf openmpi hdf5 onednn cunit libyaml xxhash zlib hwloc libjpeg-turbo libspng libwebp
+  Spack                openmpi hdf5~mpi onednn cunit libyaml xxhash zlib hwloc libjpeg-turbo libspng libwebp
 Fashion-MNIST's four files go to datasets/fashion-mnist/raw (Debian packages them as dataset-fashion-mnist). The text of
 `make demo-text` is any text file: KJV_TEXT=FILE (Debian's bible-kjv prints the one that is meant).
 TEXT

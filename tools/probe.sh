@@ -57,6 +57,9 @@ need xxhash libxxhash-dev "" "-lxxhash" <<<'#include <xxhash.h>
 int main(void) { return (int)(XXH64("", 0, 0) ^ XXH3_64bits("", 0)); }'
 need zlib zlib1g-dev "" "-lz" <<<'#include <zlib.h>
 int main(void) { return zlibVersion() == 0; }'
+# Open MPI's package brings it along.
+need hwloc libhwloc-dev "$(pc --cflags hwloc)" "$(pc --libs hwloc || echo -lhwloc)" <<<'#include <hwloc.h>
+int main(void) { hwloc_topology_t t; return hwloc_topology_init(&t); }'
 # Formats of pictures, each optional: format NAME PACKAGE LIBRARY "libs"; a missing one is named when a picture needs it.
 formats= no_formats=
 format() {

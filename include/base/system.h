@@ -50,6 +50,19 @@ int64_t process_began(pid_t process);
  * each with its colon, "VmSwap:" or "Pss_Anon:Pss_Shmem:". */
 double proc_bytes(const char *path, const char *keys);
 
+/* Read the first word of the file root/path, or the number at its beginning. If the file cannot be
+ * read: false and "", or -1. root: "",
+ * or a folder that stands for /. out: `bytes` bytes. */
+bool proc_read_word(const char *root, const char *path, char *out, size_t bytes);
+double proc_read_number(const char *root, const char *path);
+/* Calls visit for each name in the folder root/path except hidden ones; for none if the folder
+ * cannot be read. */
+void proc_each_name(const char *root, const char *path,
+                    void (*visit)(const char *root, const char *name, void *user), void *user);
+/* Returns the number of names in the folder root/path, hidden ones excluded; 0 if there is no such
+ * folder. */
+int proc_count_names(const char *root, const char *path);
+
 /* Syncs the entry of path in its folder, after path was created or renamed. Returns 0, or errno.
  * File systems that cannot sync a folder (EINVAL) order renames themselves, and folders that may be
  * written but not read (EACCES) cannot be synced: both return 0. */
@@ -73,6 +86,8 @@ int file_create_new(const char *path, int flags);
 bool file_can_create(const char *path);
 /* Opens a stream to write a file from its beginning; NULL and errno. */
 FILE *file_create_stream(const char *path);
+/* Closes it. ERR_IO: something was not written. */
+Status file_close_stream(FILE *out, const char *path);
 /* Returns strerror's text, or a plainer one that explains a link, a folder or a pipe and what to
  * do. */
 const char *file_error(int error);

@@ -95,6 +95,14 @@ FILE *file_create_stream(const char *path)
     return stream;
 }
 
+Status file_close_stream(FILE *out, const char *path)
+{
+    bool good = !ferror(out);
+    if (fclose(out) != 0 || !good)
+        return fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno));
+    return OK;
+}
+
 const char *file_error(int error)
 {
     switch (error) {

@@ -15,7 +15,8 @@ static const Flag flags[] = {
 /* ERR_USAGE: the page would replace a file of the run. */
 static Status check_output(const char *out, const char *folder)
 {
-    static const char *const name[] = {"metrics.jsonl", "ledger.jsonl", "config.yaml", "log.txt"};
+    static const char *const name[] = {"metrics.jsonl", "ledger.jsonl", "config.yaml", "topo.json",
+                                       "log.txt"};
     enum { NAMES = sizeof name / sizeof *name };
     char *path[NAMES];
     for (int i = 0; i < NAMES; ++i) path[i] = mem_format("%s/%s", folder, name[i]);
@@ -38,7 +39,7 @@ const Verb verb_report = {
     .words = "RUN...",
     .words_min = 1,
     .expects = "folders of runs, as runs/fashion",
-    .help = "writes an HTML page about runs: outcome, curves, where the time went, configuration",
+    .help = "writes an HTML page about runs: outcome, curves, times, nodes, configuration",
     VERB_FLAGS(ReportFlags, flags),
     .traits = VERB_PLAIN,
     .run = run,

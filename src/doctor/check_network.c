@@ -3,7 +3,7 @@
  * one message at a time. With more than 64 nodes, each is paired with 63 others, spread evenly
  * over the rounds. The best of several messages counts. The time of all rounds is limited, so that
  * a slow link is reported and does not reach the time limit of the check. */
-#include "cards.h"
+#include "measurements.h"
 #include "private.h"
 
 #include "topo/pairs.h"
@@ -44,6 +44,20 @@ static void measure(Doctor *d, void *mine)
     mem_free(&ranks);
     mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
     mem_free(&before);
+}
+
+void cards_compare(const Card *before, int count_before, const Card *after, int count,
+                   double sent_min, Network *network)
+{
+    network->used = network->fastest = (Card){0};
+    for (int i = 0; i < count; ++i) {
+        Card card = after[i];
+        if (card.sent < 0) continue;
+        for (int b = 0; b < count_before; ++b)
+            if (!strcmp(before[b].name, card.name)) card.sent -= before[b].sent;
+        if (card.sent >= sent_min && card.sent > network->used.sent) network->used = card;
+        if (card.up && card.bytes_per_s > network->fastest.bytes_per_s) network->fastest = card;
+    }
 }
 
 /* ---- judging ---- */

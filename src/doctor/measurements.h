@@ -5,6 +5,7 @@
 
 #include "report.h"
 #include "tensor.h"
+#include "topo/cards.h"
 
 enum { NAME_BYTES = 48, MPI_BYTES = 64, PATH_BYTES = 256 };
 
@@ -116,16 +117,6 @@ typedef struct Triad {
 
 /* Maximum number of pairs that one node measures. */
 enum { PEERS_MAX = 63 };
-/* A network interface or an InfiniBand port. */
-typedef struct Card {
-    char name[NAME_BYTES];
-    /* bytes sent, since boot or between two readings */
-    double sent;
-    /* link speed; 0 if it is not known */
-    double bytes_per_s;
-    int mtu;
-    bool up;
-} Card;
 typedef struct Network {
     int peers;
     struct Pair {
@@ -138,6 +129,11 @@ typedef struct Network {
     /* the fastest card that is up */
     Card fastest;
 } Network;
+/* Compares two readings of the cards. Sets network->used to the card that sent most in between, if
+ * that is at least sent_min bytes, and network->fastest to the fastest card that is up. In both,
+ * `sent` counts the bytes in between; cards without a counter are left out. */
+void cards_compare(const Card *before, int count_before, const Card *after, int count,
+                   double sent_min, Network *network);
 
 /* Results of testing the folder that runs will write to. */
 typedef struct FolderTest {

@@ -1,5 +1,4 @@
-/* A row of the table of checks, the state that is passed to its measuring function, and small
- * readers of /proc and /sys. */
+/* A row of the table of checks, and the state that is passed to its measuring function. */
 #ifndef WEFT_DOCTOR_PRIVATE_H
 #define WEFT_DOCTOR_PRIVATE_H
 
@@ -46,17 +45,5 @@ int check_count(void);
 const Check *check_at(int i);
 /* Declared here because its own measuring function reads its threshold. */
 extern const Check check_core_speed;
-
-/* Read the first word of the file root/path, or the number at its beginning. If the file cannot be
- * read: false and "", or -1. out: `bytes` bytes. */
-bool proc_read_word(const char *root, const char *path, char *out, size_t bytes);
-double proc_read_number(const char *root, const char *path);
-/* Calls visit for each name in the folder root/path except hidden ones; for none if the folder
- * cannot be read. */
-void proc_each_name(const char *root, const char *path,
-                    void (*visit)(const char *root, const char *name, void *user), void *user);
-/* Returns the number of names in the folder root/path, hidden ones excluded; 0 if there is no such
- * folder. */
-int proc_count_names(const char *root, const char *path);
 
 #endif

@@ -69,8 +69,5 @@ Status machine_write(const Machine *machine, const char *path)
     FILE *out = file_create_stream(path);
     if (!out) return fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
     put_machine(out, machine);
-    bool good = !ferror(out);
-    if (fclose(out) != 0 || !good)
-        return fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno));
-    return OK;
+    return file_close_stream(out, path);
 }

@@ -1,4 +1,4 @@
-/* The frame of the report: a page in the form of XML, with its style. The first line of the head
+/* The frame of reports: a page in the form of XML, with its style. The first line of the head
  * forbids the browser to fetch anything. */
 #include "private.h"
 
@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-static const char style[] =
+const char html_style[] =
     ":root{--a:#0b62c4;--b:#b3430a;--c:#1a7a3c;--d:#8a2be2;--e:#9a6a00;--f:#b0125b;--grid:#d4d4d4;"
     "--back:#fff;--text:#1a1a1a}"
     "@media (prefers-color-scheme:dark){:root{--a:#6cb2ff;--b:#ff9c66;--c:#6fd693;--d:#c9a0ff;"
@@ -24,6 +24,9 @@ static const char style[] =
     ".s4{stroke:var(--e)}.s5{stroke:var(--f)}.dash{stroke-dasharray:6 3}"
     ".f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.f4{fill:var(--e)}"
     ".f5{fill:var(--f)}.half{fill-opacity:.55}"
+    ".box{fill:var(--a);fill-opacity:.05;stroke:currentColor;stroke-opacity:.55}"
+    ".used{fill-opacity:.35}.cell{fill:var(--a)}.slow{fill:none;stroke:var(--b);stroke-width:2.5}"
+    "svg text.bold{font-weight:700}svg text.small{font-size:10px}"
     "@media print{details{display:none}}";
 
 void html_text(FILE *out, const char *text)
@@ -47,6 +50,13 @@ void html_text(FILE *out, const char *text)
     }
 }
 
+void svg_text(FILE *out, const char *class, const char *anchor, int x, int y, const char *text)
+{
+    fprintf(out, "<text class=\"%s\" text-anchor=\"%s\" x=\"%d\" y=\"%d\">", class, anchor, x, y);
+    html_text(out, text);
+    fputs("</text>\n", out);
+}
+
 void html_begin(FILE *out, const char *title)
 {
     fputs("<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\"><head>\n"
@@ -56,7 +66,7 @@ void html_begin(FILE *out, const char *title)
           "<meta name=\"viewport\" content=\"width=device-width\" />\n<title>",
           out);
     html_text(out, title);
-    fprintf(out, "</title>\n<style>%s</style></head><body>\n<h1>", style);
+    fprintf(out, "</title>\n<style>%s</style></head><body>\n<h1>", html_style);
     html_text(out, title);
     fputs("</h1>\n", out);
 }

@@ -3,6 +3,7 @@
 #define WEFT_REPORT_PRIVATE_H
 
 #include "report.h"
+#include "topo.h"
 
 /* A value of each step at which metrics.jsonl has it. */
 typedef struct Series {
@@ -36,6 +37,8 @@ typedef struct RunFiles {
     bool has_forecast;
     /* contents of config.yaml and log.txt, of which the last part; "" if there is none; owned */
     char *config, *log;
+    /* topo.json; ranks 0: there is none; owned */
+    Topology topo;
 } RunFiles;
 /* series.c. Errors as in report_write. Release with run_files_fini. */
 Status run_files_read(RunFiles *run, const char *folder);
@@ -43,7 +46,32 @@ void run_files_fini(RunFiles *run);
 /* Returns the series with this key, or NULL. Borrowed. */
 const Series *run_series(const RunFiles *run, const char *key);
 
-/* html.c. Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control
+/* topology.c. Writes the pictures and tables of a topology into a page. of: what it belongs to, for
+ * the headings; NULL: the page has one topology. */
+void topology_sections(FILE *out, const Topology *topo, const char *of);
+/* hardware_picture.c. Draws a node with its ranks from y on, PICTURE_WIDTH pixels wide. Returns its
+ * height. out NULL: nothing is drawn. */
+enum { PICTURE_WIDTH = 900 };
+int hardware_picture(FILE *out, const Topology *topo, int node, int y);
+/* heat_map.c. A matrix of links as a heat map. */
+typedef struct HeatMap {
+    const char *title;
+    /* [ranks][ranks], and the unit in which it is written; borrowed */
+    const double *matrix;
+    double scale;
+    /* slow pairs are marked */
+    bool marks;
+} HeatMap;
+/* Most ranks whose links are drawn, and those whose cells have numbers. */
+enum { HEAT_RANKS_MAX = 64, HEAT_NUMBERS_MAX = 16 };
+/* Draws it in the same way as hardware_picture. */
+int heat_map(FILE *out, const Topology *topo, const HeatMap *map, int y);
+
+/* html.c. The style of a page, and of a picture that is a file. */
+extern const char html_style[];
+/* Writes a text of a picture. class: words of the style; anchor: "start", "middle" or "end". */
+void svg_text(FILE *out, const char *class, const char *anchor, int x, int y, const char *text);
+/* Writes text with & < > " escaped, bytes that are not UTF-8 as "?", and no control
  * characters. */
 void html_text(FILE *out, const char *text);
 void html_begin(FILE *out, const char *title);

@@ -1,4 +1,4 @@
-/* The sections of a report: outcome, curves, time, configuration and log. */
+/* The sections of a report: outcome, curves, time, nodes, configuration and log. */
 #include "private.h"
 
 #include <errno.h>
@@ -174,6 +174,13 @@ static void put_times(FILE *out, const RunFiles *run, int runs)
     html_section_end(out);
 }
 
+static void put_topologies(FILE *out, const RunFiles *run, int runs)
+{
+    for (int r = 0; r < runs; ++r)
+        if (run[r].topo.ranks > 0)
+            topology_sections(out, &run[r].topo, runs > 1 ? run[r].folder : NULL);
+}
+
 /* ---- files ---- */
 
 static void put_files(FILE *out, const RunFiles *run, int runs)
@@ -199,13 +206,11 @@ static Status write_page(const RunFiles *run, int runs, const char *path)
     put_outcome(out, run, runs);
     put_curves(out, run, runs);
     put_times(out, run, runs);
+    put_topologies(out, run, runs);
     put_files(out, run, runs);
     html_end(out);
     mem_free(&title);
-    bool good = !ferror(out);
-    if (fclose(out) != 0 || !good)
-        return fail(ERR_IO, "%s: writing failed: %s", path, strerror(errno));
-    return OK;
+    return file_close_stream(out, path);
 }
 
 Status report_write(char *const *folder, int runs, const char *out)

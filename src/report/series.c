@@ -188,6 +188,15 @@ static Status read_last_ledger(RunFiles *run, const char *folder)
     return st;
 }
 
+/* Reads topo.json, if there is one. */
+static Status read_topology(RunFiles *run, const char *folder)
+{
+    char *path = mem_format("%s/topo.json", folder);
+    Status st = access(path, F_OK) == 0 ? topo_read(&run->topo, path) : OK;
+    mem_free(&path);
+    return st;
+}
+
 Status run_files_read(RunFiles *run, const char *folder)
 {
     *run = (RunFiles){.folder = folder};
@@ -195,6 +204,7 @@ Status run_files_read(RunFiles *run, const char *folder)
     Status st = read_lines(run, path, read_metric);
     mem_free(&path);
     if (st == OK) st = read_last_ledger(run, folder);
+    if (st == OK) st = read_topology(run, folder);
     if (st == OK) {
         run->config = text_end(folder, "config.yaml", TEXT_BYTES);
         run->log = text_end(folder, "log.txt", LOG_BYTES);
@@ -216,5 +226,6 @@ void run_files_fini(RunFiles *run)
     mem_free(&run->part);
     mem_free(&run->config);
     mem_free(&run->log);
+    topo_fini(&run->topo);
     *run = (RunFiles){0};
 }

@@ -3,40 +3,6 @@
 #include "topo/pairs.h"
 
 #include <math.h>
-#include <sched.h>
-#include <string.h>
-
-enum { CPUS_BYTES = 256 };
-
-/* Description of a rank. */
-typedef struct RankPlace {
-    char host[HOST_BYTES], cpus[CPUS_BYTES];
-} RankPlace;
-
-/* Writes the CPUs that this process may use as "0-3,8"; what does not fit is left out and marked by
- * "...". */
-static void write_cpus(char out[CPUS_BYTES])
-{
-    cpu_set_t set;
-    size_t used = 0;
-    out[0] = 0;
-    if (sched_getaffinity(0, sizeof set, &set) != 0) return;
-    for (int first = 0; first < CPU_SETSIZE; ++first) {
-        int last = first;
-        if (!CPU_ISSET(first, &set)) continue;
-        while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-        char range[32];
-        snprintf(range, sizeof range, last > first ? "%s%d-%d" : "%s%d", used ? "," : "", first,
-                 last);
-        if (used + strlen(range) + 5 > CPUS_BYTES) {
-            strcpy(out + used, ",...");
-            return;
-        }
-        strcpy(out + used, range);
-        used += strlen(range);
-        first = last;
-    }
-}
 
 /* Results of a rank: one entry for each other rank. */
 typedef struct LinkRow {
@@ -61,30 +27,42 @@ static void measure_round(const World *world, PairLink *link, int rounds, int ro
     if (link->peer >= 0) row.together_bytes_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
 }
 
-static void measure_links(const World *world, double budget_s, LinkRow row)
+/* Seconds for one pair. */
+static double pair_seconds(const World *world, double budget_s)
 {
-    int rounds = pairs_rounds(world->size, world->size);
-    PairLink link = {.comm = world->comm, .buffer = mem_pages_new(2 * PAIR_BYTES_MAX)};
-    double pair_s = budget_s / (rounds * (world->size / 2 + 1) + 1);
-    for (int round = 0; round < rounds; ++round)
-        measure_round(world, &link, rounds, round, pair_s, row);
-    mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
+    return budget_s / (pairs_rounds(world->size, world->size) * (world->size / 2 + 1) + 1);
 }
 
-/* Numbers the nodes in the order of their first ranks. Ranks are on one node if their hosts have
- * the same name. */
-static void number_nodes(Topology *t, const RankPlace *place)
+static void measure_links(const World *world, PairLink *link, double pair_s, LinkRow row)
 {
-    t->host = mem_new((size_t)t->ranks * sizeof *t->host);
-    t->node = mem_new((size_t)t->ranks * sizeof *t->node);
-    t->cpus = mem_new((size_t)t->ranks * sizeof *t->cpus);
-    for (int r = 0; r < t->ranks; ++r) {
-        int node = 0;
-        while (node < t->nodes && strcmp(t->host[node], place[r].host) != 0) ++node;
-        if (node == t->nodes) t->host[t->nodes++] = mem_text(place[r].host);
-        t->node[r] = node;
-        t->cpus[r] = mem_text(place[r].cpus);
+    int rounds = pairs_rounds(world->size, world->size);
+    for (int round = 0; round < rounds; ++round)
+        measure_round(world, link, rounds, round, pair_s, row);
+}
+
+/* Measures slow pairs once more, one after the other, and keeps the higher rate, so that a pair is
+ * named only if it was slow twice. All ranks have the same matrices. */
+static void repeat_slow(Topology *t, const World *world, PairLink *link, double pair_s)
+{
+    enum { REPEATED_MAX = 64 };
+    SlowPair *pair;
+    int bytes, slow = topo_slow_pairs(t, &pair), count = slow < REPEATED_MAX ? slow : REPEATED_MAX;
+    double *rate = mem_new(((size_t)count + 1) * sizeof *rate);
+    for (int i = 0; i < count; ++i) {
+        bool is_first = world->rank == pair[i].a;
+        world_barrier(world);
+        if (!is_first && world->rank != pair[i].b) continue;
+        link->peer = is_first ? pair[i].b : pair[i].a;
+        double measured = pairs_rate(link, pair_s, &bytes);
+        if (is_first) rate[i] = measured;
     }
+    world_merge(world, rate, count);
+    for (int i = 0; i < count; ++i)
+        if (rate[i] > pair[i].bytes_s)
+            t->bytes_s[(int64_t)pair[i].a * t->ranks + pair[i].b] =
+                t->bytes_s[(int64_t)pair[i].b * t->ranks + pair[i].a] = rate[i];
+    mem_free(&rate);
+    mem_free(&pair);
 }
 
 /* Gathers a row of each rank into a matrix on every rank. */
@@ -96,27 +74,19 @@ static double *gather_rows(const World *world, const double *row)
     return matrix;
 }
 
-void topo_describe(Topology *t, const World *world)
-{
-    RankPlace mine = {{0}, {0}}, *place = mem_new((size_t)world->size * sizeof *place);
-    *t = (Topology){.ranks = world->size};
-    host_name(mine.host, sizeof mine.host);
-    write_cpus(mine.cpus);
-    world_gather(world, &mine, sizeof mine, place);
-    number_nodes(t, place);
-    mem_free(&place);
-}
-
 Status topo_measure(Topology *t, const World *world, double budget_s)
 {
     size_t ranks = (size_t)world->size;
-    double *row = mem_new(3 * ranks * sizeof *row);
+    double pair_s = pair_seconds(world, budget_s), *row = mem_new(3 * ranks * sizeof *row);
     LinkRow rows = {row, row + ranks, row + 2 * ranks};
+    PairLink link = {.comm = world->comm, .buffer = mem_pages_new(2 * PAIR_BYTES_MAX)};
     topo_describe(t, world);
-    if (world->size > 1) measure_links(world, budget_s, rows);
+    if (world->size > 1) measure_links(world, &link, pair_s, rows);
     t->latency_s = gather_rows(world, rows.latency_s);
     t->bytes_s = gather_rows(world, rows.bytes_s);
     t->together_bytes_s = gather_rows(world, rows.together_bytes_s);
+    if (world->size > 1) repeat_slow(t, world, &link, pair_s);
+    mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
     mem_free(&row);
     return OK;
 }

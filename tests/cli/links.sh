@@ -32,7 +32,7 @@ train() { timeout 100 "$WEFT" train job.yaml "$@" >out 2>err </dev/null; }
 train || { echo "the run itself fails"; cat err; }
 mapfile -t names < <(cd runs/r && find . -type f -printf '%P\n' | grep -v '^events\.out\.' | sort)
 # files that have these names only temporarily
-names+=(config.yaml.part metrics.jsonl.part)
+names+=(config.yaml.part topo.json.part metrics.jsonl.part)
 holds "a run leaves fewer files than are known: ${names[*]}" [ ${#names[@]} -ge 8 ]
 for name in "${names[@]}"; do
     for kind in there dangling; do

@@ -89,7 +89,7 @@ for turn in 1 2; do
     holds 'of its own losses' test "$(cut -d, -f1-4 runs/twice/metrics.jsonl)" = "$(cut -d, -f1-4 runs/quiet/metrics.jsonl)"
     holds 'the log is its own' test "$(grep -c '^----\|renamed' runs/twice/log.txt)" = 1
     holds 'the lease is its own' grep -q '"ended":true' runs/twice/owner-1
-    holds 'nothing else is there' test "$(ls runs/twice | sed 's/events.*/events/' | tr '\n' ' ')" = 'checkpoints config.yaml events ledger.jsonl log.txt metrics.jsonl owner-1 '
+    holds 'nothing else is there' test "$(ls runs/twice | sed 's/events.*/events/' | tr '\n' ' ')" = 'checkpoints config.yaml events ledger.jsonl log.txt metrics.jsonl owner-1 topo.json '
     rm -r runs/twice
 done
 

@@ -10,6 +10,7 @@ done >'a<b>&"c/metrics.jsonl'
 printf '{"step":10,"epoch":1,"loss":7,"new metric":3}\n{"step":20,"epoch":1,"eval_loss":0.25,"top1":0.5}\n{"step":20,"event":"hook","why":"x"}\n{"step":30,"lo' >two/metrics.jsonl
 printf '{"step":20,"steps":20,"ranks":2,"measured":{"compute":0.75,"bubble":0.25},"forecast":{"compute":0.6,"bubble":0.2}}\n' >two/ledger.jsonl
 echo 'model: <script>alert(1)</script>' >two/config.yaml
+echo '{"weft_topology": 1, "hosts": ["<b>node"], "node": [0, 0], "cpus": ["0", "1"]}' >two/topo.json
 
 check 0 'wrote page.html' "$WEFT" report 'a<b>&"c' two -o page.html
 holds "size: $(wc -c <page.html)" test "$(wc -c <page.html)" -lt 200000
@@ -21,6 +22,7 @@ holds 'curves of both runs' test "$(grep -c '<figcaption>loss</figcaption>' page
 holds 'a new metric has a curve' grep -q '<figcaption>new metric</figcaption>' page.html
 holds 'the ledger with its forecast' grep -q '<td>compute</td><td>750.000</td><td>75.0 %</td><td>600.000</td><td>+25.0 %</td>' page.html
 holds 'the best evaluation' grep -q '<td>0.25</td>' page.html
+holds 'the nodes of the run that has them' test "$(grep -c '<h2>Nodes of' page.html)" = 1 -a "$(grep -c '<td>&lt;b&gt;node</td>' page.html)" = 2
 holds 'points of 3,000 steps are reduced' test "$(grep -o 'points="[^"]*"' page.html | head -n 1 | wc -w)" -lt 2600
 if command -v xmllint >/dev/null; then holds 'well-formed' xmllint --noout page.html; fi
 cp page.html before.html
@@ -31,6 +33,10 @@ check 66 'empty/metrics.jsonl' "$WEFT" report empty
 check 64 'folders of runs' "$WEFT" report
 echo '{"step":1,"loss":}' >>empty/metrics.jsonl
 check 65 'line 1 of empty/metrics.jsonl' "$WEFT" report empty
+echo '{"weft_topology": 1}' >two/topo.json
+check 78 'two/topo.json:1:1: key' "$WEFT" report two
+check 64 'is one of the files that are read' "$WEFT" report two -o two/topo.json
+rm two/topo.json
 printf 'garbage\n' >two/ledger.jsonl
 check 65 'two/ledger.jsonl: byte 0' "$WEFT" report two
 check 64 'is one of the files that are read' "$WEFT" report two -o two/metrics.jsonl

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# weft topo measures the links between ranks, prints and saves them; finds rings, trees and places, also from another machine's file;
+# weft topo describes nodes, measures the links between ranks, prints, draws and saves them; finds rings, trees and places, also from another machine's file;
 # grid.rank_map changes which process plays which rank, and no bit.
 . "$(dirname "$0")/common.bash"
 
@@ -8,6 +8,19 @@ holds "rates: $(sed -n '/alone/,/^$/p' out | tr '\n' '|')" grep -Eq '^    0 +- +
 check 0 'rate while all ranks send' "$WEFT" topo show --from here.json
 "$WEFT" topo show --from here.json --json >again.json
 holds 'the file again' cmp here.json again.json
+
+holds "hardware: $(grep -c core out)" grep -Eq '^ +cores? [0-9].*CPUs' out
+check 0 '' "$WEFT" topo show --from here.json --svg here.svg --html here.html
+for f in here.svg here.html; do
+    holds "$f asks for nothing from elsewhere" test -z "$(grep -io '<script\|src=\|href=\|url(\|@import' $f)"
+    holds "$f: addresses: only namespaces of XML" test "$(grep -oE 'https?://[^" ]*' $f | sort -u | grep -vE '^http://www.w3.org/(1999/xhtml|2000/svg)$')" = ''
+    if command -v xmllint >/dev/null; then holds "$f is well-formed" xmllint --noout $f; fi
+done
+holds 'a policy against requests' grep -q "default-src 'none'" here.html
+holds 'heat maps of both' test "$(grep -c 'rate of a pair alone' here.svg)" = 1 -a "$(grep -c 'rate while all ranks send' here.html)" -ge 1
+cp here.html before.html
+check 0 '' "$WEFT" topo show --from here.json --html here.html
+holds 'the same page again' cmp here.html before.html
 
 # Two nodes of two ranks, dealt in turn; a link within a node is four times as fast as one between nodes.
 cat >far.json <<'JSON'
@@ -19,8 +32,46 @@ JSON
 check 0 'slowest link, of tensor groups 1 GB/s, between replicas 4 GB/s' "$WEFT" topo find --from far.json --grid 2x1x2 --save places.yaml
 holds "found: $(grep found: out)" grep -q 'found: slowest link, of tensor groups 4 GB/s, between replicas 1 GB/s' out
 holds "places: $(tail -n 1 places.yaml)" test "$(tail -n 1 places.yaml)" = '[0, 2, 1, 3]'
+check 0 'hardware not described' "$WEFT" topo show --from far.json --html far.html
+holds 'such a page, too' grep -q 'hardware not described' far.html
 check 64 'expected a grid of 4 ranks' "$WEFT" topo find --from far.json --grid 2x1x3
 check 66 'none.json' "$WEFT" topo find --from none.json
+sed 's/"latency_s"/"lateness"/' far.json >broken.json
+check 78 'broken.json:2:2: unknown key' "$WEFT" topo show --from broken.json
+
+# hwloc's XML of another node: four cores, two NUMA nodes, and a hostile name.
+cat >node.xml <<'XML'
+<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE topology SYSTEM "hwloc2.dtd">
+<topology version="2.0">
+  <object type="Machine" os_index="0" cpuset="0x0000000f" complete_cpuset="0x0000000f" allowed_cpuset="0x0000000f" nodeset="0x00000003" complete_nodeset="0x00000003" allowed_nodeset="0x00000003" gp_index="1">
+XML
+for p in 0 1; do
+    set_of=$((3 << 2 * p)) node_of=$((1 << p))
+    sets="cpuset=\"0x0000000$(printf %x $set_of)\" complete_cpuset=\"0x0000000$(printf %x $set_of)\" nodeset=\"0x0000000$node_of\" complete_nodeset=\"0x0000000$node_of\""
+    echo "<object type=\"Package\" os_index=\"$p\" $sets gp_index=\"$((10 + p))\"><info name=\"CPUModel\" value=\"A &lt;b&gt; &amp; c\"/>"
+    echo "<object type=\"NUMANode\" os_index=\"$p\" $sets gp_index=\"$((20 + p))\" local_memory=\"68719476736\"/>"
+    for c in $((2 * p)) $((2 * p + 1)); do
+        core=$(printf %x $((1 << c))) in="nodeset=\"0x0000000$node_of\" complete_nodeset=\"0x0000000$node_of\""
+        echo "<object type=\"Core\" os_index=\"$((c % 2))\" cpuset=\"0x0000000$core\" complete_cpuset=\"0x0000000$core\" $in gp_index=\"$((30 + c))\">"
+        echo "<object type=\"PU\" os_index=\"$c\" cpuset=\"0x0000000$core\" complete_cpuset=\"0x0000000$core\" $in gp_index=\"$((40 + c))\"/></object>"
+    done
+    echo '</object>'
+done >>node.xml
+echo '</object></topology>' >>node.xml
+check 0 'NUMA node 1, 64 GiB (CPUs 2-3)' "$WEFT" topo show --from node.xml --save node.json --html node.html --svg node.svg
+holds 'its cores' grep -q 'cores 0-1 (CPUs 2-3)' out
+holds 'names are escaped' test "$(grep -c 'A &lt;b&gt; &amp; c' node.html)" -ge 1 -a "$(grep -c 'A &lt;b&gt; &amp; c' node.svg)" -ge 1
+cp out xml.out
+check 0 'A <b> & c' "$WEFT" topo show --from node.json
+holds 'the file says the same' cmp out xml.out
+check 78 'has no measured links' "$WEFT" topo find --from node.xml
+head -c 900 node.xml >cut.xml
+check 78 'cut.xml: is no XML of hwloc' "$WEFT" topo show --from cut.xml
+# hwloc 2.9 crashes on this one: an error, whatever another version does
+sed '0,/"PU"/s/"PU" os_index="0" cpuset="[^"]*" complete_cpuset="[^"]*"/"PU" os_index="0" cpuset="0x00000001"/' node.xml >crash.xml
+rc=0; "$WEFT" topo show --from crash.xml >out 2>err || rc=$?
+holds "crash.xml: exit $rc" test "$rc" -lt 100
 check 78 'expected a mapping' "$WEFT" topo show --from <(echo '[]')
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx

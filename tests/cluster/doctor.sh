@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # weft doctor on three hosts of one machine: a slow link, another packet size, another library, a clock that is ahead, a folder that is
-# not shared, a host that is missing at the start. Each is named.
+# not shared, a host that is missing at the start. Each is named, the slow link also by weft topo.
 # usage: doctor.sh     (WEFT=build/weft; needs root; about a minute)
 hosts=3
 . "$(dirname "$0")/cluster.bash"
@@ -20,6 +20,9 @@ says '(ok|warn)' 'latency'
 holds 'nothing stays in the folder' test -z "$(ls -A own)"
 
 "$cluster/hosts.sh" link 50mbit n3
+check 0 '3 ranks on 3 nodes' timeout 100 mpirun --host n1:1,n2:1,n3:1 --map-by node --bind-to none -n 3 "$WEFT" topo show --save three.json
+holds 'topo show names the slow node' grep -q '^  n3: fastest link to another node' out
+holds 'and describes equal nodes once' grep -q '"hardware_of": \[0, 0, 0\]' three.json
 "$cluster/hosts.sh" on n2 ip link set eth0 mtu 1400
 library=$(ldd "$WEFT" | awk '/libyaml/ { print $3 }')
 mkdir lib

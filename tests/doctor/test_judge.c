@@ -282,7 +282,7 @@ static Network *network_new(void)
         Network *n = &all[i * RANKS_A_NODE];
         for (int k = 0; k < NODES; ++k)
             if (k != i) n->pair[n->peers++] = (struct Pair){k * RANKS_A_NODE, 1e-5, 1e9};
-        n->used = n->fastest = (Card){"eth0", 1e7, 1.25e9, 1500, true};
+        n->used = n->fastest = (Card){"eth0", 1e7, 1.25e9, 1500, true, true, -1, false};
     }
     return all;
 }
@@ -325,7 +325,7 @@ static void network_card(void)
 {
     Network *all = network_new();
     ALL_WELL("network card", all);
-    all[2].fastest = (Card){"ib0", 1e4, 12.5e9, 2044, true};
+    all[2].fastest = (Card){"ib0", 1e4, 12.5e9, 2044, true, true, -1, false};
     WARNS("network card", all, "n2: messages go over eth0 (1250 MB/s), and ib0 (12500 MB/s)");
     all[2].fastest.sent = 5e7;
     ALL_WELL("network card", all);

@@ -1,6 +1,6 @@
 /* Tests the doctor's measurements on a made-up machine, whose /proc, /sys and /dev are folders of
  * files; and the pairing of nodes. */
-#include "doctor/cards.h"
+#include "doctor/measurements.h"
 #include "doctor/private.h"
 #include "harness.h"
 

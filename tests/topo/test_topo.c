@@ -191,6 +191,30 @@ static void test_slow(void)
     topo_fini(&t);
 }
 
+/* With a slow node among three, most links between nodes are slow: the node is named, not they. */
+static void test_slow_node(void)
+{
+    Topology t = make(6, 3, 10, 1, 0);
+    SlowNode *node;
+    SlowPair *pair;
+    CU_ASSERT_EQUAL(topo_slow_nodes(&t, &node), 0);
+    mem_free(&node);
+    for (int a = 0; a < 6; ++a)
+        for (int b = 0; b < 6; ++b)
+            if (t.node[a] != t.node[b] && (t.node[a] == 1 || t.node[b] == 1))
+                t.bytes_s[a * 6 + b] = 1e8;
+    CU_ASSERT_EQUAL_FATAL(topo_slow_nodes(&t, &node), 1);
+    CU_ASSERT(node[0].node == 1 && node[0].bytes_s == 1e8 && node[0].median == 1e9);
+    mem_free(&node);
+    CU_ASSERT_EQUAL(topo_slow_pairs(&t, &pair), 0);
+    mem_free(&pair);
+    t.bytes_s[0 * 6 + 2] = t.bytes_s[2 * 6 + 0] = 5e8;
+    CU_ASSERT_EQUAL_FATAL(topo_slow_pairs(&t, &pair), 1);
+    CU_ASSERT(pair[0].a == 0 && pair[0].b == 2 && pair[0].class_median == 1e9);
+    mem_free(&pair);
+    topo_fini(&t);
+}
+
 static void write_text(const char *path, const char *text)
 {
     FILE *out = fopen(path, "w");
@@ -218,7 +242,7 @@ static void test_files(void)
         const char *text, *message;
     } bad[] = {
         {"[]", "expected a mapping"},
-        {"{weft_topology: 2}", "key `hosts` is missing"},
+        {"{weft_topology: 2}", ":1:1: key `hosts` is missing"},
         {"{hast: 1}", "unknown key"},
         {HEAD GOOD "node: [0, 0], bytes_s: [[0, 2], [1, 0]]}", "not symmetric"},
         {HEAD GOOD "node: [0, 0], bytes_s: [[0, -2], [-2, 0]]}", "expected a number from 1"},
@@ -227,7 +251,8 @@ static void test_files(void)
         {HEAD GOOD "node: [0, 0], bytes_s: [[0, 1], [1]]}", "a number for each rank"},
         {HEAD GOOD "node: [0, 1], bytes_s: [[0, 1], [1, 0]]}", "expected a number from 0 to 0"},
         {HEAD GOOD "node: [0], bytes_s: [[0]]}", "wrong number of texts"},
-        {HEAD GOOD "node: [], bytes_s: []}", "1 to 4096 ranks"},
+        {HEAD GOOD "node: [], bytes_s: []}", "wrong number of texts"},
+        {HEAD GOOD "node: [0, 0]}", "only some of latency_s"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
         write_text(topo_path_, bad[i].text);
@@ -277,4 +302,5 @@ static void test_tournament(void)
 }
 
 TEST_MAIN("topo", {"exact orders", test_exact}, {"trees", test_tree}, {"levels", test_levels},
-          {"slow pairs", test_slow}, {"files", test_files}, {"tournament", test_tournament})
+          {"slow pairs", test_slow}, {"slow nodes", test_slow_node}, {"files", test_files},
+          {"tournament", test_tournament})

@@ -88,6 +88,11 @@ static Status find(const Topology *t, const void *options)
     const FindOptions *o = options;
     Order ring, path;
     OrderSearch search;
+    if (!t->bytes_s || t->ranks == 0)
+        return fail(ERR_CONFIG,
+                    "%s: has no measured links between ranks; weft topo show -n RANKS "
+                    "--save FILE writes such a file",
+                    o->from);
     topo_ring(t, &ring);
     topo_path(t, &path);
     int *map = topo_places(t, &search);

@@ -291,6 +291,7 @@ static Status run_all(Run *r)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
     if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
     if (st == OK && first) st = run_dir_write_config(&r->dir, r->config);
+    if (st == OK && first && r->topo.ranks > 0) st = run_dir_write_topology(&r->dir, &r->topo);
     if (st == OK && first && t->algorithms) st = run_dir_write_algorithms(&r->dir, t->algorithms);
     TRY(status_agree(r->world, st));
     if (r->config->run.trace) trace_start(1 << 20);
@@ -395,6 +396,17 @@ static Status finish(Run *r, Status st)
     return OK;
 }
 
+/* Describes nodes and ranks, unless they are too many for a file. Called before threads are bound
+ * to cores. Collective. */
+static void describe_nodes(Run *r)
+{
+    if (r->world->size > TOPO_RANKS_MAX) return;
+    topo_describe(&r->topo, r->world);
+    bool gpus = r->config->train.device == DEVICE_CUDA;
+    if (topo_describe_hardware(&r->topo, r->world, gpus) != OK && r->world->rank == 0)
+        log_warn("topo.json does not describe the nodes: %s", fail_message());
+}
+
 /* Runs the ranks that train. world: these ranks; job: all ranks with servers, or NULL. */
 static Status run_ranks(const Config *config, const World *world, const World *job)
 {
@@ -403,6 +415,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_dir_init(&r.dir, config);
     run_time_begin(&r);
     Status st = stop_before_steps(world);
+    if (st == OK) describe_nodes(&r);
     /* the same result on all ranks, because they run the same program */
     if (st == OK && config->run.nvtx) st = nvtx_start();
     r.base_bytes = memory_use().own_bytes;
@@ -428,6 +441,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     trainer_free(&r.trainer);
     log_file_pin();
     run_dir_fini(&r.dir);
+    topo_fini(&r.topo);
     known_files_free(&r.verified);
     mem_free(&r.last);
     mem_free(&r.saving);

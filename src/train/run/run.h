@@ -57,6 +57,8 @@ typedef struct Run {
     const Config *config;
     const World *world;
     RunDir dir;
+    /* nodes and ranks of this start, without links; owned */
+    Topology topo;
     /* on rank 0; NULL on other ranks */
     Observer *observer;
     DataWatch *data;

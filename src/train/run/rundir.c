@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -54,7 +55,7 @@ void run_dir_mend(const RunDir *dir)
 static bool is_run_file(const char *name)
 {
     static const char *const names[] = {"config.yaml", "algorithms.txt", "trace.json",
-                                        "ledger.jsonl", "checkpoints"};
+                                        "topo.json",   "ledger.jsonl",   "checkpoints"};
     static const char *const beginnings[] = {"metrics.jsonl", "events.out.tfevents.", "hang-",
                                              "log.txt"};
     for (size_t i = 0; i < sizeof names / sizeof *names; ++i)
@@ -162,6 +163,19 @@ Status run_dir_write_config(const RunDir *dir, const Config *config)
     char *text = config_text(config);
     Status st = write_text(dir, "config.yaml", text);
     mem_free(&text);
+    return st;
+}
+
+Status run_dir_write_topology(const RunDir *dir, const Topology *topo)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory for the description of the nodes");
+    topo_print(topo, out);
+    fclose(out);
+    Status st = write_text(dir, "topo.json", text);
+    free(text);
     return st;
 }
 

@@ -5,6 +5,7 @@
 
 #include "config.h"
 #include "tensor.h"
+#include "topo.h"
 
 typedef struct RunDir {
     /* paths of runs/NAME, runs/NAME/checkpoints, .../best.h5 and runs/NAME/trace.json; owned */
@@ -28,6 +29,8 @@ Status run_dir_set_aside(const RunDir *dir);
 Status run_dir_write_config(const RunDir *dir, const Config *config);
 /* Writes the record of algorithms (train.cuda_tune) to algorithms.txt, in the same way. */
 Status run_dir_write_algorithms(const RunDir *dir, const AlgorithmRecord *record);
+/* Writes the nodes and ranks of the run to topo.json, in the same way. */
+Status run_dir_write_topology(const RunDir *dir, const Topology *topo);
 /* Creates the folder of checkpoints again if it was removed or moved away. Other problems with it
  * are reported when files are written. */
 void run_dir_mend(const RunDir *dir);

@@ -1,5 +1,5 @@
-/* Reads files and folders of /proc and /sys, for several checks. */
-#include "private.h"
+/* Reads files and folders of /proc and /sys. */
+#include "base.h"
 
 #include <dirent.h>
 #include <stdlib.h>

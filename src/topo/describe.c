@@ -1,0 +1,127 @@
+/* Describes ranks and nodes without measuring. One rank of each node describes its hardware; equal
+ * descriptions are one kind, which travels once. */
+#include "hardware_file.h"
+#include "topo.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { CPUS_BYTES = 256, SWITCHES_BYTES = 256 };
+
+/* Description of a rank. */
+typedef struct RankPlace {
+    char host[HOST_BYTES], cpus[CPUS_BYTES], switches[SWITCHES_BYTES];
+} RankPlace;
+
+/* Copies Slurm's address of this node, "s0.s4.node07", without the node. */
+static void read_switches(char out[SWITCHES_BYTES])
+{
+    const char *address = getenv("SLURM_TOPOLOGY_ADDR");
+    const char *end = address ? strrchr(address, '.') : NULL;
+    if (end && end - address < SWITCHES_BYTES) memcpy(out, address, (size_t)(end - address));
+}
+
+/* Numbers the nodes in the order of their first ranks. Ranks are on one node if their hosts have
+ * the same name. */
+static void number_nodes(Topology *t, const RankPlace *place)
+{
+    t->host = mem_new((size_t)t->ranks * sizeof *t->host);
+    t->switches = mem_new((size_t)t->ranks * sizeof *t->switches);
+    t->node = mem_new((size_t)t->ranks * sizeof *t->node);
+    t->cpus = mem_new((size_t)t->ranks * sizeof *t->cpus);
+    for (int r = 0, last = 0; r < t->ranks; ++r) {
+        /* neighbours are often on one node */
+        int node = r > 0 && strcmp(t->host[last], place[r].host) == 0 ? last : 0;
+        while (node < t->nodes && strcmp(t->host[node], place[r].host) != 0) ++node;
+        if (node == t->nodes) {
+            t->switches[node] = mem_text(place[r].switches);
+            t->host[t->nodes++] = mem_text(place[r].host);
+        }
+        t->node[r] = last = node;
+        t->cpus[r] = mem_text(place[r].cpus);
+    }
+}
+
+void topo_describe(Topology *t, const World *world)
+{
+    cpu_set_t cpus;
+    RankPlace mine = {{0}, {0}, {0}}, *place = mem_new((size_t)world->size * sizeof *place);
+    *t = (Topology){.ranks = world->size};
+    host_name(mine.host, sizeof mine.host);
+    if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)
+        cpus_write(mine.cpus, sizeof mine.cpus, &cpus);
+    read_switches(mine.switches);
+    world_gather(world, &mine, sizeof mine, place);
+    number_nodes(t, place);
+    mem_free(&place);
+}
+
+/* Describes this node as JSON; *text: to be released with free. */
+static Status describe_node(bool gpus, char **text, size_t *bytes)
+{
+    Hardware hardware;
+    *text = NULL;
+    TRY(hardware_read(&hardware, gpus));
+    FILE *out = open_memstream(text, bytes);
+    if (!out) die_as(ERR_MEMORY, "out of memory for the description of a node");
+    Json json = json_to(out, false);
+    hardware_print(&json, &hardware);
+    fclose(out);
+    hardware_fini(&hardware);
+    return OK;
+}
+
+/* Adds the kind that rank `root` describes by text. */
+static Status add_kind(Topology *t, const World *world, int root, char *text, size_t bytes)
+{
+    Node *tree = NULL;
+    world_bcast(world, &bytes, sizeof bytes, root);
+    char *copy = mem_new(bytes + 1);
+    if (world->rank == root) memcpy(copy, text, bytes);
+    world_bcast(world, copy, bytes, root);
+    t->hardware = mem_resize(t->hardware, ((size_t)t->kinds + 1) * sizeof *t->hardware);
+    Status st = yaml_parse(&tree, "description of a node", copy, bytes);
+    if (st == OK) st = hardware_from_node(&t->hardware[t->kinds], "description of a node", tree);
+    if (st == OK) ++t->kinds;
+    node_free(&tree);
+    mem_free(&copy);
+    return st;
+}
+
+/* Finds the kinds. first: the lowest rank of each node; hash: of the descriptions that these ranks
+ * have. */
+static Status add_kinds(Topology *t, const World *world, const int *first, const uint64_t *hash,
+                        char *text, size_t bytes)
+{
+    for (int n = 0; n < t->nodes; ++n) {
+        int equal = 0;
+        while (equal < n && hash[first[equal]] != hash[first[n]]) ++equal;
+        t->kind[n] = equal < n ? t->kind[equal] : t->kinds;
+        if (equal == n) TRY(add_kind(t, world, first[n], text, bytes));
+    }
+    return OK;
+}
+
+Status topo_describe_hardware(Topology *t, const World *world, bool gpus)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    int *first = mem_new((size_t)t->nodes * sizeof *first);
+    uint64_t mine = 0, *hash = mem_new((size_t)world->size * sizeof *hash);
+    for (int r = t->ranks - 1; r >= 0; --r) first[t->node[r]] = r;
+    Status st =
+        first[t->node[world->rank]] == world->rank ? describe_node(gpus, &text, &bytes) : OK;
+    st = status_agree(world, st);
+    if (st == OK) {
+        if (text) mine = XXH3_64bits(text, bytes);
+        world_gather(world, &mine, sizeof mine, hash);
+        t->kind = mem_new((size_t)t->nodes * sizeof *t->kind);
+        st = add_kinds(t, world, first, hash, text, bytes);
+    }
+    if (st != OK) topo_fini_hardware(t);
+    free(text);
+    mem_free(&hash);
+    mem_free(&first);
+    return st;
+}

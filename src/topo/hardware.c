@@ -1,0 +1,117 @@
+/* Hardware in memory. */
+#include "topo/hardware.h"
+#include "hardware_cpus.h"
+
+#include <string.h>
+
+Status hardware_read(Hardware *h, bool gpus)
+{
+    *h = (Hardware){0};
+    Status st = hardware_add_cpus(h);
+    hardware_add_cards(h, "");
+    if (gpus) hardware_add_gpus(h, "");
+    hardware_join_cards(h, "");
+    if (st != OK) hardware_fini(h);
+    return st;
+}
+
+void hardware_fini(Hardware *h)
+{
+    for (int i = 0; i < h->gpus; ++i) {
+        for (int k = 0; k < h->gpus; ++k) mem_free(&h->gpu[i].link[k]);
+        for (int k = 0; h->gpu[i].card && k < h->cards; ++k) mem_free(&h->gpu[i].card[k]);
+        mem_free(&h->gpu[i].card);
+        mem_free(&h->gpu[i].link);
+        mem_free(&h->gpu[i].name);
+        mem_free(&h->gpu[i].bus);
+    }
+    mem_free(&h->gpu);
+    mem_free(&h->card);
+    mem_free(&h->part);
+    mem_free(&h->cpu);
+    mem_free(&h->note);
+    *h = (Hardware){0};
+}
+
+int hardware_add(Hardware *h, Part part)
+{
+    enum { GROWN_AT = 64 };
+    if (h->parts % GROWN_AT == 0)
+        h->part = mem_resize(h->part, ((size_t)h->parts + GROWN_AT) * sizeof *h->part);
+    part.depth = part.parent < 0 ? 0 : h->part[part.parent].depth + 1;
+    h->part[h->parts] = part;
+    return h->parts++;
+}
+
+void hardware_add_gpu(Hardware *h, char *name, char *bus, int numa)
+{
+    int added = h->gpus++;
+    h->gpu = mem_resize(h->gpu, (size_t)h->gpus * sizeof *h->gpu);
+    h->gpu[added] = (Gpu){.name = name, .bus = bus, .numa = numa};
+    for (int i = 0; i <= added; ++i) {
+        Gpu *gpu = &h->gpu[i];
+        gpu->link = mem_resize(gpu->link, (size_t)h->gpus * sizeof *gpu->link);
+        for (int k = i < added ? added : 0; k <= added; ++k)
+            gpu->link[k] = mem_text(k == i ? "X" : "SYS");
+    }
+}
+
+void hardware_add_cards(Hardware *h, const char *root)
+{
+    Card *card = mem_new(CARDS_MAX * sizeof *card);
+    int count = cards_read(root, card);
+    h->card = mem_resize(h->card, ((size_t)h->cards + (size_t)count + 1) * sizeof *h->card);
+    for (int i = 0; i < count; ++i) {
+        if (!card[i].physical) continue;
+        card[i].sent = 0;
+        card[i].mtu = 0;
+        h->card[h->cards++] = card[i];
+    }
+    mem_free(&card);
+}
+
+/* Returns the folder of a card in /sys: of a port, that of its device. The caller owns it. */
+static char *card_folder(const Card *card)
+{
+    const char *slash = strchr(card->name, '/');
+    int length = slash ? (int)(slash - card->name) : (int)strlen(card->name);
+    const char *class = card->infiniband ? "infiniband" : "net";
+    return mem_format("/sys/class/%s/%.*s/device", class, length, card->name);
+}
+
+void hardware_join_cards(Hardware *h, const char *root)
+{
+    for (int i = 0; i < h->gpus; ++i) {
+        Gpu *gpu = &h->gpu[i];
+        char *gpu_folder = mem_format("/sys/bus/pci/devices/%s", gpu->bus);
+        gpu->card = mem_new(((size_t)h->cards + 1) * sizeof *gpu->card);
+        for (int k = 0; k < h->cards; ++k) {
+            char *folder = card_folder(&h->card[k]);
+            gpu->card[k] = mem_text(pci_word(root, gpu_folder, folder, gpu->numa, h->card[k].numa));
+            mem_free(&folder);
+        }
+        mem_free(&gpu_folder);
+    }
+}
+
+int hardware_next(const Hardware *h, int parent, int from)
+{
+    for (int i = from > parent ? from : parent + 1; i < h->parts; ++i)
+        if (h->part[i].parent == parent) return i;
+    return -1;
+}
+
+int hardware_count(const Hardware *h, PartKind kind)
+{
+    int count = 0;
+    for (int i = 0; i < h->parts; ++i) count += h->part[i].kind == kind;
+    return count;
+}
+
+int hardware_find(const Hardware *h, PartKind kind, const cpu_set_t *cpus)
+{
+    int found = -1;
+    for (int i = 0; i < h->parts; ++i)
+        if (h->part[i].kind == kind && cpus_inside(cpus, &h->part[i].cpus)) found = i;
+    return found;
+}
