@@ -153,9 +153,9 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
 /* Describes the settings of a run on which the times of its operations and updates depend:
  * precision, instruction set, update rules. Owner: the caller. */
 char *train_setup(const Config *config);
-/* Makes a world in which the processes have the ranks that grid.rank_map gives them; process 0 is
- * rank 0 and logs the map. The key must be set. Release with world_part_fini. ERR_CONFIG: the
- * map is none of these ranks, or there are servers. Collective. */
+/* Makes a world in which processes play the ranks that grid.rank_map says; process 0 plays rank 0
+ * and logs the map. The key must be set. ERR_CONFIG: the map does not fit, or there are servers.
+ * Release with world_part_fini. Collective. */
 Status train_places(World *placed, const Config *config, const World *world);
 /* Times of a machine, and the path of their file for messages; borrowed. median_only: see
  * ForecastOf. */
