@@ -2,6 +2,7 @@
 #ifndef WEFT_OBSERVE_LEDGER_H
 #define WEFT_OBSERVE_LEDGER_H
 
+#include "base/status.h"
 #include "base/text.h"
 
 #include <stdint.h>
@@ -41,5 +42,12 @@ typedef struct Ledger {
     bool has_forecast;
     double forecast_s[LEDGER_LINE_COUNT];
 } Ledger;
+
+/* ledger.jsonl in the run's folder, one object of JSON per line. Call on rank 0. */
+/* Checks that the file can be written. ERR_IO. */
+Status ledger_file_check(const char *folder);
+/* Appends a line, which ends with a newline. If the file's last line is torn, the new line does not
+ * join it. ERR_IO. */
+Status ledger_file_append(const char *folder, const char *line);
 
 #endif

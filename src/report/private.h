@@ -32,6 +32,10 @@ typedef struct RunFiles {
     LedgerPart *part;
     int part_count;
     double ranks, ledger_steps;
+    /* step at which that line was written; 0: there is none */
+    double trained_steps;
+    /* the last lines of metrics.jsonl and ledger.jsonl are torn, and left out */
+    bool metrics_torn, ledger_torn;
     /* the ledger has a forecast */
     bool has_forecast;
     /* contents of config.yaml and log.txt, of which the last part; "" if there is none; owned */

@@ -26,9 +26,11 @@ static double column_value(const Series *s, int best)
     return value;
 }
 
+/* Returns the last step that is known: steps after the last line of metrics.jsonl are known if the
+ * start ended by itself. */
 static double last_step(const RunFiles *run)
 {
-    double last = 0;
+    double last = run->trained_steps;
     for (int i = 0; i < run->series_count; ++i)
         last = fmax(last, run->series[i].step[run->series[i].count - 1]);
     return last;
@@ -41,10 +43,18 @@ static bool any_has(const RunFiles *run, int runs, const char *key)
     return false;
 }
 
+static void put_torn(FILE *out, const RunFiles *run, bool torn, const char *name)
+{
+    if (!torn) return;
+    fputs("<p>", out);
+    html_text(out, run->folder);
+    fprintf(out, "/%s: its last line is torn and left out</p>\n", name);
+}
+
 static void put_outcome(FILE *out, const RunFiles *run, int runs)
 {
     html_section(out, "Outcome");
-    fputs("<table><tr><th>run</th><th>steps</th>", out);
+    fputs("<table><tr><th>run</th><th>last step</th>", out);
     for (int c = 0; c < COLUMNS; ++c)
         if (any_has(run, runs, columns[c].key)) fprintf(out, "<th>%s</th>", columns[c].title);
     fputs("</tr>\n", out);
@@ -62,6 +72,10 @@ static void put_outcome(FILE *out, const RunFiles *run, int runs)
         fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
+    for (int r = 0; r < runs; ++r) {
+        put_torn(out, &run[r], run[r].metrics_torn, "metrics.jsonl");
+        put_torn(out, &run[r], run[r].ledger_torn, "ledger.jsonl");
+    }
     html_section_end(out);
 }
 

@@ -1,5 +1,6 @@
 /* Reads the files of a run. Lines of metrics.jsonl are objects; each number in one is a value of
- * the series of its key at the line's step. A last line that is torn by a crash is left out. */
+ * the series of its key at the line's step. A last line that is torn by a crash is left out, and
+ * the page says so. */
 #include "private.h"
 
 #include "base/json_scan.h"
@@ -109,7 +110,9 @@ static Status read_ledger(RunFiles *run, JsonScan *scan, const char *key, double
     }
     if (strcmp(key, "ranks") == 0) return json_scan_real(scan, &run->ranks);
     if (strcmp(key, "steps") == 0) return json_scan_real(scan, &run->ledger_steps);
-    return strcmp(key, "step") == 0 ? json_scan_real(scan, step) : json_scan_skip(scan);
+    if (strcmp(key, "step") == 0) return json_scan_real(scan, &run->trained_steps);
+    (void)step;
+    return json_scan_skip(scan);
 }
 
 /* Reads the value of a key of a line. */
@@ -135,15 +138,17 @@ static Status read_line(RunFiles *run, const char *path, const char *line, size_
 
 static Status read_lines(RunFiles *run, const char *path, ReadValue *read_value)
 {
-    char *text;
+    char *text, *at;
     size_t bytes;
     int number = 1;
     Status st = OK;
     TRY(file_text(path, METRICS_BYTES, &text, &bytes));
-    for (char *at = text, *end; st == OK && (end = strchr(at, '\n')); at = end + 1) {
+    at = text;
+    for (char *end; st == OK && (end = strchr(at, '\n')); at = end + 1) {
         st = read_line(run, path, at, (size_t)(end - at), read_value);
         number += st == OK;
     }
+    run->metrics_torn = st == OK && *at;
     if (st != OK) {
         char *why = mem_text(fail_message());
         st = fail(st, "line %d of %s", number, why);
@@ -178,6 +183,7 @@ static Status read_last_ledger(RunFiles *run, const char *folder)
     char *path = mem_format("%s/ledger.jsonl", folder);
     char *end = strrchr(text, '\n');
     Status st = OK;
+    run->ledger_torn = *(end ? end + 1 : text);
     if (end) {
         *end = 0;
         const char *before = strrchr(text, '\n'), *line = before ? before + 1 : text;

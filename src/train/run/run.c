@@ -285,8 +285,7 @@ static Status run_all(Run *r)
     bool first = r->world->rank == 0;
     /* checked now, because the trace is written after the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
-    if (st == OK && first) st = run_forecast(r);
-    if (st == OK && first) st = run_ledger_check(r);
+    if (st == OK && first) st = ledger_file_check(r->dir.path);
     if (st == OK && first)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
     if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
@@ -411,6 +410,8 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     else if (job)
         st = status_agree(job, st);
     if (st == OK) st = run_evaluations_check(&r);
+    /* before the run's folder is made, so that a refused run leaves none */
+    if (st == OK) st = status_agree(world, world->rank == 0 ? run_forecast(&r) : OK);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK)
         st = status_agree(world,

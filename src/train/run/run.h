@@ -187,8 +187,6 @@ void run_ledger_begin(Run *run);
 /* Fills the ledger's forecast from run.machine, if that is set. Errors as in train_forecast. Not
  * collective. */
 Status run_forecast(Run *run);
-/* Checks that ledger.jsonl can be written, before the first step. ERR_IO. Call on rank 0. */
-Status run_ledger_check(const Run *run);
 /* Appends summary.ledger as a line of JSON to ledger.jsonl in the run's folder: seconds of a step
  * by part. A failure is logged. Call on rank 0. */
 void run_ledger_write(const Run *run);

@@ -2,9 +2,8 @@
  * waiting by its cause. The causes are those of the simulated schedule with the measured times. */
 #include "run.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* Times of a rank since the first step. */
 typedef struct RankTimes {
@@ -222,26 +221,15 @@ static void put_ledger(const Run *r, FILE *out)
     json_end(&json);
 }
 
-Status run_ledger_check(const Run *r)
-{
-    char *path = mem_format("%s/ledger.jsonl", r->dir.path);
-    Status st = OK;
-    if (!file_can_create(path))
-        st = fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
-    mem_free(&path);
-    return st;
-}
-
 void run_ledger_write(const Run *r)
 {
+    char *line = NULL;
+    size_t bytes;
     if (r->summary.ledger.steps == 0) return;
-    char *path = mem_format("%s/ledger.jsonl", r->dir.path);
-    int file = file_create(path, O_WRONLY | O_APPEND);
-    FILE *out = file < 0 ? NULL : fdopen(file, "a");
-    bool good = out != NULL;
-    if (out) put_ledger(r, out);
-    if (out) good = !ferror(out);
-    if (out && fclose(out) != 0) good = false;
-    if (!good) log_warn("%s: cannot be written: %s", path, file_error(errno));
-    mem_free(&path);
+    FILE *out = open_memstream(&line, &bytes);
+    if (!out) die("out of memory for a line of the ledger");
+    put_ledger(r, out);
+    fclose(out);
+    if (ledger_file_append(r->dir.path, line) != OK) log_warn("%s", fail_message());
+    free(line);
 }
