@@ -31,6 +31,9 @@ typedef struct TrainLine {
     /* the model finds boxes, and the parts of the loss are set */
     bool boxes;
     double part[LOSS_PARTS];
+    /* seconds by part before the last logged step, the mean over the ranks; waiting is not divided
+     * by its cause, so there is neither bubble nor imbalance; all 0: not known */
+    double time_s[LEDGER_LINE_COUNT];
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;

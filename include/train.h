@@ -64,6 +64,10 @@ typedef struct StepResult {
     /* Before one of those steps, some rank requested a stop or a checkpoint, or had a request from
      * a hook (executor_request). */
     bool stop_requested, save_requested, hook_requested;
+    /* Seconds in each phase between the step of the line before and a logged step, the sum over
+     * `timed` ranks. 0 ranks: no times have arrived. */
+    double phase_s[PHASE_COUNT];
+    int timed;
     /* When the last of those steps began, some rank was still writing a checkpoint. */
     bool saving;
 } StepResult;

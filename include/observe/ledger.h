@@ -28,11 +28,21 @@
 typedef enum LedgerLine { LEDGER_LINES(LIST_CONSTANT) LEDGER_LINE_COUNT } LedgerLine;
 extern const char *const ledger_names[LEDGER_LINE_COUNT];
 
+/* Where the time of one rank went. */
+typedef struct RankLedger {
+    /* stage of the pipeline */
+    int stage;
+    /* seconds of each part */
+    double line_s[LEDGER_LINE_COUNT];
+} RankLedger;
+
 /* The time from the first step to the end of the last one. */
 typedef struct Ledger {
     int ranks;
     /* seconds of each part, the mean over the ranks; their sum is the time of a rank */
     double line_s[LEDGER_LINE_COUNT];
+    /* the parts of each rank, [ranks]; owned */
+    RankLedger *rank;
     /* the rank that waits least for others, its seconds of work of its own (compute, update, data
      * and other), and the mean of all ranks */
     int busiest;

@@ -155,6 +155,27 @@ const char *loss_part_name(LossPart part)
     return name[part];
 }
 
+double line_time_s(const TrainLine *line)
+{
+    double all_s = 0;
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) all_s += line->time_s[i];
+    return all_s;
+}
+
+/* Writes the time since the line before, and the fraction of each part. */
+static void put_times(Json *json, const TrainLine *line)
+{
+    double all_s = line_time_s(line);
+    if (all_s <= 0) return;
+    json_fixed(json, "time_s", 6, all_s);
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) {
+        char key[32];
+        if (!ledger_is_live((LedgerLine)i)) continue;
+        snprintf(key, sizeof key, "time_%s", ledger_names[i]);
+        json_fixed(json, key, 4, line->time_s[i] / all_s);
+    }
+}
+
 void metrics_train(AppendFile *metrics, const TrainLine *line)
 {
     Line text;
@@ -168,6 +189,7 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)
         json_real(&text.json, loss_part_name((LossPart)i), line->part[i]);
     if (line->skipped > 0) json_int(&text.json, "skipped", line->skipped);
+    put_times(&text.json, line);
     line_end(&text, metrics);
 }
 

@@ -18,6 +18,11 @@ static void print_accuracy(const EvalLine *eval, FILE *out)
 
 const char *const ledger_names[LEDGER_LINE_COUNT] = {LEDGER_LINES(LIST_NAME)};
 
+bool ledger_is_live(LedgerLine line)
+{
+    return line != LEDGER_BUBBLE && line != LEDGER_IMBALANCE;
+}
+
 /* The rank that waits least is named if its work exceeds the mean by this fraction. */
 static const double BUSIEST_FROM = 0.02;
 

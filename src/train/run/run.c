@@ -138,6 +138,8 @@ static void report(Run *r, const StepResult *result)
                       .logits = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
                       .tokens = data_kind(&t->train_set)->next_token};
     detections_loss_parts(result->loss, result->column, line.part);
+    run_live_take(r, result);
+    memcpy(line.time_s, r->live_s, sizeof line.time_s);
     observer_train(r->observer, &line, result->logged);
 }
 
@@ -264,6 +266,7 @@ Status run_step(Run *r)
     executor_request(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
     beat_step_begin(t->step + 1);
     TRY(train_begin_steps(t));
+    run_live_send(r);
     TRY(train_step(t, &result));
     beat_step_end();
     r->lr = result.lr;
@@ -432,6 +435,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     mem_free(&r.last);
     mem_free(&r.saving);
     mem_free(&r.ended);
+    mem_free(&r.summary.ledger.rank);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",

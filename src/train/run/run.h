@@ -110,6 +110,10 @@ typedef struct Run {
         double phase_s[PHASE_COUNT];
         int64_t step;
     } ledger_from;
+    /* times by phase when this rank last sent its times (run_live_send) */
+    double live_from_s[PHASE_COUNT];
+    /* seconds by part before the last logged step, the mean over the ranks; all 0: not known */
+    double live_s[LEDGER_LINE_COUNT];
     /* this process's memory before the trainer was made */
     double base_bytes;
     /* a stop request ends the run before its last step */
@@ -191,6 +195,14 @@ Status run_forecast(Run *run);
  * by part. A failure is logged. Call on rank 0. */
 void run_ledger_write(const Run *run);
 void run_ledger_end(Run *run);
+/* Adds seconds by phase up to the ledger's parts: those that can be told apart on one rank. */
+void run_lines_of(const Run *run, const double phase_s[PHASE_COUNT],
+                  double line_s[LEDGER_LINE_COUNT]);
+/* Call before a step: if it is logged, sends this rank's times since the last call with its sums.
+ * Every rank calls it. */
+void run_live_send(Run *run);
+/* Call after a step: takes the times that have arrived to live_s. */
+void run_live_take(Run *run, const StepResult *result);
 /* Makes a world in which processes play the ranks that grid.rank_map says; process 0 plays rank 0.
  * ERR_CONFIG: the map does not fit. Release with world_part_fini. Collective. */
 Status run_places(World *placed, const Config *config, const World *world);
