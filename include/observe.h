@@ -5,7 +5,7 @@
 #define WEFT_OBSERVE_H
 
 #include "detect.h"
-#include "observe/ledger.h"
+#include "observe/history.h"
 
 typedef struct Observer Observer;
 /* Parts of a detector's loss, whose sum it is. */
@@ -119,6 +119,8 @@ typedef struct RunSummary {
     bool tokens;
     /* ranks 0: the run made no step */
     Ledger ledger;
+    /* starts 0: this is the run's first start */
+    Goodput goodput;
     /* last evaluation; samples 0: there was none */
     EvalLine eval;
     /* the rank that uses most memory, whose figures follow */

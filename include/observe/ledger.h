@@ -53,11 +53,4 @@ typedef struct Ledger {
     double forecast_s[LEDGER_LINE_COUNT];
 } Ledger;
 
-/* ledger.jsonl in the run's folder, one object of JSON per line. Call on rank 0. */
-/* Checks that the file can be written. ERR_IO. */
-Status ledger_file_check(const char *folder);
-/* Appends a line, which ends with a newline. If the file's last line is torn, the new line does not
- * join it. ERR_IO. */
-Status ledger_file_append(const char *folder, const char *line);
-
 #endif

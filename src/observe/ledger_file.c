@@ -1,16 +1,17 @@
-/* ledger.jsonl: lines of JSON that are appended one at a time. A crash may leave the last line
- * torn; the next line does not join it. */
+/* Writes ledger.jsonl: lines of JSON that are appended one at a time. A crash may leave the last
+ * line torn; the next line does not join it. */
 #include "observer.h"
+
+#include "observe/history.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char *ledger_path(const char *folder)
-{
-    return mem_format("%s/ledger.jsonl", folder);
-}
+/* most ranks in a line */
+enum { RANKS_MAX = 64 };
 
 static Status cannot_write(const char *path)
 {
@@ -19,7 +20,7 @@ static Status cannot_write(const char *path)
 
 Status ledger_file_check(const char *folder)
 {
-    char *path = ledger_path(folder);
+    char *path = mem_format("%s/ledger.jsonl", folder);
     Status st = file_can_create(path) ? OK : cannot_write(path);
     mem_free(&path);
     return st;
@@ -33,9 +34,9 @@ static bool is_torn(int file)
     return bytes > 0 && pread(file, &last, 1, bytes - 1) == 1 && last != '\n';
 }
 
-Status ledger_file_append(const char *folder, const char *line)
+static Status append(const char *folder, const char *line)
 {
-    char *path = ledger_path(folder);
+    char *path = mem_format("%s/ledger.jsonl", folder);
     int file = file_create(path, O_RDWR | O_APPEND);
     char *text = mem_format("%s%s", file >= 0 && is_torn(file) ? "\n" : "", line);
     size_t bytes = strlen(text);
@@ -47,4 +48,83 @@ Status ledger_file_append(const char *folder, const char *line)
     mem_free(&text);
     mem_free(&path);
     return st;
+}
+
+static Json line_begin(char **text, size_t *bytes)
+{
+    FILE *out = open_memstream(text, bytes);
+    if (!out) die("out of memory for a line of the ledger");
+    Json json = json_to(out, false);
+    json_object(&json, NULL);
+    return json;
+}
+
+static Status line_end(Json *json, const char *folder, char **text)
+{
+    json_end(json);
+    fclose(json->out);
+    Status st = append(folder, *text);
+    free(*text);
+    return st;
+}
+
+Status ledger_write_start(const char *folder, int64_t step, double startup_s, MetricsEnd earlier)
+{
+    char *text = NULL;
+    size_t bytes;
+    Json json = line_begin(&text, &bytes);
+    json_fixed(&json, "start", 3, wall_s() - startup_s);
+    json_fixed(&json, "startup_s", 3, startup_s);
+    json_int(&json, "step", step);
+    json_int(&json, "earlier_step", earlier.step);
+    json_fixed(&json, "earlier_end", 3, earlier.changed);
+    return line_end(&json, folder, &text);
+}
+
+static void put_parts(Json *json, const double *line_s, double steps)
+{
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) json_real(json, ledger_names[i], line_s[i] / steps);
+}
+
+/* Evaluations and saves are not forecast. */
+static void put_forecast(Json *json, const Ledger *ledger)
+{
+    json_object(json, "forecast");
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
+        if (i != LEDGER_EVAL && i != LEDGER_CHECKPOINT)
+            json_real(json, ledger_names[i], ledger->forecast_s[i]);
+    json_end(json);
+}
+
+/* Writes the parts of at most RANKS_MAX ranks: evenly spread ones, and the busiest. */
+static void put_ranks(Json *json, const Ledger *ledger)
+{
+    int every = (ledger->ranks + RANKS_MAX - 2) / (RANKS_MAX - 1);
+    json_array(json, "rank");
+    for (int r = 0; ledger->rank && r < ledger->ranks; ++r) {
+        if (r % (ledger->ranks > RANKS_MAX ? every : 1) != 0 && r != ledger->busiest) continue;
+        json_object(json, NULL);
+        json_int(json, "rank", r);
+        json_int(json, "stage", ledger->rank[r].stage);
+        put_parts(json, ledger->rank[r].line_s, (double)ledger->steps);
+        json_end(json);
+    }
+    json_end(json);
+}
+
+Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger)
+{
+    char *text = NULL;
+    size_t bytes;
+    Json json = line_begin(&text, &bytes);
+    json_int(&json, "step", step);
+    json_int(&json, "steps", ledger->steps);
+    json_int(&json, "ranks", ledger->ranks);
+    json_fixed(&json, "end", 3, wall_s());
+    json_object(&json, "measured");
+    put_parts(&json, ledger->line_s, (double)ledger->steps);
+    json_end(&json);
+    if (ledger->has_forecast) put_forecast(&json, ledger);
+    put_ranks(&json, ledger);
+    return line_end(&json, folder, &text);
 }

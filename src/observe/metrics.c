@@ -6,6 +6,8 @@
  * so that a crash loses nothing. A run that starts over renames an existing file. */
 #include "observer.h"
 
+#include "observe/history.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -98,6 +100,27 @@ static Status remove_later_lines(const char *path, const char *part, int64_t kee
         status = rewrite(in, path, part, keep_step);
     fclose(in);
     return status;
+}
+
+MetricsEnd metrics_end(const char *folder)
+{
+    enum { BYTES = 1 << 16 };
+    char *path = mem_format("%s/metrics.jsonl", folder), *tail = mem_new(BYTES + 1);
+    MetricsEnd end = {0};
+    struct stat st;
+    int file = file_open(path, O_RDONLY);
+    if (file >= 0 && fstat(file, &st) == 0) {
+        off_t from = st.st_size > BYTES ? st.st_size - BYTES : 0;
+        ssize_t got = pread(file, tail, BYTES, from);
+        tail[got > 0 ? got : 0] = 0;
+        end.changed = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
+        for (char *at = tail, *next; (next = strchr(at, '\n')); at = next + 1)
+            if (strncmp(at, "{\"step\":", 8) == 0) end.step = strtoll(at + 8, NULL, 10);
+    }
+    if (file >= 0) close(file);
+    mem_free(&tail);
+    mem_free(&path);
+    return end;
 }
 
 /* Renames an earlier run's file, so that nothing is lost. */

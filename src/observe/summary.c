@@ -47,6 +47,26 @@ static void print_ledger(const Ledger *ledger, FILE *out)
                 ledger->busiest, 100 * more);
 }
 
+/* Prints where the time of all starts went. */
+static void print_goodput(const Goodput *g, FILE *out)
+{
+    char wall[32], killed[48] = "", lost[48] = "";
+    if (g->starts == 0 || g->wall_s <= 0) return;
+    if (g->killed) snprintf(killed, sizeof killed, ", of which %d had no end,", g->killed);
+    fprintf(out, "  starts       %d%s in %s:", g->starts, killed, text_seconds(g->wall_s, wall));
+    const char *comma = "";
+    for (int i = 0; i < GOODPUT_PART_COUNT; ++i) {
+        double share = 100 * g->part_s[i] / g->wall_s;
+        if (i == GOODPUT_REPEATED && g->repeated)
+            snprintf(lost, sizeof lost, " (%lld)", (long long)g->repeated);
+        if (share < 0.05 && !(i == GOODPUT_REPEATED && g->repeated)) continue;
+        fprintf(out, "%s %s%s %.1f %%", comma, goodput_names[i], i == GOODPUT_REPEATED ? lost : "",
+                share);
+        comma = ",";
+    }
+    fputc('\n', out);
+}
+
 static void print_beside(const char *name, double forecast_s, double measured_s, FILE *out)
 {
     fprintf(out, "    %-12s %12.3f %12.3f", name, 1e3 * forecast_s, 1e3 * measured_s);
@@ -97,6 +117,7 @@ static void print_all(const RunSummary *summary, FILE *out)
     print_accuracy(&summary->eval, out);
     print_ledger(&summary->ledger, out);
     print_forecast(&summary->ledger, out);
+    print_goodput(&summary->goodput, out);
     print_memory(summary, out);
     if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
     if (summary->best) fprintf(out, "  best         %s\n", summary->best);

@@ -26,13 +26,15 @@ static double column_value(const Series *s, int best)
     return value;
 }
 
-/* Returns the last step that is known: steps after the last line of metrics.jsonl are known if the
- * start ended by itself. */
+/* Returns the last step that is known. Steps after the last line of metrics.jsonl are known if the
+ * last start ended by itself. */
 static double last_step(const RunFiles *run)
 {
-    double last = run->trained_steps;
+    double last = 0;
     for (int i = 0; i < run->series_count; ++i)
         last = fmax(last, run->series[i].step[run->series[i].count - 1]);
+    if (run->ledger.starts > 0)
+        last = fmax(last, (double)run->ledger.start[run->ledger.starts - 1].to);
     return last;
 }
 
@@ -48,7 +50,7 @@ static void put_torn(FILE *out, const RunFiles *run, bool torn, const char *name
     if (!torn) return;
     fputs("<p>", out);
     html_text(out, run->folder);
-    fprintf(out, "/%s: its last line is torn and left out</p>\n", name);
+    fprintf(out, "/%s: a line is torn and left out</p>\n", name);
 }
 
 static void put_outcome(FILE *out, const RunFiles *run, int runs)
@@ -74,7 +76,7 @@ static void put_outcome(FILE *out, const RunFiles *run, int runs)
     fputs("</table>\n", out);
     for (int r = 0; r < runs; ++r) {
         put_torn(out, &run[r], run[r].metrics_torn, "metrics.jsonl");
-        put_torn(out, &run[r], run[r].ledger_torn, "ledger.jsonl");
+        put_torn(out, &run[r], run[r].ledger.torn, "ledger.jsonl");
     }
     html_section_end(out);
 }
@@ -134,7 +136,7 @@ static void put_part(FILE *out, const RunFiles *run, const LedgerPart *part, dou
     html_text(out, part->name);
     fprintf(out, "</td><td>%.3f</td><td>%.1f %%</td>", 1e3 * part->measured_s,
             step_s > 0 ? 100 * part->measured_s / step_s : 0.0);
-    if (run->has_forecast) put_forecast(out, part);
+    if (run->ledger.has_forecast) put_forecast(out, part);
     fputs("</tr>\n", out);
 }
 
@@ -142,35 +144,37 @@ static void put_parts_table(FILE *out, const RunFiles *run)
 {
     char all_name[] = "all", forecast_name[] = "all that is forecast";
     LedgerPart all = {.name = all_name}, forecast = {.name = forecast_name, .has_forecast = true};
-    for (int i = 0; i < run->part_count; ++i) {
-        const LedgerPart *part = &run->part[i];
+    for (int i = 0; i < run->ledger.parts; ++i) {
+        const LedgerPart *part = &run->ledger.part[i];
         all.measured_s += part->measured_s;
         if (!part->has_forecast) continue;
         forecast.measured_s += part->measured_s;
         forecast.forecast_s += part->forecast_s;
     }
     fprintf(out, "<table><tr><th>part</th><th>ms a step</th><th>share</th>%s</tr>\n",
-            run->has_forecast ? "<th>forecast ms</th><th>error</th>" : "");
-    for (int i = 0; i < run->part_count; ++i) put_part(out, run, &run->part[i], all.measured_s);
-    if (run->has_forecast) put_part(out, run, &forecast, all.measured_s);
+            run->ledger.has_forecast ? "<th>forecast ms</th><th>error</th>" : "");
+    for (int i = 0; i < run->ledger.parts; ++i)
+        put_part(out, run, &run->ledger.part[i], all.measured_s);
+    if (run->ledger.has_forecast) put_part(out, run, &forecast, all.measured_s);
     put_part(out, run, &all, all.measured_s);
     fputs("</table>\n", out);
 }
 
 static void put_time(FILE *out, const RunFiles *run)
 {
-    if (run->part_count == 0) return;
-    int parts = run->part_count, rows = run->has_forecast ? 2 : 1;
+    if (run->ledger.parts == 0) return;
+    int parts = run->ledger.parts, rows = run->ledger.has_forecast ? 2 : 1;
     static const char *const row[] = {"measured", "forecast"};
     const char **name = mem_new((size_t)parts * sizeof *name);
     double *value = mem_new(2 * (size_t)parts * sizeof *value);
     for (int i = 0; i < parts; ++i) {
-        name[i] = run->part[i].name;
-        value[i] = run->part[i].measured_s;
-        value[parts + i] = run->part[i].forecast_s;
+        name[i] = run->ledger.part[i].name;
+        value[i] = run->ledger.part[i].measured_s;
+        value[parts + i] = run->ledger.part[i].forecast_s;
     }
-    char *title = mem_format("%s: time of a step, mean of %.0f rank%s and %.0f steps", run->folder,
-                             run->ranks, run->ranks == 1 ? "" : "s", run->ledger_steps);
+    char *title =
+        mem_format("%s: time of a step, mean of %.0f rank%s and %.0f steps", run->folder,
+                   run->ledger.ranks, run->ledger.ranks == 1 ? "" : "s", run->ledger.steps);
     chart_bars(out, title, row, rows, name, parts, value);
     put_parts_table(out, run);
     mem_free(&title);
@@ -181,7 +185,7 @@ static void put_time(FILE *out, const RunFiles *run)
 static void put_times(FILE *out, const RunFiles *run, int runs)
 {
     bool any = false;
-    for (int r = 0; r < runs; ++r) any = any || run[r].part_count > 0;
+    for (int r = 0; r < runs; ++r) any = any || run[r].ledger.parts > 0;
     if (!any) return;
     html_section(out, "Time");
     for (int r = 0; r < runs; ++r) put_time(out, &run[r]);
@@ -213,6 +217,7 @@ static Status write_page(const RunFiles *run, int runs, const char *path)
     put_outcome(out, run, runs);
     put_curves(out, run, runs);
     put_times(out, run, runs);
+    section_starts(out, run, runs);
     put_files(out, run, runs);
     html_end(out);
     mem_free(&title);

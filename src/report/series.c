@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
-/* the parts of log.txt and ledger.jsonl that are read */
-enum { LOG_BYTES = 32 << 10, LEDGER_BYTES = 64 << 10 };
+/* the part of log.txt that is read */
+enum { LOG_BYTES = 32 << 10 };
 /* larger steps are not those of a run */
 static const double STEP_MAX = 1e15;
 
@@ -43,38 +43,6 @@ static void series_add(Series *s, double step, double value)
     s->value[s->count++] = value;
 }
 
-/* ---- the ledger ---- */
-
-static LedgerPart *part_for(RunFiles *run, const char *name)
-{
-    for (int i = 0; i < run->part_count; ++i)
-        if (strcmp(run->part[i].name, name) == 0) return &run->part[i];
-    run->part = mem_resize(run->part, (size_t)(run->part_count + 1) * sizeof *run->part);
-    run->part[run->part_count] = (LedgerPart){.name = mem_text(name)};
-    return &run->part[run->part_count++];
-}
-
-/* Reads an object of names and seconds, the measured or the forecast parts. */
-static Status read_parts(RunFiles *run, JsonScan *scan, bool forecast)
-{
-    bool more;
-    Status st = json_scan_open(scan, '{', &more);
-    while (st == OK && more) {
-        char *key = NULL;
-        double value = 0;
-        st = json_scan_key(scan, &key);
-        if (st == OK) st = json_scan_real(scan, &value);
-        if (st == OK) {
-            LedgerPart *part = part_for(run, key);
-            *(forecast ? &part->forecast_s : &part->measured_s) = value;
-            part->has_forecast = forecast;
-        }
-        mem_free(&key);
-        if (st == OK) st = json_scan_more(scan, '}', &more);
-    }
-    return st;
-}
-
 /* ---- lines ---- */
 
 static bool is_number(const JsonScan *scan)
@@ -97,29 +65,7 @@ static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double
     return OK;
 }
 
-/* Reads a value of a line of ledger.jsonl. */
-static Status read_ledger(RunFiles *run, JsonScan *scan, const char *key, double *step)
-{
-    if (strcmp(key, "measured") == 0) {
-        run->has_forecast = false;
-        return read_parts(run, scan, false);
-    }
-    if (strcmp(key, "forecast") == 0) {
-        run->has_forecast = true;
-        return read_parts(run, scan, true);
-    }
-    if (strcmp(key, "ranks") == 0) return json_scan_real(scan, &run->ranks);
-    if (strcmp(key, "steps") == 0) return json_scan_real(scan, &run->ledger_steps);
-    if (strcmp(key, "step") == 0) return json_scan_real(scan, &run->trained_steps);
-    (void)step;
-    return json_scan_skip(scan);
-}
-
-/* Reads the value of a key of a line. */
-typedef Status ReadValue(RunFiles *run, JsonScan *scan, const char *key, double *step);
-
-static Status read_line(RunFiles *run, const char *path, const char *line, size_t bytes,
-                        ReadValue *read_value)
+static Status read_line(RunFiles *run, const char *path, const char *line, size_t bytes)
 {
     JsonScan scan = json_scan(path, line, bytes);
     bool more;
@@ -128,7 +74,7 @@ static Status read_line(RunFiles *run, const char *path, const char *line, size_
     while (more) {
         char *key = NULL;
         TRY(json_scan_key(&scan, &key));
-        Status st = read_value(run, &scan, key, &step);
+        Status st = read_metric(run, &scan, key, &step);
         mem_free(&key);
         TRY(st);
         TRY(json_scan_more(&scan, '}', &more));
@@ -136,7 +82,7 @@ static Status read_line(RunFiles *run, const char *path, const char *line, size_
     return json_scan_end(&scan);
 }
 
-static Status read_lines(RunFiles *run, const char *path, ReadValue *read_value)
+static Status read_lines(RunFiles *run, const char *path)
 {
     char *text, *at;
     size_t bytes;
@@ -145,7 +91,7 @@ static Status read_lines(RunFiles *run, const char *path, ReadValue *read_value)
     TRY(file_text(path, METRICS_BYTES, &text, &bytes));
     at = text;
     for (char *end; st == OK && (end = strchr(at, '\n')); at = end + 1) {
-        st = read_line(run, path, at, (size_t)(end - at), read_value);
+        st = read_line(run, path, at, (size_t)(end - at));
         number += st == OK;
     }
     run->metrics_torn = st == OK && *at;
@@ -176,31 +122,13 @@ static char *text_end(const char *folder, const char *name, size_t most)
     return kept;
 }
 
-/* Reads the last complete line of ledger.jsonl, if there is one. */
-static Status read_last_ledger(RunFiles *run, const char *folder)
-{
-    char *text = text_end(folder, "ledger.jsonl", LEDGER_BYTES);
-    char *path = mem_format("%s/ledger.jsonl", folder);
-    char *end = strrchr(text, '\n');
-    Status st = OK;
-    run->ledger_torn = *(end ? end + 1 : text);
-    if (end) {
-        *end = 0;
-        const char *before = strrchr(text, '\n'), *line = before ? before + 1 : text;
-        st = read_line(run, path, line, strlen(line), read_ledger);
-    }
-    mem_free(&path);
-    mem_free(&text);
-    return st;
-}
-
 Status run_files_read(RunFiles *run, const char *folder)
 {
     *run = (RunFiles){.folder = folder};
     char *path = mem_format("%s/metrics.jsonl", folder);
-    Status st = read_lines(run, path, read_metric);
+    Status st = read_lines(run, path);
     mem_free(&path);
-    if (st == OK) st = read_last_ledger(run, folder);
+    if (st == OK) st = ledger_read(folder, &run->ledger);
     if (st == OK) {
         run->config = text_end(folder, "config.yaml", TEXT_BYTES);
         run->log = text_end(folder, "log.txt", LOG_BYTES);
@@ -217,9 +145,8 @@ void run_files_fini(RunFiles *run)
         mem_free(&run->series[i].step);
         mem_free(&run->series[i].value);
     }
-    for (int i = 0; i < run->part_count; ++i) mem_free(&run->part[i].name);
+    ledger_history_fini(&run->ledger);
     mem_free(&run->series);
-    mem_free(&run->part);
     mem_free(&run->config);
     mem_free(&run->log);
     *run = (RunFiles){0};

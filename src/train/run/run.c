@@ -289,6 +289,7 @@ static Status run_all(Run *r)
     /* checked now, because the trace is written after the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
     if (st == OK && first) st = ledger_file_check(r->dir.path);
+    if (first) r->earlier = metrics_end(r->dir.path);
     if (st == OK && first)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
     if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);

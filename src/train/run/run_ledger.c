@@ -1,13 +1,15 @@
 /* The ledger of a run: gathers the ranks' times by phase and by chunk at the end. */
 #include "run_waits.h"
 
-#include <stdlib.h>
-
 void run_ledger_begin(Run *r)
 {
     for (int p = 0; p < PHASE_COUNT; ++p)
         r->ledger_from.phase_s[p] = r->live_from_s[p] = phase_s((Phase)p);
     r->ledger_from.step = r->trainer->step;
+    if (r->world->rank != 0) return;
+    double startup_s = clock_s() - clock_begin_s();
+    if (ledger_write_start(r->dir.path, r->trainer->step, startup_s, r->earlier) != OK)
+        log_warn("%s", fail_message());
 }
 
 static RankTimes times_of_rank(const Run *r)
@@ -89,46 +91,20 @@ void run_ledger_end(Run *r)
     mem_free(&all);
 }
 
-static void put_measured(Json *json, const Ledger *ledger)
+/* The history needs more than one start to say anything. */
+static Status find_goodput(Run *r)
 {
-    json_object(json, "measured");
-    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
-        json_real(json, ledger_names[i], ledger->line_s[i] / (double)ledger->steps);
-    json_end(json);
+    LedgerHistory history;
+    TRY(ledger_read(r->dir.path, &history));
+    if (history.starts > 1) r->summary.goodput = goodput_of(&history);
+    ledger_history_fini(&history);
+    return OK;
 }
 
-/* Evaluations and saves are not forecast. */
-static void put_forecast(Json *json, const Ledger *ledger)
+void run_ledger_write(Run *r)
 {
-    json_object(json, "forecast");
-    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
-        if (i != LEDGER_EVAL && i != LEDGER_CHECKPOINT)
-            json_real(json, ledger_names[i], ledger->forecast_s[i]);
-    json_end(json);
-}
-
-static void put_ledger(const Run *r, FILE *out)
-{
-    const Ledger *ledger = &r->summary.ledger;
-    Json json = json_to(out, false);
-    json_object(&json, NULL);
-    json_int(&json, "step", r->trainer->step);
-    json_int(&json, "steps", ledger->steps);
-    json_int(&json, "ranks", ledger->ranks);
-    put_measured(&json, ledger);
-    if (ledger->has_forecast) put_forecast(&json, ledger);
-    json_end(&json);
-}
-
-void run_ledger_write(const Run *r)
-{
-    char *line = NULL;
-    size_t bytes;
     if (r->summary.ledger.steps == 0) return;
-    FILE *out = open_memstream(&line, &bytes);
-    if (!out) die("out of memory for a line of the ledger");
-    put_ledger(r, out);
-    fclose(out);
-    if (ledger_file_append(r->dir.path, line) != OK) log_warn("%s", fail_message());
-    free(line);
+    Status st = ledger_write_end(r->dir.path, r->trainer->step, &r->summary.ledger);
+    if (st == OK) st = find_goodput(r);
+    if (st != OK) log_warn("%s", fail_message());
 }
