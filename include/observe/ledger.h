@@ -4,6 +4,7 @@
 
 #include "base/status.h"
 #include "base/text.h"
+#include "schedule.h"
 
 #include <stdint.h>
 
@@ -51,6 +52,15 @@ typedef struct Ledger {
     int64_t steps;
     bool has_forecast;
     double forecast_s[LEDGER_LINE_COUNT];
+    /* The rest is not known on devices. Schedule of a step, borrowed; NULL: not known. The mean
+     * measured cost of each chunk of the model; owned. */
+    const Schedule *schedule;
+    TaskCost *cost;
+    /* The critical path, which adds up to the time of a rank: work of each stage in the longest
+     * chain of the schedule, [stages]; owned; then waiting for replicas that begin a sum later; and
+     * all parts but compute, bubble and imbalance. */
+    double *path_s, late_s;
 } Ledger;
+void ledger_fini(Ledger *ledger);
 
 #endif

@@ -96,6 +96,44 @@ static void put_forecast(Json *json, const Ledger *ledger)
     json_end(json);
 }
 
+/* Writes the schedule with the costs of its chunks: forward, backward by inputs and by weights. */
+static void put_schedule(Json *json, const Ledger *ledger)
+{
+    const Schedule *s = ledger->schedule;
+    if (!s) return;
+    json_object(json, "schedule");
+    json_text(json, "name", s->name);
+    json_int(json, "stages", s->shape.stages);
+    json_int(json, "chunks", s->shape.chunks);
+    json_int(json, "micros", s->shape.micros);
+    json_array(json, "cost");
+    for (int k = 0; k < schedule_chunks(s); ++k) {
+        json_real(json, NULL, ledger->cost[k].forward);
+        json_real(json, NULL, ledger->cost[k].backward_data);
+        json_real(json, NULL, ledger->cost[k].backward_weight);
+    }
+    json_end(json);
+    json_end(json);
+}
+
+/* Writes the parts of the critical path that are not 0. */
+static void put_path(Json *json, const Ledger *ledger)
+{
+    LedgerPathPart part[LEDGER_LINE_COUNT + 1];
+    const Schedule *s = ledger->schedule;
+    double steps = (double)ledger->steps;
+    if (!s) return;
+    json_object(json, "path");
+    for (int i = 0; i < s->shape.stages; ++i) {
+        char name[32];
+        snprintf(name, sizeof name, s->shape.stages > 1 ? "stage %d" : "compute", i);
+        json_real(json, name, ledger->path_s[i] / steps);
+    }
+    int parts = ledger_path_parts(ledger, part);
+    for (int i = 0; i < parts; ++i) json_real(json, part[i].name, part[i].seconds / steps);
+    json_end(json);
+}
+
 /* Writes the parts of at most RANKS_MAX ranks: evenly spread ones, and the busiest. */
 static void put_ranks(Json *json, const Ledger *ledger)
 {
@@ -125,6 +163,8 @@ Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger)
     put_parts(&json, ledger->line_s, (double)ledger->steps);
     json_end(&json);
     if (ledger->has_forecast) put_forecast(&json, ledger);
+    put_path(&json, ledger);
+    put_schedule(&json, ledger);
     put_ranks(&json, ledger);
     return line_end(&json, folder, &text);
 }

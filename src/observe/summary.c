@@ -23,6 +23,55 @@ bool ledger_is_live(LedgerLine line)
     return line != LEDGER_BUBBLE && line != LEDGER_IMBALANCE;
 }
 
+void ledger_fini(Ledger *ledger)
+{
+    mem_free(&ledger->rank);
+    mem_free(&ledger->cost);
+    mem_free(&ledger->path_s);
+}
+
+int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part)
+{
+    int count = 0;
+    if (ledger->late_s > 0) part[count++] = (LedgerPathPart){"late replicas", ledger->late_s};
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
+        if (i != LEDGER_COMPUTE && i != LEDGER_BUBBLE && i != LEDGER_IMBALANCE &&
+            ledger->line_s[i] > 0)
+            part[count++] = (LedgerPathPart){ledger_names[i], ledger->line_s[i]};
+    return count;
+}
+
+/* Prints the longest chain of work and messages if there are several stages: those that have most
+ * of it, and the messages and sums in it. */
+static void print_path(const Ledger *ledger, double total_s, FILE *out)
+{
+    enum { STAGES = 3 };
+    LedgerPathPart part[LEDGER_LINE_COUNT + 1];
+    int stages = ledger->schedule ? ledger->schedule->shape.stages : 0, shown = 0;
+    int parts = stages > 1 ? ledger_path_parts(ledger, part) : 0;
+    double before_s = INFINITY, rest_s = 0;
+    if (stages < 2) return;
+    fprintf(out, "  critical     ");
+    for (int i = 0; i < stages; ++i) rest_s += ledger->path_s[i];
+    for (; shown < STAGES && shown < stages; ++shown) {
+        int most = -1;
+        for (int i = 0; i < stages; ++i)
+            if (ledger->path_s[i] < before_s &&
+                (most < 0 || ledger->path_s[i] > ledger->path_s[most]))
+                most = i;
+        if (most < 0) break;
+        before_s = ledger->path_s[most];
+        rest_s -= before_s;
+        fprintf(out, "%sstage %d %.1f %%", shown ? ", " : "", most, 100 * before_s / total_s);
+    }
+    if (shown < stages && rest_s / total_s > 5e-4)
+        fprintf(out, ", %d other stages %.1f %%", stages - shown, 100 * rest_s / total_s);
+    for (int i = 0; i < parts; ++i)
+        if (part[i].seconds / total_s >= 5e-4)
+            fprintf(out, ", %s %.1f %%", part[i].name, 100 * part[i].seconds / total_s);
+    fputc('\n', out);
+}
+
 /* The rank that waits least is named if its work exceeds the mean by this fraction. */
 static const double BUSIEST_FROM = 0.02;
 
@@ -45,6 +94,7 @@ static void print_ledger(const Ledger *ledger, FILE *out)
     if (ledger->ranks > 1 && more > BUSIEST_FROM)
         fprintf(out, "  most work    rank %d, %.1f %% more than the mean: others wait for it\n",
                 ledger->busiest, 100 * more);
+    print_path(ledger, total_s, out);
 }
 
 /* Prints where the time of all starts went. */

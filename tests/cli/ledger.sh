@@ -26,6 +26,13 @@ done
 holds 'the first line has no time before it' test "$(head -n 1 runs/runn2/metrics.jsonl | grep -c time_)" = 0
 same 10 runn1 runn2gridpp2
 
+# The parts of the run, of its critical path, and of its ranks in the mean are the same time.
+parts() { grep -o "\"$1\":{[^}]*" runs/runn2gridpp2/ledger.jsonl | grep -o ':[0-9][-+.e0-9]*' | tr -d : | awk '{ s += $1 } END { print s }'; }
+of_ranks=$(sed -n 's/.*"rank":\[//p' runs/runn2gridpp2/ledger.jsonl | sed 's/"rank":[0-9]*,"stage":[0-9]*//g' | grep -o ':[0-9][-+.e0-9]*' | tr -d : | awk '{ s += $1 } END { print s / 2 }')
+holds "a step: parts $(parts measured) s, path $(parts path) s, ranks $of_ranks s" awk -v a="$(parts measured)" -v b="$(parts path)" -v c="$of_ranks" \
+    'BEGIN { exit !(a > 0 && b / a > 0.999 && b / a < 1.001 && c / a > 0.999 && c / a < 1.001) }'
+holds 'the summary names the critical path' grep -Eq '^  critical     stage [01] [0-9.]+ %, stage [01] [0-9.]+ %' runs/runn2gridpp2/log.txt
+
 # The first start is killed after step 6, of which 4 are saved.
 cat >kill.sh <<'SH'
 read -r line

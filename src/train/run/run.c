@@ -436,7 +436,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     mem_free(&r.last);
     mem_free(&r.saving);
     mem_free(&r.ended);
-    mem_free(&r.summary.ledger.rank);
+    ledger_fini(&r.summary.ledger);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",

@@ -48,7 +48,7 @@ static void fill_ledger(Run *r, const RankTimes *all, const ChunkTime *time)
         ledger->rank[i].stage = all[i].stage;
         run_lines_of(r, all[i].phase_s, ledger->rank[i].line_s);
     }
-    if (r->trainer->backend->table->host_memory) run_divide_waits(r, all, time, ledger->rank);
+    if (r->trainer->backend->table->host_memory) run_divide_waits(r, all, time, ledger);
     add_ranks(ledger, all);
 }
 

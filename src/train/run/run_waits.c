@@ -101,29 +101,51 @@ static void divide_waiting(double *line_s, const ScheduleWaits *waits, double st
 }
 
 /* Moves the time that a rank waits in sums because another replica of its stage begins them later:
- * by the means over all steps. */
-static void move_late_replicas(const RankTimes *all, int ranks, int stages, RankLedger *rank)
+ * by the means over all steps. Returns its mean over
+ * the ranks. */
+static double move_late_replicas(const RankTimes *all, int ranks, int stages, RankLedger *rank)
 {
-    double *last_s = mem_new((size_t)stages * sizeof *last_s);
+    double *last_s = mem_new((size_t)stages * sizeof *last_s), late_s = 0;
     for (int r = 0; r < ranks; ++r)
         last_s[all[r].stage] = fmax(last_s[all[r].stage], before_sums_s(&all[r]));
-    for (int r = 0; r < ranks; ++r)
-        move(rank[r].line_s, LEDGER_SUMS, LEDGER_IMBALANCE,
-             last_s[all[r].stage] - before_sums_s(&all[r]));
+    for (int r = 0; r < ranks; ++r) {
+        double later_s = last_s[all[r].stage] - before_sums_s(&all[r]);
+        double left_s = move(rank[r].line_s, LEDGER_SUMS, LEDGER_IMBALANCE, later_s);
+        late_s += (later_s - left_s) / ranks;
+    }
     mem_free(&last_s);
+    return late_s;
 }
 
-void run_divide_waits(const Run *r, const RankTimes *all, const ChunkTime *time, RankLedger *rank)
+/* Fills the work of the stages on the critical path. It is scaled to the time of a rank, so that
+ * the path adds up to that, too. */
+static void fill_path(const Schedule *s, const TaskCost *cost, Ledger *ledger)
+{
+    SchedulePath path;
+    double chain_s = -ledger->late_s;
+    if (schedule_path(s, cost, &path) != OK) return;
+    for (int r = 0; r < ledger->ranks; ++r) {
+        const double *line_s = ledger->rank[r].line_s;
+        chain_s += (line_s[LEDGER_COMPUTE] + line_s[LEDGER_BUBBLE] + line_s[LEDGER_IMBALANCE]) /
+                   ledger->ranks;
+    }
+    ledger->path_s = path.work;
+    for (int i = 0; i < s->shape.stages; ++i) path.work[i] *= chain_s / path.makespan;
+}
+
+void run_divide_waits(const Run *r, const RankTimes *all, const ChunkTime *time, Ledger *ledger)
 {
     const Schedule *s = trainer_schedule(r->trainer);
     int ranks = r->world->size;
     TaskCost *cost = mem_new((size_t)schedule_chunks(s) * sizeof *cost);
     ScheduleWaits waits;
-    if (chunk_costs(r, all, time, cost) && schedule_waits(s, cost, &waits) == OK)
-        for (int i = 0; i < ranks; ++i)
-            divide_waiting(rank[i].line_s, &waits, stage_work_s(s, cost, all[i].stage),
-                           all[i].steps);
-    mem_free(&cost);
-    move_late_replicas(all, ranks, s->shape.stages, rank);
-    for (int i = 0; i < ranks; ++i) name_sums(r, rank[i].line_s);
+    bool known = chunk_costs(r, all, time, cost) && schedule_waits(s, cost, &waits) == OK;
+    for (int i = 0; i < ranks && known; ++i)
+        divide_waiting(ledger->rank[i].line_s, &waits, stage_work_s(s, cost, all[i].stage),
+                       all[i].steps);
+    ledger->late_s = move_late_replicas(all, ranks, s->shape.stages, ledger->rank);
+    for (int i = 0; i < ranks; ++i) name_sums(r, ledger->rank[i].line_s);
+    if (known) fill_path(s, cost, ledger);
+    ledger->cost = cost;
+    if (ledger->path_s) ledger->schedule = s;
 }

@@ -13,9 +13,8 @@ typedef struct RankTimes {
 
 /* Time that a rank does not spend waiting for other ranks. */
 double rank_busy_s(const RankTimes *times);
-/* Divides the waiting of each rank by its cause. all, rank: [ranks]; time: [ranks][chunks of a
- * stage]. */
-void run_divide_waits(const Run *run, const RankTimes *all, const ChunkTime *time,
-                      RankLedger *rank);
+/* Divides the waiting of each rank in ledger->rank by its cause, and finds the critical path. all:
+ * [ranks]; time: [ranks][chunks of a stage]. */
+void run_divide_waits(const Run *run, const RankTimes *all, const ChunkTime *time, Ledger *ledger);
 
 #endif
