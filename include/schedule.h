@@ -190,5 +190,8 @@ Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int sta
  * `columns` wide ("F0 F1 . B0"); and as SVG. */
 void schedule_print(const Schedule *schedule, const ScheduleReport *report, int columns, FILE *out);
 void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out);
+/* The same as a part of an HTML page, which gives .schedule its style: f forward, b backward, w
+ * weights and m several for boxes; n number, s stage and t title for texts. */
+void schedule_svg_inline(const Schedule *schedule, const ScheduleReport *report, FILE *out);
 
 #endif

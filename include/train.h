@@ -32,6 +32,9 @@ void train_use_words(void);
  * something. Called at every start. */
 Status train_rows_check(void);
 
+/* Prints the versions of the program and of its libraries, one in a line. Not collective. */
+void train_print_versions(FILE *out);
+
 /* Everything that belongs to one run. */
 typedef struct Trainer Trainer;
 

@@ -15,11 +15,27 @@ MetricsEnd metrics_end(const char *folder);
 
 /* Checks that ledger.jsonl can be written. ERR_IO. */
 Status ledger_file_check(const char *folder);
-/* Appends the line of a start that makes its first step after `step`. startup_s: seconds since its
- * process began. earlier: metrics_end before this start changed the file. ERR_IO. */
-Status ledger_write_start(const char *folder, int64_t step, double startup_s, MetricsEnd earlier);
-/* Appends the line of a start that ends after `step`. ERR_IO. */
-Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger);
+/* The line of a start at its first step. */
+typedef struct LedgerBegin {
+    /* its first step comes after this one */
+    int64_t step;
+    /* seconds since its process began */
+    double startup_s;
+    /* metrics_end before this start changed the file */
+    MetricsEnd earlier;
+    /* lines of train_print_versions; borrowed */
+    const char *versions;
+} LedgerBegin;
+/* Memory of the rank that uses most, in bytes: as planned, as measured (0: not known), and the peak
+ * of the process with libraries. */
+typedef struct LedgerMemory {
+    int rank;
+    double planned, measured, peak;
+} LedgerMemory;
+/* Append the line of a start that begins, and of one that ends after `step`. ERR_IO. */
+Status ledger_write_start(const char *folder, const LedgerBegin *begin);
+Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger,
+                        const LedgerMemory *memory);
 
 /* One start of a run. */
 typedef struct LedgerStart {
@@ -49,6 +65,15 @@ typedef struct LedgerRank {
     LedgerPart *value;
     int count;
 } LedgerRank;
+/* The schedule of a step, with the measured cost of each chunk: three numbers, as TaskCost. */
+typedef struct LedgerSchedule {
+    /* owned; NULL: not known */
+    char *name;
+    ScheduleShape shape;
+    /* [costs]; owned */
+    double *cost;
+    int costs;
+} LedgerSchedule;
 typedef struct LedgerHistory {
     /* in the order in which they began; owned */
     LedgerStart *start;
@@ -61,6 +86,11 @@ typedef struct LedgerHistory {
     double ranks, steps;
     /* the parts have a forecast */
     bool has_forecast;
+    /* schedule and memory of the same line */
+    LedgerSchedule schedule;
+    LedgerMemory memory;
+    /* versions of the last start; owned; NULL: not known */
+    char *versions;
     /* a torn line was left out */
     bool torn;
 } LedgerHistory;

@@ -68,16 +68,17 @@ static Status line_end(Json *json, const char *folder, char **text)
     return st;
 }
 
-Status ledger_write_start(const char *folder, int64_t step, double startup_s, MetricsEnd earlier)
+Status ledger_write_start(const char *folder, const LedgerBegin *begin)
 {
     char *text = NULL;
     size_t bytes;
     Json json = line_begin(&text, &bytes);
-    json_fixed(&json, "start", 3, wall_s() - startup_s);
-    json_fixed(&json, "startup_s", 3, startup_s);
-    json_int(&json, "step", step);
-    json_int(&json, "earlier_step", earlier.step);
-    json_fixed(&json, "earlier_end", 3, earlier.changed);
+    json_fixed(&json, "start", 3, wall_s() - begin->startup_s);
+    json_fixed(&json, "startup_s", 3, begin->startup_s);
+    json_int(&json, "step", begin->step);
+    json_int(&json, "earlier_step", begin->earlier.step);
+    json_fixed(&json, "earlier_end", 3, begin->earlier.changed);
+    json_text(&json, "versions", begin->versions);
     return line_end(&json, folder, &text);
 }
 
@@ -150,7 +151,19 @@ static void put_ranks(Json *json, const Ledger *ledger)
     json_end(json);
 }
 
-Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger)
+static void put_memory(Json *json, const LedgerMemory *memory)
+{
+    if (memory->measured <= 0) return;
+    json_object(json, "memory");
+    json_int(json, "rank", memory->rank);
+    json_fixed(json, "planned", 0, memory->planned);
+    json_fixed(json, "measured", 0, memory->measured);
+    json_fixed(json, "peak", 0, memory->peak);
+    json_end(json);
+}
+
+Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger,
+                        const LedgerMemory *memory)
 {
     char *text = NULL;
     size_t bytes;
@@ -163,6 +176,7 @@ Status ledger_write_end(const char *folder, int64_t step, const Ledger *ledger)
     put_parts(&json, ledger->line_s, (double)ledger->steps);
     json_end(&json);
     if (ledger->has_forecast) put_forecast(&json, ledger);
+    put_memory(&json, memory);
     put_path(&json, ledger);
     put_schedule(&json, ledger);
     put_ranks(&json, ledger);

@@ -1,8 +1,5 @@
 /* Reads ledger.jsonl. */
-#include "observer.h"
-
-#include "base/json_scan.h"
-#include "observe/history.h"
+#include "ledger_read.h"
 
 #include <errno.h>
 #include <string.h>
@@ -16,97 +13,25 @@ typedef struct Line {
     bool begins;
 } Line;
 
-/* ---- parts ---- */
-
-/* Returns the part of this name, which is added if there is none. */
-static LedgerPart *part_for(LedgerPart **part, int *count, const char *name)
-{
-    for (int i = 0; i < *count; ++i)
-        if (strcmp((*part)[i].name, name) == 0) return &(*part)[i];
-    *part = mem_resize(*part, (size_t)(*count + 1) * sizeof **part);
-    (*part)[*count] = (LedgerPart){.name = mem_text(name)};
-    return &(*part)[(*count)++];
-}
-
-static void parts_free(LedgerPart **part, int *count)
-{
-    for (int i = 0; i < *count; ++i) mem_free(&(*part)[i].name);
-    mem_free(part);
-    *count = 0;
-}
-
-static void ranks_free(LedgerHistory *h)
-{
-    for (int i = 0; i < h->rank_count; ++i) parts_free(&h->rank[i].value, &h->rank[i].count);
-    mem_free(&h->rank);
-    h->rank_count = 0;
-}
-
-/* Reads an object of names and seconds. */
-static Status read_parts(JsonScan *scan, LedgerPart **part, int *count, bool forecast)
-{
-    bool more;
-    Status st = json_scan_open(scan, '{', &more);
-    while (st == OK && more) {
-        char *key = NULL;
-        double value = 0;
-        st = json_scan_key(scan, &key);
-        if (st == OK) st = json_scan_real(scan, &value);
-        if (st == OK) {
-            LedgerPart *to = part_for(part, count, key);
-            *(forecast ? &to->forecast_s : &to->measured_s) = value;
-            to->has_forecast = to->has_forecast || forecast;
-        }
-        mem_free(&key);
-        if (st == OK) st = json_scan_more(scan, '}', &more);
-    }
-    return st;
-}
-
-static Status read_ranks(LedgerHistory *h, JsonScan *scan)
-{
-    bool more;
-    ranks_free(h);
-    TRY(json_scan_open(scan, '[', &more));
-    while (more) {
-        h->rank = mem_resize(h->rank, (size_t)(h->rank_count + 1) * sizeof *h->rank);
-        LedgerRank *rank = &h->rank[h->rank_count++];
-        *rank = (LedgerRank){0};
-        TRY(read_parts(scan, &rank->value, &rank->count, false));
-        TRY(json_scan_more(scan, ']', &more));
-    }
-    return OK;
-}
-
 /* ---- lines ---- */
 
 static Status read_value(LedgerHistory *h, JsonScan *scan, const char *key, Line *line)
 {
-    const struct {
-        const char *key;
-        double *value;
-    } number[] = {{"start", &line->start},
-                  {"startup_s", &line->startup_s},
-                  {"step", &line->step},
-                  {"steps", &line->steps},
-                  {"ranks", &line->ranks},
-                  {"end", &line->end},
-                  {"earlier_step", &line->earlier_step},
-                  {"earlier_end", &line->earlier_end}};
+    const LedgerNumber number[] = {{"start", &line->start},
+                                   {"startup_s", &line->startup_s},
+                                   {"step", &line->step},
+                                   {"steps", &line->steps},
+                                   {"ranks", &line->ranks},
+                                   {"end", &line->end},
+                                   {"earlier_step", &line->earlier_step},
+                                   {"earlier_end", &line->earlier_end}};
     for (size_t i = 0; i < sizeof number / sizeof *number; ++i)
         if (strcmp(key, number[i].key) == 0) return json_scan_real(scan, number[i].value);
-    if (strcmp(key, "measured") == 0) {
-        parts_free(&h->part, &h->parts);
-        parts_free(&h->path, &h->path_parts);
-        ranks_free(h);
-        h->has_forecast = false;
-        return read_parts(scan, &h->part, &h->parts, false);
+    if (strcmp(key, "versions") == 0) {
+        mem_free(&h->versions);
+        return json_scan_text(scan, &h->versions);
     }
-    if (strcmp(key, "path") == 0) return read_parts(scan, &h->path, &h->path_parts, false);
-    if (strcmp(key, "rank") == 0) return read_ranks(h, scan);
-    if (strcmp(key, "forecast") != 0) return json_scan_skip(scan);
-    h->has_forecast = true;
-    return read_parts(scan, &h->part, &h->parts, true);
+    return ledger_read_end(h, scan, key);
 }
 
 static LedgerStart *add_start(LedgerHistory *h, const Line *line)
@@ -239,9 +164,8 @@ Status ledger_read(const char *folder, LedgerHistory *history)
 
 void ledger_history_fini(LedgerHistory *h)
 {
-    parts_free(&h->part, &h->parts);
-    parts_free(&h->path, &h->path_parts);
-    ranks_free(h);
+    ledger_forget_end(h);
+    mem_free(&h->versions);
     mem_free(&h->start);
     *h = (LedgerHistory){0};
 }

@@ -24,6 +24,9 @@ static const char style[] =
     ".s4{stroke:var(--e)}.s5{stroke:var(--f)}.dash{stroke-dasharray:6 3}"
     ".f0{fill:var(--a)}.f1{fill:var(--b)}.f2{fill:var(--c)}.f3{fill:var(--d)}.f4{fill:var(--e)}"
     ".f5{fill:var(--f)}.half{fill-opacity:.55}"
+    ".schedule .f{fill:#7fb2e5}.schedule .b{fill:#f2a65e}.schedule .w{fill:#8ccf8c}"
+    ".schedule .m{fill:#b9ac9f}.schedule .n{fill:#111;font-size:11px;text-anchor:middle}"
+    ".schedule .s{text-anchor:end}.schedule .t{font-weight:bold}"
     "@media print{details{display:none}}";
 
 void html_text(FILE *out, const char *text)

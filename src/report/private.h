@@ -61,6 +61,11 @@ void chart_bars(FILE *out, const char *title, const char *const *row, int rows,
                 const char *const *part, int parts, const double *value);
 
 /* Sections of the page, which are left out if no run has anything for them. */
+void section_times(FILE *out, const RunFiles *run, int runs);
 void section_starts(FILE *out, const RunFiles *run, int runs);
+void section_schedules(FILE *out, const RunFiles *run, int runs);
+void section_memory(FILE *out, const RunFiles *run, int runs);
+void section_versions(FILE *out, const RunFiles *run, int runs);
+void section_files(FILE *out, const RunFiles *run, int runs);
 
 #endif

@@ -2,6 +2,7 @@
  * went. */
 #include "harness.h"
 #include "observe/history.h"
+#include "schedules.def"
 
 #include <math.h>
 #include <sys/stat.h>
@@ -97,16 +98,35 @@ static void written(void)
     LedgerHistory h;
     RankLedger rank[3] = {{.line_s[LEDGER_COMPUTE] = 1}, {.stage = 1}, {.stage = 2}};
     Ledger ledger = {.ranks = 3, .steps = 2, .line_s[LEDGER_COMPUTE] = 4, .rank = rank};
+    Schedule *s;
+    TaskCost cost[2] = {{.forward = 1, .backward_data = 2, .backward_weight = 3}, {.forward = 4}};
+    double path_s[2] = {3, 1};
+    const LedgerMemory memory = {1, 1e6, 2e6, 3e6};
+    CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 4}));
+    ledger.schedule = s;
+    ledger.cost = cost;
+    ledger.path_s = path_s;
+    ledger.late_s = 0.5;
     begin("{\"step\":9,\"ste", NULL);
     CHECK_OK(ledger_file_check(folder));
-    CHECK_OK(ledger_write_start(folder, 3, 0.5, (MetricsEnd){5, 17}));
-    CHECK_OK(ledger_write_end(folder, 5, &ledger));
+    CHECK_OK(ledger_write_start(
+        folder, &(LedgerBegin){.step = 3, .startup_s = 0.5, .versions = "weft 1\nMPI \"2\""}));
+    CHECK_OK(ledger_write_end(folder, 5, &ledger, &memory));
     CHECK_OK(ledger_read(folder, &h));
     CU_ASSERT(h.torn && h.starts == 1 && h.start[0].complete && h.start[0].from == 3);
     CU_ASSERT_EQUAL(h.part[LEDGER_COMPUTE].measured_s, 2);
     CU_ASSERT_EQUAL_FATAL(h.rank_count, 3);
     CU_ASSERT_EQUAL(h.rank[0].value[2].measured_s, 0.5);
     CU_ASSERT_EQUAL(h.rank[2].value[1].measured_s, 2);
+    CU_ASSERT_STRING_EQUAL(h.versions, "weft 1\nMPI \"2\"");
+    CU_ASSERT(h.memory.rank == 1 && h.memory.measured == 2e6 && h.memory.peak == 3e6);
+    CU_ASSERT_STRING_EQUAL(h.schedule.name, "gpipe");
+    CU_ASSERT(h.schedule.shape.stages == 2 && h.schedule.shape.micros == 4);
+    CU_ASSERT(h.schedule.costs == 6 && h.schedule.cost[2] == 3 && h.schedule.cost[3] == 4);
+    CU_ASSERT_EQUAL_FATAL(h.path_parts, 3);
+    CU_ASSERT_EQUAL(h.path[0].measured_s, 1.5);
+    CU_ASSERT_STRING_EQUAL(h.path[2].name, "late replicas");
+    schedule_free(&s);
     ledger_history_fini(&h);
     end();
     begin(NULL, NULL);
@@ -124,7 +144,7 @@ static void many_ranks(void)
     LedgerHistory h;
     Ledger ledger = {.ranks = RANKS, .steps = 1, .rank = rank, .busiest = BUSIEST};
     begin(NULL, NULL);
-    CHECK_OK(ledger_write_end(folder, 1, &ledger));
+    CHECK_OK(ledger_write_end(folder, 1, &ledger, &(LedgerMemory){0}));
     CHECK_OK(ledger_read(folder, &h));
     CU_ASSERT(h.rank_count > 60 && h.rank_count <= 64);
     bool found = false;
@@ -143,7 +163,10 @@ static void errors(void)
                {"{\"step\":2,\"steps\":3,\"measured\":{}}\n", "the steps are not those of a run"},
                {"{\"step\":-1}\n", "the steps are not those of a run"},
                {"{}\n{\"measured\":{\"a\":\"b\"}}\n", "line 2 of "},
-               {"{\"rank\":[1]}\n", "line 1 of "}};
+               {"{\"rank\":[1]}\n", "line 1 of "},
+               {"{\"memory\":{\"rank\":-1}}\n", "-1 is no rank"},
+               {"{\"schedule\":{\"stages\":2,\"chunks\":1,\"micros\":1,\"cost\":[1]}}\n",
+                "do not belong together"}};
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
         LedgerHistory h;
         begin(row[i].text, NULL);

@@ -1,15 +1,26 @@
 /* The ledger of a run: gathers the ranks' times by phase and by chunk at the end. */
 #include "run_waits.h"
 
+#include <stdlib.h>
+
 void run_ledger_begin(Run *r)
 {
     for (int p = 0; p < PHASE_COUNT; ++p)
         r->ledger_from.phase_s[p] = r->live_from_s[p] = phase_s((Phase)p);
     r->ledger_from.step = r->trainer->step;
     if (r->world->rank != 0) return;
-    double startup_s = clock_s() - clock_begin_s();
-    if (ledger_write_start(r->dir.path, r->trainer->step, startup_s, r->earlier) != OK)
-        log_warn("%s", fail_message());
+    char *versions = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&versions, &bytes);
+    if (!out) die("out of memory for the versions");
+    train_print_versions(out);
+    fclose(out);
+    const LedgerBegin begin = {.step = r->trainer->step,
+                               .startup_s = clock_s() - clock_begin_s(),
+                               .earlier = r->earlier,
+                               .versions = versions};
+    if (ledger_write_start(r->dir.path, &begin) != OK) log_warn("%s", fail_message());
+    free(versions);
 }
 
 static RankTimes times_of_rank(const Run *r)
@@ -104,7 +115,10 @@ static Status find_goodput(Run *r)
 void run_ledger_write(Run *r)
 {
     if (r->summary.ledger.steps == 0) return;
-    Status st = ledger_write_end(r->dir.path, r->trainer->step, &r->summary.ledger);
+    const RunSummary *s = &r->summary;
+    const LedgerMemory memory = {s->memory_rank, s->planned_bytes, s->measured_bytes,
+                                 s->peak_bytes};
+    Status st = ledger_write_end(r->dir.path, r->trainer->step, &s->ledger, &memory);
     if (st == OK) st = find_goodput(r);
     if (st != OK) log_warn("%s", fail_message());
 }
