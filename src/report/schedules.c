@@ -9,7 +9,7 @@
 /* most boxes of a picture, and stages in it */
 enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
 
-/* Returns the kind of a schedule's name; -1: none, or one from a file, whose lists are not known. */
+/* Returns the kind with this name; -1: there is none, or its lists come from a file. */
 static int kind_of(const char *name)
 {
 #define WORD(id, form, word, least, usual, most, help) word,

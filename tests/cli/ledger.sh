@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The ledger: fractions of the time in each line of metrics.jsonl, parts that add up, and goodput over starts of which one is killed.
+# The ledger: fractions of the time in each line of metrics.jsonl, parts that add up, and goodput over starts of which one is killed. A
+# rank that is held up shows as imbalance of the other, and slow reads show as waiting for data.
 . "$(dirname "$0")/common.bash"
 
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
@@ -46,4 +47,46 @@ holds "the parts are $sum % of the time" awk -v s="$sum" 'BEGIN { exit !(s > 99 
 same 10 killed runn1
 check 0 '' "$WEFT" report runs/killed -o page.html
 holds 'the page has both starts' test "$(grep -c '<td>none: killed</td>\|<td>by itself</td>' page.html)" = 2
+
+# of_rank RUN RANK PART : this part's fraction of the rank's time.
+of_rank() {
+    sed -n 's/.*"rank":\[//p' "runs/$1/ledger.jsonl" | tr '{' '\n' | grep "\"rank\":$2," | sed 's/"rank":[0-9]*,"stage":[0-9]*//' | tr -d '"}]' | tr ',' '\n' |
+        awk -F: -v part="$3" 'NF == 2 { all += $2; if ($1 == part) it = $2 } END { print (all > 0 ? it / all : 0) }'
+}
+above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b) }'; }
+
+# Rank 1 is stopped for three quarters of the time, mostly while it computes; so rank 0 waits for it. All
+# stops together are shorter than the 4 s after which the watchdog would end the run.
+rm -f out
+sed 's/width: 24/width: 1024/g; s/every_steps: 4/every_steps: 0/' job.yaml >held.yaml
+"$WEFT" train -n 2 held.yaml run.name=held train.steps=100000000 >out 2>err </dev/null & run=$!
+soon grep -q '^epoch.*step' out
+held=$(rank_pid ".*run.name=held( |\$)" 1)
+for _ in $(seq 8); do
+    kill -STOP "$held"
+    sleep 0.3
+    kill -CONT "$held"
+    sleep 0.1
+done
+kill -TERM $run
+rc=0
+wait $run || rc=$?
+holds "the run stops: $rc" test $rc = 75
+waits=$(of_rank held 0 imbalance) own=$(of_rank held 1 imbalance)
+holds "rank 0 waits $waits of the time for rank 1, which waits $own" above "$waits" 0.03
+holds "rank 1 waits less: $own" above "$waits" "$own"
+
+# Each read of a sample of 90 kB is delayed by 20 ms.
+if strace -f -o /dev/null true 2>/dev/null; then
+    { printf '\0\0\010\003\0\0\0\050\0\0\001\054\0\0\001\054'; head -c $((40 * 90000)) /dev/zero; } >x.idx
+    { printf '\0\0\010\001\0\0\0\050'; for i in $(seq 40); do printf "\\00$((i % 3))"; done; } >y.idx
+    check 0 '' "$WEFT" data import idx x.idx y.idx -o slow.h5
+    sed 's/data.h5/slow.h5/; s/log_every: 1/log_every: 4/' job.yaml >slow.yaml
+    check 0 'done after' timeout 240 strace -f -o /dev/null -P "$PWD/slow.h5" -e trace=pread64 -e inject=pread64:delay_exit=20000 \
+        "$WEFT" train slow.yaml run.name=slow train.steps=8
+    data=$(of_rank slow 0 data)
+    holds "slow reads are $data of the time" above "$data" 0.3
+    live=$(grep -o '"time_data":[0-9.]*' runs/slow/metrics.jsonl | tail -n 1 | cut -d: -f2)
+    holds "and $live while the run goes on" above "$live" 0.3
+else echo '  skipped: slow reads: strace is not there or may not trace'; fi
 finish
