@@ -5,7 +5,7 @@
 #define WEFT_OBSERVE_H
 
 #include "detect.h"
-#include "observe/ledger.h"
+#include "observe/history.h"
 
 typedef struct Observer Observer;
 /* Parts of a detector's loss, whose sum it is. */
@@ -31,6 +31,9 @@ typedef struct TrainLine {
     /* the model finds boxes, and the parts of the loss are set */
     bool boxes;
     double part[LOSS_PARTS];
+    /* seconds by part before the last logged step, the mean over the ranks; waiting is not divided
+     * by its cause, so there is neither bubble nor imbalance; all 0: not known */
+    double time_s[LEDGER_LINE_COUNT];
 } TrainLine;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
@@ -116,6 +119,8 @@ typedef struct RunSummary {
     bool tokens;
     /* ranks 0: the run made no step */
     Ledger ledger;
+    /* starts 0: this is the run's first start */
+    Goodput goodput;
     /* last evaluation; samples 0: there was none */
     EvalLine eval;
     /* the rank that uses most memory, whose figures follow */

@@ -154,6 +154,17 @@ typedef struct ScheduleWaits {
 } ScheduleWaits;
 /* cost: one per chunk. Errors as in schedule_simulate. */
 Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleWaits *waits);
+/* The longest chain of tasks and messages that wait for each other, from the first to the last:
+ * only if it gets shorter, the makespan does. */
+typedef struct SchedulePath {
+    /* work of each stage in the chain, [stages]; owned */
+    double *work;
+    /* messages in it; work and messages add up to the makespan */
+    double messages, makespan;
+} SchedulePath;
+/* cost: one per chunk. Errors as in schedule_simulate. Release with schedule_path_fini. */
+Status schedule_path(const Schedule *schedule, const TaskCost *cost, SchedulePath *path);
+void schedule_path_fini(SchedulePath *path);
 
 /* The order in which one stage moves messages where both ends of a channel must move a message
  * together, as between GPUs. The simulation of all stages, with `depth` slots per channel, gives
@@ -179,5 +190,8 @@ Status schedule_moves(Moves *moves, const Schedule *schedule, int depth, int sta
  * `columns` wide ("F0 F1 . B0"); and as SVG. */
 void schedule_print(const Schedule *schedule, const ScheduleReport *report, int columns, FILE *out);
 void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out);
+/* The same as a part of an HTML page, which gives .schedule its style: f forward, b backward, w
+ * weights and m several for boxes; n number, s stage and t title for texts. */
+void schedule_svg_inline(const Schedule *schedule, const ScheduleReport *report, FILE *out);
 
 #endif

@@ -32,6 +32,9 @@ void train_use_words(void);
  * something. Called at every start. */
 Status train_rows_check(void);
 
+/* Prints the versions of the program and of its libraries, one in a line. Not collective. */
+void train_print_versions(FILE *out);
+
 /* Everything that belongs to one run. */
 typedef struct Trainer Trainer;
 
@@ -64,6 +67,10 @@ typedef struct StepResult {
     /* Before one of those steps, some rank requested a stop or a checkpoint, or had a request from
      * a hook (executor_request). */
     bool stop_requested, save_requested, hook_requested;
+    /* Seconds in each phase between the step of the line before and a logged step, the sum over
+     * `timed` ranks. 0 ranks: no times have arrived. */
+    double phase_s[PHASE_COUNT];
+    int timed;
     /* When the last of those steps began, some rank was still writing a checkpoint. */
     bool saving;
 } StepResult;

@@ -27,6 +27,11 @@ Phase phase_enter(Phase phase);
  * trace and phase_watch still see those. Returns the phase before. Not nested. */
 Phase phase_whole_begin(Phase phase);
 void phase_whole_end(Phase before);
+/* Call around a wait for other ranks: counts it as PHASE_SUM if it interrupts PHASE_UPDATE or
+ * PHASE_OTHER, as an agreement between two steps does. Pass the result of the first to the
+ * second. */
+Phase phase_wait_begin(void);
+void phase_wait_end(Phase before);
 /* Returns the seconds spent in a phase so far. */
 double phase_s(Phase phase);
 /* The same without the time since the last phase_enter, and without reading the clock. */

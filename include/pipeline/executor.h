@@ -130,9 +130,10 @@ void executor_settle(Executor *executor);
 /* Gradient arena 0: after executor_reduce the sums, tied gradients included; borrowed.
  * plan_sum_offset gives the offsets. */
 float *executor_grads(Executor *executor);
-/* Sets this rank's flag for METRIC_STOP or a later metric. That metric of the coming step counts
- * the ranks that set the flag, so all ranks learn it at the end of the same step. */
-void executor_request(Executor *executor, int metric, bool yes);
+/* Sets this rank's value of METRIC_STOP or a later metric for the coming step; it is 0 otherwise.
+ * The metric is the sum over all ranks, which all learn at the end of the same step. A flag has
+ * value 1. */
+void executor_request(Executor *executor, int metric, float value);
 /* Runs forward only, with running statistics, on as many micro-batches as a step has. On ranks with
  * the loss, visit is called for each micro-batch with its per-sample results: columns (rows,
  * LOSS_COLUMNS), in host memory. Collective. */

@@ -332,9 +332,13 @@ enum {
     METRIC_SAVE,
     METRIC_SAVING,
     METRIC_REQUEST,
-    METRIC_COUNT,
+    /* ranks that have set their times, and seconds in each phase (Phase) */
+    METRIC_TIMED,
+    METRIC_PHASES,
+    METRIC_COUNT = METRIC_PHASES + PHASE_COUNT,
+    /* number of values that each rank sets */
     METRIC_REQUESTS = METRIC_COUNT - METRIC_STOP,
-    METRIC_PAD = 16
+    METRIC_PAD = 32
 };
 /* The gradient arena holds the gradients of this stage's parameters at the offsets of their values
  * (for running statistics, the batch values), METRIC_PAD floats of metrics, and the gradients of

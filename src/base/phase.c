@@ -75,6 +75,18 @@ void phase_whole_end(Phase before)
     phases.is_whole = false;
 }
 
+Phase phase_wait_begin(void)
+{
+    Phase before = phases.now;
+    bool counts = phases.running && (before == PHASE_UPDATE || before == PHASE_OTHER);
+    return counts ? phase_enter(PHASE_SUM) : before;
+}
+
+void phase_wait_end(Phase before)
+{
+    if (phases.running && phases.now != before) phase_enter(before);
+}
+
 void phase_watch(void (*entered)(Phase phase))
 {
     phases.entered = entered;

@@ -2,6 +2,7 @@
 #include "private.h"
 
 #include "doctor.h"
+#include "train.h"
 
 typedef struct DoctorFlags {
     int64_t ranks;
@@ -28,7 +29,7 @@ static char *version_lines(void)
     size_t bytes = 0;
     FILE *lines = open_memstream(&text, &bytes);
     if (!lines) die_as(ERR_MEMORY, "out of memory");
-    print_version(lines);
+    train_print_versions(lines);
     if (fclose(lines) != 0) die_as(ERR_MEMORY, "out of memory");
     return text;
 }

@@ -1,4 +1,4 @@
-/* Help texts, the man page, shell completion and versions. */
+/* Help texts, the man page, and shell completion. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -6,7 +6,6 @@
 #include "layers.h"
 #include "tensor.h"
 
-#include <hdf5.h>
 #include <string.h>
 
 static bool in_group(const char *name, const char *group)
@@ -68,26 +67,6 @@ static void print_completion(FILE *out)
     for (int i = 0; i < verb_count(); ++i) verbs[i] = verb_at(i);
     config_completion(out, verbs, verb_count());
     mem_free(&verbs);
-}
-
-void print_version(FILE *out)
-{
-    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    char pictures[128];
-    unsigned major = 0, minor = 0, release = 0;
-    int length = 0, mpi_major = 0, mpi_minor = 0;
-    MPI_Get_version(&mpi_major, &mpi_minor);
-    fprintf(out, "weft %s\n", WEFT_VERSION);
-    backend_versions(out);
-    comm_versions(out);
-    MPI_Get_library_version(mpi, &length);
-    fprintf(out, "%.*s (MPI %d.%d; built against MPI %d.%d)\n", (int)strcspn(mpi, ",\n"), mpi,
-            mpi_major, mpi_minor, MPI_VERSION, MPI_SUBVERSION);
-    H5get_libversion(&major, &minor, &release);
-    fprintf(out, "HDF5 %u.%u.%u (built against %d.%d.%d)\n", major, minor, release, H5_VERS_MAJOR,
-            H5_VERS_MINOR, H5_VERS_RELEASE);
-    image_versions(pictures, sizeof pictures);
-    fprintf(out, "pictures: %s\n", pictures);
 }
 
 static void print_layers(FILE *out)

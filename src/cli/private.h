@@ -166,7 +166,6 @@ void help_verb(FILE *out, const Verb *verb);
 void help_all(FILE *out);
 /* Help on a group of verbs, such as "data". */
 void help_group(FILE *out, const char *group);
-void print_version(FILE *out);
 
 /* weft bench io for a file of encoded pictures, maybe with boxes: measures for about `seconds`
  * and prints the result. */

@@ -39,7 +39,7 @@ const Verb verb_report = {
     .words = "RUN...",
     .words_min = 1,
     .expects = "folders of runs, as runs/fashion",
-    .help = "writes an HTML page about runs: outcome, curves, times, nodes, configuration",
+    .help = "writes an HTML page about runs: outcome, curves, where the time went, schedule, nodes",
     VERB_FLAGS(ReportFlags, flags),
     .traits = VERB_PLAIN,
     .run = run,

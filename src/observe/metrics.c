@@ -6,6 +6,8 @@
  * so that a crash loses nothing. A run that starts over renames an existing file. */
 #include "observer.h"
 
+#include "observe/history.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -100,6 +102,27 @@ static Status remove_later_lines(const char *path, const char *part, int64_t kee
     return status;
 }
 
+MetricsEnd metrics_end(const char *folder)
+{
+    enum { BYTES = 1 << 16 };
+    char *path = mem_format("%s/metrics.jsonl", folder), *tail = mem_new(BYTES + 1);
+    MetricsEnd end = {0};
+    struct stat st;
+    int file = file_open(path, O_RDONLY);
+    if (file >= 0 && fstat(file, &st) == 0) {
+        off_t from = st.st_size > BYTES ? st.st_size - BYTES : 0;
+        ssize_t got = pread(file, tail, BYTES, from);
+        tail[got > 0 ? got : 0] = 0;
+        end.changed = (double)st.st_mtim.tv_sec + 1e-9 * (double)st.st_mtim.tv_nsec;
+        for (char *at = tail, *next; (next = strchr(at, '\n')); at = next + 1)
+            if (strncmp(at, "{\"step\":", 8) == 0) end.step = strtoll(at + 8, NULL, 10);
+    }
+    if (file >= 0) close(file);
+    mem_free(&tail);
+    mem_free(&path);
+    return end;
+}
+
 /* Renames an earlier run's file, so that nothing is lost. */
 static Status move_aside(const char *path)
 {
@@ -155,6 +178,27 @@ const char *loss_part_name(LossPart part)
     return name[part];
 }
 
+double line_time_s(const TrainLine *line)
+{
+    double all_s = 0;
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) all_s += line->time_s[i];
+    return all_s;
+}
+
+/* Writes the time since the line before, and the fraction of each part. */
+static void put_times(Json *json, const TrainLine *line)
+{
+    double all_s = line_time_s(line);
+    if (all_s <= 0) return;
+    json_fixed(json, "time_s", 6, all_s);
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) {
+        char key[32];
+        if (!ledger_is_live((LedgerLine)i)) continue;
+        snprintf(key, sizeof key, "time_%s", ledger_names[i]);
+        json_fixed(json, key, 4, line->time_s[i] / all_s);
+    }
+}
+
 void metrics_train(AppendFile *metrics, const TrainLine *line)
 {
     Line text;
@@ -168,6 +212,7 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)
         json_real(&text.json, loss_part_name((LossPart)i), line->part[i]);
     if (line->skipped > 0) json_int(&text.json, "skipped", line->skipped);
+    put_times(&text.json, line);
     line_end(&text, metrics);
 }
 

@@ -168,6 +168,18 @@ static void scalar_parts(Observer *observer, const char *group, int64_t step, co
     }
 }
 
+/* Writes the fractions of the time as "time/compute" and so on. */
+static void scalar_times(Observer *observer, const TrainLine *line)
+{
+    double all_s = line_time_s(line);
+    for (int i = 0; all_s > 0 && i < LEDGER_LINE_COUNT; ++i) {
+        char tag[32];
+        if (!ledger_is_live((LedgerLine)i)) continue;
+        snprintf(tag, sizeof tag, "time/%s", ledger_names[i]);
+        scalar(observer, tag, line->step, line->time_s[i] / all_s);
+    }
+}
+
 void observer_train(Observer *observer, const TrainLine *line, bool log_now)
 {
     if (!observer) return;
@@ -186,6 +198,7 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     scalar(observer, "train/top1", line->step, line->top1);
     scalar(observer, "train/top5", line->step, line->top5);
     if (line->boxes) scalar_parts(observer, "train", line->step, line->part);
+    scalar_times(observer, line);
     /* A failure here is reported by the next flush. */
     if (clock_s() - observer->flushed_s >= FLUSH_S)
         flush_and_warn(observer);

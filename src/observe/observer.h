@@ -96,6 +96,19 @@ void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double
                        float value);
 uint32_t crc32c(const void *data, size_t bytes);
 
+/* Returns the sum of time_s. */
+double line_time_s(const TrainLine *line);
+/* Returns false for parts that are known at the end of a run only. */
+bool ledger_is_live(LedgerLine line);
+
+/* A part of the critical path that is not the work of a stage. */
+typedef struct LedgerPathPart {
+    const char *name;
+    double seconds;
+} LedgerPathPart;
+/* Fills part[LEDGER_LINE_COUNT + 1] with those that are not 0, and returns their number. */
+int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part);
+
 /* Writes "1,234,567" to out, at least 32 chars, and returns out. */
 char *text_count(int64_t value, char *out);
 /* Writes the defined figures of an evaluation besides its loss: ", top-1 91.00 %, top-5 99.70 %".

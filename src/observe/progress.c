@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define REDRAW_S 0.1
-enum { FIELD_CHARS = 64, FIELDS = 8, WIDTH_DEFAULT = 80 };
+enum { FIELD_CHARS = 64, FIELDS = 9, WIDTH_DEFAULT = 80 };
 enum {
     FIELD_EPOCH,
     FIELD_STEP,
@@ -19,8 +19,12 @@ enum {
     FIELD_TOP5,
     FIELD_LR,
     FIELD_RATE,
-    FIELD_LEFT
+    FIELD_LEFT,
+    FIELD_WAITS
 };
+
+/* Parts of the time in which a rank does not compute are shown from this fraction on. */
+static const double WAITS_FROM = 0.05;
 
 const char *rows_name(bool tokens)
 {
@@ -89,6 +93,20 @@ static void text_rate(double rate, char *out)
         snprintf(out, 32, "%.3g", rate);
 }
 
+/* Writes "waits: sums 12 %, data 6 %": parts in which ranks wait, if they are large. */
+static void text_waits(const TrainLine *line, char *out)
+{
+    static const LedgerLine wait[] = {LEDGER_DATA, LEDGER_MESSAGES, LEDGER_SUMS};
+    double all_s = line_time_s(line);
+    size_t at = 0;
+    for (size_t i = 0; i < sizeof wait / sizeof *wait && all_s > 0; ++i) {
+        double part = line->time_s[wait[i]] / all_s;
+        if (part < WAITS_FROM) continue;
+        at += (size_t)snprintf(out + at, FIELD_CHARS - at, "%s%s %.0f %%",
+                               at ? ", " : "waits: ", ledger_names[wait[i]], 100 * part);
+    }
+}
+
 static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
 {
     char a[32], b[32];
@@ -111,6 +129,7 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
     snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, rows_name(line->tokens));
     if (!isnan(line->left_s))
         snprintf(field[FIELD_LEFT], FIELD_CHARS, "%.31s left", text_seconds(line->left_s, a));
+    text_waits(line, field[FIELD_WAITS]);
 }
 
 static int fields_width(char field[FIELDS][FIELD_CHARS])
@@ -123,8 +142,8 @@ static int fields_width(char field[FIELDS][FIELD_CHARS])
 
 void progress_text(const TrainLine *line, int width, bool colour, char *out)
 {
-    static const int dropped_first[] = {FIELD_LR,   FIELD_TOP5, FIELD_TOP1, FIELD_EPOCH,
-                                        FIELD_RATE, FIELD_LEFT, FIELD_STEP};
+    static const int dropped_first[] = {FIELD_WAITS, FIELD_LR,   FIELD_TOP5, FIELD_TOP1,
+                                        FIELD_EPOCH, FIELD_RATE, FIELD_LEFT, FIELD_STEP};
     static const char *const paint[FIELDS] = {
         [FIELD_LOSS] = "\033[1m", [FIELD_LR] = "\033[2m", [FIELD_LEFT] = "\033[36m"};
     char field[FIELDS][FIELD_CHARS];

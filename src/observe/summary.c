@@ -18,6 +18,60 @@ static void print_accuracy(const EvalLine *eval, FILE *out)
 
 const char *const ledger_names[LEDGER_LINE_COUNT] = {LEDGER_LINES(LIST_NAME)};
 
+bool ledger_is_live(LedgerLine line)
+{
+    return line != LEDGER_BUBBLE && line != LEDGER_IMBALANCE;
+}
+
+void ledger_fini(Ledger *ledger)
+{
+    mem_free(&ledger->rank);
+    mem_free(&ledger->cost);
+    mem_free(&ledger->path_s);
+}
+
+int ledger_path_parts(const Ledger *ledger, LedgerPathPart *part)
+{
+    int count = 0;
+    if (ledger->late_s > 0) part[count++] = (LedgerPathPart){"late replicas", ledger->late_s};
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
+        if (i != LEDGER_COMPUTE && i != LEDGER_BUBBLE && i != LEDGER_IMBALANCE &&
+            ledger->line_s[i] > 0)
+            part[count++] = (LedgerPathPart){ledger_names[i], ledger->line_s[i]};
+    return count;
+}
+
+/* Prints the longest chain of work and messages if there are several stages: those that have most
+ * of it, and the messages and sums in it. */
+static void print_path(const Ledger *ledger, double total_s, FILE *out)
+{
+    enum { STAGES = 3 };
+    LedgerPathPart part[LEDGER_LINE_COUNT + 1];
+    int stages = ledger->schedule ? ledger->schedule->shape.stages : 0, shown = 0;
+    int parts = stages > 1 ? ledger_path_parts(ledger, part) : 0;
+    double before_s = INFINITY, rest_s = 0;
+    if (stages < 2) return;
+    fprintf(out, "  critical     ");
+    for (int i = 0; i < stages; ++i) rest_s += ledger->path_s[i];
+    for (; shown < STAGES && shown < stages; ++shown) {
+        int most = -1;
+        for (int i = 0; i < stages; ++i)
+            if (ledger->path_s[i] < before_s &&
+                (most < 0 || ledger->path_s[i] > ledger->path_s[most]))
+                most = i;
+        if (most < 0) break;
+        before_s = ledger->path_s[most];
+        rest_s -= before_s;
+        fprintf(out, "%sstage %d %.1f %%", shown ? ", " : "", most, 100 * before_s / total_s);
+    }
+    if (shown < stages && rest_s / total_s > 5e-4)
+        fprintf(out, ", %d other stages %.1f %%", stages - shown, 100 * rest_s / total_s);
+    for (int i = 0; i < parts; ++i)
+        if (part[i].seconds / total_s >= 5e-4)
+            fprintf(out, ", %s %.1f %%", part[i].name, 100 * part[i].seconds / total_s);
+    fputc('\n', out);
+}
+
 /* The rank that waits least is named if its work exceeds the mean by this fraction. */
 static const double BUSIEST_FROM = 0.02;
 
@@ -40,6 +94,27 @@ static void print_ledger(const Ledger *ledger, FILE *out)
     if (ledger->ranks > 1 && more > BUSIEST_FROM)
         fprintf(out, "  most work    rank %d, %.1f %% more than the mean: others wait for it\n",
                 ledger->busiest, 100 * more);
+    print_path(ledger, total_s, out);
+}
+
+/* Prints where the time of all starts went. */
+static void print_goodput(const Goodput *g, FILE *out)
+{
+    char wall[32], killed[48] = "", lost[48] = "";
+    if (g->starts == 0 || g->wall_s <= 0) return;
+    if (g->killed) snprintf(killed, sizeof killed, ", of which %d had no end,", g->killed);
+    fprintf(out, "  starts       %d%s in %s:", g->starts, killed, text_seconds(g->wall_s, wall));
+    const char *comma = "";
+    for (int i = 0; i < GOODPUT_PART_COUNT; ++i) {
+        double share = 100 * g->part_s[i] / g->wall_s;
+        if (i == GOODPUT_REPEATED && g->repeated)
+            snprintf(lost, sizeof lost, " (%lld)", (long long)g->repeated);
+        if (share < 0.05 && !(i == GOODPUT_REPEATED && g->repeated)) continue;
+        fprintf(out, "%s %s%s %.1f %%", comma, goodput_names[i], i == GOODPUT_REPEATED ? lost : "",
+                share);
+        comma = ",";
+    }
+    fputc('\n', out);
 }
 
 static void print_beside(const char *name, double forecast_s, double measured_s, FILE *out)
@@ -92,6 +167,7 @@ static void print_all(const RunSummary *summary, FILE *out)
     print_accuracy(&summary->eval, out);
     print_ledger(&summary->ledger, out);
     print_forecast(&summary->ledger, out);
+    print_goodput(&summary->goodput, out);
     print_memory(summary, out);
     if (summary->last) fprintf(out, "  checkpoint   %s\n", summary->last);
     if (summary->best) fprintf(out, "  best         %s\n", summary->best);

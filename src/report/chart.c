@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Sizes in pixels. Points of a line are reduced to the least and greatest value of each column. */
-enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 12, TOP = 10, BOTTOM = 28, TICKS = 5 };
+enum { WIDTH = 900, HEIGHT = 260, LEFT = 64, RIGHT = 24, TOP = 10, BOTTOM = 28, TICKS = 5 };
 enum { PLOT_WIDTH = WIDTH - LEFT - RIGHT, PLOT_HEIGHT = HEIGHT - TOP - BOTTOM };
 enum { TABLE_ROWS = 60, MARKS_MAX = 30, BAR_HEIGHT = 22, BAR_GAP = 8, BAR_LEFT = 170 };
 

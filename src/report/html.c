@@ -27,6 +27,9 @@ const char html_style[] =
     ".box{fill:var(--a);fill-opacity:.05;stroke:currentColor;stroke-opacity:.55}"
     ".used{fill-opacity:.35}.cell{fill:var(--a)}.slow{fill:none;stroke:var(--b);stroke-width:2.5}"
     "svg text.bold{font-weight:700}svg text.small{font-size:10px}"
+    ".schedule .f{fill:#7fb2e5}.schedule .b{fill:#f2a65e}.schedule .w{fill:#8ccf8c}"
+    ".schedule .m{fill:#b9ac9f}.schedule .n{fill:#111;font-size:11px;text-anchor:middle}"
+    ".schedule .s{text-anchor:end}.schedule .t{font-weight:bold}"
     "@media print{details{display:none}}";
 
 void html_text(FILE *out, const char *text)

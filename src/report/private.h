@@ -5,6 +5,8 @@
 #include "report.h"
 #include "topo.h"
 
+#include "observe/history.h"
+
 /* A value of each step at which metrics.jsonl has it. */
 typedef struct Series {
     /* key in metrics.jsonl; owned */
@@ -14,14 +16,6 @@ typedef struct Series {
     int count, capacity;
 } Series;
 
-/* A part of a step's time in ledger.jsonl. */
-typedef struct LedgerPart {
-    /* owned */
-    char *name;
-    double measured_s, forecast_s;
-    bool has_forecast;
-} LedgerPart;
-
 /* The content of a run's folder. */
 typedef struct RunFiles {
     /* folder, as given; borrowed */
@@ -29,12 +23,9 @@ typedef struct RunFiles {
     /* in the order of their first lines; owned */
     Series *series;
     int series_count;
-    /* last line of ledger.jsonl: its parts, ranks and steps; part_count 0: there is none; owned */
-    LedgerPart *part;
-    int part_count;
-    double ranks, ledger_steps;
-    /* the ledger has a forecast */
-    bool has_forecast;
+    LedgerHistory ledger;
+    /* the last line of metrics.jsonl is torn, and left out */
+    bool metrics_torn;
     /* contents of config.yaml and log.txt, of which the last part; "" if there is none; owned */
     char *config, *log;
     /* topo.json; ranks 0: there is none; owned */
@@ -96,5 +87,13 @@ void chart_lines(FILE *out, const char *title, const ChartLine *line, int count)
  * value: [rows][parts] */
 void chart_bars(FILE *out, const char *title, const char *const *row, int rows,
                 const char *const *part, int parts, const double *value);
+
+/* Sections of the page, which are left out if no run has anything for them. */
+void section_times(FILE *out, const RunFiles *run, int runs);
+void section_starts(FILE *out, const RunFiles *run, int runs);
+void section_schedules(FILE *out, const RunFiles *run, int runs);
+void section_memory(FILE *out, const RunFiles *run, int runs);
+void section_versions(FILE *out, const RunFiles *run, int runs);
+void section_files(FILE *out, const RunFiles *run, int runs);
 
 #endif

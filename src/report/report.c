@@ -1,4 +1,4 @@
-/* The sections of a report: outcome, curves, time, nodes, configuration and log. */
+/* The page of a report, and its first sections: outcome and curves. */
 #include "private.h"
 
 #include <errno.h>
@@ -26,11 +26,15 @@ static double column_value(const Series *s, int best)
     return value;
 }
 
+/* Returns the last step that is known. Steps after the last line of metrics.jsonl are known if the
+ * last start ended by itself. */
 static double last_step(const RunFiles *run)
 {
     double last = 0;
     for (int i = 0; i < run->series_count; ++i)
         last = fmax(last, run->series[i].step[run->series[i].count - 1]);
+    if (run->ledger.starts > 0)
+        last = fmax(last, (double)run->ledger.start[run->ledger.starts - 1].to);
     return last;
 }
 
@@ -41,10 +45,18 @@ static bool any_has(const RunFiles *run, int runs, const char *key)
     return false;
 }
 
+static void put_torn(FILE *out, const RunFiles *run, bool torn, const char *name)
+{
+    if (!torn) return;
+    fputs("<p>", out);
+    html_text(out, run->folder);
+    fprintf(out, "/%s: a line is torn and left out</p>\n", name);
+}
+
 static void put_outcome(FILE *out, const RunFiles *run, int runs)
 {
     html_section(out, "Outcome");
-    fputs("<table><tr><th>run</th><th>steps</th>", out);
+    fputs("<table><tr><th>run</th><th>last step</th>", out);
     for (int c = 0; c < COLUMNS; ++c)
         if (any_has(run, runs, columns[c].key)) fprintf(out, "<th>%s</th>", columns[c].title);
     fputs("</tr>\n", out);
@@ -62,15 +74,28 @@ static void put_outcome(FILE *out, const RunFiles *run, int runs)
         fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
+    for (int r = 0; r < runs; ++r) {
+        put_torn(out, &run[r], run[r].metrics_torn, "metrics.jsonl");
+        put_torn(out, &run[r], run[r].ledger.torn, "ledger.jsonl");
+    }
     html_section_end(out);
 }
 
 /* ---- curves ---- */
 
-/* Keys without a chart: they say nothing as curves. */
+static const char TIME_PREFIX[] = "time_";
+
+static bool is_time(const char *key)
+{
+    return strncmp(key, TIME_PREFIX, sizeof TIME_PREFIX - 1) == 0;
+}
+
+/* Keys without a chart of their own: they say nothing as curves, or are fractions of the time,
+ * which have one chart for each run. */
 static bool is_curve(const char *key)
 {
     static const char *const left_out[] = {"epoch", "samples", "tokens", "seconds"};
+    if (is_time(key)) return false;
     for (size_t i = 0; i < sizeof left_out / sizeof *left_out; ++i)
         if (strcmp(key, left_out[i]) == 0) return false;
     return true;
@@ -90,87 +115,39 @@ static void put_curve(FILE *out, const RunFiles *run, int runs, int from, const 
     mem_free(&line);
 }
 
+static double largest(const Series *s)
+{
+    double most = 0;
+    for (int i = 0; i < s->count; ++i) most = fmax(most, s->value[i]);
+    return most;
+}
+
+/* Writes one chart with the fractions of a run's time, of which those are left out that are always
+ * small. */
+static void put_time_curves(FILE *out, const RunFiles *run)
+{
+    static const double FRACTION_FROM = 0.01;
+    static const char whole[] = "time_s";
+    ChartLine *line = mem_new((size_t)(run->series_count + 1) * sizeof *line);
+    int count = 0;
+    for (int i = 0; i < run->series_count; ++i) {
+        const Series *s = &run->series[i];
+        if (!is_time(s->key) || strcmp(s->key, whole) == 0 || largest(s) < FRACTION_FROM) continue;
+        line[count++] = (ChartLine){s->key + sizeof TIME_PREFIX - 1, s};
+    }
+    char *title = mem_format("%s: fractions of the time since the line before", run->folder);
+    if (count > 0) chart_lines(out, title, line, count);
+    mem_free(&title);
+    mem_free(&line);
+}
+
 static void put_curves(FILE *out, const RunFiles *run, int runs)
 {
     html_section(out, "Curves");
     for (int r = 0; r < runs; ++r)
         for (int i = 0; i < run[r].series_count; ++i)
             if (is_curve(run[r].series[i].key)) put_curve(out, run, runs, r, run[r].series[i].key);
-    html_section_end(out);
-}
-
-/* ---- time ---- */
-
-/* Writes the forecast and its error; "-" where there is none. */
-static void put_forecast(FILE *out, const LedgerPart *part)
-{
-    if (part->has_forecast)
-        fprintf(out, "<td>%.3f</td>", 1e3 * part->forecast_s);
-    else
-        fputs("<td>-</td>", out);
-    if (part->has_forecast && part->measured_s > 0 && part->forecast_s > 0)
-        fprintf(out, "<td>%+.1f %%</td>", 100 * (part->measured_s / part->forecast_s - 1));
-    else
-        fputs("<td>-</td>", out);
-}
-
-static void put_part(FILE *out, const RunFiles *run, const LedgerPart *part, double step_s)
-{
-    fputs("<tr><td>", out);
-    html_text(out, part->name);
-    fprintf(out, "</td><td>%.3f</td><td>%.1f %%</td>", 1e3 * part->measured_s,
-            step_s > 0 ? 100 * part->measured_s / step_s : 0.0);
-    if (run->has_forecast) put_forecast(out, part);
-    fputs("</tr>\n", out);
-}
-
-static void put_parts_table(FILE *out, const RunFiles *run)
-{
-    char all_name[] = "all", forecast_name[] = "all that is forecast";
-    LedgerPart all = {.name = all_name}, forecast = {.name = forecast_name, .has_forecast = true};
-    for (int i = 0; i < run->part_count; ++i) {
-        const LedgerPart *part = &run->part[i];
-        all.measured_s += part->measured_s;
-        if (!part->has_forecast) continue;
-        forecast.measured_s += part->measured_s;
-        forecast.forecast_s += part->forecast_s;
-    }
-    fprintf(out, "<table><tr><th>part</th><th>ms a step</th><th>share</th>%s</tr>\n",
-            run->has_forecast ? "<th>forecast ms</th><th>error</th>" : "");
-    for (int i = 0; i < run->part_count; ++i) put_part(out, run, &run->part[i], all.measured_s);
-    if (run->has_forecast) put_part(out, run, &forecast, all.measured_s);
-    put_part(out, run, &all, all.measured_s);
-    fputs("</table>\n", out);
-}
-
-static void put_time(FILE *out, const RunFiles *run)
-{
-    if (run->part_count == 0) return;
-    int parts = run->part_count, rows = run->has_forecast ? 2 : 1;
-    static const char *const row[] = {"measured", "forecast"};
-    const char **name = mem_new((size_t)parts * sizeof *name);
-    double *value = mem_new(2 * (size_t)parts * sizeof *value);
-    for (int i = 0; i < parts; ++i) {
-        name[i] = run->part[i].name;
-        value[i] = run->part[i].measured_s;
-        value[parts + i] = run->part[i].forecast_s;
-    }
-    char *title = mem_format("%s: time of a step, mean of %.0f rank%s and %.0f steps", run->folder,
-                             run->ranks, run->ranks == 1 ? "" : "s", run->ledger_steps);
-    chart_bars(out, title, row, rows, name, parts, value);
-    put_parts_table(out, run);
-    mem_free(&title);
-    mem_free(&value);
-    mem_free(&name);
-}
-
-static void put_times(FILE *out, const RunFiles *run, int runs)
-{
-    bool any = false;
-    for (int r = 0; r < runs; ++r) any = any || run[r].part_count > 0;
-    if (!any) return;
-    html_section(out, "Time");
-    for (int r = 0; r < runs; ++r) put_time(out, &run[r]);
+    for (int r = 0; r < runs; ++r) put_time_curves(out, &run[r]);
     html_section_end(out);
 }
 
@@ -181,22 +158,6 @@ static void put_topologies(FILE *out, const RunFiles *run, int runs)
             topology_sections(out, &run[r].topo, runs > 1 ? run[r].folder : NULL);
 }
 
-/* ---- files ---- */
-
-static void put_files(FILE *out, const RunFiles *run, int runs)
-{
-    html_section(out, "Configuration and log");
-    for (int r = 0; r < runs; ++r) {
-        char *config = mem_format("%s/config.yaml", run[r].folder);
-        char *log = mem_format("%s/log.txt, its end", run[r].folder);
-        if (*run[r].config) html_details(out, config, run[r].config);
-        if (*run[r].log) html_details(out, log, run[r].log);
-        mem_free(&log);
-        mem_free(&config);
-    }
-    html_section_end(out);
-}
-
 static Status write_page(const RunFiles *run, int runs, const char *path)
 {
     FILE *out = file_create_stream(path);
@@ -205,9 +166,13 @@ static Status write_page(const RunFiles *run, int runs, const char *path)
     html_begin(out, title);
     put_outcome(out, run, runs);
     put_curves(out, run, runs);
-    put_times(out, run, runs);
+    section_times(out, run, runs);
+    section_starts(out, run, runs);
+    section_schedules(out, run, runs);
+    section_memory(out, run, runs);
     put_topologies(out, run, runs);
-    put_files(out, run, runs);
+    section_versions(out, run, runs);
+    section_files(out, run, runs);
     html_end(out);
     mem_free(&title);
     return file_close_stream(out, path);

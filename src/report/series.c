@@ -1,5 +1,6 @@
 /* Reads the files of a run. Lines of metrics.jsonl are objects; each number in one is a value of
- * the series of its key at the line's step. A last line that is torn by a crash is left out. */
+ * the series of its key at the line's step. A last line that is torn by a crash is left out, and
+ * the page says so. */
 #include "private.h"
 
 #include "base/json_scan.h"
@@ -10,8 +11,8 @@
 #include <unistd.h>
 
 static const size_t METRICS_BYTES = (size_t)1 << 31, TEXT_BYTES = 64 << 20;
-/* the parts of log.txt and ledger.jsonl that are read */
-enum { LOG_BYTES = 32 << 10, LEDGER_BYTES = 64 << 10 };
+/* the part of log.txt that is read */
+enum { LOG_BYTES = 32 << 10 };
 /* larger steps are not those of a run */
 static const double STEP_MAX = 1e15;
 
@@ -42,38 +43,6 @@ static void series_add(Series *s, double step, double value)
     s->value[s->count++] = value;
 }
 
-/* ---- the ledger ---- */
-
-static LedgerPart *part_for(RunFiles *run, const char *name)
-{
-    for (int i = 0; i < run->part_count; ++i)
-        if (strcmp(run->part[i].name, name) == 0) return &run->part[i];
-    run->part = mem_resize(run->part, (size_t)(run->part_count + 1) * sizeof *run->part);
-    run->part[run->part_count] = (LedgerPart){.name = mem_text(name)};
-    return &run->part[run->part_count++];
-}
-
-/* Reads an object of names and seconds, the measured or the forecast parts. */
-static Status read_parts(RunFiles *run, JsonScan *scan, bool forecast)
-{
-    bool more;
-    Status st = json_scan_open(scan, '{', &more);
-    while (st == OK && more) {
-        char *key = NULL;
-        double value = 0;
-        st = json_scan_key(scan, &key);
-        if (st == OK) st = json_scan_real(scan, &value);
-        if (st == OK) {
-            LedgerPart *part = part_for(run, key);
-            *(forecast ? &part->forecast_s : &part->measured_s) = value;
-            part->has_forecast = forecast;
-        }
-        mem_free(&key);
-        if (st == OK) st = json_scan_more(scan, '}', &more);
-    }
-    return st;
-}
-
 /* ---- lines ---- */
 
 static bool is_number(const JsonScan *scan)
@@ -96,27 +65,7 @@ static Status read_metric(RunFiles *run, JsonScan *scan, const char *key, double
     return OK;
 }
 
-/* Reads a value of a line of ledger.jsonl. */
-static Status read_ledger(RunFiles *run, JsonScan *scan, const char *key, double *step)
-{
-    if (strcmp(key, "measured") == 0) {
-        run->has_forecast = false;
-        return read_parts(run, scan, false);
-    }
-    if (strcmp(key, "forecast") == 0) {
-        run->has_forecast = true;
-        return read_parts(run, scan, true);
-    }
-    if (strcmp(key, "ranks") == 0) return json_scan_real(scan, &run->ranks);
-    if (strcmp(key, "steps") == 0) return json_scan_real(scan, &run->ledger_steps);
-    return strcmp(key, "step") == 0 ? json_scan_real(scan, step) : json_scan_skip(scan);
-}
-
-/* Reads the value of a key of a line. */
-typedef Status ReadValue(RunFiles *run, JsonScan *scan, const char *key, double *step);
-
-static Status read_line(RunFiles *run, const char *path, const char *line, size_t bytes,
-                        ReadValue *read_value)
+static Status read_line(RunFiles *run, const char *path, const char *line, size_t bytes)
 {
     JsonScan scan = json_scan(path, line, bytes);
     bool more;
@@ -125,7 +74,7 @@ static Status read_line(RunFiles *run, const char *path, const char *line, size_
     while (more) {
         char *key = NULL;
         TRY(json_scan_key(&scan, &key));
-        Status st = read_value(run, &scan, key, &step);
+        Status st = read_metric(run, &scan, key, &step);
         mem_free(&key);
         TRY(st);
         TRY(json_scan_more(&scan, '}', &more));
@@ -133,17 +82,19 @@ static Status read_line(RunFiles *run, const char *path, const char *line, size_
     return json_scan_end(&scan);
 }
 
-static Status read_lines(RunFiles *run, const char *path, ReadValue *read_value)
+static Status read_lines(RunFiles *run, const char *path)
 {
-    char *text;
+    char *text, *at;
     size_t bytes;
     int number = 1;
     Status st = OK;
     TRY(file_text(path, METRICS_BYTES, &text, &bytes));
-    for (char *at = text, *end; st == OK && (end = strchr(at, '\n')); at = end + 1) {
-        st = read_line(run, path, at, (size_t)(end - at), read_value);
+    at = text;
+    for (char *end; st == OK && (end = strchr(at, '\n')); at = end + 1) {
+        st = read_line(run, path, at, (size_t)(end - at));
         number += st == OK;
     }
+    run->metrics_torn = st == OK && *at;
     if (st != OK) {
         char *why = mem_text(fail_message());
         st = fail(st, "line %d of %s", number, why);
@@ -171,23 +122,6 @@ static char *text_end(const char *folder, const char *name, size_t most)
     return kept;
 }
 
-/* Reads the last complete line of ledger.jsonl, if there is one. */
-static Status read_last_ledger(RunFiles *run, const char *folder)
-{
-    char *text = text_end(folder, "ledger.jsonl", LEDGER_BYTES);
-    char *path = mem_format("%s/ledger.jsonl", folder);
-    char *end = strrchr(text, '\n');
-    Status st = OK;
-    if (end) {
-        *end = 0;
-        const char *before = strrchr(text, '\n'), *line = before ? before + 1 : text;
-        st = read_line(run, path, line, strlen(line), read_ledger);
-    }
-    mem_free(&path);
-    mem_free(&text);
-    return st;
-}
-
 /* Reads topo.json, if there is one. */
 static Status read_topology(RunFiles *run, const char *folder)
 {
@@ -201,9 +135,9 @@ Status run_files_read(RunFiles *run, const char *folder)
 {
     *run = (RunFiles){.folder = folder};
     char *path = mem_format("%s/metrics.jsonl", folder);
-    Status st = read_lines(run, path, read_metric);
+    Status st = read_lines(run, path);
     mem_free(&path);
-    if (st == OK) st = read_last_ledger(run, folder);
+    if (st == OK) st = ledger_read(folder, &run->ledger);
     if (st == OK) st = read_topology(run, folder);
     if (st == OK) {
         run->config = text_end(folder, "config.yaml", TEXT_BYTES);
@@ -221,9 +155,8 @@ void run_files_fini(RunFiles *run)
         mem_free(&run->series[i].step);
         mem_free(&run->series[i].value);
     }
-    for (int i = 0; i < run->part_count; ++i) mem_free(&run->part[i].name);
+    ledger_history_fini(&run->ledger);
     mem_free(&run->series);
-    mem_free(&run->part);
     mem_free(&run->config);
     mem_free(&run->log);
     topo_fini(&run->topo);

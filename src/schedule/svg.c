@@ -37,6 +37,8 @@ typedef struct Svg {
     const Schedule *schedule;
     const ScheduleReport *report;
     FILE *out;
+    /* part of an HTML page, which has the style */
+    bool is_inline;
     /* px per unit of time */
     double scale;
     /* px per stage */
@@ -181,9 +183,9 @@ static void put_legend(const Svg *s)
     }
 }
 
-static void put_head(const Svg *s, double width, int height)
+/* Begins a picture in a file of its own, with its colours. */
+static void put_style(const Svg *s, double width, int height)
 {
-    const ScheduleShape shape = s->schedule->shape;
     fprintf(s->out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%d\" "
             "viewBox=\"0 0 %.0f %d\">\n",
@@ -197,15 +199,27 @@ static void put_head(const Svg *s, double width, int height)
           "<rect width=\"3\" height=\"6\" fill=\"#7fb2e5\"/></pattern></defs>\n"
           "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n",
           s->out);
+}
+
+static void put_head(const Svg *s, double width, int height)
+{
+    const ScheduleShape shape = s->schedule->shape;
+    if (s->is_inline)
+        fprintf(s->out,
+                "<svg class=\"schedule\" width=\"%.0f\" height=\"%d\" viewBox=\"0 0 %.0f %d\" "
+                "role=\"img\">\n",
+                width, height, width, height);
+    else
+        put_style(s, width, height);
     fprintf(s->out, "<text class=\"t\" x=\"%d\" y=\"22\">", LEFT);
     put_text(s->out, s->schedule->name);
     fprintf(s->out, ": %d stages x %d chunks, %d micro-batches; bubble %.1f %%</text>\n",
             shape.stages, shape.chunks, shape.micros, 100 * s->report->bubble);
 }
 
-void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out)
+static void draw(const Schedule *schedule, const ScheduleReport *report, bool is_inline, FILE *out)
 {
-    Svg s = {.schedule = schedule, .report = report, .out = out};
+    Svg s = {.schedule = schedule, .report = report, .out = out, .is_inline = is_inline};
     int stages = schedule->shape.stages;
     double shortest = shortest_work(schedule, report), span = report->makespan;
     s.row = stages <= 32 ? 22 : stages <= 128 ? 14 : 4;
@@ -221,4 +235,14 @@ void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *
             "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"none\" "
             "stroke=\"#bbb\"/>\n</svg>\n",
             LEFT, TOP, span * s.scale, stages * s.row);
+}
+
+void schedule_svg(const Schedule *schedule, const ScheduleReport *report, FILE *out)
+{
+    draw(schedule, report, false, out);
+}
+
+void schedule_svg_inline(const Schedule *schedule, const ScheduleReport *report, FILE *out)
+{
+    draw(schedule, report, true, out);
 }

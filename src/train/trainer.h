@@ -224,5 +224,8 @@ const BestMetric *trainer_metric(const Trainer *t);
  * one sum, because only runs on one grid are to agree, or the backend has no kernels with slices
  * in this precision. */
 int train_sum_slices(const Trainer *t);
+/* Returns true if the next step, which has this number, is logged (StepResult.logged). The same on
+ * all ranks. */
+bool train_logs_step(const Trainer *t, int64_t number);
 
 #endif

@@ -66,6 +66,23 @@ static void test_whole(void)
     CU_ASSERT_EQUAL(phase_s(PHASE_EVAL) - before[PHASE_EVAL], evaluated_s);
 }
 
+/* Waits for other ranks in the update and between steps count as sums, others as the phase around
+ * them. */
+static void test_waits(void)
+{
+    static const Phase outer[] = {PHASE_UPDATE, PHASE_OTHER, PHASE_CHECKPOINT, PHASE_MESSAGES};
+    for (int i = 0; i < 4; ++i) {
+        Phase counted = i < 2 ? PHASE_SUM : outer[i];
+        phase_enter(outer[i]);
+        double before = phase_s(counted);
+        Phase wait = phase_wait_begin();
+        spend(0.005);
+        phase_wait_end(wait);
+        CU_ASSERT_EQUAL(phase_enter(PHASE_OTHER), outer[i]);
+        CU_ASSERT(phase_s(counted) - before >= 0.005);
+    }
+}
+
 static Phase notified[8];
 static int notified_count;
 
@@ -170,5 +187,6 @@ static void test_errors(void)
     CHECK_FAILS(trace_write("/dev/full", 0), ERR_IO, "No space left");
 }
 
-TEST_MAIN("phase", {"times", test_times}, {"whole", test_whole}, {"watch", test_watch},
-          {"trace", test_trace}, {"check", test_check}, {"errors", test_errors})
+TEST_MAIN("phase", {"times", test_times}, {"whole", test_whole}, {"waits", test_waits},
+          {"watch", test_watch}, {"trace", test_trace}, {"check", test_check},
+          {"errors", test_errors})

@@ -49,8 +49,10 @@ holds "the forecast of compute: $(grep compute out | tail -n 1)" grep -Eq '^    
 sum=$(grep '^  time ' out | grep -o '[0-9.]* %' | awk '{ s += $1 } END { print s }')
 holds "the parts are $sum % of the time" awk -v s="$sum" 'BEGIN { exit !(s > 99 && s < 101) }'
 check 78 'set.yaml: was measured with 2 ranks at a time, and this plan has 4' "$WEFT" train -n 4 job.yaml run.machine=set.yaml run.name=no
+holds 'and no folder is left' test ! -e runs/no
+printf '{"step":4,"st' >>runs/run/ledger.jsonl
 check 0 'resuming from' "$WEFT" train -n 2 job.yaml run.name=run grid.pp=2 train.steps=5
-holds 'nothing is trained' test ! -e runs/no/checkpoints/step-00000002.h5
+holds "a torn line does not join the next one: $(cat runs/run/ledger.jsonl)" test "$(grep -c '^{"step":.*}$' runs/run/ledger.jsonl)" = 2
 check 0 'forecast: 72 ms a step' "$WEFT" plan job.yaml run.machine=set.yaml run.name=plan train.steps=9 --machine first.yaml
 
 # A machine that is described: each part of an operation takes 1 ms. A micro-batch has three dense layers, of which two have gradients

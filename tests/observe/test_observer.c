@@ -110,6 +110,26 @@ static void test_lines(void)
     end();
 }
 
+/* A line has the time since the line before, and the fractions of its parts, which add up to 1. */
+static void test_times(void)
+{
+    begin();
+    Observer *observer = NULL;
+    CHECK_OK(observer_new(&observer, folder, NULL, 0, false));
+    TrainLine line = line_of(5);
+    line.time_s[LEDGER_COMPUTE] = 1.5;
+    line.time_s[LEDGER_SUMS] = 0.25;
+    line.time_s[LEDGER_OTHER] = 0.25;
+    observer_train(observer, &line, true);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(content(), ",\"time_s\":2.000000,\"time_compute\":0.7500,\"time_messages\":0.0000,"
+                          "\"time_sums\":0.1250,\"time_update\":0.0000,\"time_data\":0.0000,"
+                          "\"time_eval\":0.0000,\"time_checkpoint\":0.0000,"
+                          "\"time_other\":0.1250}\n"));
+    observer_free(&observer);
+    end();
+}
+
 /* Lines of detectors have the parts of the loss, and COCO's numbers. */
 static void test_boxes(void)
 {
@@ -392,7 +412,7 @@ static void test_summary(void)
 }
 
 TEST_MAIN("observer", {"lines", test_lines}, {"tokens", test_tokens}, {"boxes", test_boxes},
-          {"cut on resume", test_resume}, {"torn lines", test_torn},
+          {"times", test_times}, {"cut on resume", test_resume}, {"torn lines", test_torn},
           {"cut in place", test_cut_in_place}, {"errors", test_errors},
           {"changed by others", test_changed}, {"no observer", test_null},
           {"summary", test_summary})

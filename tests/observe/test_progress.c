@@ -31,6 +31,16 @@ static void test_text(void)
     progress_text(&line, 200, false, text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "  3,970 tokens/s  "));
     line.tokens = false;
+    line.time_s[LEDGER_COMPUTE] = 2;
+    line.time_s[LEDGER_SUMS] = 0.75;
+    line.time_s[LEDGER_DATA] = 0.1;
+    line.time_s[LEDGER_CHECKPOINT] = 0.25;
+    progress_text(&line, 200, false, text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "1:23 left  waits: sums 24 %"));
+    line.time_s[LEDGER_DATA] = 1;
+    progress_text(&line, 200, false, text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "1:23 left  waits: data 25 %, sums 19 %"));
+    memset(line.time_s, 0, sizeof line.time_s);
     line.top1 = line.top5 = line.left_s = NAN;
     line.epochs = 0;
     progress_text(&line, 200, false, text);

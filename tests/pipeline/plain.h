@@ -310,6 +310,8 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
     BatchSource source = source_of(f, f->plan->batches_out);
     executor_request(f->executor, METRIC_STOP, f->plan->stage == 0);
     executor_request(f->executor, METRIC_SAVE, step % 2 == 0);
+    executor_request(f->executor, METRIC_TIMED, 1);
+    executor_request(f->executor, METRIC_PHASES + PHASE_EVAL, 0.25f * (float)f->plan->stage);
     StepBatch of = {.step = step, .scale = SCALE, .micros = micros_with_samples(f)};
     Phase outer = phase_enter(PHASE_UPDATE);
     Status st = executor_forward_backward(f->executor, &source, &of, &wait_s);
@@ -323,6 +325,8 @@ static inline bool check_step(Fixture *f, Plain *p, uint64_t step)
     plain_step(p, step);
     p->metrics[0][METRIC_STOP] = 1;
     p->metrics[0][METRIC_SAVE] = step % 2 == 0 ? (float)stages : 0;
+    p->metrics[0][METRIC_TIMED] = (float)stages;
+    p->metrics[0][METRIC_PHASES + PHASE_EVAL] = 0.125f * (float)(stages * (stages - 1));
     bool same = memcmp(metrics, p->metrics[0], sizeof p->metrics[0]) == 0;
     if (!same)
         for (int m = 0; m < METRIC_COUNT; ++m)

@@ -270,6 +270,44 @@ static void test_waits(void)
     schedule_free(&s);
 }
 
+/* Parts of the longest chain add up to the makespan, for every kind and unequal costs. */
+static void test_path(void)
+{
+    const TaskCost cost[] = {{.forward = 1, .backward_data = 1, .backward_weight = 1},
+                             {.forward = 2, .backward_data = 2, .backward_weight = 2}};
+    Schedule *s;
+    SchedulePath path;
+    CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 4}));
+    CHECK_OK(schedule_path(s, cost, &path));
+    /* the first forward and the last backward of stage 0, and all of stage 1 in between */
+    CU_ASSERT_DOUBLE_EQUAL(path.work[0], 1 + 2, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(path.work[1], 4 * 6, NEAR);
+    CU_ASSERT_DOUBLE_EQUAL(path.messages, 0, NEAR);
+    schedule_path_fini(&path);
+    schedule_free(&s);
+    for (int kind = 0; kind < SCHEDULE_FILE; ++kind)
+        for (int stages = 1; stages <= 4; ++stages) {
+            TaskCost mixed[16];
+            int chunks = kind == SCHEDULE_ZB_V || kind == SCHEDULE_DUALPIPE_V ? 2
+                         : kind == SCHEDULE_INTERLEAVED                       ? 3
+                                                                              : 1;
+            for (int k = 0; k < 16; ++k)
+                mixed[k] = (TaskCost){.forward = 1 + k * 5 % 7,
+                                      .backward_data = 1 + k % 3,
+                                      .backward_weight = 2,
+                                      .activations = {.copy = 0.25, .wire = k % 2 * 3},
+                                      .gradients = {.copy = 0.5, .wire = 1}};
+            CHECK_OK(schedule_new(&s, kind, NULL, (ScheduleShape){stages, chunks, 8}));
+            CHECK_OK(schedule_path(s, mixed, &path));
+            double sum = path.messages;
+            for (int i = 0; i < stages; ++i) sum += path.work[i];
+            expect(fabs(sum - path.makespan) < NEAR * path.makespan, s, "path");
+            expect((path.messages > 0) == (stages > 1), s, "messages on the path");
+            schedule_path_fini(&path);
+            schedule_free(&s);
+        }
+}
+
 /* A slow receiver holds the sender back: the third message waits until the first one's entry is
  * free. */
 static void test_full_channel(void)
@@ -338,6 +376,6 @@ static void test_size(void)
 
 TEST_MAIN("schedule", {"properties of all kinds", test_properties},
           {"lists as in the papers", test_lists}, {"refused shapes", test_refused},
-          {"costs", test_costs}, {"causes of waiting", test_waits},
+          {"costs", test_costs}, {"causes of waiting", test_waits}, {"longest chain", test_path},
           {"full channel", test_full_channel}, {"evaluation", test_forward},
           {"time grows with the schedule", test_size})

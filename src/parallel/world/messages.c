@@ -60,6 +60,7 @@ static void pause_a_little(Pause *pause)
 void mpi_await(MPI_Request *request)
 {
     Pause pause = {0};
+    Phase before = phase_wait_begin();
     mark_wait();
     for (int done = 0;;) {
         MPI_CHECK(MPI_Test(request, &done, MPI_STATUS_IGNORE));
@@ -67,6 +68,7 @@ void mpi_await(MPI_Request *request)
         pause_a_little(&pause);
     }
     beat_mark_again();
+    phase_wait_end(before);
 }
 
 struct WorldSwap {

@@ -114,9 +114,9 @@ float *executor_grads(Executor *e)
     return e->gradients.sum;
 }
 
-void executor_request(Executor *e, int metric, bool yes)
+void executor_request(Executor *e, int metric, float value)
 {
-    e->report.requests[metric - METRIC_STOP] = yes;
+    e->report.requests[metric - METRIC_STOP] = value;
 }
 
 const float *executor_metrics(Executor *e, int behind)

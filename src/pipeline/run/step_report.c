@@ -141,7 +141,7 @@ void step_report_end(StepReport *r, const GradSync *sync)
 }
 
 /* Adds the metrics of all stages: only the stage with the loss has statistics, but every stage may
- * set a request flag. */
+ * set values. */
 static void add_stages(StepReport *r)
 {
     const Grid *grid = r->context->grid;

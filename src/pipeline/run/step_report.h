@@ -10,7 +10,7 @@
 /* Numbers of the step in the backend's memory, where captured work reads them. */
 typedef struct StepBlock {
     StepNumbers numbers;
-    /* request flags of this rank, METRIC_STOP and after: 1 or 0 */
+    /* values that this rank has set (executor_request): METRIC_STOP and after */
     float requests[METRIC_REQUESTS];
     /* 1 once a gradient is infinite or NaN */
     float overflow;
@@ -33,7 +33,7 @@ typedef struct StepReport {
     int64_t steps;
     /* result of the last executor_metrics */
     float sums[METRIC_COUNT];
-    /* request flags of the coming step, see StepBlock.requests */
+    /* values for the coming step, see StepBlock.requests */
     float requests[METRIC_REQUESTS];
     /* steps are checked for overflow (executor_find_overflow) */
     bool finds_overflow;

@@ -13,8 +13,8 @@ Status tensor_group_new(TensorGroup **group, Context *context);
 void tensor_group_free(TensorGroup **group);
 /* Returns the exchange that operations use; NULL for NULL. */
 const Exchange *tensor_group_exchange(const TensorGroup *group);
-/* Adds up, over the group, the gradients of which each rank has a part, and the request flags
- * (METRIC_STOP and after). metrics: the step's sums, or NULL if another replica has them.
+/* Adds up, over the group, the gradients of which each rank has a part, and the values that ranks
+ * have set (METRIC_STOP and after). metrics: the step's sums, or NULL if another replica has them.
  * Collective on the group. */
 void tensor_group_sum(TensorGroup *group, const GradSync *sync, float *metrics);
 

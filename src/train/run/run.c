@@ -138,6 +138,8 @@ static void report(Run *r, const StepResult *result)
                       .logits = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
                       .tokens = data_kind(&t->train_set)->next_token};
     detections_loss_parts(result->loss, result->column, line.part);
+    run_live_take(r, result);
+    memcpy(line.time_s, r->live_s, sizeof line.time_s);
     observer_train(r->observer, &line, result->logged);
 }
 
@@ -264,6 +266,7 @@ Status run_step(Run *r)
     executor_request(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
     beat_step_begin(t->step + 1);
     TRY(train_begin_steps(t));
+    run_live_send(r);
     TRY(train_step(t, &result));
     beat_step_end();
     r->lr = result.lr;
@@ -285,8 +288,8 @@ static Status run_all(Run *r)
     bool first = r->world->rank == 0;
     /* checked now, because the trace is written after the last step */
     Status st = first && r->config->run.trace ? trace_check(r->dir.trace) : OK;
-    if (st == OK && first) st = run_forecast(r);
-    if (st == OK && first) st = run_ledger_check(r);
+    if (st == OK && first) st = ledger_file_check(r->dir.path);
+    if (first) r->earlier = metrics_end(r->dir.path);
     if (st == OK && first)
         st = observer_new(&r->observer, r->dir.path, r->dir.lease, t->step, r->last_by_this_run);
     if (st == OK && first) st = log_file_open(r->dir.path, r->dir.lease, t->step);
@@ -425,6 +428,8 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     else if (job)
         st = status_agree(job, st);
     if (st == OK) st = run_evaluations_check(&r);
+    /* before the run's folder is made, so that a refused run leaves none */
+    if (st == OK) st = status_agree(world, world->rank == 0 ? run_forecast(&r) : OK);
     if (st == OK) st = stop_before_steps(world);
     if (st == OK)
         st = status_agree(world,
@@ -446,6 +451,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     mem_free(&r.last);
     mem_free(&r.saving);
     mem_free(&r.ended);
+    ledger_fini(&r.summary.ledger);
     if (st == OK && r.stopped)
         st = fail(ERR_STOPPED,
                   "stopped early with a checkpoint: start the same command again%s to continue",

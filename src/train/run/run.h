@@ -11,6 +11,8 @@
 #include "rundir.h"
 #include "../trainer.h"
 
+#include "observe/history.h"
+
 /* Durations on this rank, from which the run computes how long before a job's end it must stop. 0:
  * none yet. */
 typedef struct RunTime {
@@ -112,6 +114,12 @@ typedef struct Run {
         double phase_s[PHASE_COUNT];
         int64_t step;
     } ledger_from;
+    /* end of metrics.jsonl before this start */
+    MetricsEnd earlier;
+    /* times by phase when this rank last sent its times (run_live_send) */
+    double live_from_s[PHASE_COUNT];
+    /* seconds by part before the last logged step, the mean over the ranks; all 0: not known */
+    double live_s[LEDGER_LINE_COUNT];
     /* this process's memory before the trainer was made */
     double base_bytes;
     /* a stop request ends the run before its last step */
@@ -183,18 +191,24 @@ void run_time_end(Run *run);
 void run_time_step(Run *run, double seconds);
 void run_time_save(Run *run, double seconds);
 void run_time_evaluation(Run *run, double seconds);
-/* Begins the ledger at the first step of this start, and fills summary.ledger on rank 0. The end is
- * collective. */
+/* Begins the ledger at the first step of this start, with a line in ledger.jsonl, and fills
+ * summary.ledger on rank 0. The end is collective. */
 void run_ledger_begin(Run *run);
 /* Fills the ledger's forecast from run.machine, if that is set. Errors as in train_forecast. Not
  * collective. */
 Status run_forecast(Run *run);
-/* Checks that ledger.jsonl can be written, before the first step. ERR_IO. Call on rank 0. */
-Status run_ledger_check(const Run *run);
-/* Appends summary.ledger as a line of JSON to ledger.jsonl in the run's folder: seconds of a step
- * by part. A failure is logged. Call on rank 0. */
-void run_ledger_write(const Run *run);
+/* Appends summary.ledger to ledger.jsonl in the run's folder, and fills summary.goodput. A failure
+ * is logged. Call on rank 0. */
+void run_ledger_write(Run *run);
 void run_ledger_end(Run *run);
+/* Adds seconds by phase up to the ledger's parts, without the causes of waiting. */
+void run_lines_of(const Run *run, const double phase_s[PHASE_COUNT],
+                  double line_s[LEDGER_LINE_COUNT]);
+/* Call before a step: if it is logged, sends this rank's times since the last call with its sums.
+ * Every rank calls it. */
+void run_live_send(Run *run);
+/* Call after a step: takes the times that have arrived to live_s. */
+void run_live_take(Run *run, const StepResult *result);
 /* Call on rank 0 before each step: returns true if the run must stop now, and logs why once.
  * Returns false on other ranks. */
 bool run_time_over(Run *run);

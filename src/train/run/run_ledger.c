@@ -1,22 +1,26 @@
-/* The ledger of a run: gathers the ranks' times by phase and by chunk at the end, and divides the
- * waiting by its cause. The causes are those of the simulated schedule with the measured times. */
-#include "run.h"
+/* The ledger of a run: gathers the ranks' times by phase and by chunk at the end. */
+#include "run_waits.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <math.h>
-
-/* Times of a rank since the first step. */
-typedef struct RankTimes {
-    double phase_s[PHASE_COUNT];
-    int64_t steps;
-    int stage;
-} RankTimes;
+#include <stdlib.h>
 
 void run_ledger_begin(Run *r)
 {
-    for (int p = 0; p < PHASE_COUNT; ++p) r->ledger_from.phase_s[p] = phase_s((Phase)p);
+    for (int p = 0; p < PHASE_COUNT; ++p)
+        r->ledger_from.phase_s[p] = r->live_from_s[p] = phase_s((Phase)p);
     r->ledger_from.step = r->trainer->step;
+    if (r->world->rank != 0) return;
+    char *versions = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&versions, &bytes);
+    if (!out) die("out of memory for the versions");
+    train_print_versions(out);
+    fclose(out);
+    const LedgerBegin begin = {.step = r->trainer->step,
+                               .startup_s = clock_s() - clock_begin_s(),
+                               .earlier = r->earlier,
+                               .versions = versions};
+    if (ledger_write_start(r->dir.path, &begin) != OK) log_warn("%s", fail_message());
+    free(versions);
 }
 
 static RankTimes times_of_rank(const Run *r)
@@ -28,123 +32,35 @@ static RankTimes times_of_rank(const Run *r)
     return mine;
 }
 
-/* Time that a rank does not spend waiting for other ranks. */
-static double busy_s(const RankTimes *t)
+/* Adds up the ledger of the run from those of the ranks. */
+static void add_ranks(Ledger *ledger, const RankTimes *all)
 {
-    return t->phase_s[PHASE_FORWARD] + t->phase_s[PHASE_BACKWARD] + t->phase_s[PHASE_UPDATE] +
-           t->phase_s[PHASE_DATA] + t->phase_s[PHASE_OTHER];
-}
-
-/* Time until a rank waits in sums. */
-static double before_sums_s(const RankTimes *t)
-{
-    return busy_s(t) + t->phase_s[PHASE_MESSAGES];
-}
-
-/* Returns the mean time that a rank waits in sums because another replica of its stage begins them
- * later: by the means over all steps. */
-static double late_replicas_s(const RankTimes *all, int ranks, int stages)
-{
-    double late_s = 0, *last_s = mem_new((size_t)stages * sizeof *last_s);
-    for (int r = 0; r < ranks; ++r)
-        last_s[all[r].stage] = fmax(last_s[all[r].stage], before_sums_s(&all[r]));
-    for (int r = 0; r < ranks; ++r)
-        late_s +=
-            fmin(last_s[all[r].stage] - before_sums_s(&all[r]), all[r].phase_s[PHASE_SUM]) / ranks;
-    mem_free(&last_s);
-    return late_s;
-}
-
-/* Moves up to `seconds` from one part of the ledger to another. Returns what is left over. */
-static double move(Ledger *ledger, LedgerLine from, LedgerLine to, double seconds)
-{
-    double moved = seconds < ledger->line_s[from] ? seconds : ledger->line_s[from];
-    if (moved < 0) moved = 0;
-    ledger->line_s[from] -= moved;
-    ledger->line_s[to] += moved;
-    return seconds - moved;
-}
-
-/* Moves the waiting that the schedule explains out of the waiting for messages and, as the end of a
- * step is a sum over all ranks, for sums. */
-static void divide_waiting(Ledger *ledger, const ScheduleWaits *waits, double steps)
-{
-    double left_s = move(ledger, LEDGER_MESSAGES, LEDGER_BUBBLE, waits->bubble * steps);
-    move(ledger, LEDGER_SUMS, LEDGER_BUBBLE, left_s);
-    left_s = move(ledger, LEDGER_MESSAGES, LEDGER_IMBALANCE, waits->imbalance * steps);
-    move(ledger, LEDGER_SUMS, LEDGER_IMBALANCE, left_s);
-}
-
-/* Computes the mean cost of each chunk over its replicas. time: of all ranks, [ranks][chunks of a
- * stage]. Returns false if a chunk has not run. */
-static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *time, TaskCost *cost)
-{
-    const Schedule *s = trainer_schedule(r->trainer);
-    int local_chunks = s->shape.chunks, ranks = r->world->size;
-    bool complete = true;
-    for (int k = 0; k < schedule_chunks(s); ++k) {
-        double sum[TASK_WORK_KINDS] = {0}, count[TASK_WORK_KINDS] = {0};
-        for (int rank = 0; rank < ranks; ++rank) {
-            if (all[rank].stage != schedule_stage(s, k)) continue;
-            const ChunkTime *c = &time[rank * local_chunks + schedule_local(s, k)];
-            for (int i = 0; i < TASK_WORK_KINDS; ++i) {
-                sum[i] += c->seconds[i];
-                count[i] += (double)c->count[i];
-            }
-        }
-        for (int i = 0; i < TASK_WORK_KINDS; ++i) sum[i] = count[i] > 0 ? sum[i] / count[i] : 0;
-        complete = complete && count[TASK_FORWARD] > 0;
-        cost[k] = (TaskCost){.forward = sum[TASK_FORWARD],
-                             .backward_data = sum[TASK_BACKWARD] + sum[TASK_BACKWARD_DATA],
-                             .backward_weight = sum[TASK_BACKWARD_WEIGHT]};
-    }
-    return complete;
-}
-
-/* Without replicas the end of a step, which waits for its statistics, is a message between stages,
- * or, on one rank, bookkeeping. */
-static void name_sums(const Run *r, Ledger *ledger)
-{
-    if (r->trainer->shape.dp > 1) return;
-    move(ledger, LEDGER_SUMS, r->world->size > 1 ? LEDGER_MESSAGES : LEDGER_OTHER,
-         ledger->line_s[LEDGER_SUMS]);
-}
-
-static void explain_waiting(const Run *r, const RankTimes *all, const ChunkTime *time,
-                            Ledger *ledger)
-{
-    const Schedule *s = trainer_schedule(r->trainer);
-    TaskCost *cost = mem_new((size_t)schedule_chunks(s) * sizeof *cost);
-    ScheduleWaits waits;
-    if (chunk_costs(r, all, time, cost) && schedule_waits(s, cost, &waits) == OK)
-        divide_waiting(ledger, &waits, (double)all[0].steps);
-    mem_free(&cost);
-    move(ledger, LEDGER_SUMS, LEDGER_IMBALANCE,
-         late_replicas_s(all, r->world->size, s->shape.stages));
-    name_sums(r, ledger);
-}
-
-static void sum_lines(const RankTimes *all, int ranks, Ledger *ledger)
-{
-    static const LedgerLine line_of[PHASE_COUNT] = {[PHASE_OTHER] = LEDGER_OTHER,
-                                                    [PHASE_DATA] = LEDGER_DATA,
-                                                    [PHASE_FORWARD] = LEDGER_COMPUTE,
-                                                    [PHASE_BACKWARD] = LEDGER_COMPUTE,
-                                                    [PHASE_SUM] = LEDGER_SUMS,
-                                                    [PHASE_MESSAGES] = LEDGER_MESSAGES,
-                                                    [PHASE_UPDATE] = LEDGER_UPDATE,
-                                                    [PHASE_EVAL] = LEDGER_EVAL,
-                                                    [PHASE_CHECKPOINT] = LEDGER_CHECKPOINT};
-    ledger->ranks = ranks;
-    ledger->steps = all[0].steps;
+    int ranks = ledger->ranks;
     for (int r = 0; r < ranks; ++r) {
-        for (int p = 0; p < PHASE_COUNT; ++p)
-            ledger->line_s[line_of[p]] += all[r].phase_s[p] / ranks;
-        ledger->busy_s += busy_s(&all[r]) / ranks;
-        if (busy_s(&all[r]) <= ledger->busiest_s) continue;
-        ledger->busiest_s = busy_s(&all[r]);
+        for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
+            ledger->line_s[i] += ledger->rank[r].line_s[i] / ranks;
+        ledger->busy_s += rank_busy_s(&all[r]) / ranks;
+        if (rank_busy_s(&all[r]) <= ledger->busiest_s) continue;
+        ledger->busiest_s = rank_busy_s(&all[r]);
         ledger->busiest = r;
     }
+}
+
+/* Fills the ledger from the times of all ranks. On a device the host's times are not those of the
+ * work, so the waiting is not divided there. */
+static void fill_ledger(Run *r, const RankTimes *all, const ChunkTime *time)
+{
+    int ranks = r->world->size;
+    Ledger *ledger = &r->summary.ledger;
+    ledger->ranks = ranks;
+    ledger->steps = all[0].steps;
+    ledger->rank = mem_new((size_t)ranks * sizeof *ledger->rank);
+    for (int i = 0; i < ranks; ++i) {
+        ledger->rank[i].stage = all[i].stage;
+        run_lines_of(r, all[i].phase_s, ledger->rank[i].line_s);
+    }
+    if (r->trainer->backend->table->host_memory) run_divide_waits(r, all, time, ledger);
+    add_ranks(ledger, all);
 }
 
 Status run_forecast(Run *r)
@@ -181,67 +97,28 @@ void run_ledger_end(Run *r)
     ChunkTime *time = mem_new(ranks * chunks * sizeof *time);
     world_gather(world, &mine, sizeof mine, all);
     world_gather(world, executor_chunk_times(executor), chunks * sizeof *time, time);
-    if (world->rank == 0) {
-        sum_lines(all, world->size, &r->summary.ledger);
-        /* on a device the host's times are not those of the work */
-        if (r->trainer->backend->table->host_memory)
-            explain_waiting(r, all, time, &r->summary.ledger);
-    }
+    if (world->rank == 0) fill_ledger(r, all, time);
     mem_free(&time);
     mem_free(&all);
 }
 
-static void put_measured(Json *json, const Ledger *ledger)
+/* The history needs more than one start to say anything. */
+static Status find_goodput(Run *r)
 {
-    json_object(json, "measured");
-    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
-        json_real(json, ledger_names[i], ledger->line_s[i] / (double)ledger->steps);
-    json_end(json);
+    LedgerHistory history;
+    TRY(ledger_read(r->dir.path, &history));
+    if (history.starts > 1) r->summary.goodput = goodput_of(&history);
+    ledger_history_fini(&history);
+    return OK;
 }
 
-/* Evaluations and saves are not forecast. */
-static void put_forecast(Json *json, const Ledger *ledger)
-{
-    json_object(json, "forecast");
-    for (int i = 0; i < LEDGER_LINE_COUNT; ++i)
-        if (i != LEDGER_EVAL && i != LEDGER_CHECKPOINT)
-            json_real(json, ledger_names[i], ledger->forecast_s[i]);
-    json_end(json);
-}
-
-static void put_ledger(const Run *r, FILE *out)
-{
-    const Ledger *ledger = &r->summary.ledger;
-    Json json = json_to(out, false);
-    json_object(&json, NULL);
-    json_int(&json, "step", r->trainer->step);
-    json_int(&json, "steps", ledger->steps);
-    json_int(&json, "ranks", ledger->ranks);
-    put_measured(&json, ledger);
-    if (ledger->has_forecast) put_forecast(&json, ledger);
-    json_end(&json);
-}
-
-Status run_ledger_check(const Run *r)
-{
-    char *path = mem_format("%s/ledger.jsonl", r->dir.path);
-    Status st = OK;
-    if (!file_can_create(path))
-        st = fail(ERR_IO, "%s: cannot be written: %s", path, file_error(errno));
-    mem_free(&path);
-    return st;
-}
-
-void run_ledger_write(const Run *r)
+void run_ledger_write(Run *r)
 {
     if (r->summary.ledger.steps == 0) return;
-    char *path = mem_format("%s/ledger.jsonl", r->dir.path);
-    int file = file_create(path, O_WRONLY | O_APPEND);
-    FILE *out = file < 0 ? NULL : fdopen(file, "a");
-    bool good = out != NULL;
-    if (out) put_ledger(r, out);
-    if (out) good = !ferror(out);
-    if (out && fclose(out) != 0) good = false;
-    if (!good) log_warn("%s: cannot be written: %s", path, file_error(errno));
-    mem_free(&path);
+    const RunSummary *s = &r->summary;
+    const LedgerMemory memory = {s->memory_rank, s->planned_bytes, s->measured_bytes,
+                                 s->peak_bytes};
+    Status st = ledger_write_end(r->dir.path, r->trainer->step, &s->ledger, &memory);
+    if (st == OK) st = find_goodput(r);
+    if (st != OK) log_warn("%s", fail_message());
 }

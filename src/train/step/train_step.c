@@ -75,6 +75,9 @@ static void read_stats(Trainer *t, StepResult *result, int64_t step)
         result->save_requested |= metrics[METRIC_SAVE] > 0;
         result->hook_requested |= metrics[METRIC_REQUEST] > 0;
         result->saving = metrics[METRIC_SAVING] > 0;
+        for (int p = 0; p < PHASE_COUNT; ++p)
+            result->phase_s[p] += (double)metrics[METRIC_PHASES + p];
+        result->timed += (int)metrics[METRIC_TIMED];
         /* metrics of a local step count this rank's rows only */
         result->rows += local ? position_batch_samples(t, t->known - 1) * t->rows_per_sample
                               : (int64_t)metrics[METRIC_ROWS];
@@ -130,19 +133,20 @@ const StepMode mode_sync = {.forward_backward = forward_backward, .update = step
 
 /* ---- a step ---- */
 
+bool train_logs_step(const Trainer *t, int64_t number)
+{
+    return t->first_step || number == t->steps || number % t->config->train.log_every == 0;
+}
+
 Status train_step(Trainer *t, StepResult *result)
 {
     const StepMode *mode = t->mode;
     const int64_t number = t->step + 1;
-    const bool first = t->first_step;
-    t->first_step = false;
     if (mode->begin) mode->begin(t);
     const LrSteps at = position_lr(t, t->config);
     const UpdateRates rates = rates_at(t->config, &t->lr, &at);
-    *result = (StepResult){.logged = first || number == t->steps ||
-                                     number % t->config->train.log_every == 0,
-                           .lr = rates.lr,
-                           .grad_norm = NAN};
+    *result = (StepResult){.logged = train_logs_step(t, number), .lr = rates.lr, .grad_norm = NAN};
+    t->first_step = false;
     executor_find_overflow(t->executor, t->checks_gradients || t->scale.dynamic);
     t->copied = false;
     const StepBatch batch = mode->forward_backward(t);

@@ -1,0 +1,105 @@
+/* The section about the schedule of a pipeline: its simulation with the measured times of the
+ * chunks. */
+#include "private.h"
+
+#include "schedules.def"
+
+#include <string.h>
+
+/* most boxes of a picture, and stages in it */
+enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
+
+/* Returns the kind with this name; -1: there is none, or its lists come from a file. */
+static int kind_of(const char *name)
+{
+#define WORD(id, form, word, least, usual, most, help) word,
+    static const char *const words[SCHEDULE_KINDS] = {SCHEDULES(WORD)};
+#undef WORD
+    for (int i = 0; i < SCHEDULE_FILE; ++i)
+        if (strcmp(words[i], name) == 0) return i;
+    return -1;
+}
+
+static TaskCost cost_of(const LedgerSchedule *s, int chunk)
+{
+    const double *cost = s->cost + (int64_t)3 * chunk;
+    return (TaskCost){.forward = cost[0], .backward_data = cost[1], .backward_weight = cost[2]};
+}
+
+/* Writes milliseconds of a micro-batch by chunk. */
+static void put_chunks(FILE *out, const Schedule *schedule, const LedgerSchedule *s)
+{
+    fputs("<details><summary>milliseconds of a micro-batch by chunk</summary><table><tr>"
+          "<th>chunk</th><th>stage</th><th>forward</th><th>backward, data</th>"
+          "<th>backward, weights</th></tr>\n",
+          out);
+    for (int k = 0; k < schedule_chunks(schedule); ++k) {
+        TaskCost cost = cost_of(s, k);
+        fprintf(out, "<tr><td>%d</td><td>%d</td><td>%.3f</td><td>%.3f</td><td>%.3f</td></tr>\n", k,
+                schedule_stage(schedule, k), 1e3 * cost.forward, 1e3 * cost.backward_data,
+                1e3 * cost.backward_weight);
+    }
+    fputs("</table></details>\n", out);
+}
+
+/* Draws a schedule. ERR_CONFIG: it cannot be made. */
+static Status put_picture(FILE *out, int kind, ScheduleShape shape, const LedgerSchedule *s)
+{
+    Schedule *schedule;
+    ScheduleReport report;
+    TRY(schedule_new(&schedule, kind, NULL, shape));
+    TaskCost *cost = mem_new((size_t)schedule_chunks(schedule) * sizeof *cost);
+    for (int k = 0; k < schedule_chunks(schedule); ++k) cost[k] = cost_of(s, k);
+    Status st = schedule_simulate(schedule, cost, &report);
+    if (st == OK) {
+        schedule_svg_inline(schedule, &report, out);
+        put_chunks(out, schedule, s);
+        schedule_report_fini(&report);
+    }
+    mem_free(&cost);
+    schedule_free(&schedule);
+    return st;
+}
+
+static void put_schedule(FILE *out, const RunFiles *run)
+{
+    const LedgerSchedule *s = &run->ledger.schedule;
+    ScheduleShape shape = s->shape;
+    int kind = kind_of(s->name), boxes = 3 * shape.stages * shape.chunks;
+    char *note = NULL;
+    fputs("<figure><figcaption>", out);
+    html_text(out, run->folder);
+    fputs(": a step as simulated with the measured times of its chunks, without messages"
+          "</figcaption>\n",
+          out);
+    if (kind < 0 || shape.stages > STAGES_MAX || boxes > BOXES_MAX / 4) {
+        note = mem_format("The schedule %s of %d stages and %d chunks is not drawn.", s->name,
+                          shape.stages, shape.chunks);
+    } else {
+        if (shape.micros > BOXES_MAX / boxes) shape.micros = BOXES_MAX / boxes;
+        if (shape.micros < s->shape.micros)
+            note =
+                mem_format("Only %d of %d micro-batches are drawn.", shape.micros, s->shape.micros);
+        if (put_picture(out, kind, shape, s) != OK) {
+            mem_free(&note);
+            note = mem_text(fail_message());
+        }
+    }
+    if (note) fputs("<p>", out);
+    if (note) html_text(out, note);
+    if (note) fputs("</p>", out);
+    fputs("</figure>\n", out);
+    mem_free(&note);
+}
+
+void section_schedules(FILE *out, const RunFiles *run, int runs)
+{
+    bool any = false;
+    for (int r = 0; r < runs; ++r) any = any || run[r].ledger.schedule.shape.stages > 1;
+    if (!any) return;
+    html_section(out, "Schedule");
+    for (int r = 0; r < runs; ++r)
+        if (run[r].ledger.schedule.shape.stages > 1 && run[r].ledger.schedule.name)
+            put_schedule(out, &run[r]);
+    html_section_end(out);
+}

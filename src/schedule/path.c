@@ -1,0 +1,101 @@
+/* The longest chain of tasks in a simulated schedule. It is found backwards from the last task: a
+ * receive that had to wait follows its send, and a send that had to wait for a free slot follows
+ * the receive that freed it.
+ *
+ *     stage 0   F0 F1            B0 B1      chain: F0 F0' F1' B0' B1' B1, without gaps
+ *     stage 1      F0' F1' B0' B1'                                                             */
+#include "private.h"
+
+/* A task's place: the stage, and its index in the stage's list; -1: before the first task. */
+typedef struct Place {
+    int stage, task;
+} Place;
+
+static Task task_at(const Schedule *s, Place at)
+{
+    return s->task[at.stage][at.task];
+}
+
+/* Returns how many messages of the channel the stage has sent, or received, before that task. */
+static int messages_before(const Schedule *s, Place at)
+{
+    const Task mine = task_at(s, at);
+    int count = 0;
+    for (int k = 0; k < at.task; ++k) {
+        Task t = s->task[at.stage][k];
+        count += t.kind == mine.kind && message_channel(t) == message_channel(mine);
+    }
+    return count;
+}
+
+/* Returns the place of the peer's message with this number in the channel of the task. */
+static Place peer_message(const Schedule *s, Place at, int number)
+{
+    const Task mine = task_at(s, at);
+    Place peer = {message_peer(s, mine), 0};
+    for (; peer.task < s->count[peer.stage]; ++peer.task) {
+        Task t = task_at(s, peer);
+        if (!task_is_message(t.kind) || message_channel(t) != message_channel(mine) ||
+            task_is_send(t.kind) == task_is_send(mine.kind))
+            continue;
+        if (number-- == 0) break;
+    }
+    return peer;
+}
+
+/* Returns the place before a message in the chain, and adds the time between their ends to
+ * *messages. */
+static Place before_message(const Schedule *s, const ScheduleReport *report, const TaskCost *cost,
+                            Place at, double *messages)
+{
+    const Task t = task_at(s, at);
+    const ScheduleSpan span = report->span[at.stage][at.task];
+    int number = message_channel(t), before = messages_before(s, at);
+    const MessageCost *message =
+        number % 2 ? &cost[number / 2].gradients : &cost[number / 2].activations;
+    bool sends = task_is_send(t.kind);
+    Place next = {at.stage, at.task - 1};
+    double from = span.start;
+    if (!sends || before >= report->depth) {
+        Place peer = peer_message(s, at, sends ? before - report->depth : before);
+        double free = report->span[peer.stage][peer.task].end;
+        if (free + (sends ? 0 : message->wire) > span.start) {
+            next = peer;
+            from = free;
+        }
+    }
+    *messages += span.end - from;
+    return next;
+}
+
+Status schedule_path(const Schedule *schedule, const TaskCost *cost, SchedulePath *path)
+{
+    ScheduleReport report;
+    *path = (SchedulePath){0};
+    TRY(schedule_simulate(schedule, cost, &report));
+    int stages = schedule->shape.stages;
+    Place at = {0, schedule->count[0] - 1};
+    path->makespan = report.makespan;
+    path->work = mem_new((size_t)stages * sizeof *path->work);
+    for (int i = 0; i < stages; ++i) {
+        int last = schedule->count[i] - 1;
+        if (report.span[i][last].end >= report.makespan) at = (Place){i, last};
+    }
+    while (at.task >= 0) {
+        const ScheduleSpan span = report.span[at.stage][at.task];
+        if (task_is_message(task_at(schedule, at).kind)) {
+            at = before_message(schedule, &report, cost, at, &path->messages);
+            continue;
+        }
+        path->work[at.stage] += span.end - span.start;
+        --at.task;
+    }
+    schedule_report_fini(&report);
+    return OK;
+}
+
+void schedule_path_fini(SchedulePath *path)
+{
+    mem_free(&path->work);
+    *path = (SchedulePath){0};
+}

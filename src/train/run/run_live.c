@@ -1,0 +1,25 @@
+/* Where the time of the last steps went, the mean over the ranks, for the line of a logged step.
+ * The ranks' times are added up with the sums of that step, so they are those before it. */
+#include "run.h"
+
+void run_live_send(Run *r)
+{
+    const Trainer *t = r->trainer;
+    Executor *executor = t->executor;
+    if (t->first_step || !train_logs_step(t, t->step + 1)) return;
+    executor_request(executor, METRIC_TIMED, 1);
+    for (int p = 0; p < PHASE_COUNT; ++p) {
+        double now_s = phase_s((Phase)p);
+        executor_request(executor, METRIC_PHASES + p, (float)(now_s - r->live_from_s[p]));
+        r->live_from_s[p] = now_s;
+    }
+}
+
+void run_live_take(Run *r, const StepResult *result)
+{
+    double mean_s[PHASE_COUNT];
+    if (result->timed == 0 && !result->logged) return;
+    for (int p = 0; p < PHASE_COUNT; ++p)
+        mean_s[p] = result->timed > 0 ? result->phase_s[p] / result->timed : 0;
+    run_lines_of(r, mean_s, r->live_s);
+}

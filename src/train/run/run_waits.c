@@ -1,0 +1,151 @@
+/* The causes of a rank's waiting: the simulated schedule with the measured times of the chunks says
+ * how long a stage is idle, and the ranks' times say which replica began a sum last. */
+#include "run_waits.h"
+
+#include <math.h>
+
+double rank_busy_s(const RankTimes *t)
+{
+    return t->phase_s[PHASE_FORWARD] + t->phase_s[PHASE_BACKWARD] + t->phase_s[PHASE_UPDATE] +
+           t->phase_s[PHASE_DATA] + t->phase_s[PHASE_OTHER];
+}
+
+/* Time until a rank waits in sums. */
+static double before_sums_s(const RankTimes *t)
+{
+    return rank_busy_s(t) + t->phase_s[PHASE_MESSAGES];
+}
+
+/* Moves up to `seconds` from one part of the ledger to another. Returns what is left over. */
+static double move(double *line_s, LedgerLine from, LedgerLine to, double seconds)
+{
+    double moved = fmax(fmin(seconds, line_s[from]), 0);
+    line_s[from] -= moved;
+    line_s[to] += moved;
+    return seconds - moved;
+}
+
+/* Without replicas the end of a step, which waits for its statistics, is a message between stages,
+ * or, on one rank, bookkeeping. */
+static void name_sums(const Run *r, double *line_s)
+{
+    if (r->trainer->shape.dp > 1) return;
+    move(line_s, LEDGER_SUMS, r->world->size > 1 ? LEDGER_MESSAGES : LEDGER_OTHER,
+         line_s[LEDGER_SUMS]);
+}
+
+void run_lines_of(const Run *r, const double phase_s[PHASE_COUNT], double line_s[LEDGER_LINE_COUNT])
+{
+    static const LedgerLine line_of[PHASE_COUNT] = {[PHASE_OTHER] = LEDGER_OTHER,
+                                                    [PHASE_DATA] = LEDGER_DATA,
+                                                    [PHASE_FORWARD] = LEDGER_COMPUTE,
+                                                    [PHASE_BACKWARD] = LEDGER_COMPUTE,
+                                                    [PHASE_SUM] = LEDGER_SUMS,
+                                                    [PHASE_MESSAGES] = LEDGER_MESSAGES,
+                                                    [PHASE_UPDATE] = LEDGER_UPDATE,
+                                                    [PHASE_EVAL] = LEDGER_EVAL,
+                                                    [PHASE_CHECKPOINT] = LEDGER_CHECKPOINT};
+    for (int i = 0; i < LEDGER_LINE_COUNT; ++i) line_s[i] = 0;
+    for (int p = 0; p < PHASE_COUNT; ++p) line_s[line_of[p]] += phase_s[p];
+    name_sums(r, line_s);
+}
+
+/* Computes the mean cost of each chunk over its replicas. time: of all ranks, [ranks][chunks of a
+ * stage]. Returns false if a chunk has not run. */
+static bool chunk_costs(const Run *r, const RankTimes *all, const ChunkTime *time, TaskCost *cost)
+{
+    const Schedule *s = trainer_schedule(r->trainer);
+    int local_chunks = s->shape.chunks, ranks = r->world->size;
+    bool complete = true;
+    for (int k = 0; k < schedule_chunks(s); ++k) {
+        double sum[TASK_WORK_KINDS] = {0}, count[TASK_WORK_KINDS] = {0};
+        for (int rank = 0; rank < ranks; ++rank) {
+            if (all[rank].stage != schedule_stage(s, k)) continue;
+            const ChunkTime *c = &time[rank * local_chunks + schedule_local(s, k)];
+            for (int i = 0; i < TASK_WORK_KINDS; ++i) {
+                sum[i] += c->seconds[i];
+                count[i] += (double)c->count[i];
+            }
+        }
+        for (int i = 0; i < TASK_WORK_KINDS; ++i) sum[i] = count[i] > 0 ? sum[i] / count[i] : 0;
+        complete = complete && count[TASK_FORWARD] > 0;
+        cost[k] = (TaskCost){.forward = sum[TASK_FORWARD],
+                             .backward_data = sum[TASK_BACKWARD] + sum[TASK_BACKWARD_DATA],
+                             .backward_weight = sum[TASK_BACKWARD_WEIGHT]};
+    }
+    return complete;
+}
+
+/* Returns the seconds in which a stage works in one step. */
+static double stage_work_s(const Schedule *s, const TaskCost *cost, int stage)
+{
+    double work_s = 0;
+    for (int k = 0; k < schedule_chunks(s); ++k)
+        if (schedule_stage(s, k) == stage)
+            work_s += cost[k].forward + cost[k].backward_data + cost[k].backward_weight;
+    return work_s * s->shape.micros;
+}
+
+/* Moves the waiting that the schedule explains out of the waiting for messages and, as the end of a
+ * step is a sum over all ranks, for sums. Bubble and imbalance are divided among the stages by the
+ * time in which they are idle. */
+static void divide_waiting(double *line_s, const ScheduleWaits *waits, double stage_s,
+                           int64_t step_count)
+{
+    double steps = (double)step_count, idle_s = waits->bubble + waits->imbalance;
+    double part = idle_s > 0 ? fmax(waits->work + idle_s - stage_s, 0) / idle_s : 0;
+    double left_s = move(line_s, LEDGER_MESSAGES, LEDGER_BUBBLE, waits->bubble * part * steps);
+    move(line_s, LEDGER_SUMS, LEDGER_BUBBLE, left_s);
+    left_s = move(line_s, LEDGER_MESSAGES, LEDGER_IMBALANCE, waits->imbalance * part * steps);
+    move(line_s, LEDGER_SUMS, LEDGER_IMBALANCE, left_s);
+}
+
+/* Moves the time that a rank waits in sums because another replica of its stage begins them later:
+ * by the means over all steps. Returns its mean over
+ * the ranks. */
+static double move_late_replicas(const RankTimes *all, int ranks, int stages, RankLedger *rank)
+{
+    double *last_s = mem_new((size_t)stages * sizeof *last_s), late_s = 0;
+    for (int r = 0; r < ranks; ++r)
+        last_s[all[r].stage] = fmax(last_s[all[r].stage], before_sums_s(&all[r]));
+    for (int r = 0; r < ranks; ++r) {
+        double later_s = last_s[all[r].stage] - before_sums_s(&all[r]);
+        double left_s = move(rank[r].line_s, LEDGER_SUMS, LEDGER_IMBALANCE, later_s);
+        late_s += (later_s - left_s) / ranks;
+    }
+    mem_free(&last_s);
+    return late_s;
+}
+
+/* Fills the work of the stages on the critical path. It is scaled to the time of a rank, so that
+ * the path adds up to that, too. */
+static void fill_path(const Schedule *s, const TaskCost *cost, Ledger *ledger)
+{
+    SchedulePath path;
+    double chain_s = -ledger->late_s;
+    if (schedule_path(s, cost, &path) != OK) return;
+    for (int r = 0; r < ledger->ranks; ++r) {
+        const double *line_s = ledger->rank[r].line_s;
+        chain_s += (line_s[LEDGER_COMPUTE] + line_s[LEDGER_BUBBLE] + line_s[LEDGER_IMBALANCE]) /
+                   ledger->ranks;
+    }
+    ledger->path_s = path.work;
+    for (int i = 0; i < s->shape.stages; ++i) path.work[i] *= chain_s / path.makespan;
+}
+
+void run_divide_waits(const Run *r, const RankTimes *all, const ChunkTime *time, Ledger *ledger)
+{
+    const Schedule *s = trainer_schedule(r->trainer);
+    int ranks = r->world->size;
+    TaskCost *cost = mem_new((size_t)schedule_chunks(s) * sizeof *cost);
+    ScheduleWaits waits;
+    bool known = chunk_costs(r, all, time, cost) && schedule_waits(s, cost, &waits) == OK;
+    for (int i = 0; i < ranks && known; ++i)
+        divide_waiting(ledger->rank[i].line_s, &waits, stage_work_s(s, cost, all[i].stage),
+                       all[i].steps);
+    ledger->late_s = move_late_replicas(all, ranks, s->shape.stages, ledger->rank);
+    for (int i = 0; i < ranks; ++i) name_sums(r, ledger->rank[i].line_s);
+    if (known) fill_path(s, cost, ledger);
+    ledger->cost = cost;
+    if (ledger->path_s) ledger->schedule = s;
+}

@@ -1,0 +1,20 @@
+/* The times of the ranks, by the ledger's parts. */
+#ifndef WEFT_TRAIN_RUN_WAITS_H
+#define WEFT_TRAIN_RUN_WAITS_H
+
+#include "run.h"
+
+/* Times of a rank since the first step. */
+typedef struct RankTimes {
+    double phase_s[PHASE_COUNT];
+    int64_t steps;
+    int stage;
+} RankTimes;
+
+/* Time that a rank does not spend waiting for other ranks. */
+double rank_busy_s(const RankTimes *times);
+/* Divides the waiting of each rank in ledger->rank by its cause, and finds the critical path. all:
+ * [ranks]; time: [ranks][chunks of a stage]. */
+void run_divide_waits(const Run *run, const RankTimes *all, const ChunkTime *time, Ledger *ledger);
+
+#endif
