@@ -52,6 +52,7 @@ holds 'the reason stands once' test "$(grep -c '^p = 2: one.yaml: ' out)" = 1
 # A replica of two stages is the smallest unit.
 check 0 'replicas, each of 2 ranks' scale -n 2 grid.pp=2
 holds 'one row' grep -Eq '^ +2 +1x2x1 +32 +[0-9.]+ +[0-9.]+ +1.00 +100.0 %$' out
+check 0 'grid.rank_map: auto' scale -n 2 grid.rank_map=auto
 # 60 samples are 3 batches of 16, but not two of 32.
 { printf '\0\0\010\003\0\0\0\074\0\0\0\010\0\0\0\010'; head -c $((60 * 64)) "$WEFT"; } >x.idx
 { printf '\0\0\010\001\0\0\0\074'; for i in $(seq 60); do printf "\\00$((i % 3))"; done; } >y.idx

@@ -114,6 +114,17 @@ static Status measure_all(Scale *s, const ScaleOptions *o, const World *world)
     return OK;
 }
 
+/* Measures with the ranks that grid.rank_map gives. Collective. */
+static Status measure_placed(Scale *s, const ScaleOptions *o, const World *world)
+{
+    World placed;
+    if (!*s->config->grid.rank_map) return measure_all(s, o, world);
+    TRY(train_places(&placed, s->config, world));
+    Status st = measure_all(s, o, &placed);
+    world_part_fini(&placed);
+    return st;
+}
+
 /* Makes a row for 1, 2, 4, ... replicas, and one for all of them. */
 static void make_rows(Scale *s, GridShape shape, int64_t batch)
 {
@@ -170,7 +181,7 @@ static Status run_job(Job *job, const ScaleOptions *o)
     Status st = bench_data_begin(job, &input, path);
     bench_fix_threads(config, &job->world);
     config->train.log_every = o->warmup + o->steps + 1;
-    if (st == OK) st = measure_all(&s, o, &job->world);
+    if (st == OK) st = measure_placed(&s, o, &job->world);
     if (st == OK && job->world.rank == 0) {
         s.steps = (int)o->steps;
         (o->json ? scale_print_json : scale_print_text)(&s);

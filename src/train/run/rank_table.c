@@ -199,8 +199,7 @@ void train_log_ranks(const Trainer *t)
         for (int i = 0; i < lines; ++i)
             for (int c = 0; c < COLUMN_COUNT; ++c) mem_free(&line[i].cell[c]);
         mem_free(&line);
-        if (t->servers > 0)
-            log_info("  the last %d processes are servers (grid.servers)", t->servers);
+        if (t->servers > 0) log_info("  %d more: servers (grid.servers)", t->servers);
     }
     mem_free(&gpu);
     topo_fini(&topo);
