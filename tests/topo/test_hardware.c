@@ -399,6 +399,8 @@ static void test_round_trip(void)
     char path[] = "/tmp/weft-topo-XXXXXX", *first = NULL, *second = NULL;
     size_t bytes;
     close(mkstemp(path));
+    mem_free(&h->note);
+    mem_free(&h->card);
     h->note = mem_text("a \"note\"");
     h->card = mem_new(sizeof *h->card);
     h->card[h->cards++] = (Card){"ib<0>", 0, 1.25e9, 0, true, true, 1, true};
