@@ -90,4 +90,5 @@ check 0 'to the bit' "$WEFT" ckpt diff runs/plain/$last runs/mapped/$last
 check 0 '' "$WEFT" train -n 4 job.yaml run.name=auto grid.rank_map=auto
 check 0 'to the bit' "$WEFT" ckpt diff runs/plain/$last runs/auto/$last
 check 78 'places.yaml:2:1: expected a list with a process for each of 2 ranks' "$WEFT" train -n 2 job.yaml run.name=no grid.rank_map=places.yaml
+check 78 'places.yaml:2:1: expected a list with a process for each of 2 ranks' "$WEFT" plan job.yaml --ranks 2 grid.rank_map=places.yaml
 finish

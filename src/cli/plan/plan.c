@@ -7,6 +7,8 @@
 #include "plan_choose.h"
 #include "plan_view.h"
 
+#include "topo.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -277,6 +279,17 @@ static Status view_forecast(PlanView *v, const MachineFile *machine)
     return st;
 }
 
+/* Checks the file of grid.rank_map, which a run of these ranks would read. */
+static Status check_places(const Config *config, int ranks)
+{
+    const char *path = config->grid.rank_map;
+    int *map = NULL;
+    if (!*path || strcmp(path, "auto") == 0) return OK;
+    TRY(places_read(&map, ranks, path));
+    mem_free(&map);
+    return OK;
+}
+
 static Status plan(const Job *job, const PlanFlags *o, const MachineFile *machine,
                    const DryRun *dry_run)
 {
@@ -285,6 +298,7 @@ static Status plan(const Job *job, const PlanFlags *o, const MachineFile *machin
     if (v.stage >= job->config->grid.pp)
         return fail(ERR_USAGE, "--stage %d: there are stages 0 to %lld (grid.pp %lld)", v.stage,
                     (long long)job->config->grid.pp - 1, (long long)job->config->grid.pp);
+    TRY(check_places(job->config, dry_run->ranks));
     Status status = trainer_dry_run(&v.trainer, job->config, &job->world, dry_run);
     if (status == OK) status = view_fill(&v);
     if (status == OK && v.has_forecast) status = view_forecast(&v, machine);
