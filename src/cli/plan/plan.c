@@ -279,7 +279,7 @@ static Status view_forecast(PlanView *v, const MachineFile *machine)
     return st;
 }
 
-/* Checks the file of grid.rank_map, which a run of these ranks would read. */
+/* Checks the file of grid.rank_map for this number of ranks. */
 static Status check_places(const Config *config, int ranks)
 {
     const char *path = config->grid.rank_map;
