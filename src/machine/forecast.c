@@ -140,6 +140,9 @@ static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, T
     TRY(chunk_costs(m, of, level, cost));
     TRY(schedule_lines(of->schedule, cost, line));
     TRY(schedule_simulate(of->schedule, cost, &report));
+    replay_shared(m, of, cost, &report);
+    line[FORECAST_MESSAGES] =
+        report.makespan - line[FORECAST_COMPUTE] - line[FORECAST_BUBBLE] - line[FORECAST_IMBALANCE];
     Status st = step_end(m, of, level, &report, &end);
     schedule_report_fini(&report);
     if (st != OK) return st;

@@ -42,6 +42,14 @@ SumPlaces sum_places(const Machine *machine, GridShape shape, int stage);
 Status sum_on_node(const Machine *machine, const ForecastOf *of, int ranks, double bytes,
                    double *seconds);
 
+/* ---- replay.c ---- */
+
+/* Replaces the makespan and the spans of a simulated schedule by those of the ranks of a node that
+ * share its connection, each the latest of all ranks, if messages pass between nodes. A schedule of
+ * very many tasks stays as it is: each of its messages has its share of the connection. */
+void replay_shared(const Machine *machine, const ForecastOf *of, const TaskCost *cost,
+                   ScheduleReport *report);
+
 /* ---- step_end.c ---- */
 
 /* Times of the step after the last tasks of its stages. */

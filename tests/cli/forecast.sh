@@ -77,6 +77,10 @@ one=$(ms '--ranks 2' sums_s)
 sed -i 's/^ranks: 1/ranks: 2/; s/^nodes: 4/nodes: 2/; $a message: {latency_s: 0, byte_s: 0}' rates.yaml
 four=$(ms '--ranks 4' sums_s)
 holds "two nodes of two ranks, each a half of the sum on a shared connection: $four ms, of one rank each: $one" test "$one" = "$four"
+# Messages of 768 bytes take 1 ms and follow each other on the connection of a node: the second replica's first message arrives 2 ms after
+# it was sent, and its later ones, which are sent at other times than the first replica's, after 1 ms.
+sed -i 's/byte_s: 1e-6/byte_s: 1.302083333e-6/' rates.yaml
+holds "two replicas share a connection: $(ms "${pp/2/4} train.batch=64" messages_s) ms" test "$(ms "${pp/2/4} train.batch=64" messages_s)" = 3
 check 78 'rates.yaml: has 2 nodes of 2 ranks, and this plan has 8 ranks' "$WEFT" plan job.yaml --ranks 8 train.batch=64 --machine rates.yaml
 grep -v '^network' rates.yaml >alone.yaml
 check 78 'between nodes: add the key `network`' "$WEFT" plan job.yaml --ranks 4 --machine alone.yaml
