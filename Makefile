@@ -373,8 +373,8 @@ crash: $(BUILD)/weft      ## a crash at every moment of many saves (needs strace
 	@WEFT=$(BUILD)/weft CC="$(CC)" TEST_TIMEOUT=2400 tests/run.sh tests/crash/crash.sh
 
 cluster: $(BUILD)/weft    ## as root: training across hosts made on this machine, under Slurm, too (half an hour)
-	@echo "three hosts for bits, doctor, Slurm (installed if missing), jobs/hosts.sh and weft run, two for hangs and for overlap: about half an hour"
-	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 TEST_JOBS=1 tests/run.sh tests/cluster/bits.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh tests/cluster/slurm_ends.sh \
+	@echo "three hosts for bits, two for the ledger, three for doctor, Slurm (installed if missing), jobs/hosts.sh and weft run, two for hangs and for overlap: about half an hour"
+	@WEFT=$(BUILD)/weft TEST_TIMEOUT=900 TEST_JOBS=1 tests/run.sh tests/cluster/bits.sh tests/cluster/ledger.sh tests/cluster/doctor.sh tests/cluster/slurm.sh tests/cluster/hang.sh tests/cluster/run.sh tests/cluster/slurm_run.sh tests/cluster/slurm_ends.sh \
 	    tests/cluster/hosts_job.sh tests/cluster/slurm_servers.sh
 	@WEFT=$(BUILD)/weft tests/cluster/overlap.sh
 

@@ -44,6 +44,8 @@ void beat_move(Beat *beat);
 void beat_mark(const char *doing, BeatMark of);
 /* Adds a mark with only a text. */
 void beat_mark_plain(const char *doing, bool waits);
+/* The same at a time of clock_s that is known already. */
+void beat_mark_at(const char *doing, bool waits, double at_s);
 /* Adds the second newest mark again, after a wait has ended. */
 void beat_mark_again(void);
 /* Declares that this process makes no steps, but serves those that do. */

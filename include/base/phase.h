@@ -16,6 +16,7 @@
     W(PHASE_BACKWARD, "backward")                                                                  \
     W(PHASE_SUM, "sum")                                                                            \
     W(PHASE_MESSAGES, "messages")                                                                  \
+    W(PHASE_EXCHANGE, "exchange")                                                                  \
     W(PHASE_UPDATE, "update")                                                                      \
     W(PHASE_EVAL, "eval")                                                                          \
     W(PHASE_CHECKPOINT, "checkpoint")

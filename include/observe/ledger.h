@@ -15,8 +15,10 @@
     W(LEDGER_BUBBLE, "bubble")                                                                     \
     /* waiting because chunks take different times, and for replicas that begin a sum later */     \
     W(LEDGER_IMBALANCE, "imbalance")                                                               \
-    /* the other waiting for messages between stages and within tensor groups, and copying them */ \
+    /* the other waiting for messages between stages, and copying them */                          \
     W(LEDGER_MESSAGES, "messages")                                                                 \
+    /* exchanges of slices within tensor groups */                                                 \
+    W(LEDGER_EXCHANGES, "exchanges")                                                               \
     /* the other waiting for sums over replicas, and work on them outside of operations */         \
     W(LEDGER_SUMS, "sums")                                                                         \
     W(LEDGER_UPDATE, "update")                                                                     \

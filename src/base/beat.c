@@ -20,11 +20,11 @@ void beat_move(Beat *to)
     beat = to;
 }
 
-void beat_mark(const char *doing, BeatMark of)
+/* Adds a mark with the time of.at_s. */
+static void add(const char *doing, BeatMark of)
 {
     uint64_t count = atomic_load_explicit(&beat->count, memory_order_relaxed);
     BeatMark *mark = &beat->mark[count % BEAT_MARKS];
-    of.at_s = clock_s();
     of.step = atomic_load_explicit(&beat->step, memory_order_relaxed);
     memset(of.doing, 0, sizeof of.doing);
     size_t length = strlen(doing);
@@ -33,11 +33,24 @@ void beat_mark(const char *doing, BeatMark of)
     atomic_store_explicit(&beat->count, count + 1, memory_order_release);
 }
 
+void beat_mark(const char *doing, BeatMark of)
+{
+    of.at_s = clock_s();
+    add(doing, of);
+}
+
+void beat_mark_at(const char *doing, bool waits, double at_s)
+{
+    add(doing, (BeatMark){.peer = BEAT_NONE,
+                          .chunk = BEAT_NONE,
+                          .micro = BEAT_NONE,
+                          .waits = waits,
+                          .at_s = at_s});
+}
+
 void beat_mark_plain(const char *doing, bool waits)
 {
-    beat_mark(
-        doing,
-        (BeatMark){.peer = BEAT_NONE, .chunk = BEAT_NONE, .micro = BEAT_NONE, .waits = waits});
+    beat_mark_at(doing, waits, clock_s());
 }
 
 void beat_mark_again(void)

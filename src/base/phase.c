@@ -56,7 +56,7 @@ Phase phase_enter(Phase phase)
     phases.running = true;
     phases.now = phase;
     phases.since_s = now_s;
-    beat_mark_plain(phase_names[phase], phase == PHASE_SUM);
+    beat_mark_at(phase_names[phase], phase == PHASE_SUM, now_s);
     if (phases.entered) phases.entered(phase);
     return before;
 }

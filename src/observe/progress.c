@@ -96,7 +96,7 @@ static void text_rate(double rate, char *out)
 /* Writes "waits: sums 12 %, data 6 %": parts in which ranks wait, if they are large. */
 static void text_waits(const TrainLine *line, char *out)
 {
-    static const LedgerLine wait[] = {LEDGER_DATA, LEDGER_MESSAGES, LEDGER_SUMS};
+    static const LedgerLine wait[] = {LEDGER_DATA, LEDGER_MESSAGES, LEDGER_EXCHANGES, LEDGER_SUMS};
     double all_s = line_time_s(line);
     size_t at = 0;
     for (size_t i = 0; i < sizeof wait / sizeof *wait && all_s > 0; ++i) {

@@ -2,7 +2,10 @@
 #include "base.h"
 #include "harness.h"
 
+#include "base/beat.h"
+
 #include <math.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 
 static const double ROUNDING_S = 1e-6;
@@ -81,6 +84,34 @@ static void test_waits(void)
         CU_ASSERT_EQUAL(phase_enter(PHASE_OTHER), outer[i]);
         CU_ASSERT(phase_s(counted) - before >= 0.005);
     }
+}
+
+/* Returns the seconds of one of `count` changes of the phase, or marks alone: the best of 50
+ * rounds. */
+static double change_s(int count, bool marks)
+{
+    double best_s = INFINITY;
+    for (int round = 0; round < 50; ++round) {
+        double begin_s = clock_s();
+        for (int i = 0; i < count; ++i)
+            if (marks)
+                beat_mark_plain(i % 2 ? "forward" : "other", false);
+            else
+                phase_enter(i % 2 ? PHASE_FORWARD : PHASE_OTHER);
+        best_s = fmin(best_s, (clock_s() - begin_s) / count);
+    }
+    return best_s;
+}
+
+/* A change of the phase costs little more than the mark for the watchdog that belongs to it. */
+static void test_cost(void)
+{
+    double change = change_s(20000, false), mark = change_s(20000, true);
+    if (getenv("WEFT_TEST_VERBOSE"))
+        printf("  a change of the phase takes %.1f ns, of which its mark %.1f ns\n", 1e9 * change,
+               1e9 * mark);
+    CU_ASSERT(change < 20e-6);
+    phase_enter(PHASE_OTHER);
 }
 
 static Phase notified[8];
@@ -188,5 +219,5 @@ static void test_errors(void)
 }
 
 TEST_MAIN("phase", {"times", test_times}, {"whole", test_whole}, {"waits", test_waits},
-          {"watch", test_watch}, {"trace", test_trace}, {"check", test_check},
+          {"cost", test_cost}, {"watch", test_watch}, {"trace", test_trace}, {"check", test_check},
           {"errors", test_errors})

@@ -123,6 +123,7 @@ static void test_times(void)
     observer_train(observer, &line, true);
     CU_ASSERT_PTR_NOT_NULL(
         strstr(content(), ",\"time_s\":2.000000,\"time_compute\":0.7500,\"time_messages\":0.0000,"
+                          "\"time_exchanges\":0.0000,"
                           "\"time_sums\":0.1250,\"time_update\":0.0000,\"time_data\":0.0000,"
                           "\"time_eval\":0.0000,\"time_checkpoint\":0.0000,"
                           "\"time_other\":0.1250}\n"));

@@ -31,7 +31,7 @@ static PhaseTimes phases_now(void)
 {
     return (PhaseTimes){.tasks_s = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD),
                         .sums_s = phase_s(PHASE_SUM),
-                        .messages_s = phase_s(PHASE_MESSAGES),
+                        .messages_s = phase_s(PHASE_MESSAGES) + phase_s(PHASE_EXCHANGE),
                         .update_s = phase_s(PHASE_UPDATE)};
 }
 

@@ -12,7 +12,7 @@ static Counters counters_now(const Trainer *t)
 {
     return (Counters){.data_wait_s = trainer_data_wait_s(t),
                       .work_s = phase_s(PHASE_FORWARD) + phase_s(PHASE_BACKWARD),
-                      .messages_s = phase_s(PHASE_MESSAGES)};
+                      .messages_s = phase_s(PHASE_MESSAGES) + phase_s(PHASE_EXCHANGE)};
 }
 
 /* Returns the fraction of the time in which stages are idle. The total time is taken to be the

@@ -170,7 +170,7 @@ static bool next_piece(const GpuExchange *ex, Piece *p)
 static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 {
     Piece piece = {.s = &s};
-    Phase outer = phase_enter(PHASE_MESSAGES);
+    Phase outer = phase_enter(PHASE_EXCHANGE);
     while (next_piece(x->user, &piece)) gather_piece(x->user, &piece, mine, whole);
     phase_enter(outer);
 }
@@ -178,7 +178,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
 static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
 {
     Piece piece = {.s = &s};
-    Phase outer = phase_enter(PHASE_MESSAGES);
+    Phase outer = phase_enter(PHASE_EXCHANGE);
     while (next_piece(x->user, &piece)) reduce_piece(x->user, &piece, whole, mine);
     phase_enter(outer);
 }

@@ -84,7 +84,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     packed.base = (char *)(uintptr_t)mine;
     packed.stride = packed.run;
     size_t most = (size_t)s.runs * slices_run(&s, x->size, 0);
-    Phase outer = phase_enter(PHASE_MESSAGES);
+    Phase outer = phase_enter(PHASE_EXCHANGE);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
         for (int r = 0; r < x->size; ++r)
             if (r != x->rank) send_piece(g, r, &packed, at);
@@ -184,7 +184,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     HostExchange *g = x->user;
     Part local = part_of(&s, x->size, x->rank, whole);
     size_t most = part_of(&s, x->size, 0, whole).bytes;
-    Phase outer = phase_enter(PHASE_MESSAGES);
+    Phase outer = phase_enter(PHASE_EXCHANGE);
     for (size_t at = 0; at < most; at += PIECE_BYTES) {
         for (int r = 0; r < x->size; ++r) {
             Part part = part_of(&s, x->size, r, whole);

@@ -13,7 +13,7 @@ double rank_busy_s(const RankTimes *t)
 /* Time until a rank waits in sums. */
 static double before_sums_s(const RankTimes *t)
 {
-    return rank_busy_s(t) + t->phase_s[PHASE_MESSAGES];
+    return rank_busy_s(t) + t->phase_s[PHASE_MESSAGES] + t->phase_s[PHASE_EXCHANGE];
 }
 
 /* Moves up to `seconds` from one part of the ledger to another. Returns what is left over. */
@@ -36,15 +36,12 @@ static void name_sums(const Run *r, double *line_s)
 
 void run_lines_of(const Run *r, const double phase_s[PHASE_COUNT], double line_s[LEDGER_LINE_COUNT])
 {
-    static const LedgerLine line_of[PHASE_COUNT] = {[PHASE_OTHER] = LEDGER_OTHER,
-                                                    [PHASE_DATA] = LEDGER_DATA,
-                                                    [PHASE_FORWARD] = LEDGER_COMPUTE,
-                                                    [PHASE_BACKWARD] = LEDGER_COMPUTE,
-                                                    [PHASE_SUM] = LEDGER_SUMS,
-                                                    [PHASE_MESSAGES] = LEDGER_MESSAGES,
-                                                    [PHASE_UPDATE] = LEDGER_UPDATE,
-                                                    [PHASE_EVAL] = LEDGER_EVAL,
-                                                    [PHASE_CHECKPOINT] = LEDGER_CHECKPOINT};
+    static const LedgerLine line_of[PHASE_COUNT] = {
+        [PHASE_OTHER] = LEDGER_OTHER,        [PHASE_DATA] = LEDGER_DATA,
+        [PHASE_FORWARD] = LEDGER_COMPUTE,    [PHASE_BACKWARD] = LEDGER_COMPUTE,
+        [PHASE_SUM] = LEDGER_SUMS,           [PHASE_MESSAGES] = LEDGER_MESSAGES,
+        [PHASE_EXCHANGE] = LEDGER_EXCHANGES, [PHASE_UPDATE] = LEDGER_UPDATE,
+        [PHASE_EVAL] = LEDGER_EVAL,          [PHASE_CHECKPOINT] = LEDGER_CHECKPOINT};
     for (int i = 0; i < LEDGER_LINE_COUNT; ++i) line_s[i] = 0;
     for (int p = 0; p < PHASE_COUNT; ++p) line_s[line_of[p]] += phase_s[p];
     name_sums(r, line_s);
