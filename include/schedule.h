@@ -104,6 +104,9 @@ static inline bool schedule_crosses(const Schedule *schedule, int chunk)
  * stage c % stages. ERR_CONFIG if kind and shape do not fit or a row is wrong, with file:line.
  * Release with schedule_free. */
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape);
+/* Returns the kind whose schedules have this name (Schedule.name); -1: none, or SCHEDULE_FILE, of
+ * which the name is not enough. */
+int schedule_kind(const char *name);
 /* Makes a schedule of forward passes only, for evaluation: at most `stages` micro-batches are in
  * flight, and no channel needs more than 2 slots. stage_of: stage of each chunk, borrowed for the
  * call; NULL: chunk % stages. */

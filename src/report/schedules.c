@@ -2,23 +2,8 @@
  * chunks. */
 #include "private.h"
 
-#include "schedules.def"
-
-#include <string.h>
-
 /* most boxes of a picture, and stages in it */
 enum { BOXES_MAX = 1500, STAGES_MAX = 64 };
-
-/* Returns the kind with this name; -1: there is none, or its lists come from a file. */
-static int kind_of(const char *name)
-{
-#define WORD(id, form, word, least, usual, most, help) word,
-    static const char *const words[SCHEDULE_KINDS] = {SCHEDULES(WORD)};
-#undef WORD
-    for (int i = 0; i < SCHEDULE_FILE; ++i)
-        if (strcmp(words[i], name) == 0) return i;
-    return -1;
-}
 
 static TaskCost cost_of(const LedgerSchedule *s, int chunk)
 {
@@ -65,7 +50,7 @@ static void put_schedule(FILE *out, const RunFiles *run)
 {
     const LedgerSchedule *s = &run->ledger.schedule;
     ScheduleShape shape = s->shape;
-    int kind = kind_of(s->name), boxes = 3 * shape.stages * shape.chunks;
+    int kind = schedule_kind(s->name), boxes = 3 * shape.stages * shape.chunks;
     char *note = NULL;
     fputs("<figure><figcaption>", out);
     html_text(out, run->folder);

@@ -183,6 +183,13 @@ static Status chunks_check(int kind, const char *name, int chunks)
                 chunks);
 }
 
+int schedule_kind(const char *name)
+{
+    for (int i = 0; i < SCHEDULE_KINDS; ++i)
+        if (i != SCHEDULE_FILE && strcmp(kinds[i].word, name) == 0) return i;
+    return -1;
+}
+
 Status schedule_new(Schedule **schedule, int kind, const char *path, ScheduleShape shape)
 {
     *schedule = NULL;

@@ -298,6 +298,7 @@ static void test_path(void)
                                       .activations = {.copy = 0.25, .wire = k % 2 * 3},
                                       .gradients = {.copy = 0.5, .wire = 1}};
             CHECK_OK(schedule_new(&s, kind, NULL, (ScheduleShape){stages, chunks, 8}));
+            CU_ASSERT_EQUAL(schedule_kind(s->name), kind);
             CHECK_OK(schedule_path(s, mixed, &path));
             double sum = path.messages;
             for (int i = 0; i < stages; ++i) sum += path.work[i];
