@@ -32,8 +32,9 @@ void train_use_words(void);
  * something. Called at every start. */
 Status train_rows_check(void);
 
-/* Prints the versions of the program and of its libraries, one in a line. Not collective. */
-void train_print_versions(FILE *out);
+/* Prints the versions of the program and of its libraries, one in a line. gpus: also of those for
+ * GPUs, which this loads: they take 100 MB. Not collective. */
+void train_print_versions(FILE *out, bool gpus);
 
 /* Everything that belongs to one run. */
 typedef struct Trainer Trainer;

@@ -145,10 +145,10 @@ bool cuda_device_facts(int number, GpuFacts *facts);
 /* Makes phases NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG if weft was built
  * without CUDA. */
 Status nvtx_start(void);
-/* Print compiled-in and running versions, one line each: of the CUDA libraries, and of
- * everything. */
+/* Print compiled-in and running versions, one line each: of the CUDA libraries, which are loaded,
+ * and of everything. gpus: also of the CUDA libraries. */
 void cuda_versions(FILE *out);
-void backend_versions(FILE *out);
+void backend_versions(FILE *out, bool gpus);
 /* Texts that decide the bits of a backend's results, besides shapes and code: the instruction set
  * ("" on GPUs, whose models grid_join_gpus compares), and the libraries, each on one line. Ranks
  * with equal texts compute equal bits. */

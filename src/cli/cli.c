@@ -206,7 +206,7 @@ static Status run(int argc, char **argv, char **words)
         return OK;
     }
     if (!strcmp(argv[0], "--version")) {
-        train_print_versions(stdout);
+        train_print_versions(stdout, true);
         return OK;
     }
     const Verb *verb = find_verb(argc, argv, &used);

@@ -29,7 +29,7 @@ static char *version_lines(void)
     size_t bytes = 0;
     FILE *lines = open_memstream(&text, &bytes);
     if (!lines) die_as(ERR_MEMORY, "out of memory");
-    train_print_versions(lines);
+    train_print_versions(lines, true);
     if (fclose(lines) != 0) die_as(ERR_MEMORY, "out of memory");
     return text;
 }

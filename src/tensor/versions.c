@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void backend_versions(FILE *out)
+void backend_versions(FILE *out, bool gpus)
 {
     fprintf(out, "CPU kernels: %s (this processor has %s)\n",
             cpu_name(cpu_portable() ? CPU_PORTABLE : cpu_used()), cpu_name(cpu_best()));
@@ -15,7 +15,7 @@ void backend_versions(FILE *out)
 #else
     fprintf(out, "OpenMP in oneDNN only, compiler " __VERSION__ "\n");
 #endif
-    cuda_versions(out);
+    if (gpus) cuda_versions(out);
 }
 
 void backend_instructions(const Backend *backend, char *out, size_t room)

@@ -5,7 +5,7 @@
 #include <mpi.h>
 #include <string.h>
 
-void train_print_versions(FILE *out)
+void train_print_versions(FILE *out, bool gpus)
 {
     char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "";
     char pictures[128];
@@ -13,8 +13,8 @@ void train_print_versions(FILE *out)
     int length = 0, mpi_major = 0, mpi_minor = 0;
     MPI_Get_version(&mpi_major, &mpi_minor);
     fprintf(out, "weft %s\n", WEFT_VERSION);
-    backend_versions(out);
-    comm_versions(out);
+    backend_versions(out, gpus);
+    if (gpus) comm_versions(out);
     MPI_Get_library_version(mpi, &length);
     fprintf(out, "%.*s (MPI %d.%d; built against MPI %d.%d)\n", (int)strcspn(mpi, ",\n"), mpi,
             mpi_major, mpi_minor, MPI_VERSION, MPI_SUBVERSION);

@@ -218,7 +218,7 @@ static void versions(void)
     char text[1024] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
     CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-    backend_versions(f);
+    backend_versions(f, true);
     fclose(f);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "oneDNN"));
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "CUDA"));

@@ -3,8 +3,6 @@
  * files give equal choices. */
 #include "plan_choose.h"
 
-#include "schedules.def"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,15 +14,13 @@ static const double NEAR = 0.05;
 static const double NO_LIMIT = 1e18;
 enum { CELL = 16, KEYS_TEXT = 160, WHY_TEXT = 300 };
 
-#define SCHEDULE_TEXT(id, name, word, least, usual, most, help) word,
-static const char *const schedule_words[] = {SCHEDULES(SCHEDULE_TEXT)};
-#undef SCHEDULE_TEXT
-
 /* ---- one plan ---- */
 
 typedef struct Candidate {
     GridShape shape;
-    int schedule, chunks, zero, recompute;
+    /* name of the schedule; borrowed */
+    const char *schedule;
+    int chunks, zero, recompute;
 } Candidate;
 
 typedef enum Outcome {
@@ -68,7 +64,7 @@ static Config configure(const Choosing *c, const Candidate *of)
     if (config.grid.pp != of->shape.pp || config.grid.chunks != of->chunks) config.grid.cuts = "";
     config.grid.pp = of->shape.pp;
     config.grid.tp = of->shape.tp;
-    config.grid.pipeline_schedule = of->schedule;
+    config.grid.pipeline_schedule = schedule_kind(of->schedule);
     config.grid.chunks = of->chunks;
     config.grid.zero = of->zero;
     config.grid.recompute = of->recompute;
@@ -136,10 +132,10 @@ typedef struct GridBound {
 
 /* Schedules of several stages, with the numbers of chunks that are tried. */
 static const struct {
-    int schedule, chunks;
-} orders[] = {{SCHEDULE_1F1B, 1},        {SCHEDULE_GPIPE, 1},       {SCHEDULE_INTERLEAVED, 2},
-              {SCHEDULE_INTERLEAVED, 4}, {SCHEDULE_ZERO_BUBBLE, 1}, {SCHEDULE_ZB_V, 2},
-              {SCHEDULE_DUALPIPE_V, 2}};
+    const char *schedule;
+    int chunks;
+} orders[] = {{"1f1b", 1},        {"gpipe", 1}, {"interleaved", 2}, {"interleaved", 4},
+              {"zero-bubble", 1}, {"zb-v", 2},  {"dualpipe-v", 2}};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
 /* Tries an order of tasks. zero 2 and 3, and recomputation, take more time, and are only tried
@@ -178,7 +174,7 @@ static void try_grid(Choosing *c, const GridBound *grid)
 static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
 {
     Choice found;
-    const Candidate of = {shape, SCHEDULE_1F1B, 1, ZERO_NONE, RECOMPUTE_NONE};
+    const Candidate of = {shape, orders[0].schedule, orders[0].chunks, ZERO_NONE, RECOMPUTE_NONE};
     Outcome outcome = try_candidate(c, &of, true, &found);
     if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) {
         ++c->outcomes[outcome];
@@ -254,8 +250,8 @@ static void put_keys(const Candidate *of, char text[KEYS_TEXT])
     static const char *const recompute[] = {RECOMPUTE_WORDS(LIST_NAME)};
     char order[64] = "";
     if (of->shape.pp > 1)
-        snprintf(order, sizeof order, " grid.pipeline_schedule=%s grid.chunks=%d",
-                 schedule_words[of->schedule], of->chunks);
+        snprintf(order, sizeof order, " grid.pipeline_schedule=%s grid.chunks=%d", of->schedule,
+                 of->chunks);
     snprintf(text, KEYS_TEXT, "grid.dp=%d grid.pp=%d grid.tp=%d%s grid.zero=%s grid.recompute=%s",
              of->shape.dp, of->shape.pp, of->shape.tp, order, zero[of->zero],
              recompute[of->recompute]);

@@ -13,7 +13,7 @@ void run_ledger_begin(Run *r)
     size_t bytes;
     FILE *out = open_memstream(&versions, &bytes);
     if (!out) die("out of memory for the versions");
-    train_print_versions(out);
+    train_print_versions(out, r->config->train.device == DEVICE_CUDA);
     fclose(out);
     const LedgerBegin begin = {.step = r->trainer->step,
                                .startup_s = clock_s() - clock_begin_s(),
