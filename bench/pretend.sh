@@ -3,18 +3,18 @@
 # tests/cluster) with shaped links: schedules, messages and sums of 8 and 16 ranks are real, and cores are not needed. The network of the
 # forecast is measured by weft topo show between two of the hosts. Prints a table in Markdown, the mean and the worst error, and Kendall's
 # rank correlation over the grids with equal ranks and links.
-# usage: bench/pretend.sh [LINK ...]       (as root; links in Mbit/s, by default 100 and 400; ten minutes)
+# usage: bench/pretend.sh [LINK ...]       (as root; links in Mbit/s, by default 25 and 100; ten minutes)
 #   STEPS=3        measured steps, after one other
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 hosts=$here/../tests/cluster/hosts.sh
 [ "${CLUSTER_HOSTS:-}" ] || exec "$hosts" 4 "$here/pretend.sh" "$@"
 . "$here/common.bash"
-[ $# -gt 0 ] || set -- 100 400
+[ $# -gt 0 ] || set -- 25 100
 weft=$(realpath "$weft") steps=${STEPS:-3}
 cd "$tmp"
 # 16 dense layers, 5 ms for each part of an operation: tasks of 10 ms and more
-layers=$(for _ in $(seq 15); do printf 'dense: {width: 256}, relu, '; done)
+layers=$(for _ in $(seq 15); do printf 'dense: {width: 128}, relu, '; done)
 echo "model: {layers: [flatten, ${layers}dense: {width: 10}], classes: 10}
 train: {steps: 100, batch: 2048, micro_batch: 64, threads: 1}" >job.yaml
 grids="1:
