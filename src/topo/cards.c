@@ -22,9 +22,10 @@ typedef struct Cards {
 /* Reads the number at the beginning of a file in a folder; -1 if it cannot be read. */
 static double number_in(const char *root, const char *folder, const char *file)
 {
-    char path[FILE_PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", folder, file);
-    return proc_read_number(root, path);
+    char *path = mem_format("%s/%s", folder, file);
+    double number = proc_read_number(root, path);
+    mem_free(&path);
+    return number;
 }
 
 static bool is_there(const char *root, const char *folder, const char *file)
