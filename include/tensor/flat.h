@@ -85,7 +85,7 @@ void square_sum_add(SquareSum *to, const SquareSum *from);
 double square_sum_value(const SquareSum *sum);
 
 /* bytes that FlatTable.put copies at most */
-enum { FLAT_PUT = 64 };
+enum { FLAT_PUT = 128 };
 /* Indices of what loss_sums writes: the sum of the losses, the number of lines, lines whose label
  * is the likeliest class, lines whose label is among the five likeliest, 1 if there is any line,
  * and the sums of columns 1 and 2, in which some losses have their parts. */

@@ -5,6 +5,7 @@
 
 /* index of StepBlock.overflow in the host's copy, after the metrics */
 enum { STAT_OVERFLOW = METRIC_COUNT };
+_Static_assert(sizeof(StepBlock) <= FLAT_PUT, "a step's numbers and requests are put at once");
 _Static_assert((int)STAT_OVERFLOW < (int)METRIC_PAD,
                "the overflow flag has a place after the metrics");
 
