@@ -96,6 +96,8 @@ check 78 'has no forward time of flatten' "$WEFT" bench step job.yaml train.micr
 # The choice: two replicas take 36 ms and a sum, two stages at least 54 ms.
 check 0 'chosen: grid.dp=2 grid.pp=1 grid.tp=1 grid.zero=0 grid.recompute=none' "$WEFT" plan job.yaml --ranks 2 --choose --machine set.yaml
 holds 'tensor groups were not measured' grep -q 'have times that were not measured' out
+check 0 'chosen: grid.dp=2' timeout 60 mpirun -n 2 "$WEFT" plan job.yaml --choose --machine set.yaml
+holds 'one of the two ranks prints' test "$(grep -c chosen out)" = 1
 sed 's/ranks: 2, latency_s: 0.004/ranks: 2, latency_s: 1/' set.yaml >slow.yaml
 check 0 'chosen: grid.dp=1 grid.pp=2' "$WEFT" plan job.yaml --ranks 2 --choose --machine slow.yaml
 keys=$(sed -n 's/^chosen: //p' out)

@@ -247,7 +247,6 @@ static Status choose(const Job *job, const PlanFlags *o, const MachineFile *mach
 {
     const Config *config = job->config;
     double memory = config->train.memory;
-    if (job->world.rank != 0) return OK;
     if (!*machine->path) return fail(ERR_USAGE, "--choose needs times: --machine FILE");
     if (config->train.micro_batch == 0)
         return config_fail_key(config, "train.micro_batch",

@@ -366,10 +366,7 @@ Status plan_choose(const ChooseFrom *from, FILE *out)
     if (st == OK) {
         qsort(c.choice, (size_t)c.count, sizeof *c.choice, by_time);
         add_ranges(&c);
-        if (from->json)
-            print_json(&c, out);
-        else
-            print_text(&c, out);
+        if (from->world->rank == 0) (from->json ? print_json : print_text)(&c, out);
     }
     mem_free(&c.choice);
     return st;

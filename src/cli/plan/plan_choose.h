@@ -24,8 +24,8 @@ typedef struct ChooseFrom {
      * text */
     bool any_bits, json;
 } ChooseFrom;
-/* Prints the fastest plans. ERR_CONFIG: no plan fits, or the machine's file lacks a time. Not
- * collective. */
+/* Prints the fastest plans on rank 0. ERR_CONFIG: no plan fits, or the machine's file lacks a time.
+ * Collective on world: its ranks agree on each plan. */
 Status plan_choose(const ChooseFrom *from, FILE *out);
 
 #endif
