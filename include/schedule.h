@@ -155,8 +155,10 @@ typedef struct ScheduleWaits {
      * take different times; and because of messages */
     double bubble, imbalance, messages;
 } ScheduleWaits;
-/* cost: one per chunk. Errors as in schedule_simulate. */
-Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleWaits *waits);
+/* cost: one per chunk. report: that of the simulation with these costs, as from schedule_simulate;
+ * may be NULL. Errors as in schedule_simulate. */
+Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report,
+                      ScheduleWaits *waits);
 /* The longest chain of tasks and messages that wait for each other, from the first to the last:
  * only if it gets shorter, the makespan does. */
 typedef struct SchedulePath {

@@ -17,7 +17,7 @@ MetricsEnd metrics_end(const char *folder);
 Status ledger_file_check(const char *folder);
 /* The line of a start at its first step. */
 typedef struct LedgerBegin {
-    /* its first step comes after this one */
+    /* the last step before this start */
     int64_t step;
     /* seconds since its process began */
     double startup_s;
@@ -42,10 +42,10 @@ typedef struct LedgerStart {
     /* time of day when its process began, and when it ended, in seconds since 1970; 0: not known */
     double began, ended;
     double startup_s;
-    /* its first step comes after `from`; its last one is `to` */
+    /* the last step before this start, and its last step */
     int64_t from, to;
-    /* it has a last line; else it was killed, or still runs, and `ended` and `to` are those of
-     * metrics.jsonl */
+    /* whether the start has a last line. Without one it was killed or still runs, and `ended` and
+     * `to` come from metrics.jsonl. */
     bool complete;
     /* seconds of steps, evaluations and saves; unless complete, all are in steps_s */
     double steps_s, eval_s, checkpoint_s;
@@ -103,11 +103,11 @@ void ledger_history_fini(LedgerHistory *history);
     W(GOODPUT_KEPT, "steps")                                                                       \
     /* steps that a later start made again, because no checkpoint had them */                      \
     W(GOODPUT_REPEATED, "lost steps")                                                              \
-    /* from the beginning of a process to its first step */                                        \
+    /* the time before the first step of a process */                                              \
     W(GOODPUT_STARTUP, "start-up")                                                                 \
     W(GOODPUT_EVAL, "eval")                                                                        \
     W(GOODPUT_CHECKPOINT, "checkpoint")                                                            \
-    /* between the end of a start and the beginning of the next */                                 \
+    /* the time after a start has ended, before the next one begins */                             \
     W(GOODPUT_BETWEEN, "between starts")                                                           \
     W(GOODPUT_OTHER, "other")
 typedef enum GoodputPart { GOODPUT_PARTS(LIST_CONSTANT) GOODPUT_PART_COUNT } GoodputPart;

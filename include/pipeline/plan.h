@@ -6,6 +6,7 @@
 #include "data.h"
 #include "model.h"
 #include "parallel.h"
+#include "pipeline/operation_times.h"
 #include "schedule.h"
 
 /* Values of grid.zero (what replicas shard; each level includes those before it) and of
@@ -148,6 +149,12 @@ typedef struct ChunkPlan {
     ParamUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;
+
+/* Which parts of its operation an action of the chunk runs. */
+typedef struct ActionParts {
+    bool part[OPERATION_PART_COUNT];
+} ActionParts;
+ActionParts action_parts(const ChunkPlan *chunk, const Action *action);
 
 /* Gathering of parameters (zero 3, if the replicas have no memory in common). A rank stores only
  * its shard of the parameters. Before a pass reads a bucket of them, the bucket is gathered from

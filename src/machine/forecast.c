@@ -50,25 +50,16 @@ static Status add_part(const ChunkOf *c, int run, OperationPart part, double *co
 
 Status add_action(const ChunkOf *c, const Action *a, double *weight_cost, double *pass_cost)
 {
-    bool whole = a->kind == ACTION_BACKWARD;
+    const ActionParts parts = action_parts(c->chunk, a);
     *pass_cost += c->machine->action_s;
-    switch (a->kind) {
-    case ACTION_FORWARD:
-        return add_part(c, a->index, PART_FORWARD, pass_cost);
-    case ACTION_BACKWARD:
-    case ACTION_BACKWARD_DATA:
-        if (whole || c->chunk->run[a->index].dw_waits)
-            TRY(add_part(c, a->index, PART_WEIGHT, whole ? weight_cost : pass_cost));
-        return add_part(c, a->index, PART_DATA, pass_cost);
-    case ACTION_BACKWARD_WEIGHT:
-        return add_part(c, a->index, PART_WEIGHT, pass_cost);
-    case ACTION_ADD:
-    case ACTION_COPY:
+    if (a->kind == ACTION_ADD || a->kind == ACTION_COPY)
         *pass_cost += action_moved_bytes(a) * c->machine->move_byte_s;
-        return OK;
-    default:
-        return OK;
+    for (int p = 0; p < OPERATION_PART_COUNT; ++p) {
+        bool to_weight = p == PART_WEIGHT && a->kind == ACTION_BACKWARD;
+        if (parts.part[p])
+            TRY(add_part(c, a->index, (OperationPart)p, to_weight ? weight_cost : pass_cost));
     }
+    return OK;
 }
 
 /* Time in which the gradients of a micro-batch are added to the partial sums. */
@@ -119,33 +110,23 @@ static Status chunk_costs(const Machine *m, const ForecastOf *of, Level level, T
 
 /* ---- simulations ---- */
 
-/* Fills the lines that come from the schedule. cost: of all chunks. */
-static Status schedule_lines(const Schedule *schedule, const TaskCost *cost,
-                             double line[FORECAST_LINE_COUNT])
-{
-    ScheduleWaits waits;
-    TRY(schedule_waits(schedule, cost, &waits));
-    line[FORECAST_COMPUTE] = waits.work;
-    line[FORECAST_BUBBLE] = waits.bubble;
-    line[FORECAST_IMBALANCE] = waits.imbalance;
-    line[FORECAST_MESSAGES] = waits.messages;
-    return OK;
-}
-
 static Status forecast_at(const Machine *m, const ForecastOf *of, Level level, TaskCost *cost,
                           double line[FORECAST_LINE_COUNT])
 {
     StepEnd end;
     ScheduleReport report;
+    ScheduleWaits waits;
     TRY(chunk_costs(m, of, level, cost));
-    TRY(schedule_lines(of->schedule, cost, line));
-    TRY(schedule_simulate(of->schedule, cost, &report));
+    TRY(schedule_waits(of->schedule, cost, &report, &waits));
     replay_shared(m, of, cost, &report);
-    line[FORECAST_MESSAGES] =
-        report.makespan - line[FORECAST_COMPUTE] - line[FORECAST_BUBBLE] - line[FORECAST_IMBALANCE];
+    double makespan = report.makespan;
     Status st = step_end(m, of, level, &report, &end);
     schedule_report_fini(&report);
     if (st != OK) return st;
+    line[FORECAST_COMPUTE] = waits.work;
+    line[FORECAST_BUBBLE] = waits.bubble;
+    line[FORECAST_IMBALANCE] = waits.imbalance;
+    line[FORECAST_MESSAGES] = makespan - waits.work - waits.bubble - waits.imbalance;
     line[FORECAST_SUMS] = end.sums_s;
     line[FORECAST_UPDATE] = end.update_s;
     line[FORECAST_REST] = time_at(&m->rest_s, level);

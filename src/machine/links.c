@@ -1,17 +1,6 @@
 /* Messages and sums between the ranks of a grid, on a node and between nodes. */
 #include "private.h"
 
-/* First rank of a replica of a stage. */
-static int rank_of(GridShape shape, int stage, int replica)
-{
-    return (stage * shape.dp + replica) * shape.tp;
-}
-
-static int node_of(const Machine *m, int rank)
-{
-    return rank / m->ranks;
-}
-
 static int least(int a, int b)
 {
     return a < b ? a : b;
@@ -42,10 +31,8 @@ Status message_between_stages(const Machine *m, const ForecastOf *of, int from, 
 {
     const GridShape shape = of->plan[0]->shape;
     int crossing = 0;
-    for (int r = 0; r < shape.dp * shape.tp; ++r) {
-        int a = rank_of(shape, from, 0) + r, b = rank_of(shape, to, 0) + r;
-        if (node_of(m, a) != node_of(m, b)) ++crossing;
-    }
+    for (int r = 0; r < shape.dp * shape.tp; ++r)
+        crossing += node_of(m, shape, from, r) != node_of(m, shape, to, r);
     if (crossing == 0) return message_on_node(m, of, bytes, cost);
     TRY(network_known(m, of));
     int sharers = least(crossing, m->ranks);
@@ -73,14 +60,12 @@ static int group_width(int first, int count)
 SumPlaces sum_places(const Machine *m, GridShape shape, int stage)
 {
     SumPlaces places = {shape.dp, 0};
-    int last = shape.dp - 1;
-    if (node_of(m, rank_of(shape, stage, 0)) ==
-        node_of(m, rank_of(shape, stage, last) + shape.tp - 1))
+    if (node_of(m, shape, stage, 0) == node_of(m, shape, stage, shape.dp * shape.tp - 1))
         return places;
     for (int first = 0, next; first < shape.dp; first = next) {
-        int node = node_of(m, rank_of(shape, stage, first));
+        int node = node_of(m, shape, stage, first * shape.tp);
         for (next = first + 1; next < shape.dp; ++next)
-            if (node_of(m, rank_of(shape, stage, next)) != node) break;
+            if (node_of(m, shape, stage, next * shape.tp) != node) break;
         places.width = least(places.width, group_width(first, next - first));
         int ranks = least((next - first) * shape.tp, m->ranks);
         if (ranks > places.sharers) places.sharers = ranks;

@@ -22,6 +22,12 @@ double rates_operation_s(const Machine *machine, const ForecastOf *of, const Op 
 
 /* ---- links.c: rank r of the grid is on node r / machine->ranks ---- */
 
+/* The node of rank `rank` of a stage, counted from the stage's first rank. */
+static inline int node_of(const Machine *machine, GridShape shape, int stage, int rank)
+{
+    return (int)(((int64_t)stage * shape.dp * shape.tp + rank) / machine->ranks);
+}
+
 /* Cost of a message of `bytes` from a stage to another one. ERR_CONFIG: it is not known. */
 Status message_between_stages(const Machine *machine, const ForecastOf *of, int from, int to,
                               double bytes, MessageCost *cost);

@@ -29,12 +29,6 @@ typedef struct Replay {
     ScheduleReport *report;
 } Replay;
 
-static int node_of(const Replay *r, int stage, int lane)
-{
-    const GridShape shape = r->of->plan[0]->shape;
-    return (int)(((int64_t)stage * shape.dp * shape.tp + lane) / r->machine->ranks);
-}
-
 /* Ranks of a stage whose messages may meet on a connection. */
 static int lanes_of(const Machine *m, GridShape shape)
 {
@@ -110,7 +104,9 @@ static void send(Replay *r, const Runner *runner, Crossing c, int micro)
     const Schedule *s = r->of->schedule;
     const TaskCost *cost = &r->cost[c.chunk];
     int other = schedule_stage(s, c.gradients ? c.chunk : c.chunk + 1);
-    int from = node_of(r, runner->stage, runner->lane), to = node_of(r, other, runner->lane);
+    const GridShape shape = r->of->plan[0]->shape;
+    int from = node_of(r->machine, shape, runner->stage, runner->lane),
+        to = node_of(r->machine, shape, other, runner->lane);
     double *arrival = arrival_at(r, c, micro, runner->lane);
     if (from == to) {
         *arrival = runner->now + (c.gradients ? cost->gradients : cost->activations).wire;

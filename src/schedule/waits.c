@@ -21,19 +21,20 @@ static TaskCost mean_cost(const TaskCost *cost, int chunks)
     return mean;
 }
 
-Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleWaits *waits)
+/* Fills waits. whole: the makespan with these costs. */
+static Status waits_fill(const Schedule *schedule, const TaskCost *cost, double whole,
+                         ScheduleWaits *waits)
 {
     const ScheduleShape shape = schedule->shape;
     int chunks = schedule_chunks(schedule);
-    double balanced = 0, free_of_messages = 0, whole = 0;
+    double balanced = 0, free_of_messages = 0;
     TaskCost mean = mean_cost(cost, chunks), *changed = mem_new((size_t)chunks * sizeof *changed);
     *waits = (ScheduleWaits){0};
-    Status st = makespan(schedule, cost, &whole);
     for (int k = 0; k < chunks; ++k) {
         changed[k] = cost[k];
         changed[k].activations = changed[k].gradients = (MessageCost){0};
     }
-    if (st == OK) st = makespan(schedule, changed, &free_of_messages);
+    Status st = makespan(schedule, changed, &free_of_messages);
     for (int k = 0; k < chunks; ++k) changed[k] = mean;
     if (st == OK) st = makespan(schedule, changed, &balanced);
     mem_free(&changed);
@@ -44,4 +45,17 @@ Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleWa
     waits->imbalance = free_of_messages - balanced;
     waits->messages = whole - free_of_messages;
     return OK;
+}
+
+Status schedule_waits(const Schedule *schedule, const TaskCost *cost, ScheduleReport *report,
+                      ScheduleWaits *waits)
+{
+    ScheduleReport whole;
+    TRY(schedule_simulate(schedule, cost, &whole));
+    Status st = waits_fill(schedule, cost, whole.makespan, waits);
+    if (st == OK && report)
+        *report = whole;
+    else
+        schedule_report_fini(&whole);
+    return st;
 }

@@ -72,26 +72,26 @@ Status train_forecast(const Trainer *t, const Plan *const *plan, const ForecastB
     return st;
 }
 
-/* Adds the times of the parts that a chunk's backward and forward passes run. */
+/* Sets the times of the parts of an operation that an action runs. */
+static Status action_part_times(const ForecastOf *of, const Machine *machine,
+                                const ChunkPlan *chunk, const Action *a, PartSeconds *seconds)
+{
+    const ActionParts parts = action_parts(chunk, a);
+    for (int p = 0; p < OPERATION_PART_COUNT; ++p) {
+        if (!parts.part[p]) continue;
+        int node = chunk->run[a->index].node;
+        const Op *op = of->plan[0]->graph->node[node].op;
+        TRY(machine_part_s(machine, of, op, (OperationPart)p, &seconds[node].s[p]));
+    }
+    return OK;
+}
+
 static Status chunk_part_times(const ForecastOf *of, const Machine *machine, const ChunkPlan *chunk,
                                PartSeconds *seconds)
 {
     for (int p = 0; p < PASSES; ++p)
-        for (int i = 0; i < chunk->pass[p].count; ++i) {
-            const Action *a = &chunk->pass[p].action[i];
-            if (a->kind > ACTION_BACKWARD_WEIGHT) continue;
-            int node = chunk->run[a->index].node;
-            const Op *op = of->plan[0]->graph->node[node].op;
-            bool forward = a->kind == ACTION_FORWARD, weight = a->kind == ACTION_BACKWARD_WEIGHT;
-            if (forward)
-                TRY(machine_part_s(machine, of, op, PART_FORWARD, &seconds[node].s[PART_FORWARD]));
-            if (!forward && !weight)
-                TRY(machine_part_s(machine, of, op, PART_DATA, &seconds[node].s[PART_DATA]));
-            if (!forward && a->kind != ACTION_BACKWARD_DATA)
-                TRY(machine_part_s(machine, of, op, PART_WEIGHT, &seconds[node].s[PART_WEIGHT]));
-            if (a->kind == ACTION_BACKWARD_DATA && chunk->run[a->index].dw_waits)
-                TRY(machine_part_s(machine, of, op, PART_WEIGHT, &seconds[node].s[PART_WEIGHT]));
-        }
+        for (int i = 0; i < chunk->pass[p].count; ++i)
+            TRY(action_part_times(of, machine, chunk, &chunk->pass[p].action[i], seconds));
     return OK;
 }
 

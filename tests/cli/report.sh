@@ -74,7 +74,7 @@ holds 'each rank has a bar' test "$(grep -c '>rank [0-9]*, stage [0-9]*</text>' 
 holds 'parts of the critical path' grep -q '<td>stage 3</td><td>1500.000</td><td>54.5 %</td>' page.html
 holds 'the schedule in part' grep -q 'Only 31 of 512 micro-batches are drawn' page.html
 holds 'steps that were lost' grep -q '<td>1</td><td>250</td><td>50</td>' page.html
-holds 'memory beside the plan' grep -q '<td>5</td><td>1.0</td><td>2.0</td><td>+100.0 %</td><td>3.0</td>' page.html
+holds 'memory and the plan' grep -q '<td>5</td><td>1.0</td><td>2.0</td><td>+100.0 %</td><td>3.0</td>' page.html
 holds 'keys that differ, and no other' test "$(sed -n '/key that differs/,/<\/table>/p' page.html | grep -o '<td>[a-z]*\.[a-z]*</td>' | tr -d '\n')" = '<td>run.name</td><td>model.layers</td>'
 holds 'versions are escaped' grep -q 'MPI &lt;4&gt;' page.html
 holds 'no script' test -z "$(grep -io '<script\|src=\|href=\|url(\|@import' page.html)"

@@ -255,7 +255,7 @@ static void test_waits(void)
     Schedule *s;
     ScheduleWaits waits;
     CHECK_OK(schedule_new(&s, SCHEDULE_GPIPE, NULL, (ScheduleShape){2, 1, 2}));
-    CHECK_OK(schedule_waits(s, cost, &waits));
+    CHECK_OK(schedule_waits(s, cost, NULL, &waits));
     CU_ASSERT_DOUBLE_EQUAL(waits.work, (2 * 2 + 2 * 9) / 2.0, NEAR);
     /* three times a forward of 2 and a backward of 3.5, of which two are work */
     CU_ASSERT_DOUBLE_EQUAL(waits.bubble, 3 * 5.5 - 11, NEAR);
@@ -264,7 +264,7 @@ static void test_waits(void)
     memcpy(far, cost, sizeof far);
     far[0].activations = (MessageCost){.copy = 0.25, .wire = 1};
     far[0].gradients = (MessageCost){.wire = 2};
-    CHECK_OK(schedule_waits(s, far, &waits));
+    CHECK_OK(schedule_waits(s, far, NULL, &waits));
     CU_ASSERT_DOUBLE_EQUAL(waits.bubble, 3 * 5.5 - 11, NEAR);
     CU_ASSERT(waits.messages > 3);
     schedule_free(&s);

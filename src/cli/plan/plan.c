@@ -222,6 +222,11 @@ typedef struct MachineFile {
     Machine times;
 } MachineFile;
 
+static int ranks_on_node(const Machine *times, int ranks)
+{
+    return ranks < times->ranks ? ranks : times->ranks;
+}
+
 /* Reads the machine's file. A plan for which train.threads or train.memory is not set takes them
  * from it. */
 static Status take_machine(Config *config, const PlanFlags *o, int ranks, MachineFile *machine)
@@ -231,23 +236,20 @@ static Status take_machine(Config *config, const PlanFlags *o, int ranks, Machin
     TRY(machine_read(&machine->times, machine->path));
     const Machine *times = &machine->times;
     if (config->train.threads == 0) config->train.threads = times->threads;
-    int on_node = ranks < times->ranks ? ranks : times->ranks;
-    if (config->train.memory == 0) config->train.memory = times->memory_bytes / on_node;
+    if (config->train.memory == 0)
+        config->train.memory = times->memory_bytes / ranks_on_node(times, ranks);
     return OK;
-}
-
-/* Bytes that a rank may use if train.memory is not set: its share of this machine. */
-static double memory_share(const Machine *machine, int ranks)
-{
-    return memory_limit("").bytes / (ranks < machine->ranks ? ranks : machine->ranks);
 }
 
 static Status choose(const Job *job, const PlanFlags *o, const MachineFile *machine,
                      const DryRun *dry_run)
 {
     const Config *config = job->config;
-    double memory = config->train.memory;
     if (!*machine->path) return fail(ERR_USAGE, "--choose needs times: --machine FILE");
+    /* the share of this machine, if neither the configuration nor the file says more */
+    double memory = config->train.memory > 0
+                        ? config->train.memory
+                        : memory_limit("").bytes / ranks_on_node(&machine->times, dry_run->ranks);
     if (config->train.micro_batch == 0)
         return config_fail_key(config, "train.micro_batch",
                                "set it for --choose: it is a part of the results, and each plan "
@@ -257,8 +259,7 @@ static Status choose(const Job *job, const PlanFlags *o, const MachineFile *mach
                              .data = dry_run->data,
                              .machine = &machine->times,
                              .path = machine->path,
-                             .memory = memory > 0 ? memory
-                                                  : memory_share(&machine->times, dry_run->ranks),
+                             .memory = memory,
                              .ranks = dry_run->ranks,
                              .batch = config->train.batch,
                              .micros = config->train.batch / config->train.micro_batch,

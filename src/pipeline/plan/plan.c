@@ -440,6 +440,16 @@ static void print_bytes(FILE *out, const char *what, double bytes)
     fprintf(out, "  %-22s %12s\n", what, text_bytes(bytes, text));
 }
 
+ActionParts action_parts(const ChunkPlan *chunk, const Action *action)
+{
+    bool whole = action->kind == ACTION_BACKWARD, data = action->kind == ACTION_BACKWARD_DATA;
+    bool weight = whole || action->kind == ACTION_BACKWARD_WEIGHT ||
+                  (data && chunk->run[action->index].dw_waits);
+    return (ActionParts){{[PART_FORWARD] = action->kind == ACTION_FORWARD,
+                          [PART_DATA] = whole || data,
+                          [PART_WEIGHT] = weight}};
+}
+
 double action_moved_bytes(const Action *action)
 {
     int tensors = action->kind == ACTION_ADD ? 3 : 2;

@@ -136,7 +136,7 @@ void run_divide_waits(const Run *r, const RankTimes *all, const ChunkTime *time,
     int ranks = r->world->size;
     TaskCost *cost = mem_new((size_t)schedule_chunks(s) * sizeof *cost);
     ScheduleWaits waits;
-    bool known = chunk_costs(r, all, time, cost) && schedule_waits(s, cost, &waits) == OK;
+    bool known = chunk_costs(r, all, time, cost) && schedule_waits(s, cost, NULL, &waits) == OK;
     for (int i = 0; i < ranks && known; ++i)
         divide_waiting(ledger->rank[i].line_s, &waits, stage_work_s(s, cost, all[i].stage),
                        all[i].steps);
