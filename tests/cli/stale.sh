@@ -81,7 +81,7 @@ check 0 'done after' mpi 2 train slow.yaml run.name=even
 mpi 4 train slow.yaml grid.servers=2 run.name=uneven >uneven 2>&1 &
 job=$!
 code=0; stop_in_turn $job slow.yaml || code=$?
-holds "a rank that stands still is waited for (exit $code)" test $code = 0
+holds "a rank that stands still is waited for (exit $code): $(tail -n 3 uneven)" test $code = 0
 same 360 even uneven
 
 # ---- what is refused ----

@@ -91,7 +91,10 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     double marked_s = state->newest.at_s, awake_s = node->awake_s;
     state->late_s = state->stepping ? now_s - (since_s > awake_s ? since_s : awake_s) : 0;
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
-    note_since(&node->times[rank].stopped_s, is_stopped(state->process_state), now_s);
+    double *stopped_s = &node->times[rank].stopped_s;
+    note_since(stopped_s, is_stopped(state->process_state), now_s);
+    /* a rank that has made a mark since then ran in between, and is stopped anew */
+    if (marked_s > *stopped_s) note_since(stopped_s, false, now_s);
     note_since(&node->times[rank].dead_s, state->process_state == PROCESS_ENDED, now_s);
 }
 
