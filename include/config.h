@@ -61,6 +61,29 @@ typedef struct ConfigList {
     double *value;
 } ConfigList;
 
+/* One variable of data.variables. */
+typedef struct ConfigVariable {
+    /* FieldRole */
+    int role;
+    /* owned */
+    char *name;
+    /* values of the level's coordinate; none: all levels */
+    ConfigList levels;
+    int line, column;
+} ConfigVariable;
+typedef struct ConfigVariables {
+    int count;
+    /* owned */
+    ConfigVariable *item;
+} ConfigVariables;
+/* data.window: offsets from a sample's time, in rising order. */
+typedef struct ConfigWindow {
+    /* none: [0] */
+    ConfigList inputs, targets;
+    /* an offset other than 0 is given; offsets are seconds, else steps */
+    bool given, seconds;
+} ConfigWindow;
+
 /* Section optim: the update rule, its constants and the curve of the learning rate. name and
  * lr_schedule are row numbers in tables of the optim module. */
 typedef struct OptimConfig {
@@ -236,6 +259,12 @@ typedef struct Config {
         /* factor on raw values, before normalizing; 0: 1/255 for uint8, else 1 */
         double scale;
         ConfigList mean, std;
+        /* sets of fields: variables and their roles, offsets in time, FieldPredict */
+        ConfigVariables variables;
+        ConfigWindow window;
+        int predict;
+        /* file with mean and deviation of each variable; NULL if not set */
+        char *stats;
         /* DataShuffle */
         int shuffle;
         /* prefetch: micro-batches prepared ahead; workers: threads that prepare them, 0:

@@ -9,11 +9,19 @@
 #include "data/array.h"
 #include "data/boxes.h"
 #include "data/class_names.h"
+#include "data/fields.h"
 #include "data/tokenizer.h"
 #include "image.h"
 #include "tensor.h"
 
-typedef enum DataKind { DATA_IMAGE, DATA_TOKENS, DATA_TABLE, DATA_BOXES, DATA_KINDS } DataKind;
+typedef enum DataKind {
+    DATA_IMAGE,
+    DATA_TOKENS,
+    DATA_TABLE,
+    DATA_BOXES,
+    DATA_FIELDS,
+    DATA_KINDS
+} DataKind;
 /* Values of the keys data.layout (order of dimensions of stored images), data.augment (a bit each),
  * data.filter and data.shuffle. */
 #define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
@@ -26,14 +34,14 @@ enum { FILTER_WORDS(LIST_CONSTANT) };
 typedef enum DataShuffle { SHUFFLE_WORDS(LIST_CONSTANT) } DataShuffle;
 enum { AUGMENT_WORDS(LIST_NUMBER) };
 enum { AUGMENT_WORDS(LIST_BIT) };
-enum { DATA_WORDS = 4 };
+enum { DATA_WORDS = 5 };
 extern const ConfigWords data_words[DATA_WORDS];
 
 /* largest number of ids of a sample */
 enum { DATA_SAMPLE_IDS_MAX = 1 << 20 };
 /* DATA_CHANNELS: largest number of values of mean and std; the others: bytes of a path, and of a
  * tokenizer's path, with the final zero */
-enum { DATA_CHANNELS = 64, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
+enum { DATA_CHANNELS = 256, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
 /* The fields of a DataArray that differ between the files of a set. rows: dim[0]. */
 typedef struct DataFileArray {
     int64_t rows, offset, chunk_rows;
@@ -129,6 +137,8 @@ typedef struct DataSet {
     DataArray box[BOX_ARRAYS];
     /* largest number of boxes of a picture, without those around groups */
     int64_t box_most;
+    /* sets of fields: variables, files, samples */
+    FieldSet field_set;
     /* path and identity (data/tokenizer.h) of the tokenizer of the tokens; "": unknown */
     char tokenizer[DATA_TOKENIZER], tokenizer_hash[TOKENIZER_IDENTITY];
 } DataSet;
@@ -148,6 +158,8 @@ typedef struct DataKindInfo {
     bool is_image;
     /* the labels of a sample are boxes with classes (data/boxes.h); there is no y */
     bool has_boxes;
+    /* samples and targets are fields, (C,H,W) */
+    bool has_fields;
 } DataKindInfo;
 /* Returns the row of the set's kind; data_kind_info returns that of `kind`. Static. */
 const DataKindInfo *data_kind(const DataSet *set);

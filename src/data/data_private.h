@@ -22,6 +22,8 @@ char *element_integer_text(ElementType type, const void *p, char text[24]);
 /* Computes to[i * to_step] = from[i * from_step] * a + b for i < n; to_step is 1 or -1. */
 void element_scale_row(ElementType type, float *to, int to_step, const void *from,
                        int64_t from_step, int64_t n, float a, float b);
+/* Copies n values, from_step elements apart, as doubles. */
+void element_doubles(ElementType type, double *to, const void *from, int64_t from_step, int64_t n);
 /* Returns the index of the first of n integers that is outside 0..below-1; -1: none. */
 int64_t element_find_outside(ElementType type, const void *from, int64_t n, int64_t below);
 /* Copies n integers, which must fit int32. */
@@ -45,7 +47,10 @@ Status h5_open(hid_t *file, const char *path);
  * fixed. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
-/* Read root attributes. h5_attr_text writes a text to out, of `room` bytes with its final zero: the
+/* Opens an attribute of a file's root or of a data set; *count: number of its elements. Negative:
+ * there is none. The caller closes it. */
+hid_t h5_attr_open(hid_t object, const char *name, int64_t *count);
+/* Read attributes of a file's root or of a data set. h5_attr_text writes a text to out, of `room` bytes with its final zero: the
  * first, if there are several; empty if the attribute is missing or no text. *count: number of
  * floats, 0 if missing. h5_attr_integer returns false if there is no such integer. ERR_DATA:
  * unreadable, no numbers, or more than max. */

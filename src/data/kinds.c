@@ -26,6 +26,7 @@ static const DataKindInfo kinds[] = {
                      .next_token = true},
     [DATA_BOXES] =
         {.name = "boxes", .array = "/x", .shape = image_shape, .is_image = true, .has_boxes = true},
+    [DATA_FIELDS] = {.name = "fields", .array = "/", .shape = image_shape, .has_fields = true},
     [DATA_TABLE] = {.name = "table", .array = "/dense", .shape = table_shape},
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == DATA_KINDS, "a row for each kind");
@@ -55,4 +56,5 @@ const ConfigWords data_words[DATA_WORDS] = {
     {"data.augment", .text = LIST_TEXT(AUGMENT_WORDS)},
     {"data.filter", .text = LIST_TEXT(FILTER_WORDS)},
     {"data.shuffle", .text = LIST_TEXT(SHUFFLE_WORDS)},
+    {"data.predict", .text = LIST_TEXT(PREDICT_WORDS)},
 };

@@ -82,7 +82,9 @@ static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     int64_t width = f->set.target_width;
     float *target = b->targets ? b->targets + r * width : NULL;
     TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
-    if (target && element_find_not_finite(ELEM_F32, target, width) >= 0)
+    /* a NaN in a field is a missing value, which losses leave out */
+    const bool checked = target && !data_kind(&f->set)->has_fields;
+    if (checked && element_find_not_finite(ELEM_F32, target, width) >= 0)
         return not_finite_fail(f, &f->set.y, b->sample[r]);
     return OK;
 }

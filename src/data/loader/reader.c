@@ -13,7 +13,7 @@
  * Encoded pictures are read by pread, after their index entry; the index is not kept in memory (10
  * MB for a million pictures). Reading does not change a reader, so several threads may read at
  * once. */
-#include "../data_private.h"
+#include "../fields/fields_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,6 +57,8 @@ struct Reader {
     /* owned: a reader for each file of a set of several files; fd, file and the sources are then
      * unused */
     Reader **file_reader;
+    /* owned: sets of fields, which use nothing else; NULL: other kinds */
+    FieldReader *fields;
 };
 
 static Status read_hdf5(const Reader *r, const Source *s, int64_t first, int64_t count, void *to)
@@ -271,6 +273,7 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y)
     r->id_first.array = &r->set.id_first;
     *reader = r;
     y = y && !data_kind(set)->next_token && !data_kind(set)->has_boxes;
+    if (data_kind(set)->has_fields) return field_reader_new(&r->fields, set);
     Status st = set->file_count ? open_files(r, x, y) : reader_open(r, x, y);
     if (st != OK) reader_free(reader);
     return st;
@@ -301,6 +304,7 @@ void reader_free(Reader **reader)
     if (!r) return;
     for (int i = 0; r->file_reader && i < r->set.file_count; ++i) reader_free(&r->file_reader[i]);
     mem_free(&r->file_reader);
+    field_reader_free(&r->fields);
     hdf5_lock();
     source_close(&r->x);
     source_close(&r->y);
@@ -347,6 +351,7 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
 
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target)
 {
+    if (reader->fields) return field_read(reader->fields, sample, true, x, target);
     const Reader *r = reader_of(reader, &sample);
     int64_t count = data_kind(&r->set)->next_token ? r->set.context : 1;
     if (x) TRY(source_read(r, &r->x, sample * count, count, x));
@@ -357,6 +362,10 @@ Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 {
     uint8_t *to = x;
+    for (int64_t i = 0; reader->fields && i < count; ++i)
+        TRY(field_read(reader->fields, first + i, true,
+                       (void *)(to + i * reader->set.x.sample_bytes), NULL));
+    if (reader->fields) return OK;
     while (count > 0) {
         int64_t at = first;
         const Reader *r = reader_of(reader, &at);
@@ -371,6 +380,7 @@ Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x)
 
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x)
 {
+    if (reader->fields) return field_read(reader->fields, sample, true, x, NULL);
     const Reader *r = reader_of(reader, &sample);
     return source_read_head(r, &r->x, sample, 1, bytes, x);
 }

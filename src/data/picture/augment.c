@@ -111,13 +111,14 @@ static void convert_plane(const Plane *p, const Choice *c, float *to)
         fill(to + y * p->width + c->cut_x0, c->cut_x1 - c->cut_x0, 0.0f);
 }
 
-/* Sets a and b so that (raw * scale - mean) / std is raw * a + b. */
+/* Sets a and b so that (raw * scale - mean) / std is raw * a + b; readers normalise fields. */
 static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 {
     int64_t i = set->stats_count == 1 ? 0 : channel;
-    double std = set->has_stats ? (double)set->std[i] : 1.0;
+    const bool stats = set->has_stats && !data_kind(set)->has_fields;
+    double std = stats ? (double)set->std[i] : 1.0;
     *a = (float)((double)set->scale / std);
-    *b = set->has_stats ? (float)(-(double)set->mean[i] / std) : 0.0f;
+    *b = stats ? (float)(-(double)set->mean[i] / std) : 0.0f;
 }
 
 static bool has_choices(const DataSet *set, const Config *config, bool training)

@@ -191,3 +191,27 @@ int64_t element_find_not_finite(ElementType type, const void *from, int64_t n)
         if (!isfinite((float)((const double *)from)[i])) return i;
     return -1;
 }
+
+/* Copies n values, from_step apart, as doubles. */
+#define X(e, T, native)                                                                            \
+    static void doubles_##e(double *to, const T *from, int64_t step, int64_t n)                    \
+    {                                                                                              \
+        if (step == 1)                                                                             \
+            for (int64_t i = 0; i < n; ++i) to[i] = (double)from[i];                               \
+        else                                                                                       \
+            for (int64_t i = 0; i < n; ++i) to[i] = (double)from[i * step];                        \
+    }
+ELEMENT_TYPES(X)
+#undef X
+
+void element_doubles(ElementType type, double *to, const void *from, int64_t from_step, int64_t n)
+{
+    switch (type) {
+#define X(e, T, native)                                                                            \
+    case e:                                                                                        \
+        doubles_##e(to, from, from_step, n);                                                       \
+        break;
+        ELEMENT_TYPES(X)
+#undef X
+    }
+}

@@ -20,8 +20,7 @@ enum {
 typedef struct Reading {
     const FactsRequest *request;
     SetFacts *facts;
-    hid_t file;
-    int64_t file_bytes;
+    FactsFile in;
 } Reading;
 
 static Status read_type(DataArray *a, const char *path, hid_t dataset)
@@ -108,10 +107,10 @@ static Status filters_check(const char *path, const char *name, hid_t create)
 
 /* Checks the size of a chunk, which HDF5 allocates whole, and of the array, where HDF5 fills in
  * chunks that are not stored: neither may be out of proportion to the `stored` bytes. */
-static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, double stored)
+static Status chunks_check(const FactsFile *in, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];
-    const char *path = r->request->path;
+    const char *path = in->path;
     int ndim = H5Pget_chunk(create, 32, chunk);
     double chunk_bytes = (double)element_bytes(a->type);
     double array_bytes = (double)a->dim[0] * (double)a->sample_bytes;
@@ -122,7 +121,7 @@ static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, d
                     "%s: a chunk of %s takes %s; at most 1 GB can be used: rewrite it with "
                     "h5repack -l CONTI OLD NEW, if you trust it",
                     path, a->name, text_bytes(chunk_bytes, chunk_text));
-    if (stored <= (double)r->file_bytes && chunk_bytes <= stored * UNPACK_RATIO_MAX &&
+    if (stored <= (double)in->bytes && chunk_bytes <= stored * UNPACK_RATIO_MAX &&
         array_bytes <= stored * UNPACK_RATIO_MAX)
         return OK;
     return fail(ERR_DATA,
@@ -133,18 +132,18 @@ static Status chunks_check(const Reading *r, const DataArray *a, hid_t create, d
 }
 
 /* Reads the offset of contiguous data and checks that the file is long enough. */
-static Status read_offset(const Reading *r, DataArray *a, hid_t dataset)
+static Status read_offset(const FactsFile *in, DataArray *a, hid_t dataset)
 {
     haddr_t offset = H5Dget_offset(dataset);
     int64_t bytes = a->dim[0] * a->sample_bytes;
     bool host_big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-    if (offset > INT64_MAX || (int64_t)offset > r->file_bytes - bytes)
+    if (offset > INT64_MAX || (int64_t)offset > in->bytes - bytes)
         return fail(ERR_DATA,
                     "%s: is truncated: %s should end at byte %llu, the file has %lld; copy or make "
                     "it again",
-                    r->request->path, a->name,
+                    in->path, a->name,
                     (unsigned long long)offset + (unsigned long long)bytes,
-                    (long long)r->file_bytes);
+                    (long long)in->bytes);
     if (element_bytes(a->type) == 1 || a->big_endian == host_big) a->offset = (int64_t)offset;
     return OK;
 }
@@ -156,16 +155,16 @@ static int64_t chunk_rows(hid_t create)
 }
 
 /* Reads and checks how the array is stored. */
-static Status read_storage(const Reading *r, DataArray *a, hid_t dataset)
+static Status read_storage(const FactsFile *in, DataArray *a, hid_t dataset)
 {
     hid_t create = H5Dget_create_plist(dataset);
     H5D_layout_t layout = H5Pget_layout(create);
     double stored = (double)H5Dget_storage_size(dataset);
     h5_storage_text(dataset, a->storage, sizeof a->storage);
     a->offset = -1;
-    Status st = filters_check(r->request->path, a->name, create);
+    Status st = filters_check(in->path, a->name, create);
     if (st == OK && layout != H5D_COMPACT && stored == 0)
-        st = fail(ERR_DATA, "%s: %s was created but never written; make it again", r->request->path,
+        st = fail(ERR_DATA, "%s: %s was created but never written; make it again", in->path,
                   a->name);
     /* HDF5 would copy as many bytes as the shape has, even if fewer are stored. */
     if (st == OK && layout == H5D_COMPACT && stored != (double)a->dim[0] * (double)a->sample_bytes)
@@ -173,25 +172,24 @@ static Status read_storage(const Reading *r, DataArray *a, hid_t dataset)
             fail(ERR_DATA,
                  "%s: %s is damaged: its shape does not match the %.0f bytes that are stored; copy "
                  "or make it again",
-                 r->request->path, a->name, stored);
-    if (st == OK && layout == H5D_CHUNKED) st = chunks_check(r, a, create, stored);
+                 in->path, a->name, stored);
+    if (st == OK && layout == H5D_CHUNKED) st = chunks_check(in, a, create, stored);
     if (st == OK && layout == H5D_CHUNKED) a->chunk_rows = chunk_rows(create);
     H5Pclose(create);
-    return st == OK && layout == H5D_CONTIGUOUS ? read_offset(r, a, dataset) : st;
+    return st == OK && layout == H5D_CONTIGUOUS ? read_offset(in, a, dataset) : st;
 }
 
-/* Reads type, shape and storage of the array `name`; key as in h5_dataset. */
-static Status read_array(const Reading *r, DataArray *a, const char *name, const char *key)
+Status facts_read_array(const FactsFile *in, DataArray *a, const char *name, const char *key)
 {
     hid_t dataset;
-    const char *path = r->request->path;
+    const char *path = in->path;
     snprintf(a->name, sizeof a->name, "%s", name);
-    TRY(h5_dataset(&dataset, r->file, path, name, key));
-    Status st = hdf5_check_in_one_file(r->file, dataset, path, name);
+    TRY(h5_dataset(&dataset, in->file, path, name, key));
+    Status st = hdf5_check_in_one_file(in->file, dataset, path, name);
     if (st == OK) st = read_type(a, path, dataset);
     a->sample_bytes = st == OK ? (int64_t)element_bytes(a->type) : 0;
     if (st == OK) st = read_shape(a, path, dataset);
-    if (st == OK) st = read_storage(r, a, dataset);
+    if (st == OK) st = read_storage(in, a, dataset);
     H5Dclose(dataset);
     return st;
 }
@@ -203,15 +201,15 @@ static Status read_format(const Reading *r)
     const char *path = r->request->path;
     SetFacts *facts = r->facts;
     int64_t version = 0;
-    TRY(h5_attr_text(r->file, path, "format", text, sizeof text));
+    TRY(h5_attr_text(r->in.file, path, "format", text, sizeof text));
     facts->weft = strcmp(text, "weft-data") == 0;
     if (strcmp(text, "weft-checkpoint") == 0)
         return fail(ERR_DATA, "%s: is a checkpoint, not a data set; name a data set", path);
     if (!facts->weft) return OK;
-    if (!h5_attr_integer(r->file, "version", &version) || version != 1)
+    if (!h5_attr_integer(r->in.file, "version", &version) || version != 1)
         return fail(ERR_DATA, "%s: is a weft data set of version %lld; this weft reads version 1",
                     path, (long long)version);
-    TRY(h5_attr_text(r->file, path, "kind", text, sizeof text));
+    TRY(h5_attr_text(r->in.file, path, "kind", text, sizeof text));
     int kind = data_kind_find(text);
     if (kind < 0)
         return fail(ERR_DATA, "%s: root attribute kind must be image, tokens or table", path);
@@ -224,7 +222,7 @@ static Status read_format(const Reading *r)
 static Status read_encoded_array(const Reading *r, DataArray *a, const char *name, ElementType type,
                                  int64_t rows)
 {
-    TRY(read_array(r, a, name, NULL));
+    TRY(facts_read_array(&r->in, a, name, NULL));
     if (a->ndim == 1 && a->type == type && a->offset >= 0 && (rows == 0 || a->dim[0] == rows))
         return OK;
     return fail(ERR_DATA,
@@ -253,9 +251,9 @@ static Status read_encoded(const Reading *r)
 static Status read_tokenizer(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    TRY(h5_attr_text(r->file, r->request->path, "tokenizer", facts->tokenizer,
+    TRY(h5_attr_text(r->in.file, r->request->path, "tokenizer", facts->tokenizer,
                      sizeof facts->tokenizer));
-    return h5_attr_text(r->file, r->request->path, "tokenizer_hash", facts->tokenizer_hash,
+    return h5_attr_text(r->in.file, r->request->path, "tokenizer_hash", facts->tokenizer_hash,
                         sizeof facts->tokenizer_hash);
 }
 
@@ -264,9 +262,9 @@ static Status read_treatment(const Reading *r)
 {
     char filter[16];
     int64_t orient = 0;
-    h5_attr_integer(r->file, "orient", &orient);
+    h5_attr_integer(r->in.file, "orient", &orient);
     r->facts->turned = orient != 0;
-    TRY(h5_attr_text(r->file, r->request->path, "filter", filter, sizeof filter));
+    TRY(h5_attr_text(r->in.file, r->request->path, "filter", filter, sizeof filter));
     r->facts->bicubic = strcmp(filter, "bicubic") == 0;
     return OK;
 }
@@ -277,13 +275,13 @@ static uint64_t hash_small_array(const Reading *r, const char *name, H5T_class_t
 {
     uint64_t hash = 0;
     hid_t dataset = -1;
-    if (!h5_has(r->file, name) || h5_dataset(&dataset, r->file, r->request->path, name, NULL) != OK)
+    if (!h5_has(r->in.file, name) || h5_dataset(&dataset, r->in.file, r->request->path, name, NULL) != OK)
         return 0;
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
     hid_t native = class == H5T_FLOAT ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64;
     hssize_t count = H5Sget_simple_extent_npoints(space);
     if (count > 0 && count <= DATA_SAMPLE_IDS_MAX + 1 && H5Tget_class(type) == class &&
-        hdf5_check_in_one_file(r->file, dataset, r->request->path, name) == OK) {
+        hdf5_check_in_one_file(r->in.file, dataset, r->request->path, name) == OK) {
         uint64_t *value = mem_new((size_t)count * sizeof *value);
         if (H5Dread(dataset, native, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) >= 0)
             hash = XXH3_64bits(value, (size_t)count * sizeof *value);
@@ -300,12 +298,12 @@ static void read_columns(const Reading *r)
 {
     DataColumns *columns = &r->facts->columns;
     HashPieces *pieces = hash_begin();
-    bool columns_named = h5_names_hash(r->file, "columns", pieces, columns->lines);
-    bool fields_named = h5_names_hash(r->file, "fields", pieces, columns->lines);
+    bool columns_named = h5_names_hash(r->in.file, "columns", pieces, columns->lines);
+    bool fields_named = h5_names_hash(r->in.file, "fields", pieces, columns->lines);
     uint64_t names = hash_end(&pieces), scaling[2];
     if (columns_named || fields_named) columns->names = names;
     if (!r->facts->weft) return;
-    columns->scaling = csv_stored_scaling(r->file, r->request->path);
+    columns->scaling = csv_stored_scaling(r->in.file, r->request->path);
     if (columns->scaling) return;
     scaling[0] = hash_small_array(r, "/dense_mean", H5T_FLOAT);
     scaling[1] = hash_small_array(r, "/dense_deviation", H5T_FLOAT);
@@ -318,14 +316,14 @@ static Status read_ids(const Reading *r)
 {
     SetFacts *facts = r->facts;
     char hash[32];
-    if (facts->kind != DATA_TABLE || !h5_has(r->file, "/sparse")) return OK;
-    h5_attr_integer(r->file, "id_most", &facts->id_most);
-    h5_attr_integer(r->file, "id_rows", &facts->id_rows);
-    TRY(h5_attr_text(r->file, r->request->path, "vocabulary_hash", hash, sizeof hash));
+    if (facts->kind != DATA_TABLE || !h5_has(r->in.file, "/sparse")) return OK;
+    h5_attr_integer(r->in.file, "id_most", &facts->id_most);
+    h5_attr_integer(r->in.file, "id_rows", &facts->id_rows);
+    TRY(h5_attr_text(r->in.file, r->request->path, "vocabulary_hash", hash, sizeof hash));
     facts->vocabulary_hash = strtoull(hash, NULL, 16);
     facts->field_first_hash = hash_small_array(r, "/field_first", H5T_INTEGER);
-    TRY(read_array(r, &facts->ids, "/sparse", NULL));
-    return facts->ids.ndim == 1 ? read_array(r, &facts->id_first, "/sparse_offset", NULL) : OK;
+    TRY(facts_read_array(&r->in, &facts->ids, "/sparse", NULL));
+    return facts->ids.ndim == 1 ? facts_read_array(&r->in, &facts->id_first, "/sparse_offset", NULL) : OK;
 }
 
 static Status read_x(const Reading *r)
@@ -334,16 +332,16 @@ static Status read_x(const Reading *r)
     bool is_default_x = r->facts->weft && strcmp(r->request->x, "/x") == 0;
     char store[16] = "";
     if (r->facts->weft) TRY(read_tokenizer(r));
-    h5_attr_integer(r->file, "vocab", &r->facts->vocab);
+    h5_attr_integer(r->in.file, "vocab", &r->facts->vocab);
     if (is_default_x && kind->is_image) {
         TRY(read_treatment(r));
-        TRY(h5_attr_text(r->file, r->request->path, "store", store, sizeof store));
+        TRY(h5_attr_text(r->in.file, r->request->path, "store", store, sizeof store));
     }
     if (strcmp(store, "encoded") == 0) return read_encoded(r);
     if (r->facts->weft) TRY(read_ids(r));
     read_columns(r);
-    return is_default_x ? read_array(r, &r->facts->x, kind->array, NULL)
-                        : read_array(r, &r->facts->x, r->request->x, "data.x");
+    return is_default_x ? facts_read_array(&r->in, &r->facts->x, kind->array, NULL)
+                        : facts_read_array(&r->in, &r->facts->x, r->request->x, "data.x");
 }
 
 /* Reads the metadata of the labels of a set of boxes. */
@@ -353,7 +351,7 @@ static Status read_boxes(const Reading *r)
     int64_t samples = facts->encoded ? facts->index.dim[0] - 1 : facts->x.dim[0];
     for (int i = 0; i < BOX_ARRAYS; ++i) {
         if (box_array_info[i].letterbox && facts->encoded) continue;
-        TRY(read_array(r, &facts->box[i], box_array_info[i].name, NULL));
+        TRY(facts_read_array(&r->in, &facts->box[i], box_array_info[i].name, NULL));
     }
     const char *bad = box_arrays_find_bad(facts->box, samples, facts->encoded);
     if (!bad) return OK;
@@ -370,19 +368,19 @@ static Status read_y(const Reading *r)
     /* x holds tokens. */
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
     if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&
-        !h5_has(r->file, r->request->y))
+        !h5_has(r->in.file, r->request->y))
         return fail(ERR_DATA,
                     "%s: %s has rows of integers, and there are no labels %s for them: name the "
                     "labels with data.y; if the integers are tokens, store all rows as one (N)",
                     r->request->path, x->name, r->request->y);
-    return read_array(r, &r->facts->y, r->request->y, "data.y");
+    return facts_read_array(&r->in, &r->facts->y, r->request->y, "data.y");
 }
 
 static Status read_classes(const Reading *r)
 {
     SetFacts *facts = r->facts;
-    facts->classes = facts->names = h5_class_count(r->file);
-    if (facts->names == 0) h5_attr_integer(r->file, "classes", &facts->classes);
+    facts->classes = facts->names = h5_class_count(r->in.file);
+    if (facts->names == 0) h5_attr_integer(r->in.file, "classes", &facts->classes);
     return OK;
 }
 
@@ -390,8 +388,17 @@ static Status read_mean_and_std(const Reading *r)
 {
     const char *path = r->request->path;
     SetFacts *facts = r->facts;
-    TRY(h5_attr_floats(r->file, path, "mean", facts->mean, DATA_CHANNELS, &facts->means));
-    return h5_attr_floats(r->file, path, "std", facts->std, DATA_CHANNELS, &facts->stds);
+    TRY(h5_attr_floats(r->in.file, path, "mean", facts->mean, DATA_CHANNELS, &facts->means));
+    return h5_attr_floats(r->in.file, path, "std", facts->std, DATA_CHANNELS, &facts->stds);
+}
+
+Status facts_file_open(FactsFile *in, const char *path)
+{
+    struct stat st;
+    *in = (FactsFile){.path = path, .file = -1};
+    TRY(h5_open(&in->file, path));
+    in->bytes = stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
+    return OK;
 }
 
 void facts_read(const FactsRequest *request, SetFacts *facts)
@@ -403,17 +410,15 @@ void facts_read(const FactsRequest *request, SetFacts *facts)
         [FACTS_CLASSES] = read_classes,
         [FACTS_STATS] = read_mean_and_std,
     };
-    struct stat st;
     Reading r = {.request = request, .facts = facts};
     *facts = (SetFacts){0};
     hdf5_lock();
-    facts->status = h5_open(&r.file, request->path);
-    r.file_bytes = stat(request->path, &st) == 0 ? (int64_t)st.st_size : 0;
+    facts->status = facts_file_open(&r.in, request->path);
     while (facts->status == OK && facts->parts < FACTS_PARTS) {
         facts->status = read_part[facts->parts](&r);
         facts->parts += facts->status == OK;
     }
     if (facts->status != OK) snprintf(facts->why, sizeof facts->why, "%s", fail_message());
-    if (r.file >= 0) H5Fclose(r.file);
+    if (r.in.file >= 0) H5Fclose(r.in.file);
     hdf5_unlock();
 }

@@ -3,7 +3,7 @@
 #ifndef WEFT_DATA_FACTS_H
 #define WEFT_DATA_FACTS_H
 
-#include "data.h"
+#include "../data_private.h"
 
 /* The request to that process: the file's path, and the names of x and y, which weft's own sets
  * ignore unless x is not "/x". y is not read if x holds tokens. Plain bytes. */
@@ -60,6 +60,21 @@ Status facts_request_run(const FactsRequest *request, SetFacts *facts);
 /* Runs the request in this process: used by facts_request_run in the separate process, and by
  * tests. */
 void facts_read(const FactsRequest *request, SetFacts *facts);
+/* A file while HDF5 reads its metadata. */
+typedef struct FactsFile {
+    /* borrowed */
+    const char *path;
+    /* -1: not open; closed by the caller, with H5Fclose */
+    hid_t file;
+    int64_t bytes;
+} FactsFile;
+/* Opens a file. ERR_NOINPUT, ERR_DATA. Under hdf5_lock, as facts_read_array. */
+Status facts_file_open(FactsFile *in, const char *path);
+/* Reads type, shape and storage of the array `name`; key as in h5_dataset. ERR_DATA: it could not
+ * be read later. */
+Status facts_read_array(const FactsFile *in, DataArray *a, const char *name, const char *key);
+/* Is this part of an answer possible? Makes its texts printable. */
+bool facts_array_is_valid(DataArray *a);
 /* Checks an answer and makes its texts printable. ERR_DATA: it is impossible. */
 Status facts_check(const FactsRequest *request, SetFacts *facts);
 

@@ -37,7 +37,7 @@ static void make_printable(char *text, size_t room)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
 }
 
-static bool array_is_valid(DataArray *a)
+bool facts_array_is_valid(DataArray *a)
 {
     make_printable(a->name, sizeof a->name);
     make_printable(a->storage, sizeof a->storage);
@@ -56,18 +56,18 @@ static bool array_is_valid(DataArray *a)
 static bool encoded_is_valid(SetFacts *facts)
 {
     const DataArray *x = &facts->x, *index = &facts->index, *orient = &facts->orient;
-    if (!array_is_valid(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 || x->offset < 0 ||
+    if (!facts_array_is_valid(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 || x->offset < 0 ||
         index->ndim != 1 || index->type != ELEM_U64 || index->offset < 0 || index->dim[0] < 2)
         return false;
     if (!facts->oriented) return true;
-    return array_is_valid(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&
+    return facts_array_is_valid(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&
            orient->offset >= 0 && orient->dim[0] == index->dim[0] - 1;
 }
 
 static bool boxes_are_valid(SetFacts *facts)
 {
     for (int i = 0; i < BOX_ARRAYS; ++i)
-        if (facts->box[i].ndim && !array_is_valid(&facts->box[i])) return false;
+        if (facts->box[i].ndim && !facts_array_is_valid(&facts->box[i])) return false;
     int64_t samples = facts->encoded ? facts->index.dim[0] - 1 : facts->x.dim[0];
     return !box_arrays_find_bad(facts->box, samples, facts->encoded);
 }
@@ -82,11 +82,11 @@ Status facts_check(const FactsRequest *request, SetFacts *facts)
                           &facts->bicubic};
     for (size_t i = 0; i < sizeof flag / sizeof *flag; ++i) valid = valid && isolated_bool(flag[i]);
     bool has_x = facts->parts > FACTS_X, has_y = facts->parts > FACTS_Y && facts->y.ndim != 0;
-    if (valid && has_x) valid = array_is_valid(&facts->x);
+    if (valid && has_x) valid = facts_array_is_valid(&facts->x);
     if (valid && has_x && facts->encoded) valid = encoded_is_valid(facts);
-    if (valid && has_x && facts->ids.ndim) valid = array_is_valid(&facts->ids);
-    if (valid && has_x && facts->id_first.ndim) valid = array_is_valid(&facts->id_first);
-    if (valid && has_y) valid = array_is_valid(&facts->y);
+    if (valid && has_x && facts->ids.ndim) valid = facts_array_is_valid(&facts->ids);
+    if (valid && has_x && facts->id_first.ndim) valid = facts_array_is_valid(&facts->id_first);
+    if (valid && has_y) valid = facts_array_is_valid(&facts->y);
     if (valid && facts->parts > FACTS_Y && data_kind_info(facts->kind)->has_boxes)
         valid = boxes_are_valid(facts);
     facts->why[sizeof facts->why - 1] = 0;

@@ -313,13 +313,11 @@ bool h5_has(hid_t file, const char *name)
     return H5Lexists(file, name, H5P_DEFAULT) > 0 && H5Oexists_by_name(file, name, H5P_DEFAULT) > 0;
 }
 
-/* Opens a root attribute; *count: number of its elements. Returns a negative number if it is
- * missing. */
-static hid_t attr_open(hid_t file, const char *name, int64_t *count)
+hid_t h5_attr_open(hid_t object, const char *name, int64_t *count)
 {
     *count = 0;
-    if (H5Aexists_by_name(file, "/", name, H5P_DEFAULT) <= 0) return -1;
-    hid_t attr = H5Aopen_by_name(file, "/", name, H5P_DEFAULT, H5P_DEFAULT);
+    if (H5Aexists_by_name(object, ".", name, H5P_DEFAULT) <= 0) return -1;
+    hid_t attr = H5Aopen_by_name(object, ".", name, H5P_DEFAULT, H5P_DEFAULT);
     if (attr < 0) return -1;
     hid_t space = H5Aget_space(attr);
     *count = (int64_t)H5Sget_simple_extent_npoints(space);
@@ -357,7 +355,7 @@ Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, s
 {
     int64_t n;
     *out = 0;
-    hid_t attr = attr_open(file, name, &n);
+    hid_t attr = h5_attr_open(file, name, &n);
     if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     Status st = OK;
@@ -375,7 +373,7 @@ Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out
 {
     int64_t n;
     *count = 0;
-    hid_t attr = attr_open(file, name, &n);
+    hid_t attr = h5_attr_open(file, name, &n);
     if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     H5T_class_t kind = H5Tget_class(type);
@@ -401,7 +399,7 @@ Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out
 bool h5_attr_integer(hid_t file, const char *name, int64_t *value)
 {
     int64_t n;
-    hid_t attr = attr_open(file, name, &n);
+    hid_t attr = h5_attr_open(file, name, &n);
     if (attr < 0) return false;
     hid_t type = H5Aget_type(attr);
     bool found =

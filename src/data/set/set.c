@@ -4,7 +4,7 @@
  * one-dimensional array of integers in another file holds tokens. Only metadata is read, except
  * that labels or tokens are scanned if nothing gives the number of classes or of tokens. */
 #include "facts.h"
-#include "../data_private.h"
+#include "../fields/fields_private.h"
 #include "layers.h"
 
 #include <math.h>
@@ -409,6 +409,7 @@ Status data_set_open(DataSet *set, const Config *config, const char *path)
 {
     if (!path || !path[0])
         return fail(ERR_CONFIG, "no data set is named; set data.train (and data.test)");
+    if (config && config->data.variables.count > 0) return field_set_open(set, config, path);
     return strchr(path, '\n') ? files_open(set, config, path)
                               : data_set_open_file(set, config, path);
 }

@@ -1,0 +1,108 @@
+/* Sets of fields: variables on a grid of rows and columns that simulation codes write to HDF5 or
+ * NetCDF-4 files, read as they are. A frame is all variables at one time; a sample has frames at
+ * fixed offsets from its own time. */
+#ifndef WEFT_DATA_FIELDS_H
+#define WEFT_DATA_FIELDS_H
+
+#include "data/array.h"
+
+/* Roles of data.variables, and words of data.predict. */
+typedef enum FieldRole { FIELD_INPUT, FIELD_STATIC, FIELD_TARGET, FIELD_ROLES } FieldRole;
+#define PREDICT_WORDS(W) W(PREDICT_VALUE, "value") W(PREDICT_CHANGE, "change")
+typedef enum FieldPredict { PREDICT_WORDS(LIST_CONSTANT) } FieldPredict;
+
+/* What a dimension of an array stands for. */
+typedef enum FieldDim { FIELD_TIME, FIELD_LEVEL, FIELD_ROW, FIELD_COLUMN, FIELD_DIMS } FieldDim;
+
+/* Limits of a set: variables, levels of a variable, channels of a sample's inputs or targets,
+ * offsets in time, segments, files, rows whose coordinate is known; bytes of a name. */
+enum {
+    FIELD_VARIABLES = 48,
+    FIELD_LEVELS = 64,
+    FIELD_CHANNELS = 256,
+    FIELD_OFFSETS = 16,
+    FIELD_SEGMENTS = 1024,
+    FIELD_FILES = 64,
+    FIELD_ROWS = 4096,
+    FIELD_NAME = 128
+};
+
+/* How a stored value becomes a number: stored * scale + add, unless it is one of `missing`. */
+typedef struct FieldPacking {
+    double scale, add;
+    int missing_count;
+    double missing[2];
+} FieldPacking;
+
+/* A variable's array in one file. */
+typedef struct FieldArray {
+    ElementType type;
+    bool big_endian;
+    /* byte offset of contiguous data; -1: read through HDF5 */
+    int64_t offset;
+    FieldPacking packing;
+} FieldArray;
+
+typedef struct FieldVariable {
+    char name[FIELD_NAME], units[80];
+    /* number of dimensions, and FieldDim of each, the same in all files */
+    int ndim;
+    int8_t dim[SHAPE_DIMS];
+    /* sizes of the dimensions, by FieldDim; those that it lacks are 1 */
+    int64_t size[FIELD_DIMS];
+    bool is_static;
+    /* selected levels: index in the array, and value of the coordinate (NaN: unknown) */
+    int levels;
+    int16_t level[FIELD_LEVELS];
+    double level_value[FIELD_LEVELS];
+} FieldVariable;
+
+typedef struct FieldFile {
+    char path[1024];
+    /* number in the set of this file's first frame; number of its frames */
+    int64_t first, frames;
+    FieldArray array[FIELD_VARIABLES];
+} FieldFile;
+
+/* A run of frames at equal distances in time, which may go over several files. Its samples are
+ * those whose offsets all lie in it. */
+typedef struct FieldSegment {
+    /* its first frame, and its frames; number of its first sample, and the frame of that sample */
+    int64_t first, frames, first_sample, sample_frame, samples;
+    /* time of the first frame, in seconds since 1970-01-01 of the calendar; frames without a time
+     * are 1 apart */
+    double start;
+} FieldSegment;
+
+/* One channel of a sample: a variable's level at an offset. */
+typedef struct FieldChannel {
+    int16_t variable, level, offset;
+} FieldChannel;
+
+/* Plain bytes, as the DataSet is, whose member it is. */
+typedef struct FieldSet {
+    int variables, files, segments;
+    FieldVariable variable[FIELD_VARIABLES];
+    FieldFile file[FIELD_FILES];
+    FieldSegment segment[FIELD_SEGMENTS];
+    /* offsets in frames from a sample's own time */
+    int offsets[FIELD_ROLES];
+    int offset[FIELD_ROLES][FIELD_OFFSETS];
+    /* channels of inputs, static ones last, and of targets */
+    int inputs, targets;
+    FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
+    /* predict: change: input channel at the last offset of the same variable and level; -1: the
+     * target is a value */
+    int16_t change_from[FIELD_CHANNELS];
+    /* mean and deviation of each target, as the model learns it; those of inputs are the set's */
+    float target_mean[FIELD_CHANNELS], target_std[FIELD_CHANNELS];
+    /* seconds between frames; 0: frames have no time. Number of the calendar. */
+    double step_s;
+    int calendar;
+    /* coordinate of rows; 0: unknown */
+    int rows;
+    bool is_latitude;
+    float row[FIELD_ROWS];
+} FieldSet;
+
+#endif

@@ -1,0 +1,258 @@
+/* Kinds of data.variables, {inputs: [t, {name: z, levels: [500, 850]}], targets: [t]}, and of
+ * data.window, {inputs: [-6h, 0h], targets: [6h]}. The data module interprets both. */
+#include "option.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char role_words[] = "inputs|static|targets";
+
+/* ---- data.variables ---- */
+
+static void variables_free(void *field)
+{
+    ConfigVariables *list = field;
+    for (int i = 0; i < list->count; ++i) {
+        mem_free(&list->item[i].name);
+        mem_free(&list->item[i].levels.value);
+    }
+    mem_free(&list->item);
+    list->count = 0;
+}
+
+static Status read_levels(Reading *r, ConfigVariable *variable, const Node *node)
+{
+    static const Option level = {.kind = &kind_real, .lo = -INFINITY, .hi = INFINITY};
+    Reading reading = {.option = &level, .config = r->config};
+    const int count = node->kind == NODE_LIST ? node->count : 1;
+    r->at = node;
+    if (count == 0 || node->kind == NODE_MAP)
+        return fail(ERR_CONFIG, "levels: expected values of the level's coordinate, [500, 850]");
+    variable->levels.value = mem_new((size_t)count * sizeof *variable->levels.value);
+    for (int i = 0; i < count; ++i) {
+        const Node *item = node->kind == NODE_LIST ? node->item[i] : node;
+        double *value = variable->levels.value;
+        Status status = read_real(&reading, item, &value[i]);
+        r->at = item;
+        TRY(status);
+        for (int k = 0; k < i; ++k)
+            if (value[k] == value[i]) return fail(ERR_CONFIG, "level %g is given twice", value[i]);
+        ++variable->levels.count;
+    }
+    return OK;
+}
+
+/* Reads NAME, or {name: NAME, levels: [...]}. */
+static Status read_variable(Reading *r, ConfigVariable *variable, const Node *node)
+{
+    const Node *name = node->kind == NODE_SCALAR ? node : NULL;
+    r->at = node;
+    if (node->kind == NODE_LIST)
+        return fail(ERR_CONFIG, "expected a variable: NAME, or {name: NAME, levels: [...]}");
+    for (int i = 0; node->kind == NODE_MAP && i < node->count; ++i) {
+        const char *key = node->key[i]->text;
+        r->at = node->key[i];
+        if (!strcmp(key, "name"))
+            name = node->item[i];
+        else if (!strcmp(key, "levels"))
+            TRY(read_levels(r, variable, node->item[i]));
+        else
+            return fail(ERR_CONFIG, "a variable has no key '%s': it has name and levels", key);
+    }
+    if (!name) return fail(ERR_CONFIG, "the variable has no name");
+    TRY(read_text(r, name));
+    if (!*name->text) return fail(ERR_CONFIG, "the variable's name is empty");
+    variable->name = mem_text(name->text);
+    variable->line = node->line;
+    variable->column = node->column;
+    return OK;
+}
+
+static bool same_levels(const ConfigList *a, const ConfigList *b)
+{
+    return a->count == b->count &&
+           (a->count == 0 || !memcmp(a->value, b->value, (size_t)a->count * sizeof *a->value));
+}
+
+static Status read_role(Reading *r, ConfigVariables *list, int role, const Node *node)
+{
+    r->at = node;
+    if (node->kind != NODE_LIST)
+        return fail(ERR_CONFIG, "expected a list of variables: [t2m, u10], not %s",
+                    node_kind_name(node));
+    list->item = mem_resize(list->item, (size_t)(list->count + node->count) * sizeof *list->item);
+    for (int i = 0; i < node->count; ++i) {
+        ConfigVariable *variable = &list->item[list->count++];
+        *variable = (ConfigVariable){.role = role};
+        TRY(read_variable(r, variable, node->item[i]));
+        for (const ConfigVariable *other = list->item; other < variable; ++other)
+            if (other->role == role && !strcmp(other->name, variable->name) &&
+                same_levels(&other->levels, &variable->levels))
+                return fail(ERR_CONFIG, "'%s' is in the list already", variable->name);
+    }
+    return OK;
+}
+
+static Status variables_read(Reading *r, void *field, const Node *node)
+{
+    r->at = node;
+    if (node->kind != NODE_MAP)
+        return fail(ERR_CONFIG,
+                    "expected lists of variables, {inputs: [t2m], targets: [t2m]}, not %s",
+                    node_kind_name(node));
+    variables_free(field);
+    for (int i = 0; i < node->count; ++i) {
+        r->at = node->key[i];
+        int role = words_find(role_words, node->key[i]->text);
+        if (role < 0) return words_fail(r->option->key, role_words, node->key[i]->text);
+        TRY(read_role(r, field, role, node->item[i]));
+    }
+    return OK;
+}
+
+static void print_levels(FILE *out, const ConfigList *list)
+{
+    fputc('[', out);
+    for (int i = 0; i < list->count; ++i) {
+        if (i) fputs(", ", out);
+        text_real(out, list->value[i]);
+    }
+    fputc(']', out);
+}
+
+static void print_variable(FILE *out, const ConfigVariable *variable)
+{
+    if (variable->levels.count == 0) {
+        print_text(out, variable->name);
+        return;
+    }
+    fputs("{name: ", out);
+    print_text(out, variable->name);
+    fputs(", levels: ", out);
+    print_levels(out, &variable->levels);
+    fputc('}', out);
+}
+
+static void variables_print(FILE *out, const Option *o, const Config *config)
+{
+    const ConfigVariables *list = option_value(o, config);
+    char word[WORD_BYTES];
+    const char *between = "";
+    fputc('{', out);
+    for (int role = 0; role < words_count(role_words); ++role) {
+        int printed = 0;
+        for (int i = 0; i < list->count; ++i) {
+            if (list->item[i].role != role) continue;
+            if (printed++ == 0)
+                fprintf(out, "%s%s: [", between, words_at(role_words, role, word));
+            else
+                fputs(", ", out);
+            print_variable(out, &list->item[i]);
+        }
+        if (printed == 0) continue;
+        fputc(']', out);
+        between = ", ";
+    }
+    fputc('}', out);
+}
+
+/* ---- data.window ---- */
+
+static void window_free(void *field)
+{
+    ConfigWindow *window = field;
+    mem_free(&window->inputs.value);
+    mem_free(&window->targets.value);
+    *window = (ConfigWindow){0};
+}
+
+/* Reads "-6h" as seconds, or "-1" as steps. */
+static Status read_offset(Reading *r, const Node *node, double *value, bool *seconds)
+{
+    TRY(read_text(r, node));
+    const char *text = node->text;
+    const double sign = *text == '-' ? -1 : 1;
+    if (*text == '-' || *text == '+') ++text;
+    *seconds = text[strspn(text, "0123456789")] != 0;
+    if (*seconds && !strpbrk(text, ":-") && text_read_seconds(text, value)) {
+        *value *= sign;
+        return OK;
+    }
+    int64_t steps;
+    if (!*seconds && whole_read(&text, 0, INT32_MAX, &steps) && *text == 0) {
+        *value = sign * (double)steps;
+        return OK;
+    }
+    return fail(ERR_CONFIG, "'%s' is no offset in time (-6h, 30m, 1d) and no number of steps",
+                node->text);
+}
+
+static Status read_offsets(Reading *r, ConfigWindow *window, ConfigList *list, const Node *node)
+{
+    r->at = node;
+    if (node->kind != NODE_LIST || node->count == 0)
+        return fail(ERR_CONFIG, "expected a list of offsets in time: [-6h, 0h]");
+    list->value = mem_new((size_t)node->count * sizeof *list->value);
+    for (int i = 0; i < node->count; ++i) {
+        bool seconds;
+        double *value = &list->value[i];
+        TRY(read_offset(r, node->item[i], value, &seconds));
+        if (*value != 0 && window->given && seconds != window->seconds)
+            return fail(ERR_CONFIG, "'%s': give all offsets in time, or all in steps",
+                        node->item[i]->text);
+        if (*value != 0) window->given = true, window->seconds = seconds;
+        if (i > 0 && *value <= value[-1])
+            return fail(ERR_CONFIG, "'%s': offsets must rise", node->item[i]->text);
+        ++list->count;
+    }
+    return OK;
+}
+
+static Status window_read(Reading *r, void *field, const Node *node)
+{
+    ConfigWindow *window = field;
+    r->at = node;
+    if (node->kind != NODE_MAP)
+        return fail(ERR_CONFIG, "expected offsets in time, {inputs: [-6h, 0h], targets: [6h]}, "
+                                "not %s",
+                    node_kind_name(node));
+    window_free(field);
+    for (int i = 0; i < node->count; ++i) {
+        const char *key = node->key[i]->text;
+        r->at = node->key[i];
+        ConfigList *list = !strcmp(key, "inputs")    ? &window->inputs
+                           : !strcmp(key, "targets") ? &window->targets
+                                                     : NULL;
+        if (!list) return words_fail(r->option->key, "inputs|targets", key);
+        TRY(read_offsets(r, window, list, node->item[i]));
+    }
+    return OK;
+}
+
+/* Prints an offset as it is read: seconds with their unit. */
+static void print_offsets(FILE *out, const char *key, const ConfigList *list, bool seconds)
+{
+    fprintf(out, "%s: [", key);
+    for (int i = 0; i < list->count; ++i) {
+        if (i) fputs(", ", out);
+        text_real(out, list->value[i]);
+        if (seconds) fputc('s', out);
+    }
+    fputc(']', out);
+}
+
+static void window_print(FILE *out, const Option *o, const Config *config)
+{
+    const ConfigWindow *window = option_value(o, config);
+    const bool inputs = window->inputs.count > 0, targets = window->targets.count > 0;
+    fputc('{', out);
+    if (inputs) print_offsets(out, "inputs", &window->inputs, window->seconds);
+    if (inputs && targets) fputs(", ", out);
+    if (targets) print_offsets(out, "targets", &window->targets, window->seconds);
+    fputc('}', out);
+}
+
+const OptionKind kind_variables = {"{ROLE: [NAME, ...]}", true, variables_read, variables_print,
+                                   variables_free};
+const OptionKind kind_window = {"{ROLE: [OFFSET, ...]}", true, window_read, window_print,
+                                window_free};

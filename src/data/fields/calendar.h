@@ -1,0 +1,33 @@
+/* Times of CF conventions (section 4.4): "hours since 2000-01-01 00:00:00" in a calendar. */
+#ifndef WEFT_DATA_CALENDAR_H
+#define WEFT_DATA_CALENDAR_H
+
+#include "base.h"
+
+typedef enum Calendar {
+    /* Julian until 1582-10-04, Gregorian from 1582-10-15 on */
+    CALENDAR_STANDARD,
+    CALENDAR_PROLEPTIC,
+    CALENDAR_JULIAN,
+    CALENDAR_NOLEAP,
+    CALENDAR_ALL_LEAP,
+    CALENDAR_360_DAY,
+    CALENDARS
+} Calendar;
+
+/* A coordinate's unit: a value v is the time origin + v * unit, in seconds of the calendar since
+ * 1970-01-01. */
+typedef struct TimeUnits {
+    Calendar calendar;
+    double unit, origin;
+} TimeUnits;
+enum { TIME_TEXT = 40 };
+
+/* Does the text have the form of a time's units: a word, "since", a date? */
+bool time_units_like(const char *units);
+/* Reads units and calendar ("": standard). ERR_DATA, with what is wrong and without a place. */
+Status time_units_read(const char *units, const char *calendar, TimeUnits *time);
+/* Writes a time, in seconds as above, as 2000-01-31 06:00:00; returns text. */
+const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT]);
+
+#endif

@@ -1,0 +1,378 @@
+/* Reads the variables of one file with HDF5, in a separate process: arrays (as set/facts.c does),
+ * dimensions, packing (CF conventions, section 8.1) and coordinates. A dimension is known by its
+ * dimension scale's attributes axis, standard_name and units, else by its name, else by its
+ * position: (time, level, row, column), the last ones first. */
+#include "field_facts.h"
+#include "../set/facts.h"
+#include "calendar.h"
+#include "fields_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <xxhash.h>
+
+enum { TIMES_MOST = 1 << 22 };
+/* netCDF's value for floats that were never written */
+static const double never_written = 9.969209968386869e36;
+
+typedef struct Reading {
+    const FieldFactsRequest *request;
+    FieldFacts *facts;
+    FactsFile file;
+    /* owned */
+    double *times;
+} Reading;
+
+/* A dimension of an array: its length and its scale, a data set; scale -1: none. */
+typedef struct Dimension {
+    hid_t scale;
+    int64_t length;
+    char name[FIELD_NAME];
+} Dimension;
+
+/* ---- attributes ---- */
+
+static Status attr_text(const Reading *r, hid_t object, const char *name, char text[FIELD_UNITS])
+{
+    TRY(h5_attr_text(object, r->request->path, name, text, FIELD_UNITS));
+    for (char *c = text; *c; ++c)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    return OK;
+}
+
+/* Reads one number; false: the object has no such attribute of one number. */
+static bool attr_number(hid_t object, const char *name, double *value)
+{
+    int64_t count;
+    hid_t attr = h5_attr_open(object, name, &count);
+    if (attr < 0) return false;
+    hid_t type = H5Aget_type(attr);
+    const H5T_class_t class = H5Tget_class(type);
+    bool found = count == 1 && (class == H5T_FLOAT || class == H5T_INTEGER) &&
+                 H5Aread(attr, H5T_NATIVE_DOUBLE, value) >= 0;
+    H5Tclose(type);
+    H5Aclose(attr);
+    return found;
+}
+
+static Status read_packing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
+{
+    FieldPacking *p = &v->packing;
+    *p = (FieldPacking){.scale = 1};
+    attr_number(dataset, "scale_factor", &p->scale);
+    attr_number(dataset, "add_offset", &p->add);
+    if (!isfinite(p->scale) || !isfinite(p->add) || p->scale == 0)
+        return fail(ERR_DATA, "%s: %s has scale_factor %g and add_offset %g, with which it cannot "
+                              "be read",
+                    r->request->path, v->array.name, p->scale, p->add);
+    p->missing_count = attr_number(dataset, "_FillValue", &p->missing[0]);
+    if (p->missing_count == 0 && element_is_float(v->array.type))
+        p->missing[p->missing_count++] = never_written;
+    p->missing_count += attr_number(dataset, "missing_value", &p->missing[p->missing_count]);
+    return OK;
+}
+
+/* ---- dimensions ---- */
+
+static bool is_word(const char *word, const char *words)
+{
+    const size_t length = strlen(word);
+    for (const char *at = words; *at; at += strcspn(at, " "), at += *at == ' ')
+        if (strcspn(at, " ") == length && strncasecmp(at, word, length) == 0) return true;
+    return false;
+}
+
+/* Returns the last part of a name in groups, "/a/b/time": "time". */
+static const char *leaf(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+/* Finds what a dimension stands for by its scale's attributes, or by its name. */
+static Status find_role(const Reading *r, const Dimension *d, int8_t *role)
+{
+    static const char *const names[] = {
+        [FIELD_TIME] = "time t valid_time xtime",
+        [FIELD_LEVEL] = "level lev plev pressure pressure_level isobaricinhpa depth height z "
+                        "altitude sigma model_level hybrid",
+        [FIELD_ROW] = "y lat latitude rlat south_north nj yc",
+        [FIELD_COLUMN] = "x lon longitude rlon west_east ni xc",
+    };
+    static const char *const standard[] = {
+        [FIELD_TIME] = "time",
+        [FIELD_LEVEL] = "air_pressure height altitude depth model_level_number "
+                        "atmosphere_hybrid_sigma_pressure_coordinate atmosphere_sigma_coordinate",
+        [FIELD_ROW] = "latitude projection_y_coordinate grid_latitude",
+        [FIELD_COLUMN] = "longitude projection_x_coordinate grid_longitude",
+    };
+    char axis[FIELD_UNITS] = "", words[FIELD_UNITS] = "", units[FIELD_UNITS] = "";
+    static const char axes[] = "TZYX";
+    if (d->scale >= 0) {
+        TRY(attr_text(r, d->scale, "axis", axis));
+        TRY(attr_text(r, d->scale, "standard_name", words));
+        TRY(attr_text(r, d->scale, "units", units));
+    }
+    const char *by_axis = axis[0] && !axis[1] ? strchr(axes, axis[0]) : NULL;
+    *role = by_axis ? (int8_t)(by_axis - axes) : -1;
+    for (int8_t i = 0; *role < 0 && i < FIELD_DIMS; ++i)
+        if (words[0] && is_word(words, standard[i])) *role = i;
+    if (*role < 0 && time_units_like(units)) *role = FIELD_TIME;
+    for (int8_t i = 0; *role < 0 && i < FIELD_DIMS; ++i)
+        if (is_word(leaf(d->name), names[i])) *role = i;
+    return OK;
+}
+
+/* Opens the scale of each dimension, by the attribute DIMENSION_LIST. */
+static void open_scales(hid_t dataset, int ndim, Dimension d[SHAPE_DIMS])
+{
+    int64_t count;
+    hvl_t list[SHAPE_DIMS];
+    hid_t attr = h5_attr_open(dataset, "DIMENSION_LIST", &count);
+    if (attr < 0) return;
+    hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
+    hid_t stored = H5Aget_type(attr);
+    bool known = count == ndim && H5Tequal(type, stored) > 0 && H5Aread(attr, type, list) >= 0;
+    for (int i = 0; known && i < ndim; ++i) {
+        if (list[i].len < 1) continue;
+        d[i].scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list[i].p);
+        if (d[i].scale >= 0 && H5Iget_type(d[i].scale) != H5I_DATASET) {
+            H5Oclose(d[i].scale);
+            d[i].scale = -1;
+        }
+        if (d[i].scale >= 0) H5Iget_name(d[i].scale, d[i].name, sizeof d[i].name);
+    }
+    if (known) {
+        hid_t space = H5Aget_space(attr);
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, list);
+        H5Sclose(space);
+    }
+    H5Tclose(stored);
+    H5Tclose(type);
+    H5Aclose(attr);
+}
+
+/* Gives dimensions that nothing has identified the places that are left, the last ones first. */
+static Status place_rest(const Reading *r, FieldVariableFacts *v)
+{
+    bool taken[FIELD_DIMS] = {false};
+    const int ndim = v->array.ndim;
+    for (int i = 0; i < ndim; ++i) {
+        if (v->dim[i] < 0) continue;
+        if (taken[v->dim[i]])
+            return fail(ERR_DATA, "%s: %s has two dimensions that seem to be its %s",
+                        r->request->path, v->array.name, field_dim_name(v->dim[i]));
+        taken[v->dim[i]] = true;
+    }
+    /* (time, row, column) is more usual than (level, row, column) */
+    static const int8_t order[] = {FIELD_COLUMN, FIELD_ROW, FIELD_TIME, FIELD_LEVEL};
+    int8_t left[SHAPE_DIMS];
+    int unplaced = 0, count = 0;
+    for (int i = 0; i < ndim; ++i) unplaced += v->dim[i] < 0;
+    for (int i = 0; i < FIELD_DIMS && count < unplaced; ++i)
+        if (!taken[order[i]]) left[count++] = order[i];
+    if (unplaced == 4) left[2] = FIELD_LEVEL, left[3] = FIELD_TIME;
+    for (int i = ndim - 1, at = 0; i >= 0; --i)
+        if (v->dim[i] < 0) v->dim[i] = left[at++];
+    return OK;
+}
+
+/* ---- coordinates ---- */
+
+/* Reads a scale's values into *values, owned by the caller. *count 0: it is no coordinate of this
+ * length, or of more than `most` values. */
+static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most, double **values,
+                              int64_t *count)
+{
+    char name[FIELD_UNITS];
+    *count = 0;
+    *values = NULL;
+    if (d->scale < 0 || d->length > most) return OK;
+    TRY(attr_text(r, d->scale, "NAME", name));
+    if (strncmp(name, "This is a netCDF dimension but", 30) == 0) return OK;
+    hid_t space = H5Dget_space(d->scale), type = H5Dget_type(d->scale);
+    const H5T_class_t class = H5Tget_class(type);
+    const bool fits = H5Sget_simple_extent_ndims(space) == 1 &&
+                      H5Sget_simple_extent_npoints(space) == (hssize_t)d->length &&
+                      (class == H5T_FLOAT || class == H5T_INTEGER);
+    H5Tclose(type);
+    H5Sclose(space);
+    if (!fits) return OK;
+    TRY(hdf5_check_in_one_file(r->file.file, d->scale, r->request->path, d->name));
+    *values = mem_new((size_t)d->length * sizeof **values);
+    if (H5Dread(d->scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, *values) < 0)
+        return fail(ERR_DATA, "%s: %s cannot be read: %s", r->request->path, d->name,
+                    h5_error_text());
+    *count = d->length;
+    return OK;
+}
+
+static Status take_time(Reading *r, const Dimension *d)
+{
+    FieldFacts *facts = r->facts;
+    if (r->times) return OK;
+    TRY(read_coordinate(r, d, TIMES_MOST, &r->times, &facts->times));
+    if (facts->times == 0) return OK;
+    TRY(attr_text(r, d->scale, "units", facts->time_units));
+    return attr_text(r, d->scale, "calendar", facts->calendar);
+}
+
+static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFacts *v)
+{
+    double *values;
+    int64_t count;
+    Status st = read_coordinate(r, d, FIELD_COORDINATES, &values, &count);
+    v->levels = (int)count;
+    if (count > 0) memcpy(v->level, values, (size_t)count * sizeof *values);
+    mem_free(&values);
+    return st;
+}
+
+/* Takes the coordinate of rows, and hashes that of rows or columns. */
+static Status take_grid(const Reading *r, const Dimension *d, bool rows, FieldVariableFacts *v)
+{
+    FieldFacts *facts = r->facts;
+    char units[FIELD_UNITS] = "";
+    double *values;
+    int64_t count;
+    Status st = read_coordinate(r, d, 1 << 20, &values, &count);
+    if (st == OK && count > 0)
+        v->grid_hash = XXH3_64bits_withSeed(values, (size_t)count * sizeof *values,
+                                            v->grid_hash + (uint64_t)rows);
+    if (st == OK && rows && facts->rows == 0 && count > 0 && count <= FIELD_ROWS) {
+        facts->rows = (int)count;
+        for (int i = 0; i < count; ++i) facts->row[i] = (float)values[i];
+        st = attr_text(r, d->scale, "units", units);
+        facts->is_latitude =
+            is_word(units, "degrees_north degree_north degrees_n degree_n degreen degreesn");
+    }
+    mem_free(&values);
+    return st;
+}
+
+static Status read_dimensions(Reading *r, hid_t dataset, FieldVariableFacts *v)
+{
+    Dimension d[SHAPE_DIMS];
+    const int ndim = v->array.ndim;
+    Status st = OK;
+    for (int i = 0; i < ndim; ++i)
+        d[i] = (Dimension){.scale = -1, .length = v->array.dim[i], .name = ""};
+    open_scales(dataset, ndim, d);
+    for (int i = 0; st == OK && i < ndim; ++i) st = find_role(r, &d[i], &v->dim[i]);
+    if (st == OK) st = place_rest(r, v);
+    for (int i = 0; st == OK && i < ndim; ++i) {
+        if (v->dim[i] == FIELD_TIME)
+            st = take_time(r, &d[i]);
+        else if (v->dim[i] == FIELD_LEVEL)
+            st = take_levels(r, &d[i], v);
+        else
+            st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, v);
+    }
+    for (int i = 0; i < ndim; ++i)
+        if (d[i].scale >= 0) H5Dclose(d[i].scale);
+    return st;
+}
+
+static Status read_variable(Reading *r, int i)
+{
+    FieldVariableFacts *v = &r->facts->variable[i];
+    hid_t dataset;
+    TRY(facts_read_array(&r->file, &v->array, r->request->name[i], "data.variables"));
+    TRY(h5_dataset(&dataset, r->file.file, r->request->path, v->array.name, NULL));
+    Status st = read_packing(r, dataset, v);
+    if (st == OK) st = attr_text(r, dataset, "units", v->units);
+    if (st == OK) st = read_dimensions(r, dataset, v);
+    H5Dclose(dataset);
+    return st;
+}
+
+void field_facts_read(const FieldFactsRequest *request, FieldFacts *facts, double **times)
+{
+    Reading r = {.request = request, .facts = facts};
+    *facts = (FieldFacts){0};
+    hdf5_lock();
+    facts->status = facts_file_open(&r.file, request->path);
+    for (int i = 0; facts->status == OK && i < request->count; ++i)
+        facts->status = read_variable(&r, i);
+    if (facts->status != OK) snprintf(facts->why, sizeof facts->why, "%s", fail_message());
+    if (r.file.file >= 0) H5Fclose(r.file.file);
+    hdf5_unlock();
+    *times = r.times;
+}
+
+/* ---- the separate process ---- */
+
+static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
+{
+    FieldFacts *facts = mem_new(sizeof *facts);
+    double *times;
+    (void)input_bytes;
+    field_facts_read(input, facts, &times);
+    if (!times) facts->times = 0;
+    fwrite(facts, sizeof *facts, 1, answer);
+    if (facts->times > 0) fwrite(times, sizeof *times, (size_t)facts->times, answer);
+}
+
+static bool packing_is_valid(const FieldPacking *p)
+{
+    return isfinite(p->scale) && isfinite(p->add) && p->scale != 0 && p->missing_count >= 0 &&
+           p->missing_count <= 2;
+}
+
+static bool variable_is_valid(FieldVariableFacts *v)
+{
+    bool seen[FIELD_DIMS] = {false};
+    v->units[FIELD_UNITS - 1] = 0;
+    if (!facts_array_is_valid(&v->array) || !packing_is_valid(&v->packing) || v->levels < 0 ||
+        v->levels > FIELD_COORDINATES)
+        return false;
+    for (int i = 0; i < v->array.ndim; ++i) {
+        if (v->dim[i] < 0 || v->dim[i] >= FIELD_DIMS || seen[v->dim[i]]) return false;
+        seen[v->dim[i]] = true;
+        if (v->dim[i] == FIELD_LEVEL && v->levels != 0 && v->levels != v->array.dim[i])
+            return false;
+    }
+    return true;
+}
+
+static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts, size_t bytes)
+{
+    bool valid = facts->times >= 0 && facts->times <= TIMES_MOST && facts->rows >= 0 &&
+                 facts->rows <= FIELD_ROWS && isolated_bool(&facts->is_latitude) &&
+                 bytes == sizeof *facts + (size_t)facts->times * sizeof(double);
+    facts->why[sizeof facts->why - 1] = 0;
+    facts->time_units[FIELD_UNITS - 1] = facts->calendar[FIELD_UNITS - 1] = 0;
+    for (int i = 0; valid && facts->status == OK && i < request->count; ++i)
+        valid = variable_is_valid(&facts->variable[i]);
+    return valid;
+}
+
+Status field_facts_run(const FieldFactsRequest *request, FieldFacts *facts, double **times)
+{
+    static const IsolatedJob job = {
+        .subject = "HDF5, in the process that reads the file's metadata,",
+        .memory_bytes = (size_t)1 << 30,
+        .busy_s = 30,
+        .clock_s = 300,
+        .answer_bytes = sizeof *facts + TIMES_MOST * sizeof(double),
+        .work = read_and_answer,
+    };
+    char *answer;
+    size_t bytes;
+    *times = NULL;
+    TRY(isolated_run(&job, request->path, request, sizeof *request, &answer, &bytes));
+    bool valid = bytes >= sizeof *facts;
+    if (valid) memcpy(facts, answer, sizeof *facts);
+    if (valid) valid = answer_is_valid(request, facts, bytes);
+    if (valid && facts->times > 0) {
+        *times = mem_new((size_t)facts->times * sizeof **times);
+        memcpy(*times, answer + sizeof *facts, (size_t)facts->times * sizeof **times);
+    }
+    mem_free(&answer);
+    if (!valid)
+        return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
+                    request->path);
+    return facts->status == OK ? OK : fail(facts->status, "%s", facts->why);
+}

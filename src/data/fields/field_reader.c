@@ -1,0 +1,331 @@
+/* Reads samples of a set of fields: for each channel one plane of rows and columns, unpacked and
+ * normalised in double precision. A frame of a contiguous array is one pread of the levels that are
+ * selected; chunked, compressed and transposed arrays go through HDF5 under its lock, whose chunk
+ * cache then holds the chunks of a variable that were used last. Files are opened when they are
+ * first used. */
+#include "fields_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    CHUNK_CACHE_BYTES = 32 << 20,
+    /* hash slots of HDF5's chunk cache, a prime as HDF5 recommends */
+    CHUNK_CACHE_SLOTS = 1009
+};
+
+typedef struct OpenFile {
+    /* -1: not open */
+    int fd;
+    hid_t file, dataset[FIELD_VARIABLES];
+} OpenFile;
+
+struct FieldReader {
+    DataSet set;
+    /* guards the opening of files */
+    pthread_mutex_t mutex;
+    /* owned: one for each file */
+    OpenFile *open;
+};
+
+/* The part of an array that is read at once: one time, a range of levels. */
+typedef struct Block {
+    int variable, file, first_level;
+    /* by position of the dimension in the array */
+    hsize_t start[SHAPE_DIMS], count[SHAPE_DIMS];
+    /* distance of neighbours in elements, by FieldDim */
+    int64_t step[FIELD_DIMS];
+    int64_t elements;
+    /* offset in elements in a contiguous array; -1: the block is not contiguous */
+    int64_t at;
+} Block;
+
+Status field_reader_new(FieldReader **reader, const DataSet *set)
+{
+    FieldReader *r = *reader = mem_new(sizeof *r);
+    r->set = *set;
+    pthread_mutex_init(&r->mutex, NULL);
+    r->open = mem_new((size_t)set->field_set.files * sizeof *r->open);
+    for (int i = 0; i < set->field_set.files; ++i) {
+        r->open[i].fd = -1;
+        r->open[i].file = -1;
+        for (int k = 0; k < FIELD_VARIABLES; ++k) r->open[i].dataset[k] = -1;
+    }
+    return OK;
+}
+
+void field_reader_free(FieldReader **reader)
+{
+    FieldReader *r = *reader;
+    if (!r) return;
+    hdf5_lock();
+    for (int i = 0; i < r->set.field_set.files; ++i) {
+        for (int k = 0; k < FIELD_VARIABLES; ++k)
+            if (r->open[i].dataset[k] >= 0) H5Dclose(r->open[i].dataset[k]);
+        if (r->open[i].file >= 0) H5Fclose(r->open[i].file);
+        if (r->open[i].fd >= 0) close(r->open[i].fd);
+    }
+    hdf5_unlock();
+    pthread_mutex_destroy(&r->mutex);
+    mem_free(&r->open);
+    mem_free(reader);
+}
+
+/* ---- blocks ---- */
+
+/* Finds the block of a variable at a frame of the set; static variables have one frame. */
+static Block block_of(const FieldSet *f, int variable, int64_t frame)
+{
+    const FieldVariable *v = &f->variable[variable];
+    Block b = {.variable = variable, .elements = 1};
+    int low = v->level[0], high = v->level[0], end;
+    bool whole = true;
+    b.file = v->is_static ? 0 : field_find_file(f, frame);
+    for (int i = 1; i < v->levels; ++i) {
+        if (v->level[i] < low) low = v->level[i];
+        if (v->level[i] > high) high = v->level[i];
+    }
+    b.first_level = low;
+    for (int i = 0; i < v->ndim; ++i) {
+        const int dim = v->dim[i];
+        b.count[i] = (hsize_t)v->size[dim];
+        if (dim == FIELD_TIME) b.count[i] = 1;
+        if (dim == FIELD_TIME && !v->is_static)
+            b.start[i] = (hsize_t)(frame - f->file[b.file].first);
+        if (dim == FIELD_LEVEL) b.start[i] = (hsize_t)low, b.count[i] = (hsize_t)(high - low + 1);
+    }
+    for (int i = v->ndim - 1; i >= 0; --i) {
+        b.step[v->dim[i]] = b.elements;
+        b.elements *= (int64_t)b.count[i];
+    }
+    /* contiguous: behind a dimension of which a part is read, all others are read whole */
+    for (end = v->ndim - 1; end >= 0 && b.count[end] == (hsize_t)v->size[v->dim[end]]; --end) {}
+    for (int i = 0; i < end; ++i) whole &= b.count[i] == 1;
+    b.at = 0;
+    for (int i = 0; i < v->ndim; ++i) {
+        const int64_t length = v->dim[i] == FIELD_TIME && !v->is_static
+                                   ? f->file[b.file].frames
+                                   : v->size[v->dim[i]];
+        b.at = b.at * length + (int64_t)b.start[i];
+    }
+    if (!whole) b.at = -1;
+    return b;
+}
+
+/* ---- reading a block ---- */
+
+static Status open_plain(FieldReader *r, int file)
+{
+    OpenFile *open = &r->open[file];
+    if (open->fd >= 0) return OK;
+    const char *path = r->set.field_set.file[file].path;
+    open->fd = file_open(path, O_RDONLY);
+    if (open->fd < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
+    posix_fadvise(open->fd, 0, 0, POSIX_FADV_RANDOM);
+    return OK;
+}
+
+/* Under hdf5_lock. */
+static Status open_hdf5(FieldReader *r, int file, int variable)
+{
+    OpenFile *open = &r->open[file];
+    const char *path = r->set.field_set.file[file].path;
+    const char *name = r->set.field_set.variable[variable].name;
+    bool is_external;
+    if (open->dataset[variable] >= 0) return OK;
+    if (open->file < 0) TRY(h5_open(&open->file, path));
+    hid_t access = hdf5_access_without_links(&is_external);
+    H5Pset_chunk_cache(access, CHUNK_CACHE_SLOTS, CHUNK_CACHE_BYTES, 0.75);
+    open->dataset[variable] = H5Dopen2(open->file, name, access);
+    H5Pclose(access);
+    if (open->dataset[variable] >= 0) return OK;
+    return fail(ERR_DATA, "%s: %s cannot be opened: %s", path, name, h5_error_text());
+}
+
+static Status read_hdf5(FieldReader *r, const Block *b, void *to)
+{
+    const FieldVariable *v = &r->set.field_set.variable[b->variable];
+    const FieldFile *file = &r->set.field_set.file[b->file];
+    const char *reason = "";
+    herr_t rc = -1;
+    hdf5_lock();
+    Status st = open_hdf5(r, b->file, b->variable);
+    if (st == OK) {
+        const hid_t dataset = r->open[b->file].dataset[b->variable];
+        hid_t space = H5Dget_space(dataset), memory = H5Screate_simple(v->ndim, b->count, NULL);
+        rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, b->start, NULL, b->count, NULL);
+        if (rc >= 0)
+            rc = H5Dread(dataset, element_native(file->array[b->variable].type), memory, space,
+                         H5P_DEFAULT, to);
+        if (rc < 0) reason = h5_error_text();
+        H5Sclose(memory);
+        H5Sclose(space);
+    }
+    if (st == OK && rc < 0)
+        st = fail(ERR_IO, "%s: %s cannot be read: %s", file->path, v->name, reason);
+    hdf5_unlock();
+    return st;
+}
+
+static Status read_plain(FieldReader *r, const Block *b, void *to)
+{
+    const FieldFile *file = &r->set.field_set.file[b->file];
+    const FieldArray *a = &file->array[b->variable];
+    const int64_t each = (int64_t)element_bytes(a->type);
+    int64_t left = b->elements * each, at = a->offset + b->at * each;
+    pthread_mutex_lock(&r->mutex);
+    Status st = open_plain(r, b->file);
+    pthread_mutex_unlock(&r->mutex);
+    TRY(st);
+    for (char *p = to; left > 0;) {
+        const ssize_t n = pread(r->open[b->file].fd, p, (size_t)left, (off_t)at);
+        if (n < 0 && errno == EINTR) continue;
+        if (n == 0)
+            return fail(ERR_DATA, "%s: %s: the file became shorter while it was being read; make "
+                                  "or copy it again",
+                        file->path, r->set.field_set.variable[b->variable].name);
+        if (n < 0)
+            return fail(ERR_IO, "%s: reading %s failed: %s", file->path,
+                        r->set.field_set.variable[b->variable].name, strerror(errno));
+        p += n, at += n, left -= n;
+    }
+    return OK;
+}
+
+/* Reads all selected levels of a variable at a frame, as it is stored, to *raw, which the caller
+ * owns, also after an error. */
+static Status read_block(FieldReader *r, const Block *b, void **raw)
+{
+    const FieldArray *a = &r->set.field_set.file[b->file].array[b->variable];
+    *raw = mem_new((size_t)b->elements * element_bytes(a->type));
+    return a->offset >= 0 && b->at >= 0 ? read_plain(r, b, *raw) : read_hdf5(r, b, *raw);
+}
+
+/* Unpacks one level of a block to `to`, (rows, columns), missing values as NaN. */
+static Status unpack(const FieldReader *r, const Block *b, const void *raw, int level, double *to)
+{
+    const FieldSet *f = &r->set.field_set;
+    const FieldVariable *v = &f->variable[b->variable];
+    const FieldArray *a = &f->file[b->file].array[b->variable];
+    const FieldPacking *p = &a->packing;
+    const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
+    const double first = p->missing_count > 0 ? p->missing[0] : NAN;
+    const double second = p->missing_count > 1 ? p->missing[1] : NAN;
+    bool infinite = false;
+    for (int64_t i = 0; i < rows; ++i, to += columns) {
+        const int64_t at = (v->level[level] - b->first_level) * b->step[FIELD_LEVEL] +
+                           i * b->step[FIELD_ROW];
+        element_doubles(a->type, to, (const char *)raw + (size_t)at * element_bytes(a->type),
+                        b->step[FIELD_COLUMN], columns);
+        for (int64_t k = 0; k < columns; ++k) {
+            const double stored = to[k];
+            const bool missing = stored == first || stored == second;
+            to[k] = missing ? NAN : stored * p->scale + p->add;
+            infinite |= !missing && isinf(to[k]);
+        }
+    }
+    if (!infinite) return OK;
+    return fail(ERR_DATA, "%s: %s has an infinite value; correct the data", f->file[b->file].path,
+                v->name);
+}
+
+/* ---- samples ---- */
+
+/* Reads channels first .. end - 1 of a list, which are levels of one variable at one offset, to
+ * planes of `plane`. */
+static Status read_run(FieldReader *r, int64_t frame, FieldRole role, const FieldChannel *channel,
+                       int count, double *plane)
+{
+    const FieldSet *f = &r->set.field_set;
+    const FieldVariable *v = &f->variable[channel->variable];
+    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+    const Block b = block_of(f, channel->variable, frame + f->offset[role][channel->offset]);
+    void *raw;
+    Status st = read_block(r, &b, &raw);
+    for (int i = 0; st == OK && i < count; ++i)
+        st = unpack(r, &b, raw, channel[i].level, plane + i * pixels);
+    mem_free(&raw);
+    return st;
+}
+
+static bool same_block(const FieldChannel *a, const FieldChannel *b)
+{
+    return a->variable == b->variable && a->offset == b->offset;
+}
+
+/* Reads all channels of a list to planes of `plane`, each (rows, columns), in double precision. */
+static Status read_channels(FieldReader *r, int64_t frame, FieldRole role, const FieldChannel *list,
+                            int count, double *plane)
+{
+    const FieldVariable *v = &r->set.field_set.variable[list[0].variable];
+    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+    for (int i = 0, run; i < count; i += run) {
+        for (run = 1; i + run < count && same_block(&list[i], &list[i + run]); ++run) {}
+        TRY(read_run(r, frame, role, &list[i], run, plane + i * pixels));
+    }
+    return OK;
+}
+
+static void normalise(float *to, const double *from, int64_t n, double mean, double std,
+                      float missing)
+{
+    const double factor = 1 / std;
+    for (int64_t i = 0; i < n; ++i)
+        to[i] = isnan(from[i]) ? missing : (float)((from[i] - mean) * factor);
+}
+
+/* Reads the inputs of a sample in double precision. */
+static Status read_inputs(FieldReader *r, int64_t frame, double *plane)
+{
+    const FieldSet *f = &r->set.field_set;
+    return read_channels(r, frame, FIELD_INPUT, f->input, f->inputs, plane);
+}
+
+static Status fill_inputs(FieldReader *r, int64_t frame, bool normalised, float *x)
+{
+    const DataSet *set = &r->set;
+    const int64_t pixels = set->height * set->width;
+    double *plane = mem_new((size_t)(set->channels * pixels) * sizeof *plane);
+    Status st = read_inputs(r, frame, plane);
+    for (int64_t i = 0; st == OK && i < set->channels; ++i) {
+        const bool stats = normalised && set->has_stats;
+        normalise(x + i * pixels, plane + i * pixels, pixels, stats ? (double)set->mean[i] : 0,
+                  stats ? (double)set->std[i] : 1, normalised ? 0 : NAN);
+    }
+    mem_free(&plane);
+    return st;
+}
+
+static Status fill_targets(FieldReader *r, int64_t frame, bool normalised, float *target)
+{
+    const DataSet *set = &r->set;
+    const FieldSet *f = &set->field_set;
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    double *plane = mem_new((size_t)(f->targets * pixels) * sizeof *plane);
+    double *from = mem_new((size_t)pixels * sizeof *from);
+    Status st = read_channels(r, frame, FIELD_TARGET, f->target, f->targets, plane);
+    for (int i = 0; st == OK && i < f->targets; ++i) {
+        double *p = plane + i * pixels;
+        const bool stats = normalised && set->has_stats;
+        if (normalised && f->change_from[i] >= 0) {
+            st = read_run(r, frame, FIELD_INPUT, &f->input[f->change_from[i]], 1, from);
+            for (int64_t k = 0; st == OK && k < pixels; ++k) p[k] -= from[k];
+        }
+        normalise(target + i * pixels, p, pixels, stats ? (double)f->target_mean[i] : 0,
+                  stats ? (double)f->target_std[i] : 1, NAN);
+    }
+    mem_free(&from);
+    mem_free(&plane);
+    return st;
+}
+
+Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target)
+{
+    const int64_t frame = field_sample_frame(&reader->set.field_set, sample);
+    if (x) TRY(fill_inputs(reader, frame, normalised, x));
+    return target ? fill_targets(reader, frame, normalised, target) : OK;
+}

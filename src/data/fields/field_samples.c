@@ -1,0 +1,147 @@
+/* Segments and samples of a set of fields. A segment is a run of frames at equal distances in time;
+ * a gap in the times, or a file that begins again, ends it. A sample needs all frames of its
+ * window in one segment, so that no sample joins what does not follow in time. */
+#include "calendar.h"
+#include "fields_private.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* largest deviation of a distance between frames, as a fraction of the usual one */
+#define STEP_TOLERANCE 1e-3
+
+static int compare_doubles(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Returns the distance in time that occurs most between consecutive frames; 0: there is none. */
+static double usual_step(const double *times, int64_t frames)
+{
+    double *step = mem_new((size_t)(frames > 1 ? frames : 1) * sizeof *step), best = 0;
+    int64_t count = 0, most = 0, run = 0;
+    for (int64_t i = 1; i < frames; ++i)
+        if (times[i] > times[i - 1]) step[count++] = times[i] - times[i - 1];
+    qsort(step, (size_t)count, sizeof *step, compare_doubles);
+    for (int64_t i = 0; i < count; ++i) {
+        run = i > 0 && step[i] - step[i - run] <= STEP_TOLERANCE * step[i] ? run + 1 : 1;
+        if (run > most) most = run, best = step[i];
+    }
+    mem_free(&step);
+    return best;
+}
+
+/* Does a segment end before this frame? */
+static bool segment_ends(const FieldSet *f, const double *times, int64_t frame)
+{
+    if (!times) return f->file[field_find_file(f, frame)].first == frame;
+    const double distance = times[frame] - times[frame - 1];
+    return fabs(distance - f->step_s) > STEP_TOLERANCE * f->step_s;
+}
+
+static Status find_segments(FieldSet *f, const double *times)
+{
+    const int64_t frames = f->file[f->files - 1].first + f->file[f->files - 1].frames;
+    f->step_s = times ? usual_step(times, frames) : 0;
+    for (int64_t i = 0; i < frames; ++i) {
+        if (i == 0 || segment_ends(f, times, i)) {
+            if (f->segments == FIELD_SEGMENTS)
+                return fail(ERR_DATA,
+                            "%s: its times have more than %d gaps: frames must be at equal "
+                            "distances in time",
+                            f->file[0].path, FIELD_SEGMENTS);
+            f->segment[f->segments++] = (FieldSegment){.first = i, .start = times ? times[i] : 0};
+        }
+        ++f->segment[f->segments - 1].frames;
+    }
+    return OK;
+}
+
+/* Converts the offsets of a role to frames. */
+static Status find_offsets(const Config *config, FieldSet *f, FieldRole role,
+                           const ConfigList *list)
+{
+    const ConfigWindow *window = &config->data.window;
+    if (list->count > FIELD_OFFSETS)
+        return config_fail_key(config, "data.window", "has %d offsets, at most %d are possible",
+                               list->count, FIELD_OFFSETS);
+    f->offsets[role] = list->count > 0 ? list->count : 1;
+    for (int i = 0; i < list->count; ++i) {
+        const double value = list->value[i];
+        if (value != 0 && window->seconds && f->step_s == 0)
+            return config_fail_key(config, "data.window",
+                                   "%s has no times, by which offsets in time could be found: give "
+                                   "them in steps, [-1, 0]",
+                                   f->file[0].path);
+        const double steps = value != 0 && window->seconds ? value / f->step_s : value;
+        if (fabs(steps - rint(steps)) > STEP_TOLERANCE || fabs(steps) > INT32_MAX / 4)
+            return config_fail_key(config, "data.window",
+                                   "an offset of %g s is no multiple of the %g s between frames of "
+                                   "%s",
+                                   value, f->step_s, f->file[0].path);
+        f->offset[role][i] = (int)rint(steps);
+    }
+    return OK;
+}
+
+/* Do targets repeat an input of the same time? */
+static bool targets_are_inputs(const Config *config, const FieldSet *f)
+{
+    const ConfigVariables *list = &config->data.variables;
+    bool same_time = false;
+    for (int i = 0; i < f->offsets[FIELD_INPUT]; ++i)
+        for (int k = 0; k < f->offsets[FIELD_TARGET]; ++k)
+            same_time |= f->offset[FIELD_INPUT][i] == f->offset[FIELD_TARGET][k];
+    for (int i = 0; same_time && i < list->count; ++i)
+        for (int k = 0; k < list->count; ++k)
+            if (list->item[i].role == FIELD_INPUT && list->item[k].role == FIELD_TARGET &&
+                !strcmp(list->item[i].name, list->item[k].name))
+                return true;
+    return false;
+}
+
+Status field_samples_find(DataSet *set, const Config *config, const double *times)
+{
+    FieldSet *f = &set->field_set;
+    int low = 0, high = 0;
+    TRY(find_segments(f, times));
+    TRY(find_offsets(config, f, FIELD_INPUT, &config->data.window.inputs));
+    TRY(find_offsets(config, f, FIELD_TARGET, &config->data.window.targets));
+    if (targets_are_inputs(config, f))
+        return config_fail_key(config, "data.window",
+                               "a target is an input of the same time, so there is nothing to "
+                               "learn: give the times, {inputs: [0], targets: [1]}");
+    for (int role = 0; role < FIELD_ROLES; ++role)
+        for (int i = 0; i < f->offsets[role]; ++i) {
+            if (f->offset[role][i] < low) low = f->offset[role][i];
+            if (f->offset[role][i] > high) high = f->offset[role][i];
+        }
+    for (int i = 0; i < f->segments; ++i) {
+        FieldSegment *s = &f->segment[i];
+        s->first_sample = set->samples;
+        s->sample_frame = s->first - low;
+        s->samples = s->frames > high - low ? s->frames - (high - low) : 0;
+        set->samples += s->samples;
+    }
+    if (set->samples > 0) return OK;
+    return fail(ERR_DATA,
+                "%s: no sample has all of its frames: the window spans %d frames, and the longest "
+                "run of frames at equal distances is shorter",
+                set->path, high - low + 1);
+}
+
+int64_t field_sample_frame(const FieldSet *f, int64_t sample)
+{
+    int low = 0, high = f->segments;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (f->segment[middle].first_sample <= sample)
+            low = middle;
+        else
+            high = middle;
+    }
+    /* segments without samples share their first sample with the next segment */
+    return f->segment[low].sample_frame + sample - f->segment[low].first_sample;
+}

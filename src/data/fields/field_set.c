@@ -1,0 +1,390 @@
+/* Opens a set of fields: the variables that data.variables names, in one or several files, and the
+ * channels of inputs and targets. All files must have the same variables, dimensions, units and
+ * grid; types, packing and storage may differ. */
+#include "calendar.h"
+#include "field_facts.h"
+#include "fields_private.h"
+
+#include <glob.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof((FieldFile){0}).path == DATA_PATH, "paths are as long as those of sets");
+
+typedef struct Opening {
+    DataSet *set;
+    FieldSet *f;
+    const Config *config;
+    /* entry of data.variables that each variable is made from */
+    const ConfigVariable *entry[FIELD_VARIABLES];
+    FieldFactsRequest request;
+    /* owned: facts of the file that is opened, and of the first one */
+    FieldFacts *facts, *first;
+    /* owned: times of all frames so far, in seconds; NULL: they have none */
+    double *times;
+    int64_t frames;
+} Opening;
+
+const char *field_dim_name(int dim)
+{
+    static const char *const name[] = {"time", "level", "rows", "columns"};
+    return name[dim];
+}
+
+int field_find_file(const FieldSet *f, int64_t frame)
+{
+    int low = 0, high = f->files;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (f->file[middle].first <= frame)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* ---- variables and channels ---- */
+
+static bool same_variable(const ConfigVariable *a, const ConfigVariable *b)
+{
+    return !strcmp(a->name, b->name) && (a->role == FIELD_STATIC) == (b->role == FIELD_STATIC) &&
+           a->levels.count == b->levels.count &&
+           (a->levels.count == 0 || !memcmp(a->levels.value, b->levels.value,
+                                            (size_t)a->levels.count * sizeof *a->levels.value));
+}
+
+static Status add_variables(Opening *o)
+{
+    const ConfigVariables *list = &o->config->data.variables;
+    int count[FIELD_ROLES] = {0};
+    for (int i = 0; i < list->count; ++i) {
+        const ConfigVariable *entry = &list->item[i];
+        FieldVariable *v = &o->f->variable[o->f->variables];
+        int same = 0;
+        ++count[entry->role];
+        while (same < o->f->variables && !same_variable(o->entry[same], entry)) ++same;
+        if (same < o->f->variables) continue;
+        if (o->f->variables == FIELD_VARIABLES)
+            return config_fail_key(o->config, "data.variables", "more than %d variables",
+                                   FIELD_VARIABLES);
+        if (strlen(entry->name) >= FIELD_NAME || entry->levels.count > FIELD_LEVELS)
+            return config_fail_key(o->config, "data.variables",
+                                   "%.40s: names have up to %d characters, and a variable up to "
+                                   "%d levels",
+                                   entry->name, FIELD_NAME - 1, FIELD_LEVELS);
+        snprintf(v->name, sizeof v->name, "%s", entry->name);
+        v->is_static = entry->role == FIELD_STATIC;
+        memcpy(o->request.name[o->f->variables], v->name, sizeof v->name);
+        o->entry[o->f->variables++] = entry;
+    }
+    o->request.count = o->f->variables;
+    if (count[FIELD_INPUT] > 0 && count[FIELD_TARGET] > 0) return OK;
+    return config_fail_key(o->config, "data.variables", "needs inputs and targets");
+}
+
+/* Adds the channels of a role at one offset to a list. */
+static Status add_channels(const Opening *o, FieldRole role, int offset, FieldChannel *list,
+                           int *count)
+{
+    const ConfigVariables *entries = &o->config->data.variables;
+    for (int i = 0; i < entries->count; ++i) {
+        if (entries->item[i].role != (int)role) continue;
+        int variable = 0;
+        while (!same_variable(o->entry[variable], &entries->item[i])) ++variable;
+        for (int k = 0; k < o->f->variable[variable].levels; ++k) {
+            if (*count == FIELD_CHANNELS)
+                return config_fail_key(o->config, "data.variables",
+                                       "a sample has more than %d channels of inputs or targets",
+                                       FIELD_CHANNELS);
+            list[(*count)++] = (FieldChannel){(int16_t)variable, (int16_t)k, (int16_t)offset};
+        }
+    }
+    return OK;
+}
+
+/* Finds for each target the input of the same variable and level at the last offset. */
+static Status find_changes(const Opening *o)
+{
+    FieldSet *f = o->f;
+    const int last = f->offsets[FIELD_INPUT] - 1;
+    const bool change = o->config->data.predict == PREDICT_CHANGE;
+    int found = 0;
+    for (int i = 0; i < f->targets; ++i) {
+        f->change_from[i] = -1;
+        for (int k = 0; change && k < f->inputs; ++k) {
+            const FieldChannel *a = &f->input[k], *b = &f->target[i];
+            const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
+            const bool same = !strcmp(v->name, w->name) && v->level[a->level] == w->level[b->level];
+            if (same && a->offset == last && !v->is_static) f->change_from[i] = (int16_t)k, ++found;
+        }
+    }
+    if (!change || found > 0) return OK;
+    return config_fail_key(o->config, "data.predict",
+                           "change needs a target that is an input, too: add it to the inputs");
+}
+
+/* ---- one file ---- */
+
+static Status differ_fail(const Opening *o, const char *path, const char *what, int variable)
+{
+    return fail(ERR_DATA, "%s: %s of %s differ from those in %s, so the two cannot be one set",
+                path, what, o->f->variable[variable].name, o->f->file[0].path);
+}
+
+/* Finds the levels that the configuration selects, by the values of the coordinate. */
+static Status select_levels(const Opening *o, FieldVariable *v, const FieldVariableFacts *facts,
+                            const ConfigList *levels)
+{
+    const int64_t all = v->size[FIELD_LEVEL];
+    const char *path = o->request.path;
+    if (levels->count == 0 && all > FIELD_LEVELS)
+        return fail(ERR_DATA,
+                    "%s: %s has %lld levels, of which a set can have %d: select them in "
+                    "data.variables, {name: %s, levels: [...]}",
+                    path, v->name, (long long)all, FIELD_LEVELS, v->name);
+    v->levels = levels->count ? levels->count : (int)all;
+    for (int i = 0; i < v->levels; ++i) {
+        int at = i;
+        if (levels->count > 0) {
+            at = 0;
+            while (at < facts->levels && fabs(facts->level[at] - levels->value[i]) >
+                                             1e-6 * fmax(1, fabs(levels->value[i])))
+                ++at;
+            if (at == facts->levels)
+                return fail(ERR_DATA, "%s: %s has no level %g%s", path, v->name, levels->value[i],
+                            facts->levels ? "" : ": its levels have no coordinate");
+        }
+        v->level[i] = (int16_t)at;
+        v->level_value[i] = at < facts->levels ? facts->level[at] : NAN;
+    }
+    return OK;
+}
+
+/* Takes dimensions and levels of a variable from the first file. */
+static Status take_variable(const Opening *o, int i)
+{
+    FieldVariable *v = &o->f->variable[i];
+    const FieldVariableFacts *facts = &o->facts->variable[i];
+    bool has[FIELD_DIMS] = {false};
+    v->ndim = facts->array.ndim;
+    for (int d = 0; d < FIELD_DIMS; ++d) v->size[d] = 1;
+    for (int d = 0; d < v->ndim; ++d) {
+        /* a static variable of three dimensions has levels, if nothing says that it has a time */
+        v->dim[d] = facts->dim[d];
+        v->size[v->dim[d]] = facts->array.dim[d];
+        has[v->dim[d]] = true;
+    }
+    snprintf(v->units, sizeof v->units, "%s", facts->units);
+    if (!has[FIELD_ROW] || !has[FIELD_COLUMN])
+        return fail(ERR_DATA, "%s: %s has no rows and columns: a field needs two dimensions beside "
+                              "time and level",
+                    o->request.path, v->name);
+    if (!v->is_static && !has[FIELD_TIME])
+        return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
+                    o->request.path, v->name);
+    return select_levels(o, v, facts, &o->entry[i]->levels);
+}
+
+/* Checks that a variable of a later file is like that of the first one. */
+static Status compare_variable(const Opening *o, int i)
+{
+    const FieldVariable *v = &o->f->variable[i];
+    const FieldVariableFacts *a = &o->facts->variable[i], *b = &o->first->variable[i];
+    const char *path = o->request.path;
+    if (a->array.ndim != b->array.ndim) return differ_fail(o, path, "dimensions", i);
+    for (int d = 0; d < v->ndim; ++d)
+        if (a->dim[d] != b->dim[d] ||
+            (a->dim[d] != FIELD_TIME && a->array.dim[d] != b->array.dim[d]))
+            return differ_fail(o, path, "dimensions", i);
+    if (strcmp(a->units, b->units) != 0) return differ_fail(o, path, "units", i);
+    if (a->grid_hash != b->grid_hash)
+        return differ_fail(o, path, "coordinates of rows or columns", i);
+    if (a->levels != b->levels ||
+        memcmp(a->level, b->level, (size_t)a->levels * sizeof *a->level) != 0)
+        return differ_fail(o, path, "levels", i);
+    return OK;
+}
+
+/* Appends the times of a file with `frames` frames, in seconds. */
+static Status add_times(Opening *o, const double *times, int64_t frames)
+{
+    const FieldFacts *facts = o->facts;
+    const bool timed = facts->times > 0 && facts->time_units[0];
+    TimeUnits units;
+    if (facts->times > 0 && facts->times != frames)
+        return fail(ERR_DATA, "%s: has %lld frames and %lld times", o->request.path,
+                    (long long)frames, (long long)facts->times);
+    if (o->frames > 0 && timed != (o->times != NULL))
+        return fail(ERR_DATA, "%s: its times %s units, unlike those of %s", o->request.path,
+                    timed ? "have" : "have no", o->f->file[0].path);
+    if (!timed) return OK;
+    if (time_units_read(facts->time_units, facts->calendar, &units) != OK)
+        return fail(ERR_DATA, "%s: the coordinate of time: %s", o->request.path, fail_message());
+    if (o->frames > 0 && (int)units.calendar != o->f->calendar)
+        return fail(ERR_DATA, "%s: its calendar is not that of %s", o->request.path,
+                    o->f->file[0].path);
+    o->f->calendar = units.calendar;
+    o->times = mem_resize(o->times, (size_t)(o->frames + frames) * sizeof *o->times);
+    for (int64_t i = 0; i < frames; ++i) {
+        double *t = &o->times[o->frames + i];
+        *t = units.origin + times[i] * units.unit;
+        if (!isfinite(*t))
+            return fail(ERR_DATA, "%s: frame %lld has no time", o->request.path, (long long)i);
+    }
+    return OK;
+}
+
+/* Adds a file whose facts have been read. */
+static Status add_file(Opening *o, const double *times)
+{
+    FieldSet *f = o->f;
+    FieldFile *file = &f->file[f->files];
+    const bool first = f->files == 0;
+    int timed = -1;
+    snprintf(file->path, sizeof file->path, "%s", o->request.path);
+    for (int i = 0; i < f->variables; ++i) {
+        const FieldVariableFacts *facts = &o->facts->variable[i];
+        TRY(first ? take_variable(o, i) : compare_variable(o, i));
+        file->array[i] = (FieldArray){.type = facts->array.type,
+                                      .big_endian = facts->array.big_endian,
+                                      .offset = facts->array.offset,
+                                      .packing = facts->packing};
+        if (f->variable[i].is_static) continue;
+        int at = 0;
+        while (facts->dim[at] != FIELD_TIME) ++at;
+        const int64_t frames = facts->array.dim[at];
+        if (timed >= 0 && frames != file->frames)
+            return fail(ERR_DATA, "%s: %s has %lld frames, but %s has %lld", o->request.path,
+                        f->variable[timed].name, (long long)file->frames, f->variable[i].name,
+                        (long long)frames);
+        file->frames = frames;
+        timed = i;
+    }
+    file->first = o->frames;
+    TRY(add_times(o, times, file->frames));
+    o->frames += file->frames;
+    ++f->files;
+    if (!first) return OK;
+    f->rows = o->facts->rows;
+    f->is_latitude = o->facts->is_latitude;
+    memcpy(f->row, o->facts->row, sizeof f->row);
+    *o->first = *o->facts;
+    return OK;
+}
+
+static Status open_file(Opening *o, const char *path)
+{
+    double *times = NULL;
+    if (o->f->files == FIELD_FILES)
+        return fail(ERR_CONFIG, "a set of fields can have %d files, there are more",
+                    FIELD_FILES);
+    if (strlen(path) >= DATA_PATH) return fail(ERR_NOINPUT, "the path %.60s... is too long", path);
+    snprintf(o->request.path, sizeof o->request.path, "%s", path);
+    Status st = field_facts_run(&o->request, o->facts, &times);
+    if (st == OK) st = add_file(o, times);
+    mem_free(&times);
+    return st;
+}
+
+/* Opens a path, or all files that match a pattern, in the order of their names. */
+static Status open_path(Opening *o, const char *path)
+{
+    glob_t found;
+    if (!strpbrk(path, "*?[") || glob(path, 0, NULL, &found) != 0) return open_file(o, path);
+    Status st = OK;
+    for (size_t i = 0; st == OK && i < found.gl_pathc; ++i) st = open_file(o, found.gl_pathv[i]);
+    globfree(&found);
+    return st;
+}
+
+/* ---- the set ---- */
+
+/* Finds the size of the fields of inputs, or of targets, which must be one. */
+static Status find_size(const Opening *o, const FieldChannel *channel, int count, int64_t *height,
+                        int64_t *width)
+{
+    const FieldVariable *first = &o->f->variable[channel[0].variable];
+    *height = first->size[FIELD_ROW];
+    *width = first->size[FIELD_COLUMN];
+    for (int i = 1; i < count; ++i) {
+        const FieldVariable *v = &o->f->variable[channel[i].variable];
+        if (v->size[FIELD_ROW] == *height && v->size[FIELD_COLUMN] == *width) continue;
+        return fail(ERR_DATA, "%s: %s has fields of %lldx%lld, but %s of %lldx%lld: all inputs "
+                              "must have one size, and all targets",
+                    o->set->path, first->name, (long long)*height, (long long)*width, v->name,
+                    (long long)v->size[FIELD_ROW], (long long)v->size[FIELD_COLUMN]);
+    }
+    return OK;
+}
+
+/* Describes samples and targets as arrays of floats, which the reader makes. */
+static void set_arrays(DataSet *set, int64_t height, int64_t width)
+{
+    const FieldSet *f = &set->field_set;
+    const DataArray like = {.type = ELEM_F32, .ndim = 4, .offset = -1};
+    set->x = set->y = like;
+    snprintf(set->x.name, sizeof set->x.name, "inputs");
+    snprintf(set->y.name, sizeof set->y.name, "targets");
+    const int64_t x[] = {set->samples, set->channels, set->height, set->width};
+    const int64_t y[] = {set->samples, f->targets, height, width};
+    memcpy(set->x.dim, x, sizeof x);
+    memcpy(set->y.dim, y, sizeof y);
+    set->x.sample_bytes = x[1] * x[2] * x[3] * (int64_t)sizeof(float);
+    set->y.sample_bytes = y[1] * y[2] * y[3] * (int64_t)sizeof(float);
+    set->target_width = y[1] * y[2] * y[3];
+    snprintf(set->x.storage, sizeof set->x.storage, "%d variables in %d file%s", f->variables,
+             f->files, f->files == 1 ? "" : "s");
+}
+
+static Status open_set(Opening *o)
+{
+    DataSet *set = o->set;
+    FieldSet *f = o->f;
+    int64_t height, width;
+    TRY(field_samples_find(set, o->config, o->times));
+    for (int i = 0; i < f->offsets[FIELD_INPUT]; ++i)
+        TRY(add_channels(o, FIELD_INPUT, i, f->input, &f->inputs));
+    TRY(add_channels(o, FIELD_STATIC, 0, f->input, &f->inputs));
+    for (int i = 0; i < f->offsets[FIELD_TARGET]; ++i)
+        TRY(add_channels(o, FIELD_TARGET, i, f->target, &f->targets));
+    TRY(find_changes(o));
+    TRY(find_size(o, f->input, f->inputs, &set->height, &set->width));
+    TRY(find_size(o, f->target, f->targets, &height, &width));
+    set->channels = f->inputs;
+    set->stored_height = set->height;
+    set->stored_width = set->width;
+    set->scale = 1;
+    if (f->rows != height) f->rows = 0;
+    if (o->config->data.predict == PREDICT_CHANGE && (height != set->height || width != set->width))
+        return config_fail_key(o->config, "data.predict",
+                               "inputs are %lldx%lld and targets %lldx%lld: a change needs one size",
+                               (long long)set->height, (long long)set->width, (long long)height,
+                               (long long)width);
+    set_arrays(set, height, width);
+    return OK;
+}
+
+Status field_set_open(DataSet *set, const Config *config, const char *paths)
+{
+    char *list = mem_text(paths), *rest = list, *path;
+    Opening *o = mem_new(sizeof *o);
+    memset(set, 0, sizeof *set);
+    set->kind = DATA_FIELDS;
+    *o = (Opening){.set = set,
+                   .f = &set->field_set,
+                   .config = config,
+                   .facts = mem_new(sizeof *o->facts),
+                   .first = mem_new(sizeof *o->first)};
+    Status st = add_variables(o);
+    while (st == OK && (path = strsep(&rest, "\n"))) st = open_path(o, path);
+    memcpy(set->path, set->field_set.file[0].path, sizeof set->path);
+    if (st == OK) st = open_set(o);
+    mem_free(&o->times);
+    mem_free(&o->facts);
+    mem_free(&o->first);
+    mem_free(&o);
+    mem_free(&list);
+    return st;
+}
