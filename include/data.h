@@ -390,8 +390,11 @@ typedef struct Batch {
      * weight label_share and labels_other 1 - label_share. */
     int32_t *labels_other;
     float label_share;
-    /* (N, target_width); or NULL */
+    /* (N, target_width); or NULL. A target that is NaN is missing. */
     float *targets;
+    /* weights of a sample's targets, float[target_width], the same array in all batches; borrowed;
+     * NULL: all 1 */
+    const float *target_weights;
     /* Sets of boxes, else NULL: sample i has rows box_start[i] to box_start[i + 1] - 1 of box_row,
      * which have BOX_NUMBERS numbers. matches: BoxTargets.normaliser of the global batch; in an
      * evaluation of the whole set. */

@@ -26,7 +26,7 @@ typedef struct Rig {
     /* set before rig_open: y and dx[0] share memory where the op allows it */
     bool in_place;
     int32_t *labels;
-    float *targets;
+    float *targets, *target_weights;
     int64_t *sample;
     BoxTargets boxes;
     size_t box_bytes;
@@ -240,6 +240,8 @@ static inline void rig_close(Rig *rig)
     rig_release(rig, rig->labels,
                 (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(int32_t));
     rig_release(rig, rig->targets, (size_t)shape_count(spec->x[0].shape) * sizeof(float));
+    rig_release(rig, rig->target_weights,
+                (size_t)(shape_count(spec->x[0].shape) / samples) * sizeof(float));
     rig_release(rig, rig->sample, (size_t)samples * sizeof(int64_t));
     rig_release(rig, rig->boxes.start, (size_t)(samples + 1) * sizeof(int32_t));
     rig_release(rig, rig->boxes.row, rig->box_bytes);
@@ -266,6 +268,13 @@ static inline void rig_set_labels(Rig *rig, const int32_t *labels, int64_t count
     if (!rig->labels) rig->labels = rig_alloc(rig, (size_t)count * sizeof *labels);
     rig_copy(rig, rig->labels, labels, (size_t)count * sizeof *labels);
     rig->run.labels = rig->labels;
+}
+
+static inline void rig_set_target_weights(Rig *rig, const float *weights, int64_t count)
+{
+    if (!rig->target_weights) rig->target_weights = rig_alloc(rig, (size_t)count * sizeof *weights);
+    rig_copy(rig, rig->target_weights, weights, (size_t)count * sizeof *weights);
+    rig->run.target_weights = rig->target_weights;
 }
 
 static inline void rig_set_targets(Rig *rig, const float *targets, int64_t count)

@@ -10,7 +10,7 @@ One text file a kind. Without torch it is written by hand, from any other implem
                                         a fused activation, a fused residual (the last x), real samples, no training
     image C,H,W                         x0 is a flattened image (what flatten gives: its memory keeps the image's layout)
     TENSOR DIMS fill SEED SCALE SHIFT   numbers that both sides compute (see number())
-    TENSOR DIMS values V ...            TENSOR: x0.. w0.. dy labels targets box_start boxes normaliser, then what must come out: y dx0.. dw0.. and
+    TENSOR DIMS values V ...            TENSOR: x0.. w0.. dy labels targets weights box_start boxes normaliser, then what must come out: y dx0.. dw0.. and
                                         r2 r3, the running statistics after one update; nan: may be anything
     end
 """
@@ -479,15 +479,36 @@ def yolo_loss():
         yield c
 
 
-def mse_loss():
+def point_loss(function):
+    """A loss of numbers: the mean over a sample's targets, or that of the targets that are not missing, by weight."""
     for name, dims, rows in [("plain", (4, 6), None), ("padded rows", (5, 3), 3)]:
         c = Case(name)
         x, t = c.fill("x0", *dims), c.fill("targets", *dims)
         if rows:
             c.flag(f"rows {rows}")
-        loss = F.mse_loss(x, t.detach(), reduction="none").mean(1)
+        loss = function(x, t.detach()).mean(1)
         c.finish_loss(rows or dims[0], loss, loss * 0, loss * 0)
         yield c
+    for name, dims, weighted in [("field", (2, 3, 4, 5), False), ("rows of a sequence, weights", (3, 2, 7), True), ("field, weights", (3, 2, 3, 3), True)]:
+        c = Case(name)
+        x = c.fill("x0", *dims)
+        t = c.made_up(dims, 2.0).flatten(1)
+        t[0, ::3] = math.nan
+        t[1, 1:] = math.nan
+        t[2:] = math.nan
+        c.values("targets", t.reshape(dims))
+        w = c.made_up(t.shape[1:], 0.5, 0.75) if weighted else torch.ones(t.shape[1:])
+        if weighted:
+            c.values("weights", w)
+        here = ~t.isnan()
+        e = function(x.flatten(1), torch.where(here, t, 0)) * w * here
+        loss = e.sum(1) / (w * here).sum(1).clamp(min=1e-30)
+        c.finish_loss(dims[0], loss, loss * 0, loss * 0)
+        yield c
+
+
+def mse_loss():
+    return point_loss(lambda x, t: F.mse_loss(x, t, reduction="none"))
 
 
 def sigmoid_loss():

@@ -95,8 +95,12 @@ typedef struct OpRun {
      * loss(labels_other). NULL: labels alone. CPU only. */
     const int32_t *labels_other;
     float label_share;
-    /* losses for numbers: float[N][K] */
+    /* losses for numbers: float[N][K], one for each output of a sample in plain order, K = C * H *
+     * W of a field; NaN: missing */
     const float *targets;
+    /* losses for numbers: finite weights >= 0 of a sample's targets, float[K], the same in all runs
+     * of the operation; NULL: all 1 */
+    const float *target_weights;
     /* losses for boxes */
     BoxTargets boxes;
     /* dropout: id of each sample, int64[N] */

@@ -19,7 +19,7 @@ static Status mse_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
 {
     (void)size;
     (void)param;
-    TRY(check_floats(spec, "mse_loss", 2, 2, "(N,K)"));
+    TRY(check_floats(spec, "mse_loss", 2, 4, "(N,K), (N,C,L) or (N,C,H,W)"));
     spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }

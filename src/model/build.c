@@ -129,18 +129,21 @@ static Status find_outputs(const Graph *graph, const Config *config, int last, O
     return st;
 }
 
-/* Checks that the last layer gives one number for each class (or target) of each sample. */
+/* Checks that the last layer gives one number for each class, or as many as a sample has
+ * targets. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];
     Shape y = graph->node[logits].spec.y.shape;
     const char *name = graph->node[logits].name;
     const LossInfo *loss = loss_info(config);
-    const char *outputs = loss->reads == LOSS_READS_TARGETS ? "targets"
+    const bool targets = loss->reads == LOSS_READS_TARGETS;
+    const char *outputs = targets                           ? "targets"
                           : loss->outputs > 0               ? "outputs"
                           : graph->input.dtype == DTYPE_I32 ? "tokens"
                                                             : "classes";
-    if (y.ndim == 4)
+    const int64_t given = targets ? shape_count(y) / y.dim[0] : y.dim[y.ndim - 1];
+    if (y.ndim == 4 && !targets)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "
                     "flatten and dense",
@@ -149,10 +152,10 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, train.loss %s needs %lld", name,
                     (long long)y.dim[y.ndim - 1], loss_name(config), (long long)loss->outputs);
-    if (y.dim[y.ndim - 1] != graph->classes)
+    if (given != graph->classes)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, but the data has %lld %s", name,
-                    (long long)y.dim[y.ndim - 1], (long long)graph->classes, outputs);
+                    (long long)given, (long long)graph->classes, outputs);
     return OK;
 }
 

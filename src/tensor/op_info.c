@@ -361,8 +361,9 @@ const OpInfo info_softmax_loss = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x (N,K), targets float (N,K): loss = mean over K of the squared error; the other two columns are
- * 0. */
+/* x (N,K), (N,C,L) or (N,C,H,W), targets float of the same shape, weights w of a sample's targets:
+ * the loss of a sample is sum(w (x - target)^2) / sum(w) over its targets that are not NaN, and 0
+ * if all are; the other two columns are 0. */
 const OpInfo info_mse_loss = {
     .name = "mse_loss",
     .split = SPLIT_NEVER,

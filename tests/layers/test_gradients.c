@@ -161,6 +161,8 @@ static const GradientCase cases[] = {
     {"softmax_loss", "smoothing=0.1", 1, {S2(3, 7)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
     {"softmax_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
+    {"mse_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
+    {"mse_loss", "", 1, {S4(2, 3, 2, 3)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
     {"sigmoid_loss", "", 1, {S2(7, 1)}, FILL_KINKS, false, 5, 1e-2, 1e-3},
     /* boxes that match no anchor: the overlap of matches is a constant target of objects, which
      * differences do not know (tests/layers/test_yolo.c) */
@@ -274,6 +276,15 @@ static void give_rest(Rig *rig)
     if (op_info(rig->spec.kind)->reads == READS_TARGETS) {
         int64_t count = shape_count(rig->spec.x[0].shape);
         float *targets = make(FILL_PLAIN, 91, count);
+        /* fields have missing targets, and weights with a 0 */
+        if (rig->spec.x[0].shape.ndim > 2) {
+            float *weights = make(FILL_PLAIN, 92, count / samples);
+            for (int64_t i = 0; i < count; i += 4) targets[i] = NAN;
+            for (int64_t i = 0; i < count / samples; ++i)
+                weights[i] = i == 1 ? 0 : 0.1f + fabsf(weights[i]);
+            rig_set_target_weights(rig, weights, count / samples);
+            mem_free(&weights);
+        }
         rig_set_targets(rig, targets, count);
         mem_free(&targets);
     }

@@ -91,7 +91,7 @@ static void run_kernel(Elements *e, int kernel, int64_t i, int64_t n)
     else if (kernel == GRAD || kernel == GRAD_0)
         s->softmax_grad(&grad);
     else if (kernel == DIFFERENCE)
-        s->scaled_difference(out, a, e->f[2] + i, 0.3f, n);
+        s->point_grad(&(PointArgs){.x = a, .target = e->f[2] + i, .n = n}, 0.15f, out);
     else
         run_floats(e, kernel, i, n);
 }

@@ -53,6 +53,12 @@ static size_t targets_bytes(const Plan *plan)
     return (size_t)shape_count(g->node[g->logits_node].spec.y.shape) * sizeof(float);
 }
 
+/* Bytes of the weights of one sample's targets. */
+static size_t weights_bytes(const Plan *plan)
+{
+    return targets_bytes(plan) / (size_t)plan->graph->input.shape.dim[0];
+}
+
 /* Bytes of the arrays of BoxTargets, each 0 with a loss that reads no boxes. */
 typedef struct BoxBytes {
     size_t start, row, matches;
@@ -85,6 +91,7 @@ void input_ring_init(InputRing *ring, const Context *context, int size)
         .context = context, .size = size, .input = mem_new((size_t)size * sizeof *ring->input)};
     if (t->host_memory) return;
     ring->copies = t->stream_new(backend);
+    ring->weights = t->alloc(backend, weights_bytes(context->plan));
     for (int i = 0; i < size; ++i) {
         Input *in = &ring->input[i];
         in->data = t->alloc(backend, desc_bytes(context->plan->graph->input));
@@ -116,6 +123,7 @@ void input_ring_fini(InputRing *ring)
         if (in->copied) c->backend->table->event_free(&in->copied);
         if (in->used) c->backend->table->event_free(&in->used);
     }
+    context_release(c, ring->weights, weights_bytes(c->plan));
     if (ring->copies) c->backend->table->stream_free(&ring->copies);
     mem_free(&ring->input);
 }
@@ -140,7 +148,7 @@ static void copy_boxes(const InputRing *ring, Input *in)
     copy_in(ring, in->matches, in->batch->matches, bytes.matches);
 }
 
-static void copy_batch(const InputRing *ring, Input *in)
+static void copy_batch(InputRing *ring, Input *in)
 {
     const Plan *plan = ring->context->plan;
     const BackendTable *t = ring->context->backend->table;
@@ -148,6 +156,10 @@ static void copy_batch(const InputRing *ring, Input *in)
     copy_in(ring, in->data, host_data(in->batch), desc_bytes(plan->graph->input));
     copy_in(ring, in->labels, in->batch->labels, labels_bytes(plan));
     copy_in(ring, in->targets, in->batch->targets, targets_bytes(plan));
+    if (in->batch->target_weights && in->batch->target_weights != ring->weights_of) {
+        ring->weights_of = in->batch->target_weights;
+        copy_in(ring, ring->weights, ring->weights_of, weights_bytes(plan));
+    }
     copy_in(ring, in->sample, in->batch->sample, samples_bytes(plan));
     if (in->batch->box_start) copy_boxes(ring, in);
     t->event_record(in->copied, ring->copies);
@@ -221,6 +233,8 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         run->labels_other = host ? batch->labels_other : NULL;
         run->label_share = batch->label_share;
         run->targets = host ? batch->targets : in->targets;
+        run->target_weights =
+            host || !batch->target_weights ? batch->target_weights : ring->weights;
         run->boxes = host ? (BoxTargets){batch->box_start, batch->box_row, batch->matches}
                           : (BoxTargets){in->box_start, in->box_row, in->matches};
         run->bag = batch->bag;

@@ -43,6 +43,10 @@ typedef struct InputRing {
     int base;
     /* stream that copies micro-batches to the device; NULL if operations read host memory; owned */
     Stream *copies;
+    /* with copies: the weights of targets in the backend's memory, owned; the array that they are a
+     * copy of */
+    float *weights;
+    const float *weights_of;
 } InputRing;
 
 void input_ring_init(InputRing *ring, const Context *context, int size);

@@ -1,6 +1,6 @@
-/* softmax_loss and mse_loss: y has a row of LOSS_COLUMNS results per sample or per token.
- * softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over the logits. Rows
- * of padding samples give 0. */
+/* softmax_loss, and what all losses share: y has a row of LOSS_COLUMNS results per sample or per
+ * token. softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over the logits.
+ * Rows of padding samples give 0. */
 #include "loss.h"
 
 #include <string.h>
@@ -11,7 +11,9 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Shape x = s->x[0].shape;
     preferred[0] = in_precision(op, layout_plain(s->x[0]));
     Loss *l = op->impl = mem_new(sizeof *l);
-    l->width = x.dim[x.ndim - 1];
+    /* all outputs of a sample have targets of their own, and are one row */
+    const bool one_row = op_info(s->kind)->reads == READS_TARGETS;
+    l->width = one_row ? shape_count(x) / x.dim[0] : x.dim[x.ndim - 1];
     l->rows = shape_count(x) / l->width;
     l->per_sample = l->rows / x.dim[0];
     l->classes = l->width;
@@ -156,55 +158,5 @@ const OpTable cpu_softmax_loss = {
     .plan = softmax_plan,
     .forward = softmax_forward,
     .backward_data = softmax_backward_data,
-    .free = loss_free,
-};
-
-static void mse_body(const void *task, int64_t begin, int64_t end)
-{
-    const LossTask *t = task;
-    int64_t k = t->l->width;
-    for (int64_t r = begin; r < end; ++r) {
-        float *y = (float *)t->run->y + r * LOSS_COLUMNS;
-        memset(y, 0, LOSS_COLUMNS * sizeof *y);
-        if (r >= t->real) continue;
-        const void *x = element_at(t->run->x[0], r * k, t->l->type);
-        y[0] = (float)(simd_table(t->l->type)->squared_error(x, t->run->targets + r * k, k) /
-                       (double)k);
-    }
-}
-
-static void mse_forward(Op *op, const OpRun *run)
-{
-    LossTask t = loss_task(op, run);
-    loss_run(mse_body, &t);
-}
-
-static void mse_grad_body(const void *task, int64_t begin, int64_t end)
-{
-    const LossTask *t = task;
-    int64_t k = t->l->width;
-    for (int64_t r = begin; r < end; ++r) {
-        void *dx = element_out(t->run->dx[0], r * k, t->l->type);
-        const void *x = element_at(t->run->x[0], r * k, t->l->type);
-        if (r < t->real)
-            simd_table(t->l->type)
-                ->scaled_difference(dx, x, t->run->targets + r * k,
-                                    2.0f * t->run->loss_scale / (float)k, k);
-        else
-            elements_zero(dx, k, t->l->type);
-    }
-}
-
-static void mse_backward_data(Op *op, const OpRun *run)
-{
-    LossTask t = loss_task(op, run);
-    if (run->dx[0]) loss_run(mse_grad_body, &t);
-}
-
-const OpTable cpu_mse_loss = {
-    .name = "mse_loss",
-    .plan = loss_plan,
-    .forward = mse_forward,
-    .backward_data = mse_backward_data,
     .free = loss_free,
 };

@@ -321,11 +321,16 @@ typedef struct LossRun {
     const void *x;
     const int32_t *labels;
     const float *targets;
+    /* mse_loss: weights of a row's targets (width); NULL: all 1 */
+    const float *weights;
     /* output of forward: (rows, LOSS_COLUMNS) */
     float *columns;
     /* softmax_loss: log of the sum of a row's exponentials (rows); forward writes it, backward
      * reads it */
     float *log_sum;
+    /* mse_loss: sum of the weights of a row's targets that are not missing (rows); forward writes
+     * it, backward reads it */
+    float *row_weight;
     /* gradient, in the layout of x; may be x. launch_softmax_loss writes it, too, unless it is
      * NULL. */
     void *dx;

@@ -17,37 +17,53 @@ static ClassSlices class_slices(const OpSpec *s)
     return (ClassSlices){s->slice.ranks, s->slice.rank, s->slice.ranks > 0};
 }
 
+/* Whether x is (N,C,L) or (N,C,H,W) with a target for each of its elements: a row is a sample. */
+static bool is_field(const OpSpec *spec)
+{
+    return op_info(spec->kind)->reads == READS_TARGETS && spec->x[0].shape.ndim > 2;
+}
+
 static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *spec = &op->spec;
     const Desc *x = &spec->x[0];
-    bool padded = x->block == ROW_BLOCK && !x->flat && x->dtype == op->backend->options.precision;
-    if (!padded && !cuda_inputs_fit(op, preferred)) return OK;
+    const DType precision = op->backend->options.precision;
+    if (is_field(spec)) {
+        preferred[0] = desc_plain(x->shape, precision);
+        if (!desc_equal(preferred[0], *x)) return OK;
+    } else {
+        bool padded = x->block == ROW_BLOCK && !x->flat && x->dtype == precision;
+        if (!padded && !cuda_inputs_fit(op, preferred)) return OK;
+    }
     spec->y = desc_plain(spec->y.shape, DTYPE_F32);
     op->needs_x[0] = true;
     op->flops_forward = op->flops_backward = 5.0 * (double)shape_count(spec->x[0].shape);
-    if (spec->kind != OP_SOFTMAX_LOSS) return OK;
     size_t row_floats = (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(float);
     op->saved_bytes = row_floats;
+    if (spec->kind != OP_SOFTMAX_LOSS) return OK;
     const ClassSlices c = class_slices(spec);
     op->workspace_bytes = row_floats * (1 + LOSS_SUMMARY) * (size_t)(c.count + c.total);
     op->dx_over_x = true;
     return OK;
 }
 
-/* x of shape (N,K) has one row for each sample; x of shape (N,T,K) has T rows for each. */
+/* x of shape (N,K) and a field have one row for each sample; other x of shape (N,T,K) have T. */
 static LossRun loss_run(const Op *op, const OpRun *run)
 {
     const Shape *x = &op->spec.x[0].shape;
     const TensorSlice *slice = &op->spec.slice;
-    int64_t width = x->dim[x->ndim - 1], rows = shape_count(*x) / width;
+    const bool field = is_field(&op->spec);
+    int64_t width = field ? shape_count(*x) / x->dim[0] : x->dim[x->ndim - 1],
+            rows = shape_count(*x) / width;
     return (LossRun){
         .type = op->spec.x[0].dtype,
         .x = run->x[0],
         .labels = run->labels,
         .targets = run->targets,
+        .weights = run->target_weights,
         .columns = run->y,
         .log_sum = run->saved,
+        .row_weight = run->saved,
         .dx = run->dx[0],
         .smoothing = op->spec.smoothing,
         .scale = run->loss_scale,
@@ -55,7 +71,7 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .rows = rows,
         .real = run->rows * (rows / x->dim[0]),
         .width = width,
-        .stride = desc_row(op->spec.x[0]),
+        .stride = field ? width : desc_row(op->spec.x[0]),
         .first = slice->ranks ? slice->first : 0,
         .classes = slice->ranks ? slice->whole : width,
         .shared_bytes = cuda_state(op)->softmax_shared_bytes,

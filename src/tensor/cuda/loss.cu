@@ -113,33 +113,54 @@ template <class T, int E, bool ALIGNED> ROW_KERNEL softmax_backward_kernel(LossR
                                        [&](int64_t i) { return read_pack<E, ALIGNED>(x + i * E); });
 }
 
-/* One warp for each row. */
+/* The error and the weight of number k of a row; both are 0 if the target is missing (NaN). */
+struct Error {
+    float d, weight;
+};
+template <class T>
+static __device__ __forceinline__ Error error_at(const LossRun &run, int64_t row, int64_t k)
+{
+    const float target = run.targets[row * run.width + k];
+    if (target != target) return {0, 0};
+    return {as_float(((const T *)run.x)[row * run.stride + k]) - target,
+            run.weights ? run.weights[k] : 1};
+}
+
+/* One warp for each row. Lanes add PIECE numbers in fp32, and these sums in double. */
 template <class T> static __global__ void mse_kernel(LossRun run)
 {
+    enum { PIECE = 64 };
     int lane = threadIdx.x % WARP;
-    int64_t row = warp_row();
+    int64_t row = warp_row(), end = row < run.real ? run.width : 0;
     if (row >= run.rows) return;
-    float sum = 0;
-    if (row < run.real)
-        for (int64_t k = lane; k < run.width; k += WARP) {
-            float d = as_float(((const T *)run.x)[row * run.stride + k]) -
-                      run.targets[row * run.width + k];
-            sum += d * d;
+    double sum = 0, weight = 0;
+    for (int64_t from = lane; from < end; from += PIECE * WARP) {
+        float part = 0, weights = 0;
+        for (int64_t k = from; k < end && k < from + PIECE * WARP; k += WARP) {
+            Error e = error_at<T>(run, row, k);
+            part += e.weight * e.d * e.d;
+            weights += e.weight;
         }
-    sum = warp_sum(sum);
-    if (lane < LOSS_COLUMNS) run.columns[row * LOSS_COLUMNS + lane] = lane ? 0 : sum / run.width;
+        sum += part;
+        weight += weights;
+    }
+    float all = warp_sum((float)weight), loss = warp_sum((float)sum);
+    if (lane < LOSS_COLUMNS)
+        run.columns[row * LOSS_COLUMNS + lane] = lane || !(all > 0) ? 0 : loss / all;
+    if (lane == 0) run.row_weight[row] = all;
 }
 
 template <class T> static __global__ void mse_backward_kernel(LossRun run)
 {
     int64_t row = warp_row();
     if (row >= run.rows) return;
-    float scale = loss_scale(run) * 2 / run.width;
+    float all = run.row_weight[row], scale = all > 0 ? loss_scale(run) * 2 / all : 0;
     for (int64_t k = threadIdx.x % WARP; k < run.stride; k += WARP) {
         float gradient = 0;
-        if (row < run.real && k < run.width)
-            gradient = scale * (as_float(((const T *)run.x)[row * run.stride + k]) -
-                                run.targets[row * run.width + k]);
+        if (row < run.real && k < run.width) {
+            Error e = error_at<T>(run, row, k);
+            gradient = scale * e.weight * e.d;
+        }
         store_float((T *)run.dx + row * run.stride + k, gradient);
     }
 }

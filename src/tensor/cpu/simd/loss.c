@@ -109,29 +109,3 @@ void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
     const float hit = a.other == a.label ? a.hit + a.hit_other : a.hit_other;
     dx[a.other] = elem_of(a.scale * (exp_fast(other - a.lse) - a.base) - hit);
 }
-
-double SIMD_NAME(squared_error)(const void *values, const float *target, int64_t n)
-{
-    const Elem *x = values;
-    double total = 0.0;
-    for (int64_t at = 0; at < n; at += PIECE) {
-        int64_t end = n - at < PIECE ? n : at + PIECE;
-        float part = 0.0f;
-#pragma omp simd reduction(+ : part)
-        for (int64_t i = at; i < end; ++i) {
-            float d = value_of(x[i]) - target[i];
-            part += d * d;
-        }
-        total += part;
-    }
-    return total;
-}
-
-void SIMD_NAME(scaled_difference)(void *to, const void *values, const float *target, float scale,
-                                  int64_t n)
-{
-    Elem *dx = to;
-    const Elem *x = values;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) dx[i] = elem_of(scale * (value_of(x[i]) - target[i]));
-}

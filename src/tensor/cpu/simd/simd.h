@@ -104,6 +104,29 @@ typedef struct SoftmaxGrad {
     float lse, scale, base, hit, hit_other;
 } SoftmaxGrad;
 
+/* Losses of one number e = x - target. */
+typedef enum PointLoss {
+    /* e^2 */
+    POINT_SQUARE,
+} PointLoss;
+/* a piece of a sample has this many numbers, the last one fewer */
+enum { POINT_PIECE = 2048 };
+/* At most POINT_PIECE numbers. A target that is NaN is missing. */
+typedef struct PointArgs {
+    PointLoss loss;
+    const void *x;
+    const float *target;
+    /* weights of the targets; NULL: all 1 */
+    const float *weight;
+    int64_t n;
+    /* constant of the loss */
+    float size;
+} PointArgs;
+/* Sums over the targets that are not missing: of weight * loss, and of the weights. */
+typedef struct PointSum {
+    float loss, weight;
+} PointSum;
+
 /* One query head of attention. Rows of q, k, v and of their gradients are `stride` elements apart,
  * those of y and dy `y_stride`. In backward `group` query heads share these keys and values: the
  * next head's q, dq, y and dy are `width` elements further on, its lse `length` floats. */
@@ -200,8 +223,9 @@ typedef struct SimdTable {
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
 
-    double (*squared_error)(const void *x, const float *target, int64_t n);
-    void (*scaled_difference)(void *dx, const void *x, const float *target, float scale, int64_t n);
+    PointSum (*point_loss)(const PointArgs *a);
+    /* dx = scale * weight * slope of the loss at x - target; 0 where the target is missing */
+    void (*point_grad)(const PointArgs *a, float scale, void *dx);
 
     /* fp32, whatever the table's type */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);

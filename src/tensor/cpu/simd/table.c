@@ -58,8 +58,8 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT(attention_grad),
     SLOT(attention_grad_queries),
     SLOT(attention_grad_keys),
-    SLOT(squared_error),
-    SLOT(scaled_difference),
+    SLOT(point_loss),
+    SLOT(point_grad),
 #endif
 #ifdef __AVX2__
     .conv_lanes = VECTOR,

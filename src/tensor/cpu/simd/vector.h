@@ -437,8 +437,8 @@ SIMD_DECLARE(void, attention_forward, (const AttentionHead *, int64_t, float *))
 SIMD_DECLARE(void, attention_grad, (const AttentionHead *, float *));
 SIMD_DECLARE(void, attention_grad_queries, (const AttentionHead *, int64_t, float *));
 SIMD_DECLARE(void, attention_grad_keys, (const AttentionHead *, int64_t, float *));
-SIMD_DECLARE(double, squared_error, (const void *, const float *, int64_t));
-SIMD_DECLARE(void, scaled_difference, (void *, const void *, const float *, float, int64_t));
+SIMD_DECLARE(PointSum, point_loss, (const PointArgs *));
+SIMD_DECLARE(void, point_grad, (const PointArgs *, float, void *));
 SIMD_DECLARE_FLOAT(void, dropout, (RngKey, uint64_t, int, uint32_t, float, float *, int));
 SIMD_DECLARE_FLOAT(void, scale_add, (float *, float, const float *, float, int64_t));
 SIMD_DECLARE_FLOAT(double, squares, (const float *, int64_t));

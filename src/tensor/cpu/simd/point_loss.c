@@ -1,0 +1,74 @@
+/* Losses of numbers: the sum of the errors of one piece of a row, and their gradient. Each loss is
+ * a function of the error whose value and slope are 0 at 0, and the error of a missing target is
+ * 0. */
+#include "vector.h"
+
+/* A target that is NaN is missing. */
+SIMD_INLINE float error_of(float x, float target)
+{
+    return target == target ? x - target : 0.0f;
+}
+
+SIMD_INLINE float value_at(PointLoss loss, float size, float d)
+{
+    (void)size;
+    (void)loss;
+    return d * d;
+}
+
+SIMD_INLINE float slope_at(PointLoss loss, float size, float d)
+{
+    (void)size;
+    (void)loss;
+    return 2.0f * d;
+}
+
+SIMD_INLINE PointSum sums(const PointArgs *a, PointLoss loss)
+{
+    const Elem *x = a->x;
+    const float *target = a->target, *weight = a->weight, size = a->size;
+    const int64_t n = a->n;
+    float sum = 0.0f, all = 0.0f;
+    if (!weight) {
+#pragma omp simd reduction(+ : sum)
+        for (int64_t i = 0; i < n; ++i) sum += value_at(loss, size, value_of(x[i]) - target[i]);
+        /* no target is missing */
+        if (sum == sum) return (PointSum){sum, (float)n};
+        sum = 0.0f;
+#pragma omp simd reduction(+ : sum, all)
+        for (int64_t i = 0; i < n; ++i) {
+            sum += value_at(loss, size, error_of(value_of(x[i]), target[i]));
+            all += target[i] == target[i] ? 1.0f : 0.0f;
+        }
+    } else {
+#pragma omp simd reduction(+ : sum, all)
+        for (int64_t i = 0; i < n; ++i) {
+            const float w = target[i] == target[i] ? weight[i] : 0.0f;
+            sum += w * value_at(loss, size, error_of(value_of(x[i]), target[i]));
+            all += w;
+        }
+    }
+    return (PointSum){sum, all};
+}
+
+SIMD_INLINE void gradient(const PointArgs *a, PointLoss loss, float scale, Elem *dx)
+{
+    const Elem *x = a->x;
+    const float *target = a->target, *weight = a->weight, size = a->size;
+    const int64_t n = a->n;
+    if (weight) {
+        EACH(dx, scale * weight[i] * slope_at(loss, size, error_of(value_of(x[i]), target[i])))
+    } else {
+        EACH(dx, scale * slope_at(loss, size, error_of(value_of(x[i]), target[i])))
+    }
+}
+
+PointSum SIMD_NAME(point_loss)(const PointArgs *a)
+{
+    return sums(a, a->loss);
+}
+
+void SIMD_NAME(point_grad)(const PointArgs *a, float scale, void *dx)
+{
+    gradient(a, a->loss, scale, dx);
+}
