@@ -350,8 +350,12 @@ Status part_check_not_input(const char *out, const char *folder, const char *con
  * out exists and force is false; ERR_IO. Nothing needs to be released if it fails. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
+/* part_new of a file that keeps the order in which put creates arrays and attributes, as NetCDF-4
+ * needs. */
+Status part_new_ordered(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
+                        void *user);
 /* part_remove_on_signal registers a file of part_new for removal by signals that end the process;
- * part_keep_on_signal removes it from their list. Not thread-safe. */
+ * part_keep_on_signal removes it from their list. */
 void part_remove_on_signal(const char *part);
 void part_keep_on_signal(const char *part);
 /* Writes bytes at offset `at` of the file. May be called from any thread. ERR_IO. */
@@ -361,6 +365,11 @@ void part_begin_sync(const PartFile *part, int64_t bytes, int64_t at);
 /* Copies the bytes between offsets `from` and `end` of a file to offset `to`. from_fd may be this
  * file if to < from. */
 Status part_copy(const PartFile *part, int from_fd, int64_t from, int64_t end, int64_t to);
+/* Allocates `bytes` of the file on the disk, if the file system supports it. ERR_IO: it is full. */
+Status part_reserve(const PartFile *part, int64_t bytes);
+/* Opens the file through HDF5 again for reading and writing; negative: failed. Called under
+ * hdf5_lock; the caller closes it. */
+hid_t part_open_hdf5(const PartFile *part);
 /* Opens the file through HDF5 again, calls put and closes it. */
 Status part_update(const PartFile *part, PartPut *put, void *user);
 /* Opens a file that several processes write, and that is laid out later, by part_lay_out. keep:

@@ -19,6 +19,8 @@ herr_t h5_put_text(hid_t file, const char *name, const char *value)
 {
     hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
     H5Tset_size(type, strlen(value) + 1);
+    for (const char *c = value; *c; ++c)
+        if ((unsigned char)*c >= 0x80) H5Tset_cset(type, H5T_CSET_UTF8);
     hid_t attr = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
     herr_t rc = H5Awrite(attr, type, value);
     H5Aclose(attr);
@@ -70,8 +72,7 @@ Status part_fail(const PartFile *p, const char *why)
                 p->part, why);
 }
 
-/* Allocates `bytes` on the disk, if the file system supports it. */
-static Status reserve(const PartFile *p, int64_t bytes)
+Status part_reserve(const PartFile *p, int64_t bytes)
 {
     struct statvfs fs;
     struct stat st;
@@ -94,7 +95,7 @@ static Status part_create(PartFile *p, int64_t bytes)
     p->fd = file_create_new(p->part, O_RDWR);
     if (p->fd < 0) return part_fail(p, strerror(errno));
     part_remove_on_signal(p->part);
-    return reserve(p, bytes + SLACK_BYTES);
+    return part_reserve(p, bytes + SLACK_BYTES);
 }
 
 static hid_t access_new(void)
@@ -115,25 +116,39 @@ static Status put_and_close(const PartFile *p, hid_t file, PartPut *put, void *u
     return good ? OK : part_fail(p, h5_error_text());
 }
 
-/* Creates an HDF5 file at path, in place of the file there, with the contents that put writes. */
-static Status create_hdf5(const PartFile *p, const char *path, PartPut *put, void *user)
+/* Creates an HDF5 file at path, in place of the file there, with the contents that put writes.
+ * ordered: its root keeps the order in which arrays and attributes are created. */
+static Status create_hdf5(const PartFile *p, const char *path, bool ordered, PartPut *put,
+                          void *user)
 {
+    const unsigned order = H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED;
     hdf5_lock();
-    hid_t access = access_new();
-    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, H5P_DEFAULT, access);
+    hid_t access = access_new(), create = H5Pcreate(H5P_FILE_CREATE);
+    if (ordered) {
+        H5Pset_obj_track_times(create, false);
+        H5Pset_link_creation_order(create, order);
+        H5Pset_attr_creation_order(create, order);
+    }
+    hid_t file = H5Fcreate(path, H5F_ACC_TRUNC, create, access);
+    H5Pclose(create);
     H5Pclose(access);
     Status st = put_and_close(p, file, put, user);
     hdf5_unlock();
     return st;
 }
 
-Status part_update(const PartFile *p, PartPut *put, void *user)
+hid_t part_open_hdf5(const PartFile *p)
 {
-    hdf5_lock();
     hid_t access = access_new();
     hid_t file = H5Fopen(p->part, H5F_ACC_RDWR, access);
     H5Pclose(access);
-    Status st = put_and_close(p, file, put, user);
+    return file;
+}
+
+Status part_update(const PartFile *p, PartPut *put, void *user)
+{
+    hdf5_lock();
+    Status st = put_and_close(p, part_open_hdf5(p), put, user);
     hdf5_unlock();
     return st;
 }
@@ -145,7 +160,7 @@ static Status reserve_again(const PartFile *p)
     struct stat st, named;
     if (fstat(p->fd, &st) != 0 || lstat(p->part, &named) != 0) return part_fail(p, strerror(errno));
     if (!file_is_same(&st, &named)) return part_fail(p, "its path is another file now");
-    return reserve(p, (int64_t)st.st_size);
+    return part_reserve(p, (int64_t)st.st_size);
 }
 
 Status part_check_outputs(const char *out, const char *test, bool force)
@@ -168,17 +183,29 @@ Status part_check_not_input(const char *out, const char *folder, const char *con
     return status;
 }
 
-Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
+static Status new_file(PartFile *p, const char *out, bool force, int64_t bytes, bool ordered,
+                       PartPut *put, void *user)
 {
     *p = (PartFile){.fd = -1};
     TRY(file_free_place(out, force));
     p->out = mem_text(out);
     p->part = mem_format("%s.part", out);
     Status st = part_create(p, bytes);
-    if (st == OK) st = create_hdf5(p, p->part, put, user);
+    if (st == OK) st = create_hdf5(p, p->part, ordered, put, user);
     if (st == OK) st = reserve_again(p);
     if (st != OK) part_drop(p);
     return st;
+}
+
+Status part_new(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put, void *user)
+{
+    return new_file(p, out, force, bytes, false, put, user);
+}
+
+Status part_new_ordered(PartFile *p, const char *out, bool force, int64_t bytes, PartPut *put,
+                        void *user)
+{
+    return new_file(p, out, force, bytes, true, put, user);
 }
 
 Status part_write(const PartFile *p, const void *from, int64_t bytes, int64_t at)
@@ -232,7 +259,7 @@ Status part_open(PartFile *p, const char *out, bool keep, int64_t bytes)
         *p = (PartFile){.out = mem_text(out), .part = mem_format("%s.part", out)};
         p->fd = file_create_new(p->part, O_RDWR);
     }
-    Status st = p->fd < 0 ? part_fail(p, strerror(errno)) : reserve(p, bytes + SLACK_BYTES);
+    Status st = p->fd < 0 ? part_fail(p, strerror(errno)) : part_reserve(p, bytes + SLACK_BYTES);
     if (st != OK) (keep ? part_close : part_drop)(p);
     return st;
 }
@@ -256,7 +283,7 @@ Status part_lay_out(const PartFile *p, PartPut *put, void *user, const int64_t *
 {
     char *layout = mem_format("%s.frame", p->part);
     int fd = file_create_new(layout, O_RDWR);
-    Status st = fd < 0 ? part_fail(p, strerror(errno)) : create_hdf5(p, layout, put, user);
+    Status st = fd < 0 ? part_fail(p, strerror(errno)) : create_hdf5(p, layout, false, put, user);
     if (fd >= 0) close(fd);
     if (st == OK && copy) st = copy_layout(p, layout, *data_offset, data_bytes);
     unlink(layout);

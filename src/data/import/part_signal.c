@@ -3,16 +3,19 @@
  * forked for HDF5 does not. */
 #include "../data_private.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
-/* for a training set and a test set; further files are not registered */
-enum { PARTS = 2 };
+/* for a training set and a test set, or a file of each thread; further files are not registered */
+enum { PARTS = 32 };
 /* paths of registered files; 8: for ".part" and a zero byte */
 static char path[PARTS][DATA_PATH + 8];
 /* is the entry of path used? are the handlers installed? */
 static volatile sig_atomic_t used[PARTS], installed;
+/* held while an entry of path changes */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* process that removes the files */
 static volatile pid_t owner;
 
@@ -44,17 +47,21 @@ static void install_handlers(void)
 
 void part_remove_on_signal(const char *part)
 {
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < PARTS; ++i) {
         if (used[i] || strlen(part) >= sizeof path[i]) continue;
         strcpy(path[i], part);
         install_handlers();
         used[i] = true;
-        return;
+        break;
     }
+    pthread_mutex_unlock(&lock);
 }
 
 void part_keep_on_signal(const char *part)
 {
+    pthread_mutex_lock(&lock);
     for (int i = 0; i < PARTS; ++i)
         if (used[i] && strcmp(path[i], part) == 0) used[i] = false;
+    pthread_mutex_unlock(&lock);
 }
