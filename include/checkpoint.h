@@ -27,6 +27,10 @@ typedef struct CheckpointInput {
     /* number of values in mean and in std: 0, 1 or channels */
     int stats;
     float mean[DATA_CHANNELS], std[DATA_CHANNELS];
+    /* sets of fields: number of targets, and the mean and deviation of each as the model learns
+     * it */
+    int targets;
+    float target_mean[FIELD_CHANNELS], target_std[FIELD_CHANNELS];
     /* factor on raw values, applied before mean and std */
     float scale;
     /* DataSet.turned and DataSet.bicubic; false where the file lacks them */

@@ -173,6 +173,9 @@ int data_kind_find(const char *name);
  * file and what to do: ERR_NOINPUT: missing; ERR_DATA: not HDF5, truncated, empty, wrong shape;
  * ERR_CONFIG: a key contradicts the file. */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
+/* Return the number of a set's files, and the path of file i, borrowed. */
+int data_set_files(const DataSet *set);
+const char *data_set_path(const DataSet *set, int i);
 /* Sets *file to file i of a set of several files, as a set of one file. */
 void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
@@ -277,6 +280,9 @@ bool data_fingerprint_known(const char *text);
 Status data_set_print(const DataSet *set, FILE *out, bool json);
 /* ERR_CONFIG: pictures differ in size, and no key gives the size that the model takes. */
 Status data_set_check_size(const DataSet *set, const Config *config);
+/* Measures mean and deviation of all inputs and targets of a set of fields, over all samples, on
+ * several threads; the bits do not depend on their number. ERR_IO, ERR_DATA. */
+Status data_fields_measure(DataSet *set, int threads);
 /* Returns the shape of one micro-batch of inputs. */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 

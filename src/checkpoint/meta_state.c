@@ -101,7 +101,9 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta)
                            (int)meta->ranges.columns * COLUMN_RANGE_NUMBERS);
     good = good && (is->classes == 0 || attr_put_int(root, "class_count", is->classes)) &&
            attr_put_floats(root, "mean", is->mean, is->stats) &&
-           attr_put_floats(root, "std", is->std, is->stats);
+           attr_put_floats(root, "std", is->std, is->stats) &&
+           attr_put_floats(root, "target_mean", is->target_mean, is->targets) &&
+           attr_put_floats(root, "target_std", is->target_std, is->targets);
     if (is->channels == 0) return good;
     return good && attr_put_int(root, "channels", is->channels) &&
            attr_put_int(root, "height", is->height) && attr_put_int(root, "width", is->width) &&
@@ -129,6 +131,11 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     if (!attr_floats(root, "mean", is->mean, DATA_CHANNELS, &means)) return "mean";
     if (!attr_floats(root, "std", is->std, DATA_CHANNELS, &stds) || stds != means) return "std";
     is->stats = means;
+    if (!attr_floats(root, "target_mean", is->target_mean, FIELD_CHANNELS, &is->targets))
+        return "target_mean";
+    if (!attr_floats(root, "target_std", is->target_std, FIELD_CHANNELS, &stds) ||
+        stds != is->targets)
+        return "target_std";
     if (H5Aexists(root, "channels") <= 0) return NULL;
     const struct {
         const char *name;

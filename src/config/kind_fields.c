@@ -213,8 +213,9 @@ static Status window_read(Reading *r, void *field, const Node *node)
     ConfigWindow *window = field;
     r->at = node;
     if (node->kind != NODE_MAP)
-        return fail(ERR_CONFIG, "expected offsets in time, {inputs: [-6h, 0h], targets: [6h]}, "
-                                "not %s",
+        return fail(ERR_CONFIG,
+                    "expected offsets in time, {inputs: [-6h, 0h], targets: [6h]}, "
+                    "not %s",
                     node_kind_name(node));
     window_free(field);
     for (int i = 0; i < node->count; ++i) {

@@ -50,10 +50,10 @@ bool h5_has(hid_t file, const char *name);
 /* Opens an attribute of a file's root or of a data set; *count: number of its elements. Negative:
  * there is none. The caller closes it. */
 hid_t h5_attr_open(hid_t object, const char *name, int64_t *count);
-/* Read attributes of a file's root or of a data set. h5_attr_text writes a text to out, of `room` bytes with its final zero: the
- * first, if there are several; empty if the attribute is missing or no text. *count: number of
- * floats, 0 if missing. h5_attr_integer returns false if there is no such integer. ERR_DATA:
- * unreadable, no numbers, or more than max. */
+/* Read attributes of a file's root or of a data set. h5_attr_text writes a text to out, of `room`
+ * bytes with its final zero: the first, if there are several; empty if the attribute is missing or
+ * no text. *count: number of floats, 0 if missing. h5_attr_integer returns false if there is no
+ * such integer. ERR_DATA: unreadable, no numbers, or more than max. */
 Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
                       int *count);

@@ -129,8 +129,8 @@ static Status find_outputs(const Graph *graph, const Config *config, int last, O
     return st;
 }
 
-/* Checks that the last layer gives one number for each class, or as many as a sample has
- * targets. */
+/* Checks that the last layer gives one number for each class, or as many as a sample has targets,
+ * or fields with a channel for each target. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];
@@ -142,7 +142,10 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
                           : loss->outputs > 0               ? "outputs"
                           : graph->input.dtype == DTYPE_I32 ? "tokens"
                                                             : "classes";
-    const int64_t given = targets ? shape_count(y) / y.dim[0] : y.dim[y.ndim - 1];
+    const bool fields = targets && y.ndim == 4;
+    const int64_t given = fields    ? y.dim[1]
+                          : targets ? shape_count(y) / y.dim[0]
+                                    : y.dim[y.ndim - 1];
     if (y.ndim == 4 && !targets)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "

@@ -85,14 +85,13 @@ static bool reads_data(const Trainer *t)
 static void describe_set(const DataSet *set, char *out)
 {
     uint64_t hash = 0;
-    if (!set->file_count) file_describe(set->path, out, TEXT_BYTES);
-    for (int i = 0; i < set->file_count; ++i) {
-        file_describe(set->file[i].path, out, TEXT_BYTES);
+    const int files = data_set_files(set);
+    for (int i = 0; i < files; ++i) {
+        file_describe(data_set_path(set, i), out, TEXT_BYTES);
         hash = hash_seeded(out, strlen(out), hash);
     }
-    if (set->file_count)
-        snprintf(out, TEXT_BYTES, "%d files with hash %016llx", set->file_count,
-                 (unsigned long long)hash);
+    if (files > 1)
+        snprintf(out, TEXT_BYTES, "%d files with hash %016llx", files, (unsigned long long)hash);
 }
 
 static void describe_train(const Trainer *t, char *out)

@@ -24,6 +24,18 @@ static Status compare_tokenizers(const DataSet *set, const DataSet *train)
     return st;
 }
 
+/* Gives set the mean and deviation of the training set. */
+static void take_stats(DataSet *set, const DataSet *train)
+{
+    FieldSet *f = &set->field_set;
+    set->has_stats = train->has_stats;
+    set->stats_count = train->stats_count;
+    memcpy(set->mean, train->mean, sizeof set->mean);
+    memcpy(set->std, train->std, sizeof set->std);
+    memcpy(f->target_mean, train->field_set.target_mean, sizeof f->target_mean);
+    memcpy(f->target_std, train->field_set.target_std, sizeof f->target_std);
+}
+
 /* Checks that set is compatible with the training set, and gives it the training set's mean and
  * deviation, because a set is never normalised with its own. */
 Status train_take_set(DataSet *set, const DataSet *train)
@@ -61,10 +73,7 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     element_name(train->x.type), (double)train->scale, set->path);
     TRY(compare_tokenizers(set, train));
     TRY(data_columns_check(set, train));
-    set->has_stats = train->has_stats;
-    set->stats_count = train->stats_count;
-    memcpy(set->mean, train->mean, sizeof set->mean);
-    memcpy(set->std, train->std, sizeof set->std);
+    take_stats(set, train);
     return OK;
 }
 
@@ -84,6 +93,20 @@ static Status open_set(const Config *config, const char *path, DataSet *set)
     return data_set_check_size(set, config);
 }
 
+/* Measures mean and deviation of a set of fields that has none, with all threads of this rank. */
+static Status find_field_stats(Trainer *t)
+{
+    DataSet *train = &t->train_set, *test = &t->test_set;
+    const double begun = clock_s();
+    if (!data_kind(train)->has_fields || train->has_stats || !t->config->data.normalize) return OK;
+    const int64_t threads = t->config->train.threads;
+    TRY(data_fields_measure(train, threads ? (int)threads : threads_share(t->world->node_size)));
+    if (test->samples > 0) take_stats(test, train);
+    log_info("%s: mean and deviation of %d variables measured over %lld samples in %.1f s",
+             train->path, train->field_set.variables, (long long)train->samples, clock_s() - begun);
+    return OK;
+}
+
 /* Opens the training and test sets and matches their classes. Only rank 0 calls it. */
 static Status open_sets(Trainer *t)
 {
@@ -94,6 +117,7 @@ static Status open_sets(Trainer *t)
     if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
     scaling_take(t);
+    TRY(find_field_stats(t));
     TRY(scaling_compare_sets(t));
     TRY(classes_fit(t));
     return classes_check_labels(t);
@@ -167,6 +191,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     const LossInfo *loss = loss_info(c);
     const bool numbers = loss->reads == LOSS_READS_TARGETS;
     int64_t outputs_needed = numbers ? set->target_width : set->classes;
+    if (numbers && data_kind(set)->has_fields) outputs_needed = set->field_set.targets;
     if (outputs_needed == 0 && numbers)
         return fail(ERR_DATA, "%s: holds class labels, but train.loss %s needs target numbers",
                     set->path, loss_name(c));
@@ -207,6 +232,21 @@ static Status count_tokens(const Config *c, const DataSet *set, const DataSet *t
     return OK;
 }
 
+/* ERR_CONFIG: the model's outputs have not the shape of the targets. */
+static Status check_targets(const Graph *graph, const Config *config, const DataSet *set)
+{
+    char y[64], needed[64];
+    const Shape is = graph->node[graph->logits_node].spec.y.shape;
+    const bool fields = data_kind(set)->has_fields;
+    Shape needs = shape_of(2, is.dim[0], set->target_width, 1, 1);
+    if (fields) needs = shape_of(4, is.dim[0], set->y.dim[1], set->y.dim[2], set->y.dim[3]);
+    const bool fits = fields ? shape_equal(is, needs) : shape_count(is) == shape_count(needs);
+    if (set->target_width == 0 || fits) return OK;
+    return config_fail_key(config, config->model.layer_count ? "model.layers" : "model.name",
+                           "its outputs are %s, but the targets of %s are %s", shape_text(is, y),
+                           set->path, shape_text(needs, needed));
+}
+
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples)
 {
@@ -216,6 +256,7 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
     GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
     TRY(graph_build_ids(graph, config, input, ids, outputs));
+    TRY(check_targets(*graph, config, train));
     (*graph)->box_rows =
         samples * data_box_most(train->box_most > test->box_most ? train : test, config, true);
     return OK;

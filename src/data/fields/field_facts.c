@@ -64,8 +64,9 @@ static Status read_packing(const Reading *r, hid_t dataset, FieldVariableFacts *
     attr_number(dataset, "scale_factor", &p->scale);
     attr_number(dataset, "add_offset", &p->add);
     if (!isfinite(p->scale) || !isfinite(p->add) || p->scale == 0)
-        return fail(ERR_DATA, "%s: %s has scale_factor %g and add_offset %g, with which it cannot "
-                              "be read",
+        return fail(ERR_DATA,
+                    "%s: %s has scale_factor %g and add_offset %g, with which it cannot "
+                    "be read",
                     r->request->path, v->array.name, p->scale, p->add);
     p->missing_count = attr_number(dataset, "_FillValue", &p->missing[0]);
     if (p->missing_count == 0 && element_is_float(v->array.type))

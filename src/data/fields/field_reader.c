@@ -103,13 +103,13 @@ static Block block_of(const FieldSet *f, int variable, int64_t frame)
         b.elements *= (int64_t)b.count[i];
     }
     /* contiguous: behind a dimension of which a part is read, all others are read whole */
-    for (end = v->ndim - 1; end >= 0 && b.count[end] == (hsize_t)v->size[v->dim[end]]; --end) {}
+    for (end = v->ndim - 1; end >= 0 && b.count[end] == (hsize_t)v->size[v->dim[end]]; --end) {
+    }
     for (int i = 0; i < end; ++i) whole &= b.count[i] == 1;
     b.at = 0;
     for (int i = 0; i < v->ndim; ++i) {
-        const int64_t length = v->dim[i] == FIELD_TIME && !v->is_static
-                                   ? f->file[b.file].frames
-                                   : v->size[v->dim[i]];
+        const int64_t length =
+            v->dim[i] == FIELD_TIME && !v->is_static ? f->file[b.file].frames : v->size[v->dim[i]];
         b.at = b.at * length + (int64_t)b.start[i];
     }
     if (!whole) b.at = -1;
@@ -185,8 +185,9 @@ static Status read_plain(FieldReader *r, const Block *b, void *to)
         const ssize_t n = pread(r->open[b->file].fd, p, (size_t)left, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n == 0)
-            return fail(ERR_DATA, "%s: %s: the file became shorter while it was being read; make "
-                                  "or copy it again",
+            return fail(ERR_DATA,
+                        "%s: %s: the file became shorter while it was being read; make "
+                        "or copy it again",
                         file->path, r->set.field_set.variable[b->variable].name);
         if (n < 0)
             return fail(ERR_IO, "%s: reading %s failed: %s", file->path,
@@ -217,8 +218,8 @@ static Status unpack(const FieldReader *r, const Block *b, const void *raw, int 
     const double second = p->missing_count > 1 ? p->missing[1] : NAN;
     bool infinite = false;
     for (int64_t i = 0; i < rows; ++i, to += columns) {
-        const int64_t at = (v->level[level] - b->first_level) * b->step[FIELD_LEVEL] +
-                           i * b->step[FIELD_ROW];
+        const int64_t at =
+            (v->level[level] - b->first_level) * b->step[FIELD_LEVEL] + i * b->step[FIELD_ROW];
         element_doubles(a->type, to, (const char *)raw + (size_t)at * element_bytes(a->type),
                         b->step[FIELD_COLUMN], columns);
         for (int64_t k = 0; k < columns; ++k) {
@@ -264,7 +265,8 @@ static Status read_channels(FieldReader *r, int64_t frame, FieldRole role, const
     const FieldVariable *v = &r->set.field_set.variable[list[0].variable];
     const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
     for (int i = 0, run; i < count; i += run) {
-        for (run = 1; i + run < count && same_block(&list[i], &list[i + run]); ++run) {}
+        for (run = 1; i + run < count && same_block(&list[i], &list[i + run]); ++run) {
+        }
         TRY(read_run(r, frame, role, &list[i], run, plane + i * pixels));
     }
     return OK;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 _Static_assert(sizeof((FieldFile){0}).path == DATA_PATH, "paths are as long as those of sets");
+_Static_assert((int)FIELD_FILES <= (int)DATA_FILES, "a layout for each file");
 
 typedef struct Opening {
     DataSet *set;
@@ -178,8 +179,9 @@ static Status take_variable(const Opening *o, int i)
     }
     snprintf(v->units, sizeof v->units, "%s", facts->units);
     if (!has[FIELD_ROW] || !has[FIELD_COLUMN])
-        return fail(ERR_DATA, "%s: %s has no rows and columns: a field needs two dimensions beside "
-                              "time and level",
+        return fail(ERR_DATA,
+                    "%s: %s has no rows and columns: a field needs two dimensions beside "
+                    "time and level",
                     o->request.path, v->name);
     if (!v->is_static && !has[FIELD_TIME])
         return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
@@ -278,8 +280,7 @@ static Status open_file(Opening *o, const char *path)
 {
     double *times = NULL;
     if (o->f->files == FIELD_FILES)
-        return fail(ERR_CONFIG, "a set of fields can have %d files, there are more",
-                    FIELD_FILES);
+        return fail(ERR_CONFIG, "a set of fields can have %d files, there are more", FIELD_FILES);
     if (strlen(path) >= DATA_PATH) return fail(ERR_NOINPUT, "the path %.60s... is too long", path);
     snprintf(o->request.path, sizeof o->request.path, "%s", path);
     Status st = field_facts_run(&o->request, o->facts, &times);
@@ -311,8 +312,9 @@ static Status find_size(const Opening *o, const FieldChannel *channel, int count
     for (int i = 1; i < count; ++i) {
         const FieldVariable *v = &o->f->variable[channel[i].variable];
         if (v->size[FIELD_ROW] == *height && v->size[FIELD_COLUMN] == *width) continue;
-        return fail(ERR_DATA, "%s: %s has fields of %lldx%lld, but %s of %lldx%lld: all inputs "
-                              "must have one size, and all targets",
+        return fail(ERR_DATA,
+                    "%s: %s has fields of %lldx%lld, but %s of %lldx%lld: all inputs "
+                    "must have one size, and all targets",
                     o->set->path, first->name, (long long)*height, (long long)*width, v->name,
                     (long long)v->size[FIELD_ROW], (long long)v->size[FIELD_COLUMN]);
     }
@@ -358,10 +360,10 @@ static Status open_set(Opening *o)
     set->scale = 1;
     if (f->rows != height) f->rows = 0;
     if (o->config->data.predict == PREDICT_CHANGE && (height != set->height || width != set->width))
-        return config_fail_key(o->config, "data.predict",
-                               "inputs are %lldx%lld and targets %lldx%lld: a change needs one size",
-                               (long long)set->height, (long long)set->width, (long long)height,
-                               (long long)width);
+        return config_fail_key(
+            o->config, "data.predict",
+            "inputs are %lldx%lld and targets %lldx%lld: a change needs one size",
+            (long long)set->height, (long long)set->width, (long long)height, (long long)width);
     set_arrays(set, height, width);
     return OK;
 }

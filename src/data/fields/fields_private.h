@@ -4,6 +4,8 @@
 
 #include "../data_private.h"
 
+#include <xxhash.h>
+
 /* Returns "time", "level", "rows" or "columns". */
 const char *field_dim_name(int dim);
 /* Opens paths, separated by line breaks, as one set of the variables in data.variables. Reads only
@@ -24,7 +26,13 @@ void field_reader_free(FieldReader **reader);
  * means and deviations, missing inputs become 0 (the mean) and missing targets NaN; else values in
  * the variables' units, missing ones NaN. ERR_IO; ERR_DATA: an input is infinite or NaN, though its
  * file does not mark it as missing. */
-Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x,
-                  float *target);
+Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target);
+
+/* Adds the content of a set to a hash: channels, times, and the values of samples that are spread
+ * evenly. ERR_IO, ERR_DATA. */
+Status field_hash(XXH3_state_t *state, const DataSet *set);
+/* Sets *layout to a hash of the addresses of a file's arrays, and the offsets of the set's arrays
+ * to those that the file has now. */
+Status field_hash_layout(DataSet *set, int file, uint64_t *layout);
 
 #endif

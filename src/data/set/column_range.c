@@ -22,7 +22,8 @@ struct ColumnSums {
 ColumnSums *column_sums_new(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
-    if (kind->is_image || kind->next_token || set->channels > DATA_COLUMNS_RANGED) return NULL;
+    const bool table = !kind->is_image && !kind->next_token && !kind->has_fields;
+    if (!table || set->channels > DATA_COLUMNS_RANGED) return NULL;
     return mem_new((size_t)set->channels * sizeof(ColumnSums));
 }
 

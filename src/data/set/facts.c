@@ -141,8 +141,7 @@ static Status read_offset(const FactsFile *in, DataArray *a, hid_t dataset)
         return fail(ERR_DATA,
                     "%s: is truncated: %s should end at byte %llu, the file has %lld; copy or make "
                     "it again",
-                    in->path, a->name,
-                    (unsigned long long)offset + (unsigned long long)bytes,
+                    in->path, a->name, (unsigned long long)offset + (unsigned long long)bytes,
                     (long long)in->bytes);
     if (element_bytes(a->type) == 1 || a->big_endian == host_big) a->offset = (int64_t)offset;
     return OK;
@@ -275,7 +274,8 @@ static uint64_t hash_small_array(const Reading *r, const char *name, H5T_class_t
 {
     uint64_t hash = 0;
     hid_t dataset = -1;
-    if (!h5_has(r->in.file, name) || h5_dataset(&dataset, r->in.file, r->request->path, name, NULL) != OK)
+    if (!h5_has(r->in.file, name) ||
+        h5_dataset(&dataset, r->in.file, r->request->path, name, NULL) != OK)
         return 0;
     hid_t space = H5Dget_space(dataset), type = H5Dget_type(dataset);
     hid_t native = class == H5T_FLOAT ? H5T_NATIVE_DOUBLE : H5T_NATIVE_UINT64;
@@ -323,7 +323,8 @@ static Status read_ids(const Reading *r)
     facts->vocabulary_hash = strtoull(hash, NULL, 16);
     facts->field_first_hash = hash_small_array(r, "/field_first", H5T_INTEGER);
     TRY(facts_read_array(&r->in, &facts->ids, "/sparse", NULL));
-    return facts->ids.ndim == 1 ? facts_read_array(&r->in, &facts->id_first, "/sparse_offset", NULL) : OK;
+    return facts->ids.ndim == 1 ? facts_read_array(&r->in, &facts->id_first, "/sparse_offset", NULL)
+                                : OK;
 }
 
 static Status read_x(const Reading *r)

@@ -56,8 +56,9 @@ bool facts_array_is_valid(DataArray *a)
 static bool encoded_is_valid(SetFacts *facts)
 {
     const DataArray *x = &facts->x, *index = &facts->index, *orient = &facts->orient;
-    if (!facts_array_is_valid(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 || x->offset < 0 ||
-        index->ndim != 1 || index->type != ELEM_U64 || index->offset < 0 || index->dim[0] < 2)
+    if (!facts_array_is_valid(&facts->index) || x->ndim != 1 || x->type != ELEM_U8 ||
+        x->offset < 0 || index->ndim != 1 || index->type != ELEM_U64 || index->offset < 0 ||
+        index->dim[0] < 2)
         return false;
     if (!facts->oriented) return true;
     return facts_array_is_valid(&facts->orient) && orient->ndim == 1 && orient->type == ELEM_U8 &&

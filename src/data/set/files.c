@@ -35,6 +35,18 @@ void data_set_file(const DataSet *set, int i, DataSet *file)
     file->listed_classes = f->listed_classes;
 }
 
+int data_set_files(const DataSet *set)
+{
+    if (data_kind(set)->has_fields) return set->field_set.files;
+    return set->file_count ? set->file_count : 1;
+}
+
+const char *data_set_path(const DataSet *set, int i)
+{
+    if (data_kind(set)->has_fields) return set->field_set.file[i].path;
+    return set->file_count ? set->file[i].path : set->path;
+}
+
 int files_find_sample(const DataSet *set, int64_t sample)
 {
     int low = 0, high = set->file_count;

@@ -13,7 +13,7 @@
  * hashed as readers return them, so compression and stored byte order do not matter. They are in
  * the byte order of this machine, which is little-endian, as checkpoints require. HDF5 reads whole
  * samples, which costs as much as reading 4,096 samples in training. */
-#include "../data_private.h"
+#include "../fields/fields_private.h"
 
 #include <string.h>
 #include <xxhash.h>
@@ -135,7 +135,8 @@ static Status hash_file(XXH3_state_t *state, const DataSet *set)
 static Status hash_set(XXH3_state_t *state, const DataSet *set)
 {
     DataSet *file = mem_new(sizeof *file);
-    Status st = set->file_count ? OK : hash_file(state, set);
+    const bool fields = data_kind(set)->has_fields;
+    Status st = fields ? field_hash(state, set) : set->file_count ? OK : hash_file(state, set);
     for (int i = 0; st == OK && i < set->file_count; ++i) {
         data_set_file(set, i, file);
         st = hash_file(state, file);
@@ -219,7 +220,11 @@ Status data_set_hash_layout(DataSet *set, uint64_t layout[DATA_FILES])
     DataSet *file = mem_new(sizeof *file);
     int64_t offset[ARRAYS];
     Status st = OK;
-    for (int i = 0; st == OK && i < (set->file_count ? set->file_count : 1); ++i) {
+    for (int i = 0; st == OK && i < data_set_files(set); ++i) {
+        if (data_kind(set)->has_fields) {
+            st = field_hash_layout(set, i, &layout[i]);
+            continue;
+        }
         DataFile *f = &set->file[i];
         int64_t *of_file[] = {&f->x.offset,      &f->y.offset,   &f->index.offset,
                               &f->orient.offset, &f->ids.offset, &f->id_first.offset};

@@ -89,7 +89,10 @@ static Status measure_sample(Measure *m, int64_t sample, int64_t all)
         int64_t n = all - at < BUFFER_VALUES ? all - at : BUFFER_VALUES;
         element_scale_row(set->x.type, m->buffer, 1, m->raw + (size_t)at * bytes, 1, n, set->scale,
                           0.0F);
-        if (m->of == RANGE_INPUTS && set->has_stats) normalise(set, m->buffer, at, n, all);
+        /* readers normalise fields */
+        const bool normalised = data_kind(set)->has_fields;
+        if (m->of == RANGE_INPUTS && set->has_stats && !normalised)
+            normalise(set, m->buffer, at, n, all);
         measure_add(m, m->buffer, n);
         if (m->column) column_sums_add(m->column, at, n, m->buffer);
     }

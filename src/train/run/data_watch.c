@@ -49,7 +49,7 @@ static int read_stat(const char *path, struct stat *now)
 static void watch_set(DataWatch *w, const World *world, const DataSet *set, const char *fingerprint,
                       bool is_test_set)
 {
-    int first = w->sets ? w->set[0].count : 0, count = set->file_count ? set->file_count : 1;
+    int first = w->sets ? w->set[0].count : 0, count = data_set_files(set);
     uint64_t layout[DATA_FILES] = {0};
     w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, is_test_set};
     DataSet *copy = mem_new(sizeof *copy);
@@ -61,7 +61,7 @@ static void watch_set(DataWatch *w, const World *world, const DataSet *set, cons
     world_bcast(world, layout, sizeof layout, 0);
     for (int i = 0; i < count; ++i) {
         Watched *f = &w->file[first + i];
-        f->path = set->file_count ? set->file[i].path : set->path;
+        f->path = data_set_path(set, i);
         f->layout = layout[i];
         f->missing = read_stat(f->path, &f->before);
     }

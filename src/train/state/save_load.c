@@ -23,7 +23,7 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
     *input = (CheckpointInput){.classes = set->classes, .stats = set->stats_count};
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
-    if (!data_kind(set)->is_image) return;
+    if (!data_kind(set)->is_image && !data_kind(set)->has_fields) return;
     *input = (CheckpointInput){.channels = set->channels,
                                .height = set->height,
                                .width = set->width,
@@ -36,6 +36,10 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
                                .scale = set->scale};
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
+    if (!data_kind(set)->has_fields || !set->has_stats) return;
+    input->targets = set->field_set.targets;
+    memcpy(input->target_mean, set->field_set.target_mean, sizeof input->target_mean);
+    memcpy(input->target_std, set->field_set.target_std, sizeof input->target_std);
 }
 
 /* Writes the trainer's state besides its tensors to the metadata. */

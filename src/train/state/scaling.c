@@ -170,6 +170,8 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
     set->has_stats = is->stats > 0;
     memcpy(set->mean, is->mean, sizeof set->mean);
     memcpy(set->std, is->std, sizeof set->std);
+    memcpy(set->field_set.target_mean, is->target_mean, sizeof is->target_mean);
+    memcpy(set->field_set.target_std, is->target_std, sizeof is->target_std);
 }
 
 void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char *path)
@@ -254,6 +256,10 @@ void scaling_take(Trainer *t)
     test->stats_count = train->stats_count;
     memcpy(test->mean, train->mean, sizeof test->mean);
     memcpy(test->std, train->std, sizeof test->std);
+    memcpy(&test->field_set.target_mean, &train->field_set.target_mean,
+           sizeof test->field_set.target_mean);
+    memcpy(&test->field_set.target_std, &train->field_set.target_std,
+           sizeof test->field_set.target_std);
 }
 
 /* Compares the ranges of the test set with those of the training of the checkpoint that an
