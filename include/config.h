@@ -166,6 +166,8 @@ typedef struct Config {
         double dropout;
         /* widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top */
         ConfigList hidden;
+        /* mlp: number of its activation, whose layer is activation_layer(config) */
+        int activation;
         /* widths of dlrm's bottom */
         ConfigList bottom;
         /* detectors: factors on the repeats of blocks and on channels; 0: the model's own */

@@ -193,7 +193,9 @@ const LayerKind *loss_kind(const Config *config);
 const LossInfo *loss_info(const Config *config);
 /* Returns the value of train.loss: "mse". */
 const char *loss_name(const Config *config);
-enum { LAYERS_WORDS = 1 };
+/* Returns the kind of layer that model.activation selects: "tanh". */
+const char *activation_layer(const Config *config);
+enum { LAYERS_WORDS = 2 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 
 /* ERR_BUG, naming the row, if a kind's row is incomplete or contradicts its operation. */

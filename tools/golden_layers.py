@@ -247,10 +247,15 @@ def swiglu():
         yield c
 
 
-def activation(function):
+def activation(function, attr=None, value=None):
+    """The function's second argument is the attribute, if there is one."""
     for name, dims in [("2-d", (3, 7)), ("3-d", (2, 3, 5)), ("4-d", (2, 5, 3, 3))]:
         c = Case(name)
         c.finish(function(c.fill("x0", *dims, scale=8.0, shift=1.0)))
+        yield c
+    if attr:
+        c = Case(f"{attr} {value}", f"{attr}={value}")
+        c.finish(function(c.fill("x0", 2, 19, 2, 2, scale=8.0), value))
         yield c
 
 
@@ -559,6 +564,9 @@ KINDS = {
     "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
+    "tanh": lambda: activation(torch.tanh), "sigmoid": lambda: activation(torch.sigmoid), "elu": lambda: activation(F.elu, "alpha", 0.3),
+    "leaky_relu": lambda: activation(F.leaky_relu, "slope", 0.25), "softplus": lambda: activation(F.softplus), "mish": lambda: activation(F.mish),
+    "hardswish": lambda: activation(F.hardswish),
     "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
     "sigmoid_loss": sigmoid_loss, "yolo_loss": yolo_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,

@@ -9,20 +9,37 @@ typedef int OpKind;
 
 enum { SPEC_INPUTS = 8, SPEC_PARAMS = 4, LOSS_COLUMNS = 3 };
 
-/* Activations, with their names in a configuration's list of layers. gelu is the tanh form. */
+/* Facts about an activation; 0: its derivative is computed from its input, and act(0) is 0. */
+enum {
+    /* the derivative is computed from the output */
+    ACT_FROM_Y = 1,
+    /* act(0) is not 0 */
+    ACT_MOVES_ZERO = 2,
+};
+/* Activations, with their names in a configuration's list of layers, and facts. gelu is the tanh
+ * form. */
 #define ACTIVATIONS(_)                                                                             \
-    _(NONE, "")                                                                                    \
-    _(RELU, "relu")                                                                                \
-    _(RELU6, "relu6")                                                                              \
-    _(GELU, "gelu")                                                                                \
-    _(SILU, "silu")
-#define ACT_ENTRY(ACT, name) ACT_##ACT,
-#define ACT_COUNT(ACT, name) +1
+    _(NONE, "", 0)                                                                                 \
+    _(RELU, "relu", ACT_FROM_Y)                                                                    \
+    _(RELU6, "relu6", ACT_FROM_Y)                                                                  \
+    _(GELU, "gelu", 0)                                                                             \
+    _(SILU, "silu", 0)                                                                             \
+    _(TANH, "tanh", ACT_FROM_Y)                                                                    \
+    _(SIGMOID, "sigmoid", ACT_FROM_Y | ACT_MOVES_ZERO)                                             \
+    _(ELU, "elu", ACT_FROM_Y)                                                                      \
+    _(LEAKY_RELU, "leaky_relu", ACT_FROM_Y)                                                        \
+    _(SOFTPLUS, "softplus", ACT_MOVES_ZERO)                                                        \
+    _(MISH, "mish", 0)                                                                             \
+    _(HARDSWISH, "hardswish", 0)
+#define ACT_ENTRY(ACT, name, facts) ACT_##ACT,
+#define ACT_COUNT(ACT, name, facts) +1
 typedef enum Act { ACTIVATIONS(ACT_ENTRY) } Act;
 enum { ACTS = 0 ACTIVATIONS(ACT_COUNT) };
 #undef ACT_ENTRY
 #undef ACT_COUNT
 const char *act_name(Act act);
+/* Returns ACT_FROM_Y and ACT_MOVES_ZERO where they hold. */
+unsigned act_facts(Act act);
 
 /* POOL_AVG divides by the number of real pixels, without padding. */
 typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
@@ -108,6 +125,8 @@ typedef struct OpSpec {
     int scale;
     /* activation applied to the output; ACT_NONE: none */
     Act act;
+    /* activation: factor of its negative side, alpha of elu, slope of leaky_relu; at least 0 */
+    float act_factor;
     /* Two dense operations in a row: the second computes the gradient of the first one's
      * activation. The second has that activation as x_act, and its dx[0] is the gradient of the
      * activation's input. The first has act_passed set and gets that gradient as dy. */

@@ -103,7 +103,8 @@ const ForeignWord foreign_keys[] = {
     KEY("drop_path|drop_connect|drop_block|stochastic_depth|attention_dropout|layer_drop|"
         "layerdrop|drop_path_rate",
         "model.dropout", "weft has no other dropout"),
-    KEY("bias|disable_bias_linear|swiglu|apply_layernorm_1p|activation|norm_type|hidden_act|"
+    KEY("activation_fn|act_fn|act_layer|nonlinearity|hidden_activation", "model.activation", NULL),
+    KEY("bias|disable_bias_linear|swiglu|apply_layernorm_1p|norm_type|hidden_act|"
         "activation_function|kv_channels|head_dim|rotary_percent|bn_momentum|bn_eps|"
         "init_method_std|head_init_scale|head_init_bias|initializer_range|"
         "make_vocab_size_divisible_by|attention_softmax_in_fp32",

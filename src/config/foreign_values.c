@@ -216,7 +216,9 @@ const ForeignWord foreign_values[] = {
           "global_average_pool|adaptiveavgpool",
           "global_pool", NULL),
     LAYER("upsampling2d|nearest|interpolate|resize", "upsample", NULL),
-    LAYER("swish|hardswish|SiLU", "silu", NULL),
+    LAYER("swish|SiLU", "silu", NULL),
+    LAYER("logistic", "sigmoid", NULL),
+    LAYER("hard_swish|h_swish", "hardswish", NULL),
     LAYER("multiheadattention|self_attention|mha|causalselfattention|"
           "multi_head_attention",
           "attention", NULL),
@@ -228,9 +230,8 @@ const ForeignWord foreign_values[] = {
     LAYER("reshape|view|unsqueeze|squeeze", "flatten", NULL),
     LAYER("softmax|logsoftmax|log_softmax|crossentropyloss", NULL,
           "the loss applies it: leave it out, and set train.loss: softmax"),
-    LAYER("lstm|gru|rnn|conv1d|conv3d|convtranspose2d|deconv|leakyrelu|"
-          "leaky_relu|prelu|elu|sigmoid|tanh|selu|instancenorm*|lrn|localresponsenorm|"
-          "mish|softplus|hardtanh",
+    LAYER("lstm|gru|rnn|conv1d|conv3d|convtranspose2d|deconv|prelu|selu|instancenorm*|lrn|"
+          "localresponsenorm|hardtanh",
           NULL, "`weft help --layers` lists the layers"),
     ATTR("out_channels|filters|num_filters|n_filters|out|num_output_channels|"
          "out_planes|planes",

@@ -78,6 +78,8 @@ const Option options[] = {
      .help = "Fraction of activations that are dropped before the classifier."},
     {"model.hidden", &kind_ints, AT(model.hidden), "[512, 512]", NULL, .lo = 1, .hi = INT32_MAX,
      .help = "widths of the hidden layers; for dlrm those of the top network."},
+    {"model.activation", &kind_enum, AT(model.activation), "relu", NULL,
+     .help = "activation after each hidden layer."},
     {"model.bottom", &kind_ints, AT(model.bottom), "[]", "the model's own", .lo = 1, .hi = INT32_MAX,
      .help = "widths of the hidden layers of the bottom network; a layer of model.width follows them."},
     {"model.depth_multiple", &kind_real, AT(model.depth_multiple), "0", "the model's own", .lo = 0.01, .hi = 100,

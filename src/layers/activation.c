@@ -1,26 +1,5 @@
-/* relu, relu6, gelu (tanh form; Hendrycks & Gimpel 2016), silu: y = act(x), any shape. */
+/* Layers that apply one activation: y = act(x), any shape. Also the words of model.activation. */
 #include "kinds.h"
-
-static void relu_defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)size;
-    spec->act = ACT_RELU;
-}
-static void relu6_defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)size;
-    spec->act = ACT_RELU6;
-}
-static void gelu_defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)size;
-    spec->act = ACT_GELU;
-}
-static void silu_defaults(OpSpec *spec, LayerSize *size)
-{
-    (void)size;
-    spec->act = ACT_SILU;
-}
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
@@ -62,43 +41,96 @@ static OnnxValue silu_onnx(const OnnxLayer *l)
     return onnx_add(l, "Mul", NULL, l->x[0], onnx_add(l, "Sigmoid", "gate", l->x[0]));
 }
 
-const LayerKind kind_relu = {
-    .name = "relu",
-    .op = OP_ACTIVATION,
-    .inputs = 1,
-    .channels = CHANNELS_KEEP,
-    .help = "max(x, 0)",
-    .defaults = relu_defaults,
-    .infer = infer,
-    .onnx = relu_onnx,
-};
-const LayerKind kind_relu6 = {
-    .name = "relu6",
-    .op = OP_ACTIVATION,
-    .inputs = 1,
-    .channels = CHANNELS_KEEP,
-    .help = "min(max(x, 0), 6)",
-    .defaults = relu6_defaults,
-    .infer = infer,
-    .onnx = relu6_onnx,
-};
-const LayerKind kind_gelu = {
-    .name = "gelu",
-    .op = OP_ACTIVATION,
-    .inputs = 1,
-    .channels = CHANNELS_KEEP,
-    .help = "Gaussian error linear unit, tanh form",
-    .defaults = gelu_defaults,
-    .infer = infer,
-    .onnx = gelu_onnx,
-};
-const LayerKind kind_silu = {
-    .name = "silu",
-    .op = OP_ACTIVATION,
-    .inputs = 1,
-    .channels = CHANNELS_KEEP,
-    .help = "x * sigmoid(x)",
-    .defaults = silu_defaults,
-    .infer = infer,
-    .onnx = silu_onnx,
-};
+static OnnxValue tanh_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "Tanh", NULL, l->x[0]);
+}
+
+static OnnxValue sigmoid_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "Sigmoid", NULL, l->x[0]);
+}
+
+static OnnxValue with_factor(const OnnxLayer *l, const char *operator)
+{
+    OnnxValue y = onnx_add(l, operator, NULL, l->x[0]);
+    onnx_attr_float(l, "alpha", l->spec->act_factor);
+    return y;
+}
+
+static OnnxValue elu_onnx(const OnnxLayer *l)
+{
+    return with_factor(l, "Elu");
+}
+
+static OnnxValue leaky_relu_onnx(const OnnxLayer *l)
+{
+    return with_factor(l, "LeakyRelu");
+}
+
+static OnnxValue softplus_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "Softplus", NULL, l->x[0]);
+}
+
+/* ONNX has an operator for it only from opset 18 on. */
+static OnnxValue mish_onnx(const OnnxLayer *l)
+{
+    OnnxValue gate = onnx_add(l, "Tanh", "gate", onnx_add(l, "Softplus", "softplus", l->x[0]));
+    return onnx_add(l, "Mul", NULL, l->x[0], gate);
+}
+
+static OnnxValue hardswish_onnx(const OnnxLayer *l)
+{
+    return onnx_add(l, "HardSwish", NULL, l->x[0]);
+}
+
+static const char *const elu_attrs[] = {"alpha", NULL};
+static const char *const leaky_relu_attrs[] = {"slope", NULL};
+
+/* The layer `word` that applies ACT, with the default of OpSpec.act_factor and the attribute that
+ * sets it (NULL: none). */
+#define ACTIVATION(ACT, word, factor, words, text)                                                 \
+    static void word##_defaults(OpSpec *spec, LayerSize *size)                                     \
+    {                                                                                              \
+        (void)size;                                                                                \
+        spec->act = ACT_##ACT;                                                                     \
+        spec->act_factor = factor;                                                                 \
+    }                                                                                              \
+    const LayerKind kind_##word = {                                                                \
+        .name = #word,                                                                             \
+        .op = OP_ACTIVATION,                                                                       \
+        .attrs = words,                                                                            \
+        .inputs = 1,                                                                               \
+        .channels = CHANNELS_KEEP,                                                                 \
+        .help = text,                                                                              \
+        .defaults = word##_defaults,                                                               \
+        .infer = infer,                                                                            \
+        .onnx = word##_onnx,                                                                       \
+    };
+/* Sources: gelu, Hendrycks & Gimpel 2016; silu, Elfwing et al. 2017; elu, Clevert et al. 2015;
+ * leaky_relu, Maas et al. 2013; softplus, Dugas et al. 2001; mish, Misra 2019; hardswish, Howard et
+ * al. 2019. */
+ACTIVATION(RELU, relu, 0, NULL, "max(x, 0)")
+ACTIVATION(RELU6, relu6, 0, NULL, "min(max(x, 0), 6)")
+ACTIVATION(GELU, gelu, 0, NULL, "Gaussian error linear unit, tanh form")
+ACTIVATION(SILU, silu, 0, NULL, "x * sigmoid(x)")
+ACTIVATION(TANH, tanh, 0, NULL, "the hyperbolic tangent")
+ACTIVATION(SIGMOID, sigmoid, 0, NULL, "1 / (1 + exp(-x))")
+ACTIVATION(ELU, elu, 1, elu_attrs, "x if x > 0, else alpha * (exp(x) - 1)")
+ACTIVATION(LEAKY_RELU, leaky_relu, 0.01f, leaky_relu_attrs, "x if x > 0, else slope * x")
+ACTIVATION(SOFTPLUS, softplus, 0, NULL, "log(1 + exp(x))")
+ACTIVATION(MISH, mish, 0, NULL, "x * tanh(softplus(x))")
+ACTIVATION(HARDSWISH, hardswish, 0, NULL, "x * relu6(x + 3) / 6")
+
+ConfigWord activation_word(int i)
+{
+    if (i + 1 >= ACTS) return (ConfigWord){0};
+    const char *name = act_name((Act)(i + 1));
+    return (ConfigWord){.word = name, .help = layer_kind(name)->help};
+}
+
+const char *activation_layer(const Config *config)
+{
+    return act_name((Act)(config->model.activation + 1));
+}

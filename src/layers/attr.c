@@ -93,6 +93,8 @@ static const Attr table[] = {
     {"pad", ATTR_PAD, EFFECT_OUTPUT, IN_SPEC(pad), .low = 0, .high = 1024},
     {"groups", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(groups), .low = 1, .high = 1048576},
     {"scale", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(scale), .low = 1, .high = 64},
+    {"alpha", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(act_factor), .low = 0, .high = 1e6},
+    {"slope", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(act_factor), .low = 0, .high = 1e6},
     {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
     {"kv_heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
     {"rotary", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary)},

@@ -14,6 +14,13 @@
     _(relu6)                                                                                       \
     _(gelu)                                                                                        \
     _(silu)                                                                                        \
+    _(tanh)                                                                                        \
+    _(sigmoid)                                                                                     \
+    _(elu)                                                                                         \
+    _(leaky_relu)                                                                                  \
+    _(softplus)                                                                                    \
+    _(mish)                                                                                        \
+    _(hardswish)                                                                                   \
     _(max_pool)                                                                                    \
     _(avg_pool)                                                                                    \
     _(global_pool)                                                                                 \

@@ -29,6 +29,8 @@ OnnxValue attention_onnx(const OnnxLayer *layer);
 void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS],
                          Shape weight, int64_t n);
 
+/* Word i of model.activation: an activation's layer. */
+ConfigWord activation_word(int i);
 /* Returns what is wrong with an attribute's row in attr.c, or NULL. */
 const char *layer_attr_fault(const char *name);
 /* Sets the parameters of a normalisation of n channels: the weight (w[0]) and, if shift, the bias

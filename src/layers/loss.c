@@ -113,4 +113,5 @@ const char *loss_name(const Config *config)
     return loss_info(config)->word.word;
 }
 
-const ConfigWords layers_words[LAYERS_WORDS] = {{"train.loss", .word = loss_word}};
+const ConfigWords layers_words[LAYERS_WORDS] = {{"train.loss", .word = loss_word},
+                                                {"model.activation", .word = activation_word}};

@@ -33,10 +33,18 @@ bool op_waits_for_ranks(const OpSpec *spec)
 
 const char *act_name(Act act)
 {
-#define NAME(ACT, name) name,
+#define NAME(ACT, name, facts) name,
     static const char *const names[ACTS] = {ACTIVATIONS(NAME)};
 #undef NAME
     return names[act];
+}
+
+unsigned act_facts(Act act)
+{
+#define FACTS(ACT, name, facts) facts,
+    static const unsigned char all[ACTS] = {ACTIVATIONS(FACTS)};
+#undef FACTS
+    return all[act];
 }
 
 OpSpec reorder_spec(Desc from, Desc to)

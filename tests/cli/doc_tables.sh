@@ -20,7 +20,7 @@ pages_of() {
     verb | key) (cd "$docs" && ls ./*.md | grep -vE '/(commands|tables)[.]md') ;;
     check) echo doctor.md ;;
     format | family) echo exchange.md ;;
-    layer) echo layers.md ;;
+    layer | model.activation) echo layers.md ;;
     train.loss | model.name | model.stem) echo models.md ;;
     optim.name | optim.lr_schedule | optim.groups.roles | optim.lr_adjust) echo optimizers.md ;;
     grid.pipeline_schedule) echo pipelines.md ;;

@@ -130,16 +130,16 @@ check 78 'depthwise_conv2d needs kernel' layer/build/weft plan by-layer.yaml mod
 check 78 'depthwise_conv2d takes no attribute' layer/build/weft plan by-layer.yaml model.layers='[depthwise_conv2d: {groups: 2}]'
 
 # The operation trains on two replicas as on one, its gradient matches differences, and backends without it refuse it.
-net curved 'conv2d: {channels: 6, kernel: 5}, tanh, flatten, dense: {width: 16}, tanh'
-check 0 'tanh' operation/build/weft plan curved.yaml
+net curved 'conv2d: {channels: 6, kernel: 5}, softsign, flatten, dense: {width: 16}, softsign'
+check 0 'softsign' operation/build/weft plan curved.yaml
 check 0 'done' operation/build/weft train curved.yaml
 check 0 'done' operation/build/weft train -n 2 curved.yaml run.name=two grid.dp=2
 holds 'the operation trains' test "$(losses curved | wc -l)" = 30
 holds 'the operation gives the same losses on two ranks' diff <(losses curved) <(losses two)
 holds 'the loss falls' awk -v a="$(losses curved | head -n 1 | cut -d' ' -f2)" -v b="$(losses curved | tail -n 1 | cut -d' ' -f2)" 'BEGIN { exit !(b < a) }'
-check 78 "there is no layer 'tanh'" "$WEFT" plan curved.yaml
+check 78 "there is no layer 'softsign'" "$WEFT" plan curved.yaml
 if grep -q '^HAVE_CUDA := 1' "$built/probe.mk"; then
-    check 78 "layer tanh1: the cuda backend has no operation 'tanh'" operation/build/weft plan curved.yaml train.device=cuda --gpu h100
+    check 78 "layer softsign1: the cuda backend has no operation 'softsign'" operation/build/weft plan curved.yaml train.device=cuda --gpu h100
 fi
 # More patches in the same copy; their rows of the gradient test are those on the pages.
 for name in curve model metric parameters loss; do

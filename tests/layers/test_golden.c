@@ -23,6 +23,13 @@ enum { CASE_TENSORS = 32 };
     _(relu6, 1e-6, 1e-6)                                                                           \
     _(gelu, 5e-6, 5e-6)                                                                            \
     _(silu, 5e-6, 5e-6)                                                                            \
+    _(tanh, 1e-6, 1e-6)                                                                            \
+    _(sigmoid, 1e-6, 1e-6)                                                                         \
+    _(elu, 1e-6, 1e-6)                                                                             \
+    _(leaky_relu, 1e-6, 1e-6)                                                                      \
+    _(softplus, 1e-6, 1e-6)                                                                        \
+    _(mish, 1e-6, 1e-6)                                                                            \
+    _(hardswish, 1e-6, 1e-6)                                                                       \
     _(max_pool, 1e-6, 2e-6)                                                                        \
     _(avg_pool, 2e-6, 2e-6)                                                                        \
     _(global_pool, 2e-6, 2e-6)                                                                     \

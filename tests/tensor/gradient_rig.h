@@ -25,9 +25,10 @@ static inline float target_at(int64_t i)
 {
     return (float)rig_random(99, i);
 }
-static inline double act_reference(Act act, double v)
+static inline double act_reference(const OpSpec *s, double v)
 {
-    switch (act) {
+    const double factor = (double)s->act_factor;
+    switch (s->act) {
     case ACT_RELU:
         return v > 0 ? v : 0;
     case ACT_RELU6:
@@ -36,6 +37,20 @@ static inline double act_reference(Act act, double v)
         return 0.5 * v * (1 + tanh(sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
     case ACT_SILU:
         return v / (1 + exp(-v));
+    case ACT_TANH:
+        return tanh(v);
+    case ACT_SIGMOID:
+        return 1 / (1 + exp(-v));
+    case ACT_ELU:
+        return v > 0 ? v : factor * expm1(v);
+    case ACT_LEAKY_RELU:
+        return v > 0 ? v : factor * v;
+    case ACT_SOFTPLUS:
+        return v > 0 ? v + log1p(exp(-v)) : log1p(exp(v));
+    case ACT_MISH:
+        return v * tanh(v > 30 ? v : log1p(exp(v)));
+    case ACT_HARDSWISH:
+        return v * fmin(fmax(v + 3, 0), 6) / 6;
     case ACT_NONE:
         break;
     }
@@ -100,8 +115,9 @@ static inline Truth truth_new(const Case *c)
     const OpSpec *s = &c->spec;
     Truth t = {0};
     int64_t per = shape_count(s->x[0].shape) / s->x[0].shape.dim[0];
+    const bool clips = s->act == ACT_RELU6 || s->act == ACT_HARDSWISH;
     for (int k = 0; k < s->x_count; ++k) {
-        t.x[k] = values(s->x[k].shape, 20 + (uint64_t)k, s->act == ACT_RELU6 ? 8 : 2, 0);
+        t.x[k] = values(s->x[k].shape, 20 + (uint64_t)k, clips ? 8 : 2, 0);
         per = shape_count(s->x[k].shape) / s->x[k].shape.dim[0];
         for (int64_t i = c->rows * per; i < shape_count(s->x[k].shape); ++i) t.x[k][i] = 0;
     }

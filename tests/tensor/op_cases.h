@@ -211,6 +211,7 @@ static inline OpSpec activation(Act act)
 {
     OpSpec s = one(OP_ACTIVATION, plain(2, 3, 1777, 1, 1), plain(2, 3, 1777, 1, 1));
     s.act = act;
+    s.act_factor = 0.3f;
     return s;
 }
 
@@ -329,7 +330,7 @@ static inline OpSpec numeric_embedding(int64_t n, int64_t width)
 
 static inline const Case *cases(int *count)
 {
-    static Case list[64];
+    static Case list[96];
     int n = 0;
 #define CASE(text, ...) list[n++] = (Case){text, __VA_ARGS__}
     CASE("dense", dense(96, 80, 112, false, ACT_NONE));
@@ -352,10 +353,7 @@ static inline const Case *cases(int *count)
     CASE("group_norm, relu", group_norm(image(3, 48, 7, 9), 2, ACT_RELU));
     CASE("group_norm, plain", group_norm(plain(4, 2, 6, 5, 7), 3, ACT_NONE));
     CASE("swiglu", one(OP_SWIGLU, plain(3, 3, 7, 666, 1), plain(3, 3, 7, 333, 1)));
-    CASE("relu", activation(ACT_RELU));
-    CASE("relu6", activation(ACT_RELU6));
-    CASE("gelu", activation(ACT_GELU));
-    CASE("silu", activation(ACT_SILU));
+    for (int act = ACT_NONE + 1; act < ACTS; ++act) CASE(act_name((Act)act), activation((Act)act));
     CASE("pool max", pool(POOL_MAX, 16));
     CASE("pool max, plain", pool(POOL_MAX, 1));
     CASE("pool avg", pool(POOL_AVG, 16));

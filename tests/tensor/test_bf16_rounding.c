@@ -140,7 +140,7 @@ static void test_gelu(void)
     for (int64_t i = 0; i < 1 << 16; ++i) x[i].bits = (uint16_t)i;
     for (int s = 0; s < SETS; ++s) {
         if (!simd_use(sets[s]) || !simd_table(DTYPE_BF16)) continue;
-        simd_table(DTYPE_BF16)->act(ACT_GELU, y, x, 1 << 16);
+        simd_table(DTYPE_BF16)->act(ACT_GELU, 0.0f, y, x, 1 << 16);
         check_gelu(sets[s], x, y);
     }
     CU_ASSERT(simd_use(best));

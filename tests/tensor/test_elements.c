@@ -35,7 +35,18 @@ static const AdamArgs adam = {.lr = 0.01f,
                               .correct2 = 0.001f};
 
 /* Kernels of numbers that one array cannot express. */
-enum { KERNEL_MUL = 20, ADD_FLOATS, ADD_INTO, FROM_FLOATS, TO_FLOATS, GRAD, GRAD_0, DIFFERENCE };
+/* Activations are the first kernels, then their gradients, then sums. */
+enum { GRAD_0 = ACTS, ADD_0 = GRAD_0 + ACTS };
+enum {
+    KERNEL_MUL = ADD_0 + ACT_RELU6 + 1,
+    ADD_FLOATS,
+    ADD_INTO,
+    FROM_FLOATS,
+    TO_FLOATS,
+    GRAD,
+    GRAD_BASE_0,
+    DIFFERENCE
+};
 enum { SCALE_ADD = DIFFERENCE + 1 };
 enum { SGD = SCALE_ADD + 1, SGD_FIRST, ADAM, ADAMW, DIRECTION, DROPOUT, KERNELS };
 
@@ -72,12 +83,12 @@ static void run_kernel(Elements *e, int kernel, int64_t i, int64_t n)
                               .lse = 1.7f,
                               .scale = 0.01f,
                               .base = kernel == GRAD ? 0.001f : 0.0f};
-    if (kernel < 5)
-        s->act((Act)kernel, out, a, n);
-    else if (kernel < 10)
-        s->act_grad((Act)(kernel - 5), out, b, a, n);
-    else if (kernel < 15)
-        s->add_act((Act)(kernel - 10), out, a, b, n);
+    if (kernel < GRAD_0)
+        s->act((Act)kernel, 0.3f, out, a, n);
+    else if (kernel < ADD_0)
+        s->act_grad((Act)(kernel - GRAD_0), 0.3f, out, b, a, n);
+    else if (kernel < KERNEL_MUL)
+        s->add_act((Act)(kernel - ADD_0), out, a, b, n);
     else if (kernel == KERNEL_MUL)
         s->mul(out, a, e->f[2] + i, n);
     else if (kernel == ADD_FLOATS)
@@ -88,7 +99,7 @@ static void run_kernel(Elements *e, int kernel, int64_t i, int64_t n)
         s->from_floats(out, e->f[2] + i, n);
     else if (kernel == TO_FLOATS)
         s->to_floats(e->f[2] + i, a, n);
-    else if (kernel == GRAD || kernel == GRAD_0)
+    else if (kernel == GRAD || kernel == GRAD_BASE_0)
         s->softmax_grad(&grad);
     else if (kernel == DIFFERENCE)
         s->point_grad(&(PointArgs){.x = a, .target = e->f[2] + i, .n = n}, 0.15f, out);
@@ -119,7 +130,6 @@ static void check_kernels(const char *set, DType type)
     static Elements whole, slices;
     const SimdTable *simd = simd_table(type);
     for (int kernel = 0; kernel < KERNELS; ++kernel) {
-        if (kernel >= 15 && kernel < KERNEL_MUL) continue;
         fill(&whole, simd, type);
         run_kernel(&whole, kernel, 0, N);
         /* slices of 1, 2, ... elements, so that an element is at each place of a vector */
@@ -165,6 +175,77 @@ static void check_swiglu(const char *set, DType type)
     }
 }
 
+/* ---- accuracy of activations ---- */
+
+/* The activation of x, or its derivative, in double. alpha and slope are 0.3f. */
+static double exact(Act act, bool slope, double x)
+{
+    const double factor = (double)0.3f, e = exp(x), s = 1 / (1 + exp(-x));
+    const double t = tanh(x > 40 ? x : log1p(e)), inner = fmin(fmax(x + 3, 0), 6);
+    switch (act) {
+    case ACT_TANH:
+        return slope ? 1 / (cosh(x) * cosh(x)) : tanh(x);
+    case ACT_SIGMOID:
+        return slope ? s * (1 - s) : s;
+    case ACT_ELU:
+        return x > 0 ? (slope ? 1 : x) : factor * (slope ? e : expm1(x));
+    case ACT_LEAKY_RELU:
+        return (x > 0 ? 1 : factor) * (slope ? 1 : x);
+    case ACT_SOFTPLUS:
+        return slope ? s : x > 40 ? x : log1p(e);
+    case ACT_MISH:
+        return slope ? t + x * (1 - t * t) * s : x * t;
+    case ACT_HARDSWISH:
+        return !slope ? x * inner / 6 : fabs(x) < 3 ? x / 3 + 0.5 : x > 0;
+    case ACT_SILU:
+        return slope ? s * (1 + x * (1 - s)) : x * s;
+    default:
+        die("no exact value of %s", act_name(act));
+    }
+}
+
+/* Values of fp32 activations are as accurate as numbers of fp32, except near zeros of mish and
+ * hardswish, whose terms cancel; derivatives are as accurate as numbers of about 1. */
+static void check_accuracy(const char *set, Act act, bool slope)
+{
+    enum { POINTS = 40000 };
+    static float x[POINTS], at[POINTS], out[POINTS];
+    const SimdTable *simd = simd_table(DTYPE_F32);
+    const bool cancels = slope || act == ACT_HARDSWISH;
+    double worst = 0, where = 0;
+    for (int i = 0; i < POINTS; ++i)
+        x[i] = (float)(i % 2 ? 90.0 * i / POINTS - 45 : rig_random(5, i) * pow(2, -(i % 40)));
+    simd->act(act, 0.3f, out, x, POINTS);
+    if (slope) {
+        const bool from_y = act_facts(act) & ACT_FROM_Y;
+        memcpy(at, from_y ? out : x, sizeof at);
+        for (int i = 0; i < POINTS; ++i) out[i] = 1;
+        simd->act_grad(act, 0.3f, out, out, at, POINTS);
+    }
+    for (int i = 0; i < POINTS; ++i) {
+        const double want = exact(act, slope, (double)x[i]), size = cancels ? 1 : fabs(want);
+        const double off = fabs((double)out[i] - want) / fmax(size, 1e-30);
+        if (off <= worst) continue;
+        worst = isnan(off) ? INFINITY : off;
+        where = (double)x[i];
+    }
+    const double allowed = 0x1p-20;
+    if (getenv("WEFT_TEST_VERBOSE") || worst > allowed)
+        printf("  %s, %s%s: off by %.3g at %g\n", set, act_name(act), slope ? "'" : "", worst,
+               where);
+    CU_ASSERT(worst <= allowed);
+}
+
+static void test_accuracy(void)
+{
+    static const char *const sets[] = {"base", "avx2", "avx512"};
+    const char *best = simd_table(DTYPE_F32)->name;
+    for (size_t s = 0; s < sizeof sets / sizeof *sets; ++s)
+        for (int act = ACT_TANH; act < ACTS && simd_use(sets[s]); ++act)
+            for (int slope = 0; slope < 2; ++slope) check_accuracy(sets[s], (Act)act, slope == 1);
+    CU_ASSERT(simd_use(best));
+}
+
 static void test_elements(void)
 {
     static const char *const sets[] = {"base", "avx2", "avx512"};
@@ -183,4 +264,4 @@ static void test_elements(void)
     CU_ASSERT(simd_use(best));
 }
 
-TEST_MAIN("elements", {"elements", test_elements})
+TEST_MAIN("elements", {"elements", test_elements}, {"accuracy", test_accuracy})

@@ -6,7 +6,7 @@ static void activation(const Case *c, double *const x[], double *const w[], doub
 {
     (void)w;
     for (int64_t i = 0; i < shape_count(c->spec.y.shape); ++i)
-        y[i] = act_reference(c->spec.act, x[0][i]);
+        y[i] = act_reference(&c->spec, x[0][i]);
 }
 
 static void add(const Case *c, double *const x[], double *const w[], double *y)
@@ -15,7 +15,7 @@ static void add(const Case *c, double *const x[], double *const w[], double *y)
     for (int64_t i = 0; i < shape_count(c->spec.y.shape); ++i) {
         double sum = 0;
         for (int k = 0; k < c->spec.x_count; ++k) sum += x[k][i];
-        y[i] = act_reference(c->spec.act, sum);
+        y[i] = act_reference(&c->spec, sum);
     }
 }
 
@@ -55,7 +55,7 @@ static void pool(const Case *c, double *const x[], double *const w[], double *y)
                 sum += v;
                 ++count;
             }
-        y[o] = act_reference(s->act, s->pool == POOL_MAX ? best : sum / count);
+        y[o] = act_reference(s, s->pool == POOL_MAX ? best : sum / count);
     }
 }
 
@@ -164,9 +164,14 @@ static void attention(const Case *c, double *const x[], double *const w[], doubl
 
 static void test_activation(void)
 {
-    for (Act act = ACT_RELU; act <= ACT_SILU; ++act) {
+    for (int act = ACT_NONE + 1; act < ACTS; ++act) {
         Desc x = plain(4, 2, 19, 3, 5);
-        check((Case){.spec = {.kind = OP_ACTIVATION, .act = act, .x_count = 1, .x = {x}, .y = x},
+        check((Case){.spec = {.kind = OP_ACTIVATION,
+                              .act = (Act)act,
+                              .act_factor = 0.3f,
+                              .x_count = 1,
+                              .x = {x},
+                              .y = x},
                      .rows = 2,
                      .reference = activation});
     }
@@ -334,10 +339,11 @@ static void swiglu(const Case *c, double *const x[], double *const w[], double *
 {
     const Shape s = c->spec.y.shape;
     const int64_t n = s.dim[s.ndim - 1];
+    const OpSpec silu = {.act = ACT_SILU};
     (void)w;
     for (int64_t i = 0; i < shape_count(s); ++i) {
         const double *row = x[0] + i / n * 2 * n;
-        y[i] = act_reference(ACT_SILU, row[i % n]) * row[n + i % n];
+        y[i] = act_reference(&silu, row[i % n]) * row[n + i % n];
     }
 }
 

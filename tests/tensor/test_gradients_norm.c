@@ -21,7 +21,7 @@ static void batch_norm(const Case *c, double *const x[], double *const w[], doub
         for (int64_t i = 0; i < count; ++i) {
             int64_t at = (i / hw * channels + ch) * hw + i % hw;
             double v = (x[0][at] - mean) / sqrt(variance + c->spec.eps) * w[0][ch] + w[1][ch];
-            y[at] = act_reference(c->spec.act, v + (c->spec.residual ? x[1][at] : 0));
+            y[at] = act_reference(&c->spec, v + (c->spec.residual ? x[1][at] : 0));
         }
     }
 }
@@ -68,7 +68,7 @@ static void group_norm(const Case *c, double *const x[], double *const w[], doub
         for (int64_t i = 0; i < count; ++i) {
             int64_t channel = (g * count + i) / hw % s.dim[1];
             double v = (in[i] - mean) / sqrt(variance + c->spec.eps);
-            v = act_reference(c->spec.act, v * w[0][channel] + w[1][channel]);
+            v = act_reference(&c->spec, v * w[0][channel] + w[1][channel]);
             out[i] = g / groups < c->rows ? v : 0;
         }
     }

@@ -1,9 +1,10 @@
-/* activation: y = act(x). relu and relu6 compute their gradient from the output, so y may share x's
- * memory; gelu and silu need x. */
+/* activation: y = act(x). With ACT_FROM_Y backward reads y, which may share x's memory; else it
+ * reads x. With ACT_MOVES_ZERO the padded channels of blocks are cleared afterwards. */
 #include "view.h"
 
 typedef struct ActTask {
     Act act;
+    float factor;
     DType type;
     void *out;
     /* x, or dy in backward */
@@ -11,6 +12,7 @@ typedef struct ActTask {
     /* backward: x or y, from which the derivative is computed */
     const void *b;
     int64_t n;
+    View v;
 } ActTask;
 enum { ITEM_ELEMENTS = 4096 };
 
@@ -18,7 +20,7 @@ static Status activation_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = s->y = in_precision(op, s->x[0]);
-    op->needs_y = op->y_inplace = s->act == ACT_RELU || s->act == ACT_RELU6;
+    op->needs_y = op->y_inplace = act_facts(s->act) & ACT_FROM_Y;
     op->needs_x[0] = !op->needs_y;
     op->dx_inplace = true;
     return OK;
@@ -29,7 +31,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     const ActTask *t = task;
     int64_t from = begin * ITEM_ELEMENTS,
             to = end * ITEM_ELEMENTS < t->n ? end * ITEM_ELEMENTS : t->n;
-    simd_table(t->type)->act(t->act, element_out(t->out, from, t->type),
+    simd_table(t->type)->act(t->act, t->factor, element_out(t->out, from, t->type),
                              element_at(t->a, from, t->type), to - from);
 }
 
@@ -38,30 +40,49 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     const ActTask *t = task;
     int64_t from = begin * ITEM_ELEMENTS,
             to = end * ITEM_ELEMENTS < t->n ? end * ITEM_ELEMENTS : t->n;
-    simd_table(t->type)->act_grad(t->act, element_out(t->out, from, t->type),
+    simd_table(t->type)->act_grad(t->act, t->factor, element_out(t->out, from, t->type),
                                   element_at(t->a, from, t->type), element_at(t->b, from, t->type),
                                   to - from);
 }
 
-static void activation_forward(Op *op, const OpRun *run)
+/* Clears the padded channels of some samples, which are in the last group. */
+static void padding_body(const void *task, int64_t begin, int64_t end)
+{
+    const ActTask *t = task;
+    const View *v = &t->v;
+    const int lanes = view_lanes(v, v->groups - 1);
+    for (int64_t n = begin; n < end; ++n)
+        for (int64_t pixel = 0; pixel < v->hw; ++pixel) {
+            const int64_t at = n * v->sample + (v->groups - 1) * v->plane + pixel * v->block;
+            elements_zero(element_out(t->out, at + lanes, t->type), v->block - lanes, t->type);
+        }
+}
+
+static ActTask task_of(const Op *op, void *out, const void *a, const void *b)
 {
     const OpSpec *s = &op->spec;
-    ActTask t = {
-        .act = s->act, .type = s->y.dtype, .out = run->y, .a = run->x[0], .n = desc_elements(s->y)};
+    return (ActTask){.act = s->act,
+                     .factor = s->act_factor,
+                     .type = s->y.dtype,
+                     .out = out,
+                     .a = a,
+                     .b = b,
+                     .n = desc_elements(s->y),
+                     .v = view_of(s->y)};
+}
+
+static void activation_forward(Op *op, const OpRun *run)
+{
+    const ActTask t = task_of(op, run->y, run->x[0], NULL);
     work_run(forward_body, &t, (t.n + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, t.n);
+    if (act_facts(t.act) & ACT_MOVES_ZERO && t.v.channels % t.v.block != 0)
+        work_run(padding_body, &t, t.v.n, t.v.n * t.v.plane);
 }
 
 static void activation_backward_data(Op *op, const OpRun *run)
 {
     if (!run->dx[0]) return;
-    const OpSpec *s = &op->spec;
-    const void *value = op->needs_y ? run->y : run->x[0];
-    ActTask t = {.act = s->act,
-                 .type = s->y.dtype,
-                 .out = run->dx[0],
-                 .a = run->dy,
-                 .b = value,
-                 .n = desc_elements(s->y)};
+    const ActTask t = task_of(op, run->dx[0], run->dy, op->needs_y ? run->y : run->x[0]);
     work_run(grad_body, &t, (t.n + ITEM_ELEMENTS - 1) / ITEM_ELEMENTS, t.n);
 }
 

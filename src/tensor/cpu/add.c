@@ -51,7 +51,7 @@ static void add_body(const void *task, int64_t begin, int64_t end)
         }
         void *y = element_out(t->run->y, from, type);
         const void *sum = element_at(t->run->x[0], from, type);
-        if (s->x_count == 1) simd_table(type)->act(s->act, y, sum, n);
+        if (s->x_count == 1) simd_table(type)->act(s->act, 0.0f, y, sum, n);
         for (int i = 1; i < s->x_count; ++i) {
             Act act = i + 1 < s->x_count ? ACT_NONE : s->act;
             simd_table(type)->add_act(act, y, sum, element_at(t->run->x[i], from, type), n);

@@ -289,7 +289,7 @@ static void onednn_part(const DenseRun *d, const DenseProduct *p, const DensePar
     for (int64_t i = part->row; i < part->row_end && (p->bias || p->relu); ++i) {
         float *out = p->out + i * p->out_row + part->column;
         if (p->bias) simd->add_floats(out, out, p->bias + part->column, columns);
-        if (p->relu) simd->act(ACT_RELU, out, out, columns);
+        if (p->relu) simd->act(ACT_RELU, 0.0f, out, out, columns);
     }
 }
 

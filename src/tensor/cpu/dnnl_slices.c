@@ -100,7 +100,7 @@ static void round_block(const Task *t, int64_t first, int64_t rows, float *sum)
     const int64_t n = dense_undivided(l);
     for (int64_t r = 0; r < rows && !t->backward; ++r) {
         if (t->op->spec.w_count > 1) simd->add_floats(sum + r * n, sum + r * n, t->run->w[1], n);
-        if (l->relu) simd->act(ACT_RELU, sum + r * n, sum + r * n, n);
+        if (l->relu) simd->act(ACT_RELU, 0.0f, sum + r * n, sum + r * n, n);
     }
     simd_table(DTYPE_BF16)
         ->from_floats(element_out(t->other, first * n, DTYPE_BF16), sum, rows * n);

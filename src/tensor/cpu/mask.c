@@ -16,7 +16,7 @@ static void mask_body(const void *task, int64_t begin, int64_t end)
     const Mask *m = task;
     int64_t from = begin * MASK_ITEM, to = end * MASK_ITEM < m->n ? end * MASK_ITEM : m->n;
     void *dy = element_out(m->dy, from, m->type);
-    simd_table(m->type)->act_grad(m->act, dy, dy, element_at(m->y, from, m->type), to - from);
+    simd_table(m->type)->act_grad(m->act, 0.0f, dy, dy, element_at(m->y, from, m->type), to - from);
 }
 
 void mask_gradient(Act act, void *dy, const void *y, Desc like)

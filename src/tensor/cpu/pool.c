@@ -105,7 +105,7 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
             faster_table(p)->avg_pool(&p->plane, x, y);
         else
             simd->mean_rows(x, p->x.hw, p->x.block, y);
-        simd->act(t->op->spec.act, y, y, p->y.plane);
+        simd->act(t->op->spec.act, 0.0f, y, y, p->y.plane);
     }
 }
 

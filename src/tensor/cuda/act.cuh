@@ -33,16 +33,49 @@ static __device__ __forceinline__ float clamp_limit(Act act)
     return act == ACT_RELU6 ? 6 : NAN;
 }
 
-template <Act ACT> static __device__ __forceinline__ float act_value(float x)
+/* tanh by the quotient of polynomials that the CPU kernels use (simd/element.c). */
+static __device__ __forceinline__ float tanh_near(float x)
+{
+    const float c = fminf(fmaxf(x, -9.02f), 9.02f), z = c * c;
+    const float p = 1.7672459f + z * (0.23650397f +
+                                      z * (6.1807428e-3f + z * (3.646636e-5f + z * 2.3650017e-8f)));
+    const float q = 1.7672459f +
+                    z * (0.8255857f + z * (4.5743566e-2f + z * (5.8114075e-4f + z * 1.376598e-6f)));
+    return isnan(x) ? x : fminf(fmaxf(__fdividef(c * p, q), -1), 1);
+}
+
+/* mish(x) = x w / (w + 2), w = e (e + 2), e = e^x, and its derivative; from x = 20 on the quotient
+ * is 1. */
+static __device__ __forceinline__ float mish(float x)
+{
+    const float e = __expf(x > 20 ? 20 : x), w = e * (e + 2);
+    return x * __fdividef(w, w + 2);
+}
+
+static __device__ __forceinline__ float mish_slope(float x)
+{
+    const float c = x > 20 ? 20 : x, e = __expf(c), w = e * (e + 2), by = __fdividef(1, w + 2);
+    return w * by + 4 * c * by * (e * (1 + e) * by);
+}
+
+/* factor: OpSpec.act_factor. */
+template <Act ACT> static __device__ __forceinline__ float act_value(float x, float factor = 0)
 {
     if (ACT == ACT_RELU || ACT == ACT_RELU6) return clamped(x, clamp_limit(ACT));
     if (ACT == ACT_GELU) return x * sigmoid(2 * GELU_SCALE * (x + GELU_CUBIC * x * x * x));
     if (ACT == ACT_SILU) return x * sigmoid(x);
+    if (ACT == ACT_TANH) return tanh_near(x);
+    if (ACT == ACT_SIGMOID) return sigmoid(x);
+    if (ACT == ACT_ELU) return x > 0 ? x : factor * expm1f(x);
+    if (ACT == ACT_LEAKY_RELU) return x > 0 ? x : factor * x;
+    if (ACT == ACT_SOFTPLUS) return clamped(x, NAN) + log1pf(__expf(-fabsf(x)));
+    if (ACT == ACT_MISH) return mish(x);
+    if (ACT == ACT_HARDSWISH) return x <= -3 ? 0 : x >= 3 ? x : x * ((x + 3) * (1.0f / 6));
     return x;
 }
 
-/* Derivative of the activation. at: y for relu and relu6, x for the others. */
-template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
+/* Derivative of the activation. at: y with ACT_FROM_Y, else x. */
+template <Act ACT> static __device__ __forceinline__ float act_slope(float at, float factor)
 {
     if (ACT == ACT_RELU || ACT == ACT_RELU6) return clamped_slope(at, clamp_limit(ACT));
     if (ACT == ACT_GELU) {
@@ -53,10 +86,18 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
         float s = sigmoid(at);
         return s * (1 + at * (1 - s));
     }
+    if (ACT == ACT_TANH) return 1 - at * at;
+    if (ACT == ACT_SIGMOID) return at * (1 - at);
+    if (ACT == ACT_ELU) return at > 0 ? 1 : at + factor;
+    if (ACT == ACT_LEAKY_RELU) return at > 0 ? 1 : factor;
+    if (ACT == ACT_SOFTPLUS) return sigmoid(at);
+    if (ACT == ACT_MISH) return mish_slope(at);
+    if (ACT == ACT_HARDSWISH) return at <= -3 ? 0 : at >= 3 ? 1 : at * (1.0f / 3) + 0.5f;
     return 1;
 }
 
-/* Runs LAUNCH(A) with the activation as a compile-time constant. */
+/* Runs LAUNCH(A) with the activation as a compile-time constant, if it is one that other operations
+ * apply to their outputs. */
 #define ACT_SWITCH(act, LAUNCH)                                                                    \
     switch (act) {                                                                                 \
     case ACT_RELU:                                                                                 \
@@ -73,6 +114,8 @@ template <Act ACT> static __device__ __forceinline__ float act_slope(float at)
         break;                                                                                     \
     case ACT_NONE:                                                                                 \
         LAUNCH(ACT_NONE);                                                                          \
+        break;                                                                                     \
+    default:                                                                                       \
         break;                                                                                     \
     }
 

@@ -5,14 +5,19 @@
 
 template <Act ACT> struct Forward {
     enum { INPUTS = 1 };
-    __device__ __forceinline__ float operator()(float x, float) const { return act_value<ACT>(x); }
+    float factor;
+    __device__ __forceinline__ float operator()(float x, float) const
+    {
+        return act_value<ACT>(x, factor);
+    }
 };
 
 template <Act ACT> struct Backward {
     enum { INPUTS = 2 };
+    float factor;
     __device__ __forceinline__ float operator()(float dy, float at) const
     {
-        return dy * act_slope<ACT>(at);
+        return dy * act_slope<ACT>(at, factor);
     }
 };
 
@@ -25,29 +30,37 @@ template <Act ACT> struct Sum {
 };
 
 #define NO_INPUT(T) ((const T *)nullptr)
+/* The case of each activation of any kind, with LAUNCH_ACT(A). */
+#define ACT_CASE(ACT, name, facts)                                                                 \
+    case ACT_##ACT:                                                                                \
+        LAUNCH_ACT(ACT_##ACT);
 
-cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
-                              int64_t n)
+cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, float factor, void *y,
+                              const void *x, int64_t n)
 {
 #define LAUNCH_ACT(A)                                                                              \
-    return map(stream, Forward<A>(), (Elem *)y, (const Elem *)x, NO_INPUT(Elem), n)
+    return map(stream, Forward<A>{factor}, (Elem *)y, (const Elem *)x, NO_INPUT(Elem), n)
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
-    ACT_SWITCH(act, LAUNCH_ACT)
+    switch (act) {                                                                                 \
+        ACTIVATIONS(ACT_CASE)                                                                      \
+    }
     TYPE_SWITCH(type, LAUNCH);
 #undef LAUNCH
 #undef LAUNCH_ACT
     return cudaErrorInvalidValue;
 }
 
-cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
-                                       const void *dy, const void *at, int64_t n)
+cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, float factor,
+                                       void *dx, const void *dy, const void *at, int64_t n)
 {
 #define LAUNCH_ACT(A)                                                                              \
-    return map(stream, Backward<A>(), (Elem *)dx, (const Elem *)dy, (const Elem *)at, n)
+    return map(stream, Backward<A>{factor}, (Elem *)dx, (const Elem *)dy, (const Elem *)at, n)
 #define LAUNCH(T)                                                                                  \
     typedef T Elem;                                                                                \
-    ACT_SWITCH(act, LAUNCH_ACT)
+    switch (act) {                                                                                 \
+        ACTIVATIONS(ACT_CASE)                                                                      \
+    }
     TYPE_SWITCH(type, LAUNCH);
 #undef LAUNCH
 #undef LAUNCH_ACT
@@ -71,7 +84,7 @@ cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType f
                            const void *from, int64_t n)
 {
 #define FROM_TO(FROM, TO)                                                                          \
-    return map(stream, Forward<ACT_NONE>(), (TO *)to, (const FROM *)from, NO_INPUT(FROM), n)
+    return map(stream, Forward<ACT_NONE>{0}, (TO *)to, (const FROM *)from, NO_INPUT(FROM), n)
 #define LAUNCH(T)                                                                                  \
     if (to_type == DTYPE_BF16)                                                                     \
         FROM_TO(T, __nv_bfloat16);                                                                 \

@@ -28,8 +28,8 @@ static void add_forward(Op *op, const OpRun *run)
 static void add_backward_begin(Op *op, const OpRun *run)
 {
     if (op->spec.act == ACT_NONE) return;
-    cuda_check(launch_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dy,
-                                          run->dy, run->y, shape_count(op->spec.y.shape)),
+    cuda_check(launch_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, 0,
+                                          run->dy, run->dy, run->y, shape_count(op->spec.y.shape)),
                "kernel activation_backward");
 }
 

@@ -229,7 +229,7 @@ static void conv_forward(Op *op, const OpRun *run)
         AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, n.o};
         cuda_check(launch_add_row(cuda_stream(op), bias), "kernel add_row");
     } else if (s->act != ACT_NONE) {
-        cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, run->y, run->y,
+        cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, 0, run->y, run->y,
                                      shape_count(s->y.shape)),
                    "kernel activation");
     }
@@ -238,8 +238,8 @@ static void conv_forward(Op *op, const OpRun *run)
 static void conv_backward_begin(Op *op, const OpRun *run)
 {
     if (op->spec.act == ACT_NONE) return;
-    cuda_check(launch_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, run->dy,
-                                          run->dy, run->y, shape_count(op->spec.y.shape)),
+    cuda_check(launch_activation_backward(cuda_stream(op), op->spec.y.dtype, op->spec.act, 0,
+                                          run->dy, run->dy, run->y, shape_count(op->spec.y.shape)),
                "kernel activation_backward");
 }
 

@@ -103,13 +103,13 @@ cudaError_t launch_clip(cudaStream_t stream, float *grad_scale, const double *sq
                         double limit);
 
 /* activation.cu. launch_activation: y = act(x). launch_activation_backward: dx = dy * act'(at),
- * where `at` is y for relu and relu6, and x for gelu and silu. launch_add_act: y = act(a + b).
- * launch_convert: copies `from` to `to` in another type. An output may be the memory of an input.
- * `type` is fp32, bf16 or fp16. */
-cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, void *y, const void *x,
-                              int64_t n);
-cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, void *dx,
-                                       const void *dy, const void *at, int64_t n);
+ * where `at` is y with ACT_FROM_Y, else x. factor: OpSpec.act_factor. launch_add_act: y = act(a +
+ * b), act none, relu, relu6, gelu or silu. launch_convert: copies `from` to `to` in another type.
+ * An output may be the memory of an input. `type` is fp32, bf16 or fp16. */
+cudaError_t launch_activation(cudaStream_t stream, DType type, Act act, float factor, void *y,
+                              const void *x, int64_t n);
+cudaError_t launch_activation_backward(cudaStream_t stream, DType type, Act act, float factor,
+                                       void *dx, const void *dy, const void *at, int64_t n);
 cudaError_t launch_add_act(cudaStream_t stream, DType type, Act act, void *y, const void *a,
                            const void *b, int64_t n);
 cudaError_t launch_convert(cudaStream_t stream, DType to_type, void *to, DType from_type,

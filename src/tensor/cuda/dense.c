@@ -297,7 +297,7 @@ void cuda_dense_finish(const Op *op, const OpRun *run, bool adds, bool activates
             launch_add_act(cuda_stream(op), s->y.dtype, s->act, run->y, run->y, run->x[1], n),
             "kernel add_act");
     else if (activates)
-        cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, run->y,
+        cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, 0, run->y,
                                      s->act == ACT_GELU ? run->saved : run->y, n),
                    "kernel activation");
 }
@@ -322,8 +322,8 @@ void cuda_dense_backward_begin(Op *op, const OpRun *run)
     const OpSpec *s = &op->spec;
     const void *at = s->act == ACT_GELU ? run->saved : run->y;
     if (s->act == ACT_NONE || s->act_passed) return;
-    cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->act, run->dy, run->dy, at,
-                                          desc_elements(s->y)),
+    cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->act, 0, run->dy, run->dy,
+                                          at, desc_elements(s->y)),
                "kernel activation_backward");
 }
 
@@ -337,7 +337,7 @@ static void dense_backward_data(Op *op, const OpRun *run)
     if (s->x_act == ACT_GELU && !d->separate_slope) product.aux = (void *)(uintptr_t)run->x_saved;
     matmul_run(&d->data, cuda_state(op), product);
     if (d->separate_slope)
-        cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->x_act, dx, dx,
+        cuda_check(launch_activation_backward(cuda_stream(op), s->y.dtype, s->x_act, 0, dx, dx,
                                               run->x_saved, shape_count(s->x[0].shape)),
                    "kernel activation_backward");
 }

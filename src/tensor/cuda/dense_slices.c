@@ -371,7 +371,7 @@ static void backward_data(Op *op, const OpRun *run)
                 "kernel convert");
     }
     if (s->x_act != ACT_NONE)
-        cuda_check(launch_activation_backward(cuda_stream(op), s->x[0].dtype, s->x_act, dx, dx,
+        cuda_check(launch_activation_backward(cuda_stream(op), s->x[0].dtype, s->x_act, 0, dx, dx,
                                               run->x_saved, shape_count(s->x[0].shape)),
                    "kernel activation_backward");
 }

@@ -47,8 +47,9 @@ static void pool_forward(Op *op, const OpRun *run)
 static void pool_backward_begin(Op *op, const OpRun *run)
 {
     if (op->needs_y)
-        cuda_check(launch_activation_backward(cuda_stream(op), op->spec.y.dtype, ACT_RELU, run->dy,
-                                              run->dy, run->y, shape_count(op->spec.y.shape)),
+        cuda_check(launch_activation_backward(cuda_stream(op), op->spec.y.dtype, ACT_RELU, 0,
+                                              run->dy, run->dy, run->y,
+                                              shape_count(op->spec.y.shape)),
                    "kernel activation_backward");
 }
 

@@ -1,5 +1,5 @@
-/* Elementwise kernels: activations and their gradients, sums, products and conversions. Every
- * activation maps zero to zero, so padded channels need no special care. */
+/* Elementwise kernels: activations and their gradients, sums, products and conversions. Where an
+ * activation does not map zero to zero (ACT_MOVES_ZERO), callers clear padded channels. */
 #include "vector.h"
 
 /* gelu's tanh form is x * sigmoid(2 u), u = sqrt(2/pi) (x + 0.044715 x^3) (Hendrycks & Gimpel
@@ -20,41 +20,166 @@ SIMD_INLINE float gelu_slope(float x)
     return fused(x * s * (1.0f - s), slope, s);
 }
 
-void SIMD_NAME(act)(Act act, void *to, const void *from, int64_t n)
+/* tanh to about 2^-22 of its value; NaN stays NaN. A quotient of polynomials in x^2 that was fitted
+ * to |x| <= 9.02, where tanh is 1 in fp32, with coefficients that lose little when rounded. */
+SIMD_INLINE float tanh_of(float x)
+{
+    float c = x > 9.02f ? 9.02f : x;
+    c = c < -9.02f ? -9.02f : c;
+    const float z = c * c;
+    float p = fused(2.3650017e-8f, z, 3.646636e-5f);
+    p = fused(p, z, 6.1807428e-3f);
+    p = fused(p, z, 0.23650397f);
+    p = fused(p, z, 1.7672459f);
+    float q = fused(1.376598e-6f, z, 5.8114075e-4f);
+    q = fused(q, z, 4.5743566e-2f);
+    q = fused(q, z, 0.8255857f);
+    q = fused(q, z, 1.7672459f);
+    const float y = c * p / q;
+    return y > 1.0f ? 1.0f : y < -1.0f ? -1.0f : y;
+}
+
+/* e^x - 1, accurate near 0, too. */
+SIMD_INLINE float exp_less_1(float x)
+{
+    float scale, part = exp_parts(x, &scale);
+    return fused(scale, part, scale - 1.0f);
+}
+
+/* log(1 + e^x) (Dugas et al. 2001) as max(x, 0) + log(1 + t), t = e^-|x|. The logarithm is 2
+ * artanh(s), s = t / (2 + t), with a polynomial in s^2 fitted to s <= 1/3. */
+SIMD_INLINE float softplus_of(float x)
+{
+    const float t = exp_near(x > 0.0f ? -x : x), s = t / (2.0f + t), z = s * s;
+    float p = fused(0.14005997f, z, 0.14000902f);
+    p = fused(p, z, 0.20010764f);
+    p = fused(p, z, 0.33333208f);
+    return relu_of(x) + 2.0f * fused(p * z, s, s);
+}
+
+/* mish (Misra 2019): x tanh(softplus(x)) = x w / (w + 2) with w = e (e + 2), e = e^x. From x = 20
+ * on the quotient is 1, and e^20 is used, whose square is finite. */
+SIMD_INLINE float mish_of(float x)
+{
+    const float e = exp_near(x > 20.0f ? 20.0f : x), w = e * (e + 2.0f);
+    return x * (w / (w + 2.0f));
+}
+
+SIMD_INLINE float mish_slope(float x)
+{
+    const float c = x > 20.0f ? 20.0f : x, e = exp_near(c), w = e * (e + 2.0f);
+    const float by = 1.0f / (w + 2.0f);
+    return fused(4.0f * c * by, fused(e, e, e) * by, w * by);
+}
+
+/* hardswish (Howard et al. 2019): x relu6(x + 3) / 6. */
+SIMD_INLINE float hardswish_of(float x)
+{
+    const float inner = x + 3.0f, y = x * ((inner > 6.0f ? 6.0f : inner) * (1.0f / 6.0f));
+    return x <= -3.0f ? 0.0f : y;
+}
+
+SIMD_INLINE float hardswish_slope(float x)
+{
+    const float inner = fused(x, 1.0f / 3.0f, 0.5f);
+    return x >= 3.0f ? 1.0f : x <= -3.0f ? 0.0f : inner;
+}
+
+SIMD_INLINE float act_value(Act act, float factor, float x)
+{
+    switch (act) {
+    case ACT_NONE:
+        return x;
+    case ACT_RELU:
+    case ACT_RELU6:
+        return clip_of(act, x);
+    case ACT_GELU:
+        return gelu_of(x);
+    case ACT_SILU:
+        return silu_of(x);
+    case ACT_TANH:
+        return tanh_of(x);
+    case ACT_SIGMOID:
+        return sigmoid_of(x);
+    case ACT_ELU:
+        return x > 0.0f ? x : factor * exp_less_1(x);
+    case ACT_LEAKY_RELU:
+        return x > 0.0f ? x : factor * x;
+    case ACT_SOFTPLUS:
+        return softplus_of(x);
+    case ACT_MISH:
+        return mish_of(x);
+    case ACT_HARDSWISH:
+        return hardswish_of(x);
+    }
+    return x;
+}
+
+/* The derivative; `at` is y with ACT_FROM_Y, else x. */
+SIMD_INLINE float act_slope(Act act, float factor, float at)
+{
+    switch (act) {
+    case ACT_NONE:
+        return 1.0f;
+    case ACT_RELU:
+        return at > 0.0f ? 1.0f : 0.0f;
+    case ACT_RELU6:
+        return at > 0.0f && at < 6.0f ? 1.0f : 0.0f;
+    case ACT_GELU:
+        return gelu_slope(at);
+    case ACT_SILU:
+        return silu_slope(at);
+    case ACT_TANH:
+        return fused(-at, at, 1.0f);
+    case ACT_SIGMOID:
+        return at * (1.0f - at);
+    case ACT_ELU:
+        return at > 0.0f ? 1.0f : at + factor;
+    case ACT_LEAKY_RELU:
+        return at > 0.0f ? 1.0f : factor;
+    case ACT_SOFTPLUS:
+        return sigmoid_of(at);
+    case ACT_MISH:
+        return mish_slope(at);
+    case ACT_HARDSWISH:
+        return hardswish_slope(at);
+    }
+    return 1.0f;
+}
+
+/* One loop for each activation, in which it is a constant. */
+#define ACT_LOOP(ACT, name, facts)                                                                 \
+    case ACT_##ACT:                                                                                \
+        EACH(y, act_value(ACT_##ACT, factor, value_of(x[i]))) break;
+void SIMD_NAME(act)(Act act, float factor, void *to, const void *from, int64_t n)
 {
     Elem *y = to;
     const Elem *x = from;
     switch (act) {
-    case ACT_RELU:
-        EACH(y, relu_of(value_of(x[i]))) break;
-    case ACT_RELU6:
-        EACH(y, clip_of(ACT_RELU6, value_of(x[i]))) break;
-    case ACT_GELU:
-        EACH(y, gelu_of(value_of(x[i]))) break;
-    case ACT_SILU:
-        EACH(y, silu_of(value_of(x[i]))) break;
-    case ACT_NONE:
-        memmove(y, x, (size_t)n * sizeof *y);
-        break;
+        ACTIVATIONS(ACT_LOOP)
     }
 }
 
-void SIMD_NAME(act_grad)(Act act, void *to, const void *from, const void *values, int64_t n)
+/* Where an activation is constant, the gradient is 0 for any dy. The product could be a zero of
+ * either sign, and a vector's need not be that of the scalar tail. */
+SIMD_INLINE float act_gradient(Act act, float factor, float dy, float at)
+{
+    const float slope = act_slope(act, factor, at);
+    if (act == ACT_RELU || act == ACT_RELU6) return slope > 0.0f ? dy : 0.0f;
+    if (act == ACT_HARDSWISH) return slope == 0.0f ? 0.0f : dy * slope;
+    return dy * slope;
+}
+
+#define GRAD_LOOP(ACT, name, facts)                                                                \
+    case ACT_##ACT:                                                                                \
+        EACH(dx, act_gradient(ACT_##ACT, factor, value_of(dy[i]), value_of(v[i]))) break;
+void SIMD_NAME(act_grad)(Act act, float factor, void *to, const void *from, const void *values,
+                         int64_t n)
 {
     Elem *dx = to;
     const Elem *dy = from, *v = values;
     switch (act) {
-    case ACT_RELU:
-        EACH(dx, value_of(v[i]) > 0.0f ? value_of(dy[i]) : 0.0f) break;
-    case ACT_RELU6:
-        EACH(dx, value_of(v[i]) > 0.0f && value_of(v[i]) < 6.0f ? value_of(dy[i]) : 0.0f) break;
-    case ACT_GELU:
-        EACH(dx, value_of(dy[i]) * gelu_slope(value_of(v[i]))) break;
-    case ACT_SILU:
-        EACH(dx, value_of(dy[i]) * silu_slope(value_of(v[i]))) break;
-    case ACT_NONE:
-        memmove(dx, dy, (size_t)n * sizeof *dx);
-        break;
+        ACTIVATIONS(GRAD_LOOP)
     }
 }
 
@@ -106,17 +231,12 @@ void SIMD_NAME(add_act)(Act act, void *to, const void *left, const void *right, 
 {
     Elem *y = to;
     const Elem *a = left, *b = right;
-    switch (act) {
-    case ACT_RELU:
-        EACH(y, relu_of(value_of(a[i]) + value_of(b[i]))) break;
-    case ACT_RELU6:
-        EACH(y, clip_of(ACT_RELU6, value_of(a[i]) + value_of(b[i]))) break;
-    case ACT_GELU:
-        EACH(y, gelu_of(value_of(a[i]) + value_of(b[i]))) break;
-    case ACT_SILU:
-        EACH(y, silu_of(value_of(a[i]) + value_of(b[i]))) break;
-    case ACT_NONE:
-        EACH(y, value_of(a[i]) + value_of(b[i])) break;
+    if (act == ACT_RELU) {
+        EACH(y, clip_of(ACT_RELU, value_of(a[i]) + value_of(b[i])))
+    } else if (act == ACT_RELU6) {
+        EACH(y, clip_of(ACT_RELU6, value_of(a[i]) + value_of(b[i])))
+    } else {
+        EACH(y, value_of(a[i]) + value_of(b[i]))
     }
 }
 

@@ -183,13 +183,15 @@ typedef struct SimdTable {
     /* adds to dscale */
     void (*rms_norm_sums)(const LayerNormRow *a, float *dscale, float *ignored);
 
-    /* Elementwise; outputs may share an input's memory. act_grad takes y for relu and relu6, else
-     * x. */
-    void (*act)(Act act, void *y, const void *x, int64_t n);
-    void (*act_grad)(Act act, void *dx, const void *dy, const void *x_or_y, int64_t n);
+    /* Elementwise; outputs may share an input's memory. factor: OpSpec.act_factor. act_grad takes y
+     * with ACT_FROM_Y, else x. */
+    void (*act)(Act act, float factor, void *y, const void *x, int64_t n);
+    void (*act_grad)(Act act, float factor, void *dx, const void *dy, const void *x_or_y,
+                     int64_t n);
     /* One row: x and dx are n elements of the gate, then n of the value. No memory is shared. */
     void (*swiglu)(void *y, const void *x, int64_t n);
     void (*swiglu_grad)(void *dx, const void *dy, const void *x, int64_t n);
+    /* act: none, relu or relu6 */
     void (*add_act)(Act act, void *y, const void *a, const void *b, int64_t n);
     void (*mul)(void *y, const void *x, const float *by, int64_t n);
     void (*add_floats)(void *y, const void *x, const float *more, int64_t n);

@@ -323,9 +323,9 @@ SIMD_INLINE Vf vector_fused(Vf a, Vf b, Vf c)
 #endif
 }
 
-/* e^x to about 1 ulp for x in [-87.3, 88.3]; larger x are clamped, smaller ones give 0; NaN stays
- * NaN. Cody and Waite's reduction, and the polynomial of Cephes (Moshier 1989). */
-SIMD_INLINE float exp_fast(float x)
+/* e^x = 2^n e^r for x clamped to [-87.33, 88.37]: returns e^r - 1 and sets *scale to 2^n. Cody and
+ * Waite's reduction, and the polynomial of Cephes (Moshier 1989). */
+SIMD_INLINE float exp_parts(float x, float *scale)
 {
     float c = x > 88.37f ? 88.37f : x;
     c = c < -87.33f ? -87.33f : c;
@@ -342,10 +342,16 @@ SIMD_INLINE float exp_fast(float x)
     p = fused(p, r, 4.1665795894e-2f);
     p = fused(p, r, 1.6666665459e-1f);
     p = fused(p, r, 5.0000001201e-1f);
-    p = fused(p * r, r, r) + 1.0f;
     int32_t power = (int32_t)((uint32_t)(bits + 127) << 23);
-    float scale;
-    memcpy(&scale, &power, 4);
+    memcpy(scale, &power, 4);
+    return fused(p * r, r, r);
+}
+
+/* e^x to about 1 ulp for x in [-87.3, 88.3]; larger x are clamped, smaller ones give 0; NaN stays
+ * NaN. */
+SIMD_INLINE float exp_fast(float x)
+{
+    float scale, p = exp_parts(x, &scale) + 1.0f;
     return x < -87.33f ? 0.0f : p * scale;
 }
 
@@ -416,8 +422,8 @@ SIMD_DECLARE(void, rms_norm_grad, (const LayerNormRow *));
 SIMD_DECLARE(void, rms_norm_sums, (const LayerNormRow *, float *, float *));
 SIMD_DECLARE(void, swiglu, (void *, const void *, int64_t));
 SIMD_DECLARE(void, swiglu_grad, (void *, const void *, const void *, int64_t));
-SIMD_DECLARE(void, act, (Act, void *, const void *, int64_t));
-SIMD_DECLARE(void, act_grad, (Act, void *, const void *, const void *, int64_t));
+SIMD_DECLARE(void, act, (Act, float, void *, const void *, int64_t));
+SIMD_DECLARE(void, act_grad, (Act, float, void *, const void *, const void *, int64_t));
 SIMD_DECLARE(void, add_act, (Act, void *, const void *, const void *, int64_t));
 SIMD_DECLARE(void, mul, (void *, const void *, const float *, int64_t));
 SIMD_DECLARE(void, add_floats, (void *, const void *, const float *, int64_t));
