@@ -287,6 +287,31 @@ def upsample():
         yield c
 
 
+def pad():
+    table = [("zero", (2, 3, 4, 5), (1, 1, 1, 1), "zero", "zero"), ("zero, cut off", (2, 5, 6, 5), (-1, 2, 0, -3), "zero", "zero"),
+             ("replicate", (1, 16, 3, 4), (2, 1, 5, 0), "replicate", "replicate"), ("reflect", (2, 5, 4, 6), (3, 1, 2, 5), "reflect", "reflect"),
+             ("circular", (1, 8, 3, 4), (3, 2, 1, 4), "circular", "circular"), ("of a globe", (2, 19, 5, 8), (2, 2, 3, 3), "reflect", "circular"),
+             ("replicate and zero", (1, 3, 2, 3), (1, 2, 2, 1), "replicate", "zero"), ("one pixel", (2, 4, 1, 1), (0, 1, 1, 1), "circular", "replicate")]
+    for name, dims, edges, rows, columns in table:
+        c = Case(name, f"pad={','.join(map(str, edges))} mode={rows},{columns}")
+        y = c.fill("x0", *dims)
+        for sides, mode in [((0, 0) + edges[:2], rows), (edges[2:] + (0, 0), columns)]:
+            y = F.pad(y, sides, "constant" if mode == "zero" else mode)
+        c.finish(y)
+        yield c
+
+
+def crop():
+    for name, dims, like in [("rows and columns", (2, 5, 6, 7), (2, 3, 4, 4)), ("the same size", (1, 16, 2, 3), (1, 1, 2, 3)),
+                             ("one pixel", (2, 8, 4, 3), (2, 8, 1, 1))]:
+        c = Case(name)
+        x = c.fill("x0", *dims)
+        c.fill("x1", *like)
+        top, left = (dims[2] - like[2]) // 2, (dims[3] - like[3]) // 2
+        c.finish(x[:, :, top:top + like[2], left:left + like[3]])
+        yield c
+
+
 def add():
     for name, dims, act in [("2-d", (3, 7), None), ("3-d", (2, 3, 5), None), ("4-d", (2, 5, 3, 3), None), ("4-d, relu", (2, 8, 3, 3), "relu")]:
         c = Case(name, "", act)
@@ -559,7 +584,7 @@ KINDS = {
     "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
-    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "add": add, "concat": concat,
+    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "pad": pad, "crop": crop, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
     "sigmoid_loss": sigmoid_loss, "yolo_loss": yolo_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
 }
