@@ -285,6 +285,13 @@ def upsample():
         c = Case(name, f"scale={scale}")
         c.finish(F.interpolate(c.fill("x0", *dims), scale_factor=scale, mode="nearest"))
         yield c
+    for name, dims, scale, align in [("bilinear", (2, 5, 3, 4), 2, False), ("bilinear, 16 channels, 3", (1, 16, 2, 3), 3, False),
+                                     ("bilinear of a row, 21 channels", (2, 21, 1, 3), 4, False), ("bilinear, wide", (1, 2, 2, 300), 2, False),
+                                     ("align corners", (2, 5, 3, 4), 2, True), ("align corners, 19 channels, 3", (1, 19, 4, 2), 3, True),
+                                     ("align corners of a pixel", (1, 8, 1, 1), 2, True)]:
+        c = Case(name, f"scale={scale} mode=bilinear align_corners={str(align).lower()}")
+        c.finish(F.interpolate(c.fill("x0", *dims), scale_factor=scale, mode="bilinear", align_corners=align))
+        yield c
 
 
 def pad():

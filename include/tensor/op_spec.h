@@ -29,6 +29,12 @@ typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
 /* Position of the maximum in a window whose value relu cut off; windows have fewer pixels. */
 enum { POOL_CUT = 255 };
 
+/* Pixels of an upsampled image: copies of the nearest pixel, or interpolated between the four
+ * nearest. */
+typedef enum UpsampleMode { UPSAMPLE_NEAREST, UPSAMPLE_BILINEAR } UpsampleMode;
+/* largest factor */
+enum { UPSAMPLE_SCALE = 64 };
+
 /* Values outside an image, as the modes of PyTorch's F.pad, with their names in a configuration:
  * zeros, the nearest pixel, the image mirrored at the centre of its outermost pixels, or the image
  * repeated. */
@@ -127,6 +133,9 @@ typedef struct OpSpec {
     PoolMode pool;
     /* upsample: rows and columns of y for each of x */
     int scale;
+    UpsampleMode upsample;
+    /* bilinear: the centres of the outermost pixels of x and y coincide, not the images' edges */
+    bool align_corners;
     /* activation applied to the output; ACT_NONE: none */
     Act act;
     /* Two dense operations in a row: the second computes the gradient of the first one's

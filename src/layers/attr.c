@@ -77,6 +77,8 @@ static const AttrWord bag_mode_words[] = {
     {"sum", BAG_SUM}, {"mean", BAG_MEAN}, {"concat", BAG_CONCAT}, {NULL, 0}};
 static const AttrWord tables_words[] = {
     {"shared", TABLES_SHARED}, {"each", TABLES_EACH}, {NULL, 0}};
+static const AttrWord upsample_words[] = {
+    {"nearest", UPSAMPLE_NEAREST}, {"bilinear", UPSAMPLE_BILINEAR}, {NULL, 0}};
 #define PAD_ROW(MODE, name) {name, PAD_##MODE},
 static const AttrWord pad_words[] = {PAD_MODES(PAD_ROW){NULL, 0}};
 #define ROTARY_ROW(ROTARY, name) {name, ROTARY_##ROTARY},
@@ -85,7 +87,8 @@ _Static_assert(sizeof init_words / sizeof *init_words == INITS - 1,
                "a word for each initialiser but INIT_ONE, and the end");
 _Static_assert(sizeof(RotaryType) == sizeof(int), "words are written as int");
 _Static_assert(sizeof(Init) == sizeof(int) && sizeof(BagMode) == sizeof(int) &&
-                   sizeof(TableUse) == sizeof(int) && sizeof(PadMode) == sizeof(int),
+                   sizeof(TableUse) == sizeof(int) && sizeof(PadMode) == sizeof(int) &&
+                   sizeof(UpsampleMode) == sizeof(int),
                "words are written as int");
 
 static const Attr table[] = {
@@ -93,6 +96,8 @@ static const Attr table[] = {
      .high = 1024},
     {"mode", ATTR_WORD_PAIR, EFFECT_OUTPUT, IN_SPEC(padding.mode), .op = OP_PAD,
      .words = pad_words},
+    {"mode", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(upsample), .words = upsample_words,
+     .op = OP_UPSAMPLE},
     {"width", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
     {"channels", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
     {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
@@ -105,7 +110,8 @@ static const Attr table[] = {
     {"pad", ATTR_PAD, EFFECT_OUTPUT, IN_SPEC(pad), .low = 0, .high = 1024},
     {"pad_mode", ATTR_WORD_PAIR, EFFECT_OUTPUT, IN_SPEC(padding.mode), .words = pad_words},
     {"groups", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(groups), .low = 1, .high = 1048576},
-    {"scale", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(scale), .low = 1, .high = 64},
+    {"scale", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(scale), .low = 1, .high = UPSAMPLE_SCALE},
+    {"align_corners", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(align_corners)},
     {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
     {"kv_heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
     {"rotary", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary)},

@@ -47,6 +47,18 @@ static void pads(void)
                  "pad got 2x144, needs images");
 }
 
+static void upsamples(void)
+{
+    const Desc x = images(2, 4, 6);
+    expect_shape(LIST("upsample: {name: u, scale: 3, mode: bilinear, align_corners: true}"), x, "u",
+                 shape_of(4, 2, 4, 18, 18));
+    expect_error(LIST("upsample: {mode: bicubic}"), x, 3,
+                 "mode: 'bicubic' is none of nearest, bilinear");
+    expect_error(LIST("upsample: {align_corners: true}"), x, 3,
+                 "align_corners needs mode: bilinear");
+    expect_error(LIST("upsample: {scale: 65}"), x, 3, "out of range 1..64");
+}
+
 static void crops(void)
 {
     const Desc x = images(2, 4, 7);
@@ -107,5 +119,5 @@ static void padded_convolutions(void)
                  x, 3, "test.yaml:4:7: no layer reads the output of relu1");
 }
 
-TEST_MAIN("spatial layers", {"pads", pads}, {"crops", crops},
+TEST_MAIN("spatial layers", {"pads", pads}, {"upsamples", upsamples}, {"crops", crops},
           {"padded convolutions", padded_convolutions})
