@@ -153,7 +153,8 @@ static inline int loss_top_k(const LossInfo *loss)
     return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
 }
 
-typedef struct LayerKind {
+typedef struct LayerKind LayerKind;
+struct LayerKind {
     /* name in the configuration: "conv2d" */
     const char *name;
     OpKind op;
@@ -167,6 +168,9 @@ typedef struct LayerKind {
     const char *help;
     /* sets non-zero defaults; NULL: all fields start as 0 */
     void (*defaults)(OpSpec *spec, LayerSize *size);
+    /* Returns the kind of a layer that goes before this one, or NULL: called once, after the
+     * attributes are set. Moves from spec to *padding what that layer does. NULL: none. */
+    const LayerKind *(*before)(OpSpec *spec, Padding *padding);
     /* The shape rule: sets y.shape, w[], w_count and param[] from the shapes of spec->x and from
      * size. If shapes do not fit, fails with ERR_CONFIG and a message with the shapes that the
      * layer got and needs; the caller adds file and line. */
@@ -176,7 +180,7 @@ typedef struct LayerKind {
     OnnxValue (*onnx)(const OnnxLayer *layer);
     /* NULL: the layer is no loss */
     const LossInfo *loss;
-} LayerKind;
+};
 
 /* Returns kind i (from 0): the list in kinds.c, then the operations that are layers without a file
  * (OpInfo.layer_inputs). NULL after the last kind. */
@@ -215,7 +219,7 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
 Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                       const char *value);
 /* An attribute with different values in two layers. Values are texts: "4", "true", "[3, 5]". */
-enum { ATTR_VALUE = 32 };
+enum { ATTR_VALUE = 64 };
 typedef struct AttrDifference {
     /* borrowed */
     const char *name;

@@ -12,6 +12,10 @@ LISTED = ("[conv2d: {channels: 16, kernel: 3, pad: same}, group_norm: {groups: 4
           "conv2d: {name: b, channels: 8, kernel: 1, input: p}, conv2d: {channels: 8, kernel: 3, pad: same, groups: 4, bias: false, input: p}, "
           "relu6: {name: c}, concat: {input: [b, c]}, batch_norm, gelu, max_pool: {kernel: 3, stride: 1, pad: 1}, upsample: {scale: 3}, dropout: {p: 0.1}, flatten, "
           "dense: {width: 32}, layer_norm, swiglu, dense: {width: 16}, rms_norm, relu, dense: {width: 10}]")
+SPATIAL = ("[pad: {pad: [1, 2, 3, 4], mode: reflect}, pad: {pad: [1, 2], mode: replicate}, pad: {name: p, pad: [-1, 2, 0, -3]}, "
+           "conv2d: {name: a, channels: 6, kernel: 5, pad: same, pad_mode: [reflect, circular]}, relu, conv2d: {name: b, channels: 6, kernel: 3}, "
+           "crop: {name: c, input: [p, b]}, concat: {input: [b, c]}, pad: {pad: [2, 0, 3, 1], mode: circular}, "
+           "upsample: {scale: 3, mode: bilinear}, upsample: {mode: bilinear, align_corners: true}, flatten, dense: {width: 10}]")
 GPT = "model.name=gpt2 model.layers=3 model.width=64 model.heads=4 model.context=48"
 LLAMA = "model.name=llama model.layers=3 model.width=64 model.heads=8 model.ffn=96 model.context=48"
 # name: data (images CxHxW, table D, tokens), words
@@ -24,6 +28,7 @@ MODELS = {
     "resnet50": ("3x96x96", "model.name=resnet50"),
     "mobilenet_v2": ("3x96x96", "model.name=mobilenet_v2"),
     "layers": ("3x17x13", "model.layers=" + LISTED),
+    "spatial": ("3x9x8", "model.layers=" + SPATIAL),
     "vectors": ("20", "model.layers=[numeric_embedding: {name: v, width: 6}, interaction: {name: i, width: 6}, fm: {name: m, width: 6, input: v}, "
                       "concat: {input: [i, m, v]}, dense: {width: 10}]"),
     "tokens-flat": ("tokens", "model.context=12 model.layers=[embedding: {vocab: 256, width: 8}, positions: {context: 12}, flatten, dense: {width: 256}]"),

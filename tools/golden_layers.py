@@ -290,6 +290,38 @@ def upsample():
         c = Case(name, f"scale={scale}")
         c.finish(F.interpolate(c.fill("x0", *dims), scale_factor=scale, mode="nearest"))
         yield c
+    for name, dims, scale, align in [("bilinear", (2, 5, 3, 4), 2, False), ("bilinear, 16 channels, 3", (1, 16, 2, 3), 3, False),
+                                     ("bilinear of a row, 21 channels", (2, 21, 1, 3), 4, False), ("bilinear, wide", (1, 2, 2, 300), 2, False),
+                                     ("align corners", (2, 5, 3, 4), 2, True), ("align corners, 19 channels, 3", (1, 19, 4, 2), 3, True),
+                                     ("align corners of a pixel", (1, 8, 1, 1), 2, True)]:
+        c = Case(name, f"scale={scale} mode=bilinear align_corners={str(align).lower()}")
+        c.finish(F.interpolate(c.fill("x0", *dims), scale_factor=scale, mode="bilinear", align_corners=align))
+        yield c
+
+
+def pad():
+    table = [("zero", (2, 3, 4, 5), (1, 1, 1, 1), "zero", "zero"), ("zero, cut off", (2, 5, 6, 5), (-1, 2, 0, -3), "zero", "zero"),
+             ("replicate", (1, 16, 3, 4), (2, 1, 5, 0), "replicate", "replicate"), ("reflect", (2, 5, 4, 6), (3, 1, 2, 5), "reflect", "reflect"),
+             ("circular", (1, 8, 3, 4), (3, 2, 1, 4), "circular", "circular"), ("of a globe", (2, 19, 5, 8), (2, 2, 3, 3), "reflect", "circular"),
+             ("replicate and zero", (1, 3, 2, 3), (1, 2, 2, 1), "replicate", "zero"), ("one pixel", (2, 4, 1, 1), (0, 1, 1, 1), "circular", "replicate")]
+    for name, dims, edges, rows, columns in table:
+        c = Case(name, f"pad={','.join(map(str, edges))} mode={rows},{columns}")
+        y = c.fill("x0", *dims)
+        for sides, mode in [((0, 0) + edges[:2], rows), (edges[2:] + (0, 0), columns)]:
+            y = F.pad(y, sides, "constant" if mode == "zero" else mode)
+        c.finish(y)
+        yield c
+
+
+def crop():
+    for name, dims, like in [("rows and columns", (2, 5, 6, 7), (2, 3, 4, 4)), ("the same size", (1, 16, 2, 3), (1, 1, 2, 3)),
+                             ("one pixel", (2, 8, 4, 3), (2, 8, 1, 1))]:
+        c = Case(name)
+        x = c.fill("x0", *dims)
+        c.fill("x1", *like)
+        top, left = (dims[2] - like[2]) // 2, (dims[3] - like[3]) // 2
+        c.finish(x[:, :, top:top + like[2], left:left + like[3]])
+        yield c
 
 
 def add():
@@ -567,7 +599,7 @@ KINDS = {
     "tanh": lambda: activation(torch.tanh), "sigmoid": lambda: activation(torch.sigmoid), "elu": lambda: activation(F.elu, "alpha", 0.3),
     "leaky_relu": lambda: activation(F.leaky_relu, "slope", 0.25), "softplus": lambda: activation(F.softplus), "mish": lambda: activation(F.mish),
     "hardswish": lambda: activation(F.hardswish),
-    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "add": add, "concat": concat,
+    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "pad": pad, "crop": crop, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
     "sigmoid_loss": sigmoid_loss, "yolo_loss": yolo_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
 }

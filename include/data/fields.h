@@ -11,7 +11,7 @@ typedef enum FieldRole { FIELD_INPUT, FIELD_STATIC, FIELD_TARGET, FIELD_ROLES } 
 #define PREDICT_WORDS(W) W(PREDICT_VALUE, "value") W(PREDICT_CHANGE, "change")
 typedef enum FieldPredict { PREDICT_WORDS(LIST_CONSTANT) } FieldPredict;
 
-/* What a dimension of an array stands for. */
+/* Meanings of a dimension of an array. */
 typedef enum FieldDim { FIELD_TIME, FIELD_LEVEL, FIELD_ROW, FIELD_COLUMN, FIELD_DIMS } FieldDim;
 
 /* Limits of a set: variables, levels of a variable, channels of a sample's inputs or targets,

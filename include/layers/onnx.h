@@ -82,10 +82,11 @@ OnnxValue onnx_add_node(const OnnxLayer *layer, const char *op, const char *step
                   (int)(sizeof((const OnnxValue[]){__VA_ARGS__}) / sizeof(OnnxValue)))
 /* Adds another output to the last node and returns it. */
 OnnxValue onnx_add_output(const OnnxLayer *layer, const char *step);
-/* Add an attribute to the last node: int, ints, float. */
+/* Add an attribute to the last node: int, ints, float, text. */
 void onnx_attr_int(const OnnxLayer *layer, const char *name, int64_t value);
 void onnx_attr_ints(const OnnxLayer *layer, const char *name, int count, const int64_t *value);
 void onnx_attr_float(const OnnxLayer *layer, const char *name, float value);
+void onnx_attr_text(const OnnxLayer *layer, const char *name, const char *value);
 
 /* Returns parameter `slot`, in plain order. */
 OnnxValue onnx_param(const OnnxLayer *layer, int slot);

@@ -35,6 +35,7 @@
     _(INTERACTION, interaction, CPU_ONLY)                                                          \
     _(FM, fm, CPU_ONLY)                                                                            \
     _(YOLO_LOSS, yolo_loss, EVERYWHERE)                                                            \
+    _(PAD, pad, CPU_ONLY)                                                                          \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */
 

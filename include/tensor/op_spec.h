@@ -46,6 +46,31 @@ typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
 /* Position of the maximum in a window whose value relu cut off; windows have fewer pixels. */
 enum { POOL_CUT = 255 };
 
+/* Pixels of an upsampled image: copies of the nearest pixel, or interpolated between the four
+ * nearest. */
+typedef enum UpsampleMode { UPSAMPLE_NEAREST, UPSAMPLE_BILINEAR } UpsampleMode;
+/* largest factor */
+enum { UPSAMPLE_SCALE = 64 };
+
+/* Values outside an image, as the modes of PyTorch's F.pad, with their names in a configuration:
+ * zeros, the nearest pixel, the image mirrored at the centre of its outermost pixels, or the image
+ * repeated. */
+#define PAD_MODES(_)                                                                               \
+    _(ZERO, "zero")                                                                                \
+    _(REPLICATE, "replicate")                                                                      \
+    _(REFLECT, "reflect")                                                                          \
+    _(CIRCULAR, "circular")
+#define PAD_ENTRY(MODE, name) PAD_##MODE,
+typedef enum PadMode { PAD_MODES(PAD_ENTRY) } PadMode;
+#undef PAD_ENTRY
+/* Rows and columns around an image. */
+typedef struct Padding {
+    /* rows above and below, columns left and right; negative numbers cut off, with PAD_ZERO only */
+    int edge[4];
+    /* mode of rows and mode of columns */
+    PadMode mode[2];
+} Padding;
+
 /* How a bag combines the rows of the ids that a sample has in one field. */
 typedef enum BagMode {
     /* sum of the rows; 0 without ids */
@@ -118,11 +143,16 @@ typedef struct OpSpec {
     OpKind kind;
     /* conv2d, pool: height, width */
     int kernel[2], stride[2], pad[2];
+    /* pad */
+    Padding padding;
     /* conv2d, group_norm: number of groups of channels */
     int groups;
     PoolMode pool;
     /* upsample: rows and columns of y for each of x */
     int scale;
+    UpsampleMode upsample;
+    /* bilinear: the centres of the outermost pixels of x and y coincide, not the images' edges */
+    bool align_corners;
     /* activation applied to the output; ACT_NONE: none */
     Act act;
     /* activation: factor of its negative side, alpha of elu, slope of leaky_relu; at least 0 */
@@ -216,6 +246,13 @@ static inline double attention_rotary_base(const OpSpec *spec)
 double rotary_speeds(const OpSpec *spec, int64_t width, int64_t length, double *speed);
 /* The number of query-key pairs of causal attention over `length` tokens. */
 double attention_pairs(const OpSpec *spec, int64_t length);
+
+/* Sets *y to the shape of x[0] with spec->padding. ERR_CONFIG, beginning with `name`, if x[0] is
+ * too small for it. */
+Status padding_shape(const OpSpec *spec, const char *name, Shape *y);
+/* Returns the row (d 0) or column (d 1) of x[0] that place `at` of y is a copy of; -1: y is 0
+ * there. */
+int64_t padding_source(const OpSpec *spec, int d, int64_t at);
 
 /* The spec of an operation that converts `from` to another layout or number format of the same
  * shape. No layer asks for it; the planner inserts it. */

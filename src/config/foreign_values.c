@@ -216,6 +216,10 @@ const ForeignWord foreign_values[] = {
           "global_average_pool|adaptiveavgpool",
           "global_pool", NULL),
     LAYER("upsampling2d|nearest|interpolate|resize", "upsample", NULL),
+    LAYER("zeropad2d|zeropadding2d|reflectionpad2d|replicationpad2d|circularpad2d|constantpad2d|"
+          "padding",
+          "pad", "with mode: zero, reflect, replicate or circular"),
+    LAYER("centercrop|cropping2d|center_crop", "crop", "with input: [a, b]"),
     LAYER("swish|SiLU", "silu", NULL),
     LAYER("logistic", "sigmoid", NULL),
     LAYER("hard_swish|h_swish", "hardswish", NULL),
@@ -239,6 +243,7 @@ const ForeignWord foreign_values[] = {
     ATTR("kernel_size|ksize|k|filter_size|pool_size", "kernel", NULL),
     ATTR("strides|s|step", "stride", NULL),
     ATTR("padding|pads|zero_padding", "pad", NULL),
+    ATTR("padding_mode", "pad_mode", NULL),
     ATTR("out_features|units|num_output|output_dim|size|hidden|n_out|embedding_dim|"
          "embed_dim|output_size",
          "width", NULL),
@@ -255,7 +260,7 @@ const ForeignWord foreign_values[] = {
          NULL, "inputs follow from the layer before"),
     ATTR("activation|act|act_layer", NULL, "an activation is a layer of its own: - relu"),
     ATTR("dilation", NULL, "kernels have no gaps"),
-    ATTR("inplace|padding_mode|affine|track_running_stats|data_format|trainable|dtype", NULL,
+    ATTR("inplace|affine|track_running_stats|data_format|trainable|dtype", NULL,
          "nothing is to be set"),
     /* ---- command line ---- */
     OPTION("gpus|nproc_per_node|num_gpus|np|nprocs|ntasks|n_procs|world_size|"

@@ -20,10 +20,14 @@ typedef enum AttrType {
     ATTR_PAIR,
     /* int[2], or the word same */
     ATTR_PAD,
+    /* int[4]: above, below, left and right */
+    ATTR_EDGES,
     ATTR_FLOAT,
     ATTR_BOOL,
     /* int: a value of an enum */
     ATTR_WORD,
+    /* int[2]: values of an enum, for height and width */
+    ATTR_WORD_PAIR,
     /* Anchors: width and height of each */
     ATTR_ANCHORS
 } AttrType;
@@ -58,6 +62,8 @@ typedef struct Attr {
     bool high_open;
     /* ATTR_WORD: the values; the last entry has no word */
     const AttrWord *words;
+    /* the row is for layers of this operation; OP_NONE: for all others */
+    OpKind op;
 } Attr;
 
 #define IN_SPEC(field) .offset = offsetof(OpSpec, field)
@@ -71,16 +77,27 @@ static const AttrWord bag_mode_words[] = {
     {"sum", BAG_SUM}, {"mean", BAG_MEAN}, {"concat", BAG_CONCAT}, {NULL, 0}};
 static const AttrWord tables_words[] = {
     {"shared", TABLES_SHARED}, {"each", TABLES_EACH}, {NULL, 0}};
+static const AttrWord upsample_words[] = {
+    {"nearest", UPSAMPLE_NEAREST}, {"bilinear", UPSAMPLE_BILINEAR}, {NULL, 0}};
+#define PAD_ROW(MODE, name) {name, PAD_##MODE},
+static const AttrWord pad_words[] = {PAD_MODES(PAD_ROW){NULL, 0}};
 #define ROTARY_ROW(ROTARY, name) {name, ROTARY_##ROTARY},
 static const AttrWord rotary_words[] = {ROTARY_SCALINGS(ROTARY_ROW){NULL, 0}};
 _Static_assert(sizeof init_words / sizeof *init_words == INITS - 1,
                "a word for each initialiser but INIT_ONE, and the end");
 _Static_assert(sizeof(RotaryType) == sizeof(int), "words are written as int");
 _Static_assert(sizeof(Init) == sizeof(int) && sizeof(BagMode) == sizeof(int) &&
-                   sizeof(TableUse) == sizeof(int),
+                   sizeof(TableUse) == sizeof(int) && sizeof(PadMode) == sizeof(int) &&
+                   sizeof(UpsampleMode) == sizeof(int),
                "words are written as int");
 
 static const Attr table[] = {
+    {"pad", ATTR_EDGES, EFFECT_OUTPUT, IN_SPEC(padding.edge), .op = OP_PAD, .low = -1024,
+     .high = 1024},
+    {"mode", ATTR_WORD_PAIR, EFFECT_OUTPUT, IN_SPEC(padding.mode), .op = OP_PAD,
+     .words = pad_words},
+    {"mode", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(upsample), .words = upsample_words,
+     .op = OP_UPSAMPLE},
     {"width", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
     {"channels", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(width), .low = 1, .high = INT32_MAX},
     {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
@@ -91,8 +108,10 @@ static const Attr table[] = {
     {"kernel", ATTR_PAIR, EFFECT_OUTPUT, IN_SPEC(kernel), .low = 1, .high = 1024},
     {"stride", ATTR_PAIR, EFFECT_OUTPUT, IN_SPEC(stride), .low = 1, .high = 1024},
     {"pad", ATTR_PAD, EFFECT_OUTPUT, IN_SPEC(pad), .low = 0, .high = 1024},
+    {"pad_mode", ATTR_WORD_PAIR, EFFECT_OUTPUT, IN_SPEC(padding.mode), .words = pad_words},
     {"groups", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(groups), .low = 1, .high = 1048576},
-    {"scale", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(scale), .low = 1, .high = 64},
+    {"scale", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(scale), .low = 1, .high = UPSAMPLE_SCALE},
+    {"align_corners", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(align_corners)},
     {"alpha", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(act_factor), .low = 0, .high = 1e6},
     {"slope", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(act_factor), .low = 0, .high = 1e6},
     {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
@@ -138,23 +157,26 @@ static const Attr table[] = {
      .high_open = true},
 };
 
-static const Attr *attr_find(const char *name)
+static const Attr *attr_find(OpKind op, const char *name)
 {
+    const Attr *found = NULL;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i)
-        if (strcmp(table[i].name, name) == 0) return &table[i];
-    return NULL;
+        if (strcmp(table[i].name, name) == 0 && (table[i].op == op || table[i].op == OP_NONE))
+            if (!found || table[i].op == op) found = &table[i];
+    return found;
 }
 
-const char *layer_attr_fault(const char *name)
+const char *layer_attr_fault(OpKind op, const char *name)
 {
-    const Attr *attr = attr_find(name);
-    return !attr                                                ? "has no row in attr.c"
-           : attr->type == ATTR_UNSET                           ? "has no type"
-           : attr->effect == EFFECT_UNSET                       ? "has no effect"
-           : attr->type == ATTR_WORD && !attr->words            ? "has no words"
-           : attr->type == ATTR_WORD || attr->type == ATTR_BOOL ? NULL
-           : attr->low >= attr->high                            ? "has no range"
-                                                                : NULL;
+    const Attr *attr = attr_find(op, name);
+    if (!attr) return "has no row in attr.c";
+    const bool word = attr->type == ATTR_WORD || attr->type == ATTR_WORD_PAIR;
+    return attr->type == ATTR_UNSET          ? "has no type"
+           : attr->effect == EFFECT_UNSET    ? "has no effect"
+           : word && !attr->words            ? "has no words"
+           : word || attr->type == ATTR_BOOL ? NULL
+           : attr->low >= attr->high         ? "has no range"
+                                             : NULL;
 }
 
 static Status unknown_attr_fail(const LayerKind *kind, const char *key)
@@ -208,24 +230,45 @@ static Status set_int(const Attr *attr, const char *value, int64_t *out)
     return OK;
 }
 
+/* Reads "3", "3,5" and so on, at most `most` numbers, in their range. Sets *count to 0 if the text
+ * is something else. */
+static Status read_ints(const Attr *attr, const char *value, int most, int *out, int *count)
+{
+    const char *text = value;
+    long long n = 0;
+    for (*count = 0; *count < most && read_int(&text, &n); ++text) {
+        if ((double)n < attr->low || (double)n > attr->high) return range_fail(attr, value);
+        out[(*count)++] = (int)n;
+        if (!*text) return OK;
+    }
+    *count = 0;
+    return OK;
+}
+
 /* Reads "3" for both directions, or "3,5": height, width. */
 static Status set_pair(const Attr *attr, const char *value, int pair[2])
 {
-    const char *text = value;
-    long long n[2];
-    bool valid = read_int(&text, &n[0]);
-    n[1] = n[0];
-    if (valid && *text == ',') {
-        ++text;
-        valid = read_int(&text, &n[1]);
-    }
-    if (!valid || *text)
+    int n[2], count;
+    TRY(read_ints(attr, value, 2, n, &count));
+    if (count == 0)
         return fail(ERR_CONFIG, "%s: '%s' is neither a whole number nor a pair like [3, 5]",
                     attr->name, value);
-    for (int i = 0; i < 2; ++i)
-        if ((double)n[i] < attr->low || (double)n[i] > attr->high) return range_fail(attr, value);
-    pair[0] = (int)n[0];
-    pair[1] = (int)n[1];
+    pair[0] = n[0];
+    pair[1] = n[count - 1];
+    return OK;
+}
+
+/* Reads "3" for all sides, "3,5" for height and width, or "1,2,3,4": above, below, left, right. */
+static Status set_edges(const Attr *attr, const char *value, int edge[4])
+{
+    int n[4], count;
+    TRY(read_ints(attr, value, 4, n, &count));
+    if (count == 0 || count == 3)
+        return fail(ERR_CONFIG,
+                    "%s: '%s' is no whole number, no pair [height, width] and no list [above, "
+                    "below, left, right]",
+                    attr->name, value);
+    for (int i = 0; i < 4; ++i) edge[i] = n[count == 4 ? i : count == 2 ? i / 2 : 0];
     return OK;
 }
 
@@ -248,18 +291,35 @@ static Status set_bool(const Attr *attr, const char *value, bool *out)
     return fail(ERR_CONFIG, "%s: '%s' is neither true nor false", attr->name, value);
 }
 
-static Status set_word(const Attr *attr, const char *value, int *out)
+/* Finds the first `length` characters of value among the words. */
+static Status find_word(const Attr *attr, const char *value, size_t length, int *out)
 {
     char all[128] = "";
     for (const AttrWord *w = attr->words; w->word; ++w) {
         size_t used = strlen(all);
-        if (strcmp(value, w->word) == 0) {
+        if (strlen(w->word) == length && strncmp(value, w->word, length) == 0) {
             *out = w->value;
             return OK;
         }
         snprintf(all + used, sizeof all - used, "%s%s", used ? ", " : "", w->word);
     }
-    return fail(ERR_CONFIG, "%s: '%s' is none of %s", attr->name, value, all);
+    return fail(ERR_CONFIG, "%s: '%.*s' is none of %s", attr->name, (int)length, value, all);
+}
+
+static Status set_word(const Attr *attr, const char *value, int *out)
+{
+    return find_word(attr, value, strlen(value), out);
+}
+
+/* Reads one word for both directions, or two: for height, width. */
+static Status set_word_pair(const Attr *attr, const char *value, int out[2])
+{
+    const size_t first = strcspn(value, ",");
+    TRY(find_word(attr, value, first, &out[0]));
+    out[1] = out[0];
+    if (!value[first]) return OK;
+    value += first + 1;
+    return set_word(attr, value + strspn(value, " "), &out[1]);
 }
 
 /* Reads widths and heights: "10,13, 16,30". */
@@ -301,12 +361,16 @@ static Status attr_set(const Attr *attr, const char *value, void *field)
         if (strcmp(value, "same") != 0) return set_pair(attr, value, field);
         ((int *)field)[0] = ((int *)field)[1] = PAD_SAME;
         return OK;
+    case ATTR_EDGES:
+        return set_edges(attr, value, field);
     case ATTR_FLOAT:
         return set_float(attr, value, field);
     case ATTR_BOOL:
         return set_bool(attr, value, field);
     case ATTR_WORD:
         return set_word(attr, value, field);
+    case ATTR_WORD_PAIR:
+        return set_word_pair(attr, value, field);
     case ATTR_ANCHORS:
         return set_anchors(attr, value, field);
     case ATTR_UNSET:
@@ -322,10 +386,17 @@ Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, cons
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i)
         accepted = accepted || strcmp(kind->attrs[i], key) == 0;
     if (!accepted) return unknown_attr_fail(kind, key);
-    const Attr *attr = attr_find(key);
+    const Attr *attr = attr_find(kind->op, key);
     if (!attr) return fail(ERR_BUG, "%s: attribute '%s' is not in the table", kind->name, key);
     return attr_set(attr, value,
                     (char *)(attr->in_size ? (void *)size : (void *)spec) + attr->offset);
+}
+
+static const char *word_of(const Attr *attr, int value)
+{
+    const AttrWord *w = attr->words;
+    while (w->word && w->value != value) ++w;
+    return w->word ? w->word : "";
 }
 
 /* Writes an attribute's value as text, as in a configuration. */
@@ -344,6 +415,9 @@ static void value_text(const Attr *attr, const void *field, char out[ATTR_VALUE]
     case ATTR_PAD:
         snprintf(out, ATTR_VALUE, "[%d, %d]", n[0], n[1]);
         break;
+    case ATTR_EDGES:
+        snprintf(out, ATTR_VALUE, "[%d, %d, %d, %d]", n[0], n[1], n[2], n[3]);
+        break;
     case ATTR_FLOAT:
         /* the fewest digits that give the same float */
         for (int digits = 6; digits <= 9; ++digits) {
@@ -355,8 +429,10 @@ static void value_text(const Attr *attr, const void *field, char out[ATTR_VALUE]
         snprintf(out, ATTR_VALUE, "%s", *(const bool *)field ? "true" : "false");
         break;
     case ATTR_WORD:
-        for (const AttrWord *w = attr->words; w->word; ++w)
-            if (w->value == *n) snprintf(out, ATTR_VALUE, "%s", w->word);
+        snprintf(out, ATTR_VALUE, "%s", word_of(attr, *n));
+        break;
+    case ATTR_WORD_PAIR:
+        snprintf(out, ATTR_VALUE, "[%s, %s]", word_of(attr, n[0]), word_of(attr, n[1]));
         break;
     case ATTR_ANCHORS:
         snprintf(out, ATTR_VALUE, "%d anchors", ((const Anchors *)field)->count);
@@ -373,7 +449,7 @@ bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
      * the same tensors with any number of rows */
     const bool has_tensors = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i) {
-        const Attr *attr = attr_find(kind->attrs[i]);
+        const Attr *attr = attr_find(kind->op, kind->attrs[i]);
         if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && has_tensors))
             continue;
         for (int k = 0; k < 2; ++k) {

@@ -15,9 +15,11 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
         Shape expected = spec->x[0].shape;
         expected.dim[1] = x.dim[1];
         if (!shape_equal(x, expected))
-            return fail(ERR_CONFIG,
-                        "concat got %s and %s, needs shapes that differ only in channels",
-                        shape_text(spec->x[0].shape, a), shape_text(x, b));
+            return fail(
+                ERR_CONFIG,
+                "concat got %s and %s, needs shapes that differ only in channels: crop cuts "
+                "a larger image to the size of another",
+                shape_text(spec->x[0].shape, a), shape_text(x, b));
         y.dim[1] += x.dim[1];
     }
     spec->y = desc_plain(y, DTYPE_F32);

@@ -1,9 +1,9 @@
-/* conv2d: 2-d convolution over images, with stride, zero padding and groups (groups = channels:
+/* conv2d: 2-d convolution over images, with stride, padding and groups (groups = channels:
  * depthwise). */
 #include "kinds.h"
 
-static const char *const attrs[] = {"channels", "kernel", "stride",   "pad", "groups",
-                                    "bias",     "init",   "init_std", NULL};
+static const char *const attrs[] = {"channels", "kernel", "stride", "pad",      "pad_mode",
+                                    "groups",   "bias",   "init",   "init_std", NULL};
 
 static void defaults(OpSpec *spec, LayerSize *size)
 {
@@ -11,6 +11,24 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->groups = 1;
     size->bias = true;
     size->init = INIT_UNIFORM;
+}
+
+/* Padding of another mode than zero is a layer by itself. */
+static const LayerKind *before(OpSpec *spec, Padding *padding)
+{
+    bool moved = false;
+    for (int d = 0; d < 2; ++d) {
+        const bool same = spec->pad[d] == PAD_SAME;
+        /* the shape rule refuses an even kernel with `pad: same` */
+        if (spec->padding.mode[d] == PAD_ZERO || (same && spec->kernel[d] % 2 == 0)) continue;
+        const int pad = same ? (spec->kernel[d] - 1) / 2 : spec->pad[d];
+        padding->edge[2 * d] = padding->edge[2 * d + 1] = pad;
+        padding->mode[d] = spec->padding.mode[d];
+        moved = moved || pad > 0;
+        spec->pad[d] = 0;
+    }
+    spec->padding = (Padding){0};
+    return moved ? &kind_pad : NULL;
 }
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -48,6 +66,7 @@ const LayerKind kind_conv2d = {
     .channels = CHANNELS_NEW,
     .help = "2-d convolution",
     .defaults = defaults,
+    .before = before,
     .infer = infer,
     .onnx = conv_onnx,
 };

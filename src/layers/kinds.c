@@ -39,6 +39,8 @@
     _(fm)                                                                                          \
     _(numeric_embedding)                                                                           \
     _(detect)                                                                                      \
+    _(pad)                                                                                         \
+    _(crop)                                                                                        \
     _(softmax_loss)                                                                                \
     _(mse_loss)                                                                                    \
     _(sigmoid_loss)                                                                                \
@@ -136,7 +138,7 @@ Status layers_check(void)
     for (int i = 0; (kind = layer_kind_at(i)); ++i) {
         TRY(layer_kind_check(kind));
         for (const char *const *attr = kind->attrs; attr && *attr; ++attr) {
-            const char *fault = layer_attr_fault(*attr);
+            const char *fault = layer_attr_fault(kind->op, *attr);
             if (fault)
                 return fail(ERR_BUG, "layer kind %s: attribute %s: %s", kind->name, *attr, fault);
         }

@@ -8,6 +8,9 @@
 /* value of OpSpec.pad for `pad: same` until the shape rule replaces it by (kernel - 1) / 2 */
 enum { PAD_SAME = -1 };
 
+/* Inserted before a convolution with pad_mode. */
+extern const LayerKind kind_pad;
+
 /* Fails unless all inputs are floats with lowest .. highest dimensions; `needs` is the text for the
  * message ("(N,C,H,W)"). */
 Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
@@ -31,8 +34,9 @@ void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[S
 
 /* Word i of model.activation: an activation's layer. */
 ConfigWord activation_word(int i);
-/* Returns what is wrong with an attribute's row in attr.c, or NULL. */
-const char *layer_attr_fault(const char *name);
+/* Returns what is wrong with the row of an attribute of layers of this operation in attr.c, or
+ * NULL. */
+const char *layer_attr_fault(OpKind op, const char *name);
 /* Sets the parameters of a normalisation of n channels: the weight (w[0]) and, if shift, the bias
  * (w[1]). */
 void set_norm_params(OpSpec *spec, LayerParam param[SPEC_PARAMS], int64_t n, bool shift);

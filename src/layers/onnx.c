@@ -2,8 +2,8 @@
 #include "layers/onnx.h"
 
 /* numbers of fields and of types in AttributeProto (onnx.proto) */
-enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_INTS = 8, ATTR_TYPE = 20 };
-enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_INTS = 7 };
+enum { ATTR_NAME = 1, ATTR_F = 2, ATTR_I = 3, ATTR_S = 4, ATTR_INTS = 8, ATTR_TYPE = 20 };
+enum { TYPE_FLOAT = 1, TYPE_INT = 2, TYPE_STRING = 3, TYPE_INTS = 7 };
 /* field numbers of NodeProto */
 enum { NODE_ATTRIBUTE = 5 };
 _Static_assert((int)ONNX_LINKS >= (int)SPEC_INPUTS && (int)ONNX_LINKS >= 1 + (int)SPEC_PARAMS,
@@ -157,6 +157,14 @@ void onnx_attr_float(const OnnxLayer *l, const char *name, float value)
     proto_text(&attribute, ATTR_NAME, name);
     proto_float(&attribute, ATTR_F, value);
     add_attribute(l, &attribute, TYPE_FLOAT);
+}
+
+void onnx_attr_text(const OnnxLayer *l, const char *name, const char *value)
+{
+    Proto attribute = {0};
+    proto_text(&attribute, ATTR_NAME, name);
+    proto_text(&attribute, ATTR_S, value);
+    add_attribute(l, &attribute, TYPE_STRING);
 }
 
 /* ---- initializers ---- */

@@ -1,7 +1,8 @@
-/* upsample: each pixel becomes scale x scale equal pixels (nearest neighbour). */
+/* upsample: each pixel becomes scale x scale pixels, equal ones or interpolated between it and its
+ * neighbours. */
 #include "kinds.h"
 
-static const char *const attrs[] = {"scale", NULL};
+static const char *const attrs[] = {"scale", "mode", "align_corners", NULL};
 
 static void defaults(OpSpec *spec, LayerSize *size)
 {
@@ -14,6 +15,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     (void)size;
     (void)param;
     TRY(check_floats(spec, "upsample", 4, 4, "images (N,C,H,W)"));
+    if (spec->align_corners && spec->upsample == UPSAMPLE_NEAREST)
+        return fail(ERR_CONFIG, "upsample: align_corners needs mode: bilinear");
     const Shape x = spec->x[0].shape;
     const int64_t h = x.dim[2] * spec->scale, w = x.dim[3] * spec->scale;
     spec->y = desc_plain(shape_of(4, x.dim[0], x.dim[1], h, w), DTYPE_F32);
@@ -26,7 +29,11 @@ static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const float scale = (float)l->spec->scale;
     const OnnxValue scales = onnx_floats(l, 4, (const float[]){1, 1, scale, scale});
-    return onnx_add(l, "Resize", NULL, l->x[0], ONNX_NONE, scales);
+    const OnnxValue y = onnx_add(l, "Resize", NULL, l->x[0], ONNX_NONE, scales);
+    if (l->spec->upsample == UPSAMPLE_BILINEAR) onnx_attr_text(l, "mode", "linear");
+    if (l->spec->align_corners)
+        onnx_attr_text(l, "coordinate_transformation_mode", "align_corners");
+    return y;
 }
 
 const LayerKind kind_upsample = {
@@ -35,7 +42,7 @@ const LayerKind kind_upsample = {
     .attrs = attrs,
     .inputs = 1,
     .channels = CHANNELS_KEEP,
-    .help = "each pixel becomes scale x scale equal pixels",
+    .help = "each pixel becomes scale x scale pixels, equal or interpolated",
     .defaults = defaults,
     .infer = infer,
     .onnx = to_onnx,

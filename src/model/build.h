@@ -20,7 +20,8 @@ typedef struct Draft {
 /* Checks the number of inputs and fills in their shapes and the kind's defaults. */
 Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
                    const int *in, int in_count);
-/* Runs the shape rule and appends the node and its parameters. *index: the node's index. */
+/* Runs the shape rule and appends the node and its parameters, after a node that its kind puts
+ * before it. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
 /* node_names.c. Returns the first node with this name, or GRAPH_FAILED. node: array of all
@@ -81,7 +82,7 @@ static inline bool node_has_own_width(const Node *node)
  * its channels. */
 Status graph_set_widths(Graph *graph, const Config *config);
 
-/* Adds the layers of config->model.layer, one node each, in their order. *logits: the last node.
+/* Adds the layers of config->model.layer in their order. *logits: the last node.
  * Errors name file and line of the configuration. */
 Status graph_add_list(Graph *graph, const Config *config, int *logits);
 

@@ -120,9 +120,27 @@ static void add_tables(Graph *graph, Node *node, int index)
         };
 }
 
+/* Adds the layer that goes before this one (LayerKind.before), NAME.pad, and makes it the input. */
+static Status add_before(Graph *graph, Draft *draft)
+{
+    Draft first;
+    Padding padding = {0};
+    const LayerKind *kind =
+        draft->kind->before ? draft->kind->before(&draft->spec, &padding) : NULL;
+    if (!kind) return OK;
+    char *name = mem_format("%s.%s", draft->name, kind->name);
+    Status status = draft_begin(graph, &first, kind, name, draft->in, 1);
+    first.spec.padding = padding;
+    if (status == OK) status = draft_finish(graph, &first, &draft->in[0]);
+    mem_free(&name);
+    if (status == OK) draft->spec.x[0] = graph_output(graph, draft->in[0]);
+    return status;
+}
+
 Status draft_finish(Graph *graph, Draft *draft, int *index)
 {
     LayerParam info[SPEC_PARAMS];
+    TRY(add_before(graph, draft));
     TRY(layer_infer(draft->kind, &draft->spec, &draft->size, info));
     TRY(check_sizes(&draft->spec));
     draft->spec.seed_name = hash_text(draft->name);

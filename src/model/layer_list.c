@@ -201,16 +201,16 @@ static bool is_output(const Graph *graph, const Config *config, int node)
     return false;
 }
 
-/* Checks that every layer is read. Layer i of the list is node i. */
-static Status check_uses(const Graph *graph, const Config *config)
+/* Checks that every layer is read. node[i]: the node of layer i of the list. */
+static Status check_uses(const Graph *graph, const Config *config, const int *node)
 {
     int *uses = mem_new((size_t)graph->node_count * sizeof *uses);
     Status status = OK;
     graph_count_uses(graph, uses);
-    for (int i = 0; i < graph->node_count && status == OK; ++i)
-        if (!uses[i] && !is_output(graph, config, i))
+    for (int i = 0; i < config->model.layer_count && status == OK; ++i)
+        if (!uses[node[i]] && !is_output(graph, config, node[i]))
             status = config_fail(config, config->model.layer[i].line, config->model.layer[i].column,
-                                 "no layer reads the output of %s", graph->node[i].name);
+                                 "no layer reads the output of %s", graph->node[node[i]].name);
     mem_free(&uses);
     return status;
 }
@@ -220,11 +220,15 @@ Status graph_add_list(Graph *graph, const Config *config, int *logits)
     int kinds = 0;
     while (layer_kind_at(kinds)) ++kinds;
     KindCount *counts = mem_new((size_t)kinds * sizeof *counts);
+    int *node = mem_new((size_t)config->model.layer_count * sizeof *node);
     Status status = OK;
-    for (int i = 0; i < config->model.layer_count && status == OK; ++i)
+    for (int i = 0; i < config->model.layer_count && status == OK; ++i) {
         status = entry_add(graph, config, &config->model.layer[i], counts);
-    mem_free(&counts);
-    TRY(status);
+        node[i] = graph->node_count - 1;
+    }
     *logits = graph->node_count - 1;
-    return check_uses(graph, config);
+    if (status == OK) status = check_uses(graph, config, node);
+    mem_free(&node);
+    mem_free(&counts);
+    return status;
 }

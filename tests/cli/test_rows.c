@@ -105,7 +105,7 @@ static void layers(void)
     refused_kind(kind, "layer kind dense: .infer is not given");
     kind.op = OP_NONE;
     refused_kind(kind, "layer kind dense: .op is no operation");
-    CU_ASSERT_STRING_EQUAL(layer_attr_fault("xyzzy"), "has no row in attr.c");
+    CU_ASSERT_STRING_EQUAL(layer_attr_fault(OP_DENSE, "xyzzy"), "has no row in attr.c");
 
     infer_use = USE_UNDECAYED, infer_init = INIT_ZERO;
     CHECK_OK(infer_kind(OP_LAYER_NORM));

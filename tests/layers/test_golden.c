@@ -34,6 +34,8 @@ enum { CASE_TENSORS = 32 };
     _(avg_pool, 2e-6, 2e-6)                                                                        \
     _(global_pool, 2e-6, 2e-6)                                                                     \
     _(upsample, 1e-6, 2e-6)                                                                        \
+    _(pad, 1e-6, 2e-6)                                                                             \
+    _(crop, 1e-6, 1e-6)                                                                            \
     _(add, 2e-6, 2e-6)                                                                             \
     _(concat, 1e-6, 1e-6)                                                                          \
     _(flatten, 1e-6, 1e-6)                                                                         \

@@ -301,6 +301,23 @@ static inline OpSpec upsample(int block)
     return s;
 }
 
+static inline OpSpec bilinear(int block, int64_t channels)
+{
+    OpSpec s = one(OP_UPSAMPLE, rig_desc(shape_of(4, 2, channels, 5, 37), block),
+                   plain(4, 2, channels, 20, 148));
+    s.scale = 4;
+    s.upsample = UPSAMPLE_BILINEAR;
+    s.align_corners = block == 1;
+    return s;
+}
+
+static inline OpSpec pad(int block, PadMode rows, PadMode columns)
+{
+    OpSpec s = one(OP_PAD, rig_desc(shape_of(4, 2, 20, 5, 17), block), plain(4, 2, 20, 10, 22));
+    s.padding = (Padding){{2, 3, 4, 1}, {rows, columns}};
+    return s;
+}
+
 static inline OpSpec yolo_loss(void)
 {
     OpSpec s = one(OP_YOLO_LOSS, image(2, 16, 8, 6), plain(2, 2, LOSS_COLUMNS, 1, 1));
@@ -361,6 +378,11 @@ static inline const Case *cases(int *count)
     CASE("pool global", pool(POOL_GLOBAL_AVG, 16));
     CASE("upsample", upsample(16));
     CASE("upsample, plain", upsample(1));
+    CASE("upsample, bilinear", bilinear(16, 20));
+    CASE("upsample, bilinear, plain", bilinear(1, 20));
+    CASE("upsample, bilinear, channels last", bilinear(0, 40));
+    CASE("pad", pad(16, PAD_REFLECT, PAD_CIRCULAR));
+    CASE("pad, plain", pad(1, PAD_REPLICATE, PAD_ZERO));
     CASE("yolo_loss", yolo_loss());
     CASE("add", join(OP_ADD, image(2, 20, 9, 7), image(2, 20, 9, 7), ACT_RELU));
     CASE("concat", join(OP_CONCAT, image(2, 16, 5, 5), image(2, 48, 5, 5), ACT_NONE));

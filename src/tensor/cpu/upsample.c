@@ -1,6 +1,8 @@
-/* upsample in the layout of its input: each pixel is copied to scale x scale pixels. An item is a
- * plane: one channel group of one sample. The gradient of a pixel is the sum over its copies, row
- * by row, from left to right. */
+/* upsample in the layout of its input. Nearest: each pixel is copied to scale x scale pixels; an
+ * item is a plane: one channel group of one sample. The gradient of a pixel is the sum over its
+ * copies, row by row, from left to right. Bilinear: a row of the result, which is an item, is a
+ * weighted sum over rows, then over columns, of the source; the gradient is the same with the
+ * weights of each pixel of x, in the order of the pixels of y. */
 #include "view.h"
 
 #include <string.h>
@@ -11,12 +13,15 @@ static Status upsample_check(const OpSpec *s)
     Shape big = s->x[0].shape;
     big.dim[2] *= s->scale;
     big.dim[3] *= s->scale;
-    if (big.ndim == 4 && s->scale > 0 && shape_equal(big, s->y.shape)) return OK;
+    const bool scale = s->scale > 0 && s->scale <= UPSAMPLE_SCALE;
+    if (big.ndim == 4 && scale && shape_equal(big, s->y.shape)) return OK;
     return fail(ERR_CONFIG, "upsample: input %s, output %s and scale %d do not match",
                 shape_text(s->x[0].shape, a), shape_text(s->y.shape, b), s->scale);
 }
 
-/* y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. */
+/* nearest: y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. bilinear: x between
+ * pixels at i' = max((i + 1/2) / scale - 1/2, 0), the same for j'; with align_corners i' = i (H
+ * - 1) / (scale H - 1). */
 const OpInfo info_upsample = {
     .name = "upsample",
     .check = upsample_check,
@@ -39,13 +44,123 @@ typedef struct UpsampleTask {
     void *to;
 } UpsampleTask;
 
+/* With align_corners and three pixels, the one in the middle has a part of nearly all of y. */
+_Static_assert(3 * UPSAMPLE_SCALE <= RESAMPLE_SPAN, "a sum of backward fits the kernel's buffer");
+
+/* the sums of forward and of backward, bilinear only; owns the arrays */
+typedef struct Upsample {
+    ResamplePlane forward, backward;
+    int *numbers;
+    float *weights;
+} Upsample;
+
+/* Returns the place in x, between pixels, of place `at` of y. */
+static double source_place(const OpSpec *s, int64_t size, int64_t at)
+{
+    const int64_t out = size * s->scale;
+    if (s->align_corners) return out > 1 ? (double)(at * (size - 1)) / (double)(out - 1) : 0;
+    const double place = ((double)at + 0.5) / s->scale - 0.5;
+    return place > 0 ? place : 0;
+}
+
+/* Arrays that are being filled. */
+typedef struct TapArrays {
+    int *numbers;
+    float *weights;
+} TapArrays;
+
+/* The arrays of one dimension, for `results` sums of at most `terms` terms together. */
+static ResampleTaps taps_take(TapArrays *room, int64_t results, int64_t terms, int **first,
+                              int **place, float **weight)
+{
+    *first = room->numbers;
+    *place = *first + results + 1;
+    *weight = room->weights;
+    room->numbers = *place + terms;
+    room->weights += terms;
+    return (ResampleTaps){.first = *first, .place = *place, .weight = *weight};
+}
+
+/* Makes the sums of y over x along a dimension of `size` pixels of x. */
+static ResampleTaps taps_forward(const OpSpec *s, int64_t size, TapArrays *room)
+{
+    const int64_t out = size * s->scale;
+    int *first, *place, count = 0;
+    float *weight;
+    const ResampleTaps taps = taps_take(room, out, 2 * out, &first, &place, &weight);
+    for (int64_t at = 0; at < out; ++at) {
+        const double from = source_place(s, size, at);
+        const int low = (int)from;
+        const float above = low + 1 < size ? (float)(from - low) : 0;
+        first[at] = count;
+        place[count] = low;
+        weight[count++] = 1 - above;
+        if (above <= 0) continue;
+        place[count] = low + 1;
+        weight[count++] = above;
+    }
+    first[out] = count;
+    return taps;
+}
+
+/* Makes the sums of dx over dy: the terms of `forward` with one place of x. */
+static ResampleTaps taps_backward(const OpSpec *s, int64_t size, const ResampleTaps *forward,
+                                  TapArrays *room)
+{
+    const int64_t out = size * s->scale;
+    int *first, *place, count = 0, begin = 0;
+    float *weight;
+    const ResampleTaps taps = taps_take(room, size, 2 * out, &first, &place, &weight);
+    for (int64_t i = 0; i < size; ++i) {
+        first[i] = count;
+        /* the first place of y that reads pixel i or a later one */
+        while (forward->place[forward->first[begin + 1] - 1] < i) ++begin;
+        for (int at = begin; at < out && forward->place[forward->first[at]] <= i; ++at)
+            for (int k = forward->first[at]; k < forward->first[at + 1]; ++k) {
+                if (forward->place[k] != i) continue;
+                place[count] = at;
+                weight[count++] = forward->weight[k];
+            }
+    }
+    first[size] = count;
+    return taps;
+}
+
+static void plan_taps(Op *op)
+{
+    const OpSpec *s = &op->spec;
+    const int64_t h = s->x[0].shape.dim[2], w = s->x[0].shape.dim[3], out = (h + w) * s->scale;
+    Upsample *u = op->impl = mem_new(sizeof *u);
+    u->numbers = mem_new((size_t)(5 * out + h + w + 4) * sizeof *u->numbers);
+    u->weights = mem_new((size_t)(4 * out) * sizeof *u->weights);
+    TapArrays room = {u->numbers, u->weights};
+    const int lanes = s->x[0].block, from = (int)w, to = from * s->scale;
+    u->forward = (ResamplePlane){.from = from, .to = to, .lanes = lanes};
+    u->backward = (ResamplePlane){.from = to, .to = from, .lanes = lanes};
+    u->forward.rows = taps_forward(s, h, &room);
+    u->forward.columns = taps_forward(s, w, &room);
+    u->backward.rows = taps_backward(s, h, &u->forward.rows, &room);
+    u->backward.columns = taps_backward(s, w, &u->forward.columns, &room);
+}
+
 static Status upsample_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
     preferred[0] = in_precision(op, s->x[0]);
     s->y.block = s->x[0].block;
     s->y.dtype = preferred[0].dtype;
+    if (s->upsample == UPSAMPLE_BILINEAR) plan_taps(op);
     return OK;
+}
+
+static void upsample_free(Op *op)
+{
+    Upsample *u = op->impl;
+    if (u) {
+        mem_free(&u->numbers);
+        mem_free(&u->weights);
+    }
+    mem_free(&op->impl);
 }
 
 static void forward_body(const void *task, int64_t begin, int64_t end)
@@ -91,7 +206,7 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
                 element_out(t->to, (line * t->w + j) * t->block, t->type), t->block);
 }
 
-static void upsample_run(const Op *op, WorkBody body, const void *from, void *to)
+static void nearest_run(const Op *op, WorkBody body, const void *from, void *to)
 {
     const OpSpec *s = &op->spec;
     const View v = view_of(s->x[0]);
@@ -105,14 +220,61 @@ static void upsample_run(const Op *op, WorkBody body, const void *from, void *to
     work_run(body, &t, v.n * v.groups, v.n * v.sample * s->scale * s->scale);
 }
 
+typedef struct ResampleTask {
+    const ResamplePlane *plane;
+    DType type;
+    /* rows of a plane, and elements of a row, of the source and of the result */
+    int64_t from_rows, rows, from_row, row;
+    const void *from;
+    void *to;
+} ResampleTask;
+
+/* Items are rows of the result. */
+static void resample_body(const void *task, int64_t begin, int64_t end)
+{
+    const ResampleTask *t = task;
+    for (int64_t item = begin; item < end; ++item) {
+        const int64_t plane = item / t->rows * t->from_rows * t->from_row;
+        simd_table(t->type)->resample_row(t->plane, (int)(item % t->rows),
+                                          element_at(t->from, plane, t->type),
+                                          element_out(t->to, item * t->row, t->type));
+    }
+}
+
+static void resample_run(const Op *op, const ResamplePlane *plane, Desc source, const void *from,
+                         Desc result, void *to)
+{
+    const View v = view_of(result);
+    const ResampleTask t = {.plane = plane,
+                            .type = op->spec.y.dtype,
+                            .from_rows = source.shape.dim[2],
+                            .rows = result.shape.dim[2],
+                            .from_row = source.shape.dim[3] * v.block,
+                            .row = result.shape.dim[3] * v.block,
+                            .from = from,
+                            .to = to};
+    work_run(resample_body, &t, v.n * v.groups * t.rows, v.n * v.sample);
+}
+
 static void upsample_forward(Op *op, const OpRun *run)
 {
-    upsample_run(op, forward_body, run->x[0], run->y);
+    const OpSpec *s = &op->spec;
+    const Upsample *u = op->impl;
+    if (u)
+        resample_run(op, &u->forward, s->x[0], run->x[0], s->y, run->y);
+    else
+        nearest_run(op, forward_body, run->x[0], run->y);
 }
 
 static void upsample_backward_data(Op *op, const OpRun *run)
 {
-    if (run->dx[0]) upsample_run(op, grad_body, run->dy, run->dx[0]);
+    const OpSpec *s = &op->spec;
+    const Upsample *u = op->impl;
+    if (!run->dx[0]) return;
+    if (u)
+        resample_run(op, &u->backward, s->y, run->dy, s->x[0], run->dx[0]);
+    else
+        nearest_run(op, grad_body, run->dy, run->dx[0]);
 }
 
 const OpTable cpu_upsample = {
@@ -120,4 +282,5 @@ const OpTable cpu_upsample = {
     .plan = upsample_plan,
     .forward = upsample_forward,
     .backward_data = upsample_backward_data,
+    .free = upsample_free,
 };

@@ -3,6 +3,8 @@
 
 static Status upsample_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
+    if (op->spec.upsample != UPSAMPLE_NEAREST)
+        return fail(ERR_CONFIG, "upsample: the cuda backend has no mode bilinear");
     if (!cuda_inputs_fit(op, preferred)) return OK;
     op->spec.y = cuda_desc(op, op->spec.y.shape);
     return OK;

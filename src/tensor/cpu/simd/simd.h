@@ -87,6 +87,21 @@ typedef struct PoolPlane {
     const int *row_low, *row_high, *col_low, *col_high;
 } PoolPlane;
 
+/* The sums of one dimension of resampling: place i of the result is the sum of weight[k] times
+ * place place[k] of the source, for k from first[i] to first[i + 1] - 1. A sum has at least one
+ * term; the places of its first term and of its last term ascend with i. */
+typedef struct ResampleTaps {
+    const int *first, *place;
+    const float *weight;
+} ResampleTaps;
+/* Resampling of one plane; a column's sum spans at most RESAMPLE_SPAN pixels. */
+typedef struct ResamplePlane {
+    ResampleTaps rows, columns;
+    /* columns of the source and of the result; elements of a pixel */
+    int from, to, lanes;
+} ResamplePlane;
+enum { RESAMPLE_FLOATS = 4096, RESAMPLE_SPAN = RESAMPLE_FLOATS / SIMD_LANES };
+
 /* Statistics of a row of logits: log of the sum of exponentials, sum, and the label's rank (number
  * of logits above the label's; of equal ones those with a lower index count). */
 typedef struct SoftmaxRow {
@@ -211,6 +226,9 @@ typedef struct SimdTable {
     void (*mean_rows)(const void *x, int64_t rows, int lanes, void *mean);
     /* dx = dy / rows for each row */
     void (*spread_rows)(void *dx, const void *dy, int64_t rows, int lanes);
+
+    /* Computes one row of the result from the source's plane. */
+    void (*resample_row)(const ResamplePlane *p, int row, const void *plane, void *to);
 
     SoftmaxRow (*softmax)(const void *x, int64_t n, int label);
     /* The number of logits above the label's. label is an index relative to x and may be out of

@@ -51,6 +51,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT(add_into),
     SLOT(from_floats),
     SLOT(to_floats),
+    SLOT(resample_row),
     SLOT(softmax),
     SLOT(softmax_label_rank),
     SLOT(softmax_grad),

@@ -436,6 +436,7 @@ SIMD_DECLARE(void, avg_pool, (const PoolPlane *, const void *, void *));
 SIMD_DECLARE(void, avg_pool_grad, (const PoolPlane *, const void *, void *));
 SIMD_DECLARE(void, mean_rows, (const void *, int64_t, int, void *));
 SIMD_DECLARE(void, spread_rows, (void *, const void *, int64_t, int));
+SIMD_DECLARE(void, resample_row, (const ResamplePlane *, int, const void *, void *));
 SIMD_DECLARE(SoftmaxRow, softmax, (const void *, int64_t, int));
 SIMD_DECLARE(int, softmax_label_rank, (const void *, int64_t, int, float));
 SIMD_DECLARE(void, softmax_grad, (const SoftmaxGrad *));

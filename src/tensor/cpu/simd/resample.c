@@ -1,0 +1,72 @@
+/* Weighted sums of pixels: first over rows, into a buffer of floats, then over columns. */
+#include "vector.h"
+
+/* sum += weight * x, for n elements. */
+SIMD_INLINE void add_weighted(float *restrict sum, float weight, const Elem *restrict x, int64_t n)
+{
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) sum[i] = fused(weight, value_of(x[i]), sum[i]);
+}
+
+/* Sums `lanes` elements from `lane` on of pixels low .. low + pixels - 1 over the rows of one row of
+ * the result. */
+SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, int low, int pixels,
+                          int lane, int lanes, float *sum)
+{
+    const ResampleTaps *taps = &p->rows;
+    memset(sum, 0, sizeof *sum * (size_t)pixels * (size_t)lanes);
+    for (int k = taps->first[row]; k < taps->first[row + 1]; ++k) {
+        const Elem *x = plane + ((int64_t)taps->place[k] * p->from + low) * p->lanes + lane;
+        if (lanes == p->lanes) {
+            add_weighted(sum, taps->weight[k], x, (int64_t)pixels * lanes);
+            continue;
+        }
+        for (int i = 0; i < pixels; ++i)
+            add_weighted(sum + (int64_t)i * lanes, taps->weight[k], x + (int64_t)i * p->lanes,
+                         lanes);
+    }
+}
+
+/* Sums the buffer, which begins with pixel `low`, over the columns of pixel j of the result. */
+SIMD_INLINE void sum_columns(const ResamplePlane *p, int j, int low, int lanes, const float *sum,
+                             Elem *to)
+{
+    const ResampleTaps *taps = &p->columns;
+    const int first = taps->first[j], end = taps->first[j + 1];
+    int l = 0;
+    for (; l + VECTOR <= lanes; l += VECTOR) {
+        Vf total = {0}, v;
+        for (int k = first; k < end; ++k) {
+            VECTOR_LOAD(v, sum + (int64_t)(taps->place[k] - low) * lanes + l);
+            total = vector_fused(v, (Vf){0} + taps->weight[k], total);
+        }
+        elems_store(to + l, total);
+    }
+    for (; l < lanes; ++l) {
+        float total = 0;
+        for (int k = first; k < end; ++k)
+            total = fused(sum[(int64_t)(taps->place[k] - low) * lanes + l], taps->weight[k], total);
+        to[l] = elem_of(total);
+    }
+}
+
+void SIMD_NAME(resample_row)(const ResamplePlane *p, int row, const void *plane, void *to)
+{
+    const ResampleTaps *taps = &p->columns;
+    float sum[RESAMPLE_FLOATS];
+    for (int lane = 0; lane < p->lanes; lane += SIMD_LANES) {
+        const int lanes = p->lanes - lane < SIMD_LANES ? p->lanes - lane : SIMD_LANES;
+        for (int j = 0, end; j < p->to; j = end) {
+            const int low = taps->place[taps->first[j]];
+            int pixels = 0;
+            for (end = j; end < p->to; ++end) {
+                const int needed = taps->place[taps->first[end + 1] - 1] + 1 - low;
+                if (needed * lanes > RESAMPLE_FLOATS) break;
+                pixels = needed;
+            }
+            sum_rows(p, row, plane, low, pixels, lane, lanes, sum);
+            for (int i = j; i < end; ++i)
+                sum_columns(p, i, low, lanes, sum, (Elem *)to + (int64_t)i * p->lanes + lane);
+        }
+    }
+}

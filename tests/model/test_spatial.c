@@ -1,0 +1,123 @@
+/* Layers that change the height and width of images, in lists of layers: shapes, attributes and
+ * their refusals, and padding that conv2d hands to a layer before it. */
+#include "model/fixture.h"
+
+#define LIST(text) "model: {layers: [" text ", flatten, dense: {width: 3}]}"
+
+/* Checks the shape of a node's output. */
+static void expect_shape(const char *text, Desc input, const char *name, Shape want)
+{
+    char a[64], b[64];
+    Graph *g = graph_of(text, input, 3);
+    const Node *node = node_named(g, name);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    CU_ASSERT(shape_equal(node->spec.y.shape, want));
+    if (!shape_equal(node->spec.y.shape, want))
+        printf("  %s: got %s, want %s\n", name, shape_text(node->spec.y.shape, a),
+               shape_text(want, b));
+    graph_free(&g);
+}
+
+static void pads(void)
+{
+    const Desc x = images(2, 4, 6);
+    expect_shape(LIST("pad: {name: p}"), x, "p", shape_of(4, 2, 4, 6, 6));
+    expect_shape(LIST("pad: {name: p, pad: 2}"), x, "p", shape_of(4, 2, 4, 10, 10));
+    expect_shape(LIST("pad: {name: p, pad: [1, 3]}"), x, "p", shape_of(4, 2, 4, 8, 12));
+    expect_shape(LIST("pad: {name: p, pad: [1, 2, -3, 5]}"), x, "p", shape_of(4, 2, 4, 9, 8));
+    expect_shape(LIST("pad: {name: p, pad: [5, 0, 6, 6], mode: [reflect, circular]}"), x, "p",
+                 shape_of(4, 2, 4, 11, 18));
+    expect_error(LIST("pad: {pad: [1, 2, 3]}"), x, 3, "no list [above, below, left, right]");
+    expect_error(LIST("pad: {pad: [1, 2, 3, 4, 5]}"), x, 3, "no list [above");
+    expect_error(LIST("pad: {pad: same}"), x, 3, "pad: 'same' is no whole number");
+    expect_error(LIST("pad: {pad: 2000}"), x, 3, "out of range -1024..1024");
+    expect_error(LIST("pad: {mode: wrap}"), x, 3,
+                 "mode: 'wrap' is none of zero, replicate, reflect, circular");
+    expect_error(LIST("pad: {mode: [zero, wrap]}"), x, 3, "mode: 'wrap' is none of");
+    expect_error(LIST("pad: {mode: [zero, zero, zero]}"), x, 3, "mode: 'zero,zero' is none of");
+    expect_error(LIST("pad: {pad: [0, 6, 0, 0], mode: reflect}"), x, 3,
+                 "mode reflect with 6 below needs a height of at least 7, got 6");
+    expect_error(LIST("pad: {pad: [0, 0, 7, 0], mode: circular}"), x, 3,
+                 "mode circular with 7 left needs a width of at least 7, got 6");
+    expect_error(LIST("pad: {pad: [-1, 0], mode: replicate}"), x, 3,
+                 "-1 above cuts off, which needs mode: zero");
+    expect_error(LIST("pad: {pad: [0, -3]}"), x, 3,
+                 "-3 left and -3 right leave nothing of a width of 6");
+    expect_error("model: {layers: [flatten, pad, dense: {width: 3}]}", x, 3,
+                 "pad got 2x144, needs images");
+}
+
+static void upsamples(void)
+{
+    const Desc x = images(2, 4, 6);
+    expect_shape(LIST("upsample: {name: u, scale: 3, mode: bilinear, align_corners: true}"), x, "u",
+                 shape_of(4, 2, 4, 18, 18));
+    expect_error(LIST("upsample: {mode: bicubic}"), x, 3,
+                 "mode: 'bicubic' is none of nearest, bilinear");
+    expect_error(LIST("upsample: {align_corners: true}"), x, 3,
+                 "align_corners needs mode: bilinear");
+    expect_error(LIST("upsample: {scale: 65}"), x, 3, "out of range 1..64");
+}
+
+static void crops(void)
+{
+    const Desc x = images(2, 4, 7);
+    const char *list = LIST("conv2d: {name: a, channels: 5, kernel: [4, 3]}, "
+                            "crop: {name: c, input: [data, a]}, concat: {input: [a, c]}");
+    Graph *g = graph_of(list, x, 3);
+    const Node *crop = node_named(g, "c");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(crop);
+    CU_ASSERT(shape_equal(crop->spec.y.shape, shape_of(4, 2, 4, 4, 5)));
+    CU_ASSERT_EQUAL(crop->spec.x_count, 1);
+    CU_ASSERT_EQUAL(crop->in[0], NODE_INPUT);
+    const int edge[4] = {-1, -2, -1, -1};
+    CU_ASSERT_EQUAL(memcmp(crop->spec.padding.edge, edge, sizeof edge), 0);
+    graph_free(&g);
+    expect_error(LIST("conv2d: {name: a, channels: 5, kernel: 3}, crop: {input: [a, data]}"), x, 3,
+                 "crop got 2x5x5x5 and 2x4x7x7, needs a first input of at least the size");
+    expect_error(LIST("conv2d: {name: a, channels: 5, kernel: 3}, concat: {input: [a, data]}"), x,
+                 3, "crop");
+    expect_error(LIST("crop"), x, 3, "crop needs 2 inputs, got 1");
+}
+
+/* conv2d with pad_mode becomes a pad and a conv2d without padding in this direction. */
+static void padded_convolutions(void)
+{
+    const Desc x = images(2, 4, 6);
+    Graph *g = graph_of(LIST("relu, conv2d: {name: c, channels: 5, kernel: [3, 5], pad: same, "
+                             "pad_mode: [zero, circular]}"),
+                        x, 3);
+    const Node *pad = node_named(g, "c.pad"), *conv = node_named(g, "c");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(pad);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(conv);
+    CU_ASSERT(shape_equal(pad->spec.y.shape, shape_of(4, 2, 4, 6, 10)));
+    CU_ASSERT(shape_equal(conv->spec.y.shape, shape_of(4, 2, 5, 6, 6)));
+    CU_ASSERT_EQUAL(pad->in[0], 0);
+    CU_ASSERT_PTR_EQUAL(&g->node[conv->in[0]], pad);
+    CU_ASSERT(conv->spec.pad[0] == 1 && conv->spec.pad[1] == 0);
+    graph_free(&g);
+    g = graph_of(LIST("conv2d: {name: c, channels: 5, kernel: 2, pad: [1, 0], "
+                      "pad_mode: replicate}, relu: {name: r}"),
+                 x, 3);
+    CU_ASSERT(shape_equal(node_named(g, "c")->spec.y.shape, shape_of(4, 2, 5, 7, 5)));
+    CU_ASSERT_PTR_NOT_NULL(node_named(g, "c.pad"));
+    graph_free(&g);
+    g = graph_of(LIST("conv2d: {name: c, channels: 5, kernel: 1, pad: same, pad_mode: reflect}"), x,
+                 3);
+    CU_ASSERT_PTR_NULL(node_named(g, "c.pad"));
+    graph_free(&g);
+    expect_error(LIST("conv2d: {channels: 5, kernel: 4, pad: same, pad_mode: reflect}"), x, 3,
+                 "pad: same needs an odd kernel, got 4");
+    expect_error(LIST("conv2d: {channels: 5, kernel: 15, pad: same, pad_mode: circular}"), x, 3,
+                 "pad: mode circular with 7 above needs a height of at least 7, got 6");
+    expect_error(LIST("relu: {name: c.pad}, conv2d: {name: c, channels: 5, kernel: 3, pad: 1, "
+                      "pad_mode: reflect}"),
+                 x, 3, "two layers have the name 'c.pad'");
+    /* the unread layer is named although the graph has more nodes than the list */
+    expect_error("model:\n  layers:\n    - conv2d: {channels: 5, kernel: 3, pad: 1, pad_mode: "
+                 "reflect}\n    - relu\n    - flatten: {input: conv2d1}\n    - dense: {width: 3}\n",
+                 x, 3, "test.yaml:4:7: no layer reads the output of relu1");
+}
+
+TEST_MAIN("spatial layers", {"pads", pads}, {"upsamples", upsamples}, {"crops", crops},
+          {"padded convolutions", padded_convolutions})
