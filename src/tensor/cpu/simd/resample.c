@@ -8,8 +8,8 @@ SIMD_INLINE void add_weighted(float *restrict sum, float weight, const Elem *res
     for (int64_t i = 0; i < n; ++i) sum[i] = fused(weight, value_of(x[i]), sum[i]);
 }
 
-/* Sums `lanes` elements from `lane` on of pixels low .. low + pixels - 1 over the rows of one row of
- * the result. */
+/* Sums `lanes` elements from `lane` on of pixels low .. low + pixels - 1 over the rows of one
+ * row of the result. */
 SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, int low, int pixels,
                           int lane, int lanes, float *sum)
 {
