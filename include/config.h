@@ -170,6 +170,12 @@ typedef struct Config {
         int activation;
         /* widths of dlrm's bottom */
         ConfigList bottom;
+        /* unet: channels of each level; FieldNorm, Up, Down; residual blocks; modes of padding,
+         * "a" or "a,b" for rows and columns */
+        ConfigList channels;
+        int norm, up, down;
+        bool residual;
+        char *pad_mode;
         /* detectors: factors on the repeats of blocks and on channels; 0: the model's own */
         double depth_multiple, width_multiple;
         /* detectors: widths and heights of anchors in pixels; empty: the model's own */

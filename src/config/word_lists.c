@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { WORDS_MAX = 32, LISTS_MAX = 32, JOINED_BYTES = WORDS_MAX * WORD_BYTES };
+enum { WORDS_MAX = 32, LISTS_MAX = 64, JOINED_BYTES = WORDS_MAX * WORD_BYTES };
 
 /* Lists registered by config_use_words, and each one's words joined as "a|b|c". */
 static const ConfigWords *list[LISTS_MAX];

@@ -13,6 +13,8 @@
     _(resnet50)                                                                                    \
     _(resnet101)                                                                                   \
     _(mobilenet_v2)                                                                                \
+    _(unet)                                                                                        \
+    _(fieldresnet)                                                                                 \
     _(gpt2)                                                                                        \
     _(llama)                                                                                       \
     _(wide_deep)                                                                                   \
@@ -61,6 +63,9 @@ const ConfigWords model_words[MODEL_WORDS] = {
     {"model.stem", .text = LIST_TEXT(STEM_WORDS)},
     {"model.positions", .text = LIST_TEXT(POSITIONS_WORDS)},
     {"model.freeze_norm", .text = LIST_TEXT(FREEZE_NORM_WORDS)},
+    {"model.norm", .text = LIST_TEXT(FIELD_NORM_WORDS)},
+    {"model.up", .text = LIST_TEXT(UP_WORDS)},
+    {"model.down", .text = LIST_TEXT(DOWN_WORDS)},
 };
 
 char *zoo_number(int64_t n, char out[ZOO_NUMBER])

@@ -108,7 +108,7 @@ static Status find_field_stats(Trainer *t)
 }
 
 /* Opens the training and test sets and matches their classes. Only rank 0 calls it. */
-static Status open_sets(Trainer *t)
+static Status open_sets(Trainer *t, const DryRun *only)
 {
     const Config *c = t->config;
     /* without data.train the test set replaces the training set, and the checkpoint supplies scale,
@@ -117,7 +117,7 @@ static Status open_sets(Trainer *t)
     if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
     scaling_take(t);
-    TRY(find_field_stats(t));
+    if (!only) TRY(find_field_stats(t));
     TRY(scaling_compare_sets(t));
     TRY(classes_fit(t));
     return classes_check_labels(t);
@@ -135,7 +135,7 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
         return config_fail_key(c, "data.test", "no test data: set data.test to an HDF5 file");
     if (!c->data.train && !t->checkpoint)
         return config_fail_key(c, "data.train", "no training data: set data.train to an HDF5 file");
-    TRY(status_agree(t->world, t->world->rank == 0 ? open_sets(t) : OK));
+    TRY(status_agree(t->world, t->world->rank == 0 ? open_sets(t, only) : OK));
     world_bcast(t->world, &t->train_set, sizeof t->train_set, 0);
     if (c->data.test) world_bcast(t->world, &t->test_set, sizeof t->test_set, 0);
     return OK;
