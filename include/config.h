@@ -296,7 +296,7 @@ typedef struct Config {
         char *cuda_tune;
         /* CpuSet */
         int cpu;
-        double label_smoothing;
+        double label_smoothing, huber_delta, charbonnier_eps;
         /* fp16: initial loss scale, a power of two; steps without overflow after which it
          * doubles */
         double loss_scale;

@@ -516,10 +516,10 @@ def yolo_loss():
         yield c
 
 
-def point_loss(function):
+def point_loss(function, attrs=""):
     """A loss of numbers: the mean over a sample's targets, or that of the targets that are not missing, by weight."""
     for name, dims, rows in [("plain", (4, 6), None), ("padded rows", (5, 3), 3)]:
-        c = Case(name)
+        c = Case(name, attrs)
         x, t = c.fill("x0", *dims), c.fill("targets", *dims)
         if rows:
             c.flag(f"rows {rows}")
@@ -527,7 +527,7 @@ def point_loss(function):
         c.finish_loss(rows or dims[0], loss, loss * 0, loss * 0)
         yield c
     for name, dims, weighted in [("field", (2, 3, 4, 5), False), ("rows of a sequence, weights", (3, 2, 7), True), ("field, weights", (3, 2, 3, 3), True)]:
-        c = Case(name)
+        c = Case(name, attrs)
         x = c.fill("x0", *dims)
         t = c.made_up(dims, 2.0).flatten(1)
         t[0, ::3] = math.nan
@@ -546,6 +546,18 @@ def point_loss(function):
 
 def mse_loss():
     return point_loss(lambda x, t: F.mse_loss(x, t, reduction="none"))
+
+
+def l1_loss():
+    return point_loss(lambda x, t: F.l1_loss(x, t, reduction="none"))
+
+
+def huber_loss():
+    return point_loss(lambda x, t: F.huber_loss(x, t, reduction="none", delta=0.5), "delta=0.5")
+
+
+def charbonnier_loss():
+    return point_loss(lambda x, t: torch.sqrt((x - t) ** 2 + 0.04) - 0.2, "eps=0.2")
 
 
 def sigmoid_loss():
@@ -601,6 +613,7 @@ KINDS = {
     "hardswish": lambda: activation(F.hardswish),
     "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "pad": pad, "crop": crop, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
+    "l1_loss": l1_loss, "huber_loss": huber_loss, "charbonnier_loss": charbonnier_loss,
     "sigmoid_loss": sigmoid_loss, "yolo_loss": yolo_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
 }
 

@@ -24,7 +24,7 @@
     _(POSITIONS, positions, EVERYWHERE)                                                            \
     _(ATTENTION, attention, EVERYWHERE)                                                            \
     _(SOFTMAX_LOSS, softmax_loss, EVERYWHERE)                                                      \
-    _(MSE_LOSS, mse_loss, EVERYWHERE)                                                              \
+    _(POINT_LOSS, point_loss, EVERYWHERE)                                                          \
     _(REORDER, reorder, EVERYWHERE)                                                                \
     _(EXCHANGE, exchange, EVERYWHERE)                                                              \
     _(RMS_NORM, rms_norm, CPU_ONLY)                                                                \

@@ -71,6 +71,18 @@ typedef struct Padding {
     PadMode mode[2];
 } Padding;
 
+/* Losses of one number, functions of e = x - target whose value and slope are 0 at e = 0. */
+typedef enum PointLoss {
+    /* e^2 */
+    POINT_SQUARE,
+    /* |e|; its slope at 0 is taken for 0 */
+    POINT_ABSOLUTE,
+    /* e^2 / 2 up to |e| = delta, then delta (|e| - delta / 2) (Huber 1964) */
+    POINT_HUBER,
+    /* sqrt(e^2 + eps^2) - eps (Charbonnier et al. 1994, with eps for the unit of e) */
+    POINT_CHARBONNIER,
+} PointLoss;
+
 /* How a bag combines the rows of the ids that a sample has in one field. */
 typedef enum BagMode {
     /* sum of the rows; 0 without ids */
@@ -148,6 +160,7 @@ typedef struct OpSpec {
     /* conv2d, group_norm: number of groups of channels */
     int groups;
     PoolMode pool;
+    PointLoss point;
     /* upsample: rows and columns of y for each of x */
     int scale;
     UpsampleMode upsample;
@@ -167,7 +180,10 @@ typedef struct OpSpec {
     /* batch_norm in training: statistics are over the micro-batches that all replicas process at
      * the same time. forward and backward_begin then also run for a micro-batch without rows. */
     bool synced;
-    /* norms: epsilon, and momentum of the running statistics (0.1 is PyTorch's default) */
+    /* POINT_HUBER: delta */
+    float delta;
+    /* norms, POINT_CHARBONNIER: epsilon; norms: momentum of the running statistics (0.1 is PyTorch's
+     * default) */
     float eps, momentum;
     /* dropout probability; label smoothing */
     float drop, smoothing;

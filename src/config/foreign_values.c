@@ -43,13 +43,19 @@ const ForeignWord foreign_values[] = {
           "MSELoss|l2|mean_squared_error|l2loss|regression|mse_loss|squared_error|"
           "EuclideanLoss",
           "mse", NULL),
+    VALUE("train.loss", "L1Loss|mae|mean_absolute_error|l1_loss|absolute_error|MAELoss", "l1",
+          NULL),
+    VALUE("train.loss", "HuberLoss|huber_loss", "huber", NULL),
+    VALUE("train.loss", "SmoothL1Loss|smooth_l1|smoothl1*|smooth_l1_loss", "huber",
+          "divided by beta, with train.huber_delta for beta"),
+    VALUE("train.loss", "CharbonnierLoss|charbonnier_loss|pseudo_huber", "charbonnier", NULL),
     VALUE("train.loss",
           "BCE|BCELoss|BCEWithLogitsLoss|BCEWithLogits|binary_crossentropy|"
           "sigmoid_loss|binary_cross_entropy|logistic|logloss|log_loss|binary|"
           "SigmoidCrossEntropyLoss",
           "sigmoid", NULL),
     VALUE("train.loss",
-          "focal*|l1*|mae|huber*|smoothl1*|hinge*|kl*|ctc*|triplet*|contrastive*|"
+          "focal*|hinge*|kl*|ctc*|triplet*|contrastive*|"
           "cosine*|dice*|iou*",
           NULL, NO_SUCH),
     VALUE("train.precision",

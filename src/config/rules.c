@@ -77,20 +77,28 @@ static Status check_key_is_used(const Config *config, const char *chooser, const
     return status;
 }
 
-/* Fails if label smoothing is set and the loss does not use it. 0 is accepted for all losses,
- * because a resolved configuration has the key. */
-static Status check_smoothing(const Config *config)
+/* Fails if a number for a loss is set and the loss does not use it. The default is accepted for all
+ * losses, because a resolved configuration has the key. */
+static Status check_loss_number(const Config *config, const char *key)
 {
-    static const char key[] = "train.label_smoothing";
-    const Option *loss = &options[option_find("train.loss")];
-    const char *leaf = option_leaf(&options[option_find(key)]);
-    if (config->train.label_smoothing == 0 ||
+    const Option *loss = &options[option_find("train.loss")], *option = &options[option_find(key)];
+    const char *leaf = option_leaf(option);
+    const double value = *(const double *)option_value(option, config);
+    if (value == atof(option->default_text) ||
         word_uses(option_word(loss, config->train.loss), leaf))
         return OK;
     char *users = option_users(loss, leaf, " and ");
     Status status = config_fail_key(config, key, "needs %s: %s", loss->key, users);
     mem_free(&users);
     return status;
+}
+
+static Status check_loss_numbers(const Config *config)
+{
+    static const char *const keys[] = {"train.label_smoothing", "train.huber_delta",
+                                       "train.charbonnier_eps"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) TRY(check_loss_number(config, keys[i]));
+    return OK;
 }
 
 /* Sets the keys of a section that the user has not set to the defaults of a word. */
@@ -356,6 +364,6 @@ Status apply_rules(Config *config)
     TRY(check_optim(config));
     TRY(check_grid(config));
     TRY(check_mode(config));
-    TRY(check_smoothing(config));
+    TRY(check_loss_numbers(config));
     return check_data(config);
 }

@@ -140,6 +140,7 @@ static const Attr table[] = {
     {"rope_truncate", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.truncate)},
     {"window", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(window), .low = 1, .high = INT32_MAX},
     {"eps", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(eps), .low = 1e-12, .high = 1},
+    {"delta", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(delta), .low = 1e-12, .high = 1e12},
     {"momentum", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(momentum), .low = 0, .high = 1},
     {"p", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(drop), .low = 0, .high = 1, .high_open = true},
     {"fields", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(bag_fields), .low = 1, .high = 65536},

@@ -43,6 +43,9 @@
     _(crop)                                                                                        \
     _(softmax_loss)                                                                                \
     _(mse_loss)                                                                                    \
+    _(l1_loss)                                                                                     \
+    _(huber_loss)                                                                                  \
+    _(charbonnier_loss)                                                                            \
     _(sigmoid_loss)                                                                                \
     _(yolo_loss)
 /* clang-format on */

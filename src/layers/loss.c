@@ -1,5 +1,5 @@
-/* softmax_loss (cross-entropy with label smoothing), mse_loss and sigmoid_loss (cross-entropy of
- * one logit). Each gives (rows, LOSS_COLUMNS) results. train.loss selects the loss of a model. */
+/* softmax_loss (cross-entropy with label smoothing) and sigmoid_loss (cross-entropy of one logit).
+ * Each gives (rows, LOSS_COLUMNS) results. train.loss selects the loss of a model. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", NULL};
@@ -12,15 +12,6 @@ static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     Shape x = spec->x[0].shape;
     int64_t rows = shape_count(x) / x.dim[x.ndim - 1];
     spec->y = desc_plain(shape_of(2, rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
-    return OK;
-}
-
-static Status mse_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
-{
-    (void)size;
-    (void)param;
-    TRY(check_floats(spec, "mse_loss", 2, 4, "(N,K), (N,C,L) or (N,C,H,W)"));
-    spec->y = desc_plain(shape_of(2, spec->x[0].shape.dim[0], LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
 
@@ -41,10 +32,6 @@ static const LossInfo softmax = {.word = {.word = "softmax", .uses = "label_smoo
                                  .reads = LOSS_READS_TOKENS,
                                  .columns = LOSS_COLUMNS_BEST,
                                  .outputs = OUTPUTS_PER_CLASS};
-static const LossInfo mse = {.word = {.word = "mse"},
-                             .reads = LOSS_READS_TARGETS,
-                             .columns = LOSS_COLUMNS_NONE,
-                             .outputs = OUTPUTS_PER_CLASS};
 static const LossInfo sigmoid = {.word = {.word = "sigmoid", .uses = "auc"},
                                  .reads = LOSS_READS_CLASSES,
                                  .columns = LOSS_COLUMNS_LOGIT,
@@ -60,15 +47,6 @@ const LayerKind kind_softmax_loss = {
     .help = "cross-entropy of the softmax, with label smoothing",
     .infer = softmax_infer,
     .loss = &softmax,
-};
-const LayerKind kind_mse_loss = {
-    .name = "mse_loss",
-    .op = OP_MSE_LOSS,
-    .inputs = 1,
-    .channels = CHANNELS_FIXED,
-    .help = "mean squared error",
-    .infer = mse_infer,
-    .loss = &mse,
 };
 
 const LayerKind kind_sigmoid_loss = {

@@ -35,6 +35,7 @@ static void put_attributes(FILE *out, const OpSpec *s)
     put_pair(out, "pad", s->pad);
     put_number(out, "groups", s->groups);
     put_number(out, "pool", s->pool);
+    put_number(out, "point", s->point);
     put_number(out, "scale", s->scale);
     put_number(out, "heads", s->heads);
     put_number(out, "kv_heads", s->kv_heads);

@@ -219,6 +219,15 @@ static Status check_outputs(const Config *config, int count)
                            loss_name(config));
 }
 
+/* Copies the keys that the loss uses. */
+static void describe_loss(const Config *config, OpSpec *spec)
+{
+    const ConfigWord word = loss_info(config)->word;
+    if (word_uses(word, "label_smoothing")) spec->smoothing = (float)config->train.label_smoothing;
+    if (word_uses(word, "huber_delta")) spec->delta = (float)config->train.huber_delta;
+    if (word_uses(word, "charbonnier_eps")) spec->eps = (float)config->train.charbonnier_eps;
+}
+
 static Status add_loss(Graph *graph, const Config *config, const Outputs *out)
 {
     const LayerKind *kind = loss_kind(config);
@@ -228,8 +237,7 @@ static Status add_loss(Graph *graph, const Config *config, const Outputs *out)
         TRY(describe_grids(graph, config, out, &draft.spec));
     else
         TRY(check_logits(graph, config, out->node[0]));
-    if (word_uses(kind->loss->word, "label_smoothing"))
-        draft.spec.smoothing = (float)config->train.label_smoothing;
+    describe_loss(config, &draft.spec);
     const Status st = draft_finish(graph, &draft, &graph->loss_node);
     if (st != OK) {
         char *message = mem_text(fail_message());

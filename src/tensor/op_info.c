@@ -370,10 +370,10 @@ const OpInfo info_softmax_loss = {
 };
 
 /* x (N,K), (N,C,L) or (N,C,H,W), targets float of the same shape, weights w of a sample's targets:
- * the loss of a sample is sum(w (x - target)^2) / sum(w) over its targets that are not NaN, and 0
- * if all are; the other two columns are 0. */
-const OpInfo info_mse_loss = {
-    .name = "mse_loss",
+ * the loss of a sample is sum(w e) / sum(w) over its targets that are not NaN, and 0 if all are; e
+ * is the loss of x - target that spec.point selects. The other two columns are 0. */
+const OpInfo info_point_loss = {
+    .name = "point_loss",
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,

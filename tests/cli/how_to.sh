@@ -154,7 +154,7 @@ holds 'the tests of gradients take the operations, too' operation/build/tests/la
 more=operation/build/weft
 check 0 '' "$more" help
 holds 'the metric is a word' grep -q 'auto|.*|perplexity[|;]' out
-holds 'the loss is a word' grep -q 'softmax|.*|l1[|;]' out
+holds 'the loss is a word' grep -q 'softmax|.*|log_cosh[|;]' out
 net divided 'flatten, dense: {width: 10}'
 check 0 'done' "$more" train divided.yaml train.steps=4 optim.momentum=0 optim.lr_schedule=harmonic optim.lr=0.06 optim.lr_end=0.012
 rates() { sed -n 's/.*"step":[0-9]*,.*"lr":\([^,}]*\).*/\1/p' runs/divided/metrics.jsonl | xargs printf '%.6f '; }
@@ -172,9 +172,9 @@ holds 'add-a-loss.md makes a set' test "$(wc -l <make_numbers)" = 2
 check 0 '' sh -e make_numbers
 numbers=(train divided.yaml run.name=numbers data.train=numbers.h5 'model.layers=[dense: {width: 1}]' optim.lr=0.01)
 check 65 'set train.loss to one for numbers (' "$more" "${numbers[@]}"
-holds 'the message names all losses for numbers' grep -q '(mse,.* l1[,)]' both
-check 0 'done' "$more" "${numbers[@]}" train.loss=l1
-holds 'l1 falls' awk -v a="$(losses numbers | head -n 1 | cut -d' ' -f2)" -v b="$(losses numbers | tail -n 1 | cut -d' ' -f2)" 'BEGIN { exit !(b < a / 2) }'
+holds 'the message names all losses for numbers' grep -q '(mse,.* log_cosh[,)]' both
+check 0 'done' "$more" "${numbers[@]}" train.loss=log_cosh
+holds 'log_cosh falls' awk -v a="$(losses numbers | head -n 1 | cut -d' ' -f2)" -v b="$(losses numbers | tail -n 1 | cut -d' ' -f2)" 'BEGIN { exit !(b < a / 2) }'
 net plain 'flatten, dense: {name: a, width: 16}, relu, dense: {name: b, width: 10}'
 net scaled 'flatten, dense: {name: a, width: 16}, layer_scale, relu, dense: {name: b, width: 10}'
 check 0 'done' "$more" train plain.yaml train.steps=2

@@ -227,6 +227,8 @@ static const BadCase rule_cases[] = {
     {"data: {mean: [0.5], std: [1, 1, 1]}\n", NULL, 1, 21, "has 3 values"},
     {"run: {name: a/b}\n", NULL, 1, 7, "name of a folder"},
     {"run: {name: ..}\n", NULL, 1, 7, "name of a folder"},
+    {"train: {loss: mse, huber_delta: 2}\n", NULL, 1, 20, "needs train.loss: huber"},
+    {"train: {huber_delta: 0}\n", NULL, 1, 22, "above 0"},
     {"train: {loss: mse, label_smoothing: 0.1}\n", NULL, 1, 20, "needs train.loss: softmax"},
 };
 

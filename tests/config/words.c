@@ -30,7 +30,9 @@ static ConfigWord word_of_loss(int i)
 {
     static const ConfigWord word[] = {{.word = "softmax", .uses = "label_smoothing"},
                                       {.word = "mse"},
-                                      {.word = "sigmoid", .uses = "auc"}};
+                                      {.word = "sigmoid", .uses = "auc"},
+                                      {.word = "huber", .uses = "huber_delta"},
+                                      {.word = "charbonnier", .uses = "charbonnier_eps"}};
     return i < (int)(sizeof word / sizeof word[0]) ? word[i] : (ConfigWord){0};
 }
 

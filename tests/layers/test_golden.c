@@ -43,7 +43,10 @@ enum { CASE_TENSORS = 32 };
     _(positions, 1e-6, 2e-6)                                                                       \
     _(attention, 5e-6, 1e-5)                                                                       \
     _(softmax_loss, 5e-6, 5e-6)                                                                    \
-    _(mse_loss, 2e-6, 2e-6)                                                                        \
+    _(mse_loss, 2e-7, 2e-7)                                                                        \
+    _(l1_loss, 2e-7, 2e-7)                                                                         \
+    _(huber_loss, 2e-7, 2e-7)                                                                      \
+    _(charbonnier_loss, 2e-7, 2e-7)                                                                \
     _(sigmoid_loss, 2e-6, 2e-6)                                                                    \
     _(yolo_loss, 2e-6, 5e-6)                                                                       \
     _(interaction, 5e-6, 5e-6)                                                                     \

@@ -193,6 +193,12 @@ static const GradientCase cases[] = {
     {"mse_loss", "", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S4(2, 3, 2, 3)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
+    {"l1_loss", "", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-3, 1e-3},
+    {"l1_loss", "", 1, {S4(2, 3, 2, 3)}, FILL_PLAIN, false, 0, 1e-3, 1e-3},
+    {"huber_loss", "delta=0.4", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-3, 1e-3},
+    {"huber_loss", "delta=0.4", 1, {S4(2, 3, 2, 3)}, FILL_PLAIN, false, 0, 1e-3, 1e-3},
+    {"charbonnier_loss", "eps=0.3", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
+    {"charbonnier_loss", "eps=0.3", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"sigmoid_loss", "", 1, {S2(7, 1)}, FILL_KINKS, false, 5, 1e-2, 1e-3},
     /* boxes that match no anchor: the overlap of matches is a constant target of objects, which
      * differences do not know (tests/layers/test_yolo.c) */

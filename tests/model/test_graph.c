@@ -204,7 +204,7 @@ static void list(void)
     graph_free(&g);
     g = graph_of("model: {layers: [dense: {width: 3}]}\ntrain: {loss: mse}\n",
                  desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 3);
-    CU_ASSERT_EQUAL(g->node[g->loss_node].spec.kind, OP_MSE_LOSS);
+    CU_ASSERT_EQUAL(g->node[g->loss_node].spec.kind, OP_POINT_LOSS);
     graph_free(&g);
     g = graph_of("model: {layers: [dense: {width: 1}]}\ntrain: {loss: sigmoid}\n",
                  desc_plain(shape_of(2, 4, 5, 1, 1), DTYPE_F32), 1);

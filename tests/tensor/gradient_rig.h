@@ -65,7 +65,7 @@ static const float LOSS_SCALE = 0.25f;
 
 static inline bool is_loss(const OpSpec *s)
 {
-    return s->kind == OP_SOFTMAX_LOSS || s->kind == OP_MSE_LOSS;
+    return s->kind == OP_SOFTMAX_LOSS || s->kind == OP_POINT_LOSS;
 }
 
 /* Number of trained parameters: batch_norm's last two are running statistics. */

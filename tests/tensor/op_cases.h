@@ -79,7 +79,7 @@ static inline void run(Rig *r, OpSpec s, DType precision, int threads)
     static float targets[TARGETS_MOST];
     static const Exchange alone = {.size = 1, .gather = alone_gather, .reduce = alone_reduce};
     CU_ASSERT_FATAL(s.x[0].shape.dim[0] <= SAMPLES_MOST);
-    CU_ASSERT_FATAL(s.kind != OP_MSE_LOSS || shape_count(s.x[0].shape) <= TARGETS_MOST);
+    CU_ASSERT_FATAL(s.kind != OP_POINT_LOSS || shape_count(s.x[0].shape) <= TARGETS_MOST);
     for (int k = 0; k < s.x_count; ++k)
         if (s.x[k].dtype != DTYPE_I32) s.x[k].dtype = precision;
     *r = (Rig){.precision = precision};
@@ -397,7 +397,7 @@ static inline const Case *cases(int *count)
     CASE("attention, window", windowed(150, 32, 20));
     CASE("attention, window of tiles", windowed(200, 20, 65));
     CASE("softmax_loss", loss(OP_SOFTMAX_LOSS, 3001));
-    CASE("mse_loss", loss(OP_MSE_LOSS, 40));
+    CASE("point_loss", loss(OP_POINT_LOSS, 40));
     CASE("sigmoid_loss", loss(OP_SIGMOID_LOSS, 1));
     CASE("interaction", vectors(OP_INTERACTION, 21, 7, 21));
     CASE("fm", vectors(OP_FM, 150, 4, 1));

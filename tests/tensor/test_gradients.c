@@ -375,7 +375,7 @@ static void test_losses(void)
         c.rows = 2;
         check(c);
     }
-    check((Case){.spec = {.kind = OP_MSE_LOSS,
+    check((Case){.spec = {.kind = OP_POINT_LOSS,
                           .x_count = 1,
                           .x = {plain(2, 4, 9, 1, 1)},
                           .y = plain(2, 4, LOSS_COLUMNS, 1, 1)},

@@ -1,6 +1,6 @@
-/* mse_loss: a loss of numbers, one for each output, with missing targets (NaN) and weights:
+/* point_loss: a loss of numbers, one for each output, with missing targets (NaN) and weights:
  *
- *     loss of a sample = sum(w e(x - target)) / sum(w)      over its targets that are not missing
+ *     loss of a sample = sum(w loss(x - target)) / sum(w)    over its targets that are not missing
  *
  * It is 0 for a sample without targets and for padding samples. The batch's loss is the mean over
  * samples, so that it does not depend on how the batch is cut into micro-batches and ranks. Work is
@@ -11,7 +11,8 @@
 
 typedef struct PointTask {
     LossTask loss;
-    PointLoss kind;
+    /* delta or eps of the loss */
+    float size;
     /* pieces of a sample */
     int64_t pieces;
 } PointTask;
@@ -31,9 +32,11 @@ static Status point_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-static PointTask task_of(Op *op, const OpRun *run, PointLoss kind)
+static PointTask task_of(Op *op, const OpRun *run)
 {
-    return (PointTask){.loss = loss_task(op, run), .kind = kind, .pieces = pieces_of(op->impl)};
+    return (PointTask){.loss = loss_task(op, run),
+                       .size = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
+                       .pieces = pieces_of(op->impl)};
 }
 
 /* Runs body on all pieces. */
@@ -60,7 +63,8 @@ static PointArgs args_of(const PointTask *t, Piece p)
     const LossTask *loss = &t->loss;
     const OpRun *run = loss->run;
     const int64_t width = loss->l->width, from = p.number * POINT_PIECE;
-    return (PointArgs){.loss = t->kind,
+    return (PointArgs){.loss = loss->op->spec.point,
+                       .size = t->size,
                        .x = element_at(run->x[0], p.at, loss->l->type),
                        .target = run->targets + p.at,
                        .weight = run->target_weights ? run->target_weights + from : NULL,
@@ -103,9 +107,9 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void point_forward(Op *op, const OpRun *run, PointLoss kind)
+static void point_forward(Op *op, const OpRun *run)
 {
-    const PointTask t = task_of(op, run, kind);
+    const PointTask t = task_of(op, run);
     run_pieces(forward_body, &t);
     if (t.pieces > 1) work_run(join_body, &t, t.loss.l->rows, t.loss.l->rows * t.pieces);
 }
@@ -127,26 +131,16 @@ static void grad_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-static void point_backward_data(Op *op, const OpRun *run, PointLoss kind)
+static void point_backward_data(Op *op, const OpRun *run)
 {
-    const PointTask t = task_of(op, run, kind);
+    const PointTask t = task_of(op, run);
     if (run->dx[0]) run_pieces(grad_body, &t);
 }
 
-static void mse_forward(Op *op, const OpRun *run)
-{
-    point_forward(op, run, POINT_SQUARE);
-}
-
-static void mse_backward_data(Op *op, const OpRun *run)
-{
-    point_backward_data(op, run, POINT_SQUARE);
-}
-
-const OpTable cpu_mse_loss = {
-    .name = "mse_loss",
+const OpTable cpu_point_loss = {
+    .name = "point_loss",
     .plan = point_plan,
-    .forward = mse_forward,
-    .backward_data = mse_backward_data,
+    .forward = point_forward,
+    .backward_data = point_backward_data,
     .free = loss_free,
 };

@@ -321,14 +321,17 @@ typedef struct LossRun {
     const void *x;
     const int32_t *labels;
     const float *targets;
-    /* mse_loss: weights of a row's targets (width); NULL: all 1 */
+    /* point_loss, and its delta or eps */
+    PointLoss point;
+    float size;
+    /* point_loss: weights of a row's targets (width); NULL: all 1 */
     const float *weights;
     /* output of forward: (rows, LOSS_COLUMNS) */
     float *columns;
     /* softmax_loss: log of the sum of a row's exponentials (rows); forward writes it, backward
      * reads it */
     float *log_sum;
-    /* mse_loss: sum of the weights of a row's targets that are not missing (rows); forward writes
+    /* point_loss: sum of the weights of a row's targets that are not missing (rows); forward writes
      * it, backward reads it */
     float *row_weight;
     /* gradient, in the layout of x; may be x. launch_softmax_loss writes it, too, unless it is
@@ -346,8 +349,8 @@ typedef struct LossRun {
 cudaError_t cuda_softmax_shared_bytes(int device, int64_t *bytes);
 cudaError_t launch_softmax_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
-cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run);
-cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run);
+cudaError_t launch_point_loss(cudaStream_t stream, LossRun run);
+cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run);
 
 /* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. The first launch
  * writes `best` and `parts` of its level; launch_yolo_columns adds the parts of all levels. */

@@ -1,4 +1,4 @@
-/* softmax_loss and mse_loss. Forward writes LOSS_COLUMNS results for each row, backward the
+/* softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row, backward the
  * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
  * computes it in forward already. If logits are in slices, of one or several ranks, forward
  * computes partial results of each, which the ranks gather. */
@@ -65,6 +65,8 @@ static LossRun loss_run(const Op *op, const OpRun *run)
         .log_sum = run->saved,
         .row_weight = run->saved,
         .dx = run->dx[0],
+        .point = op->spec.point,
+        .size = op->spec.point == POINT_HUBER ? op->spec.delta : op->spec.eps,
         .smoothing = op->spec.smoothing,
         .scale = run->loss_scale,
         .numbers = run->numbers,
@@ -152,16 +154,16 @@ static void softmax_backward(Op *op, const OpRun *run)
                    "kernel softmax_loss_backward");
 }
 
-static void mse_forward(Op *op, const OpRun *run)
+static void point_forward(Op *op, const OpRun *run)
 {
-    cuda_check(launch_mse_loss(cuda_stream(op), loss_run(op, run)), "kernel mse_loss");
+    cuda_check(launch_point_loss(cuda_stream(op), loss_run(op, run)), "kernel point_loss");
 }
 
-static void mse_backward(Op *op, const OpRun *run)
+static void point_backward(Op *op, const OpRun *run)
 {
     if (run->dx[0])
-        cuda_check(launch_mse_loss_backward(cuda_stream(op), loss_run(op, run)),
-                   "kernel mse_loss_backward");
+        cuda_check(launch_point_loss_backward(cuda_stream(op), loss_run(op, run)),
+                   "kernel point_loss_backward");
 }
 
 const OpTable cuda_softmax_loss = {
@@ -171,9 +173,9 @@ const OpTable cuda_softmax_loss = {
     .backward_data = softmax_backward,
 };
 
-const OpTable cuda_mse_loss = {
-    .name = "mse_loss",
+const OpTable cuda_point_loss = {
+    .name = "point_loss",
     .plan = loss_plan,
-    .forward = mse_forward,
-    .backward_data = mse_backward,
+    .forward = point_forward,
+    .backward_data = point_backward,
 };

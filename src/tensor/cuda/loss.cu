@@ -1,4 +1,4 @@
-/* Softmax cross-entropy with label smoothing, and mean squared error. In softmax kernels each
+/* Softmax cross-entropy with label smoothing, and losses of numbers. In softmax kernels each
  * block, of one warp or of ROW_THREADS threads, computes a row. */
 #include "loss.cuh"
 
@@ -126,8 +126,38 @@ static __device__ __forceinline__ Error error_at(const LossRun &run, int64_t row
             run.weights ? run.weights[k] : 1};
 }
 
+static __device__ __forceinline__ float value_of(const LossRun &run, float d)
+{
+    const float a = fabsf(d), s = run.size;
+    switch (run.point) {
+    case POINT_ABSOLUTE:
+        return a;
+    case POINT_HUBER:
+        return a <= s ? 0.5f * d * d : s * (a - 0.5f * s);
+    case POINT_CHARBONNIER:
+        return d * d / (sqrtf(d * d + s * s) + s);
+    default:
+        return d * d;
+    }
+}
+
+static __device__ __forceinline__ float slope_of(const LossRun &run, float d)
+{
+    const float s = run.size;
+    switch (run.point) {
+    case POINT_ABSOLUTE:
+        return (float)(d > 0) - (float)(d < 0);
+    case POINT_HUBER:
+        return fminf(fmaxf(d, -s), s);
+    case POINT_CHARBONNIER:
+        return d / sqrtf(d * d + s * s);
+    default:
+        return 2 * d;
+    }
+}
+
 /* One warp for each row. Lanes add PIECE numbers in fp32, and these sums in double. */
-template <class T> static __global__ void mse_kernel(LossRun run)
+template <class T> static __global__ void point_kernel(LossRun run)
 {
     enum { PIECE = 64 };
     int lane = threadIdx.x % WARP;
@@ -138,7 +168,7 @@ template <class T> static __global__ void mse_kernel(LossRun run)
         float part = 0, weights = 0;
         for (int64_t k = from; k < end && k < from + PIECE * WARP; k += WARP) {
             Error e = error_at<T>(run, row, k);
-            part += e.weight * e.d * e.d;
+            part += e.weight * value_of(run, e.d);
             weights += e.weight;
         }
         sum += part;
@@ -150,16 +180,16 @@ template <class T> static __global__ void mse_kernel(LossRun run)
     if (lane == 0) run.row_weight[row] = all;
 }
 
-template <class T> static __global__ void mse_backward_kernel(LossRun run)
+template <class T> static __global__ void point_backward_kernel(LossRun run)
 {
     int64_t row = warp_row();
     if (row >= run.rows) return;
-    float all = run.row_weight[row], scale = all > 0 ? loss_scale(run) * 2 / all : 0;
+    float all = run.row_weight[row], scale = all > 0 ? loss_scale(run) / all : 0;
     for (int64_t k = threadIdx.x % WARP; k < run.stride; k += WARP) {
         float gradient = 0;
         if (row < run.real && k < run.width) {
             Error e = error_at<T>(run, row, k);
-            gradient = scale * e.weight * e.d;
+            gradient = scale * e.weight * slope_of(run, e.d);
         }
         store_float((T *)run.dx + row * run.stride + k, gradient);
     }
@@ -230,17 +260,17 @@ cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run)
     return cudaGetLastError();
 }
 
-cudaError_t launch_mse_loss(cudaStream_t stream, LossRun run)
+cudaError_t launch_point_loss(cudaStream_t stream, LossRun run)
 {
-#define LAUNCH(T) mse_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
+#define LAUNCH(T) point_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();
 }
 
-cudaError_t launch_mse_loss_backward(cudaStream_t stream, LossRun run)
+cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run)
 {
-#define LAUNCH(T) mse_backward_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
+#define LAUNCH(T) point_backward_kernel<T><<<blocks_for(run.rows, WARPS), THREADS, 0, stream>>>(run)
     if (run.rows > 0) TYPE_SWITCH(run.type, LAUNCH);
 #undef LAUNCH
     return cudaGetLastError();

@@ -11,16 +11,32 @@ SIMD_INLINE float error_of(float x, float target)
 
 SIMD_INLINE float value_at(PointLoss loss, float size, float d)
 {
-    (void)size;
-    (void)loss;
-    return d * d;
+    const float a = fabsf(d);
+    switch (loss) {
+    case POINT_ABSOLUTE:
+        return a;
+    case POINT_HUBER:
+        return a <= size ? 0.5f * d * d : size * (a - 0.5f * size);
+    case POINT_CHARBONNIER:
+        /* sqrt(d^2 + size^2) - size without the difference of two large numbers */
+        return d * d / (sqrtf(d * d + size * size) + size);
+    default:
+        return d * d;
+    }
 }
 
 SIMD_INLINE float slope_at(PointLoss loss, float size, float d)
 {
-    (void)size;
-    (void)loss;
-    return 2.0f * d;
+    switch (loss) {
+    case POINT_ABSOLUTE:
+        return (d > 0.0f ? 1.0f : 0.0f) - (d < 0.0f ? 1.0f : 0.0f);
+    case POINT_HUBER:
+        return d > size ? size : d < -size ? -size : d;
+    case POINT_CHARBONNIER:
+        return d / sqrtf(d * d + size * size);
+    default:
+        return 2.0f * d;
+    }
 }
 
 SIMD_INLINE PointSum sums(const PointArgs *a, PointLoss loss)
@@ -65,10 +81,31 @@ SIMD_INLINE void gradient(const PointArgs *a, PointLoss loss, float scale, Elem 
 
 PointSum SIMD_NAME(point_loss)(const PointArgs *a)
 {
-    return sums(a, a->loss);
+    switch (a->loss) {
+    case POINT_ABSOLUTE:
+        return sums(a, POINT_ABSOLUTE);
+    case POINT_HUBER:
+        return sums(a, POINT_HUBER);
+    case POINT_CHARBONNIER:
+        return sums(a, POINT_CHARBONNIER);
+    default:
+        return sums(a, POINT_SQUARE);
+    }
 }
 
 void SIMD_NAME(point_grad)(const PointArgs *a, float scale, void *dx)
 {
-    gradient(a, a->loss, scale, dx);
+    switch (a->loss) {
+    case POINT_ABSOLUTE:
+        gradient(a, POINT_ABSOLUTE, scale, dx);
+        break;
+    case POINT_HUBER:
+        gradient(a, POINT_HUBER, scale, dx);
+        break;
+    case POINT_CHARBONNIER:
+        gradient(a, POINT_CHARBONNIER, scale, dx);
+        break;
+    default:
+        gradient(a, POINT_SQUARE, scale, dx);
+    }
 }

@@ -119,23 +119,17 @@ typedef struct SoftmaxGrad {
     float lse, scale, base, hit, hit_other;
 } SoftmaxGrad;
 
-/* Losses of one number e = x - target. */
-typedef enum PointLoss {
-    /* e^2 */
-    POINT_SQUARE,
-} PointLoss;
 /* a piece of a sample has this many numbers, the last one fewer */
 enum { POINT_PIECE = 2048 };
-/* At most POINT_PIECE numbers. A target that is NaN is missing. */
+/* At most POINT_PIECE numbers. A target that is NaN is missing. size: delta or eps of the loss. */
 typedef struct PointArgs {
     PointLoss loss;
+    float size;
     const void *x;
     const float *target;
     /* weights of the targets; NULL: all 1 */
     const float *weight;
     int64_t n;
-    /* constant of the loss */
-    float size;
 } PointArgs;
 /* Sums over the targets that are not missing: of weight * loss, and of the weights. */
 typedef struct PointSum {
