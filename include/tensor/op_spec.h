@@ -182,8 +182,8 @@ typedef struct OpSpec {
     bool synced;
     /* POINT_HUBER: delta */
     float delta;
-    /* norms, POINT_CHARBONNIER: epsilon; norms: momentum of the running statistics (0.1 is PyTorch's
-     * default) */
+    /* norms, POINT_CHARBONNIER: epsilon; norms: momentum of the running statistics (0.1 is
+     * PyTorch's default) */
     float eps, momentum;
     /* dropout probability; label smoothing */
     float drop, smoothing;
