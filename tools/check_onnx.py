@@ -15,7 +15,8 @@ LISTED = ("[conv2d: {channels: 16, kernel: 3, pad: same}, group_norm: {groups: 4
 SPATIAL = ("[pad: {pad: [1, 2, 3, 4], mode: reflect}, pad: {pad: [1, 2], mode: replicate}, pad: {name: p, pad: [-1, 2, 0, -3]}, "
            "conv2d: {name: a, channels: 6, kernel: 5, pad: same, pad_mode: [reflect, circular]}, relu, conv2d: {name: b, channels: 6, kernel: 3}, "
            "crop: {name: c, input: [p, b]}, concat: {input: [b, c]}, pad: {pad: [2, 0, 3, 1], mode: circular}, "
-           "upsample: {scale: 3, mode: bilinear}, upsample: {mode: bilinear, align_corners: true}, flatten, dense: {width: 10}]")
+           "upsample: {scale: 3, mode: bilinear}, conv_transpose2d: {channels: 12, kernel: [3, 4], stride: 2, pad: 1, output_pad: [1, 0], groups: 3}, "
+           "pixel_shuffle, upsample: {mode: bilinear, align_corners: true}, flatten, dense: {width: 10}]")
 GPT = "model.name=gpt2 model.layers=3 model.width=64 model.heads=4 model.context=48"
 LLAMA = "model.name=llama model.layers=3 model.width=64 model.heads=8 model.ffn=96 model.context=48"
 # name: data (images CxHxW, table D, tokens), words

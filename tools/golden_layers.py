@@ -150,6 +150,31 @@ def conv2d():
         yield c
 
 
+def conv_transpose2d():
+    table = [
+        ("2x2 stride 2", (2, 6, 3, 4), 5, (2, 2), (2, 2), (0, 0), (0, 0), 1, True),
+        ("3x3, 16 channels", (1, 16, 4, 5), 16, (3, 3), (1, 1), (1, 1), (0, 0), 1, True),
+        ("4x4 stride 2 pad 1", (2, 3, 4, 3), 8, (4, 4), (2, 2), (1, 1), (0, 0), 1, False),
+        ("output pad", (1, 8, 3, 3), 4, (3, 3), (2, 2), (1, 1), (1, 1), 1, True),
+        ("not square", (2, 5, 3, 4), 3, (3, 2), (2, 3), (1, 0), (0, 2), 1, True),
+        ("groups", (2, 6, 4, 3), 4, (3, 3), (2, 2), (1, 1), (1, 0), 2, True),
+        ("groups of 8", (1, 16, 3, 3), 16, (2, 2), (2, 2), (0, 0), (0, 0), 2, True),
+        ("depthwise", (1, 8, 4, 5), 8, (3, 3), (2, 2), (1, 1), (1, 1), 8, True),
+        ("gaps", (1, 4, 3, 2), 3, (1, 2), (3, 3), (0, 0), (1, 0), 1, True),
+        ("1x1", (2, 8, 3, 2), 16, (1, 1), (1, 1), (0, 0), (0, 0), 1, True),
+        ("from a pixel", (2, 9, 1, 1), 6, (4, 4), (1, 1), (0, 0), (0, 0), 1, True),
+    ]
+    for name, dims, out, kernel, stride, pad, more, groups, bias in table:
+        attrs = (f"channels={out} kernel={kernel[0]},{kernel[1]} stride={stride[0]},{stride[1]} pad={pad[0]},{pad[1]} "
+                 f"output_pad={more[0]},{more[1]} groups={groups} bias={str(bias).lower()}")
+        c = Case(name, attrs)
+        x = c.fill("x0", *dims)
+        w = c.fill("w0", dims[1], out // groups, *kernel, scale=0.5)
+        b = c.fill("w1", out) if bias else None
+        c.finish(F.conv_transpose2d(x, w, b, stride, pad, more, groups))
+        yield c
+
+
 def detect():
     c = Case("two anchors, three classes", "channels=16 classes=3 cell=8")
     c.finish(F.conv2d(c.fill("x0", 2, 5, 3, 2), c.fill("w0", 16, 5, 1, 1, scale=0.5), c.fill("w1", 16)))
@@ -310,6 +335,14 @@ def pad():
         for sides, mode in [((0, 0) + edges[:2], rows), (edges[2:] + (0, 0), columns)]:
             y = F.pad(y, sides, "constant" if mode == "zero" else mode)
         c.finish(y)
+        yield c
+
+
+def pixel_shuffle():
+    for name, dims, scale in [("odd", (2, 12, 3, 4), 2), ("64 channels", (1, 64, 2, 3), 2), ("3", (1, 72, 2, 1), 3), ("20 channels", (2, 20, 3, 2), 2),
+                              ("to one channel", (2, 16, 3, 2), 4)]:
+        c = Case(name, f"scale={scale}")
+        c.finish(F.pixel_shuffle(c.fill("x0", *dims), scale))
         yield c
 
 
@@ -604,14 +637,15 @@ def numeric_embedding():
 
 
 KINDS = {
-    "dense": dense, "conv2d": conv2d, "detect": detect, "batch_norm": batch_norm, "layer_norm": layer_norm,
+    "dense": dense, "conv2d": conv2d, "conv_transpose2d": conv_transpose2d, "detect": detect, "batch_norm": batch_norm, "layer_norm": layer_norm,
     "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
     "tanh": lambda: activation(torch.tanh), "sigmoid": lambda: activation(torch.sigmoid), "elu": lambda: activation(F.elu, "alpha", 0.3),
     "leaky_relu": lambda: activation(F.leaky_relu, "slope", 0.25), "softplus": lambda: activation(F.softplus), "mish": lambda: activation(F.mish),
     "hardswish": lambda: activation(F.hardswish),
-    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "pad": pad, "crop": crop, "add": add, "concat": concat,
+    "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "pixel_shuffle": pixel_shuffle, "pad": pad,
+    "crop": crop, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
     "l1_loss": l1_loss, "huber_loss": huber_loss, "charbonnier_loss": charbonnier_loss,
     "sigmoid_loss": sigmoid_loss, "yolo_loss": yolo_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,

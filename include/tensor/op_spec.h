@@ -155,13 +155,15 @@ typedef struct OpSpec {
     OpKind kind;
     /* conv2d, pool: height, width */
     int kernel[2], stride[2], pad[2];
+    /* conv_transpose2d: rows below and columns on the right of y that a larger pad would cut off */
+    int output_pad[2];
     /* pad */
     Padding padding;
     /* conv2d, group_norm: number of groups of channels */
     int groups;
     PoolMode pool;
     PointLoss point;
-    /* upsample: rows and columns of y for each of x */
+    /* upsample, pixel_shuffle: rows and columns of y for each of x */
     int scale;
     UpsampleMode upsample;
     /* bilinear: the centres of the outermost pixels of x and y coincide, not the images' edges */
@@ -235,7 +237,7 @@ typedef struct OpSpec {
     bool need_dx[SPEC_INPUTS];
     /* a later operation reads x[0], too: dx[0] may be run with dx_add */
     bool x_shared;
-    /* in the model's order: OIHW, out x in, V x C */
+    /* in the model's order: OIHW (conv_transpose2d: IOHW), out x in, V x C */
     Shape w[SPEC_PARAMS];
     /* x comes from the producers, y.shape from the layer kind, the layout of y from the backend */
     Desc x[SPEC_INPUTS], y;

@@ -225,6 +225,9 @@ const ForeignWord foreign_values[] = {
     LAYER("zeropad2d|zeropadding2d|reflectionpad2d|replicationpad2d|circularpad2d|constantpad2d|"
           "padding",
           "pad", "with mode: zero, reflect, replicate or circular"),
+    LAYER("convtranspose2d|deconv|deconvolution|conv2dtranspose|deconv2d", "conv_transpose2d",
+          NULL),
+    LAYER("depth_to_space|subpixel", "pixel_shuffle", NULL),
     LAYER("centercrop|cropping2d|center_crop", "crop", "with input: [a, b]"),
     LAYER("swish|SiLU", "silu", NULL),
     LAYER("logistic", "sigmoid", NULL),
@@ -240,8 +243,7 @@ const ForeignWord foreign_values[] = {
     LAYER("reshape|view|unsqueeze|squeeze", "flatten", NULL),
     LAYER("softmax|logsoftmax|log_softmax|crossentropyloss", NULL,
           "the loss applies it: leave it out, and set train.loss: softmax"),
-    LAYER("lstm|gru|rnn|conv1d|conv3d|convtranspose2d|deconv|prelu|selu|instancenorm*|lrn|"
-          "localresponsenorm|hardtanh",
+    LAYER("lstm|gru|rnn|conv1d|conv3d|prelu|selu|instancenorm*|lrn|localresponsenorm|hardtanh",
           NULL, "`weft help --layers` lists the layers"),
     ATTR("out_channels|filters|num_filters|n_filters|out|num_output_channels|"
          "out_planes|planes",
@@ -250,6 +252,8 @@ const ForeignWord foreign_values[] = {
     ATTR("strides|s|step", "stride", NULL),
     ATTR("padding|pads|zero_padding", "pad", NULL),
     ATTR("padding_mode", "pad_mode", NULL),
+    ATTR("output_padding", "output_pad", NULL),
+    ATTR("upscale_factor|scale_factor", "scale", NULL),
     ATTR("out_features|units|num_output|output_dim|size|hidden|n_out|embedding_dim|"
          "embed_dim|output_size",
          "width", NULL),

@@ -39,6 +39,8 @@
     _(fm)                                                                                          \
     _(numeric_embedding)                                                                           \
     _(detect)                                                                                      \
+    _(conv_transpose2d)                                                                            \
+    _(pixel_shuffle)                                                                               \
     _(pad)                                                                                         \
     _(crop)                                                                                        \
     _(softmax_loss)                                                                                \

@@ -13,6 +13,7 @@ enum { CASE_TENSORS = 32 };
 #define GOLDEN(_)                                                                                  \
     _(dense, 5e-6, 5e-6)                                                                           \
     _(conv2d, 1e-5, 1e-5)                                                                          \
+    _(conv_transpose2d, 1e-5, 1e-5)                                                                \
     _(detect, 1e-5, 1e-5)                                                                          \
     _(batch_norm, 1e-5, 2e-5)                                                                      \
     _(layer_norm, 1e-5, 2e-5)                                                                      \
@@ -35,6 +36,7 @@ enum { CASE_TENSORS = 32 };
     _(global_pool, 2e-6, 2e-6)                                                                     \
     _(upsample, 1e-6, 2e-6)                                                                        \
     _(pad, 1e-6, 2e-6)                                                                             \
+    _(pixel_shuffle, 1e-6, 1e-6)                                                                   \
     _(crop, 1e-6, 1e-6)                                                                            \
     _(add, 2e-6, 2e-6)                                                                             \
     _(concat, 1e-6, 1e-6)                                                                          \

@@ -1,5 +1,6 @@
 /* Layers that change the height and width of images, in lists of layers: shapes, attributes and
  * their refusals, and padding that conv2d hands to a layer before it. */
+#include "model/build.h"
 #include "model/fixture.h"
 
 #define LIST(text) "model: {layers: [" text ", flatten, dense: {width: 3}]}"
@@ -57,6 +58,42 @@ static void upsamples(void)
     expect_error(LIST("upsample: {align_corners: true}"), x, 3,
                  "align_corners needs mode: bilinear");
     expect_error(LIST("upsample: {scale: 65}"), x, 3, "out of range 1..64");
+}
+
+static void transposed_convolutions(void)
+{
+    const Desc x = images(2, 4, 6);
+    Graph *g = graph_of(LIST("conv_transpose2d: {name: t, channels: 10, kernel: [3, 2], stride: "
+                             "[2, 3], pad: [1, 0], output_pad: [1, 2], groups: 2}"),
+                        x, 3);
+    const Node *node = node_named(g, "t");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(node);
+    CU_ASSERT(shape_equal(node->spec.y.shape, shape_of(4, 2, 10, 12, 19)));
+    CU_ASSERT(shape_equal(node->spec.w[0], shape_of(4, 4, 5, 3, 2)));
+    CU_ASSERT(shape_equal(node->spec.w[1], shape_of(1, 10, 1, 1, 1)));
+    /* PyTorch's bound, from the channels out and the kernel */
+    const LayerParam *info = &g->param[node->param[1]].info;
+    CU_ASSERT(info->init == INIT_UNIFORM && info->scale == 5 * 3 * 2);
+    CU_ASSERT_EQUAL(node_macs(node), 2.0 * 4 * 6 * 6 * 5 * 3 * 2);
+    graph_free(&g);
+    expect_error(LIST("conv_transpose2d: {kernel: 2}"), x, 3, "conv_transpose2d needs channels");
+    expect_error(LIST("conv_transpose2d: {channels: 3}"), x, 3, "conv_transpose2d needs kernel");
+    expect_error(LIST("conv_transpose2d: {channels: 3, kernel: 2, groups: 2}"), x, 3,
+                 "groups 2 must divide the channels in (4) and out (3)");
+    expect_error(LIST("conv_transpose2d: {channels: 3, kernel: 2, stride: 2, output_pad: 2}"), x, 3,
+                 "output_pad 2 must be smaller than stride 2");
+    expect_error(LIST("conv_transpose2d: {channels: 3, kernel: 2, pad: 9}"), x, 3,
+                 "a kernel of 2 and pad 9 leave nothing of a height of 6");
+    expect_error(LIST("conv_transpose2d: {channels: 3, kernel: 3, pad: same}"), x, 3,
+                 "pad: 'same' is neither a whole number nor a pair");
+}
+
+static void shuffles(void)
+{
+    const Desc x = images(2, 18, 6);
+    expect_shape(LIST("pixel_shuffle: {name: s, scale: 3}"), x, "s", shape_of(4, 2, 2, 18, 18));
+    expect_error(LIST("pixel_shuffle"), x, 3,
+                 "pixel_shuffle got 2x18x6x6, needs a multiple of 4 channels");
 }
 
 static void crops(void)
@@ -119,5 +156,6 @@ static void padded_convolutions(void)
                  x, 3, "test.yaml:4:7: no layer reads the output of relu1");
 }
 
-TEST_MAIN("spatial layers", {"pads", pads}, {"upsamples", upsamples}, {"crops", crops},
-          {"padded convolutions", padded_convolutions})
+TEST_MAIN("spatial layers", {"pads", pads}, {"upsamples", upsamples},
+          {"transposed convolutions", transposed_convolutions}, {"shuffles", shuffles},
+          {"crops", crops}, {"padded convolutions", padded_convolutions})

@@ -104,7 +104,8 @@ static inline void run(Rig *r, OpSpec s, DType precision, int threads)
     r->run.targets = targets;
     if (op_info(s.kind)->reads == READS_BOXES) r->run.boxes = some_boxes(s.x[0].shape.dim[0]);
     r->run.exchange = &alone;
-    r->run.rows -= r->run.rows > 1 && s.kind != OP_DENSE && s.kind != OP_CONV2D;
+    r->run.rows -= r->run.rows > 1 && s.kind != OP_DENSE && s.kind != OP_CONV2D &&
+                   s.kind != OP_CONV_TRANSPOSE2D;
     op_refresh(r->op, &r->run);
     op_forward(r->op, &r->run);
     fill(op->spec.y, r->run.dy, 30, 1);
@@ -166,6 +167,23 @@ static inline OpSpec conv_of_a_pixel(void)
     OpSpec s = conv(32, 48, 1, 3, 2);
     s.x[0] = image(2, 32, 1, 1);
     s.y = image(2, 48, 1, 1);
+    return s;
+}
+
+/* Makes images twice as large, with a bias. */
+static inline OpSpec conv_transpose(int64_t c, int64_t o, int groups, int kernel)
+{
+    OpSpec s = one(OP_CONV_TRANSPOSE2D, image(2, c, 9, 7), image(2, o, 18, 14));
+    s.groups = groups;
+    for (int d = 0; d < 2; ++d) {
+        s.kernel[d] = kernel;
+        s.stride[d] = 2;
+        s.pad[d] = (kernel - 1) / 2;
+        s.output_pad[d] = kernel % 2;
+    }
+    s.w_count = 2;
+    s.w[0] = shape_of(4, c, o / groups, kernel, kernel);
+    s.w[1] = shape_of(1, o, 1, 1, 1);
     return s;
 }
 
@@ -311,6 +329,14 @@ static inline OpSpec bilinear(int block, int64_t channels)
     return s;
 }
 
+static inline OpSpec pixel_shuffle(int block, int64_t channels)
+{
+    OpSpec s = one(OP_PIXEL_SHUFFLE, rig_desc(shape_of(4, 2, channels, 5, 7), block),
+                   plain(4, 2, channels / 4, 10, 14));
+    s.scale = 2;
+    return s;
+}
+
 static inline OpSpec pad(int block, PadMode rows, PadMode columns)
 {
     OpSpec s = one(OP_PAD, rig_desc(shape_of(4, 2, 20, 5, 17), block), plain(4, 2, 20, 10, 22));
@@ -359,6 +385,9 @@ static inline const Case *cases(int *count)
     CASE("conv 1x1", conv(32, 64, 1, 1, 1));
     CASE("conv 7x7 of raw data", conv(3, 32, 1, 7, 2));
     CASE("conv by channel", conv(32, 32, 32, 3, 1));
+    CASE("conv_transpose 3x3", conv_transpose(32, 48, 1, 3));
+    CASE("conv_transpose 2x2", conv_transpose(32, 16, 1, 2));
+    CASE("conv_transpose by channel", conv_transpose(32, 32, 32, 3));
     CASE("batch_norm", batch_norm(image(4, 20, 7, 9), ACT_NONE, false));
     CASE("batch_norm, relu", batch_norm(image(4, 20, 7, 9), ACT_RELU, false));
     CASE("batch_norm, residual", batch_norm(image(4, 32, 7, 9), ACT_RELU, true));
@@ -381,6 +410,10 @@ static inline const Case *cases(int *count)
     CASE("upsample, bilinear", bilinear(16, 20));
     CASE("upsample, bilinear, plain", bilinear(1, 20));
     CASE("upsample, bilinear, channels last", bilinear(0, 40));
+    CASE("pixel_shuffle", pixel_shuffle(16, 64));
+    CASE("pixel_shuffle, padding", pixel_shuffle(16, 80));
+    CASE("pixel_shuffle, plain", pixel_shuffle(1, 12));
+    CASE("pixel_shuffle, channels last", pixel_shuffle(0, 20));
     CASE("pad", pad(16, PAD_REFLECT, PAD_CIRCULAR));
     CASE("pad, plain", pad(1, PAD_REPLICATE, PAD_ZERO));
     CASE("yolo_loss", yolo_loss());

@@ -12,8 +12,10 @@ enum { SETS = sizeof sets / sizeof *sets };
 /* Largest difference allowed, relative to the largest value. An output is rounded once: half a unit
  * in bf16's last place, at most 2^-8 of the value (0.0039), plus a little for another order of
  * sums. In backward some operations read a rounded output (attention) or add rounded dx. Attention
- * also rounds the factors of its inner products: rotated queries and keys, probabilities. */
-static const double y_off = 0.004, attention_off = 0.012, dx_off = 0.006, dw_off = 0.004;
+ * also rounds the factors of its inner products: rotated queries and keys, probabilities.
+ * conv_transpose2d rounds its sums, and again with the bias. */
+static const double y_off = 0.004, attention_off = 0.012, biased_off = 0.008, dx_off = 0.006,
+                    dw_off = 0.004;
 
 static double number(Desc d, const void *from, int64_t i)
 {
@@ -56,7 +58,9 @@ static void compare_with_fp32(const char *name, OpSpec s)
     bool loss = op_is_loss(op_info(s.kind));
     CU_ASSERT_EQUAL(h.op->spec.y.dtype, loss ? DTYPE_F32 : DTYPE_BF16);
     compare("y", name, f.op->spec.y, f.run.y, h.op->spec.y, h.run.y,
-            s.kind == OP_ATTENTION ? attention_off : y_off);
+            s.kind == OP_ATTENTION          ? attention_off
+            : s.kind == OP_CONV_TRANSPOSE2D ? biased_off
+                                            : y_off);
     for (int k = 0; k < s.x_count; ++k)
         if (s.x[k].dtype != DTYPE_I32 && s.need_dx[k])
             compare("dx", name, f.op->spec.x[k], f.run.dx[k], h.op->spec.x[k], h.run.dx[k], dx_off);

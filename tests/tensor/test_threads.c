@@ -40,7 +40,8 @@ static Result result_of(const Rig *r)
         a.dw = hash_chain(a.dw, plain_w, bytes);
         mem_free(&plain_w);
     }
-    if (s->kind == OP_DENSE || s->kind == OP_CONV2D) linear_text(r->op, a.kernels);
+    if (s->kind == OP_DENSE || s->kind == OP_CONV2D || s->kind == OP_CONV_TRANSPOSE2D)
+        linear_text(r->op, a.kernels);
     return a;
 }
 
@@ -95,7 +96,8 @@ static OpSpec enlarged(OpSpec s)
     const int64_t each_y = shape_count(s.y.shape) / s.y.shape.dim[0];
     if (each_y > each) each = each_y;
     int64_t n = ELEMENTS / each + 1;
-    if (s.kind == OP_DENSE || s.kind == OP_CONV2D || n < s.x[0].shape.dim[0])
+    if (s.kind == OP_DENSE || s.kind == OP_CONV2D || s.kind == OP_CONV_TRANSPOSE2D ||
+        n < s.x[0].shape.dim[0])
         n = s.x[0].shape.dim[0];
     for (int k = 0; k < s.x_count; ++k) {
         s.x[k].shape.dim[0] = n;
@@ -122,6 +124,7 @@ static void check_all(DType precision)
     const Case *c = cases(&count);
     const Case others[] = {
         {"exchange", exchange()},
+        {"conv_transpose to few channels", conv_transpose(16, 3, 1, 4)},
         {"reorder", one(OP_REORDER, plain(4, 2, 20, 9, 7), image(2, 20, 9, 7))},
         {"flatten", one(OP_FLATTEN, image(2, 20, 9, 7), plain(2, 2, 20 * 9 * 7, 1, 1))},
     };

@@ -1,7 +1,7 @@
 /* conv2d by oneDNN and by weft's own kernels. conv_choose chooses the layouts of x and y and the
  * algorithm from shape, type and processor, by rules from measurements; nothing is timed in a
  * run. */
-#include "cpu.h"
+#include "conv2d.h"
 #include "depthwise.h"
 #include "first_conv.h"
 #include "linear.h"
@@ -171,10 +171,9 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
  * of lenet, resnet18, resnet50 and mobilenet_v2 (bench/ops_bench.c): direct kernels on such blocks
  * reach 90 % of the machine's rate, and channels-last is nowhere clearly faster. Input data of few
  * channels stays plain, because it would not fill a block. */
-static Status conv_choose(const Op *op, ConvChoice *choice)
+static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
 {
     enum { FEW_CHANNELS = 3 };
-    const OpSpec *s = &op->spec;
     const ConvShape v = conv_shape(s);
     int lanes = cpu_portable() ? own_lanes() : dnnl_vector_floats();
     if (lanes == 0) return query_blocks(cpu_dnnl(op->backend), s, choice);
@@ -191,14 +190,9 @@ static Status conv_choose(const Op *op, ConvChoice *choice)
     return OK;
 }
 
-static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
+static Status plan_chosen(Op *op, const OpSpec *s, const ConvChoice *choice)
 {
-    OpSpec *s = &op->spec;
-    *preferred = in_precision(op, s->x[0]);
-    preferred->block = choice->x_block;
-    s->y.dtype = preferred->dtype;
-    s->y.block = choice->y_block;
-    ConvFormats f = formats_new(s, s->y.dtype, choice);
+    ConvFormats f = formats_new(s, in_precision(op, s->x[0]).dtype, choice);
     Status status = linear_plan(
         op, &(LinearSpec){.forward = KERNEL_CONV_FORWARD,
                           .x = f.x,
@@ -209,6 +203,7 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
                           .w_plain = f.w_plain,
                           .stride = {s->stride[0], s->stride[1]},
                           .pad = {s->pad[0], s->pad[1]},
+                          .need_data = s->need_dx[0],
                           .dead_taps = dead_taps(s),
                           .winograd = choice->winograd,
                           .direct = {choice->direct[LINEAR_FORWARD], choice->direct[LINEAR_DATA],
@@ -219,16 +214,29 @@ static Status plan_chosen(Op *op, const ConvChoice *choice, Desc *preferred)
 
 /* If oneDNN has only its reference kernel for the chosen blocks (its AVX2 kernels need images no
  * smaller than the kernel), plans again with plain images, for which it uses matrix products. */
+Status conv_plan_linear(Op *op, const OpSpec *s, ConvBlocks *blocks)
+{
+    ConvChoice choice = {0};
+    TRY(conv_choose(op, s, &choice));
+    TRY(plan_chosen(op, s, &choice));
+    if (linear_is_reference(op)) {
+        linear_free(op);
+        choice = (ConvChoice){.x_block = 1, .y_block = 1};
+        TRY(plan_chosen(op, s, &choice));
+    }
+    *blocks = (ConvBlocks){choice.x_block, choice.y_block};
+    return OK;
+}
+
 static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    ConvChoice choice = {0};
-    TRY(conv_choose(op, &choice));
-    TRY(plan_chosen(op, &choice, &preferred[0]));
-    if (linear_is_reference(op)) {
-        linear_free(op);
-        TRY(plan_chosen(op, &(ConvChoice){.x_block = 1, .y_block = 1}, &preferred[0]));
-    }
+    ConvBlocks blocks;
+    TRY(conv_plan_linear(op, s, &blocks));
+    preferred[0] = in_precision(op, s->x[0]);
+    preferred[0].block = blocks.x;
+    s->y.dtype = preferred[0].dtype;
+    s->y.block = blocks.y;
     op->flops_forward = 2.0 * (double)shape_count(s->y.shape) * (double)s->w[0].dim[1] *
                         s->kernel[0] * s->kernel[1];
     op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);

@@ -89,6 +89,7 @@ static Status plan_linear(Op *op, Desc preferred[SPEC_INPUTS])
                                                   .w_any = any,
                                                   .dw_any = dw_any,
                                                   .w_plain = plain,
+                                                  .need_data = s->need_dx[0],
                                                   .product = product,
                                                   .slices = s->slices,
                                                   .slices_inputs = s->slices_inputs});

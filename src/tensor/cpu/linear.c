@@ -171,7 +171,7 @@ Status linear_plan(Op *op, const LinearSpec *spec)
     TRY(linear_check_act(op));
     Linear *l = op->impl = mem_new(sizeof *l);
     TRY(plan_forward(l, dnnl, spec, &op->spec));
-    if (op->spec.need_dx[0]) TRY(plan_data(l, dnnl, spec));
+    if (spec->need_data) TRY(plan_data(l, dnnl, spec));
     if (!op->spec.frozen) TRY(plan_weight(l, dnnl, spec));
     plan_sizes(op, l);
     return OK;

@@ -31,6 +31,8 @@ typedef struct LinearSpec {
     bool product;
     SumSlices slices;
     bool slices_inputs;
+    /* the data kernel is needed */
+    bool need_data;
     /* Some taps of the weight read nothing but padding. oneDNN 2.6 does not write their gradient in
      * bf16, so dw is set to 0 first. */
     bool dead_taps;
