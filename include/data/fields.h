@@ -15,7 +15,8 @@ typedef enum FieldPredict { PREDICT_WORDS(LIST_CONSTANT) } FieldPredict;
 typedef enum FieldDim { FIELD_TIME, FIELD_LEVEL, FIELD_ROW, FIELD_COLUMN, FIELD_DIMS } FieldDim;
 
 /* Limits of a set: variables, levels of a variable, channels of a sample's inputs or targets,
- * offsets in time, segments, files, rows whose coordinate is known; bytes of a name. */
+ * offsets in time, segments, files, rows whose coordinate is known, values that mean missing; bytes
+ * of a name. */
 enum {
     FIELD_VARIABLES = 48,
     FIELD_LEVELS = 64,
@@ -24,6 +25,7 @@ enum {
     FIELD_SEGMENTS = 1024,
     FIELD_FILES = 64,
     FIELD_ROWS = 4096,
+    FIELD_MISSING = 6,
     FIELD_NAME = 128
 };
 
@@ -31,7 +33,7 @@ enum {
 typedef struct FieldPacking {
     double scale, add;
     int missing_count;
-    double missing[2];
+    double missing[FIELD_MISSING];
 } FieldPacking;
 
 /* A variable's array in one file. */

@@ -90,9 +90,8 @@ static int64_t day_number(Calendar calendar, Date d)
 static Date date_of(Calendar calendar, int64_t day)
 {
     Date d = {(int)(1970 + floor_divide(day, 366)), 1, 1};
-    while (day_number(calendar, (Date){d.year + 1, 1, 1}) <= day) ++d.year;
-    while (d.year > 1970 + floor_divide(day, 360)) --d.year;
     while (day_number(calendar, d) > day) --d.year;
+    while (day_number(calendar, (Date){d.year + 1, 1, 1}) <= day) ++d.year;
     while (d.month < 12 && day_number(calendar, (Date){d.year, d.month + 1, 1}) <= day) ++d.month;
     int64_t rest = day - day_number(calendar, d);
     /* October 1582 has no days 5 to 14 in the standard calendar */

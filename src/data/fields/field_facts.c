@@ -21,8 +21,9 @@ typedef struct Reading {
     const FieldFactsRequest *request;
     FieldFacts *facts;
     FactsFile file;
-    /* owned */
+    /* owned; and the address in the file of the coordinate that it was read from */
     double *times;
+    haddr_t times_at;
 } Reading;
 
 /* A dimension of an array: its length and its scale, a data set; scale -1: none. */
@@ -42,37 +43,63 @@ static Status attr_text(const Reading *r, hid_t object, const char *name, char t
     return OK;
 }
 
-/* Reads one number; false: the object has no such attribute of one number. */
-static bool attr_number(hid_t object, const char *name, double *value)
+/* Reads up to `most` numbers; *count 0: the object has no such attribute. */
+static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t object,
+                           const char *name, int most, double *value, int *count)
 {
-    int64_t count;
-    hid_t attr = h5_attr_open(object, name, &count);
-    if (attr < 0) return false;
+    int64_t n;
+    hid_t attr = h5_attr_open(object, name, &n);
+    *count = 0;
+    if (attr < 0) return OK;
     hid_t type = H5Aget_type(attr);
     const H5T_class_t class = H5Tget_class(type);
-    bool found = count == 1 && (class == H5T_FLOAT || class == H5T_INTEGER) &&
-                 H5Aread(attr, H5T_NATIVE_DOUBLE, value) >= 0;
+    const bool good = n >= 1 && n <= most && (class == H5T_FLOAT || class == H5T_INTEGER) &&
+                      H5Aread(attr, H5T_NATIVE_DOUBLE, value) >= 0;
     H5Tclose(type);
     H5Aclose(attr);
-    return found;
+    if (good) *count = (int)n;
+    if (good) return OK;
+    return fail(ERR_DATA, "%s: attribute %s of %s must be %s, and it is something else",
+                r->request->path, name, v->array.name,
+                most == 1 ? "a number" : "one or a few numbers");
+}
+
+/* Reads which stored values mean missing: as they are compared, in the type of the array. */
+static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
+{
+    FieldPacking *p = &v->packing;
+    int count;
+    TRY(attr_numbers(r, v, dataset, "_FillValue", 1, p->missing, &p->missing_count));
+    if (p->missing_count == 0 && element_is_float(v->array.type))
+        p->missing[p->missing_count++] = never_written;
+    TRY(attr_numbers(r, v, dataset, "missing_value", FIELD_MISSING - p->missing_count,
+                     &p->missing[p->missing_count], &count));
+    p->missing_count += count;
+    for (int i = 0; i < p->missing_count && v->array.type == ELEM_F32; ++i)
+        p->missing[i] = (double)(float)p->missing[i];
+    return OK;
 }
 
 static Status read_packing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     FieldPacking *p = &v->packing;
+    char is_unsigned[FIELD_UNITS];
+    int count;
     *p = (FieldPacking){.scale = 1};
-    attr_number(dataset, "scale_factor", &p->scale);
-    attr_number(dataset, "add_offset", &p->add);
+    TRY(attr_numbers(r, v, dataset, "scale_factor", 1, &p->scale, &count));
+    TRY(attr_numbers(r, v, dataset, "add_offset", 1, &p->add, &count));
+    TRY(attr_text(r, dataset, "_Unsigned", is_unsigned));
     if (!isfinite(p->scale) || !isfinite(p->add) || p->scale == 0)
         return fail(ERR_DATA,
                     "%s: %s has scale_factor %g and add_offset %g, with which it cannot "
                     "be read",
                     r->request->path, v->array.name, p->scale, p->add);
-    p->missing_count = attr_number(dataset, "_FillValue", &p->missing[0]);
-    if (p->missing_count == 0 && element_is_float(v->array.type))
-        p->missing[p->missing_count++] = never_written;
-    p->missing_count += attr_number(dataset, "missing_value", &p->missing[p->missing_count]);
-    return OK;
+    if (strcasecmp(is_unsigned, "true") == 0)
+        return fail(ERR_DATA,
+                    "%s: %s has the attribute _Unsigned, which weft does not know: store it in an "
+                    "unsigned type",
+                    r->request->path, v->array.name);
+    return read_missing(r, dataset, v);
 }
 
 /* ---- dimensions ---- */
@@ -210,14 +237,29 @@ static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most
     return OK;
 }
 
-static Status take_time(Reading *r, const Dimension *d)
+/* Takes the times of frames, which must be the same for all variables. */
+static Status take_time(Reading *r, const Dimension *d, const FieldVariableFacts *v)
 {
     FieldFacts *facts = r->facts;
-    if (r->times) return OK;
-    TRY(read_coordinate(r, d, TIMES_MOST, &r->times, &facts->times));
-    if (facts->times == 0) return OK;
-    TRY(attr_text(r, d->scale, "units", facts->time_units));
-    return attr_text(r, d->scale, "calendar", facts->calendar);
+    H5O_info_t info = {0};
+    double *times;
+    int64_t count;
+    if (d->scale < 0 || H5Oget_info(d->scale, &info) < 0 || (r->times && info.addr == r->times_at))
+        return OK;
+    Status st = read_coordinate(r, d, TIMES_MOST, &times, &count);
+    if (st == OK && count > 0 && !r->times) {
+        r->times = times;
+        r->times_at = info.addr;
+        facts->times = count;
+        TRY(attr_text(r, d->scale, "units", facts->time_units));
+        return attr_text(r, d->scale, "calendar", facts->calendar);
+    }
+    if (st == OK && count > 0 &&
+        (count != facts->times || memcmp(times, r->times, (size_t)count * sizeof *times) != 0))
+        st = fail(ERR_DATA, "%s: the times of %s (%s) differ from those of other variables",
+                  r->request->path, v->array.name, d->name);
+    mem_free(&times);
+    return st;
 }
 
 static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFacts *v)
@@ -253,8 +295,9 @@ static Status take_grid(const Reading *r, const Dimension *d, bool rows, FieldVa
     return st;
 }
 
-static Status read_dimensions(Reading *r, hid_t dataset, FieldVariableFacts *v)
+static Status read_dimensions(Reading *r, hid_t dataset, int variable)
 {
+    FieldVariableFacts *v = &r->facts->variable[variable];
     Dimension d[SHAPE_DIMS];
     const int ndim = v->array.ndim;
     Status st = OK;
@@ -264,11 +307,11 @@ static Status read_dimensions(Reading *r, hid_t dataset, FieldVariableFacts *v)
     for (int i = 0; st == OK && i < ndim; ++i) st = find_role(r, &d[i], &v->dim[i]);
     if (st == OK) st = place_rest(r, v);
     for (int i = 0; st == OK && i < ndim; ++i) {
-        if (v->dim[i] == FIELD_TIME)
-            st = take_time(r, &d[i]);
+        if (v->dim[i] == FIELD_TIME && !r->request->is_static[variable])
+            st = take_time(r, &d[i], v);
         else if (v->dim[i] == FIELD_LEVEL)
             st = take_levels(r, &d[i], v);
-        else
+        else if (v->dim[i] != FIELD_TIME)
             st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, v);
     }
     for (int i = 0; i < ndim; ++i)
@@ -284,7 +327,7 @@ static Status read_variable(Reading *r, int i)
     TRY(h5_dataset(&dataset, r->file.file, r->request->path, v->array.name, NULL));
     Status st = read_packing(r, dataset, v);
     if (st == OK) st = attr_text(r, dataset, "units", v->units);
-    if (st == OK) st = read_dimensions(r, dataset, v);
+    if (st == OK) st = read_dimensions(r, dataset, i);
     H5Dclose(dataset);
     return st;
 }
@@ -319,7 +362,7 @@ static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
 static bool packing_is_valid(const FieldPacking *p)
 {
     return isfinite(p->scale) && isfinite(p->add) && p->scale != 0 && p->missing_count >= 0 &&
-           p->missing_count <= 2;
+           p->missing_count <= FIELD_MISSING;
 }
 
 static bool variable_is_valid(FieldVariableFacts *v)

@@ -10,6 +10,8 @@ typedef struct FieldFactsRequest {
     char path[DATA_PATH];
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
+    /* its time, if it has one, is not that of the frames */
+    bool is_static[FIELD_VARIABLES];
 } FieldFactsRequest;
 
 enum { FIELD_COORDINATES = 512, FIELD_UNITS = 80 };

@@ -82,6 +82,7 @@ static Block block_of(const FieldSet *f, int variable, int64_t frame)
 {
     const FieldVariable *v = &f->variable[variable];
     Block b = {.variable = variable, .elements = 1};
+    int64_t length[SHAPE_DIMS];
     int low = v->level[0], high = v->level[0], end;
     bool whole = true;
     b.file = v->is_static ? 0 : field_find_file(f, frame);
@@ -92,6 +93,7 @@ static Block block_of(const FieldSet *f, int variable, int64_t frame)
     b.first_level = low;
     for (int i = 0; i < v->ndim; ++i) {
         const int dim = v->dim[i];
+        length[i] = dim == FIELD_TIME && !v->is_static ? f->file[b.file].frames : v->size[dim];
         b.count[i] = (hsize_t)v->size[dim];
         if (dim == FIELD_TIME) b.count[i] = 1;
         if (dim == FIELD_TIME && !v->is_static)
@@ -103,15 +105,11 @@ static Block block_of(const FieldSet *f, int variable, int64_t frame)
         b.elements *= (int64_t)b.count[i];
     }
     /* contiguous: behind a dimension of which a part is read, all others are read whole */
-    for (end = v->ndim - 1; end >= 0 && b.count[end] == (hsize_t)v->size[v->dim[end]]; --end) {
+    for (end = v->ndim - 1; end >= 0 && b.count[end] == (hsize_t)length[end]; --end) {
     }
     for (int i = 0; i < end; ++i) whole &= b.count[i] == 1;
     b.at = 0;
-    for (int i = 0; i < v->ndim; ++i) {
-        const int64_t length =
-            v->dim[i] == FIELD_TIME && !v->is_static ? f->file[b.file].frames : v->size[v->dim[i]];
-        b.at = b.at * length + (int64_t)b.start[i];
-    }
+    for (int i = 0; i < v->ndim; ++i) b.at = b.at * length[i] + (int64_t)b.start[i];
     if (!whole) b.at = -1;
     return b;
 }
@@ -214,19 +212,18 @@ static Status unpack(const FieldReader *r, const Block *b, const void *raw, int 
     const FieldArray *a = &f->file[b->file].array[b->variable];
     const FieldPacking *p = &a->packing;
     const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
-    const double first = p->missing_count > 0 ? p->missing[0] : NAN;
-    const double second = p->missing_count > 1 ? p->missing[1] : NAN;
     bool infinite = false;
     for (int64_t i = 0; i < rows; ++i, to += columns) {
         const int64_t at =
             (v->level[level] - b->first_level) * b->step[FIELD_LEVEL] + i * b->step[FIELD_ROW];
         element_doubles(a->type, to, (const char *)raw + (size_t)at * element_bytes(a->type),
                         b->step[FIELD_COLUMN], columns);
+        for (int m = 0; m < p->missing_count; ++m)
+            for (int64_t k = 0; k < columns; ++k)
+                if (to[k] == p->missing[m]) to[k] = NAN;
         for (int64_t k = 0; k < columns; ++k) {
-            const double stored = to[k];
-            const bool missing = stored == first || stored == second;
-            to[k] = missing ? NAN : stored * p->scale + p->add;
-            infinite |= !missing && isinf(to[k]);
+            to[k] = to[k] * p->scale + p->add;
+            infinite |= isinf(to[k]) != 0;
         }
     }
     if (!infinite) return OK;

@@ -78,6 +78,7 @@ static Status add_variables(Opening *o)
         snprintf(v->name, sizeof v->name, "%s", entry->name);
         v->is_static = entry->role == FIELD_STATIC;
         memcpy(o->request.name[o->f->variables], v->name, sizeof v->name);
+        o->request.is_static[o->f->variables] = v->is_static;
         o->entry[o->f->variables++] = entry;
     }
     o->request.count = o->f->variables;

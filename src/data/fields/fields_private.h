@@ -24,8 +24,8 @@ Status field_reader_new(FieldReader **reader, const DataSet *set);
 void field_reader_free(FieldReader **reader);
 /* Reads one sample: x (C,H,W) and targets (C',H',W'), either may be NULL. normalised: by the set's
  * means and deviations, missing inputs become 0 (the mean) and missing targets NaN; else values in
- * the variables' units, missing ones NaN. ERR_IO; ERR_DATA: an input is infinite or NaN, though its
- * file does not mark it as missing. */
+ * the variables' units, missing ones NaN. NaN in a file means missing, too. ERR_IO; ERR_DATA: a
+ * value is infinite. */
 Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target);
 
 /* Adds the content of a set to a hash: channels, times, and the values of samples that are spread
