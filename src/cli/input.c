@@ -86,12 +86,34 @@ Status input_open_train(DataSet *set, const Config *config)
     return fail(st, "%s; or describe a sample by --input, as 3x224x224 or tokens", fail_message());
 }
 
-Status open_data(int argc, char **argv, DataSet *set, Config **config)
+static bool is_configuration(const char *path)
 {
-    TRY(config_load(config, NULL, argc - 1, argv + 1));
-    Status status = data_set_open(set, *config, argv[0]);
-    if (status != OK) config_free(config);
-    return status;
+    const char *end = strrchr(path, '.');
+    return end && (strcmp(end, ".yaml") == 0 || strcmp(end, ".yml") == 0);
+}
+
+Status data_words_read(int argc, char **argv, int most, DataWords *words, Config **config)
+{
+    *words = (DataWords){0};
+    *config = NULL;
+    if (is_configuration(argv[0])) {
+        TRY(config_load(config, argv[0], argc - 1, argv + 1));
+        const Config *c = *config;
+        if (c->data.train) words->path[words->count++] = c->data.train;
+        if (c->data.test) words->path[words->count++] = c->data.test;
+        if (words->count > 0) return OK;
+        Status st = config_fail_key(c, "data.train", "names no data");
+        config_free(config);
+        return st;
+    }
+    while (words->count < argc && (words->count == 0 || !strchr(argv[words->count], '='))) {
+        if (words->count == most)
+            return fail(ERR_USAGE, "%s: expected one data file%s", argv[most],
+                        most > 1 ? ", or two" : "");
+        words->path[words->count] = argv[words->count];
+        ++words->count;
+    }
+    return config_load(config, NULL, argc - words->count, argv + words->count);
 }
 
 Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,

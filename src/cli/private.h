@@ -153,9 +153,15 @@ void threads_export(int ranks, int threads);
  * terminal as stdout even if mpirun's own output is a file. */
 void terminal_adapt(void);
 
-/* Opens a data file. argv: FILE [key=value ...]; the keys of section data name the arrays in it.
- * The caller owns *config. */
-Status open_data(int argc, char **argv, DataSet *set, Config **config);
+/* Finds the data sets that a verb is called with, at most `most` (1 or 2), and the keys that
+ * describe them. argv: FILE [TEST] [key=value ...], or CONFIG.yaml [key=value ...], which names
+ * them by data.train and data.test. The caller owns *config; paths are borrowed from it and argv.
+ * ERR_CONFIG; ERR_USAGE: too many files. */
+typedef struct DataWords {
+    int count;
+    const char *path[2];
+} DataWords;
+Status data_words_read(int argc, char **argv, int most, DataWords *words, Config **config);
 /* Reads the configuration from config_file or, if that is NULL, from the checkpoint, and applies
  * `count` key=value overrides. ERR_CONFIG: the checkpoint has no configuration, like an imported
  * one. The caller owns *config. */

@@ -20,7 +20,7 @@ for target in "$@"; do
     # HDF5 files are large, and HDF5 is built without counters of edges. Each file is read in a forked process: a fork takes longer
     # the more memory the target has, and a crash of HDF5 there is no finding, so it needs no symbolizer.
     asan=$ASAN_OPTIONS
-    case $target in data | checkpoint)
+    case $target in data | checkpoint | fields)
         more=(-len_control=0 -keep_seed=1 -reduce_inputs=0)
         asan=$asan:symbolize=0:quarantine_size_mb=8:thread_local_quarantine_size_kb=64 ;;
     esac

@@ -39,7 +39,7 @@ static Status check_one(Checked *c, const Config *config, const char *path)
         data_warn(data_set_label_warning(set, config, NULL));
     TRY(data_files_compare_ranges(set, &line));
     data_warn(line);
-    printf("%s: good, %lld samples\n", path, (long long)set->samples);
+    printf("%s: good, %lld samples\n", set->path, (long long)set->samples);
     return OK;
 }
 
@@ -95,14 +95,15 @@ static Status check_both(Checked *first, Checked *second)
         printf(
             "%s and %s go together: shapes, types, scales and ranges of samples are compatible%s\n",
             train, test,
-            class_names_are_numbers(&first->names) || class_names_are_numbers(&second->names)
+            data_kind(first->set)->has_fields ? ""
+            : class_names_are_numbers(&first->names) || class_names_are_numbers(&second->names)
                 ? ", and classes have no names to compare"
                 : ", and so are the names of classes");
     mem_free(&differ);
     return OK;
 }
 
-static Status check_files(const Config *config, char *const *path, int count)
+static Status check_files(const Config *config, const char *const *path, int count)
 {
     Checked c[2] = {{.set = mem_new(sizeof *c[0].set), .use = mem_new(sizeof *c[0].use)},
                     {.set = mem_new(sizeof *c[1].set), .use = mem_new(sizeof *c[1].use)}};
@@ -119,27 +120,27 @@ static Status check_files(const Config *config, char *const *path, int count)
 
 static Status run(int argc, char **argv, const void *options)
 {
-    Config *config = NULL;
+    Config *config;
+    DataWords words;
     (void)options;
-    int count = argc > 1 && !strchr(argv[1], '=') ? 2 : 1;
-    if (argc > 2 && count == 2 && !strchr(argv[2], '='))
-        return fail(ERR_USAGE, "%s: expected one data file, or two", argv[2]);
-    TRY(config_load(&config, NULL, argc - count, argv + count));
-    Status st = check_files(config, argv, count);
+    TRY(data_words_read(argc, argv, 2, &words, &config));
+    Status st = check_files(config, words.path, words.count);
     config_free(&config);
     return st;
 }
 
 const Verb verb_data_check = {
     .name = "data check",
-    .words = "FILE [TEST] [key=value ...]",
+    .words = "FILE [TEST]|CONFIG.yaml [key=value ...]",
     .words_min = 1,
-    .expects = "a data file, or two",
+    .expects = "a data file, two, or a configuration",
     .help = "reads a whole data set and checks each label or token; compares a training set with "
             "a test set",
     .more = "TEST is the test set for a model that is trained on FILE: kinds, shapes, types, "
             "scales, ranges of values, labels and names of classes are compared. Keys of section "
-            "data, as data.x=/name, give the names and layout of the arrays in the files.",
+            "data, as data.x=/name, give the names and layout of the arrays in the files; fields "
+            "need data.variables. A "
+            "configuration names the sets by data.train and data.test.",
     .traits = VERB_PLAIN,
     .run = run,
 };

@@ -121,6 +121,14 @@ static bool is_one_of(const char *words, const char *word, size_t length)
     return false;
 }
 
+const char *calendar_name(Calendar calendar)
+{
+    static const char *const name[] = {
+        "standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"};
+    _Static_assert(sizeof name / sizeof *name == CALENDARS, "a name for each calendar");
+    return name[calendar];
+}
+
 static Status calendar_read(const char *word, Calendar *calendar)
 {
     *calendar = CALENDAR_STANDARD;
@@ -195,6 +203,9 @@ Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
     int used = 0;
     double clock;
     TRY(calendar_read(calendar, &time->calendar));
+    /* times since the start of a simulation */
+    time->origin = 0;
+    if (!since && unit_read(units, strlen(units), &time->unit)) return OK;
     if (!since || !unit_read(units, (size_t)(since - units), &time->unit))
         return fail(ERR_DATA,
                     "its units '%.80s' are not seconds, minutes, hours, days or weeks since a date",

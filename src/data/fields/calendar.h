@@ -22,10 +22,13 @@ typedef struct TimeUnits {
     double unit, origin;
 } TimeUnits;
 enum { TIME_TEXT = 40 };
+/* Returns CF's name of a calendar. */
+const char *calendar_name(Calendar calendar);
 
 /* Does the text have the form of a time's units: a word, "since", a date? */
 bool time_units_like(const char *units);
-/* Reads units and calendar ("": standard). ERR_DATA, with what is wrong and without a place. */
+/* Reads units and calendar ("": standard). Units without a date, "s", count from 1970-01-01.
+ * ERR_DATA, with what is wrong and without a place. */
 Status time_units_read(const char *units, const char *calendar, TimeUnits *time);
 /* Writes a time, in seconds as above, as 2000-01-31 06:00:00; returns text. */
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT]);

@@ -14,8 +14,6 @@
 #include <xxhash.h>
 
 enum { TIMES_MOST = 1 << 22 };
-/* netCDF's value for floats that were never written */
-static const double never_written = 9.969209968386869e36;
 
 typedef struct Reading {
     const FieldFactsRequest *request;
@@ -71,7 +69,7 @@ static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *
     int count;
     TRY(attr_numbers(r, v, dataset, "_FillValue", 1, p->missing, &p->missing_count));
     if (p->missing_count == 0 && element_is_float(v->array.type))
-        p->missing[p->missing_count++] = never_written;
+        p->missing[p->missing_count++] = FIELD_NEVER_WRITTEN;
     TRY(attr_numbers(r, v, dataset, "missing_value", FIELD_MISSING - p->missing_count,
                      &p->missing[p->missing_count], &count));
     p->missing_count += count;
@@ -153,26 +151,33 @@ static Status find_role(const Reading *r, const Dimension *d, int8_t *role)
     return OK;
 }
 
+/* Opens the scale that a list refers to: a data set. */
+static bool open_scale(hid_t dataset, const hvl_t *list, Dimension *d)
+{
+    if (list->len < 1) return true;
+    d->scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list->p);
+    if (d->scale < 0) return false;
+    if (H5Iget_type(d->scale) == H5I_DATASET)
+        return H5Iget_name(d->scale, d->name, sizeof d->name) >= 0;
+    H5Oclose(d->scale);
+    d->scale = -1;
+    return false;
+}
+
 /* Opens the scale of each dimension, by the attribute DIMENSION_LIST. */
-static void open_scales(hid_t dataset, int ndim, Dimension d[SHAPE_DIMS])
+static Status open_scales(const Reading *r, hid_t dataset, const FieldVariableFacts *v,
+                          Dimension d[SHAPE_DIMS])
 {
     int64_t count;
     hvl_t list[SHAPE_DIMS];
     hid_t attr = h5_attr_open(dataset, "DIMENSION_LIST", &count);
-    if (attr < 0) return;
-    hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ);
-    hid_t stored = H5Aget_type(attr);
-    bool known = count == ndim && H5Tequal(type, stored) > 0 && H5Aread(attr, type, list) >= 0;
-    for (int i = 0; known && i < ndim; ++i) {
-        if (list[i].len < 1) continue;
-        d[i].scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list[i].p);
-        if (d[i].scale >= 0 && H5Iget_type(d[i].scale) != H5I_DATASET) {
-            H5Oclose(d[i].scale);
-            d[i].scale = -1;
-        }
-        if (d[i].scale >= 0) H5Iget_name(d[i].scale, d[i].name, sizeof d[i].name);
-    }
-    if (known) {
+    if (attr < 0) return OK;
+    hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ), stored = H5Aget_type(attr);
+    bool good = count == v->array.ndim && H5Tequal(type, stored) > 0;
+    const bool read = good && H5Aread(attr, type, list) >= 0;
+    good = read;
+    for (int i = 0; good && i < v->array.ndim; ++i) good = open_scale(dataset, &list[i], &d[i]);
+    if (read) {
         hid_t space = H5Aget_space(attr);
         H5Dvlen_reclaim(type, space, H5P_DEFAULT, list);
         H5Sclose(space);
@@ -180,6 +185,11 @@ static void open_scales(hid_t dataset, int ndim, Dimension d[SHAPE_DIMS])
     H5Tclose(stored);
     H5Tclose(type);
     H5Aclose(attr);
+    if (good) return OK;
+    return fail(ERR_DATA,
+                "%s: attribute DIMENSION_LIST of %s, which names its dimensions, is damaged: copy "
+                "or make the file again",
+                r->request->path, v->array.name);
 }
 
 /* Gives dimensions that nothing has identified the places that are left, the last ones first. */
@@ -303,7 +313,7 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
     Status st = OK;
     for (int i = 0; i < ndim; ++i)
         d[i] = (Dimension){.scale = -1, .length = v->array.dim[i], .name = ""};
-    open_scales(dataset, ndim, d);
+    st = open_scales(r, dataset, v, d);
     for (int i = 0; st == OK && i < ndim; ++i) st = find_role(r, &d[i], &v->dim[i]);
     if (st == OK) st = place_rest(r, v);
     for (int i = 0; st == OK && i < ndim; ++i) {

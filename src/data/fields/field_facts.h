@@ -14,6 +14,9 @@ typedef struct FieldFactsRequest {
     bool is_static[FIELD_VARIABLES];
 } FieldFactsRequest;
 
+/* netCDF's value for floats that were never written */
+#define FIELD_NEVER_WRITTEN 9.969209968386869e36
+
 enum { FIELD_COORDINATES = 512, FIELD_UNITS = 80 };
 typedef struct FieldVariableFacts {
     DataArray array;

@@ -231,6 +231,18 @@ static Status unpack(const FieldReader *r, const Block *b, const void *raw, int 
                 v->name);
 }
 
+Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *plane)
+{
+    const FieldVariable *v = &r->set.field_set.variable[variable];
+    const Block b = block_of(&r->set.field_set, variable, frame);
+    void *raw;
+    Status st = read_block(r, &b, &raw);
+    for (int i = 0; st == OK && i < v->levels; ++i)
+        st = unpack(r, &b, raw, i, plane + i * v->size[FIELD_ROW] * v->size[FIELD_COLUMN]);
+    mem_free(&raw);
+    return st;
+}
+
 /* ---- samples ---- */
 
 /* Reads channels first .. end - 1 of a list, which are levels of one variable at one offset, to

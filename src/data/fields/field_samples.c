@@ -132,6 +132,25 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
                 set->path, high - low + 1);
 }
 
+int field_find_segment(const FieldSet *f, int64_t frame)
+{
+    int low = 0, high = f->segments;
+    while (high - low > 1) {
+        int middle = (low + high) / 2;
+        if (f->segment[middle].first <= frame)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+double field_frame_time(const FieldSet *f, int64_t frame)
+{
+    const FieldSegment *s = &f->segment[field_find_segment(f, frame)];
+    return f->step_s > 0 ? s->start + (double)(frame - s->first) * f->step_s : (double)frame;
+}
+
 int64_t field_sample_frame(const FieldSet *f, int64_t sample)
 {
     int low = 0, high = f->segments;

@@ -135,6 +135,20 @@ static Status differ_fail(const Opening *o, const char *path, const char *what, 
                 path, what, o->f->variable[variable].name, o->f->file[0].path);
 }
 
+static Status level_fail(const char *path, const char *name, double level,
+                         const FieldVariableFacts *facts)
+{
+    enum { LISTED = 20 };
+    char list[LISTED * 24] = "";
+    for (int i = 0; i < facts->levels && i < LISTED; ++i)
+        snprintf(list + strlen(list), 24, "%s%.8g", i ? ", " : "", facts->level[i]);
+    if (facts->levels == 0)
+        return fail(ERR_DATA, "%s: %s has no level %g: its levels have no coordinate", path, name,
+                    level);
+    return fail(ERR_DATA, "%s: %s has no level %g; it has %s%s", path, name, level, list,
+                facts->levels > LISTED ? ", ..." : "");
+}
+
 /* Finds the levels that the configuration selects, by the values of the coordinate. */
 static Status select_levels(const Opening *o, FieldVariable *v, const FieldVariableFacts *facts,
                             const ConfigList *levels)
@@ -154,9 +168,7 @@ static Status select_levels(const Opening *o, FieldVariable *v, const FieldVaria
             while (at < facts->levels && fabs(facts->level[at] - levels->value[i]) >
                                              1e-6 * fmax(1, fabs(levels->value[i])))
                 ++at;
-            if (at == facts->levels)
-                return fail(ERR_DATA, "%s: %s has no level %g%s", path, v->name, levels->value[i],
-                            facts->levels ? "" : ": its levels have no coordinate");
+            if (at == facts->levels) return level_fail(path, v->name, levels->value[i], facts);
         }
         v->level[i] = (int16_t)at;
         v->level_value[i] = at < facts->levels ? facts->level[at] : NAN;

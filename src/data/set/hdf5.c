@@ -136,6 +136,10 @@ static const char *import_advice(const char *path)
         {".zip", unpack},
         {".tar", unpack},
         {".tgz", unpack},
+        {".nc",
+         "a NetCDF file of the classic format becomes one of HDF5 with `nccopy -k nc4 OLD NEW`"},
+        {".grib", "convert it to NetCDF-4, as with `cdo -f nc4 copy OLD NEW.nc`"},
+        {".grb", "convert it to NetCDF-4, as with `cdo -f nc4 copy OLD NEW.nc`"},
         {".npy", by_python},
         {".npz", by_python},
         {".pt", parameters},
@@ -236,12 +240,14 @@ Status hdf5_link_fail(const char *path, const char *what)
 }
 
 /* Names of a file's data sets for a message. */
-enum { NAMES_LISTED_MAX = 12 };
+enum { NAMES_LISTED_MAX = 12, NAMES_KEPT_MAX = 256 };
 typedef struct NameList {
     /* "/x, /y" */
     char text[600];
     /* number of names in text, and of data sets in the file */
     int listed, total;
+    /* owned: the first NAMES_KEPT_MAX names, without a slash before them */
+    char *name[NAMES_KEPT_MAX];
 } NameList;
 
 /* H5Ovisit's callback: adds the name of a data set. */
@@ -251,6 +257,7 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
     (void)object;
     if (info->type != H5O_TYPE_DATASET) return 0;
     size_t used = strlen(list->text);
+    if (list->total < NAMES_KEPT_MAX) list->name[list->total] = mem_text(name);
     if (++list->total > NAMES_LISTED_MAX || used + strlen(name) + 4 > sizeof list->text) return 0;
     snprintf(list->text + used, sizeof list->text - used, "%s/%s", list->listed++ ? ", " : "",
              name);
@@ -261,6 +268,13 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
 static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
 {
     const char *more = list->total > list->listed ? ", ..." : "";
+    const int kept = list->total < NAMES_KEPT_MAX ? list->total : NAMES_KEPT_MAX;
+    if (key && strcmp(key, "data.variables") == 0) {
+        const char *near = text_nearest(name, (const char *const *)list->name, kept);
+        return fail(ERR_DATA, "%s: has no variable %s%s%s%s; it has %s%s; name it in %s", path,
+                    name, near ? "; did you mean " : "", near ? near : "", near ? "?" : "",
+                    list->text, more, key);
+    }
     if (!key)
         return fail(ERR_DATA,
                     "%s: holds no data set %s, which a weft data set of its kind has; there is "
@@ -269,8 +283,11 @@ static Status name_fail(const char *path, const char *name, const NameList *list
     if (list->total == 1)
         return fail(ERR_DATA, "%s: holds no data set %s; there is only %s; to use that: %s=%s",
                     path, name, list->text, key, list->text);
-    return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one: %s=/NAME",
-                path, name, list->text, more, key);
+    const char *end = strrchr(path, '.');
+    return fail(ERR_DATA, "%s: holds no data set %s; there is %s%s; name the right one: %s=/NAME%s",
+                path, name, list->text, more, key,
+                end && strcmp(end, ".nc") == 0 ? ", or variables that are fields: data.variables"
+                                               : "");
 }
 
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key)
@@ -283,10 +300,12 @@ Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name
     if (is_external) return hdf5_link_fail(path, name);
     NameList list = {0};
     H5Ovisit(file, H5_INDEX_NAME, H5_ITER_INC, list_name, &list);
-    if (list.total == 0)
-        return fail(ERR_DATA, "%s: holds no data set %s, nor any other; name another file", path,
-                    name);
-    return name_fail(path, name, &list, key);
+    Status st = list.total > 0
+                    ? name_fail(path, name, &list, key)
+                    : fail(ERR_DATA, "%s: holds no data set %s, nor any other; name another file",
+                           path, name);
+    for (int i = 0; i < list.total && i < NAMES_KEPT_MAX; ++i) mem_free(&list.name[i]);
+    return st;
 }
 
 Status hdf5_check_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what)

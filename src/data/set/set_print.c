@@ -1,7 +1,7 @@
 /* Implements `weft data info`, which describes a data set as text or as one JSON object, and `weft
  * data check`, which reads all of it once. Samples per class are counted only if the set has at
  * most COUNTED_SAMPLES_MAX samples and COUNTED_CLASSES_MAX classes. */
-#include "../data_private.h"
+#include "../fields/fields_private.h"
 
 #include <string.h>
 
@@ -134,6 +134,11 @@ static void print_json(const DataSet *set, const ClassNames *names, FILE *out)
     json_text(&json, "file", set->path);
     json_text(&json, "kind", data_kind(set)->name);
     json_int(&json, "samples", set->samples);
+    if (data_kind(set)->has_fields) {
+        field_print_json(set, &json);
+        json_end(&json);
+        return;
+    }
     array_json("x", &set->x, &json);
     if (data_kind(set)->next_token) {
         json_int(&json, "tokens", set->x.dim[0]);
@@ -277,6 +282,8 @@ Status data_set_print(const DataSet *set, FILE *out, bool json)
     if (set->classes > 0 && !data_kind(set)->next_token) TRY(data_set_class_names(set, &names));
     if (json)
         print_json(set, &names, out);
+    else if (data_kind(set)->has_fields)
+        field_print_text(set, out);
     else
         print_text(set, &names, out);
     class_names_free(&names);
@@ -331,6 +338,7 @@ Status data_set_check(const DataSet *set, int64_t classes)
     Reader *reader;
     DataSet checked = *set;
     if (classes > 0) checked.classes = classes;
+    if (data_kind(set)->has_fields) return field_check(set);
     if (data_kind(set)->next_token) return tokens_check(&checked);
     const bool has_boxes = data_kind(set)->has_boxes;
     DataBoxes boxes = {0};
