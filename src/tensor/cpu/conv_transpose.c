@@ -1,7 +1,7 @@
-/* conv_transpose2d runs the kernels of a convolution from y to x: forward is its gradient of data,
- * the gradient of data its forward, and the weight's gradient its weight's gradient. The bias is
- * added to y in a pass of its own (in bf16 y is rounded before and after it); its gradient is the sum of dy over the pixels of each plane, then
- * over the samples in their order. */
+/* conv_transpose2d runs the kernels of a convolution from y to x: forward is its gradient of
+ * data, the gradient of data its forward, and the weight's gradient its weight's gradient. The
+ * bias is added to y in a pass of its own (in bf16 y is rounded before and after it); its
+ * gradient is the sum of dy over the pixels of each plane, then over the samples in their order. */
 #include "conv2d.h"
 #include "linear.h"
 #include "sizes.h"
@@ -33,8 +33,8 @@ static double transpose_macs(const OpSpec *s)
 }
 
 /* y[N,O,P,Q] = b[O] + the gradient, with respect to its input, of the convolution with weight
- * w[C,O/groups,R,S] from (N,O,P,Q) to (N,C,H,W), for the gradient x[N,C,H,W] of its output (Dumoulin
- * & Visin 2016, "A guide to convolution arithmetic for deep learning", section 4). */
+ * w[C,O/groups,R,S] from (N,O,P,Q) to (N,C,H,W), for the gradient x[N,C,H,W] of its output
+ * (Dumoulin & Visin 2016, "A guide to convolution arithmetic for deep learning", section 4). */
 const OpInfo info_conv_transpose2d = {
     .name = "conv_transpose2d",
     .check = transpose_check,
