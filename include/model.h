@@ -271,7 +271,9 @@ typedef enum FreezeNorm { FREEZE_NORM_WORDS(LIST_CONSTANT) } FreezeNorm;
 #define FIELD_NORM_WORDS(W)                                                                        \
     W(FIELD_NORM_GROUP, "group")                                                                   \
     W(FIELD_NORM_BATCH, "batch") W(FIELD_NORM_INSTANCE, "instance") W(FIELD_NORM_NONE, "none")
-#define UP_WORDS(W)   W(UP_TRANSPOSE, "transpose") W(UP_NEAREST, "nearest") W(UP_BILINEAR, "bilinear")
+#define UP_WORDS(W)                                                                                \
+    W(UP_TRANSPOSE, "transpose")                                                                   \
+    W(UP_NEAREST, "nearest") W(UP_BILINEAR, "bilinear")
 #define DOWN_WORDS(W) W(DOWN_MAX, "max") W(DOWN_MEAN, "mean")
 typedef enum FieldNorm { FIELD_NORM_WORDS(LIST_CONSTANT) } FieldNorm;
 typedef enum Up { UP_WORDS(LIST_CONSTANT) } Up;

@@ -63,6 +63,8 @@ static const ZooRow zoo_rows[] = {
     {"model: {name: lenet}", 1, 28, 10, 421642, 4241152, ZOO_IMAGES},
     {"model: {name: mlp}", 1, 28, 10, 669706, 668672, ZOO_IMAGES},
     {"model: {name: mlp, hidden: [32]}", 1, 28, 10, 25450, 25408, ZOO_IMAGES},
+    {"model: {name: unet}\ntrain: {loss: mse}", 8, 64, 8, 1928680, 0, ZOO_IMAGES},
+    {"model: {name: fieldresnet}\ntrain: {loss: mse}", 8, 64, 8, 597128, 0, ZOO_IMAGES},
     /* the published 1.9 M and 4.5 GFLOP of pictures of 640 pixels, and 7.2 M and 16.5 GFLOP */
     {"model: {name: yolov5n}\ntrain: {loss: yolo}", 3, 640, 80, 1872157, 2234060800, ZOO_IMAGES},
     {"model: {name: yolov5n}\ntrain: {loss: yolo}", 3, 320, 20, 1790977, 0, ZOO_IMAGES},

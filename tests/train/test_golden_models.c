@@ -35,11 +35,13 @@ static Status make_optimizer(Run *r)
     return status;
 }
 
-static Status run_open(Run *r, Golden *golden, Images images, const BackendTable *table, bool fuse)
+/* outputs: classes, or channels of fields */
+static Status run_open(Run *r, Golden *golden, Images images, int outputs,
+                       const BackendTable *table, bool fuse)
 {
     Shape shape = shape_of(4, images.batch, images.channels, images.image, images.image);
     TRY(one_rank_open(&r->one, golden_config(golden, "run: {seed: 1}"),
-                      desc_plain(shape, DTYPE_F32), CLASSES, table, fuse ? &backend_cpu : NULL, 1));
+                      desc_plain(shape, DTYPE_F32), outputs, table, fuse ? &backend_cpu : NULL, 1));
     TRY(make_optimizer(r));
     golden_params(r->one.graph, r->one.plan, executor_params(r->one.executor));
     executor_params_changed(r->one.executor);
@@ -118,6 +120,15 @@ static void add_labels(Batch *batch)
     for (int64_t i = 0; i < batch->rows; ++i) batch->labels[i] = golden_draw('y', i, CLASSES);
 }
 
+/* Adds a target for each pixel of each channel. */
+static void add_fields(Batch *batch, Images images)
+{
+    const int64_t count = (int64_t)images.batch * images.channels * images.image * images.image;
+    batch->targets = mem_new((size_t)count * sizeof(float));
+    for (int64_t i = 0; i < count; ++i)
+        batch->targets[i] = golden_noise(golden_hash("t"), (uint32_t)i);
+}
+
 /* Adds i boxes to image i, and the matches of the batch. */
 static void add_boxes(Batch *batch, const Graph *graph)
 {
@@ -148,6 +159,7 @@ static void batch_free(Batch *batch)
 {
     mem_free(&batch->x);
     mem_free(&batch->labels);
+    mem_free(&batch->targets);
     mem_free(&batch->sample);
     mem_free(&batch->box_start);
     mem_free(&batch->box_row);
@@ -165,7 +177,7 @@ static void check_file(const char *path, const char *model, const BackendTable *
     if (!golden_read(path, "model", model, 3, number, &golden)) return;
     Images images = {number[0], number[1], number[2]};
     Batch batch = batch_new(images);
-    Status status = run_open(&run, &golden, images, table, fuse);
+    Status status = run_open(&run, &golden, images, CLASSES, table, fuse);
     CHECK_OK(status);
     if (status == OK) add_labels(&batch);
     if (status == OK && statistics) set_statistics(&run);
@@ -186,7 +198,7 @@ static void check_detector(const BackendTable *table, bool fuse)
     if (!golden_read(path, "model", "yolov5n", 3, number, &golden)) return;
     Images images = {number[0], number[1], number[2]};
     Batch batch = batch_new(images);
-    Status status = run_open(&run, &golden, images, table, fuse);
+    Status status = run_open(&run, &golden, images, CLASSES, table, fuse);
     CHECK_OK(status);
     if (status == OK) add_boxes(&batch, run.one.graph);
     for (int s = 0; status == OK && s < GOLDEN_STEPS; ++s)
@@ -194,6 +206,42 @@ static void check_detector(const BackendTable *table, bool fuse)
     if (status == OK) golden_check_tensors(path, run.one.graph, run.one.executor, DETECTOR_NEAR);
     run_close(&run);
     batch_free(&batch);
+}
+
+/* Models from fields to fields (tools/golden_unet.py). */
+static void check_fields(const char *model, const BackendTable *table, bool fuse)
+{
+    Golden golden;
+    Run run = {0};
+    int number[3];
+    if (!golden_read("tests/golden/unet.txt", "model", model, 3, number, &golden)) return;
+    Images images = {number[0], number[1], number[2]};
+    Batch batch = batch_new(images);
+    Status status = run_open(&run, &golden, images, images.channels, table, fuse);
+    CHECK_OK(status);
+    if (status == OK) add_fields(&batch, images);
+    for (int s = 0; status == OK && s < GOLDEN_STEPS; ++s)
+        golden_check(&golden, s, train_once(&run, &batch, s), GOLDEN_FLOOR_SMOOTH);
+    run_close(&run);
+    batch_free(&batch);
+}
+
+static void check_all_fields(const BackendTable *table, bool fuse)
+{
+    check_fields("transpose", table, fuse);
+    check_fields("nearest", table, fuse);
+    check_fields("bilinear", table, fuse);
+    check_fields("plain", table, fuse);
+    check_fields("resnet", table, fuse);
+}
+
+static void fields(void)
+{
+    check_all_fields(&backend_cpu, true);
+}
+static void fields_poison(void)
+{
+    check_all_fields(&backend_poison, false);
 }
 
 static void check_model(const char *model, const BackendTable *table, bool fuse)
@@ -266,6 +314,7 @@ TEST_MAIN("golden models", {"lenet", lenet}, {"lenet, nothing fused", lenet_unfu
           {"lenet, poisoned", lenet_poison}, {"resnet18", resnet18},
           {"resnet18, nothing fused", resnet18_unfused}, {"mobilenet_v2", mobilenet_v2},
           {"mobilenet_v2, nothing fused", mobilenet_v2_unfused}, {"frozen layers", frozen},
+          {"fields", fields}, {"fields, nothing fused, poisoned", fields_poison},
           {"frozen layers, nothing fused", frozen_unfused},
           {"frozen layers, poisoned", frozen_poison}, {"detector", detector},
           {"detector, nothing fused", detector_unfused}, {"detector, poisoned", detector_poison})
