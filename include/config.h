@@ -166,7 +166,7 @@ typedef struct Config {
         double dropout;
         /* widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top */
         ConfigList hidden;
-        /* mlp: number of its activation, whose layer is activation_layer(config) */
+        /* mlp, unet, fieldresnet: number of the layer activation_layer(config) */
         int activation;
         /* widths of dlrm's bottom */
         ConfigList bottom;

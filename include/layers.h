@@ -91,6 +91,8 @@ typedef struct LayerSize {
     int64_t vocab;
     /* dense, conv2d: the layer has a bias */
     bool bias;
+    /* instance_norm: the layer has a weight and a bias */
+    bool affine;
     /* dense, conv2d: initialiser of the weight; the bias is 0 unless it is uniform, too */
     Init init;
     /* INIT_NORMAL: standard deviation; bag with INIT_UNIFORM: U(-init_std, init_std) */

@@ -260,6 +260,26 @@ def group_norm():
         yield c
 
 
+def instance_norm():
+    table = [("plain", (2, 6, 3, 2), False, None, None), ("affine", (3, 5, 2, 3), True, None, None), ("across blocks, relu", (2, 19, 3, 3), False, "relu", None),
+             ("affine, relu6", (2, 16, 5, 3), True, "relu6", None), ("padded rows", (4, 9, 2, 4), False, None, 3)]
+    for name, dims, affine, act, rows in table:
+        c = Case(name, "affine=true" if affine else "", act)
+        x = c.fill("x0", *dims, scale=3.0, shift=0.5)
+        w, b = (c.fill("w0", dims[1], scale=0.5, shift=1.0), c.fill("w1", dims[1], scale=2.0)) if affine else (None, None)
+        c.padded(lambda x: F.instance_norm(x, weight=w, bias=b), x, rows)
+        yield c
+
+
+def film():
+    for name, dims in [("odd", (2, 5, 3, 3)), ("16 channels", (2, 16, 2, 2)), ("across blocks", (3, 19, 3, 2))]:
+        c = Case(name)
+        x, s = c.fill("x0", *dims), c.fill("x1", dims[0], 2 * dims[1])
+        factor, shift = s[:, :, None, None].chunk(2, 1)
+        c.finish(x * (1 + factor) + shift)
+        yield c
+
+
 def swiglu():
     for name, dims, rows in [("2-d", (3, 14), None), ("3-d", (2, 3, 10), None), ("wide", (2, 262), None)]:
         c = Case(name)
@@ -638,7 +658,7 @@ def numeric_embedding():
 
 KINDS = {
     "dense": dense, "conv2d": conv2d, "conv_transpose2d": conv_transpose2d, "detect": detect, "batch_norm": batch_norm, "layer_norm": layer_norm,
-    "rms_norm": rms_norm, "group_norm": group_norm, "swiglu": swiglu,
+    "rms_norm": rms_norm, "group_norm": group_norm, "instance_norm": instance_norm, "film": film, "swiglu": swiglu,
     "relu": lambda: activation(F.relu), "relu6": lambda: activation(F.relu6),
     "gelu": lambda: activation(lambda x: F.gelu(x, approximate="tanh")), "silu": lambda: activation(F.silu),
     "tanh": lambda: activation(torch.tanh), "sigmoid": lambda: activation(torch.sigmoid), "elu": lambda: activation(F.elu, "alpha", 0.3),

@@ -132,6 +132,8 @@ typedef struct OpInfo {
     OpTalks talks;
     OpTokens tokens;
     OpParams params;
+    /* the operation runs without its parameters, too */
+    bool bare;
     OpReads reads;
     OpTraffic traffic;
     /* Activations that the operation can apply to its output: bit 1u << ACT_RELU and so on. gelu

@@ -38,6 +38,7 @@
     _(CONV_TRANSPOSE2D, conv_transpose2d, CPU_ONLY)                                                \
     _(PIXEL_SHUFFLE, pixel_shuffle, CPU_ONLY)                                                      \
     _(PAD, pad, CPU_ONLY)                                                                          \
+    _(FILM, film, CPU_ONLY)                                                                        \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */
 

@@ -194,6 +194,8 @@ typedef struct OpSpec {
     int image[2];
     /* detect: classes; pixels of the picture in a cell, along each side */
     int classes, cell;
+    /* dropout: whole channels of (N,C,H,W) are dropped */
+    bool drop_channels;
     /* dropout: hash of the node's name */
     uint64_t seed_name;
     /* attention: heads of queries */

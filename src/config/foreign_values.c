@@ -214,6 +214,7 @@ const ForeignWord foreign_values[] = {
           NULL),
     LAYER("layernormalization|ln", "layer_norm", NULL),
     LAYER("groupnormalization|gn", "group_norm", NULL),
+    LAYER("instancenorm2d|instancenormalization", "instance_norm", NULL),
     LAYER("rmsnormalization|llamarmsnorm", "rms_norm", NULL),
     LAYER("maxpool2d|maxpooling2d|max_pooling|pool|maxpooling|pooling", "max_pool", NULL),
     LAYER("avgpool2d|averagepooling2d|average_pool|mean_pool|avg_pooling|averagepool", "avg_pool",
@@ -239,11 +240,13 @@ const ForeignWord foreign_values[] = {
     LAYER("concatenate|cat|merge|torch_cat", "concat", NULL),
     LAYER("residual|shortcut|elementwise|eltwise|skip|sum|plus", "add", "with input: [a, b]"),
     LAYER("position_embedding|positional_encoding|wpe|pos_embedding", "positions", NULL),
-    LAYER("dropout2d|alphadropout|droppath", "dropout", NULL),
+    LAYER("alphadropout|droppath", "dropout", NULL),
+    LAYER("spatialdropout2d|channel_dropout|featuredropout", "dropout2d", NULL),
     LAYER("reshape|view|unsqueeze|squeeze", "flatten", NULL),
     LAYER("softmax|logsoftmax|log_softmax|crossentropyloss", NULL,
           "the loss applies it: leave it out, and set train.loss: softmax"),
-    LAYER("lstm|gru|rnn|conv1d|conv3d|prelu|selu|instancenorm*|lrn|localresponsenorm|hardtanh",
+    LAYER("lstm|gru|rnn|conv1d|conv3d|prelu|selu|instancenorm1d|instancenorm3d|lrn|"
+          "localresponsenorm|hardtanh",
           NULL, "`weft help --layers` lists the layers"),
     ATTR("out_channels|filters|num_filters|n_filters|out|num_output_channels|"
          "out_planes|planes",
@@ -270,8 +273,7 @@ const ForeignWord foreign_values[] = {
          NULL, "inputs follow from the layer before"),
     ATTR("activation|act|act_layer", NULL, "an activation is a layer of its own: - relu"),
     ATTR("dilation", NULL, "kernels have no gaps"),
-    ATTR("inplace|affine|track_running_stats|data_format|trainable|dtype", NULL,
-         "nothing is to be set"),
+    ATTR("inplace|track_running_stats|data_format|trainable|dtype", NULL, "nothing is to be set"),
     /* ---- command line ---- */
     OPTION("gpus|nproc_per_node|num_gpus|np|nprocs|ntasks|n_procs|world_size|"
            "num_processes|devices|nproc|ranks|ngpus|num_workers_mpi|n_gpus|num_ranks|"

@@ -79,7 +79,7 @@ const Option options[] = {
     {"model.hidden", &kind_ints, AT(model.hidden), "[512, 512]", NULL, .lo = 1, .hi = INT32_MAX,
      .help = "widths of the hidden layers; for dlrm those of the top network."},
     {"model.activation", &kind_enum, AT(model.activation), "relu", NULL,
-     .help = "activation after each hidden layer."},
+     .help = "activation after each hidden layer, or after the convolutions of a block."},
     {"model.bottom", &kind_ints, AT(model.bottom), "[]", "the model's own", .lo = 1, .hi = INT32_MAX,
      .help = "widths of the hidden layers of the bottom network; a layer of model.width follows them."},
     {"model.channels", &kind_ints, AT(model.channels), "[]", "the model's own", .lo = 1, .hi = INT32_MAX,

@@ -105,6 +105,7 @@ static const Attr table[] = {
     {"vocab", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
     {"context", ATTR_COUNT, EFFECT_SHAPE, IN_SIZE(vocab), .low = 1, .high = INT32_MAX},
     {"bias", ATTR_BOOL, EFFECT_SHAPE, IN_SIZE(bias)},
+    {"affine", ATTR_BOOL, EFFECT_SHAPE, IN_SIZE(affine)},
     {"init", ATTR_WORD, EFFECT_TRAINING, IN_SIZE(init), .words = init_words},
     {"init_std", ATTR_FLOAT, EFFECT_TRAINING, IN_SIZE(init_std), .low = 0, .high = 100},
     {"kernel", ATTR_PAIR, EFFECT_OUTPUT, IN_SPEC(kernel), .low = 1, .high = 1024},

@@ -1,10 +1,12 @@
 /* group_norm (Wu & He 2018): normalises each sample's channels in `groups` equal groups of
- * neighbours. Parameters have PyTorch's names. */
+ * neighbours. instance_norm (Ulyanov et al. 2016): each channel is a group, and without `affine`
+ * there are no parameters. Parameters have PyTorch's names. */
 #include "kinds.h"
 
-static const char *const attrs[] = {"groups", "eps", NULL};
+static const char *const group_attrs[] = {"groups", "eps", NULL};
+static const char *const instance_attrs[] = {"affine", "eps", NULL};
 
-static void defaults(OpSpec *spec, LayerSize *size)
+static void group_defaults(OpSpec *spec, LayerSize *size)
 {
     (void)size;
     /* the paper's default */
@@ -12,7 +14,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->eps = 1e-5f;
 }
 
-static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+static Status group_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     TRY(check_floats(spec, "group_norm", 4, 4, "images (N,C,H,W)"));
@@ -31,24 +33,52 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* ONNX has this operator only from opset 18 on. Instance normalisation replaces it: each group is
- * one of its channels, and the model's scale and shift follow. */
-static OnnxValue to_onnx(const OnnxLayer *l)
+static void instance_defaults(OpSpec *spec, LayerSize *size)
 {
-    const Shape x = l->spec->x[0].shape;
-    const int64_t groups = l->spec->groups;
+    (void)size;
+    spec->eps = 1e-5f;
+}
+
+static Status instance_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
+{
+    char text[64];
+    TRY(check_floats(spec, "instance_norm", 4, 4, "images (N,C,H,W)"));
+    const Shape x = spec->x[0].shape;
+    if (x.dim[2] * x.dim[3] == 1)
+        return fail(ERR_CONFIG,
+                    "instance_norm got %s: each channel is one number, whose normalised value is "
+                    "always 0",
+                    shape_text(x, text));
+    spec->groups = (int)x.dim[1];
+    spec->y = desc_plain(x, DTYPE_F32);
+    if (size->affine) set_norm_params(spec, param, x.dim[1], true);
+    return OK;
+}
+
+/* Sets table to vectors of n ones and of n zeros, which layers share: scale and shift of an
+ * instance normalisation without parameters. */
+static void constants(const OnnxLayer *l, int64_t n, OnnxValue table[2])
+{
     const OnnxLayer shared = onnx_shared_layer(l, "group_norm");
     char key[64];
-    /* scale 1 and shift 0 of the instance normalisation */
-    OnnxValue table[2];
     for (int i = 0; i < 2; ++i) {
-        snprintf(key, sizeof key, "%s/%lld", i ? "zeros" : "ones", (long long)groups);
+        snprintf(key, sizeof key, "%s/%lld", i ? "zeros" : "ones", (long long)n);
         table[i] = onnx_find_shared(l, key);
         if (table[i] != ONNX_NONE) continue;
         OnnxValue one = onnx_float(l, i ? 0 : 1);
-        table[i] = onnx_add(&shared, "Expand", key, one, onnx_vector(l, groups));
+        table[i] = onnx_add(&shared, "Expand", key, one, onnx_vector(l, n));
         onnx_share(l, key, table[i]);
     }
+}
+
+/* ONNX has this operator only from opset 18 on. Instance normalisation replaces it: each group is
+ * one of its channels, and the model's scale and shift follow. */
+static OnnxValue group_onnx(const OnnxLayer *l)
+{
+    const Shape x = l->spec->x[0].shape;
+    const int64_t groups = l->spec->groups;
+    OnnxValue table[2];
+    constants(l, groups, table);
     OnnxValue y = onnx_add(l, "Reshape", "groups", l->x[0], onnx_vector(l, 0, groups, -1));
     y = onnx_add(l, "InstanceNormalization", "normal", y, table[0], table[1]);
     onnx_attr_float(l, "epsilon", l->spec->eps);
@@ -59,14 +89,38 @@ static OnnxValue to_onnx(const OnnxLayer *l)
     return onnx_add(l, "Add", NULL, onnx_add(l, "Mul", "scaled", y, scale), shift);
 }
 
+static OnnxValue instance_onnx(const OnnxLayer *l)
+{
+    OnnxValue table[2];
+    if (l->spec->w_count > 0)
+        for (int i = 0; i < 2; ++i) table[i] = onnx_param(l, i);
+    else
+        constants(l, l->spec->groups, table);
+    OnnxValue y = onnx_add(l, "InstanceNormalization", NULL, l->x[0], table[0], table[1]);
+    onnx_attr_float(l, "epsilon", l->spec->eps);
+    return y;
+}
+
 const LayerKind kind_group_norm = {
     .name = "group_norm",
     .op = OP_GROUP_NORM,
-    .attrs = attrs,
+    .attrs = group_attrs,
     .inputs = 1,
     .channels = CHANNELS_KEEP,
     .help = "normalises groups of a sample's channels",
-    .defaults = defaults,
-    .infer = infer,
-    .onnx = to_onnx,
+    .defaults = group_defaults,
+    .infer = group_infer,
+    .onnx = group_onnx,
+};
+
+const LayerKind kind_instance_norm = {
+    .name = "instance_norm",
+    .op = OP_GROUP_NORM,
+    .attrs = instance_attrs,
+    .inputs = 1,
+    .channels = CHANNELS_KEEP,
+    .help = "normalises each channel of a sample",
+    .defaults = instance_defaults,
+    .infer = instance_infer,
+    .onnx = instance_onnx,
 };

@@ -26,12 +26,15 @@
     _(global_pool)                                                                                 \
     _(upsample)                                                                                    \
     _(concat)                                                                                      \
+    _(film)                                                                                        \
     _(flatten)                                                                                     \
     _(dropout)                                                                                     \
+    _(dropout2d)                                                                                   \
     _(embedding)                                                                                   \
     _(positions)                                                                                   \
     _(attention)                                                                                   \
     _(group_norm)                                                                                  \
+    _(instance_norm)                                                                               \
     _(rms_norm)                                                                                    \
     _(swiglu)                                                                                      \
     _(bag)                                                                                         \
@@ -184,8 +187,9 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
             return fail(ERR_BUG, "layer kind %s: w_count is %d, but there is a parameter %d",
                         kind->name, spec->w_count, i + 1);
     }
-    const OpParams params = op_info(kind->op)->params;
-    if ((spec->w_count > 0) != (params != PARAMS_NONE && params != PARAMS_SPARSE_ROWS))
+    const OpInfo *info = op_info(kind->op);
+    const bool has = info->params != PARAMS_NONE && info->params != PARAMS_SPARSE_ROWS;
+    if (spec->w_count > 0 ? !has : has && !info->bare)
         return fail(ERR_BUG,
                     "layer kind %s: w_count is %d, which contradicts .params of its operation",
                     kind->name, spec->w_count);

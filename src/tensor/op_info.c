@@ -121,6 +121,8 @@ static Status pool_check(const OpSpec *s)
 
 static Status dropout_check(const OpSpec *s)
 {
+    if (s->drop_channels && s->x[0].shape.ndim != 4)
+        return fail(ERR_CONFIG, "dropout: only images (N,C,H,W) have channels to drop");
     if (s->drop >= 0.0f && s->drop < 1.0f) return OK;
     return fail(ERR_CONFIG, "dropout: p is %g, but must be 0 or more and less than 1",
                 (double)s->drop);
@@ -289,7 +291,7 @@ const OpInfo info_flatten = {
 };
 
 /* y = x * mask / (1-p). The mask is not stored: backward computes it again from (key, sample id,
- * index of the element in plain order). */
+ * index of the element in plain order, or of the channel). */
 const OpInfo info_dropout = {
     .name = "dropout",
     .check = dropout_check,

@@ -77,6 +77,7 @@ static void test_ops(void)
          0,
          allowed.elementwise},
         {"dropout", "p=0.3", 1, {4, {3, 5, 4, 7}}, ACT_NONE, 0, allowed.elementwise},
+        {"dropout2d", "p=0.3", 1, {4, {3, 21, 4, 7}}, ACT_NONE, 0, allowed.elementwise},
         {"flatten", "", 1, {4, {3, 5, 1, 1}}, ACT_NONE, 0, allowed.exact},
         {"concat", "", 3, {4, {3, 5, 4, 7}}, ACT_NONE, 0, allowed.exact},
         {"concat", "", 2, {2, {3, 35, 1, 1}}, ACT_NONE, 0, allowed.exact},

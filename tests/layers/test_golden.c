@@ -19,6 +19,8 @@ enum { CASE_TENSORS = 32 };
     _(layer_norm, 1e-5, 2e-5)                                                                      \
     _(rms_norm, 5e-6, 1e-5)                                                                        \
     _(group_norm, 1e-5, 2e-5)                                                                      \
+    _(instance_norm, 1e-5, 2e-5)                                                                   \
+    _(film, 2e-6, 5e-6)                                                                            \
     _(swiglu, 5e-6, 5e-6)                                                                          \
     _(relu, 1e-6, 1e-6)                                                                            \
     _(relu6, 1e-6, 1e-6)                                                                           \
@@ -366,7 +368,7 @@ GOLDEN(TEST)
 static void test_every_kind_is_here(void)
 {
 #define NAME(kind, y, gradient) #kind,
-    static const char *const names[] = {GOLDEN(NAME) "dropout"};
+    static const char *const names[] = {GOLDEN(NAME) "dropout", "dropout2d"};
     const LayerKind *kind;
     for (int k = 0; (kind = layer_kind_at(k)); ++k) {
         /* kinds without inputs and parameters are tested in test_bag.c */

@@ -181,8 +181,11 @@ static const GradientCase cases[] = {
      0,
      1e-1,
      1e-4},
+    {"film", "", 2, {S4(2, 5, 3, 3), S2(2, 10)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"film", "", 2, {S4(3, 19, 2, 3), S2(3, 38)}, FILL_PLAIN, false, 2, 1e-1, 1e-4},
     {"flatten", "", 1, {S4(2, 5, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"dropout", "p=0.4", 1, {S4(2, 5, 3, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"dropout2d", "p=0.4", 1, {S4(2, 19, 3, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"embedding", "vocab=5 width=3", 1, {S2(2, 4)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"positions", "context=6", 1, {S3(3, 5, 4)}, FILL_PLAIN, false, 2, 1e-1, 1e-4},
     {"attention", "heads=2", 1, {S3(2, 5, 24)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
@@ -215,6 +218,16 @@ static const GradientCase cases[] = {
     {"group_norm", "groups=2", 1, {S4(2, 6, 3, 2)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
     {"group_norm", "groups=3", 1, {S4(3, 18, 2, 3)}, FILL_PLAIN, false, 2, 1e-2, 2e-3},
     {"group_norm", "groups=1", 1, {S4(2, 5, 4, 1)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
+    {"instance_norm", "", 1, {S4(2, 9, 3, 2)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
+    {"instance_norm",
+     "affine=true eps=1e-3",
+     1,
+     {S4(3, 3, 2, 4)},
+     FILL_PLAIN,
+     false,
+     2,
+     1e-2,
+     2e-3},
     {"swiglu", "", 1, {S2(3, 38)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
     {"swiglu", "", 1, {S3(2, 3, 8)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
     {"softmax_loss", "smoothing=0.1", 1, {S2(3, 7)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
@@ -521,19 +534,19 @@ static void test_every_kind(void)
 enum { CHANNELS = 12, SIDE = 16, PER_SAMPLE = CHANNELS * SIDE * SIDE };
 
 /* y for an input of ones and the given samples; out has samples * PER_SAMPLE elements. */
-static void drop(Backend *backend, int block, const int64_t *sample, int samples, uint64_t step,
-                 bool training, float *out)
+static void drop(Backend *backend, const char *kind, int block, const int64_t *sample, int samples,
+                 uint64_t step, bool training, float *out)
 {
     Rig rig = {0};
     int64_t count = (int64_t)samples * PER_SAMPLE;
     float *ones = mem_new((size_t)count * sizeof *ones);
     for (int64_t i = 0; i < count; ++i) ones[i] = 1;
-    CHECK_OK(rig_spec(&rig, backend, "dropout", "p=0.25"));
+    CHECK_OK(rig_spec(&rig, backend, kind, "p=0.25"));
     rig.spec.seed_name = hash_text("a layer");
     rig.spec.x_count = 1;
     rig.spec.x[0] = desc_plain(shape_of(4, samples, CHANNELS, SIDE, SIDE), DTYPE_F32);
     rig.spec.x[0].block = block;
-    CHECK_OK(rig_open(&rig, "dropout"));
+    CHECK_OK(rig_open(&rig, kind));
     rig_set_x(&rig, 0, ones);
     rig_set_samples(&rig, sample, samples);
     rig.run.seed = 3;
@@ -545,34 +558,36 @@ static void drop(Backend *backend, int block, const int64_t *sample, int samples
     mem_free(&ones);
 }
 
-static void check_mask(Backend *backend)
+/* The mask of dropout, in which each element is kept or dropped, or of dropout2d, in which all
+ * elements of a channel of a sample are (`unit` elements). */
+static void check_mask(Backend *backend, const char *kind, int unit)
 {
     const int64_t four[] = {50, 9, 2, 70}, two[] = {2, 70};
     static float a[4 * PER_SAMPLE], b[4 * PER_SAMPLE];
-    drop(backend, 1, four, 4, 1, true, a);
+    drop(backend, kind, 1, four, 4, 1, true, a);
     int64_t kept = 0, others = 0, equal = 0;
     for (int i = 0; i < 4 * PER_SAMPLE; ++i) {
         kept += fabsf(a[i] - 1 / 0.75f) < 1e-6f;
         others += a[i] != 0 && fabsf(a[i] - 1 / 0.75f) >= 1e-6f;
+        others += a[i] != a[i / unit * unit];
     }
     CU_ASSERT_EQUAL(others, 0);
-    double share =
-        (double)kept / (4.0 * PER_SAMPLE); /* six standard deviations of 12288 throws: 0.023 */
-    CU_ASSERT_DOUBLE_EQUAL(share, 0.75, 0.024);
+    const double throws = 4.0 * PER_SAMPLE / unit, deviation = sqrt(0.25 * 0.75 / throws);
+    CU_ASSERT_DOUBLE_EQUAL((double)kept / (4.0 * PER_SAMPLE), 0.75, 6 * deviation);
     for (int i = 0; i < PER_SAMPLE; ++i) equal += (a[i] != 0) == (a[PER_SAMPLE + i] != 0);
     /* independent masks agree on 0.625 */
-    CU_ASSERT_TRUE(equal < 0.75 * PER_SAMPLE);
+    CU_ASSERT_TRUE(equal < (unit > 1 ? 1 : 0.75) * PER_SAMPLE);
 
     /* the layout does not matter */
-    drop(backend, 8, four, 4, 1, true, b);
+    drop(backend, kind, 8, four, 4, 1, true, b);
     CU_ASSERT_EQUAL(memcmp(a, b, sizeof a), 0);
     /* the sample's place in the micro-batch does not matter */
-    drop(backend, 16, two, 2, 1, true, b);
+    drop(backend, kind, 16, two, 2, 1, true, b);
     CU_ASSERT_EQUAL(memcmp(a + 2 * PER_SAMPLE, b, 2 * PER_SAMPLE * sizeof a[0]), 0);
     /* another step has another mask */
-    drop(backend, 1, four, 4, 2, true, b);
+    drop(backend, kind, 1, four, 4, 2, true, b);
     CU_ASSERT_NOT_EQUAL(memcmp(a, b, sizeof a), 0);
-    drop(backend, 1, four, 4, 1, false, b);
+    drop(backend, kind, 1, four, 4, 1, false, b);
     for (int i = 0; i < 4 * PER_SAMPLE; ++i) CU_ASSERT_EQUAL_FATAL(b[i], 1.0f);
 }
 
@@ -582,7 +597,8 @@ static void test_dropout_mask(void)
     for (int i = 0; i < 2; ++i) {
         Backend *backend;
         CHECK_OK(backend_open(&backend, tables[i], (BackendOptions){.threads = 1}));
-        check_mask(backend);
+        check_mask(backend, "dropout", 1);
+        check_mask(backend, "dropout2d", SIDE * SIDE);
         backend_close(&backend);
     }
 }

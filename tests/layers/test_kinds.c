@@ -73,7 +73,7 @@ static void norms(void)
         Layer *one = infer(&l) == OK ? &l : infer(&flat) == OK ? &flat : NULL;
         for (int k = 0; one && k < one->spec.w_count; ++k)
             scales = scales || (one->param[k].init == INIT_ONE && !one->param[k].buffer);
-        bool norm = op_info(kind->op)->params == PARAMS_NORM;
+        bool norm = op_info(kind->op)->params == PARAMS_NORM && one && one->spec.w_count > 0;
         CU_ASSERT(scales || !norm);
         if (norm && !scales) printf("  %s\n", kind->name);
         count += norm;
@@ -219,6 +219,12 @@ static void shapes(void)
     CHECK_OK(infer(&l));
     check_shape(l.spec.w[1], shape_of(1, 64, 1, 1, 1));
     CU_ASSERT(l.spec.w_count == 2 && l.spec.groups == 32 && l.param[1].init == INIT_ZERO);
+    l = layer_of("instance_norm", shape_of(4, 2, 5, 7, 9));
+    CHECK_OK(infer(&l));
+    CU_ASSERT(l.spec.w_count == 0 && l.spec.groups == 5);
+    CHECK_OK(set(&l, "affine", "true"));
+    CHECK_OK(infer(&l));
+    CU_ASSERT(l.spec.w_count == 2 && l.param[0].init == INIT_ONE);
 }
 
 static void bad_shapes(void)
@@ -228,6 +234,14 @@ static void bad_shapes(void)
     CHECK_FAILS(infer(&l), ERR_CONFIG, "put flatten before it");
     l = layer_of("dense", shape_of(2, 2, 5, 1, 1));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "needs width");
+    l = layer_of("instance_norm", shape_of(4, 2, 5, 1, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "instance_norm got 2x5x1x1: each channel is one number");
+    l = layer_of("film", shape_of(4, 2, 5, 4, 4));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "film got 2x5x4x4 and 2x5x4x4, needs images");
+    l.spec.x[1].shape = shape_of(2, 2, 10, 1, 1);
+    CHECK_OK(infer(&l));
+    l = layer_of("dropout2d", shape_of(2, 2, 5, 1, 1));
+    CHECK_FAILS(infer(&l), ERR_CONFIG, "dropout2d got 2x5, needs images");
     l = layer_of("conv2d", shape_of(2, 2, 5, 1, 1));
     CHECK_FAILS(infer(&l), ERR_CONFIG, "conv2d got 2x5, needs images");
     l = layer_of("conv2d", shape_of(4, 2, 5, 4, 4));

@@ -160,6 +160,11 @@ static void zoo_names(void)
     g = graph_of("model: {name: lenet, dropout: 0.3}", images(2, 1, 28), 10);
     CU_ASSERT_EQUAL(node_named(g, "dropout")->spec.drop, 0.3f);
     graph_free(&g);
+    g = graph_of("model: {name: mlp, hidden: [8, 8], activation: elu}", images(2, 1, 4), 10);
+    const Node *elu = node_named(g, "elu2");
+    CU_ASSERT(elu && elu->spec.act == ACT_ELU && elu->spec.act_factor == 1);
+    CU_ASSERT_PTR_NULL(node_named(g, "relu1"));
+    graph_free(&g);
 }
 
 static void zoo_errors(void)
@@ -168,6 +173,8 @@ static void zoo_errors(void)
     expect_error("model: {name: xyzzy}", images(2, 3, 32), 10, "mobilenet_v2");
     expect_error("run: {seed: 1}", images(2, 3, 32), 10, "set model.name");
     expect_error("model:\n  name: lenet\n  stem: small\n", images(2, 1, 28), 10, "test.yaml:3:");
+    expect_error("model: {name: lenet, activation: tanh}", images(2, 1, 28), 10,
+                 "model.activation: lenet does not use it; it is for mlp");
     expect_error("model: {name: lenet}", images(2, 1, 28), 0, "set model.classes");
     expect_error("model: {name: lenet}", images(2, 1, 3), 10, "too small");
     expect_error("model: {name: lenet}", desc_plain(shape_of(2, 2, 20, 1, 1), DTYPE_F32), 10,

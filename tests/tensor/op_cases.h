@@ -256,6 +256,14 @@ static inline OpSpec join(OpKind kind, Desc x, Desc y, Act act)
     return s;
 }
 
+static inline OpSpec film(Desc x)
+{
+    OpSpec s = one(OP_FILM, x, x);
+    s.x_count = 2;
+    s.x[1] = plain(2, x.shape.dim[0], 2 * x.shape.dim[1], 1, 1);
+    return s;
+}
+
 static inline OpSpec dropout(Desc x)
 {
     OpSpec s = one(OP_DROPOUT, x, x);
@@ -418,6 +426,8 @@ static inline const Case *cases(int *count)
     CASE("pad, plain", pad(1, PAD_REPLICATE, PAD_ZERO));
     CASE("yolo_loss", yolo_loss());
     CASE("add", join(OP_ADD, image(2, 20, 9, 7), image(2, 20, 9, 7), ACT_RELU));
+    CASE("film", film(image(3, 20, 9, 7)));
+    CASE("film, plain", film(plain(4, 2, 6, 5, 7)));
     CASE("concat", join(OP_CONCAT, image(2, 16, 5, 5), image(2, 48, 5, 5), ACT_NONE));
     CASE("dropout", dropout(plain(2, 3, 1777, 1, 1)));
     CASE("dropout, blocks", dropout(image(2, 20, 9, 7)));

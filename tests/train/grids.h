@@ -44,8 +44,10 @@ static const GridModel grid_models[] = {
      true},
     {"group_norm",
      "model: {layers: [conv2d: {channels: 12, kernel: 3}, group_norm: {groups: 3}, relu, conv2d: "
-     "{channels: 20, kernel: 3, stride: 2}, group_norm: {groups: 5}, silu, conv2d: {channels: 20, "
-     "kernel: 3}, group_norm: {groups: 1}, global_pool, flatten, dense: {width: 7}]}\n"
+     "{channels: 20, kernel: 3, stride: 2}, group_norm: {groups: 5}, silu, dropout2d: {p: 0.2}, "
+     "conv2d: {channels: 20, kernel: 3}, group_norm: {groups: 1, name: top}, global_pool, flatten, "
+     "dense: {width: 40}, tanh, film: {input: [top, tanh1]}, instance_norm, sigmoid, global_pool, "
+     "flatten, dense: {width: 7}]}\n"
      "optim: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 1e-3, clip: 1.0}\n"
      "data: {augment: [flip, crop]}\n",
      false},

@@ -53,6 +53,7 @@ static const Case cases[] = {
     {"rms_norm", "", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
     {"gelu", "", ACT_NONE, false, SEQUENCE(4, 1024, 3072)},
     {"silu", "", ACT_NONE, false, SEQUENCE(4, 1024, 3072)},
+    {"tanh", "", ACT_NONE, false, SEQUENCE(4, 1024, 3072)},
     {"swiglu", "", ACT_NONE, false, SEQUENCE(4, 1024, 3072)},
     {"add", "", ACT_NONE, false, SEQUENCE(4, 1024, 768)},
     {"dropout", "p=0.1", ACT_NONE, false, SEQUENCE(4, 1024, 768)},

@@ -1,5 +1,5 @@
 /* dropout: y = x * mask / (1 - p). The mask is a function of (seed, step, node, sample id, index of
- * the element in plain order). It therefore does not depend on layout, micro-batch or rank, and
+ * the element in plain order, or of the channel with drop_channels). It therefore does not depend on layout, micro-batch or rank, and
  * backward computes it again instead of storing it. */
 #include "../sliced.h"
 #include "view.h"
@@ -44,7 +44,7 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* scale[i * stride] = the factor, 0 or 1 / (1 - p), of element first + i; i < count. */
+/* scale[i * stride] = the factor, 0 or 1 / (1 - p), of element or channel first + i; i < count. */
 static void draw(const DropTask *t, RngKey key, int64_t first, int count, float *scale, int stride)
 {
     float p = t->op->spec.drop;
@@ -58,13 +58,29 @@ static void scale_elements(const DropTask *t, int64_t at, const float *scale, in
                              scale, n);
 }
 
+/* The factors of elements from .. from + n - 1 of a sample whose channels are dropped whole. */
+static void channel_factors(const DropTask *t, RngKey key, int64_t from, int n, float *scale)
+{
+    const int64_t hw = t->d->v.hw;
+    for (int done = 0; done < n;) {
+        float factor;
+        const int64_t at = from + done, rest = hw - at % hw;
+        const int count = rest < n - done ? (int)rest : n - done;
+        draw(t, key, at / hw, 1, &factor, 1);
+        for (int i = 0; i < count; ++i) scale[done + i] = factor;
+        done += count;
+    }
+}
+
 static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item)
 {
     int64_t from = item * ITEM_ELEMENTS, left = t->d->v.sample - from;
     int n = left < ITEM_ELEMENTS ? (int)left : ITEM_ELEMENTS;
     const SampleSlice *s = &t->d->slice;
     float scale[ITEM_ELEMENTS];
-    for (int done = 0; done < n;) {
+    const bool channels = t->op->spec.drop_channels;
+    if (channels) channel_factors(t, key, from, n, scale);
+    for (int done = channels ? n : 0; done < n;) {
         int64_t at = from + done, rest = s->run - at % s->run;
         int count = rest < n - done ? (int)rest : n - done;
         draw(t, key, at / s->run * s->stride + s->first + at % s->run, count, scale + done, 1);
@@ -79,14 +95,18 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
 static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
 {
     const View *v = &t->d->v;
+    const bool channels = t->op->spec.drop_channels;
     float scale[TILE_PIXELS * SIMD_LANES];
     for (int lane = 0; lane < v->block; lane += SIMD_LANES) {
         int lanes = v->block - lane < SIMD_LANES ? v->block - lane : SIMD_LANES;
         int drawn = view_lanes(v, g) - lane < lanes ? view_lanes(v, g) - lane : lanes;
         for (int64_t pixel = 0; pixel < v->hw; pixel += TILE_PIXELS) {
             int n = v->hw - pixel < TILE_PIXELS ? (int)(v->hw - pixel) : TILE_PIXELS;
-            for (int l = 0; l < drawn; ++l)
+            for (int l = 0; l < drawn && !channels; ++l)
                 draw(t, key, (g * v->block + lane + l) * v->hw + pixel, n, scale + l, lanes);
+            if (channels) draw(t, key, g * v->block + lane, drawn, scale, 1);
+            for (int i = 1; i < n && channels; ++i)
+                memcpy(scale + i * lanes, scale, (size_t)drawn * sizeof *scale);
             for (int l = drawn; l < lanes; ++l)
                 for (int i = 0; i < n; ++i) scale[i * lanes + l] = 0.0f;
             int64_t at = base + g * v->plane + pixel * v->block + lane;

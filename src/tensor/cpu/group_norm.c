@@ -19,7 +19,8 @@ static Status group_norm_check(const OpSpec *s)
 {
     char text[64];
     const Shape x = s->x[0].shape;
-    if (x.ndim != 4 || s->groups < 1 || x.dim[1] % s->groups != 0 || s->w_count != 2 || s->residual)
+    const bool fits = x.ndim == 4 && s->groups > 0 && x.dim[1] % s->groups == 0;
+    if (!fits || (s->w_count != 2 && s->w_count != 0) || s->residual)
         return fail(ERR_CONFIG,
                     "group_norm: an input of shape %s, %d groups and %d parameters do not match",
                     shape_text(x, text), s->groups, s->w_count);
@@ -28,7 +29,7 @@ static Status group_norm_check(const OpSpec *s)
 }
 
 /* (N,C,H,W): y = act(norm(x) * w0[C] + w1[C]), normalised over each of `groups` equal groups of
- * neighbouring channels of a sample (Wu & He 2018). */
+ * neighbouring channels of a sample (Wu & He 2018). Without parameters y = act(norm(x)). */
 const OpInfo info_group_norm = {
     .name = "group_norm",
     .check = group_norm_check,
@@ -38,6 +39,7 @@ const OpInfo info_group_norm = {
     .talks = TALKS_NEVER,
     .tokens = TOKENS_TOGETHER,
     .params = PARAMS_NORM,
+    .bare = true,
     .reads = READS_NOTHING,
     .traffic = TRAFFIC_TWICE,
     .acts = 1u << ACT_RELU | 1u << ACT_RELU6,
@@ -165,14 +167,14 @@ static void grad_coef(const NormTask *t, int64_t sample)
 {
     const int64_t channels = group_channels(t);
     const float *dy = sums_saved(t, sample, SUM_DY), *dy_x = sums_saved(t, sample, SUM_DY_X);
-    const float *w = t->run->w[0];
     for (int64_t g = 0; g < t->op->spec.groups; ++g) {
         const float *stats = stats_at(t, sample, g);
         const double inverse = stats[STAT_INVERSE];
         double mean = 0.0, mean_x = 0.0;
         for (int64_t c = g * channels; c < (g + 1) * channels; ++c) {
-            mean += (double)w[c] * dy[c];
-            mean_x += (double)w[c] * dy_x[c];
+            const double scale = norm_scale(t, c);
+            mean += scale * dy[c];
+            mean_x += scale * dy_x[c];
         }
         mean /= group_size(t);
         mean_x /= group_size(t);
@@ -183,7 +185,7 @@ static void grad_coef(const NormTask *t, int64_t sample)
                           (double[COEFS]){[COEF_MEAN] = stats[STAT_MEAN],
                                           [COEF_X] = by_x,
                                           [COEF_SHIFT] = shift,
-                                          [COEF_DY] = w[c] * inverse});
+                                          [COEF_DY] = norm_scale(t, c) * inverse});
     }
     padding_coef(t, sample);
 }
@@ -243,7 +245,7 @@ static void group_norm_backward_weight(Op *op, const OpRun *run)
     const NormTask t = task_of(op, run);
     /* sums for dw of the scale and of the shift */
     static const int sum_of[] = {SUM_DY_X, SUM_DY};
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < op->spec.w_count; ++i)
         for (int64_t c = 0; c < t.plan->v.channels; ++c) {
             double total = 0.0;
             for (int64_t n = 0; n < run->rows; ++n) total += sums_saved(&t, n, sum_of[i])[c];

@@ -157,10 +157,16 @@ void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double valu
         t->coef[part * t->coef_step + i * t->plan->padded + c] = (float)value[i];
 }
 
+double norm_scale(const NormTask *t, int64_t c)
+{
+    return t->op->spec.w_count > 0 ? (double)t->run->w[0][c] : 1.0;
+}
+
 void norm_forward_coef(const NormTask *t, int64_t part, int64_t c, double mean, double inverse)
 {
-    double scale = t->run->w[0][c] * inverse, rest = mean - (double)(float)mean;
-    norm_coef_set(t, part, c, (double[COEFS]){mean, scale, t->run->w[1][c] - rest * scale, 0.0});
+    const double scale = norm_scale(t, c) * inverse, rest = mean - (double)(float)mean;
+    const double shift = t->op->spec.w_count > 0 ? (double)t->run->w[1][c] : 0.0;
+    norm_coef_set(t, part, c, (double[COEFS]){mean, scale, shift - rest * scale, 0.0});
 }
 
 /* ---- the passes ---- */

@@ -1,4 +1,4 @@
-/* The shared code of batch_norm and group_norm: their view of a tensor, and four passes: sums for
+/* The shared code of batch_norm, group_norm and film: their view of a tensor, and four passes: sums for
  * the statistics, the result, sums for the gradients, the gradient. One call of a pass processes
  * one block of channels in one part of the samples. The samples are divided into parts by shape
  * alone, and the operation adds the parts' sums in order, so that any number of threads gives the
@@ -79,6 +79,8 @@ void norm_grad(const NormTask *t, int64_t part, int64_t g);
 
 /* Sets a channel's coefficients in one part. */
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);
+/* Returns the weight of a channel, 1 without parameters. */
+double norm_scale(const NormTask *t, int64_t c);
 /* Sets the coefficients of y = (x - mean) scale + shift. The mean is rounded to float; the shift
  * corrects for the rounding. */
 void norm_forward_coef(const NormTask *t, int64_t part, int64_t c, double mean, double inverse);

@@ -207,6 +207,8 @@ typedef struct DropoutRun {
     float scale;
     int64_t samples, sample_elements, channels, pixels;
     int64_t run_elements, stride, first;
+    /* the random numbers are those of channels, not of elements */
+    bool whole_channels;
 } DropoutRun;
 cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run);
 

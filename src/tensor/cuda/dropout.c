@@ -40,7 +40,8 @@ static void dropout_run(const Op *op, const OpRun *run, const void *from, void *
                        .pixels = n / samples / channels,
                        .run_elements = slice.run,
                        .stride = slice.stride,
-                       .first = slice.first};
+                       .first = slice.first,
+                       .whole_channels = s->drop_channels};
     cuda_check(launch_dropout(cuda_stream(op), drop), "kernel dropout");
 }
 

@@ -132,7 +132,8 @@ template <class T, bool SLICED> static __global__ void quad_kernel(DropoutRun ru
             /* the four numbers that `scale` holds; -1: none */
             int64_t drawn = -1;
             for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
-                int64_t at = p * run.channels + c, index = whole_index<SLICED>(run, quad * 4 + k);
+                int64_t at = p * run.channels + c;
+                int64_t index = run.whole_channels ? c : whole_index<SLICED>(run, quad * 4 + k);
                 if (index / 4 != drawn) draw(run, key, drawn = index / 4, scale);
                 store_float(to + at, as_float(from[at]) * element_of(scale, index % 4));
                 if (++p == run.pixels) p = 0, ++c;
@@ -145,7 +146,7 @@ cudaError_t launch_dropout(cudaStream_t stream, DropoutRun run)
 {
     bool in_order = run.channels == 1 || run.pixels == 1,
          sliced = run.run_elements < run.sample_elements;
-    bool uses_packs = in_order && aligned_to_packs(run.from, run.to) &&
+    bool uses_packs = in_order && !run.whole_channels && aligned_to_packs(run.from, run.to) &&
                       cuda_pack_size(run.type, run.run_elements) > 1 && run.first % 4 == 0 &&
                       run.stride % 4 == 0;
     unsigned samples = run.samples < SAMPLES ? (unsigned)run.samples : (unsigned)SAMPLES;
