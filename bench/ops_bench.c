@@ -240,7 +240,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "ops_bench: %s\n", fail_message());
         return ERR_CONFIG;
     }
-    backend_versions(stdout);
+    backend_versions(stdout, false);
     printf("%d thread%s\n\n", threads, threads == 1 ? "" : "s");
     for (size_t i = 0; i < sizeof models / sizeof models[0]; ++i)
         if (!only || strcmp(only, models[i]) == 0) {

@@ -36,8 +36,8 @@
     _(FM, fm, CPU_ONLY)                                                                            \
     _(YOLO_LOSS, yolo_loss, EVERYWHERE)                                                            \
     _(CONV_TRANSPOSE2D, conv_transpose2d, CPU_ONLY)                                                \
-    _(PIXEL_SHUFFLE, pixel_shuffle, CPU_ONLY)                                                      \
-    _(PAD, pad, CPU_ONLY)                                                                          \
+    _(PIXEL_SHUFFLE, pixel_shuffle, EVERYWHERE)                                                    \
+    _(PAD, pad, EVERYWHERE)                                                                        \
     _(FILM, film, CPU_ONLY)                                                                        \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */

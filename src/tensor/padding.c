@@ -1,5 +1,5 @@
 /* Places around an image: the shape with padding, and the pixel that each place is a copy of. */
-#include "tensor/op_spec.h"
+#include "places.h"
 
 static const char *const sides[2][2] = {{"above", "below"}, {"left", "right"}};
 
@@ -38,18 +38,6 @@ Status padding_shape(const OpSpec *spec, const char *name, Shape *y)
 
 int64_t padding_source(const OpSpec *spec, int d, int64_t at)
 {
-    const int64_t size = spec->x[0].shape.dim[2 + d], i = at - spec->padding.edge[2 * d];
-    const bool low = i < 0;
-    if (!low && i < size) return i;
-    switch (spec->padding.mode[d]) {
-    case PAD_REPLICATE:
-        return low ? 0 : size - 1;
-    case PAD_REFLECT:
-        return low ? -i : 2 * (size - 1) - i;
-    case PAD_CIRCULAR:
-        return low ? i + size : i - size;
-    case PAD_ZERO:
-        break;
-    }
-    return -1;
+    return pad_source(spec->padding.mode[d], spec->padding.edge[2 * d], spec->x[0].shape.dim[2 + d],
+                      at);
 }

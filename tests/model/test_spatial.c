@@ -117,6 +117,37 @@ static void crops(void)
     expect_error(LIST("crop"), x, 3, "crop needs 2 inputs, got 1");
 }
 
+/* A checkpoint of other attributes is refused with these texts. */
+static void differences(void)
+{
+    const Desc x = images(2, 4, 6);
+    Graph *a = graph_of(LIST("pad: {name: p, pad: [1, 2, -3, 5]}, upsample: {name: u}"), x, 3);
+    Graph *b = graph_of(LIST("pad: {name: p, pad: [1, 2], mode: [reflect, zero]}, "
+                             "upsample: {name: u, mode: bilinear}"),
+                        x, 3);
+    AttrDifference d;
+    const Node *p[2] = {node_named(a, "p"), node_named(b, "p")};
+    const Node *u[2] = {node_named(a, "u"), node_named(b, "u")};
+    CU_ASSERT(layer_attr_differs(p[0]->kind, (const OpSpec *const[]){&p[0]->spec, &p[1]->spec},
+                                 (const LayerSize *const[]){&p[0]->size, &p[1]->size}, &d));
+    CU_ASSERT_STRING_EQUAL(d.name, "pad");
+    CU_ASSERT_STRING_EQUAL(d.value[0], "[1, 2, -3, 5]");
+    CU_ASSERT_STRING_EQUAL(d.value[1], "[1, 1, 2, 2]");
+    Node same = *p[1];
+    same.spec.padding = p[0]->spec.padding;
+    same.spec.padding.mode[0] = PAD_REFLECT;
+    CU_ASSERT(layer_attr_differs(same.kind, (const OpSpec *const[]){&p[0]->spec, &same.spec},
+                                 (const LayerSize *const[]){&p[0]->size, &same.size}, &d));
+    CU_ASSERT_STRING_EQUAL(d.value[0], "[zero, zero]");
+    CU_ASSERT_STRING_EQUAL(d.value[1], "[reflect, zero]");
+    CU_ASSERT(layer_attr_differs(u[0]->kind, (const OpSpec *const[]){&u[0]->spec, &u[1]->spec},
+                                 (const LayerSize *const[]){&u[0]->size, &u[1]->size}, &d));
+    CU_ASSERT_STRING_EQUAL(d.name, "mode");
+    CU_ASSERT_STRING_EQUAL(d.value[1], "bilinear");
+    graph_free(&a);
+    graph_free(&b);
+}
+
 /* conv2d with pad_mode becomes a pad and a conv2d without padding in this direction. */
 static void padded_convolutions(void)
 {
@@ -158,4 +189,5 @@ static void padded_convolutions(void)
 
 TEST_MAIN("spatial layers", {"pads", pads}, {"upsamples", upsamples},
           {"transposed convolutions", transposed_convolutions}, {"shuffles", shuffles},
-          {"crops", crops}, {"padded convolutions", padded_convolutions})
+          {"crops", crops}, {"differences", differences},
+          {"padded convolutions", padded_convolutions})

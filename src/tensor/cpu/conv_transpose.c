@@ -39,7 +39,6 @@ const OpInfo info_conv_transpose2d = {
     .name = "conv_transpose2d",
     .check = transpose_check,
     .macs = transpose_macs,
-    .macs_note = "each number of x is multiplied by the weights of its channel",
     .split = SPLIT_NEVER,
     .fuse = FUSE_NEVER,
     .residual = RESIDUAL_NEVER,

@@ -36,6 +36,9 @@ typedef struct PadMap {
     int64_t x, y;
     /* for each place of y its source in x; -1: none */
     int64_t *source;
+    /* the number of places of y from each on that are copies of neighbours, in order, or have no
+     * source */
+    int64_t *follow;
     /* copies of place i of x, ascending: copy[first[i]] .. copy[first[i + 1] - 1] */
     int64_t *first, *copy;
     /* the number of places of x from i on whose copies are neighbours of i's copies, in order */
@@ -63,10 +66,16 @@ static int64_t *map_fill(PadMap *m, const OpSpec *s, int d, int64_t *memory)
     m->x = s->x[0].shape.dim[2 + d];
     m->y = s->y.shape.dim[2 + d];
     m->source = memory;
-    m->copy = m->source + m->y;
+    m->follow = m->source + m->y;
+    m->copy = m->follow + m->y;
     m->first = m->copy + m->y;
     m->run = m->first + m->x + 1;
     for (int64_t at = 0; at < m->y; ++at) m->source[at] = padding_source(s, d, at);
+    for (int64_t at = m->y - 1; at >= 0; --at) {
+        const int64_t next = m->source[at] < 0 ? -1 : m->source[at] + 1;
+        const bool follows = at + 1 < m->y && m->source[at + 1] == next;
+        m->follow[at] = follows ? m->follow[at + 1] + 1 : 1;
+    }
     int64_t copies = 0;
     for (int64_t i = 0; i < m->x; ++i) {
         m->first[i] = copies;
@@ -84,7 +93,7 @@ static Status pad_plan(Op *op, Desc preferred[SPEC_INPUTS])
     OpSpec *s = &op->spec;
     Pad *p = op->impl = mem_new(sizeof *p);
     const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim;
-    const int64_t numbers = 2 * (x[2] + y[2] + x[3] + y[3] + 1);
+    const int64_t numbers = 2 * (x[2] + x[3] + 1) + 3 * (y[2] + y[3]);
     int64_t *next = p->memory = mem_new((size_t)numbers * sizeof *next);
     for (int d = 0; d < 2; ++d) next = map_fill(&p->map[d], s, d, next);
     preferred[0] = in_precision(op, s->x[0]);
@@ -120,14 +129,16 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
         const int64_t line = item / rows->y * rows->x + row;
         const char *x = (const char *)t->from + (size_t)(line * columns->x) * pixel;
         char *y = (char *)t->to + (size_t)(item * columns->y) * pixel;
-        for (int64_t j = 0, n; j < columns->y; j += n) {
-            const int64_t first = row < 0 ? -1 : columns->source[j];
-            for (n = 1; j + n < columns->y; ++n)
-                if ((row < 0 ? -1 : columns->source[j + n]) != (first < 0 ? -1 : first + n)) break;
-            if (first < 0)
-                memset(y + (size_t)j * pixel, 0, (size_t)n * pixel);
+        if (row < 0) {
+            memset(y, 0, (size_t)columns->y * pixel);
+            continue;
+        }
+        for (int64_t j = 0; j < columns->y; j += columns->follow[j]) {
+            const size_t bytes = (size_t)columns->follow[j] * pixel;
+            if (columns->source[j] < 0)
+                memset(y + (size_t)j * pixel, 0, bytes);
             else
-                memcpy(y + (size_t)j * pixel, x + (size_t)first * pixel, (size_t)n * pixel);
+                memcpy(y + (size_t)j * pixel, x + (size_t)columns->source[j] * pixel, bytes);
         }
     }
 }

@@ -3,6 +3,7 @@
  * copies, row by row, from left to right. Bilinear: a row of the result, which is an item, is a
  * weighted sum over rows, then over columns, of the source; the gradient is the same with the
  * weights of each pixel of x, in the order of the pixels of y. */
+#include "../places.h"
 #include "view.h"
 
 #include <string.h>
@@ -54,15 +55,6 @@ typedef struct Upsample {
     float *weights;
 } Upsample;
 
-/* Returns the place in x, between pixels, of place `at` of y. */
-static double source_place(const OpSpec *s, int64_t size, int64_t at)
-{
-    const int64_t out = size * s->scale;
-    if (s->align_corners) return out > 1 ? (double)(at * (size - 1)) / (double)(out - 1) : 0;
-    const double place = ((double)at + 0.5) / s->scale - 0.5;
-    return place > 0 ? place : 0;
-}
-
 /* Arrays that are being filled. */
 typedef struct TapArrays {
     int *numbers;
@@ -89,15 +81,13 @@ static ResampleTaps taps_forward(const OpSpec *s, int64_t size, TapArrays *room)
     float *weight;
     const ResampleTaps taps = taps_take(room, out, 2 * out, &first, &place, &weight);
     for (int64_t at = 0; at < out; ++at) {
-        const double from = source_place(s, size, at);
-        const int low = (int)from;
-        const float above = low + 1 < size ? (float)(from - low) : 0;
+        const LinearPlace from = linear_place(size, s->scale, s->align_corners, at);
         first[at] = count;
-        place[count] = low;
-        weight[count++] = 1 - above;
-        if (above <= 0) continue;
-        place[count] = low + 1;
-        weight[count++] = above;
+        place[count] = (int)from.first;
+        weight[count++] = 1 - from.above;
+        if (from.above <= 0) continue;
+        place[count] = (int)from.first + 1;
+        weight[count++] = from.above;
     }
     first[out] = count;
     return taps;

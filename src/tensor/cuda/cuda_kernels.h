@@ -272,10 +272,38 @@ typedef struct PoolRun {
 cudaError_t launch_pool(cudaStream_t stream, PoolRun run);
 cudaError_t launch_pool_backward(cudaStream_t stream, PoolRun run);
 
+/* pad.cu, channels last: x (samples, h, w, channels) -> y (samples, out[0], out[1], channels), with
+ * low[0] rows above x and low[1] columns on its left. Forward reads x and writes y; backward reads
+ * dy and writes dx. */
+typedef struct PadRun {
+    DType type;
+    const void *from;
+    void *to;
+    PadMode mode[2];
+    int low[2], size[2], out[2];
+    int64_t samples, channels;
+} PadRun;
+cudaError_t launch_pad(cudaStream_t stream, PadRun run);
+cudaError_t launch_pad_backward(cudaStream_t stream, PadRun run);
+
+/* pixel_shuffle.cu, channels last: x (samples, h, w, channels scale^2) -> y (samples, h scale, w
+ * scale, channels). Reads x and writes y, or with `back` reads dy and writes dx. */
+typedef struct ShuffleRun {
+    DType type;
+    const void *from;
+    void *to;
+    bool back;
+    int scale, h, w;
+    int64_t samples, channels;
+} ShuffleRun;
+cudaError_t launch_pixel_shuffle(cudaStream_t stream, ShuffleRun run);
+
 /* upsample.cu, channels last: x (samples, h, w, channels) -> y (samples, h scale, w scale,
  * channels). Forward reads x and writes y; backward reads dy and writes dx. */
 typedef struct UpsampleRun {
     DType type;
+    UpsampleMode mode;
+    bool align_corners;
     const void *from;
     void *to;
     int scale, h, w;

@@ -3,8 +3,6 @@
 
 static Status upsample_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
-    if (op->spec.upsample != UPSAMPLE_NEAREST)
-        return fail(ERR_CONFIG, "upsample: the cuda backend has no mode bilinear");
     if (!cuda_inputs_fit(op, preferred)) return OK;
     op->spec.y = cuda_desc(op, op->spec.y.shape);
     return OK;
@@ -15,6 +13,8 @@ static UpsampleRun upsample_run(const Op *op, const void *from, void *to)
     const OpSpec *s = &op->spec;
     const int64_t *x = s->x[0].shape.dim;
     return (UpsampleRun){.type = s->y.dtype,
+                         .mode = s->upsample,
+                         .align_corners = s->align_corners,
                          .from = from,
                          .to = to,
                          .scale = s->scale,

@@ -27,27 +27,46 @@ SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, in
     }
 }
 
-/* Sums the buffer, which begins with pixel `low`, over the columns of pixel j of the result. */
+/* Sums the buffer, which begins with pixel `low`, over the columns of pixel j of the result. lanes is
+ * a constant where it is 1 or a vector's or more, so that sums stay in registers. */
 SIMD_INLINE void sum_columns(const ResamplePlane *p, int j, int low, int lanes, const float *sum,
                              Elem *to)
 {
     const ResampleTaps *taps = &p->columns;
     const int first = taps->first[j], end = taps->first[j + 1];
-    int l = 0;
-    for (; l + VECTOR <= lanes; l += VECTOR) {
-        Vf total = {0}, v;
-        for (int k = first; k < end; ++k) {
-            VECTOR_LOAD(v, sum + (int64_t)(taps->place[k] - low) * lanes + l);
-            total = vector_fused(v, (Vf){0} + taps->weight[k], total);
+    Vf total[PARTS] = {{0}}, v;
+    const int vectors = lanes / VECTOR, rest = vectors * VECTOR;
+    for (int k = first; k < end && vectors > 0; ++k) {
+        const float *from = sum + (int64_t)(taps->place[k] - low) * lanes;
+        for (int i = 0; i < vectors; ++i) {
+            VECTOR_LOAD(v, from + i * VECTOR);
+            total[i] = vector_fused(v, (Vf){0} + taps->weight[k], total[i]);
         }
-        elems_store(to + l, total);
     }
-    for (; l < lanes; ++l) {
-        float total = 0;
+    for (int i = 0; i < vectors; ++i) elems_store(to + i * VECTOR, total[i]);
+    for (int l = rest; l < lanes; ++l) {
+        float one = 0;
         for (int k = first; k < end; ++k)
-            total = fused(sum[(int64_t)(taps->place[k] - low) * lanes + l], taps->weight[k], total);
-        to[l] = elem_of(total);
+            one = fused(sum[(int64_t)(taps->place[k] - low) * lanes + l], taps->weight[k], one);
+        to[l] = elem_of(one);
     }
+}
+
+/* Sums the columns of pixels j .. end - 1 of the result. */
+static void sum_pixels(const ResamplePlane *p, int j, int end, int low, int lanes, const float *sum,
+                       Elem *to)
+{
+    const int step = p->lanes;
+    if (lanes == SIMD_LANES)
+        for (int i = j; i < end; ++i)
+            sum_columns(p, i, low, SIMD_LANES, sum, to + (int64_t)i * step);
+    else if (lanes == SIMD_LANES / 2)
+        for (int i = j; i < end; ++i)
+            sum_columns(p, i, low, SIMD_LANES / 2, sum, to + (int64_t)i * step);
+    else if (lanes == 1)
+        for (int i = j; i < end; ++i) sum_columns(p, i, low, 1, sum, to + (int64_t)i * step);
+    else
+        for (int i = j; i < end; ++i) sum_columns(p, i, low, lanes, sum, to + (int64_t)i * step);
 }
 
 void SIMD_NAME(resample_row)(const ResamplePlane *p, int row, const void *plane, void *to)
@@ -65,8 +84,7 @@ void SIMD_NAME(resample_row)(const ResamplePlane *p, int row, const void *plane,
                 pixels = needed;
             }
             sum_rows(p, row, plane, low, pixels, lane, lanes, sum);
-            for (int i = j; i < end; ++i)
-                sum_columns(p, i, low, lanes, sum, (Elem *)to + (int64_t)i * p->lanes + lane);
+            sum_pixels(p, j, end, low, lanes, sum, (Elem *)to + lane);
         }
     }
 }

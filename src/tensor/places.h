@@ -1,0 +1,45 @@
+/* Places along one dimension of an image: the pixel that padding copies, and the two pixels between
+ * which linear interpolation lies. The backends share these formulas. */
+#ifndef WEFT_TENSOR_PLACES_H
+#define WEFT_TENSOR_PLACES_H
+
+#include "tensor/op_spec.h"
+
+#ifdef __CUDACC__
+#define PLACES_INLINE static __host__ __device__ inline
+#else
+#define PLACES_INLINE static inline
+#endif
+
+/* Returns the pixel, of `size`, that place `at` is a copy of, with `low` places before the first
+ * pixel; -1: none. */
+PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_t at)
+{
+    const int64_t i = at - low;
+    if (i >= 0 && i < size) return i;
+    if (mode == PAD_REPLICATE) return i < 0 ? 0 : size - 1;
+    if (mode == PAD_REFLECT) return i < 0 ? -i : 2 * (size - 1) - i;
+    if (mode == PAD_CIRCULAR) return i < 0 ? i + size : i - size;
+    return -1;
+}
+
+/* A place between pixel `first` and the next one, whose weight is `above`; 0 if there is none. */
+typedef struct LinearPlace {
+    int64_t first;
+    float above;
+} LinearPlace;
+
+/* Returns the place between `size` pixels of place `at` of size * scale. */
+PLACES_INLINE LinearPlace linear_place(int64_t size, int scale, bool align_corners, int64_t at)
+{
+    const int64_t out = size * scale;
+    double place = ((double)at + 0.5) / scale - 0.5;
+    if (align_corners) place = out > 1 ? (double)(at * (size - 1)) / (double)(out - 1) : 0;
+    if (place < 0) place = 0;
+    const int64_t first = (int64_t)place;
+    LinearPlace p = {first, 0};
+    if (first + 1 < size) p.above = (float)(place - (double)first);
+    return p;
+}
+
+#endif
