@@ -296,7 +296,9 @@ typedef struct Config {
         char *cuda_tune;
         /* CpuSet */
         int cpu;
-        double label_smoothing, huber_delta, charbonnier_eps;
+        double label_smoothing, huber_delta, charbonnier_eps, focal_gamma;
+        /* weight of each class; empty: all 1 */
+        ConfigList class_weights;
         /* fp16: initial loss scale, a power of two; steps without overflow after which it
          * doubles */
         double loss_scale;

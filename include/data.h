@@ -163,6 +163,8 @@ typedef struct DataKindInfo {
 } DataKindInfo;
 /* Returns the row of the set's kind; data_kind_info returns that of `kind`. Static. */
 const DataKindInfo *data_kind(const DataSet *set);
+/* Labels of a sample in Batch.labels: one for each token, else one; 0 for targets and boxes. */
+int64_t data_labels_per_sample(const DataSet *set);
 const DataKindInfo *data_kind_info(DataKind kind);
 /* Returns the DataKind with this name; -1: unknown. */
 int data_kind_find(const char *name);

@@ -125,7 +125,7 @@ typedef enum LossColumns {
     LOSS_COLUMNS_UNSET,
     /* both columns are 0 */
     LOSS_COLUMNS_NONE,
-    /* the number of logits above the label's; the class of the largest logit */
+    /* the number of logits above the label's, -1 without a label; the class of the largest logit */
     LOSS_COLUMNS_BEST,
     /* 0 if the logit is on the label's side, else 1; the logit of label 1 */
     LOSS_COLUMNS_LOGIT,

@@ -237,8 +237,7 @@ static inline void rig_close(Rig *rig)
     rig_release(rig, run->saved, rig->op->saved_bytes);
     rig_release(rig, run->cache, rig->op->cache_bytes);
     rig_release(rig, run->workspace, rig->op->workspace_bytes);
-    rig_release(rig, rig->labels,
-                (size_t)(shape_count(spec->y.shape) / LOSS_COLUMNS) * sizeof(int32_t));
+    rig_release(rig, rig->labels, (size_t)(rig->labels ? loss_labels(spec) : 0) * sizeof(int32_t));
     rig_release(rig, rig->targets, (size_t)shape_count(spec->x[0].shape) * sizeof(float));
     rig_release(rig, rig->target_weights,
                 (size_t)(shape_count(spec->x[0].shape) / samples) * sizeof(float));

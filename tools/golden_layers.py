@@ -466,6 +466,11 @@ def softmax_loss():
         truth = flat.gather(1, labels[:, None])
         c.finish_loss(real, loss, (flat > truth).sum(1).double(), flat.argmax(1).double())
         yield c
+    for name, dims, weight in PIXEL_CASES:
+        for smoothing in (0.0, 0.1):
+            c = Case(f"{name}, smoothing {smoothing}", f"smoothing={smoothing}" + (" class_weights=" + ",".join(map(str, weight)) if weight else ""))
+            pixel_loss(c, dims, weight, 0, smoothing, 1 if name == "weights" else None)
+            yield c
 
 
 def yolo_targets(row, grid, anchors):
@@ -569,6 +574,72 @@ def yolo_loss():
         yield c
 
 
+def pixel_labels(dims):
+    """Labels of the pixels of (N,C,H,W); some have none, and the last sample has none at all."""
+    n, classes, pixels = dims[0], dims[1], math.prod(dims[2:])
+    labels = torch.tensor([(5 * i * i + 2 * i + 1) % (classes + 1) - 1 for i in range(n * pixels)]).reshape(n, pixels)
+    labels[n - 1] = -1
+    return labels
+
+
+def pixel_loss(case, dims, classes_of, focus, smoothing=0.0, rows=None):
+    """(1 - p)^focus times the weighted cross-entropy: a row for each pixel, whose mean is that of PyTorch's weighted mean over
+    the pixels of each sample."""
+    x = case.fill("x0", *dims, scale=3.0)
+    weight = torch.tensor(classes_of) if classes_of else torch.ones(dims[1])
+    labels = pixel_labels(dims)
+    case.values("labels", labels.flatten())
+    if rows:
+        case.flag(f"rows {rows}")
+    logits = x.flatten(2).permute(0, 2, 1)
+    losses, above, best = [], [], logits.argmax(2)
+    for sample, label in zip(logits, labels):
+        has = label >= 0
+        ce = F.cross_entropy(sample, label, weight=weight, ignore_index=-1, reduction="none", label_smoothing=smoothing)
+        p = sample.softmax(1).gather(1, label.clamp(min=0)[:, None])[:, 0]
+        total = (weight[label.clamp(min=0)] * has).sum()
+        term = ce * (1 - p) ** focus if focus else ce
+        losses.append(term * (len(label) / total) if has.any() else term * 0)
+        if has.any() and not focus:
+            whole = F.cross_entropy(sample, label, weight=weight, ignore_index=-1, label_smoothing=smoothing)
+            assert abs(losses[-1].mean() - whole) < 1e-12
+        own = sample.gather(1, label.clamp(min=0)[:, None])
+        above.append(torch.where(has, (sample > own).sum(1).double(), -1.0))
+    case.finish_loss((rows or dims[0]) * logits.shape[1], torch.cat(losses), torch.cat(above), best.flatten().double())
+
+
+PIXEL_CASES = [("pixels", (2, 3, 4, 5), None), ("weights", (3, 4, 3, 3), [0.5, 2.0, 0.0, 1.25]), ("pieces", (2, 2, 23, 24), [1.0, 3.0])]
+
+
+def focal_loss():
+    for name, dims, weight in PIXEL_CASES[:2]:
+        for gamma in (2.0, 0.5):
+            c = Case(f"{name}, gamma {gamma}", f"gamma={gamma}" + (" class_weights=" + ",".join(map(str, weight)) if weight else ""))
+            pixel_loss(c, dims, weight, gamma)
+            yield c
+
+
+def region_loss(value):
+    """1 - the mean over classes of value(inside, all, labelled), sums over the pixels that have a label."""
+    for name, dims in [("pixels", (2, 3, 4, 5)), ("a class without pixels", (3, 5, 2, 2)), ("pieces", (2, 2, 23, 24))]:
+        c = Case(name)
+        x, labels = c.fill("x0", *dims, scale=3.0), pixel_labels(dims)
+        c.values("labels", labels.flatten())
+        p = x.flatten(2).softmax(1) * (labels >= 0)[:, None]
+        own = F.one_hot(labels.clamp(min=0), dims[1]).permute(0, 2, 1) * (labels >= 0)[:, None]
+        loss = 1 - value((p * own).sum(2), p.sum(2), own.sum(2)).mean(1)
+        c.finish_loss(dims[0], loss, loss * 0, loss * 0)
+        yield c
+
+
+def dice_loss():
+    return region_loss(lambda inside, p, y: (2 * inside + 1) / (p + y + 1))
+
+
+def iou_loss():
+    return region_loss(lambda inside, p, y: (inside + 1) / (p + y - inside + 1))
+
+
 def point_loss(function, attrs=""):
     """A loss of numbers: the mean over a sample's targets, or that of the targets that are not missing, by weight."""
     for name, dims, rows in [("plain", (4, 6), None), ("padded rows", (5, 3), 3)]:
@@ -667,6 +738,7 @@ KINDS = {
     "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "pixel_shuffle": pixel_shuffle, "pad": pad,
     "crop": crop, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
+    "focal_loss": focal_loss, "dice_loss": dice_loss, "iou_loss": iou_loss,
     "l1_loss": l1_loss, "huber_loss": huber_loss, "charbonnier_loss": charbonnier_loss,
     "sigmoid_loss": sigmoid_loss, "yolo_loss": yolo_loss, "interaction": interaction, "fm": fm, "numeric_embedding": numeric_embedding,
 }

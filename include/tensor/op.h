@@ -89,7 +89,8 @@ typedef struct OpRun {
     const Replicas *replicas;
     /* the micro-batch's bags, indexed by OpSpec.bag */
     const BagRun *bag;
-    /* losses: class of each row, int32[rows of x] */
+    /* losses: class of each row of x, or of each pixel of (N,C,H,W), int32[loss_labels]; -1: the
+     * pixel has none */
     const int32_t *labels;
     /* softmax_loss: second labels; loss = label_share * loss(labels) + (1 - label_share) *
      * loss(labels_other). NULL: labels alone. CPU only. */

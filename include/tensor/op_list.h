@@ -32,6 +32,8 @@
     _(SWIGLU, swiglu, CPU_ONLY)                                                                    \
     _(BAG, bag, CPU_ONLY)                                                                          \
     _(SIGMOID_LOSS, sigmoid_loss, CPU_ONLY)                                                        \
+    _(FOCAL_LOSS, focal_loss, CPU_ONLY)                                                            \
+    _(REGION_LOSS, region_loss, CPU_ONLY)                                                          \
     _(INTERACTION, interaction, CPU_ONLY)                                                          \
     _(FM, fm, CPU_ONLY)                                                                            \
     _(YOLO_LOSS, yolo_loss, EVERYWHERE)                                                            \

@@ -83,6 +83,16 @@ typedef enum PointLoss {
     POINT_CHARBONNIER,
 } PointLoss;
 
+/* Losses of the overlap of a class's pixels with its probabilities. */
+typedef enum RegionLoss { REGION_DICE, REGION_IOU } RegionLoss;
+
+/* Weights of the classes of a loss, finite and at least 0; count 0: all 1. */
+enum { CLASS_WEIGHTS_MOST = 256 };
+typedef struct ClassWeights {
+    int count;
+    float value[CLASS_WEIGHTS_MOST];
+} ClassWeights;
+
 /* How a bag combines the rows of the ids that a sample has in one field. */
 typedef enum BagMode {
     /* sum of the rows; 0 without ids */
@@ -163,6 +173,11 @@ typedef struct OpSpec {
     int groups;
     PoolMode pool;
     PointLoss point;
+    RegionLoss region;
+    /* losses with a label for each pixel */
+    ClassWeights class_weights;
+    /* focal_loss: gamma, the exponent of 1 - p; 0: cross-entropy */
+    float focus;
     /* upsample, pixel_shuffle: rows and columns of y for each of x */
     int scale;
     UpsampleMode upsample;
@@ -244,6 +259,14 @@ typedef struct OpSpec {
     /* x comes from the producers, y.shape from the layer kind, the layout of y from the backend */
     Desc x[SPEC_INPUTS], y;
 } OpSpec;
+
+/* Number of labels that a loss reads for a micro-batch: one for each pixel of (N,C,H,W), else one
+ * for each row of x. */
+static inline int64_t loss_labels(const OpSpec *spec)
+{
+    const Shape x = spec->x[0].shape;
+    return shape_count(x) / x.dim[x.ndim == 4 ? 1 : x.ndim - 1];
+}
 
 /* Heads of keys and values of an attention. */
 static inline int attention_kv_heads(const OpSpec *spec)

@@ -232,7 +232,7 @@ const ForeignWord foreign_keys[] = {
     KEY("loss_scale_window|growth_interval", "train.loss_scale_steps", NULL),
     KEY("criterion|loss_fn|loss_function|objective|loss_type|loss_func|bce_loss|bce_sum|bce_target_"
         "thresh|jsd_loss",
-        "train.loss", "softmax, mse, l1, huber, charbonnier, sigmoid or yolo"),
+        "train.loss", "softmax, mse, l1, huber, charbonnier, sigmoid, focal, dice, iou or yolo"),
     KEY("smoothing|label_smooth|label_smoothing_factor|labelsmoothing_eps|ls",
         "train.label_smoothing", NULL),
     KEY("accelerator|use_cuda|cuda|gpu|use_gpu|no_cuda|platform|gpu_id|device_type|"

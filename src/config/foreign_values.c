@@ -48,16 +48,18 @@ const ForeignWord foreign_values[] = {
     VALUE("train.loss", "HuberLoss|huber_loss", "huber", NULL),
     VALUE("train.loss", "SmoothL1Loss|smooth_l1|smoothl1*|smooth_l1_loss", "huber",
           "divided by beta, with train.huber_delta for beta"),
+    VALUE("train.loss", "FocalLoss|focal_loss|sigmoid_focal_loss|CategoricalFocalCrossentropy",
+          "focal", NULL),
+    VALUE("train.loss", "DiceLoss|dice_loss|soft_dice|SoftDiceLoss|GeneralizedDiceLoss", "dice",
+          NULL),
+    VALUE("train.loss", "IoULoss|iou_loss|jaccard|JaccardLoss|soft_iou", "iou", NULL),
     VALUE("train.loss", "CharbonnierLoss|charbonnier_loss|pseudo_huber", "charbonnier", NULL),
     VALUE("train.loss",
           "BCE|BCELoss|BCEWithLogitsLoss|BCEWithLogits|binary_crossentropy|"
           "sigmoid_loss|binary_cross_entropy|logistic|logloss|log_loss|binary|"
           "SigmoidCrossEntropyLoss",
           "sigmoid", NULL),
-    VALUE("train.loss",
-          "focal*|hinge*|kl*|ctc*|triplet*|contrastive*|"
-          "cosine*|dice*|iou*",
-          NULL, NO_SUCH),
+    VALUE("train.loss", "hinge*|kl*|ctc*|triplet*|contrastive*|cosine*", NULL, NO_SUCH),
     VALUE("train.precision",
           "amp|mixed|mixed_precision|auto|true|o1|o2|16|half|float16|16_mixed|"
           "mixed_float16|fp16_mixed|f16|float16_mixed",

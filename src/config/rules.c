@@ -77,16 +77,17 @@ static Status check_key_is_used(const Config *config, const char *chooser, const
     return status;
 }
 
-/* Fails if a number for a loss is set and the loss does not use it. The default is accepted for all
+/* Fails if a number or a list for a loss is set and the loss does not use it. The default is accepted for all
  * losses, because a resolved configuration has the key. */
 static Status check_loss_number(const Config *config, const char *key)
 {
     const Option *loss = &options[option_find("train.loss")], *option = &options[option_find(key)];
     const char *leaf = option_leaf(option);
-    const double value = *(const double *)option_value(option, config);
-    if (value == atof(option->default_text) ||
-        word_uses(option_word(loss, config->train.loss), leaf))
-        return OK;
+    const void *value = option_value(option, config);
+    const bool is_default = option->kind == &kind_reals
+                                ? ((const ConfigList *)value)->count == 0
+                                : *(const double *)value == atof(option->default_text);
+    if (is_default || word_uses(option_word(loss, config->train.loss), leaf)) return OK;
     char *users = option_users(loss, leaf, " and ");
     Status status = config_fail_key(config, key, "needs %s: %s", loss->key, users);
     mem_free(&users);
@@ -96,7 +97,8 @@ static Status check_loss_number(const Config *config, const char *key)
 static Status check_loss_numbers(const Config *config)
 {
     static const char *const keys[] = {"train.label_smoothing", "train.huber_delta",
-                                       "train.charbonnier_eps"};
+                                       "train.charbonnier_eps", "train.focal_gamma",
+                                       "train.class_weights"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) TRY(check_loss_number(config, keys[i]));
     return OK;
 }

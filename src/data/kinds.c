@@ -41,6 +41,12 @@ const DataKindInfo *data_kind(const DataSet *set)
     return data_kind_info(set->kind);
 }
 
+int64_t data_labels_per_sample(const DataSet *set)
+{
+    if (data_kind(set)->next_token) return set->context;
+    return set->target_width == 0 && !data_kind(set)->has_boxes ? 1 : 0;
+}
+
 int data_kind_find(const char *name)
 {
     for (int i = 0; i < DATA_KINDS; ++i)

@@ -29,7 +29,9 @@ typedef enum AttrType {
     /* int[2]: values of an enum, for height and width */
     ATTR_WORD_PAIR,
     /* Anchors: width and height of each */
-    ATTR_ANCHORS
+    ATTR_ANCHORS,
+    /* ClassWeights */
+    ATTR_WEIGHTS
 } AttrType;
 
 /* The effect of another value of an attribute on its layer. */
@@ -157,6 +159,9 @@ static const Attr table[] = {
     {"classes", ATTR_INT, EFFECT_TRAINING, IN_SPEC(classes), .low = 1, .high = 1048576},
     {"cell", ATTR_INT, EFFECT_TRAINING, IN_SPEC(cell), .low = 1, .high = 640},
     {"anchors", ATTR_ANCHORS, EFFECT_TRAINING, IN_SPEC(anchors), .low = 1, .high = 65536},
+    {"gamma", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(focus), .low = 0, .high = 100},
+    {"class_weights", ATTR_WEIGHTS, EFFECT_TRAINING, IN_SPEC(class_weights), .low = 0,
+     .high = 1e12},
     {"image", ATTR_PAIR, EFFECT_TRAINING, IN_SPEC(image), .low = 1, .high = 65536},
     {"smoothing", ATTR_FLOAT, EFFECT_TRAINING, IN_SPEC(smoothing), .low = 0, .high = 1,
      .high_open = true},
@@ -350,6 +355,25 @@ static Status set_anchors(const Attr *attr, const char *value, Anchors *out)
     return OK;
 }
 
+/* Reads a weight for each class: "1,0.5,2". */
+static Status set_weights(const Attr *attr, const char *value, ClassWeights *out)
+{
+    ClassWeights read = {0};
+    for (const char *at = value; *at;) {
+        char *end;
+        const double v = strtod(at, &end);
+        if (end == at || (*end && *end != ','))
+            return fail(ERR_CONFIG, "%s: '%s' is no list of numbers", attr->name, value);
+        if (!(v >= attr->low && v <= attr->high)) return range_fail(attr, value);
+        if (read.count == CLASS_WEIGHTS_MOST)
+            return fail(ERR_CONFIG, "%s: more than %d", attr->name, CLASS_WEIGHTS_MOST);
+        read.value[read.count++] = (float)v;
+        at = *end ? end + 1 : end;
+    }
+    *out = read;
+    return OK;
+}
+
 static Status attr_set(const Attr *attr, const char *value, void *field)
 {
     int64_t n;
@@ -378,6 +402,8 @@ static Status attr_set(const Attr *attr, const char *value, void *field)
         return set_word_pair(attr, value, field);
     case ATTR_ANCHORS:
         return set_anchors(attr, value, field);
+    case ATTR_WEIGHTS:
+        return set_weights(attr, value, field);
     case ATTR_UNSET:
         break;
     }
@@ -441,6 +467,9 @@ static void value_text(const Attr *attr, const void *field, char out[ATTR_VALUE]
         break;
     case ATTR_ANCHORS:
         snprintf(out, ATTR_VALUE, "%d anchors", ((const Anchors *)field)->count);
+        break;
+    case ATTR_WEIGHTS:
+        snprintf(out, ATTR_VALUE, "%d weights", ((const ClassWeights *)field)->count);
         break;
     case ATTR_UNSET:
         break;

@@ -52,6 +52,9 @@
     _(huber_loss)                                                                                  \
     _(charbonnier_loss)                                                                            \
     _(sigmoid_loss)                                                                                \
+    _(focal_loss)                                                                                  \
+    _(dice_loss)                                                                                   \
+    _(iou_loss)                                                                                    \
     _(yolo_loss)
 /* clang-format on */
 
@@ -194,6 +197,21 @@ Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
                     "layer kind %s: w_count is %d, which contradicts .params of its operation",
                     kind->name, spec->w_count);
     return OK;
+}
+
+Status check_class_weights(const OpSpec *spec, const char *kind)
+{
+    char text[64];
+    const Shape x = spec->x[0].shape;
+    const int count = spec->class_weights.count;
+    if (count == 0 || (x.ndim == 4 && x.dim[1] == count)) return OK;
+    if (x.ndim < 4)
+        return fail(ERR_CONFIG,
+                    "%s got %s: class_weights are for a label for each pixel, (N,C,H,W); a "
+                    "sample's mean over its only label does not depend on them",
+                    kind, shape_text(x, text));
+    return fail(ERR_CONFIG, "%s got %s and %d class_weights: each channel needs one", kind,
+                shape_text(x, text), count);
 }
 
 Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,

@@ -2,16 +2,15 @@
  * Each gives (rows, LOSS_COLUMNS) results. train.loss selects the loss of a model. */
 #include "kinds.h"
 
-static const char *const softmax_attrs[] = {"smoothing", NULL};
+static const char *const softmax_attrs[] = {"smoothing", "class_weights", NULL};
 
 static Status softmax_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     (void)size;
     (void)param;
-    TRY(check_floats(spec, "softmax_loss", 2, 3, "(N,K) or (N,T,K)"));
-    Shape x = spec->x[0].shape;
-    int64_t rows = shape_count(x) / x.dim[x.ndim - 1];
-    spec->y = desc_plain(shape_of(2, rows, LOSS_COLUMNS, 1, 1), DTYPE_F32);
+    TRY(check_floats(spec, "softmax_loss", 2, 4, "(N,K), (N,T,K) or (N,C,H,W)"));
+    TRY(check_class_weights(spec, "softmax_loss"));
+    spec->y = desc_plain(shape_of(2, loss_labels(spec), LOSS_COLUMNS, 1, 1), DTYPE_F32);
     return OK;
 }
 
@@ -28,10 +27,11 @@ static Status sigmoid_infer(OpSpec *spec, const LayerSize *size, LayerParam para
     return OK;
 }
 
-static const LossInfo softmax = {.word = {.word = "softmax", .uses = "label_smoothing"},
-                                 .reads = LOSS_READS_TOKENS,
-                                 .columns = LOSS_COLUMNS_BEST,
-                                 .outputs = OUTPUTS_PER_CLASS};
+static const LossInfo softmax = {
+    .word = {.word = "softmax", .uses = "label_smoothing class_weights"},
+    .reads = LOSS_READS_TOKENS,
+    .columns = LOSS_COLUMNS_BEST,
+    .outputs = OUTPUTS_PER_CLASS};
 static const LossInfo sigmoid = {.word = {.word = "sigmoid", .uses = "auc"},
                                  .reads = LOSS_READS_CLASSES,
                                  .columns = LOSS_COLUMNS_LOGIT,

@@ -136,7 +136,7 @@ static Status find_outputs(const Graph *graph, const Config *config, int last, O
 }
 
 /* Checks that the last layer gives one number for each class, or as many as a sample has targets,
- * or fields with a channel for each target. */
+ * or fields with a channel for each target or class. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];
@@ -148,11 +148,11 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
                           : loss->outputs > 0               ? "outputs"
                           : graph->input.dtype == DTYPE_I32 ? "tokens"
                                                             : "classes";
-    const bool fields = targets && y.ndim == 4;
+    const bool fields = y.ndim == 4;
     const int64_t given = fields    ? y.dim[1]
                           : targets ? shape_count(y) / y.dim[0]
                                     : y.dim[y.ndim - 1];
-    if (y.ndim == 4 && !targets)
+    if (fields && loss->outputs > 0)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives images %s, the loss needs (N,%s): end with "
                     "flatten and dense",
@@ -220,12 +220,22 @@ static Status check_outputs(const Config *config, int count)
 }
 
 /* Copies the keys that the loss uses. */
-static void describe_loss(const Config *config, OpSpec *spec)
+static Status describe_loss(const Config *config, OpSpec *spec)
 {
     const ConfigWord word = loss_info(config)->word;
     if (word_uses(word, "label_smoothing")) spec->smoothing = (float)config->train.label_smoothing;
     if (word_uses(word, "huber_delta")) spec->delta = (float)config->train.huber_delta;
     if (word_uses(word, "charbonnier_eps")) spec->eps = (float)config->train.charbonnier_eps;
+    if (word_uses(word, "focal_gamma")) spec->focus = (float)config->train.focal_gamma;
+    if (!word_uses(word, "class_weights")) return OK;
+    const ConfigList *weights = &config->train.class_weights;
+    if (weights->count > CLASS_WEIGHTS_MOST)
+        return config_fail_key(config, "train.class_weights", "%d weights: at most %d",
+                               weights->count, CLASS_WEIGHTS_MOST);
+    for (int i = 0; i < weights->count; ++i)
+        spec->class_weights.value[i] = (float)weights->value[i];
+    spec->class_weights.count = weights->count;
+    return OK;
 }
 
 static Status add_loss(Graph *graph, const Config *config, const Outputs *out)
@@ -237,7 +247,7 @@ static Status add_loss(Graph *graph, const Config *config, const Outputs *out)
         TRY(describe_grids(graph, config, out, &draft.spec));
     else
         TRY(check_logits(graph, config, out->node[0]));
-    describe_loss(config, &draft.spec);
+    TRY(describe_loss(config, &draft.spec));
     const Status st = draft_finish(graph, &draft, &graph->loss_node);
     if (st != OK) {
         char *message = mem_text(fail_message());

@@ -355,7 +355,7 @@ const OpInfo info_attention = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x: logits (N,K) or (N,T,K); labels: int32. y (rows, LOSS_COLUMNS): loss, number of logits above
+/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): loss, number of logits above
  * that of the label (0: the prediction is right; < 5: top-5), index of the largest logit. Label
  * smoothing s (Szegedy et al. 2016), only in training: the target is s/K for each class, plus 1-s
  * for the label. */

@@ -247,6 +247,22 @@ static Status check_targets(const Graph *graph, const Config *config, const Data
                            set->path, shape_text(needs, needed));
 }
 
+/* ERR_CONFIG: the loss needs another number of labels than a sample has. */
+static Status check_labels(const Graph *graph, const Config *config, const DataSet *set)
+{
+    char y[64];
+    const OpSpec *loss = &graph->node[graph->loss_node].spec;
+    if (op_info(loss->kind)->reads != READS_LABELS) return OK;
+    const int64_t needed = loss_labels(loss) / loss->x[0].shape.dim[0];
+    const int64_t given = data_labels_per_sample(set);
+    if (needed == given) return OK;
+    return config_fail_key(config, config->model.layer_count ? "model.layers" : "model.name",
+                           "its outputs are %s, so that train.loss %s needs %lld labels a sample, "
+                           "and %s has %lld: for one label, end with flatten and dense",
+                           shape_text(loss->x[0].shape, y), loss_name(config), (long long)needed,
+                           set->path, (long long)given);
+}
+
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples)
 {
@@ -257,6 +273,7 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
     GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
     TRY(graph_build_ids(graph, config, input, ids, outputs));
     TRY(check_targets(*graph, config, train));
+    TRY(check_labels(*graph, config, train));
     (*graph)->box_rows =
         samples * data_box_most(train->box_most > test->box_most ? train : test, config, true);
     return OK;

@@ -32,7 +32,8 @@ static ConfigWord word_of_loss(int i)
                                       {.word = "mse"},
                                       {.word = "sigmoid", .uses = "auc"},
                                       {.word = "huber", .uses = "huber_delta"},
-                                      {.word = "charbonnier", .uses = "charbonnier_eps"}};
+                                      {.word = "charbonnier", .uses = "charbonnier_eps"},
+                                      {.word = "focal", .uses = "focal_gamma class_weights"}};
     return i < (int)(sizeof word / sizeof word[0]) ? word[i] : (ConfigWord){0};
 }
 

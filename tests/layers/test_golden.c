@@ -52,6 +52,9 @@ enum { CASE_TENSORS = 32 };
     _(huber_loss, 2e-7, 2e-7)                                                                      \
     _(charbonnier_loss, 2e-7, 2e-7)                                                                \
     _(sigmoid_loss, 2e-6, 2e-6)                                                                    \
+    _(focal_loss, 2e-6, 2e-6)                                                                      \
+    _(dice_loss, 2e-7, 2e-7)                                                                       \
+    _(iou_loss, 2e-7, 2e-7)                                                                        \
     _(yolo_loss, 2e-6, 5e-6)                                                                       \
     _(interaction, 5e-6, 5e-6)                                                                     \
     _(fm, 5e-6, 5e-6)                                                                              \

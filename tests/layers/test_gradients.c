@@ -232,6 +232,27 @@ static const GradientCase cases[] = {
     {"swiglu", "", 1, {S3(2, 3, 8)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
     {"softmax_loss", "smoothing=0.1", 1, {S2(3, 7)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
     {"softmax_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
+    {"softmax_loss",
+     "smoothing=0.1 class_weights=1,0.5,2,0.25,3",
+     1,
+     {S4(3, 5, 2, 3)},
+     FILL_PLAIN,
+     false,
+     2,
+     1e-2,
+     1e-3},
+    {"focal_loss", "gamma=1.5", 1, {S2(3, 7)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
+    {"focal_loss",
+     "gamma=2 class_weights=1,0.5,2,0.25,3",
+     1,
+     {S4(2, 5, 3, 2)},
+     FILL_PLAIN,
+     false,
+     0,
+     1e-2,
+     1e-3},
+    {"dice_loss", "", 1, {S4(3, 5, 2, 3)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
+    {"iou_loss", "", 1, {S4(3, 5, 2, 3)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S2(4, 3)}, FILL_PLAIN, false, 3, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S3(3, 2, 5)}, FILL_PLAIN, false, 2, 1e-2, 1e-3},
     {"mse_loss", "", 1, {S4(2, 3, 2, 3)}, FILL_PLAIN, false, 0, 1e-2, 1e-3},
@@ -342,12 +363,14 @@ static void give(Rig *rig, const Numbers *n)
 
 static void give_rest(Rig *rig)
 {
-    int64_t rows = is_loss(rig) ? shape_count(rig->spec.y.shape) / LOSS_COLUMNS : 0;
+    int64_t rows = is_loss(rig) ? loss_labels(&rig->spec) : 0;
     int32_t *labels = mem_new(((size_t)rows + 1) * sizeof *labels);
     int64_t samples = rig->spec.x[0].shape.dim[0],
             *sample = mem_new((size_t)samples * sizeof *sample);
     const bool two = rig->spec.x[0].shape.dim[1] == 1;
     for (int64_t i = 0; i < rows; ++i) labels[i] = (int32_t)(2 * i % 5) % (two ? 2 : 5);
+    /* the second pixel has no label */
+    if (rig->spec.x[0].shape.ndim == 4 && rows > 1) labels[1] = -1;
     for (int64_t i = 0; i < samples; ++i) sample[i] = 100 + 7 * i;
     rig_set_samples(rig, sample, samples);
     if (op_info(rig->spec.kind)->reads == READS_LABELS) rig_set_labels(rig, labels, rows);

@@ -242,8 +242,16 @@ static void list_errors(void)
                  "fm got 4x8, which is not 1 or more vectors of 3 side by side");
     expect_error("model:\n  layers:\n    - interaction: {width: 8}\n", v, 3,
                  "interaction got 4x8, which is not 2 or more vectors of 8");
-    expect_error("model:\n  layers:\n    - conv2d: {channels: 3, kernel: 1}\n", x, 3,
-                 "end with flatten and dense");
+    expect_error(
+        "train: {loss: sigmoid}\nmodel:\n  layers:\n    - conv2d: {channels: 1, kernel: 1}\n", x, 1,
+        "end with flatten and dense");
+    expect_error("model:\n  layers:\n    - conv2d: {channels: 4, kernel: 1}\n", x, 3,
+                 "gives 4 outputs, but the data has 3 classes");
+    expect_error("train: {class_weights: [1, 2, 1]}\nmodel:\n  layers:\n    - dense: {width: 3}\n",
+                 v, 3, "class_weights are for a label for each pixel");
+    expect_error("train: {loss: focal, class_weights: [1, 2]}\nmodel:\n  layers:\n"
+                 "    - conv2d: {channels: 3, kernel: 1}\n",
+                 x, 3, "2 class_weights: each channel needs one");
     expect_error("model:\n  layers:\n    - softmax_loss\n", v, 3, "train.loss");
     expect_error("model:\n  layers:\n    - relu: {name: a}\n    - relu: {name: a}\n", v, 3,
                  "test.yaml:4:20: two layers have the name 'a'");

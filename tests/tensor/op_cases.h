@@ -320,6 +320,25 @@ static inline OpSpec loss(OpKind kind, int64_t width)
     return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
 }
 
+/* A loss with a label for each pixel, of more pixels than a piece has. */
+static inline OpSpec pixel_loss(OpKind kind)
+{
+    const int64_t lines = kind == OP_REGION_LOSS ? 3 : 3 * 25 * 40;
+    OpSpec s = one(kind, plain(4, 3, 4, 25, 40), plain(2, lines, LOSS_COLUMNS, 1, 1));
+    s.focus = kind == OP_FOCAL_LOSS ? 2 : 0;
+    s.class_weights = (ClassWeights){4, {1, 0.5f, 3, 2}};
+    return s;
+}
+
+/* An error for each of more numbers than a piece has. */
+static inline OpSpec field_loss(PointLoss point)
+{
+    OpSpec s = one(OP_POINT_LOSS, plain(4, 3, 4, 25, 40), plain(2, 3, LOSS_COLUMNS, 1, 1));
+    s.point = point;
+    s.delta = s.eps = 0.5f;
+    return s;
+}
+
 static inline OpSpec upsample(int block)
 {
     OpSpec s = one(OP_UPSAMPLE, rig_desc(shape_of(4, 2, 20, 5, 7), block), plain(4, 2, 20, 15, 21));
@@ -441,6 +460,11 @@ static inline const Case *cases(int *count)
     CASE("attention, window of tiles", windowed(200, 20, 65));
     CASE("softmax_loss", loss(OP_SOFTMAX_LOSS, 3001));
     CASE("point_loss", loss(OP_POINT_LOSS, 40));
+    CASE("point_loss, huber, fields", field_loss(POINT_HUBER));
+    CASE("point_loss, charbonnier, fields", field_loss(POINT_CHARBONNIER));
+    CASE("softmax_loss, pixels", pixel_loss(OP_SOFTMAX_LOSS));
+    CASE("focal_loss, pixels", pixel_loss(OP_FOCAL_LOSS));
+    CASE("region_loss, dice", pixel_loss(OP_REGION_LOSS));
     CASE("sigmoid_loss", loss(OP_SIGMOID_LOSS, 1));
     CASE("interaction", vectors(OP_INTERACTION, 21, 7, 21));
     CASE("fm", vectors(OP_FM, 150, 4, 1));

@@ -228,7 +228,7 @@ static void add_output(OnnxExport *e, OnnxFile *out, int k)
     OnnxValue logits = e->value[loss->in[k]];
     if (e->model->softmax) {
         logits = onnx_add(&l, "Softmax", NULL, logits);
-        onnx_attr_int(&l, "axis", -1);
+        onnx_attr_int(&l, "axis", e->graph->node[loss->in[k]].spec.y.shape.ndim == 4 ? 1 : -1);
     } else if (logits == out->in.value) {
         logits = onnx_add(&l, "Identity", NULL, logits);
     }

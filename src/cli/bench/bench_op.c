@@ -91,7 +91,7 @@ static void *allocate_random(Bench *b, Desc d)
 static void allocate_targets(Bench *b)
 {
     Shape x = b->op->spec.x[0].shape;
-    int64_t width = x.dim[x.ndim - 1], rows = shape_count(x) / width;
+    int64_t rows = loss_labels(&b->op->spec), width = shape_count(x) / rows;
     int32_t *labels = allocate(b, (size_t)rows * sizeof *labels);
     float *targets = allocate(b, (size_t)shape_count(x) * sizeof *targets);
     bench_fill_whole(b->backend, labels, rows, width);

@@ -269,10 +269,8 @@ static size_t slot_allot(const Loader *l, Batch *b, char *base)
 static void slots_new(Loader *l)
 {
     Fill *f = &l->fill;
-    bool tokens = data_kind(&f->set)->next_token;
     f->sample_floats = f->set.channels * f->set.height * f->set.width;
-    const bool labelled = f->set.target_width == 0 && !data_kind(&f->set)->has_boxes;
-    f->sample_labels = tokens ? f->set.context : labelled ? 1 : 0;
+    f->sample_labels = data_labels_per_sample(&f->set);
     l->slots = f->plan.slots;
     l->slot = mem_new((size_t)l->slots * sizeof *l->slot);
     l->rows = mem_new((size_t)l->slots * sizeof *l->rows);

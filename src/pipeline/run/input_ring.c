@@ -42,8 +42,7 @@ static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
     if (op_info(g->node[g->loss_node].spec.kind)->reads != READS_LABELS) return 0;
-    return (size_t)(shape_count(g->node[g->loss_node].spec.y.shape) / LOSS_COLUMNS) *
-           sizeof(int32_t);
+    return (size_t)loss_labels(&g->node[g->loss_node].spec) * sizeof(int32_t);
 }
 
 static size_t targets_bytes(const Plan *plan)

@@ -331,8 +331,9 @@ static void flat_loss_sums(Stream *s, float *out, const float *columns, int64_t 
         loss += (double)line[0];
         column1 += (double)line[1];
         column2 += (double)line[2];
-        top1 += line[1] < 1;
-        top5 += line[1] < 5;
+        /* below 0: the line has no label */
+        top1 += line[1] >= 0 && line[1] < 1;
+        top5 += line[1] >= 0 && line[1] < 5;
     }
     out[LOSS_SUM] = (float)loss;
     out[LOSS_LINES] = (float)lines;

@@ -2,6 +2,7 @@
  * token. softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over the logits.
  * Rows of padding samples give 0. */
 #include "loss.h"
+#include "pixel_loss.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Loss *l = op->impl = mem_new(sizeof *l);
     /* all outputs of a sample have targets of their own, and are one row */
     const bool one_row = op_info(s->kind)->reads == READS_TARGETS;
-    l->width = one_row ? shape_count(x) / x.dim[0] : x.dim[x.ndim - 1];
+    l->width = one_row ? shape_count(x) / x.dim[0] : shape_count(x) / loss_labels(s);
     l->rows = shape_count(x) / l->width;
     l->per_sample = l->rows / x.dim[0];
     l->classes = l->width;
@@ -27,8 +28,15 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
+/* Whether each pixel of (N,C,H,W) has a label. */
+static bool has_pixels(const OpSpec *spec)
+{
+    return spec->x[0].shape.ndim == 4;
+}
+
 static Status softmax_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
+    if (has_pixels(&op->spec)) return pixel_plan(op, preferred);
     TRY(loss_plan(op, preferred));
     const Loss *l = op->impl;
     op->saved_bytes = (size_t)l->rows * sizeof(float);
@@ -106,7 +114,9 @@ static void softmax_body(const void *task, int64_t begin, int64_t end)
 static void softmax_forward(Op *op, const OpRun *run)
 {
     LossTask t = loss_task(op, run);
-    if (softmax_is_sliced(&op->spec))
+    if (has_pixels(&op->spec))
+        pixel_forward(op, run);
+    else if (softmax_is_sliced(&op->spec))
         softmax_sliced_forward(&t);
     else
         loss_run(softmax_body, &t);
@@ -150,7 +160,10 @@ static void softmax_grad_body(const void *task, int64_t begin, int64_t end)
 static void softmax_backward_data(Op *op, const OpRun *run)
 {
     LossTask t = loss_task(op, run);
-    if (run->dx[0]) loss_run(softmax_grad_body, &t);
+    if (has_pixels(&op->spec))
+        pixel_backward_data(op, run);
+    else if (run->dx[0])
+        loss_run(softmax_grad_body, &t);
 }
 
 const OpTable cpu_softmax_loss = {

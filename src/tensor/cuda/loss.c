@@ -28,6 +28,9 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     OpSpec *spec = &op->spec;
     const Desc *x = &spec->x[0];
     const DType precision = op->backend->options.precision;
+    if (spec->kind == OP_SOFTMAX_LOSS && x->shape.ndim == 4)
+        return fail(ERR_CONFIG, "cuda: softmax_loss has no label for each pixel of (N,C,H,W): use "
+                                "train.device=cpu");
     if (is_field(spec)) {
         preferred[0] = desc_plain(x->shape, precision);
         if (!desc_equal(preferred[0], *x)) return OK;

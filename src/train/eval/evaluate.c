@@ -12,7 +12,8 @@
  * order of micro-batches, so the bits do not depend on the number of ranks. */
 typedef struct EvalSums {
     double loss, column[2];
-    int64_t rows, top1, top5;
+    /* rows; those that have a label; those whose label is the best, or among the best 5 */
+    int64_t rows, labelled, top1, top5;
 } EvalSums;
 
 typedef struct Evaluation {
@@ -40,6 +41,8 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
         sums->loss += (double)row[0];
         sums->column[0] += (double)row[1];
         sums->column[1] += (double)row[2];
+        if (row[1] < 0) continue;
+        ++sums->labelled;
         sums->top1 += row[1] < 1;
         sums->top5 += row[1] < 5;
         if (e->confusion && batch->labels)
@@ -62,6 +65,7 @@ static EvalSums eval_sum(const Trainer *t, const EvalSums *all, int64_t local, i
                 sum.column[0] += p->column[0];
                 sum.column[1] += p->column[1];
                 sum.rows += p->rows;
+                sum.labelled += p->labelled;
                 sum.top1 += p->top1;
                 sum.top5 += p->top5;
             }
@@ -90,11 +94,11 @@ static void fill_line(const Trainer *t, EvalSums sum, EvalLine *line)
     line->samples = sum.rows;
     line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = sum.loss / (double)sum.rows;
-    line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.rows : NAN;
+    line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.labelled : NAN;
     detections_loss_parts(
         line->loss, (double[]){sum.column[0] / (double)sum.rows, sum.column[1] / (double)sum.rows},
         line->part);
-    line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.rows : NAN;
+    line->top5 = top >= 5 ? (double)sum.top5 / (double)sum.labelled : NAN;
 }
 
 typedef struct StopCheck {

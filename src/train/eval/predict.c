@@ -64,6 +64,10 @@ static Status run_unlabelled(Trainer *t, const Batch *samples, const float **log
     if (t->world->size > 1 || t->batch != t->micro_batch || samples->rows < 1 ||
         samples->rows > t->batch)
         return fail(ERR_BUG, "%d samples for batches of %lld", samples->rows, (long long)t->batch);
+    if (data_labels_per_sample(&t->train_set) > 1)
+        return fail(
+            ERR_CONFIG,
+            "a model with a label for each pixel or token has no probabilities of a sample");
     Batch batch = *samples;
     batch.labels = mem_new(n * sizeof *batch.labels);
     batch.sample = mem_new(n * sizeof *batch.sample);

@@ -136,6 +136,42 @@ typedef struct PointSum {
     float loss, weight;
 } PointSum;
 
+/* Neighbouring pixels of one sample: logits of class c begin at element c * stride of x. A pixel's
+ * label is a class, or -1 if it has none. */
+enum { PIXEL_PIECE = 512 };
+typedef struct PixelArgs {
+    const void *x;
+    const int32_t *label;
+    /* weight of each class; NULL: all 1 */
+    const float *weight;
+    int64_t stride;
+    /* number of pixels, at most PIXEL_PIECE */
+    int64_t n;
+    int classes;
+} PixelArgs;
+/* Log of the sum of exponentials of each pixel, logit of its label (0 without), sum of weight *
+ * logit, number of logits above the label's as in SoftmaxRow, and index of the largest logit. */
+typedef struct PixelStats {
+    float lse[PIXEL_PIECE], label_logit[PIXEL_PIECE], sum[PIXEL_PIECE], label_rank[PIXEL_PIECE],
+        best[PIXEL_PIECE];
+} PixelStats;
+/* dx = factor * exp(x - lse) - weight * base, minus hit where the class is the label. */
+typedef struct PixelGrad {
+    const float *lse;
+    float factor[PIXEL_PIECE], base[PIXEL_PIECE], hit[PIXEL_PIECE];
+} PixelGrad;
+/* Sums of one class, p = exp(x - lse): of p over the pixels whose label it is, and over all that
+ * have a label; number of pixels whose label it is. */
+typedef struct RegionSums {
+    float inside, all, labelled;
+} RegionSums;
+/* Gradient of a function of these sums: dx = scale * p * (s - sum over classes of p s) with s =
+ * all[class], plus inside[class] where the class is the label; 0 for pixels without a label. */
+typedef struct RegionGrad {
+    const float *lse, *all, *inside;
+    float scale;
+} RegionGrad;
+
 /* One query head of attention. Rows of q, k, v and of their gradients are `stride` elements apart,
  * those of y and dy `y_stride`. In backward `group` query heads share these keys and values: the
  * next head's q, dq, y and dy are `width` elements further on, its lse `length` floats. */
@@ -237,6 +273,11 @@ typedef struct SimdTable {
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
 
+    void (*pixel_softmax)(const PixelArgs *a, PixelStats *s);
+    void (*pixel_grad)(const PixelArgs *a, const PixelGrad *g, void *dx);
+    /* writes sums[classes] */
+    void (*region_sums)(const PixelArgs *a, const float *lse, RegionSums *sums);
+    void (*region_grad)(const PixelArgs *a, const RegionGrad *g, void *dx);
     PointSum (*point_loss)(const PointArgs *a);
     /* dx = scale * weight * slope of the loss at x - target; 0 where the target is missing */
     void (*point_grad)(const PointArgs *a, float scale, void *dx);

@@ -59,6 +59,10 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT(attention_grad),
     SLOT(attention_grad_queries),
     SLOT(attention_grad_keys),
+    SLOT(pixel_softmax),
+    SLOT(pixel_grad),
+    SLOT(region_sums),
+    SLOT(region_grad),
     SLOT(point_loss),
     SLOT(point_grad),
 #endif

@@ -444,6 +444,10 @@ SIMD_DECLARE(void, attention_forward, (const AttentionHead *, int64_t, float *))
 SIMD_DECLARE(void, attention_grad, (const AttentionHead *, float *));
 SIMD_DECLARE(void, attention_grad_queries, (const AttentionHead *, int64_t, float *));
 SIMD_DECLARE(void, attention_grad_keys, (const AttentionHead *, int64_t, float *));
+SIMD_DECLARE(void, pixel_softmax, (const PixelArgs *, PixelStats *));
+SIMD_DECLARE(void, pixel_grad, (const PixelArgs *, const PixelGrad *, void *));
+SIMD_DECLARE(void, region_sums, (const PixelArgs *, const float *, RegionSums *));
+SIMD_DECLARE(void, region_grad, (const PixelArgs *, const RegionGrad *, void *));
 SIMD_DECLARE(PointSum, point_loss, (const PointArgs *));
 SIMD_DECLARE(void, point_grad, (const PointArgs *, float, void *));
 SIMD_DECLARE_FLOAT(void, dropout, (RngKey, uint64_t, int, uint32_t, float, float *, int));

@@ -1,0 +1,62 @@
+/* The shared code of losses of images of classes: pixel_loss.c and region_loss.c. The work is cut
+ * into pieces of PIXEL_PIECE pixels of one sample. */
+#ifndef WEFT_TENSOR_CPU_PIXEL_LOSS_H
+#define WEFT_TENSOR_CPU_PIXEL_LOSS_H
+
+#include "loss.h"
+
+typedef struct PixelTask {
+    LossTask loss;
+    /* pieces of a sample */
+    int64_t pieces;
+    /* samples, and those that are not padding */
+    int64_t samples, real;
+} PixelTask;
+
+/* One piece: its number among those of all samples, its sample, its first pixel in the sample, its
+ * first row among those of all samples, its number of pixels, and the element of its first logit. */
+typedef struct PixelPiece {
+    int64_t item, sample, first, row, n, at;
+} PixelPiece;
+
+static inline int64_t pixel_pieces(const Loss *l)
+{
+    return (l->per_sample + PIXEL_PIECE - 1) / PIXEL_PIECE;
+}
+
+static inline PixelTask pixel_task(Op *op, const OpRun *run)
+{
+    const Loss *l = op->impl;
+    return (PixelTask){.loss = loss_task(op, run),
+                       .pieces = pixel_pieces(l),
+                       .samples = l->rows / l->per_sample,
+                       .real = run->rows};
+}
+
+static inline PixelPiece pixel_piece(const PixelTask *t, int64_t item)
+{
+    const Loss *l = t->loss.l;
+    const int64_t sample = item / t->pieces, first = item % t->pieces * PIXEL_PIECE;
+    const int64_t left = l->per_sample - first;
+    return (PixelPiece){.item = item,
+                        .sample = sample,
+                        .first = first,
+                        .row = sample * l->per_sample + first,
+                        .n = left < PIXEL_PIECE ? left : PIXEL_PIECE,
+                        .at = sample * l->per_sample * l->width + first};
+}
+
+/* Returns the kernels' arguments. Ends the job if a label is neither a class nor -1. */
+PixelArgs pixel_args(const PixelTask *t, const PixelPiece *p);
+/* Sets the gradient of a piece to 0. */
+void pixel_zero(const PixelTask *t, const PixelPiece *p);
+/* Runs body on all pieces, or on all samples. */
+void pixel_run(WorkBody body, const PixelTask *t);
+void pixel_run_samples(WorkBody body, const PixelTask *t);
+
+/* Cross-entropy and focal loss of a plan with a label for each pixel. */
+Status pixel_plan(Op *op, Desc preferred[SPEC_INPUTS]);
+void pixel_forward(Op *op, const OpRun *run);
+void pixel_backward_data(Op *op, const OpRun *run);
+
+#endif
