@@ -186,8 +186,8 @@ static void burgers_converges(void)
 
 /* ---- the fluid under Kolmogorov's forcing ---- */
 
-/* Returns sum |w|^2 / k^(2 p) over the coefficients of a square box: enstrophy for p = 0, energy for
- * p = 1. */
+/* Returns sum |w|^2 / k^(2 p) over the coefficients of a square box: enstrophy for p = 0, energy
+ * for p = 1. */
 static double sum_squares(const double *state, int n, int p)
 {
     double sum = 0;

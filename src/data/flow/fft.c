@@ -51,8 +51,8 @@ void fft_free(Fft **fft)
     mem_free(fft);
 }
 
-/* One pass: four blocks of `length` elements, at this distance of each other, become four neighbours,
- * of which the second to fourth are multiplied by c[j] - i s[j]. */
+/* One pass: four blocks of `length` elements, at this distance of each other, become four
+ * neighbours, of which the second to fourth are multiplied by c[j] - i s[j]. */
 static void combine_four(int64_t length, int64_t distance, Pair from, Pair to, const double c[3],
                          const double s[3])
 {

@@ -30,8 +30,8 @@ void spectral_fini(Spectral *s);
 /* Views numbers, such as those of a state, as the coefficients of a field. */
 Complex2d spectral_view(const Spectral *s, double *numbers);
 /* Adds a random real field to the coefficients, times the factor re + i im: waves with wave numbers
- * of 1 to `most` along both sides, the same on every grid. Amplitudes fall as 1 / (1 + (k / peak)^4)
- * with the wave number k. */
+ * of 1 to `most` along both sides, the same on every grid. Amplitudes fall as
+ * 1 / (1 + (k / peak)^4) with the wave number k. */
 void spectral_add_random(const Spectral *s, RngKey key, int most, double peak, double re, double im,
                          Complex2d to);
 /* Scales coefficients so that the field's absolute value has this root mean square. */
