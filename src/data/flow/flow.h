@@ -1,4 +1,4 @@
-/* What a solver is: its state, an array of numbers, and the rate at which the state changes. One
+/* Solvers: the state, an array of numbers, and the rate at which the state changes. One
  * integrator advances all of them. Numbers are doubles; sums have a fixed order. */
 #ifndef WEFT_DATA_FLOW_PRIVATE_H
 #define WEFT_DATA_FLOW_PRIVATE_H
@@ -24,7 +24,7 @@ struct FlowKind {
     double time_scale;
     /* units of x and y */
     const char *length_units;
-    /* what to do if a flow has no finite values any more: "choose a larger --viscosity" */
+    /* advice for a flow that breaks down: "choose a larger --viscosity" */
     const char *advice;
     FlowVar var[FLOW_VARS];
     int vars;
@@ -37,7 +37,7 @@ struct FlowKind {
     int64_t (*values)(const FlowSolver *solver);
     /* Sets the initial state of a member. */
     void (*start)(FlowSolver *solver, uint64_t member, double *state);
-    /* Computes the rate of change. May set values at the border of state, which are no part of
+    /* Computes the rate of change. May set values in the halo of state, which are no part of
      * it. */
     void (*rate)(FlowSolver *solver, double *state, double *rate);
     /* Returns the longest step for which the integrator is stable and accurate; 0 or NaN: the state

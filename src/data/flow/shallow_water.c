@@ -70,7 +70,7 @@ static void raise_mountains(FlowSolver *w, double most)
     }
 }
 
-static void fill_border(const FlowSolver *w, double *field, int rows, double mirror);
+static void fill_halo(const FlowSolver *w, double *field, int rows, double mirror);
 
 static FlowSolver *solver_new(const FlowMake *make)
 {
@@ -96,7 +96,7 @@ static FlowSolver *solver_new(const FlowMake *make)
     for (int y = 0; y < w->height; ++y)
         for (int x = 0; x < w->width; ++x)
             w->ground[water_at(w, y, x)] = w->orography[(int64_t)y * w->width + x];
-    fill_border(w, w->ground, w->height, 1);
+    fill_halo(w, w->ground, w->height, 1);
     return w;
 }
 
@@ -116,10 +116,10 @@ static int64_t values(const FlowSolver *w)
 
 /* ---- the rate of change ---- */
 
-/* Fills the border of a field whose rows are 0 .. rows - 1. mirror 1: values are the same on both
+/* Fills the halo of a field whose rows are 0 .. rows - 1. mirror 1: values are the same on both
  * sides of a wall, which is between two rows; -1: the walls are the rows 0 and rows - 1, where
  * values are 0, and values change their sign across. */
-static void fill_border(const FlowSolver *w, double *field, int rows, double mirror)
+static void fill_halo(const FlowSolver *w, double *field, int rows, double mirror)
 {
     bool on_wall = mirror < 0;
     for (int x = 0; x < w->width; ++x) {
@@ -137,7 +137,7 @@ static void fill_border(const FlowSolver *w, double *field, int rows, double mir
 }
 
 /* Computes potential vorticity, fluxes and Bernoulli's function of row y, with a column of the
- * border on each side. */
+ * halo on each side. */
 static void find_row(const FlowSolver *w, int y, const double *state)
 {
     const int64_t at = water_at(w, y, 0), south = w->stride;
@@ -205,8 +205,8 @@ static void add_viscosity(const FlowSolver *w, const double *state, double *rate
         bend_row(w, u + at, per_area, false, w->bend_u + at);
         if (y > 0) bend_row(w, v + at, per_area, false, w->bend_v + at);
     }
-    fill_border(w, w->bend_u, w->height, 1);
-    fill_border(w, w->bend_v, w->height + 1, -1);
+    fill_halo(w, w->bend_u, w->height, 1);
+    fill_halo(w, w->bend_v, w->height + 1, -1);
     for (int y = 0; y < w->height; ++y) {
         int64_t at = water_at(w, y, 0);
         bend_row(w, w->bend_u + at, by, true, rate + w->field + at);
@@ -216,9 +216,9 @@ static void add_viscosity(const FlowSolver *w, const double *state, double *rate
 
 static void rate(FlowSolver *w, double *state, double *rate)
 {
-    fill_border(w, state, w->height, 1);
-    fill_border(w, state + w->field, w->height, 1);
-    fill_border(w, state + 2 * w->field, w->height + 1, -1);
+    fill_halo(w, state, w->height, 1);
+    fill_halo(w, state + w->field, w->height, 1);
+    fill_halo(w, state + 2 * w->field, w->height + 1, -1);
     for (int y = 0; y <= w->height; ++y) find_row(w, y, state);
     for (int y = 0; y < w->height; ++y) add_row(w, y, rate);
     if (w->viscosity > 0) add_viscosity(w, state, rate);
@@ -278,7 +278,7 @@ static void add_vortex(const FlowSolver *w, double x0, double y0, double radius,
 /* Adds the flow of the stream function, in geostrophic balance with h. */
 static void add_stream(const FlowSolver *w, double *stream, double *h, double *u, double *v)
 {
-    fill_border(w, stream, w->height + 1, -1);
+    fill_halo(w, stream, w->height + 1, -1);
     for (int y = 0; y < w->height; ++y) {
         double f = 0.5 * (w->coriolis[y] + w->coriolis[y + 1]);
         for (int x = 0; x < w->width; ++x) {

@@ -4,7 +4,7 @@
 
 #include "flow.h"
 
-/* Columns and rows of the border around a field; there is a row more to the north, for v. */
+/* Columns and rows of the halo around a field; there is a row more to the north, for v. */
 enum { WATER_COLUMNS = 2, WATER_ROWS = 1 };
 
 /* A state is the fields h, u, v one after the other; each has rows -1 .. H + 1 of W + 4 numbers. */
@@ -14,7 +14,7 @@ struct FlowSolver {
     /* side of a cell in m, gravity, hyperviscosity in m^4/s, mean depth in m */
     double side, gravity, viscosity, depth;
     uint64_t seed;
-    /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground, with a border;
+    /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground, with a halo;
      * the same without it; scratch fields: potential vorticity, fluxes, Bernoulli's function,
      * Laplacians of u and v */
     double *coriolis, *ground, *orography, *q, *flux_u, *flux_v, *bernoulli, *bend_u, *bend_v;

@@ -1,5 +1,5 @@
-/* What the pseudo-spectral solvers share: wave numbers, random fields, transforms, the limit of the
- * time step. */
+/* Functions that the pseudo-spectral solvers share: wave numbers, random fields, transforms, the
+ * limit of the time step. */
 #include "spectral.h"
 
 #include <math.h>
