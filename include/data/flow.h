@@ -15,8 +15,8 @@ typedef struct FlowMake {
     const FlowKind *kind;
     /* folder for the files member-000.nc, ... */
     const char *out;
-    /* grid; and numbers of trajectories, and of saved frames of each */
-    int64_t height, width, members, frames;
+    /* grid; number of trajectories, of the first of them, and of saved frames of each */
+    int64_t height, width, members, first, frames;
     /* time between frames; time before the first frame */
     double interval, spin_up;
     /* viscosity, for shallow water hyperviscosity in m^4/s; NaN: chosen from the grid */

@@ -14,6 +14,8 @@ for i in 0 1 2; do
     holds "two ranks and threads write the same fluid, member $i" cmp fluid/member-00$i.nc fluid2/member-00$i.nc
     holds "three threads write the same fronts, member $i" cmp fronts/member-00$i.nc deep/fronts2/member-00$i.nc
 done
+check 0 "wrote later: 1 members" "$WEFT" data make shallow-water -o later --size 16x32 --members 1 --first 2 --steps 4 --orography 500
+holds "a later member of the same seed is the same" cmp later/member-002.nc water/member-002.nc
 holds "members differ" sh -c '! cmp -s water/member-000.nc water/member-001.nc'
 holds "no other file is left" test "$(ls water2 | wc -l)" = 3
 

@@ -9,7 +9,7 @@
 /* Options of all three; each kind has flags for those that it uses. */
 typedef struct FlowOptions {
     const char *out, *size;
-    int64_t members, steps, seed, threads, ranks, waves;
+    int64_t members, first, steps, seed, threads, ranks, waves;
     double interval, spin_up, viscosity, depth, orography, drag;
     bool force;
 } FlowOptions;
@@ -34,6 +34,12 @@ typedef struct FlowCall {
          .hi = 1e6,                                                                                \
          .default_text = "10",                                                                     \
          .help = "number of trajectories, each from its own initial state, in a file each"},       \
+        {"--first",                                                                                \
+         FLAG_FIELD(FlowOptions, first),                                                           \
+         .value = "N",                                                                             \
+         .hi = 1e9,                                                                                \
+         .default_text = "0",                                                                      \
+         .help = "number of the first member; a test set has other members of the same seed"},     \
         {"--steps",                                                                                \
          FLAG_FIELD(FlowOptions, steps),                                                           \
          .value = "T",                                                                             \
@@ -105,6 +111,7 @@ static Status make_set(const ImportHost *host, int threads, const void *user)
         .height = call->size[0],
         .width = call->size[1],
         .members = o->members,
+        .first = o->first,
         .frames = o->steps,
         .interval = o->interval,
         .spin_up = o->spin_up,

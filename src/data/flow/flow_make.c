@@ -183,10 +183,10 @@ static Status write_frames(Maker *maker, Member *m, const char *path)
     return OK;
 }
 
-static char *member_path(const char *folder, int64_t members, int64_t number)
+static char *member_path(const FlowMake *make, int64_t number)
 {
-    int digits = snprintf(NULL, 0, "%lld", (long long)members - 1);
-    return mem_format("%s/%s%0*lld%s", folder, prefix, digits > DIGITS ? digits : DIGITS,
+    int digits = snprintf(NULL, 0, "%lld", (long long)(make->first + make->members - 1));
+    return mem_format("%s/%s%0*lld%s", make->out, prefix, digits > DIGITS ? digits : DIGITS,
                       (long long)number, ending);
 }
 
@@ -195,8 +195,8 @@ static Status make_member(void *user, int worker, int64_t i)
 {
     Maker *maker = user;
     const FlowMake *make = maker->make;
-    int64_t number = maker->host->rank + i * maker->host->size;
-    char *path = member_path(make->out, make->members, number);
+    int64_t number = make->first + maker->host->rank + i * maker->host->size;
+    char *path = member_path(make, number);
     Member m;
     (void)worker;
     member_init(&m, make, number);
