@@ -16,7 +16,8 @@ typedef enum RngPurpose {
     RNG_TEST,
     RNG_GENERATE,
     RNG_MIX,
-    RNG_TABLE
+    RNG_TABLE,
+    RNG_FLOW
 } RngPurpose;
 typedef struct RngKey {
     uint32_t k[2];

@@ -18,7 +18,7 @@ static void list_verbs(FILE *out, const char *group)
 {
     for (int i = 0; i < verb_count(); ++i) {
         if (group && !in_group(verb_at(i)->name, group)) continue;
-        int column = fprintf(out, "  weft %-21s ", verb_at(i)->name);
+        int column = fprintf(out, "  weft %-23s ", verb_at(i)->name);
         print_wrapped(out, column, verb_at(i)->help);
     }
 }

@@ -22,6 +22,9 @@
     _(data_import_coco)                                                                            \
     _(data_import_yolo)                                                                            \
     _(data_import_voc)                                                                             \
+    _(data_make_shallow_water)                                                                     \
+    _(data_make_burgers)                                                                           \
+    _(data_make_kolmogorov)                                                                        \
     _(data_info)                                                                                   \
     _(data_check)                                                                                  \
     _(ckpt_info)                                                                                   \

@@ -11,7 +11,7 @@ check 0 "weft $(cat "$OLDPWD/VERSION" 2>/dev/null || true)" "$WEFT" --version
 check 0 'train.batch' "$WEFT" help
 check 64 'missing command' "$WEFT"
 
-"$WEFT" --help | grep '^  weft ' | cut -c8-28 | sed 's/ *$//' >verbs
+"$WEFT" --help | grep '^  weft ' | cut -c8-30 | sed 's/ *$//' >verbs
 holds 'verbs are listed' grep -qx train verbs
 while read -r verb; do
     # shellcheck disable=SC2086

@@ -89,7 +89,7 @@ static Status import_boxes(const ImportHost *host, int threads, const void *user
 static Status run(const BoxFormat *format, int argc, char **argv, const BoxOptions *o)
 {
     const BoxCall call = {format, o, argv, argc};
-    return import_on_ranks(import_boxes, o->classes != NULL, o->threads, &call);
+    return import_on_ranks(import_boxes, "pictures", o->classes != NULL, o->threads, &call);
 }
 
 static Status run_coco(int argc, char **argv, const void *options)

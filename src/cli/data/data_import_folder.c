@@ -87,7 +87,7 @@ static Status run(int argc, char **argv, const void *options)
                     "--short out, and resize in training (data.resize)",
                     (long long)o->side);
     const FolderCall call = {o, argv[0]};
-    return import_on_ranks(import_folder, o->classes != NULL, o->threads, &call);
+    return import_on_ranks(import_folder, "pictures", o->classes != NULL, o->threads, &call);
 }
 
 const Verb verb_data_import_folder = {

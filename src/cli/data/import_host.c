@@ -11,13 +11,15 @@ static const double REDRAW_S = 0.1, LINE_S = 10;
  * have made as much. */
 typedef struct ImportProgress {
     World *world;
+    /* name of what is counted: "pictures"; borrowed */
+    const char *things;
     /* stdout is a terminal, on which the line is overwritten */
     bool terminal;
     /* an incomplete line has been printed last */
     bool drawn;
     /* times of the first call and of the last line */
     double begin_s, last_s;
-    /* pictures done by an earlier, interrupted import; -1: not known yet */
+    /* number of things done by an earlier, interrupted import; -1: not known yet */
     int64_t before;
 } ImportProgress;
 
@@ -33,7 +35,7 @@ static void broadcast(void *user, void *bytes, size_t count)
     world_bcast(((ImportProgress *)user)->world, bytes, count, 0);
 }
 
-/* ImportHost.progress: prints the line if it is time. done, total, broken: pictures of this rank */
+/* ImportHost.progress: prints the line if it is time. done, total, broken: things of this rank */
 static void print_progress(void *user, int64_t done, int64_t total, int64_t broken)
 {
     ImportProgress *p = user;
@@ -52,8 +54,8 @@ static void print_progress(void *user, int64_t done, int64_t total, int64_t brok
     double left_s = rate > 0 ? (double)(total - done) * ranks / rate : 0;
     char bad[40] = "", left[32];
     if (broken) snprintf(bad, sizeof bad, "  %.0f broken", (double)broken * ranks);
-    printf("%s%.0f/%.0f pictures  %.0f images/s%s  %s left%s", p->terminal ? "\r" : "",
-           (double)done * ranks, (double)total * ranks, rate, bad, text_seconds(left_s, left),
+    printf("%s%.0f/%.0f %s  %.0f/s%s  %s left%s", p->terminal ? "\r" : "", (double)done * ranks,
+           (double)total * ranks, p->things, rate, bad, text_seconds(left_s, left),
            p->terminal ? "\033[K" : "\n");
     if (last && p->terminal) putchar('\n');
     fflush(stdout);
@@ -61,14 +63,16 @@ static void print_progress(void *user, int64_t done, int64_t total, int64_t brok
     p->last_s = now_s;
 }
 
-Status import_on_ranks(ImportOnRanks *import, bool reads_names, int64_t threads, const void *user)
+Status import_on_ranks(ImportOnRanks *import, const char *things, bool reads_names, int64_t threads,
+                       const void *user)
 {
     World world;
     /* a separate process reads the names, and it must be made before MPI starts */
     if (reads_names && launch_rank() == 0) hdf5_begin();
     if (is_launched()) terminal_adapt();
     TRY(world_init(&world, NULL, NULL));
-    ImportProgress progress = {.world = &world, .before = -1, .terminal = log_redraws(stdout)};
+    ImportProgress progress = {
+        .world = &world, .things = things, .before = -1, .terminal = log_redraws(stdout)};
     const ImportHost host = {world.rank, world.size, &progress, agree, broadcast, print_progress};
     Status st = import(&host, threads > 0 ? (int)threads : threads_share(world.node_size), user);
     world_fini(&world);

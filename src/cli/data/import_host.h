@@ -9,8 +9,9 @@
 /* Does an import on the ranks of host, with this number of threads on each. */
 typedef Status ImportOnRanks(const ImportHost *host, int threads, const void *user);
 /* Starts MPI if this process was launched as a rank, and calls `import` on each rank, with a
- * progress line. reads_names: rank 0 reads names of classes from a data set. threads: 0: each
- * rank's share of its cores. */
-Status import_on_ranks(ImportOnRanks *import, bool reads_names, int64_t threads, const void *user);
+ * progress line that counts `things` ("pictures"). reads_names: rank 0 reads names of classes from
+ * a data set. threads: 0: each rank's share of its cores. */
+Status import_on_ranks(ImportOnRanks *import, const char *things, bool reads_names, int64_t threads,
+                       const void *user);
 
 #endif

@@ -16,7 +16,8 @@
 /* netCDF's value of elements that were never written (NC_FILL_FLOAT, NC_FILL_DOUBLE) */
 static const double MISSING = 9.9692099683868690e+36;
 
-enum { NAME_BYTES = 240 };
+/* NAME_BYTES: longest name; ROWS_CHUNK: elements in a chunk of a growing array of one dimension */
+enum { NAME_BYTES = 240, ROWS_CHUNK = 512 };
 
 typedef struct OpenVar {
     /* open data set; -1: none */
@@ -144,7 +145,7 @@ static void set_storage(const NetcdfFile *f, const NetcdfVar *var, hid_t create)
         int64_t size = f->dim[var->dim[i]].size;
         chunk[i] = i >= var->ndim - 2 && size > 0 ? (hsize_t)size : 1;
     }
-    if (var->ndim == 1) chunk[0] = NETCDF_ROWS_CHUNK;
+    if (var->ndim == 1) chunk[0] = ROWS_CHUNK;
     H5Pset_chunk(create, var->ndim, chunk);
     if (packed) {
         H5Pset_shuffle(create);
@@ -190,7 +191,7 @@ static hid_t create_var(const NetcdfFile *f, const NetcdfVar *var, hid_t root)
 static hid_t create_plain_scale(const NetcdfDim *d, hid_t root)
 {
     hsize_t size = (hsize_t)d->size, most = d->size == NETCDF_UNLIMITED ? H5S_UNLIMITED : size;
-    hsize_t chunk = NETCDF_ROWS_CHUNK;
+    hsize_t chunk = ROWS_CHUNK;
     hid_t create = create_new(), space = H5Screate_simple(1, &size, &most);
     if (d->size == NETCDF_UNLIMITED) H5Pset_chunk(create, 1, &chunk);
     hid_t dataset =

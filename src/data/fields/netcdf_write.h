@@ -10,7 +10,7 @@
 #include "base.h"
 #include "data/array.h"
 
-enum { NETCDF_UNLIMITED = 0, NETCDF_DIMS = 8, NETCDF_VARS = 256, NETCDF_ROWS_CHUNK = 512 };
+enum { NETCDF_UNLIMITED = 0, NETCDF_DIMS = 8 };
 
 typedef struct NetcdfDim {
     const char *name;

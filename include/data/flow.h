@@ -1,0 +1,40 @@
+/* Sets of fields for emulators, made by solvers of weft's own: trajectories of fluid flows, each
+ * from a random initial state, in NetCDF-4 files. */
+#ifndef WEFT_DATA_FLOW_H
+#define WEFT_DATA_FLOW_H
+
+#include "data/import.h"
+
+typedef struct FlowKind FlowKind;
+/* shallow water in a rotating channel; Burgers' equation; a fluid under Kolmogorov's forcing */
+extern const FlowKind flow_shallow_water, flow_burgers, flow_kolmogorov;
+
+/* The set to make. Times are in units of the kind's time coordinate: hours for shallow water,
+ * seconds for the others. */
+typedef struct FlowMake {
+    const FlowKind *kind;
+    /* folder for the files member-000.nc, ... */
+    const char *out;
+    /* grid; number of trajectories, of the first of them, and of saved frames of each */
+    int64_t height, width, members, first, frames;
+    /* time between frames; time before the first frame */
+    double interval, spin_up;
+    /* viscosity, for shallow water hyperviscosity in m^4/s; NaN: chosen from the grid */
+    double viscosity;
+    /* shallow water: mean depth and largest height of the mountains, in m */
+    double depth, orography;
+    /* Kolmogorov: friction per second; number of waves of the forcing along y */
+    double drag;
+    int64_t waves;
+    uint64_t seed;
+    /* threads of each rank; replace members that are there already */
+    int threads;
+    bool force;
+} FlowMake;
+/* Makes the set. A trajectory depends on kind, grid, parameters, seed and its number only, so its
+ * file has the same bytes for any number of ranks and threads. Ranks divide the members. ERR_USAGE:
+ * the grid is unusable, or members exist and force is false; ERR_DATA: the numbers of a trajectory
+ * become infinite; ERR_IO. host NULL: one process. Collective on host's ranks. */
+Status data_make_flow(const FlowMake *make, const ImportHost *host);
+
+#endif

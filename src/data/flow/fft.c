@@ -1,0 +1,172 @@
+/* Fourier transforms of fields. One pass of Stockham's method combines four rows of an array to
+ * four rows of another, elementwise; so the columns of a field are transformed together, and the
+ * rows after a transposition. The inverse is the forward transform with the real and the imaginary
+ * array exchanged. */
+#include "fft.h"
+
+#include "flow.h"
+
+#include <string.h>
+
+struct Fft {
+    int height, width;
+    /* owned: cosines and sines of i / height and i / width of a turn; a scratch field */
+    double *height_cos, *height_sin, *width_cos, *width_sin, *re, *im;
+};
+
+/* A complex array. */
+typedef struct Pair {
+    double *re, *im;
+} Pair;
+
+static void fill_circle(int n, double **cosine, double **sine)
+{
+    *cosine = mem_new((size_t)n * sizeof(double));
+    *sine = mem_new((size_t)n * sizeof(double));
+    for (int i = 0; i < n; ++i) flow_sine((double)i / n, &(*sine)[i], &(*cosine)[i]);
+}
+
+Fft *fft_new(int height, int width)
+{
+    Fft *f = mem_new(sizeof *f);
+    size_t bytes = (size_t)height * (size_t)width * sizeof(double);
+    f->height = height, f->width = width;
+    fill_circle(height, &f->height_cos, &f->height_sin);
+    fill_circle(width, &f->width_cos, &f->width_sin);
+    f->re = mem_new(bytes);
+    f->im = mem_new(bytes);
+    return f;
+}
+
+void fft_free(Fft **fft)
+{
+    Fft *f = *fft;
+    if (!f) return;
+    mem_free(&f->height_cos);
+    mem_free(&f->height_sin);
+    mem_free(&f->width_cos);
+    mem_free(&f->width_sin);
+    mem_free(&f->re);
+    mem_free(&f->im);
+    mem_free(fft);
+}
+
+/* One pass: four blocks of `length` elements, at this distance of each other, become four
+ * neighbours, of which the second to fourth are multiplied by c[j] - i s[j]. */
+static void combine_four(int64_t length, int64_t distance, Pair from, Pair to, const double c[3],
+                         const double s[3])
+{
+    const double *restrict xr = from.re, *restrict xi = from.im;
+    double *restrict yr = to.re, *restrict yi = to.im;
+    const double c1 = c[0], c2 = c[1], c3 = c[2], s1 = s[0], s2 = s[1], s3 = s[2];
+#pragma omp simd
+    for (int64_t i = 0; i < length; ++i) {
+        double sum_r = xr[i] + xr[i + 2 * distance], sum_i = xi[i] + xi[i + 2 * distance];
+        double dif_r = xr[i] - xr[i + 2 * distance], dif_i = xi[i] - xi[i + 2 * distance];
+        double odd_r = xr[i + distance] + xr[i + 3 * distance],
+               odd_i = xi[i + distance] + xi[i + 3 * distance];
+        /* -i (b - d) */
+        double turn_r = xi[i + distance] - xi[i + 3 * distance];
+        double turn_i = xr[i + 3 * distance] - xr[i + distance];
+        double r1 = dif_r + turn_r, i1 = dif_i + turn_i;
+        double r2 = sum_r - odd_r, i2 = sum_i - odd_i;
+        double r3 = dif_r - turn_r, i3 = dif_i - turn_i;
+        yr[i] = sum_r + odd_r;
+        yi[i] = sum_i + odd_i;
+        yr[i + length] = r1 * c1 + i1 * s1;
+        yi[i + length] = i1 * c1 - r1 * s1;
+        yr[i + 2 * length] = r2 * c2 + i2 * s2;
+        yi[i + 2 * length] = i2 * c2 - r2 * s2;
+        yr[i + 3 * length] = r3 * c3 + i3 * s3;
+        yi[i + 3 * length] = i3 * c3 - r3 * s3;
+    }
+}
+
+/* The last pass where the number of points is no power of four. */
+static void combine_two(int64_t length, Pair from, Pair to)
+{
+    const double *restrict xr = from.re, *restrict xi = from.im;
+    double *restrict yr = to.re, *restrict yi = to.im;
+#pragma omp simd
+    for (int64_t i = 0; i < length; ++i) {
+        yr[i] = xr[i] + xr[i + length];
+        yi[i] = xi[i] + xi[i + length];
+        yr[i + length] = xr[i] - xr[i + length];
+        yi[i + length] = xi[i] - xi[i + length];
+    }
+}
+
+static Pair pair_at(Pair p, int64_t at)
+{
+    return (Pair){p.re + at, p.im + at};
+}
+
+/* Transforms the n rows of `columns` elements of x; returns where the result is: x or the scratch
+ * field. cosine, sine: of i / n of a turn. */
+static Pair transform_columns(int n, int columns, const double *cosine, const double *sine, Pair x,
+                              Pair scratch)
+{
+    int64_t length = columns;
+    int left = n;
+    for (; left >= 4; left /= 4, length *= 4) {
+        int quarter = left / 4, turn = n / left;
+        for (int p = 0; p < quarter; ++p) {
+            double c[3], s[3];
+            for (int j = 0; j < 3; ++j) {
+                c[j] = cosine[turn * p * (j + 1)];
+                s[j] = sine[turn * p * (j + 1)];
+            }
+            combine_four(length, length * quarter, pair_at(x, length * p),
+                         pair_at(scratch, length * 4 * p), c, s);
+        }
+        Pair swap = x;
+        x = scratch, scratch = swap;
+    }
+    if (left == 1) return x;
+    combine_two(length, x, scratch);
+    return scratch;
+}
+
+/* Writes the transposed array, in blocks that fit a cache. */
+static void transpose(int rows, int columns, const double *restrict from, double *restrict to)
+{
+    enum { BLOCK = 8 };
+    for (int r = 0; r < rows; r += BLOCK)
+        for (int c = 0; c < columns; c += BLOCK)
+            for (int j = c; j < columns && j < c + BLOCK; ++j)
+                for (int i = r; i < rows && i < r + BLOCK; ++i)
+                    to[(int64_t)j * rows + i] = from[(int64_t)i * columns + j];
+}
+
+static void scale(int64_t n, double by, const double *from, double *to)
+{
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] * by;
+}
+
+void fft_forward(Fft *f, double *field_re, double *field_im, double *re, double *im)
+{
+    int h = f->height, w = f->width;
+    int64_t n = (int64_t)h * w;
+    Pair scratch = {f->re, f->im}, out = {re, im};
+    Pair half =
+        transform_columns(h, w, f->height_cos, f->height_sin, (Pair){field_re, field_im}, scratch);
+    transpose(h, w, half.re, re);
+    transpose(h, w, half.im, im);
+    Pair full = transform_columns(w, h, f->width_cos, f->width_sin, out, scratch);
+    scale(n, 1.0 / (double)n, full.re, re);
+    scale(n, 1.0 / (double)n, full.im, im);
+}
+
+void fft_inverse(Fft *f, double *re, double *im, double *field_re, double *field_im)
+{
+    int h = f->height, w = f->width;
+    size_t bytes = (size_t)h * (size_t)w * sizeof(double);
+    Pair scratch = {f->im, f->re}, out = {field_im, field_re};
+    Pair half = transform_columns(w, h, f->width_cos, f->width_sin, (Pair){im, re}, scratch);
+    transpose(w, h, half.re, out.re);
+    transpose(w, h, half.im, out.im);
+    Pair full = transform_columns(h, w, f->height_cos, f->height_sin, out, scratch);
+    if (full.re == out.re) return;
+    memcpy(out.re, full.re, bytes);
+    memcpy(out.im, full.im, bytes);
+}

@@ -1,0 +1,19 @@
+/* Fourier transforms of two-dimensional complex fields whose sides are powers of two: radix 4,
+ * Stockham's order (Van Loan: Computational Frameworks for the Fast Fourier Transform, 1992).
+ * Real and imaginary parts are separate arrays, so that all inner loops are vectors. */
+#ifndef WEFT_DATA_FLOW_FFT_H
+#define WEFT_DATA_FLOW_FFT_H
+
+typedef struct Fft Fft;
+/* A plan with scratch memory for fields of this height and width, 4 at least. Owner: the caller,
+ * who releases it with fft_free. Used by one thread at a time. */
+Fft *fft_new(int height, int width);
+void fft_free(Fft **fft);
+/* Computes the coefficients c (W,H), in transposed order, of the field f (H,W):
+ *     f[y][x] = sum over k, l of c[k][l] exp(2 pi i (k x / W + l y / H));
+ * wave numbers k above W / 2 stand for k - W. Overwrites the field. */
+void fft_forward(Fft *fft, double *field_re, double *field_im, double *re, double *im);
+/* Computes the field of the coefficients, and overwrites them. */
+void fft_inverse(Fft *fft, double *re, double *im, double *field_re, double *field_im);
+
+#endif

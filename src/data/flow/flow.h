@@ -1,0 +1,83 @@
+/* Solvers: the state, an array of numbers, and the rate at which the state changes. One
+ * integrator advances all of them. Numbers are doubles; sums have a fixed order. */
+#ifndef WEFT_DATA_FLOW_PRIVATE_H
+#define WEFT_DATA_FLOW_PRIVATE_H
+
+#include "../fields/netcdf_write.h"
+
+#include "data/flow.h"
+
+enum { FLOW_VARS = 3, FLOW_PARAMETERS = 8 };
+
+typedef struct FlowVar {
+    const char *name, *long_name, *units;
+} FlowVar;
+
+/* A solver of one grid, with its scratch memory; each thread has its own. Defined by its kind. */
+typedef struct FlowSolver FlowSolver;
+
+struct FlowKind {
+    /* "shallow-water"; title of its files */
+    const char *name, *title;
+    /* units of the file's time, and how many units of model time one of them is */
+    const char *time_units;
+    double time_scale;
+    /* units of x and y */
+    const char *length_units;
+    /* advice for a flow that breaks down: "choose a larger --viscosity" */
+    const char *advice;
+    FlowVar var[FLOW_VARS];
+    int vars;
+    /* the grid's sides are powers of two */
+    bool powers_of_two;
+    /* Creates a solver. Owner: the caller, who releases it with solver_free. */
+    FlowSolver *(*solver_new)(const FlowMake *make);
+    void (*solver_free)(FlowSolver **solver);
+    /* Returns the count of numbers of a state. */
+    int64_t (*values)(const FlowSolver *solver);
+    /* Sets the initial state of a member. */
+    void (*start)(FlowSolver *solver, uint64_t member, double *state);
+    /* Computes the rate of change. May set values in the halo of state, which are no part of
+     * it. */
+    void (*rate)(FlowSolver *solver, double *state, double *rate);
+    /* Returns the longest step for which the integrator is stable and accurate; 0 or NaN: the state
+     * is not one of a fluid. */
+    double (*longest_step)(FlowSolver *solver, const double *state);
+    /* Computes the fields (H,W) of the file's variables, at the centres of cells. */
+    void (*view)(FlowSolver *solver, const double *state, double *const field[FLOW_VARS]);
+    /* Returns x or y (axis 0: y) of grid point i. */
+    double (*place)(const FlowSolver *solver, int axis, int64_t i);
+    /* Writes up to FLOW_PARAMETERS attributes of the file: parameters of the equations; returns
+     * their number. */
+    int (*parameters)(const FlowSolver *solver, NetcdfAttr *attr);
+    /* Returns the orography (H,W), in m, borrowed; NULL: the kind has none. */
+    const double *(*orography)(const FlowSolver *solver);
+};
+
+/* The integrator: the classical Runge-Kutta method of order 4. */
+typedef struct FlowStepper {
+    const FlowKind *kind;
+    /* borrowed */
+    FlowSolver *solver;
+    int64_t values;
+    /* owned: the state, and scratch memory */
+    double *state, *rate, *stage, *sum;
+} FlowStepper;
+void flow_stepper_init(FlowStepper *stepper, const FlowKind *kind, FlowSolver *solver);
+void flow_stepper_fini(FlowStepper *stepper);
+/* Advances the state by `time` units of model time, in the fewest equal steps that are at most
+ * longest_step, or in `steps` steps if that is above 0. Returns false if the state is not finite
+ * any more. */
+bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
+
+/* Returns the key of random number i (0, 1, ...) of kinds of numbers `of` of a member. */
+RngKey flow_key(uint64_t seed, uint64_t member, uint64_t of);
+/* Returns a number from low to high. */
+double flow_draw(RngKey key, uint64_t i, double low, double high);
+
+/* Exponential, and sine and cosine of an angle in turns, which have the same bits on all
+ * processors, unlike those of the C library; good to about 1e-13. */
+double flow_exp(double x);
+void flow_sine(double turns, double *sine, double *cosine);
+
+#endif

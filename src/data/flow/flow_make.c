@@ -1,0 +1,305 @@
+/* Makes a set of trajectories: a file for each member. Ranks take members in turn, and the threads
+ * of a rank its members; one thread computes a member from beginning to end. */
+#include "flow.h"
+
+#include "../data_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* SIDE_LEAST: so that the waves of initial states fit; DIGITS: of a member's number in its file's
+ * name, at least */
+enum { SIDE_LEAST = 16, DIGITS = 3 };
+static const char prefix[] = "member-", ending[] = ".nc";
+
+typedef struct Maker {
+    const FlowMake *make;
+    const ImportHost *host;
+    /* number of members of this rank, and of their frames */
+    int64_t members, frames;
+    pthread_mutex_t lock;
+    /* frames that are done, protected by lock */
+    int64_t done;
+} Maker;
+
+/* The member that a thread works on. */
+typedef struct Member {
+    const FlowMake *make;
+    int64_t number;
+    FlowSolver *solver;
+    FlowStepper stepper;
+    NetcdfWriter *file;
+    /* index of the first field among the file's variables */
+    int first_var;
+    /* owned: the fields of a frame (H,W), and one of them as floats */
+    double *field[FLOW_VARS];
+    float *out;
+} Member;
+
+/* ---- the file of a member ---- */
+
+static void fill(const NetcdfAttr *from, int count, NetcdfAttr *to, int *filled)
+{
+    memcpy(to + *filled, from, (size_t)count * sizeof *to);
+    *filled += count;
+}
+
+/* Begins the file: coordinates, orography, attributes. */
+static Status begin_file(Member *m, const char *path)
+{
+    const FlowMake *make = m->make;
+    const FlowKind *kind = make->kind;
+    const NetcdfAttr time[] = {{"units", kind->time_units, 0},
+                               {"calendar", "standard", 0},
+                               {"standard_name", "time", 0},
+                               {"axis", "T", 0}};
+    const NetcdfAttr y[] = {{"units", kind->length_units, 0}, {"axis", "Y", 0}};
+    const NetcdfAttr x[] = {{"units", kind->length_units, 0}, {"axis", "X", 0}};
+    const NetcdfAttr ground[] = {{"standard_name", "surface_altitude", 0}, {"units", "m", 0}};
+    const NetcdfDim dim[] = {{"time", make->frames}, {"y", make->height}, {"x", make->width}};
+    NetcdfVar var[4 + FLOW_VARS] = {
+        {.name = "time", .type = ELEM_F64, .ndim = 1, .dim = {0}, .attr = time, .attrs = 4},
+        {.name = "y", .type = ELEM_F64, .ndim = 1, .dim = {1}, .attr = y, .attrs = 2},
+        {.name = "x", .type = ELEM_F64, .ndim = 1, .dim = {2}, .attr = x, .attrs = 2},
+        {.name = "orography",
+         .type = ELEM_F32,
+         .ndim = 2,
+         .dim = {1, 2},
+         .attr = ground,
+         .attrs = 2},
+    };
+    NetcdfAttr root[6 + FLOW_PARAMETERS], of_field[FLOW_VARS][2];
+    int attrs = 0;
+    const NetcdfAttr head[] = {{"Conventions", "CF-1.8", 0},
+                               {"title", kind->title, 0},
+                               {"source", "weft " WEFT_VERSION ", weft data make", 0},
+                               {"seed", NULL, (double)make->seed},
+                               {"member", NULL, (double)m->number},
+                               {"spin_up", NULL, make->spin_up}};
+    fill(head, 6, root, &attrs);
+    attrs += kind->parameters(m->solver, root + attrs);
+    m->first_var = kind->orography ? 4 : 3;
+    for (int i = 0; i < kind->vars; ++i) {
+        const FlowVar *v = &kind->var[i];
+        of_field[i][0] = (NetcdfAttr){"long_name", v->long_name, 0};
+        of_field[i][1] = (NetcdfAttr){"units", v->units, 0};
+        var[m->first_var + i] = (NetcdfVar){.name = v->name,
+                                            .type = ELEM_F32,
+                                            .ndim = 3,
+                                            .dim = {0, 1, 2},
+                                            .attr = of_field[i],
+                                            .attrs = 2};
+    }
+    const NetcdfFile file = {.dim = dim,
+                             .dims = 3,
+                             .var = var,
+                             .vars = m->first_var + kind->vars,
+                             .attr = root,
+                             .attrs = attrs,
+                             .rows = make->frames};
+    return netcdf_writer_new(&m->file, path, make->force, &file);
+}
+
+/* Writes a field (H,W), or a row of it over time, as floats. */
+static Status write_field(Member *m, int var, int64_t first, int64_t rows, const double *from)
+{
+    for (int64_t i = 0; i < m->make->height * m->make->width; ++i) m->out[i] = (float)from[i];
+    return netcdf_write(m->file, var, first, rows, m->out);
+}
+
+static Status write_coordinates(Member *m)
+{
+    const FlowKind *kind = m->make->kind;
+    const int64_t size[2] = {m->make->height, m->make->width};
+    for (int axis = 0; axis < 2; ++axis) {
+        double *place = mem_new((size_t)size[axis] * sizeof *place);
+        for (int64_t i = 0; i < size[axis]; ++i) place[i] = kind->place(m->solver, axis, i);
+        Status st = netcdf_write(m->file, 1 + axis, 0, size[axis], place);
+        mem_free(&place);
+        TRY(st);
+    }
+    if (!kind->orography) return OK;
+    return write_field(m, 3, 0, m->make->height, kind->orography(m->solver));
+}
+
+static Status write_frame(Member *m, int64_t frame)
+{
+    const FlowKind *kind = m->make->kind;
+    double time = m->make->interval * (double)frame;
+    TRY(netcdf_write(m->file, 0, frame, 1, &time));
+    kind->view(m->solver, m->stepper.state, m->field);
+    for (int i = 0; i < kind->vars; ++i)
+        TRY(write_field(m, m->first_var + i, frame, 1, m->field[i]));
+    return OK;
+}
+
+/* ---- members ---- */
+
+static void member_init(Member *m, const FlowMake *make, int64_t number)
+{
+    size_t points = (size_t)(make->height * make->width);
+    *m = (Member){.make = make, .number = number, .solver = make->kind->solver_new(make)};
+    flow_stepper_init(&m->stepper, make->kind, m->solver);
+    for (int i = 0; i < FLOW_VARS; ++i) m->field[i] = mem_new(points * sizeof(double));
+    m->out = mem_new(points * sizeof(float));
+}
+
+static void member_fini(Member *m)
+{
+    netcdf_drop(&m->file);
+    flow_stepper_fini(&m->stepper);
+    m->make->kind->solver_free(&m->solver);
+    for (int i = 0; i < FLOW_VARS; ++i) mem_free(&m->field[i]);
+    mem_free(&m->out);
+}
+
+static void count_frame(Maker *maker)
+{
+    const ImportHost *host = maker->host;
+    pthread_mutex_lock(&maker->lock);
+    host->progress(host->user, ++maker->done, maker->frames, 0);
+    pthread_mutex_unlock(&maker->lock);
+}
+
+/* Advances the flow and writes its frames. */
+static Status write_frames(Maker *maker, Member *m, const char *path)
+{
+    const FlowMake *make = m->make;
+    double unit = make->kind->time_scale;
+    bool sound = make->kind->longest_step(m->solver, m->stepper.state) > 0 &&
+                 flow_advance(&m->stepper, unit * make->spin_up, 0);
+    for (int64_t t = 0; t < make->frames; ++t) {
+        if (t > 0) sound = flow_advance(&m->stepper, unit * make->interval, 0);
+        if (!sound)
+            return fail(ERR_DATA, "%s: the flow breaks down before frame %lld; %s", path,
+                        (long long)t, make->kind->advice);
+        TRY(write_frame(m, t));
+        count_frame(maker);
+    }
+    return OK;
+}
+
+static char *member_path(const FlowMake *make, int64_t number)
+{
+    int digits = snprintf(NULL, 0, "%lld", (long long)(make->first + make->members - 1));
+    return mem_format("%s/%s%0*lld%s", make->out, prefix, digits > DIGITS ? digits : DIGITS,
+                      (long long)number, ending);
+}
+
+/* PoolWork: makes member i of this rank. */
+static Status make_member(void *user, int worker, int64_t i)
+{
+    Maker *maker = user;
+    const FlowMake *make = maker->make;
+    int64_t number = make->first + maker->host->rank + i * maker->host->size;
+    char *path = member_path(make, number);
+    Member m;
+    (void)worker;
+    member_init(&m, make, number);
+    make->kind->start(m.solver, (uint64_t)number, m.stepper.state);
+    Status st = begin_file(&m, path);
+    if (st == OK) st = write_coordinates(&m);
+    if (st == OK) st = write_frames(maker, &m, path);
+    if (st == OK) st = netcdf_finish(&m.file);
+    member_fini(&m);
+    mem_free(&path);
+    return st;
+}
+
+/* ---- the set ---- */
+
+static bool is_power_of_two(int64_t n)
+{
+    return n > 0 && (n & (n - 1)) == 0;
+}
+
+static Status check_grid(const FlowMake *make)
+{
+    int64_t h = make->height, w = make->width;
+    if (h < SIDE_LEAST || w < SIDE_LEAST)
+        return fail(ERR_USAGE, "--size %lldx%lld: each side needs %d points at least", (long long)h,
+                    (long long)w, SIDE_LEAST);
+    if (make->kind->powers_of_two && !(is_power_of_two(h) && is_power_of_two(w)))
+        return fail(ERR_USAGE, "--size %lldx%lld: the sides must be powers of two, such as 64x128",
+                    (long long)h, (long long)w);
+    if (3 * make->waves >= h)
+        return fail(ERR_USAGE,
+                    "--waves %lld: a grid of %lld rows has %lld waves at most; choose more rows",
+                    (long long)make->waves, (long long)h, (long long)(h - 1) / 3);
+    return OK;
+}
+
+static bool is_member(const char *name)
+{
+    size_t bytes = strlen(name), tail = sizeof ending - 1;
+    return bytes > sizeof prefix + tail && strncmp(name, prefix, sizeof prefix - 1) == 0 &&
+           strcmp(name + bytes - tail, ending) == 0;
+}
+
+/* Removes the members in the folder, so that those of two sets are never mixed. ERR_USAGE: there
+ * are some, and force is false. */
+static Status clear_folder(const char *path, bool force)
+{
+    Status st = OK;
+    DIR *folder = opendir(path);
+    if (!folder) return fail(ERR_IO, "%s: cannot be read: %s", path, strerror(errno));
+    for (struct dirent *entry; st == OK && (entry = readdir(folder));) {
+        if (!is_member(entry->d_name)) continue;
+        if (!force) {
+            st = fail(ERR_USAGE,
+                      "%s: holds members already, such as %s; choose another folder, or replace "
+                      "them with --force",
+                      path, entry->d_name);
+        } else if (unlinkat(dirfd(folder), entry->d_name, 0) != 0) {
+            st = fail(ERR_IO, "%s/%s: cannot be removed: %s", path, entry->d_name, strerror(errno));
+        }
+    }
+    closedir(folder);
+    return st;
+}
+
+/* Makes the folder, or clears it. On rank 0. */
+static Status prepare_folder(const FlowMake *make)
+{
+    struct stat st;
+    TRY(check_grid(make));
+    if (stat(make->out, &st) != 0) return file_make_folders(make->out);
+    if (!S_ISDIR(st.st_mode))
+        return fail(ERR_USAGE, "%s: is no folder; give a folder for the members", make->out);
+    return clear_folder(make->out, make->force);
+}
+
+static Status agree_alone(void *user, Status mine)
+{
+    (void)user;
+    return mine;
+}
+
+static void ignore_progress(void *user, int64_t done, int64_t total, int64_t broken)
+{
+    (void)user, (void)done, (void)total, (void)broken;
+}
+
+Status data_make_flow(const FlowMake *make, const ImportHost *host)
+{
+    const ImportHost alone = {.size = 1, .agree = agree_alone, .progress = ignore_progress};
+    if (!host) host = &alone;
+    Maker maker = {.make = make, .host = host};
+    maker.members = (make->members - host->rank + host->size - 1) / host->size;
+    maker.frames = maker.members * make->frames;
+    TRY(host->agree(host->user, host->rank == 0 ? prepare_folder(make) : OK));
+    pthread_mutex_init(&maker.lock, NULL);
+    Status st = OK;
+    if (maker.members > 0) st = worker_pool_run(make->threads, maker.members, make_member, &maker);
+    pthread_mutex_destroy(&maker.lock);
+    st = host->agree(host->user, st);
+    if (st == OK)
+        log_info("wrote %s: %lld members of %lld frames, %lldx%lld", make->out,
+                 (long long)make->members, (long long)make->frames, (long long)make->height,
+                 (long long)make->width);
+    return st;
+}

@@ -1,0 +1,31 @@
+/* The solver of shallow water, for its tests: its grid, constants and fields. */
+#ifndef WEFT_DATA_FLOW_SHALLOW_WATER_H
+#define WEFT_DATA_FLOW_SHALLOW_WATER_H
+
+#include "flow.h"
+
+/* Columns and rows of the halo around a field; there is a row more to the north, for v. */
+enum { WATER_COLUMNS = 2, WATER_ROWS = 1 };
+
+/* A state is the fields h, u, v one after the other; each has rows -1 .. H + 1 of W + 4 numbers. */
+struct FlowSolver {
+    int height, width;
+    int64_t stride, field;
+    /* side of a cell in m, gravity, hyperviscosity in m^4/s, mean depth in m */
+    double side, gravity, viscosity, depth;
+    uint64_t seed;
+    /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground, with a halo;
+     * the same without it; scratch fields: potential vorticity, fluxes, Bernoulli's function,
+     * Laplacians of u and v */
+    double *coriolis, *ground, *orography, *q, *flux_u, *flux_v, *bernoulli, *bend_u, *bend_v;
+};
+
+/* Returns the index in a field of row y and column x. */
+static inline int64_t water_at(const FlowSolver *w, int y, int x)
+{
+    return (int64_t)(y + WATER_ROWS) * w->stride + x + WATER_COLUMNS;
+}
+/* Sets a Coriolis parameter of f + beta y, with y = 0 in the middle of the channel. */
+void water_set_coriolis(FlowSolver *solver, double f, double beta);
+
+#endif
