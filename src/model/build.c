@@ -59,6 +59,7 @@ static Status check_keys(const Config *config)
                 {"window_from", config->model.window_from > 0},
                 {"qkv_bias", config->model.qkv_bias},
                 {"tied", config->model.tied},
+                {"activation", config->model.activation != 0},
                 {"bottom", config->model.bottom.count > 0},
                 {"depth_multiple", config->model.depth_multiple > 0},
                 {"channels", config->model.channels.count > 0},

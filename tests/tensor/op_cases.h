@@ -261,6 +261,7 @@ static inline OpSpec film(Desc x)
     OpSpec s = one(OP_FILM, x, x);
     s.x_count = 2;
     s.x[1] = plain(2, x.shape.dim[0], 2 * x.shape.dim[1], 1, 1);
+    s.need_dx[1] = true;
     return s;
 }
 
