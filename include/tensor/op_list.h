@@ -37,7 +37,7 @@
     _(INTERACTION, interaction, CPU_ONLY)                                                          \
     _(FM, fm, CPU_ONLY)                                                                            \
     _(YOLO_LOSS, yolo_loss, EVERYWHERE)                                                            \
-    _(CONV_TRANSPOSE2D, conv_transpose2d, CPU_ONLY)                                                \
+    _(CONV_TRANSPOSE2D, conv_transpose2d, EVERYWHERE)                                              \
     _(PIXEL_SHUFFLE, pixel_shuffle, EVERYWHERE)                                                    \
     _(PAD, pad, EVERYWHERE)                                                                        \
     _(FILM, film, CPU_ONLY)                                                                        \

@@ -94,7 +94,7 @@ static const struct {
 } table_type[] = {
     {DTYPE_F32, "fp32", 0x1p-24}, {DTYPE_BF16, "bf16", 0x1p-8}, {DTYPE_F16, "fp16", 0x1p-11}};
 typedef enum Part { PART_Y, PART_DX, PART_DW, PARTS } Part;
-enum { TYPES = sizeof table_type / sizeof *table_type, ROWS = 40 };
+enum { TYPES = sizeof table_type / sizeof *table_type, ROWS = 64 };
 
 static struct {
     /* name of the operation; borrowed */

@@ -41,7 +41,7 @@ static __device__ __forceinline__ float tanh_near(float x)
                                       z * (6.1807428e-3f + z * (3.646636e-5f + z * 2.3650017e-8f)));
     const float q = 1.7672459f +
                     z * (0.8255857f + z * (4.5743566e-2f + z * (5.8114075e-4f + z * 1.376598e-6f)));
-    return isnan(x) ? x : fminf(fmaxf(__fdividef(c * p, q), -1), 1);
+    return x != x ? x : fminf(fmaxf(__fdividef(c * p, q), -1), 1);
 }
 
 /* mish(x) = x w / (w + 2), w = e (e + 2), e = e^x, and its derivative; from x = 20 on the quotient

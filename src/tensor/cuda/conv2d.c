@@ -2,8 +2,10 @@
  * [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of them in that type, and the weight
  * gradient is converted to fp32, because cuDNN has no engine that writes fp32. In fp32 cuDNN also
  * adds the bias and applies relu if it has such a plan; else, and always in 16 bits, weft's own
- * kernels do. In fp32, op->kernels says so. */
+ * kernels do. In fp32, op->kernels says so. conv_transpose2d runs the same graphs with x and y
+ * exchanged: its forward is the convolution's gradient of data. */
 #include "cudnn_graph.h"
+#include "tensor/op_list.h"
 
 /* tensors of every graph; gradients have the layouts of their tensors */
 enum { X = 1, W, Y, TENSORS };
@@ -11,7 +13,7 @@ enum { X = 1, W, Y, TENSORS };
 enum { BIAS = TENSORS, PRODUCT, SUM, BIASED_TENSORS };
 
 typedef struct Conv {
-    /* plans for y, dx and dw; borrowed; NULL: not needed */
+    /* plans for y, dx and dw of the convolution; borrowed; NULL: not needed */
     const DnnPlan *forward, *data, *weight;
     /* plan for dx that is added to the values in its memory; borrowed; NULL: not needed */
     const DnnPlan *data_added;
@@ -28,9 +30,17 @@ typedef struct ConvShape {
     int64_t g, r, s;
 } ConvShape;
 
+static bool is_transposed(const Op *op)
+{
+    return op->spec.kind == OP_CONV_TRANSPOSE2D;
+}
+
+/* The shape of the convolution. */
 static ConvShape conv_shape(const OpSpec *s)
 {
-    const int64_t *x = s->x[0].shape.dim, *y = s->y.shape.dim;
+    const bool transposed = s->kind == OP_CONV_TRANSPOSE2D;
+    const int64_t *x = (transposed ? s->y : s->x[0]).shape.dim;
+    const int64_t *y = (transposed ? s->x[0] : s->y).shape.dim;
     return (ConvShape){x[0],         x[1],        x[2], x[3],
                        y[1],         y[2],        y[3], s->groups > 1 ? s->groups : 1,
                        s->kernel[0], s->kernel[1]};
@@ -72,7 +82,8 @@ static const DnnPlan *plan_biased(const Op *op)
     char why[256];
     const OpSpec *s = &op->spec;
     const bool relu = s->act == ACT_RELU;
-    if (is_16_bit(op) || s->w_count < 2 || (s->act != ACT_NONE && !relu)) return NULL;
+    if (is_transposed(op) || is_16_bit(op) || s->w_count < 2 || (s->act != ACT_NONE && !relu))
+        return NULL;
     DnnTensor tensor[BIASED_TENSORS];
     describe_tensors(tensor, op);
     const ConvShape n = conv_shape(s);
@@ -122,17 +133,20 @@ static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool 
                             .full_precision = full_precision(op)};
     *plan = dnn_shared_plan(cuda_state(op), &graph, why);
     if (*plan) return OK;
-    return fail(ERR_CONFIG, "cuda: cuDNN has no plan for %s of a conv2d %dx%d on %s: %s", what,
-                s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text), why);
+    return fail(ERR_CONFIG, "cuda: cuDNN has no plan for %s of a %s %dx%d on %s: %s", what,
+                op->table->name, s->kernel[0], s->kernel[1], shape_text(s->x[0].shape, text), why);
 }
 
 static Status plan_graphs(const Op *op, Conv *v)
 {
     const char *data = "its input's gradient";
+    const bool transposed = is_transposed(op);
     v->forward = plan_biased(op);
     v->fuses_bias = v->forward != NULL;
-    if (!v->fuses_bias) TRY(plan_graph(&v->forward, op, DNN_CONV, false, "itself"));
-    if (op->spec.need_dx[0]) TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, data));
+    if (!v->fuses_bias && (!transposed || op->spec.need_dx[0]))
+        TRY(plan_graph(&v->forward, op, DNN_CONV, false, transposed ? data : "itself"));
+    if (transposed || op->spec.need_dx[0])
+        TRY(plan_graph(&v->data, op, DNN_CONV_DATA, false, transposed ? "itself" : data));
     if (op->dx_adds) TRY(plan_graph(&v->data_added, op, DNN_CONV_DATA, true, data));
     TRY(plan_graph(&v->weight, op, DNN_CONV_WEIGHT, false, "its weights' gradient"));
     const DnnPlan *plan[] = {v->forward, v->data, v->data_added, v->weight};
@@ -164,13 +178,14 @@ static Status conv_plan(Op *op, Desc preferred[SPEC_INPUTS])
     TRY(cudnn_open(cuda_state(op)));
     Conv *v = op->impl = mem_new(sizeof *v);
     v->weight_count = shape_count(s->w[0]);
-    op->dx_adds = s->need_dx[0] && s->x_shared;
+    op->dx_adds = s->need_dx[0] && s->x_shared && !is_transposed(op);
     TRY(plan_graphs(op, v));
     const ConvShape n = conv_shape(s);
-    int64_t parts = cuda_sum_parts(s->y.dtype, n.n * n.p * n.q, n.o);
+    const int64_t outputs = s->y.shape.dim[1], rows = shape_count(s->y.shape) / outputs;
+    int64_t parts = cuda_sum_parts(s->y.dtype, rows, outputs);
     if (s->w_count > 1 && !v->fuses_bias && !is_16_bit(op))
         op->kernels = "cuDNN, the bias by weft's own kernels";
-    size_t bias = s->w_count > 1 ? (size_t)(parts * n.o) * sizeof(float) : 0;
+    size_t bias = s->w_count > 1 ? (size_t)(parts * outputs) * sizeof(float) : 0;
     size_t gradient = is_16_bit(op) ? (size_t)v->weight_count * dtype_bytes(s->y.dtype) : 0;
     op->workspace_bytes = v->cudnn_bytes + (bias > gradient ? bias : gradient);
     op->cache_bytes = is_16_bit(op) ? (size_t)v->weight_count * dtype_bytes(s->y.dtype) : 0;
@@ -221,12 +236,14 @@ static void conv_forward(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
     const OpSpec *s = &op->spec;
-    const ConvShape n = conv_shape(s);
-    run_graph(op, v->forward, run, run->x[0], product_weights(op, run), run->y);
+    if (is_transposed(op))
+        run_graph(op, v->data, run, run->y, product_weights(op, run), run->x[0]);
+    else
+        run_graph(op, v->forward, run, run->x[0], product_weights(op, run), run->y);
     if (v->fuses_bias) return;
     if (s->w_count > 1) {
-        int64_t rows = n.n * n.p * n.q;
-        AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, n.o};
+        const int64_t outputs = s->y.shape.dim[1], rows = shape_count(s->y.shape) / outputs;
+        AddRowRun bias = {s->y.dtype, s->act, run->y, run->y, run->w[1], rows, rows, outputs};
         cuda_check(launch_add_row(cuda_stream(op), bias), "kernel add_row");
     } else if (s->act != ACT_NONE) {
         cuda_check(launch_activation(cuda_stream(op), s->y.dtype, s->act, 0, run->y, run->y,
@@ -247,23 +264,29 @@ static void conv_backward_data(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
     const DnnPlan *data = run->dx_add ? v->data_added : v->data;
-    if (run->dx[0]) run_graph(op, data, run, run->dx[0], product_weights(op, run), run->dy);
+    if (!run->dx[0]) return;
+    if (is_transposed(op))
+        run_graph(op, v->forward, run, run->dy, product_weights(op, run), run->dx[0]);
+    else
+        run_graph(op, data, run, run->dx[0], product_weights(op, run), run->dy);
 }
 
 static void conv_backward_weight(Op *op, const OpRun *run)
 {
     const Conv *v = op->impl;
-    const ConvShape n = conv_shape(&op->spec);
+    const Shape y = op->spec.y.shape;
+    const bool transposed = is_transposed(op);
     void *scratch = (char *)run->workspace + v->cudnn_bytes,
          *dw = is_16_bit(op) ? scratch : run->dw[0];
-    run_graph(op, v->weight, run, run->x[0], dw, run->dy);
+    run_graph(op, v->weight, run, transposed ? run->dy : run->x[0], dw,
+              transposed ? run->x[0] : run->dy);
     if (is_16_bit(op))
         cuda_check(launch_convert(cuda_stream(op), DTYPE_F32, run->dw[0], op->spec.y.dtype, dw,
                                   v->weight_count),
                    "kernel convert");
     if (op->spec.w_count > 1)
         cuda_check(launch_column_sum(cuda_stream(op), op->spec.y.dtype, run->dw[1], scratch,
-                                     run->dy, n.n * n.p * n.q, n.o, n.o),
+                                     run->dy, shape_count(y) / y.dim[1], y.dim[1], y.dim[1]),
                    "kernel column_sum");
 }
 
@@ -278,6 +301,18 @@ const OpTable cuda_conv2d = {
     .refresh = conv_refresh,
     .forward = conv_forward,
     .backward_begin = conv_backward_begin,
+    .backward_data = conv_backward_data,
+    .backward_weight = conv_backward_weight,
+    .pack = conv_pack,
+    .unpack = conv_unpack,
+    .free = conv_free,
+};
+
+const OpTable cuda_conv_transpose2d = {
+    .name = "conv_transpose2d",
+    .plan = conv_plan,
+    .refresh = conv_refresh,
+    .forward = conv_forward,
     .backward_data = conv_backward_data,
     .backward_weight = conv_backward_weight,
     .pack = conv_pack,
