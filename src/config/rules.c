@@ -77,8 +77,8 @@ static Status check_key_is_used(const Config *config, const char *chooser, const
     return status;
 }
 
-/* Fails if a number or a list for a loss is set and the loss does not use it. The default is accepted for all
- * losses, because a resolved configuration has the key. */
+/* Fails if a number or a list for a loss is set and the loss does not use it. The default is
+ * accepted for all losses, because a resolved configuration has the key. */
 static Status check_loss_number(const Config *config, const char *key)
 {
     const Option *loss = &options[option_find("train.loss")], *option = &options[option_find(key)];

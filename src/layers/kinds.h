@@ -15,8 +15,8 @@ extern const LayerKind kind_pad;
  * message ("(N,C,H,W)"). */
 Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
                     const char *needs);
-/* Fails if there are weights of classes, unless x is (N,C,H,W) with as many channels: a sample with a
- * single label has the same mean with any weights. */
+/* Fails if there are weights of classes, unless x is (N,C,H,W) with as many channels: a sample with
+ * a single label has the same mean with any weights. */
 Status check_class_weights(const OpSpec *spec, const char *kind);
 /* Checks that a kernel is given and fits, resolves PAD_SAME, and sets out to the numbers of outputs
  * along height and width. */

@@ -113,8 +113,7 @@ static Status assign_vocabulary(Splitter *s)
     const Node *head = &g->node[g->logits_node];
     bool divide_head = splits_by(head, SPLIT_PRODUCT) && s->uses[g->logits_node] == 1 &&
                        splits_by(&g->node[g->loss_node], SPLIT_CLASSES) &&
-                       head->spec.y.shape.ndim < 4 &&
-                       s->role[g->logits_node] == ROLE_REST;
+                       head->spec.y.shape.ndim < 4 && s->role[g->logits_node] == ROLE_REST;
     for (int i = 0; i < g->node_count; ++i) {
         int other = -1;
         const Node *node = &g->node[i];

@@ -355,10 +355,10 @@ const OpInfo info_attention = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): loss, number of logits above
- * that of the label (0: the prediction is right; < 5: top-5), index of the largest logit. Label
- * smoothing s (Szegedy et al. 2016), only in training: the target is s/K for each class, plus 1-s
- * for the label. */
+/* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): loss, number of
+ * logits above that of the label (0: the prediction is right; < 5: top-5; -1: there is no label),
+ * index of the largest logit. Label smoothing s (Szegedy et al. 2016), only in training: the target
+ * is s/K for each class, plus 1-s for the label. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,

@@ -116,6 +116,22 @@ static void pair_give_boxes(Pair *p)
     }
 }
 
+/* Gives targets; those of fields also have weights, and every fourth one is missing. */
+static void pair_give_targets(Pair *p)
+{
+    const Shape x = p->rig[0].spec.x[0].shape;
+    const int64_t count = shape_count(x), each = count / x.dim[0];
+    float *weights = mem_new((size_t)each * sizeof *weights);
+    fill(weights, each, 1);
+    for (int64_t i = 0; i < each; ++i) weights[i] = fabsf(weights[i]);
+    for (int64_t i = 0; x.ndim > 2 && i < count; i += 4) p->given[i] = NAN;
+    for (int d = 0; d < 2; ++d) {
+        rig_set_targets(&p->rig[d], p->given, count);
+        if (x.ndim > 2) rig_set_target_weights(&p->rig[d], weights, each);
+    }
+    mem_free(&weights);
+}
+
 static void pair_give_labels(Pair *p)
 {
     const OpSpec *spec = &p->rig[0].spec;
@@ -132,11 +148,9 @@ static void pair_give_labels(Pair *p)
     fill(p->given, shape_count(spec->x[0].shape), 1);
     for (int d = 0; d < 2; ++d) {
         p->rig[d].run.loss_scale = 0.125f;
-        if (spec->kind == OP_SOFTMAX_LOSS)
-            rig_set_labels(&p->rig[d], labels, lines);
-        else
-            rig_set_targets(&p->rig[d], p->given, shape_count(spec->x[0].shape));
+        if (spec->kind == OP_SOFTMAX_LOSS) rig_set_labels(&p->rig[d], labels, lines);
     }
+    if (spec->kind != OP_SOFTMAX_LOSS) pair_give_targets(p);
     mem_free(&labels);
 }
 

@@ -13,10 +13,10 @@ typedef struct PixelTask {
     int64_t samples, real;
 } PixelTask;
 
-/* One piece: its number among those of all samples, its sample, its first pixel in the sample, its
- * first row among those of all samples, its number of pixels, and the element of its first logit. */
+/* One piece: its sample, its first row among those of all samples, its number of pixels, and the
+ * element of its first logit. */
 typedef struct PixelPiece {
-    int64_t item, sample, first, row, n, at;
+    int64_t sample, row, n, at;
 } PixelPiece;
 
 static inline int64_t pixel_pieces(const Loss *l)
@@ -38,9 +38,7 @@ static inline PixelPiece pixel_piece(const PixelTask *t, int64_t item)
     const Loss *l = t->loss.l;
     const int64_t sample = item / t->pieces, first = item % t->pieces * PIXEL_PIECE;
     const int64_t left = l->per_sample - first;
-    return (PixelPiece){.item = item,
-                        .sample = sample,
-                        .first = first,
+    return (PixelPiece){.sample = sample,
                         .row = sample * l->per_sample + first,
                         .n = left < PIXEL_PIECE ? left : PIXEL_PIECE,
                         .at = sample * l->per_sample * l->width + first};

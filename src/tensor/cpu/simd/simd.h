@@ -165,8 +165,8 @@ typedef struct PixelGrad {
 typedef struct RegionSums {
     float inside, all, labelled;
 } RegionSums;
-/* Gradient of a function of these sums: dx = scale * p * (s - sum over classes of p s) with s =
- * all[class], plus inside[class] where the class is the label; 0 for pixels without a label. */
+/* dx = scale * p * (s - sum over classes of p * s), where p = exp(x - lse) and s is all[class],
+ * plus inside[class] for the class of the label. Pixels without a label get 0. */
 typedef struct RegionGrad {
     const float *lse, *all, *inside;
     float scale;
