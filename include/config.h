@@ -271,7 +271,7 @@ typedef struct Config {
         ConfigVariables variables;
         ConfigWindow window;
         int predict;
-        /* file with mean and deviation of each variable; NULL if not set */
+        /* file with mean and deviation of each variable; "": they are measured */
         char *stats;
         /* DataShuffle */
         int shuffle;
