@@ -198,6 +198,8 @@ static Status check_fields(const Config *config)
         {"data.window", config->data.window.inputs.count + config->data.window.targets.count > 0,
          true},
         {"data.predict", config->data.predict != 0, true},
+        {"data.train_time", config->data.train_time.from != NULL, true},
+        {"data.test_time", config->data.test_time.from != NULL, true},
         {"data.stats", *config->data.stats != 0, true},
         {"data.mean", config->data.mean.count > 0, false},
         {"data.std", config->data.std.count > 0, false},

@@ -87,9 +87,10 @@ Status train_take_test_set(DataSet *test, DataSet *train)
                 (long long)train->target_width);
 }
 
-static Status open_set(const Config *config, const char *path, DataSet *set)
+static Status open_set(const Config *config, const char *path, bool test, DataSet *set)
 {
     TRY(data_set_open(set, config, path));
+    TRY(data_set_select_times(set, config, test));
     return data_set_check_size(set, config);
 }
 
@@ -131,8 +132,8 @@ static Status open_sets(Trainer *t)
     const Config *c = t->config;
     /* without data.train the test set replaces the training set, and the checkpoint supplies scale,
      * mean, deviation and classes */
-    TRY(open_set(c, c->data.train ? c->data.train : c->data.test, &t->train_set));
-    if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
+    TRY(open_set(c, c->data.train ? c->data.train : c->data.test, !c->data.train, &t->train_set));
+    if (c->data.test) TRY(open_set(c, c->data.test, true, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
     scaling_take(t);
     return OK;

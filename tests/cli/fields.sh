@@ -31,6 +31,18 @@ check 0 'frames are missing between 2001-01-01 12:00:00 and 2001-01-02 06:00:00'
 check 0 '% of the values of gappy are missing' "$WEFT" data check "$files/kinds.nc" 'data.variables={inputs: [t2m], targets: [gappy]}'
 check 65 'did you mean t2m?' "$WEFT" data info "$files/kinds.nc" 'data.variables={inputs: [t2], targets: [gappy]}'
 
+# Splits by time: one list of files for both sets; whole windows, whole days, dates of the calendar.
+split() { "$WEFT" "${@:3}" job.yaml "data.test=[$files/2001.nc, $files/2002.nc]" "data.train_time=$1" "data.test_time=$2"; }
+check 0 '2001-12-29 00:00:00 to 2001-12-31 00:00:00: 3 frames, 2 samples' split '[2001-12-29, 2001-12-31]' '[2002-01-01, 2003-01-01]' data info
+holds 'the test set follows' grep -q '2002-01-01 00:00:00 to 2002-01-03 00:00:00: 3 frames, 2 samples' out
+check 0 'go together' split '[2001-12-29, 2001-12-31]' '["2002-01-01 12:00", 2002-01-03]' data check
+check 0 'measured over 2 samples' split '[2001-12-29, 2001-12-31]' '[2002-01-01, 2002-01-03]' train -n 2
+holds 'the test set is the other part' grep -q 'on 2 samples' out
+check 78 'no date of the calendar standard' split '[2001-02-29, 2001-12-31]' '[2002-01-01, 2002-01-03]' data info
+check 78 'is after' split '[2002-02-01, 2001-12-31]' '[2002-01-01, 2002-01-03]' data info
+check 78 'its times are 2001-12-29 00:00:00 to 2002-01-03 00:00:00' split '[2001-12-29, 2001-12-31]' '[2002-01-03, 2003-01-01]' data info
+check 78 'expected first and last time' split '[2001-12-29]' '[2002-01-03, 2003-01-01]' data info
+
 # Statistics: the same bytes on any number of ranks and threads, and the same training as with measured ones.
 check 0 'mean and deviation of 1 variables' "$WEFT" data stats job.yaml -o stats.yaml
 check 0 '' "$WEFT" data stats job.yaml -o three.yaml -n 3 --threads 2

@@ -28,7 +28,7 @@ static Status open_fields(const StatsOptions *o, int argc, char **argv, DataSet 
     if (st == OK && config->data.variables.count == 0)
         st = config_fail_key(config, "data.variables",
                              "names no variables: statistics are of fields");
-    if (st == OK) st = data_set_open(set, config, words.path[0]);
+    if (st == OK) st = data_words_open(&words, 0, config, set);
     config_free(&config);
     return st;
 }
