@@ -84,6 +84,12 @@ typedef struct ConfigWindow {
     bool given, seconds;
 } ConfigWindow;
 
+/* data.train_time, data.test_time: first and last time, as dates of the set's calendar, with or
+ * without a clock time; NULL: all times. Owned. */
+typedef struct ConfigTimes {
+    char *from, *to;
+} ConfigTimes;
+
 /* Section optim: the update rule, its constants and the curve of the learning rate. name and
  * lr_schedule are row numbers in tables of the optim module. */
 typedef struct OptimConfig {
@@ -271,7 +277,9 @@ typedef struct Config {
         ConfigVariables variables;
         ConfigWindow window;
         int predict;
-        /* file with mean and deviation of each variable; NULL if not set */
+        /* sets of fields: times of the training set and of the test set */
+        ConfigTimes train_time, test_time;
+        /* file with mean and deviation of each variable; "": they are measured */
         char *stats;
         /* DataShuffle */
         int shuffle;

@@ -282,9 +282,28 @@ bool data_fingerprint_known(const char *text);
 Status data_set_print(const DataSet *set, FILE *out, bool json);
 /* ERR_CONFIG: pictures differ in size, and no key gives the size that the model takes. */
 Status data_set_check_size(const DataSet *set, const Config *config);
-/* Measures mean and deviation of all inputs and targets of a set of fields, over all samples, on
- * several threads; the bits do not depend on their number. ERR_IO, ERR_DATA. */
+/* Keeps the frames of a set of fields between the times of data.train_time, or of data.test_time if
+ * `test` is set, and the samples whose frames all remain; does nothing without this key and to other
+ * sets. ERR_CONFIG, with key: no date of the calendar, no sample remains, frames have no times. */
+Status data_set_select_times(DataSet *set, const Config *config, bool test);
+/* Mean and deviation of variables of a set of fields, over all frames of its segments, and of the
+ * changes that it predicts. They are measured in blocks of frames, which ranks may divide; neither
+ * threads nor ranks change a bit. data_fields_rows lists the rows that the set needs.
+ * data_fields_measure_blocks writes the moments of blocks first .. first + count - 1 to moments,
+ * FieldMoments[count][rows->count]; data_fields_join computes means and deviations from those of
+ * all blocks; data_fields_use gives them to the set. data_fields_measure does all of it. ERR_IO;
+ * ERR_DATA: a value is infinite, or a variable has none. */
+void data_fields_rows(const DataSet *set, FieldStats *rows);
+int64_t data_fields_blocks(const DataSet *set);
+Status data_fields_measure_blocks(const DataSet *set, const FieldStats *rows, int threads,
+                                  int64_t first, int64_t count, FieldMoments *moments);
+void data_fields_join(FieldStats *stats, const FieldMoments *moments, int64_t blocks);
+Status data_fields_use(DataSet *set, const FieldStats *stats);
 Status data_fields_measure(DataSet *set, int threads);
+/* Write and read the file of data.stats; saving replaces it. Loading finds the set's rows. ERR_IO,
+ * ERR_NOINPUT, ERR_CONFIG (broken YAML); ERR_DATA: a row is missing, or units differ. */
+Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const char *path);
+Status data_fields_stats_load(const DataSet *set, FieldStats *stats, const char *path);
 /* Returns the shape of one micro-batch of inputs. */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 

@@ -76,6 +76,25 @@ typedef struct FieldSegment {
     double start;
 } FieldSegment;
 
+/* Mean and deviation of one level of a variable: of its values, or of their changes. */
+typedef struct FieldStat {
+    int16_t variable, level;
+    /* frames over which values change; 0: values */
+    int change;
+    /* NAN: no value that is not missing */
+    double mean, deviation;
+} FieldStat;
+/* All that a set needs. */
+enum { FIELD_STATS = 3 * FIELD_CHANNELS };
+typedef struct FieldStats {
+    int count;
+    FieldStat row[FIELD_STATS];
+} FieldStats;
+/* Moments of some values: their number, mean, and sum of squared distances from the mean. */
+typedef struct FieldMoments {
+    double count, mean, squares;
+} FieldMoments;
+
 /* One channel of a sample: a variable's level at an offset. */
 typedef struct FieldChannel {
     int16_t variable, level, offset;

@@ -81,6 +81,7 @@ Status input_open_train(DataSet *set, const Config *config)
 {
     Status st = config->data.train ? data_set_open(set, config, config->data.train)
                                    : fail(ERR_NOINPUT, "its configuration names no data.train");
+    if (st == OK) st = data_set_select_times(set, config, false);
     if (st == OK) st = data_set_check_size(set, config);
     if (st == OK) return OK;
     return fail(st, "%s; or describe a sample by --input, as 3x224x224 or tokens", fail_message());
@@ -100,6 +101,7 @@ Status data_words_read(int argc, char **argv, int most, DataWords *words, Config
         TRY(config_load(config, argv[0], argc - 1, argv + 1));
         const Config *c = *config;
         if (c->data.train) words->path[words->count++] = c->data.train;
+        words->test[words->count] = c->data.test != NULL;
         if (c->data.test) words->path[words->count++] = c->data.test;
         if (words->count > 0) return OK;
         Status st = config_fail_key(c, "data.train", "names no data");
@@ -114,6 +116,12 @@ Status data_words_read(int argc, char **argv, int most, DataWords *words, Config
         ++words->count;
     }
     return config_load(config, NULL, argc - words->count, argv + words->count);
+}
+
+Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set)
+{
+    TRY(data_set_open(set, config, words->path[i]));
+    return data_set_select_times(set, config, words->test[i]);
 }
 
 Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,

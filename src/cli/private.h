@@ -160,8 +160,12 @@ void terminal_adapt(void);
 typedef struct DataWords {
     int count;
     const char *path[2];
+    /* the set is data.test of a configuration */
+    bool test[2];
 } DataWords;
 Status data_words_read(int argc, char **argv, int most, DataWords *words, Config **config);
+/* Opens set i of the words, with the times that the configuration selects. */
+Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set);
 /* Reads the configuration from config_file or, if that is NULL, from the checkpoint, and applies
  * `count` key=value overrides. ERR_CONFIG: the checkpoint has no configuration, like an imported
  * one. The caller owns *config. */

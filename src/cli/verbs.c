@@ -25,6 +25,7 @@
     _(data_make_shallow_water)                                                                     \
     _(data_make_burgers)                                                                           \
     _(data_make_kolmogorov)                                                                        \
+    _(data_stats)                                                                                  \
     _(data_info)                                                                                   \
     _(data_check)                                                                                  \
     _(ckpt_info)                                                                                   \

@@ -253,6 +253,47 @@ static void window_print(FILE *out, const Option *o, const Config *config)
     fputc('}', out);
 }
 
+/* ---- data.train_time, data.test_time ---- */
+
+static void times_free(void *field)
+{
+    ConfigTimes *times = field;
+    mem_free(&times->from);
+    mem_free(&times->to);
+}
+
+static Status times_read(Reading *r, void *field, const Node *node)
+{
+    ConfigTimes *times = field;
+    r->at = node;
+    if (node->kind != NODE_LIST || (node->count != 0 && node->count != 2))
+        return fail(ERR_CONFIG, "expected first and last time, [2001-01-01, 2018-12-31], not %s",
+                    node_kind_name(node));
+    for (int i = 0; i < node->count; ++i) {
+        TRY(read_text(r, node->item[i]));
+        r->at = node->item[i];
+        if (!*node->item[i]->text) return fail(ERR_CONFIG, "the time is empty");
+    }
+    times_free(times);
+    if (node->count == 0) return OK;
+    times->from = mem_text(node->item[0]->text);
+    times->to = mem_text(node->item[1]->text);
+    return OK;
+}
+
+static void times_print(FILE *out, const Option *o, const Config *config)
+{
+    const ConfigTimes *times = option_value(o, config);
+    fputc('[', out);
+    if (times->from) {
+        print_text(out, times->from);
+        fputs(", ", out);
+        print_text(out, times->to);
+    }
+    fputc(']', out);
+}
+
+const OptionKind kind_times = {"[TIME, TIME]", true, times_read, times_print, times_free};
 const OptionKind kind_variables = {"{ROLE: [NAME, ...]}", true, variables_read, variables_print,
                                    variables_free};
 const OptionKind kind_window = {"{ROLE: [OFFSET, ...]}", true, window_read, window_print,

@@ -186,6 +186,37 @@ static Status check_images(const Config *config)
     return OK;
 }
 
+/* Checks keys that only fields have, and keys that they have not. A resolved configuration sets all
+ * keys, so values count. */
+static Status check_fields(const Config *config)
+{
+    const bool fields = config->data.variables.count > 0;
+    const struct {
+        const char *key;
+        bool used, for_fields;
+    } key[] = {
+        {"data.window", config->data.window.inputs.count + config->data.window.targets.count > 0,
+         true},
+        {"data.predict", config->data.predict != 0, true},
+        {"data.train_time", config->data.train_time.from != NULL, true},
+        {"data.test_time", config->data.test_time.from != NULL, true},
+        {"data.stats", *config->data.stats != 0, true},
+        {"data.mean", config->data.mean.count > 0, false},
+        {"data.std", config->data.std.count > 0, false},
+        {"data.scale", config->data.scale != 0, false},
+    };
+    for (size_t i = 0; i < sizeof key / sizeof *key; ++i) {
+        if (!key[i].used || key[i].for_fields == fields) continue;
+        if (key[i].for_fields)
+            return config_fail_key(config, key[i].key, "is for fields: set data.variables, too");
+        return config_fail_key(
+            config, key[i].key,
+            "is not for fields (data.variables), whose files say how they are "
+            "packed, and whose mean and deviation are measured or in data.stats");
+    }
+    return OK;
+}
+
 /* Checks section data. Sets the paths of files that are not given to NULL. */
 static Status check_data(Config *config)
 {
@@ -197,6 +228,7 @@ static Status check_data(Config *config)
                                mean ? "data.std" : "data.mean");
     if (mean != std)
         return config_fail_key(config, "data.std", "has %d values and data.mean has %d", std, mean);
+    TRY(check_fields(config));
     return check_images(config);
 }
 

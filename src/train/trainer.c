@@ -397,6 +397,7 @@ static Status trainer_make(Trainer **out, Trainer *t)
     if (t->servers > 0) st = status_agree(t->job, st);
     if (st == OK) sparse_make(t);
     t->samples = NULL;
+    t->earlier = NULL;
     if (st != OK) trainer_free(&t);
     *out = t;
     return st;
@@ -420,9 +421,11 @@ Status trainer_new_to_load(Trainer **out, const Config *config, const World *wor
     return trainer_make(out, t);
 }
 
-Status trainer_new_with(Trainer **out, const Config *config, const World *world, const World *job)
+Status trainer_new_with(Trainer **out, const Config *config, const World *world, const World *job,
+                        const char *earlier)
 {
     Trainer *t = trainer_begin(config, world, true);
+    t->earlier = earlier;
     t->tunes = true;
     t->job = job;
     t->servers = job ? job->size - world->size : 0;

@@ -50,6 +50,9 @@ struct Trainer {
     /* Only during set-up: the checkpoint that train_load will get; NULL: the run's own, or none.
      * Borrowed. */
     const char *checkpoint;
+    /* Only during set-up, on rank 0: a checkpoint of this run, whose statistics of fields it keeps;
+     * NULL: none. Borrowed. */
+    const char *earlier;
     /* fingerprints of the data sets; "": not computed; only a run computes them */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
     /* ranges of the training set, on rank 0 of a run; values 0: not measured */
@@ -198,9 +201,10 @@ struct Trainer {
 };
 
 /* Like trainer_new_to_load, for the ranks of a job that train. job: all ranks of the job, including
- * servers, which learn whether set-up worked (sparse_serve); NULL: there are no servers. */
+ * servers, which learn whether set-up worked (sparse_serve); NULL: there are no servers. earlier:
+ * on rank 0 a checkpoint of this run, whose statistics of fields it keeps; NULL: none. */
 Status trainer_new_with(Trainer **trainer, const Config *config, const World *world,
-                        const World *job);
+                        const World *job, const char *earlier);
 /* Returns the largest divisor of the batch with which there is a micro-batch for each replica; 0:
  * the batch has fewer samples than there are replicas. */
 int64_t train_fitting_micro_batch(const Trainer *t);

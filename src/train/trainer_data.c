@@ -87,37 +87,61 @@ Status train_take_test_set(DataSet *test, DataSet *train)
                 (long long)train->target_width);
 }
 
-static Status open_set(const Config *config, const char *path, DataSet *set)
+static Status open_set(const Config *config, const char *path, bool test, DataSet *set)
 {
     TRY(data_set_open(set, config, path));
+    TRY(data_set_select_times(set, config, test));
     return data_set_check_size(set, config);
 }
 
-/* Measures mean and deviation of a set of fields that has none, with all threads of this rank. */
+/* Measures mean and deviation of a set of fields that has none, on all ranks, or reads them from
+ * data.stats. The sets of rank 0 count. Collective. */
 static Status find_field_stats(Trainer *t)
 {
     DataSet *train = &t->train_set, *test = &t->test_set;
+    const Config *c = t->config;
     const double begun = clock_s();
-    if (!data_kind(train)->has_fields || train->has_stats || !t->config->data.normalize) return OK;
-    const int64_t threads = t->config->train.threads;
-    TRY(data_fields_measure(train, threads ? (int)threads : threads_share(t->world->node_size)));
+    const int threads =
+        c->train.threads ? (int)c->train.threads : threads_share(t->world->node_size);
+    world_bcast(t->world, train, sizeof *train, 0);
+    if (train->has_stats || !c->data.normalize) return OK;
+    FieldStats *stats = mem_new(sizeof *stats);
+    Status st = OK;
+    if (!*c->data.stats)
+        st = train_measure_fields(t->world, train, stats, threads);
+    else if (t->world->rank == 0)
+        st = data_fields_stats_load(train, stats, c->data.stats);
+    if (st == OK && t->world->rank == 0) st = data_fields_use(train, stats);
+    st = status_agree(t->world, st);
+    mem_free(&stats);
+    TRY(st);
+    if (t->world->rank > 0) return OK;
     if (test->samples > 0) take_stats(test, train);
-    log_info("%s: mean and deviation of %d variables measured over %lld samples in %.1f s",
-             train->path, train->field_set.variables, (long long)train->samples, clock_s() - begun);
+    if (*c->data.stats)
+        log_info("%s: mean and deviation are those in %s", train->path, c->data.stats);
+    else
+        log_info("%s: mean and deviation of %d variables measured over %lld samples in %.1f s",
+                 train->path, train->field_set.variables, (long long)train->samples,
+                 clock_s() - begun);
     return OK;
 }
 
-/* Opens the training and test sets and matches their classes. Only rank 0 calls it. */
-static Status open_sets(Trainer *t, const DryRun *only)
+/* Opens the training and test sets. Only rank 0 calls it, and compare_sets. */
+static Status open_sets(Trainer *t)
 {
     const Config *c = t->config;
     /* without data.train the test set replaces the training set, and the checkpoint supplies scale,
      * mean, deviation and classes */
-    TRY(open_set(c, c->data.train ? c->data.train : c->data.test, &t->train_set));
-    if (c->data.test) TRY(open_set(c, c->data.test, &t->test_set));
+    TRY(open_set(c, c->data.train ? c->data.train : c->data.test, !c->data.train, &t->train_set));
+    if (c->data.test) TRY(open_set(c, c->data.test, true, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
     scaling_take(t);
-    if (!only) TRY(find_field_stats(t));
+    return OK;
+}
+
+/* Compares the sets, and matches their classes. */
+static Status compare_sets(Trainer *t)
+{
     TRY(scaling_compare_sets(t));
     TRY(classes_fit(t));
     return classes_check_labels(t);
@@ -135,7 +159,9 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
         return config_fail_key(c, "data.test", "no test data: set data.test to an HDF5 file");
     if (!c->data.train && !t->checkpoint)
         return config_fail_key(c, "data.train", "no training data: set data.train to an HDF5 file");
-    TRY(status_agree(t->world, t->world->rank == 0 ? open_sets(t, only) : OK));
+    TRY(status_agree(t->world, t->world->rank == 0 ? open_sets(t) : OK));
+    if (c->data.variables.count > 0 && !only) TRY(find_field_stats(t));
+    TRY(status_agree(t->world, t->world->rank == 0 ? compare_sets(t) : OK));
     world_bcast(t->world, &t->train_set, sizeof t->train_set, 0);
     if (c->data.test) world_bcast(t->world, &t->test_set, sizeof t->test_set, 0);
     return OK;

@@ -143,4 +143,27 @@ static void as_xarray(void)
     mem_free(&c);
 }
 
-TEST_MAIN("fields", {"as xarray reads them", as_xarray})
+/* Times select frames of segments, in the set's calendar, and renumber samples. */
+static void between_times(void)
+{
+    char *key[] = {(char *)"data.variables={inputs: [h], targets: [h]}",
+                   (char *)"data.window={targets: [1]}",
+                   (char *)"data.train_time=[2001-02-29, '2001-02-29 12:00']"};
+    Config *config;
+    DataSet *set = mem_new(sizeof *set);
+    CHECK_OK(config_load(&config, NULL, 3, key));
+    CHECK_OK(data_set_open(set, config, "tests/golden/fields/360.nc"));
+    CU_ASSERT_EQUAL(set->samples, 4);
+    CHECK_OK(data_set_select_times(set, config, true));
+    CU_ASSERT_EQUAL(set->samples, 4);
+    CHECK_OK(data_set_select_times(set, config, false));
+    const FieldSegment *s = &set->field_set.segment[0];
+    CU_ASSERT_EQUAL(set->field_set.segments, 1);
+    CU_ASSERT(s->first == 1 && s->frames == 3 && set->samples == 2);
+    CU_ASSERT_EQUAL(set->x.dim[0], 2);
+    CU_ASSERT_EQUAL(field_sample_frame(&set->field_set, 0), s->first);
+    config_free(&config);
+    mem_free(&set);
+}
+
+TEST_MAIN("fields", {"as xarray reads them", as_xarray}, {"splits by time", between_times})

@@ -21,11 +21,11 @@ static bool has_labels(const DataSet *set)
     return !kind->next_token && !kind->has_boxes && set->classes > 0;
 }
 
-static Status check_one(Checked *c, const Config *config, const char *path)
+static Status check_one(Checked *c, const Config *config, const DataWords *words, int i)
 {
     DataSet *set = c->set;
     char *line;
-    TRY(data_set_open(set, config, path));
+    TRY(data_words_open(words, i, config, set));
     TRY(data_set_check(set, config->model.classes));
     if (data_kind(set)->has_boxes) TRY(data_set_class_names(set, &c->names));
     if (has_labels(set)) {
@@ -103,12 +103,13 @@ static Status check_both(Checked *first, Checked *second)
     return OK;
 }
 
-static Status check_files(const Config *config, const char *const *path, int count)
+static Status check_files(const Config *config, const DataWords *words)
 {
     Checked c[2] = {{.set = mem_new(sizeof *c[0].set), .use = mem_new(sizeof *c[0].use)},
                     {.set = mem_new(sizeof *c[1].set), .use = mem_new(sizeof *c[1].use)}};
+    const int count = words->count;
     Status st = OK;
-    for (int i = 0; st == OK && i < count; ++i) st = check_one(&c[i], config, path[i]);
+    for (int i = 0; st == OK && i < count; ++i) st = check_one(&c[i], config, words, i);
     if (st == OK && count == 2) st = check_both(&c[0], &c[1]);
     for (int i = 0; i < 2; ++i) {
         class_names_free(&c[i].names);
@@ -124,7 +125,7 @@ static Status run(int argc, char **argv, const void *options)
     DataWords words;
     (void)options;
     TRY(data_words_read(argc, argv, 2, &words, &config));
-    Status st = check_files(config, words.path, words.count);
+    Status st = check_files(config, &words);
     config_free(&config);
     return st;
 }

@@ -16,7 +16,7 @@ static Status print_sets(const DataWords *words, const Config *config, bool json
     DataSet *set = mem_new(sizeof *set);
     Status status = OK;
     for (int i = 0; status == OK && i < words->count; ++i) {
-        status = data_set_open(set, config, words->path[i]);
+        status = data_words_open(words, i, config, set);
         if (status != OK) break;
         if (json && words->count > 1) printf("%s\"%s\": ", i ? ", " : "{", name[i]);
         status = data_set_print(set, stdout, json);

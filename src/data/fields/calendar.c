@@ -196,12 +196,24 @@ static bool clock_read(const char *text, double *seconds)
     return true;
 }
 
+bool time_read(Calendar calendar, const char *text, double *begin, double *end)
+{
+    Date d;
+    double clock;
+    int used = 0;
+    if (sscanf(text, "%5d-%2d-%2d%n", &d.year, &d.month, &d.day, &used) != 3 || d.year < -9999 ||
+        d.year > 9999 || d.month < 1 || d.month > 12 || d.day < 1 ||
+        d.day > month_days(calendar, d.year, d.month) || !clock_read(text + used, &clock))
+        return false;
+    *begin = (double)day_number(calendar, d) * 86400.0 + clock;
+    *end = text[used] ? *begin : *begin + 86399;
+    return true;
+}
+
 Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
 {
     const char *since = strstr(units, " since ");
-    Date d;
-    int used = 0;
-    double clock;
+    double end;
     TRY(calendar_read(calendar, &time->calendar));
     /* times since the start of a simulation */
     time->origin = 0;
@@ -212,13 +224,8 @@ Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
                     units);
     const char *text = since + strlen(" since ");
     while (*text == ' ') ++text;
-    if (sscanf(text, "%5d-%2d-%2d%n", &d.year, &d.month, &d.day, &used) != 3 || d.year < -9999 ||
-        d.year > 9999 || d.month < 1 || d.month > 12 || d.day < 1 ||
-        d.day > month_days(time->calendar, d.year, d.month) || !clock_read(text + used, &clock))
-        return fail(ERR_DATA, "its units '%.80s' have no date of its calendar, as 2000-01-31",
-                    units);
-    time->origin = (double)day_number(time->calendar, d) * 86400.0 + clock;
-    return OK;
+    if (time_read(time->calendar, text, &time->origin, &end)) return OK;
+    return fail(ERR_DATA, "its units '%.80s' have no date of its calendar, as 2000-01-31", units);
 }
 
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT])

@@ -102,22 +102,17 @@ static bool targets_are_inputs(const Config *config, const FieldSet *f)
     return false;
 }
 
-Status field_samples_find(DataSet *set, const Config *config, const double *times)
+/* Numbers the samples of all segments; returns the number of frames that a window spans. */
+static int number_samples(DataSet *set)
 {
     FieldSet *f = &set->field_set;
     int low = 0, high = 0;
-    TRY(find_segments(f, times));
-    TRY(find_offsets(config, f, FIELD_INPUT, &config->data.window.inputs));
-    TRY(find_offsets(config, f, FIELD_TARGET, &config->data.window.targets));
-    if (targets_are_inputs(config, f))
-        return config_fail_key(config, "data.window",
-                               "a target is an input of the same time, so there is nothing to "
-                               "learn: give the times, {inputs: [0], targets: [1]}");
     for (int role = 0; role < FIELD_ROLES; ++role)
         for (int i = 0; i < f->offsets[role]; ++i) {
             if (f->offset[role][i] < low) low = f->offset[role][i];
             if (f->offset[role][i] > high) high = f->offset[role][i];
         }
+    set->samples = 0;
     for (int i = 0; i < f->segments; ++i) {
         FieldSegment *s = &f->segment[i];
         s->first_sample = set->samples;
@@ -125,11 +120,82 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
         s->samples = s->frames > high - low ? s->frames - (high - low) : 0;
         set->samples += s->samples;
     }
+    return high - low + 1;
+}
+
+Status field_samples_find(DataSet *set, const Config *config, const double *times)
+{
+    FieldSet *f = &set->field_set;
+    TRY(find_segments(f, times));
+    TRY(find_offsets(config, f, FIELD_INPUT, &config->data.window.inputs));
+    TRY(find_offsets(config, f, FIELD_TARGET, &config->data.window.targets));
+    if (targets_are_inputs(config, f))
+        return config_fail_key(config, "data.window",
+                               "a target is an input of the same time, so there is nothing to "
+                               "learn: give the times, {inputs: [0], targets: [1]}");
+    const int span = number_samples(set);
     if (set->samples > 0) return OK;
     return fail(ERR_DATA,
                 "%s: no sample has all of its frames: the window spans %d frames, and the longest "
                 "run of frames at equal distances is shorter",
-                set->path, high - low + 1);
+                f->file[0].path, span);
+}
+
+/* Cuts a segment to the frames from time `from` to time `to`; false: none remains. */
+static bool cut_segment(const FieldSet *f, FieldSegment *s, double from, double to)
+{
+    const double tolerance = STEP_TOLERANCE;
+    const double low = fmax(0, ceil((from - s->start) / f->step_s - tolerance));
+    const double high =
+        fmin((double)(s->frames - 1), floor((to - s->start) / f->step_s + tolerance));
+    if (low > high) return false;
+    s->first += (int64_t)low;
+    s->start += low * f->step_s;
+    s->frames = (int64_t)(high - low) + 1;
+    return true;
+}
+
+static Status read_times(const DataSet *set, const Config *config, const char *key,
+                         const ConfigTimes *times, double *from, double *to)
+{
+    const FieldSet *f = &set->field_set;
+    double unused;
+    if (f->step_s == 0)
+        return config_fail_key(config, key, "the frames of %s have no times", f->file[0].path);
+    const char *bad = !time_read((Calendar)f->calendar, times->from, from, &unused) ? times->from
+                      : !time_read((Calendar)f->calendar, times->to, &unused, to)   ? times->to
+                                                                                     : NULL;
+    if (!bad && *from <= *to) return OK;
+    if (!bad) return config_fail_key(config, key, "%s is after %s", times->from, times->to);
+    return config_fail_key(config, key, "'%s' is no date of the calendar %s of %s, as 2001-12-31",
+                           bad, calendar_name((Calendar)f->calendar), f->file[0].path);
+}
+
+Status data_set_select_times(DataSet *set, const Config *config, bool test)
+{
+    FieldSet *f = &set->field_set;
+    const ConfigTimes *times = test ? &config->data.test_time : &config->data.train_time;
+    const char *key = test ? "data.test_time" : "data.train_time";
+    char first[FIELD_TIME_TEXT], last[FIELD_TIME_TEXT];
+    double from, to;
+    int kept = 0;
+    if (!times->from || !data_kind(set)->has_fields) return OK;
+    TRY(read_times(set, config, key, times, &from, &to));
+    const FieldSegment *end = &f->segment[f->segments - 1];
+    field_time_text(f, f->segment[0].start, first);
+    field_time_text(f, field_frame_time(f, end->first + end->frames - 1), last);
+    for (int i = 0; i < f->segments; ++i) {
+        FieldSegment s = f->segment[i];
+        if (cut_segment(f, &s, from, to)) f->segment[kept++] = s;
+    }
+    f->segments = kept;
+    number_samples(set);
+    set->x.dim[0] = set->y.dim[0] = set->samples;
+    if (set->samples > 0) return OK;
+    return config_fail_key(config, key,
+                           "no sample of %s has all its frames between %s and %s: its times are "
+                           "%s to %s",
+                           f->file[0].path, times->from, times->to, first, last);
 }
 
 int field_find_segment(const FieldSet *f, int64_t frame)

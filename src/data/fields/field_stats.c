@@ -1,26 +1,25 @@
-/* Mean and deviation of each channel of a set of fields, over all samples. A block of BLOCK samples
- * is summed in the order of its values; blocks are joined in their order (Chan, Golub & LeVeque
- * 1983), so the number of threads changes no bit. */
+/* Mean and deviation of each variable and level of a set of fields, over all frames of its
+ * segments, and of the changes that it predicts. Frames are measured in blocks, in the order of
+ * their values; blocks are joined in their order (Chan, Golub & LeVeque 1983), so neither threads
+ * nor ranks change a bit. */
 #include "fields_private.h"
 
 #include <math.h>
+#include <string.h>
 
+/* frames of a block */
 enum { BLOCK = 16 };
-
-/* Moments of some values: their number, mean, and sum of squared distances from the mean. */
-typedef struct Moments {
-    double count, mean, squares;
-} Moments;
 
 typedef struct Measuring {
     FieldReader *reader;
-    const DataSet *set;
-    /* owned: moments of each block and channel, inputs and then targets */
-    Moments *moments;
-    int channels;
+    const FieldSet *f;
+    const FieldStats *rows;
+    int64_t first_block;
+    /* moments of each block and row */
+    FieldMoments *moments;
 } Measuring;
 
-static void join(Moments *a, const Moments *b)
+static void join(FieldMoments *a, const FieldMoments *b)
 {
     const double count = a->count + b->count, distance = b->mean - a->mean;
     if (b->count == 0) return;
@@ -29,97 +28,195 @@ static void join(Moments *a, const Moments *b)
     a->count = count;
 }
 
-/* Returns the moments of the values that are not missing. */
-static Moments moments_of(const float *value, int64_t n)
+/* Returns the moments of the values that are not missing; before: subtracted from them, or NULL. */
+static FieldMoments moments_of(const double *value, const double *before, int64_t n)
 {
-    Moments m = {0};
+    FieldMoments m = {0};
     double sum = 0;
-    for (int64_t i = 0; i < n; ++i)
-        if (!isnan(value[i])) sum += (double)value[i], ++m.count;
+    for (int64_t i = 0; i < n; ++i) {
+        const double v = before ? value[i] - before[i] : value[i];
+        if (!isnan(v)) sum += v, ++m.count;
+    }
     if (m.count == 0) return m;
     m.mean = sum / m.count;
     for (int64_t i = 0; i < n; ++i) {
-        const double distance = isnan(value[i]) ? 0 : (double)value[i] - m.mean;
+        const double v = before ? value[i] - before[i] : value[i];
+        const double distance = isnan(v) ? 0 : v - m.mean;
         m.squares += distance * distance;
     }
     return m;
 }
 
-/* Measures the samples of one block. */
+/* ---- rows ---- */
+
+static void add_row(FieldStats *stats, FieldStat row)
+{
+    for (int i = 0; i < stats->count; ++i) {
+        const FieldStat *r = &stats->row[i];
+        if (r->variable == row.variable && r->level == row.level && r->change == row.change) return;
+    }
+    stats->row[stats->count++] = row;
+}
+
+/* Returns the distance in frames over which target i changes; 0: it is a value. */
+static int change_of(const FieldSet *f, int i)
+{
+    if (f->change_from[i] < 0) return 0;
+    return f->offset[FIELD_TARGET][f->target[i].offset] -
+           f->offset[FIELD_INPUT][f->input[f->change_from[i]].offset];
+}
+
+void data_fields_rows(const DataSet *set, FieldStats *stats)
+{
+    const FieldSet *f = &set->field_set;
+    stats->count = 0;
+    for (int i = 0; i < f->inputs; ++i)
+        add_row(stats, (FieldStat){f->input[i].variable, f->input[i].level, 0, 0, 0});
+    for (int i = 0; i < f->targets; ++i)
+        add_row(stats,
+                (FieldStat){f->target[i].variable, f->target[i].level, change_of(f, i), 0, 0});
+}
+
+/* ---- measuring ---- */
+
+static int64_t frames_of(const FieldSet *f)
+{
+    int64_t frames = 0;
+    for (int i = 0; i < f->segments; ++i) frames += f->segment[i].frames;
+    return frames;
+}
+
+int64_t data_fields_blocks(const DataSet *set)
+{
+    return (frames_of(&set->field_set) + BLOCK - 1) / BLOCK;
+}
+
+/* Adds a frame of a variable, and its changes from there, to the moments of the variable's rows. */
+static Status measure_frame(const Measuring *m, int variable, const FieldSegment *s, int64_t frame,
+                            double *now, double *then, FieldMoments *moments)
+{
+    const FieldVariable *v = &m->f->variable[variable];
+    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+    int read = 0;
+    TRY(field_read_variable(m->reader, variable, frame, now));
+    for (int i = 0; i < m->rows->count; ++i) {
+        const FieldStat *row = &m->rows->row[i];
+        const int64_t to = frame + row->change, at = row->level * pixels;
+        if (row->variable != variable || to < s->first || to >= s->first + s->frames) continue;
+        if (row->change != 0 && row->change != read)
+            TRY(field_read_variable(m->reader, variable, to, then));
+        if (row->change != 0) read = row->change;
+        const FieldMoments one = row->change ? moments_of(then + at, now + at, pixels)
+                                             : moments_of(now + at, NULL, pixels);
+        join(&moments[i], &one);
+    }
+    return OK;
+}
+
+/* Measures the frames of a block of one variable. */
+static Status measure_variable(const Measuring *m, int variable, int64_t block, double *now,
+                               double *then, FieldMoments *moments)
+{
+    const FieldSet *f = m->f;
+    int64_t at = block * BLOCK;
+    const int64_t end = at + BLOCK;
+    int s = 0;
+    if (f->variable[variable].is_static && block > 0) return OK;
+    for (int64_t passed = 0; s < f->segments && at < end; ++s) {
+        for (; at < end && at - passed < f->segment[s].frames; ++at) {
+            const int64_t frame = f->segment[s].first + at - passed;
+            TRY(measure_frame(m, variable, &f->segment[s], frame, now, then, moments));
+            if (f->variable[variable].is_static) return OK;
+        }
+        passed += f->segment[s].frames;
+    }
+    return OK;
+}
+
+/* Measures the frames of one block, variable after variable, so that chunks are read once. */
 static Status measure_block(void *user, int worker, int64_t block)
 {
-    Measuring *m = user;
-    const DataSet *set = m->set;
-    const FieldSet *f = &set->field_set;
-    const int64_t x_pixels = set->height * set->width, y_pixels = set->y.dim[2] * set->y.dim[3];
-    const int64_t end = (block + 1) * BLOCK < set->samples ? (block + 1) * BLOCK : set->samples;
-    float *x = mem_new((size_t)set->x.sample_bytes), *y = mem_new((size_t)set->y.sample_bytes);
-    Moments *moments = m->moments + block * m->channels;
+    const Measuring *m = user;
+    FieldMoments *moments = m->moments + block * m->rows->count;
+    int64_t most = 0;
     Status st = OK;
     (void)worker;
-    for (int64_t i = block * BLOCK; st == OK && i < end; ++i) {
-        /* without means and deviations, normalised targets are values and changes as they are */
-        st = field_read(m->reader, i, false, x, NULL);
-        if (st == OK) st = field_read(m->reader, i, true, NULL, y);
-        for (int k = 0; st == OK && k < f->inputs; ++k) {
-            const Moments one = moments_of(x + k * x_pixels, x_pixels);
-            join(&moments[k], &one);
-        }
-        for (int k = 0; st == OK && k < f->targets; ++k) {
-            const Moments one = moments_of(y + k * y_pixels, y_pixels);
-            join(&moments[f->inputs + k], &one);
-        }
+    for (int i = 0; i < m->f->variables; ++i) {
+        const FieldVariable *v = &m->f->variable[i];
+        const int64_t values = v->levels * v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+        if (values > most) most = values;
     }
-    mem_free(&x);
-    mem_free(&y);
+    double *now = mem_new((size_t)(2 * most) * sizeof *now);
+    for (int i = 0; st == OK && i < m->f->variables; ++i)
+        st = measure_variable(m, i, m->first_block + block, now, now + most, moments);
+    mem_free(&now);
     return st;
 }
 
-/* Gives channels of one variable and level at several offsets the same statistics. */
-static void share_offsets(const FieldChannel *list, int count, Moments *moments)
+Status data_fields_measure_blocks(const DataSet *set, const FieldStats *rows, int threads,
+                                  int64_t first, int64_t count, FieldMoments *moments)
 {
-    for (int i = 0; i < count; ++i)
-        for (int k = 0; k < i; ++k)
-            if (list[k].variable == list[i].variable && list[k].level == list[i].level) {
-                moments[i] = moments[k];
-                break;
-            }
+    Measuring m = {.f = &set->field_set, .rows = rows, .first_block = first, .moments = moments};
+    TRY(field_reader_new(&m.reader, set));
+    Status st = worker_pool_run(threads, count, measure_block, &m);
+    field_reader_free(&m.reader);
+    return st;
 }
 
-static Status take(const FieldSet *f, const FieldChannel *list, int count, const Moments *moments,
-                   float *mean, float *std)
+void data_fields_join(FieldStats *stats, const FieldMoments *moments, int64_t blocks)
 {
-    for (int i = 0; i < count; ++i) {
-        const double deviation =
-            moments[i].count > 0 ? sqrt(moments[i].squares / moments[i].count) : 0;
-        if (moments[i].count == 0)
-            return fail(ERR_DATA, "%s: %s has no value that is not missing", f->file[0].path,
-                        f->variable[list[i].variable].name);
-        mean[i] = (float)moments[i].mean;
-        /* a constant is only moved to 0 */
-        std[i] = deviation > 1e-12 * fabs(moments[i].mean) ? (float)deviation : 1;
+    for (int k = 0; k < stats->count; ++k) {
+        FieldMoments all = {0};
+        for (int64_t i = 0; i < blocks; ++i) join(&all, &moments[i * stats->count + k]);
+        stats->row[k].mean = all.count > 0 ? all.mean : NAN;
+        stats->row[k].deviation = all.count > 0 ? sqrt(all.squares / all.count) : NAN;
     }
+}
+
+/* ---- use ---- */
+
+static Status use_row(const FieldSet *f, const FieldStats *stats, const FieldChannel *channel,
+                      int change, float *mean, float *std)
+{
+    int i = 0;
+    while (i < stats->count &&
+           (stats->row[i].variable != channel->variable || stats->row[i].level != channel->level ||
+            stats->row[i].change != change))
+        ++i;
+    if (i == stats->count) return fail(ERR_BUG, "a channel without statistics");
+    const FieldStat *row = &stats->row[i];
+    if (isnan(row->mean))
+        return fail(ERR_DATA, "%s: %s has no %s that is not missing", f->file[0].path,
+                    f->variable[channel->variable].name, change ? "change" : "value");
+    *mean = (float)row->mean;
+    /* a constant is only moved to 0 */
+    *std = row->deviation > 1e-12 * fabs(row->mean) ? (float)row->deviation : 1;
+    return OK;
+}
+
+Status data_fields_use(DataSet *set, const FieldStats *stats)
+{
+    FieldSet *f = &set->field_set;
+    for (int i = 0; i < f->inputs; ++i)
+        TRY(use_row(f, stats, &f->input[i], 0, &set->mean[i], &set->std[i]));
+    for (int i = 0; i < f->targets; ++i)
+        TRY(use_row(f, stats, &f->target[i], change_of(f, i), &f->target_mean[i],
+                    &f->target_std[i]));
+    set->has_stats = true;
+    set->stats_count = f->inputs;
     return OK;
 }
 
 Status data_fields_measure(DataSet *set, int threads)
 {
-    FieldSet *f = &set->field_set;
-    const int64_t blocks = (set->samples + BLOCK - 1) / BLOCK;
-    Measuring m = {.set = set, .channels = f->inputs + f->targets};
-    set->has_stats = false;
-    TRY(field_reader_new(&m.reader, set));
-    m.moments = mem_new((size_t)(blocks * m.channels) * sizeof *m.moments);
-    Status st = worker_pool_run(threads, blocks, measure_block, &m);
-    for (int64_t i = 1; st == OK && i < blocks; ++i)
-        for (int k = 0; k < m.channels; ++k) join(&m.moments[k], &m.moments[i * m.channels + k]);
-    share_offsets(f->input, f->inputs, m.moments);
-    if (st == OK) st = take(f, f->input, f->inputs, m.moments, set->mean, set->std);
-    if (st == OK)
-        st = take(f, f->target, f->targets, m.moments + f->inputs, f->target_mean, f->target_std);
-    set->has_stats = st == OK;
-    set->stats_count = f->inputs;
-    mem_free(&m.moments);
-    field_reader_free(&m.reader);
+    const int64_t blocks = data_fields_blocks(set);
+    FieldStats *stats = mem_new(sizeof *stats);
+    data_fields_rows(set, stats);
+    FieldMoments *moments = mem_new((size_t)(blocks * stats->count) * sizeof *moments);
+    Status st = data_fields_measure_blocks(set, stats, threads, 0, blocks, moments);
+    if (st == OK) data_fields_join(stats, moments, blocks);
+    if (st == OK) st = data_fields_use(set, stats);
+    mem_free(&moments);
+    mem_free(&stats);
     return st;
 }

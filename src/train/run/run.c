@@ -410,6 +410,22 @@ static void describe_nodes(Run *r)
         log_warn("topo.json does not describe the nodes: %s", fail_message());
 }
 
+/* Makes the trainer. If the run will resume, fields keep the statistics of its checkpoint. */
+static Status new_trainer(Run *r, const World *job)
+{
+    const Config *c = r->config;
+    char *earlier = NULL;
+    const bool resumes = c->checkpoint.resume != RESUME_NO && !c->run.fresh;
+    if (r->world->rank == 0 && resumes && c->data.variables.count > 0) {
+        earlier = checkpoint_newest_unread(r->dir.checkpoints);
+        if (!earlier && c->checkpoint.resume == RESUME_FILE)
+            earlier = mem_text(c->checkpoint.resume_path);
+    }
+    Status st = trainer_new_with(&r->trainer, c, r->world, job, earlier);
+    mem_free(&earlier);
+    return st;
+}
+
 /* Runs the ranks that train. world: these ranks; job: all ranks with servers, or NULL. */
 static Status run_ranks(const Config *config, const World *world, const World *job)
 {
@@ -424,7 +440,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     r.base_bytes = memory_use().own_bytes;
     if (world->rank == 0) r.verified = known_files_new();
     if (st == OK)
-        st = trainer_new_with(&r.trainer, config, world, job);
+        st = new_trainer(&r, job);
     else if (job)
         st = status_agree(job, st);
     if (st == OK) st = run_evaluations_check(&r);

@@ -59,7 +59,10 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
     const long long c = (long long)f->channels;
     if (f->kind < 0) return;
     const DataKindInfo *kind = data_kind_info((DataKind)f->kind);
-    if (kind->is_image)
+    if (kind->has_fields)
+        snprintf(text, FACT_TEXT, "fields of %lldx%lldx%lld", c, (long long)f->height,
+                 (long long)f->width);
+    else if (kind->is_image)
         snprintf(text, FACT_TEXT, "pictures of %lldx%lldx%lld", c, (long long)f->height,
                  (long long)f->width);
     else if (kind->next_token)
@@ -74,6 +77,34 @@ static bool shape_allowed(const Facts *then, const Facts *now)
 {
     return then->kind == now->kind &&
            then->channels * then->height * then->width != now->channels * now->height * now->width;
+}
+
+/* Writes the keys that give channels of fields their meaning, as the resolved configuration has
+ * them; of a long text the beginning and a hash. */
+static void channels_text(const Facts *f, char text[FACT_TEXT])
+{
+    static const char *const key[] = {"variables", "window", "predict"};
+    enum { KEPT = 160 };
+    if (!f->config || f->kind != DATA_FIELDS || f->config->data.variables.count == 0) return;
+    char *all = config_text(f->config), *found = mem_text("");
+    for (size_t i = 0; i < sizeof key / sizeof *key; ++i) {
+        char *begin = mem_format("\n  %s: ", key[i]), *at = strstr(all, begin);
+        if (at) {
+            char *more = mem_format("%s%s%.*s", found, i ? ", " : "",
+                                    (int)strcspn(at + 1, "\n") - 2, at + 3);
+            mem_free(&found);
+            found = more;
+        }
+        mem_free(&begin);
+    }
+    const size_t length = strlen(found);
+    if (length <= KEPT)
+        snprintf(text, FACT_TEXT, "%s", found);
+    else
+        snprintf(text, FACT_TEXT, "%.*s... (hash %08x)", KEPT, found,
+                 (unsigned)hash_bytes(found, length));
+    mem_free(&found);
+    mem_free(&all);
 }
 
 static void tokenizer_text(const Facts *f, char text[FACT_TEXT])
@@ -126,6 +157,9 @@ static const Meaning meanings[] = {
      .advice = "name data with samples of the shape that it was trained on",
      .text = shape_words,
      .allowed = shape_allowed},
+    {.subject = "its channels are those of",
+     .advice = "give the keys of data the values of its training",
+     .text = channels_text},
     {.subject = "its labels count from",
      .advice = "set data.label_base to the value of its training",
      .text = base_text},
@@ -148,14 +182,15 @@ static const Meaning meanings[] = {
 };
 
 /* Finds the shape of a checkpoint's samples; a table's is in the fingerprint of the data only. */
-static void find_shape(Facts *f, const CheckpointMeta *meta)
+static void find_shape(Facts *f, const CheckpointMeta *meta, int kind_now)
 {
     long long rows = 0, columns = 0;
     int end = 0;
     const char *data = meta->data_train;
     f->height = f->width = 1;
     if (meta->input.channels > 0) {
-        f->kind = DATA_IMAGE;
+        /* a checkpoint has the statistics of targets only if fields were normalised */
+        f->kind = meta->input.targets > 0 || kind_now == DATA_FIELDS ? DATA_FIELDS : DATA_IMAGE;
         f->channels = meta->input.channels;
         f->height = meta->input.height;
         f->width = meta->input.width;
@@ -263,7 +298,7 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
                                       .kind = -1,
                                       .columns = meta->columns,
                                       .has_labels = true};
-    find_shape(&then, meta);
+    find_shape(&then, meta, now.kind);
     now.other = &then;
     then.other = &now;
     for (size_t i = 0; st == OK && i < sizeof meanings / sizeof *meanings; ++i)

@@ -155,6 +155,7 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
         !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
     char now[64], then[64];
     if (is->channels == 0 || is->channels != set->channels) return;
+    if (data_kind(set)->has_fields && is->targets != set->field_set.targets) return;
     if (same_stats(set, is)) return;
     stats_text(now, set->stats_count, set->mean, set->std);
     stats_text(then, is->stats, is->mean, is->std);
@@ -246,9 +247,10 @@ void scaling_take(Trainer *t)
 {
     CheckpointMeta meta = {0};
     DataSet *train = &t->train_set, *test = &t->test_set;
-    if (!t->checkpoint || checkpoint_read_meta(t->checkpoint, &meta) != OK) return;
+    const char *from = t->checkpoint ? t->checkpoint : t->earlier;
+    if (!from || checkpoint_read_meta(from, &meta) != OK) return;
     if (!t->config->data.train) take_training(t, &meta, train);
-    train_take_stats(train, t->config, &meta.input, t->checkpoint);
+    train_take_stats(train, t->config, &meta.input, from);
     checkpoint_meta_fini(&meta);
     if (test->samples == 0) return;
     test->scale = train->scale;
