@@ -59,9 +59,9 @@ static void shape_words(const Facts *f, char text[FACT_TEXT])
     const long long c = (long long)f->channels;
     if (f->kind < 0) return;
     const DataKindInfo *kind = data_kind_info((DataKind)f->kind);
-    if (kind->is_image)
-        snprintf(text, FACT_TEXT, "pictures of %lldx%lldx%lld", c, (long long)f->height,
-                 (long long)f->width);
+    if (kind->is_image || kind->has_fields)
+        snprintf(text, FACT_TEXT, "%s of %lldx%lldx%lld", kind->is_image ? "pictures" : "fields", c,
+                 (long long)f->height, (long long)f->width);
     else if (kind->next_token)
         snprintf(text, FACT_TEXT, "tokens");
     else
@@ -155,7 +155,7 @@ static void find_shape(Facts *f, const CheckpointMeta *meta)
     const char *data = meta->data_train;
     f->height = f->width = 1;
     if (meta->input.channels > 0) {
-        f->kind = DATA_IMAGE;
+        f->kind = meta->input.targets > 0 ? DATA_FIELDS : DATA_IMAGE;
         f->channels = meta->input.channels;
         f->height = meta->input.height;
         f->width = meta->input.width;
