@@ -56,16 +56,17 @@ void field_restore(const DataSet *set, const float *x, float *target);
  * latitudes or latitude is false. Owner: the caller. */
 double *field_row_weights(const DataSet *set, bool latitude);
 
-/* Sums over samples for forecasts that need no model. All arrays are owned. */
+/* Sums over samples for forecasts that need no model, of targets first to first + targets - 1. All
+ * arrays are owned. */
 typedef struct FieldBaselines {
-    int targets;
+    int first, targets;
     int64_t pixels;
     /* (targets, pixels): sum and number of the values that are not missing */
     double *sum, *count;
     /* [targets]: weighted sum of squared errors of persistence, and the sum of the weights */
     double *error, *weight;
 } FieldBaselines;
-void field_baselines_init(FieldBaselines *baselines, const DataSet *set);
+void field_baselines_init(FieldBaselines *baselines, const DataSet *set, int first, int targets);
 void field_baselines_fini(FieldBaselines *baselines);
 /* Adds samples first to end - 1 in their order; the bits do not depend on the number of threads.
  * row_weight: [rows of the targets]. ERR_IO, ERR_DATA. */

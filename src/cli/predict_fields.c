@@ -164,13 +164,12 @@ static void subtract(const Fields *f, const float *predicted, const float *truth
     range->diverging = true;
 }
 
-/* Extends a range by the truth, else by the prediction. */
-static void add_range(const Fields *f, ColourRange *range, const float *truth,
-                      const float *predicted)
+/* Does a field have a value that is not missing? */
+static bool has_values(const Fields *f, const float *field)
 {
-    ColourRange with = {.low = 1, .high = 0};
-    colour_range_add(&with, truth, f->pixels);
-    colour_range_add(range, with.low > with.high ? predicted : truth, f->pixels);
+    int64_t i = 0;
+    while (i < f->pixels && isnan(field[i])) ++i;
+    return i < f->pixels;
 }
 
 /* Draws input, truth, prediction and difference of one target at a lead. */
@@ -185,14 +184,15 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
     ColourRange range = {.low = 1, .high = 0}, difference = {0};
     float *change = mem_new((size_t)f->pixels * sizeof *change);
     char time[FIELD_TIME_TEXT];
-    add_range(f, &range, truth, p);
+    const bool known = has_values(f, truth);
+    colour_range_add(&range, known ? truth : p, f->pixels);
     subtract(f, p, truth, change, &difference);
     char *title = mem_format("%s, %s after %s", label.name, label.lead, time_of(s, sample, time));
     const bool has_input = field_last_input(f->set, channel) >= 0;
     const FieldPanel panel[] = {{"input", has_input ? input : NULL, range},
                                 {"prediction", p, range},
-                                {"truth", truth, range},
-                                {"prediction - truth", change, difference}};
+                                {"truth", known ? truth : NULL, range},
+                                {"prediction - truth", known ? change : NULL, difference}};
     FieldSheet sheet = {
         .title = title, .units = label.units, .panel = panel, .panels = 4, .across = 2};
     Status st = write_sheet(f, &sheet, label.name, sample);
@@ -207,7 +207,8 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
     const FieldSet *s = &f->set->field_set;
     const int shown = f->leads < SHEET_LEADS ? f->leads : SHEET_LEADS;
     FieldLabel label = field_label(s, FIELD_TARGET, &s->target[channel]);
-    ColourRange range = {.low = 1, .high = 0}, difference = {0};
+    /* range of the truth, or of predictions if there is none */
+    ColourRange range = {.low = 1, .high = 0}, without = range, difference = {0};
     float *change = mem_new((size_t)(shown * f->pixels) * sizeof *change);
     FieldPanel panel[3 * SHEET_LEADS];
     char time[FIELD_TIME_TEXT], text[FIELD_TIME_TEXT], title[3 * SHEET_LEADS][96];
@@ -215,16 +216,20 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
         const int lead = shown > 1 ? (int)((int64_t)k * (f->leads - 1) / (shown - 1)) : 0;
         const int64_t at = (lead * f->channels + channel) * f->pixels;
         const float *value[] = {f->truth + at, predicted + at, change + k * f->pixels};
-        add_range(f, &range, value[0], value[1]);
+        const bool known = has_values(f, value[0]);
+        colour_range_add(&range, value[0], f->pixels);
+        colour_range_add(&without, value[1], f->pixels);
         subtract(f, value[1], value[0], change + k * f->pixels, &difference);
         field_offset_text(s, rollout_lead_frames(f->rollout)[lead], text);
         for (int row = 0; row < 3; ++row) {
             static const char *const name[] = {"truth", "prediction", "prediction - truth"};
             char *to = title[row * shown + k];
             snprintf(to, sizeof title[0], "%s, %s", name[row], text);
-            panel[row * shown + k] = (FieldPanel){.title = to, .value = value[row]};
+            panel[row * shown + k] =
+                (FieldPanel){.title = to, .value = known || row == 1 ? value[row] : NULL};
         }
     }
+    if (range.low > range.high) range = without;
     for (int i = 0; i < 3 * shown; ++i) panel[i].range = i < 2 * shown ? range : difference;
     label.name[strlen(label.name) - strlen(label.lead) - 1] = 0;
     char *head = mem_format("%s from %s", label.name, time_of(s, sample, time));

@@ -83,11 +83,11 @@ double *field_row_weights(const DataSet *set, bool latitude)
 
 /* ---- baselines ---- */
 
-void field_baselines_init(FieldBaselines *b, const DataSet *set)
+void field_baselines_init(FieldBaselines *b, const DataSet *set, int first, int targets)
 {
-    const int targets = set->field_set.targets;
     const size_t n = (size_t)targets;
-    *b = (FieldBaselines){.targets = targets, .pixels = set->y.dim[2] * set->y.dim[3]};
+    *b = (FieldBaselines){
+        .first = first, .targets = targets, .pixels = set->y.dim[2] * set->y.dim[3]};
     b->sum = mem_new(n * (size_t)b->pixels * sizeof *b->sum);
     b->count = mem_new(n * (size_t)b->pixels * sizeof *b->count);
     b->error = mem_new(n * sizeof *b->error);
@@ -117,15 +117,16 @@ static void add_field(const Adding *a, int target, const double *truth, const do
 {
     FieldBaselines *b = a->sums;
     const int64_t columns = a->set->y.dim[3];
-    double *sum = b->sum + target * b->pixels, *count = b->count + target * b->pixels;
+    const int at = target - b->first;
+    double *sum = b->sum + at * b->pixels, *count = b->count + at * b->pixels;
     for (int64_t i = 0; i < b->pixels; ++i) {
         if (isnan(truth[i])) continue;
         sum[i] += truth[i];
         count[i] += 1;
         if (!from || isnan(from[i])) continue;
         const double weight = a->row_weight[i / columns], error = from[i] - truth[i];
-        b->error[target] += weight * error * error;
-        b->weight[target] += weight;
+        b->error[at] += weight * error * error;
+        b->weight[at] += weight;
     }
 }
 
@@ -185,8 +186,9 @@ Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const
                 .first = first,
                 .end = end};
     int groups = 0;
-    for (int i = 0; i < set->field_set.targets; ++i)
-        if (i == 0 || !same_group(set, i - 1, i)) a.group[groups++] = i;
-    a.group[groups] = set->field_set.targets;
+    const int last = baselines->first + baselines->targets;
+    for (int i = baselines->first; i < last; ++i)
+        if (i == baselines->first || !same_group(set, i - 1, i)) a.group[groups++] = i;
+    a.group[groups] = last;
     return worker_pool_run(threads, groups, add_group, &a);
 }

@@ -275,7 +275,7 @@ static void add_leads(FieldOutput *o)
 
 typedef struct Layout {
     NetcdfDim dim[AXES];
-    NetcdfVar var[NETCDF_VARS];
+    NetcdfVar var[AXES + 2 * FIELD_VARIABLES + 1];
     int vars;
 } Layout;
 

@@ -11,7 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { BLOCKS = 16 };
+enum {
+    BLOCKS = 16,
+    /* most bytes of the sums of a part of the targets, unless one target has more */
+    PART_BYTES = 64 << 20
+};
 /* Sums of a target of a sample. P and T: prediction and truth, minus the target's mean; A and B:
  * their differences from the climatology. */
 enum {
@@ -75,7 +79,7 @@ static Status add_block(const Trainer *t, const FieldScoring *s, const DataSet *
     const int64_t values = sum->targets * sum->pixels;
     FieldBaselines part;
     Status st = OK;
-    field_baselines_init(&part, set);
+    field_baselines_init(&part, set, sum->first, sum->targets);
     if (world->rank == owner)
         st = field_baselines_add(&part, reader, set, s->row_weight, first, end,
                                  t->backend->options.threads);
@@ -95,15 +99,33 @@ static Status add_block(const Trainer *t, const FieldScoring *s, const DataSet *
 }
 
 /* Keeps what evaluations need of the sums. */
-static void take_baselines(const Trainer *t, FieldScoring *s, const DataSet *set,
-                           const FieldBaselines *sum)
+static void take_baselines(FieldScoring *s, const FieldBaselines *sum)
 {
     const int64_t values = sum->targets * sum->pixels;
+    double *persistence = s->persistence + sum->first;
     for (int i = 0; i < sum->targets; ++i)
-        s->persistence[i] = sum->weight[i] > 0 ? sqrt(sum->error[i] / sum->weight[i]) : (double)NAN;
-    if (!field_scores_collect(t, set)) return;
-    s->climatology = mem_new((size_t)values * sizeof *s->climatology);
-    for (int64_t i = 0; i < values; ++i) s->climatology[i] = (float)(sum->sum[i] / sum->count[i]);
+        persistence[i] = sum->weight[i] > 0 ? sqrt(sum->error[i] / sum->weight[i]) : (double)NAN;
+    if (!s->climatology) return;
+    float *mean = s->climatology + sum->first * sum->pixels;
+    for (int64_t i = 0; i < values; ++i) mean[i] = (float)(sum->sum[i] / sum->count[i]);
+}
+
+/* Computes climatology and persistence, some targets at a time. Collective. */
+static Status add_all(const Trainer *t, FieldScoring *s, const DataSet *set, FieldReader *reader)
+{
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    const int64_t fit = PART_BYTES / (2 * (int64_t)sizeof(double) * pixels);
+    const int targets = set->field_set.targets;
+    const int part = fit < 1 ? 1 : fit > targets ? targets : (int)fit;
+    Status st = OK;
+    for (int first = 0; st == OK && first < targets; first += part) {
+        FieldBaselines sum;
+        field_baselines_init(&sum, set, first, targets - first < part ? targets - first : part);
+        for (int i = 0; st == OK && i < BLOCKS; ++i) st = add_block(t, s, set, reader, i, &sum);
+        if (st == OK) take_baselines(s, &sum);
+        field_baselines_fini(&sum);
+    }
+    return st;
 }
 
 /* Reads the set once. Collective; all ranks return the same Status. */
@@ -111,15 +133,13 @@ static Status scoring_make(Trainer *t, const DataSet *set)
 {
     FieldScoring *s = mem_new(sizeof *s);
     FieldReader *reader = NULL;
-    FieldBaselines sum;
     const double begun = clock_s();
     s->row_weight = field_row_weights(set, t->config->train.eval_latitude);
-    field_baselines_init(&sum, set);
+    if (field_scores_collect(t, set))
+        s->climatology = mem_new((size_t)set->target_width * sizeof *s->climatology);
     Status st = status_agree(t->world, field_reader_new(&reader, set));
-    for (int i = 0; st == OK && i < BLOCKS; ++i) st = add_block(t, s, set, reader, i, &sum);
-    if (st == OK) take_baselines(t, s, set, &sum);
+    if (st == OK) st = add_all(t, s, set, reader);
     field_reader_free(&reader);
-    field_baselines_fini(&sum);
     if (st != OK) {
         field_scoring_free(&s);
         return st;
