@@ -322,6 +322,8 @@ typedef struct Config {
         double ema, ema_ramp;
         /* Auc */
         int auc;
+        /* metrics of fields weight rows by the cosine of their latitude */
+        bool eval_latitude;
         /* steps between lines of metrics.jsonl */
         int64_t log_every;
         /* seconds without progress of any rank after which the job ends; 0: no limit */

@@ -5,6 +5,7 @@
 #define WEFT_OBSERVE_H
 
 #include "detect.h"
+#include "observe/field_metrics.h"
 #include "observe/history.h"
 
 typedef struct Observer Observer;
@@ -48,6 +49,9 @@ typedef struct EvalLine {
     /* the model finds boxes; COCO's twelve numbers, -1: not defined; parts of the loss */
     bool boxes;
     double coco[COCO_NUMBERS], part[LOSS_PARTS];
+    /* metrics of fields; NULL: the set is none of fields; borrowed from the trainer until its next
+     * evaluation */
+    const FieldMetrics *fields;
     /* samples, loss, top1 and top5 count tokens */
     bool tokens;
 } EvalLine;
@@ -62,8 +66,9 @@ typedef struct DecisionLine {
     /* learning rate from this step on; 0: unchanged */
     double lr;
 } DecisionLine;
-/* Writes the metrics of logits as four keys (auc, its method, normalized entropy, calibration), and
- * those of boxes as twelve and the parts of the loss; nothing where there are none. */
+/* Writes the metrics of logits as four keys (auc, its method, normalized entropy, calibration),
+ * those of boxes as twelve and the parts of the loss, and those of fields as two and a list of
+ * targets; nothing where there are none. */
 void eval_put_metrics(const EvalLine *line, Json *json);
 /* Returns "tokens" or "samples". */
 const char *rows_name(bool tokens);

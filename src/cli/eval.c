@@ -163,8 +163,29 @@ static void print_worst(const Eval *e, FILE *out)
     }
 }
 
+/* Prints a line of metrics for each target. */
+static void print_fields(const FieldMetrics *fields, FILE *out)
+{
+    enum { COLUMNS = 20 };
+    char fit[4 * COLUMNS + sizeof fields->target[0].label.name];
+    fprintf(out, "skill       %.4f, mean over the targets%s\nRMSE        %.4f of the deviation\n",
+            text_unsigned_nan(fields->skill), fields->latitude ? ", weighted by latitude" : "",
+            text_unsigned_nan(fields->rmse));
+    fprintf(out, "\n%*s %11s %11s %11s %9s %9s %9s %9s  %s\n", COLUMNS, "", "RMSE", "MAE", "bias",
+            "corr.", "anomaly", "skill P", "skill C", "units");
+    for (int i = 0; i < fields->targets; ++i) {
+        const FieldTargetMetrics *t = &fields->target[i];
+        fputs(utf8_fit(t->label.name, COLUMNS, fit), out);
+        for (int k = 0; k < FIELD_METRICS; ++k)
+            fprintf(out, k < FIELD_CORRELATION ? " %11.5g" : " %9.4f",
+                    text_unsigned_nan(t->metric[k]));
+        fprintf(out, "  %s\n", t->label.units);
+    }
+}
+
 static void print_metrics(const EvalLine *line, FILE *out)
 {
+    if (line->fields) print_fields(line->fields, out);
     const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
     if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
     if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);

@@ -1,6 +1,7 @@
-/* weft predict: prints the classes of pictures or table rows, with probabilities, or the boxes that
- * a detector finds in pictures. The checkpoint describes the samples and names the classes; if it
- * does not, the training set does. Runs in one process, regardless of the training's grid. */
+/* weft predict: prints the classes of pictures or table rows, with probabilities, or the boxes
+ * that a detector finds in pictures; forecasts fields (predict_fields.c). The checkpoint
+ * describes the samples and names the classes; if it does not, the training set does. Runs in
+ * one process, regardless of the training's grid. */
 #include "predict.h"
 
 #include "checkpoint.h"
@@ -23,8 +24,15 @@ static const Flag flags[] = {
      .help = "detectors: boxes with a score above it are printed; 0.25 by default"},
     {"--draw", FLAG_FIELD(PredictOptions, draw), .value = "DIR",
      .help = "detectors: also writes each picture with its boxes to this folder, as PNG"},
-    {"--force", FLAG_FIELD(PredictOptions, force), .needs = "--draw",
-     .help = "overwrite existing files"},
+    {"-o", FLAG_FIELD(PredictOptions, out), .value = "FILE",
+     .help = "fields: writes what is predicted to this NetCDF-4 file"},
+    {"--truth", FLAG_FIELD(PredictOptions, truth), .needs = "-o",
+     .help = "also writes the true fields, as NAME_truth"},
+    {"--rollout", FLAG_FIELD(PredictOptions, rollout), .value = "N", .lo = 1, .hi = 1000000,
+     .help = "fields: N steps from each sample, in which outputs become inputs; 1 by default"},
+    {"--png", FLAG_FIELD(PredictOptions, png), .value = "DIR", .needs = "--samples",
+     .help = "fields: also draws input, truth, prediction and difference, a file for each target"},
+    {"--force", FLAG_FIELD(PredictOptions, force), .help = "overwrite existing files"},
     {"--zoom", FLAG_FIELD(PredictOptions, zoom), .value = "Z", .lo = 1, .hi = 16, .needs = "--draw",
      .help = "drawings are Z times as wide and high as their pictures; 1 by default"},
     {"--samples", FLAG_FIELD(PredictOptions, samples), .value = "A[-B]",
@@ -276,11 +284,18 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
 {
     Predict p = {.options = o};
     char *path = NULL;
+    const bool fields = job->config->data.variables.count > 0;
+    const char *other = o->out ? "-o" : o->png ? "--png" : o->rollout > 0 ? "--rollout" : NULL;
+    if (count == 0 && !fields)
+        return fail(ERR_USAGE, "missing files: weft predict CONFIG FILE ...");
+    if (other && !fields)
+        return fail(ERR_USAGE, "%s: the samples are no fields; that needs data.variables", other);
     if (job->world.size > 1)
         return fail(ERR_USAGE, "weft predict runs as one process: start it without mpirun or srun");
     TRY(job_find_checkpoint(job, o->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
-    Status st = predict(&p, job, path, count, files);
+    Status st =
+        fields ? predict_fields(&p, job, path, count, files) : predict(&p, job, path, count, files);
     detector_boxes_free(&p.boxes);
     trainer_free(&p.trainer);
     mem_free(&p.probability);
@@ -311,23 +326,18 @@ static Status run(int argc, char **argv, const void *options)
     for (int i = config, at = config; i < argc; ++i)
         word[is_override(argv[i]) ? at++ : settings + count++] = argv[i];
     if (argc > 0) word[0] = argv[0];
-    Status st;
-    if (argc > 0 && count == 0) {
-        st = fail(ERR_USAGE, "missing files: weft predict CONFIG FILE ...");
-    } else {
-        hdf5_begin();
-        st = job_open(&job, settings, word);
-        if (st == OK) st = run_job(&job, count, word + settings, options);
-        st = job_close(&job, st);
-    }
+    hdf5_begin();
+    Status st = job_open(&job, settings, word);
+    if (st == OK) st = run_job(&job, count, word + settings, options);
+    st = job_close(&job, st);
     mem_free(&word);
     return st;
 }
 
 const Verb verb_predict = {
     .name = "predict",
-    .words = "CONFIG FILE ... [key=value ...]",
-    .help = "predicts classes of pictures or table rows, or finds boxes in pictures; one process",
+    .words = "CONFIG [FILE ...] [key=value ...]",
+    .help = "predicts classes of pictures or rows, boxes in pictures, or fields; one process",
     .more = "Pictures (JPEG, PNG, WebP) need no data set: the checkpoint holds the names of the "
             "classes and the scaling of samples. A picture that cannot be read is named, the "
             "others are predicted, and the exit code is 65 (66 if files are missing and nothing "
@@ -335,7 +345,9 @@ const Verb verb_predict = {
             "falling score: class, score, and x, y, width and height in the picture's pixels. Rows "
             "come from data sets or from text (.gz too), and need no labels; data.train holds the "
             "description of the text's columns. Of a data set, of pictures too, --samples chooses "
-            "samples; drawings of them also have the true boxes, white and dashed.",
+            "samples; drawings of them also have the true boxes, white and dashed. Of fields "
+            "(data.variables) the files are a set, by default data.test; the RMSE at each lead is "
+            "printed.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

@@ -8,12 +8,12 @@
 #include "train.h"
 
 typedef struct PredictOptions {
-    const char *checkpoint, *schema, *draw, *samples;
+    const char *checkpoint, *schema, *draw, *samples, *out, *png;
     /* 0: not given */
-    int64_t top, zoom;
+    int64_t top, zoom, rollout;
     /* NaN: not given */
     double score;
-    bool json, no_ema, force;
+    bool json, no_ema, force, truth;
 } PredictOptions;
 
 typedef struct Predict {
@@ -80,6 +80,8 @@ Status predict_pictures(Predict *p, int count, char *const *paths);
 /* Opens the data sets among the files, and adapts p->set to them. Called before the trainer is
  * made. ERR_USAGE: --samples does not fit them. */
 Status predict_open_sets(Predict *p, const Config *config, int count, char *const *paths);
+/* Parses --samples, "7" or "0-7", to p->first and p->last. ERR_USAGE. */
+Status predict_parse_samples(Predict *p);
 /* Returns the number of the last sample that is read from a set. */
 int64_t predict_last(const Predict *p, const DataSet *set);
 /* Reads samples p->first to predict_last of a set, and calls take for each batch of them; the first
@@ -90,5 +92,8 @@ Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void
 Status predict_set_pictures(const Predict *predict, const char *path, const DataSet *set);
 /* Classifies rows of tables. */
 Status predict_rows(Predict *p, int count, char *const *paths);
+/* Forecasts fields: of files, else of data.test. */
+Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int count,
+                      char *const *paths);
 
 #endif

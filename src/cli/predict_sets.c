@@ -4,10 +4,9 @@
 
 #include <string.h>
 
-/* Parses --samples: "7", or "0-7". */
-static Status parse_samples(Predict *p, const char *text)
+Status predict_parse_samples(Predict *p)
 {
-    const char *at = text;
+    const char *text = p->options->samples, *at = text;
     p->last = INT64_MAX;
     if (!text) return OK;
     bool good = whole_read(&at, 0, INT64_MAX, &p->first);
@@ -39,7 +38,7 @@ Status predict_open_sets(Predict *p, const Config *config, int count, char *cons
     const DataKindInfo *kind = data_kind(&p->set);
     p->set_of = mem_new((size_t)count * sizeof(DataSet *));
     p->files = count;
-    TRY(parse_samples(p, p->options->samples));
+    TRY(predict_parse_samples(p));
     for (int i = 0; i < count; ++i) {
         if (!data_is_hdf5(paths[i])) continue;
         DataSet *set = p->set_of[i] = mem_new(sizeof *set);

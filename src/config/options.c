@@ -262,6 +262,8 @@ const Option options[] = {
      .help = "The decay of train.ema rises from 0: after update t it is ema (1 - exp(-t / ema_ramp)); 0: it is constant."},
     {"train.auc", &kind_enum, AT(train.auc), "exact", NULL,
      .help = "how evaluations compute the area under the ROC curve: exact, from all pairs, with 16 bytes of memory a sample on rank 0; or from 4,096 buckets of probabilities."},
+    {"train.eval_latitude", &kind_bool, AT(train.eval_latitude), "true", NULL,
+     .help = "Sets of fields: metrics of evaluations weight each row by the cosine of its latitude, where the rows' coordinate is a latitude."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, FRACTION,
      .help = "fraction of the target that is spread over all classes in training; evaluations use the labels unchanged."},
     {"train.huber_delta", &kind_real, AT(train.huber_delta), "1", NULL, REAL_ABOVE(0),

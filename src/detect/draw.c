@@ -1,7 +1,8 @@
 /* Draws detections into a picture: a frame in the colour of the class, and its name and score on a
  * strip of that colour; and true boxes: a white dashed frame. Lines and letters grow with the
  * picture. */
-#include "draw.h"
+#include "detect.h"
+#include "image/paint.h"
 
 #include <math.h>
 #include <string.h>
@@ -9,10 +10,6 @@
 /* pixels of the longer side for each pixel of thickness of a line; length of a dash in thicknesses
  * of its line */
 enum { PIXELS_PER_LINE = 300, DASH_LINES = 3, LABEL_BYTES = 128 };
-
-typedef struct Colour {
-    uint8_t rgb[3];
-} Colour;
 
 /* Returns the colour of a class: hues that differ by the golden ratio, and so never repeat. */
 static Colour class_colour(int32_t class)
@@ -33,32 +30,6 @@ static Colour text_colour(Colour on)
 {
     int luma = 299 * on.rgb[0] + 587 * on.rgb[1] + 114 * on.rgb[2];
     return luma > 128000 ? (Colour){{0, 0, 0}} : (Colour){{255, 255, 255}};
-}
-
-/* Fills the part of a rectangle that is inside of the picture. */
-static void fill(Image *image, int x, int y, int width, int height, Colour colour)
-{
-    int left = x < 0 ? 0 : x, right = x + width > image->width ? image->width : x + width;
-    int top = y < 0 ? 0 : y, bottom = y + height > image->height ? image->height : y + height;
-    for (int i = top; i < bottom; ++i)
-        for (int k = left; k < right; ++k)
-            memcpy(image->pixel + 3 * ((size_t)i * (size_t)image->width + (size_t)k), colour.rgb,
-                   3);
-}
-
-/* Writes a text with its top left corner at (x, y); a pixel of the font has `scale` pixels. */
-static void draw_text(Image *image, const char *text, int x, int y, int scale, Colour colour)
-{
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        for (int i = 0; i < FONT_WIDTH * FONT_HEIGHT; ++i) {
-            int column = i % FONT_WIDTH, row = i / FONT_WIDTH;
-            if (font_is_set(*c, column, row))
-                fill(image, x + column * scale, y + row * scale, scale, scale, colour);
-        }
-        x += (FONT_WIDTH + 1) * scale;
-        int bytes = utf8_bytes(c);
-        c += bytes > 0 ? bytes : 1;
-    }
 }
 
 /* Returns a number that is near the picture as a pixel; NaN becomes 0. */
@@ -91,18 +62,18 @@ static void draw_strip(Image *image, const char *text, int x, int bottom, int li
     const int width = ((FONT_WIDTH + 1) * letters + 1) * line, y = bottom - height;
     if (x + width > image->width) x = image->width - width;
     if (x < 0) x = 0;
-    fill(image, x, y, width, height, colour);
-    draw_text(image, text, x + line, y + line, line, text_colour(colour));
+    paint_fill(image, x, y, width, height, colour);
+    paint_text(image, text, x + line, y + line, line, text_colour(colour));
 }
 
 static void draw_box(Image *image, const DetectedBox *box, const char *name)
 {
     const Colour colour = class_colour(box->category);
     const Frame f = frame_of(image, box->box);
-    fill(image, f.x, f.y, f.right - f.x, f.line, colour);
-    fill(image, f.x, f.bottom - f.line, f.right - f.x, f.line, colour);
-    fill(image, f.x, f.y, f.line, f.bottom - f.y, colour);
-    fill(image, f.right - f.line, f.y, f.line, f.bottom - f.y, colour);
+    paint_fill(image, f.x, f.y, f.right - f.x, f.line, colour);
+    paint_fill(image, f.x, f.bottom - f.line, f.right - f.x, f.line, colour);
+    paint_fill(image, f.x, f.y, f.line, f.bottom - f.y, colour);
+    paint_fill(image, f.right - f.line, f.y, f.line, f.bottom - f.y, colour);
     char text[LABEL_BYTES];
     snprintf(text, sizeof text, "%.100s %.2f", name, box->score);
     /* above the box, or inside of it at the picture's edge */
@@ -137,13 +108,13 @@ void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, cons
         const int dash = DASH_LINES * f.line;
         for (int x = f.x; x < f.right; x += 2 * dash) {
             const int width = f.right - x < dash ? f.right - x : dash;
-            fill(image, x, f.y, width, f.line, white);
-            fill(image, x, f.bottom - f.line, width, f.line, white);
+            paint_fill(image, x, f.y, width, f.line, white);
+            paint_fill(image, x, f.bottom - f.line, width, f.line, white);
         }
         for (int y = f.y; y < f.bottom; y += 2 * dash) {
             const int height = f.bottom - y < dash ? f.bottom - y : dash;
-            fill(image, f.x, y, f.line, height, white);
-            fill(image, f.right - f.line, y, f.line, height, white);
+            paint_fill(image, f.x, y, f.line, height, white);
+            paint_fill(image, f.right - f.line, y, f.line, height, white);
         }
         snprintf(text, sizeof text, "%.100s%s", name_of(truth[i].category, name, names, number),
                  truth[i].crowd ? " (crowd)" : "");

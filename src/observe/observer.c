@@ -221,6 +221,7 @@ void observer_eval(Observer *observer, const EvalLine *line)
         if (line->coco[i] >= 0) scalar(observer, name, line->step, line->coco[i]);
     }
     if (line->boxes) scalar_parts(observer, "eval", line->step, line->part);
+    if (line->fields) field_metrics_scalars(line->fields, &observer->events, line->step, wall_s());
     if (line->auc_kind) {
         scalar(observer, "eval/auc", line->step, line->auc);
         scalar(observer, "eval/normalized_entropy", line->step, line->normalized_entropy);

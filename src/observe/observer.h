@@ -115,6 +115,12 @@ char *text_count(int64_t value, char *out);
  * out: EVAL_CHARS bytes, returned. */
 enum { EVAL_CHARS = 512 };
 const char *text_eval(const EvalLine *line, char *out);
+/* Write metrics of fields: as keys of an open JSON object; as ", skill 0.91, RMSE t2m 1.2 K" for up
+ * to four variables, each over its levels and leads; as TensorBoard's scalars. */
+void field_metrics_put(const FieldMetrics *fields, Json *json);
+void field_metrics_text(const FieldMetrics *fields, char *out, size_t room);
+void field_metrics_scalars(const FieldMetrics *fields, AppendFile *events, int64_t step,
+                           double time_s);
 /* Returns the time of day, in seconds since 1970. */
 double wall_s(void);
 

@@ -12,9 +12,13 @@
 static const struct Column {
     const char *key, *title;
     int best;
-} columns[] = {{"loss", "last loss", 0},       {"eval_loss", "least eval_loss", -1},
-               {"top1", "best top1", 1},       {"eval_auc", "best eval_auc", 1},
-               {"ap", "best ap", 1},           {"samples_per_s", "samples/s", 0},
+} columns[] = {{"loss", "last loss", 0},
+               {"eval_loss", "least eval_loss", -1},
+               {"top1", "best top1", 1},
+               {"eval_auc", "best eval_auc", 1},
+               {"ap", "best ap", 1},
+               {"eval_skill", "best eval_skill", 1},
+               {"samples_per_s", "samples/s", 0},
                {"tokens_per_s", "tokens/s", 0}};
 enum { COLUMNS = sizeof columns / sizeof *columns };
 

@@ -4,6 +4,7 @@
 #include "agree.h"
 #include "algorithms.h"
 #include "average.h"
+#include "eval/field_scores.h"
 #include "fit.h"
 #include "step/step_loader.h"
 #include "mode/step_mode.h"
@@ -455,6 +456,7 @@ void trainer_free(Trainer **trainer)
     sparse_free(t);
     if (t->mode->free) t->mode->free(t);
     mem_free(&t->classes);
+    field_scoring_free(&t->field_scoring);
     train_free_optimizer(t);
     save_copy_free(&t->copy);
     executor_free(&t->executor);

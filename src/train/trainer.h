@@ -106,6 +106,9 @@ struct Trainer {
     double table_limit;
     /* row of grid.mode; constant */
     const struct StepMode *mode;
+    /* climatology, persistence and metrics of fields; NULL: none was made, or the set is none of
+     * fields; owned */
+    struct FieldScoring *field_scoring;
     /* state of modes geo and stale; NULL in other modes; owned */
     struct GeoSteps *geo;
     struct DeferredUpdates *deferred;

@@ -171,7 +171,9 @@ static void stopping(void)
 
 static void metrics(void)
 {
+    static const FieldMetrics fields = {.skill = 0.6875, .rmse = 0.3125};
     const EvalLine line = {.loss = 0.5,
+                           .fields = &fields,
                            .top1 = 0.75,
                            .top5 = 0.875,
                            .auc_kind = "exact",
@@ -182,8 +184,8 @@ static void metrics(void)
     static const struct {
         const char *word;
         double value;
-    } want[] = {{"eval_loss", 0.5}, {"top1", 0.75}, {"top5", 0.875},
-                {"auc", 0.625},     {"ap", 0.25},   {"ap50", 0.375}};
+    } want[] = {{"eval_loss", 0.5}, {"top1", 0.75},  {"top5", 0.875},   {"auc", 0.625},
+                {"ap", 0.25},       {"ap50", 0.375}, {"skill", 0.6875}, {"rmse", 0.3125}};
     Config *config = config_of("{}\n");
     const char *word;
     for (int i = 1; (word = best_metric_word(i).word); ++i) {

@@ -33,7 +33,27 @@ static double ap50_of(const EvalLine *line)
     return line->boxes ? line->coco[COCO_AP50] : NAN;
 }
 
-enum { BEST_AUTO, BEST_EVAL_LOSS, BEST_TOP1, BEST_TOP5, BEST_AUC, BEST_AP, BEST_AP50 };
+static double skill_of(const EvalLine *line)
+{
+    return line->fields ? line->fields->skill : NAN;
+}
+
+static double rmse_of(const EvalLine *line)
+{
+    return line->fields ? line->fields->rmse : NAN;
+}
+
+enum {
+    BEST_AUTO,
+    BEST_EVAL_LOSS,
+    BEST_TOP1,
+    BEST_TOP5,
+    BEST_AUC,
+    BEST_AP,
+    BEST_AP50,
+    BEST_SKILL,
+    BEST_RMSE
+};
 /* The first one is the default. A new metric is a row here, with its function above. */
 static const BestMetric metrics[] = {
     [BEST_AUTO] = {{.word = "auto", .help = "top1, auc, ap or eval_loss"}},
@@ -61,6 +81,14 @@ static const BestMetric metrics[] = {
                    .better = BETTER_LARGE,
                    .needs = NEEDS_BOXES,
                    .value = ap50_of},
+    [BEST_SKILL] = {{.word = "skill", .help = "rises; fields"},
+                    .better = BETTER_LARGE,
+                    .needs = NEEDS_FIELDS,
+                    .value = skill_of},
+    [BEST_RMSE] = {{.word = "rmse", .help = "falls; fields"},
+                   .better = BETTER_SMALL,
+                   .needs = NEEDS_FIELDS,
+                   .value = rmse_of},
 };
 enum { METRICS = sizeof metrics / sizeof *metrics };
 
@@ -110,6 +138,9 @@ Status best_check(const Config *config, bool tokens, bool tested)
     if (m->needs == NEEDS_BOXES && loss_info(config)->reads != LOSS_READS_BOXES)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs boxes (train.loss: yolo): set auto", m->word.word);
+    if (m->needs == NEEDS_FIELDS && config->data.variables.count == 0)
+        return config_fail_key(config, "checkpoint.best_metric",
+                               "%s needs fields (data.variables): set auto", m->word.word);
     if (tested) return OK;
     if (config->train.early_stop > 0)
         return config_fail_key(config, "train.early_stop", "needs evaluations: set data.test");

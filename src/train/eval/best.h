@@ -18,6 +18,8 @@ typedef enum MetricNeeds {
     NEEDS_LOGIT,
     /* LOSS_READS_BOXES */
     NEEDS_BOXES,
+    /* data.variables */
+    NEEDS_FIELDS,
 } MetricNeeds;
 /* A metric: one value of checkpoint.best_metric. */
 typedef struct BestMetric {

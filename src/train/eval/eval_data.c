@@ -6,6 +6,7 @@
 #include "eval_data.h"
 
 #include "../mode/sparse.h"
+#include "field_scores.h"
 
 #include <string.h>
 
@@ -16,7 +17,7 @@ Status eval_data_init(EvalData *data, const Trainer *t, const DataSet *set)
                               .micro_batch = t->micro_batch,
                               .micro_first = t->grid.dp_rank * t->micros_local,
                               .micro_count = t->micros_local,
-                              .no_x = !t->plan->reads_data,
+                              .no_x = !t->plan->reads_data && !field_scores_read_inputs(t, set),
                               .no_y = !t->plan->reads_labels,
                               .workers = train_workers(t, set),
                               .slots = (int)t->config->data.prefetch + t->shape.pp + DATA_AHEAD +

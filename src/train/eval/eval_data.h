@@ -34,5 +34,9 @@ BatchSource eval_data_source(EvalData *data);
 /* Call after the last micro-batch was returned: releases data and returns this rank's Status of the
  * pass. Not collective. */
 Status eval_data_fini(EvalData *data);
+/* Runs the model on samples without labels: they get labels and targets 0 and no boxes, because the
+ * loss is computed, too. *logits: as in executor_logits. Requires one rank and a batch of one
+ * micro-batch. */
+Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits);
 
 #endif

@@ -4,6 +4,7 @@
 #include "eval_data.h"
 #include "../step/position.h"
 #include "detections.h"
+#include "field_scores.h"
 #include "scores.h"
 
 #include <math.h>
@@ -26,6 +27,7 @@ typedef struct Evaluation {
     int64_t *confusion;
     Scores scores;
     Detections detections;
+    FieldScores fields;
 } Evaluation;
 
 /* Adds up the results of one micro-batch. columns: (rows, LOSS_COLUMNS), described at
@@ -50,6 +52,7 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     }
     scores_add(&e->scores, columns, batch->labels, sums->rows);
     detections_add(&e->detections, batch);
+    field_scores_add(&e->fields, batch);
 }
 
 /* Adds the micro-batches of all replicas in their order in the data set: step by step, replica by
@@ -143,6 +146,8 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     scores_init(&evaluation.scores, t, steps);
     Status labels = detections_init(&evaluation.detections, t, set, extra.results);
     if (st == OK) st = labels;
+    st = status_agree(t->world, st);
+    if (st == OK) st = field_scores_init(&evaluation.fields, t, set);
     average_swap(t);
     for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
@@ -157,12 +162,14 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     if (st == OK) {
         fill_line(t, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);
+        field_scores_line(&evaluation.fields, line);
         st = detections_line(&evaluation.detections, t, line, &extra);
         if (extra.confusion)
             world_add(t->world, extra.confusion, t->graph->classes * t->graph->classes);
     }
     scores_fini(&evaluation.scores);
     detections_fini(&evaluation.detections);
+    field_scores_fini(&evaluation.fields);
     mem_free(&micro);
     line->step = t->step;
     line->epoch = position_after(t, t->step).epoch;

@@ -1,6 +1,7 @@
 /* Predictions of a trained model for single samples: the softmax of its outputs, the sigmoid of a
  * single logit, or the outputs in which a detector's boxes are found. */
 #include "../mode/sparse.h"
+#include "eval_data.h"
 
 #include <math.h>
 
@@ -57,8 +58,7 @@ int64_t train_probability_count(const Trainer *t)
     return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT ? 2 : t->graph->classes;
 }
 
-/* Runs the model on samples, which get labels 0 and no boxes, because the loss is computed, too. */
-static Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits)
+Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits)
 {
     const size_t n = (size_t)t->batch;
     if (t->world->size > 1 || t->batch != t->micro_batch || samples->rows < 1 ||
@@ -70,11 +70,14 @@ static Status run_unlabelled(Trainer *t, const Batch *samples, const float **log
             "a model with a label for each pixel or token has no probabilities of a sample");
     Batch batch = *samples;
     batch.labels = mem_new(n * sizeof *batch.labels);
+    const size_t width = (size_t)t->train_set.target_width;
+    batch.targets = width > 0 ? mem_new(n * width * sizeof *batch.targets) : NULL;
     batch.sample = mem_new(n * sizeof *batch.sample);
     batch.box_start = mem_new((n + 1) * sizeof *batch.box_start);
     batch.matches = mem_new((BOX_LEVELS + 1) * sizeof *batch.matches);
     Status st = train_logits(t, &batch, logits);
     mem_free(&batch.labels);
+    mem_free(&batch.targets);
     mem_free(&batch.sample);
     mem_free(&batch.box_start);
     mem_free(&batch.matches);

@@ -165,8 +165,10 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
                  now, path, then);
         return;
     }
-    log_info("%s: samples are normalised %s, as those that %s was trained on, not %s", set->path,
-             then, path, now);
+    /* files of fields have no mean and deviation of their own */
+    if (set->stats_count > 0 || !data_kind(set)->has_fields)
+        log_info("%s: samples are normalised %s, as those that %s was trained on, not %s",
+                 set->path, then, path, now);
     set->stats_count = is->stats;
     set->has_stats = is->stats > 0;
     memcpy(set->mean, is->mean, sizeof set->mean);

@@ -1,6 +1,6 @@
 /* A font of 5 x 7 pixels for labels in pictures, drawn for weft: a line for each character of ASCII
  * from the blank to the tilde, rows from the top, then one for all other characters. */
-#include "draw.h"
+#include "image/paint.h"
 
 /* clang-format off: a glyph a line */
 static const char glyph[][FONT_WIDTH * FONT_HEIGHT + 1] = {

@@ -1,0 +1,76 @@
+/* Reading of sets of fields for forecasts: samples in the variables' units, fields of single
+ * frames, names of channels, and forecasts that need no model. */
+#ifndef WEFT_DATA_FIELD_READ_H
+#define WEFT_DATA_FIELD_READ_H
+
+#include "data.h"
+
+/* Reads fields of a set. Several threads may read with one reader. */
+typedef struct FieldReader FieldReader;
+Status field_reader_new(FieldReader **reader, const DataSet *set);
+void field_reader_free(FieldReader **reader);
+/* Reads one sample: x (C,H,W) and targets (C',H',W'), either may be NULL. normalised: by the set's
+ * means and deviations, missing inputs become 0 (the mean) and missing targets NaN; else values in
+ * the variables' units, missing ones NaN. NaN in a file means missing, too. ERR_IO; ERR_DATA: a
+ * value is infinite. */
+Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target);
+/* Reads all selected levels of a variable at a frame of the set, (levels, rows, columns), in double
+ * precision, missing values as NaN. A static variable has one frame. ERR_IO, ERR_DATA. */
+Status field_read_variable(FieldReader *reader, int variable, int64_t frame, double *plane);
+/* Returns the frame of a sample at its own time. */
+int64_t field_sample_frame(const FieldSet *f, int64_t sample);
+
+/* Returns the index of a frame's segment. */
+int field_find_segment(const FieldSet *f, int64_t frame);
+/* Returns the time of a frame, in seconds since 1970-01-01 of the calendar; its number if frames
+ * have no times. */
+double field_frame_time(const FieldSet *f, int64_t frame);
+/* Write a time of field_frame_time, "2001-01-31 06:00:00", and a distance of frames in time,
+ * "-6h"; returns text. */
+enum { FIELD_TIME_TEXT = 40 };
+const char *field_time_text(const FieldSet *f, double time, char text[FIELD_TIME_TEXT]);
+const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD_TIME_TEXT]);
+/* Names of a channel: variable, units, level, lead. */
+typedef struct FieldLabel {
+    char variable[FIELD_NAME], units[80];
+    /* value of the level's coordinate, or its index; NaN: the variable has one level */
+    double level;
+    /* offset from the sample's time as "6h", or as a number of frames */
+    char lead[FIELD_TIME_TEXT];
+    /* name for keys and files: variable, level and lead, "z_500_6h" */
+    char name[FIELD_NAME + 64];
+} FieldLabel;
+/* channel: of f->input or f->target, by role. */
+FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel);
+/* Returns the input channel of a target's variable and level at the last offset; -1: none, or the
+ * inputs have another size. */
+int field_last_input(const DataSet *set, int target);
+/* Returns the mean and the deviation of a target's values (not of their changes) as the set knows
+ * them; 0 and 1: unknown. */
+void field_target_scale(const DataSet *set, int target, double *mean, double *deviation);
+/* Converts a model's outputs or normalised targets of one sample, (C',H',W'), to the variables'
+ * units, in place. x: the sample's inputs in the variables' units, for targets that are changes. */
+void field_restore(const DataSet *set, const float *x, float *target);
+
+/* Returns the weight of each row of the targets: the cosine of its latitude, or 1 if rows are no
+ * latitudes or latitude is false. Owner: the caller. */
+double *field_row_weights(const DataSet *set, bool latitude);
+
+/* Sums over samples for forecasts that need no model, of targets first to first + targets - 1. All
+ * arrays are owned. */
+typedef struct FieldBaselines {
+    int first, targets;
+    int64_t pixels;
+    /* (targets, pixels): sum and number of the values that are not missing */
+    double *sum, *count;
+    /* [targets]: weighted sum of squared errors of persistence, and the sum of the weights */
+    double *error, *weight;
+} FieldBaselines;
+void field_baselines_init(FieldBaselines *baselines, const DataSet *set, int first, int targets);
+void field_baselines_fini(FieldBaselines *baselines);
+/* Adds samples first to end - 1 in their order; the bits do not depend on the number of threads.
+ * row_weight: [rows of the targets]. ERR_IO, ERR_DATA. */
+Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const DataSet *set,
+                           const double *row_weight, int64_t first, int64_t end, int threads);
+
+#endif

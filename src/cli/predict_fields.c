@@ -1,0 +1,416 @@
+/* weft predict on sets of fields: forecasts from samples, one step or a rollout, written to a
+ * NetCDF-4 file and drawn as PNG, with their errors at each lead where the set has the truth. */
+#include "predict.h"
+
+#include "checkpoint.h"
+#include "data/field_output.h"
+#include "image/field_sheet.h"
+#include "train/rollout.h"
+
+#include <math.h>
+#include <string.h>
+
+/* samples per forward pass without --rollout; leads on the sheet of a rollout */
+enum { FIELD_BATCH = 8, SHEET_LEADS = 6 };
+
+/* Weighted sums of squared errors of a variable at a lead. */
+typedef struct ErrorSums {
+    double squares, weight;
+} ErrorSums;
+
+typedef struct Fields {
+    const Predict *predict;
+    const DataSet *set;
+    Rollout *rollout;
+    FieldOutput *output;
+    int leads, channels;
+    int64_t pixels;
+    /* [rows]; owned, as all that follows */
+    double *row_weight;
+    /* samples to begin from */
+    int64_t *start;
+    int64_t starts;
+    /* (batch, leads, channels, pixels); of one sample: (leads, channels, pixels), (channels,
+     * pixels) */
+    float *predicted, *truth, *persistence;
+    /* [leads][channels] of the model and of persistence */
+    ErrorSums *model, *last;
+} Fields;
+
+/* ---- errors ---- */
+
+static void add_errors(const Fields *f, const float *value, const float *truth, ErrorSums *sums)
+{
+    const int64_t columns = f->set->y.dim[3];
+    for (int64_t i = 0; i < f->pixels; ++i) {
+        const double error = (double)value[i] - (double)truth[i];
+        const double weight = f->row_weight[i / columns];
+        if (isnan(error)) continue;
+        sums->squares += weight * error * error;
+        sums->weight += weight;
+    }
+}
+
+static void add_sample(const Fields *f, const float *predicted)
+{
+    for (int l = 0; l < f->leads; ++l)
+        for (int i = 0; i < f->channels; ++i) {
+            const int at = l * f->channels + i;
+            const float *truth = f->truth + at * f->pixels;
+            add_errors(f, predicted + at * f->pixels, truth, &f->model[at]);
+            add_errors(f, f->persistence + i * f->pixels, truth, &f->last[at]);
+        }
+}
+
+/* RMSE of a variable over its levels, channels first to end - 1 of a lead; NaN: no truth. */
+static double rmse_of(const ErrorSums *sums, int first, int end)
+{
+    double squares = 0, weight = 0;
+    for (int i = first; i < end; ++i) squares += sums[i].squares, weight += sums[i].weight;
+    return weight > 0 ? sqrt(squares / weight) : (double)NAN;
+}
+
+/* Returns the end of the run of channels that are levels of one variable. */
+static int variable_end(const Fields *f, int first)
+{
+    const FieldChannel *c = f->set->field_set.target;
+    int end = first + 1;
+    while (end < f->channels && c[end].variable == c[first].variable) ++end;
+    return end;
+}
+
+static void print_lead(const Fields *f, int lead)
+{
+    const FieldSet *s = &f->set->field_set;
+    const ErrorSums *model = f->model + lead * f->channels, *last = f->last + lead * f->channels;
+    char text[FIELD_TIME_TEXT];
+    printf("%-8s", field_offset_text(s, rollout_lead_frames(f->rollout)[lead], text));
+    for (int i = 0, end; i < f->channels; i = end) {
+        const FieldVariable *v = &s->variable[s->target[i].variable];
+        end = variable_end(f, i);
+        const double rmse = rmse_of(model, i, end), persistence = rmse_of(last, i, end);
+        printf("%s%s ", i ? ", " : " ", v->name);
+        if (isnan(rmse))
+            printf("no truth");
+        else
+            printf("RMSE %.5g%s%s", rmse, *v->units ? " " : "", v->units);
+        if (!isnan(persistence)) printf(" (persistence %.5g)", persistence);
+    }
+    putchar('\n');
+}
+
+static void put_lead(const Fields *f, int lead)
+{
+    const FieldSet *s = &f->set->field_set;
+    char text[FIELD_TIME_TEXT];
+    for (int i = 0; i < f->channels; ++i) {
+        const int at = lead * f->channels + i;
+        const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[i]);
+        Json json = json_to(stdout, true);
+        json_object(&json, NULL);
+        json_text(&json, "variable", label.variable);
+        if (!isnan(label.level)) json_real(&json, "level", label.level);
+        json_text(&json, "lead", field_offset_text(s, rollout_lead_frames(f->rollout)[lead], text));
+        json_text(&json, "units", label.units);
+        json_real(&json, "rmse", rmse_of(f->model, at, at + 1));
+        json_real(&json, "rmse_persistence", rmse_of(f->last, at, at + 1));
+        json_end(&json);
+    }
+}
+
+/* ---- pictures ---- */
+
+static const char *time_of(const FieldSet *f, int64_t sample, char text[FIELD_TIME_TEXT])
+{
+    return field_time_text(f, field_frame_time(f, field_sample_frame(f, sample)), text);
+}
+
+static bool grows_upwards(const DataSet *set)
+{
+    const FieldSet *f = &set->field_set;
+    return f->rows > 1 && f->row[0] < f->row[f->rows - 1];
+}
+
+/* Writes a sheet to DIR/NAME-SAMPLE.png. */
+static Status write_sheet(const Fields *f, FieldSheet *sheet, const char *name, int64_t sample)
+{
+    Image image = {0};
+    char *path = mem_format("%s/%s-%lld.png", f->predict->options->png, name, (long long)sample);
+    for (char *c = path + strlen(f->predict->options->png) + 1; *c; ++c)
+        if (*c == '/') *c = '_';
+    sheet->rows = (int)f->set->y.dim[2];
+    sheet->columns = (int)f->set->y.dim[3];
+    sheet->flip = grows_upwards(f->set);
+    Status st = file_free_place(path, f->predict->options->force);
+    if (st == OK) {
+        field_sheet_draw(&image, sheet);
+        st = image_write_png(&image, path);
+    }
+    image_fini(&image);
+    mem_free(&path);
+    return st;
+}
+
+/* Writes prediction - truth to `to`, and extends a symmetrical range by it. */
+static void subtract(const Fields *f, const float *predicted, const float *truth, float *to,
+                     ColourRange *range)
+{
+    ColourRange both = {.low = 1, .high = 0};
+    for (int64_t i = 0; i < f->pixels; ++i) to[i] = predicted[i] - truth[i];
+    colour_range_add(&both, to, f->pixels);
+    if (both.low > both.high) return;
+    range->high = fmax(range->high, fmax(fabs(both.low), fabs(both.high)));
+    range->low = -range->high;
+    range->diverging = true;
+}
+
+/* Does a field have a value that is not missing? */
+static bool has_values(const Fields *f, const float *field)
+{
+    int64_t i = 0;
+    while (i < f->pixels && isnan(field[i])) ++i;
+    return i < f->pixels;
+}
+
+/* Draws input, truth, prediction and difference of one target at a lead. */
+static Status draw_target(const Fields *f, int64_t sample, int lead, int channel,
+                          const float *predicted)
+{
+    const FieldSet *s = &f->set->field_set;
+    const int at = lead * f->channels + channel;
+    const float *truth = f->truth + at * f->pixels, *p = predicted + at * f->pixels;
+    const float *input = f->persistence + channel * f->pixels;
+    FieldLabel label = field_label(s, FIELD_TARGET, &s->target[at]);
+    ColourRange range = {.low = 1, .high = 0}, difference = {0};
+    float *change = mem_new((size_t)f->pixels * sizeof *change);
+    char time[FIELD_TIME_TEXT];
+    const bool known = has_values(f, truth);
+    colour_range_add(&range, known ? truth : p, f->pixels);
+    subtract(f, p, truth, change, &difference);
+    char *title = mem_format("%s, %s after %s", label.name, label.lead, time_of(s, sample, time));
+    const bool has_input = field_last_input(f->set, channel) >= 0;
+    const FieldPanel panel[] = {{"input", has_input ? input : NULL, range},
+                                {"prediction", p, range},
+                                {"truth", known ? truth : NULL, range},
+                                {"prediction - truth", known ? change : NULL, difference}};
+    FieldSheet sheet = {
+        .title = title, .units = label.units, .panel = panel, .panels = 4, .across = 2};
+    Status st = write_sheet(f, &sheet, label.name, sample);
+    mem_free(&title);
+    mem_free(&change);
+    return st;
+}
+
+/* Draws truth, prediction and difference of one target at some leads of a rollout. */
+static Status draw_rollout(const Fields *f, int64_t sample, int channel, const float *predicted)
+{
+    const FieldSet *s = &f->set->field_set;
+    const int shown = f->leads < SHEET_LEADS ? f->leads : SHEET_LEADS;
+    FieldLabel label = field_label(s, FIELD_TARGET, &s->target[channel]);
+    /* range of the truth, or of predictions if there is none */
+    ColourRange range = {.low = 1, .high = 0}, without = range, difference = {0};
+    float *change = mem_new((size_t)(shown * f->pixels) * sizeof *change);
+    FieldPanel panel[3 * SHEET_LEADS];
+    char time[FIELD_TIME_TEXT], text[FIELD_TIME_TEXT], title[3 * SHEET_LEADS][96];
+    for (int k = 0; k < shown; ++k) {
+        const int lead = shown > 1 ? (int)((int64_t)k * (f->leads - 1) / (shown - 1)) : 0;
+        const int64_t at = (lead * f->channels + channel) * f->pixels;
+        const float *value[] = {f->truth + at, predicted + at, change + k * f->pixels};
+        const bool known = has_values(f, value[0]);
+        colour_range_add(&range, value[0], f->pixels);
+        colour_range_add(&without, value[1], f->pixels);
+        subtract(f, value[1], value[0], change + k * f->pixels, &difference);
+        field_offset_text(s, rollout_lead_frames(f->rollout)[lead], text);
+        for (int row = 0; row < 3; ++row) {
+            static const char *const name[] = {"truth", "prediction", "prediction - truth"};
+            char *to = title[row * shown + k];
+            snprintf(to, sizeof title[0], "%s, %s", name[row], text);
+            panel[row * shown + k] =
+                (FieldPanel){.title = to, .value = known || row == 1 ? value[row] : NULL};
+        }
+    }
+    if (range.low > range.high) range = without;
+    for (int i = 0; i < 3 * shown; ++i) panel[i].range = i < 2 * shown ? range : difference;
+    label.name[strlen(label.name) - strlen(label.lead) - 1] = 0;
+    char *head = mem_format("%s from %s", label.name, time_of(s, sample, time));
+    FieldSheet sheet = {
+        .title = head, .units = label.units, .panel = panel, .panels = 3 * shown, .across = shown};
+    Status st = write_sheet(f, &sheet, label.name, sample);
+    mem_free(&head);
+    mem_free(&change);
+    return st;
+}
+
+static Status draw_sample(const Fields *f, int64_t sample, const float *predicted)
+{
+    if (f->predict->options->rollout > 1) {
+        for (int i = 0; i < f->channels; ++i) TRY(draw_rollout(f, sample, i, predicted));
+        return OK;
+    }
+    for (int l = 0; l < f->leads; ++l)
+        for (int i = 0; i < f->channels; ++i) TRY(draw_target(f, sample, l, i, predicted));
+    return OK;
+}
+
+/* ---- samples ---- */
+
+/* Lists the samples to begin from: those of --samples, else all that have enough steps. */
+static Status list_starts(Fields *f)
+{
+    const Predict *p = f->predict;
+    const int64_t steps = p->options->rollout > 0 ? p->options->rollout : 1;
+    int64_t most = 0;
+    if (p->options->samples && p->last >= f->set->samples)
+        return fail(ERR_USAGE, "--samples %s: %s has %lld samples, and the first has number 0",
+                    p->options->samples, f->set->path, (long long)f->set->samples);
+    const int64_t last = predict_last(p, f->set);
+    f->start = mem_new((size_t)(last - p->first + 1) * sizeof *f->start);
+    for (int64_t s = p->first; s <= last; ++s) {
+        const int64_t limit = rollout_limit(f->rollout, s);
+        if (limit > most) most = limit;
+        if (p->options->samples || limit >= steps) f->start[f->starts++] = s;
+    }
+    if (f->starts > 0) return OK;
+    return fail(ERR_USAGE,
+                "--rollout %lld: the set has the inputs that the model does not predict for %lld "
+                "steps at most",
+                (long long)steps, (long long)most);
+}
+
+static Status predict_starts(Fields *f)
+{
+    const Predict *p = f->predict;
+    const int64_t values = f->leads * f->channels * f->pixels;
+    for (int64_t i = 0; i < f->starts; i += p->batch) {
+        const int64_t left = f->starts - i;
+        const int count = left < p->batch ? (int)left : p->batch;
+        TRY(rollout_run(f->rollout, f->start + i, count, f->predicted));
+        for (int b = 0; b < count; ++b) {
+            const int64_t sample = f->start[i + b];
+            const float *predicted = f->predicted + b * values;
+            TRY(rollout_truth(f->rollout, sample, f->truth, f->persistence));
+            add_sample(f, predicted);
+            if (f->output) TRY(field_output_put(f->output, sample, predicted, f->truth));
+            if (p->options->png) TRY(draw_sample(f, sample, predicted));
+        }
+    }
+    return OK;
+}
+
+static Status open_output(Fields *f, const char *checkpoint)
+{
+    const PredictOptions *o = f->predict->options;
+    char *source = mem_format("weft predict, checkpoint %s", checkpoint);
+    const FieldOutputPlan plan = {.set = f->set,
+                                  .path = o->out,
+                                  .force = o->force,
+                                  .truth = o->truth,
+                                  .samples = f->starts,
+                                  .leads = f->leads,
+                                  .channels = f->channels,
+                                  .lead = rollout_lead_frames(f->rollout),
+                                  .title = "fields predicted by weft",
+                                  .source = source};
+    Status st = field_output_new(&f->output, &plan);
+    mem_free(&source);
+    return st;
+}
+
+static Status predict_all(Fields *f, const char *checkpoint)
+{
+    const PredictOptions *o = f->predict->options;
+    const bool latitude = trainer_config(f->predict->trainer)->train.eval_latitude;
+    TRY(rollout_new(&f->rollout, f->predict->trainer, f->set, o->rollout > 0 ? o->rollout : 1));
+    f->leads = rollout_leads(f->rollout);
+    f->channels = rollout_channels(f->rollout);
+    TRY(list_starts(f));
+    const size_t one = (size_t)(f->channels * f->pixels) * sizeof(float);
+    const size_t sums = (size_t)(f->leads * f->channels) * sizeof(ErrorSums);
+    f->predicted = mem_new((size_t)(f->predict->batch * f->leads) * one);
+    f->truth = mem_new((size_t)f->leads * one);
+    f->persistence = mem_new(one);
+    f->row_weight = field_row_weights(f->set, latitude);
+    f->model = mem_new(sums);
+    f->last = mem_new(sums);
+    if (o->png) TRY(file_make_folders(o->png));
+    if (o->out) TRY(open_output(f, checkpoint));
+    TRY(predict_starts(f));
+    if (o->out) TRY(field_output_finish(&f->output));
+    for (int l = 0; l < f->leads; ++l)
+        if (o->json)
+            put_lead(f, l);
+        else
+            print_lead(f, l);
+    if (o->out && !o->json)
+        printf("wrote %s: %lld samples, %d lead%s\n", o->out, (long long)f->starts, f->leads,
+               f->leads == 1 ? "" : "s");
+    return OK;
+}
+
+/* ---- options ---- */
+
+static Status check_options(const Predict *p, const Config *config, int count, char *const *paths)
+{
+    const PredictOptions *o = p->options;
+    const char *other = o->top > 0         ? "--top"
+                        : !isnan(o->score) ? "--score"
+                        : o->draw          ? "--draw"
+                        : o->schema        ? "--schema"
+                                           : NULL;
+    if (other) return fail(ERR_USAGE, "%s: the samples are fields (data.variables)", other);
+    if (o->png && !*o->png) return fail(ERR_USAGE, "--png: '' is no folder");
+    if (count == 0 && !config->data.test)
+        return config_fail_key(config, "data.test",
+                               "no data: set data.test, or name files after the configuration");
+    if (!o->out) return OK;
+    TRY(job_check_output(config, o->out));
+    TRY(file_no_input(o->out, (const char *const *)paths, count));
+    return file_free_place(o->out, o->force);
+}
+
+/* Makes the named files the test set, and takes means and deviations from the checkpoint if it has
+ * them, so that the training set is not needed. */
+static Status choose_data(Config *config, const char *checkpoint, int count, char *const *paths)
+{
+    CheckpointMeta meta;
+    TRY(checkpoint_read_meta(checkpoint, &meta));
+    if (meta.input.channels > 0) mem_free(&config->data.train);
+    checkpoint_meta_fini(&meta);
+    if (count == 0) return OK;
+    char *list = mem_text(paths[0]);
+    for (int i = 1; i < count; ++i) {
+        char *longer = mem_format("%s\n%s", list, paths[i]);
+        mem_free(&list);
+        list = longer;
+    }
+    mem_free(&config->data.test);
+    config->data.test = list;
+    return OK;
+}
+
+Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int count,
+                      char *const *paths)
+{
+    const PredictOptions *o = p->options;
+    TRY(check_options(p, job->config, count, paths));
+    TRY(predict_parse_samples(p));
+    TRY(choose_data(job->config, checkpoint, count, paths));
+    const int64_t samples = p->last - p->first;
+    p->batch = o->rollout > 1 ? 1 : samples < FIELD_BATCH ? (int)samples + 1 : FIELD_BATCH;
+    job_use_one_rank(job->config, p->batch);
+    TRY(trainer_new_to_load(&p->trainer, job->config, &job->world, NULL, checkpoint));
+    TRY(train_load(p->trainer, checkpoint, o->no_ema ? LOAD_PARAMS : LOAD_AVERAGES));
+    Fields f = {.predict = p, .set = trainer_test_set(p->trainer)};
+    f.pixels = f.set->y.dim[2] * f.set->y.dim[3];
+    Status st = predict_all(&f, checkpoint);
+    field_output_drop(&f.output);
+    rollout_free(&f.rollout);
+    mem_free(&f.row_weight);
+    mem_free(&f.start);
+    mem_free(&f.predicted);
+    mem_free(&f.truth);
+    mem_free(&f.persistence);
+    mem_free(&f.model);
+    mem_free(&f.last);
+    return st;
+}

@@ -1,0 +1,447 @@
+/* Writes predicted fields to a NetCDF-4 file, with the names, coordinates and attributes that the
+ * first file of the set has:
+ *
+ *     time (T)  [lead (L)]  [lev (Z)]  lat (H)  lon (W)     coordinates
+ *     t2m (time[, lead][, lev], lat, lon)                    predicted
+ *     t2m_truth (...)                                        with `truth`
+ *     valid_time (time, lead)                                with several leads
+ *
+ * Descriptions that the source lacks are left out; fields of curvilinear grids keep no coordinates
+ * of two dimensions. */
+#include "data/field_output.h"
+
+#include "calendar.h"
+#include "fields_private.h"
+#include "netcdf_write.h"
+
+#include <math.h>
+#include <string.h>
+
+/* text attributes that are copied, and attributes of a variable in all */
+enum { COPIED = 6, ATTRS = COPIED, TEXT = 128, AXES = 3 * FIELD_VARIABLES };
+static const char *const copied[COPIED] = {"units", "standard_name", "long_name",
+                                           "axis",  "positive",      "calendar"};
+
+/* Name and attributes of a variable or coordinate. */
+typedef struct Described {
+    char name[FIELD_NAME + 64], text[COPIED][TEXT];
+    NetcdfAttr attr[ATTRS];
+    int attrs;
+} Described;
+
+/* A dimension of the output. */
+typedef struct Axis {
+    Described is;
+    /* FieldDim; -1: lead */
+    int role;
+    int64_t length;
+    /* values of its coordinate; NULL: it has none; owned */
+    double *value;
+} Axis;
+
+/* A predicted variable: channels first to first + levels - 1 of each lead. */
+typedef struct OutVar {
+    int first, levels, level_axis, row_axis, column_axis;
+    Described is, truth;
+    /* indices in the file; -1: not written */
+    int var, truth_var;
+} OutVar;
+
+struct FieldOutput {
+    FieldOutputPlan plan;
+    /* owned copy of the plan's leads */
+    int64_t *lead;
+    NetcdfWriter *file;
+    /* samples written so far */
+    int64_t written;
+    /* frames have times, in the source's units */
+    bool timed;
+    TimeUnits units;
+    int axes, vars;
+    Axis axis[AXES];
+    OutVar var[FIELD_VARIABLES];
+    /* indices in the file */
+    int time_var, valid_var;
+    /* one variable of one sample; owned */
+    float *row;
+};
+
+/* ---- descriptions of the source ---- */
+
+static const char *leaf(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+    return slash ? slash + 1 : name;
+}
+
+static void add_text(Described *d, const char *name, const char *text)
+{
+    int at = d->attrs;
+    if (!*text || at == ATTRS) return;
+    snprintf(d->text[at], TEXT, "%s", text);
+    d->attr[d->attrs++] = (NetcdfAttr){.name = name, .text = d->text[at]};
+}
+
+/* Copies name and text attributes of a data set. */
+static Status describe(Described *d, hid_t object, const char *name, const char *path)
+{
+    char text[TEXT];
+    *d = (Described){.attrs = 0};
+    snprintf(d->name, sizeof d->name, "%.*s", FIELD_NAME, leaf(name));
+    for (int i = 0; i < COPIED; ++i) {
+        TRY(h5_attr_text(object, path, copied[i], text, sizeof text));
+        add_text(d, copied[i], text);
+    }
+    return OK;
+}
+
+/* Opens the scale of dimension i of a data set; -1: it has none. */
+static hid_t open_scale(hid_t dataset, int ndim, int i)
+{
+    int64_t count;
+    hvl_t list[SHAPE_DIMS];
+    hid_t attr = h5_attr_open(dataset, "DIMENSION_LIST", &count), scale = -1;
+    if (attr < 0) return -1;
+    hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ), stored = H5Aget_type(attr);
+    if (count == ndim && H5Tequal(type, stored) > 0 && H5Aread(attr, type, list) >= 0) {
+        hid_t space = H5Aget_space(attr);
+        if (list[i].len > 0) scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list[i].p);
+        H5Dvlen_reclaim(type, space, H5P_DEFAULT, list);
+        H5Sclose(space);
+    }
+    H5Tclose(stored);
+    H5Tclose(type);
+    H5Aclose(attr);
+    return scale;
+}
+
+/* Reads the values of a scale that is a coordinate of `length` numbers; NULL: it is none. */
+static double *read_values(hid_t scale, int64_t length)
+{
+    char name[64] = "";
+    if (h5_attr_text(scale, "", "NAME", name, sizeof name) != OK ||
+        strncmp(name, "This is a netCDF dimension but", 30) == 0)
+        return NULL;
+    hid_t space = H5Dget_space(scale);
+    const bool fits = H5Sget_simple_extent_npoints(space) == (hssize_t)length;
+    H5Sclose(space);
+    if (!fits) return NULL;
+    double *value = mem_new((size_t)length * sizeof *value);
+    if (H5Dread(scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0)
+        mem_free(&value);
+    return value;
+}
+
+static bool same_axis(const Axis *a, const Axis *b)
+{
+    return a->role == b->role && a->length == b->length && !strcmp(a->is.name, b->is.name) &&
+           !a->value == !b->value &&
+           (!a->value || !memcmp(a->value, b->value, (size_t)a->length * sizeof *a->value));
+}
+
+/* Adds an axis, or finds an equal one; takes its values. Returns its index. */
+static int add_axis(FieldOutput *o, Axis *axis)
+{
+    char name[sizeof axis->is.name];
+    int number = 1;
+    memcpy(name, axis->is.name, sizeof name);
+    for (int i = 0; i < o->axes; ++i) {
+        if (same_axis(&o->axis[i], axis)) {
+            mem_free(&axis->value);
+            return i;
+        }
+        if (strcmp(o->axis[i].is.name, axis->is.name) != 0) continue;
+        snprintf(axis->is.name, sizeof axis->is.name, "%.*s_%d", FIELD_NAME, name, ++number);
+        i = -1;
+    }
+    o->axis[o->axes] = *axis;
+    return o->axes++;
+}
+
+/* Makes the axis of dimension i of a variable. */
+static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t dataset, int i,
+                        Axis *axis)
+{
+    const FieldSet *f = &o->plan.set->field_set;
+    static const char *const usual[] = {"time", "level", "y", "x"};
+    char name[FIELD_NAME] = "";
+    const int role = v->dim[i];
+    const hid_t scale = open_scale(dataset, v->ndim, i);
+    Status st = OK;
+    *axis = (Axis){.role = role, .length = v->size[role]};
+    if (scale >= 0 && H5Iget_name(scale, name, sizeof name) > 0)
+        st = describe(&axis->is, scale, name, f->file[0].path);
+    if (!axis->is.name[0]) snprintf(axis->is.name, sizeof axis->is.name, "%s", usual[role]);
+    if (scale >= 0 && role != FIELD_TIME && role != FIELD_LEVEL)
+        axis->value = read_values(scale, axis->length);
+    if (scale >= 0) H5Oclose(scale);
+    if (role == FIELD_TIME) axis->length = o->plan.samples;
+    if (role != FIELD_LEVEL) return st;
+    axis->length = v->levels;
+    if (isnan(v->level_value[0])) return st;
+    axis->value = mem_new((size_t)v->levels * sizeof *axis->value);
+    memcpy(axis->value, v->level_value, (size_t)v->levels * sizeof *axis->value);
+    return st;
+}
+
+/* Describes a target's variable and adds its axes; the first axis is time. */
+static Status add_variable(FieldOutput *o, hid_t file, int first)
+{
+    const FieldSet *f = &o->plan.set->field_set;
+    const FieldVariable *v = &f->variable[f->target[first].variable];
+    OutVar *out = &o->var[o->vars++];
+    hid_t dataset;
+    *out = (OutVar){.first = first, .levels = v->levels, .level_axis = -1, .truth_var = -1};
+    TRY(h5_dataset(&dataset, file, f->file[0].path, v->name, NULL));
+    Status st = describe(&out->is, dataset, v->name, f->file[0].path);
+    for (int i = 0; st == OK && i < v->ndim; ++i) {
+        Axis axis;
+        st = make_axis(o, v, dataset, i, &axis);
+        if (v->dim[i] == FIELD_TIME && o->axes > 0) continue;
+        const int at = add_axis(o, &axis);
+        if (v->dim[i] == FIELD_LEVEL) out->level_axis = at;
+        if (v->dim[i] == FIELD_ROW) out->row_axis = at;
+        if (v->dim[i] == FIELD_COLUMN) out->column_axis = at;
+    }
+    H5Dclose(dataset);
+    int number = 1;
+    for (int i = 0; i < o->vars - 1; ++i)
+        if (!strcmp(o->var[i].is.name, out->is.name)) ++number;
+    char suffix[16] = "";
+    if (number > 1) snprintf(suffix, sizeof suffix, "_%d", number);
+    strcat(out->is.name, suffix);
+    out->truth = out->is;
+    for (int i = 0; i < out->truth.attrs; ++i) out->truth.attr[i].text = out->truth.text[i];
+    strcat(out->truth.name, "_truth");
+    return st;
+}
+
+/* Finds the time's axis, which comes first, whatever the order of a variable's dimensions. */
+static Status add_time(FieldOutput *o, hid_t file)
+{
+    const FieldSet *f = &o->plan.set->field_set;
+    const FieldVariable *v = &f->variable[f->target[0].variable];
+    char units[TEXT] = "", calendar[TEXT] = "";
+    hid_t dataset;
+    Axis axis;
+    int at = 0;
+    TRY(h5_dataset(&dataset, file, f->file[0].path, v->name, NULL));
+    while (v->dim[at] != FIELD_TIME) ++at;
+    Status st = make_axis(o, v, dataset, at, &axis);
+    H5Dclose(dataset);
+    TRY(st);
+    for (int i = 0; i < axis.is.attrs; ++i) {
+        if (!strcmp(axis.is.attr[i].name, "units")) snprintf(units, TEXT, "%s", axis.is.text[i]);
+        if (!strcmp(axis.is.attr[i].name, "calendar"))
+            snprintf(calendar, TEXT, "%s", axis.is.text[i]);
+    }
+    o->timed = f->step_s > 0 && time_units_read(units, calendar, &o->units) == OK;
+    add_axis(o, &axis);
+    return OK;
+}
+
+static Status read_source(FieldOutput *o)
+{
+    const FieldSet *f = &o->plan.set->field_set;
+    hid_t file;
+    hdf5_lock();
+    Status st = h5_open(&file, f->file[0].path);
+    if (st == OK) {
+        st = add_time(o, file);
+        for (int i = 0; st == OK && i < o->plan.channels; ++i)
+            if (i == 0 || f->target[i].variable != f->target[i - 1].variable)
+                st = add_variable(o, file, i);
+        H5Fclose(file);
+    }
+    hdf5_unlock();
+    return st;
+}
+
+/* ---- layout ---- */
+
+/* Adds the dimension and coordinate lead. */
+static void add_leads(FieldOutput *o)
+{
+    const double step_s = o->plan.set->field_set.step_s;
+    Axis axis = {.role = -1, .length = o->plan.leads};
+    snprintf(axis.is.name, sizeof axis.is.name, "lead");
+    axis.value = mem_new((size_t)axis.length * sizeof *axis.value);
+    for (int i = 0; i < o->plan.leads; ++i)
+        axis.value[i] = step_s > 0 ? (double)o->lead[i] * step_s / 3600 : (double)o->lead[i];
+    add_text(&axis.is, "units", step_s > 0 ? "hours" : "");
+    add_text(&axis.is, "long_name", "time since the start of the forecast");
+    add_axis(o, &axis);
+}
+
+typedef struct Layout {
+    NetcdfDim dim[AXES];
+    NetcdfVar var[AXES + 2 * FIELD_VARIABLES + 1];
+    int vars;
+} Layout;
+
+static int add_var(Layout *l, const Described *is, ElementType type, int ndim, const int *dim)
+{
+    static const double missing = NAN;
+    NetcdfVar *v = &l->var[l->vars];
+    *v = (NetcdfVar){.name = is->name,
+                     .type = type,
+                     .ndim = ndim,
+                     .attr = is->attr,
+                     .attrs = is->attrs,
+                     .fill = type == ELEM_F32 ? &missing : NULL};
+    memcpy(v->dim, dim, (size_t)ndim * sizeof *dim);
+    return l->vars++;
+}
+
+/* Lists dimensions and variables. Axis 0 is time, axis 1 lead if there are several leads. */
+static void list_all(FieldOutput *o, Layout *l, Described *valid)
+{
+    const bool leads = o->plan.leads > 1;
+    for (int i = 0; i < o->axes; ++i) {
+        l->dim[i] = (NetcdfDim){o->axis[i].is.name, o->axis[i].length};
+        if (i == 0 || o->axis[i].value) add_var(l, &o->axis[i].is, ELEM_F64, 1, &i);
+    }
+    o->time_var = 0;
+    *valid = o->axis[0].is;
+    for (int i = 0; i < valid->attrs; ++i) valid->attr[i].text = valid->text[i];
+    memcpy(valid->name, "valid_", sizeof "valid_");
+    strcat(valid->name, o->axis[0].is.name);
+    o->valid_var = leads ? add_var(l, valid, ELEM_F64, 2, (const int[]){0, 1}) : -1;
+    for (int i = 0; i < o->vars; ++i) {
+        OutVar *v = &o->var[i];
+        int dim[NETCDF_DIMS], ndim = 0;
+        dim[ndim++] = 0;
+        if (leads) dim[ndim++] = 1;
+        if (v->level_axis >= 0) dim[ndim++] = v->level_axis;
+        dim[ndim++] = v->row_axis;
+        dim[ndim++] = v->column_axis;
+        v->var = add_var(l, &v->is, ELEM_F32, ndim, dim);
+        if (o->plan.truth) v->truth_var = add_var(l, &v->truth, ELEM_F32, ndim, dim);
+    }
+}
+
+static Status make_file(FieldOutput *o)
+{
+    Layout *l = mem_new(sizeof *l);
+    Described *valid = mem_new(sizeof *valid);
+    list_all(o, l, valid);
+    const NetcdfAttr attr[] = {{.name = "Conventions", .text = "CF-1.8"},
+                               {.name = "title", .text = o->plan.title},
+                               {.name = "source", .text = o->plan.source}};
+    const NetcdfFile file = {.dim = l->dim,
+                             .dims = o->axes,
+                             .var = l->var,
+                             .vars = l->vars,
+                             .attr = attr,
+                             .attrs = sizeof attr / sizeof *attr};
+    Status st = netcdf_writer_new(&o->file, o->plan.path, o->plan.force, &file);
+    for (int i = 1, var = 1; st == OK && i < o->axes; ++i)
+        if (o->axis[i].value)
+            st = netcdf_write(o->file, var++, 0, o->axis[i].length, o->axis[i].value);
+    mem_free(&valid);
+    mem_free(&l);
+    return st;
+}
+
+static void output_free(FieldOutput **output)
+{
+    FieldOutput *o = *output;
+    for (int i = 0; i < o->axes; ++i) mem_free(&o->axis[i].value);
+    mem_free(&o->lead);
+    mem_free(&o->row);
+    mem_free(output);
+}
+
+Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
+{
+    FieldOutput *o = *output = mem_new(sizeof *o);
+    const DataSet *set = plan->set;
+    const size_t pixels = (size_t)(set->y.dim[2] * set->y.dim[3]);
+    o->plan = *plan;
+    o->lead = mem_new((size_t)plan->leads * sizeof *o->lead);
+    memcpy(o->lead, plan->lead, (size_t)plan->leads * sizeof *o->lead);
+    Status st = read_source(o);
+    int levels = 1;
+    for (int i = 0; i < o->vars; ++i)
+        if (o->var[i].levels > levels) levels = o->var[i].levels;
+    o->row = mem_new((size_t)(plan->leads * levels) * pixels * sizeof *o->row);
+    if (st == OK && plan->leads > 1) {
+        /* lead is axis 1: move the others */
+        add_leads(o);
+        const Axis lead = o->axis[o->axes - 1];
+        memmove(&o->axis[2], &o->axis[1], (size_t)(o->axes - 2) * sizeof lead);
+        o->axis[1] = lead;
+        for (int i = 0; i < o->vars; ++i) {
+            o->var[i].level_axis += o->var[i].level_axis >= 0;
+            ++o->var[i].row_axis;
+            ++o->var[i].column_axis;
+        }
+    }
+    /* structures were copied: texts are where they are now */
+    for (int i = 0; i < o->axes; ++i)
+        for (int k = 0; k < o->axis[i].is.attrs; ++k)
+            o->axis[i].is.attr[k].text = o->axis[i].is.text[k];
+    for (int i = 0; i < o->vars; ++i)
+        for (int k = 0; k < o->var[i].is.attrs; ++k)
+            o->var[i].is.attr[k].text = o->var[i].is.text[k];
+    if (st == OK) st = make_file(o);
+    if (st == OK) return OK;
+    netcdf_drop(&o->file);
+    output_free(output);
+    return st;
+}
+
+/* ---- samples ---- */
+
+/* Returns the time of a frame in the units of the file; its number if frames have no times. */
+static double time_of(const FieldOutput *o, int64_t frame)
+{
+    const double time = field_frame_time(&o->plan.set->field_set, frame);
+    return o->timed ? (time - o->units.origin) / o->units.unit : (double)frame;
+}
+
+static Status put_variable(FieldOutput *o, const OutVar *v, int var, const float *field)
+{
+    const DataSet *set = o->plan.set;
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    for (int l = 0; l < o->plan.leads; ++l)
+        memcpy(o->row + l * v->levels * pixels, field + (l * o->plan.channels + v->first) * pixels,
+               (size_t)(v->levels * pixels) * sizeof *field);
+    return netcdf_write(o->file, var, o->written, 1, o->row);
+}
+
+Status field_output_put(FieldOutput *o, int64_t sample, const float *predicted, const float *truth)
+{
+    const int64_t frame = field_sample_frame(&o->plan.set->field_set, sample);
+    const double start = time_of(o, frame), step = o->plan.set->field_set.step_s / o->units.unit;
+    double *valid = mem_new((size_t)o->plan.leads * sizeof *valid);
+    /* beyond the set's last frame times continue at the same distance */
+    for (int l = 0; l < o->plan.leads; ++l)
+        valid[l] = start + (double)o->lead[l] * (o->timed ? step : 1);
+    Status st =
+        netcdf_write(o->file, o->time_var, o->written, 1, o->plan.leads > 1 ? &start : valid);
+    if (st == OK && o->valid_var >= 0)
+        st = netcdf_write(o->file, o->valid_var, o->written, 1, valid);
+    mem_free(&valid);
+    for (int i = 0; st == OK && i < o->vars; ++i) {
+        const OutVar *v = &o->var[i];
+        st = put_variable(o, v, v->var, predicted);
+        if (st == OK && v->truth_var >= 0) st = put_variable(o, v, v->truth_var, truth);
+    }
+    ++o->written;
+    return st;
+}
+
+Status field_output_finish(FieldOutput **output)
+{
+    Status st = netcdf_finish(&(*output)->file);
+    output_free(output);
+    return st;
+}
+
+void field_output_drop(FieldOutput **output)
+{
+    if (!*output) return;
+    netcdf_drop(&(*output)->file);
+    output_free(output);
+}

@@ -1,0 +1,134 @@
+/* Draws sheets of fields. Colour maps are straight lines between a few colours; of the
+ * sequential one the lightness rises evenly, so that it can also be read in grey and by colour-
+ * blind people. */
+#include "image/field_sheet.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    /* width that a panel has at least, and at most */
+    PANEL_LEAST = 360,
+    PANEL_MOST = 1200,
+    GAP = 16,
+    BAR = 14,
+    /* pixels of a pixel of the font, in titles and at colour bars */
+    LARGE = 2,
+    SMALL = 1,
+    TEXT = 160
+};
+
+static const Colour white = {{255, 255, 255}}, black = {{30, 30, 30}}, frame = {{120, 120, 120}};
+static const Colour missing = {{150, 150, 150}};
+static const uint8_t sequential[][3] = {{45, 10, 80},   {55, 55, 130},  {40, 100, 140},
+                                        {30, 140, 135}, {70, 180, 105}, {165, 212, 60},
+                                        {252, 232, 50}};
+static const uint8_t diverging[][3] = {{15, 50, 120},   {60, 125, 190},  {150, 195, 225},
+                                       {245, 245, 245}, {240, 170, 140}, {205, 85, 75},
+                                       {115, 10, 40}};
+_Static_assert(sizeof sequential == sizeof diverging, "maps have the same number of colours");
+enum { COLOURS = sizeof sequential / sizeof *sequential };
+
+Colour colour_of(const ColourRange *range, double value)
+{
+    const uint8_t(*map)[3] = range->diverging ? diverging : sequential;
+    const double width = range->high - range->low;
+    double at = width > 0 ? (value - range->low) / width : 0.5;
+    Colour c;
+    if (isnan(value)) return missing;
+    at = fmin(fmax(at, 0), 1) * (COLOURS - 1);
+    const int left = at >= COLOURS - 1 ? COLOURS - 2 : (int)at;
+    for (int i = 0; i < 3; ++i)
+        c.rgb[i] = (uint8_t)lround(map[left][i] + (at - left) * (map[left + 1][i] - map[left][i]));
+    return c;
+}
+
+void colour_range_add(ColourRange *range, const float *value, int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) {
+        if (!isfinite(value[i])) continue;
+        const double v = (double)value[i];
+        const bool empty = range->low > range->high;
+        if (empty || v < range->low) range->low = v;
+        if (empty || v > range->high) range->high = v;
+    }
+}
+
+/* Sizes of a sheet in pixels. A panel has `width` x `height`; a value has `zoom` pixels, or every
+ * skip-th value has one. */
+typedef struct Sizes {
+    int zoom, skip, width, height, cell_height, title_height;
+} Sizes;
+
+static Sizes sizes_of(const FieldSheet *s)
+{
+    Sizes z = {.zoom = 1, .skip = 1};
+    while (z.zoom * s->columns < PANEL_LEAST) ++z.zoom;
+    while (s->columns / z.skip > PANEL_MOST) ++z.skip;
+    z.width = s->columns / z.skip * z.zoom;
+    z.height = (s->rows + z.skip - 1) / z.skip * z.zoom;
+    const int line = (FONT_HEIGHT + 3) * LARGE;
+    z.title_height = line + GAP;
+    z.cell_height = line + z.height + 6 + BAR + 4 + (FONT_HEIGHT + 2) * LARGE + GAP;
+    return z;
+}
+
+/* Writes a text in the largest letters that fit into the width. */
+static void put_text(Image *image, const char *text, int x, int y, int width)
+{
+    const int scale = paint_text_width(text, LARGE) <= width ? LARGE : SMALL;
+    paint_text(image, text, x, y + (LARGE - scale) * FONT_HEIGHT / 2, scale, black);
+}
+
+/* Draws a colour bar with the numbers of its ends and its middle, and the unit. */
+static void put_bar(Image *image, const ColourRange *range, const char *units, int x, int y,
+                    int width)
+{
+    const double width_value = range->high - range->low, middle = (range->low + range->high) / 2;
+    const double number[] = {range->low, fabs(middle) < 1e-9 * width_value ? 0 : middle,
+                             range->high};
+    const int text_y = y + BAR + 4;
+    char text[TEXT];
+    for (int i = 0; i < width; ++i)
+        paint_fill(image, x + i, y, 1, BAR,
+                   colour_of(range, range->low + width_value * (i + 0.5) / width));
+    for (int i = 0; i < 3; ++i) {
+        snprintf(text, sizeof text, "%.4g%s%.40s", number[i], i == 2 && *units ? " " : "",
+                 i == 2 ? units : "");
+        int wide = paint_text_width(text, LARGE), scale = LARGE;
+        if (wide > width / (i == 2 ? 2 : 3)) wide = paint_text_width(text, scale = SMALL);
+        paint_text(image, text, x + (width - wide + scale) * i / 2, text_y, scale, black);
+        paint_fill(image, x + (width - 1) * i / 2, y + BAR, 1, 3, black);
+    }
+}
+
+static void put_panel(Image *image, const FieldSheet *s, const Sizes *z, const FieldPanel *p, int x,
+                      int y)
+{
+    const int top = y + (FONT_HEIGHT + 3) * LARGE;
+    if (!p->value) return;
+    put_text(image, p->title, x, y, z->width);
+    paint_fill(image, x - 1, top - 1, z->width + 2, z->height + 2, frame);
+    for (int i = 0; i < z->height; ++i)
+        for (int k = 0; k < z->width; ++k) {
+            const int row = i / z->zoom * z->skip, column = k / z->zoom * z->skip;
+            const int from = s->flip ? s->rows - 1 - row : row;
+            const Colour c =
+                colour_of(&p->range, (double)p->value[(int64_t)from * s->columns + column]);
+            memcpy(image->pixel + 3 * ((int64_t)(top + i) * image->width + x + k), c.rgb, 3);
+        }
+    put_bar(image, &p->range, s->units, x, top + z->height + 6, z->width);
+}
+
+void field_sheet_draw(Image *image, const FieldSheet *s)
+{
+    const Sizes z = sizes_of(s);
+    const int down = (s->panels + s->across - 1) / s->across;
+    image_set_size(image, GAP + s->across * (z.width + GAP),
+                   GAP + z.title_height + down * z.cell_height);
+    paint_fill(image, 0, 0, image->width, image->height, white);
+    put_text(image, s->title, GAP, GAP, image->width - 2 * GAP);
+    for (int i = 0; i < s->panels; ++i)
+        put_panel(image, s, &z, &s->panel[i], GAP + i % s->across * (z.width + GAP),
+                  GAP + z.title_height + i / s->across * z.cell_height);
+}

@@ -1,0 +1,324 @@
+/* Computes metrics of predicted fields. A rank that has the model's outputs makes a record of each
+ * of its samples: for each target SUMS weighted sums over its pixels, in double precision. Rank 0
+ * gathers the records, sorts them by sample and adds them in that order, so that the bits depend
+ * neither on the grid nor on the number of threads. Climatology and persistence do not depend on
+ * the model: they are computed once, from BLOCKS parts of the set, which are added in their order.
+ * Missing values are left out. */
+#include "field_scores.h"
+
+#include "scores.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    BLOCKS = 16,
+    /* most bytes of the sums of a part of the targets, unless one target has more */
+    PART_BYTES = 64 << 20
+};
+/* Sums of a target of a sample. P and T: prediction and truth, minus the target's mean; A and B:
+ * their differences from the climatology. */
+enum {
+    SUM_VALUES,
+    SUM_WEIGHT,
+    SUM_ERROR,
+    SUM_ABSOLUTE,
+    SUM_SQUARE,
+    SUM_P,
+    SUM_T,
+    SUM_PP,
+    SUM_TT,
+    SUM_PT,
+    SUM_AA,
+    SUM_BB,
+    SUM_AB,
+    SUMS
+};
+
+/* Are the set's targets fields of numbers? */
+static bool is_scored(const Trainer *t, const DataSet *set)
+{
+    return data_kind(set)->has_fields && loss_info(t->config)->reads == LOSS_READS_TARGETS;
+}
+
+bool field_scores_collect(const Trainer *t, const DataSet *set)
+{
+    const int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    return is_scored(t, set) && t->grid.pp_rank == stage && t->grid.tp_rank == 0;
+}
+
+bool field_scores_read_inputs(const Trainer *t, const DataSet *set)
+{
+    bool change = false;
+    for (int i = 0; i < set->field_set.targets; ++i) change |= set->field_set.change_from[i] >= 0;
+    return change && field_scores_collect(t, set);
+}
+
+void field_scoring_free(FieldScoring **scoring)
+{
+    if (!*scoring) return;
+    mem_free(&(*scoring)->row_weight);
+    mem_free(&(*scoring)->climatology);
+    mem_free(scoring);
+}
+
+/* ---- climatology and persistence ---- */
+
+static void add_to(double *sum, const double *part, int64_t n)
+{
+    for (int64_t i = 0; i < n; ++i) sum[i] += part[i];
+}
+
+/* Adds block `block` of the set to `sum` on every rank. part: buffer. Collective. */
+static Status add_block(const Trainer *t, const FieldScoring *s, const DataSet *set,
+                        FieldReader *reader, int block, FieldBaselines *sum)
+{
+    const World *world = t->world;
+    const int owner = block % world->size;
+    const int64_t first = set->samples * block / BLOCKS, end = set->samples * (block + 1) / BLOCKS;
+    const int64_t values = sum->targets * sum->pixels;
+    FieldBaselines part;
+    Status st = OK;
+    field_baselines_init(&part, set, sum->first, sum->targets);
+    if (world->rank == owner)
+        st = field_baselines_add(&part, reader, set, s->row_weight, first, end,
+                                 t->backend->options.threads);
+    st = status_agree(world, st);
+    if (st == OK) {
+        world_bcast(world, part.sum, (size_t)values * sizeof *part.sum, owner);
+        world_bcast(world, part.count, (size_t)values * sizeof *part.count, owner);
+        world_bcast(world, part.error, (size_t)sum->targets * sizeof *part.error, owner);
+        world_bcast(world, part.weight, (size_t)sum->targets * sizeof *part.weight, owner);
+        add_to(sum->sum, part.sum, values);
+        add_to(sum->count, part.count, values);
+        add_to(sum->error, part.error, sum->targets);
+        add_to(sum->weight, part.weight, sum->targets);
+    }
+    field_baselines_fini(&part);
+    return st;
+}
+
+/* Keeps what evaluations need of the sums. */
+static void take_baselines(FieldScoring *s, const FieldBaselines *sum)
+{
+    const int64_t values = sum->targets * sum->pixels;
+    double *persistence = s->persistence + sum->first;
+    for (int i = 0; i < sum->targets; ++i)
+        persistence[i] = sum->weight[i] > 0 ? sqrt(sum->error[i] / sum->weight[i]) : (double)NAN;
+    if (!s->climatology) return;
+    float *mean = s->climatology + sum->first * sum->pixels;
+    for (int64_t i = 0; i < values; ++i) mean[i] = (float)(sum->sum[i] / sum->count[i]);
+}
+
+/* Computes climatology and persistence, some targets at a time. Collective. */
+static Status add_all(const Trainer *t, FieldScoring *s, const DataSet *set, FieldReader *reader)
+{
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    const int64_t fit = PART_BYTES / (2 * (int64_t)sizeof(double) * pixels);
+    const int targets = set->field_set.targets;
+    const int part = fit < 1 ? 1 : fit > targets ? targets : (int)fit;
+    Status st = OK;
+    for (int first = 0; st == OK && first < targets; first += part) {
+        FieldBaselines sum;
+        field_baselines_init(&sum, set, first, targets - first < part ? targets - first : part);
+        for (int i = 0; st == OK && i < BLOCKS; ++i) st = add_block(t, s, set, reader, i, &sum);
+        if (st == OK) take_baselines(s, &sum);
+        field_baselines_fini(&sum);
+    }
+    return st;
+}
+
+/* Reads the set once. Collective; all ranks return the same Status. */
+static Status scoring_make(Trainer *t, const DataSet *set)
+{
+    FieldScoring *s = mem_new(sizeof *s);
+    FieldReader *reader = NULL;
+    const double begun = clock_s();
+    s->row_weight = field_row_weights(set, t->config->train.eval_latitude);
+    if (field_scores_collect(t, set))
+        s->climatology = mem_new((size_t)set->target_width * sizeof *s->climatology);
+    Status st = status_agree(t->world, field_reader_new(&reader, set));
+    if (st == OK) st = add_all(t, s, set, reader);
+    field_reader_free(&reader);
+    if (st != OK) {
+        field_scoring_free(&s);
+        return st;
+    }
+    const FieldSet *f = &set->field_set;
+    s->metrics.targets = f->targets;
+    s->metrics.latitude = t->config->train.eval_latitude && f->is_latitude;
+    for (int i = 0; i < f->targets; ++i)
+        s->metrics.target[i].label = field_label(f, FIELD_TARGET, &f->target[i]);
+    if (t->world->rank == 0)
+        log_info("%s: climatology and persistence computed over %lld samples in %.1f s", set->path,
+                 (long long)set->samples, clock_s() - begun);
+    t->field_scoring = s;
+    return OK;
+}
+
+/* ---- sums of an evaluation ---- */
+
+static int64_t record_doubles(const DataSet *set)
+{
+    return 1 + (int64_t)set->field_set.targets * SUMS;
+}
+
+Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set)
+{
+    *scores = (FieldScores){.trainer = t, .set = set};
+    if (!is_scored(t, set)) return OK;
+    if (!t->field_scoring) TRY(scoring_make(t, set));
+    scores->scoring = t->field_scoring;
+    scores->collects = field_scores_collect(t, set);
+    if (!scores->collects) return OK;
+    scores->x = mem_new((size_t)set->x.sample_bytes);
+    scores->predicted = mem_new((size_t)set->y.sample_bytes);
+    scores->truth = mem_new((size_t)set->y.sample_bytes);
+    return OK;
+}
+
+void field_scores_fini(FieldScores *scores)
+{
+    mem_free(&scores->record);
+    mem_free(&scores->x);
+    mem_free(&scores->predicted);
+    mem_free(&scores->truth);
+}
+
+/* Sums over the pixels of one target, in their order. */
+static void add_target(const FieldScores *s, int target, double sum[SUMS])
+{
+    const DataSet *set = s->set;
+    const int64_t columns = set->y.dim[3], pixels = set->y.dim[2] * columns;
+    const float *p = s->predicted + target * pixels, *t = s->truth + target * pixels;
+    const float *c = s->scoring->climatology + target * pixels;
+    double mean, deviation;
+    field_target_scale(set, target, &mean, &deviation);
+    for (int64_t i = 0; i < pixels; ++i) {
+        if (isnan(t[i])) continue;
+        const double w = s->scoring->row_weight[i / columns], error = (double)p[i] - (double)t[i];
+        const double x = (double)p[i] - mean, y = (double)t[i] - mean;
+        const double a = (double)p[i] - (double)c[i], b = (double)t[i] - (double)c[i];
+        sum[SUM_VALUES] += 1;
+        sum[SUM_WEIGHT] += w;
+        sum[SUM_ERROR] += w * error;
+        sum[SUM_ABSOLUTE] += w * fabs(error);
+        sum[SUM_SQUARE] += w * error * error;
+        sum[SUM_P] += w * x;
+        sum[SUM_T] += w * y;
+        sum[SUM_PP] += w * x * x;
+        sum[SUM_TT] += w * y * y;
+        sum[SUM_PT] += w * x * y;
+        sum[SUM_AA] += w * a * a;
+        sum[SUM_BB] += w * b * b;
+        sum[SUM_AB] += w * a * b;
+    }
+}
+
+/* Converts the inputs of a sample to the variables' units; missing ones become the mean, and a
+ * change from it has no truth. */
+static void restore_inputs(const FieldScores *s, const float *x)
+{
+    const DataSet *set = s->set;
+    const int64_t pixels = set->height * set->width;
+    for (int64_t c = 0; c < set->channels; ++c)
+        for (int64_t i = c * pixels; i < (c + 1) * pixels; ++i)
+            s->x[i] = set->has_stats ? x[i] * set->std[c] + set->mean[c] : x[i];
+}
+
+void field_scores_add(FieldScores *s, const Batch *batch)
+{
+    if (!s->collects) return;
+    const DataSet *set = s->set;
+    const int targets = set->field_set.targets, threads = s->trainer->backend->options.threads;
+    const int64_t width = set->target_width, doubles = record_doubles(set);
+    const int64_t inputs = set->channels * set->height * set->width;
+    const float *output = executor_logits(s->trainer->executor, 0);
+    for (int r = 0; r < batch->rows; ++r, ++s->samples) {
+        if (s->samples == s->room) {
+            s->room = s->room ? 2 * s->room : 64;
+            s->record = mem_resize(s->record, (size_t)(s->room * doubles) * sizeof *s->record);
+        }
+        double *record = s->record + s->samples * doubles;
+        memset(record, 0, (size_t)doubles * sizeof *record);
+        record[0] = (double)batch->sample[r];
+        if (batch->x) restore_inputs(s, batch->x + r * inputs);
+        memcpy(s->predicted, output + r * width, (size_t)width * sizeof *output);
+        memcpy(s->truth, batch->targets + r * width, (size_t)width * sizeof *output);
+        field_restore(set, s->x, s->predicted);
+        field_restore(set, s->x, s->truth);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+        for (int i = 0; i < targets; ++i) add_target(s, i, record + 1 + i * SUMS);
+    }
+}
+
+/* ---- metrics ---- */
+
+/* Fills in the metrics of a target from its sums over all samples. */
+static void fill_target(const FieldScoring *s, int target, const double *sum,
+                        FieldTargetMetrics *out)
+{
+    const double w = sum[SUM_WEIGHT], rmse = sqrt(sum[SUM_SQUARE] / w);
+    const double mean_p = sum[SUM_P] / w, mean_t = sum[SUM_T] / w;
+    const double var_p = sum[SUM_PP] / w - mean_p * mean_p;
+    const double var_t = sum[SUM_TT] / w - mean_t * mean_t;
+    double *m = out->metric;
+    out->values = (int64_t)sum[SUM_VALUES];
+    m[FIELD_RMSE] = rmse;
+    m[FIELD_MAE] = sum[SUM_ABSOLUTE] / w;
+    m[FIELD_BIAS] = sum[SUM_ERROR] / w;
+    m[FIELD_CORRELATION] = (sum[SUM_PT] / w - mean_p * mean_t) / sqrt(var_p * var_t);
+    m[FIELD_ANOMALY_CORRELATION] = sum[SUM_AB] / sqrt(sum[SUM_AA] * sum[SUM_BB]);
+    m[FIELD_SKILL_PERSISTENCE] = 1 - rmse / s->persistence[target];
+    m[FIELD_SKILL_CLIMATOLOGY] = 1 - rmse / sqrt(sum[SUM_BB] / w);
+    /* a forecast without error, of a field that does not change */
+    for (int i = 0; i < FIELD_METRICS; ++i)
+        if (isinf(m[i])) m[i] = NAN;
+}
+
+static void fill_metrics(FieldScoring *s, const double *sum)
+{
+    FieldMetrics *m = &s->metrics;
+    m->skill = m->rmse = 0;
+    for (int i = 0; i < m->targets; ++i, sum += SUMS) {
+        FieldTargetMetrics *target = &m->target[i];
+        fill_target(s, i, sum, target);
+        const double w = sum[SUM_WEIGHT], mean = sum[SUM_T] / w;
+        const double deviation = sqrt(sum[SUM_TT] / w - mean * mean);
+        m->rmse += target->metric[FIELD_RMSE] / deviation / m->targets;
+        m->skill += target->metric[isnan(s->persistence[i]) ? FIELD_SKILL_CLIMATOLOGY
+                                                            : FIELD_SKILL_PERSISTENCE] /
+                    m->targets;
+    }
+    if (isinf(m->rmse)) m->rmse = NAN;
+}
+
+/* Adds the records in the order of samples. */
+static void add_records(const DataSet *set, const double *record, int64_t count, double *sum)
+{
+    const int64_t doubles = record_doubles(set);
+    const double **of = mem_new((size_t)set->samples * sizeof *of);
+    for (int64_t i = 0; i < count; ++i) of[(int64_t)record[i * doubles]] = record + i * doubles;
+    for (int64_t s = 0; s < set->samples; ++s)
+        for (int64_t i = 1; of[s] && i < doubles; ++i) sum[i - 1] += of[s][i];
+    mem_free(&of);
+}
+
+void field_scores_line(FieldScores *s, EvalLine *line)
+{
+    line->fields = NULL;
+    if (!s->scoring) return;
+    const World *world = s->trainer->world;
+    const int64_t doubles = record_doubles(s->set);
+    size_t bytes = (size_t)(s->samples * doubles) * sizeof *s->record;
+    double *all = gather_arrays(world, s->record, &bytes);
+    if (world->rank == 0) {
+        double *sum = mem_new((size_t)doubles * sizeof *sum);
+        add_records(s->set, all, (int64_t)(bytes / sizeof *all) / doubles, sum);
+        fill_metrics(s->scoring, sum);
+        mem_free(&sum);
+    }
+    mem_free(&all);
+    world_bcast(world, &s->scoring->metrics, sizeof s->scoring->metrics, 0);
+    line->fields = &s->scoring->metrics;
+}

@@ -1,0 +1,47 @@
+/* Metrics of the fields that a model predicts in an evaluation. */
+#ifndef WEFT_TRAIN_FIELD_SCORES_H
+#define WEFT_TRAIN_FIELD_SCORES_H
+
+#include "../trainer.h"
+
+/* Forecasts of the test set that need no model, computed before the first evaluation; and the
+ * metrics of the last evaluation. Owned by the trainer. */
+struct FieldScoring {
+    /* weight of each row of the targets; owned */
+    double *row_weight;
+    /* (targets, pixels): mean of each pixel over the set, NaN where all values are missing; only on
+     * ranks that collect; owned */
+    float *climatology;
+    /* [targets]: RMSE of persistence, NaN: not defined */
+    double persistence[FIELD_CHANNELS];
+    FieldMetrics metrics;
+};
+typedef struct FieldScoring FieldScoring;
+void field_scoring_free(FieldScoring **scoring);
+
+/* Sums of one evaluation. */
+typedef struct FieldScores {
+    /* borrowed; NULL: the targets are no fields of numbers */
+    FieldScoring *scoring;
+    const Trainer *trainer;
+    const DataSet *set;
+    bool collects;
+    /* number of samples that this rank has collected; records of them, [samples][record doubles],
+     * which begin with the sample's number; fields of one sample; owned */
+    int64_t samples, room;
+    double *record;
+    float *x, *predicted, *truth;
+} FieldScores;
+/* Prepares an evaluation; the first one reads the set. Collective; all ranks return the same
+ * Status. */
+Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set);
+void field_scores_fini(FieldScores *scores);
+/* Does this rank collect; and does it need the inputs of samples for that? */
+bool field_scores_collect(const Trainer *t, const DataSet *set);
+bool field_scores_read_inputs(const Trainer *t, const DataSet *set);
+/* Adds the micro-batch that the executor has just evaluated. */
+void field_scores_add(FieldScores *scores, const Batch *batch);
+/* Sets line->fields to the metrics over all ranks' samples, on every rank. Collective. */
+void field_scores_line(FieldScores *scores, EvalLine *line);
+
+#endif

@@ -1,0 +1,252 @@
+/* Forecasts of fields. The state of a forecast is what has been predicted so far; inputs of the
+ * next step come from it, or from the set:
+ *
+ *     frames      -1   0 |  1    2    3        window {inputs: [-1, 0], targets: [1]}
+ *     step 0       x   x -> p
+ *     step 1           x    p -> p
+ *     step 2                p    p -> p        x: read, p: predicted
+ */
+#include "train/rollout.h"
+
+#include "eval_data.h"
+
+#include <math.h>
+#include <string.h>
+
+struct Rollout {
+    /* borrowed */
+    Trainer *trainer;
+    const DataSet *set;
+    FieldReader *reader;
+    int64_t steps;
+    /* targets at one lead; frames that a step moves on */
+    int channels, advance;
+    /* [leads]; owned */
+    int64_t *lead;
+    /* predicted target, below channels, of each input; -1: it is read from the set */
+    int predicted[FIELD_CHANNELS];
+    /* the model's input, (batch,C,H,W); one sample's inputs in the variables' units, (batch,C,H,W);
+     * all levels of a variable; owned */
+    Batch batch;
+    float *units;
+    double *plane;
+};
+
+int rollout_leads(const Rollout *r)
+{
+    return (int)r->steps * r->set->field_set.offsets[FIELD_TARGET];
+}
+
+const int64_t *rollout_lead_frames(const Rollout *r)
+{
+    return r->lead;
+}
+
+int rollout_channels(const Rollout *r)
+{
+    return r->channels;
+}
+
+/* ---- set-up ---- */
+
+/* Finds the target that predicts an input; -1: none. */
+static int find_target(const Rollout *r, const FieldChannel *a)
+{
+    const FieldSet *f = &r->set->field_set;
+    const FieldVariable *v = &f->variable[a->variable];
+    for (int i = 0; i < r->channels && !v->is_static; ++i) {
+        const FieldVariable *w = &f->variable[f->target[i].variable];
+        if (!strcmp(v->name, w->name) && v->level[a->level] == w->level[f->target[i].level])
+            return i;
+    }
+    return -1;
+}
+
+/* Returns the lead at which a frame, relative to the start, is predicted; -1: it is not. */
+static int find_lead(const Rollout *r, int64_t frame)
+{
+    for (int i = 0; i < rollout_leads(r); ++i)
+        if (r->lead[i] == frame) return i;
+    return -1;
+}
+
+/* Checks that each step finds its inputs. */
+static Status check_window(const Rollout *r)
+{
+    const FieldSet *f = &r->set->field_set;
+    int fed = 0;
+    if (r->steps == 1) return OK;
+    if (r->set->y.dim[2] != r->set->height || r->set->y.dim[3] != r->set->width)
+        return fail(ERR_CONFIG,
+                    "--rollout: targets and inputs differ in size, so outputs cannot become "
+                    "inputs");
+    for (int i = 0; i < f->inputs; ++i) {
+        if (r->predicted[i] < 0) continue;
+        ++fed;
+        for (int64_t s = 1; s < r->steps; ++s) {
+            const int64_t frame = s * r->advance + f->offset[FIELD_INPUT][f->input[i].offset];
+            if (frame > 0 && find_lead(r, frame) < 0)
+                return config_fail_key(r->trainer->config, "data.window",
+                                       "a rollout needs inputs %lld frames after its start, which "
+                                       "the model does not predict: its targets must have all "
+                                       "offsets from 1 to the last",
+                                       (long long)frame);
+        }
+    }
+    if (fed > 0) return OK;
+    return config_fail_key(r->trainer->config, "data.variables",
+                           "a rollout needs a target that is an input, too");
+}
+
+Status rollout_new(Rollout **rollout, Trainer *t, const DataSet *set, int64_t steps)
+{
+    const FieldSet *f = &set->field_set;
+    const int offsets = f->offsets[FIELD_TARGET];
+    const size_t inputs = (size_t)(t->batch * set->channels * set->height * set->width);
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3] > set->height * set->width
+                               ? set->y.dim[2] * set->y.dim[3]
+                               : set->height * set->width;
+    Rollout *r = *rollout = mem_new(sizeof *r);
+    *r = (Rollout){.trainer = t, .set = set, .steps = steps, .channels = f->targets / offsets};
+    r->advance = f->offset[FIELD_TARGET][offsets - 1];
+    r->lead = mem_new((size_t)rollout_leads(r) * sizeof *r->lead);
+    for (int64_t i = 0; i < rollout_leads(r); ++i)
+        r->lead[i] = i / offsets * r->advance + f->offset[FIELD_TARGET][i % offsets];
+    for (int i = 0; i < f->inputs; ++i) r->predicted[i] = find_target(r, &f->input[i]);
+    r->batch.x = mem_new(inputs * sizeof(float));
+    r->units = mem_new(inputs * sizeof(float));
+    r->plane = mem_new((size_t)(FIELD_LEVELS * pixels) * sizeof *r->plane);
+    Status st = OK;
+    if (steps > 1 && r->advance < 1)
+        st = config_fail_key(t->config, "data.window",
+                             "a rollout needs targets after the sample's own time");
+    if (st == OK) st = check_window(r);
+    if (st == OK) st = field_reader_new(&r->reader, set);
+    if (st != OK) rollout_free(rollout);
+    return st;
+}
+
+void rollout_free(Rollout **rollout)
+{
+    Rollout *r = *rollout;
+    if (!r) return;
+    field_reader_free(&r->reader);
+    mem_free(&r->lead);
+    mem_free(&r->batch.x);
+    mem_free(&r->units);
+    mem_free(&r->plane);
+    mem_free(rollout);
+}
+
+/* ---- inputs ---- */
+
+int64_t rollout_limit(const Rollout *r, int64_t sample)
+{
+    const FieldSet *f = &r->set->field_set;
+    const int64_t frame = field_sample_frame(f, sample);
+    const FieldSegment *segment = &f->segment[field_find_segment(f, frame)];
+    int64_t most = r->steps;
+    for (int i = 0; i < f->inputs; ++i) {
+        if (r->predicted[i] >= 0 || f->variable[f->input[i].variable].is_static) continue;
+        const int64_t last = frame + f->offset[FIELD_INPUT][f->input[i].offset];
+        const int64_t left = segment->first + segment->frames - 1 - last;
+        if (r->advance > 0 && left / r->advance + 1 < most) most = left / r->advance + 1;
+    }
+    return most;
+}
+
+/* Fills input channel i of a forecast at a step: normalised to x, in the variable's units to units.
+ * predicted: (leads, channels, pixels) of this forecast. */
+static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const float *predicted,
+                           float *x, float *units)
+{
+    const DataSet *set = r->set;
+    const FieldSet *f = &set->field_set;
+    const FieldChannel *c = &f->input[i];
+    const FieldVariable *v = &f->variable[c->variable];
+    const int64_t pixels = set->height * set->width;
+    const int64_t ahead = step * r->advance + f->offset[FIELD_INPUT][c->offset];
+    const double mean = set->has_stats ? (double)set->mean[i] : 0;
+    const double factor = 1 / (set->has_stats ? (double)set->std[i] : 1);
+    const bool fed = r->predicted[i] >= 0 && step > 0 && ahead > 0;
+    const double *read = r->plane + c->level * pixels;
+    const float *state =
+        fed ? predicted + (find_lead(r, ahead) * r->channels + r->predicted[i]) * pixels : NULL;
+    const FieldChannel *before = i > 0 ? c - 1 : NULL;
+    const bool again = before && before->variable == c->variable && before->offset == c->offset &&
+                       !(r->predicted[i - 1] >= 0 && step > 0 && ahead > 0);
+    /* levels of one variable and offset are read together */
+    if (!fed && !again)
+        TRY(field_read_variable(r->reader, c->variable, v->is_static ? 0 : frame + ahead,
+                                r->plane));
+    for (int64_t k = 0; k < pixels; ++k) {
+        const double value = fed ? (double)state[k] : read[k];
+        units[k] = (float)value;
+        x[k] = isnan(value) ? 0 : (float)((value - mean) * factor);
+    }
+    return OK;
+}
+
+/* Runs one step of all forecasts. */
+static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t step, float *predicted)
+{
+    const DataSet *set = r->set;
+    const FieldSet *f = &set->field_set;
+    const int64_t pixels = set->height * set->width, inputs = set->channels * pixels;
+    const int64_t forecast = rollout_leads(r) * r->channels * set->y.dim[2] * set->y.dim[3];
+    const float *output;
+    r->batch.rows = count;
+    for (int b = 0; b < count; ++b)
+        for (int i = 0; i < f->inputs; ++i)
+            TRY(fill_channel(r, i, field_sample_frame(f, sample[b]), step, predicted + b * forecast,
+                             r->batch.x + b * inputs + i * pixels,
+                             r->units + b * inputs + i * pixels));
+    TRY(run_unlabelled(r->trainer, &r->batch, &output));
+    TRY(logits_check(output, count * set->target_width));
+    for (int b = 0; b < count; ++b) {
+        float *to = predicted + b * forecast + step * set->target_width;
+        memcpy(to, output + b * set->target_width, (size_t)set->target_width * sizeof *to);
+        field_restore(set, r->units + b * inputs, to);
+    }
+    return OK;
+}
+
+Status rollout_run(Rollout *r, const int64_t *sample, int count, float *predicted)
+{
+    for (int b = 0; b < count; ++b)
+        if (rollout_limit(r, sample[b]) < r->steps)
+            return fail(ERR_USAGE,
+                        "--rollout %lld: from sample %lld the set has the inputs that the model "
+                        "does not predict for %lld steps only",
+                        (long long)r->steps, (long long)sample[b],
+                        (long long)rollout_limit(r, sample[b]));
+    for (int64_t s = 0; s < r->steps; ++s) TRY(run_step(r, sample, count, s, predicted));
+    return OK;
+}
+
+/* ---- truth ---- */
+
+Status rollout_truth(Rollout *r, int64_t sample, float *truth, float *persistence)
+{
+    const DataSet *set = r->set;
+    const FieldSet *f = &set->field_set;
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    const int64_t frame = field_sample_frame(f, sample);
+    const FieldSegment *segment = &f->segment[field_find_segment(f, frame)];
+    const int64_t end = segment->first + segment->frames;
+    for (int l = -1; l < rollout_leads(r); ++l)
+        for (int i = 0; i < r->channels; ++i) {
+            const FieldChannel *c = &f->target[i];
+            const int last = field_last_input(set, i);
+            const int ahead =
+                l < 0 ? f->offset[FIELD_INPUT][f->offsets[FIELD_INPUT] - 1] : (int)r->lead[l];
+            const bool exists = l < 0 ? last >= 0 : frame + ahead < end;
+            float *to = l < 0 ? persistence + i * pixels : truth + (l * r->channels + i) * pixels;
+            const bool again = i > 0 && c[-1].variable == c->variable;
+            if (exists && !again)
+                TRY(field_read_variable(r->reader, c->variable, frame + ahead, r->plane));
+            for (int64_t k = 0; k < pixels; ++k)
+                to[k] = exists ? (float)r->plane[c->level * pixels + k] : NAN;
+        }
+    return OK;
+}

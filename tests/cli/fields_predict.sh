@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Forecasts of fields: metrics of weft eval on one and two ranks, weft predict with its file, rollouts and pictures.
+# usage: fields_predict.sh     (WEFT=build/weft)
+golden=$(cd "$(dirname "$0")/../golden/fields" && pwd)
+. "$(dirname "$0")/common.bash"
+cp "$golden/kinds.nc" .
+cat >f.yaml <<'YAML'
+run: {name: f}
+data:
+  train: kinds.nc
+  test: kinds.nc
+  variables: {inputs: [t2m, {name: wind, levels: [500, 850]}], static: [orog], targets: [t2m, {name: wind, levels: [850]}]}
+  window: {inputs: [-1, 0], targets: [1]}
+model: {layers: [conv2d: {channels: 2, kernel: 3, pad: same}]}
+train: {loss: mse, steps: 3, batch: 2, micro_batch: 1, threads: 1}
+checkpoint: {best_metric: skill}
+YAML
+check 0 'skill' "$WEFT" train f.yaml
+holds 'metrics.jsonl has them' grep -q '"eval_skill":.*"variable":"wind","level":850,"lead":"[0-9]*h".*"skill_climatology"' runs/f/metrics.jsonl
+check 0 'skill' "$WEFT" eval f.yaml
+check 0 '"anomaly_correlation"' "$WEFT" eval f.yaml --json
+sed 's/"seconds".*//' out >one
+for more in '' 'grid.pp=1 train.threads=2' data.predict=value; do
+    check 0 '"eval_rmse"' "$WEFT" eval f.yaml $more --json -n 2
+    holds "the same on two ranks $more" cmp one <(sed 's/"seconds".*//' out)
+done
+check 0 '"latitude_weights": false' "$WEFT" eval f.yaml train.eval_latitude=false --json
+holds 'weights matter' [ "$(sed 's/.*"eval_rmse": \([-0-9.e]*\).*/\1/' out)" != "$(sed 's/.*"eval_rmse": \([-0-9.e]*\).*/\1/' one)" ]
+# The errors that predict prints are those of the evaluation, also without the training set.
+check 0 'wrote out.nc: 3 samples, 1 lead' "$WEFT" predict f.yaml kinds.nc data.train=none.nc -o out.nc --truth
+holds 'a NetCDF-4 file' [ "$(head -c 4 out.nc | tail -c 3)" = HDF ]
+check 0 '"variable": "wind", "level": 850' "$WEFT" predict f.yaml --json
+rmse() { tr '{' '\n' <"$1" | sed -n 's/.*"variable": "t2m".*"rmse": \([-0-9.e]*\).*/\1/p'; }
+holds 'the same error' awk "BEGIN { d = $(rmse out) / $(rmse one) - 1; exit !(d < 1e-5 && d > -1e-5) }"
+# The file is a set itself: its truth is that of the source.
+check 0 '3 samples' "$WEFT" data info out.nc data.variables='{inputs: [t2m], targets: [t2m_truth]}'
+check 64 'out.nc' "$WEFT" predict f.yaml -o out.nc
+check 0 'wrote out.nc: 2 samples' "$WEFT" predict f.yaml -o out.nc --samples 1-2 --force
+check 64 'kinds.nc: is one of the files that are read' "$WEFT" predict f.yaml kinds.nc -o kinds.nc --force
+# wind at 500 is read from the set, which so limits rollouts.
+check 0 'wrote roll.nc: 3 samples, 2 leads' "$WEFT" predict f.yaml --rollout 2 -o roll.nc --truth
+check 64 'from sample 2 the set has the inputs that the model does not predict for 2 steps only' "$WEFT" predict f.yaml --rollout 3 --samples 2
+check 64 'for 4 steps at most' "$WEFT" predict f.yaml --rollout 9
+check 78 'which the model does not predict' "$WEFT" predict f.yaml --rollout 2 data.window='{inputs: [-1, 0], targets: [2]}'
+check 64 '--png needs --samples' "$WEFT" predict f.yaml --png pictures
+check 0 '' "$WEFT" predict f.yaml --samples 0-1 --png pictures
+holds 'a picture for each target' [ "$(ls pictures | wc -l)" = 4 ]
+check 0 '' "$WEFT" predict f.yaml --rollout 3 --samples 0 --png sheets
+holds 'a sheet for each target' [ -s sheets/t2m-0.png ] && holds 'with the level' [ -s sheets/wind_850-0.png ]
+check 64 '--top: the samples are fields' "$WEFT" predict f.yaml --top 3
+finish

@@ -1,0 +1,82 @@
+/* Pictures of fields: the sequential colour map becomes lighter from step to step, the diverging
+ * one is white in the middle, missing values are grey; a sheet shows each value in its colour,
+ * the right way up. */
+#include "harness.h"
+#include "image/field_sheet.h"
+
+#include <math.h>
+
+static double lightness(Colour c)
+{
+    return 0.299 * c.rgb[0] + 0.587 * c.rgb[1] + 0.114 * c.rgb[2];
+}
+
+static void test_maps(void)
+{
+    const ColourRange rises = {.low = -2, .high = 6};
+    const ColourRange change = {.low = -3, .high = 3, .diverging = true};
+    for (int i = 1; i <= 64; ++i) {
+        const double a = -2 + (i - 1) / 8.0, b = -2 + i / 8.0;
+        CU_ASSERT(lightness(colour_of(&rises, b)) > lightness(colour_of(&rises, a)));
+    }
+    CU_ASSERT(lightness(colour_of(&change, 0)) > 240);
+    const Colour below = colour_of(&change, -3), above = colour_of(&change, 3);
+    CU_ASSERT(below.rgb[2] > below.rgb[0] && above.rgb[0] > above.rgb[2]);
+    const Colour beyond = colour_of(&rises, 1e30), end = colour_of(&rises, 6);
+    CU_ASSERT_EQUAL(memcmp(&beyond, &end, sizeof end), 0);
+    const Colour grey = colour_of(&rises, NAN);
+    CU_ASSERT(grey.rgb[0] == grey.rgb[1] && grey.rgb[1] == grey.rgb[2]);
+}
+
+static void test_range(void)
+{
+    const float value[] = {NAN, 4, -1, INFINITY, 2};
+    ColourRange range = {.low = 1, .high = 0};
+    colour_range_add(&range, value, 1);
+    CU_ASSERT(range.low > range.high);
+    colour_range_add(&range, value, 5);
+    CU_ASSERT(range.low == -1 && range.high == 4);
+}
+
+/* Returns the number of pixels of a colour. */
+static int count(const Image *image, Colour colour, int from_row, int to_row)
+{
+    int n = 0;
+    for (int64_t i = (int64_t)from_row * image->width; i < (int64_t)to_row * image->width; ++i)
+        n += !memcmp(image->pixel + 3 * i, colour.rgb, 3);
+    return n;
+}
+
+static void test_sheet(void)
+{
+    /* four columns of 90 pixels each */
+    const float value[2][4] = {{1, 1, 1, 1}, {7, 7, 7, NAN}};
+    const ColourRange range = {.low = 0, .high = 10};
+    const FieldPanel panel[] = {{"one", &value[0][0], range}, {"empty", NULL, range}};
+    for (int flip = 0; flip < 2; ++flip) {
+        const FieldSheet sheet = {.title = "title",
+                                  .units = "m",
+                                  .rows = 2,
+                                  .columns = 4,
+                                  .flip = flip,
+                                  .panel = panel,
+                                  .panels = 2,
+                                  .across = 2};
+        Image image = {0};
+        field_sheet_draw(&image, &sheet);
+        const Colour first = colour_of(&range, 1), second = colour_of(&range, 7);
+        int top = 0;
+        while (top < image.height && count(&image, first, top, top + 1) < 4 * 90 &&
+               count(&image, second, top, top + 1) < 3 * 90)
+            ++top;
+        CU_ASSERT_FATAL(top + 180 < image.height);
+        CU_ASSERT_EQUAL(count(&image, flip ? second : first, top, top + 90),
+                        flip ? 3 * 8100 : 4 * 8100);
+        CU_ASSERT_EQUAL(count(&image, flip ? first : second, top + 90, top + 180),
+                        flip ? 4 * 8100 : 3 * 8100);
+        CU_ASSERT_EQUAL(count(&image, colour_of(&range, NAN), top, top + 180), 8100);
+        image_fini(&image);
+    }
+}
+
+TEST_MAIN("field_sheet", {"colour maps", test_maps}, {"ranges", test_range}, {"sheets", test_sheet})
