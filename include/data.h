@@ -282,9 +282,10 @@ bool data_fingerprint_known(const char *text);
 Status data_set_print(const DataSet *set, FILE *out, bool json);
 /* ERR_CONFIG: pictures differ in size, and no key gives the size that the model takes. */
 Status data_set_check_size(const DataSet *set, const Config *config);
-/* Keeps the frames of a set of fields between the times of data.train_time, or of data.test_time if
- * `test` is set, and the samples whose frames all remain; does nothing without this key and to other
- * sets. ERR_CONFIG, with key: no date of the calendar, no sample remains, frames have no times. */
+/* Keeps the frames of a set of fields between the times of data.train_time, or of data.test_time
+ * if `test` is set, and the samples whose frames all remain; does nothing without this key and
+ * to other sets. ERR_CONFIG, with key: no date of the calendar, no sample remains, frames have
+ * no times. */
 Status data_set_select_times(DataSet *set, const Config *config, bool test);
 /* Mean and deviation of variables of a set of fields, over all frames of its segments, and of the
  * changes that it predicts. They are measured in blocks of frames, which ranks may divide; neither

@@ -164,7 +164,7 @@ static Status read_times(const DataSet *set, const Config *config, const char *k
         return config_fail_key(config, key, "the frames of %s have no times", f->file[0].path);
     const char *bad = !time_read((Calendar)f->calendar, times->from, from, &unused) ? times->from
                       : !time_read((Calendar)f->calendar, times->to, &unused, to)   ? times->to
-                                                                                     : NULL;
+                                                                                    : NULL;
     if (!bad && *from <= *to) return OK;
     if (!bad) return config_fail_key(config, key, "%s is after %s", times->from, times->to);
     return config_fail_key(config, key, "'%s' is no date of the calendar %s of %s, as 2001-12-31",

@@ -1,6 +1,6 @@
-/* dropout: y = x * mask / (1 - p). The mask is a function of (seed, step, node, sample id, index of
- * the element in plain order, or of the channel with drop_channels). It therefore does not depend on layout, micro-batch or rank, and
- * backward computes it again instead of storing it. */
+/* dropout: y = x * mask / (1 - p). The mask is a function of (seed, step, node, sample id, index
+ * of the element in plain order, or of the channel with drop_channels). It therefore does not
+ * depend on layout, micro-batch or rank, and backward computes it again instead of storing it. */
 #include "../sliced.h"
 #include "view.h"
 

@@ -1,8 +1,8 @@
-/* The shared code of batch_norm, group_norm and film: their view of a tensor, and four passes: sums for
- * the statistics, the result, sums for the gradients, the gradient. One call of a pass processes
- * one block of channels in one part of the samples. The samples are divided into parts by shape
- * alone, and the operation adds the parts' sums in order, so that any number of threads gives the
- * same bits. */
+/* The shared code of batch_norm, group_norm and film: their view of a tensor, and four passes:
+ * sums for the statistics, the result, sums for the gradients, the gradient. One call of a pass
+ * processes one block of channels in one part of the samples. The samples are divided into parts
+ * by shape alone, and the operation adds the parts' sums in order, so that any number of threads
+ * gives the same bits. */
 #ifndef WEFT_TENSOR_NORM_PASS_H
 #define WEFT_TENSOR_NORM_PASS_H
 

@@ -1,5 +1,5 @@
-/* Upsampling by whole factors, nearest or bilinear, channels last: each block writes one row of an image, each thread
- * one channel of a pixel at a time. */
+/* Upsampling by whole factors, nearest or bilinear, channels last: each block writes one row of
+ * an image, each thread one channel of a pixel at a time. */
 #include "elem.cuh"
 
 #include "../places.h"

@@ -27,8 +27,8 @@ SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, in
     }
 }
 
-/* Sums the buffer, which begins with pixel `low`, over the columns of pixel j of the result. lanes is
- * a constant where it is 1 or a vector's or more, so that sums stay in registers. */
+/* Sums the buffer, which begins with pixel `low`, over the columns of pixel j of the result.
+ * lanes is a constant where it is 1 or a vector's or more, so that sums stay in registers. */
 SIMD_INLINE void sum_columns(const ResamplePlane *p, int j, int low, int lanes, const float *sum,
                              Elem *to)
 {
