@@ -13,7 +13,7 @@ NPROC := $(shell nproc 2>/dev/null || echo 2)
 # Every decision is made by tools/probe.sh, by compiling a probe, and kept in probe.mk with its reason.
 PROBE := $(BUILD)/probe.mk
 # These need no decision, or call make again once what it is about is installed.
-NO_PROBE := deps clean format check-format check-includes check-words check-maps mutants help test demo demo-text demo-images demo-ctr demo-detect asan asan-quick
+NO_PROBE := deps clean format check-format check-includes check-words check-maps mutants help test demo demo-text demo-images demo-ctr demo-detect demo-fields asan asan-quick
 ifneq ($(filter-out $(NO_PROBE),$(or $(MAKECMDGOALS),weft)),)
 include $(PROBE)
 endif
@@ -89,7 +89,7 @@ TEST_BUNDLE := tests/bundle/alone.sh
 NVTX_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/nvtx_tool.so)
 CLOCK_TOOL := $(if $(filter 1,$(HAVE_CUDA)),$(BUILD)/tests/cuda/clock_tool.so)
 
-.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick asan-quick-build check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr demo-detect data data-text data-scenes install clean tests bench cluster crash soak soak-tables sums
+.PHONY: weft help deps info docs check-includes format check-format test check matrix asan asan-quick asan-quick-build check-cuda check-cuda-sanitizer check-cuda-emulated bundle check-bundle demo demo-text demo-images demo-ctr demo-detect demo-fields data data-text data-scenes install clean tests bench cluster crash soak soak-tables sums
 weft: $(BUILD)/weft       ## build it: build/weft
 
 $(BUILD)/weft: $(LIBS) $(BUILD)/obj/src/main.o
@@ -414,6 +414,10 @@ demo-detect: deps        ## install, build, train YOLOv5n on composed pictures w
 	@$(MAKE) --no-print-directory -j$(NPROC) weft
 	@$(MAKE) --no-print-directory data-scenes
 	@tools/demo_detect.sh $(BUILD)/weft $(DEMO)
+
+demo-fields: deps        ## install, build, make a flow, train a unet that predicts it with two ranks, integrate it (DEMO overrides)
+	@$(MAKE) --no-print-directory -j$(NPROC) weft
+	@tools/demo_fields.sh $(BUILD)/weft $(DEMO)
 
 install: $(BUILD)/weft   ## PREFIX= and DESTDIR= as usual
 	install -D -m 755 $(BUILD)/weft $(DESTDIR)$(PREFIX)/bin/weft

@@ -26,6 +26,8 @@ pages_of() {
     grid.pipeline_schedule) echo pipelines.md ;;
     grid.mode) echo servers.md ;;
     data.augment | data.filter) echo augmentation.md ;;
+    data.predict) echo fields.md ;;
+    model.norm | model.up | model.down) echo field-models.md ;;
     # their few words are in the help of the key, which has a line of its own
     data.layout | data.shuffle | grid.transport | grid.sums | grid.zero | grid.recompute | model.size | \
         model.positions | model.freeze_norm | train.precision | train.device | train.cpu | train.cuda_graphs | train.auc | \
