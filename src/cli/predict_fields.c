@@ -377,6 +377,9 @@ static Status choose_data(Config *config, const char *checkpoint, int count, cha
     if (meta.input.channels > 0) mem_free(&config->data.train);
     checkpoint_meta_fini(&meta);
     if (count == 0) return OK;
+    /* these times are those of data.test */
+    mem_free(&config->data.test_time.from);
+    mem_free(&config->data.test_time.to);
     char *list = mem_text(paths[0]);
     for (int i = 1; i < count; ++i) {
         char *longer = mem_format("%s\n%s", list, paths[i]);

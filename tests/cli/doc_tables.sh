@@ -25,6 +25,7 @@ pages_of() {
     optim.name | optim.lr_schedule | optim.groups.roles | optim.lr_adjust) echo optimizers.md ;;
     grid.pipeline_schedule) echo pipelines.md ;;
     grid.mode) echo servers.md ;;
+    data.predict) echo fields.md ;;
     data.augment | data.filter) echo augmentation.md ;;
     data.predict) echo fields.md ;;
     model.norm | model.up | model.down) echo field-models.md ;;

@@ -38,6 +38,7 @@ holds 'the test set follows' grep -q '2002-01-01 00:00:00 to 2002-01-03 00:00:00
 check 0 'go together' split '[2001-12-29, 2001-12-31]' '["2002-01-01 12:00", 2002-01-03]' data check
 check 0 'measured over 2 samples' split '[2001-12-29, 2001-12-31]' '[2002-01-01, 2002-01-03]' train -n 2
 holds 'the test set is the other part' grep -q 'on 2 samples' out
+check 0 'wrote out.nc: 2 samples' "$WEFT" predict job.yaml "$files/member.nc" 'data.test_time=[2002-01-01, 2002-01-03]' -o out.nc
 check 78 'no date of the calendar standard' split '[2001-02-29, 2001-12-31]' '[2002-01-01, 2002-01-03]' data info
 check 78 'is after' split '[2002-02-01, 2001-12-31]' '[2002-01-01, 2002-01-03]' data info
 check 78 'its times are 2001-12-29 00:00:00 to 2002-01-03 00:00:00' split '[2001-12-29, 2001-12-31]' '[2002-01-03, 2003-01-01]' data info

@@ -206,7 +206,7 @@ bool time_read(Calendar calendar, const char *text, double *begin, double *end)
         d.day > month_days(calendar, d.year, d.month) || !clock_read(text + used, &clock))
         return false;
     *begin = (double)day_number(calendar, d) * 86400.0 + clock;
-    *end = text[used] ? *begin : *begin + 86399;
+    *end = text[used] ? *begin : *begin + 86400;
     return true;
 }
 

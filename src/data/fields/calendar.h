@@ -30,8 +30,8 @@ bool time_units_like(const char *units);
 /* Reads units and calendar ("": standard). Units without a date, "s", count from 1970-01-01.
  * ERR_DATA, with what is wrong and without a place. */
 Status time_units_read(const char *units, const char *calendar, TimeUnits *time);
-/* Reads "2001-12-31" or "2001-12-31 18:00": *begin, the time; *end, that of the day's last
- * second if there is no clock time, else *begin. False: no date of the calendar. */
+/* Reads "2001-12-31" or "2001-12-31 18:00": *begin, the time; *end, the begin of the next day if
+ * there is no clock time, else *begin. False: no date of the calendar. */
 bool time_read(Calendar calendar, const char *text, double *begin, double *end);
 /* Writes a time, in seconds as above, as 2000-01-31 06:00:00; returns text. */
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT]);

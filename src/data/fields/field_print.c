@@ -34,6 +34,18 @@ const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD
     return text;
 }
 
+/* Is the time of each end of a run of frames known? Frames outside of all segments, which
+ * data.train_time leaves out, have none. */
+static bool ends_are_known(const FieldSet *f, int64_t first, int64_t frames)
+{
+    const int64_t end[] = {first, first + frames - 1};
+    for (int i = 0; i < 2; ++i) {
+        const FieldSegment *s = &f->segment[field_find_segment(f, end[i])];
+        if (end[i] < s->first || end[i] >= s->first + s->frames) return false;
+    }
+    return f->step_s > 0;
+}
+
 static const char *roles_text(const FieldSet *f, int variable)
 {
     bool input = false, target = false;
@@ -98,7 +110,7 @@ static void print_files(const FieldSet *f, FILE *out)
     for (int i = 0; i < f->files; ++i) {
         const FieldFile *file = &f->file[i];
         fprintf(out, "    %s: %lld frames", file->path, (long long)file->frames);
-        if (f->step_s > 0)
+        if (ends_are_known(f, file->first, file->frames))
             fprintf(out, ", %s to %s", field_time_text(f, field_frame_time(f, file->first), from),
                     field_time_text(f, field_frame_time(f, file->first + file->frames - 1), to));
         fputc('\n', out);
@@ -212,7 +224,7 @@ static void span_json(const FieldSet *f, int64_t first, int64_t frames, Json *js
 {
     char text[FIELD_TIME_TEXT];
     json_int(json, "frames", frames);
-    if (f->step_s == 0) return;
+    if (!ends_are_known(f, first, frames)) return;
     json_text(json, "from", field_time_text(f, field_frame_time(f, first), text));
     json_text(json, "to", field_time_text(f, field_frame_time(f, first + frames - 1), text));
 }

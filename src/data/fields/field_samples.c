@@ -141,13 +141,19 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
                 f->file[0].path, span);
 }
 
-/* Cuts a segment to the frames from time `from` to time `to`; false: none remains. */
-static bool cut_segment(const FieldSet *f, FieldSegment *s, double from, double to)
+/* Times that are selected: from the first to the last, or to before `to`. */
+typedef struct Span {
+    double from, to;
+    bool before;
+} Span;
+
+/* Cuts a segment to the frames in a span; false: none remains. */
+static bool cut_segment(const FieldSet *f, FieldSegment *s, Span span)
 {
-    const double tolerance = STEP_TOLERANCE;
-    const double low = fmax(0, ceil((from - s->start) / f->step_s - tolerance));
-    const double high =
-        fmin((double)(s->frames - 1), floor((to - s->start) / f->step_s + tolerance));
+    const double begin = (span.from - s->start) / f->step_s, end = (span.to - s->start) / f->step_s;
+    const double low = fmax(0, ceil(begin - STEP_TOLERANCE));
+    const double last = span.before ? ceil(end - STEP_TOLERANCE) - 1 : floor(end + STEP_TOLERANCE);
+    const double high = fmin((double)(s->frames - 1), last);
     if (low > high) return false;
     s->first += (int64_t)low;
     s->start += low * f->step_s;
@@ -156,16 +162,18 @@ static bool cut_segment(const FieldSet *f, FieldSegment *s, double from, double 
 }
 
 static Status read_times(const DataSet *set, const Config *config, const char *key,
-                         const ConfigTimes *times, double *from, double *to)
+                         const ConfigTimes *times, Span *span)
 {
     const FieldSet *f = &set->field_set;
-    double unused;
+    double unused, last;
     if (f->step_s == 0)
         return config_fail_key(config, key, "the frames of %s have no times", f->file[0].path);
-    const char *bad = !time_read((Calendar)f->calendar, times->from, from, &unused) ? times->from
-                      : !time_read((Calendar)f->calendar, times->to, &unused, to)   ? times->to
-                                                                                    : NULL;
-    if (!bad && *from <= *to) return OK;
+    const Calendar calendar = (Calendar)f->calendar;
+    const char *bad = !time_read(calendar, times->from, &span->from, &unused) ? times->from
+                      : !time_read(calendar, times->to, &last, &span->to)     ? times->to
+                                                                              : NULL;
+    span->before = !bad && span->to > last;
+    if (!bad && (span->before ? span->from < span->to : span->from <= span->to)) return OK;
     if (!bad) return config_fail_key(config, key, "%s is after %s", times->from, times->to);
     return config_fail_key(config, key, "'%s' is no date of the calendar %s of %s, as 2001-12-31",
                            bad, calendar_name((Calendar)f->calendar), f->file[0].path);
@@ -177,16 +185,16 @@ Status data_set_select_times(DataSet *set, const Config *config, bool test)
     const ConfigTimes *times = test ? &config->data.test_time : &config->data.train_time;
     const char *key = test ? "data.test_time" : "data.train_time";
     char first[FIELD_TIME_TEXT], last[FIELD_TIME_TEXT];
-    double from, to;
+    Span span;
     int kept = 0;
     if (!times->from || !data_kind(set)->has_fields) return OK;
-    TRY(read_times(set, config, key, times, &from, &to));
+    TRY(read_times(set, config, key, times, &span));
     const FieldSegment *end = &f->segment[f->segments - 1];
     field_time_text(f, f->segment[0].start, first);
     field_time_text(f, field_frame_time(f, end->first + end->frames - 1), last);
     for (int i = 0; i < f->segments; ++i) {
         FieldSegment s = f->segment[i];
-        if (cut_segment(f, &s, from, to)) f->segment[kept++] = s;
+        if (cut_segment(f, &s, span)) f->segment[kept++] = s;
     }
     f->segments = kept;
     number_samples(set);
