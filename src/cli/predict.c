@@ -288,6 +288,8 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     const char *other = o->out ? "-o" : o->png ? "--png" : o->rollout > 0 ? "--rollout" : NULL;
     if (count == 0 && !fields)
         return fail(ERR_USAGE, "missing files: weft predict CONFIG FILE ...");
+    if (o->force && !o->draw && !o->out && !o->png)
+        return fail(ERR_USAGE, "--force needs --draw, -o or --png");
     if (other && !fields)
         return fail(ERR_USAGE, "%s: the samples are no fields; that needs data.variables", other);
     if (job->world.size > 1)

@@ -79,12 +79,25 @@ static int variable_end(const Fields *f, int first)
     return end;
 }
 
+/* Writes a lead, in days only if all leads are whole days: "18h", "24h", "30h". */
+static const char *lead_text(const Fields *f, int lead, char text[FIELD_TIME_TEXT])
+{
+    const FieldSet *s = &f->set->field_set;
+    const int64_t *frames = rollout_lead_frames(f->rollout);
+    const double hours = (double)frames[lead] * s->step_s / 3600;
+    const bool days = fmod((double)frames[0] * s->step_s, 86400) == 0;
+    if (s->step_s == 0 || days || fmod(hours, 24) != 0)
+        return field_offset_text(s, frames[lead], text);
+    snprintf(text, FIELD_TIME_TEXT, "%gh", hours);
+    return text;
+}
+
 static void print_lead(const Fields *f, int lead)
 {
     const FieldSet *s = &f->set->field_set;
     const ErrorSums *model = f->model + lead * f->channels, *last = f->last + lead * f->channels;
     char text[FIELD_TIME_TEXT];
-    printf("%-8s", field_offset_text(s, rollout_lead_frames(f->rollout)[lead], text));
+    printf("%-8s", lead_text(f, lead, text));
     for (int i = 0, end; i < f->channels; i = end) {
         const FieldVariable *v = &s->variable[s->target[i].variable];
         end = variable_end(f, i);
@@ -110,7 +123,7 @@ static void put_lead(const Fields *f, int lead)
         json_object(&json, NULL);
         json_text(&json, "variable", label.variable);
         if (!isnan(label.level)) json_real(&json, "level", label.level);
-        json_text(&json, "lead", field_offset_text(s, rollout_lead_frames(f->rollout)[lead], text));
+        json_text(&json, "lead", lead_text(f, lead, text));
         json_text(&json, "units", label.units);
         json_real(&json, "rmse", rmse_of(f->model, at, at + 1));
         json_real(&json, "rmse_persistence", rmse_of(f->last, at, at + 1));
@@ -220,7 +233,7 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
         colour_range_add(&range, value[0], f->pixels);
         colour_range_add(&without, value[1], f->pixels);
         subtract(f, value[1], value[0], change + k * f->pixels, &difference);
-        field_offset_text(s, rollout_lead_frames(f->rollout)[lead], text);
+        lead_text(f, lead, text);
         for (int row = 0; row < 3; ++row) {
             static const char *const name[] = {"truth", "prediction", "prediction - truth"};
             char *to = title[row * shown + k];

@@ -1,7 +1,7 @@
 /* Files of results, boxes drawn into pictures, and pictures written as PNG. */
 #include "harness.h"
 #include "detect.h"
-#include "detect/draw.h"
+#include "image/paint.h"
 
 #include <math.h>
 
