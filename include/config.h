@@ -307,6 +307,8 @@ typedef struct Config {
         double label_smoothing, huber_delta, charbonnier_eps, focal_gamma;
         /* weight of each class; empty: all 1 */
         ConfigList class_weights;
+        /* sets of fields: steps of the model, each on the outputs of those before */
+        int64_t rollout;
         /* fp16: initial loss scale, a power of two; steps without overflow after which it
          * doubles */
         double loss_scale;

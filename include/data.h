@@ -305,6 +305,9 @@ Status data_fields_measure(DataSet *set, int threads);
  * ERR_NOINPUT, ERR_CONFIG (broken YAML); ERR_DATA: a row is missing, or units differ. */
 Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const char *path);
 Status data_fields_stats_load(const DataSet *set, FieldStats *stats, const char *path);
+/* Gives the inputs and targets of a rollout's later steps the mean and deviation of the same fields
+ * of its first step. */
+void data_fields_share_stats(DataSet *set);
 /* Returns the shape of one micro-batch of inputs. */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 

@@ -162,7 +162,7 @@ struct LayerKind {
     OpKind op;
     /* NULL-terminated names of the accepted attributes (see layer_set_attr); NULL: none */
     const char *const *attrs;
-    /* number of inputs; -1: two or more */
+    /* number of inputs; -1: two or more; -2: one or more */
     int inputs;
     /* CHANNELS_UNSET is refused */
     LayerChannels channels;
@@ -192,6 +192,9 @@ const LayerKind *layer_kind(const char *name);
 /* The exchange between the ranks of a tensor group. graph_split inserts it and sets its shapes; it
  * cannot be configured. */
 extern const LayerKind layer_exchange;
+/* Sums of channels of several layers. A rollout inserts it and sets its sums; it cannot be
+ * configured. */
+extern const LayerKind layer_channel_sum;
 
 /* Returns the layer of the loss that train.loss selects. */
 const LayerKind *loss_kind(const Config *config);

@@ -119,6 +119,17 @@ typedef struct Graph {
     int64_t box_rows;
     /* floats in the parameter arena, padding included; set by graph_plan */
     int64_t arena_elements;
+    /* description of what the model reads: `input`, or in a rollout what each step reads */
+    Desc step_input;
+    /* number of times that the model is applied; names of steps 2, 3, ... begin with "step2." */
+    int steps;
+    /* While a step is added: name prefix (borrowed; NULL: none), and index + 1 of the node that
+     * NODE_INPUT stands for; 0: the data. */
+    const char *prefix;
+    int source;
+    /* arrays that OpSpec.channel_sums borrow; owned */
+    ChannelSum **sums;
+    int sums_count;
     /* index of the loss, which is the last node */
     int loss_node;
     /* index of the last node whose output the loss reads; the others are in the loss's Node.in */
@@ -138,6 +149,28 @@ Status graph_build(Graph **graph, const Config *config, Desc input, int64_t clas
 /* Does the same for data with ids. */
 Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
                        int64_t classes);
+/* A model that is applied several times, to its own outputs (src/model/rollout.c). z of a step is
+ * what it adds to the outputs of the graph. All arrays are borrowed for the call. */
+enum { ROLLOUT_STEPS = 32, GRAPH_PREFIX = 24 };
+typedef struct GraphRollout {
+    int steps;
+    /* channels that a step reads, and channels that it gives */
+    int inputs, targets;
+    /* (steps, inputs): the channels that each step reads; input 0 of a term is the data, input k is
+     * z of step k, which is an earlier one */
+    const ChannelSum *state;
+    /* (targets): z of each step but the first, whose z is its output; input 0 of a term is the
+     * step's output, input 1 is z of the step before */
+    const ChannelSum *output;
+} GraphRollout;
+/* Builds a model that is applied several times. input: micro-batches of data; classes: channels
+ * that a step gives. The loss reads z of all steps, one after the other along the channels. All
+ * steps have the parameters of the first one: those of later steps are tied to them. ERR_CONFIG:
+ * the model has running statistics, sparse tables or several outputs. */
+Status graph_build_rollout(Graph **graph, const Config *config, Desc input,
+                           const GraphRollout *rollout, int64_t classes);
+/* Returns a node's or parameter's name without the prefix of its step. */
+const char *graph_step_name(const Graph *graph, const char *name);
 /* Frees the graph with its operations; call it before the backend is closed. */
 void graph_free(Graph **graph);
 
@@ -190,13 +223,14 @@ void param_slice_put(const Graph *graph, int param, int rank, const float *slice
 /* Returns the undivided graph, which is `graph` itself without tensor parallelism. */
 const Graph *graph_whole(const Graph *graph);
 
-/* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as possible;
- * of several such cuts it takes the one with the fewest bytes over its boundaries. Chunk k is nodes
- * first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is node_cost. The data
- * never crosses a boundary: a node whose output is the data's own memory stays with its readers.
- * The loss stays with the logits. grid.cuts may name the first layer of each chunk except the
- * first. ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts does not name
- * layers that can begin a chunk. A pure function. */
+/* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as
+ * possible; of several such cuts it takes the one with the fewest bytes over its boundaries.
+ * Chunk k is nodes first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is
+ * node_cost. The data never crosses a boundary: a node whose output is the data's own memory
+ * stays with its readers. The loss stays with the logits. If the model is applied several times
+ * and chunks is a multiple of that, each step is cut before the same layers. grid.cuts may name
+ * the first layer of each chunk except the first. ERR_CONFIG if the graph cannot be cut into
+ * that many chunks, or grid.cuts does not name layers that can begin a chunk. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first);
 /* Returns ERR_CONFIG if a planned graph cannot be cut into that many chunks. A pure function. */
 Status graph_check_cut(const Graph *graph, const Config *config, int chunks);

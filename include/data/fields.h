@@ -21,7 +21,7 @@ enum {
     FIELD_VARIABLES = 48,
     FIELD_LEVELS = 64,
     FIELD_CHANNELS = 256,
-    FIELD_OFFSETS = 16,
+    FIELD_OFFSETS = 32,
     FIELD_SEGMENTS = 1024,
     FIELD_FILES = 64,
     FIELD_ROWS = 4096,
@@ -109,8 +109,12 @@ typedef struct FieldSet {
     /* offsets in frames from a sample's own time */
     int offsets[FIELD_ROLES];
     int offset[FIELD_ROLES][FIELD_OFFSETS];
-    /* channels of inputs, static ones last, and of targets */
+    /* channels of inputs, static ones last, and of targets, offset after offset */
     int inputs, targets;
+    /* Steps of a rollout (train.rollout), of which each is an offset of targets; inputs and targets
+     * of one step. Inputs from step_inputs on are those that later steps take from the data; their
+     * offsets, `later` of them, stand behind offsets[FIELD_INPUT]. */
+    int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
     /* predict: change: input channel at the last offset of the same variable and level; -1: the
      * target is a value */
@@ -125,5 +129,13 @@ typedef struct FieldSet {
     bool is_latitude;
     float row[FIELD_ROWS];
 } FieldSet;
+
+/* Where a step of a rollout reads a channel: input `channel` of the sample (-1: none), plus a
+ * target of an earlier step (-1: none). With both the target is a change, else the value itself. */
+typedef struct FieldSource {
+    int channel, step, target;
+} FieldSource;
+/* Returns the source of input `channel`, below step_inputs, of a step, counted from 1. */
+FieldSource field_source(const FieldSet *f, int step, int channel);
 
 #endif

@@ -41,6 +41,7 @@
     _(PIXEL_SHUFFLE, pixel_shuffle, EVERYWHERE)                                                    \
     _(PAD, pad, EVERYWHERE)                                                                        \
     _(FILM, film, CPU_ONLY)                                                                        \
+    _(CHANNEL_SUM, channel_sum, CPU_ONLY)                                                          \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */
 

@@ -71,6 +71,19 @@ typedef struct Padding {
     PadMode mode[2];
 } Padding;
 
+/* A channel of an input, times a factor. */
+typedef struct ChannelTerm {
+    int16_t input, channel;
+    float factor;
+} ChannelTerm;
+enum { CHANNEL_TERMS = 2 };
+/* A channel that is a constant plus channels of inputs: shift + sum of the terms. */
+typedef struct ChannelSum {
+    int terms;
+    float shift;
+    ChannelTerm term[CHANNEL_TERMS];
+} ChannelSum;
+
 /* Losses of one number, functions of e = x - target whose value and slope are 0 at e = 0. */
 typedef enum PointLoss {
     /* e^2 */
@@ -248,6 +261,12 @@ typedef struct OpSpec {
     bool fixed_stats;
     /* dense stores w in plain order, because another operation shares it */
     bool plain_weight;
+    /* The parameters are those of another node of the same kind and shapes, or another node has
+     * them: their stored order must not depend on need_dx. */
+    bool shared_weight;
+    /* channel_sum: one for each channel of y, and their number; borrowed from the graph */
+    const ChannelSum *channel_sums;
+    int sums;
     /* number of inputs; number of w: parameters first, then running statistics */
     int x_count, w_count;
     /* whether the gradient of input i is needed; false for the data */

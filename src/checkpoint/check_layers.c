@@ -151,7 +151,7 @@ static Graph *build_theirs(const char *path, const CheckpointMeta *meta, const G
     Graph *graph = NULL;
     if (!meta->config || !*meta->config) return NULL;
     if (config_parse(&config, path, meta->config, 0, NULL) != OK ||
-        graph_build_ids(&graph, config, ours->input, ours->ids, ours->classes) != OK)
+        graph_build_ids(&graph, config, ours->step_input, ours->ids, ours->classes) != OK)
         graph = NULL;
     config_free(&config);
     return graph;
@@ -162,7 +162,7 @@ Status checkpoint_check_layers(const char *path, const CheckpointMeta *meta, con
 {
     Graph *ours = NULL, *theirs = build_theirs(path, meta, model);
     if (!theirs) return OK;
-    Status st = graph_build_ids(&ours, config, model->input, model->ids, model->classes);
+    Status st = graph_build_ids(&ours, config, model->step_input, model->ids, model->classes);
     if (st == OK) {
         Comparison c = {.ours = ours,
                         .theirs = theirs,

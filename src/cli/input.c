@@ -132,6 +132,7 @@ Status checkpoint_read_config(Config **config, const char *checkpoint, const cha
         const World alone = world_alone();
         TRY(config_load(config, config_file, count, overrides));
         train_take_widths(*config, &alone, checkpoint);
+        (*config)->train.rollout = 1;
         return OK;
     }
     TRY(checkpoint_read_meta(checkpoint, &meta));
@@ -140,6 +141,7 @@ Status checkpoint_read_config(Config **config, const char *checkpoint, const cha
                                     "%s: holds no configuration, so its model is unknown; give "
                                     "--config",
                                     checkpoint);
+    if (st == OK) (*config)->train.rollout = 1;
     checkpoint_meta_fini(&meta);
     return st;
 }

@@ -330,6 +330,8 @@ static Status run(int argc, char **argv, const void *options)
     if (argc > 0) word[0] = argv[0];
     hdf5_begin();
     Status st = job_open(&job, settings, word);
+    /* a prediction is one step of the model, and a rollout repeats it */
+    if (st == OK) job.config->train.rollout = 1;
     if (st == OK) st = run_job(&job, count, word + settings, options);
     st = job_close(&job, st);
     mem_free(&word);

@@ -167,8 +167,8 @@ Status data_words_read(int argc, char **argv, int most, DataWords *words, Config
 /* Opens set i of the words, with the times that the configuration selects. */
 Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set);
 /* Reads the configuration from config_file or, if that is NULL, from the checkpoint, and applies
- * `count` key=value overrides. ERR_CONFIG: the checkpoint has no configuration, like an imported
- * one. The caller owns *config. */
+ * `count` key=value overrides; the model is applied once (train.rollout). ERR_CONFIG: the
+ * checkpoint has no configuration, like an imported one. The caller owns *config. */
 Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,
                               int count, char **overrides);
 

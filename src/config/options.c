@@ -274,6 +274,8 @@ const Option options[] = {
      .help = "exponent of 1 - p, where p is the probability of the label; 0: cross-entropy."},
     {"train.class_weights", &kind_reals, AT(train.class_weights), "[]", "all 1", REAL_FROM(0),
      .help = "weight of each class in the mean over an image's pixels."},
+    {"train.rollout", &kind_int, AT(train.rollout), "1", NULL, RANGE(1, 32), .unit = "steps",
+     .help = "Sets of fields: the model is applied this number of times, each time to its own outputs; the loss is the mean over all steps."},
     {"train.threads", &kind_int, AT(train.threads), "0", "the smallest number of cores that a rank has", RANGE(1, 1024),
      .help = "CPU threads of each rank; results do not depend on it."},
     {"train.eval_every", &kind_int, AT(train.eval_every), "1", NULL, RANGE(0, INT32_MAX), .unit = "epochs",

@@ -125,7 +125,7 @@ Status layer_kind_check(const LayerKind *kind)
     const LossInfo *loss = kind->loss;
     const char *fault = !info               ? ".op is no operation"
                         : kind->inputs == 0 ? ".inputs is 0"
-                        : kind->inputs < -1 || kind->inputs > SPEC_INPUTS
+                        : kind->inputs < -2 || kind->inputs > SPEC_INPUTS
                             ? ".inputs is out of range"
                         : kind->channels == CHANNELS_UNSET   ? ".channels is not given"
                         : !kind->help                        ? ".help is not given"

@@ -162,10 +162,10 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, train.loss %s needs %lld", name,
                     (long long)y.dim[y.ndim - 1], loss_name(config), (long long)loss->outputs);
-    if (given != graph->classes)
+    if (given != graph->classes * graph->steps)
         return fail(ERR_CONFIG,
                     "layer %s: the last layer gives %lld outputs, but the data has %lld %s", name,
-                    (long long)given, (long long)graph->classes, outputs);
+                    (long long)given, (long long)graph->classes * graph->steps, outputs);
     return OK;
 }
 
@@ -262,26 +262,65 @@ static Status add_loss(Graph *graph, const Config *config, const Outputs *out)
     return OK;
 }
 
-static Status build(Graph *graph, const Config *config)
+/* Adds the layers from the data to the logits, and finds the outputs that the loss reads. */
+static Status add_model(Graph *graph, const Config *config, Outputs *outputs)
 {
     int logits = NODE_INPUT;
-    if (graph->classes < 1)
-        return config_fail_key(config, "model.classes",
-                               "the data does not give the number of classes: set model.classes");
-    TRY(check_keys(config));
     if (config->model.layer_count)
         TRY(graph_add_list(graph, config, &logits));
     else
         TRY(add_named_model(graph, config, &logits));
-    TRY(graph_set_widths(graph, config));
+    return find_outputs(graph, config, logits, outputs);
+}
+
+static Status add_step(Graph *graph, const Config *config, int *output)
+{
     Outputs outputs;
-    TRY(find_outputs(graph, config, logits, &outputs));
+    TRY(add_model(graph, config, &outputs));
+    *output = outputs.node[0];
+    if (outputs.count == 1) return OK;
+    return config_fail_key(config, "train.rollout", "the model has %d outputs, and needs one",
+                           outputs.count);
+}
+
+/* Adds the model once, or once for each step of a rollout. */
+static Status add_all(Graph *graph, const Config *config, const GraphRollout *rollout,
+                      Outputs *outputs)
+{
+    if (!rollout) return add_model(graph, config, outputs);
+    graph->steps = rollout->steps;
+    graph->step_input.shape.dim[1] = rollout->inputs;
+    outputs->count = 1;
+    return graph_add_steps(graph, config, rollout, add_step, &outputs->node[0]);
+}
+
+static Status build(Graph *graph, const Config *config, const GraphRollout *rollout)
+{
+    Outputs outputs;
+    if (graph->classes < 1)
+        return config_fail_key(config, "model.classes",
+                               "the data does not give the number of classes: set model.classes");
+    TRY(check_keys(config));
+    TRY(add_all(graph, config, rollout, &outputs));
+    TRY(graph_set_widths(graph, config));
     TRY(check_outputs(config, outputs.count));
     Status status = add_loss(graph, config, &outputs);
     if (status != OK) return add_place(config, status);
     TRY(graph_freeze(graph, config));
     graph_need_dx(graph);
     return OK;
+}
+
+static Status build_new(Graph **graph, const Config *config, const Graph *description,
+                        const GraphRollout *rollout)
+{
+    Graph *g = *graph = mem_new(sizeof *g);
+    *g = *description;
+    g->step_input = g->input;
+    g->steps = 1;
+    Status status = build(g, config, rollout);
+    if (status != OK) graph_free(graph);
+    return status;
 }
 
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes)
@@ -292,11 +331,13 @@ Status graph_build(Graph **graph, const Config *config, Desc input, int64_t clas
 Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
                        int64_t classes)
 {
-    *graph = mem_new(sizeof **graph);
-    (*graph)->input = input;
-    (*graph)->ids = ids;
-    (*graph)->classes = classes;
-    Status status = build(*graph, config);
-    if (status != OK) graph_free(graph);
-    return status;
+    const Graph description = {.input = input, .ids = ids, .classes = classes};
+    return build_new(graph, config, &description, NULL);
+}
+
+Status graph_build_rollout(Graph **graph, const Config *config, Desc input,
+                           const GraphRollout *rollout, int64_t classes)
+{
+    const Graph description = {.input = input, .classes = classes};
+    return build_new(graph, config, &description, rollout);
 }

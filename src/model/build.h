@@ -24,6 +24,13 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
  * before it. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
+/* rollout.c. Adds a model's layers from NODE_INPUT to its only output, *output. */
+typedef Status (*StepAdd)(Graph *graph, const Config *config, int *output);
+/* Adds the model once for each step, with what joins the steps. *leads: the node that has the
+ * outputs of all steps side by side. Sets no field of graph but those that nodes need. */
+Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *rollout, StepAdd add,
+                       int *leads);
+
 /* node_names.c. Returns the first node with this name, or GRAPH_FAILED. node: array of all
  * nodes. */
 int names_find(const NodeNames *names, const Node *node, const char *name);

@@ -13,6 +13,7 @@ enum { NODES_MAX = 65536 };
 
 Desc graph_output(const Graph *graph, int node)
 {
+    if (node == NODE_INPUT) node = graph->source + NODE_INPUT;
     return node == NODE_INPUT ? graph->input : graph->node[node].spec.y;
 }
 
@@ -24,7 +25,11 @@ int64_t graph_channels(const Graph *graph, int node)
 
 int graph_find(const Graph *graph, const char *name)
 {
-    return names_find(&graph->names, graph->node, name);
+    if (!graph->prefix) return names_find(&graph->names, graph->node, name);
+    char *full = mem_format("%s%s", graph->prefix, name);
+    const int found = names_find(&graph->names, graph->node, full);
+    mem_free(&full);
+    return found;
 }
 
 bool graph_name_taken(const Graph *graph, const char *name)
@@ -48,12 +53,12 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
         return fail(ERR_CONFIG, "%s needs %d input%s, got %d%s", kind->name, kind->inputs,
                     kind->inputs == 1 ? "" : "s", in_count,
                     kind->inputs == 1 ? "" : ": name them, as in input: [a, b]");
-    if (kind->inputs < 0 && (in_count < 2 || in_count > SPEC_INPUTS))
+    if (kind->inputs < 0 && (in_count < -kind->inputs % 2 + 1 || in_count > SPEC_INPUTS))
         return fail(ERR_CONFIG, "%s needs 2 to %d inputs, got %d: name them, as in input: [a, b]",
                     kind->name, SPEC_INPUTS, in_count);
     draft->spec.x_count = in_count;
     for (int i = 0; i < in_count; ++i) {
-        draft->in[i] = in[i];
+        draft->in[i] = in[i] == NODE_INPUT ? graph->source + NODE_INPUT : in[i];
         draft->spec.x[i] = graph_output(graph, in[i]);
     }
     if (op_info(kind->op)->reads == READS_IDS && in[0] != NODE_INPUT)
@@ -143,17 +148,17 @@ Status draft_finish(Graph *graph, Draft *draft, int *index)
     TRY(add_before(graph, draft));
     TRY(layer_infer(draft->kind, &draft->spec, &draft->size, info));
     TRY(check_sizes(&draft->spec));
-    draft->spec.seed_name = hash_text(draft->name);
     int i = graph->node_count;
     if (i == graph->node_capacity) {
         graph->node_capacity = 2 * i + 16;
         graph->node = mem_resize(graph->node, (size_t)graph->node_capacity * sizeof *graph->node);
     }
     Node *node = &graph->node[i];
-    *node = (Node){.name = mem_text(draft->name),
+    *node = (Node){.name = mem_format("%s%s", graph->prefix ? graph->prefix : "", draft->name),
                    .kind = draft->kind,
                    .size = draft->size,
                    .spec = draft->spec};
+    node->spec.seed_name = hash_text(node->name);
     memcpy(node->in, draft->in, sizeof node->in);
     graph->node_count = i + 1;
     names_add(&graph->names, graph->node, i);
@@ -202,6 +207,8 @@ void graph_free(Graph **graph)
     }
     for (int i = 0; i < g->param_count; ++i) mem_free(&g->param[i].name);
     for (int i = 0; i < g->table_count; ++i) mem_free(&g->table[i].name);
+    for (int i = 0; i < g->sums_count; ++i) mem_free(&g->sums[i]);
+    mem_free(&g->sums);
     mem_free(&g->table);
     names_fini(&g->names);
     mem_free(&g->node);

@@ -119,7 +119,8 @@ static Status read_inputs(const Graph *graph, const Config *config, const ListEn
                           int in[SPEC_INPUTS], int *count)
 {
     const ConfigAttr *attr = entry->input;
-    const bool data = graph->node_count == 0 || op_info(entry->kind->op)->reads == READS_IDS;
+    const bool data =
+        graph->node_count == graph->source || op_info(entry->kind->op)->reads == READS_IDS;
     *count = 1;
     in[0] = data ? NODE_INPUT : graph->node_count - 1;
     if (!attr) return OK;
@@ -191,7 +192,8 @@ static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *l
 /* True if the loss reads the layer: it is in model.outputs, or the last one if that is empty. */
 static bool is_output(const Graph *graph, const Config *config, int node)
 {
-    const char *name = graph->node[node].name, *at = config->model.outputs;
+    const char *name = graph_step_name(graph, graph->node[node].name);
+    const char *at = config->model.outputs;
     const size_t length = strlen(name);
     if (!*at) return node == graph->node_count - 1;
     for (; at; at = strchr(at, ',')) {

@@ -241,6 +241,42 @@ static void cut_by_cost(const Cutter *c, int *first)
     mem_free(&high);
 }
 
+/* ---- by steps of a rollout ---- */
+
+/* Returns the index in c->at of a node that can begin a chunk; -1: it cannot, or is none. */
+static int piece_of(const Cutter *c, int node)
+{
+    for (int i = 0; i < c->pieces; ++i)
+        if (c->at[i] == node) return i;
+    return -1;
+}
+
+/* Cuts the first step by cost, and the others before the same layers, so that with interleaved
+ * chunks each stage has the same layers of all steps, which share their parameters. Returns
+ * false if the layers of a step cannot be cut like those of the first. */
+static bool cut_by_steps(const Cutter *c, int *first)
+{
+    const Graph *g = c->graph;
+    Cutter one = *c;
+    char begins[GRAPH_PREFIX + 8];
+    one.chunks = c->chunks / g->steps;
+    snprintf(begins, sizeof begins, "step%d.state", 2);
+    one.pieces = piece_of(c, graph_find(g, begins));
+    if (one.pieces < one.chunks) return false;
+    cut_by_cost(&one, first);
+    for (int step = 2; step <= g->steps; ++step)
+        for (int i = 0; i < one.chunks; ++i) {
+            const char *like = i == 0 ? "state" : g->node[first[i]].name;
+            char *name = mem_format("step%d.%s", step, like);
+            const int node = graph_find(g, name);
+            mem_free(&name);
+            if (piece_of(c, node) < 0) return false;
+            first[(step - 1) * one.chunks + i] = node;
+        }
+    first[c->chunks] = g->node_count;
+    return true;
+}
+
 /* ---- by names ---- */
 
 static Status unknown_layer_fail(const Cutter *c, const char *name)
@@ -323,7 +359,8 @@ Status graph_partition(const Graph *graph, const Config *config, int parts, int 
     Status status = check_chunk_count(&c);
     if (status == OK && config->grid.cuts && *config->grid.cuts)
         status = cut_by_names(&c, first);
-    else if (status == OK)
+    else if (status == OK &&
+             (graph->steps <= 1 || parts % graph->steps || !cut_by_steps(&c, first)))
         cut_by_cost(&c, first);
     cutter_fini(&c);
     return status;

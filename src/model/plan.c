@@ -151,6 +151,29 @@ static Status plan_nodes(Planner *p, int *done)
     return status;
 }
 
+/* Fails unless a parameter and the one that it is tied to have the same stored order, for nodes
+ * that keep an order of their own: both pack the same numbers, all different, to the same array. */
+static Status check_order(const Graph *g, const Param *param)
+{
+    const Param *original = &g->param[param->tied];
+    const Node *const node[] = {&g->node[param->node], &g->node[original->node]};
+    const int64_t n = shape_count(param->shape);
+    if (!node[0]->spec.shared_weight || !node[0]->op->table->pack) return OK;
+    float *plain = mem_new((size_t)n * sizeof *plain), *stored[2];
+    for (int64_t i = 0; i < n; ++i)
+        plain[i] = (float)(i % (1 << 22) + 1) + 0.25F * (float)(i >> 22);
+    for (int k = 0; k < 2; ++k) {
+        stored[k] = mem_new((size_t)param->elements * sizeof *stored[k]);
+        op_pack(node[k]->op, param->slot, plain, stored[k]);
+    }
+    const bool same = !memcmp(stored[0], stored[1], (size_t)param->elements * sizeof(float));
+    for (int k = 0; k < 2; ++k) mem_free(&stored[k]);
+    mem_free(&plain);
+    if (same) return OK;
+    return fail(ERR_BUG, "%s and %s are tied, but stored in different orders", param->name,
+                original->name);
+}
+
 /* Sets the offsets of all parameters. A tied parameter has the offset of its original. */
 static Status set_offsets(Graph *g)
 {
@@ -163,6 +186,7 @@ static Status set_offsets(Graph *g)
         if (original && param->elements != original->elements)
             return fail(ERR_BUG, "%s and %s are tied, but stored with different sizes", param->name,
                         original->name);
+        if (original) TRY(check_order(g, param));
         if (!original) end += (param->elements + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
     }
     g->arena_elements = end;

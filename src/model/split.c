@@ -238,6 +238,8 @@ static void make_graph(Splitter *s)
     const Graph *from = s->from;
     Graph *to = s->to = mem_new(sizeof *to);
     *to = (Graph){.input = from->input,
+                  .step_input = from->step_input,
+                  .steps = from->steps,
                   .classes = from->classes,
                   .box_rows = from->box_rows,
                   .param_count = from->param_count,

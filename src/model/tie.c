@@ -7,8 +7,12 @@
 /* Finds the parameter of this name among the first `count`; *index: its index. */
 static Status find_param(const Graph *graph, const char *name, int count, int *index)
 {
-    for (*index = 0; *index < count; ++*index)
-        if (strcmp(graph->param[*index].name, name) == 0) return OK;
+    const char *prefix = graph->prefix ? graph->prefix : "";
+    const size_t chars = strlen(prefix);
+    for (*index = 0; *index < count; ++*index) {
+        const char *at = graph->param[*index].name;
+        if (strncmp(at, prefix, chars) == 0 && strcmp(at + chars, name) == 0) return OK;
+    }
     const char **names = mem_new((size_t)(count + 1) * sizeof *names);
     for (int i = 0; i < count; ++i) names[i] = graph->param[i].name;
     const char *near = text_nearest(name, names, count);

@@ -52,7 +52,8 @@ static Status infer_again(Graph *graph, const Config *config, Node *node)
     for (int k = 0; k < node->spec.x_count; ++k) node->spec.x[k] = graph_output(graph, node->in[k]);
     if (single) node->spec.groups = (int)node->spec.x[0].shape.dim[1];
     if (depthwise) node->size.width = node->spec.groups;
-    if (own_width) node->size.width = width_of(config, node->name, node->size.width);
+    if (own_width)
+        node->size.width = width_of(config, graph_step_name(graph, node->name), node->size.width);
     Status status = layer_infer(node->kind, &node->spec, &node->size, info);
     if (status == ERR_CONFIG)
         return config_fail_key(config, "model.widths", "layer %s: %s", node->name, fail_message());

@@ -1,4 +1,5 @@
 /* The data sets of a trainer, and the numbers of outputs that they require of its model. */
+#include "field_steps.h"
 #include "state/classes.h"
 #include "state/scaling.h"
 
@@ -217,7 +218,7 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     const LossInfo *loss = loss_info(c);
     const bool numbers = loss->reads == LOSS_READS_TARGETS;
     int64_t outputs_needed = numbers ? set->target_width : set->classes;
-    if (numbers && data_kind(set)->has_fields) outputs_needed = set->field_set.targets;
+    if (numbers && data_kind(set)->has_fields) outputs_needed = set->field_set.step_targets;
     if (outputs_needed == 0 && numbers)
         return fail(ERR_DATA, "%s: holds class labels, but train.loss %s needs target numbers",
                     set->path, loss_name(c));
@@ -292,12 +293,20 @@ static Status check_labels(const Graph *graph, const Config *config, const DataS
 Status train_model(Graph **graph, const Config *config, const DataSet *train, const DataSet *test,
                    int64_t samples)
 {
-    bool tokens = data_kind(train)->next_token;
+    const bool tokens = data_kind(train)->next_token, fields = data_kind(train)->has_fields;
     int64_t outputs = 0;
+    if (config->train.rollout > 1 && !fields)
+        return config_fail_key(config, "train.rollout",
+                               "%s is no set of fields, so its samples "
+                               "have no steps: set it to 1",
+                               train->path);
     TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
     GraphIds ids = {.fields = train->fields, .rows = train->id_rows};
-    TRY(graph_build_ids(graph, config, input, ids, outputs));
+    if (fields && train->field_set.steps > 1)
+        TRY(field_steps_build(graph, config, train, input, outputs));
+    else
+        TRY(graph_build_ids(graph, config, input, ids, outputs));
     TRY(check_targets(*graph, config, train));
     TRY(check_labels(*graph, config, train));
     (*graph)->box_rows =

@@ -33,11 +33,8 @@ static inline Status one_rank_plan(OneRank *r, int schedule)
     return plan_new(&r->plan, r->graph, &options);
 }
 
-/* Builds the model of a configuration; *r owns it. fuse: backend for which nodes are fused; NULL:
- * no fusion. Must be closed in every case, after a failure too. */
-static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, GraphIds ids,
-                                       int64_t classes, const BackendTable *table,
-                                       const BackendTable *fuse, uint64_t seed, int schedule)
+/* Fills *r with a configuration, which it owns. */
+static inline void one_rank_init(OneRank *r, Config *config)
 {
     *r = (OneRank){.config = config,
                    .world = {.size = 1,
@@ -45,8 +42,14 @@ static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, G
                              .one_node = true,
                              .comm = MPI_COMM_NULL,
                              .node = MPI_COMM_NULL}};
+}
+
+/* Plans and starts the model that r->graph is. fuse: backend for which nodes are fused; NULL: no
+ * fusion. Must be closed in every case, after a failure too. */
+static inline Status one_rank_start(OneRank *r, const BackendTable *table, const BackendTable *fuse,
+                                    uint64_t seed, int schedule)
+{
     TRY(backend_open(&r->backend, table, (BackendOptions){.threads = 1}));
-    TRY(graph_build_ids(&r->graph, r->config, input, ids, classes));
     if (fuse) TRY(graph_fuse(r->graph, fuse));
     TRY(graph_plan(r->graph, r->backend));
     TRY(one_rank_plan(r, schedule));
@@ -56,6 +59,16 @@ static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, G
                  r->plan->micro_grad_elements));
     return executor_new(&r->executor, r->plan, &r->grid, r->backend, r->comm,
                         (ExecutorOptions){.seed = seed});
+}
+
+/* Builds the model of a configuration, and starts it (one_rank_start). */
+static inline Status one_rank_open_ids(OneRank *r, Config *config, Desc input, GraphIds ids,
+                                       int64_t classes, const BackendTable *table,
+                                       const BackendTable *fuse, uint64_t seed, int schedule)
+{
+    one_rank_init(r, config);
+    TRY(graph_build_ids(&r->graph, r->config, input, ids, classes));
+    return one_rank_start(r, table, fuse, seed, schedule);
 }
 
 /* Opens a model of data without ids, fused for one rank. */

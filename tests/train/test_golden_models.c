@@ -1,8 +1,7 @@
 /* Ten training steps of whole models from given weights on given data, compared with PyTorch's
  * losses (tests/golden/models.txt, detector.txt): forward, backward, fusion, layouts and SGD
  * together. */
-#include "golden.h"
-#include "one_rank.h"
+#include "golden_run.h"
 
 enum { CLASSES = 10 };
 /* PyTorch's runs in single precision stray up to 2.5e-5 (the file's line "# tensor") */
@@ -12,29 +11,6 @@ typedef struct Images {
     int batch, channels, image;
 } Images;
 
-typedef struct Run {
-    OneRank one;
-    Optim *optim;
-} Run;
-
-static Status make_optimizer(Run *r)
-{
-    const Graph *g = r->one.graph;
-    const Plan *plan = r->one.plan;
-    OptimRange *range = mem_new((size_t)g->param_count * sizeof *range);
-    int count = 0;
-    for (int i = 0; i < g->param_count; ++i) {
-        const Param *p = &g->param[i];
-        if (!p->info.buffer && !p->frozen)
-            range[count++] = (OptimRange){
-                .offset = plan->param_offset[i], .elements = p->elements, .decay = p->info.decay};
-    }
-    Status status =
-        optim_new(&r->optim, r->one.config, r->one.backend, range, count, plan->trained_elements);
-    mem_free(&range);
-    return status;
-}
-
 /* outputs: classes, or channels of fields */
 static Status run_open(Run *r, Golden *golden, Images images, int outputs,
                        const BackendTable *table, bool fuse)
@@ -42,10 +18,7 @@ static Status run_open(Run *r, Golden *golden, Images images, int outputs,
     Shape shape = shape_of(4, images.batch, images.channels, images.image, images.image);
     TRY(one_rank_open(&r->one, golden_config(golden, "run: {seed: 1}"),
                       desc_plain(shape, DTYPE_F32), outputs, table, fuse ? &backend_cpu : NULL, 1));
-    TRY(make_optimizer(r));
-    golden_params(r->one.graph, r->one.plan, executor_params(r->one.executor));
-    executor_params_changed(r->one.executor);
-    return OK;
+    return run_start(r);
 }
 
 /* Sets running statistics to 0.1 noise and 1 + 0.1 noise. */
@@ -80,24 +53,6 @@ static void check_statistics(Run *r, const char *path, const char *name)
     }
     CU_ASSERT(want > 0 && fabs(sum - want) < 1e-4 * want);
     if (!(fabs(sum - want) < 1e-4 * want)) printf("  %s: %.9g, PyTorch %.9g\n", name, sum, want);
-}
-
-static void run_close(Run *r)
-{
-    optim_free(&r->optim);
-    one_rank_close(&r->one);
-}
-
-/* Trains a step on the micro-batch, which is always the same. */
-static double train_once(Run *r, Batch *batch, int step)
-{
-    Executor *e = r->one.executor;
-    StepBatch of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
-    const float *metrics = one_rank_step(&r->one, batch, of);
-    double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
-    optim_step(r->optim, executor_params(e), executor_grads(e), r->one.config->optim.lr, 1);
-    executor_params_changed(e);
-    return loss;
 }
 
 /* ---- batches ---- */

@@ -129,6 +129,7 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
     TRY(find_segments(f, times));
     TRY(find_offsets(config, f, FIELD_INPUT, &config->data.window.inputs));
     TRY(find_offsets(config, f, FIELD_TARGET, &config->data.window.targets));
+    TRY(field_rollout_offsets(f, config));
     if (targets_are_inputs(config, f))
         return config_fail_key(config, "data.window",
                                "a target is an input of the same time, so there is nothing to "

@@ -365,6 +365,7 @@ static Status open_set(Opening *o)
     for (int i = 0; i < f->offsets[FIELD_TARGET]; ++i)
         TRY(add_channels(o, FIELD_TARGET, i, f->target, &f->targets));
     TRY(find_changes(o));
+    TRY(field_rollout_inputs(f, o->config));
     TRY(find_size(o, f->input, f->inputs, &set->height, &set->width));
     TRY(find_size(o, f->target, f->targets, &height, &width));
     set->channels = f->inputs;
@@ -377,6 +378,12 @@ static Status open_set(Opening *o)
             o->config, "data.predict",
             "inputs are %lldx%lld and targets %lldx%lld: a change needs one size",
             (long long)set->height, (long long)set->width, (long long)height, (long long)width);
+    if (f->steps > 1 && (height != set->height || width != set->width))
+        return config_fail_key(o->config, "train.rollout",
+                               "inputs are %lldx%lld and targets %lldx%lld: what a step gives "
+                               "must have the size of what it reads",
+                               (long long)set->height, (long long)set->width, (long long)height,
+                               (long long)width);
     set_arrays(set, height, width);
     return OK;
 }

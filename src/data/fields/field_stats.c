@@ -70,9 +70,9 @@ void data_fields_rows(const DataSet *set, FieldStats *stats)
 {
     const FieldSet *f = &set->field_set;
     stats->count = 0;
-    for (int i = 0; i < f->inputs; ++i)
+    for (int i = 0; i < f->step_inputs; ++i)
         add_row(stats, (FieldStat){f->input[i].variable, f->input[i].level, 0, 0, 0});
-    for (int i = 0; i < f->targets; ++i)
+    for (int i = 0; i < f->step_targets; ++i)
         add_row(stats,
                 (FieldStat){f->target[i].variable, f->target[i].level, change_of(f, i), 0, 0});
 }
@@ -197,13 +197,14 @@ static Status use_row(const FieldSet *f, const FieldStats *stats, const FieldCha
 Status data_fields_use(DataSet *set, const FieldStats *stats)
 {
     FieldSet *f = &set->field_set;
-    for (int i = 0; i < f->inputs; ++i)
+    for (int i = 0; i < f->step_inputs; ++i)
         TRY(use_row(f, stats, &f->input[i], 0, &set->mean[i], &set->std[i]));
-    for (int i = 0; i < f->targets; ++i)
+    for (int i = 0; i < f->step_targets; ++i)
         TRY(use_row(f, stats, &f->target[i], change_of(f, i), &f->target_mean[i],
                     &f->target_std[i]));
     set->has_stats = true;
-    set->stats_count = f->inputs;
+    set->stats_count = f->step_inputs;
+    data_fields_share_stats(set);
     return OK;
 }
 

@@ -14,6 +14,11 @@ const char *field_dim_name(int dim);
 Status field_set_open(DataSet *set, const Config *config, const char *paths);
 /* Finds segments and samples from the times of all frames, in seconds; NULL: frames have none. */
 Status field_samples_find(DataSet *set, const Config *config, const double *times);
+/* field_rollout.c. Adds the offsets of the targets of train.rollout's steps; then, when the
+ * channels of the first step are known, the inputs that later steps take from the data.
+ * ERR_CONFIG. */
+Status field_rollout_offsets(FieldSet *f, const Config *config);
+Status field_rollout_inputs(FieldSet *f, const Config *config);
 /* Returns the index of the file that holds a frame. */
 int field_find_file(const FieldSet *f, int64_t frame);
 /* Print the set: as text, or as keys of an open JSON object. */

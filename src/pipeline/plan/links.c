@@ -57,8 +57,11 @@ static Status add_tie(const Plan *plan, Links *links, int param)
         return fail(
             ERR_CONFIG,
             "%s: a second parameter on another stage is tied to %s: cut the model (grid.cuts) "
-            "so that at most one parameter tied to it is on another stage",
-            tied->name, target->name);
+            "so that at most one parameter tied to it is on another stage%s",
+            tied->name, target->name,
+            plan->graph->steps > 1 ? "; with train.rollout set grid.pipeline_schedule to "
+                                     "interleaved and grid.chunks to the number of steps"
+                                   : "");
     size_t bytes = (size_t)tied->elements * sizeof(float);
     if (bytes > TIE_PIECE_BYTES) bytes = TIE_PIECE_BYTES;
     bytes = (bytes + LINK_ALIGN - 1) / LINK_ALIGN * LINK_ALIGN;

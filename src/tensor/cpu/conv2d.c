@@ -178,7 +178,7 @@ static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
     int lanes = cpu_portable() ? own_lanes() : dnnl_vector_floats();
     if (lanes == 0) return query_blocks(cpu_dnnl(op->backend), s, choice);
     choice->x_block = choice->y_block = lanes;
-    const bool first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0];
+    const bool first = v.c <= FEW_CHANNELS && v.g == 1 && !s->need_dx[0] && !s->shared_weight;
     if (first) choice->x_block = 1;
     if (in_precision(op, s->x[0]).dtype != DTYPE_F32 || own_lanes() == 0) return OK;
     if (first) first_choose(s, &v, lanes, choice);

@@ -208,7 +208,8 @@ static Facts facts_now(const Trainer *t)
                    .tokenizer = known->tokenizer_hash,
                    .path = known->path,
                    .kind = (int)set->kind,
-                   .channels = set->channels,
+                   .channels =
+                       data_kind(set)->has_fields ? set->field_set.step_inputs : set->channels,
                    .height = set->height,
                    .width = set->width,
                    .columns = set->columns,

@@ -36,8 +36,10 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
                                .scale = set->scale};
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
-    if (!data_kind(set)->has_fields || !set->has_stats) return;
-    input->targets = set->field_set.targets;
+    if (!data_kind(set)->has_fields) return;
+    input->channels = set->field_set.step_inputs;
+    if (!set->has_stats) return;
+    input->targets = set->field_set.step_targets;
     memcpy(input->target_mean, set->field_set.target_mean, sizeof input->target_mean);
     memcpy(input->target_std, set->field_set.target_std, sizeof input->target_std);
 }

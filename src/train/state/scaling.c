@@ -153,9 +153,11 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
 {
     const bool said =
         !config->data.normalize || config->data.mean.count > 0 || config->data.std.count > 0;
+    const bool fields = data_kind(set)->has_fields;
     char now[64], then[64];
-    if (is->channels == 0 || is->channels != set->channels) return;
-    if (data_kind(set)->has_fields && is->targets != set->field_set.targets) return;
+    if (is->channels == 0) return;
+    if (is->channels != (fields ? set->field_set.step_inputs : set->channels)) return;
+    if (fields && is->targets != set->field_set.step_targets) return;
     if (same_stats(set, is)) return;
     stats_text(now, set->stats_count, set->mean, set->std);
     stats_text(then, is->stats, is->mean, is->std);
@@ -175,6 +177,7 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
     memcpy(set->std, is->std, sizeof set->std);
     memcpy(set->field_set.target_mean, is->target_mean, sizeof is->target_mean);
     memcpy(set->field_set.target_std, is->target_std, sizeof is->target_std);
+    if (fields) data_fields_share_stats(set);
 }
 
 void scaling_log_stats(const Trainer *t, const CheckpointMeta *meta, const char *path)

@@ -1,0 +1,152 @@
+/* Adds a model several times, for a rollout: each step reads the fields that the steps before it
+ * gave, and has the parameters of the first one.
+ *
+ *     data --> step1.state --> model --> y1 ------------------> z1 --+
+ *       |----> step2.state <--------------------------------- z1    |--> leads --> loss
+ *       |           `--------> model (step2.*) --> y2 --(+ z1)--> z2 --+
+ *
+ * z of a step is its output, in which changes are added up from the first step on: a field is the
+ * data's field plus such a change. */
+#include "build.h"
+
+#include <string.h>
+
+/* Adds a channel_sum of the data and of outputs z of steps. Inputs of the terms: 0 for the data, k
+ * for z of step k; those that no term reads are left out. */
+static int add_sums(Graph *graph, const char *name, const ChannelSum *sum, int count,
+                    const int *node, int nodes)
+{
+    Draft draft;
+    ChannelSum *own = mem_new((size_t)count * sizeof *own);
+    int in[SPEC_INPUTS], ins = 0, index = GRAPH_FAILED;
+    Status st = OK;
+    memcpy(own, sum, (size_t)count * sizeof *own);
+    graph->sums = mem_resize(graph->sums, (size_t)(graph->sums_count + 1) * sizeof *graph->sums);
+    graph->sums[graph->sums_count++] = own;
+    for (int i = 0; st == OK && i < nodes; ++i) {
+        bool reads = false;
+        for (int c = 0; c < count; ++c)
+            for (int k = 0; k < sum[c].terms; ++k) {
+                if (sum[c].term[k].input != i) continue;
+                reads = true;
+                own[c].term[k].input = (int16_t)ins;
+            }
+        if (reads && ins == SPEC_INPUTS)
+            st = fail(ERR_CONFIG, "the inputs of a step come from more than %d steps before it",
+                      SPEC_INPUTS - 1);
+        else if (reads)
+            in[ins++] = node[i];
+    }
+    if (st == OK) st = draft_begin(graph, &draft, &layer_channel_sum, name, in, ins);
+    draft.spec.channel_sums = own;
+    draft.spec.sums = count;
+    if (st == OK) st = draft_finish(graph, &draft, &index);
+    return st == OK ? index : GRAPH_FAILED;
+}
+
+/* Adds the input of a step (counted from 1). z: node of the data, and of z of each step before. */
+static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z)
+{
+    char name[GRAPH_PREFIX + 8];
+    snprintf(name, sizeof name, "step%d.state", step);
+    return add_sums(graph, name, r->state + (ptrdiff_t)(step - 1) * r->inputs, r->inputs, z, step);
+}
+
+/* Adds z of a step with output y; y itself unless a channel is a change. */
+static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int before)
+{
+    char name[GRAPH_PREFIX + 8];
+    bool adds = false;
+    for (int c = 0; c < r->targets; ++c) adds = adds || r->output[c].terms > 1;
+    if (step == 1 || !adds) return y;
+    snprintf(name, sizeof name, "step%d.sum", step);
+    return add_sums(graph, name, r->output, r->targets, (int[]){y, before}, 2);
+}
+
+/* Ties the parameters from `first` on to those of the first step, which are as many. */
+static Status tie_step(Graph *graph, int first, int count)
+{
+    char a[64], b[64];
+    for (int i = 0; i < count; ++i) {
+        Param *p = &graph->param[first + i];
+        const Param *like = &graph->param[i];
+        if (p->info.buffer)
+            return fail(ERR_CONFIG,
+                        "%s: the running statistics of a batch norm would be those of fields of "
+                        "several steps: choose another norm (model.norm: group), or 1",
+                        like->name);
+        if (!shape_equal(p->shape, like->shape))
+            return fail(ERR_BUG, "%s is %s, but %s is %s", p->name, shape_text(p->shape, a),
+                        like->name, shape_text(like->shape, b));
+        p->tied = like->tied >= 0 ? like->tied : i;
+        graph->node[p->node].spec.shared_weight = true;
+        graph->node[like->node].spec.shared_weight = true;
+    }
+    return OK;
+}
+
+/* Joins the outputs of all steps, SPEC_INPUTS at a time. */
+static int add_leads(Graph *graph, const int *z, int steps)
+{
+    int part[ROLLOUT_STEPS], parts = 0;
+    char name[GRAPH_PREFIX + 8];
+    if (steps <= SPEC_INPUTS) return graph_add(graph, "concat", "leads", z, steps, NULL);
+    for (int i = 0, n; i < steps; i += n) {
+        n = steps - i < SPEC_INPUTS ? steps - i : SPEC_INPUTS;
+        snprintf(name, sizeof name, "leads%d", parts + 1);
+        part[parts++] = n == 1 ? z[i] : graph_add(graph, "concat", name, z + i, n, NULL);
+    }
+    return graph_add(graph, "concat", "leads", part, parts, NULL);
+}
+
+/* Adds the model, which reads `state`. */
+static Status add_step(Graph *graph, const Config *config, int step, int state, StepAdd add, int *y)
+{
+    char prefix[GRAPH_PREFIX];
+    snprintf(prefix, sizeof prefix, "step%d.", step);
+    graph->source = state - NODE_INPUT;
+    if (step > 1) graph->prefix = prefix;
+    const Status st = add(graph, config, y);
+    graph->source = 0;
+    graph->prefix = NULL;
+    return st;
+}
+
+/* Fails with the last message, as one about train.rollout. */
+static Status steps_fail(const Config *config)
+{
+    char *message = mem_text(fail_message());
+    const Status st = config_fail_key(config, "train.rollout", "%s", message);
+    mem_free(&message);
+    return st;
+}
+
+Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *r, StepAdd add,
+                       int *leads)
+{
+    int z[ROLLOUT_STEPS + 1] = {NODE_INPUT}, params = 0, y;
+    if (r->steps > ROLLOUT_STEPS)
+        return fail(ERR_BUG, "a rollout of %d steps, at most %d", r->steps, ROLLOUT_STEPS);
+    for (int step = 1; step <= r->steps; ++step) {
+        const int first = graph->param_count, state = add_state(graph, r, step, z);
+        if (state == GRAPH_FAILED) return steps_fail(config);
+        TRY(add_step(graph, config, step, state, add, &y));
+        if (graph->table_count > 0)
+            return config_fail_key(config, "train.rollout", "%s is a sparse table of ids",
+                                   graph->table[0].name);
+        if (step == 1) params = graph->param_count;
+        if (step > 1 && tie_step(graph, first, params) != OK) return steps_fail(config);
+        z[step] = add_output(graph, r, step, y, z[step - 1]);
+        if (z[step] == GRAPH_FAILED) return steps_fail(config);
+    }
+    *leads = add_leads(graph, z + 1, r->steps);
+    return *leads == GRAPH_FAILED ? steps_fail(config) : OK;
+}
+
+const char *graph_step_name(const Graph *graph, const char *name)
+{
+    int chars = 0;
+    if (graph->steps > 1 && sscanf(name, "step%*d.%n", &chars) == 0 && chars > 0)
+        return name + chars;
+    return name;
+}

@@ -1,0 +1,73 @@
+/* Joins the steps of a rollout of fields. All fields are normalised: an input is (value - m) / s, a
+ * target z is (value - m') / s', or (change - m') / s' where the change is counted from the last
+ * input of the data. So a step that reads a target of an earlier one reads
+ *
+ *     z s' / s + (m' - m) / s         of a value
+ *     x + z s' / s + m' / s           of a change, x: the last input of the data
+ *
+ * and as the model of a step gives the change in that step alone, y, its z is z of the step before
+ * plus y + m' / s'. */
+#include "field_steps.h"
+
+/* Mean and deviation of a channel. */
+typedef struct Scale {
+    double mean, deviation;
+} Scale;
+
+static Scale scale_of(const DataSet *set, const float *mean, const float *deviation, int channel)
+{
+    if (!set->has_stats) return (Scale){0, 1};
+    return (Scale){(double)mean[channel], (double)deviation[channel]};
+}
+
+/* The sum that step `step` reads as input `channel`. */
+static ChannelSum state_of(const DataSet *set, int step, int channel)
+{
+    const FieldSet *f = &set->field_set;
+    const FieldSource from = field_source(f, step, channel);
+    const Scale x = scale_of(set, set->mean, set->std, channel);
+    ChannelSum sum = {0};
+    if (from.channel >= 0)
+        sum.term[sum.terms++] = (ChannelTerm){.channel = (int16_t)from.channel, .factor = 1};
+    if (from.target < 0) return sum;
+    const Scale z = scale_of(set, f->target_mean, f->target_std, from.target);
+    sum.term[sum.terms++] = (ChannelTerm){.input = (int16_t)from.step,
+                                          .channel = (int16_t)from.target,
+                                          .factor = (float)(z.deviation / x.deviation)};
+    sum.shift = (float)((z.mean - (from.channel >= 0 ? 0 : x.mean)) / x.deviation);
+    return sum;
+}
+
+/* z of a step but the first, from the step's output and z of the step before. */
+static ChannelSum output_of(const DataSet *set, int target)
+{
+    const FieldSet *f = &set->field_set;
+    const Scale z = scale_of(set, f->target_mean, f->target_std, target);
+    ChannelSum sum = {.terms = 1, .term = {{.channel = (int16_t)target, .factor = 1}}};
+    if (f->change_from[target] < 0) return sum;
+    sum.term[sum.terms++] = (ChannelTerm){.input = 1, .channel = (int16_t)target, .factor = 1};
+    sum.shift = (float)(z.mean / z.deviation);
+    return sum;
+}
+
+Status field_steps_build(Graph **graph, const Config *config, const DataSet *set, Desc input,
+                         int64_t targets)
+{
+    const FieldSet *f = &set->field_set;
+    const size_t inputs = (size_t)f->step_inputs;
+    ChannelSum *state = mem_new((size_t)f->steps * inputs * sizeof *state);
+    ChannelSum *output = mem_new((size_t)f->step_targets * sizeof *output);
+    for (int step = 1; step <= f->steps; ++step)
+        for (int c = 0; c < f->step_inputs; ++c)
+            state[(size_t)(step - 1) * inputs + (size_t)c] = state_of(set, step, c);
+    for (int c = 0; c < f->step_targets; ++c) output[c] = output_of(set, c);
+    const GraphRollout rollout = {.steps = f->steps,
+                                  .inputs = f->step_inputs,
+                                  .targets = f->step_targets,
+                                  .state = state,
+                                  .output = output};
+    const Status st = graph_build_rollout(graph, config, input, &rollout, targets);
+    mem_free(&state);
+    mem_free(&output);
+    return st;
+}

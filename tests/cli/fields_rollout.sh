@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# train.rollout: the same bits on grids, with threads, shards, recomputation and pipelines; checkpoints for any number of steps; what is
+# refused.
+# cores: 2
+. "$(dirname "$0")/common.bash"
+check 0 'wrote waves: 2 members' "$WEFT" data make shallow-water -o waves --size 16x16 --members 2 --steps 12
+mkdir all
+cat >a.yaml <<'YAML'
+run: {name: a, dir: all/runs}
+data:
+  train: waves/member-000.nc
+  test: waves/member-001.nc
+  variables: {inputs: [h, u, v], static: [orography], targets: [h, u]}
+  window: {inputs: [-1, 0], targets: [1]}
+  predict: change
+model: {name: unet, channels: [8, 16], up: bilinear, pad_mode: [reflect, circular]}
+train: {loss: mse, epochs: 1, batch: 4, micro_batch: 1, rollout: 3}
+optim: {name: adamw, lr: 1e-3}
+YAML
+verify() { timeout 240 "$WEFT" verify a.yaml --steps 2 "$@"; }
+hash() { sed -n '/^1x1x1/ { s/^.*  \([0-9a-f]\{16\}\).*/\1/p; q; }' out; }
+check 0 'the same to the bit' verify --grids 1x1x1,2x1x1 --zero 0,2
+whole=$(hash)
+check 0 'the same to the bit' verify --grids 1x1x1 --threads 1,2 grid.recompute=block
+holds 'recomputation changes no bit' test "$(hash)" = "$whole"
+check 0 'the same to the bit' verify --grids 1x1x1,1x2x1 grid.pipeline_schedule=interleaved grid.chunks=3
+holds 'interleaved chunks change no bit' test "$(hash)" = "$whole"
+check 0 'the same to the bit' verify --grids 1x1x1,1x2x1 train.rollout=2
+holds 'another number of steps has other bits' test "$(hash)" != "$whole"
+check 0 'chunk 5' "$WEFT" plan a.yaml --ranks 2 grid.pp=2 grid.pipeline_schedule=interleaved grid.chunks=3
+holds 'steps begin on stage 0' test "$(grep -c 'stage 0 .* layers, step[123].state to' out)" = 3
+holds 'stage 1 begins at the same layer in all steps' test \
+    "$(sed -n 's/.*stage 1 .* layers, \(step[23]\.\)\{0,1\}\([^ ]*\) to .*/\2/p' out | uniq -c | sed 's/^ *\([0-9]*\) .*/\1/')" = 3
+check 78 'set grid.pipeline_schedule to interleaved and grid.chunks to the number of steps' "$WEFT" plan a.yaml --ranks 2 grid.pp=2
+
+train() { timeout 120 "$WEFT" train a.yaml "$@"; }
+check 0 'evaluation after step 3' train train.rollout=1 run.name=one
+check 0 'evaluation after step 2' train run.name=three model.init_from=all/runs/one/checkpoints/best.h5
+check 78 'was written with `train.rollout: 1`' train run.name=one
+check 0 'evaluation after step' train run.name=more checkpoint.resume=all/runs/three/checkpoints/best.h5 train.rollout=1 train.epochs=2
+check 0 'wrote model.onnx' "$WEFT" ckpt export all/runs/three/checkpoints/best.h5 --onnx -o model.onnx
+
+check 78 'choose another norm (model.norm: group)' train model.norm=batch
+check 78 'train.rollout=33: 33 is out of range' train train.rollout=33
+check 78 'no target is an input' train 'data.variables={inputs: [u, v], targets: [h]}' data.predict=value
+check 78 'needs a target after the last of the inputs' train 'data.window={inputs: [-1, 0], targets: [-2]}'
+finish
