@@ -40,6 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     c.data.window.targets = (ConfigList){.count = 1, .value = next};
     c.data.predict = data[0] & 4 ? PREDICT_CHANGE : PREDICT_VALUE;
     c.data.normalize = true;
+    c.train.rollout = 1;
     if (data_set_open(&set, &c, fuzz_file(data + 1, size - 1)) != OK) return 0;
     /* large sets are accepted, but take too long for a fuzzer */
     if (set.samples * (set.x.sample_bytes + set.y.sample_bytes) < BYTES_MOST) use(&set, nowhere);

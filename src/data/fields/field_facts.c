@@ -408,7 +408,7 @@ Status field_facts_run(const FieldFactsRequest *request, FieldFacts *facts, doub
     static const IsolatedJob job = {
         .subject = "HDF5, in the process that reads the file's metadata,",
         .memory_bytes = (size_t)1 << 30,
-        .busy_s = 30,
+        .busy_s = 10,
         .clock_s = 300,
         .answer_bytes = sizeof *facts + TIMES_MOST * sizeof(double),
         .work = read_and_answer,
