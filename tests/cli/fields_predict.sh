@@ -41,7 +41,9 @@ check 64 'kinds.nc: is one of the files that are read' "$WEFT" predict f.yaml ki
 check 0 'wrote roll.nc: 3 samples, 2 leads' "$WEFT" predict f.yaml --rollout 2 -o roll.nc --truth
 check 64 'from sample 2 the set has the inputs that the model does not predict for 2 steps only' "$WEFT" predict f.yaml --rollout 3 --samples 2
 check 64 'for 4 steps at most' "$WEFT" predict f.yaml --rollout 9
-check 78 'which the model does not predict' "$WEFT" predict f.yaml --rollout 2 data.window='{inputs: [-1, 0], targets: [2]}'
+window='data.window={inputs: [-1, 0], targets: [2]}'
+check 0 '' "$WEFT" train f.yaml run.name=gap train.steps=1 "$window"
+check 78 'which the model does not predict' "$WEFT" predict f.yaml run.name=gap --rollout 2 "$window"
 check 64 '--png needs --samples' "$WEFT" predict f.yaml --png pictures
 check 0 '' "$WEFT" predict f.yaml --samples 0-1 --png pictures
 holds 'a picture for each target' [ "$(ls pictures | wc -l)" = 4 ]
