@@ -48,6 +48,18 @@ static Status describe_tokens(DataSet *set, const Config *config)
                 "--input tokens: the number of different tokens is unknown; set model.vocab");
 }
 
+/* Makes the samples inputs of a model from fields to fields, with targets of the same size. */
+static void describe_fields(DataSet *set, int64_t targets)
+{
+    const int64_t dim[] = {set->samples, targets, set->height, set->width};
+    set->kind = DATA_FIELDS;
+    set->field_set.targets = set->field_set.step_targets = (int)targets;
+    set->field_set.inputs = set->field_set.step_inputs = (int)set->channels;
+    set->field_set.steps = 1;
+    memcpy(set->y.dim, dim, sizeof dim);
+    set->target_width = targets * set->height * set->width;
+}
+
 /* Describes images or table rows. */
 static Status describe_samples(DataSet *set, const Input *input, const Config *config)
 {
@@ -62,7 +74,10 @@ static Status describe_samples(DataSet *set, const Input *input, const Config *c
     set->height = x.dim[2];
     set->width = x.dim[3];
     set->fields = set->id_most = input->fields;
-    if (has_targets)
+    const ZooEntry *model = config->model.layer_count == 0 ? zoo_find(config->model.name) : NULL;
+    if (has_targets && model && model->fields)
+        describe_fields(set, classes);
+    else if (has_targets)
         set->target_width = classes;
     else
         set->classes = classes;

@@ -183,6 +183,7 @@ const ZooEntry zoo_unet = {
     .help = "fields to fields: levels that halve the size, and back",
     .uses = "channels blocks norm activation pad_mode residual up down",
     .defaults = "channels=[32,64,128,256]",
+    .fields = true,
     .build = build_unet,
 };
 const ZooEntry zoo_fieldresnet = {
@@ -190,5 +191,6 @@ const ZooEntry zoo_fieldresnet = {
     .help = "fields to fields: residual blocks at full size",
     .uses = "width blocks norm activation pad_mode",
     .defaults = "width=64",
+    .fields = true,
     .build = build_resnet,
 };

@@ -60,6 +60,12 @@ static Status make_file(const Job *job, const Input *input, const char *path)
 static Status check_input(Job *job, const Input *input)
 {
     const Shape x = input->shape;
+    if (loss_info(job->config)->reads == LOSS_READS_TARGETS)
+        return fail(
+            ERR_USAGE,
+            "--input: its random samples have labels, but train.loss %s reads targets: name "
+            "a set with data.train",
+            loss_name(job->config));
     if (loss_info(job->config)->reads != LOSS_READS_BOXES) return OK;
     if (input->tokens || x.dim[2] != x.dim[3])
         return fail(ERR_USAGE, "--input: a detector (train.loss: yolo) takes squares: 3x640x640");
