@@ -38,6 +38,11 @@ check 0 'evaluation after step 3' train train.rollout=1 run.name=one
 check 0 'evaluation after step 2' train run.name=three model.init_from=all/runs/one/checkpoints/best.h5
 check 78 'was written with `train.rollout: 1`' train run.name=one
 check 0 'evaluation after step' train run.name=more checkpoint.resume=all/runs/three/checkpoints/best.h5 train.rollout=1 train.epochs=2
+eval() { timeout 100 "$WEFT" eval a.yaml run.name=three "$@"; }
+check 0 'h_9h' eval
+check 0 'h_3h' eval train.rollout=1
+holds 'one step has no later lead' sh -c '! grep -q h_6h both'
+check 0 '' timeout 100 "$WEFT" predict a.yaml run.name=three --rollout 4
 check 0 'wrote model.onnx' "$WEFT" ckpt export all/runs/three/checkpoints/best.h5 --onnx -o model.onnx
 
 check 78 'choose another norm (model.norm: group)' train model.norm=batch

@@ -372,6 +372,21 @@ static inline OpSpec pad(int block, PadMode rows, PadMode columns)
     return s;
 }
 
+/* Channels of two inputs: a copy, a sum with a constant, and one that is read twice. */
+static inline OpSpec channel_sum(void)
+{
+    static const ChannelSum sums[] = {{1, 0, {{0, 3, 1}}},
+                                      {2, 0.5F, {{0, 1, -2}, {1, 2, 0.75F}}},
+                                      {2, -1, {{1, 2, 1}, {1, 0, 3}}}};
+    OpSpec s = one(OP_CHANNEL_SUM, plain(4, 2, 5, 7, 9), plain(4, 2, 3, 7, 9));
+    s.x_count = 2;
+    s.x[1] = s.y;
+    s.need_dx[1] = true;
+    s.channel_sums = sums;
+    s.sums = 3;
+    return s;
+}
+
 static inline OpSpec yolo_loss(void)
 {
     OpSpec s = one(OP_YOLO_LOSS, image(2, 16, 8, 6), plain(2, 2, LOSS_COLUMNS, 1, 1));
@@ -448,6 +463,7 @@ static inline const Case *cases(int *count)
     CASE("add", join(OP_ADD, image(2, 20, 9, 7), image(2, 20, 9, 7), ACT_RELU));
     CASE("film", film(image(3, 20, 9, 7)));
     CASE("film, plain", film(plain(4, 2, 6, 5, 7)));
+    CASE("channel_sum", channel_sum());
     CASE("concat", join(OP_CONCAT, image(2, 16, 5, 5), image(2, 48, 5, 5), ACT_NONE));
     CASE("dropout", dropout(plain(2, 3, 1777, 1, 1)));
     CASE("dropout, blocks", dropout(image(2, 20, 9, 7)));
