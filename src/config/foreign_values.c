@@ -143,7 +143,7 @@ const ForeignWord foreign_values[] = {
           "eval_loss", NULL),
     VALUE("checkpoint.best_metric", "auroc|roc_auc|val_auc|auc_roc", "auc", NULL),
     VALUE("checkpoint.best_metric", "acc5|top5_acc|val_acc5|prec5|top5_accuracy", "top5", NULL),
-    VALUE("checkpoint.best_metric", "map|map50|f1|bleu|iou|miou|rmse|mae", NULL, NO_SUCH),
+    VALUE("checkpoint.best_metric", "map|map50|f1|bleu|iou|miou|mae", NULL, NO_SUCH),
     VALUE("checkpoint.resume", "true|latest|last|yes|must|allow|must_resume", "auto", NULL),
     VALUE("checkpoint.resume", "false|none|never|off|null", "no", NULL),
     VALUE("data.layout", "channels_first|chw|bchw|NCDHW|torch", "nchw", NULL),
@@ -199,7 +199,7 @@ const ForeignWord foreign_values[] = {
           "mlp", NULL),
     VALUE("model.name", "wide_and_deep|widedeep|wdl|wnd", "wide_deep", NULL),
     VALUE("model.name",
-          "vgg*|alexnet|densenet*|efficientnet*|vit*|swin*|bert*|roberta*|unet*|yolov*|"
+          "vgg*|alexnet|densenet*|efficientnet*|vit*|swin*|bert*|roberta*|unet3d|segnet|fno|yolov*|"
           "inception*|googlenet|squeezenet*|convnext*|regnet*|t5*|opt|gemma*|phi*|"
           "mobilenetv1|mobilenetv3*|shufflenet*|mnasnet*|deit*|xception|nfnet*|"
           "resnext*|wide_resnet*|senet*|rexnet*|beit*|maxvit*|mixer*|clip*|rnn|lstm*|"
@@ -481,8 +481,8 @@ const ForeignWord foreign_values[] = {
      "datasets|tfds|torchvision|s3|url|http|https",
      NULL,
      "unpack it: weft reads folders of pictures (import folder), CSV, texts, tokens and HDF5"},
-    {"data", "show|ls|list|inspect|stats|stat|head*|summary|describe|view|print|dump|shape",
-     "data info", NULL},
+    {"data", "show|ls|list|inspect|stat|head*|summary|describe|view|print|dump|shape", "data info",
+     NULL},
     {"data", "verify|validate|test|lint|fsck|scan|audit|diff|compare", "data check", NULL},
     {"data", "convert|load|create|prepare|build|make|preprocess|read|ingest|add|pack|export",
      "data import folder", "or another of weft data import --help"},
