@@ -119,17 +119,18 @@ static int last_conv(const Net *n, int x)
     return add_conv(n, x, "head", n->graph->classes, 1, true);
 }
 
-/* Fails unless the size can be halved for each level. */
-static int check_size(const Net *n, int levels)
+/* Fails if there are too many levels, or the size cannot be halved for each further one. */
+static Status check_levels(const Net *n, int levels)
 {
     const Shape x = n->graph->input.shape;
+    if (levels > LEVELS_MOST)
+        return fail(ERR_CONFIG, "unet: %d levels, at most %d are possible", levels, LEVELS_MOST);
     const int64_t step = (int64_t)1 << (levels - 1);
-    if (x.ndim == 4 && x.dim[2] % step == 0 && x.dim[3] % step == 0) return 0;
-    fail(ERR_CONFIG,
-         "unet: %d levels halve the size %d times, so the rows and columns of (N,C,H,W) must be "
-         "multiples of %lld: use fewer model.channels, or cut the fields",
-         levels, levels - 1, (long long)step);
-    return GRAPH_FAILED;
+    if (x.ndim == 4 && x.dim[2] % step == 0 && x.dim[3] % step == 0) return OK;
+    return fail(ERR_CONFIG,
+                "unet: %d levels halve the size %d times, so the rows and columns of (N,C,H,W) must "
+                "be multiples of %lld: use fewer model.channels, or other fields",
+                levels, levels - 1, (long long)step);
 }
 
 static int build_unet(Graph *graph, const Config *config)
@@ -138,11 +139,7 @@ static int build_unet(Graph *graph, const Config *config)
     const int levels = config->model.channels.count;
     char name[NAME_CHARS];
     int x = NODE_INPUT, level[LEVELS_MOST];
-    if (levels > LEVELS_MOST) {
-        fail(ERR_CONFIG, "unet: %d levels, at most %d are possible", levels, LEVELS_MOST);
-        return GRAPH_FAILED;
-    }
-    if (check_size(&n, levels) != 0) return GRAPH_FAILED;
+    if (check_levels(&n, levels) != OK) return GRAPH_FAILED;
     for (int i = 0; i < levels; ++i) {
         snprintf(name, sizeof name, "down%d.pool", i);
         if (i > 0)
