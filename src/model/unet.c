@@ -127,10 +127,11 @@ static Status check_levels(const Net *n, int levels)
         return fail(ERR_CONFIG, "unet: %d levels, at most %d are possible", levels, LEVELS_MOST);
     const int64_t step = (int64_t)1 << (levels - 1);
     if (x.ndim == 4 && x.dim[2] % step == 0 && x.dim[3] % step == 0) return OK;
-    return fail(ERR_CONFIG,
-                "unet: %d levels halve the size %d times, so the rows and columns of (N,C,H,W) must "
-                "be multiples of %lld: use fewer model.channels, or other fields",
-                levels, levels - 1, (long long)step);
+    return fail(
+        ERR_CONFIG,
+        "unet: %d levels halve the size %d times, so the rows and columns of (N,C,H,W) must "
+        "be multiples of %lld: use fewer model.channels, or other fields",
+        levels, levels - 1, (long long)step);
 }
 
 static int build_unet(Graph *graph, const Config *config)
