@@ -39,6 +39,11 @@ static const struct {
     /* convolutions: transforms of images and filters lose some bits; rounded before and after the
      * bias */
     Bound conv;
+    /* gradients from an output that was rounded: sigmoid's slope y (1 - y) changes by up to half a
+     * rounding, and its largest value is 1/4 */
+    Bound from_output;
+    /* gradients with slopes of up to 10, charbonnier's with eps 0.1, at an input that was rounded */
+    Bound steep;
     /* exchanges: rounded before and after the bias */
     Bound exchange;
     /* |cuda - cpu| of the loss in ten training steps */
@@ -56,6 +61,8 @@ static const struct {
              .attention = {2e-6, 3},
              .gelu_product = {1e-5, 2.5},
              .conv = {2e-5, 3},
+             .from_output = {2e-6, 2.5},
+             .steep = {2e-6, 8},
              .exchange = {2e-6, 2.5},
              .loss = 1e-4,
              .deep = 5e-3,
