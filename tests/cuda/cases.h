@@ -42,7 +42,8 @@ static const struct {
     /* gradients from an output that was rounded: sigmoid's slope y (1 - y) changes by up to half a
      * rounding, and its largest value is 1/4 */
     Bound from_output;
-    /* gradients with slopes of up to 10, charbonnier's with eps 0.1, at an input that was rounded */
+    /* gradients with slopes of up to 10, charbonnier's with eps 0.1, at an input that was
+     * rounded */
     Bound steep;
     /* exchanges: rounded before and after the bias */
     Bound exchange;
