@@ -109,7 +109,9 @@ void input_ring_init(InputRing *ring, const Context *context, int size)
 void input_ring_fini(InputRing *ring)
 {
     const Context *c = ring->context;
-    for (int i = 0; ring->input && i < ring->size; ++i) {
+    /* set-up has failed before */
+    if (!c) return;
+    for (int i = 0; i < ring->size; ++i) {
         Input *in = &ring->input[i];
         context_release(c, in->data, desc_bytes(c->plan->graph->input));
         context_release(c, in->labels, labels_bytes(c->plan));
