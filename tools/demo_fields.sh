@@ -8,7 +8,7 @@ data=datasets/shallow-water
 n=1; while [ -e "runs/emulator-$n" ]; do n=$((n + 1)); done
 name=emulator-$n
 say() { printf '\n$ %s\n' "$*"; "$@"; }
-[ -e $data/train ] || say "$weft" data make shallow-water -o $data/train --members 12 --steps 100
+[ -e $data/train ] || say "$weft" data make shallow-water -o $data/train --members 24 --steps 100
 [ -e $data/test ] || say "$weft" data make shallow-water -o $data/test --members 2 --first 1000 --steps 100
 say "$weft" data info jobs/emulator.yaml
 say "$weft" train -n 2 jobs/emulator.yaml run.name=$name "$@"
