@@ -437,6 +437,8 @@ bool config_key_is_set(const Config *config, const char *key);
 /* Returns the resolved configuration as YAML, which config_load reads back to an equal Config. The
  * caller owns the text. */
 char *config_text(const Config *config);
+/* Returns the value of a key as YAML, "[a, b]". The caller owns it. */
+char *config_key_text(const Config *config, const char *key);
 /* Compares two texts of config_text; returns true if they differ. The first difference is then
  * written to from_x and from_y (`bytes` bytes each) as "section.key: value", or "no section.key"
  * for a text without the key. */

@@ -277,8 +277,7 @@ typedef struct ZooEntry {
     const char *defaults;
     /* names of the layers that the loss reads, "a,b"; NULL: the one that `build` returns */
     const char *outputs;
-    /* its inputs are fields, and its outputs fields of the same size with a channel for each
-     * target */
+    /* the model maps fields to fields of the same size, with a channel for each target */
     bool fields;
     /* Adds the layers from the data (NODE_INPUT) to the logits. Returns the index of the logits'
      * node, which is the last one, or GRAPH_FAILED. */

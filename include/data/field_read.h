@@ -42,9 +42,10 @@ typedef struct FieldLabel {
 } FieldLabel;
 /* channel: of f->input or f->target, by role. */
 FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel);
-/* Returns the input channel of a target's variable and level at the last offset; -1: none, or the
- * inputs have another size. */
-int field_last_input(const DataSet *set, int target);
+/* Are two channels the same variable at the same level, at any offset? Static ones are not. */
+bool field_is_same(const FieldSet *f, const FieldChannel *a, const FieldChannel *b);
+/* Returns the input channel of a target's variable and level at the last offset; -1: none. */
+int field_last_input(const FieldSet *f, int target);
 /* Returns the mean and the deviation of a target's values (not of their changes) as the set knows
  * them; 0 and 1: unknown. */
 void field_target_scale(const DataSet *set, int target, double *mean, double *deviation);

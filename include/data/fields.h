@@ -69,8 +69,10 @@ typedef struct FieldFile {
 /* A run of frames at equal distances in time, which may go over several files. Its samples are
  * those whose offsets all lie in it. */
 typedef struct FieldSegment {
-    /* its first frame, and its frames; number of its first sample, and the frame of that sample */
-    int64_t first, frames, first_sample, sample_frame, samples;
+    /* number in the set of the first frame; number of frames */
+    int64_t first, frames;
+    /* number in the set of the first sample; the frame of that sample; number of samples */
+    int64_t first_sample, sample_frame, samples;
     /* time of the first frame, in seconds since 1970-01-01 of the calendar; frames without a time
      * are 1 apart */
     double start;

@@ -201,7 +201,7 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
     colour_range_add(&range, known ? truth : p, f->pixels);
     subtract(f, p, truth, change, &difference);
     char *title = mem_format("%s, %s after %s", label.name, label.lead, time_of(s, sample, time));
-    const bool has_input = field_last_input(f->set, channel) >= 0;
+    const bool has_input = field_last_input(s, channel) >= 0;
     const FieldPanel panel[] = {{"input", has_input ? input : NULL, range},
                                 {"prediction", p, range},
                                 {"truth", known ? truth : NULL, range},

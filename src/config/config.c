@@ -205,6 +205,11 @@ static char *value_text(const Option *option, const Config *config)
     return text;
 }
 
+char *config_key_text(const Config *config, const char *key)
+{
+    return value_text(&options[option_find(key)], config);
+}
+
 /* Prints one option as a line. A default that means "not set" is left out, because reading it back
  * would fail. */
 static void print_option(FILE *out, const Option *option, const Config *config,

@@ -71,6 +71,9 @@ void h5_layout_hash(hid_t dataset, HashPieces *hash);
 Status data_set_open_file(DataSet *set, const Config *config, const char *path);
 /* Opens paths, separated by line breaks, as one set. ERR_DATA names the file that differs. */
 Status files_open(DataSet *set, const Config *config, const char *paths);
+/* Returns the index of the last of `count` structures whose int64_t, `stride` bytes apart from
+ * *first on and ascending, is at most `value`; 0: none is. */
+int index_at_most(const int64_t *first, size_t stride, int count, int64_t value);
 /* Returns the index of the file that holds a sample, in a set of several files. */
 int files_find_sample(const DataSet *set, int64_t sample);
 /* Checks that the index of an encoded set rises and stays inside the data. */

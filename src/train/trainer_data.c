@@ -25,18 +25,6 @@ static Status compare_tokenizers(const DataSet *set, const DataSet *train)
     return st;
 }
 
-/* Gives set the mean and deviation of the training set. */
-static void take_stats(DataSet *set, const DataSet *train)
-{
-    FieldSet *f = &set->field_set;
-    set->has_stats = train->has_stats;
-    set->stats_count = train->stats_count;
-    memcpy(set->mean, train->mean, sizeof set->mean);
-    memcpy(set->std, train->std, sizeof set->std);
-    memcpy(f->target_mean, train->field_set.target_mean, sizeof f->target_mean);
-    memcpy(f->target_std, train->field_set.target_std, sizeof f->target_std);
-}
-
 /* Checks that set is compatible with the training set, and gives it the training set's mean and
  * deviation, because a set is never normalised with its own. */
 Status train_take_set(DataSet *set, const DataSet *train)
@@ -74,7 +62,7 @@ Status train_take_set(DataSet *set, const DataSet *train)
                     element_name(train->x.type), (double)train->scale, set->path);
     TRY(compare_tokenizers(set, train));
     TRY(data_columns_check(set, train));
-    take_stats(set, train);
+    train_share_stats(set, train);
     return OK;
 }
 
@@ -117,7 +105,7 @@ static Status find_field_stats(Trainer *t)
     mem_free(&stats);
     TRY(st);
     if (t->world->rank > 0) return OK;
-    if (test->samples > 0) take_stats(test, train);
+    if (test->samples > 0) train_share_stats(test, train);
     if (*c->data.stats)
         log_info("%s: mean and deviation are those in %s", train->path, c->data.stats);
     else

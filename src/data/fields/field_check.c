@@ -26,9 +26,7 @@ typedef struct Checking {
 
 static int64_t frames_of(const FieldSet *f, int variable)
 {
-    return f->variable[variable].is_static
-               ? 1
-               : f->file[f->files - 1].first + f->file[f->files - 1].frames;
+    return f->variable[variable].is_static ? 1 : field_frames(f);
 }
 
 static void values_add(Values *all, const double *value, int64_t n)

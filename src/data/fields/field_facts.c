@@ -6,6 +6,7 @@
 #include "../set/facts.h"
 #include "calendar.h"
 #include "fields_private.h"
+#include "scales.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ typedef struct Reading {
     haddr_t times_at;
 } Reading;
 
-/* A dimension of an array: its length and its scale, a data set; scale -1: none. */
+/* A dimension of an array; scale -1: it has none. */
 typedef struct Dimension {
     hid_t scale;
     int64_t length;
@@ -110,13 +111,6 @@ static bool is_word(const char *word, const char *words)
     return false;
 }
 
-/* Returns the last part of a name in groups, "/a/b/time": "time". */
-static const char *leaf(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
 /* Finds what a dimension stands for by its scale's attributes, or by its name. */
 static Status find_role(const Reading *r, const Dimension *d, int8_t *role)
 {
@@ -147,45 +141,12 @@ static Status find_role(const Reading *r, const Dimension *d, int8_t *role)
         if (words[0] && is_word(words, standard[i])) *role = i;
     if (*role < 0 && time_units_like(units)) *role = FIELD_TIME;
     for (int8_t i = 0; *role < 0 && i < FIELD_DIMS; ++i)
-        if (is_word(leaf(d->name), names[i])) *role = i;
+        if (is_word(d->name, names[i])) *role = i;
     return OK;
 }
 
-/* Opens the scale that a list refers to: a data set. */
-static bool open_scale(hid_t dataset, const hvl_t *list, Dimension *d)
+static Status scales_fail(const Reading *r, const FieldVariableFacts *v)
 {
-    if (list->len < 1) return true;
-    d->scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list->p);
-    if (d->scale < 0) return false;
-    if (H5Iget_type(d->scale) == H5I_DATASET)
-        return H5Iget_name(d->scale, d->name, sizeof d->name) >= 0;
-    H5Oclose(d->scale);
-    d->scale = -1;
-    return false;
-}
-
-/* Opens the scale of each dimension, by the attribute DIMENSION_LIST. */
-static Status open_scales(const Reading *r, hid_t dataset, const FieldVariableFacts *v,
-                          Dimension d[SHAPE_DIMS])
-{
-    int64_t count;
-    hvl_t list[SHAPE_DIMS];
-    hid_t attr = h5_attr_open(dataset, "DIMENSION_LIST", &count);
-    if (attr < 0) return OK;
-    hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ), stored = H5Aget_type(attr);
-    bool good = count == v->array.ndim && H5Tequal(type, stored) > 0;
-    const bool read = good && H5Aread(attr, type, list) >= 0;
-    good = read;
-    for (int i = 0; good && i < v->array.ndim; ++i) good = open_scale(dataset, &list[i], &d[i]);
-    if (read) {
-        hid_t space = H5Aget_space(attr);
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, list);
-        H5Sclose(space);
-    }
-    H5Tclose(stored);
-    H5Tclose(type);
-    H5Aclose(attr);
-    if (good) return OK;
     return fail(ERR_DATA,
                 "%s: attribute DIMENSION_LIST of %s, which names its dimensions, is damaged: copy "
                 "or make the file again",
@@ -224,20 +185,9 @@ static Status place_rest(const Reading *r, FieldVariableFacts *v)
 static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most, double **values,
                               int64_t *count)
 {
-    char name[FIELD_UNITS];
     *count = 0;
     *values = NULL;
-    if (d->scale < 0 || d->length > most) return OK;
-    TRY(attr_text(r, d->scale, "NAME", name));
-    if (strncmp(name, "This is a netCDF dimension but", 30) == 0) return OK;
-    hid_t space = H5Dget_space(d->scale), type = H5Dget_type(d->scale);
-    const H5T_class_t class = H5Tget_class(type);
-    const bool fits = H5Sget_simple_extent_ndims(space) == 1 &&
-                      H5Sget_simple_extent_npoints(space) == (hssize_t)d->length &&
-                      (class == H5T_FLOAT || class == H5T_INTEGER);
-    H5Tclose(type);
-    H5Sclose(space);
-    if (!fits) return OK;
+    if (d->length > most || !scale_is_coordinate(d->scale, r->request->path, d->length)) return OK;
     TRY(hdf5_check_in_one_file(r->file.file, d->scale, r->request->path, d->name));
     *values = mem_new((size_t)d->length * sizeof **values);
     if (H5Dread(d->scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, *values) < 0)
@@ -309,12 +259,14 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
 {
     FieldVariableFacts *v = &r->facts->variable[variable];
     Dimension d[SHAPE_DIMS];
+    hid_t scale[SHAPE_DIMS];
     const int ndim = v->array.ndim;
-    Status st = OK;
-    for (int i = 0; i < ndim; ++i)
-        d[i] = (Dimension){.scale = -1, .length = v->array.dim[i], .name = ""};
-    st = open_scales(r, dataset, v, d);
-    for (int i = 0; st == OK && i < ndim; ++i) st = find_role(r, &d[i], &v->dim[i]);
+    Status st = scales_open(dataset, ndim, scale) ? OK : scales_fail(r, v);
+    for (int i = 0; st == OK && i < ndim; ++i) {
+        d[i] = (Dimension){.scale = scale[i], .length = v->array.dim[i]};
+        st = scale_name(scale[i], d[i].name, sizeof d[i].name) ? find_role(r, &d[i], &v->dim[i])
+                                                               : scales_fail(r, v);
+    }
     if (st == OK) st = place_rest(r, v);
     for (int i = 0; st == OK && i < ndim; ++i) {
         if (v->dim[i] == FIELD_TIME && !r->request->is_static[variable])
@@ -324,8 +276,7 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
         else if (v->dim[i] != FIELD_TIME)
             st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, v);
     }
-    for (int i = 0; i < ndim; ++i)
-        if (d[i].scale >= 0) H5Dclose(d[i].scale);
+    scales_close(scale);
     return st;
 }
 

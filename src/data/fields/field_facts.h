@@ -10,7 +10,7 @@ typedef struct FieldFactsRequest {
     char path[DATA_PATH];
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
-    /* its time, if it has one, is not that of the frames */
+    /* static variables: a time of theirs is not that of the frames */
     bool is_static[FIELD_VARIABLES];
 } FieldFactsRequest;
 

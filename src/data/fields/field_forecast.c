@@ -8,6 +8,11 @@
 
 /* ---- channels ---- */
 
+double field_level(const FieldVariable *v, int level)
+{
+    return isnan(v->level_value[level]) ? v->level[level] : v->level_value[level];
+}
+
 FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel)
 {
     const FieldVariable *v = &f->variable[channel->variable];
@@ -16,8 +21,7 @@ FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *ch
     snprintf(label.variable, sizeof label.variable, "%s", v->name);
     snprintf(label.units, sizeof label.units, "%s", v->units);
     if (v->size[FIELD_LEVEL] > 1) {
-        const double value = v->level_value[channel->level];
-        label.level = isnan(value) ? v->level[channel->level] : value;
+        label.level = field_level(v, channel->level);
         snprintf(level, sizeof level, "_%.9g", label.level);
     }
     if (!v->is_static) field_offset_text(f, f->offset[role][channel->offset], label.lead);
@@ -26,19 +30,19 @@ FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *ch
     return label;
 }
 
-int field_last_input(const DataSet *set, int target)
+bool field_is_same(const FieldSet *f, const FieldChannel *a, const FieldChannel *b)
 {
-    const FieldSet *f = &set->field_set;
-    const FieldChannel *b = &f->target[target];
-    const FieldVariable *w = &f->variable[b->variable];
-    if (set->y.dim[2] != set->height || set->y.dim[3] != set->width) return -1;
-    for (int k = 0; k < f->inputs; ++k) {
-        const FieldChannel *a = &f->input[k];
-        const FieldVariable *v = &f->variable[a->variable];
-        if (a->offset == f->offsets[FIELD_INPUT] - 1 && !v->is_static &&
-            !strcmp(v->name, w->name) && v->level[a->level] == w->level[b->level])
+    const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
+    return !v->is_static && !w->is_static && !strcmp(v->name, w->name) &&
+           v->level[a->level] == w->level[b->level];
+}
+
+int field_last_input(const FieldSet *f, int target)
+{
+    for (int k = 0; k < f->inputs; ++k)
+        if (f->input[k].offset == f->offsets[FIELD_INPUT] - 1 &&
+            field_is_same(f, &f->input[k], &f->target[target]))
             return k;
-    }
     return -1;
 }
 
@@ -137,7 +141,7 @@ static Status add_group(void *user, int worker, int64_t group)
     const FieldSet *f = &a->set->field_set;
     const int first = a->group[group], end = a->group[group + 1];
     const FieldChannel *channel = &f->target[first];
-    const int last = field_last_input(a->set, first);
+    const int last = field_last_input(f, first);
     const int from = last >= 0 ? f->input[last].variable : -1;
     const int64_t pixels = a->sums->pixels;
     double *truth =
@@ -155,7 +159,7 @@ static Status add_group(void *user, int worker, int64_t group)
             st = field_read_variable(a->reader, from, frame + offset[f->offsets[FIELD_INPUT] - 1],
                                      input);
         for (int i = first; st == OK && i < end; ++i) {
-            const int of = field_last_input(a->set, i);
+            const int of = field_last_input(f, i);
             add_field(a, i, truth + f->target[i].level * pixels,
                       of >= 0 && f->input[of].variable == from ? input + f->input[of].level * pixels
                                                                : NULL);
@@ -170,7 +174,7 @@ static Status add_group(void *user, int worker, int64_t group)
 static bool same_group(const DataSet *set, int a, int b)
 {
     const FieldSet *f = &set->field_set;
-    const int x = field_last_input(set, a), y = field_last_input(set, b);
+    const int x = field_last_input(f, a), y = field_last_input(f, b);
     const int from = x >= 0 ? f->input[x].variable : -1, other = y >= 0 ? f->input[y].variable : -1;
     return f->target[a].variable == f->target[b].variable &&
            f->target[a].offset == f->target[b].offset && from == other;

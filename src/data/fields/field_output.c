@@ -13,6 +13,7 @@
 #include "calendar.h"
 #include "fields_private.h"
 #include "netcdf_write.h"
+#include "scales.h"
 
 #include <math.h>
 #include <string.h>
@@ -68,12 +69,6 @@ struct FieldOutput {
 
 /* ---- descriptions of the source ---- */
 
-static const char *leaf(const char *name)
-{
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
 static void add_text(Described *d, const char *name, const char *text)
 {
     int at = d->attrs;
@@ -87,7 +82,7 @@ static Status describe(Described *d, hid_t object, const char *name, const char 
 {
     char text[TEXT];
     *d = (Described){.attrs = 0};
-    snprintf(d->name, sizeof d->name, "%.*s", FIELD_NAME, leaf(name));
+    snprintf(d->name, sizeof d->name, "%.*s", FIELD_NAME, name_in_group(name));
     for (int i = 0; i < COPIED; ++i) {
         TRY(h5_attr_text(object, path, copied[i], text, sizeof text));
         add_text(d, copied[i], text);
@@ -95,37 +90,10 @@ static Status describe(Described *d, hid_t object, const char *name, const char 
     return OK;
 }
 
-/* Opens the scale of dimension i of a data set; -1: it has none. */
-static hid_t open_scale(hid_t dataset, int ndim, int i)
-{
-    int64_t count;
-    hvl_t list[SHAPE_DIMS];
-    hid_t attr = h5_attr_open(dataset, "DIMENSION_LIST", &count), scale = -1;
-    if (attr < 0) return -1;
-    hid_t type = H5Tvlen_create(H5T_STD_REF_OBJ), stored = H5Aget_type(attr);
-    if (count == ndim && H5Tequal(type, stored) > 0 && H5Aread(attr, type, list) >= 0) {
-        hid_t space = H5Aget_space(attr);
-        if (list[i].len > 0) scale = H5Rdereference2(dataset, H5P_DEFAULT, H5R_OBJECT, list[i].p);
-        H5Dvlen_reclaim(type, space, H5P_DEFAULT, list);
-        H5Sclose(space);
-    }
-    H5Tclose(stored);
-    H5Tclose(type);
-    H5Aclose(attr);
-    return scale;
-}
-
 /* Reads the values of a scale that is a coordinate of `length` numbers; NULL: it is none. */
-static double *read_values(hid_t scale, int64_t length)
+static double *read_values(hid_t scale, const char *path, int64_t length)
 {
-    char name[64] = "";
-    if (h5_attr_text(scale, "", "NAME", name, sizeof name) != OK ||
-        strncmp(name, "This is a netCDF dimension but", 30) == 0)
-        return NULL;
-    hid_t space = H5Dget_space(scale);
-    const bool fits = H5Sget_simple_extent_npoints(space) == (hssize_t)length;
-    H5Sclose(space);
-    if (!fits) return NULL;
+    if (!scale_is_coordinate(scale, path, length)) return NULL;
     double *value = mem_new((size_t)length * sizeof *value);
     if (H5Dread(scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, value) < 0)
         mem_free(&value);
@@ -158,23 +126,20 @@ static int add_axis(FieldOutput *o, Axis *axis)
     return o->axes++;
 }
 
-/* Makes the axis of dimension i of a variable. */
-static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t dataset, int i,
+/* Makes the axis of dimension i of a variable; scale -1: the dimension has none. */
+static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t scale, int i,
                         Axis *axis)
 {
-    const FieldSet *f = &o->plan.set->field_set;
     static const char *const usual[] = {"time", "level", "y", "x"};
-    char name[FIELD_NAME] = "";
+    const char *path = o->plan.set->field_set.file[0].path;
+    char name[FIELD_NAME];
     const int role = v->dim[i];
-    const hid_t scale = open_scale(dataset, v->ndim, i);
     Status st = OK;
     *axis = (Axis){.role = role, .length = v->size[role]};
-    if (scale >= 0 && H5Iget_name(scale, name, sizeof name) > 0)
-        st = describe(&axis->is, scale, name, f->file[0].path);
+    if (scale_name(scale, name, sizeof name) && *name) st = describe(&axis->is, scale, name, path);
     if (!axis->is.name[0]) snprintf(axis->is.name, sizeof axis->is.name, "%s", usual[role]);
-    if (scale >= 0 && role != FIELD_TIME && role != FIELD_LEVEL)
-        axis->value = read_values(scale, axis->length);
-    if (scale >= 0) H5Oclose(scale);
+    if (role != FIELD_TIME && role != FIELD_LEVEL)
+        axis->value = read_values(scale, path, axis->length);
     if (role == FIELD_TIME) axis->length = o->plan.samples;
     if (role != FIELD_LEVEL) return st;
     axis->length = v->levels;
@@ -190,19 +155,21 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
     const FieldSet *f = &o->plan.set->field_set;
     const FieldVariable *v = &f->variable[f->target[first].variable];
     OutVar *out = &o->var[o->vars++];
-    hid_t dataset;
+    hid_t dataset, scale[SHAPE_DIMS];
     *out = (OutVar){.first = first, .levels = v->levels, .level_axis = -1, .truth_var = -1};
     TRY(h5_dataset(&dataset, file, f->file[0].path, v->name, NULL));
+    scales_open(dataset, v->ndim, scale);
     Status st = describe(&out->is, dataset, v->name, f->file[0].path);
     for (int i = 0; st == OK && i < v->ndim; ++i) {
         Axis axis;
-        st = make_axis(o, v, dataset, i, &axis);
+        st = make_axis(o, v, scale[i], i, &axis);
         if (v->dim[i] == FIELD_TIME && o->axes > 0) continue;
         const int at = add_axis(o, &axis);
         if (v->dim[i] == FIELD_LEVEL) out->level_axis = at;
         if (v->dim[i] == FIELD_ROW) out->row_axis = at;
         if (v->dim[i] == FIELD_COLUMN) out->column_axis = at;
     }
+    scales_close(scale);
     H5Dclose(dataset);
     int number = 1;
     for (int i = 0; i < o->vars - 1; ++i)
@@ -222,12 +189,14 @@ static Status add_time(FieldOutput *o, hid_t file)
     const FieldSet *f = &o->plan.set->field_set;
     const FieldVariable *v = &f->variable[f->target[0].variable];
     char units[TEXT] = "", calendar[TEXT] = "";
-    hid_t dataset;
+    hid_t dataset, scale[SHAPE_DIMS];
     Axis axis;
     int at = 0;
     TRY(h5_dataset(&dataset, file, f->file[0].path, v->name, NULL));
     while (v->dim[at] != FIELD_TIME) ++at;
-    Status st = make_axis(o, v, dataset, at, &axis);
+    scales_open(dataset, v->ndim, scale);
+    Status st = make_axis(o, v, scale[at], at, &axis);
+    scales_close(scale);
     H5Dclose(dataset);
     TRY(st);
     for (int i = 0; i < axis.is.attrs; ++i) {

@@ -186,7 +186,7 @@ static void variable_json(const FieldSet *f, int variable, Json *json)
     json_int(json, "columns", v->size[FIELD_COLUMN]);
     json_array(json, "levels");
     for (int i = 0; v->size[FIELD_LEVEL] > 1 && i < v->levels; ++i)
-        json_real(json, NULL, isnan(v->level_value[i]) ? v->level[i] : v->level_value[i]);
+        json_real(json, NULL, field_level(v, i));
     json_end(json);
     json_text(json, "type", element_name(a->type));
     json_text(json, "byte_order", a->big_endian ? "big" : "little");
@@ -208,10 +208,7 @@ static void channels_json(const FieldSet *f, const char *key, FieldRole role,
         const int frames = v->is_static ? 0 : f->offset[role][list[i].offset];
         json_object(json, NULL);
         json_text(json, "variable", v->name);
-        if (v->size[FIELD_LEVEL] > 1) {
-            const double level = v->level_value[list[i].level];
-            json_real(json, "level", isnan(level) ? v->level[list[i].level] : level);
-        }
+        if (v->size[FIELD_LEVEL] > 1) json_real(json, "level", field_level(v, list[i].level));
         if (!v->is_static) json_real(json, "offset", frames * (f->step_s > 0 ? f->step_s : 1));
         if (role == FIELD_TARGET) json_bool(json, "change", f->change_from[i] >= 0);
         json_end(json);

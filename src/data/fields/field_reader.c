@@ -35,7 +35,7 @@ struct FieldReader {
 /* The part of an array that is read at once: one time, a range of levels. */
 typedef struct Block {
     int variable, file, first_level;
-    /* by position of the dimension in the array */
+    /* first index and number of indices, in the order of the array's dimensions */
     hsize_t start[SHAPE_DIMS], count[SHAPE_DIMS];
     /* distance of neighbours in elements, by FieldDim */
     int64_t step[FIELD_DIMS];
@@ -231,35 +231,35 @@ static Status unpack(const FieldReader *r, const Block *b, const void *raw, int 
                 v->name);
 }
 
-Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *plane)
+/* Reads `count` levels of a variable at a frame, in one piece: those of the channels, or the first
+ * ones (channel NULL). */
+static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldChannel *channel,
+                          int count, double *plane)
 {
     const FieldVariable *v = &r->set.field_set.variable[variable];
+    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
     const Block b = block_of(&r->set.field_set, variable, frame);
     void *raw;
     Status st = read_block(r, &b, &raw);
-    for (int i = 0; st == OK && i < v->levels; ++i)
-        st = unpack(r, &b, raw, i, plane + i * v->size[FIELD_ROW] * v->size[FIELD_COLUMN]);
+    for (int i = 0; st == OK && i < count; ++i)
+        st = unpack(r, &b, raw, channel ? channel[i].level : i, plane + i * pixels);
     mem_free(&raw);
     return st;
 }
 
+Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *plane)
+{
+    return read_levels(r, variable, frame, NULL, r->set.field_set.variable[variable].levels, plane);
+}
+
 /* ---- samples ---- */
 
-/* Reads channels first .. end - 1 of a list, which are levels of one variable at one offset, to
- * planes of `plane`. */
+/* Reads `count` channels, which are levels of one variable at one offset. */
 static Status read_run(FieldReader *r, int64_t frame, FieldRole role, const FieldChannel *channel,
                        int count, double *plane)
 {
-    const FieldSet *f = &r->set.field_set;
-    const FieldVariable *v = &f->variable[channel->variable];
-    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
-    const Block b = block_of(f, channel->variable, frame + f->offset[role][channel->offset]);
-    void *raw;
-    Status st = read_block(r, &b, &raw);
-    for (int i = 0; st == OK && i < count; ++i)
-        st = unpack(r, &b, raw, channel[i].level, plane + i * pixels);
-    mem_free(&raw);
-    return st;
+    const int offset = r->set.field_set.offset[role][channel->offset];
+    return read_levels(r, channel->variable, frame + offset, channel, count, plane);
 }
 
 static bool same_block(const FieldChannel *a, const FieldChannel *b)
@@ -289,24 +289,17 @@ static void normalise(float *to, const double *from, int64_t n, double mean, dou
         to[i] = isnan(from[i]) ? missing : (float)((from[i] - mean) * factor);
 }
 
-/* Reads the inputs of a sample in double precision. */
-static Status read_inputs(FieldReader *r, int64_t frame, double *plane)
-{
-    const FieldSet *f = &r->set.field_set;
-    return read_channels(r, frame, FIELD_INPUT, f->input, f->inputs, plane);
-}
-
 static Status fill_inputs(FieldReader *r, int64_t frame, bool normalised, float *x)
 {
     const DataSet *set = &r->set;
     const int64_t pixels = set->height * set->width;
     double *plane = mem_new((size_t)(set->channels * pixels) * sizeof *plane);
-    Status st = read_inputs(r, frame, plane);
-    for (int64_t i = 0; st == OK && i < set->channels; ++i) {
-        const bool stats = normalised && set->has_stats;
+    const FieldSet *f = &set->field_set;
+    Status st = read_channels(r, frame, FIELD_INPUT, f->input, f->inputs, plane);
+    const bool stats = normalised && set->has_stats;
+    for (int64_t i = 0; st == OK && i < set->channels; ++i)
         normalise(x + i * pixels, plane + i * pixels, pixels, stats ? (double)set->mean[i] : 0,
                   stats ? (double)set->std[i] : 1, normalised ? 0 : NAN);
-    }
     mem_free(&plane);
     return st;
 }
@@ -318,10 +311,10 @@ static Status fill_targets(FieldReader *r, int64_t frame, bool normalised, float
     const int64_t pixels = set->y.dim[2] * set->y.dim[3];
     double *plane = mem_new((size_t)(f->targets * pixels) * sizeof *plane);
     double *from = mem_new((size_t)pixels * sizeof *from);
+    const bool stats = normalised && set->has_stats;
     Status st = read_channels(r, frame, FIELD_TARGET, f->target, f->targets, plane);
     for (int i = 0; st == OK && i < f->targets; ++i) {
         double *p = plane + i * pixels;
-        const bool stats = normalised && set->has_stats;
         if (normalised && f->change_from[i] >= 0) {
             st = read_run(r, frame, FIELD_INPUT, &f->input[f->change_from[i]], 1, from);
             for (int64_t k = 0; st == OK && k < pixels; ++k) p[k] -= from[k];

@@ -20,18 +20,11 @@ static int frames_ahead(const FieldSet *f, int step, int channel)
            (step - 1) * step_frames(f);
 }
 
-static bool same_field(const FieldSet *f, const FieldChannel *a, const FieldChannel *b)
-{
-    const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
-    return !v->is_static && !w->is_static && !strcmp(v->name, w->name) &&
-           v->level[a->level] == w->level[b->level];
-}
-
 /* Returns the target of the first step that is the field of an input; -1: there is none. */
 static int target_of(const FieldSet *f, int channel)
 {
     for (int i = 0; i < f->step_targets; ++i)
-        if (same_field(f, &f->input[channel], &f->target[i])) return i;
+        if (field_is_same(f, &f->input[channel], &f->target[i])) return i;
     return -1;
 }
 
@@ -39,7 +32,7 @@ static int target_of(const FieldSet *f, int channel)
 static int input_at(const FieldSet *f, int channel, int frames)
 {
     for (int i = 0; i < f->inputs; ++i)
-        if (same_field(f, &f->input[channel], &f->input[i]) &&
+        if (field_is_same(f, &f->input[channel], &f->input[i]) &&
             f->offset[FIELD_INPUT][f->input[i].offset] == frames)
             return i;
     return -1;
@@ -122,7 +115,7 @@ void data_fields_share_stats(DataSet *set)
     FieldSet *f = &set->field_set;
     for (int i = f->step_inputs; i < f->inputs; ++i)
         for (int k = 0; k < f->step_inputs; ++k)
-            if (same_field(f, &f->input[i], &f->input[k])) {
+            if (field_is_same(f, &f->input[i], &f->input[k])) {
                 set->mean[i] = set->mean[k];
                 set->std[i] = set->std[k];
                 break;

@@ -1,6 +1,6 @@
 /* Segments and samples of a set of fields. A segment is a run of frames at equal distances in time;
  * a gap in the times, or a file that begins again, ends it. A sample needs all frames of its
- * window in one segment, so that no sample joins what does not follow in time. */
+ * window in one segment, so that no sample joins frames on two sides of a gap. */
 #include "calendar.h"
 #include "fields_private.h"
 
@@ -43,7 +43,7 @@ static bool segment_ends(const FieldSet *f, const double *times, int64_t frame)
 
 static Status find_segments(FieldSet *f, const double *times)
 {
-    const int64_t frames = f->file[f->files - 1].first + f->file[f->files - 1].frames;
+    const int64_t frames = field_frames(f);
     f->step_s = times ? usual_step(times, frames) : 0;
     for (int64_t i = 0; i < frames; ++i) {
         if (i == 0 || segment_ends(f, times, i)) {
@@ -177,7 +177,7 @@ static Status read_times(const DataSet *set, const Config *config, const char *k
     if (!bad && (span->before ? span->from < span->to : span->from <= span->to)) return OK;
     if (!bad) return config_fail_key(config, key, "%s is after %s", times->from, times->to);
     return config_fail_key(config, key, "'%s' is no date of the calendar %s of %s, as 2001-12-31",
-                           bad, calendar_name((Calendar)f->calendar), f->file[0].path);
+                           bad, calendar_name(calendar), f->file[0].path);
 }
 
 Status data_set_select_times(DataSet *set, const Config *config, bool test)
@@ -209,15 +209,7 @@ Status data_set_select_times(DataSet *set, const Config *config, bool test)
 
 int field_find_segment(const FieldSet *f, int64_t frame)
 {
-    int low = 0, high = f->segments;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (f->segment[middle].first <= frame)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return index_at_most(&f->segment[0].first, sizeof *f->segment, f->segments, frame);
 }
 
 double field_frame_time(const FieldSet *f, int64_t frame)
@@ -228,14 +220,8 @@ double field_frame_time(const FieldSet *f, int64_t frame)
 
 int64_t field_sample_frame(const FieldSet *f, int64_t sample)
 {
-    int low = 0, high = f->segments;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (f->segment[middle].first_sample <= sample)
-            low = middle;
-        else
-            high = middle;
-    }
-    /* segments without samples share their first sample with the next segment */
-    return f->segment[low].sample_frame + sample - f->segment[low].first_sample;
+    /* the last segment with this first sample: the others have no samples */
+    const FieldSegment *s = &f->segment[index_at_most(&f->segment[0].first_sample,
+                                                      sizeof *f->segment, f->segments, sample)];
+    return s->sample_frame + sample - s->first_sample;
 }

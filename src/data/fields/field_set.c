@@ -35,15 +35,7 @@ const char *field_dim_name(int dim)
 
 int field_find_file(const FieldSet *f, int64_t frame)
 {
-    int low = 0, high = f->files;
-    while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (f->file[middle].first <= frame)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
+    return index_at_most(&f->file[0].first, sizeof *f->file, f->files, frame);
 }
 
 /* ---- variables and channels ---- */
@@ -106,23 +98,17 @@ static Status add_channels(const Opening *o, FieldRole role, int offset, FieldCh
     return OK;
 }
 
-/* Finds for each target the input of the same variable and level at the last offset. */
+/* Finds for each target the input that its change is counted from. */
 static Status find_changes(const Opening *o)
 {
     FieldSet *f = o->f;
-    const int last = f->offsets[FIELD_INPUT] - 1;
     const bool change = o->config->data.predict == PREDICT_CHANGE;
-    int found = 0;
+    bool found = false;
     for (int i = 0; i < f->targets; ++i) {
-        f->change_from[i] = -1;
-        for (int k = 0; change && k < f->inputs; ++k) {
-            const FieldChannel *a = &f->input[k], *b = &f->target[i];
-            const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
-            const bool same = !strcmp(v->name, w->name) && v->level[a->level] == w->level[b->level];
-            if (same && a->offset == last && !v->is_static) f->change_from[i] = (int16_t)k, ++found;
-        }
+        f->change_from[i] = change ? (int16_t)field_last_input(f, i) : -1;
+        found |= f->change_from[i] >= 0;
     }
-    if (!change || found > 0) return OK;
+    if (!change || found) return OK;
     return config_fail_key(o->config, "data.predict",
                            "change needs a target that is an input, too: add it to the inputs");
 }
@@ -185,7 +171,6 @@ static Status take_variable(const Opening *o, int i)
     v->ndim = facts->array.ndim;
     for (int d = 0; d < FIELD_DIMS; ++d) v->size[d] = 1;
     for (int d = 0; d < v->ndim; ++d) {
-        /* a static variable of three dimensions has levels, if nothing says that it has a time */
         v->dim[d] = facts->dim[d];
         v->size[v->dim[d]] = facts->array.dim[d];
         has[v->dim[d]] = true;
@@ -193,8 +178,8 @@ static Status take_variable(const Opening *o, int i)
     snprintf(v->units, sizeof v->units, "%s", facts->units);
     if (!has[FIELD_ROW] || !has[FIELD_COLUMN])
         return fail(ERR_DATA,
-                    "%s: %s has no rows and columns: a field needs two dimensions beside "
-                    "time and level",
+                    "%s: %s has no rows and columns: a field needs two dimensions other "
+                    "than time and level",
                     o->request.path, v->name);
     if (!v->is_static && !has[FIELD_TIME])
         return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
@@ -373,12 +358,13 @@ static Status open_set(Opening *o)
     set->stored_width = set->width;
     set->scale = 1;
     if (f->rows != height) f->rows = 0;
-    if (o->config->data.predict == PREDICT_CHANGE && (height != set->height || width != set->width))
+    const bool differ = height != set->height || width != set->width;
+    if (o->config->data.predict == PREDICT_CHANGE && differ)
         return config_fail_key(
             o->config, "data.predict",
             "inputs are %lldx%lld and targets %lldx%lld: a change needs one size",
             (long long)set->height, (long long)set->width, (long long)height, (long long)width);
-    if (f->steps > 1 && (height != set->height || width != set->width))
+    if (f->steps > 1 && differ)
         return config_fail_key(o->config, "train.rollout",
                                "inputs are %lldx%lld and targets %lldx%lld: what a step gives "
                                "must have the size of what it reads",

@@ -19,8 +19,15 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
  * ERR_CONFIG. */
 Status field_rollout_offsets(FieldSet *f, const Config *config);
 Status field_rollout_inputs(FieldSet *f, const Config *config);
+/* Returns the number of frames of all files. */
+static inline int64_t field_frames(const FieldSet *f)
+{
+    return f->file[f->files - 1].first + f->file[f->files - 1].frames;
+}
 /* Returns the index of the file that holds a frame. */
 int field_find_file(const FieldSet *f, int64_t frame);
+/* Returns the coordinate of a variable's selected level, or its number in the files. */
+double field_level(const FieldVariable *v, int level);
 /* Print the set: as text, or as keys of an open JSON object. */
 void field_print_text(const DataSet *set, FILE *out);
 void field_print_json(const DataSet *set, Json *json);

@@ -47,17 +47,23 @@ const char *data_set_path(const DataSet *set, int i)
     return set->file_count ? set->file[i].path : set->path;
 }
 
-int files_find_sample(const DataSet *set, int64_t sample)
+int index_at_most(const int64_t *first, size_t stride, int count, int64_t value)
 {
-    int low = 0, high = set->file_count;
+    int low = 0, high = count;
     while (high - low > 1) {
-        int middle = (low + high) / 2;
-        if (set->file[middle].first <= sample)
+        const int middle = (low + high) / 2;
+        const char *at = (const char *)first + (size_t)middle * stride;
+        if (*(const int64_t *)(const void *)at <= value)
             low = middle;
         else
             high = middle;
     }
     return low;
+}
+
+int files_find_sample(const DataSet *set, int64_t sample)
+{
+    return index_at_most(&set->file[0].first, sizeof *set->file, set->file_count, sample);
 }
 
 /* Have the samples of both arrays the same type and shape? */

@@ -43,8 +43,8 @@ typedef struct InputRing {
     int base;
     /* stream that copies micro-batches to the device; NULL if operations read host memory; owned */
     Stream *copies;
-    /* with copies: the weights of targets in the backend's memory, owned; the array that they are a
-     * copy of */
+    /* Weights of targets in the memory of a device, owned, and the array on the host that they
+     * were copied from; NULL: the host's memory is used */
     float *weights;
     const float *weights_of;
 } InputRing;

@@ -53,12 +53,8 @@ int rollout_channels(const Rollout *r)
 static int find_target(const Rollout *r, const FieldChannel *a)
 {
     const FieldSet *f = &r->set->field_set;
-    const FieldVariable *v = &f->variable[a->variable];
-    for (int i = 0; i < r->channels && !v->is_static; ++i) {
-        const FieldVariable *w = &f->variable[f->target[i].variable];
-        if (!strcmp(v->name, w->name) && v->level[a->level] == w->level[f->target[i].level])
-            return i;
-    }
+    for (int i = 0; i < r->channels; ++i)
+        if (field_is_same(f, a, &f->target[i])) return i;
     return -1;
 }
 
@@ -237,7 +233,7 @@ Status rollout_truth(Rollout *r, int64_t sample, float *truth, float *persistenc
     for (int l = -1; l < rollout_leads(r); ++l)
         for (int i = 0; i < r->channels; ++i) {
             const FieldChannel *c = &f->target[i];
-            const int last = field_last_input(set, i);
+            const int last = field_last_input(f, i);
             const int ahead =
                 l < 0 ? f->offset[FIELD_INPUT][f->offsets[FIELD_INPUT] - 1] : (int)r->lead[l];
             const bool exists = l < 0 ? last >= 0 : frame + ahead < end;

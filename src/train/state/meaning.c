@@ -79,31 +79,25 @@ static bool shape_allowed(const Facts *then, const Facts *now)
            then->channels * then->height * then->width != now->channels * now->height * now->width;
 }
 
-/* Writes the keys that give channels of fields their meaning, as the resolved configuration has
- * them; of a long text the beginning and a hash. */
+/* Writes the keys that give channels of fields their meaning; of a long text the beginning and a
+ * hash. */
 static void channels_text(const Facts *f, char text[FACT_TEXT])
 {
-    static const char *const key[] = {"variables", "window", "predict"};
     enum { KEPT = 160 };
     if (!f->config || f->kind != DATA_FIELDS || f->config->data.variables.count == 0) return;
-    char *all = config_text(f->config), *found = mem_text("");
-    for (size_t i = 0; i < sizeof key / sizeof *key; ++i) {
-        char *begin = mem_format("\n  %s: ", key[i]), *at = strstr(all, begin);
-        if (at) {
-            char *more = mem_format("%s%s%.*s", found, i ? ", " : "",
-                                    (int)strcspn(at + 1, "\n") - 2, at + 3);
-            mem_free(&found);
-            found = more;
-        }
-        mem_free(&begin);
-    }
-    const size_t length = strlen(found);
+    char *variables = config_key_text(f->config, "data.variables");
+    char *window = config_key_text(f->config, "data.window");
+    char *predict = config_key_text(f->config, "data.predict");
+    char *all = mem_format("variables: %s, window: %s, predict: %s", variables, window, predict);
+    const size_t length = strlen(all);
     if (length <= KEPT)
-        snprintf(text, FACT_TEXT, "%s", found);
+        snprintf(text, FACT_TEXT, "%s", all);
     else
-        snprintf(text, FACT_TEXT, "%.*s... (hash %08x)", KEPT, found,
-                 (unsigned)hash_bytes(found, length));
-    mem_free(&found);
+        snprintf(text, FACT_TEXT, "%.*s... (hash %08x)", KEPT, all,
+                 (unsigned)hash_bytes(all, length));
+    mem_free(&variables);
+    mem_free(&window);
+    mem_free(&predict);
     mem_free(&all);
 }
 

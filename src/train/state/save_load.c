@@ -24,18 +24,14 @@ static void describe_input(const DataSet *set, CheckpointMeta *meta)
     memcpy(input->mean, set->mean, sizeof input->mean);
     memcpy(input->std, set->std, sizeof input->std);
     if (!data_kind(set)->is_image && !data_kind(set)->has_fields) return;
-    *input = (CheckpointInput){.channels = set->channels,
-                               .height = set->height,
-                               .width = set->width,
-                               .stored_height = set->encoded ? 0 : set->stored_height,
-                               .stored_width = set->encoded ? 0 : set->stored_width,
-                               .classes = set->classes,
-                               .turned = set->turned,
-                               .bicubic = set->bicubic,
-                               .stats = set->stats_count,
-                               .scale = set->scale};
-    memcpy(input->mean, set->mean, sizeof input->mean);
-    memcpy(input->std, set->std, sizeof input->std);
+    input->channels = set->channels;
+    input->height = set->height;
+    input->width = set->width;
+    input->stored_height = set->encoded ? 0 : set->stored_height;
+    input->stored_width = set->encoded ? 0 : set->stored_width;
+    input->turned = set->turned;
+    input->bicubic = set->bicubic;
+    input->scale = set->scale;
     if (!data_kind(set)->has_fields) return;
     input->channels = set->field_set.step_inputs;
     if (!set->has_stats) return;

@@ -148,6 +148,28 @@ static bool same_stats(const DataSet *set, const CheckpointInput *is)
            memcmp(set->std, is->std, bytes) == 0;
 }
 
+void train_share_stats(DataSet *set, const DataSet *train)
+{
+    FieldSet *f = &set->field_set;
+    set->has_stats = train->has_stats;
+    set->stats_count = train->stats_count;
+    memcpy(set->mean, train->mean, sizeof set->mean);
+    memcpy(set->std, train->std, sizeof set->std);
+    memcpy(f->target_mean, train->field_set.target_mean, sizeof f->target_mean);
+    memcpy(f->target_std, train->field_set.target_std, sizeof f->target_std);
+}
+
+/* Gives a set the mean and deviation that a checkpoint describes. */
+static void use_stats(DataSet *set, const CheckpointInput *is)
+{
+    set->stats_count = is->stats;
+    set->has_stats = is->stats > 0;
+    memcpy(set->mean, is->mean, sizeof set->mean);
+    memcpy(set->std, is->std, sizeof set->std);
+    memcpy(set->field_set.target_mean, is->target_mean, sizeof is->target_mean);
+    memcpy(set->field_set.target_std, is->target_std, sizeof is->target_std);
+}
+
 void train_take_stats(DataSet *set, const Config *config, const CheckpointInput *is,
                       const char *path)
 {
@@ -168,15 +190,10 @@ void train_take_stats(DataSet *set, const Config *config, const CheckpointInput 
         return;
     }
     /* files of fields have no mean and deviation of their own */
-    if (set->stats_count > 0 || !data_kind(set)->has_fields)
+    if (set->stats_count > 0 || !fields)
         log_info("%s: samples are normalised %s, as those that %s was trained on, not %s",
                  set->path, then, path, now);
-    set->stats_count = is->stats;
-    set->has_stats = is->stats > 0;
-    memcpy(set->mean, is->mean, sizeof set->mean);
-    memcpy(set->std, is->std, sizeof set->std);
-    memcpy(set->field_set.target_mean, is->target_mean, sizeof is->target_mean);
-    memcpy(set->field_set.target_std, is->target_std, sizeof is->target_std);
+    use_stats(set, is);
     if (fields) data_fields_share_stats(set);
 }
 
@@ -225,10 +242,7 @@ static void take_table_stats(const Config *config, const CheckpointInput *is, Da
     /* a checkpoint of an earlier version says neither */
     if (is->classes == 0 && is->stats == 0) return;
     if (is->stats > 1 && is->stats != train->channels) return;
-    train->stats_count = is->stats;
-    train->has_stats = is->stats > 0;
-    memcpy(train->mean, is->mean, sizeof train->mean);
-    memcpy(train->std, is->std, sizeof train->std);
+    use_stats(train, is);
 }
 
 /* Gives an evaluation without data.train the scale and the number of classes of the training. */
@@ -259,14 +273,7 @@ void scaling_take(Trainer *t)
     checkpoint_meta_fini(&meta);
     if (test->samples == 0) return;
     test->scale = train->scale;
-    test->has_stats = train->has_stats;
-    test->stats_count = train->stats_count;
-    memcpy(test->mean, train->mean, sizeof test->mean);
-    memcpy(test->std, train->std, sizeof test->std);
-    memcpy(&test->field_set.target_mean, &train->field_set.target_mean,
-           sizeof test->field_set.target_mean);
-    memcpy(&test->field_set.target_std, &train->field_set.target_std,
-           sizeof test->field_set.target_std);
+    train_share_stats(test, train);
 }
 
 /* Compares the ranges of the test set with those of the training of the checkpoint that an

@@ -5,6 +5,8 @@
 #include "checkpoint.h"
 #include "../trainer.h"
 
+/* Gives set the mean and deviation of the training set. */
+void train_share_stats(DataSet *set, const DataSet *train);
 /* Gives the sets the normalisation of the checkpoint that an evaluation loads. */
 void scaling_take(Trainer *t);
 /* Returns ERR_DATA if this run scales raw values differently from the model in the file. */
