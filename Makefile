@@ -204,7 +204,7 @@ fuzz: $(FUZZ:%=$(BUILD)/fuzz/fuzz_%)   ## clang: an hour of a core for each targ
 $(BUILD)/tests/topo/libnvidia-ml.so.1: tests/topo/nvml.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(WARN) $(WERROR) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/tests/topo/test_hardware: $(BUILD)/tests/topo/libnvidia-ml.so.1
+$(BUILD)/tests/topo/test_devices: $(BUILD)/tests/topo/libnvidia-ml.so.1
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o
 
