@@ -62,7 +62,7 @@ SIMD_OBJ := $(foreach isa,$(SIMD_ISAS),$(SIMD_SRC:%.c=$(BUILD)/obj/%.$(isa).o)) 
 COLD := config layers model schedule tensor/cuda parallel/mpi parallel/nccl parallel/watch parallel/world topo pipeline machine checkpoint observe report train doctor cli
 COLD_FILES := $(filter-out %/half.c %/row_store.c %/sliced.c,$(wildcard src/tensor/*.c)) $(wildcard src/data/*/import_*.c src/data/*/make_*.c src/data/import/*.c src/data/boxes/*.c) \
     $(foreach f,csv/csv_input csv/csv_schema csv/table_file fields/netcdf_write flow/flow_make folder/folder_classes folder/folder_list folder/folder_scan folder/yaml_classes import/part_file \
-    set/boxes set/class_map set/class_names set/columns set/facts set/facts_answer set/files set/hdf5 set/labels set/range set/set set/set_print \
+    set/boxes set/class_map set/class_names set/columns set/facts set/facts_answer set/files set/hdf5 set/hdf5_attribute set/hdf5_storage set/labels set/range set/set set/set_print \
     tokens/npy tokens/token_file tokens/tokenizer_identity tokens/tokenizer_read,src/data/$(f).c)
 $(foreach m,$(COLD),$(BUILD)/obj/src/$(m)/%.o) $(COLD_FILES:%.c=$(BUILD)/obj/%.o): SIZE_FLAGS := $(if $(filter -O2,$(OPT)),$(SIZE_LEVEL))
 
@@ -204,7 +204,7 @@ fuzz: $(FUZZ:%=$(BUILD)/fuzz/fuzz_%)   ## clang: an hour of a core for each targ
 $(BUILD)/tests/topo/libnvidia-ml.so.1: tests/topo/nvml.c $(PROBE)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 $(WARN) $(WERROR) -shared -fPIC -Wl,-soname,$(@F) -o $@ $<
-$(BUILD)/tests/topo/test_hardware: $(BUILD)/tests/topo/libnvidia-ml.so.1
+$(BUILD)/tests/topo/test_devices: $(BUILD)/tests/topo/libnvidia-ml.so.1
 $(BUILD)/tests/train/test_reference: $(BUILD)/obj/tests/reference/forward.o
 $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/config/test_*.c)): $(BUILD)/obj/tests/config/words.o
 

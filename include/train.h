@@ -165,10 +165,11 @@ Status train_plan_stage(const Trainer *trainer, int stage, Plan **plan);
 /* Describes the settings of a run on which the times of its operations and updates depend:
  * precision, instruction set, update rules. Owner: the caller. */
 char *train_setup(const Config *config);
-/* Makes a world in which processes play the ranks that grid.rank_map says; process 0 plays rank 0
- * and logs the map. The key must be set. ERR_CONFIG: the map does not fit, or there are servers.
- * Release with world_part_fini. Collective. */
-Status train_places(World *placed, const Config *config, const World *world);
+/* Calls run with a world in which processes play the ranks that grid.rank_map says, and returns its
+ * status; without this key, with `world`. The process of rank 0 logs the map. ERR_CONFIG: the map
+ * does not fit, or there are servers. Collective. */
+typedef Status TrainRanks(const Config *config, const World *world, void *user);
+Status train_in_places(const Config *config, const World *world, TrainRanks *run, void *user);
 /* Times of a machine, and the path of their file for messages; borrowed. median_only: see
  * ForecastOf. */
 typedef struct ForecastBy {

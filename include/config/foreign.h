@@ -30,9 +30,9 @@ typedef struct ForeignWord {
     /* further text for the message; NULL: none */
     const char *note;
 } ForeignWord;
-/* The two parts of the table: keys and sections; all other words. The last row's `where` is
- * NULL. */
-extern const ForeignWord foreign_keys[], foreign_values[];
+/* The parts of the table: keys and sections; values of keys, layers and attributes; options and
+ * verbs of the command line. The last row's `where` is NULL. */
+extern const ForeignWord foreign_keys[], foreign_values[], foreign_commands[];
 
 /* Returns the row of a word at a place (ForeignWord.where); NULL: there is none. */
 const ForeignWord *foreign_find(const char *where, const char *word);

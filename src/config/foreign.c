@@ -46,8 +46,8 @@ const ForeignWord *foreign_find(const char *where, const char *word)
 {
     char normal[FOREIGN_BYTES];
     if (!normalise(word, strlen(word), normal)) return NULL;
-    const ForeignWord *const tables[] = {foreign_keys, foreign_values};
-    for (int i = 0; i < 2; ++i)
+    const ForeignWord *const tables[] = {foreign_keys, foreign_values, foreign_commands};
+    for (int i = 0; i < 3; ++i)
         for (const ForeignWord *row = tables[i]; row->where; ++row)
             if (!strcmp(row->where, where) && is_listed(row->words, normal)) return row;
     return NULL;

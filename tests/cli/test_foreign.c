@@ -105,10 +105,10 @@ static int check_words(const ForeignWord *row)
 /* Every word here is one that weft knows; every word of others leads to its row. */
 static void test_foreign(void)
 {
-    const ForeignWord *const tables[] = {foreign_keys, foreign_values};
+    const ForeignWord *const tables[] = {foreign_keys, foreign_values, foreign_commands};
     int count = 0;
     train_use_words();
-    for (int i = 0; i < 2; ++i)
+    for (int i = 0; i < 3; ++i)
         for (const ForeignWord *row = tables[i]; row->where; ++row) {
             bool known = row->weft ? is_known(row->where, row->weft) : row->note != NULL;
             if (!known) printf("  %s: '%s' is not known here\n", row->where, row->weft);

@@ -46,14 +46,14 @@ static Status check_batch(const Trainer *t)
 }
 
 /* Measures a row on the ranks of part. Collective on part; all ranks return the same Status. */
-static Status measure(Scale *s, const ScaleOptions *o, const World *part, ScaleRow *row)
+static Status measure(Scale *s, const World *part, ScaleRow *row)
 {
     Trainer *t = NULL;
     BenchSteps times;
     s->config->train.batch = row->batch;
     Status st = trainer_new(&t, s->config, part);
     if (st == OK) st = check_batch(t);
-    if (st == OK) st = bench_steps(&times, t, (int)o->warmup, (int)o->steps);
+    if (st == OK) st = bench_steps(&times, t, s->warmup, s->steps);
     if (st == OK) {
         TrainSizes sizes = trainer_sizes(t);
         s->micro_batch = sizes.micro_batch;
@@ -71,19 +71,19 @@ static Status measure(Scale *s, const ScaleOptions *o, const World *part, ScaleR
 }
 
 /* Measures a row after the first one. If that fails, the row says why. Collective on part. */
-static void measure_further(Scale *s, const ScaleOptions *o, const World *part, ScaleRow *row)
+static void measure_further(Scale *s, const World *part, ScaleRow *row)
 {
     int64_t micros = row->batch / s->micro_batch;
     if (micros < row->replicas)
         row->note = mem_format("%lld micro-batch%s cannot be divided among %d replicas: lower "
                                "train.micro_batch, or raise train.batch",
                                (long long)micros, micros == 1 ? "" : "es", row->replicas);
-    else if (measure(s, o, part, row) != OK)
+    else if (measure(s, part, row) != OK)
         row->note = mem_text(fail_message());
 }
 
 /* Measures row i of both tables; their first rows are the same. Collective. */
-static Status measure_rows(Scale *s, const ScaleOptions *o, const World *world, int i)
+static Status measure_rows(Scale *s, const World *world, int i)
 {
     World part;
     ScaleRow *strong = &s->strong[i], *weak = &s->weak[i];
@@ -91,13 +91,13 @@ static Status measure_rows(Scale *s, const ScaleOptions *o, const World *world, 
     Status st = OK;
     TRY(world_split(&part, world, takes_part));
     if (takes_part && i == 0) {
-        st = measure(s, o, &part, strong);
+        st = measure(s, &part, strong);
         *weak = *strong;
         if (strong->note) weak->note = mem_text(strong->note);
         if (strong->forecast_note) weak->forecast_note = mem_text(strong->forecast_note);
     } else if (takes_part) {
-        measure_further(s, o, &part, strong);
-        measure_further(s, o, &part, weak);
+        measure_further(s, &part, strong);
+        measure_further(s, &part, weak);
     }
     /* ranks that do not take part sleep here */
     st = status_agree(world, st);
@@ -105,24 +105,16 @@ static Status measure_rows(Scale *s, const ScaleOptions *o, const World *world, 
     return st;
 }
 
-static Status measure_all(Scale *s, const ScaleOptions *o, const World *world)
+/* Measures all rows. Collective. */
+static Status measure_all(const Config *config, const World *world, void *scale)
 {
-    TRY(measure_rows(s, o, world, 0));
+    Scale *s = scale;
+    (void)config;
+    TRY(measure_rows(s, world, 0));
     world_bcast(world, &s->micro_batch, sizeof s->micro_batch, 0);
     s->config->train.micro_batch = s->micro_batch;
-    for (int i = 1; i < s->count; ++i) TRY(measure_rows(s, o, world, i));
+    for (int i = 1; i < s->count; ++i) TRY(measure_rows(s, world, i));
     return OK;
-}
-
-/* Measures with the ranks that grid.rank_map gives. Collective. */
-static Status measure_placed(Scale *s, const ScaleOptions *o, const World *world)
-{
-    World placed;
-    if (!*s->config->grid.rank_map) return measure_all(s, o, world);
-    TRY(train_places(&placed, s->config, world));
-    Status st = measure_all(s, o, &placed);
-    world_part_fini(&placed);
-    return st;
 }
 
 /* Makes a row for 1, 2, 4, ... replicas, and one for all of them. */
@@ -170,7 +162,10 @@ static Status run_job(Job *job, const ScaleOptions *o)
     Input input;
     char path[DATA_PATH];
     config->grid.dp = 0;
-    Scale s = {.config = config, .machine_path = o->machine ? o->machine : config->run.machine};
+    Scale s = {.config = config,
+               .machine_path = o->machine ? o->machine : config->run.machine,
+               .warmup = (int)o->warmup,
+               .steps = (int)o->steps};
     TRY(bench_check_servers(config, "scale"));
     TRY(bench_input_parse(o->input, &input));
     TRY(grid_shape(&s.shape, config, job->world.size));
@@ -181,11 +176,8 @@ static Status run_job(Job *job, const ScaleOptions *o)
     Status st = bench_data_begin(job, &input, path);
     bench_fix_threads(config, &job->world);
     config->train.log_every = o->warmup + o->steps + 1;
-    if (st == OK) st = measure_placed(&s, o, &job->world);
-    if (st == OK && job->world.rank == 0) {
-        s.steps = (int)o->steps;
-        (o->json ? scale_print_json : scale_print_text)(&s);
-    }
+    if (st == OK) st = train_in_places(config, &job->world, measure_all, &s);
+    if (st == OK && job->world.rank == 0) (o->json ? scale_print_json : scale_print_text)(&s);
     bench_data_end(job, path);
     scale_fini(&s);
     return st;

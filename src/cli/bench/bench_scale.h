@@ -24,8 +24,8 @@ typedef struct Scale {
     /* file of a machine's times; "": none */
     const char *machine_path;
     Machine machine;
-    /* timed steps of a row */
-    int steps;
+    /* timed steps of a row, and steps before them */
+    int steps, warmup;
     int64_t micro_batch, rows_per_sample;
     const char *row_name, *model, *precision, *device;
     /* rows of each table by ascending ranks, [count]; owned */

@@ -157,8 +157,9 @@ static void print_pretended(const Trainer *t, const StepBench *b)
            b->rows_per_s, bench_row_name(t));
 }
 
-static Status measure(const Config *config, const World *world, StepBench *bench)
+static Status measure(const Config *config, const World *world, void *step_bench)
 {
+    StepBench *bench = step_bench;
     Trainer *t = NULL;
     TRY(trainer_new(&t, config, world));
     TrainSizes sizes = trainer_sizes(t);
@@ -177,17 +178,6 @@ static Status measure(const Config *config, const World *world, StepBench *bench
     return st;
 }
 
-/* Measures with the ranks that grid.rank_map gives. Collective. */
-static Status measure_placed(const Config *config, const World *world, StepBench *bench)
-{
-    World placed;
-    if (!*config->grid.rank_map) return measure(config, world, bench);
-    TRY(train_places(&placed, config, world));
-    Status st = measure(config, &placed, bench);
-    world_part_fini(&placed);
-    return st;
-}
-
 static Status run_job(Job *job, StepBench *bench)
 {
     char path[DATA_PATH];
@@ -196,7 +186,7 @@ static Status run_job(Job *job, StepBench *bench)
     /* no step is logged, because a line in metrics.jsonl needs the gradient's norm, for which the
      * host waits for the GPU */
     job->config->train.log_every = bench->warmup + bench->steps + 1;
-    if (st == OK) st = measure_placed(job->config, &job->world, bench);
+    if (st == OK) st = train_in_places(job->config, &job->world, measure, bench);
     bench_data_end(job, path);
     return st;
 }

@@ -1,7 +1,7 @@
-/* The state of a whole run, and the functions that its files call of each other: run.c makes steps,
- * run_resume.c chooses where to begin, run_save.c writes checkpoints, run_time.c decides when to
- * stop, run_evaluate.c evaluates, run_bad.c handles bad steps, run_hook.c notifies the hook and
- * carries out its requests. */
+/* The state of a whole run, and the functions that its files call of each other: run.c begins and
+ * ends it, run_step.c makes steps, run_resume.c chooses where to begin, run_save.c writes
+ * checkpoints, run_time.c decides when to stop, run_evaluate.c evaluates, run_bad.c handles bad
+ * steps, run_hook.c notifies the hook and carries out its requests. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
@@ -151,6 +151,10 @@ enum { RETRY_S = 60 };
 /* Makes one step and the work that is due after it, or rolls back (run_check_step). Collective; all
  * ranks return the same Status. */
 Status run_step(Run *run);
+/* Evaluates after a checkpoint has been loaded: makes an evaluation that failed or was interrupted,
+ * and writes the checkpoint again with its result; or prints the result of a run that was complete,
+ * and saves best.h5 again if it was lost. Collective; all ranks return the same Status. */
+Status run_evaluate_again(Run *run);
 /* Chooses where the run begins, and loads it. Collective; all ranks return the same Status. */
 Status run_resume(Run *run);
 /* Sets the newest checkpoint; takes ownership of path; NULL: there is none. If there is one, a rank

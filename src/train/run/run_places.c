@@ -43,7 +43,8 @@ static void log_map(const int *map, int ranks, const char *from)
     mem_free(&text);
 }
 
-Status train_places(World *placed, const Config *config, const World *world)
+/* Makes the world of the map. Release with world_part_fini. Collective. */
+static Status make_places(World *placed, const Config *config, const World *world)
 {
     int *map, rank = 0;
     if (config->grid.servers > 0)
@@ -54,4 +55,14 @@ Status train_places(World *placed, const Config *config, const World *world)
     if (world->rank == 0) log_map(map, world->size, config->grid.rank_map);
     mem_free(&map);
     return world_order(placed, world, rank);
+}
+
+Status train_in_places(const Config *config, const World *world, TrainRanks *run, void *user)
+{
+    World placed;
+    if (!*config->grid.rank_map) return run(config, world, user);
+    TRY(make_places(&placed, config, world));
+    Status st = run(config, &placed, user);
+    world_part_fini(&placed);
+    return st;
 }

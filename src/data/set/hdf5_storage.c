@@ -1,0 +1,81 @@
+/* How the bytes of a data set are stored in its file: in words, and as a hash of their addresses.
+ * All functions are called under hdf5_lock. */
+#include "../data_private.h"
+
+#include <string.h>
+
+/* Writes "chunked 64x1x28x28, deflate". */
+static void chunk_text(hid_t create, char *out, size_t out_bytes)
+{
+    hsize_t chunk[32];
+    int ndim = H5Pget_chunk(create, 32, chunk);
+    size_t used = (size_t)snprintf(out, out_bytes, "chunked ");
+    for (int i = 0; i < ndim && used < out_bytes; ++i)
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s%llu", i ? "x" : "",
+                                 (unsigned long long)chunk[i]);
+    int filters = H5Pget_nfilters(create);
+    for (int i = 0; i < filters && used < out_bytes; ++i) {
+        unsigned flags, config;
+        size_t values = 0;
+        char name[40] = "";
+        H5Pget_filter2(create, (unsigned)i, &flags, &values, NULL, sizeof name, name, &config);
+        used += (size_t)snprintf(out + used, out_bytes - used, ", %s", name);
+    }
+}
+
+void h5_storage_text(hid_t dataset, char *out, size_t out_bytes)
+{
+    hid_t create = H5Dget_create_plist(dataset);
+    switch (H5Pget_layout(create)) {
+    case H5D_CONTIGUOUS:
+        snprintf(out, out_bytes, "contiguous");
+        break;
+    case H5D_COMPACT:
+        snprintf(out, out_bytes, "compact");
+        break;
+    case H5D_CHUNKED:
+        chunk_text(create, out, out_bytes);
+        break;
+    default:
+        snprintf(out, out_bytes, "virtual");
+        break;
+    }
+    H5Pclose(create);
+}
+
+/* Hashes number, address and bytes of chunks, spread evenly. To find a chunk, HDF5 walks through
+ * all chunks before it; HASHED_MIN chunks are hashed, or more as long as HDF5 walks through at most
+ * about STEPS_MAX. */
+static void hash_chunks(hid_t dataset, HashPieces *hash)
+{
+#if H5_VERSION_GE(1, 10, 5)
+    enum { STEPS_MAX = 4 << 20, HASHED_MIN = 16 };
+    hid_t space = H5Dget_space(dataset);
+    hsize_t chunks = 0, start[32];
+    H5Dget_num_chunks(dataset, space, &chunks);
+    hsize_t hashed = chunks > 0 ? STEPS_MAX / chunks : 0;
+    if (hashed < HASHED_MIN) hashed = HASHED_MIN;
+    if (hashed > chunks) hashed = chunks;
+    for (hsize_t i = 0; i < hashed; ++i) {
+        hsize_t chunk = hashed > 1 ? i * (chunks - 1) / (hashed - 1) : 0, bytes = 0;
+        haddr_t address = 0;
+        unsigned mask;
+        H5Dget_chunk_info(dataset, space, chunk, start, &mask, &address, &bytes);
+        const uint64_t value[] = {chunk, address, bytes};
+        hash_add(hash, value, sizeof value);
+    }
+    H5Sclose(space);
+#endif
+}
+
+void h5_layout_hash(hid_t dataset, HashPieces *hash)
+{
+    H5O_info_t info = {0};
+    char text[120];
+    H5Oget_info(dataset, &info);
+    const uint64_t value[] = {info.addr, H5Dget_offset(dataset), H5Dget_storage_size(dataset)};
+    hash_add(hash, value, sizeof value);
+    h5_storage_text(dataset, text, sizeof text);
+    hash_add(hash, text, strlen(text));
+    if (strncmp(text, "chunked", 7) == 0) hash_chunks(dataset, hash);
+}

@@ -1,0 +1,195 @@
+/* One step of a run, and the work that is due after it: its line in the log, evaluations,
+ * checkpoints, the hook's requests. Every rank makes the same decisions. */
+#include "../eval/detections.h"
+#include "run.h"
+
+#include "../agree.h"
+#include "../step/position.h"
+
+#include <math.h>
+#include <string.h>
+
+bool run_eval_due(const Run *r, int64_t step)
+{
+    const Trainer *t = r->trainer;
+    int64_t every = r->config->train.eval_every;
+    bool epoch_end = position_ends_epoch(t, step);
+    return step == t->steps ||
+           (every > 0 && epoch_end && position_after(t, step).epoch % every == 0);
+}
+
+/* Returns true if a checkpoint is due by rank 0's clock. */
+static bool save_wanted(const Run *r)
+{
+    double every = r->config->checkpoint.every_s;
+    if (r->save_failing && (every <= 0 || every > RETRY_S)) every = RETRY_S;
+    return r->world->rank == 0 && !r->save && every > 0 && clock_s() - r->saved_s >= every;
+}
+
+static void report(Run *r, const StepResult *result)
+{
+    const Trainer *t = r->trainer;
+    double now = clock_s(), spent = now - r->tick_s;
+    double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
+    /* a result without rows: the device has only queued the step, and its time counts with the
+     * next */
+    if (result->rows > 0) {
+        r->tick_s = now;
+        run_time_step(r, spent);
+        /* the first step includes warm-up, so it is left out */
+        if (r->rate > 0) {
+            r->steady_rows += (double)result->rows;
+            r->steady_s += spent;
+        }
+        r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
+    }
+    TrainLine line = {.step = t->step,
+                      .steps = t->steps,
+                      .epoch = position_last_epoch(t, t->step),
+                      .epochs = r->config->train.epochs,
+                      .loss = result->loss,
+                      .lr = result->lr,
+                      .samples_per_s = r->rate,
+                      .grad_norm = result->grad_norm,
+                      .top1 = loss_top_k(loss_info(r->config)) >= 1 ? result->top1 : NAN,
+                      .top5 = loss_top_k(loss_info(r->config)) >= 5 ? result->top5 : NAN,
+                      .left_s =
+                          (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
+                      .skipped = t->skipped,
+                      .boxes = loss_info(r->config)->columns == LOSS_COLUMNS_PARTS,
+                      .logits = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,
+                      .tokens = data_kind(&t->train_set)->next_token};
+    detections_loss_parts(result->loss, result->column, line.part);
+    run_live_take(r, result);
+    memcpy(line.time_s, r->live_s, sizeof line.time_s);
+    observer_train(r->observer, &line, result->logged);
+}
+
+/* Returns true if number is a multiple of interval; interval 0: never. */
+static bool is_multiple(int64_t number, int64_t interval)
+{
+    return interval > 0 && number % interval == 0;
+}
+
+static bool save_due(const Run *r, const StepResult *result)
+{
+    const Trainer *t = r->trainer;
+    Position at = position_after(t, t->step);
+    return is_multiple(t->step, r->config->checkpoint.every_steps) ||
+           (at.sample == 0 && is_multiple(at.epoch, r->config->checkpoint.every_epochs)) ||
+           result->save_requested || result->stop_requested || t->step == t->steps;
+}
+
+/* Returns true if the hook runs after this step because an epoch ends. */
+static bool notifies_of_epoch(const Run *r)
+{
+    const Trainer *t = r->trainer;
+    return position_ends_epoch(t, t->step) && run_hook_wants(r, HOOK_EPOCH);
+}
+
+/* Returns true if the hook runs after an evaluation; without a test set there is none. */
+static bool notifies_of_evaluation(const Run *r)
+{
+    return r->trainer->test_set.samples > 0 && run_hook_wants(r, HOOK_EVALUATION);
+}
+
+/* Evaluates and notifies the hook, before a checkpoint of this step is saved, so that the
+ * checkpoint contains the results. */
+static Status evaluate_and_notify(Run *r, RunDue due, double *better)
+{
+    bool epoch = notifies_of_epoch(r);
+    if (epoch) run_hook_notify(r, HOOK_EPOCH);
+    Status st = due.evaluation ? run_evaluate(r, true, better) : OK;
+    bool evaluated = due.evaluation && st == OK && !r->stopped && notifies_of_evaluation(r);
+    if (evaluated) run_hook_notify(r, HOOK_EVALUATION);
+    if ((epoch || evaluated) && r->config->run.hook_wait) run_hook_wait(r);
+    return st;
+}
+
+/* Does the work that is due after a step: checks the step, carries out the hook's requests,
+ * continues the running save, evaluates, saves. Every rank makes the same decisions. */
+static Status between_steps(Run *r, StepResult *result)
+{
+    Trainer *t = r->trainer;
+    const bool end = t->step == t->steps, epoch_end = position_ends_epoch(t, t->step);
+    const bool requested = run_hook_receive(r, result);
+    RunDue due = {.evaluation = run_eval_due(r, t->step),
+                  .save = requested || save_due(r, result),
+                  .hook = r->config->run.hook_wait && notifies_of_epoch(r)};
+    if (due.evaluation || due.save) train_step_stats(t, result);
+    /* the next save needs the copy of the running one */
+    if (due.save) TRY(run_save_wait(r));
+
+    /* rank 0 checks the data files first, because a changed file may have caused a bad step */
+    if (result->bad || due.evaluation || due.save || epoch_end)
+        TRY(status_agree(r->world,
+                         r->data && r->world->rank == 0 ? data_watch_check(r->data) : OK));
+    bool rolled_back = false;
+    TRY(run_check_step(r, result, due, &rolled_back));
+    if (rolled_back) return OK;
+    run_hook_carry_out(r);
+    TRY(run_save_continue(r, result));
+
+    /* if an evaluation or best.h5 fails, the step is saved before the run ends */
+    double better = NAN;
+    Status evaluated = evaluate_and_notify(r, due, &better);
+    r->stopped = r->stopped || (result->stop_requested && !end && !r->ended);
+    const bool last = end || r->stopped || r->ended || evaluated != OK;
+    due.save = due.save || r->save_requested || last;
+    r->save_requested = false;
+    if (!isnan(better)) evaluated = run_save_best(r, better, due.save);
+    char *why = mem_text(evaluated == OK ? "" : fail_message());
+    Status st = due.save ? run_save(r, last) : OK;
+    if (st == OK && evaluated != OK) st = fail(evaluated, "%s", why);
+    mem_free(&why);
+    if (due.evaluation || due.save) r->tick_s = clock_s();
+    return st;
+}
+
+Status run_evaluate_again(Run *r)
+{
+    Trainer *t = r->trainer;
+    double better = NAN;
+    bool due = t->evaluation_due;
+    t->evaluation_due = false;
+    TRY(run_evaluate(r, due, &better));
+    if (r->stopped) return OK;
+    bool evaluated = due && notifies_of_evaluation(r);
+    if (evaluated) run_hook_notify(r, HOOK_EVALUATION);
+    if (evaluated && r->config->run.hook_wait) run_hook_wait(r);
+    if (!isnan(better)) TRY(run_save_best(r, better, due));
+    r->save_again = due;
+    r->save_requested = false;
+    if (due) TRY(run_save(r, t->step == t->steps || r->ended));
+    r->tick_s = clock_s();
+    return OK;
+}
+
+/* Checks regularly that the run's folder has not been renamed or claimed by another run. */
+static void check_folder(Run *r)
+{
+    static const double EVERY_S = 1;
+    if (!r->dir.lease || clock_s() - r->folder_checked_s < EVERY_S) return;
+    r->folder_checked_s = clock_s();
+    lease_require(r->dir.lease);
+}
+
+Status run_step(Run *r)
+{
+    Trainer *t = r->trainer;
+    StepResult result;
+    bool stop = run_time_over(r) || stop_wanted() || tables_stop_wanted(t->tables);
+    executor_request(t->executor, METRIC_STOP, stop);
+    executor_request(t->executor, METRIC_SAVE, save_wanted(r));
+    executor_request(t->executor, METRIC_REQUEST, run_hook_has_request(r));
+    executor_request(t->executor, METRIC_SAVING, r->save && train_save_busy(r->save));
+    beat_step_begin(t->step + 1);
+    TRY(train_begin_steps(t));
+    run_live_send(r);
+    TRY(train_step(t, &result));
+    beat_step_end();
+    r->lr = result.lr;
+    check_folder(r);
+    report(r, &result);
+    return between_steps(r, &result);
+}
