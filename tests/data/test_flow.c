@@ -1,8 +1,8 @@
 /* The solvers of `weft data make`: their order of convergence against exact solutions and fine
  * steps, conserved sums, states of rest, and sets with the same bytes for any number of threads. */
 #include "fixture.h"
+#include "../../src/data/flow/fft.h"
 #include "../../src/data/flow/shallow_water.h"
-#include "../../src/data/flow/spectral.h"
 
 #include <math.h>
 #include <unistd.h>
@@ -38,10 +38,10 @@ static void check_transform(int h, int w, int k, int l)
         sum_im += (re[i] * sin(angle) + im[i] * cos(angle)) / (h * w);
     }
     Fft *fft = fft_new(h, w);
-    fft_forward(fft, field_re, field_im, c_re, c_im);
+    fft_forward(fft, (Complex2d){field_re, field_im}, (Complex2d){c_re, c_im});
     CU_ASSERT_DOUBLE_EQUAL(c_re[k * h + l], sum_re, 1e-14);
     CU_ASSERT_DOUBLE_EQUAL(c_im[k * h + l], sum_im, 1e-14);
-    fft_inverse(fft, c_re, c_im, field_re, field_im);
+    fft_inverse(fft, (Complex2d){c_re, c_im}, (Complex2d){field_re, field_im});
     for (int i = 0; i < h * w; ++i) {
         CU_ASSERT_DOUBLE_EQUAL(field_re[i], re[i], 1e-14);
         CU_ASSERT_DOUBLE_EQUAL(field_im[i], im[i], 1e-14);
@@ -148,27 +148,24 @@ static void exact_burgers(double x, double y, double t, double *u, double *v)
 static double burgers_error(int n)
 {
     FlowMake make = make_of(&flow_burgers, n, 2 * n, NU);
-    FlowSolver *solver = flow_burgers.solver_new(&make);
-    FlowStepper stepper;
+    FlowStepper s = advanced(&make, 0, 0);
     int64_t points = 2 * n * n;
     double *u = mem_new((size_t)points * 8), *v = mem_new((size_t)points * 8), error = 0, eu, ev;
     double *const field[FLOW_VARS] = {u, v, NULL};
     Fft *fft = fft_new(n, 2 * n);
-    flow_stepper_init(&stepper, &flow_burgers, solver);
     for (int64_t i = 0; i < points; ++i)
-        exact_burgers(flow_burgers.place(solver, 1, i % (2 * n)),
-                      flow_burgers.place(solver, 0, i / (2 * n)), 0, &u[i], &v[i]);
-    fft_forward(fft, u, v, stepper.state, stepper.state + points);
-    CU_ASSERT(flow_advance(&stepper, 1, 0));
-    flow_burgers.view(solver, stepper.state, field);
+        exact_burgers(flow_burgers.place(s.solver, i % (2 * n)),
+                      flow_burgers.place(s.solver, i / (2 * n)), 0, &u[i], &v[i]);
+    fft_forward(fft, (Complex2d){u, v}, (Complex2d){s.state, s.state + points});
+    CU_ASSERT(flow_advance(&s, 1, 0));
+    flow_burgers.view(s.solver, s.state, field);
     for (int64_t i = 0; i < points; ++i) {
-        exact_burgers(flow_burgers.place(solver, 1, i % (2 * n)),
-                      flow_burgers.place(solver, 0, i / (2 * n)), 1, &eu, &ev);
+        exact_burgers(flow_burgers.place(s.solver, i % (2 * n)),
+                      flow_burgers.place(s.solver, i / (2 * n)), 1, &eu, &ev);
         error = fmax(error, fmax(fabs(u[i] - eu), fabs(v[i] - ev)));
     }
     fft_free(&fft);
-    flow_stepper_fini(&stepper);
-    flow_burgers.solver_free(&solver);
+    free_stepper(&s);
     mem_free(&u);
     mem_free(&v);
     return error;
