@@ -267,21 +267,9 @@ static Status prepare_folder(const FlowMake *make)
     return clear_folder(make->out, make->force);
 }
 
-static Status agree_alone(void *user, Status mine)
-{
-    (void)user;
-    return mine;
-}
-
-static void ignore_progress(void *user, int64_t done, int64_t total, int64_t broken)
-{
-    (void)user, (void)done, (void)total, (void)broken;
-}
-
 Status data_make_flow(const FlowMake *make, const ImportHost *host)
 {
-    const ImportHost alone = {.size = 1, .agree = agree_alone, .progress = ignore_progress};
-    if (!host) host = &alone;
+    if (!host) host = &import_alone;
     Maker maker = {.make = make, .host = host};
     maker.members = (make->members - host->rank + host->size - 1) / host->size;
     maker.frames = maker.members * make->frames;
