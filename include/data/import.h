@@ -86,9 +86,11 @@ typedef struct ImportHost {
     /* Broadcasts rank 0's bytes. Collective. */
     void (*broadcast)(void *user, void *bytes, size_t count);
     /* Receives the progress of this rank several times per second, and at the end: the number of
-     * its pictures that are done, of all its pictures, and of broken ones. */
+     * pictures or frames that are done, of all of them, and of broken ones. */
     void (*progress)(void *user, int64_t done, int64_t total, int64_t broken);
 } ImportHost;
+/* the host of an import in one process */
+extern const ImportHost import_alone;
 /* Imports a folder. The file has the same bytes for any number of ranks and threads. Blocks of
  * pictures that are done stay in OUT.part and OUT.part.journal, and the same import resumes from
  * there. ERR_STOPPED: a signal requested a stop (stop_begin). host NULL: one process. Collective on

@@ -59,6 +59,24 @@ static inline const char *file_put(const char *name, const void *bytes, size_t n
     return path;
 }
 
+/* Returns the bytes of a file; owned by the caller. */
+static inline char *whole(const char *path, size_t *bytes)
+{
+    char *text;
+    if (file_text(path, (size_t)1 << 28, &text, bytes) != OK) die("%s", fail_message());
+    return text;
+}
+
+static inline bool same_files(const char *a, const char *b)
+{
+    size_t left, right;
+    char *x = whole(a, &left), *y = whole(b, &right);
+    bool same = left == right && memcmp(x, y, left) == 0;
+    mem_free(&x);
+    mem_free(&y);
+    return same;
+}
+
 /* Does class i of the file have this name? */
 static inline bool class_is(const char *path, int64_t i, const char *name)
 {

@@ -54,23 +54,6 @@ static inline FolderImport import_of(const char *dir, const char *out)
     return (FolderImport){.dir = dir, .out = out, .side = 8, .threads = 2, .force = true};
 }
 
-static inline char *whole(const char *path, size_t *bytes)
-{
-    char *text;
-    if (file_text(path, (size_t)1 << 28, &text, bytes) != OK) die("%s", fail_message());
-    return text;
-}
-
-static inline bool same_files(const char *a, const char *b)
-{
-    size_t left, right;
-    char *x = whole(a, &left), *y = whole(b, &right);
-    bool same = left == right && memcmp(x, y, left) == 0;
-    mem_free(&x);
-    mem_free(&y);
-    return same;
-}
-
 /* Reads an array of the file with HDF5; owned by the caller. */
 static inline void *array_of(const char *path, const char *name, hid_t type, size_t each,
                              int64_t *count)

@@ -130,17 +130,6 @@ static void append_byte(const char *path)
     fclose(file);
 }
 
-static Status agree_alone(void *user, Status mine)
-{
-    (void)user;
-    return mine;
-}
-
-static void broadcast_alone(void *user, void *bytes, size_t count)
-{
-    (void)user, (void)bytes, (void)count;
-}
-
 /* Lets a file grow after all files were decoded. user: its path. */
 static void grow_at_end(void *user, int64_t done, int64_t total, int64_t broken)
 {
@@ -162,11 +151,9 @@ static void broken_files_that_change_end_the_import(void)
         FolderImport import = import_of(dir, in_scratch("growing.h5"));
         import.skip_broken = true;
         char *path = mem_text(at(dir, changed[i]));
-        const ImportHost host = {.size = 1,
-                                 .user = path,
-                                 .agree = agree_alone,
-                                 .broadcast = broadcast_alone,
-                                 .progress = grow_at_end};
+        ImportHost host = import_alone;
+        host.user = path;
+        host.progress = grow_at_end;
         CHECK_FAILS(data_import_folder(&import, &host), ERR_IO,
                     "has changed while it was imported: start the import again");
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), changed[i]));

@@ -38,18 +38,6 @@ static const char *grey(const char *name)
 
 /* ---- the file ---- */
 
-static bool same_bytes(const char *left, const char *right)
-{
-    char *a, *b;
-    size_t a_bytes, b_bytes;
-    CHECK_OK(file_text(left, 1 << 28, &a, &a_bytes));
-    CHECK_OK(file_text(right, 1 << 28, &b, &b_bytes));
-    bool same = a_bytes == b_bytes && memcmp(a, b, a_bytes) == 0;
-    mem_free(&a);
-    mem_free(&b);
-    return same;
-}
-
 static Status make(const char *images, const char *out, const char *samples, const char *seed,
                    const char *threads)
 {
@@ -65,8 +53,8 @@ static void threads_write_the_same_bytes(void)
     CHECK_OK(make(images, two, "40", "5", "3"));
     CHECK_OK(make(images, other, "40", "6", "2"));
     CHECK_OK(make(images, part, "7", "5", "2"));
-    CU_ASSERT(same_bytes(one, two));
-    CU_ASSERT(!same_bytes(one, other));
+    CU_ASSERT(same_files(one, two));
+    CU_ASSERT(!same_files(one, other));
     CHECK_FAILS(make(images, one, "40", "5", "1"), ERR_USAGE, "already there");
     /* The first scenes do not depend on the number of scenes. */
     DataSet *a = mem_new(sizeof *a), *b = mem_new(sizeof *b);

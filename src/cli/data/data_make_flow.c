@@ -4,8 +4,6 @@
 
 #include "data/flow.h"
 
-#include <math.h>
-
 /* Options of all three; each kind has flags for those that it uses. */
 typedef struct FlowOptions {
     const char *out, *size;
@@ -13,13 +11,6 @@ typedef struct FlowOptions {
     double interval, spin_up, viscosity, depth, orography, drag;
     bool force;
 } FlowOptions;
-
-/* Kind and options of one call. */
-typedef struct FlowCall {
-    const FlowKind *kind;
-    const FlowOptions *options;
-    int64_t size[2];
-} FlowCall;
 
 /* The flags of all kinds; their defaults of --size, --interval, --spin-up and their unit of time
  * differ. */
@@ -103,13 +94,22 @@ static const Flag kolmogorov_flags[] = {
 
 static Status make_set(const ImportHost *host, int threads, const void *user)
 {
-    const FlowCall *call = user;
-    const FlowOptions *o = call->options;
+    FlowMake make = *(const FlowMake *)user;
+    make.threads = threads;
+    return data_make_flow(&make, host);
+}
+
+static Status run(const FlowKind *kind, int argc, char **argv, const FlowOptions *o)
+{
+    int64_t size[2];
+    if (argc > 0) return fail(ERR_USAGE, "%s: this command takes flags only", argv[0]);
+    if (!sizes_read(o->size, 2, size))
+        return fail(ERR_USAGE, "--size %s: expected rows and columns, such as 64x128", o->size);
     const FlowMake make = {
-        .kind = call->kind,
+        .kind = kind,
         .out = o->out,
-        .height = call->size[0],
-        .width = call->size[1],
+        .height = size[0],
+        .width = size[1],
         .members = o->members,
         .first = o->first,
         .frames = o->steps,
@@ -121,20 +121,9 @@ static Status make_set(const ImportHost *host, int threads, const void *user)
         .drag = o->drag,
         .waves = o->waves,
         .seed = (uint64_t)o->seed,
-        .threads = threads,
         .force = o->force,
     };
-    return data_make_flow(&make, host);
-}
-
-static Status run(const FlowKind *kind, int argc, char **argv, const FlowOptions *options)
-{
-    FlowCall call = {.kind = kind, .options = options};
-    if (argc > 0) return fail(ERR_USAGE, "%s: this command takes flags only", argv[0]);
-    if (!sizes_read(options->size, 2, call.size))
-        return fail(ERR_USAGE, "--size %s: expected rows and columns, such as 64x128",
-                    options->size);
-    return import_on_ranks(make_set, "frames", false, options->threads, &call);
+    return import_on_ranks(make_set, "frames", false, o->threads, &make);
 }
 
 static Status run_shallow_water(int argc, char **argv, const void *options)

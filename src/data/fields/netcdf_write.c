@@ -247,7 +247,7 @@ static bool put_reference_list(const Layout *l, int d)
 {
     const NetcdfFile *f = l->file;
     hsize_t uses = 0;
-    ScaleUse *use = mem_new((size_t)(f->vars * NETCDF_DIMS + 1) * sizeof *use);
+    ScaleUse *use = mem_new((size_t)(f->vars * NETCDF_DIMS) * sizeof *use);
     for (int v = 0; v < f->vars; ++v)
         for (int i = 0; i < f->var[v].ndim && l->dataset[v] != l->scale[d]; ++i)
             if (f->var[v].dim[i] == d) use[uses++] = (ScaleUse){l->var_ref[v], i};
@@ -321,10 +321,10 @@ static herr_t put_layout(void *user, hid_t file)
 {
     const NetcdfFile *f = user;
     Layout l = {.file = f, .root = file};
-    l.dataset = mem_new((size_t)(f->vars + 1) * sizeof *l.dataset);
-    l.scale = mem_new((size_t)(f->dims + 1) * sizeof *l.scale);
-    l.var_ref = mem_new((size_t)(f->vars + 1) * sizeof *l.var_ref);
-    l.scale_ref = mem_new((size_t)(f->dims + 1) * sizeof *l.scale_ref);
+    l.dataset = mem_new((size_t)f->vars * sizeof *l.dataset);
+    l.scale = mem_new((size_t)f->dims * sizeof *l.scale);
+    l.var_ref = mem_new((size_t)f->vars * sizeof *l.var_ref);
+    l.scale_ref = mem_new((size_t)f->dims * sizeof *l.scale_ref);
     for (int v = 0; v < f->vars; ++v) l.dataset[v] = -1;
     for (int d = 0; d < f->dims; ++d) l.scale[d] = -1;
     bool good = create_arrays(&l) && put_all_attrs(&l);
@@ -360,7 +360,7 @@ static bool open_vars(NetcdfWriter *w, const NetcdfFile *f)
 {
     bool good = true;
     w->vars = f->vars;
-    w->var = mem_new((size_t)(f->vars + 1) * sizeof *w->var);
+    w->var = mem_new((size_t)f->vars * sizeof *w->var);
     for (int v = 0; v < f->vars; ++v) {
         OpenVar *var = &w->var[v];
         *var = (OpenVar){
@@ -371,6 +371,16 @@ static bool open_vars(NetcdfWriter *w, const NetcdfFile *f)
         good = good && var->dataset >= 0;
     }
     return good;
+}
+
+static Status open_file(NetcdfWriter *w, const NetcdfFile *f)
+{
+    hdf5_lock();
+    w->file = part_open_hdf5(&w->part);
+    bool good = w->file >= 0 && open_vars(w, f);
+    Status st = good ? OK : part_fail(&w->part, h5_error_text());
+    hdf5_unlock();
+    return st;
 }
 
 Status netcdf_writer_new(NetcdfWriter **writer, const char *out, bool force, const NetcdfFile *file)
@@ -386,17 +396,12 @@ Status netcdf_writer_new(NetcdfWriter **writer, const char *out, bool force, con
         mem_free(&w);
         return st;
     }
+    /* the layout has no space yet for rows along unlimited dimensions */
     st = part_reserve(&w->part, count_bytes(file));
-    hdf5_lock();
-    w->file = part_open_hdf5(&w->part);
-    if (st == OK && (w->file < 0 || !open_vars(w, file))) st = part_fail(&w->part, h5_error_text());
-    hdf5_unlock();
-    if (st != OK) {
-        netcdf_drop(&w);
-        return st;
-    }
+    if (st == OK) st = open_file(w, file);
+    if (st != OK) netcdf_drop(&w);
     *writer = w;
-    return OK;
+    return st;
 }
 
 /* Makes a growing variable at least this long. */

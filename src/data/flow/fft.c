@@ -14,11 +14,6 @@ struct Fft {
     double *height_cos, *height_sin, *width_cos, *width_sin, *re, *im;
 };
 
-/* A complex array. */
-typedef struct Pair {
-    double *re, *im;
-} Pair;
-
 static void fill_circle(int n, double **cosine, double **sine)
 {
     *cosine = mem_new((size_t)n * sizeof(double));
@@ -53,8 +48,8 @@ void fft_free(Fft **fft)
 
 /* One pass: four blocks of `length` elements, at this distance of each other, become four
  * neighbours, of which the second to fourth are multiplied by c[j] - i s[j]. */
-static void combine_four(int64_t length, int64_t distance, Pair from, Pair to, const double c[3],
-                         const double s[3])
+static void combine_four(int64_t length, int64_t distance, Complex2d from, Complex2d to,
+                         const double c[3], const double s[3])
 {
     const double *restrict xr = from.re, *restrict xi = from.im;
     double *restrict yr = to.re, *restrict yi = to.im;
@@ -83,7 +78,7 @@ static void combine_four(int64_t length, int64_t distance, Pair from, Pair to, c
 }
 
 /* The last pass where the number of points is no power of four. */
-static void combine_two(int64_t length, Pair from, Pair to)
+static void combine_two(int64_t length, Complex2d from, Complex2d to)
 {
     const double *restrict xr = from.re, *restrict xi = from.im;
     double *restrict yr = to.re, *restrict yi = to.im;
@@ -96,15 +91,15 @@ static void combine_two(int64_t length, Pair from, Pair to)
     }
 }
 
-static Pair pair_at(Pair p, int64_t at)
+static Complex2d array_at(Complex2d p, int64_t at)
 {
-    return (Pair){p.re + at, p.im + at};
+    return (Complex2d){p.re + at, p.im + at};
 }
 
 /* Transforms the n rows of `columns` elements of x; returns where the result is: x or the scratch
  * field. cosine, sine: of i / n of a turn. */
-static Pair transform_columns(int n, int columns, const double *cosine, const double *sine, Pair x,
-                              Pair scratch)
+static Complex2d transform_columns(int n, int columns, const double *cosine, const double *sine,
+                                   Complex2d x, Complex2d scratch)
 {
     int64_t length = columns;
     int left = n;
@@ -116,10 +111,10 @@ static Pair transform_columns(int n, int columns, const double *cosine, const do
                 c[j] = cosine[turn * p * (j + 1)];
                 s[j] = sine[turn * p * (j + 1)];
             }
-            combine_four(length, length * quarter, pair_at(x, length * p),
-                         pair_at(scratch, length * 4 * p), c, s);
+            combine_four(length, length * quarter, array_at(x, length * p),
+                         array_at(scratch, length * 4 * p), c, s);
         }
-        Pair swap = x;
+        Complex2d swap = x;
         x = scratch, scratch = swap;
     }
     if (left == 1) return x;
@@ -143,29 +138,33 @@ static void scale(int64_t n, double by, const double *from, double *to)
     for (int64_t i = 0; i < n; ++i) to[i] = from[i] * by;
 }
 
-void fft_forward(Fft *f, double *field_re, double *field_im, double *re, double *im)
+void fft_forward(Fft *f, Complex2d field, Complex2d coef)
 {
     int h = f->height, w = f->width;
     int64_t n = (int64_t)h * w;
-    Pair scratch = {f->re, f->im}, out = {re, im};
-    Pair half =
-        transform_columns(h, w, f->height_cos, f->height_sin, (Pair){field_re, field_im}, scratch);
-    transpose(h, w, half.re, re);
-    transpose(h, w, half.im, im);
-    Pair full = transform_columns(w, h, f->width_cos, f->width_sin, out, scratch);
-    scale(n, 1.0 / (double)n, full.re, re);
-    scale(n, 1.0 / (double)n, full.im, im);
+    Complex2d scratch = {f->re, f->im};
+    Complex2d half = transform_columns(h, w, f->height_cos, f->height_sin, field, scratch);
+    transpose(h, w, half.re, coef.re);
+    transpose(h, w, half.im, coef.im);
+    Complex2d full = transform_columns(w, h, f->width_cos, f->width_sin, coef, scratch);
+    scale(n, 1.0 / (double)n, full.re, coef.re);
+    scale(n, 1.0 / (double)n, full.im, coef.im);
 }
 
-void fft_inverse(Fft *f, double *re, double *im, double *field_re, double *field_im)
+static Complex2d exchanged(Complex2d p)
+{
+    return (Complex2d){p.im, p.re};
+}
+
+void fft_inverse(Fft *f, Complex2d coef, Complex2d field)
 {
     int h = f->height, w = f->width;
     size_t bytes = (size_t)h * (size_t)w * sizeof(double);
-    Pair scratch = {f->im, f->re}, out = {field_im, field_re};
-    Pair half = transform_columns(w, h, f->width_cos, f->width_sin, (Pair){im, re}, scratch);
+    Complex2d scratch = {f->re, f->im}, in = exchanged(coef), out = exchanged(field);
+    Complex2d half = transform_columns(w, h, f->width_cos, f->width_sin, in, scratch);
     transpose(w, h, half.re, out.re);
     transpose(w, h, half.im, out.im);
-    Pair full = transform_columns(h, w, f->height_cos, f->height_sin, out, scratch);
+    Complex2d full = transform_columns(h, w, f->height_cos, f->height_sin, out, scratch);
     if (full.re == out.re) return;
     memcpy(out.re, full.re, bytes);
     memcpy(out.im, full.im, bytes);

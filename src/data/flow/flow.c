@@ -57,12 +57,11 @@ static void step(FlowStepper *s, double h)
 
 bool flow_advance(FlowStepper *s, double time, int64_t steps)
 {
-    if (time <= 0) return true;
     if (steps <= 0) {
         double count = ceil(time / s->kind->longest_step(s->solver, s->state));
-        /* the limit of a state that has blown up is 0 or NaN */
+        /* the limit of a state that has blown up is 0 or NaN, also for a time of 0 */
         if (!(count < 1e9)) return false;
-        steps = count < 1 ? 1 : (int64_t)count;
+        steps = (int64_t)count;
     }
     for (int64_t i = 0; i < steps; ++i) step(s, time / (double)steps);
     double check = 0;

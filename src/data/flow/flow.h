@@ -45,15 +45,18 @@ struct FlowKind {
     double (*longest_step)(FlowSolver *solver, const double *state);
     /* Computes the fields (H,W) of the file's variables, at the centres of cells. */
     void (*view)(FlowSolver *solver, const double *state, double *const field[FLOW_VARS]);
-    /* Returns x or y (axis 0: y) of grid point i. */
-    double (*place)(const FlowSolver *solver, int axis, int64_t i);
+    /* Returns x of column i, which is also y of row i: cells are squares. */
+    double (*place)(const FlowSolver *solver, int64_t i);
     /* Writes up to FLOW_PARAMETERS attributes of the file: parameters of the equations; returns
      * their number. */
     int (*parameters)(const FlowSolver *solver, NetcdfAttr *attr);
-    /* Returns the orography (H,W), in m, borrowed; NULL: the kind has none. */
-    const double *(*orography)(const FlowSolver *solver);
+    /* Computes the orography (H,W), in m; NULL: the kind has none. */
+    void (*orography)(const FlowSolver *solver, double *field);
 };
 
+/* Largest product of the step and the fastest rate for which the integrator is stable: 2.82 for
+ * waves, 2.78 for decay. */
+#define FLOW_STABLE 2.78
 /* The integrator: the classical Runge-Kutta method of order 4. */
 typedef struct FlowStepper {
     const FlowKind *kind;
@@ -66,8 +69,8 @@ typedef struct FlowStepper {
 void flow_stepper_init(FlowStepper *stepper, const FlowKind *kind, FlowSolver *solver);
 void flow_stepper_fini(FlowStepper *stepper);
 /* Advances the state by `time` units of model time, in the fewest equal steps that are at most
- * longest_step, or in `steps` steps if that is above 0. Returns false if the state is not finite
- * any more. */
+ * longest_step, or in `steps` steps if that is above 0. Returns false if the state is not one of a
+ * fluid, or is not finite any more. */
 bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
 
 /* Returns the key of random number i (0, 1, ...) of kinds of numbers `of` of a member. */

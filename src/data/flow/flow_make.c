@@ -42,12 +42,6 @@ typedef struct Member {
 
 /* ---- the file of a member ---- */
 
-static void fill(const NetcdfAttr *from, int count, NetcdfAttr *to, int *filled)
-{
-    memcpy(to + *filled, from, (size_t)count * sizeof *to);
-    *filled += count;
-}
-
 /* Begins the file: coordinates, orography, attributes. */
 static Status begin_file(Member *m, const char *path)
 {
@@ -72,16 +66,17 @@ static Status begin_file(Member *m, const char *path)
          .attr = ground,
          .attrs = 2},
     };
-    NetcdfAttr root[6 + FLOW_PARAMETERS], of_field[FLOW_VARS][2];
-    int attrs = 0;
-    const NetcdfAttr head[] = {{"Conventions", "CF-1.8", 0},
-                               {"title", kind->title, 0},
-                               {"source", "weft " WEFT_VERSION ", weft data make", 0},
-                               {"seed", NULL, (double)make->seed},
-                               {"member", NULL, (double)m->number},
-                               {"spin_up", NULL, make->spin_up}};
-    fill(head, 6, root, &attrs);
-    attrs += kind->parameters(m->solver, root + attrs);
+    enum { OWN = 6 };
+    NetcdfAttr of_field[FLOW_VARS][2];
+    NetcdfAttr root[OWN + FLOW_PARAMETERS] = {
+        {"Conventions", "CF-1.8", 0},
+        {"title", kind->title, 0},
+        {"source", "weft " WEFT_VERSION ", weft data make", 0},
+        {"seed", NULL, (double)make->seed},
+        {"member", NULL, (double)m->number},
+        {"spin_up", NULL, make->spin_up},
+    };
+    int attrs = OWN + kind->parameters(m->solver, root + OWN);
     m->first_var = kind->orography ? 4 : 3;
     for (int i = 0; i < kind->vars; ++i) {
         const FlowVar *v = &kind->var[i];
@@ -104,7 +99,8 @@ static Status begin_file(Member *m, const char *path)
     return netcdf_writer_new(&m->file, path, make->force, &file);
 }
 
-/* Writes a field (H,W), or a row of it over time, as floats. */
+/* Writes numbers (H,W) as floats to a variable: a frame, which is one of its rows, or H rows of a
+ * variable without time. */
 static Status write_field(Member *m, int var, int64_t first, int64_t rows, const double *from)
 {
     for (int64_t i = 0; i < m->make->height * m->make->width; ++i) m->out[i] = (float)from[i];
@@ -115,15 +111,14 @@ static Status write_coordinates(Member *m)
 {
     const FlowKind *kind = m->make->kind;
     const int64_t size[2] = {m->make->height, m->make->width};
+    double *numbers = m->field[0];
     for (int axis = 0; axis < 2; ++axis) {
-        double *place = mem_new((size_t)size[axis] * sizeof *place);
-        for (int64_t i = 0; i < size[axis]; ++i) place[i] = kind->place(m->solver, axis, i);
-        Status st = netcdf_write(m->file, 1 + axis, 0, size[axis], place);
-        mem_free(&place);
-        TRY(st);
+        for (int64_t i = 0; i < size[axis]; ++i) numbers[i] = kind->place(m->solver, i);
+        TRY(netcdf_write(m->file, 1 + axis, 0, size[axis], numbers));
     }
     if (!kind->orography) return OK;
-    return write_field(m, 3, 0, m->make->height, kind->orography(m->solver));
+    kind->orography(m->solver, numbers);
+    return write_field(m, 3, 0, m->make->height, numbers);
 }
 
 static Status write_frame(Member *m, int64_t frame)
@@ -170,8 +165,7 @@ static Status write_frames(Maker *maker, Member *m, const char *path)
 {
     const FlowMake *make = m->make;
     double unit = make->kind->time_scale;
-    bool sound = make->kind->longest_step(m->solver, m->stepper.state) > 0 &&
-                 flow_advance(&m->stepper, unit * make->spin_up, 0);
+    bool sound = flow_advance(&m->stepper, unit * make->spin_up, 0);
     for (int64_t t = 0; t < make->frames; ++t) {
         if (t > 0) sound = flow_advance(&m->stepper, unit * make->interval, 0);
         if (!sound)
@@ -273,21 +267,9 @@ static Status prepare_folder(const FlowMake *make)
     return clear_folder(make->out, make->force);
 }
 
-static Status agree_alone(void *user, Status mine)
-{
-    (void)user;
-    return mine;
-}
-
-static void ignore_progress(void *user, int64_t done, int64_t total, int64_t broken)
-{
-    (void)user, (void)done, (void)total, (void)broken;
-}
-
 Status data_make_flow(const FlowMake *make, const ImportHost *host)
 {
-    const ImportHost alone = {.size = 1, .agree = agree_alone, .progress = ignore_progress};
-    if (!host) host = &alone;
+    if (!host) host = &import_alone;
     Maker maker = {.make = make, .host = host};
     maker.members = (make->members - host->rank + host->size - 1) / host->size;
     maker.frames = maker.members * make->frames;

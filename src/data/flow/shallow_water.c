@@ -23,8 +23,8 @@ static const double CHANNEL = 6.4e6, GRAVITY = 9.80616;
 static const double CORIOLIS = 1.0313e-4, BETA = 1.6187e-11;
 /* time in which the default hyperviscosity damps the shortest waves to 1/e, in s */
 static const double DAMPING = 4 * 3600.0;
-/* share of the integrator's limit along the imaginary axis that is used */
-static const double STABLE = 2.78, SHARE = 0.6;
+/* share of the integrator's limit that is used */
+static const double SHARE = 0.6;
 
 enum { JETS = 2, VORTICES = 8, MOUNTAINS = 5 };
 enum { DRAW_JETS, DRAW_VORTICES, DRAW_MOUNTAINS };
@@ -62,59 +62,13 @@ static void raise_mountains(FlowSolver *w, double most)
         double height = most * flow_draw(key, 4 * i + 3, 0.3, 1);
         for (int y = 0; y < w->height; ++y)
             for (int x = 0; x < w->width; ++x) {
-                double *b = &w->orography[(int64_t)y * w->width + x];
+                double *b = &w->ground[water_at(w, y, x)];
                 double here = height * hill(wrap(w->side * (x + 0.5) - x0, length),
                                             w->side * (y + 0.5) - y0, radius);
                 if (here > *b) *b = here;
             }
     }
 }
-
-static void fill_halo(const FlowSolver *w, double *field, int rows, double mirror);
-
-static FlowSolver *solver_new(const FlowMake *make)
-{
-    FlowSolver *w = mem_new(sizeof *w);
-    w->height = (int)make->height, w->width = (int)make->width;
-    w->stride = w->width + 2 * WATER_COLUMNS;
-    w->field = w->stride * (w->height + 2 * WATER_ROWS + 1);
-    w->side = CHANNEL / w->height;
-    w->gravity = GRAVITY;
-    w->depth = make->depth;
-    w->seed = make->seed;
-    /* the Laplacian multiplies the shortest waves by -8 / side^2 */
-    double area = w->side * w->side;
-    w->viscosity = make->viscosity >= 0 ? make->viscosity : area * area / (64 * DAMPING);
-    double **scratch[] = {&w->ground,    &w->q,      &w->flux_u, &w->flux_v,
-                          &w->bernoulli, &w->bend_u, &w->bend_v};
-    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; ++i)
-        *scratch[i] = mem_new((size_t)w->field * sizeof(double));
-    w->coriolis = mem_new((size_t)(w->height + 1) * sizeof(double));
-    w->orography = mem_new((size_t)(make->height * make->width) * sizeof(double));
-    water_set_coriolis(w, CORIOLIS, BETA);
-    if (make->orography > 0) raise_mountains(w, make->orography);
-    for (int y = 0; y < w->height; ++y)
-        for (int x = 0; x < w->width; ++x)
-            w->ground[water_at(w, y, x)] = w->orography[(int64_t)y * w->width + x];
-    fill_halo(w, w->ground, w->height, 1);
-    return w;
-}
-
-static void solver_free(FlowSolver **solver)
-{
-    FlowSolver *w = *solver;
-    double **owned[] = {&w->coriolis, &w->ground,    &w->orography, &w->q,     &w->flux_u,
-                        &w->flux_v,   &w->bernoulli, &w->bend_u,    &w->bend_v};
-    for (size_t i = 0; i < sizeof owned / sizeof *owned; ++i) mem_free(owned[i]);
-    mem_free(solver);
-}
-
-static int64_t values(const FlowSolver *w)
-{
-    return 3 * w->field;
-}
-
-/* ---- the rate of change ---- */
 
 /* Fills the halo of a field whose rows are 0 .. rows - 1. mirror 1: values are the same on both
  * sides of a wall, which is between two rows; -1: the walls are the rows 0 and rows - 1, where
@@ -135,6 +89,46 @@ static void fill_halo(const FlowSolver *w, double *field, int rows, double mirro
         }
     }
 }
+
+static FlowSolver *solver_new(const FlowMake *make)
+{
+    FlowSolver *w = mem_new(sizeof *w);
+    w->height = (int)make->height, w->width = (int)make->width;
+    w->stride = w->width + 2 * WATER_COLUMNS;
+    w->field = w->stride * (w->height + 2 * WATER_ROWS + 1);
+    w->side = CHANNEL / w->height;
+    w->gravity = GRAVITY;
+    w->depth = make->depth;
+    w->seed = make->seed;
+    /* the Laplacian multiplies the shortest waves by -8 / side^2 */
+    double area = w->side * w->side;
+    w->viscosity = make->viscosity >= 0 ? make->viscosity : area * area / (64 * DAMPING);
+    double **field[] = {&w->ground,    &w->q,      &w->flux_u, &w->flux_v,
+                        &w->bernoulli, &w->bend_u, &w->bend_v};
+    for (size_t i = 0; i < sizeof field / sizeof *field; ++i)
+        *field[i] = mem_new((size_t)w->field * sizeof(double));
+    w->coriolis = mem_new((size_t)(w->height + 1) * sizeof(double));
+    water_set_coriolis(w, CORIOLIS, BETA);
+    if (make->orography > 0) raise_mountains(w, make->orography);
+    fill_halo(w, w->ground, w->height, 1);
+    return w;
+}
+
+static void solver_free(FlowSolver **solver)
+{
+    FlowSolver *w = *solver;
+    double **owned[] = {&w->coriolis, &w->ground,    &w->q,      &w->flux_u,
+                        &w->flux_v,   &w->bernoulli, &w->bend_u, &w->bend_v};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; ++i) mem_free(owned[i]);
+    mem_free(solver);
+}
+
+static int64_t values(const FlowSolver *w)
+{
+    return 3 * w->field;
+}
+
+/* ---- the rate of change ---- */
 
 /* Computes potential vorticity, fluxes and Bernoulli's function of row y, with a column of the
  * halo on each side. */
@@ -239,7 +233,7 @@ static double longest_step(FlowSolver *w, const double *state)
     double area = w->side * w->side;
     double waves =
         (2 * sqrt(2 * w->gravity * deep) + fast) / w->side + fabs(w->coriolis[w->height]);
-    return SHARE * STABLE / (waves + 64 * w->viscosity / (area * area));
+    return SHARE * FLOW_STABLE / (waves + 64 * w->viscosity / (area * area));
 }
 
 /* ---- the initial state ---- */
@@ -345,9 +339,8 @@ static void view(FlowSolver *w, const double *state, double *const field[FLOW_VA
     }
 }
 
-static double place(const FlowSolver *w, int axis, int64_t i)
+static double place(const FlowSolver *w, int64_t i)
 {
-    (void)axis;
     return w->side * ((double)i + 0.5);
 }
 
@@ -361,9 +354,11 @@ static int parameters(const FlowSolver *w, NetcdfAttr *attr)
     return 5;
 }
 
-static const double *orography(const FlowSolver *w)
+static void orography(const FlowSolver *w, double *field)
 {
-    return w->orography;
+    for (int y = 0; y < w->height; ++y)
+        for (int x = 0; x < w->width; ++x)
+            field[(int64_t)y * w->width + x] = w->ground[water_at(w, y, x)];
 }
 
 const FlowKind flow_shallow_water = {

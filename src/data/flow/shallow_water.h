@@ -14,10 +14,9 @@ struct FlowSolver {
     /* side of a cell in m, gravity, hyperviscosity in m^4/s, mean depth in m */
     double side, gravity, viscosity, depth;
     uint64_t seed;
-    /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground, with a halo;
-     * the same without it; scratch fields: potential vorticity, fluxes, Bernoulli's function,
-     * Laplacians of u and v */
-    double *coriolis, *ground, *orography, *q, *flux_u, *flux_v, *bernoulli, *bend_u, *bend_v;
+    /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground; scratch fields:
+     * potential vorticity, fluxes, Bernoulli's function, Laplacians of u and v */
+    double *coriolis, *ground, *q, *flux_u, *flux_v, *bernoulli, *bend_u, *bend_v;
 };
 
 /* Returns the index in a field of row y and column x. */

@@ -11,38 +11,49 @@
 
 enum { SPECTRAL_FIELDS = 3 };
 
-typedef struct Complex2d {
-    double *re, *im;
-} Complex2d;
-
-typedef struct Spectral {
+struct FlowSolver {
     int height, width;
     int64_t points;
+    /* coefficients of a wave number k decay by viscosity k^2 + drag per second */
+    double viscosity, drag;
+    /* number of waves of the forcing along y; 0: none */
+    int64_t waves;
+    uint64_t seed;
     /* all owned: wave numbers (W) and (H); 1 where a coefficient is kept, else 0 */
     double *kx, *ky, *keep_x, *keep_y;
     Fft *fft;
     /* scratch coefficients, and fields on the grid */
     Complex2d coef[SPECTRAL_FIELDS], field[SPECTRAL_FIELDS];
-} Spectral;
+};
 
-void spectral_init(Spectral *s, int height, int width);
-void spectral_fini(Spectral *s);
-/* Views numbers, such as those of a state, as the coefficients of a field. */
-Complex2d spectral_view(const Spectral *s, double *numbers);
-/* Adds a random real field to the coefficients, times the factor re + i im: waves with wave numbers
- * of 1 to `most` along both sides, the same on every grid. Amplitudes fall as
- * 1 / (1 + (k / peak)^4) with the wave number k. */
-void spectral_add_random(const Spectral *s, RngKey key, int most, double peak, double re, double im,
-                         Complex2d to);
-/* Scales coefficients so that the field's absolute value has this root mean square. */
-void spectral_set_rms(const Spectral *s, double rms, Complex2d coef);
+/* The part of a FlowKind that all pseudo-spectral solvers have in common. */
+#define SPECTRAL_KIND                                                                              \
+    .time_units = "seconds since 2000-01-01 00:00:00", .time_scale = 1, .length_units = "1",       \
+    .advice = "choose a larger --viscosity, or a finer grid", .powers_of_two = true,               \
+    .solver_free = spectral_free, .values = spectral_values, .place = spectral_place
+
+/* Creates a solver with the viscosity of make, which the kind replaces if it is not given, and
+ * without drag and forcing. Owner: the caller, who releases it with spectral_free. */
+FlowSolver *spectral_new(const FlowMake *make);
+void spectral_free(FlowSolver **solver);
+/* functions of SPECTRAL_KIND */
+int64_t spectral_values(const FlowSolver *solver);
+double spectral_place(const FlowSolver *solver, int64_t i);
+/* Adds a random real field to the state, times the factor re + i im: waves with wave numbers of 1
+ * to `most` along both sides, the same on every grid. Amplitudes fall as 1 / (1 + (k / peak)^4)
+ * with the wave number k. */
+void spectral_add_random(const FlowSolver *solver, RngKey key, int most, double peak, double re,
+                         double im, double *state);
+/* Scales the state so that its field's absolute value has this root mean square. */
+void spectral_set_rms(const FlowSolver *solver, double rms, double *state);
+/* Copies the state to coef[i]. */
+void spectral_copy(FlowSolver *solver, const double *state, int i);
 /* Computes field[i] from coef[i] for i < count, and overwrites the coefficients. */
-void spectral_to_grid(Spectral *s, int count);
-/* Returns the longest stable step for a flow (u, v) on the grid, and a decay of coefficients by
- * viscosity k^2 + drag. */
-double spectral_longest_step(const Spectral *s, const double *u, const double *v, double viscosity,
-                             double drag);
-/* Returns x or y of a grid point. */
-double spectral_place(const Spectral *s, int64_t i);
+void spectral_to_grid(FlowSolver *solver, int count);
+/* Sets the rate of change to the coefficients of field[0], less the decay of the state's.
+ * Overwrites the field. */
+void spectral_set_rate(FlowSolver *solver, const double *state, double *rate);
+/* Returns FlowKind.longest_step where field[0] is the flow u + i v. */
+double spectral_longest_step(const FlowSolver *solver);
 
 #endif

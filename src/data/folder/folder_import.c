@@ -417,28 +417,10 @@ static Status finish(FolderWork *work)
 
 /* ---- the import ---- */
 
-static Status agree_alone(void *user, Status mine)
-{
-    (void)user;
-    return mine;
-}
-
-static void broadcast_alone(void *user, void *bytes, size_t count)
-{
-    (void)user, (void)bytes, (void)count;
-}
-
-static void no_progress(void *user, int64_t done, int64_t total, int64_t broken)
-{
-    (void)user, (void)done, (void)total, (void)broken;
-}
-
 Status data_import_folder(const FolderImport *import, const ImportHost *host)
 {
-    static const ImportHost alone = {
-        .size = 1, .agree = agree_alone, .broadcast = broadcast_alone, .progress = no_progress};
-    FolderWork work = {.import = import, .host = host ? host : &alone};
-    host = work.host;
+    if (!host) host = &import_alone;
+    FolderWork work = {.import = import, .host = host};
     work.journal_fd = work.journal_lock = -1;
     work.part.fd = -1;
     work.journal = mem_format("%s.part.journal", import->out);
