@@ -155,6 +155,9 @@ static inline int loss_top_k(const LossInfo *loss)
     return loss->columns == LOSS_COLUMNS_BEST ? 5 : loss->columns == LOSS_COLUMNS_LOGIT ? 1 : 0;
 }
 
+/* numbers of inputs that are not fixed */
+enum { INPUTS_TWO_OR_MORE = -1, INPUTS_ONE_OR_MORE = -2 };
+
 typedef struct LayerKind LayerKind;
 struct LayerKind {
     /* name in the configuration: "conv2d" */
@@ -162,7 +165,7 @@ struct LayerKind {
     OpKind op;
     /* NULL-terminated names of the accepted attributes (see layer_set_attr); NULL: none */
     const char *const *attrs;
-    /* number of inputs; -1: two or more; -2: one or more */
+    /* number of inputs, or one of the constants above */
     int inputs;
     /* CHANNELS_UNSET is refused */
     LayerChannels channels;

@@ -16,7 +16,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 const LayerKind layer_channel_sum = {
     .name = "channel_sum",
     .op = OP_CHANNEL_SUM,
-    .inputs = -2,
+    .inputs = INPUTS_ONE_OR_MORE,
     .channels = CHANNELS_FIXED,
     .help = "sums of channels of several layers",
     .infer = infer,

@@ -36,7 +36,7 @@ static OnnxValue to_onnx(const OnnxLayer *l)
 const LayerKind kind_concat = {
     .name = "concat",
     .op = OP_CONCAT,
-    .inputs = -1,
+    .inputs = INPUTS_TWO_OR_MORE,
     .channels = CHANNELS_CONCAT,
     .help = "joins the channels of several layers",
     .infer = infer,

@@ -34,18 +34,12 @@ static const LayerKind *before(OpSpec *spec, Padding *padding)
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     int64_t out[2];
-    TRY(check_floats(spec, "conv2d", 4, 4, "images (N,C,H,W)"));
+    TRY(check_conv(spec, size, "conv2d"));
     Shape x = spec->x[0].shape;
-    int64_t groups = spec->groups, outputs = size->width;
-    if (outputs < 1)
-        return fail(ERR_CONFIG, "conv2d needs channels, the number of its output channels");
-    if (x.dim[1] % groups || outputs % groups)
-        return fail(ERR_CONFIG,
-                    "conv2d: groups %lld must divide the channels in (%lld) and out (%lld)",
-                    (long long)groups, (long long)x.dim[1], (long long)outputs);
+    const int64_t outputs = size->width;
     TRY(window_infer(spec, "conv2d", out));
     spec->y = desc_plain(shape_of(4, x.dim[0], outputs, out[0], out[1]), DTYPE_F32);
-    Shape w = shape_of(4, outputs, x.dim[1] / groups, spec->kernel[0], spec->kernel[1]);
+    Shape w = shape_of(4, outputs, x.dim[1] / spec->groups, spec->kernel[0], spec->kernel[1]);
     set_weight_and_bias(spec, size, param, w, outputs);
     return OK;
 }

@@ -16,17 +16,9 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
 {
     static const char *const side[2] = {"height", "width"};
     int64_t out[2];
-    TRY(check_floats(spec, "conv_transpose2d", 4, 4, "images (N,C,H,W)"));
+    TRY(check_conv(spec, size, "conv_transpose2d"));
     const Shape x = spec->x[0].shape;
-    const int64_t groups = spec->groups, outputs = size->width;
-    if (outputs < 1)
-        return fail(ERR_CONFIG,
-                    "conv_transpose2d needs channels, the number of its output channels");
-    if (x.dim[1] % groups || outputs % groups)
-        return fail(
-            ERR_CONFIG,
-            "conv_transpose2d: groups %lld must divide the channels in (%lld) and out (%lld)",
-            (long long)groups, (long long)x.dim[1], (long long)outputs);
+    const int64_t outputs = size->width;
     for (int d = 0; d < 2; ++d) {
         const int k = spec->kernel[d], stride = spec->stride[d], more = spec->output_pad[d];
         if (k < 1) return fail(ERR_CONFIG, "conv_transpose2d needs kernel, for example kernel: 2");
@@ -41,7 +33,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
                         k, spec->pad[d], side[d], (long long)x.dim[2 + d]);
     }
     spec->y = desc_plain(shape_of(4, x.dim[0], outputs, out[0], out[1]), DTYPE_F32);
-    const Shape w = shape_of(4, x.dim[1], outputs / groups, spec->kernel[0], spec->kernel[1]);
+    const Shape w = shape_of(4, x.dim[1], outputs / spec->groups, spec->kernel[0], spec->kernel[1]);
     set_weight_and_bias(spec, size, param, w, outputs);
     return OK;
 }

@@ -125,7 +125,7 @@ Status layer_kind_check(const LayerKind *kind)
     const LossInfo *loss = kind->loss;
     const char *fault = !info               ? ".op is no operation"
                         : kind->inputs == 0 ? ".inputs is 0"
-                        : kind->inputs < -2 || kind->inputs > SPEC_INPUTS
+                        : kind->inputs < INPUTS_ONE_OR_MORE || kind->inputs > SPEC_INPUTS
                             ? ".inputs is out of range"
                         : kind->channels == CHANNELS_UNSET   ? ".channels is not given"
                         : !kind->help                        ? ".help is not given"
@@ -229,6 +229,17 @@ Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highes
                         highest < 4 && x.ndim == 4 ? ": put flatten before it" : "");
     }
     return OK;
+}
+
+Status check_conv(const OpSpec *spec, const LayerSize *size, const char *kind)
+{
+    TRY(check_floats(spec, kind, 4, 4, "images (N,C,H,W)"));
+    const int64_t groups = spec->groups, in = spec->x[0].shape.dim[1], out = size->width;
+    if (out < 1)
+        return fail(ERR_CONFIG, "%s needs channels, the number of its output channels", kind);
+    if (in % groups == 0 && out % groups == 0) return OK;
+    return fail(ERR_CONFIG, "%s: groups %lld must divide the channels in (%lld) and out (%lld)",
+                kind, (long long)groups, (long long)in, (long long)out);
 }
 
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2])

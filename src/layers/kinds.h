@@ -18,6 +18,9 @@ Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highes
 /* Fails if there are weights of classes, unless x is (N,C,H,W) with as many channels: a sample with
  * a single label has the same mean with any weights. */
 Status check_class_weights(const OpSpec *spec, const char *kind);
+/* Fails unless a convolution's input is an image, its number of output channels (size->width) is
+ * given, and spec->groups divides the channels in and out. */
+Status check_conv(const OpSpec *spec, const LayerSize *size, const char *kind);
 /* Checks that a kernel is given and fits, resolves PAD_SAME, and sets out to the numbers of outputs
  * along height and width. */
 Status window_infer(OpSpec *spec, const char *kind, int64_t out[2]);

@@ -53,9 +53,10 @@ Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, cons
         return fail(ERR_CONFIG, "%s needs %d input%s, got %d%s", kind->name, kind->inputs,
                     kind->inputs == 1 ? "" : "s", in_count,
                     kind->inputs == 1 ? "" : ": name them, as in input: [a, b]");
-    if (kind->inputs < 0 && (in_count < -kind->inputs % 2 + 1 || in_count > SPEC_INPUTS))
-        return fail(ERR_CONFIG, "%s needs 2 to %d inputs, got %d: name them, as in input: [a, b]",
-                    kind->name, SPEC_INPUTS, in_count);
+    const int least = kind->inputs == INPUTS_TWO_OR_MORE ? 2 : 1;
+    if (kind->inputs < 0 && (in_count < least || in_count > SPEC_INPUTS))
+        return fail(ERR_CONFIG, "%s needs %d to %d inputs, got %d: name them, as in input: [a, b]",
+                    kind->name, least, SPEC_INPUTS, in_count);
     draft->spec.x_count = in_count;
     for (int i = 0; i < in_count; ++i) {
         draft->in[i] = in[i] == NODE_INPUT ? graph->source + NODE_INPUT : in[i];

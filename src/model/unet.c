@@ -44,8 +44,7 @@ static int add_norm(const Net *n, int x, const char *name, int64_t channels)
         return graph_add(n->graph, "group_norm", name, &x, 1, "groups",
                          zoo_number(norm_groups(channels), groups), NULL);
     case FIELD_NORM_INSTANCE:
-        return graph_add(n->graph, "group_norm", name, &x, 1, "groups",
-                         zoo_number(channels, groups), NULL);
+        return graph_add(n->graph, "instance_norm", name, &x, 1, "affine", "true", NULL);
     default:
         return x;
     }

@@ -86,16 +86,6 @@ static void impl_free(Op *op)
     mem_free(&op->impl);
 }
 
-/* Returns a channel's sum over all parts. */
-static double sums_total(const NormTask *t, int64_t c, int which)
-{
-    double total = 0.0;
-    if (t->total) return t->total[which * t->plan->padded + c];
-    for (int64_t p = 0; p < t->plan->parts; ++p)
-        total += t->sums[(2 * p + which) * t->plan->padded + c];
-    return total;
-}
-
 /* Returns how many numbers per channel this micro-batch has. */
 static double channel_numbers(const NormTask *t)
 {
@@ -117,8 +107,8 @@ static void stats_finish(const NormTask *t, int64_t g)
     float *saved = t->run->saved;
     double n = t->total ? t->total[2 * plan->padded] : channel_numbers(t);
     for (int64_t c = g * plan->v.block; c < (g + 1) * plan->v.block; ++c) {
-        double mean = n > 0.0 ? sums_total(t, c, 0) / n : 0.0;
-        double variance = n > 0.0 ? sums_total(t, c, 1) / n - mean * mean : 0.0;
+        double mean = n > 0.0 ? norm_total(t, c, 0) / n : 0.0;
+        double variance = n > 0.0 ? norm_total(t, c, 1) / n - mean * mean : 0.0;
         if (variance < 0.0) variance = 0.0;
         double inverse = 1.0 / sqrt(variance + t->op->spec.eps);
         saved[SAVED_MEAN * plan->padded + c] = (float)mean;
@@ -155,11 +145,11 @@ static void grad_finish(const NormTask *t, int64_t g)
     const NormPlan *plan = t->plan;
     float *saved = t->run->saved;
     for (int64_t c = g * plan->v.block; c < (g + 1) * plan->v.block; ++c) {
-        double sum = sums_total(t, c, 0), rest = saved[SAVED_REST * plan->padded + c];
+        double sum = norm_total(t, c, 0), rest = saved[SAVED_REST * plan->padded + c];
         double inverse = saved[SAVED_INVERSE * plan->padded + c];
         saved[SAVED_DY * plan->padded + c] = (float)sum;
         saved[SAVED_DY_X * plan->padded + c] =
-            (float)(inverse * (sums_total(t, c, 1) - rest * sum));
+            (float)(inverse * (norm_total(t, c, 1) - rest * sum));
     }
 }
 
@@ -170,8 +160,8 @@ static void means_finish(const NormTask *t, int64_t g)
     float *saved = t->run->saved;
     double n = t->total[2 * plan->padded];
     for (int64_t c = g * plan->v.block; c < (g + 1) * plan->v.block; ++c) {
-        double sum = sums_total(t, c, 0), rest = saved[SAVED_REST * plan->padded + c];
-        double sum_x = saved[SAVED_INVERSE * plan->padded + c] * (sums_total(t, c, 1) - rest * sum);
+        double sum = norm_total(t, c, 0), rest = saved[SAVED_REST * plan->padded + c];
+        double sum_x = saved[SAVED_INVERSE * plan->padded + c] * (norm_total(t, c, 1) - rest * sum);
         saved[SAVED_MEAN_DY * plan->padded + c] = (float)(n > 0.0 ? sum / n : 0.0);
         saved[SAVED_MEAN_DY_X * plan->padded + c] = (float)(n > 0.0 ? sum_x / n : 0.0);
     }
@@ -256,7 +246,7 @@ static void sums_this_replica(NormTask *t)
     work_run(norm_sum_body, t, plan->parts * plan->v.groups, plan->v.n * plan->v.sample);
     for (int64_t c = 0; c < plan->padded; ++c)
         for (int which = 0; which < 2; ++which)
-            total[which * plan->padded + c] = sums_total(t, c, which);
+            total[which * plan->padded + c] = norm_total(t, c, which);
     total[2 * plan->padded] = channel_numbers(t);
     t->total = total;
 }

@@ -1,11 +1,10 @@
 /* conv_transpose2d runs the kernels of a convolution from y to x: forward is its gradient of
  * data, the gradient of data its forward, and the weight's gradient its weight's gradient. The
- * bias is added to y in a pass of its own (in bf16 y is rounded before and after it); its
+ * bias is added to y by a pass of the norms (in bf16 y is rounded before and after it); its
  * gradient is the sum of dy over the pixels of each plane, then over the samples in their order. */
 #include "conv2d.h"
 #include "linear.h"
-#include "sizes.h"
-#include "view.h"
+#include "norm_pass.h"
 
 static Status transpose_check(const OpSpec *s)
 {
@@ -49,10 +48,12 @@ const OpInfo info_conv_transpose2d = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* Doubles of a plane in the workspace: its sums by channel, and as many that are not used. */
-static int64_t plane_doubles(const View *v)
+/* Returns the plan of the passes over y or dy. A part is a sample. */
+static NormPlan bias_plan(const Op *op)
 {
-    return 2 * (v->block > SIMD_LANES ? v->block : SIMD_LANES);
+    NormPlan plan = norm_plan(op->spec.y);
+    plan.parts = plan.v.n;
+    return plan;
 }
 
 static Status transpose_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -69,92 +70,40 @@ static Status transpose_plan(Op *op, Desc preferred[SPEC_INPUTS])
     preferred[0].block = blocks.y;
     s->y.dtype = preferred[0].dtype;
     s->y.block = blocks.x;
-    const View v = view_of(s->y);
-    const size_t sums = (size_t)(v.n * v.groups * plane_doubles(&v)) * sizeof(double);
-    if (s->w_count > 1 && sums > op->workspace_bytes) op->workspace_bytes = sums;
+    const NormPlan plan = bias_plan(op);
+    const size_t passes = norm_workspace_bytes(&plan, 1);
+    if (s->w_count > 1 && passes > op->workspace_bytes) op->workspace_bytes = passes;
     op->flops_forward = 2 * transpose_macs(s);
     op->flops_backward = op->flops_forward * (s->need_dx[0] + !s->frozen);
     return OK;
 }
 
-typedef struct BiasTask {
-    View v;
-    DType type;
-    /* forward: y and the bias; backward: dy, sums of planes, and db */
-    void *y;
-    const float *bias;
-    double *sums;
-    float *db;
-} BiasTask;
-
-static BiasTask bias_task(const Op *op)
+/* Adds the bias to y. */
+static void add_bias(const Op *op, const OpRun *run)
 {
-    return (BiasTask){.v = view_of(op->spec.y), .type = op->spec.y.dtype};
-}
-
-/* Adds the bias to planes. */
-static void add_body(const void *task, int64_t begin, int64_t end)
-{
-    enum { REPEATED = 256 };
-    const BiasTask *t = task;
-    const View *v = &t->v;
-    const SimdTable *simd = simd_table(t->type);
-    float bias[REPEATED];
-    for (int64_t i = begin; i < end; ++i) {
-        const int64_t g = i % v->groups;
-        const float *b = t->bias + g * v->block;
-        const int lanes = view_lanes(v, g);
-        void *y = element_out(t->y, i * v->plane, t->type);
-        if (v->block > REPEATED) {
-            for (int64_t p = 0; p < v->hw; ++p) {
-                void *pixel = element_out(y, p * v->block, t->type);
-                simd->add_floats(pixel, pixel, b, lanes);
-            }
-            continue;
-        }
-        const int64_t whole = REPEATED / v->block * v->block;
-        for (int k = 0; k < whole; ++k) bias[k] = k % v->block < lanes ? b[k % v->block] : 0;
-        for (int64_t at = 0; at < v->plane; at += whole) {
-            void *part = element_out(y, at, t->type);
-            simd->add_floats(part, part, bias, least(whole, v->plane - at));
-        }
+    const NormPlan plan = bias_plan(op);
+    OpRun from_y = *run;
+    from_y.x[0] = run->y;
+    NormTask t = norm_task(op, &from_y, &plan, 1, 0);
+    for (int64_t c = 0; c < plan.padded; ++c) {
+        const bool real = c < plan.v.channels;
+        norm_coef_set(&t, 0, c,
+                      (double[COEFS]){[COEF_X] = 1, [COEF_SHIFT] = real ? run->w[1][c] : 0});
     }
+    t.map = norm_apply;
+    work_run(norm_map_body, &t, plan.v.n * plan.v.groups, plan.v.n * plan.v.sample);
 }
 
-/* Sums planes of dy by channel. */
-static void sum_body(const void *task, int64_t begin, int64_t end)
+/* Sets the bias's gradient to the sums of dy. */
+static void sum_bias(const Op *op, const OpRun *run)
 {
-    const BiasTask *t = task;
-    const View *v = &t->v;
-    const SimdTable *simd = simd_table(t->type);
-    for (int64_t i = begin; i < end; ++i) {
-        double *sum = t->sums + i * plane_doubles(v), *square = sum + plane_doubles(v) / 2;
-        const void *dy = element_at(t->y, i * v->plane, t->type);
-        memset(sum, 0, (size_t)plane_doubles(v) * sizeof *sum);
-        if (SIMD_LANES % v->block) {
-            simd->batch_norm_stats(dy, v->hw, v->block, sum, square);
-            continue;
-        }
-        const int64_t rows = v->plane / SIMD_LANES, rest = v->plane - rows * SIMD_LANES;
-        simd->batch_norm_stats(dy, rows, SIMD_LANES, sum, square);
-        simd->batch_norm_stats(element_at(dy, rows * SIMD_LANES, t->type), rest / v->block,
-                               v->block, sum, square);
-        for (int l = v->block; l < SIMD_LANES; ++l) sum[l % v->block] += sum[l];
-    }
-}
-
-/* Adds the sums of the samples, for blocks of channels. */
-static void join_body(const void *task, int64_t begin, int64_t end)
-{
-    const BiasTask *t = task;
-    const View *v = &t->v;
-    for (int64_t g = begin; g < end; ++g)
-        for (int l = 0; l < view_lanes(v, g); ++l) {
-            double sum = 0;
-            for (int64_t n = 0; n < v->n; ++n)
-                sum += t->sums[(n * v->groups + g) * plane_doubles(v) + l];
-            t->db[g * v->block + l] = (float)sum;
-        }
+    const NormPlan plan = bias_plan(op);
+    OpRun from_dy = *run;
+    from_dy.x[0] = run->dy;
+    NormTask t = norm_task(op, &from_dy, &plan, 1, 0);
+    t.sum = norm_stats;
+    work_run(norm_sum_body, &t, plan.v.n * plan.v.groups, plan.v.n * plan.v.sample);
+    for (int64_t c = 0; c < plan.v.channels; ++c) run->dw[1][c] = (float)norm_total(&t, c, 0);
 }
 
 static void transpose_forward(Op *op, const OpRun *run)
@@ -163,11 +112,7 @@ static void transpose_forward(Op *op, const OpRun *run)
     conv.dx[0] = run->y;
     conv.dy = (void *)(uintptr_t)run->x[0];
     linear_backward_data(op, &conv);
-    if (op->spec.w_count < 2) return;
-    BiasTask t = bias_task(op);
-    t.y = run->y;
-    t.bias = run->w[1];
-    work_run(add_body, &t, t.v.n * t.v.groups, t.v.n * t.v.sample);
+    if (op->spec.w_count > 1) add_bias(op, run);
 }
 
 static void transpose_backward_data(Op *op, const OpRun *run)
@@ -187,13 +132,7 @@ static void transpose_backward_weight(Op *op, const OpRun *run)
     conv.dy = (void *)(uintptr_t)run->x[0];
     conv.dw[1] = NULL;
     linear_backward_weight(op, &conv);
-    if (op->spec.w_count < 2) return;
-    BiasTask t = bias_task(op);
-    t.y = run->dy;
-    t.sums = run->workspace;
-    t.db = run->dw[1];
-    work_run(sum_body, &t, t.v.n * t.v.groups, t.v.n * t.v.sample);
-    work_run(join_body, &t, t.v.groups, t.v.n * t.v.groups * t.v.block);
+    if (op->spec.w_count > 1) sum_bias(op, run);
 }
 
 const OpTable cpu_conv_transpose2d = {

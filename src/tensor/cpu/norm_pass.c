@@ -1,4 +1,4 @@
-/* The passes of batch_norm and group_norm. */
+/* The passes of batch_norm, group_norm, film and the bias of conv_transpose2d. */
 #include "norm_pass.h"
 
 NormPlan norm_plan(Desc x)
@@ -128,6 +128,15 @@ static void sums_fold(const NormPlan *plan, const double wide[SIMD_LANES], doubl
 {
     for (int l = 0; l < plan->v.block; ++l) out[l] = 0.0;
     for (int l = 0; l < SIMD_LANES; ++l) out[l % plan->v.block] += wide[l];
+}
+
+double norm_total(const NormTask *t, int64_t c, int which)
+{
+    double total = 0.0;
+    if (t->total) return t->total[which * t->plan->padded + c];
+    for (int64_t p = 0; p < t->plan->parts; ++p)
+        total += t->sums[(2 * p + which) * t->plan->padded + c];
+    return total;
 }
 
 /* ---- coefficients ---- */

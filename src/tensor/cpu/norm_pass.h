@@ -1,8 +1,8 @@
-/* The shared code of batch_norm, group_norm and film: their view of a tensor, and four passes:
- * sums for the statistics, the result, sums for the gradients, the gradient. One call of a pass
- * processes one block of channels in one part of the samples. The samples are divided into parts
- * by shape alone, and the operation adds the parts' sums in order, so that any number of threads
- * gives the same bits. */
+/* The shared code of batch_norm, group_norm, film and the bias of conv_transpose2d: their view
+ * of a tensor, and four passes: sums for the statistics, the result, sums for the gradients, the
+ * gradient. One call of a pass processes one block of channels in one part of the samples. The
+ * samples are divided into parts by shape alone, and the operation adds the parts' sums in
+ * order, so that any number of threads gives the same bits. */
 #ifndef WEFT_TENSOR_NORM_PASS_H
 #define WEFT_TENSOR_NORM_PASS_H
 
@@ -77,6 +77,9 @@ void norm_grad_sums(const NormTask *t, int64_t part, int64_t g);
 /* Computes dx with coef. */
 void norm_grad(const NormTask *t, int64_t part, int64_t g);
 
+/* Returns the sum of channel c over all parts; which: 0 for the sums of x or dy, 1 for the others.
+ */
+double norm_total(const NormTask *t, int64_t c, int which);
 /* Sets a channel's coefficients in one part. */
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);
 /* Returns the weight of a channel, 1 without parameters. */

@@ -28,10 +28,19 @@ const OpInfo info_focal_loss = {
     .traffic = TRAFFIC_ONCE,
 };
 
-static const float *class_weights(const PixelTask *t)
+PixelTask pixel_task(Op *op, const OpRun *run)
 {
-    const ClassWeights *w = &t->loss.op->spec.class_weights;
-    return w->count > 0 ? w->value : NULL;
+    const Loss *l = op->impl;
+    const ClassWeights *w = &op->spec.class_weights;
+    PixelTask t = {.loss = loss_task(op, run),
+                   .pieces = pixel_pieces(l),
+                   .samples = l->rows / l->per_sample,
+                   .real = run->rows,
+                   .weight = w->count > 0 ? w->value : NULL,
+                   .weight_sum = (float)l->classes};
+    if (t.weight) t.weight_sum = 0;
+    for (int c = 0; t.weight && c < l->classes; ++c) t.weight_sum += t.weight[c];
+    return t;
 }
 
 PixelArgs pixel_args(const PixelTask *t, const PixelPiece *p)
@@ -44,7 +53,7 @@ PixelArgs pixel_args(const PixelTask *t, const PixelPiece *p)
                 op_info(t->loss.op->spec.kind)->name, label[i], (long long)l->classes - 1);
     return (PixelArgs){.x = element_at(t->loss.run->x[0], p->at, l->type),
                        .label = label,
-                       .weight = class_weights(t),
+                       .weight = t->weight,
                        .stride = l->per_sample,
                        .n = p->n,
                        .classes = (int)l->classes};
@@ -62,11 +71,6 @@ void pixel_run(WorkBody body, const PixelTask *t)
 {
     const Loss *l = t->loss.l;
     work_run(body, t, t->samples * t->pieces, 4 * l->rows * l->width);
-}
-
-void pixel_run_samples(WorkBody body, const PixelTask *t)
-{
-    work_run(body, t, t->samples, t->samples * t->pieces);
 }
 
 Status pixel_plan(Op *op, Desc preferred[SPEC_INPUTS])
@@ -96,12 +100,11 @@ static float loss_of(const PixelTask *t, const PixelArgs *a, const PixelStats *s
     const float nll = s->lse[i] - s->label_logit[i];
     /* labels are smoothed in training only */
     const float smooth = t->loss.run->training ? spec->smoothing : 0.0f;
-    float loss = w * nll, all = (float)a->classes;
+    float loss = w * nll;
     if (spec->focus > 0) loss *= powf(-expm1f(-nll), spec->focus);
     if (smooth == 0) return loss;
-    if (a->weight)
-        for (int c = all = 0; c < a->classes; ++c) all += a->weight[c];
-    return (1 - smooth) * loss + smooth / (float)a->classes * (all * s->lse[i] - s->sum[i]);
+    return (1 - smooth) * loss +
+           smooth / (float)a->classes * (t->weight_sum * s->lse[i] - s->sum[i]);
 }
 
 static void losses_body(const void *task, int64_t begin, int64_t end)
@@ -156,7 +159,7 @@ void pixel_forward(Op *op, const OpRun *run)
 {
     const PixelTask t = pixel_task(op, run);
     pixel_run(losses_body, &t);
-    pixel_run_samples(factors_body, &t);
+    work_run(factors_body, &t, t.samples, t.samples * t.pieces);
     pixel_run(scale_body, &t);
 }
 
@@ -167,7 +170,7 @@ static void grad_of(const PixelTask *t, const PixelArgs *a, float scale, int64_t
     const OpSpec *spec = &t->loss.op->spec;
     const int32_t label = a->label[i];
     const float smooth = spec->smoothing / (float)a->classes;
-    float all = (float)a->classes, m = 1;
+    float m = 1;
     g->factor[i] = g->base[i] = g->hit[i] = 0;
     if (label < 0) return;
     if (spec->focus > 0) {
@@ -179,11 +182,9 @@ static void grad_of(const PixelTask *t, const PixelArgs *a, float scale, int64_t
                            spec->focus * expf(log_p) * log_p * powf(rest, spec->focus - 1)
                      : 0;
     }
-    if (smooth > 0 && a->weight)
-        for (int c = all = 0; c < a->classes; ++c) all += a->weight[c];
     g->hit[i] = scale * (1 - spec->smoothing) * m * (a->weight ? a->weight[label] : 1.0f);
     g->base[i] = scale * smooth;
-    g->factor[i] = g->hit[i] + g->base[i] * all;
+    g->factor[i] = g->hit[i] + g->base[i] * t->weight_sum;
 }
 
 static void grad_body(const void *task, int64_t begin, int64_t end)

@@ -11,6 +11,9 @@ typedef struct PixelTask {
     int64_t pieces;
     /* samples, and those that are not padding */
     int64_t samples, real;
+    /* weights of the classes, NULL: all 1; and their sum */
+    const float *weight;
+    float weight_sum;
 } PixelTask;
 
 /* One piece: its sample, its first row among those of all samples, its number of pixels, and the
@@ -24,15 +27,6 @@ static inline int64_t pixel_pieces(const Loss *l)
     return (l->per_sample + PIXEL_PIECE - 1) / PIXEL_PIECE;
 }
 
-static inline PixelTask pixel_task(Op *op, const OpRun *run)
-{
-    const Loss *l = op->impl;
-    return (PixelTask){.loss = loss_task(op, run),
-                       .pieces = pixel_pieces(l),
-                       .samples = l->rows / l->per_sample,
-                       .real = run->rows};
-}
-
 static inline PixelPiece pixel_piece(const PixelTask *t, int64_t item)
 {
     const Loss *l = t->loss.l;
@@ -44,15 +38,15 @@ static inline PixelPiece pixel_piece(const PixelTask *t, int64_t item)
                         .at = sample * l->per_sample * l->width + first};
 }
 
+PixelTask pixel_task(Op *op, const OpRun *run);
 /* Returns the kernels' arguments. Ends the job if a label is neither a class nor -1. */
 PixelArgs pixel_args(const PixelTask *t, const PixelPiece *p);
 /* Sets the gradient of a piece to 0. */
 void pixel_zero(const PixelTask *t, const PixelPiece *p);
-/* Runs body on all pieces, or on all samples. */
+/* Runs body on all pieces. */
 void pixel_run(WorkBody body, const PixelTask *t);
-void pixel_run_samples(WorkBody body, const PixelTask *t);
 
-/* Cross-entropy and focal loss of a plan with a label for each pixel. */
+/* Cross-entropy and focal loss with a label for each pixel. */
 Status pixel_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 void pixel_forward(Op *op, const OpRun *run);
 void pixel_backward_data(Op *op, const OpRun *run);

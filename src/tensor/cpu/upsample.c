@@ -1,12 +1,9 @@
-/* upsample in the layout of its input. Nearest: each pixel is copied to scale x scale pixels; an
- * item is a plane: one channel group of one sample. The gradient of a pixel is the sum over its
- * copies, row by row, from left to right. Bilinear: a row of the result, which is an item, is a
- * weighted sum over rows, then over columns, of the source; the gradient is the same with the
- * weights of each pixel of x, in the order of the pixels of y. */
+/* upsample in the layout of its input. Nearest: each pixel is copied to scale x scale pixels.
+ * Bilinear: a row of the result, which is an item, is a weighted sum over rows, then over columns,
+ * of the source; the gradient is the same with the weights of each pixel of x, in the order of the
+ * pixels of y. */
 #include "../places.h"
-#include "view.h"
-
-#include <string.h>
+#include "copies.h"
 
 static Status upsample_check(const OpSpec *s)
 {
@@ -36,20 +33,13 @@ const OpInfo info_upsample = {
     .traffic = TRAFFIC_ONCE,
 };
 
-typedef struct UpsampleTask {
-    DType type;
-    /* rows and columns of x; elements of a pixel */
-    int64_t h, w, block;
-    int scale;
-    const void *from;
-    void *to;
-} UpsampleTask;
-
 /* With align_corners and three pixels, the one in the middle has a part of nearly all of y. */
 _Static_assert(3 * UPSAMPLE_SCALE <= RESAMPLE_SPAN, "a sum of backward fits the kernel's buffer");
 
-/* the sums of forward and of backward, bilinear only; owns the arrays */
 typedef struct Upsample {
+    /* nearest; NULL: bilinear */
+    Copies *copies;
+    /* bilinear: the sums of forward and of backward, and their arrays */
     ResamplePlane forward, backward;
     int *numbers;
     float *weights;
@@ -116,11 +106,9 @@ static ResampleTaps taps_backward(const OpSpec *s, int64_t size, const ResampleT
     return taps;
 }
 
-static void plan_taps(Op *op)
+static void plan_taps(Upsample *u, const OpSpec *s)
 {
-    const OpSpec *s = &op->spec;
     const int64_t h = s->x[0].shape.dim[2], w = s->x[0].shape.dim[3], out = (h + w) * s->scale;
-    Upsample *u = op->impl = mem_new(sizeof *u);
     u->numbers = mem_new((size_t)(5 * out + h + w + 4) * sizeof *u->numbers);
     u->weights = mem_new((size_t)(4 * out) * sizeof *u->weights);
     TapArrays room = {u->numbers, u->weights};
@@ -133,13 +121,23 @@ static void plan_taps(Op *op)
     u->backward.columns = taps_backward(s, w, &u->forward.columns, &room);
 }
 
+static int64_t nearest_source(const OpSpec *s, int d, int64_t at)
+{
+    (void)d;
+    return at / s->scale;
+}
+
 static Status upsample_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
+    Upsample *u = op->impl = mem_new(sizeof *u);
     preferred[0] = in_precision(op, s->x[0]);
     s->y.block = s->x[0].block;
     s->y.dtype = preferred[0].dtype;
-    if (s->upsample == UPSAMPLE_BILINEAR) plan_taps(op);
+    if (s->upsample == UPSAMPLE_NEAREST)
+        u->copies = copies_new(s, nearest_source);
+    else
+        plan_taps(u, s);
     return OK;
 }
 
@@ -147,67 +145,11 @@ static void upsample_free(Op *op)
 {
     Upsample *u = op->impl;
     if (u) {
+        copies_free(&u->copies);
         mem_free(&u->numbers);
         mem_free(&u->weights);
     }
     mem_free(&op->impl);
-}
-
-static void forward_body(const void *task, int64_t begin, int64_t end)
-{
-    const UpsampleTask *t = task;
-    const size_t pixel = (size_t)t->block * dtype_bytes(t->type), scale = (size_t)t->scale;
-    const size_t row = (size_t)t->w * scale * pixel;
-    for (int64_t line = begin * t->h; line < end * t->h; ++line) {
-        const char *x = element_at(t->from, line * t->w * t->block, t->type);
-        char *y = (char *)t->to + (size_t)line * scale * row;
-        for (size_t j = 0; j < (size_t)t->w * scale; ++j)
-            memcpy(y + j * pixel, x + j / scale * pixel, pixel);
-        for (size_t i = 1; i < scale; ++i) memcpy(y + i * row, y, row);
-    }
-}
-
-/* Writes n elements of dx: each is the sum of the same element of scale x scale pixels from dy
- * on. */
-static void sum_copies(const UpsampleTask *t, const void *dy, void *dx, int64_t n)
-{
-    enum { LANES = 64 };
-    const SimdTable *simd = simd_table(t->type);
-    const int64_t row = t->w * t->scale * t->block;
-    float sum[LANES];
-    for (int64_t c = 0; c < n; c += LANES) {
-        const int64_t lanes = n - c < LANES ? n - c : LANES;
-        simd->to_floats(sum, element_at(dy, c, t->type), lanes);
-        for (int i = 0; i < t->scale; ++i)
-            for (int j = i == 0; j < t->scale; ++j)
-                simd->add_into(sum, element_at(dy, i * row + j * t->block + c, t->type), lanes);
-        simd->from_floats(element_out(dx, c, t->type), sum, lanes);
-    }
-}
-
-static void grad_body(const void *task, int64_t begin, int64_t end)
-{
-    const UpsampleTask *t = task;
-    const int64_t row = t->w * t->scale * t->block;
-    for (int64_t line = begin * t->h; line < end * t->h; ++line)
-        for (int64_t j = 0; j < t->w; ++j)
-            sum_copies(
-                t, element_at(t->from, line * t->scale * row + j * t->scale * t->block, t->type),
-                element_out(t->to, (line * t->w + j) * t->block, t->type), t->block);
-}
-
-static void nearest_run(const Op *op, WorkBody body, const void *from, void *to)
-{
-    const OpSpec *s = &op->spec;
-    const View v = view_of(s->x[0]);
-    const UpsampleTask t = {.type = s->y.dtype,
-                            .h = s->x[0].shape.dim[2],
-                            .w = s->x[0].shape.dim[3],
-                            .block = v.block,
-                            .scale = s->scale,
-                            .from = from,
-                            .to = to};
-    work_run(body, &t, v.n * v.groups, v.n * v.sample * s->scale * s->scale);
 }
 
 typedef struct ResampleTask {
@@ -250,21 +192,20 @@ static void upsample_forward(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     const Upsample *u = op->impl;
-    if (u)
-        resample_run(op, &u->forward, s->x[0], run->x[0], s->y, run->y);
+    if (u->copies)
+        copies_forward(u->copies, op, run);
     else
-        nearest_run(op, forward_body, run->x[0], run->y);
+        resample_run(op, &u->forward, s->x[0], run->x[0], s->y, run->y);
 }
 
 static void upsample_backward_data(Op *op, const OpRun *run)
 {
     const OpSpec *s = &op->spec;
     const Upsample *u = op->impl;
-    if (!run->dx[0]) return;
-    if (u)
+    if (u->copies)
+        copies_backward(u->copies, op, run);
+    else if (run->dx[0])
         resample_run(op, &u->backward, s->y, run->dy, s->x[0], run->dx[0]);
-    else
-        nearest_run(op, grad_body, run->dy, run->dx[0]);
 }
 
 const OpTable cpu_upsample = {

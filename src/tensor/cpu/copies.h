@@ -1,0 +1,25 @@
+/* The shared code of pad and of upsample to nearest pixels: an image y whose pixels are copies of
+ * pixels of an image x of the same layout, or 0. The pixel of x depends on the row and on the
+ * column of y separately. */
+#ifndef WEFT_TENSOR_CPU_COPIES_H
+#define WEFT_TENSOR_CPU_COPIES_H
+
+#include "view.h"
+
+/* Returns the row (d 0) or column (d 1) of x that place `at` of y is a copy of; -1: y is 0
+ * there. */
+typedef int64_t (*CopySource)(const OpSpec *spec, int d, int64_t at);
+
+/* The copies in both dimensions. */
+typedef struct Copies Copies;
+
+/* Owned; copies_free frees it. */
+Copies *copies_new(const OpSpec *spec, CopySource source);
+void copies_free(Copies **copies);
+/* Writes y from x. */
+void copies_forward(const Copies *c, const Op *op, const OpRun *run);
+/* Writes dx from dy, if dx is wanted. The gradient of a pixel is the sum over its copies, row by
+ * row, from left to right. */
+void copies_backward(const Copies *c, const Op *op, const OpRun *run);
+
+#endif
