@@ -93,7 +93,9 @@ static Status find_field_stats(Trainer *t)
     const int threads =
         c->train.threads ? (int)c->train.threads : threads_share(t->world->node_size);
     world_bcast(t->world, train, sizeof *train, 0);
-    if (train->has_stats || !c->data.normalize) return OK;
+    /* a loss that does not read targets is refused when the model is built */
+    const bool fits = loss_info(c)->reads == LOSS_READS_TARGETS;
+    if (train->has_stats || !c->data.normalize || !fits) return OK;
     FieldStats *stats = mem_new(sizeof *stats);
     Status st = OK;
     if (!*c->data.stats)
@@ -109,8 +111,9 @@ static Status find_field_stats(Trainer *t)
     if (*c->data.stats)
         log_info("%s: mean and deviation are those in %s", train->path, c->data.stats);
     else
-        log_info("%s: mean and deviation of %d variables measured over %lld samples in %.1f s",
-                 train->path, train->field_set.variables, (long long)train->samples,
+        log_info("%s: mean and deviation of %d variable%s measured over %lld samples in %.1f s",
+                 train->path, train->field_set.variables,
+                 train->field_set.variables == 1 ? "" : "s", (long long)train->samples,
                  clock_s() - begun);
     return OK;
 }

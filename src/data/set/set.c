@@ -95,10 +95,12 @@ static Status derive_x_shape(Opening *o)
     if (has_tokens && !o->facts->weft) set->kind = DATA_TOKENS;
     if (data_kind(set)->next_token) return OK;
     if (x->ndim < 2 || (o->facts->weft && data_kind(set)->is_image != (x->ndim > 2)))
-        return fail(ERR_DATA,
-                    "%s: %s (%s) has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), "
-                    "vectors (N,D), tokens integers (N); name another with data.x",
-                    set->path, x->name, element_name(x->type), dims_text(x, dims));
+        return fail(
+            ERR_DATA,
+            "%s: %s (%s) has the shape %s; images are (N,C,H,W), (N,H,W,C) or (N,H,W), "
+            "vectors (N,D), tokens integers (N); name another with data.x, or variables that "
+            "are fields with data.variables",
+            set->path, x->name, element_name(x->type), dims_text(x, dims));
     if (!o->facts->weft) set->kind = x->ndim == 2 ? DATA_TABLE : DATA_IMAGE;
     if (nhwc && o->facts->weft && x->ndim == 4)
         return config_fail_key(o->config, "data.layout",
