@@ -1,0 +1,22 @@
+/* Values of keys of section data. */
+#ifndef WEFT_DATA_CONFIG_WORDS_H
+#define WEFT_DATA_CONFIG_WORDS_H
+
+#include "config.h"
+
+/* Values of the keys data.layout (order of dimensions of stored images), data.augment (a bit each),
+ * data.filter and data.shuffle. */
+#define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
+#define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
+#define FILTER_WORDS(W)  W(FILTER_BILINEAR, "bilinear") W(FILTER_BICUBIC, "bicubic")
+#define SHUFFLE_WORDS(W) W(SHUFFLE_AUTO, "auto") W(SHUFFLE_FULL, "full") W(SHUFFLE_CHUNKS, "chunks")
+typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
+/* The values of data.filter are those of ImageFilter. */
+enum { FILTER_WORDS(LIST_CONSTANT) };
+typedef enum DataShuffle { SHUFFLE_WORDS(LIST_CONSTANT) } DataShuffle;
+enum { AUGMENT_WORDS(LIST_NUMBER) };
+enum { AUGMENT_WORDS(LIST_BIT) };
+enum { DATA_WORDS = 5 };
+extern const ConfigWords data_words[DATA_WORDS];
+
+#endif

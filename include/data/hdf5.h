@@ -1,0 +1,33 @@
+/* HDF5 for all modules that read files with it: its lock, and checks of files. */
+#ifndef WEFT_DATA_HDF5_H
+#define WEFT_DATA_HDF5_H
+
+#include "base.h"
+
+/* Does the file begin with HDF5's signature? */
+bool data_is_hdf5(const char *path);
+/* HDF5 is not thread-safe, and a loader's thread may be reading a compressed file through it: hold
+ * this recursive lock during every call of HDF5. Also disables HDF5's own error printing in this
+ * thread. */
+void hdf5_lock(void);
+void hdf5_unlock(void);
+/* Initialises HDF5 and then calls isolated_begin, so that processes forked later need not
+ * initialise it. Call before MPI and before any thread, in a process that will open files. */
+void hdf5_begin(void);
+/* Returns an IsolatedJob with limits for a process in which HDF5 unpacks `bytes` bytes of an
+ * untrusted file and keeps up to `kept_bytes` of them in memory; the caller sets the other
+ * fields. */
+IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes);
+/* ERR_DATA, with the command that copies all into one file, if the bytes of an open HDF5 data set
+ * are not in `file` (both hid_t): behind an external link, in external storage, or in the files of
+ * a virtual data set. Reading it by its offset would give other bytes. what: its name, for the
+ * message. Call under hdf5_lock. */
+Status hdf5_check_in_one_file(int64_t file, int64_t dataset, const char *path, const char *what);
+/* Returns a property list (hid_t) for opening objects without following external links. If an
+ * object is behind such a link, opening it fails and *is_external becomes true; report it with
+ * hdf5_link_fail (ERR_DATA). is_external must live as long as the list, which the caller closes
+ * with H5Pclose. Call under hdf5_lock. */
+int64_t hdf5_access_without_links(bool *is_external);
+Status hdf5_link_fail(const char *path, const char *what);
+
+#endif

@@ -1,0 +1,123 @@
+/* The order of samples, and the loader, whose threads prepare micro-batches in the background. */
+#ifndef WEFT_DATA_LOADER_H
+#define WEFT_DATA_LOADER_H
+
+#include "data/set.h"
+
+/* Returns the sample at this position of an epoch of n samples, by a keyed permutation of 0..n-1
+ * (Feistel network with cycle walking). O(1). */
+int64_t sampler_at(int64_t n, uint64_t seed, int64_t epoch, int64_t position);
+/* Does the same for files in chunks of `chunk` samples: shuffles the chunks, then the samples
+ * within each window of `window` samples, so that a reader needs only a window's chunks at a time.
+ * O(1). */
+int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t seed, int64_t epoch,
+                          int64_t position);
+/* How a set's epochs are shuffled: arguments of sampler_in_chunks; chunk 0: sampler_at is used. */
+typedef struct ShufflePlan {
+    int64_t chunk, window;
+} ShufflePlan;
+ShufflePlan data_shuffle_plan(const DataSet *set, const Config *config);
+/* Returns the sample that training reads at this position of an epoch. */
+int64_t data_sample_at(const DataSet *set, const Config *config, int64_t epoch, int64_t position);
+
+/* One micro-batch, of N rows; owned by the loader, valid until it is released. */
+typedef struct Batch {
+    /* (N,C,H,W), contiguous; rows from `rows` on are zero */
+    float *x;
+    /* token sets: (N,T), and x is NULL; else NULL */
+    int32_t *tokens;
+    /* N classes, or (N,T) next tokens; or NULL */
+    int32_t *labels;
+    /* Mixed images: labels of the other image of each pair, or NULL. In the loss, labels have the
+     * weight label_share and labels_other 1 - label_share. */
+    int32_t *labels_other;
+    float label_share;
+    /* (N, target_width); or NULL. A target that is NaN is missing. */
+    float *targets;
+    /* weights of a sample's targets, float[target_width], the same array in all batches; borrowed;
+     * NULL: all 1 */
+    const float *target_weights;
+    /* Sets of boxes, else NULL: sample i has rows box_start[i] to box_start[i + 1] - 1 of box_row,
+     * which have BOX_NUMBERS numbers. matches: BoxTargets.normaliser of the global batch; in an
+     * evaluation of the whole set. */
+    int32_t *box_start;
+    float *box_row;
+    int64_t *matches;
+    /* Sets with ids, else NULL: field f of row r has ids[id_first[r * F + f]] to ids[id_first[r * F
+     * + f + 1] - 1]; rows from `rows` on have no ids. id_first has N * F + 1 entries. */
+    uint64_t *ids;
+    int32_t *id_first;
+    /* bag layers' view of the ids, indexed by OpSpec.bag; NULL: not looked up yet. Borrowed; the
+     * loader does not set it. */
+    const BagRun *bag;
+    /* N sample numbers */
+    int64_t *sample;
+    /* number of real samples; may be 0 */
+    int rows;
+    /* step within the epoch */
+    int64_t step, epoch;
+    /* index of the micro-batch in the step, over all replicas; those from batch / micro_batch on
+     * have no rows */
+    int micro;
+} Batch;
+
+typedef struct LoaderPlan {
+    /* samples of a step over all replicas, and of a micro-batch; batch is a multiple of
+     * micro_batch */
+    int64_t batch, micro_batch;
+    /* index in the step of this replica's first micro-batch, and number of its micro-batches; those
+     * with indices from batch / micro_batch on have no rows */
+    int micro_first, micro_count;
+    /* their indices, int[micro_count], borrowed until the loader is freed; NULL: consecutive ones
+     * from micro_first on */
+    const int *micro;
+    /* first step: its epoch, and its number within the epoch */
+    int64_t epoch, step;
+    /* true: shuffles, augments and repeats for ever; false: one epoch in order, not augmented */
+    bool training;
+    /* this rank needs no inputs (x, ids, tokens), or no labels and targets: they are NULL */
+    bool no_x, no_y;
+    /* micro-batches kept ready, at least 2 */
+    int slots;
+    /* backend whose copies can reach the micro-batches' memory; borrowed; NULL: ordinary memory */
+    Backend *backend;
+    /* number of threads; 0: one */
+    int workers;
+    /* training: number of samples added to the positions of the first epoch, because its earlier
+     * steps had another batch size */
+    int64_t shift;
+    /* losses for boxes: grids of the loss's inputs, by which matches are counted; levels 0: other
+     * losses */
+    BoxGrid grid[BOX_LEVELS];
+    int levels;
+} LoaderPlan;
+/* Prepares micro-batches ahead on several threads; the result does not depend on their number. Row
+ * r of micro-batch m in step s has position s*batch + m*micro_batch + r in its epoch (+ shift in
+ * the first epoch); positions >= n are padding. An epoch has ceil(n/batch) steps. */
+typedef struct Loader Loader;
+/* Returns the number of threads of a loader of this set on a rank with `cores` cores: data.workers,
+ * or its default. */
+int data_workers(const DataSet *set, const Config *config, int cores);
+/* Returns the bytes of Batch.ids and id_first for `samples` samples; 0: the set has no ids. */
+size_t data_ids_bytes(const DataSet *set, int64_t samples);
+/* Returns the bytes of the boxes of a training micro-batch: Batch.box_start, box_row and matches;
+ * 0: the set has no boxes. */
+size_t data_box_bytes(const DataSet *set, const Config *config, int64_t samples);
+/* Returns the largest number of boxes of a sample; 0: the set has no boxes. */
+int64_t data_box_most(const DataSet *set, const Config *config, bool training);
+/* Are the images of a training micro-batch mixed in pairs (Batch.labels_other)? */
+bool data_mixes_images(const Config *config);
+Status loader_new(Loader **loader, const DataSet *set, const Config *config, LoaderPlan plan);
+void loader_free(Loader **loader);
+/* Sets *batch to the next micro-batch, valid until loader_release; NULL: the end of an evaluation.
+ * Waits if necessary, and adds the time waited to *wait_s, which may be NULL. At most slots - 1
+ * micro-batches may be in use when the next is requested. Returns errors of the loader's
+ * threads. */
+Status loader_next(Loader *loader, const Batch **batch, double *wait_s);
+/* Releases the oldest micro-batch in use, so that a thread may fill it again. */
+void loader_release(Loader *loader);
+
+/* Returns samples / batch, rounded up. */
+int64_t data_steps_per_epoch(int64_t samples, int64_t batch);
+
+#endif
