@@ -111,9 +111,8 @@ static Status find_field_stats(Trainer *t)
     if (*c->data.stats)
         log_info("%s: mean and deviation are those in %s", train->path, c->data.stats);
     else
-        log_info("%s: mean and deviation of %d variable%s measured over %lld samples in %.1f s",
-                 train->path, train->field_set.variables,
-                 train->field_set.variables == 1 ? "" : "s", (long long)train->samples,
+        log_info("%s: mean and deviation of %d variables measured over %lld samples in %.1f s",
+                 train->path, train->field_set.variables, (long long)train->samples,
                  clock_s() - begun);
     return OK;
 }

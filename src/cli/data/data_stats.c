@@ -48,9 +48,8 @@ static Status measure(const World *world, const StatsOptions *o, int argc, char 
         st =
             status_agree(world, world->rank == 0 ? data_fields_stats_save(set, stats, o->out) : OK);
     if (st == OK && world->rank == 0)
-        printf("%s: mean and deviation of %d variable%s, measured in %.1f s\n", o->out,
-               set->field_set.variables, set->field_set.variables == 1 ? "" : "s",
-               clock_s() - begun);
+        printf("%s: mean and deviation of %d variables, measured in %.1f s\n", o->out,
+               set->field_set.variables, clock_s() - begun);
     mem_free(&stats);
     mem_free(&set);
     return st;
