@@ -13,6 +13,8 @@ enum {
     BLOCK_COLUMNS = VECTOR == 16 ? DENSE_BLOCK_COLUMNS : DENSE_BLOCK_COLUMNS / 2,
     /* vectors of b that are loaded into the first cache ahead; a panel is larger than that cache */
     AHEAD = 24,
+    /* rows that are loaded into the first cache before they are copied */
+    ROWS_AHEAD = 16,
 };
 
 /* One register block: up to TILE_ROWS rows of a, and one panel of b. */
@@ -61,58 +63,65 @@ SIMD_INLINE void finish(const Tile *t, Vf sum, int r, int64_t c, int64_t count)
     some_store(out, sum, count);
 }
 
-/* Multiplies `rows` rows of a, of which neighbours are a_row floats apart, as are columns a_col. */
-SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int a_row,
-                               const int a_col)
+/* Multiplies `rows` rows of a, of which neighbours are a_row floats apart, as are columns a_col, by
+ * the first `wide` vectors of each row of b. */
+SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int wide,
+                               const int a_row, const int a_col)
 {
     Vf sum[TILE_ROWS][WIDE] = {{{0}}};
     const int64_t depth = t->depth;
 #pragma GCC unroll 14
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-        for (int v = 0; v < WIDE; ++v)
+        for (int v = 0; v < wide; ++v)
             __builtin_prefetch(t->out + (row + r) * t->out_row + v * VECTOR, 1);
     const float *a = t->a + row * a_row, *b = t->b;
     for (int64_t k = 0; k < depth; ++k, a += a_col, b += TILE_COLUMNS) {
         Vf right[WIDE];
 #pragma GCC unroll 2
-        for (int v = 0; v < WIDE; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
+        for (int v = 0; v < wide; ++v) VECTOR_LOAD(right[v], b + v * VECTOR);
 #pragma GCC unroll 2
-        for (int v = 0; v < WIDE; ++v) __builtin_prefetch(b + (v + AHEAD) * VECTOR);
+        for (int v = 0; v < wide; ++v) __builtin_prefetch(b + (v + AHEAD) * VECTOR);
 #pragma GCC unroll 14
         for (int r = 0; r < rows; ++r) {
             const float left = a[r * a_row];
 #pragma GCC unroll 2
-            for (int v = 0; v < WIDE; ++v) sum[r][v] += left * right[v];
+            for (int v = 0; v < wide; ++v) sum[r][v] += left * right[v];
         }
     }
     if (t->columns >= TILE_COLUMNS) {
 #pragma GCC unroll 14
         for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-            for (int v = 0; v < WIDE; ++v) finish(t, sum[r][v], row + r, v * VECTOR, VECTOR);
+            for (int v = 0; v < wide; ++v) finish(t, sum[r][v], row + r, v * VECTOR, VECTOR);
         return;
     }
 #pragma GCC unroll 14
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 2
-        for (int v = 0; v < WIDE; ++v) {
+        for (int v = 0; v < wide; ++v) {
             const int64_t left = t->columns - v * VECTOR;
             if (left > 0) finish(t, sum[r][v], row + r, v * VECTOR, left < VECTOR ? left : VECTOR);
         }
 }
 
-/* Calls multiply_rows with constant distances. */
+/* Calls multiply_rows with constant distances, and with one vector a row if that is all. */
 #define MULTIPLY(name, rows)                                                                       \
     static __attribute__((noinline)) void name(const Tile *t, int row)                             \
     {                                                                                              \
-        if (t->panels)                                                                             \
-            multiply_rows(t, row, rows, 1, TILE_ROWS);                                             \
+        const bool narrow = t->columns <= VECTOR;                                                  \
+        if (t->panels && narrow)                                                                   \
+            multiply_rows(t, row, rows, 1, 1, TILE_ROWS);                                          \
+        else if (t->panels)                                                                        \
+            multiply_rows(t, row, rows, WIDE, 1, TILE_ROWS);                                       \
+        else if (narrow)                                                                           \
+            multiply_rows(t, row, rows, 1, ROW_DISTANCE, 1);                                       \
         else                                                                                       \
-            multiply_rows(t, row, rows, ROW_DISTANCE, 1);                                          \
+            multiply_rows(t, row, rows, WIDE, ROW_DISTANCE, 1);                                    \
     }
 MULTIPLY(multiply_all, TILE_ROWS)
 MULTIPLY(multiply_four, 4)
+MULTIPLY(multiply_two, 2)
 MULTIPLY(multiply_one, 1)
 
 static void multiply_tile(const Tile *t, int64_t rows)
@@ -123,7 +132,11 @@ static void multiply_tile(const Tile *t, int64_t rows)
         return;
     }
     for (; row + 4 <= rows; row += 4) multiply_four(t, row);
-    for (; row < rows; ++row) multiply_one(t, row);
+    if (row + 2 <= rows) {
+        multiply_two(t, row);
+        row += 2;
+    }
+    if (row < rows) multiply_one(t, row);
 }
 
 /* Transposes 8 x 8 floats: to[k][j] = from[j][k]. */
@@ -153,27 +166,43 @@ SIMD_INLINE void transpose(const float *from, int64_t from_row, float *to, int64
     }
 }
 
-/* panel[k][j] = from[k * row + j * column], with zeros from column `count` on. */
+static int64_t min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Fills columns first .. width - 1 of a panel: panel[k][j] = from[k * row + j * column], with zeros
+ * from column `count` on. */
+SIMD_INLINE void pack_columns(const float *from, int64_t row, int64_t column, int64_t depth,
+                              int first, int count, const int width, float *panel)
+{
+    for (int64_t k = 0; k < depth && first < width; ++k)
+        for (int j = first; j < width; ++j)
+            panel[k * width + j] = j < count ? from[k * row + j * column] : 0;
+}
+
+/* As pack_columns, all columns. Blocks of 8 x 8 are transposed; the last block of a row or a column
+ * overlaps the one before it. */
 SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t depth, int64_t count,
                       const int width, float *panel)
 {
     enum { SIDE = 8 };
-    int64_t k = 0;
-    if (count >= width && column == 1)
-        for (; k < depth; ++k)
+    const int used = count < width ? (int)count : width;
+    int j = 0;
+    if (used == width && column == 1) {
+        for (int64_t k = 0; k < depth; ++k) {
+            for (int i = 0; i < width; i += VECTOR)
+                __builtin_prefetch(from + (k + ROWS_AHEAD) * row + i);
             memcpy(panel + k * width, from + k * row, (size_t)width * sizeof *panel);
-    else if (count >= width && row == 1 && width % SIDE == 0)
-        for (; k + SIDE <= depth; k += SIDE)
-            for (int j = 0; j < width; j += SIDE)
-                transpose(from + j * column + k, column, panel + k * width + j, width);
-    for (; k < depth; ++k)
-        for (int j = 0; j < width; ++j)
-            panel[k * width + j] = j < count ? from[k * row + j * column] : 0;
-}
-
-static int64_t min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
+        }
+        return;
+    }
+    for (; row == 1 && depth >= SIDE && used >= SIDE && j < used; j += SIDE)
+        for (int64_t k = 0; k < depth; k += SIDE) {
+            const int64_t x = min_of(j, used - SIDE), y = min_of(k, depth - SIDE);
+            transpose(from + x * column + y, column, panel + y * width + x, width);
+        }
+    pack_columns(from, row, column, depth, (int)min_of(j, used), used, width, panel);
 }
 
 /* Some terms of all sums: terms first .. first + depth - 1. */
