@@ -36,6 +36,9 @@ Status train_rows_check(void);
  * GPUs, which this loads: they take 100 MB. Not collective. */
 void train_print_versions(FILE *out, bool gpus);
 
+/* Broadcasts a set from rank 0. Each rank owns its set (data_set_fini); what a set of the others
+ * had before is freed. Collective. */
+void train_bcast_set(const World *world, DataSet *set);
 /* Measures mean and deviation of a set of fields, each rank a part of its frames; every rank gets
  * all. The bits do not depend on ranks and threads. ERR_IO, ERR_DATA. Collective on world. */
 Status train_measure_fields(const World *world, const DataSet *set, FieldStats *stats, int threads);

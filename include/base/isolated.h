@@ -38,6 +38,15 @@ void isolated_end(void);
 Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
                     char **answer, size_t *answer_bytes);
 
+/* largest number of processes of isolated_run_many */
+enum { ISOLATED_MOST = 16 };
+/* Runs a job on `count` inputs, up to ISOLATED_MOST, each in a process of its own, all at once.
+ * *good: number of answers before the first failure, whose status and message are returned; later
+ * answers are NULL. The limit on elapsed time holds for all together. */
+Status isolated_run_many(const IsolatedJob *job, int count, const void *const *input,
+                         const size_t *input_bytes, const char *const *path, char **answer,
+                         size_t *answer_bytes, int *good);
+
 /* Returns whether a byte that such a process has sent is a valid bool. Any other byte must not be
  * read as one. */
 static inline bool isolated_bool(const bool *at)

@@ -6,6 +6,8 @@
 
 #include "data/array.h"
 
+#include <sys/stat.h>
+
 /* Roles of data.variables, and words of data.predict. */
 typedef enum FieldRole { FIELD_INPUT, FIELD_STATIC, FIELD_TARGET, FIELD_ROLES } FieldRole;
 #define PREDICT_WORDS(W) W(PREDICT_VALUE, "value") W(PREDICT_CHANGE, "change")
@@ -22,8 +24,8 @@ enum {
     FIELD_LEVELS = 64,
     FIELD_CHANNELS = 256,
     FIELD_OFFSETS = 32,
-    FIELD_SEGMENTS = 1024,
-    FIELD_FILES = 64,
+    FIELD_SEGMENTS = 1 << 17,
+    FIELD_FILES = 1 << 14,
     FIELD_ROWS = 4096,
     FIELD_MISSING = 6,
     FIELD_NAME = 128
@@ -60,10 +62,13 @@ typedef struct FieldVariable {
 } FieldVariable;
 
 typedef struct FieldFile {
-    char path[1024];
     /* number in the set of this file's first frame; number of its frames */
     int64_t first, frames;
-    FieldArray array[FIELD_VARIABLES];
+    /* byte in FieldSet.text at which its path begins */
+    int64_t path;
+    /* state when it was opened, and hash of the addresses of its arrays (data_set_hash_layout) */
+    struct stat stat;
+    uint64_t layout;
 } FieldFile;
 
 /* A run of frames at equal distances in time, which may go over several files. Its samples are
@@ -102,12 +107,18 @@ typedef struct FieldChannel {
     int16_t variable, level, offset;
 } FieldChannel;
 
-/* Plain bytes, as the DataSet is, whose member it is. */
+/* Plain bytes, as the DataSet is, whose member it is, except one block. */
 typedef struct FieldSet {
     int variables, files, segments;
     FieldVariable variable[FIELD_VARIABLES];
-    FieldFile file[FIELD_FILES];
-    FieldSegment segment[FIELD_SEGMENTS];
+    /* The block of what grows with the files (field_block.c): files, the arrays [files][variables],
+     * paths, each ended by a zero, and segments. The DataSet that was opened owns it, copies borrow
+     * it. */
+    FieldFile *file;
+    FieldArray *array;
+    char *text;
+    FieldSegment *segment;
+    int64_t text_bytes, block_bytes;
     /* offsets in frames from a sample's own time */
     int offsets[FIELD_ROLES];
     int offset[FIELD_ROLES][FIELD_OFFSETS];
@@ -131,6 +142,16 @@ typedef struct FieldSet {
     bool is_latitude;
     float row[FIELD_ROWS];
 } FieldSet;
+
+/* Return the path of a file, borrowed, and the array of a variable in it. */
+static inline const char *field_path(const FieldSet *f, int file)
+{
+    return f->text + f->file[file].path;
+}
+static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
+{
+    return &f->array[(int64_t)file * f->variables + variable];
+}
 
 /* Where a step of a rollout reads a channel: input `channel` of the sample (-1: none), plus a
  * target of an earlier step (-1: none). With both the target is a change, else the value itself. */

@@ -1,5 +1,5 @@
 /* A data set: its metadata, opened and checked. One rank opens the files; the others receive the
- * DataSet, which is plain bytes, by world_bcast. */
+ * DataSet by train_bcast_set. */
 #ifndef WEFT_DATA_SET_H
 #define WEFT_DATA_SET_H
 
@@ -63,7 +63,8 @@ typedef struct DataColumns {
     /* the first names, one per line, for messages; "": unknown */
     char lines[DATA_COLUMN_LINES];
 } DataColumns;
-/* A data set's metadata: plain bytes without handles, which may be broadcast. N: samples. */
+/* A data set's metadata: plain bytes without handles, and the block of a set of fields, which
+ * data_set_fini frees. N: samples. */
 typedef struct DataSet {
     /* path of the file; of the first file if there are several */
     char path[DATA_PATH];
@@ -157,6 +158,15 @@ int64_t data_labels_per_sample(const DataSet *set);
  * file and what to do: ERR_NOINPUT: missing; ERR_DATA: not HDF5, truncated, empty, wrong shape;
  * ERR_CONFIG: a key contradicts the file. */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
+/* Frees what an opened set owns; a set of zeros owns nothing. Copies of the struct borrow it. */
+void data_set_fini(DataSet *set);
+/* Sets *copy to a copy that owns what it has. */
+void data_set_copy(DataSet *copy, const DataSet *set);
+/* Returns the block of a set of fields, borrowed, and its bytes; NULL and 0: another kind. */
+void *data_set_block(const DataSet *set, size_t *bytes);
+/* Gives the set, whose other members are those of a set that was opened, a copy of its block, which
+ * the set then owns. */
+void data_set_give_block(DataSet *set, void *block);
 /* Return the number of a set's files, and the path of file i, borrowed. */
 int data_set_files(const DataSet *set);
 const char *data_set_path(const DataSet *set, int i);
@@ -181,15 +191,17 @@ Status data_set_check(const DataSet *set, int64_t classes);
  * (fingerprint.c says which bytes), so a change in the other samples may go unnoticed. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
-/* Sets layout[i] to a hash of the addresses of the arrays of file i and of their chunks. If the
- * hash of a file has changed since a reader opened it, that reader reads wrong bytes. Also changes
- * the offsets of arrays in *set to those that the files have now. */
-Status data_set_hash_layout(DataSet *set, uint64_t layout[DATA_FILES]);
+/* Sets layout[i], [data_set_files], to a hash of the addresses of the arrays of file i and of their
+ * chunks. If the hash of a file has changed since a reader opened it, that reader reads wrong
+ * bytes. Also changes the offsets of arrays in *set to those that the files have now. */
+Status data_set_hash_layout(DataSet *set, uint64_t *layout);
+/* Returns the state of file i when the set was opened, borrowed, and the hash of its layout then;
+ * NULL: sets of this kind do not keep them. */
+const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout);
 /* Computes fingerprint and layout in a new process, and so from the bytes that the files have now:
  * HDF5 caches parts of a file that is open in this process. ERR_IO: also if the process cannot be
  * started. */
-Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT],
-                                 uint64_t layout[DATA_FILES]);
+Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT], uint64_t *layout);
 /* Was this fingerprint made by the rule of this version of weft? Others cannot be compared. */
 bool data_fingerprint_known(const char *text);
 /* Prints the description of `weft data info`. */

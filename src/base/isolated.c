@@ -1,11 +1,11 @@
-/* isolated_run:
- *   caller --request--> maker --fork--> worker (limits set) --answer--> maker --> caller
+/* isolated_run_many:
+ *   caller --request--> maker --fork--> workers (limits set) --answers--> maker --> caller
  *
  * The maker is a copy of the process from before MPI and threads, made by isolated_begin; it forks
- * a worker for each request, collects its answer and kills it when its time is over. Without a
- * maker the caller forks the worker itself. A job's function and texts are passed as addresses,
- * which are the same in all copies. The maker ends with its caller, whose end closes the socket
- * between them. */
+ * a worker for each input of a request, collects its answer and kills it when its time is over.
+ * Without a maker the caller forks the worker itself. A job's function and texts are passed as
+ * addresses, which are the same in all copies. The maker ends with its caller, whose end closes the
+ * socket between them. */
 #include "base.h"
 
 #include <errno.h>
@@ -48,8 +48,20 @@ typedef struct Outcome {
 
 typedef struct Request {
     IsolatedJob job;
-    size_t bytes;
+    int count;
+    size_t bytes[ISOLATED_MOST];
 } Request;
+
+/* A worker that runs. */
+typedef struct Running {
+    pid_t child;
+    /* end of its pipe; -1: its answer has ended */
+    int in;
+    /* its answer so far, in memory of `room` bytes; owned */
+    char *text;
+    size_t room;
+    Outcome o;
+} Running;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 /* -1: no maker */
@@ -115,47 +127,73 @@ static _Noreturn void worker(const IsolatedJob *job, const void *input, size_t b
 
 /* ---- running a worker ---- */
 
-/* Reads the answer to its end, or until a limit is exceeded. */
-static char *gather(const IsolatedJob *job, int in, Outcome *o)
-{
-    double end_s = clock_s() + job->clock_s;
-    size_t room = 0;
-    char *text = NULL;
-    for (;;) {
-        if (o->bytes + 1 >= room) text = mem_resize(text, room = 2 * room + 65536);
-        double left_s = end_s - clock_s();
-        struct pollfd ready = {.fd = in, .events = POLLIN};
-        o->late = left_s <= 0;
-        o->too_long = o->bytes > job->answer_bytes;
-        if (o->late || o->too_long) return text;
-        if (poll(&ready, 1, left_s > 1 ? 1000 : (int)(left_s * 1000) + 1) <= 0) continue;
-        ssize_t got = read(in, text + o->bytes, room - o->bytes - 1);
-        if (got == 0) return text;
-        if (got > 0) o->bytes += (size_t)got;
-    }
-}
-
-static char *work(const IsolatedJob *job, const void *input, size_t bytes, Outcome *o)
+static void start(const IsolatedJob *job, const void *input, size_t bytes, Running *r)
 {
     int ends[2];
-    *o = (Outcome){0};
+    *r = (Running){.child = -1, .in = -1};
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        o->error = errno;
-        return NULL;
+        r->o.error = errno;
+        return;
     }
-    pid_t child = fork();
-    if (child < 0) o->error = errno;
-    if (child == 0) {
+    r->child = fork();
+    if (r->child < 0) r->o.error = errno;
+    if (r->child == 0) {
         close(ends[0]);
         worker(job, input, bytes, ends[1]);
     }
     close(ends[1]);
-    char *answer = child > 0 ? gather(job, ends[0], o) : NULL;
-    close(ends[0]);
-    if (child <= 0) return answer;
-    if (o->late || o->too_long) kill(child, SIGKILL);
-    while (waitpid(child, &o->state, 0) < 0 && errno == EINTR) continue;
-    return answer;
+    if (r->child > 0)
+        r->in = ends[0];
+    else
+        close(ends[0]);
+}
+
+/* Reads what is there of an answer. Closes the pipe at its end, or when a limit is exceeded. */
+static void read_some(const IsolatedJob *job, Running *r)
+{
+    if (r->o.bytes + 1 >= r->room) r->text = mem_resize(r->text, r->room = 2 * r->room + 65536);
+    const ssize_t got = read(r->in, r->text + r->o.bytes, r->room - r->o.bytes - 1);
+    if (got > 0) r->o.bytes += (size_t)got;
+    r->o.too_long = r->o.bytes > job->answer_bytes;
+    if (got != 0 && !r->o.too_long) return;
+    close(r->in);
+    r->in = -1;
+}
+
+/* Reads all answers to their ends, or until a limit is exceeded. */
+static void gather(const IsolatedJob *job, Running *all, int count)
+{
+    const double end_s = clock_s() + job->clock_s;
+    struct pollfd ready[ISOLATED_MOST];
+    for (int open = 1; open > 0;) {
+        const double left_s = end_s - clock_s();
+        open = 0;
+        for (int i = 0; i < count; ++i) {
+            ready[i] = (struct pollfd){.fd = all[i].in, .events = POLLIN};
+            if (all[i].in < 0) continue;
+            ++open;
+            all[i].o.late = left_s <= 0;
+        }
+        if (open == 0 || left_s <= 0) return;
+        if (poll(ready, (nfds_t)count, left_s > 1 ? 1000 : (int)(left_s * 1000) + 1) <= 0) continue;
+        for (int i = 0; i < count; ++i)
+            if (all[i].in >= 0 && ready[i].revents) read_some(job, &all[i]);
+    }
+}
+
+/* Runs a worker for each input, all at once. */
+static void work(const IsolatedJob *job, int count, const void *const *input, const size_t *bytes,
+                 Running *all)
+{
+    for (int i = 0; i < count; ++i) start(job, input[i], bytes[i], &all[i]);
+    gather(job, all, count);
+    for (int i = 0; i < count; ++i) {
+        Running *r = &all[i];
+        if (r->in >= 0) close(r->in);
+        if (r->child <= 0) continue;
+        if (r->o.late || r->o.too_long) kill(r->child, SIGKILL);
+        while (waitpid(r->child, &r->o.state, 0) < 0 && errno == EINTR) continue;
+    }
 }
 
 /* ---- the maker ---- */
@@ -188,22 +226,35 @@ static void take_name(void)
     memcpy(at, name, bytes - 1 < strlen(name) ? bytes - 1 : strlen(name));
 }
 
-static _Noreturn void make(int socket)
+/* Serves one request; false: the caller has ended. */
+static bool serve(int socket)
 {
     Request request;
+    Running all[ISOLATED_MOST];
+    char *input[ISOLATED_MOST];
+    if (!move(socket, &request, NULL, sizeof request)) return false;
+    for (int i = 0; i < request.count; ++i) {
+        input[i] = mem_new(request.bytes[i]);
+        if (!move(socket, input[i], NULL, request.bytes[i])) return false;
+    }
+    work(&request.job, request.count, (const void *const *)input, request.bytes, all);
+    for (int i = 0; i < request.count; ++i) {
+        if (!move(socket, NULL, &all[i].o, sizeof all[i].o) ||
+            !move(socket, NULL, all[i].text, all[i].o.bytes))
+            return false;
+        mem_free(&all[i].text);
+        mem_free(&input[i]);
+    }
+    return true;
+}
+
+static _Noreturn void make(int socket)
+{
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     default_signals();
     silence();
     take_name();
-    while (move(socket, &request, NULL, sizeof request)) {
-        Outcome outcome;
-        char *input = mem_new(request.bytes);
-        if (!move(socket, input, NULL, request.bytes)) break;
-        char *answer = work(&request.job, input, request.bytes, &outcome);
-        if (!move(socket, NULL, &outcome, sizeof outcome)) break;
-        if (!move(socket, NULL, answer, outcome.bytes)) break;
-        mem_free(&answer);
-        mem_free(&input);
+    while (serve(socket)) {
     }
     _exit(0);
 }
@@ -231,16 +282,20 @@ void isolated_end(void)
 }
 
 /* Lets the maker run the job. False: the maker has died. */
-static bool delegate(const IsolatedJob *job, const void *input, size_t bytes, Outcome *o,
-                     char **answer)
+static bool delegate(const IsolatedJob *job, int count, const void *const *input,
+                     const size_t *bytes, Running *all)
 {
-    Request request = {*job, bytes};
-    *answer = NULL;
-    if (!move(maker, NULL, &request, sizeof request) || !move(maker, NULL, input, bytes) ||
-        !move(maker, o, NULL, sizeof *o))
-        return false;
-    *answer = mem_new(o->bytes + 1);
-    return move(maker, *answer, NULL, o->bytes);
+    Request request = {.job = *job, .count = count};
+    memcpy(request.bytes, bytes, (size_t)count * sizeof *bytes);
+    if (!move(maker, NULL, &request, sizeof request)) return false;
+    for (int i = 0; i < count; ++i)
+        if (!move(maker, NULL, input[i], bytes[i])) return false;
+    for (int i = 0; i < count; ++i) {
+        if (!move(maker, &all[i].o, NULL, sizeof all[i].o)) return false;
+        all[i].text = mem_new(all[i].o.bytes + 1);
+        if (!move(maker, all[i].text, NULL, all[i].o.bytes)) return false;
+    }
+    return true;
 }
 
 static Status judge(const IsolatedJob *job, const char *path, const Outcome *o)
@@ -271,24 +326,38 @@ static Status judge(const IsolatedJob *job, const char *path, const Outcome *o)
                 path, job->subject, how);
 }
 
-Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
-                    char **answer, size_t *answer_bytes)
+Status isolated_run_many(const IsolatedJob *job, int count, const void *const *input,
+                         const size_t *input_bytes, const char *const *path, char **answer,
+                         size_t *answer_bytes, int *good)
 {
-    Outcome outcome = {0};
+    Running all[ISOLATED_MOST] = {0};
+    Status status = OK;
     pthread_mutex_lock(&lock);
     bool alive = true;
     if (maker >= 0)
-        alive = delegate(job, input, input_bytes, &outcome, answer);
+        alive = delegate(job, count, input, input_bytes, all);
     else
-        *answer = work(job, input, input_bytes, &outcome);
+        work(job, count, input, input_bytes, all);
     pthread_mutex_unlock(&lock);
-    Status status = alive ? judge(job, path, &outcome)
-                          : fail(ERR_IO, "%s: the process that reads files has been killed", path);
-    if (status != OK) {
-        mem_free(answer);
-        return status;
+    if (!alive) status = fail(ERR_IO, "%s: the process that reads files has been killed", path[0]);
+    for (*good = 0; status == OK && *good < count; *good += status == OK)
+        status = judge(job, path[*good], &all[*good].o);
+    for (int i = 0; i < count; ++i) {
+        answer[i] = NULL;
+        if (i >= *good) {
+            mem_free(&all[i].text);
+            continue;
+        }
+        answer[i] = all[i].text ? all[i].text : mem_new(1);
+        answer_bytes[i] = all[i].o.bytes;
+        answer[i][answer_bytes[i]] = 0;
     }
-    (*answer)[outcome.bytes] = 0;
-    *answer_bytes = outcome.bytes;
-    return OK;
+    return status;
+}
+
+Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
+                    char **answer, size_t *answer_bytes)
+{
+    int good;
+    return isolated_run_many(job, 1, &input, &input_bytes, &path, answer, answer_bytes, &good);
 }

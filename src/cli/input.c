@@ -99,6 +99,7 @@ Status input_open_train(DataSet *set, const Config *config)
     if (st == OK) st = data_set_select_times(set, config, false);
     if (st == OK) st = data_set_check_size(set, config);
     if (st == OK) return OK;
+    data_set_fini(set);
     return fail(st, "%s; or describe a sample by --input, as 3x224x224 or tokens", fail_message());
 }
 

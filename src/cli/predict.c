@@ -302,7 +302,11 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
     trainer_free(&p.trainer);
     mem_free(&p.probability);
     mem_free(&p.training);
-    for (int i = 0; i < p.files; ++i) mem_free(&p.set_of[i]);
+    for (int i = 0; i < p.files; ++i) {
+        if (p.set_of[i]) data_set_fini(p.set_of[i]);
+        mem_free(&p.set_of[i]);
+    }
+    data_set_fini(&p.set);
     mem_free(&p.set_of);
     data_ranges_fini(&p.ranges);
     class_names_free(&p.names);

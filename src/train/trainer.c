@@ -468,6 +468,8 @@ void trainer_free(Trainer **trainer)
     if (t->backend) backend_close(&t->backend);
     algorithm_record_free(&t->algorithms);
     data_ranges_fini(&t->ranges);
+    data_set_fini(&t->train_set);
+    data_set_fini(&t->test_set);
     mem_free(&t->first);
     mem_free(&t->block);
     mem_free(&t->micro_number);

@@ -76,6 +76,18 @@ Status train_take_test_set(DataSet *test, DataSet *train)
                 (long long)train->target_width);
 }
 
+void train_bcast_set(const World *world, DataSet *set)
+{
+    size_t bytes;
+    if (world->rank > 0) data_set_fini(set);
+    world_bcast(world, set, sizeof *set, 0);
+    void *block = data_set_block(set, &bytes);
+    if (bytes == 0) return;
+    if (world->rank > 0) block = mem_new(bytes);
+    world_bcast(world, block, bytes, 0);
+    data_set_give_block(set, block);
+}
+
 static Status open_set(const Config *config, const char *path, bool test, DataSet *set)
 {
     TRY(data_set_open(set, config, path));
@@ -92,7 +104,7 @@ static Status find_field_stats(Trainer *t)
     const double begun = clock_s();
     const int threads =
         c->train.threads ? (int)c->train.threads : threads_share(t->world->node_size);
-    world_bcast(t->world, train, sizeof *train, 0);
+    train_bcast_set(t->world, train);
     /* a loss that does not read targets is refused when the model is built */
     const bool fits = loss_info(c)->reads == LOSS_READS_TARGETS;
     if (train->has_stats || !c->data.normalize || !fits) return OK;
@@ -143,7 +155,7 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     const Config *c = t->config;
     const DataSet *given = only && only->data ? only->data : t->samples;
     if (given) {
-        t->train_set = *given;
+        data_set_copy(&t->train_set, given);
         return OK;
     }
     if (!c->data.train && t->checkpoint && !c->data.test)
@@ -153,8 +165,8 @@ Status trainer_open_data(Trainer *t, const DryRun *only)
     TRY(status_agree(t->world, t->world->rank == 0 ? open_sets(t) : OK));
     if (c->data.variables.count > 0 && !only) TRY(find_field_stats(t));
     TRY(status_agree(t->world, t->world->rank == 0 ? compare_sets(t) : OK));
-    world_bcast(t->world, &t->train_set, sizeof t->train_set, 0);
-    if (c->data.test) world_bcast(t->world, &t->test_set, sizeof t->test_set, 0);
+    train_bcast_set(t->world, &t->train_set);
+    if (c->data.test) train_bcast_set(t->world, &t->test_set);
     return OK;
 }
 

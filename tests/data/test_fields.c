@@ -135,6 +135,7 @@ static void as_xarray(void)
         compare_segments(c);
         compare_samples(c);
         if (CU_get_number_of_failures() > failed) printf("  case %s\n", name);
+        data_set_fini(&c->set);
         config_free(&c->config);
         ++cases;
     }
@@ -163,6 +164,7 @@ static void between_times(void)
     CU_ASSERT_EQUAL(set->x.dim[0], 2);
     CU_ASSERT_EQUAL(field_sample_frame(&set->field_set, 0), s->first);
     config_free(&config);
+    data_set_fini(set);
     mem_free(&set);
 }
 

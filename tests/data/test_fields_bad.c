@@ -150,6 +150,7 @@ static void good(void)
     CHECK_OK(open_with(set, path, (const char *[]){good_variables, next_step, NULL}));
     CU_ASSERT_EQUAL(set->samples, TIMES - 1);
     CHECK_OK(field_check(set));
+    data_set_fini(set);
     mem_free(&set);
 }
 
@@ -225,17 +226,15 @@ static void packing(void)
 static void limits(void)
 {
     const char *path = file_make("l.nc", (Wrong){.levels = 70, .times = 12});
-    char *paths = mem_new(80 * 200), many[1200] = "data.variables={targets: [h], inputs: [h";
+    char *paths = mem_new((FIELD_FILES + 1) * (strlen(path) + 1)), *at = paths,
+         many[1200] = "data.variables={targets: [h], inputs: [h";
     refused(path, "data.variables={inputs: [u], targets: [h]}", "l.nc: u has 70 levels", "64");
     path = file_make("l.nc", (Wrong){.levels = 60, .times = 12});
     refused_with(path, "data.variables={inputs: [u], targets: [h]}",
                  "data.window={inputs: [-4, -3, -2, -1, 0], targets: [1]}", NULL, "data.variables",
                  "256 channels");
-    for (int i = 0; i < FIELD_FILES + 1; ++i) {
-        strcat(paths, path);
-        if (i < FIELD_FILES) strcat(paths, "\n");
-    }
-    refused(paths, good_variables, "64 files", "");
+    for (int i = 0; i < FIELD_FILES + 1; ++i) at += sprintf(at, "%s%s", i ? "\n" : "", path);
+    refused(paths, good_variables, "16384 files", "");
     for (int i = 0; i < FIELD_VARIABLES; ++i) sprintf(many + strlen(many), ", x%d", i);
     strcat(many, "]}");
     refused(path, many, "data.variables", "48 variables");
@@ -337,14 +336,17 @@ static void values(void)
     CHECK_OK(open_with(set, path, key));
     CHECK_FAILS(field_check(set), ERR_DATA, "inf.nc: h has an infinite value");
     CHECK_FAILS(data_fields_measure(set, 2), ERR_DATA, "inf.nc: h has an infinite value");
+    data_set_fini(set);
     path = file_make("gzip.nc", (Wrong){.deflate = 4});
     damage(path, address_of_h(path, true), "damaged", 7);
     CHECK_OK(open_with(set, path, key));
     CHECK_FAILS(field_check(set), ERR_IO, "gzip.nc: h cannot be read");
+    data_set_fini(set);
     path = file_make("short.nc", (Wrong){0});
     CHECK_OK(open_with(set, path, key));
     CU_ASSERT_EQUAL(truncate(path, address_of_h(path, false) + 8), 0);
     CHECK_FAILS(field_check(set), ERR_DATA, "short.nc: h: the file became shorter");
+    data_set_fini(set);
     mem_free(&set);
 }
 

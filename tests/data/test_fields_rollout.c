@@ -95,6 +95,7 @@ static void samples(void)
     for (int c = 7; c < INPUTS; ++c) CU_ASSERT(set->mean[c] == set->mean[2] && set->std[c] > 0);
     for (int c = TARGETS; c < STEPS * TARGETS; ++c)
         CU_ASSERT(f->target_std[c] == f->target_std[c % TARGETS]);
+    data_set_fini(set);
     mem_free(&set);
 }
 
@@ -117,6 +118,7 @@ static void sources(void)
             CU_ASSERT(from.channel == w->channel && from.target == w->target);
             CU_ASSERT(from.target < 0 || from.step == w->step);
         }
+    data_set_fini(set);
     mem_free(&set);
 }
 
@@ -140,6 +142,7 @@ static void refused(void)
         if (st == OK || !strstr(fail_message(), row[i].message))
             printf("  %s: '%s'\n", row[i].window, st == OK ? "OK" : fail_message());
     }
+    data_set_fini(set);
     mem_free(&set);
 }
 

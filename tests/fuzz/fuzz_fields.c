@@ -44,5 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data_set_open(&set, &c, fuzz_file(data + 1, size - 1)) != OK) return 0;
     /* large sets are accepted, but take too long for a fuzzer */
     if (set.samples * (set.x.sample_bytes + set.y.sample_bytes) < BYTES_MOST) use(&set, nowhere);
+    data_set_fini(&set);
     return 0;
 }

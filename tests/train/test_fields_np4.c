@@ -324,6 +324,8 @@ static void files(void)
     field_reader_free(&reader);
     config_free(&other);
     config_free(&config);
+    data_set_fini(back);
+    data_set_fini(set);
     mem_free(&back);
     mem_free(&set);
     mem_free(&path);

@@ -61,7 +61,7 @@ static const char *source_words(int averaged)
 
 static Status export_onnx(int argc, char **argv, const ExportOptions *o)
 {
-    DataSet set;
+    DataSet set = {0};
     Config *config = NULL;
     OnnxModel model = {.normalize = o->normalize,
                        .softmax = o->softmax,
@@ -79,6 +79,7 @@ static Status export_onnx(int argc, char **argv, const ExportOptions *o)
                  exported.external ? ".data" : "", exported.nodes, (long long)exported.classes,
                  model.input.dtype == DTYPE_I32 ? "tokens" : "classes",
                  source_words(exported.averaged));
+    data_set_fini(&set);
     config_free(&config);
     return st;
 }

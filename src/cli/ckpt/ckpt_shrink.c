@@ -67,7 +67,9 @@ static Status build(Shrink *s)
     DataSet set;
     const FlagList *keep = &s->flags->keep;
     TRY(read_input(s, &set));
-    TRY(train_model(&s->before, s->config, &set, &none, 1));
+    Status st = train_model(&s->before, s->config, &set, &none, 1);
+    data_set_fini(&set);
+    TRY(st);
     TRY(units_new(&s->units, s->before, (const char *const *)keep->word, keep->count));
     s->removed = mem_new((size_t)s->units->unit_count * sizeof *s->removed);
     return OK;

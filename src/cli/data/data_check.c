@@ -113,6 +113,7 @@ static Status check_files(const Config *config, const DataWords *words)
     if (st == OK && count == 2) st = check_both(&c[0], &c[1]);
     for (int i = 0; i < 2; ++i) {
         class_names_free(&c[i].names);
+        data_set_fini(c[i].set);
         mem_free(&c[i].set);
         mem_free(&c[i].use);
     }

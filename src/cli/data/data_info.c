@@ -20,6 +20,7 @@ static Status print_sets(const DataWords *words, const Config *config, bool json
         if (status != OK) break;
         if (json && words->count > 1) printf("%s\"%s\": ", i ? ", " : "{", name[i]);
         status = data_set_print(set, stdout, json);
+        data_set_fini(set);
     }
     if (status == OK && json && words->count > 1) puts("}");
     mem_free(&set);

@@ -41,7 +41,7 @@ static Status measure(const World *world, const StatsOptions *o, int argc, char 
     FieldStats *stats = mem_new(sizeof *stats);
     Status st = status_agree(world, world->rank == 0 ? open_fields(o, argc, argv, set) : OK);
     if (st == OK) {
-        world_bcast(world, set, sizeof *set, 0);
+        train_bcast_set(world, set);
         st = train_measure_fields(world, set, stats, threads);
     }
     if (st == OK)
@@ -51,6 +51,7 @@ static Status measure(const World *world, const StatsOptions *o, int argc, char 
         printf("%s: mean and deviation of %d variables, measured in %.1f s\n", o->out,
                set->field_set.variables, clock_s() - begun);
     mem_free(&stats);
+    data_set_fini(set);
     mem_free(&set);
     return st;
 }

@@ -83,7 +83,9 @@ static void warn_of_times(const FieldSet *f)
     for (int i = 1; f->step_s > 0 && i < f->segments; ++i) {
         const FieldSegment *s = &f->segment[i - 1];
         const double last = field_frame_time(f, s->first + s->frames - 1);
-        const FieldFile *file = &f->file[field_find_file(f, f->segment[i].first)];
+        const int number = field_find_file(f, f->segment[i].first);
+        const FieldFile *file = &f->file[number];
+        const char *path = field_path(f, number);
         const bool gap = f->segment[i].start > last;
         /* a file that begins again is another member of an ensemble */
         if (!gap && file->first == f->segment[i].first) continue;
@@ -92,12 +94,12 @@ static void warn_of_times(const FieldSet *f)
         field_time_text(f, last, a);
         field_time_text(f, f->segment[i].start, b);
         if (gap)
-            log_warn("%s: frames are missing between %s and %s: no sample goes over this gap",
-                     file->path, a, b);
+            log_warn("%s: frames are missing between %s and %s: no sample goes over this gap", path,
+                     a, b);
         else
-            log_warn("%s: times fall or repeat: %s follows %s", file->path, b, a);
+            log_warn("%s: times fall or repeat: %s follows %s", path, b, a);
     }
-    if (breaks > named) log_warn("%s: and %d more gaps", f->file[0].path, breaks - named);
+    if (breaks > named) log_warn("%s: and %d more gaps", field_path(f, 0), breaks - named);
 }
 
 static const char *level_text(const FieldVariable *v, int level, char text[FIELD_NAME + 40])
@@ -114,7 +116,7 @@ static const char *level_text(const FieldVariable *v, int level, char text[FIELD
 static Status check_values(const FieldSet *f, const FieldVariable *v, int level, const Values *all)
 {
     char name[FIELD_NAME + 40];
-    const char *path = f->file[0].path;
+    const char *path = field_path(f, 0);
     level_text(v, level, name);
     if (all->count == 0)
         return fail(ERR_DATA, "%s: %s has no value that is not missing", path, name);

@@ -1,7 +1,8 @@
-/* Reads the variables of one file with HDF5, in a separate process: arrays (as set/facts.c does),
+/* Reads the variables of files with HDF5, in separate processes: arrays (as set/facts.c does),
  * dimensions, packing (CF conventions, section 8.1) and coordinates. A dimension is known by its
  * dimension scale's attributes axis, standard_name and units, else by its name, else by its
- * position: (time, level, row, column), the last ones first. */
+ * position: (time, level, row, column), the last ones first. Several processes read at once, each
+ * several files, since each call of a file system may take milliseconds. */
 #include "field_facts.h"
 #include "../set/facts.h"
 #include "calendar.h"
@@ -18,6 +19,8 @@ enum { TIMES_MOST = 1 << 22 };
 
 typedef struct Reading {
     const FieldFactsRequest *request;
+    const char *path;
+    HashPieces *layout;
     FieldFacts *facts;
     FactsFile file;
     /* owned; and the address in the file of the coordinate that it was read from */
@@ -36,7 +39,7 @@ typedef struct Dimension {
 
 static Status attr_text(const Reading *r, hid_t object, const char *name, char text[FIELD_UNITS])
 {
-    TRY(h5_attr_text(object, r->request->path, name, text, FIELD_UNITS));
+    TRY(h5_attr_text(object, r->path, name, text, FIELD_UNITS));
     for (char *c = text; *c; ++c)
         if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
     return OK;
@@ -58,9 +61,8 @@ static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t 
     H5Aclose(attr);
     if (good) *count = (int)n;
     if (good) return OK;
-    return fail(ERR_DATA, "%s: attribute %s of %s must be %s, and it is something else",
-                r->request->path, name, v->array.name,
-                most == 1 ? "a number" : "one or a few numbers");
+    return fail(ERR_DATA, "%s: attribute %s of %s must be %s, and it is something else", r->path,
+                name, v->array.name, most == 1 ? "a number" : "one or a few numbers");
 }
 
 /* Reads which stored values mean missing: as they are compared, in the type of the array. */
@@ -92,12 +94,12 @@ static Status read_packing(const Reading *r, hid_t dataset, FieldVariableFacts *
         return fail(ERR_DATA,
                     "%s: %s has scale_factor %g and add_offset %g, with which it cannot "
                     "be read",
-                    r->request->path, v->array.name, p->scale, p->add);
+                    r->path, v->array.name, p->scale, p->add);
     if (strcasecmp(is_unsigned, "true") == 0)
         return fail(ERR_DATA,
                     "%s: %s has the attribute _Unsigned, which weft does not know: store it in an "
                     "unsigned type",
-                    r->request->path, v->array.name);
+                    r->path, v->array.name);
     return read_missing(r, dataset, v);
 }
 
@@ -150,7 +152,7 @@ static Status scales_fail(const Reading *r, const FieldVariableFacts *v)
     return fail(ERR_DATA,
                 "%s: attribute DIMENSION_LIST of %s, which names its dimensions, is damaged: copy "
                 "or make the file again",
-                r->request->path, v->array.name);
+                r->path, v->array.name);
 }
 
 /* Gives dimensions that nothing has identified the places that are left, the last ones first. */
@@ -161,8 +163,8 @@ static Status place_rest(const Reading *r, FieldVariableFacts *v)
     for (int i = 0; i < ndim; ++i) {
         if (v->dim[i] < 0) continue;
         if (taken[v->dim[i]])
-            return fail(ERR_DATA, "%s: %s has two dimensions that seem to be its %s",
-                        r->request->path, v->array.name, field_dim_name(v->dim[i]));
+            return fail(ERR_DATA, "%s: %s has two dimensions that seem to be its %s", r->path,
+                        v->array.name, field_dim_name(v->dim[i]));
         taken[v->dim[i]] = true;
     }
     /* (time, row, column) is more usual than (level, row, column) */
@@ -187,12 +189,11 @@ static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most
 {
     *count = 0;
     *values = NULL;
-    if (d->length > most || !scale_is_coordinate(d->scale, r->request->path, d->length)) return OK;
-    TRY(hdf5_check_in_one_file(r->file.file, d->scale, r->request->path, d->name));
+    if (d->length > most || !scale_is_coordinate(d->scale, r->path, d->length)) return OK;
+    TRY(hdf5_check_in_one_file(r->file.file, d->scale, r->path, d->name));
     *values = mem_new((size_t)d->length * sizeof **values);
     if (H5Dread(d->scale, H5T_NATIVE_DOUBLE, H5S_ALL, H5S_ALL, H5P_DEFAULT, *values) < 0)
-        return fail(ERR_DATA, "%s: %s cannot be read: %s", r->request->path, d->name,
-                    h5_error_text());
+        return fail(ERR_DATA, "%s: %s cannot be read: %s", r->path, d->name, h5_error_text());
     *count = d->length;
     return OK;
 }
@@ -217,7 +218,7 @@ static Status take_time(Reading *r, const Dimension *d, const FieldVariableFacts
     if (st == OK && count > 0 &&
         (count != facts->times || memcmp(times, r->times, (size_t)count * sizeof *times) != 0))
         st = fail(ERR_DATA, "%s: the times of %s (%s) differ from those of other variables",
-                  r->request->path, v->array.name, d->name);
+                  r->path, v->array.name, d->name);
     mem_free(&times);
     return st;
 }
@@ -285,7 +286,8 @@ static Status read_variable(Reading *r, int i)
     FieldVariableFacts *v = &r->facts->variable[i];
     hid_t dataset;
     TRY(facts_read_array(&r->file, &v->array, r->request->name[i], "data.variables"));
-    TRY(h5_dataset(&dataset, r->file.file, r->request->path, v->array.name, NULL));
+    TRY(h5_dataset(&dataset, r->file.file, r->path, v->array.name, NULL));
+    h5_layout_hash(dataset, r->layout);
     Status st = read_packing(r, dataset, v);
     if (st == OK) st = attr_text(r, dataset, "units", v->units);
     if (st == OK) st = read_dimensions(r, dataset, i);
@@ -293,31 +295,56 @@ static Status read_variable(Reading *r, int i)
     return st;
 }
 
-void field_facts_read(const FieldFactsRequest *request, FieldFacts *facts, double **times)
+void field_facts_read(const FieldFactsRequest *request, const char *path, FieldFacts *facts,
+                      double **times)
 {
-    Reading r = {.request = request, .facts = facts};
+    Reading r = {.request = request, .path = path, .facts = facts, .layout = hash_begin()};
     *facts = (FieldFacts){0};
     hdf5_lock();
-    facts->status = facts_file_open(&r.file, request->path);
+    facts->status = facts_file_open(&r.file, path);
     for (int i = 0; facts->status == OK && i < request->count; ++i)
         facts->status = read_variable(&r, i);
     if (facts->status != OK) snprintf(facts->why, sizeof facts->why, "%s", fail_message());
     if (r.file.file >= 0) H5Fclose(r.file.file);
     hdf5_unlock();
+    facts->stat = r.file.stat;
+    facts->layout = hash_end(&r.layout);
+    if (!r.times) facts->times = 0;
     *times = r.times;
 }
 
-/* ---- the separate process ---- */
+/* ---- the separate processes ---- */
 
+/* GROUP_MOST: largest number of files of a process */
+enum { GROUP_MOST = 32 };
+
+/* The input of a process. */
+typedef struct Group {
+    FieldFactsRequest request;
+    int files;
+    char path[GROUP_MOST][DATA_PATH];
+} Group;
+
+/* Returns the bytes of facts up to the last variable of the request. */
+static size_t facts_bytes(const FieldFactsRequest *request)
+{
+    return offsetof(FieldFacts, variable) +
+           (size_t)request->count * sizeof *((FieldFacts *)NULL)->variable;
+}
+
+/* Writes the facts and the times of each file of a Group. */
 static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
+    const Group *group = input;
     FieldFacts *facts = mem_new(sizeof *facts);
     double *times;
     (void)input_bytes;
-    field_facts_read(input, facts, &times);
-    if (!times) facts->times = 0;
-    fwrite(facts, sizeof *facts, 1, answer);
-    if (facts->times > 0) fwrite(times, sizeof *times, (size_t)facts->times, answer);
+    for (int i = 0; i < group->files; ++i) {
+        field_facts_read(&group->request, group->path[i], facts, &times);
+        fwrite(facts, facts_bytes(&group->request), 1, answer);
+        if (facts->times > 0) fwrite(times, sizeof *times, (size_t)facts->times, answer);
+        mem_free(&times);
+    }
 }
 
 static bool packing_is_valid(const FieldPacking *p)
@@ -342,11 +369,12 @@ static bool variable_is_valid(FieldVariableFacts *v)
     return true;
 }
 
+/* Checks the facts of a file, of which `bytes` bytes are left in the answer. */
 static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts, size_t bytes)
 {
     bool valid = facts->times >= 0 && facts->times <= TIMES_MOST && facts->rows >= 0 &&
                  facts->rows <= FIELD_ROWS && isolated_bool(&facts->is_latitude) &&
-                 bytes == sizeof *facts + (size_t)facts->times * sizeof(double);
+                 bytes >= facts_bytes(request) + (size_t)facts->times * sizeof(double);
     facts->why[sizeof facts->why - 1] = 0;
     facts->time_units[FIELD_UNITS - 1] = facts->calendar[FIELD_UNITS - 1] = 0;
     for (int i = 0; valid && facts->status == OK && i < request->count; ++i)
@@ -354,30 +382,118 @@ static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts,
     return valid;
 }
 
-Status field_facts_run(const FieldFactsRequest *request, FieldFacts *facts, double **times)
+typedef struct Taking {
+    const FieldFactsRequest *request;
+    FieldFactsTake *take;
+    void *user;
+    /* owned: facts of the file that is taken */
+    FieldFacts *facts;
+} Taking;
+
+/* Takes the answer of a process about files first .. first + group->files - 1. */
+static Status take_group(const Taking *t, const Group *group, int first, const char *answer,
+                         size_t bytes)
 {
-    static const IsolatedJob job = {
+    const size_t each = facts_bytes(t->request);
+    FieldFacts *facts = t->facts;
+    size_t at = 0;
+    for (int i = 0; i < group->files; ++i) {
+        bool valid = bytes - at >= each;
+        if (valid) memcpy(facts, answer + at, each);
+        if (valid) valid = answer_is_valid(t->request, facts, bytes - at);
+        if (!valid)
+            return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
+                        group->path[i]);
+        if (facts->status != OK) return fail(facts->status, "%s", facts->why);
+        double *times = mem_new((size_t)(facts->times + 1) * sizeof *times);
+        memcpy(times, answer + at + each, (size_t)facts->times * sizeof *times);
+        at += each + (size_t)facts->times * sizeof *times;
+        const Status st = t->take(t->user, first + i, facts, times);
+        mem_free(&times);
+        TRY(st);
+    }
+    return OK;
+}
+
+static IsolatedJob job_of(int files)
+{
+    return (IsolatedJob){
         .subject = "HDF5, in the process that reads the file's metadata,",
         .memory_bytes = (size_t)1 << 30,
-        .busy_s = 10,
+        .busy_s = 10 * files,
         .clock_s = 300,
-        .answer_bytes = sizeof *facts + TIMES_MOST * sizeof(double),
+        .answer_bytes = (size_t)files * (sizeof(FieldFacts) + TIMES_MOST * sizeof(double)),
         .work = read_and_answer,
     };
-    char *answer;
-    size_t bytes;
-    *times = NULL;
-    TRY(isolated_run(&job, request->path, request, sizeof *request, &answer, &bytes));
-    bool valid = bytes >= sizeof *facts;
-    if (valid) memcpy(facts, answer, sizeof *facts);
-    if (valid) valid = answer_is_valid(request, facts, bytes);
-    if (valid && facts->times > 0) {
-        *times = mem_new((size_t)facts->times * sizeof **times);
-        memcpy(*times, answer + sizeof *facts, (size_t)facts->times * sizeof **times);
+}
+
+static Group *group_new(const FieldFactsRequest *request, char *const *path, int files)
+{
+    Group *group = mem_new(sizeof *group);
+    group->request = *request;
+    group->files = files;
+    for (int i = 0; i < files; ++i) snprintf(group->path[i], sizeof group->path[i], "%s", path[i]);
+    return group;
+}
+
+/* Reads the files of a group whose process has failed one by one: the message names the file that
+ * is to blame. */
+static Status read_alone(const Taking *t, const Group *failed, int first)
+{
+    Status st = OK;
+    for (int i = 0; st == OK && i < failed->files; ++i) {
+        char *path[] = {mem_text(failed->path[i])}, *answer = NULL;
+        Group *group = group_new(t->request, path, 1);
+        const IsolatedJob job = job_of(1);
+        size_t bytes = 0;
+        st = isolated_run(&job, path[0], group, sizeof *group, &answer, &bytes);
+        if (st == OK) st = take_group(t, group, first + i, answer, bytes);
+        mem_free(&answer);
+        mem_free(&group);
+        mem_free(&path[0]);
     }
-    mem_free(&answer);
-    if (!valid)
-        return fail(ERR_DATA, "%s: HDF5's answer about it is impossible: the file is malicious",
-                    request->path);
-    return facts->status == OK ? OK : fail(facts->status, "%s", facts->why);
+    return st;
+}
+
+/* Reads up to ISOLATED_MOST groups of `each` files at once, of files first to end - 1. */
+static Status read_groups(const Taking *t, char *const *path, int first, int end, int each)
+{
+    Group *group[ISOLATED_MOST] = {0};
+    const char *name[ISOLATED_MOST] = {0};
+    char *answer[ISOLATED_MOST];
+    size_t bytes[ISOLATED_MOST] = {0}, answer_bytes[ISOLATED_MOST];
+    const IsolatedJob job = job_of(each);
+    int count = 0, good;
+    for (int at = first; at < end; at += each, ++count) {
+        group[count] = group_new(t->request, path + at, end - at < each ? end - at : each);
+        name[count] = path[at];
+        bytes[count] = sizeof **group;
+    }
+    const Status run = isolated_run_many(&job, count, (const void *const *)group, bytes, name,
+                                         answer, answer_bytes, &good);
+    Status st = OK;
+    for (int i = 0; i < count; ++i) {
+        if (st == OK && i < good)
+            st = take_group(t, group[i], first + i * each, answer[i], answer_bytes[i]);
+        else if (st == OK)
+            st = each > 1 ? read_alone(t, group[i], first + i * each) : run;
+        mem_free(&answer[i]);
+        mem_free(&group[i]);
+    }
+    return st;
+}
+
+Status field_facts_each(const FieldFactsRequest *request, char *const *path, int count,
+                        FieldFactsTake *take, void *user)
+{
+    Taking t = {.request = request, .take = take, .user = user, .facts = mem_new(sizeof *t.facts)};
+    int each = (count + ISOLATED_MOST - 1) / ISOLATED_MOST;
+    Status st = OK;
+    if (each > GROUP_MOST) each = GROUP_MOST;
+    for (int at = 0; st == OK && at < count; at += each * ISOLATED_MOST) {
+        const int end = count - at < each * ISOLATED_MOST ? count : at + each * ISOLATED_MOST;
+        st = read_groups(&t, path, at, end, each);
+    }
+    mem_free(&t.facts);
+    return st;
 }

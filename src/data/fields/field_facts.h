@@ -6,8 +6,10 @@
 #include "../data_private.h"
 #include "data/fields.h"
 
+#include <sys/stat.h>
+
+/* The variables that are read in each file. */
 typedef struct FieldFactsRequest {
-    char path[DATA_PATH];
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
     /* static variables: a time of theirs is not that of the frames */
@@ -43,13 +45,24 @@ typedef struct FieldFacts {
     int rows;
     bool is_latitude;
     float row[FIELD_ROWS];
+    struct stat stat;
+    /* hash of the addresses of the arrays, as field_hash_layout's */
+    uint64_t layout;
+    /* those of the request */
     FieldVariableFacts variable[FIELD_VARIABLES];
 } FieldFacts;
 
-/* Runs the request in a separate process and checks the answer. *times: the values of the time's
- * coordinate, owned by the caller, also after an error. ERR_DATA, ERR_IO, ERR_NOINPUT. */
-Status field_facts_run(const FieldFactsRequest *request, FieldFacts *facts, double **times);
-/* Runs the request in this process: for the separate process, and for tests. */
-void field_facts_read(const FieldFactsRequest *request, FieldFacts *facts, double **times);
+/* Takes the facts of file number `file`, and the values of its time's coordinate. Both are freed
+ * afterwards. */
+typedef Status FieldFactsTake(void *user, int file, const FieldFacts *facts, const double *times);
+/* Reads the facts of `count` files, in separate processes of which each reads some of them, checks
+ * the answers, and calls take for each file in its order, up to the first error. ERR_DATA, ERR_IO,
+ * ERR_NOINPUT, and those of take. */
+Status field_facts_each(const FieldFactsRequest *request, char *const *path, int count,
+                        FieldFactsTake *take, void *user);
+/* Reads one file in this process: for the separate process, and for tests. *times: the values of
+ * the time's coordinate, owned by the caller, also after an error. */
+void field_facts_read(const FieldFactsRequest *request, const char *path, FieldFacts *facts,
+                      double **times);
 
 #endif

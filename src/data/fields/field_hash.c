@@ -62,16 +62,18 @@ Status field_hash(XXH3_state_t *state, const DataSet *set)
 
 Status field_hash_layout(DataSet *set, int file, uint64_t *layout)
 {
-    FieldFile *in = &set->field_set.file[file];
+    FieldSet *f = &set->field_set;
+    const char *path = field_path(f, file);
     hid_t opened = -1, dataset;
     HashPieces *hash = hash_begin();
     hdf5_lock();
-    Status st = h5_open(&opened, in->path);
-    for (int i = 0; st == OK && i < set->field_set.variables; ++i) {
-        st = h5_dataset(&dataset, opened, in->path, set->field_set.variable[i].name, NULL);
+    Status st = h5_open(&opened, path);
+    for (int i = 0; st == OK && i < f->variables; ++i) {
+        FieldArray *array = field_array(f, file, i);
+        st = h5_dataset(&dataset, opened, path, f->variable[i].name, NULL);
         if (st != OK) break;
         const haddr_t now = H5Dget_offset(dataset);
-        if (in->array[i].offset >= 0) in->array[i].offset = now > INT64_MAX ? -1 : (int64_t)now;
+        if (array->offset >= 0) array->offset = now > INT64_MAX ? -1 : (int64_t)now;
         h5_layout_hash(dataset, hash);
         H5Dclose(dataset);
     }

@@ -131,7 +131,7 @@ static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t scal
                         Axis *axis)
 {
     static const char *const usual[] = {"time", "level", "y", "x"};
-    const char *path = o->plan.set->field_set.file[0].path;
+    const char *path = o->plan.set->path;
     char name[FIELD_NAME];
     const int role = v->dim[i];
     Status st = OK;
@@ -157,9 +157,9 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
     OutVar *out = &o->var[o->vars++];
     hid_t dataset, scale[SHAPE_DIMS];
     *out = (OutVar){.first = first, .levels = v->levels, .level_axis = -1, .truth_var = -1};
-    TRY(h5_dataset(&dataset, file, f->file[0].path, v->name, NULL));
+    TRY(h5_dataset(&dataset, file, field_path(f, 0), v->name, NULL));
     scales_open(dataset, v->ndim, scale);
-    Status st = describe(&out->is, dataset, v->name, f->file[0].path);
+    Status st = describe(&out->is, dataset, v->name, field_path(f, 0));
     for (int i = 0; st == OK && i < v->ndim; ++i) {
         Axis axis;
         st = make_axis(o, v, scale[i], i, &axis);
@@ -192,7 +192,7 @@ static Status add_time(FieldOutput *o, hid_t file)
     hid_t dataset, scale[SHAPE_DIMS];
     Axis axis;
     int at = 0;
-    TRY(h5_dataset(&dataset, file, f->file[0].path, v->name, NULL));
+    TRY(h5_dataset(&dataset, file, field_path(f, 0), v->name, NULL));
     while (v->dim[at] != FIELD_TIME) ++at;
     scales_open(dataset, v->ndim, scale);
     Status st = make_axis(o, v, scale[at], at, &axis);
@@ -214,7 +214,7 @@ static Status read_source(FieldOutput *o)
     const FieldSet *f = &o->plan.set->field_set;
     hid_t file;
     hdf5_lock();
-    Status st = h5_open(&file, f->file[0].path);
+    Status st = h5_open(&file, field_path(f, 0));
     if (st == OK) {
         st = add_time(o, file);
         for (int i = 0; st == OK && i < o->plan.channels; ++i)

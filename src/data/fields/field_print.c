@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* segments and channels that the text lists; JSON has all */
-enum { SEGMENTS_LISTED = 12, CHANNELS_LISTED = 24 };
+enum { SEGMENTS_LISTED = 12, FILES_LISTED = 64, CHANNELS_LISTED = 24 };
 
 const char *field_time_text(const FieldSet *f, double time, char text[FIELD_TIME_TEXT])
 {
@@ -65,7 +65,7 @@ static bool same_packing(const FieldArray *a, const FieldArray *b)
 
 static void print_packing(const FieldSet *f, int variable, FILE *out)
 {
-    const FieldArray *a = &f->file[0].array[variable];
+    const FieldArray *a = field_array(f, 0, variable);
     int others = 0, named = 0;
     fprintf(out, "%s%s", element_name(a->type), a->big_endian ? " (big-endian)" : "");
     if (a->packing.scale != 1 || a->packing.add != 0)
@@ -74,7 +74,7 @@ static void print_packing(const FieldSet *f, int variable, FILE *out)
         if (a->packing.missing[i] != FIELD_NEVER_WRITTEN && !isnan(a->packing.missing[i]))
             fprintf(out, "%s%.9g", named++ ? " or " : ", missing: ", a->packing.missing[i]);
     fputs(a->offset >= 0 ? ", read directly" : ", read through HDF5", out);
-    for (int i = 1; i < f->files; ++i) others += !same_packing(a, &f->file[i].array[variable]);
+    for (int i = 1; i < f->files; ++i) others += !same_packing(a, field_array(f, i, variable));
     if (others)
         fprintf(out, "; packed otherwise in %d other file%s", others, others > 1 ? "s" : "");
     fputc('\n', out);
@@ -107,14 +107,15 @@ static void print_files(const FieldSet *f, FILE *out)
 {
     char from[FIELD_TIME_TEXT], to[FIELD_TIME_TEXT];
     fprintf(out, "  %-9s %d\n", "files", f->files);
-    for (int i = 0; i < f->files; ++i) {
+    for (int i = 0; i < f->files && i < FILES_LISTED; ++i) {
         const FieldFile *file = &f->file[i];
-        fprintf(out, "    %s: %lld frames", file->path, (long long)file->frames);
+        fprintf(out, "    %s: %lld frames", field_path(f, i), (long long)file->frames);
         if (ends_are_known(f, file->first, file->frames))
             fprintf(out, ", %s to %s", field_time_text(f, field_frame_time(f, file->first), from),
                     field_time_text(f, field_frame_time(f, file->first + file->frames - 1), to));
         fputc('\n', out);
     }
+    if (f->files > FILES_LISTED) fputs("    ...\n", out);
 }
 
 static void print_segments(const FieldSet *f, FILE *out)
@@ -174,7 +175,7 @@ void field_print_text(const DataSet *set, FILE *out)
 static void variable_json(const FieldSet *f, int variable, Json *json)
 {
     const FieldVariable *v = &f->variable[variable];
-    const FieldArray *a = &f->file[0].array[variable];
+    const FieldArray *a = field_array(f, 0, variable);
     json_object(json, NULL);
     json_text(json, "name", v->name);
     json_text(json, "units", v->units);
@@ -235,7 +236,7 @@ void field_print_json(const DataSet *set, Json *json)
     json_array(json, "files");
     for (int i = 0; i < f->files; ++i) {
         json_object(json, NULL);
-        json_text(json, "path", f->file[i].path);
+        json_text(json, "path", field_path(f, i));
         span_json(f, f->file[i].first, f->file[i].frames, json);
         json_end(json);
     }

@@ -3,33 +3,17 @@
  * selected; chunked, compressed and transposed arrays go through HDF5 under its lock, whose chunk
  * cache then holds the chunks of a variable that were used last. Files are opened when they are
  * first used. */
-#include "fields_private.h"
+#include "field_files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    CHUNK_CACHE_BYTES = 32 << 20,
-    /* hash slots of HDF5's chunk cache, a prime as HDF5 recommends */
-    CHUNK_CACHE_SLOTS = 1009
-};
-
-typedef struct OpenFile {
-    /* -1: not open */
-    int fd;
-    hid_t file, dataset[FIELD_VARIABLES];
-} OpenFile;
-
 struct FieldReader {
     DataSet set;
-    /* guards the opening of files */
-    pthread_mutex_t mutex;
-    /* owned: one for each file */
-    OpenFile *open;
+    /* owned */
+    FieldFiles *files;
 };
 
 /* The part of an array that is read at once: one time, a range of levels. */
@@ -48,30 +32,14 @@ Status field_reader_new(FieldReader **reader, const DataSet *set)
 {
     FieldReader *r = *reader = mem_new(sizeof *r);
     r->set = *set;
-    pthread_mutex_init(&r->mutex, NULL);
-    r->open = mem_new((size_t)set->field_set.files * sizeof *r->open);
-    for (int i = 0; i < set->field_set.files; ++i) {
-        r->open[i].fd = -1;
-        r->open[i].file = -1;
-        for (int k = 0; k < FIELD_VARIABLES; ++k) r->open[i].dataset[k] = -1;
-    }
+    r->files = field_files_new(&r->set.field_set);
     return OK;
 }
 
 void field_reader_free(FieldReader **reader)
 {
-    FieldReader *r = *reader;
-    if (!r) return;
-    hdf5_lock();
-    for (int i = 0; i < r->set.field_set.files; ++i) {
-        for (int k = 0; k < FIELD_VARIABLES; ++k)
-            if (r->open[i].dataset[k] >= 0) H5Dclose(r->open[i].dataset[k]);
-        if (r->open[i].file >= 0) H5Fclose(r->open[i].file);
-        if (r->open[i].fd >= 0) close(r->open[i].fd);
-    }
-    hdf5_unlock();
-    pthread_mutex_destroy(&r->mutex);
-    mem_free(&r->open);
+    if (!*reader) return;
+    field_files_free(&(*reader)->files);
     mem_free(reader);
 }
 
@@ -116,92 +84,66 @@ static Block block_of(const FieldSet *f, int variable, int64_t frame)
 
 /* ---- reading a block ---- */
 
-static Status open_plain(FieldReader *r, int file)
-{
-    OpenFile *open = &r->open[file];
-    if (open->fd >= 0) return OK;
-    const char *path = r->set.field_set.file[file].path;
-    open->fd = file_open(path, O_RDONLY);
-    if (open->fd < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
-    posix_fadvise(open->fd, 0, 0, POSIX_FADV_RANDOM);
-    return OK;
-}
-
-/* Under hdf5_lock. */
-static Status open_hdf5(FieldReader *r, int file, int variable)
-{
-    OpenFile *open = &r->open[file];
-    const char *path = r->set.field_set.file[file].path;
-    const char *name = r->set.field_set.variable[variable].name;
-    bool is_external;
-    if (open->dataset[variable] >= 0) return OK;
-    if (open->file < 0) TRY(h5_open(&open->file, path));
-    hid_t access = hdf5_access_without_links(&is_external);
-    H5Pset_chunk_cache(access, CHUNK_CACHE_SLOTS, CHUNK_CACHE_BYTES, 0.75);
-    open->dataset[variable] = H5Dopen2(open->file, name, access);
-    H5Pclose(access);
-    if (open->dataset[variable] >= 0) return OK;
-    return fail(ERR_DATA, "%s: %s cannot be opened: %s", path, name, h5_error_text());
-}
-
 static Status read_hdf5(FieldReader *r, const Block *b, void *to)
 {
-    const FieldVariable *v = &r->set.field_set.variable[b->variable];
-    const FieldFile *file = &r->set.field_set.file[b->file];
+    const FieldSet *f = &r->set.field_set;
+    const FieldVariable *v = &f->variable[b->variable];
     const char *reason = "";
+    hid_t dataset;
     herr_t rc = -1;
     hdf5_lock();
-    Status st = open_hdf5(r, b->file, b->variable);
+    Status st = field_files_dataset(r->files, b->file, b->variable, &dataset);
     if (st == OK) {
-        const hid_t dataset = r->open[b->file].dataset[b->variable];
         hid_t space = H5Dget_space(dataset), memory = H5Screate_simple(v->ndim, b->count, NULL);
         rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, b->start, NULL, b->count, NULL);
         if (rc >= 0)
-            rc = H5Dread(dataset, element_native(file->array[b->variable].type), memory, space,
-                         H5P_DEFAULT, to);
+            rc = H5Dread(dataset, element_native(field_array(f, b->file, b->variable)->type),
+                         memory, space, H5P_DEFAULT, to);
         if (rc < 0) reason = h5_error_text();
         H5Sclose(memory);
         H5Sclose(space);
     }
     if (st == OK && rc < 0)
-        st = fail(ERR_IO, "%s: %s cannot be read: %s", file->path, v->name, reason);
+        st = fail(ERR_IO, "%s: %s cannot be read: %s", field_path(f, b->file), v->name, reason);
     hdf5_unlock();
     return st;
 }
 
-static Status read_plain(FieldReader *r, const Block *b, void *to)
+/* Reads `bytes` bytes of a variable from byte `at` of a file. */
+static Status read_bytes(FieldReader *r, int file, int variable, int64_t at, int64_t bytes,
+                         void *to)
 {
-    const FieldFile *file = &r->set.field_set.file[b->file];
-    const FieldArray *a = &file->array[b->variable];
-    const int64_t each = (int64_t)element_bytes(a->type);
-    int64_t left = b->elements * each, at = a->offset + b->at * each;
-    pthread_mutex_lock(&r->mutex);
-    Status st = open_plain(r, b->file);
-    pthread_mutex_unlock(&r->mutex);
+    const FieldSet *f = &r->set.field_set;
+    const char *name = f->variable[variable].name;
+    int fd, hold;
+    Status st = field_files_hold(r->files, file, &fd, &hold);
     TRY(st);
-    for (char *p = to; left > 0;) {
-        const ssize_t n = pread(r->open[b->file].fd, p, (size_t)left, (off_t)at);
+    for (char *p = to; st == OK && bytes > 0;) {
+        const ssize_t n = pread(fd, p, (size_t)bytes, (off_t)at);
         if (n < 0 && errno == EINTR) continue;
         if (n == 0)
-            return fail(ERR_DATA,
-                        "%s: %s: the file became shorter while it was being read; make "
-                        "or copy it again",
-                        file->path, r->set.field_set.variable[b->variable].name);
-        if (n < 0)
-            return fail(ERR_IO, "%s: reading %s failed: %s", file->path,
-                        r->set.field_set.variable[b->variable].name, strerror(errno));
-        p += n, at += n, left -= n;
+            st = fail(ERR_DATA,
+                      "%s: %s: the file became shorter while it was being read; make or copy it "
+                      "again",
+                      field_path(f, file), name);
+        else if (n < 0)
+            st = fail(ERR_IO, "%s: reading %s failed: %s", field_path(f, file), name,
+                      strerror(errno));
+        p += n, at += n, bytes -= n;
     }
-    return OK;
+    field_files_release(r->files, hold);
+    return st;
 }
 
 /* Reads all selected levels of a variable at a frame, as it is stored, to *raw, which the caller
  * owns, also after an error. */
 static Status read_block(FieldReader *r, const Block *b, void **raw)
 {
-    const FieldArray *a = &r->set.field_set.file[b->file].array[b->variable];
-    *raw = mem_new((size_t)b->elements * element_bytes(a->type));
-    return a->offset >= 0 && b->at >= 0 ? read_plain(r, b, *raw) : read_hdf5(r, b, *raw);
+    const FieldArray *a = field_array(&r->set.field_set, b->file, b->variable);
+    const int64_t each = (int64_t)element_bytes(a->type);
+    *raw = mem_new((size_t)(b->elements * each));
+    if (a->offset < 0 || b->at < 0) return read_hdf5(r, b, *raw);
+    return read_bytes(r, b->file, b->variable, a->offset + b->at * each, b->elements * each, *raw);
 }
 
 /* Unpacks one level of a block to `to`, (rows, columns), missing values as NaN. */
@@ -209,7 +151,7 @@ static Status unpack(const FieldReader *r, const Block *b, const void *raw, int 
 {
     const FieldSet *f = &r->set.field_set;
     const FieldVariable *v = &f->variable[b->variable];
-    const FieldArray *a = &f->file[b->file].array[b->variable];
+    const FieldArray *a = field_array(f, b->file, b->variable);
     const FieldPacking *p = &a->packing;
     const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
     bool infinite = false;
@@ -227,7 +169,7 @@ static Status unpack(const FieldReader *r, const Block *b, const void *raw, int 
         }
     }
     if (!infinite) return OK;
-    return fail(ERR_DATA, "%s: %s has an infinite value; correct the data", f->file[b->file].path,
+    return fail(ERR_DATA, "%s: %s has an infinite value; correct the data", field_path(f, b->file),
                 v->name);
 }
 

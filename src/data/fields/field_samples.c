@@ -44,14 +44,19 @@ static bool segment_ends(const FieldSet *f, const double *times, int64_t frame)
 static Status find_segments(FieldSet *f, const double *times)
 {
     const int64_t frames = field_frames(f);
+    int64_t room = 0;
     f->step_s = times ? usual_step(times, frames) : 0;
     for (int64_t i = 0; i < frames; ++i) {
+        if (f->segments == room) {
+            room = 2 * room + 64;
+            f->segment = mem_resize(f->segment, (size_t)room * sizeof *f->segment);
+        }
         if (i == 0 || segment_ends(f, times, i)) {
             if (f->segments == FIELD_SEGMENTS)
                 return fail(ERR_DATA,
                             "%s: its times have more than %d gaps: frames must be at equal "
                             "distances in time",
-                            f->file[0].path, FIELD_SEGMENTS);
+                            field_path(f, 0), FIELD_SEGMENTS);
             f->segment[f->segments++] = (FieldSegment){.first = i, .start = times ? times[i] : 0};
         }
         ++f->segment[f->segments - 1].frames;
@@ -74,13 +79,13 @@ static Status find_offsets(const Config *config, FieldSet *f, FieldRole role,
             return config_fail_key(config, "data.window",
                                    "%s has no times, by which offsets in time could be found: give "
                                    "them in steps, [-1, 0]",
-                                   f->file[0].path);
+                                   field_path(f, 0));
         const double steps = value != 0 && window->seconds ? value / f->step_s : value;
         if (fabs(steps - rint(steps)) > STEP_TOLERANCE || fabs(steps) > INT32_MAX / 4)
             return config_fail_key(config, "data.window",
                                    "an offset of %g s is no multiple of the %g s between frames of "
                                    "%s",
-                                   value, f->step_s, f->file[0].path);
+                                   value, f->step_s, field_path(f, 0));
         f->offset[role][i] = (int)rint(steps);
     }
     return OK;
@@ -139,7 +144,7 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
     return fail(ERR_DATA,
                 "%s: no sample has all of its frames: the window spans %d frames, and the longest "
                 "run of frames at equal distances is shorter",
-                f->file[0].path, span);
+                field_path(f, 0), span);
 }
 
 /* Times that are selected: from the first to the last, or to before `to`. */
@@ -168,7 +173,7 @@ static Status read_times(const DataSet *set, const Config *config, const char *k
     const FieldSet *f = &set->field_set;
     double unused, last;
     if (f->step_s == 0)
-        return config_fail_key(config, key, "the frames of %s have no times", f->file[0].path);
+        return config_fail_key(config, key, "the frames of %s have no times", field_path(f, 0));
     const Calendar calendar = (Calendar)f->calendar;
     const char *bad = !time_read(calendar, times->from, &span->from, &unused) ? times->from
                       : !time_read(calendar, times->to, &last, &span->to)     ? times->to
@@ -177,7 +182,7 @@ static Status read_times(const DataSet *set, const Config *config, const char *k
     if (!bad && (span->before ? span->from < span->to : span->from <= span->to)) return OK;
     if (!bad) return config_fail_key(config, key, "%s is after %s", times->from, times->to);
     return config_fail_key(config, key, "'%s' is no date of the calendar %s of %s, as 2001-12-31",
-                           bad, calendar_name(calendar), f->file[0].path);
+                           bad, calendar_name(calendar), field_path(f, 0));
 }
 
 Status data_set_select_times(DataSet *set, const Config *config, bool test)
@@ -204,7 +209,7 @@ Status data_set_select_times(DataSet *set, const Config *config, bool test)
     return config_fail_key(config, key,
                            "no sample of %s has all its frames between %s and %s: its times are "
                            "%s to %s",
-                           f->file[0].path, times->from, times->to, first, last);
+                           field_path(f, 0), times->from, times->to, first, last);
 }
 
 int field_find_segment(const FieldSet *f, int64_t frame)

@@ -10,9 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-_Static_assert(sizeof((FieldFile){0}).path == DATA_PATH, "paths are as long as those of sets");
-_Static_assert((int)FIELD_FILES <= (int)DATA_FILES, "a layout for each file");
-
 typedef struct Opening {
     DataSet *set;
     FieldSet *f;
@@ -20,8 +17,12 @@ typedef struct Opening {
     /* entry of data.variables that each variable is made from */
     const ConfigVariable *entry[FIELD_VARIABLES];
     FieldFactsRequest request;
-    /* owned: facts of the file that is opened, and of the first one */
-    FieldFacts *facts, *first;
+    /* owned: paths of all files, and room for them */
+    char **path;
+    int paths, room;
+    /* facts of the file that is opened, borrowed, and of the first one, owned */
+    const FieldFacts *facts;
+    FieldFacts *first;
     /* owned: times of all frames so far, in seconds; NULL: they have none */
     double *times;
     int64_t frames;
@@ -118,7 +119,7 @@ static Status find_changes(const Opening *o)
 static Status differ_fail(const Opening *o, const char *path, const char *what, int variable)
 {
     return fail(ERR_DATA, "%s: %s of %s differ from those in %s, so the two cannot be one set",
-                path, what, o->f->variable[variable].name, o->f->file[0].path);
+                path, what, o->f->variable[variable].name, field_path(o->f, 0));
 }
 
 static Status level_fail(const char *path, const char *name, double level,
@@ -140,7 +141,7 @@ static Status select_levels(const Opening *o, FieldVariable *v, const FieldVaria
                             const ConfigList *levels)
 {
     const int64_t all = v->size[FIELD_LEVEL];
-    const char *path = o->request.path;
+    const char *path = field_path(o->f, o->f->files);
     if (levels->count == 0 && all > FIELD_LEVELS)
         return fail(ERR_DATA,
                     "%s: %s has %lld levels, of which a set can have %d: select them in "
@@ -180,10 +181,10 @@ static Status take_variable(const Opening *o, int i)
         return fail(ERR_DATA,
                     "%s: %s has no rows and columns: a field needs two dimensions other "
                     "than time and level",
-                    o->request.path, v->name);
+                    field_path(o->f, o->f->files), v->name);
     if (!v->is_static && !has[FIELD_TIME])
         return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
-                    o->request.path, v->name);
+                    field_path(o->f, o->f->files), v->name);
     return select_levels(o, v, facts, &o->entry[i]->levels);
 }
 
@@ -192,7 +193,7 @@ static Status compare_variable(const Opening *o, int i)
 {
     const FieldVariable *v = &o->f->variable[i];
     const FieldVariableFacts *a = &o->facts->variable[i], *b = &o->first->variable[i];
-    const char *path = o->request.path;
+    const char *path = field_path(o->f, o->f->files);
     if (a->array.ndim != b->array.ndim) return differ_fail(o, path, "dimensions", i);
     for (int d = 0; d < v->ndim; ++d)
         if (a->dim[d] != b->dim[d] ||
@@ -214,24 +215,26 @@ static Status add_times(Opening *o, const double *times, int64_t frames)
     const bool timed = facts->times > 0 && facts->time_units[0];
     TimeUnits units;
     if (facts->times > 0 && facts->times != frames)
-        return fail(ERR_DATA, "%s: has %lld frames and %lld times", o->request.path,
+        return fail(ERR_DATA, "%s: has %lld frames and %lld times", field_path(o->f, o->f->files),
                     (long long)frames, (long long)facts->times);
     if (o->frames > 0 && timed != (o->times != NULL))
-        return fail(ERR_DATA, "%s: its times %s units, unlike those of %s", o->request.path,
-                    timed ? "have" : "have no", o->f->file[0].path);
+        return fail(ERR_DATA, "%s: its times %s units, unlike those of %s",
+                    field_path(o->f, o->f->files), timed ? "have" : "have no", field_path(o->f, 0));
     if (!timed) return OK;
     if (time_units_read(facts->time_units, facts->calendar, &units) != OK)
-        return fail(ERR_DATA, "%s: the coordinate of time: %s", o->request.path, fail_message());
+        return fail(ERR_DATA, "%s: the coordinate of time: %s", field_path(o->f, o->f->files),
+                    fail_message());
     if (o->frames > 0 && (int)units.calendar != o->f->calendar)
-        return fail(ERR_DATA, "%s: its calendar is not that of %s", o->request.path,
-                    o->f->file[0].path);
+        return fail(ERR_DATA, "%s: its calendar is not that of %s", field_path(o->f, o->f->files),
+                    field_path(o->f, 0));
     o->f->calendar = units.calendar;
     o->times = mem_resize(o->times, (size_t)(o->frames + frames) * sizeof *o->times);
     for (int64_t i = 0; i < frames; ++i) {
         double *t = &o->times[o->frames + i];
         *t = units.origin + times[i] * units.unit;
         if (!isfinite(*t))
-            return fail(ERR_DATA, "%s: frame %lld has no time", o->request.path, (long long)i);
+            return fail(ERR_DATA, "%s: frame %lld has no time", field_path(o->f, o->f->files),
+                        (long long)i);
     }
     return OK;
 }
@@ -243,22 +246,23 @@ static Status add_file(Opening *o, const double *times)
     FieldFile *file = &f->file[f->files];
     const bool first = f->files == 0;
     int timed = -1;
-    snprintf(file->path, sizeof file->path, "%s", o->request.path);
+    file->stat = o->facts->stat;
+    file->layout = o->facts->layout;
     for (int i = 0; i < f->variables; ++i) {
         const FieldVariableFacts *facts = &o->facts->variable[i];
         TRY(first ? take_variable(o, i) : compare_variable(o, i));
-        file->array[i] = (FieldArray){.type = facts->array.type,
-                                      .big_endian = facts->array.big_endian,
-                                      .offset = facts->array.offset,
-                                      .packing = facts->packing};
+        *field_array(f, f->files, i) = (FieldArray){.type = facts->array.type,
+                                                    .big_endian = facts->array.big_endian,
+                                                    .offset = facts->array.offset,
+                                                    .packing = facts->packing};
         if (f->variable[i].is_static) continue;
         int at = 0;
         while (facts->dim[at] != FIELD_TIME) ++at;
         const int64_t frames = facts->array.dim[at];
         if (timed >= 0 && frames != file->frames)
-            return fail(ERR_DATA, "%s: %s has %lld frames, but %s has %lld", o->request.path,
-                        f->variable[timed].name, (long long)file->frames, f->variable[i].name,
-                        (long long)frames);
+            return fail(ERR_DATA, "%s: %s has %lld frames, but %s has %lld",
+                        field_path(o->f, o->f->files), f->variable[timed].name,
+                        (long long)file->frames, f->variable[i].name, (long long)frames);
         file->frames = frames;
         timed = i;
     }
@@ -274,28 +278,52 @@ static Status add_file(Opening *o, const double *times)
     return OK;
 }
 
-static Status open_file(Opening *o, const char *path)
+/* Takes the facts of the next file. */
+static Status take_file(void *user, int file, const FieldFacts *facts, const double *times)
 {
-    double *times = NULL;
-    if (o->f->files == FIELD_FILES)
+    Opening *o = user;
+    (void)file;
+    o->facts = facts;
+    return add_file(o, times);
+}
+
+static Status add_path(Opening *o, const char *path)
+{
+    if (o->paths == FIELD_FILES)
         return fail(ERR_CONFIG, "a set of fields can have %d files, there are more", FIELD_FILES);
     if (strlen(path) >= DATA_PATH) return fail(ERR_NOINPUT, "the path %.60s... is too long", path);
-    snprintf(o->request.path, sizeof o->request.path, "%s", path);
-    Status st = field_facts_run(&o->request, o->facts, &times);
-    if (st == OK) st = add_file(o, times);
-    mem_free(&times);
+    if (o->paths == o->room) {
+        o->room = 2 * o->room + 64;
+        o->path = mem_resize(o->path, (size_t)o->room * sizeof *o->path);
+    }
+    o->path[o->paths++] = mem_text(path);
+    return OK;
+}
+
+/* Adds a path, or all files that match a pattern, in the order of their names. */
+static Status add_paths(Opening *o, const char *path)
+{
+    glob_t found;
+    if (!strpbrk(path, "*?[") || glob(path, 0, NULL, &found) != 0) return add_path(o, path);
+    Status st = OK;
+    for (size_t i = 0; st == OK && i < found.gl_pathc; ++i) st = add_path(o, found.gl_pathv[i]);
+    globfree(&found);
     return st;
 }
 
-/* Opens a path, or all files that match a pattern, in the order of their names. */
-static Status open_path(Opening *o, const char *path)
+/* Opens the files of all paths. */
+static Status open_files(Opening *o)
 {
-    glob_t found;
-    if (!strpbrk(path, "*?[") || glob(path, 0, NULL, &found) != 0) return open_file(o, path);
-    Status st = OK;
-    for (size_t i = 0; st == OK && i < found.gl_pathc; ++i) st = open_file(o, found.gl_pathv[i]);
-    globfree(&found);
-    return st;
+    FieldSet *f = o->f;
+    f->file = mem_new((size_t)o->paths * sizeof *f->file);
+    f->array = mem_new((size_t)o->paths * (size_t)f->variables * sizeof *f->array);
+    for (int i = 0; i < o->paths; ++i) {
+        f->file[i].path = f->text_bytes;
+        f->text_bytes += (int64_t)strlen(o->path[i]) + 1;
+    }
+    f->text = mem_new((size_t)f->text_bytes);
+    for (int i = 0; i < o->paths; ++i) strcpy(f->text + f->file[i].path, o->path[i]);
+    return field_facts_each(&o->request, o->path, o->paths, take_file, o);
 }
 
 /* ---- the set ---- */
@@ -374,25 +402,34 @@ static Status open_set(Opening *o)
     return OK;
 }
 
+static void opening_free(Opening **opening)
+{
+    Opening *o = *opening;
+    for (int i = 0; i < o->paths; ++i) mem_free(&o->path[i]);
+    mem_free(&o->path);
+    mem_free(&o->times);
+    mem_free(&o->first);
+    mem_free(opening);
+}
+
 Status field_set_open(DataSet *set, const Config *config, const char *paths)
 {
     char *list = mem_text(paths), *rest = list, *path;
+    FieldSet *f = &set->field_set;
     Opening *o = mem_new(sizeof *o);
     memset(set, 0, sizeof *set);
     set->kind = DATA_FIELDS;
-    *o = (Opening){.set = set,
-                   .f = &set->field_set,
-                   .config = config,
-                   .facts = mem_new(sizeof *o->facts),
-                   .first = mem_new(sizeof *o->first)};
+    *o = (Opening){.set = set, .f = f, .config = config, .first = mem_new(sizeof *o->first)};
     Status st = add_variables(o);
-    while (st == OK && (path = strsep(&rest, "\n"))) st = open_path(o, path);
-    memcpy(set->path, set->field_set.file[0].path, sizeof set->path);
+    while (st == OK && (path = strsep(&rest, "\n"))) st = add_paths(o, path);
+    if (o->paths > 0) snprintf(set->path, sizeof set->path, "%s", o->path[0]);
+    if (st == OK) st = open_files(o);
     if (st == OK) st = open_set(o);
-    mem_free(&o->times);
-    mem_free(&o->facts);
-    mem_free(&o->first);
-    mem_free(&o);
+    if (st == OK)
+        field_block_make(f);
+    else
+        field_block_drop_parts(f);
+    opening_free(&o);
     mem_free(&list);
     return st;
 }

@@ -186,7 +186,7 @@ static Status use_row(const FieldSet *f, const FieldStats *stats, const FieldCha
     if (i == stats->count) return fail(ERR_BUG, "a channel without statistics");
     const FieldStat *row = &stats->row[i];
     if (isnan(row->mean))
-        return fail(ERR_DATA, "%s: %s has no %s that is not missing", f->file[0].path,
+        return fail(ERR_DATA, "%s: %s has no %s that is not missing", field_path(f, 0),
                     f->variable[channel->variable].name, change ? "change" : "value");
     *mean = (float)row->mean;
     /* a constant is only moved to 0 */

@@ -12,6 +12,10 @@ const char *field_dim_name(int dim);
 /* Opens paths, separated by line breaks, as one set of the variables in data.variables. Reads only
  * metadata and coordinates; mean and deviation stay unknown. ERR_DATA, ERR_CONFIG, ERR_NOINPUT. */
 Status field_set_open(DataSet *set, const Config *config, const char *paths);
+/* field_block.c. Joins the files, arrays, paths and segments of a set, which are separate arrays
+ * while it is opened, in one block, or frees them. */
+void field_block_make(FieldSet *f);
+void field_block_drop_parts(FieldSet *f);
 /* Finds segments and samples from the times of all frames, in seconds; NULL: frames have none. */
 Status field_samples_find(DataSet *set, const Config *config, const double *times);
 /* field_rollout.c. Adds the offsets of the targets of train.rollout's steps; then, when the

@@ -395,10 +395,9 @@ static Status read_mean_and_std(const Reading *r)
 
 Status facts_file_open(FactsFile *in, const char *path)
 {
-    struct stat st;
     *in = (FactsFile){.path = path, .file = -1};
     TRY(h5_open(&in->file, path));
-    in->bytes = stat(path, &st) == 0 ? (int64_t)st.st_size : 0;
+    if (stat(path, &in->stat) == 0) in->bytes = (int64_t)in->stat.st_size;
     return OK;
 }
 

@@ -5,6 +5,8 @@
 
 #include "../data_private.h"
 
+#include <sys/stat.h>
+
 /* The request to that process: the file's path, and the names of x and y, which weft's own sets
  * ignore unless x is not "/x". y is not read if x holds tokens. Plain bytes. */
 typedef struct FactsRequest {
@@ -67,6 +69,8 @@ typedef struct FactsFile {
     /* -1: not open; closed by the caller, with H5Fclose */
     hid_t file;
     int64_t bytes;
+    /* zeros: unknown */
+    struct stat stat;
 } FactsFile;
 /* Opens a file. ERR_NOINPUT, ERR_DATA. Under hdf5_lock, as facts_read_array. */
 Status facts_file_open(FactsFile *in, const char *path);

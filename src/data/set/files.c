@@ -43,7 +43,7 @@ int data_set_files(const DataSet *set)
 
 const char *data_set_path(const DataSet *set, int i)
 {
-    if (data_kind(set)->has_fields) return set->field_set.file[i].path;
+    if (data_kind(set)->has_fields) return field_path(&set->field_set, i);
     return set->file_count ? set->file[i].path : set->path;
 }
 

@@ -215,7 +215,7 @@ static Status hash_file_layout(const DataSet *file, uint64_t *layout, int64_t of
     return st;
 }
 
-Status data_set_hash_layout(DataSet *set, uint64_t layout[DATA_FILES])
+Status data_set_hash_layout(DataSet *set, uint64_t *layout)
 {
     DataSet *file = mem_new(sizeof *file);
     int64_t offset[ARRAYS];
@@ -243,52 +243,75 @@ Status data_set_hash_layout(DataSet *set, uint64_t layout[DATA_FILES])
     return st;
 }
 
+const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout)
+{
+    if (!data_kind(set)->has_fields) return NULL;
+    const FieldFile *file = &set->field_set.file[i];
+    *layout = file->layout;
+    return &file->stat;
+}
+
 /* ---- in a separate process ---- */
 
 /* The answer of that process. */
 typedef struct Fingerprinted {
     Status status;
-    uint64_t layout[DATA_FILES];
     /* the fingerprint, or the message of the failure */
     char text[4096];
+    /* of each file */
+    uint64_t layout[];
 } Fingerprinted;
+
+static size_t answer_bytes(const DataSet *set)
+{
+    return sizeof(Fingerprinted) + (size_t)data_set_files(set) * sizeof(uint64_t);
+}
 
 /* The process is a copy of its parent, in which HDF5 may have cached former bytes of the file;
  * closing the library drops them. */
 static void fingerprint_and_answer(const void *input, size_t input_bytes, FILE *answer)
 {
-    Fingerprinted *f = mem_new(sizeof *f);
     DataSet *set = mem_new(sizeof *set);
-    memcpy(set, input, input_bytes);
+    memcpy(set, input, sizeof *set);
+    void *block = mem_new(input_bytes - sizeof *set + 1);
+    memcpy(block, (const char *)input + sizeof *set, input_bytes - sizeof *set);
+    data_set_give_block(set, block);
+    Fingerprinted *f = mem_new(answer_bytes(set));
     hdf5_lock();
     H5close();
     hdf5_unlock();
     f->status = data_set_hash_layout(set, f->layout);
     if (f->status == OK) f->status = data_set_fingerprint(set, f->text);
     if (f->status != OK) snprintf(f->text, sizeof f->text, "%s", fail_message());
-    fwrite(f, sizeof *f, 1, answer);
+    fwrite(f, answer_bytes(set), 1, answer);
 }
 
-Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT],
-                                 uint64_t layout[DATA_FILES])
+Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT], uint64_t *layout)
 {
     const DataArray *array[ARRAYS];
     int64_t total = 0;
     char *answer;
     size_t bytes;
+    const void *block = data_set_block(set, &bytes);
+    const size_t input_bytes = sizeof *set + bytes;
     list_arrays(set, array);
     for (int i = 0; i < ARRAYS; ++i)
         if (array[i]->ndim) total += array[i]->dim[0] * array[i]->sample_bytes;
     /* Contiguous arrays are mapped whole, which counts as memory. */
     IsolatedJob job = hdf5_unpack_limits(total, total);
-    job.answer_bytes = sizeof(Fingerprinted);
+    job.answer_bytes = answer_bytes(set);
     job.work = fingerprint_and_answer;
-    TRY(isolated_run(&job, set->path, set, sizeof *set, &answer, &bytes));
+    char *input = mem_new(input_bytes);
+    memcpy(input, set, sizeof *set);
+    if (block) memcpy(input + sizeof *set, block, bytes);
+    Status ran = isolated_run(&job, set->path, input, input_bytes, &answer, &bytes);
+    mem_free(&input);
+    TRY(ran);
     const Fingerprinted *f = (const void *)answer;
-    bool complete = bytes == sizeof *f;
+    bool complete = bytes == answer_bytes(set);
     Status st = complete ? f->status : fail(ERR_DATA, "%s: HDF5 gave no answer", set->path);
     if (st == OK) snprintf(text, DATA_FINGERPRINT, "%.*s", DATA_FINGERPRINT - 1, f->text);
-    if (st == OK) memcpy(layout, f->layout, sizeof f->layout);
+    if (st == OK) memcpy(layout, f->layout, bytes - sizeof *f);
     if (complete && st != OK) fail(st, "%.*s", (int)sizeof f->text - 1, f->text);
     mem_free(&answer);
     return st;

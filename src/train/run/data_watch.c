@@ -50,28 +50,34 @@ static void watch_set(DataWatch *w, const World *world, const DataSet *set, cons
                       bool is_test_set)
 {
     int first = w->sets ? w->set[0].count : 0, count = data_set_files(set);
-    uint64_t layout[DATA_FILES] = {0};
+    const size_t bytes = (size_t)count * sizeof(uint64_t);
+    uint64_t *layout = mem_new(bytes);
+    const struct stat *opened = data_set_opened(set, 0, layout);
     w->set[w->sets++] = (WatchedSet){set, fingerprint, first, count, is_test_set};
-    DataSet *copy = mem_new(sizeof *copy);
-    *copy = *set;
-    /* a file whose layout cannot be read cannot be read by the loader, which reports it */
-    if (world->rank == 0 && data_set_hash_layout(copy, layout) != OK)
-        memset(layout, 0, sizeof layout);
-    mem_free(&copy);
-    world_bcast(world, layout, sizeof layout, 0);
+    w->file = mem_resize(w->file, (size_t)(first + count) * sizeof *w->file);
+    if (!opened) {
+        DataSet *copy = mem_new(sizeof *copy);
+        *copy = *set;
+        /* a file whose layout cannot be read cannot be read by the loader, which reports it */
+        if (world->rank == 0 && data_set_hash_layout(copy, layout) != OK) memset(layout, 0, bytes);
+        mem_free(&copy);
+        world_bcast(world, layout, bytes, 0);
+    }
     for (int i = 0; i < count; ++i) {
         Watched *f = &w->file[first + i];
-        f->path = data_set_path(set, i);
-        f->layout = layout[i];
-        f->missing = read_stat(f->path, &f->before);
+        *f = (Watched){.path = data_set_path(set, i), .layout = layout[i]};
+        if (opened)
+            f->before = *data_set_opened(set, i, &f->layout);
+        else
+            f->missing = read_stat(f->path, &f->before);
     }
+    mem_free(&layout);
 }
 
 DataWatch *data_watch_new(const Trainer *t, const char *checkpoints)
 {
     DataWatch *w = mem_new(sizeof *w);
     w->checkpoints = checkpoints;
-    w->file = mem_new(2 * DATA_FILES * sizeof *w->file);
     watch_set(w, t->world, &t->train_set, t->train_data, false);
     if (t->test_set.samples > 0) watch_set(w, t->world, &t->test_set, t->test_data, true);
     return w;
@@ -160,11 +166,10 @@ static Status accept(DataWatch *w, const WatchedSet *s, const struct stat *now,
     return OK;
 }
 
-static Status check_set(DataWatch *w, const WatchedSet *s)
+/* now, layout: memory for the files of the set */
+static Status compare_set(DataWatch *w, const WatchedSet *s, struct stat *now, uint64_t *layout)
 {
     char text[DATA_FINGERPRINT], what[128], other[128];
-    uint64_t layout[DATA_FILES];
-    struct stat now[DATA_FILES];
     int found = -1;
     for (int i = 0; i < s->count; ++i)
         if (file_changed(&w->file[s->first + i], s->is_test_set, &now[i],
@@ -186,6 +191,16 @@ static Status check_set(DataWatch *w, const WatchedSet *s)
     TRY(accept(w, s, now, layout));
     log_info("%s: was touched (%s), and holds the same data", f->path, what);
     return OK;
+}
+
+static Status check_set(DataWatch *w, const WatchedSet *s)
+{
+    struct stat *now = mem_new((size_t)s->count * sizeof *now);
+    uint64_t *layout = mem_new((size_t)s->count * sizeof *layout);
+    const Status st = compare_set(w, s, now, layout);
+    mem_free(&layout);
+    mem_free(&now);
+    return st;
 }
 
 Status data_watch_check(DataWatch *w)

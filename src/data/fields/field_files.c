@@ -1,0 +1,197 @@
+/* Two tables of open files: descriptors for pread, and files of HDF5 with their variables. When a
+ * table is full, the file that was not used for longest is closed, unless a thread is reading it.
+ * Files are opened outside of the lock, since that may take milliseconds. */
+#include "field_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+
+enum {
+    /* largest number of open descriptors, unless more threads are reading; of files of HDF5 */
+    OPEN_MOST = 128,
+    HDF5_MOST = 64,
+    /* bytes of HDF5's caches of chunks: of all variables of all open files, and of one variable */
+    CACHES_BYTES = 1 << 30,
+    CACHE_LEAST = 1 << 20,
+    CACHE_MOST = 32 << 20,
+    /* hash slots of such a cache, a prime as HDF5 recommends */
+    CACHE_SLOTS = 1009
+};
+
+typedef struct OpenFile {
+    /* -1: a free entry */
+    int file, fd;
+    /* threads that are reading it; number of its last use */
+    int holds;
+    int64_t used;
+} OpenFile;
+
+typedef struct Hdf5File {
+    /* -1: a free entry */
+    int file;
+    hid_t id, dataset[FIELD_VARIABLES];
+    int64_t used;
+} Hdf5File;
+
+struct FieldFiles {
+    const FieldSet *f;
+    /* guards `open` and what belongs to it */
+    pthread_mutex_t mutex;
+    /* owned */
+    OpenFile *open;
+    int room;
+    int64_t uses;
+    /* owned: [hdf5_room], under hdf5_lock */
+    Hdf5File *hdf5;
+    int hdf5_room;
+    int64_t hdf5_uses;
+};
+
+FieldFiles *field_files_new(const FieldSet *f)
+{
+    FieldFiles *files = mem_new(sizeof *files);
+    files->f = f;
+    pthread_mutex_init(&files->mutex, NULL);
+    files->hdf5_room = f->files < HDF5_MOST ? f->files : HDF5_MOST;
+    files->hdf5 = mem_new((size_t)files->hdf5_room * sizeof *files->hdf5);
+    for (int i = 0; i < files->hdf5_room; ++i) files->hdf5[i].file = -1;
+    return files;
+}
+
+/* ---- descriptors ---- */
+
+/* Returns the entry of a file that is open; -1: it is not. */
+static int find(const FieldFiles *files, int file)
+{
+    for (int i = 0; i < files->room; ++i)
+        if (files->open[i].file == file) return i;
+    return -1;
+}
+
+/* Returns a free entry; *close_fd: descriptor of the file that had it, or -1. */
+static int free_entry(FieldFiles *files, int *close_fd)
+{
+    int best = -1;
+    *close_fd = -1;
+    for (int i = 0; i < files->room && files->room >= OPEN_MOST; ++i) {
+        const OpenFile *o = &files->open[i];
+        if (o->holds == 0 && (best < 0 || o->used < files->open[best].used)) best = i;
+    }
+    if (best >= 0) {
+        *close_fd = files->open[best].fd;
+        return best;
+    }
+    files->open = mem_resize(files->open, (size_t)(files->room + 1) * sizeof *files->open);
+    return files->room++;
+}
+
+/* Takes the file's entry; false: it is not open. */
+static bool take(FieldFiles *files, int file, int *fd, int *hold)
+{
+    *hold = find(files, file);
+    if (*hold < 0) return false;
+    OpenFile *o = &files->open[*hold];
+    ++o->holds;
+    o->used = ++files->uses;
+    *fd = o->fd;
+    return true;
+}
+
+Status field_files_hold(FieldFiles *files, int file, int *fd, int *hold)
+{
+    const char *path = field_path(files->f, file);
+    pthread_mutex_lock(&files->mutex);
+    bool open = take(files, file, fd, hold);
+    pthread_mutex_unlock(&files->mutex);
+    if (open) return OK;
+    const int mine = file_open(path, O_RDONLY);
+    int unused = mine;
+    if (mine < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
+    posix_fadvise(mine, 0, 0, POSIX_FADV_RANDOM);
+    pthread_mutex_lock(&files->mutex);
+    /* another thread may have been quicker */
+    if (!take(files, file, fd, hold)) {
+        const int i = free_entry(files, &unused);
+        files->open[i] = (OpenFile){.file = file, .fd = mine};
+        take(files, file, fd, hold);
+    }
+    pthread_mutex_unlock(&files->mutex);
+    if (unused >= 0) close(unused);
+    return OK;
+}
+
+void field_files_release(FieldFiles *files, int hold)
+{
+    pthread_mutex_lock(&files->mutex);
+    --files->open[hold].holds;
+    pthread_mutex_unlock(&files->mutex);
+}
+
+/* ---- files of HDF5 ---- */
+
+static void hdf5_close(const FieldSet *f, Hdf5File *h)
+{
+    if (h->file < 0) return;
+    for (int i = 0; i < f->variables; ++i)
+        if (h->dataset[i] >= 0) H5Dclose(h->dataset[i]);
+    H5Fclose(h->id);
+    h->file = -1;
+}
+
+static Status hdf5_find(FieldFiles *files, int file, Hdf5File **found)
+{
+    Hdf5File *best = &files->hdf5[0];
+    for (int i = 0; i < files->hdf5_room; ++i) {
+        Hdf5File *h = *found = &files->hdf5[i];
+        h->used = h->file < 0 ? 0 : h->used;
+        if (h->file == file) return OK;
+        if (h->used < best->used) best = h;
+    }
+    hdf5_close(files->f, best);
+    *found = best;
+    TRY(h5_open(&best->id, field_path(files->f, file)));
+    best->file = file;
+    for (int i = 0; i < files->f->variables; ++i) best->dataset[i] = -1;
+    return OK;
+}
+
+/* Returns the bytes of the cache of one variable of one file. */
+static size_t cache_bytes(const FieldFiles *files)
+{
+    const int bytes = CACHES_BYTES / (files->hdf5_room * files->f->variables);
+    return (size_t)(bytes < CACHE_LEAST ? CACHE_LEAST : bytes > CACHE_MOST ? CACHE_MOST : bytes);
+}
+
+Status field_files_dataset(FieldFiles *files, int file, int variable, hid_t *dataset)
+{
+    const char *name = files->f->variable[variable].name;
+    Hdf5File *h;
+    bool is_external;
+    TRY(hdf5_find(files, file, &h));
+    h->used = ++files->hdf5_uses;
+    *dataset = h->dataset[variable];
+    if (*dataset >= 0) return OK;
+    hid_t access = hdf5_access_without_links(&is_external);
+    H5Pset_chunk_cache(access, CACHE_SLOTS, cache_bytes(files), 0.75);
+    *dataset = h->dataset[variable] = H5Dopen2(h->id, name, access);
+    H5Pclose(access);
+    if (*dataset >= 0) return OK;
+    return fail(ERR_DATA, "%s: %s cannot be opened: %s", field_path(files->f, file), name,
+                h5_error_text());
+}
+
+void field_files_free(FieldFiles **files)
+{
+    FieldFiles *all = *files;
+    if (!all) return;
+    hdf5_lock();
+    for (int i = 0; i < all->hdf5_room; ++i) hdf5_close(all->f, &all->hdf5[i]);
+    hdf5_unlock();
+    for (int i = 0; i < all->room; ++i) close(all->open[i].fd);
+    pthread_mutex_destroy(&all->mutex);
+    mem_free(&all->hdf5);
+    mem_free(&all->open);
+    mem_free(files);
+}

@@ -1,0 +1,20 @@
+/* The open files of a reader of fields: at most a fixed number of them, those that were used
+ * last. */
+#ifndef WEFT_DATA_FIELD_FILES_H
+#define WEFT_DATA_FIELD_FILES_H
+
+#include "fields_private.h"
+
+typedef struct FieldFiles FieldFiles;
+/* f is borrowed. */
+FieldFiles *field_files_new(const FieldSet *f);
+void field_files_free(FieldFiles **files);
+/* Opens a file of the set, if it is not open, and keeps it open until the release of *hold. Several
+ * threads may call it. ERR_NOINPUT. */
+Status field_files_hold(FieldFiles *files, int file, int *fd, int *hold);
+void field_files_release(FieldFiles *files, int hold);
+/* Opens a variable of a file with HDF5, if it is not open. Under hdf5_lock, and *dataset is valid
+ * until that is unlocked. ERR_NOINPUT, ERR_DATA. */
+Status field_files_dataset(FieldFiles *files, int file, int variable, hid_t *dataset);
+
+#endif
