@@ -79,6 +79,8 @@ void image_resample(ImageResampler *resampler, const Image *from, ImageBox box, 
 void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox box, int width,
                          int height, ImageBox part, Image *to, ImageFilter filter);
 
+/* Returns an image as the bytes of a PNG file. Owner: the caller. */
+uint8_t *image_encode_png(const Image *image, size_t *count);
 /* Writes an image as a PNG file, over an existing one. ERR_IO. */
 Status image_write_png(const Image *image, const char *path);
 

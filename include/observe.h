@@ -36,6 +36,15 @@ typedef struct TrainLine {
      * by its cause, so there is neither bubble nor imbalance; all 0: not known */
     double time_s[LEDGER_LINE_COUNT];
 } TrainLine;
+/* A picture for TensorBoard. */
+typedef struct EvalPicture {
+    /* at most 200 characters */
+    char tag[200];
+    int width, height;
+    /* bytes of a PNG file; owned */
+    uint8_t *png;
+    size_t bytes;
+} EvalPicture;
 typedef struct EvalLine {
     int64_t step, epoch, samples;
     double loss, seconds;
@@ -52,6 +61,9 @@ typedef struct EvalLine {
     /* metrics of fields; NULL: the set is none of fields; borrowed from the trainer until its next
      * evaluation */
     const FieldMetrics *fields;
+    /* pictures of predicted fields, [pictures]; borrowed likewise; rank 0 has them */
+    const EvalPicture *picture;
+    int pictures;
     /* samples, loss, top1 and top5 count tokens */
     bool tokens;
 } EvalLine;

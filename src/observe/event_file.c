@@ -3,7 +3,10 @@
  * The data is one Event protocol buffer:
  *   Event   { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5;
  *             SessionLog = 7 }
- *   Summary { repeated Value value = 1 }     Value { string tag = 1; float simple_value = 2 }
+ *   Summary { repeated Value value = 1 }
+ *   Value   { string tag = 1; float simple_value = 2; Image image = 4 }
+ *   Image   { int32 height = 1; int32 width = 2; int32 colorspace = 3 (RGB: 3);
+ *             bytes encoded_image_string = 4 }
  * The first record holds file_version "brain.Event:2". The name must contain "tfevents" and sorts
  * by time. */
 #include "observer.h"
@@ -73,15 +76,40 @@ void event_file_session(AppendFile *events, int64_t first_step)
     put_record(events, &event);
 }
 
-void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall, float value)
+/* Puts an event with a value, which is released. */
+static void put_value(AppendFile *events, int64_t step, double wall, Proto *value)
 {
-    if (strlen(tag) > TAG_CHARS) die("tag '%.40s...' is longer than %d characters", tag, TAG_CHARS);
-    Proto scalar = {0}, summary = {0}, event = {0};
-    proto_text(&scalar, 1, tag);
-    proto_float(&scalar, 2, value);
-    proto_message(&summary, 1, &scalar);
+    Proto summary = {0}, event = {0};
+    proto_message(&summary, 1, value);
     proto_double(&event, 1, wall);
     proto_int(&event, 2, step);
     proto_message(&event, 5, &summary);
     put_record(events, &event);
+}
+
+static Proto value_with_tag(const char *tag)
+{
+    Proto value = {0};
+    if (strlen(tag) > TAG_CHARS) die("tag '%.40s...' is longer than %d characters", tag, TAG_CHARS);
+    proto_text(&value, 1, tag);
+    return value;
+}
+
+void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall, float value)
+{
+    Proto scalar = value_with_tag(tag);
+    proto_float(&scalar, 2, value);
+    put_value(events, step, wall, &scalar);
+}
+
+void event_file_picture(AppendFile *events, const EvalPicture *picture, int64_t step, double wall)
+{
+    enum { RGB = 3 };
+    Proto image = {0}, value = value_with_tag(picture->tag);
+    proto_int(&image, 1, picture->height);
+    proto_int(&image, 2, picture->width);
+    proto_int(&image, 3, RGB);
+    proto_bytes(&image, 4, picture->png, picture->bytes);
+    proto_message(&value, 4, &image);
+    put_value(events, step, wall, &value);
 }

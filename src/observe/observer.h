@@ -94,6 +94,8 @@ void event_file_session(AppendFile *events, int64_t first_step);
 /* tag: at most 200 characters. */
 void event_file_scalar(AppendFile *events, const char *tag, int64_t step, double wall_s,
                        float value);
+void event_file_picture(AppendFile *events, const EvalPicture *picture, int64_t step,
+                        double wall_s);
 uint32_t crc32c(const void *data, size_t bytes);
 
 /* Returns the sum of time_s. */

@@ -76,6 +76,9 @@ typedef struct Event {
     char version[64], tag[256];
     float value;
     int session, scalars;
+    /* a picture's height, width, colours and bytes */
+    int64_t picture[3];
+    char png[16];
 } Event;
 
 typedef struct Cursor {
@@ -113,6 +116,20 @@ static int field(Cursor *c, int *wire, uint64_t *number, Cursor *inner)
     return (int)(key >> 3);
 }
 
+static void read_picture(Cursor c, Event *event)
+{
+    while (c.at < c.end) {
+        int wire;
+        uint64_t number;
+        Cursor inner;
+        const int id = field(&c, &wire, &number, &inner);
+        if (id <= 3 && wire == 0) event->picture[id - 1] = (int64_t)number;
+        if (id == 4 && wire == 2)
+            snprintf(event->png, sizeof event->png, "%.*s", (int)(inner.end - inner.at),
+                     (const char *)inner.at);
+    }
+}
+
 static void read_value(Cursor c, Event *event)
 {
     while (c.at < c.end) {
@@ -125,6 +142,7 @@ static void read_value(Cursor c, Event *event)
                      (const char *)inner.at);
         uint32_t bits = (uint32_t)number;
         if (id == 2 && wire == 5) memcpy(&event->value, &bits, 4);
+        if (id == 4 && wire == 2) read_picture(inner, event);
     }
     ++event->scalars;
 }
@@ -195,10 +213,14 @@ static void test_records(void)
         event_file_scalar(&file, i % 2 ? "train/loss" : "eval/top1", (int64_t)i * i * i * 1000,
                           1.5e9 + i, 1.0f / (float)(i + 1));
     event_file_scalar(&file, "odd", -1, 0, -INFINITY);
+    uint8_t png[] = "the bytes";
+    const EvalPicture picture = {
+        .tag = "fields/h", .width = 300, .height = 20, .png = png, .bytes = sizeof png - 1};
+    event_file_picture(&file, &picture, 7, 1.5e9);
     CHECK_OK(append_close(&file));
     CU_ASSERT_PTR_NULL(file.path);
     read_file();
-    CU_ASSERT_EQUAL(read_events(event, 300), 203);
+    CU_ASSERT_EQUAL(read_events(event, 300), 204);
     CU_ASSERT_STRING_EQUAL(event[0].version, "brain.Event:2");
     CU_ASSERT(fabs(event[0].wall_s - wall_s()) < 60);
     CU_ASSERT_EQUAL(event[1].session, 1);
@@ -212,6 +234,12 @@ static void test_records(void)
     }
     CU_ASSERT_EQUAL(event[202].step, -1);
     CU_ASSERT(isinf(event[202].value));
+    CU_ASSERT_EQUAL(event[203].step, 7);
+    CU_ASSERT_STRING_EQUAL(event[203].tag, "fields/h");
+    CU_ASSERT_EQUAL(event[203].picture[0], 20);
+    CU_ASSERT_EQUAL(event[203].picture[1], 300);
+    CU_ASSERT_EQUAL(event[203].picture[2], 3);
+    CU_ASSERT_STRING_EQUAL(event[203].png, "the bytes");
     end();
 }
 
