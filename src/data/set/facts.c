@@ -23,11 +23,22 @@ typedef struct Reading {
     FactsFile in;
 } Reading;
 
+/* Returns the type of a data set's elements; of an enumeration, such as h5py's for bool, that of its
+ * values. The caller closes it. */
+static hid_t type_of(hid_t dataset)
+{
+    hid_t type = H5Dget_type(dataset);
+    if (type < 0 || H5Tget_class(type) != H5T_ENUM) return type;
+    hid_t values = H5Tget_super(type);
+    H5Tclose(type);
+    return values;
+}
+
 static Status read_type(DataArray *a, const char *path, hid_t dataset)
 {
     static const ElementType integer[2][4] = {{ELEM_U8, ELEM_U16, ELEM_U32, ELEM_U64},
                                               {ELEM_I8, ELEM_I16, ELEM_I32, ELEM_I64}};
-    hid_t type = H5Dget_type(dataset);
+    hid_t type = type_of(dataset);
     H5T_class_t kind = H5Tget_class(type);
     size_t bytes = H5Tget_size(type);
     int log2_bytes = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : bytes == 8 ? 3 : -1;
