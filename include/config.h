@@ -69,6 +69,11 @@ typedef struct ConfigVariable {
     char *name;
     /* values of the level's coordinate; none: all levels */
     ConfigList levels;
+    /* number of classes whose labels a target has; 0: it has numbers */
+    int64_t classes;
+    /* the value `ignore` means that a pixel has no label */
+    bool ignores;
+    double ignore;
     int line, column;
 } ConfigVariable;
 typedef struct ConfigVariables {

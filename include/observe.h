@@ -7,6 +7,7 @@
 #include "detect.h"
 #include "observe/field_metrics.h"
 #include "observe/history.h"
+#include "observe/label_metrics.h"
 
 typedef struct Observer Observer;
 /* Parts of a detector's loss, whose sum it is. */
@@ -61,6 +62,8 @@ typedef struct EvalLine {
     /* metrics of fields; NULL: the set is none of fields; borrowed from the trainer until its next
      * evaluation */
     const FieldMetrics *fields;
+    /* metrics of label fields; NULL: the set has none; borrowed for as long */
+    const LabelMetrics *labels;
     /* pictures of predicted fields, [pictures]; borrowed likewise; rank 0 has them */
     const EvalPicture *picture;
     int pictures;
@@ -79,8 +82,8 @@ typedef struct DecisionLine {
     double lr;
 } DecisionLine;
 /* Writes the metrics of logits as four keys (auc, its method, normalized entropy, calibration),
- * those of boxes as twelve and the parts of the loss, and those of fields as two and a list of
- * targets; nothing where there are none. */
+ * those of boxes as twelve and the parts of the loss, those of fields as two and a list of targets,
+ * and those of label fields as three and a list of classes; nothing where there are none. */
 void eval_put_metrics(const EvalLine *line, Json *json);
 /* Returns "tokens" or "samples". */
 const char *rows_name(bool tokens);

@@ -146,7 +146,7 @@ typedef struct TrainSizes {
     int64_t batch, micro_batch;
     /* Micro-batches of a global batch, and of one replica: ceil(micros / dp). */
     int micros, micros_local;
-    /* Rows of the loss in a sample: 1, or the sample's tokens. */
+    /* Units of a sample that rates count: 1, or the sample's tokens. */
     int64_t rows_per_sample;
     int64_t steps_per_epoch, steps;
 } TrainSizes;

@@ -19,6 +19,9 @@ typedef struct FieldOutputPlan {
     int64_t samples;
     int leads, channels;
     const int64_t *lead;
+    /* label fields: names of the classes, separated by spaces; NULL: they have none; borrowed for
+     * the call */
+    const char *meanings;
     /* attributes title and source of the file; borrowed for the call */
     const char *title, *source;
 } FieldOutputPlan;
@@ -27,7 +30,8 @@ typedef struct FieldOutputPlan {
  * file exists; ERR_IO, ERR_DATA. Nothing needs to be released if it fails. */
 Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan);
 /* Writes the next sample, whose own time is that of a frame of the set. predicted, truth: (leads,
- * channels, H, W) in the variables' units, NaN: missing; truth is not read unless it is written. */
+ * channels, H, W) in the variables' units, or numbers of classes, NaN: missing; truth is not read
+ * unless it is written. Classes are written as integers, -1: missing. */
 Status field_output_put(FieldOutput *output, int64_t sample, const float *predicted,
                         const float *truth);
 /* Both free the output. field_output_drop removes what has been written; NULL is allowed. */

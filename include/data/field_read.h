@@ -17,6 +17,11 @@ Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x
 /* Reads all selected levels of a variable at a frame of the set, (levels, rows, columns), in double
  * precision, missing values as NaN. A static variable has one frame. ERR_IO, ERR_DATA. */
 Status field_read_variable(FieldReader *reader, int variable, int64_t frame, double *plane);
+/* Read the classes of the pixels of a set of label fields, int32[rows][columns], at a frame, or
+ * of a sample; -1: the pixel has none. ERR_IO; ERR_DATA: a value is no class, with its place. */
+Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label);
+Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t sample,
+                                int32_t *label);
 /* Returns the frame of a sample at its own time. */
 int64_t field_sample_frame(const FieldSet *f, int64_t sample);
 

@@ -12,6 +12,8 @@
  * all blocks; data_fields_use gives them to the set. data_fields_measure does all of it. ERR_IO;
  * ERR_DATA: a value is infinite, or a variable has none. */
 void data_fields_rows(const DataSet *set, FieldStats *rows);
+/* Returns the number of variables that have rows: all but a target with labels. */
+int data_fields_measured(const DataSet *set);
 int64_t data_fields_blocks(const DataSet *set);
 Status data_fields_measure_blocks(const DataSet *set, const FieldStats *rows, int threads,
                                   int64_t first, int64_t count, FieldMoments *moments);

@@ -18,7 +18,7 @@ typedef enum FieldDim { FIELD_TIME, FIELD_LEVEL, FIELD_ROW, FIELD_COLUMN, FIELD_
 
 /* Limits of a set: variables, levels of a variable, channels of a sample's inputs or targets,
  * offsets in time, segments, files, rows whose coordinate is known, values that mean missing; bytes
- * of a name. */
+ * of a name; classes of labels, and bytes of a class's name. */
 enum {
     FIELD_VARIABLES = 48,
     FIELD_LEVELS = 64,
@@ -28,7 +28,9 @@ enum {
     FIELD_FILES = 1 << 14,
     FIELD_ROWS = 4096,
     FIELD_MISSING = 6,
-    FIELD_NAME = 128
+    FIELD_NAME = 128,
+    FIELD_CLASSES = 256,
+    FIELD_CLASS_NAME = 48
 };
 
 /* How a stored value becomes a number: stored * scale + add, unless it is one of `missing`. */
@@ -107,6 +109,19 @@ typedef struct FieldChannel {
     int16_t variable, level, offset;
 } FieldChannel;
 
+/* The target of a set of label fields: each pixel has a class, below `count`, or none. */
+typedef struct FieldClasses {
+    /* 0: targets are numbers */
+    int count;
+    /* names of classes are known, from flag_values and flag_meanings (CF conventions, section 3.5);
+     * a class without a meaning has its number as name */
+    bool named;
+    char name[FIELD_CLASSES][FIELD_CLASS_NAME];
+    /* the value `ignore` means that a pixel has no label */
+    bool ignores;
+    double ignore;
+} FieldClasses;
+
 /* Plain bytes, as the DataSet is, whose member it is, except one block. */
 typedef struct FieldSet {
     int variables, files, segments;
@@ -134,6 +149,7 @@ typedef struct FieldSet {
     int16_t change_from[FIELD_CHANNELS];
     /* mean and deviation of each target, as the model learns it; those of inputs are the set's */
     float target_mean[FIELD_CHANNELS], target_std[FIELD_CHANNELS];
+    FieldClasses classes;
     /* seconds between frames; 0: frames have no time. Number of the calendar. */
     double step_s;
     int calendar;

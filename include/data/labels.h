@@ -13,7 +13,8 @@ typedef struct LabelUse {
     int64_t count;
     uint64_t seen[DATA_CLASSES_SEEN / 64];
 } LabelUse;
-/* Reads all labels once; ERR_DATA: a label has no class. Does nothing for tokens and targets. */
+/* Reads all labels once; ERR_DATA: a label has no class. Does nothing for tokens, targets and label
+ * fields, which data_set_check reads. */
 Status data_set_check_labels(const DataSet *set);
 /* Does the same, and sets *use to the classes that have samples; tokens and targets have none. */
 Status data_set_count_labels(const DataSet *set, LabelUse *use);

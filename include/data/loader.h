@@ -26,7 +26,7 @@ typedef struct Batch {
     float *x;
     /* token sets: (N,T), and x is NULL; else NULL */
     int32_t *tokens;
-    /* N classes, or (N,T) next tokens; or NULL */
+    /* N classes, (N,T) next tokens, or (N,H,W) classes of pixels, -1: none; or NULL */
     int32_t *labels;
     /* Mixed images: labels of the other image of each pair, or NULL. In the loss, labels have the
      * weight label_share and labels_other 1 - label_share. */

@@ -149,7 +149,10 @@ const DataKindInfo *data_kind(const DataSet *set);
 const DataKindInfo *data_kind_info(DataKind kind);
 /* Returns the DataKind with this name; -1: unknown. */
 int data_kind_find(const char *name);
-/* Labels of a sample in Batch.labels: one for each token, else one; 0 for targets and boxes. */
+/* Has each pixel of the samples' targets a label? */
+bool data_has_label_fields(const DataSet *set);
+/* Labels of a sample in Batch.labels: one for each token or pixel, else one; 0 for targets and
+ * boxes. */
 int64_t data_labels_per_sample(const DataSet *set);
 
 /* Opens path, or several paths separated by line breaks as one set; config NULL: defaults. Reads

@@ -10,6 +10,9 @@
 typedef struct ColourRange {
     double low, high;
     bool diverging;
+    /* above 0: values are classes, 0 to categories - 1, each with a colour of its own, and -1,
+     * which is white; colours repeat, darker, after 8 */
+    int categories;
 } ColourRange;
 /* Returns the colour of a value; values outside of the range get the colour of its end, NaN a
  * grey. */
@@ -32,6 +35,8 @@ typedef struct FieldSheet {
     /* panels, and how many stand side by side */
     const FieldPanel *panel;
     int panels, across;
+    /* names of the categories; NULL: their numbers */
+    const char *const *category;
 } FieldSheet;
 /* Draws a sheet; a value becomes several pixels if the grid is small, and if it is large, only some
  * values are drawn. */

@@ -24,12 +24,16 @@ int rollout_channels(const Rollout *rollout);
  * set has the inputs that are not predicted. */
 int64_t rollout_limit(const Rollout *rollout, int64_t sample);
 /* Forecasts from samples sample[0 ... count - 1], at most as many as the trainer's batch has.
- * predicted: (count, leads, channels, H, W) in the variables' units. ERR_USAGE, with the number of
+ * predicted: (count, leads, channels, H, W) in the variables' units; of label fields the numbers of
+ * classes. ERR_USAGE, with the number of
  * steps that are possible: the set lacks inputs; ERR_DATA: an output is not finite. */
 Status rollout_run(Rollout *rollout, const int64_t *sample, int count, float *predicted);
 /* Reads what the set has at the times of a forecast, NaN where it has nothing: truth, (leads,
  * channels, H, W); and persistence, (channels, H, W), the last inputs, NaN for variables that are
- * no inputs. */
+ * no inputs. Of label fields persistence is the input that rollout_input names. */
 Status rollout_truth(Rollout *rollout, int64_t sample, float *truth, float *persistence);
+/* Returns the first input at the last of their times that is not static; -1: there is none, or
+ * targets have another size. */
+int rollout_input(const Rollout *rollout);
 
 #endif

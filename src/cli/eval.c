@@ -1,5 +1,5 @@
-/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC, AP and the confusion
- * matrix. Runs on any number of ranks, regardless of the training's grid. */
+/* weft eval: evaluates a checkpoint on the test data: loss, top-1, top-5, AUC, AP, IoU and the
+ * confusion matrix. Runs on any number of ranks, regardless of the training's grid. */
 #include "private.h"
 
 #include "train.h"
@@ -82,8 +82,8 @@ static void put_percent(double fraction, FILE *out)
 
 static void print_classes(const Eval *e, FILE *out)
 {
-    fprintf(out, "\n%*s %9s %11s %11s %11s\n", NAME_COLUMNS + 6, "class", "samples", "predicted",
-            "recall", "precision");
+    fprintf(out, "\n%*s %9s %11s %11s %11s\n", NAME_COLUMNS + 6, "class",
+            e->line.labels ? "pixels" : "samples", "predicted", "recall", "precision");
     for (int64_t c = 0; c < e->classes; ++c) {
         ClassResult result = class_result(e, c);
         fprintf(out, "%5lld ", (long long)(c + e->set->label_base));
@@ -183,9 +183,29 @@ static void print_fields(const FieldMetrics *fields, FILE *out)
     }
 }
 
+/* Prints IoU and Dice of label fields, with a line for each class. */
+static void print_labels(const LabelMetrics *labels, FILE *out)
+{
+    char fit[4 * NAME_COLUMNS + sizeof labels->item[0].name];
+    fprintf(out,
+            "IoU         %.4f, mean over the classes\nDice        %.4f, mean over the classes\n"
+            "accuracy    %.2f %% of %lld pixels\n\n%*s %12s %12s %9s %9s\n",
+            text_unsigned_nan(labels->iou), text_unsigned_nan(labels->dice),
+            100 * text_unsigned_nan(labels->accuracy), (long long)labels->pixels, NAME_COLUMNS + 3,
+            "class", "pixels", "predicted", "IoU", "Dice");
+    for (int c = 0; c < labels->classes; ++c) {
+        const LabelClassMetrics *k = &labels->item[c];
+        fprintf(out, "%2d %s %12lld %12lld %9.4f %9.4f\n", c, utf8_fit(k->name, NAME_COLUMNS, fit),
+                (long long)k->pixels, (long long)k->predicted, text_unsigned_nan(k->iou),
+                text_unsigned_nan(k->dice));
+    }
+    fputc('\n', out);
+}
+
 static void print_metrics(const EvalLine *line, FILE *out)
 {
     if (line->fields) print_fields(line->fields, out);
+    if (line->labels) print_labels(line->labels, out);
     const char *top1 = line->auc_kind ? "accuracy" : "top-1   ";
     if (!isnan(line->top1)) fprintf(out, "%s    %.2f %%\n", top1, 100 * line->top1);
     if (!isnan(line->top5)) fprintf(out, "top-5       %.2f %%\n", 100 * line->top5);
@@ -292,8 +312,9 @@ static void print_json(const Eval *e, FILE *out)
 static Status evaluate(Trainer *trainer, Eval *e)
 {
     e->set = trainer_test_set(trainer);
-    bool has_classes = loss_info(trainer_config(trainer))->columns == LOSS_COLUMNS_BEST &&
-                       !data_kind(e->set)->next_token;
+    const bool has_classes = data_has_label_fields(e->set) ||
+                             (loss_info(trainer_config(trainer))->columns == LOSS_COLUMNS_BEST &&
+                              !data_kind(e->set)->next_token);
     const bool boxes = loss_info(trainer_config(trainer))->reads == LOSS_READS_BOXES;
     if (e->per_class && !has_classes && !boxes)
         return fail(ERR_USAGE, "--per-class: this model does not predict classes; that needs "
@@ -376,7 +397,7 @@ static Status run(int argc, char **argv, const void *options)
 const Verb verb_eval = {
     .name = "eval",
     .words = "CONFIG [key=value ...]",
-    .help = "computes loss, top-1, top-5, AUC, AP and confusion matrix on the test data",
+    .help = "computes loss, top-1, top-5, AUC, AP, IoU and confusion matrix on the test data",
     VERB_FLAGS(EvalOptions, flags),
     .traits = VERB_CONFIG | VERB_THREADS,
     .run = run,

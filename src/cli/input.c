@@ -48,16 +48,19 @@ static Status describe_tokens(DataSet *set, const Config *config)
                 "--input tokens: the number of different tokens is unknown; set model.vocab");
 }
 
-/* Makes the samples inputs of a model from fields to fields, with targets of the same size. */
-static void describe_fields(DataSet *set, int64_t targets)
+/* Makes the samples inputs of a model from fields to fields, with targets of the same size:
+ * numbers, or labels of `classes` classes. */
+static void describe_fields(DataSet *set, int64_t targets, int64_t classes)
 {
     const int64_t dim[] = {set->samples, targets, set->height, set->width};
     set->kind = DATA_FIELDS;
     set->field_set.targets = set->field_set.step_targets = (int)targets;
+    set->field_set.classes.count = (int)classes;
+    set->classes = classes;
     set->field_set.inputs = set->field_set.step_inputs = (int)set->channels;
     set->field_set.steps = 1;
     memcpy(set->y.dim, dim, sizeof dim);
-    set->target_width = targets * set->height * set->width;
+    set->target_width = classes > 0 ? 0 : targets * set->height * set->width;
 }
 
 /* Describes images or table rows. */
@@ -75,8 +78,12 @@ static Status describe_samples(DataSet *set, const Input *input, const Config *c
     set->width = x.dim[3];
     set->fields = set->id_most = input->fields;
     const ZooEntry *model = config->model.layer_count == 0 ? zoo_find(config->model.name) : NULL;
-    if (has_targets && model && model->fields)
-        describe_fields(set, classes);
+    const bool fields = model && model->fields;
+    if (fields && !has_targets && classes > FIELD_CLASSES)
+        return config_fail_key(config, "model.classes", "labels of pixels have up to %d classes",
+                               FIELD_CLASSES);
+    if (fields && (has_targets || loss->outputs == OUTPUTS_PER_CLASS))
+        describe_fields(set, has_targets ? classes : 1, has_targets ? 0 : classes);
     else if (has_targets)
         set->target_width = classes;
     else

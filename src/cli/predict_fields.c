@@ -1,41 +1,14 @@
 /* weft predict on sets of fields: forecasts from samples, one step or a rollout, written to a
  * NetCDF-4 file and drawn as PNG, with their errors at each lead where the set has the truth. */
-#include "predict.h"
+#include "predict_fields.h"
 
 #include "checkpoint.h"
-#include "data/field_output.h"
-#include "image/field_sheet.h"
-#include "train/rollout.h"
 
 #include <math.h>
 #include <string.h>
 
 /* samples per forward pass without --rollout; leads on the sheet of a rollout */
 enum { FIELD_BATCH = 8, SHEET_LEADS = 6 };
-
-/* Weighted sums of squared errors of a variable at a lead. */
-typedef struct ErrorSums {
-    double squares, weight;
-} ErrorSums;
-
-typedef struct Fields {
-    const Predict *predict;
-    const DataSet *set;
-    Rollout *rollout;
-    FieldOutput *output;
-    int leads, channels;
-    int64_t pixels;
-    /* [rows]; owned, as all that follows */
-    double *row_weight;
-    /* samples to begin from */
-    int64_t *start;
-    int64_t starts;
-    /* (batch, leads, channels, pixels); of one sample: (leads, channels, pixels), (channels,
-     * pixels) */
-    float *predicted, *truth, *persistence;
-    /* [leads][channels] of the model and of persistence */
-    ErrorSums *model, *last;
-} Fields;
 
 /* ---- errors ---- */
 
@@ -53,6 +26,10 @@ static void add_errors(const Fields *f, const float *value, const float *truth, 
 
 static void add_sample(const Fields *f, const float *predicted)
 {
+    if (f->confusion) {
+        predict_labels_add(f, predicted);
+        return;
+    }
     for (int l = 0; l < f->leads; ++l)
         for (int i = 0; i < f->channels; ++i) {
             const int at = l * f->channels + i;
@@ -133,7 +110,7 @@ static void put_lead(const Fields *f, int lead)
 
 /* ---- pictures ---- */
 
-static const char *time_of(const FieldSet *f, int64_t sample, char text[FIELD_TIME_TEXT])
+const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD_TIME_TEXT])
 {
     return field_time_text(f, field_frame_time(f, field_sample_frame(f, sample)), text);
 }
@@ -144,8 +121,7 @@ static bool grows_upwards(const DataSet *set)
     return f->rows > 1 && f->row[0] < f->row[f->rows - 1];
 }
 
-/* Writes a sheet to DIR/NAME-SAMPLE.png. */
-static Status write_sheet(const Fields *f, FieldSheet *sheet, const char *name, int64_t sample)
+Status predict_write_sheet(const Fields *f, FieldSheet *sheet, const char *name, int64_t sample)
 {
     Image image = {0};
     char *path = mem_format("%s/%s-%lld.png", f->predict->options->png, name, (long long)sample);
@@ -200,7 +176,8 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
     const bool known = has_values(f, truth);
     colour_range_add(&range, known ? truth : p, f->pixels);
     subtract(f, p, truth, change, &difference);
-    char *title = mem_format("%s, %s after %s", label.name, label.lead, time_of(s, sample, time));
+    char *title =
+        mem_format("%s, %s after %s", label.name, label.lead, predict_time_text(s, sample, time));
     const bool has_input = field_last_input(s, channel) >= 0;
     const FieldPanel panel[] = {{"input", has_input ? input : NULL, range},
                                 {"prediction", p, range},
@@ -208,7 +185,7 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
                                 {"prediction - truth", known ? change : NULL, difference}};
     FieldSheet sheet = {
         .title = title, .units = label.units, .panel = panel, .panels = 4, .across = 2};
-    Status st = write_sheet(f, &sheet, label.name, sample);
+    Status st = predict_write_sheet(f, &sheet, label.name, sample);
     mem_free(&title);
     mem_free(&change);
     return st;
@@ -245,10 +222,10 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
     if (range.low > range.high) range = without;
     for (int i = 0; i < 3 * shown; ++i) panel[i].range = i < 2 * shown ? range : difference;
     label.name[strlen(label.name) - strlen(label.lead) - 1] = 0;
-    char *head = mem_format("%s from %s", label.name, time_of(s, sample, time));
+    char *head = mem_format("%s from %s", label.name, predict_time_text(s, sample, time));
     FieldSheet sheet = {
         .title = head, .units = label.units, .panel = panel, .panels = 3 * shown, .across = shown};
-    Status st = write_sheet(f, &sheet, label.name, sample);
+    Status st = predict_write_sheet(f, &sheet, label.name, sample);
     mem_free(&head);
     mem_free(&change);
     return st;
@@ -256,6 +233,7 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
 
 static Status draw_sample(const Fields *f, int64_t sample, const float *predicted)
 {
+    if (f->confusion) return predict_labels_draw(f, sample, predicted);
     if (f->predict->options->rollout > 1) {
         for (int i = 0; i < f->channels; ++i) TRY(draw_rollout(f, sample, i, predicted));
         return OK;
@@ -314,6 +292,10 @@ static Status open_output(Fields *f, const char *checkpoint)
 {
     const PredictOptions *o = f->predict->options;
     char *source = mem_format("weft predict, checkpoint %s", checkpoint);
+    const char *names = f->confusion ? trainer_classes(f->predict->trainer) : NULL;
+    char *meanings = names ? mem_text(names) : NULL;
+    for (char *c = meanings; c && *c; ++c)
+        if (*c == '\n') *c = ' ';
     const FieldOutputPlan plan = {.set = f->set,
                                   .path = o->out,
                                   .force = o->force,
@@ -322,9 +304,11 @@ static Status open_output(Fields *f, const char *checkpoint)
                                   .leads = f->leads,
                                   .channels = f->channels,
                                   .lead = rollout_lead_frames(f->rollout),
+                                  .meanings = meanings,
                                   .title = "fields predicted by weft",
                                   .source = source};
     Status st = field_output_new(&f->output, &plan);
+    mem_free(&meanings);
     mem_free(&source);
     return st;
 }
@@ -345,11 +329,16 @@ static Status predict_all(Fields *f, const char *checkpoint)
     f->row_weight = field_row_weights(f->set, latitude);
     f->model = mem_new(sums);
     f->last = mem_new(sums);
+    if (data_has_label_fields(f->set)) {
+        const size_t classes = (size_t)f->set->classes;
+        f->confusion = mem_new(classes * classes * sizeof *f->confusion);
+    }
     if (o->png) TRY(file_make_folders(o->png));
     if (o->out) TRY(open_output(f, checkpoint));
     TRY(predict_starts(f));
     if (o->out) TRY(field_output_finish(&f->output));
-    for (int l = 0; l < f->leads; ++l)
+    if (f->confusion) predict_labels_print(f);
+    for (int l = 0; !f->confusion && l < f->leads; ++l)
         if (o->json)
             put_lead(f, l);
         else
@@ -428,5 +417,6 @@ Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int co
     mem_free(&f.persistence);
     mem_free(&f.model);
     mem_free(&f.last);
+    mem_free(&f.confusion);
     return st;
 }

@@ -1,11 +1,13 @@
-/* Kinds of data.variables, {inputs: [t, {name: z, levels: [500, 850]}], targets: [t]}, and of
- * data.window, {inputs: [-6h, 0h], targets: [6h]}. The data module interprets both. */
+/* Kinds of data.variables, {inputs: [t, {name: z, levels: [500, 850]}], targets: [{name: mask,
+ * classes: 4}]}, and of data.window, {inputs: [-6h, 0h], targets: [6h]}. The data module
+ * interprets both. */
 #include "option.h"
 
 #include <math.h>
 #include <string.h>
 
 static const char role_words[] = "inputs|static|targets";
+enum { ROLE_TARGETS = 2, CLASSES_MOST = 256 };
 
 /* ---- data.variables ---- */
 
@@ -42,7 +44,23 @@ static Status read_levels(Reading *r, ConfigVariable *variable, const Node *node
     return OK;
 }
 
-/* Reads NAME, or {name: NAME, levels: [...]}. */
+/* Reads the number of classes of a target that has labels, or the value that means no label. */
+static Status read_classes(Reading *r, ConfigVariable *variable, const char *key, const Node *node)
+{
+    static const Option classes = {.kind = &kind_int, .min = 2, .max = CLASSES_MOST};
+    static const Option ignore = {.kind = &kind_real, .lo = -INFINITY, .hi = INFINITY};
+    const bool is_classes = !strcmp(key, "classes");
+    Reading reading = {.option = is_classes ? &classes : &ignore, .config = r->config};
+    if (variable->role != ROLE_TARGETS)
+        return fail(ERR_CONFIG, "%s is for targets: inputs are read as numbers", key);
+    Status status = is_classes ? kind_int.read(&reading, &variable->classes, node)
+                               : read_real(&reading, node, &variable->ignore);
+    variable->ignores |= !is_classes;
+    r->at = node;
+    return status;
+}
+
+/* Reads NAME, or {name: NAME, levels: [...], classes: N, ignore: VALUE}. */
 static Status read_variable(Reading *r, ConfigVariable *variable, const Node *node)
 {
     const Node *name = node->kind == NODE_SCALAR ? node : NULL;
@@ -56,9 +74,17 @@ static Status read_variable(Reading *r, ConfigVariable *variable, const Node *no
             name = node->item[i];
         else if (!strcmp(key, "levels"))
             TRY(read_levels(r, variable, node->item[i]));
+        else if (!strcmp(key, "classes") || !strcmp(key, "ignore"))
+            TRY(read_classes(r, variable, key, node->item[i]));
         else
-            return fail(ERR_CONFIG, "a variable has no key '%s': it has name and levels", key);
+            return fail(ERR_CONFIG,
+                        "a variable has no key '%s': it has name and levels, and a target with "
+                        "labels classes and ignore",
+                        key);
     }
+    r->at = node;
+    if (variable->ignores && variable->classes == 0)
+        return fail(ERR_CONFIG, "ignore is for labels: give their number of classes, too");
     if (!name) return fail(ERR_CONFIG, "the variable has no name");
     TRY(read_text(r, name));
     if (!*name->text) return fail(ERR_CONFIG, "the variable's name is empty");
@@ -122,14 +148,21 @@ static void print_levels(FILE *out, const ConfigList *list)
 
 static void print_variable(FILE *out, const ConfigVariable *variable)
 {
-    if (variable->levels.count == 0) {
+    if (variable->levels.count == 0 && variable->classes == 0) {
         print_text(out, variable->name);
         return;
     }
     fputs("{name: ", out);
     print_text(out, variable->name);
-    fputs(", levels: ", out);
-    print_levels(out, &variable->levels);
+    if (variable->levels.count > 0) {
+        fputs(", levels: ", out);
+        print_levels(out, &variable->levels);
+    }
+    if (variable->classes > 0) fprintf(out, ", classes: %lld", (long long)variable->classes);
+    if (variable->ignores) {
+        fputs(", ignore: ", out);
+        text_real(out, variable->ignore);
+    }
     fputc('}', out);
 }
 

@@ -41,9 +41,15 @@ const DataKindInfo *data_kind(const DataSet *set)
     return data_kind_info(set->kind);
 }
 
+bool data_has_label_fields(const DataSet *set)
+{
+    return data_kind(set)->has_fields && set->field_set.classes.count > 0;
+}
+
 int64_t data_labels_per_sample(const DataSet *set)
 {
     if (data_kind(set)->next_token) return set->context;
+    if (data_has_label_fields(set)) return set->y.dim[2] * set->y.dim[3];
     return set->target_width == 0 && !data_kind(set)->has_boxes ? 1 : 0;
 }
 

@@ -28,6 +28,20 @@ static const uint8_t diverging[][3] = {{15, 50, 120},   {60, 125, 190},  {150, 1
                                        {115, 10, 40}};
 _Static_assert(sizeof sequential == sizeof diverging, "maps have the same number of colours");
 enum { COLOURS = sizeof sequential / sizeof *sequential };
+/* Okabe & Ito's colours for classes, with brown for black */
+static const uint8_t categorical[][3] = {{0, 114, 178},   {230, 159, 0},  {0, 158, 115},
+                                         {204, 121, 167}, {86, 180, 233}, {213, 94, 0},
+                                         {240, 228, 66},  {115, 70, 40}};
+enum { CATEGORIES = sizeof categorical / sizeof *categorical };
+
+static Colour category_colour(int category)
+{
+    Colour c = white;
+    for (int i = 0; category >= 0 && i < 3; ++i)
+        c.rgb[i] =
+            (uint8_t)(categorical[category % CATEGORIES][i] / (1 + category / CATEGORIES % 3));
+    return c;
+}
 
 Colour colour_of(const ColourRange *range, double value)
 {
@@ -36,6 +50,7 @@ Colour colour_of(const ColourRange *range, double value)
     double at = width > 0 ? (value - range->low) / width : 0.5;
     Colour c;
     if (isnan(value)) return missing;
+    if (range->categories > 0) return category_colour((int)value);
     at = fmin(fmax(at, 0), 1) * (COLOURS - 1);
     const int left = at >= COLOURS - 1 ? COLOURS - 2 : (int)at;
     for (int i = 0; i < 3; ++i)
@@ -102,6 +117,25 @@ static void put_bar(Image *image, const ColourRange *range, const char *units, i
     }
 }
 
+/* Draws a box for each category, with its name. */
+static void put_categories(Image *image, const FieldSheet *s, int categories, int x, int y,
+                           int width)
+{
+    for (int c = 0; c < categories; ++c) {
+        const int left = width * c / categories, wide = width * (c + 1) / categories - left;
+        char text[TEXT];
+        paint_fill(image, x + left, y, wide, BAR, category_colour(c));
+        if (s->category)
+            snprintf(text, sizeof text, "%s", s->category[c]);
+        else
+            snprintf(text, sizeof text, "%d", c);
+        const int scale = paint_text_width(text, LARGE) <= wide ? LARGE : SMALL;
+        const int text_width = paint_text_width(text, scale);
+        if (text_width > wide) continue;
+        paint_text(image, text, x + left + (wide - text_width) / 2, y + BAR + 4, scale, black);
+    }
+}
+
 static void put_panel(Image *image, const FieldSheet *s, const Sizes *z, const FieldPanel *p, int x,
                       int y)
 {
@@ -117,7 +151,11 @@ static void put_panel(Image *image, const FieldSheet *s, const Sizes *z, const F
                 colour_of(&p->range, (double)p->value[(int64_t)from * s->columns + column]);
             memcpy(image->pixel + 3 * ((int64_t)(top + i) * image->width + x + k), c.rgb, 3);
         }
-    put_bar(image, &p->range, s->units, x, top + z->height + 6, z->width);
+    const int bar = top + z->height + 6;
+    if (p->range.categories > 0)
+        put_categories(image, s, p->range.categories, x, bar, z->width);
+    else
+        put_bar(image, &p->range, s->units, x, bar, z->width);
 }
 
 void field_sheet_draw(Image *image, const FieldSheet *s)

@@ -226,6 +226,7 @@ void eval_put_metrics(const EvalLine *line, Json *json)
         json_real(json, key, line->part[i]);
     }
     if (line->fields) field_metrics_put(line->fields, json);
+    if (line->labels) label_metrics_put(line->labels, json);
     if (!line->auc_kind) return;
     json_real(json, "eval_auc", line->auc);
     json_text(json, "eval_auc_kind", line->auc_kind);

@@ -222,6 +222,7 @@ void observer_eval(Observer *observer, const EvalLine *line)
     }
     if (line->boxes) scalar_parts(observer, "eval", line->step, line->part);
     if (line->fields) field_metrics_scalars(line->fields, &observer->events, line->step, wall_s());
+    if (line->labels) label_metrics_scalars(line->labels, &observer->events, line->step, wall_s());
     for (int i = 0; i < line->pictures; ++i)
         event_file_picture(&observer->events, &line->picture[i], line->step, wall_s());
     if (line->auc_kind) {

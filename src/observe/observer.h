@@ -123,6 +123,12 @@ void field_metrics_put(const FieldMetrics *fields, Json *json);
 void field_metrics_text(const FieldMetrics *fields, char *out, size_t room);
 void field_metrics_scalars(const FieldMetrics *fields, AppendFile *events, int64_t step,
                            double time_s);
+/* Write metrics of label fields: as keys of an open JSON object; as ", IoU 0.71 (sea 0.93, land
+ * 0.49), accuracy 94.1 %" with up to four classes; as TensorBoard's scalars. */
+void label_metrics_put(const LabelMetrics *labels, Json *json);
+void label_metrics_text(const LabelMetrics *labels, char *out, size_t room);
+void label_metrics_scalars(const LabelMetrics *labels, AppendFile *events, int64_t step,
+                           double time_s);
 /* Returns the time of day, in seconds since 1970. */
 double wall_s(void);
 

@@ -56,6 +56,7 @@ const char *text_eval(const EvalLine *line, char *out)
         add_coco(out, line, COCO_AP50);
     }
     if (line->fields) field_metrics_text(line->fields, out, EVAL_CHARS);
+    if (line->labels) label_metrics_text(line->labels, out, EVAL_CHARS);
     if (!line->auc_kind) return out;
     add_share(out, ", AUC %.4f", line->auc);
     if (!isnan(line->auc)) strcat(strcat(strcat(out, " ("), line->auc_kind), ")");

@@ -18,6 +18,7 @@ static const struct Column {
                {"eval_auc", "best eval_auc", 1},
                {"ap", "best ap", 1},
                {"eval_skill", "best eval_skill", 1},
+               {"eval_iou", "best eval_iou", 1},
                {"samples_per_s", "samples/s", 0},
                {"tokens_per_s", "tokens/s", 0}};
 enum { COLUMNS = sizeof columns / sizeof *columns };

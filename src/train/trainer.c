@@ -123,6 +123,7 @@ static Status build_graph(Trainer *t)
     TRY(algorithms_plan(t));
     int64_t rows = shape_count(t->graph->node[t->graph->loss_node].spec.y.shape) / LOSS_COLUMNS;
     t->rows_per_sample = rows / t->micro_batch;
+    t->counted_per_sample = data_has_label_fields(&t->train_set) ? 1 : t->rows_per_sample;
     return OK;
 }
 
@@ -457,6 +458,7 @@ void trainer_free(Trainer **trainer)
     if (t->mode->free) t->mode->free(t);
     mem_free(&t->classes);
     field_scoring_free(&t->field_scoring);
+    mem_free(&t->label_metrics);
     train_free_optimizer(t);
     save_copy_free(&t->copy);
     executor_free(&t->executor);

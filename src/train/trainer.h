@@ -109,6 +109,8 @@ struct Trainer {
     /* climatology, persistence and metrics of fields; NULL: none was made, or the set is none of
      * fields; owned */
     struct FieldScoring *field_scoring;
+    /* metrics of the last evaluation of label fields; NULL: none was made; owned */
+    struct LabelMetrics *label_metrics;
     /* state of modes geo and stale; NULL in other modes; owned */
     struct GeoSteps *geo;
     struct DeferredUpdates *deferred;
@@ -135,8 +137,9 @@ struct Trainer {
     /* numbers of the micro-batches that this replica reads in a step, [micros_local]; owned; NULL
      * before the loader of the steps is opened */
     int *micro_number;
-    /* rows of the loss in a sample: 1, or its tokens */
-    int64_t rows_per_sample;
+    /* rows of the loss in a sample: 1, its tokens, or its pixels; what reports count: 1, or its
+     * tokens */
+    int64_t rows_per_sample, counted_per_sample;
     /* activations of blocks are recomputed in backward */
     bool recompute;
     /* shape of the grid, also in a dry run, which has no grid */

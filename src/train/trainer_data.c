@@ -105,8 +105,8 @@ static Status find_field_stats(Trainer *t)
     const int threads =
         c->train.threads ? (int)c->train.threads : threads_share(t->world->node_size);
     train_bcast_set(t->world, train);
-    /* a loss that does not read targets is refused when the model is built */
-    const bool fits = loss_info(c)->reads == LOSS_READS_TARGETS;
+    /* a loss that does not read the set's targets or labels is refused when the model is built */
+    const bool fits = (loss_info(c)->reads == LOSS_READS_TARGETS) != data_has_label_fields(train);
     if (train->has_stats || !c->data.normalize || !fits) return OK;
     FieldStats *stats = mem_new(sizeof *stats);
     Status st = OK;
@@ -124,7 +124,7 @@ static Status find_field_stats(Trainer *t)
         log_info("%s: mean and deviation are those in %s", train->path, c->data.stats);
     else
         log_info("%s: mean and deviation of %d variables measured over %lld samples in %.1f s",
-                 train->path, train->field_set.variables, (long long)train->samples,
+                 train->path, data_fields_measured(train), (long long)train->samples,
                  clock_s() - begun);
     return OK;
 }
@@ -203,11 +203,19 @@ static Status fail_no_labels(const Config *c, const DataSet *set)
             if (kind->loss && kind->loss->reads == LOSS_READS_TARGETS)
                 text_list_add(&losses, kind->loss->word.word);
         line = text_list_end(&losses);
-        st = fail(ERR_DATA,
-                  "%s: has no class labels: its targets are numbers, and train.loss %s needs one "
-                  "integer a sample: set train.loss to one for numbers (%s), or name labels with "
-                  "data.y",
-                  set->path, loss_name(c), line);
+        if (data_kind(set)->has_fields)
+            st = fail(ERR_DATA,
+                      "%s: its targets are numbers, and train.loss %s needs labels: set train.loss "
+                      "to one for numbers (%s), or give the target's classes in data.variables, "
+                      "{name: NAME, classes: N}",
+                      set->path, loss_name(c), line);
+        else
+            st = fail(
+                ERR_DATA,
+                "%s: has no class labels: its targets are numbers, and train.loss %s needs one "
+                "integer a sample: set train.loss to one for numbers (%s), or name labels with "
+                "data.y",
+                set->path, loss_name(c), line);
     }
     mem_free(&line);
     return st;
@@ -220,7 +228,13 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     const LossInfo *loss = loss_info(c);
     const bool numbers = loss->reads == LOSS_READS_TARGETS;
     int64_t outputs_needed = numbers ? set->target_width : set->classes;
-    if (numbers && data_kind(set)->has_fields) outputs_needed = set->field_set.step_targets;
+    const bool fields = data_kind(set)->has_fields, pixels = data_has_label_fields(set);
+    if (pixels && (numbers || loss->outputs > 0))
+        return config_fail_key(c, "train.loss",
+                               "%s has a label for each pixel, which %s does not read: set it to "
+                               "softmax, focal, dice or iou",
+                               set->path, loss_name(c));
+    if (numbers && fields && !pixels) outputs_needed = set->field_set.step_targets;
     if (outputs_needed == 0 && numbers)
         return fail(ERR_DATA, "%s: holds class labels, but train.loss %s needs target numbers",
                     set->path, loss_name(c));
@@ -230,6 +244,11 @@ static Status count_outputs(const Config *c, const DataSet *set, const DataSet *
     if (numbers && *outputs != outputs_needed)
         return config_fail_key(c, "model.classes", "%s has %lld target numbers a sample, not %lld",
                                set->path, (long long)outputs_needed, (long long)*outputs);
+    if (pixels && *outputs != outputs_needed)
+        return config_fail_key(c, "model.classes",
+                               "is %lld, but %s has labels of %lld classes (data.variables): "
+                               "remove it",
+                               (long long)*outputs, set->path, (long long)outputs_needed);
     if (outputs_needed > *outputs)
         return config_fail_key(c, "model.classes", "%s has %lld classes, the model only %lld",
                                set->path, (long long)outputs_needed, (long long)*outputs);
@@ -261,19 +280,21 @@ static Status count_tokens(const Config *c, const DataSet *set, const DataSet *t
     return OK;
 }
 
-/* ERR_CONFIG: the model's outputs have not the shape of the targets. */
+/* ERR_CONFIG: the model's outputs have not the shape of the targets, or of the pixels' classes. */
 static Status check_targets(const Graph *graph, const Config *config, const DataSet *set)
 {
     char y[64], needed[64];
     const Shape is = graph->node[graph->logits_node].spec.y.shape;
-    const bool fields = data_kind(set)->has_fields;
+    const bool fields = data_kind(set)->has_fields, pixels = data_has_label_fields(set);
+    const int64_t channels = pixels ? set->classes : set->y.dim[1];
     Shape needs = shape_of(2, is.dim[0], set->target_width, 1, 1);
-    if (fields) needs = shape_of(4, is.dim[0], set->y.dim[1], set->y.dim[2], set->y.dim[3]);
+    if (fields) needs = shape_of(4, is.dim[0], channels, set->y.dim[2], set->y.dim[3]);
     const bool fits = fields ? shape_equal(is, needs) : shape_count(is) == shape_count(needs);
-    if (set->target_width == 0 || fits) return OK;
+    if ((set->target_width == 0 && !pixels) || fits) return OK;
     return config_fail_key(config, config->model.layer_count ? "model.layers" : "model.name",
-                           "its outputs are %s, but the targets of %s are %s", shape_text(is, y),
-                           set->path, shape_text(needs, needed));
+                           "its outputs are %s, but the %s of %s %s %s", shape_text(is, y),
+                           pixels ? "classes of the pixels" : "targets", set->path,
+                           pixels ? "need" : "are", shape_text(needs, needed));
 }
 
 /* ERR_CONFIG: the loss needs another number of labels than a sample has. */

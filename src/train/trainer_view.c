@@ -90,7 +90,7 @@ TrainSizes trainer_sizes(const Trainer *t)
                         .micro_batch = t->micro_batch,
                         .micros = t->micros,
                         .micros_local = t->micros_local,
-                        .rows_per_sample = t->rows_per_sample,
+                        .rows_per_sample = t->counted_per_sample,
                         .steps_per_epoch = t->steps_per_epoch,
                         .steps = t->steps};
 }

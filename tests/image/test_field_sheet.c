@@ -79,4 +79,35 @@ static void test_sheet(void)
     }
 }
 
-TEST_MAIN("field_sheet", {"colour maps", test_maps}, {"ranges", test_range}, {"sheets", test_sheet})
+/* Classes have colours of their own, -1 is white; the bar has a box for each class. */
+static void test_categories(void)
+{
+    const float value[1][4] = {{0, 1, -1, NAN}};
+    const ColourRange range = {.categories = 2};
+    const char *const names[] = {"sea", "land"};
+    const FieldPanel panel[] = {{"classes", &value[0][0], range}};
+    const FieldSheet sheet = {.title = "title",
+                              .units = "",
+                              .rows = 1,
+                              .columns = 4,
+                              .panel = panel,
+                              .panels = 1,
+                              .across = 1,
+                              .category = names};
+    Image image = {0};
+    const Colour white = colour_of(&range, -1), sea = colour_of(&range, 0);
+    CU_ASSERT(white.rgb[0] == 255 && white.rgb[1] == 255 && white.rgb[2] == 255);
+    for (int a = 0; a < 24; ++a)
+        for (int b = 0; b < a; ++b) {
+            const Colour x = colour_of(&range, a), y = colour_of(&range, b);
+            CU_ASSERT_NOT_EQUAL(memcmp(&x, &y, sizeof x), 0);
+        }
+    field_sheet_draw(&image, &sheet);
+    /* 90 x 90 pixels of the value, and a box of half the width below */
+    CU_ASSERT_EQUAL(count(&image, sea, 0, image.height), 90 * 90 + 180 * 14);
+    CU_ASSERT_EQUAL(count(&image, colour_of(&range, NAN), 0, image.height), 90 * 90);
+    image_fini(&image);
+}
+
+TEST_MAIN("field_sheet", {"colour maps", test_maps}, {"categories", test_categories},
+          {"ranges", test_range}, {"sheets", test_sheet})

@@ -48,7 +48,10 @@ static inline void run_close(Run *r)
 static inline double train_once(Run *r, Batch *batch, int step)
 {
     Executor *e = r->one.executor;
-    StepBatch of = {.step = (uint64_t)step, .scale = 1.0f / (float)batch->rows, .micros = 1};
+    /* a row for each sample, or for each of its pixels */
+    const Shape y = r->one.graph->node[r->one.graph->loss_node].spec.y.shape;
+    const float rows = (float)(shape_count(y) / LOSS_COLUMNS);
+    StepBatch of = {.step = (uint64_t)step, .scale = 1.0f / rows, .micros = 1};
     const float *metrics = one_rank_step(&r->one, batch, of);
     double loss = (double)(metrics[METRIC_LOSS] / metrics[METRIC_ROWS]);
     optim_step(r->optim, executor_params(e), executor_grads(e), r->one.config->optim.lr, 1);

@@ -190,6 +190,42 @@ static void check_all_fields(const BackendTable *table, bool fuse)
     check_fields("resnet", table, fuse);
 }
 
+/* Label fields (tools/golden_pixels.py): some pixels have no label. */
+static void check_pixels(const char *model, int classes, const BackendTable *table, bool fuse)
+{
+    Golden golden;
+    Run run = {0};
+    int number[3];
+    if (!golden_read("tests/golden/pixels.txt", "model", model, 3, number, &golden)) return;
+    Images images = {number[0], number[1], number[2]};
+    const int pixels = images.batch * images.image * images.image;
+    Batch batch = batch_new(images);
+    Status status = run_open(&run, &golden, images, classes, table, fuse);
+    CHECK_OK(status);
+    batch.labels = mem_new((size_t)pixels * sizeof(int32_t));
+    for (int i = 0; i < pixels; ++i) batch.labels[i] = golden_draw('y', i, classes + 1) - 1;
+    for (int s = 0; status == OK && s < GOLDEN_STEPS; ++s)
+        golden_check(&golden, s, train_once(&run, &batch, s), GOLDEN_FLOOR_SMOOTH);
+    run_close(&run);
+    batch_free(&batch);
+}
+
+static void check_all_pixels(const BackendTable *table, bool fuse)
+{
+    check_pixels("softmax", 3, table, fuse);
+    check_pixels("focal", 2, table, fuse);
+    check_pixels("dice", 3, table, fuse);
+    check_pixels("iou", 2, table, fuse);
+}
+
+static void pixels(void)
+{
+    check_all_pixels(&backend_cpu, true);
+}
+static void pixels_poison(void)
+{
+    check_all_pixels(&backend_poison, false);
+}
 static void fields(void)
 {
     check_all_fields(&backend_cpu, true);
@@ -270,6 +306,8 @@ TEST_MAIN("golden models", {"lenet", lenet}, {"lenet, nothing fused", lenet_unfu
           {"resnet18, nothing fused", resnet18_unfused}, {"mobilenet_v2", mobilenet_v2},
           {"mobilenet_v2, nothing fused", mobilenet_v2_unfused}, {"frozen layers", frozen},
           {"fields", fields}, {"fields, nothing fused, poisoned", fields_poison},
+          {"labels of pixels", pixels},
+          {"labels of pixels, nothing fused, poisoned", pixels_poison},
           {"frozen layers, nothing fused", frozen_unfused},
           {"frozen layers, poisoned", frozen_poison}, {"detector", detector},
           {"detector, nothing fused", detector_unfused}, {"detector, poisoned", detector_poison})

@@ -172,8 +172,10 @@ static void stopping(void)
 static void metrics(void)
 {
     static const FieldMetrics fields = {.skill = 0.6875, .rmse = 0.3125};
+    static const LabelMetrics labels = {.iou = 0.4375, .dice = 0.5625};
     const EvalLine line = {.loss = 0.5,
                            .fields = &fields,
+                           .labels = &labels,
                            .top1 = 0.75,
                            .top5 = 0.875,
                            .auc_kind = "exact",
@@ -185,7 +187,8 @@ static void metrics(void)
         const char *word;
         double value;
     } want[] = {{"eval_loss", 0.5}, {"top1", 0.75},  {"top5", 0.875},   {"auc", 0.625},
-                {"ap", 0.25},       {"ap50", 0.375}, {"skill", 0.6875}, {"rmse", 0.3125}};
+                {"ap", 0.25},       {"ap50", 0.375}, {"skill", 0.6875}, {"rmse", 0.3125},
+                {"iou", 0.4375},    {"dice", 0.5625}};
     Config *config = config_of("{}\n");
     const char *word;
     for (int i = 1; (word = best_metric_word(i).word); ++i) {
@@ -224,6 +227,13 @@ static void metrics(void)
     config_free(&config);
     config = config_of("checkpoint: {best_metric: auc}\n");
     CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "auc needs a logit");
+    config_free(&config);
+    config = config_of("data: {variables: {inputs: [h], targets: [{name: mask, classes: 2}]}}\n");
+    CU_ASSERT_EQUAL(best_metric(config, false)->value(&line), 0.4375);
+    CHECK_OK(best_check(config, false, true));
+    config_free(&config);
+    config = config_of("checkpoint: {best_metric: iou}\n");
+    CHECK_FAILS(best_check(config, false, true), ERR_CONFIG, "iou needs a target with labels");
     config_free(&config);
     config = config_of("train: {early_stop: 1}\n");
     CHECK_OK(best_check(config, false, true));

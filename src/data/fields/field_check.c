@@ -18,8 +18,11 @@ typedef struct Values {
 
 typedef struct Checking {
     FieldReader *reader;
+    const DataSet *set;
     const FieldSet *f;
     pthread_mutex_t lock;
+    /* protected by lock: pixels of each class, and those without a label, of all frames */
+    int64_t pixels[FIELD_CLASSES], unlabelled;
     /* protected by lock: values of all frames that have been read */
     Values all[FIELD_VARIABLES][FIELD_LEVELS];
 } Checking;
@@ -54,6 +57,30 @@ static void values_join(Values *all, const Values *one)
     all->beyond += one->beyond;
 }
 
+/* Is a variable the target that has labels, and no input? */
+static bool has_only_labels(const FieldSet *f, int variable)
+{
+    bool input = false;
+    for (int i = 0; i < f->inputs; ++i) input |= f->input[i].variable == variable;
+    return f->classes.count > 0 && f->target[0].variable == variable && !input;
+}
+
+/* Counts the labels of a frame. */
+static Status count_labels(Checking *c, int64_t frame)
+{
+    const int64_t pixels = data_labels_per_sample(c->set);
+    int64_t count[FIELD_CLASSES] = {0}, none = 0;
+    int32_t *label = mem_new((size_t)pixels * sizeof *label);
+    const Status st = field_read_labels(c->reader, c->set, frame, label);
+    for (int64_t i = 0; st == OK && i < pixels; ++i) ++*(label[i] < 0 ? &none : &count[label[i]]);
+    pthread_mutex_lock(&c->lock);
+    c->unlabelled += none;
+    for (int i = 0; i < FIELD_CLASSES; ++i) c->pixels[i] += count[i];
+    pthread_mutex_unlock(&c->lock);
+    mem_free(&label);
+    return st;
+}
+
 /* Reads one frame of a variable: number i of all frames of all variables. */
 static Status check_frame(void *user, int worker, int64_t i)
 {
@@ -65,6 +92,8 @@ static Status check_frame(void *user, int worker, int64_t i)
     while (frame >= frames_of(f, variable)) frame -= frames_of(f, variable++);
     const FieldVariable *v = &f->variable[variable];
     const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+    if (f->classes.count > 0 && f->target[0].variable == variable) TRY(count_labels(c, frame));
+    if (has_only_labels(f, variable)) return OK;
     double *plane = mem_new((size_t)(v->levels * pixels) * sizeof *plane);
     Status st = field_read_variable(c->reader, variable, frame, plane);
     Values one[FIELD_LEVELS] = {0};
@@ -130,10 +159,41 @@ static Status check_values(const FieldSet *f, const FieldVariable *v, int level,
     return OK;
 }
 
+/* Says how many pixels each class has, and warns of classes that have none. */
+static Status report_labels(const Checking *c)
+{
+    const FieldSet *f = c->f;
+    const FieldVariable *v = &f->variable[f->target[0].variable];
+    TextList absent;
+    int64_t all = 0;
+    int missing = 0;
+    for (int i = 0; i < f->classes.count; ++i) all += c->pixels[i];
+    if (all == 0)
+        return fail(ERR_DATA, "%s: no pixel of %s has a label", field_path(f, 0), v->name);
+    text_list_begin(&absent, 8);
+    for (int i = 0; i < f->classes.count; ++i) {
+        log_info("%s: %s: class %d%s%s has %lld pixels, %.3g %%", field_path(f, 0), v->name, i,
+                 f->classes.named ? " " : "", f->classes.named ? f->classes.name[i] : "",
+                 (long long)c->pixels[i], 100.0 * (double)c->pixels[i] / (double)all);
+        if (c->pixels[i] > 0) continue;
+        ++missing;
+        text_list_add(&absent, f->classes.name[i]);
+    }
+    char *list = text_list_end(&absent);
+    if (missing > 0) log_warn("%s: no pixel of %s has class %s", field_path(f, 0), v->name, list);
+    if (c->unlabelled > 0)
+        log_info("%s: %s: %lld pixels, %.3g %%, have no label", field_path(f, 0), v->name,
+                 (long long)c->unlabelled,
+                 100.0 * (double)c->unlabelled / (double)(all + c->unlabelled));
+    mem_free(&list);
+    return OK;
+}
+
 Status field_check(const DataSet *set)
 {
     Checking *c = mem_new(sizeof *c);
     const FieldSet *f = c->f = &set->field_set;
+    c->set = set;
     int64_t reads = 0;
     pthread_mutex_init(&c->lock, NULL);
     for (int i = 0; i < f->variables; ++i) reads += frames_of(f, i);
@@ -141,8 +201,9 @@ Status field_check(const DataSet *set)
     if (st == OK) st = worker_pool_run(threads_share(1), reads, check_frame, c);
     if (st == OK) warn_of_times(f);
     for (int i = 0; st == OK && i < f->variables; ++i)
-        for (int k = 0; st == OK && k < f->variable[i].levels; ++k)
+        for (int k = 0; st == OK && k < f->variable[i].levels && !has_only_labels(f, i); ++k)
             st = check_values(f, &f->variable[i], k, &c->all[i][k]);
+    if (st == OK && f->classes.count > 0) st = report_labels(c);
     field_reader_free(&c->reader);
     pthread_mutex_destroy(&c->lock);
     mem_free(&c);

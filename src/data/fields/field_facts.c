@@ -281,6 +281,17 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
     return st;
 }
 
+/* Reads which values of the labels have which meaning (CF conventions, section 3.5). */
+static Status read_flags(const Reading *r, hid_t dataset, const FieldVariableFacts *v)
+{
+    FieldFacts *facts = r->facts;
+    TRY(h5_attr_text(dataset, r->path, "flag_meanings", facts->meanings, sizeof facts->meanings));
+    for (char *c = facts->meanings; *c; ++c)
+        if ((unsigned char)*c < ' ' || *c == 127) *c = '?';
+    if (!*facts->meanings) return OK;
+    return attr_numbers(r, v, dataset, "flag_values", FIELD_CLASSES, facts->flag, &facts->flags);
+}
+
 static Status read_variable(Reading *r, int i)
 {
     FieldVariableFacts *v = &r->facts->variable[i];
@@ -291,6 +302,7 @@ static Status read_variable(Reading *r, int i)
     Status st = read_packing(r, dataset, v);
     if (st == OK) st = attr_text(r, dataset, "units", v->units);
     if (st == OK) st = read_dimensions(r, dataset, i);
+    if (st == OK && i == r->request->labels) st = read_flags(r, dataset, v);
     H5Dclose(dataset);
     return st;
 }
@@ -373,10 +385,12 @@ static bool variable_is_valid(FieldVariableFacts *v)
 static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts, size_t bytes)
 {
     bool valid = facts->times >= 0 && facts->times <= TIMES_MOST && facts->rows >= 0 &&
-                 facts->rows <= FIELD_ROWS && isolated_bool(&facts->is_latitude) &&
+                 facts->rows <= FIELD_ROWS && facts->flags >= 0 && facts->flags <= FIELD_CLASSES &&
+                 isolated_bool(&facts->is_latitude) &&
                  bytes >= facts_bytes(request) + (size_t)facts->times * sizeof(double);
     facts->why[sizeof facts->why - 1] = 0;
     facts->time_units[FIELD_UNITS - 1] = facts->calendar[FIELD_UNITS - 1] = 0;
+    facts->meanings[FIELD_MEANINGS - 1] = 0;
     for (int i = 0; valid && facts->status == OK && i < request->count; ++i)
         valid = variable_is_valid(&facts->variable[i]);
     return valid;

@@ -14,12 +14,14 @@ typedef struct FieldFactsRequest {
     char name[FIELD_VARIABLES][FIELD_NAME];
     /* static variables: a time of theirs is not that of the frames */
     bool is_static[FIELD_VARIABLES];
+    /* number of the variable that has labels; -1: none has */
+    int labels;
 } FieldFactsRequest;
 
 /* netCDF's value for floats that were never written */
 #define FIELD_NEVER_WRITTEN 9.969209968386869e36
 
-enum { FIELD_COORDINATES = 512, FIELD_UNITS = 80 };
+enum { FIELD_COORDINATES = 512, FIELD_UNITS = 80, FIELD_MEANINGS = 8192 };
 typedef struct FieldVariableFacts {
     DataArray array;
     /* FieldDim of each dimension of the array */
@@ -45,6 +47,10 @@ typedef struct FieldFacts {
     int rows;
     bool is_latitude;
     float row[FIELD_ROWS];
+    /* labels: values with a meaning, and the meanings as words; 0: none */
+    int flags;
+    double flag[FIELD_CLASSES];
+    char meanings[FIELD_MEANINGS];
     struct stat stat;
     /* hash of the addresses of the arrays, as field_hash_layout's */
     uint64_t layout;
@@ -64,5 +70,8 @@ Status field_facts_each(const FieldFactsRequest *request, char *const *path, int
  * the time's coordinate, owned by the caller, also after an error. */
 void field_facts_read(const FieldFactsRequest *request, const char *path, FieldFacts *facts,
                       double **times);
+
+/* field_labels.c. Names the first `count` classes by the labels' flags. */
+void field_labels_name(const FieldFacts *facts, int count, FieldClasses *classes);
 
 #endif

@@ -31,6 +31,12 @@ static void hash_description(XXH3_state_t *state, const FieldSet *f)
         XXH3_64bits_update(state, &s->frames, sizeof s->frames);
         XXH3_64bits_update(state, &s->start, sizeof s->start);
     }
+    const FieldClasses *classes = &f->classes;
+    if (classes->count > 0) {
+        XXH3_64bits_update(state, &classes->count, sizeof classes->count);
+        XXH3_64bits_update(state, classes->name, (size_t)classes->count * sizeof *classes->name);
+        if (classes->ignores) XXH3_64bits_update(state, &classes->ignore, sizeof classes->ignore);
+    }
     if (f->target_std[0] == 0) return;
     XXH3_64bits_update(state, f->target_mean, (size_t)f->targets * sizeof *f->target_mean);
     XXH3_64bits_update(state, f->target_std, (size_t)f->targets * sizeof *f->target_std);
@@ -42,7 +48,9 @@ Status field_hash(XXH3_state_t *state, const DataSet *set)
     int64_t count = BYTES_MOST / bytes;
     FieldReader *reader;
     TRY(field_reader_new(&reader, set));
-    float *x = mem_new((size_t)set->x.sample_bytes), *y = mem_new((size_t)set->y.sample_bytes);
+    float *x = mem_new((size_t)set->x.sample_bytes);
+    /* targets, or labels */
+    void *y = mem_new((size_t)set->y.sample_bytes);
     Status st = OK;
     if (count < SAMPLES_LEAST) count = SAMPLES_LEAST;
     if (count > SAMPLES_MOST) count = SAMPLES_MOST;
@@ -50,7 +58,9 @@ Status field_hash(XXH3_state_t *state, const DataSet *set)
     hash_description(state, &set->field_set);
     for (int64_t i = 0; st == OK && i < count; ++i) {
         const int64_t sample = count > 1 ? i * (set->samples - 1) / (count - 1) : 0;
-        st = field_read(reader, sample, false, x, y);
+        if (set->field_set.classes.count > 0) st = field_read_sample_labels(reader, set, sample, y);
+        if (st == OK)
+            st = field_read(reader, sample, false, x, set->field_set.classes.count > 0 ? NULL : y);
         XXH3_64bits_update(state, x, (size_t)set->x.sample_bytes);
         XXH3_64bits_update(state, y, (size_t)set->y.sample_bytes);
     }

@@ -4,6 +4,7 @@
  *     time (T)  [lead (L)]  [lev (Z)]  lat (H)  lon (W)     coordinates
  *     t2m (time[, lead][, lev], lat, lon)                    predicted
  *     t2m_truth (...)                                        with `truth`
+ *     mask (time, lat, lon)                                  labels: classes (int16)
  *     valid_time (time, lead)                                with several leads
  *
  * Descriptions that the source lacks are left out; fields of curvilinear grids keep no coordinates
@@ -250,14 +251,16 @@ typedef struct Layout {
 
 static int add_var(Layout *l, const Described *is, ElementType type, int ndim, const int *dim)
 {
-    static const double missing = NAN;
+    static const double missing = NAN, none = -1;
     NetcdfVar *v = &l->var[l->vars];
     *v = (NetcdfVar){.name = is->name,
                      .type = type,
                      .ndim = ndim,
                      .attr = is->attr,
                      .attrs = is->attrs,
-                     .fill = type == ELEM_F32 ? &missing : NULL};
+                     .fill = type == ELEM_F32   ? &missing
+                             : type == ELEM_I16 ? &none
+                                                : NULL};
     memcpy(v->dim, dim, (size_t)ndim * sizeof *dim);
     return l->vars++;
 }
@@ -284,8 +287,16 @@ static void list_all(FieldOutput *o, Layout *l, Described *valid)
         if (v->level_axis >= 0) dim[ndim++] = v->level_axis;
         dim[ndim++] = v->row_axis;
         dim[ndim++] = v->column_axis;
-        v->var = add_var(l, &v->is, ELEM_F32, ndim, dim);
-        if (o->plan.truth) v->truth_var = add_var(l, &v->truth, ELEM_F32, ndim, dim);
+        const int classes = o->plan.set->field_set.classes.count;
+        const ElementType type = classes > 0 ? ELEM_I16 : ELEM_F32;
+        v->var = add_var(l, &v->is, type, ndim, dim);
+        /* every pixel has a prediction */
+        if (classes > 0) l->var[v->var].fill = NULL;
+        if (o->plan.truth) v->truth_var = add_var(l, &v->truth, type, ndim, dim);
+        for (int k = v->var; o->plan.meanings && k < l->vars; ++k) {
+            l->var[k].flags = classes;
+            l->var[k].flag_meanings = o->plan.meanings;
+        }
     }
 }
 
@@ -376,6 +387,9 @@ static Status put_variable(FieldOutput *o, const OutVar *v, int var, const float
     for (int l = 0; l < o->plan.leads; ++l)
         memcpy(o->row + l * v->levels * pixels, field + (l * o->plan.channels + v->first) * pixels,
                (size_t)(v->levels * pixels) * sizeof *field);
+    int16_t *label = (void *)o->row;
+    for (int64_t i = 0; set->field_set.classes.count > 0 && i < pixels; ++i)
+        label[i] = isnan(field[i]) ? -1 : (int16_t)field[i];
     return netcdf_write(o->file, var, o->written, 1, o->row);
 }
 

@@ -61,7 +61,22 @@ static bool same_packing(const FieldArray *a, const FieldArray *b)
            a->packing.scale == b->packing.scale && a->packing.add == b->packing.add;
 }
 
+/* Does a variable have the labels of the set? */
+static bool has_labels(const FieldSet *f, int variable)
+{
+    return f->classes.count > 0 && f->target[0].variable == variable;
+}
+
 /* ---- text ---- */
+
+static void print_classes(const FieldClasses *classes, FILE *out)
+{
+    fprintf(out, "    %-16s %-10s labels of %d classes", "", "", classes->count);
+    for (int c = 0; classes->named && c < classes->count; ++c)
+        fprintf(out, "%s%s", c ? ", " : ": ", classes->name[c]);
+    if (classes->ignores) fprintf(out, "; no label: %.9g", classes->ignore);
+    fputc('\n', out);
+}
 
 static void print_packing(const FieldSet *f, int variable, FILE *out)
 {
@@ -101,6 +116,7 @@ static void print_variable(const FieldSet *f, int variable, FILE *out)
     }
     fprintf(out, "\n    %-16s %-10s ", "", "");
     print_packing(f, variable, out);
+    if (has_labels(f, variable)) print_classes(&f->classes, out);
 }
 
 static void print_files(const FieldSet *f, FILE *out)
@@ -197,6 +213,13 @@ static void variable_json(const FieldSet *f, int variable, Json *json)
     for (int i = 0; i < a->packing.missing_count; ++i) json_real(json, NULL, a->packing.missing[i]);
     json_end(json);
     json_bool(json, "direct", a->offset >= 0);
+    if (has_labels(f, variable)) {
+        const FieldClasses *classes = &f->classes;
+        json_array(json, "classes");
+        for (int c = 0; c < classes->count; ++c) json_text(json, NULL, classes->name[c]);
+        json_end(json);
+        if (classes->ignores) json_real(json, "ignore", classes->ignore);
+    }
     json_end(json);
 }
 

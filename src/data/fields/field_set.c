@@ -53,12 +53,15 @@ static Status add_variables(Opening *o)
 {
     const ConfigVariables *list = &o->config->data.variables;
     int count[FIELD_ROLES] = {0};
+    TRY(field_labels_check(o->config));
+    o->request.labels = -1;
     for (int i = 0; i < list->count; ++i) {
         const ConfigVariable *entry = &list->item[i];
         FieldVariable *v = &o->f->variable[o->f->variables];
         int same = 0;
         ++count[entry->role];
         while (same < o->f->variables && !same_variable(o->entry[same], entry)) ++same;
+        if (entry->classes > 0) o->request.labels = same;
         if (same < o->f->variables) continue;
         if (o->f->variables == FIELD_VARIABLES)
             return config_fail_key(o->config, "data.variables", "more than %d variables",
@@ -208,6 +211,26 @@ static Status compare_variable(const Opening *o, int i)
     return OK;
 }
 
+/* Takes the names of the classes of the first file; those of others must be equal. */
+static Status take_names(const Opening *o)
+{
+    FieldClasses *classes = &o->f->classes, *more;
+    const ConfigVariable *entry = field_labels_entry(o->config);
+    if (!entry) return OK;
+    if (o->f->files == 0) {
+        field_labels_name(o->facts, (int)entry->classes, classes);
+        return OK;
+    }
+    more = mem_new(sizeof *more);
+    field_labels_name(o->facts, (int)entry->classes, more);
+    const bool equal =
+        more->named == classes->named && !memcmp(more->name, classes->name, sizeof more->name);
+    mem_free(&more);
+    return equal
+               ? OK
+               : differ_fail(o, field_path(o->f, o->f->files), "flag_meanings", o->request.labels);
+}
+
 /* Appends the times of a file with `frames` frames, in seconds. */
 static Status add_times(Opening *o, const double *times, int64_t frames)
 {
@@ -267,6 +290,7 @@ static Status add_file(Opening *o, const double *times)
         timed = i;
     }
     file->first = o->frames;
+    TRY(take_names(o));
     TRY(add_times(o, times, file->frames));
     o->frames += file->frames;
     ++f->files;
@@ -347,7 +371,8 @@ static Status find_size(const Opening *o, const FieldChannel *channel, int count
     return OK;
 }
 
-/* Describes samples and targets as arrays of floats, which the reader makes. */
+/* Describes samples and targets as arrays of floats, and labels as one of integers, which the
+ * reader makes. */
 static void set_arrays(DataSet *set, int64_t height, int64_t width)
 {
     const FieldSet *f = &set->field_set;
@@ -362,6 +387,12 @@ static void set_arrays(DataSet *set, int64_t height, int64_t width)
     set->x.sample_bytes = x[1] * x[2] * x[3] * (int64_t)sizeof(float);
     set->y.sample_bytes = y[1] * y[2] * y[3] * (int64_t)sizeof(float);
     set->target_width = y[1] * y[2] * y[3];
+    if (f->classes.count > 0) {
+        snprintf(set->y.name, sizeof set->y.name, "%s", f->variable[f->target[0].variable].name);
+        set->y.type = ELEM_I32;
+        set->target_width = 0;
+        set->classes = f->classes.count;
+    }
     snprintf(set->x.storage, sizeof set->x.storage, "%d variables in %d file%s", f->variables,
              f->files, f->files == 1 ? "" : "s");
 }
@@ -377,6 +408,7 @@ static Status open_set(Opening *o)
     TRY(add_channels(o, FIELD_STATIC, 0, f->input, &f->inputs));
     for (int i = 0; i < f->offsets[FIELD_TARGET]; ++i)
         TRY(add_channels(o, FIELD_TARGET, i, f->target, &f->targets));
+    TRY(field_labels_take(set, o->config));
     TRY(find_changes(o));
     TRY(field_rollout_inputs(f, o->config));
     TRY(find_size(o, f->input, f->inputs, &set->height, &set->width));

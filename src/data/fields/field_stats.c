@@ -72,9 +72,27 @@ void data_fields_rows(const DataSet *set, FieldStats *stats)
     stats->count = 0;
     for (int i = 0; i < f->step_inputs; ++i)
         add_row(stats, (FieldStat){f->input[i].variable, f->input[i].level, 0, 0, 0});
-    for (int i = 0; i < f->step_targets; ++i)
+    for (int i = 0; f->classes.count == 0 && i < f->step_targets; ++i)
         add_row(stats,
                 (FieldStat){f->target[i].variable, f->target[i].level, change_of(f, i), 0, 0});
+}
+
+/* Has a variable rows? Labels have none. */
+static bool is_measured(const FieldStats *rows, int variable)
+{
+    int i = 0;
+    while (i < rows->count && rows->row[i].variable != variable) ++i;
+    return i < rows->count;
+}
+
+int data_fields_measured(const DataSet *set)
+{
+    FieldStats *rows = mem_new(sizeof *rows);
+    int measured = 0;
+    data_fields_rows(set, rows);
+    for (int i = 0; i < set->field_set.variables; ++i) measured += is_measured(rows, i);
+    mem_free(&rows);
+    return measured;
 }
 
 /* ---- measuring ---- */
@@ -121,7 +139,8 @@ static Status measure_variable(const Measuring *m, int variable, int64_t block, 
     int64_t at = block * BLOCK;
     const int64_t end = at + BLOCK;
     int s = 0;
-    if (f->variable[variable].is_static && block > 0) return OK;
+    if ((f->variable[variable].is_static && block > 0) || !is_measured(m->rows, variable))
+        return OK;
     for (int64_t passed = 0; s < f->segments && at < end; ++s) {
         for (; at < end && at - passed < f->segment[s].frames; ++at) {
             const int64_t frame = f->segment[s].first + at - passed;
@@ -199,9 +218,10 @@ Status data_fields_use(DataSet *set, const FieldStats *stats)
     FieldSet *f = &set->field_set;
     for (int i = 0; i < f->step_inputs; ++i)
         TRY(use_row(f, stats, &f->input[i], 0, &set->mean[i], &set->std[i]));
-    for (int i = 0; i < f->step_targets; ++i)
+    for (int i = 0; f->classes.count == 0 && i < f->step_targets; ++i)
         TRY(use_row(f, stats, &f->target[i], change_of(f, i), &f->target_mean[i],
                     &f->target_std[i]));
+    if (f->classes.count > 0) f->target_mean[0] = 0, f->target_std[0] = 1;
     set->has_stats = true;
     set->stats_count = f->step_inputs;
     data_fields_share_stats(set);

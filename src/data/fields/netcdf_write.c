@@ -261,6 +261,16 @@ static bool put_reference_list(const Layout *l, int d)
     return good;
 }
 
+static bool put_flags(const NetcdfVar *var, hid_t dataset)
+{
+    int32_t *flag = mem_new((size_t)var->flags * sizeof *flag);
+    for (int i = 0; i < var->flags; ++i) flag[i] = i;
+    herr_t rc = h5_put_numbers(dataset, "flag_values", element_native(var->type), H5T_NATIVE_INT32,
+                               flag, (hsize_t)var->flags);
+    mem_free(&flag);
+    return rc >= 0 && h5_put_text(dataset, "flag_meanings", var->flag_meanings) >= 0;
+}
+
 static bool put_var_attrs(const Layout *l, int v, bool is_scale)
 {
     const NetcdfVar *var = &l->file->var[v];
@@ -269,6 +279,7 @@ static bool put_var_attrs(const Layout *l, int v, bool is_scale)
     if (good && var->fill)
         good =
             h5_put_numbers(l->dataset[v], "_FillValue", type, H5T_NATIVE_DOUBLE, var->fill, 1) >= 0;
+    if (good && var->flags > 0) good = put_flags(var, l->dataset[v]);
     if (good && var->ndim > 0 && !is_scale) good = put_dimension_list(l, v);
     return good;
 }

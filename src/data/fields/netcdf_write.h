@@ -32,8 +32,12 @@ typedef struct NetcdfVar {
     int dim[NETCDF_DIMS];
     const NetcdfAttr *attr;
     int attrs;
-    /* value of elements that are missing (_FillValue), of type ELEM_F32 or ELEM_F64; NULL: none */
+    /* value of elements that are missing (_FillValue); NULL: none */
     const double *fill;
+    /* number of classes whose labels the variable has: attributes flag_values, 0 to flags - 1, and
+     * flag_meanings (CF conventions, section 3.5); 0: none */
+    int flags;
+    const char *flag_meanings;
 } NetcdfVar;
 /* The description of a file; all of it is borrowed for the call of netcdf_writer_new. */
 typedef struct NetcdfFile {

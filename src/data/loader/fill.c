@@ -81,7 +81,8 @@ static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     if (b->box_start) fill_boxes(f, b, r);
     int64_t width = f->set.target_width;
     float *target = b->targets ? b->targets + r * width : NULL;
-    TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
+    int32_t *label = b->labels ? b->labels + r * f->sample_labels : NULL;
+    TRY(reader_get(f->reader, b->sample[r], NULL, label, target));
     /* a NaN in a field is a missing value, which losses leave out */
     const bool checked = target && !data_kind(&f->set)->has_fields;
     if (checked && element_find_not_finite(ELEM_F32, target, width) >= 0)

@@ -177,6 +177,8 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
 
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target)
 {
+    if (reader->fields && label)
+        TRY(field_read_sample_labels(reader->fields, &reader->set, sample, label));
     if (reader->fields) return field_read(reader->fields, sample, true, x, target);
     const Reader *r = reader_of(reader, &sample);
     int64_t count = data_kind(&r->set)->next_token ? r->set.context : 1;

@@ -298,13 +298,25 @@ Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const Cl
 
 /* ---- the files of a set ---- */
 
+/* Returns the names of the classes of label fields. */
+static ClassNames field_names(const FieldClasses *classes)
+{
+    const char *name[FIELD_CLASSES];
+    for (int i = 0; i < classes->count; ++i) name[i] = classes->name[i];
+    return names_copy(name, classes->count);
+}
+
 /* Reads the names of the file's classes. If they are numbers, those below label_base are
  * removed. */
 static Status names_read_file(ClassNames *names, const DataSet *file)
 {
     *names = (ClassNames){0};
-    if (file->listed_classes == 0) return OK;
-    TRY(class_names_read(names, file->path));
+    if (data_has_label_fields(file) && file->field_set.classes.named)
+        *names = field_names(&file->field_set.classes);
+    else if (file->listed_classes == 0)
+        return OK;
+    else
+        TRY(class_names_read(names, file->path));
     Status st = class_names_check(names, file->path);
     if (st == OK && file->label_base > 0 && class_names_are_numbers(names))
         names_drop(names, file->label_base);

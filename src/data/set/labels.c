@@ -86,7 +86,8 @@ Status integers_scan(const DataSet *set, LabelUse *use)
 Status data_set_count_labels(const DataSet *set, LabelUse *use)
 {
     *use = (LabelUse){.least = -1, .most = -1, .second = -1};
-    if (data_kind(set)->next_token || set->target_width > 0) return OK;
+    if (data_kind(set)->next_token || set->target_width > 0 || data_has_label_fields(set))
+        return OK;
     if (data_kind(set)->has_boxes) return boxes_scan(set, use);
     return integers_scan(set, use);
 }

@@ -23,6 +23,16 @@ static double auc_of(const EvalLine *line)
     return line->auc_kind ? line->auc : NAN;
 }
 
+static double iou_of(const EvalLine *line)
+{
+    return line->labels ? line->labels->iou : NAN;
+}
+
+static double dice_of(const EvalLine *line)
+{
+    return line->labels ? line->labels->dice : NAN;
+}
+
 static double ap_of(const EvalLine *line)
 {
     return line->boxes ? line->coco[COCO_AP] : NAN;
@@ -49,6 +59,8 @@ enum {
     BEST_TOP1,
     BEST_TOP5,
     BEST_AUC,
+    BEST_IOU,
+    BEST_DICE,
     BEST_AP,
     BEST_AP50,
     BEST_SKILL,
@@ -56,7 +68,7 @@ enum {
 };
 /* The first one is the default. A new metric is a row here, with its function above. */
 static const BestMetric metrics[] = {
-    [BEST_AUTO] = {{.word = "auto", .help = "top1, auc, ap or eval_loss"}},
+    [BEST_AUTO] = {{.word = "auto", .help = "top1, auc, ap, iou or eval_loss"}},
     [BEST_EVAL_LOSS] = {{.word = "eval_loss", .help = "falls"},
                         .better = BETTER_SMALL,
                         .needs = NEEDS_NOTHING,
@@ -73,6 +85,14 @@ static const BestMetric metrics[] = {
                   .better = BETTER_LARGE,
                   .needs = NEEDS_LOGIT,
                   .value = auc_of},
+    [BEST_IOU] = {{.word = "iou", .help = "rises; label fields"},
+                  .better = BETTER_LARGE,
+                  .needs = NEEDS_LABELS,
+                  .value = iou_of},
+    [BEST_DICE] = {{.word = "dice", .help = "rises; label fields"},
+                   .better = BETTER_LARGE,
+                   .needs = NEEDS_LABELS,
+                   .value = dice_of},
     [BEST_AP] = {{.word = "ap", .help = "rises"},
                  .better = BETTER_LARGE,
                  .needs = NEEDS_BOXES,
@@ -113,6 +133,14 @@ ConfigWord best_metric_word(int i)
     return i < METRICS ? metrics[i].word : (ConfigWord){0};
 }
 
+/* Are the labels those of pixels? */
+static bool has_label_fields(const Config *config)
+{
+    int i = 0;
+    while (i < config->data.variables.count && config->data.variables.item[i].classes == 0) ++i;
+    return i < config->data.variables.count;
+}
+
 const BestMetric *best_metric(const Config *config, bool tokens)
 {
     const BestMetric *m = &metrics[config->checkpoint.best_metric];
@@ -120,6 +148,7 @@ const BestMetric *best_metric(const Config *config, bool tokens)
     if (m->value) return m;
     if (loss->columns == LOSS_COLUMNS_LOGIT) return &metrics[BEST_AUC];
     if (loss->reads == LOSS_READS_BOXES) return &metrics[BEST_AP];
+    if (has_label_fields(config)) return &metrics[BEST_IOU];
     return &metrics[loss->columns == LOSS_COLUMNS_BEST && !tokens ? BEST_TOP1 : BEST_EVAL_LOSS];
 }
 
@@ -127,6 +156,7 @@ Status best_check(const Config *config, bool tokens, bool tested)
 {
     const BestMetric *m = best_metric(config, tokens);
     TRY(lr_check(config));
+    const bool pixels = has_label_fields(config);
     const int top = m->needs == NEEDS_TOP5 ? 5 : m->needs == NEEDS_TOP1;
     if (top > loss_top_k(loss_info(config)))
         return config_fail_key(config, "checkpoint.best_metric",
@@ -138,9 +168,19 @@ Status best_check(const Config *config, bool tokens, bool tested)
     if (m->needs == NEEDS_BOXES && loss_info(config)->reads != LOSS_READS_BOXES)
         return config_fail_key(config, "checkpoint.best_metric",
                                "%s needs boxes (train.loss: yolo): set auto", m->word.word);
-    if (m->needs == NEEDS_FIELDS && config->data.variables.count == 0)
+    if (m->needs == NEEDS_FIELDS && (config->data.variables.count == 0 || pixels))
         return config_fail_key(config, "checkpoint.best_metric",
-                               "%s needs fields (data.variables): set auto", m->word.word);
+                               "%s needs fields of numbers (data.variables): set auto",
+                               m->word.word);
+    if (m->needs == NEEDS_LABELS && !pixels)
+        return config_fail_key(config, "checkpoint.best_metric",
+                               "%s needs a target with labels (data.variables, {name: NAME, "
+                               "classes: N}): set auto",
+                               m->word.word);
+    if (top > 0 && pixels)
+        return config_fail_key(config, "checkpoint.best_metric",
+                               "%s is for one label a sample: set iou for those of pixels",
+                               m->word.word);
     if (tested) return OK;
     if (config->train.early_stop > 0)
         return config_fail_key(config, "train.early_stop", "needs evaluations: set data.test");

@@ -18,8 +18,9 @@ typedef enum MetricNeeds {
     NEEDS_LOGIT,
     /* LOSS_READS_BOXES */
     NEEDS_BOXES,
-    /* data.variables */
+    /* data.variables with targets that are numbers, or labels */
     NEEDS_FIELDS,
+    NEEDS_LABELS,
 } MetricNeeds;
 /* A metric: one value of checkpoint.best_metric. */
 typedef struct BestMetric {

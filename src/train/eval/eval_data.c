@@ -35,6 +35,7 @@ static void substitutes_init(EvalData *data)
     int64_t values = set->channels * set->height * set->width;
     if (values < context) values = context;
     if (values < width) values = width;
+    if (values < data_labels_per_sample(set)) values = data_labels_per_sample(set);
     /* an array of 64-bit sample numbers */
     if (values < 2) values = 2;
     /* an array of the bounds of each field's ids, all of which are empty */

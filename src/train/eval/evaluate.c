@@ -5,6 +5,7 @@
 #include "../step/position.h"
 #include "detections.h"
 #include "field_scores.h"
+#include "label_scores.h"
 #include "scores.h"
 
 #include <math.h>
@@ -28,6 +29,7 @@ typedef struct Evaluation {
     Scores scores;
     Detections detections;
     FieldScores fields;
+    LabelScores labels;
 } Evaluation;
 
 /* Adds up the results of one micro-batch. columns: (rows, LOSS_COLUMNS), described at
@@ -47,12 +49,13 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
         ++sums->labelled;
         sums->top1 += row[1] < 1;
         sums->top5 += row[1] < 5;
-        if (e->confusion && batch->labels)
+        if (e->confusion && batch->labels && !e->labels.trainer)
             e->confusion[batch->labels[i] * classes + (int64_t)row[2]]++;
     }
     scores_add(&e->scores, columns, batch->labels, sums->rows);
     detections_add(&e->detections, batch);
     field_scores_add(&e->fields, batch);
+    label_scores_add(&e->labels, batch);
 }
 
 /* Adds the micro-batches of all replicas in their order in the data set: step by step, replica by
@@ -94,7 +97,7 @@ static EvalSums eval_join(const Trainer *t, const EvalSums *mine, int64_t local,
 static void fill_line(const Trainer *t, EvalSums sum, EvalLine *line)
 {
     const int top = loss_top_k(loss_info(t->config));
-    line->samples = sum.rows;
+    line->samples = sum.rows / t->rows_per_sample * t->counted_per_sample;
     line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = sum.loss / (double)sum.rows;
     line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.labelled : NAN;
@@ -148,6 +151,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     if (st == OK) st = labels;
     st = status_agree(t->world, st);
     if (st == OK) st = field_scores_init(&evaluation.fields, t, set);
+    label_scores_init(&evaluation.labels, t, set, extra.confusion);
     average_swap(t);
     for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
@@ -163,6 +167,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
         fill_line(t, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);
         field_scores_line(&evaluation.fields, line);
+        label_scores_line(&evaluation.labels, line);
         st = detections_line(&evaluation.detections, t, line, &extra);
         if (extra.confusion)
             world_add(t->world, extra.confusion, t->graph->classes * t->graph->classes);
@@ -170,6 +175,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     scores_fini(&evaluation.scores);
     detections_fini(&evaluation.detections);
     field_scores_fini(&evaluation.fields);
+    label_scores_fini(&evaluation.labels);
     mem_free(&micro);
     line->step = t->step;
     line->epoch = position_after(t, t->step).epoch;

@@ -64,12 +64,9 @@ Status run_unlabelled(Trainer *t, const Batch *samples, const float **logits)
     if (t->world->size > 1 || t->batch != t->micro_batch || samples->rows < 1 ||
         samples->rows > t->batch)
         return fail(ERR_BUG, "%d samples for batches of %lld", samples->rows, (long long)t->batch);
-    if (data_labels_per_sample(&t->train_set) > 1)
-        return fail(
-            ERR_CONFIG,
-            "a model with a label for each pixel or token has no probabilities of a sample");
     Batch batch = *samples;
-    batch.labels = mem_new(n * sizeof *batch.labels);
+    const size_t labels = (size_t)data_labels_per_sample(&t->train_set);
+    batch.labels = mem_new(n * (labels > 1 ? labels : 1) * sizeof *batch.labels);
     const size_t width = (size_t)t->train_set.target_width;
     batch.targets = width > 0 ? mem_new(n * width * sizeof *batch.targets) : NULL;
     batch.sample = mem_new(n * sizeof *batch.sample);
@@ -88,6 +85,10 @@ Status train_predict(Trainer *t, const Batch *samples, double *probability)
 {
     const int64_t outputs = t->graph->classes, count = train_probability_count(t);
     const float *logit = NULL;
+    if (data_labels_per_sample(&t->train_set) > 1)
+        return fail(
+            ERR_CONFIG,
+            "a model with a label for each pixel or token has no probabilities of a sample");
     TRY(run_unlabelled(t, samples, &logit));
     TRY(logits_check(logit, samples->rows * outputs));
     for (int i = 0; i < samples->rows; ++i)

@@ -9,6 +9,7 @@
 #include "train/rollout.h"
 
 #include "eval_data.h"
+#include "label_scores.h"
 
 #include <math.h>
 #include <string.h>
@@ -113,7 +114,10 @@ Status rollout_new(Rollout **rollout, Trainer *t, const DataSet *set, int64_t st
     r->units = mem_new(inputs * sizeof(float));
     r->plane = mem_new((size_t)(FIELD_LEVELS * pixels) * sizeof *r->plane);
     Status st = OK;
-    if (steps > 1 && r->advance < 1)
+    if (steps > 1 && data_has_label_fields(set))
+        st = fail(ERR_USAGE,
+                  "--rollout: the model predicts labels, which cannot become inputs: leave it out");
+    if (st == OK && steps > 1 && r->advance < 1)
         st = config_fail_key(t->config, "data.window",
                              "a rollout needs targets after the sample's own time");
     if (st == OK) st = check_window(r);
@@ -183,6 +187,21 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
     return OK;
 }
 
+/* Writes the classes with the largest outputs of `count` samples. */
+static Status choose_classes(const Rollout *r, const float *output, int count, float *predicted)
+{
+    const int64_t classes = r->set->classes, pixels = data_labels_per_sample(r->set);
+    int32_t *class = mem_new((size_t)pixels * sizeof *class);
+    const Status st = logits_check(output, count * classes * pixels);
+    for (int b = 0; st == OK && b < count; ++b) {
+        label_fields_choose(output + b * classes * pixels, classes, pixels,
+                            r->trainer->backend->options.threads, class);
+        for (int64_t i = 0; i < pixels; ++i) predicted[b * pixels + i] = (float)class[i];
+    }
+    mem_free(&class);
+    return st;
+}
+
 /* Runs one step of all forecasts. */
 static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t step, float *predicted)
 {
@@ -198,6 +217,7 @@ static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t ste
                              r->batch.x + b * inputs + i * pixels,
                              r->units + b * inputs + i * pixels));
     TRY(run_unlabelled(r->trainer, &r->batch, &output));
+    if (data_has_label_fields(set)) return choose_classes(r, output, count, predicted);
     TRY(logits_check(output, count * set->target_width));
     for (int b = 0; b < count; ++b) {
         float *to = predicted + b * forecast + step * set->target_width;
@@ -222,8 +242,42 @@ Status rollout_run(Rollout *r, const int64_t *sample, int count, float *predicte
 
 /* ---- truth ---- */
 
+int rollout_input(const Rollout *r)
+{
+    const FieldSet *f = &r->set->field_set;
+    int i = 0;
+    while (i < f->inputs && (f->input[i].offset != f->offsets[FIELD_INPUT] - 1 ||
+                             f->variable[f->input[i].variable].is_static))
+        ++i;
+    return i < f->inputs && r->set->y.dim[2] == r->set->height && r->set->y.dim[3] == r->set->width
+               ? i
+               : -1;
+}
+
+/* rollout_truth of label fields. */
+static Status read_labels(Rollout *r, int64_t sample, float *truth, float *input)
+{
+    const FieldSet *f = &r->set->field_set;
+    const int64_t pixels = data_labels_per_sample(r->set);
+    const int shown = rollout_input(r);
+    const FieldChannel *c = shown < 0 ? NULL : &f->input[shown];
+    int32_t *label = mem_new((size_t)pixels * sizeof *label);
+    Status st = field_read_sample_labels(r->reader, r->set, sample, label);
+    if (st == OK && c)
+        st = field_read_variable(r->reader, c->variable,
+                                 field_sample_frame(f, sample) + f->offset[FIELD_INPUT][c->offset],
+                                 r->plane);
+    for (int64_t i = 0; st == OK && i < pixels; ++i) {
+        truth[i] = label[i] < 0 ? NAN : (float)label[i];
+        input[i] = c ? (float)r->plane[c->level * pixels + i] : NAN;
+    }
+    mem_free(&label);
+    return st;
+}
+
 Status rollout_truth(Rollout *r, int64_t sample, float *truth, float *persistence)
 {
+    if (data_has_label_fields(r->set)) return read_labels(r, sample, truth, persistence);
     const DataSet *set = r->set;
     const FieldSet *f = &set->field_set;
     const int64_t pixels = set->y.dim[2] * set->y.dim[3];

@@ -30,7 +30,9 @@ static void report(Run *r, const StepResult *result)
 {
     const Trainer *t = r->trainer;
     double now = clock_s(), spent = now - r->tick_s;
-    double rate = (double)result->rows / (spent > 0 ? spent : 1e-9);
+    const int64_t counted = result->rows / t->rows_per_sample * t->counted_per_sample;
+    const bool pixels = data_has_label_fields(&t->train_set);
+    double rate = (double)counted / (spent > 0 ? spent : 1e-9);
     /* a result without rows: the device has only queued the step, and its time counts with the
      * next */
     if (result->rows > 0) {
@@ -38,11 +40,13 @@ static void report(Run *r, const StepResult *result)
         run_time_step(r, spent);
         /* the first step includes warm-up, so it is left out */
         if (r->rate > 0) {
-            r->steady_rows += (double)result->rows;
+            r->steady_rows += (double)counted;
             r->steady_s += spent;
         }
         r->rate = r->rate > 0 ? 0.95 * r->rate + 0.05 * rate : rate;
     }
+    /* rows of pixels count those without a label, too */
+    const int top = pixels ? 0 : loss_top_k(loss_info(r->config));
     TrainLine line = {.step = t->step,
                       .steps = t->steps,
                       .epoch = position_last_epoch(t, t->step),
@@ -51,10 +55,10 @@ static void report(Run *r, const StepResult *result)
                       .lr = result->lr,
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
-                      .top1 = loss_top_k(loss_info(r->config)) >= 1 ? result->top1 : NAN,
-                      .top5 = loss_top_k(loss_info(r->config)) >= 5 ? result->top5 : NAN,
-                      .left_s =
-                          (double)((t->steps - t->step) * t->batch * t->rows_per_sample) / r->rate,
+                      .top1 = top >= 1 ? result->top1 : NAN,
+                      .top5 = top >= 5 ? result->top5 : NAN,
+                      .left_s = (double)((t->steps - t->step) * t->batch * t->counted_per_sample) /
+                                r->rate,
                       .skipped = t->skipped,
                       .boxes = loss_info(r->config)->columns == LOSS_COLUMNS_PARTS,
                       .logits = loss_info(r->config)->columns == LOSS_COLUMNS_LOGIT,

@@ -45,7 +45,7 @@ static double test_pass_s(const Run *r)
 {
     const Trainer *t = r->trainer;
     if (r->time.eval_s > 0 || r->rate <= 0) return r->time.eval_s;
-    return (double)(t->test_set.samples * t->rows_per_sample) / r->rate;
+    return (double)(t->test_set.samples * t->counted_per_sample) / r->rate;
 }
 
 /* Time of a save; before the first one, estimated from its size. */

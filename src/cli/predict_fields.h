@@ -1,0 +1,49 @@
+/* Forecasts of weft predict on sets of fields: what its files share. */
+#ifndef WEFT_CLI_PREDICT_FIELDS_H
+#define WEFT_CLI_PREDICT_FIELDS_H
+
+#include "predict.h"
+
+#include "data/field_output.h"
+#include "image/field_sheet.h"
+#include "train/rollout.h"
+
+/* Weighted sums of squared errors of a variable at a lead. */
+typedef struct ErrorSums {
+    double squares, weight;
+} ErrorSums;
+
+typedef struct Fields {
+    const Predict *predict;
+    const DataSet *set;
+    Rollout *rollout;
+    FieldOutput *output;
+    int leads, channels;
+    int64_t pixels;
+    /* [rows]; owned, as all that follows */
+    double *row_weight;
+    /* samples to begin from */
+    int64_t *start;
+    int64_t starts;
+    /* (batch, leads, channels, pixels); of one sample: (leads, channels, pixels), (channels,
+     * pixels) */
+    float *predicted, *truth, *persistence;
+    /* [leads][channels] of the model and of persistence */
+    ErrorSums *model, *last;
+    /* label fields: pixels, (label, predicted class); NULL: targets are numbers */
+    int64_t *confusion;
+} Fields;
+
+/* Writes the time of a sample; returns text. */
+const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD_TIME_TEXT]);
+/* Sets the sheet's size and writes it to DIR/NAME-SAMPLE.png. ERR_USAGE: the file exists;
+ * ERR_IO. */
+Status predict_write_sheet(const Fields *f, FieldSheet *sheet, const char *name, int64_t sample);
+
+/* predict_labels.c, of label fields: counts the pixels of a sample, whose classes are in predicted
+ * and f->truth; draws input, truth, prediction and errors; prints the metrics of all samples. */
+void predict_labels_add(const Fields *f, const float *predicted);
+Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted);
+void predict_labels_print(const Fields *f);
+
+#endif

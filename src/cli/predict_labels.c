@@ -1,0 +1,106 @@
+/* weft predict on label fields: IoU and Dice where the set has the truth, and pictures with a
+ * colour for each class. */
+#include "predict_fields.h"
+
+#include "observe.h"
+
+#include <math.h>
+#include <string.h>
+
+void predict_labels_add(const Fields *f, const float *predicted)
+{
+    for (int64_t i = 0; i < f->pixels; ++i)
+        if (!isnan(f->truth[i]))
+            ++f->confusion[(int64_t)f->truth[i] * f->set->classes + (int64_t)predicted[i]];
+}
+
+/* Splits the names of the model's classes; without names they are numbers. */
+static ClassNames names_of(const Fields *f)
+{
+    ClassNames names = {0};
+    const char *lines = trainer_classes(f->predict->trainer);
+    if (lines) class_names_split(&names, mem_text(lines), strlen(lines) + 1, '\n');
+    return names;
+}
+
+/* ---- metrics ---- */
+
+static void print_json(const LabelMetrics *m)
+{
+    Json json = json_to(stdout, true);
+    const EvalLine line = {.labels = m};
+    json_object(&json, NULL);
+    eval_put_metrics(&line, &json);
+    json_end(&json);
+}
+
+static void print_text(const LabelMetrics *m)
+{
+    printf("accuracy %.2f %%, IoU %.4f, Dice %.4f, of %lld pixels\n", 100 * m->accuracy, m->iou,
+           m->dice, (long long)m->pixels);
+    for (int c = 0; c < m->classes; ++c)
+        printf("  %-12s IoU %.4f, Dice %.4f, %lld pixels, %lld predicted\n", m->item[c].name,
+               text_unsigned_nan(m->item[c].iou), text_unsigned_nan(m->item[c].dice),
+               (long long)m->item[c].pixels, (long long)m->item[c].predicted);
+}
+
+void predict_labels_print(const Fields *f)
+{
+    LabelMetrics *m = mem_new(sizeof *m);
+    ClassNames names = names_of(f);
+    char number[24];
+    label_metrics_fill(m, (int)f->set->classes, f->confusion);
+    for (int c = 0; c < m->classes; ++c)
+        snprintf(m->item[c].name, sizeof m->item[c].name, "%s", class_name(&names, c, number));
+    if (f->predict->options->json)
+        print_json(m);
+    else if (m->pixels == 0)
+        printf("no pixel has a label, so there are no metrics\n");
+    else
+        print_text(m);
+    class_names_free(&names);
+    mem_free(&m);
+}
+
+/* ---- pictures ---- */
+
+/* Writes predicted classes where they are wrong, -1 where they are right. */
+static void find_errors(const Fields *f, const float *predicted, float *to)
+{
+    for (int64_t i = 0; i < f->pixels; ++i)
+        to[i] = isnan(f->truth[i]) ? NAN : predicted[i] == f->truth[i] ? -1 : predicted[i];
+}
+
+Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted)
+{
+    const FieldSet *s = &f->set->field_set;
+    const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[0]);
+    const int input = rollout_input(f->rollout);
+    const ColourRange classes = {.categories = (int)f->set->classes};
+    ColourRange range = {.low = 1, .high = 0};
+    ClassNames names = names_of(f);
+    float *errors = mem_new((size_t)f->pixels * sizeof *errors);
+    char time[FIELD_TIME_TEXT], first[FIELD_NAME + 80] = "input";
+    find_errors(f, predicted, errors);
+    colour_range_add(&range, f->persistence, f->pixels);
+    if (input >= 0)
+        snprintf(first, sizeof first, "input: %s",
+                 field_label(s, FIELD_INPUT, &s->input[input]).name);
+    char *title = mem_format("%s, %s", label.name, predict_time_text(s, sample, time));
+    const FieldPanel panel[] = {{first, input >= 0 ? f->persistence : NULL, range},
+                                {"prediction", predicted, classes},
+                                {"truth", f->truth, classes},
+                                {"prediction where wrong", errors, classes}};
+    FieldSheet sheet = {.title = title,
+                        .units = input >= 0 ? s->variable[s->input[input].variable].units : "",
+                        .panel = panel,
+                        .panels = 4,
+                        .across = 2,
+                        .category = names.count == f->set->classes ? (const char *const *)names.name
+                                                                   : NULL};
+    const Status st = predict_write_sheet(f, &sheet, label.name, sample);
+    class_names_free(&names);
+    mem_free(&errors);
+    mem_free(&title);
+    return st;
+}

@@ -1,0 +1,138 @@
+/* Label fields: a target whose pixels have classes. Checks data.variables, names the classes, and
+ * converts values to classes. A pixel that is missing, or has the value `ignore`, has no label: -1,
+ * which losses and metrics leave out. */
+#include "field_facts.h"
+#include "fields_private.h"
+
+#include <math.h>
+#include <string.h>
+
+const ConfigVariable *field_labels_entry(const Config *config)
+{
+    const ConfigVariables *list = &config->data.variables;
+    for (int i = 0; i < list->count; ++i)
+        if (list->item[i].classes > 0) return &list->item[i];
+    return NULL;
+}
+
+Status field_labels_check(const Config *config)
+{
+    const ConfigVariables *list = &config->data.variables;
+    const ConfigVariable *labels = field_labels_entry(config);
+    if (!labels) return OK;
+    for (int i = 0; i < list->count; ++i)
+        if (list->item[i].role == FIELD_TARGET && &list->item[i] != labels)
+            return config_fail_key(config, "data.variables",
+                                   "%s has labels, so the model's outputs are its classes and it "
+                                   "must be the only target: remove %s",
+                                   labels->name, list->item[i].name);
+    if (config->data.window.targets.count > 1)
+        return config_fail_key(config, "data.window",
+                               "%s has labels, of which a sample has one field: give one offset "
+                               "of targets",
+                               labels->name);
+    if (config->data.predict == PREDICT_CHANGE)
+        return config_fail_key(config, "data.predict",
+                               "%s has labels, whose change is no number: set it to value",
+                               labels->name);
+    if (config->train.rollout > 1)
+        return config_fail_key(config, "train.rollout",
+                               "%s has labels, and a step cannot read the outputs for them as "
+                               "inputs: set it to 1",
+                               labels->name);
+    if (config->data.label_base != 0)
+        return config_fail_key(config, "data.label_base",
+                               "%s is a label field, whose labels count from 0: remove it",
+                               labels->name);
+    return OK;
+}
+
+Status field_labels_take(DataSet *set, const Config *config)
+{
+    FieldSet *f = &set->field_set;
+    const ConfigVariable *labels = field_labels_entry(config);
+    if (!labels) return OK;
+    if (f->targets > 1)
+        return config_fail_key(config, "data.variables",
+                               "%s has labels at %d levels, of which a sample can have one: select "
+                               "it, levels: [...]",
+                               labels->name, f->targets);
+    f->classes.count = (int)labels->classes;
+    f->classes.ignores = labels->ignores;
+    f->classes.ignore = labels->ignore;
+    return OK;
+}
+
+/* ---- names ---- */
+
+void field_labels_name(const FieldFacts *facts, int count, FieldClasses *classes)
+{
+    const char *word = facts->meanings;
+    classes->named = false;
+    for (int c = 0; c < count; ++c) snprintf(classes->name[c], sizeof classes->name[c], "%d", c);
+    for (int i = 0; i < facts->flags; ++i) {
+        word += strspn(word, " ");
+        const int length = (int)strcspn(word, " ");
+        const double value = facts->flag[i];
+        if (length > 0 && value >= 0 && value < count && value == floor(value)) {
+            snprintf(classes->name[(int)value], sizeof classes->name[0], "%.*s", length, word);
+            classes->named = true;
+        }
+        word += length;
+    }
+}
+
+/* ---- values ---- */
+
+static Status value_fail(const DataSet *set, double value, int64_t frame, int64_t at)
+{
+    const FieldSet *f = &set->field_set;
+    const FieldVariable *v = &f->variable[f->target[0].variable];
+    const char *path = field_path(f, field_find_file(f, frame));
+    const int64_t columns = v->size[FIELD_COLUMN];
+    const double last = f->classes.count - 1;
+    char when[FIELD_TIME_TEXT], time[FIELD_TIME_TEXT + 8];
+    field_time_text(f, field_frame_time(f, frame), when);
+    snprintf(time, sizeof time, "%s%s", f->step_s > 0 ? "" : "frame ", when);
+    if (value >= 0 && value <= last && value == floor(value))
+        return fail(ERR_DATA,
+                    "%s: %s has class %s at %s, which the model does not have: train with that "
+                    "class",
+                    path, v->name, f->classes.name[(int)value], time);
+    return fail(ERR_DATA,
+                "%s: %s is %.9g at %s, row %lld, column %lld, but labels are whole numbers from 0 "
+                "to %g: correct the data or classes in data.variables; if it means 'no label', add "
+                "ignore: %.9g there",
+                path, v->name, value, time, (long long)(at / columns), (long long)(at % columns),
+                last, value);
+}
+
+Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label)
+{
+    const FieldSet *f = &set->field_set;
+    const FieldClasses *classes = &f->classes;
+    const int variable = f->target[0].variable;
+    const int64_t pixels =
+        f->variable[variable].size[FIELD_ROW] * f->variable[variable].size[FIELD_COLUMN];
+    double *value = mem_new((size_t)pixels * sizeof *value);
+    int64_t bad = -1;
+    Status st = field_read_variable(reader, variable, frame, value);
+    for (int64_t i = 0; st == OK && bad < 0 && i < pixels; ++i) {
+        const double v = value[i];
+        const bool none = isnan(v) || (classes->ignores && v == classes->ignore);
+        const bool good = v >= 0 && v < classes->count && v == floor(v);
+        label[i] = none ? -1 : good ? (int32_t)label_class(set, (int64_t)v) : -2;
+        if (label[i] < 0 && !none) bad = i;
+    }
+    if (st == OK && bad >= 0) st = value_fail(set, value[bad], frame, bad);
+    mem_free(&value);
+    return st;
+}
+
+Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t sample,
+                                int32_t *label)
+{
+    const FieldSet *f = &set->field_set;
+    const int64_t frame = field_sample_frame(f, sample) + f->offset[FIELD_TARGET][0];
+    return field_read_labels(reader, set, frame, label);
+}

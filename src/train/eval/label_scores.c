@@ -1,0 +1,81 @@
+/* Counts predicted and true classes of the pixels of label fields. Counts are integers, so their
+ * sum over ranks depends neither on the grid nor on the number of threads; metrics are computed
+ * from the sum on every rank. */
+#include "label_scores.h"
+
+#include <math.h>
+#include <string.h>
+
+void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *asked)
+{
+    const int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    *scores = (LabelScores){.set = set, .asked = asked};
+    if (!data_has_label_fields(set)) return;
+    const size_t classes = (size_t)set->classes;
+    scores->trainer = t;
+    scores->collects = t->grid.pp_rank == stage && t->grid.tp_rank == 0;
+    scores->confusion = mem_new(classes * classes * sizeof *scores->confusion);
+    scores->predicted = mem_new((size_t)data_labels_per_sample(set) * sizeof *scores->predicted);
+    if (!t->label_metrics) t->label_metrics = mem_new(sizeof *t->label_metrics);
+}
+
+void label_scores_fini(LabelScores *scores)
+{
+    mem_free(&scores->confusion);
+    mem_free(&scores->predicted);
+}
+
+void label_fields_choose(const float *output, int64_t classes, int64_t pixels, int threads,
+                         int32_t *predicted)
+{
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+    for (int64_t i = 0; i < pixels; ++i) {
+        int32_t best = 0;
+        for (int32_t c = 1; c < classes; ++c)
+            if (output[c * pixels + i] > output[best * pixels + i]) best = c;
+        predicted[i] = best;
+    }
+}
+
+void label_scores_add(LabelScores *s, const Batch *batch)
+{
+    if (!s->collects) return;
+    const int64_t classes = s->set->classes, pixels = data_labels_per_sample(s->set);
+    const float *output = executor_logits(s->trainer->executor, 0);
+    for (int r = 0; r < batch->rows; ++r) {
+        const int32_t *label = batch->labels + r * pixels;
+        label_fields_choose(output + r * classes * pixels, classes, pixels,
+                            s->trainer->backend->options.threads, s->predicted);
+        for (int64_t i = 0; i < pixels; ++i)
+            if (label[i] >= 0) ++s->confusion[label[i] * classes + s->predicted[i]];
+    }
+}
+
+/* Names the classes: by the names of the model's classes, else by number. */
+static void name_classes(const Trainer *t, LabelMetrics *m)
+{
+    const char *name = t->classes;
+    for (int c = 0; c < m->classes; ++c) {
+        const int length = name ? (int)strcspn(name, "\n") : 0;
+        if (length > 0)
+            snprintf(m->item[c].name, sizeof m->item[c].name, "%.*s", length, name);
+        else
+            snprintf(m->item[c].name, sizeof m->item[c].name, "%d", c);
+        if (name) name += length + (name[length] == '\n');
+    }
+}
+
+void label_scores_line(LabelScores *s, EvalLine *line)
+{
+    line->labels = NULL;
+    if (!s->trainer) return;
+    Trainer *t = s->trainer;
+    const int64_t cells = s->set->classes * s->set->classes;
+    if (s->asked) memcpy(s->asked, s->confusion, (size_t)cells * sizeof *s->asked);
+    world_add(t->world, s->confusion, (int)cells);
+    label_metrics_fill(t->label_metrics, (int)s->set->classes, s->confusion);
+    name_classes(t, t->label_metrics);
+    line->labels = t->label_metrics;
+    /* accuracy says the same for every loss */
+    line->top1 = line->top5 = NAN;
+}

@@ -1,0 +1,32 @@
+/* Metrics of the label fields that a model predicts in an evaluation. */
+#ifndef WEFT_TRAIN_LABEL_SCORES_H
+#define WEFT_TRAIN_LABEL_SCORES_H
+
+#include "../trainer.h"
+
+/* Counts of one evaluation. */
+typedef struct LabelScores {
+    /* borrowed; NULL: the set has no label fields */
+    Trainer *trainer;
+    const DataSet *set;
+    /* this rank has the model's outputs, and counts them */
+    bool collects;
+    /* pixels of this rank, (label, predicted class), int64[classes][classes]; owned */
+    int64_t *confusion;
+    /* predicted classes of one sample; owned */
+    int32_t *predicted;
+    /* a copy of this rank's counts goes there; borrowed; NULL: nobody asked */
+    int64_t *asked;
+} LabelScores;
+void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *asked);
+void label_scores_fini(LabelScores *scores);
+/* Adds the micro-batch that the executor has just evaluated. */
+void label_scores_add(LabelScores *scores, const Batch *batch);
+/* Sets line->labels to the metrics over all ranks' pixels, on every rank. Collective. */
+void label_scores_line(LabelScores *scores, EvalLine *line);
+/* Writes the class with the largest output of each pixel, the first of equal ones. output:
+ * (classes, pixels). */
+void label_fields_choose(const float *output, int64_t classes, int64_t pixels, int threads,
+                         int32_t *predicted);
+
+#endif
