@@ -27,6 +27,8 @@ typedef struct FlowMake {
     double drag;
     int64_t waves;
     uint64_t seed;
+    /* also write the labels `regime` (flow_regimes) */
+    bool labels;
     /* threads of each rank; replace members that are there already */
     int threads;
     bool force;

@@ -7,14 +7,15 @@ check 0 "wrote water: 3 members of 4 frames, 16x32" "$WEFT" data make shallow-wa
 check 0 "wrote water2: 3 members" timeout 100 "$WEFT" data make shallow-water -n 2 -o water2 $small --orography 500
 check 0 "wrote fluid: 3 members of 4 frames" "$WEFT" data make kolmogorov -o fluid $small --spin-up 1 --threads 1
 check 0 "wrote fluid2: 3 members" timeout 100 "$WEFT" data make kolmogorov -n 2 -o fluid2 $small --spin-up 1 --threads 2
-check 0 "wrote fronts: 3 members" "$WEFT" data make burgers -o fronts $small --threads 1
-check 0 "wrote deep/fronts2: 3 members" "$WEFT" data make burgers -o deep/fronts2 $small --threads 3
+check 0 "wrote fronts: 3 members" "$WEFT" data make burgers -o fronts $small --threads 1 --labels
+check 0 "wrote deep/fronts2: 3 members" "$WEFT" data make burgers -o deep/fronts2 $small --threads 3 --labels
 for i in 0 1 2; do
     holds "two ranks write the same water, member $i" cmp water/member-00$i.nc water2/member-00$i.nc
     holds "two ranks and threads write the same fluid, member $i" cmp fluid/member-00$i.nc fluid2/member-00$i.nc
     holds "three threads write the same fronts, member $i" cmp fronts/member-00$i.nc deep/fronts2/member-00$i.nc
 done
 check 0 "wrote later: 1 members" "$WEFT" data make shallow-water -o later --size 16x32 --members 1 --first 2 --steps 4 --orography 500
+check 0 'regime: class 1 vortex has' "$WEFT" data check fronts/member-000.nc 'data.variables={inputs: [u, v], targets: [{name: regime, classes: 3}]}'
 holds "a later member of the same seed is the same" cmp later/member-002.nc water/member-002.nc
 holds "members differ" sh -c '! cmp -s water/member-000.nc water/member-001.nc'
 holds "no other file is left" test "$(ls water2 | wc -l)" = 3

@@ -402,7 +402,26 @@ static void bad_sets_are_refused(void)
     mem_free(&left);
 }
 
-TEST_MAIN("flow", {"functions agree with the library's", functions_agree_with_the_library},
+/* A wheel, pure strain, and water at rest, between walls: rows do not wrap around, columns do. */
+static void regimes_of_known_flows(void)
+{
+    enum { H = 8, W = 16 };
+    double u[H * W], v[H * W], w[H * W];
+    int8_t regime[H * W];
+    for (int want = 2; want >= 0; --want) {
+        for (int i = 0; i < H * W; ++i) {
+            const int x = i % W, y = i / W;
+            u[i] = want == 1 ? -y : want == 2 ? x : 0;
+            v[i] = want == 1 ? x : want == 2 ? -y : 0;
+        }
+        flow_regimes(H, W, true, u, v, w, regime);
+        for (int i = 0; i < H * W; ++i)
+            if (i % W > 0 && i % W < W - 1) CU_ASSERT_EQUAL(regime[i], want);
+    }
+}
+
+TEST_MAIN("flow", {"regimes of known flows", regimes_of_known_flows},
+          {"functions agree with the library's", functions_agree_with_the_library},
           {"transforms are those of the definition", transforms_are_those_of_the_definition},
           {"Burgers converges to Cole and Hopf", burgers_converges},
           {"the fluid conserves energy and enstrophy", kolmogorov_conserves_energy_and_enstrophy},

@@ -9,7 +9,7 @@ typedef struct FlowOptions {
     const char *out, *size;
     int64_t members, first, steps, seed, threads, ranks, waves;
     double interval, spin_up, viscosity, depth, orography, drag;
-    bool force;
+    bool labels, force;
 } FlowOptions;
 
 /* The flags of all kinds; their defaults of --size, --interval, --spin-up and their unit of time
@@ -51,6 +51,8 @@ typedef struct FlowOptions {
          .hi = 1e6,                                                                                \
          .default_text = spin_up_text,                                                             \
          .help = "time from the initial state to the first saved frame"},                          \
+        {"--labels", FLAG_FIELD(FlowOptions, labels),                                              \
+         .help = "also write the regime of each cell as a label: background, vortex or strain"},   \
         {"--seed",                                                                                 \
          FLAG_FIELD(FlowOptions, seed),                                                            \
          .value = "S",                                                                             \
@@ -121,6 +123,7 @@ static Status run(const FlowKind *kind, int argc, char **argv, const FlowOptions
         .drag = o->drag,
         .waves = o->waves,
         .seed = (uint64_t)o->seed,
+        .labels = o->labels,
         .force = o->force,
     };
     return import_on_ranks(make_set, "frames", false, o->threads, &make);

@@ -28,8 +28,8 @@ struct FlowKind {
     const char *advice;
     FlowVar var[FLOW_VARS];
     int vars;
-    /* the grid's sides are powers of two */
-    bool powers_of_two;
+    /* the grid's sides are powers of two; it has walls in the south and in the north */
+    bool powers_of_two, walls;
     /* Creates a solver. Owner: the caller, who releases it with solver_free. */
     FlowSolver *(*solver_new)(const FlowMake *make);
     void (*solver_free)(FlowSolver **solver);
@@ -72,6 +72,15 @@ void flow_stepper_fini(FlowStepper *stepper);
  * longest_step, or in `steps` steps if that is above 0. Returns false if the state is not one of a
  * fluid, or is not finite any more. */
 bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
+
+/* Writes the regime of each cell of a flow (H,W) with velocity (u, v): 1 in a vortex, 2 under
+ * strain, else 0. With the Okubo-Weiss parameter W = (u_x - v_y)^2 + (v_x + u_y)^2 - (v_x -
+ * u_y)^2 and its root mean square S over the frame, a cell is a vortex below -0.2 S, and under
+ * strain above 0.2 S (Okubo 1970, Weiss 1991; the bounds are those of Isern-Fontanet et al.
+ * 2003). Derivatives are centred differences; rows do not wrap around if there are walls. w:
+ * scratch memory (H,W). */
+void flow_regimes(int64_t height, int64_t width, bool walls, const double *u, const double *v,
+                  double *w, int8_t *regime);
 
 /* Returns the key of random number i (0, 1, ...) of kinds of numbers `of` of a member. */
 RngKey flow_key(uint64_t seed, uint64_t member, uint64_t of);

@@ -38,6 +38,9 @@ typedef struct Member {
     /* owned: the fields of a frame (H,W), and one of them as floats */
     double *field[FLOW_VARS];
     float *out;
+    /* owned, for labels: scratch memory (H,W), and the regime of each cell */
+    double *scratch;
+    int8_t *regime;
 } Member;
 
 /* ---- the file of a member ---- */
@@ -55,7 +58,8 @@ static Status begin_file(Member *m, const char *path)
     const NetcdfAttr x[] = {{"units", kind->length_units, 0}, {"axis", "X", 0}};
     const NetcdfAttr ground[] = {{"standard_name", "surface_altitude", 0}, {"units", "m", 0}};
     const NetcdfDim dim[] = {{"time", make->frames}, {"y", make->height}, {"x", make->width}};
-    NetcdfVar var[4 + FLOW_VARS] = {
+    const NetcdfAttr regime[] = {{"long_name", "regime of the flow (Okubo-Weiss)", 0}};
+    NetcdfVar var[4 + FLOW_VARS + 1] = {
         {.name = "time", .type = ELEM_F64, .ndim = 1, .dim = {0}, .attr = time, .attrs = 4},
         {.name = "y", .type = ELEM_F64, .ndim = 1, .dim = {1}, .attr = y, .attrs = 2},
         {.name = "x", .type = ELEM_F64, .ndim = 1, .dim = {2}, .attr = x, .attrs = 2},
@@ -89,10 +93,18 @@ static Status begin_file(Member *m, const char *path)
                                             .attr = of_field[i],
                                             .attrs = 2};
     }
+    var[m->first_var + kind->vars] = (NetcdfVar){.name = "regime",
+                                                 .type = ELEM_I8,
+                                                 .ndim = 3,
+                                                 .dim = {0, 1, 2},
+                                                 .attr = regime,
+                                                 .attrs = 1,
+                                                 .flags = 3,
+                                                 .flag_meanings = "background vortex strain"};
     const NetcdfFile file = {.dim = dim,
                              .dims = 3,
                              .var = var,
-                             .vars = m->first_var + kind->vars,
+                             .vars = m->first_var + kind->vars + make->labels,
                              .attr = root,
                              .attrs = attrs,
                              .rows = make->frames};
@@ -129,7 +141,11 @@ static Status write_frame(Member *m, int64_t frame)
     kind->view(m->solver, m->stepper.state, m->field);
     for (int i = 0; i < kind->vars; ++i)
         TRY(write_field(m, m->first_var + i, frame, 1, m->field[i]));
-    return OK;
+    if (!m->make->labels) return OK;
+    /* the velocity is the last two fields of all kinds */
+    flow_regimes(m->make->height, m->make->width, kind->walls, m->field[kind->vars - 2],
+                 m->field[kind->vars - 1], m->scratch, m->regime);
+    return netcdf_write(m->file, m->first_var + kind->vars, frame, 1, m->regime);
 }
 
 /* ---- members ---- */
@@ -141,6 +157,9 @@ static void member_init(Member *m, const FlowMake *make, int64_t number)
     flow_stepper_init(&m->stepper, make->kind, m->solver);
     for (int i = 0; i < FLOW_VARS; ++i) m->field[i] = mem_new(points * sizeof(double));
     m->out = mem_new(points * sizeof(float));
+    if (!make->labels) return;
+    m->scratch = mem_new(points * sizeof *m->scratch);
+    m->regime = mem_new(points * sizeof *m->regime);
 }
 
 static void member_fini(Member *m)
@@ -150,6 +169,8 @@ static void member_fini(Member *m)
     m->make->kind->solver_free(&m->solver);
     for (int i = 0; i < FLOW_VARS; ++i) mem_free(&m->field[i]);
     mem_free(&m->out);
+    mem_free(&m->scratch);
+    mem_free(&m->regime);
 }
 
 static void count_frame(Maker *maker)

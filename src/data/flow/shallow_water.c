@@ -372,6 +372,7 @@ const FlowKind flow_shallow_water = {
             {"u", "velocity along x", "m s-1"},
             {"v", "velocity along y", "m s-1"}},
     .vars = 3,
+    .walls = true,
     .solver_new = solver_new,
     .solver_free = solver_free,
     .values = values,
