@@ -17,6 +17,11 @@ Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x
 /* Reads all selected levels of a variable at a frame of the set, (levels, rows, columns), in double
  * precision, missing values as NaN. A static variable has one frame. ERR_IO, ERR_DATA. */
 Status field_read_variable(FieldReader *reader, int variable, int64_t frame, double *plane);
+/* Reads all levels of a variable that is an input, `ahead` frames after a frame, as planes of the
+ * inputs' size, (levels, H, W): scalars fill theirs, and what weft makes is known at any time.
+ * ERR_IO, ERR_DATA. */
+Status field_read_planes(FieldReader *reader, int variable, int64_t frame, int64_t ahead,
+                         double *plane);
 /* Returns the frame of a sample at its own time. */
 int64_t field_sample_frame(const FieldSet *f, int64_t sample);
 

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char role_words[] = "inputs|static|targets";
+static const char role_words[] = "inputs|static|targets|scalars|extra";
 
 /* ---- data.variables ---- */
 

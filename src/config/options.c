@@ -208,7 +208,7 @@ const Option options[] = {
     {"data.std", &kind_reals, AT(data.std), "[]", "the file's own", REAL_ABOVE(0),
      .help = "Standard deviation of the scaled values; as many numbers as in data.mean."},
     {"data.variables", &kind_variables, AT(data.variables), "{}", "none",
-     .help = "Variables of HDF5 or NetCDF-4 files that are fields: {inputs: [t2m, {name: z, levels: [500, 850]}], static: [orography], targets: [t2m]}; static ones have no time. Without it data.x and data.y are read."},
+     .help = "Variables of HDF5 or NetCDF-4 files that are fields: {inputs: [t2m, {name: z, levels: [500, 850]}], static: [orography], targets: [t2m]}; static ones have no time, scalars have nothing else, and extra ones are made by weft: latitude, longitude, row, column, local_hour, hour, year. Without it data.x and data.y are read."},
     {"data.window", &kind_window, AT(data.window), "{}", "{inputs: [0], targets: [0]}",
      .help = "Times of the fields of a sample, as offsets from its own time, with a unit or in steps: {inputs: [-6h, 0h], targets: [6h]}."},
     {"data.train_time", &kind_times, AT(data.train_time), "[]", "all times",

@@ -1,6 +1,6 @@
 /* Reads and compares attributes of layers, by one table with the field, the type, the effect and
- * the range of each. Values are text, from a configuration's list of layers or from the zoo; callers
- * add file and line to error messages. */
+ * the range of each. Values are text, from a configuration's list of layers or from the zoo;
+ * callers add file and line to error messages. */
 #include "attr.h"
 #include "kinds.h"
 

@@ -124,7 +124,7 @@ static Status find_field_stats(Trainer *t)
         log_info("%s: mean and deviation are those in %s", train->path, c->data.stats);
     else
         log_info("%s: mean and deviation of %d variables measured over %lld samples in %.1f s",
-                 train->path, train->field_set.variables, (long long)train->samples,
+                 train->path, train->field_set.stored, (long long)train->samples,
                  clock_s() - begun);
     return OK;
 }

@@ -10,7 +10,7 @@ run: {name: a, dir: all/runs}
 data:
   train: waves/member-000.nc
   test: waves/member-001.nc
-  variables: {inputs: [h, u, v], static: [orography], targets: [h, u]}
+  variables: {inputs: [h, u, v], static: [orography], extra: [row, hour], targets: [h, u]}
   window: {inputs: [-1, 0], targets: [1]}
   predict: change
 model: {name: unet, channels: [8, 16], up: bilinear, pad_mode: [reflect, circular]}

@@ -14,6 +14,8 @@ typedef struct FieldFactsRequest {
     char name[FIELD_VARIABLES][FIELD_NAME];
     /* static variables: a time of theirs is not that of the frames */
     bool is_static[FIELD_VARIABLES];
+    /* variables without rows and columns */
+    bool is_scalar[FIELD_VARIABLES];
 } FieldFactsRequest;
 
 /* netCDF's value for floats that were never written */
@@ -41,10 +43,10 @@ typedef struct FieldFacts {
     char time_units[FIELD_UNITS], calendar[FIELD_UNITS];
     /* number of times; 0: no variable has a time, or time has no coordinate */
     int64_t times;
-    /* coordinate of the rows, in degrees of latitude if is_latitude; 0: none */
-    int rows;
-    bool is_latitude;
-    float row[FIELD_ROWS];
+    /* coordinates of rows and columns, in degrees if is_latitude and is_longitude; 0: none */
+    int rows, columns;
+    bool is_latitude, is_longitude;
+    float row[FIELD_ROWS], column[FIELD_ROWS];
     struct stat stat;
     /* hash of the addresses of the arrays, as field_hash_layout's */
     uint64_t layout;
