@@ -4,6 +4,7 @@
 #ifndef WEFT_DATA_FIELDS_H
 #define WEFT_DATA_FIELDS_H
 
+#include "config.h"
 #include "data/array.h"
 
 #include <sys/stat.h>
@@ -177,6 +178,9 @@ static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
 {
     return &f->array[(int64_t)file * f->stored + variable];
 }
+
+/* Returns the number of the last input channels, which data.variables makes constant over space. */
+int field_constants(const Config *config);
 
 /* Where a step of a rollout reads a channel: input `channel` of the sample (-1: none), plus a
  * target of an earlier step (-1: none). With both the target is a change, else the value itself. */

@@ -49,7 +49,7 @@ static Status measure(const World *world, const StatsOptions *o, int argc, char 
             status_agree(world, world->rank == 0 ? data_fields_stats_save(set, stats, o->out) : OK);
     if (st == OK && world->rank == 0)
         printf("%s: mean and deviation of %d variables, measured in %.1f s\n", o->out,
-               set->field_set.variables, clock_s() - begun);
+               set->field_set.stored, clock_s() - begun);
     mem_free(&stats);
     data_set_fini(set);
     mem_free(&set);

@@ -171,6 +171,21 @@ Status field_extra_check(DataSet *set)
     return OK;
 }
 
+int field_constants(const Config *config)
+{
+    const ConfigVariables *list = &config->data.variables;
+    const int inputs = config->data.window.inputs.count, offsets = inputs > 0 ? inputs : 1;
+    int count = 0;
+    for (int i = 0; i < list->count; ++i) {
+        const ConfigVariable *entry = &list->item[i];
+        const int kind = entry->role == FIELD_EXTRA ? field_extra_find(entry->name) : -1;
+        if (entry->role == FIELD_SCALAR)
+            count += offsets * (entry->levels.count > 0 ? entry->levels.count : 1);
+        if (kind >= 0 && kinds[kind].along == FIELD_DIMS) count += kinds[kind].is_angle ? 2 : 1;
+    }
+    return count;
+}
+
 /* ---- values ---- */
 
 const char *field_extra_part(const FieldVariable *v, int level)
