@@ -206,7 +206,8 @@ static Status take_variable(const Opening *o, int i)
         return fail(ERR_DATA,
                     "%s: %s has %lld levels: select those that are scalars in data.variables, "
                     "{name: %s, levels: [...]}",
-                    field_path(o->f, o->f->files), v->name, (long long)v->size[FIELD_LEVEL], v->name);
+                    field_path(o->f, o->f->files), v->name, (long long)v->size[FIELD_LEVEL],
+                    v->name);
     if (!v->is_static && !has[FIELD_TIME])
         return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
                     field_path(o->f, o->f->files), v->name);
