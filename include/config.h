@@ -187,6 +187,9 @@ typedef struct Config {
         int norm, up, down;
         bool residual;
         char *pad_mode;
+        /* unet: heads of attention on the smallest level; unet, fieldresnet: width of the
+         * perceptron that makes scales and shifts of scalars; 0: none */
+        int64_t attention, film;
         /* detectors: factors on the repeats of blocks and on channels; 0: the model's own */
         double depth_multiple, width_multiple;
         /* detectors: widths and heights of anchors in pixels; empty: the model's own */

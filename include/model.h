@@ -306,7 +306,9 @@ typedef enum FreezeNorm { FREEZE_NORM_WORDS(LIST_CONSTANT) } FreezeNorm;
 /* Words of model.norm, model.up and model.down (for models of fields). */
 #define FIELD_NORM_WORDS(W)                                                                        \
     W(FIELD_NORM_GROUP, "group")                                                                   \
-    W(FIELD_NORM_BATCH, "batch") W(FIELD_NORM_INSTANCE, "instance") W(FIELD_NORM_NONE, "none")
+    W(FIELD_NORM_BATCH, "batch")                                                                   \
+    W(FIELD_NORM_INSTANCE, "instance")                                                             \
+    W(FIELD_NORM_LAYER, "layer") W(FIELD_NORM_NONE, "none")
 #define UP_WORDS(W)                                                                                \
     W(UP_TRANSPOSE, "transpose")                                                                   \
     W(UP_NEAREST, "nearest") W(UP_BILINEAR, "bilinear")

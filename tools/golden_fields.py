@@ -142,6 +142,28 @@ def write_all():
     write_xarray("gap.nc", field(7, H, W).astype("f4"), gap, "hours since 2001-01-01", "standard")
 
 
+def write_columns():
+    """Profiles: variables without rows, without rows and columns, and with time alone."""
+    T, N = 12, 4
+    own = np.random.default_rng(51)
+    d = netCDF4.Dataset(path("columns.nc"), "w")
+    d.createDimension("time", T)
+    d.createDimension("lev", len(LEVELS))
+    d.createDimension("ncol", N)
+    t = d.createVariable("time", "f8", ("time",))
+    t.units = "hours since 2001-01-01"
+    t[:] = np.arange(T)
+    le = d.createVariable("lev", "f8", ("lev",))
+    le.units, le.axis = "hPa", "Z"
+    le[:] = LEVELS
+    for name, dims in (("state", ("time", "lev", "ncol")), ("flux", ("time", "ncol")), ("profile", ("time", "lev")), ("tendency", ("lev", "time")),
+                       ("co2", ("time",))):
+        v = d.createVariable(name, "f4", dims)
+        v.units = "K"
+        v[:] = own.normal(3, 2, v.shape)
+    d.close()
+
+
 # ---- what xarray reads ----
 
 
@@ -161,8 +183,10 @@ class Set:
             for size, kind in ((("lev",), "lev"), (("time", "start"), "time")):
                 found = [d for d in a.dims if d in size]
                 a = a.rename({found[0]: kind}) if found else a.expand_dims(kind)
-            rows = "lat" if "lat" in a.dims else "y"
-            parts.append(a.transpose("time", "lev", rows, "lon" if "lon" in a.dims else "x"))
+            for d in ("lat", "lon", "ncol"):
+                a = a.rename({d: "y" if d == "lat" else "x"}) if d in a.dims else a
+            a = a.expand_dims([d for d in "yx" if d not in a.dims])
+            parts.append(a.transpose("time", "lev", "y", "x"))
         return np.concatenate([p.values.astype("f8") for p in parts]), LEVELS if parts[0].sizes["lev"] > 1 else [None]
 
     def times(self):
@@ -225,6 +249,7 @@ def case(out, name, files, variables, inputs=(0,), targets=(1,), predict="value"
     for frame in samples:
         x = [v[frame + o] for o in inputs for _, _, v in channels("inputs")]
         x += [v[0] for _, _, v in channels("static")]
+        x += [np.broadcast_to(v[frame + o], x[0].shape) for o in inputs for _, _, v in channels("scalars")]
         y, now = [], {(n, k): v[frame + inputs[-1]] for n, k, v in channels("inputs")}
         for o in targets:
             y += [v[frame + o] - (now[n, k] if predict == "change" and (n, k) in now else 0) for n, k, v in channels("targets")]
@@ -249,6 +274,10 @@ def main():
         case(out, "gap", ["gap.nc"], {"inputs": ["h"], "targets": ["h"]}, inputs=(-1, 0))
         if netCDF4.__has_szip_support__:
             case(out, "szip", ["szip.nc"], {"inputs": ["h"], "targets": ["h"]})
+        write_columns()
+        case(out, "profiles", ["columns.nc"], {"inputs": ["profile", "co2"], "targets": ["tendency"]}, inputs=(-1, 0), targets=(0,))
+        case(out, "columns", ["columns.nc"], {"inputs": ["state"], "scalars": ["co2", ("profile", [850])], "targets": [("state", [500]), "flux"]},
+             inputs=(-1, 0), predict="change")
 
 
 main()

@@ -429,9 +429,12 @@ def attention():
              ("padded rows", 2, None, (3, 6, 48), None, 2), ("rotary", 2, None, (2, 7, 72), 1e4, None),
              ("rotary, heads of 80, padded rows", 1, None, (2, 5, 240), 1e4, 1), ("rotary, two tiles", 1, None, (1, 66, 24), 1e4, None),
              ("four heads, two of keys", 4, 2, (2, 6, 64), None, None), ("one of keys, rotary", 3, 1, (2, 5, 40), 1e4, None),
-             ("shared keys, two tiles, padded rows", 6, 3, (2, 70, 48), 5e5, 1)]
+             ("shared keys, two tiles, padded rows", 6, 3, (2, 70, 48), 5e5, 1),
+             ("full", 2, None, (2, 5, 24), None, None), ("full, three tiles", 1, None, (1, 130, 12), None, None),
+             ("full, shared keys, rotary, padded rows", 4, 2, (2, 67, 32), 1e4, 1)]
     for name, heads, kv_heads, dims, base, rows in table:
         attrs = f"heads={heads}" + (f" kv_heads={kv_heads}" if kv_heads else "") + (" rotary=true" if base else "")
+        attrs += " full=true" if "full" in name else ""
         c = Case(name, attrs + (f" rotary_base={base:g}" if base and base != 1e4 else ""))
         kv = kv_heads or heads
         wide = dims[2] // (heads + 2 * kv)
@@ -441,10 +444,25 @@ def attention():
             q, k, v = (p.reshape(n, t, -1, wide).transpose(1, 2) for p in x.split([heads * wide, kv * wide, kv * wide], 2))
             if base:
                 q, k = turned(q, base), turned(k, base)
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=kv != heads)
+            y = F.scaled_dot_product_attention(q, k, v, is_causal="full" not in name, enable_gqa=kv != heads)
             return y.transpose(1, 2).reshape(n, t, heads * wide)
 
         c.padded(run, c.fill("x0", *dims, scale=2.0), rows)
+        yield c
+
+
+def pixels_to_tokens():
+    for name, dims in (("square", (2, 5, 3, 3)), ("blocks", (3, 32, 2, 5)), ("one channel", (2, 1, 4, 3)), ("one pixel", (3, 7, 1, 1))):
+        c = Case(name)
+        c.finish(c.fill("x0", *dims).flatten(2).transpose(1, 2))
+        yield c
+
+
+def tokens_to_pixels():
+    for name, dims in (("square", (2, 5, 3, 3)), ("blocks", (3, 32, 2, 5)), ("one channel", (2, 1, 4, 3)), ("one pixel", (3, 7, 1, 1))):
+        c = Case(name)
+        x, like = c.fill("x0", dims[0], dims[2] * dims[3], dims[1]), c.fill("x1", *dims)
+        c.finish(x.transpose(1, 2).reshape(like.shape))
         yield c
 
 
@@ -736,7 +754,7 @@ KINDS = {
     "leaky_relu": lambda: activation(F.leaky_relu, "slope", 0.25), "softplus": lambda: activation(F.softplus), "mish": lambda: activation(F.mish),
     "hardswish": lambda: activation(F.hardswish),
     "max_pool": max_pool, "avg_pool": avg_pool, "global_pool": global_pool, "upsample": upsample, "pixel_shuffle": pixel_shuffle, "pad": pad,
-    "crop": crop, "add": add, "concat": concat,
+    "pixels_to_tokens": pixels_to_tokens, "tokens_to_pixels": tokens_to_pixels, "crop": crop, "add": add, "concat": concat,
     "flatten": flatten, "embedding": embedding, "positions": positions, "attention": attention, "softmax_loss": softmax_loss, "mse_loss": mse_loss,
     "focal_loss": focal_loss, "dice_loss": dice_loss, "iou_loss": iou_loss,
     "l1_loss": l1_loss, "huber_loss": huber_loss, "charbonnier_loss": charbonnier_loss,

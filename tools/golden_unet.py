@@ -17,6 +17,8 @@ from golden_models import noise, nudged, options, param
 import numpy as np
 
 STEPS, VARIABLES = 10, 3
+# the last two channels are scalars, so that the model takes their means
+SCALARS = 'data.variables={"inputs":[a],"scalars":[b,c],"targets":[a]}'
 CASES = [  # name, options, batch, side
     ("transpose", "model.name=unet model.channels=[8,16,24] model.activation=silu train.loss=mse", 4, 16),
     ("nearest", "model.name=unet model.channels=[8,16] model.layers=2 model.up=nearest model.down=mean model.norm=batch "
@@ -26,6 +28,12 @@ CASES = [  # name, options, batch, side
     ("plain", "model.name=unet model.channels=[8,16] model.norm=none model.pad_mode=[replicate,zero] model.activation=silu "
      "train.loss=mse", 4, 16),
     ("resnet", "model.name=fieldresnet model.width=8 model.layers=2 model.pad_mode=[circular] model.activation=mish train.loss=mse", 4, 16),
+    ("attention", "model.name=unet model.channels=[8,24] model.attention=3 model.activation=silu train.loss=mse", 4, 16),
+    ("film", "model.name=unet model.channels=[8,16] model.film=12 model.residual=true model.activation=silu train.loss=mse " + SCALARS, 4, 16),
+    ("film_resnet", "model.name=fieldresnet model.width=8 model.layers=2 model.film=5 model.norm=none model.activation=tanh train.loss=mse "
+     + SCALARS, 4, 16),
+    ("columns", "model.name=columns model.width=24 model.layers=2 model.activation=silu train.loss=mse", 4, 8),
+    ("columns_norm", "model.name=columns model.width=24 model.norm=layer model.activation=mish train.loss=huber", 4, 8),
 ]
 ACTIVATIONS = {"silu": F.silu, "tanh": torch.tanh, "mish": F.mish, "relu": F.relu}
 MODES = {"zero": "constant", "replicate": "replicate", "reflect": "reflect", "circular": "circular"}
@@ -66,6 +74,9 @@ class Net:
     def conv_norm(self, x, prefix, number, channels, act):
         x = self.conv(x, f"{prefix}.conv{number}", channels, 3, self.opt.get("norm", "group") == "none")
         x = self.norm(x, f"{prefix}.norm{number}")
+        if number == 1 and self.scalars is not None and prefix != "stem":
+            scale, shift = self.dense(self.scalars, prefix + ".scales", 2 * channels)[:, :, None, None].chunk(2, 1)
+            x = x * (1 + scale) + shift
         return self.act(x) if act else x
 
     def block(self, x, prefix, channels, residual):
@@ -80,6 +91,32 @@ class Net:
             x = self.block(x, f"{prefix}.{i}", channels, self.opt.get("residual") == "true")
         return x
 
+    def dense(self, x, name, width):
+        return F.linear(x, self.get(name + ".weight", width, x.shape[-1]), self.get(name + ".bias", width))
+
+    def perceptron(self, x):
+        x = x[:, -2:].mean((2, 3))
+        for name in ("film.fc1", "film.fc2"):
+            x = self.act(self.dense(x, name, int(self.opt["film"])))
+        return x
+
+    def attention(self, x):
+        n, c, h, w = x.shape
+        heads = int(self.opt["attention"])
+        y = self.conv(self.norm(x, "bottom.norm"), "bottom.qkv", 3 * c, 1, True)
+        q, k, v = y.reshape(n, 3, heads, c // heads, h * w).transpose(3, 4).unbind(1)
+        y = torch.softmax(q @ k.transpose(2, 3) / (c // heads) ** 0.5, 3) @ v
+        return x + self.conv(y.transpose(2, 3).reshape(x.shape), "bottom.proj", c, 1, True)
+
+    def column_net(self, x):
+        x = x.permute(0, 2, 3, 1)
+        for i in range(1, int(self.opt.get("layers", 3)) + 1):
+            x, name = self.dense(x, f"fc{i}", int(self.opt["width"])), f"norm{i}."
+            if self.opt.get("norm") == "layer":
+                x = F.layer_norm(x, x.shape[-1:], self.get(name + "weight", x.shape[-1]), self.get(name + "bias", x.shape[-1]))
+            x = self.act(x)
+        return self.dense(x, "head", VARIABLES).permute(0, 3, 1, 2)
+
     def unet(self, x):
         channels = [int(c) for c in self.opt["channels"].strip("[]").split(",")]
         pool = F.avg_pool2d if self.opt.get("down") == "mean" else F.max_pool2d
@@ -87,6 +124,8 @@ class Net:
         for i, c in enumerate(channels):
             x = self.blocks(pool(x, 2) if i else x, f"down{i}", c)
             kept.append(x)
+        if "attention" in self.opt:
+            x = self.attention(x)
         for i in reversed(range(len(channels) - 1)):
             c = channels[i]
             if up == "transpose":
@@ -105,6 +144,9 @@ class Net:
         return x
 
     def __call__(self, x):
+        if self.opt["name"] == "columns":
+            return self.column_net(x)
+        self.scalars = self.perceptron(x) if "film" in self.opt else None
         x = self.unet(x) if self.opt["name"] == "unet" else self.resnet(x)
         return self.conv(x, "head", VARIABLES, 1, True)
 
@@ -118,7 +160,7 @@ def loss_of(name, y, t):
 
 
 def curve(text, batch, side, dtype, reverse=False):
-    opt = dict(pair.split("=") for pair in text.split())
+    opt = dict(pair.split("=", 1) for pair in text.split())
     opt = {key.split(".")[1]: value for key, value in opt.items()}
     shape = (batch, VARIABLES, side, side)
     x = torch.from_numpy(noise("x", int(np.prod(shape))) * np.float32(1.5)).reshape(shape).to(dtype)

@@ -22,6 +22,11 @@ Status field_read_variable(FieldReader *reader, int variable, int64_t frame, dou
 Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label);
 Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t sample,
                                 int32_t *label);
+/* Reads all levels of a variable that is an input, `ahead` frames after a frame, as planes of the
+ * inputs' size, (levels, H, W): scalars fill theirs, and what weft makes is known at any time.
+ * ERR_IO, ERR_DATA. */
+Status field_read_planes(FieldReader *reader, int variable, int64_t frame, int64_t ahead,
+                         double *plane);
 /* Returns the frame of a sample at its own time. */
 int64_t field_sample_frame(const FieldSet *f, int64_t sample);
 

@@ -4,12 +4,31 @@
 #ifndef WEFT_DATA_FIELDS_H
 #define WEFT_DATA_FIELDS_H
 
+#include "config.h"
 #include "data/array.h"
 
 #include <sys/stat.h>
 
-/* Roles of data.variables, and words of data.predict. */
-typedef enum FieldRole { FIELD_INPUT, FIELD_STATIC, FIELD_TARGET, FIELD_ROLES } FieldRole;
+/* Roles of data.variables: those that have offsets of their own (data.window), scalars, which have
+ * a time and no rows or columns, and extra channels, which weft makes. */
+typedef enum FieldRole {
+    FIELD_INPUT,
+    FIELD_STATIC,
+    FIELD_TARGET,
+    FIELD_SCALAR,
+    FIELD_EXTRA,
+    FIELD_ROLES
+} FieldRole;
+enum { FIELD_WINDOWS = FIELD_TARGET + 1 };
+/* Kinds of extra channels; those from the last two on are constant over space. */
+#define EXTRA_WORDS(W)                                                                             \
+    W(EXTRA_LATITUDE, "latitude")                                                                  \
+    W(EXTRA_LONGITUDE, "longitude")                                                                \
+    W(EXTRA_ROW, "row")                                                                            \
+    W(EXTRA_COLUMN, "column")                                                                      \
+    W(EXTRA_LOCAL_HOUR, "local_hour") W(EXTRA_HOUR, "hour") W(EXTRA_YEAR, "year")
+typedef enum FieldExtra { EXTRA_WORDS(LIST_CONSTANT) FIELD_EXTRAS } FieldExtra;
+/* Words of data.predict. */
 #define PREDICT_WORDS(W) W(PREDICT_VALUE, "value") W(PREDICT_CHANGE, "change")
 typedef enum FieldPredict { PREDICT_WORDS(LIST_CONSTANT) } FieldPredict;
 
@@ -17,8 +36,8 @@ typedef enum FieldPredict { PREDICT_WORDS(LIST_CONSTANT) } FieldPredict;
 typedef enum FieldDim { FIELD_TIME, FIELD_LEVEL, FIELD_ROW, FIELD_COLUMN, FIELD_DIMS } FieldDim;
 
 /* Limits of a set: variables, levels of a variable, channels of a sample's inputs or targets,
- * offsets in time, segments, files, rows whose coordinate is known, values that mean missing; bytes
- * of a name; classes of labels, and bytes of a class's name. */
+ * offsets in time, segments, files, rows or columns whose coordinate is known, values that mean
+ * missing; bytes of a name; classes of labels, and bytes of a class's name. */
 enum {
     FIELD_VARIABLES = 48,
     FIELD_LEVELS = 64,
@@ -26,7 +45,7 @@ enum {
     FIELD_OFFSETS = 32,
     FIELD_SEGMENTS = 1 << 17,
     FIELD_FILES = 1 << 14,
-    FIELD_ROWS = 4096,
+    FIELD_ROWS = 8192,
     FIELD_MISSING = 6,
     FIELD_NAME = 128,
     FIELD_CLASSES = 256,
@@ -57,6 +76,10 @@ typedef struct FieldVariable {
     /* sizes of the dimensions, by FieldDim; those that it lacks are 1 */
     int64_t size[FIELD_DIMS];
     bool is_static;
+    /* one number for all rows and columns */
+    bool is_scalar;
+    /* 1 + FieldExtra of a variable that weft makes; 0: the files have it */
+    int8_t made;
     /* selected levels: index in the array, and value of the coordinate (NaN: unknown) */
     int levels;
     int16_t level[FIELD_LEVELS];
@@ -125,8 +148,10 @@ typedef struct FieldClasses {
 /* Plain bytes, as the DataSet is, whose member it is, except one block. */
 typedef struct FieldSet {
     int variables, files, segments;
+    /* variables that the files have; those that weft makes follow */
+    int stored;
     FieldVariable variable[FIELD_VARIABLES];
-    /* The block of what grows with the files (field_block.c): files, the arrays [files][variables],
+    /* The block of what grows with the files (field_block.c): files, the arrays [files][stored],
      * paths, each ended by a zero, and segments. The DataSet that was opened owns it, copies borrow
      * it. */
     FieldFile *file;
@@ -135,9 +160,10 @@ typedef struct FieldSet {
     FieldSegment *segment;
     int64_t text_bytes, block_bytes;
     /* offsets in frames from a sample's own time */
-    int offsets[FIELD_ROLES];
-    int offset[FIELD_ROLES][FIELD_OFFSETS];
-    /* channels of inputs, static ones last, and of targets, offset after offset */
+    int offsets[FIELD_WINDOWS];
+    int offset[FIELD_WINDOWS][FIELD_OFFSETS];
+    /* channels of inputs: offset after offset, then static, extra, and those that are constant over
+     * space; and of targets, offset after offset */
     int inputs, targets;
     /* Steps of a rollout (train.rollout), of which each is an offset of targets; inputs and targets
      * of one step. Inputs from step_inputs on are those that later steps take from the data; their
@@ -153,10 +179,10 @@ typedef struct FieldSet {
     /* seconds between frames; 0: frames have no time. Number of the calendar. */
     double step_s;
     int calendar;
-    /* coordinate of rows; 0: unknown */
-    int rows;
-    bool is_latitude;
-    float row[FIELD_ROWS];
+    /* coordinates of rows and columns; 0: unknown */
+    int rows, columns;
+    bool is_latitude, is_longitude;
+    float row[FIELD_ROWS], column[FIELD_ROWS];
 } FieldSet;
 
 /* Return the path of a file, borrowed, and the array of a variable in it. */
@@ -166,8 +192,11 @@ static inline const char *field_path(const FieldSet *f, int file)
 }
 static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
 {
-    return &f->array[(int64_t)file * f->variables + variable];
+    return &f->array[(int64_t)file * f->stored + variable];
 }
+
+/* Returns the number of the last input channels, which data.variables makes constant over space. */
+int field_constants(const Config *config);
 
 /* Where a step of a rollout reads a channel: input `channel` of the sample (-1: none), plus a
  * target of an earlier step (-1: none). With both the target is a change, else the value itself. */

@@ -42,6 +42,7 @@
     _(PAD, pad, EVERYWHERE)                                                                        \
     _(FILM, film, CPU_ONLY)                                                                        \
     _(CHANNEL_SUM, channel_sum, CPU_ONLY)                                                          \
+    _(PIXEL_TOKENS, pixel_tokens, EVERYWHERE)                                                      \
     _(NUMERIC_EMBEDDING, numeric_embedding, CPU_ONLY)
 /* clang-format on */
 

@@ -217,7 +217,8 @@ typedef struct OpSpec {
     float eps, momentum;
     /* dropout probability; label smoothing */
     float drop, smoothing;
-    /* yolo_loss: the same number of anchors for each input; height and width of the pictures */
+    /* yolo_loss: the same number of anchors for each input. image: height and width of the
+     * pictures, or of the image that tokens_to_pixels gives */
     Anchors anchors;
     int image[2];
     /* detect: classes; pixels of the picture in a cell, along each side */
@@ -237,6 +238,8 @@ typedef struct OpSpec {
     /* attention: number of keys that a query attends to, its own and those before it; 0: all of
      * them */
     int window;
+    /* attention: a query attends to all keys, also to those after its own */
+    bool full;
     TensorSlice slice;
     /* Sums that a tensor group of any size cuts alike. slices: the sum over a dense layer's inputs
      * in forward (slices_inputs) or over its outputs in dx, or over the classes of a loss; of an
@@ -306,7 +309,7 @@ static inline double attention_rotary_base(const OpSpec *spec)
  * dynamic and yarn, Peng et al. 2023, section 3 and appendix A; llama3, Grattafiori et al. 2024
  * with Meta's code. */
 double rotary_speeds(const OpSpec *spec, int64_t width, int64_t length, double *speed);
-/* The number of query-key pairs of causal attention over `length` tokens. */
+/* The number of query-key pairs of attention over `length` tokens. */
 double attention_pairs(const OpSpec *spec, int64_t length);
 
 /* Sets *y to the shape of x[0] with spec->padding. ERR_CONFIG, beginning with `name`, if x[0] is

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-static const char role_words[] = "inputs|static|targets";
+static const char role_words[] = "inputs|static|targets|scalars|extra";
 enum { ROLE_TARGETS = 2, CLASSES_MOST = 256 };
 
 /* ---- data.variables ---- */

@@ -1,11 +1,13 @@
-/* attention (Vaswani et al. 2017), causal: reads queries, keys and values side by side, (N,T,3C) ->
- * (N,T,C); with kv_heads there are fewer heads of keys and values (Ainslie et al. 2023). It has no
- * parameters: the dense layers before and after it are the projections. */
+/* attention (Vaswani et al. 2017), causal, or with `full` over all tokens: reads queries, keys
+ * and values side by side, (N,T,3C) -> (N,T,C); with kv_heads there are fewer heads of keys and
+ * values (Ainslie et al. 2023). It has no parameters: the dense layers before and after it are
+ * the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads",
                                     "kv_heads",
                                     "window",
+                                    "full",
                                     "rotary",
                                     "rotary_base",
                                     "rope_type",
@@ -116,6 +118,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
                     (long long)width);
     if (spec->rotary_base > 0 && !spec->rotary)
         return fail(ERR_CONFIG, "attention: rotary_base needs rotary: true");
+    if (spec->full && spec->window > 0)
+        return fail(ERR_CONFIG, "attention: window is for causal attention, not for full: true");
     TRY(check_scaling(spec));
     spec->y = desc_plain(shape_of(3, x.dim[0], x.dim[1], spec->heads * width, 1), DTYPE_F32);
     return OK;
@@ -127,7 +131,7 @@ const LayerKind kind_attention = {
     .attrs = attrs,
     .inputs = 1,
     .channels = CHANNELS_FIXED,
-    .help = "causal self-attention on queries, keys and values",
+    .help = "self-attention, causal unless full, on queries, keys and values",
     .defaults = defaults,
     .infer = infer,
     .onnx = attention_onnx,

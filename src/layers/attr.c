@@ -63,6 +63,7 @@ static const Attr table[] = {
     {"heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(heads), .low = 1, .high = 1048576},
     {"kv_heads", ATTR_INT, EFFECT_OUTPUT, IN_SPEC(kv_heads), .low = 1, .high = 1048576},
     {"rotary", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(rotary)},
+    {"full", ATTR_BOOL, EFFECT_OUTPUT, IN_SPEC(full)},
     {"rotary_base", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_base), .low = 1, .high = 1e12},
     {"rope_type", ATTR_WORD, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.type), .words = rotary_words},
     {"rope_factor", ATTR_FLOAT, EFFECT_OUTPUT, IN_SPEC(rotary_scaling.factor), .low = 1,

@@ -1,5 +1,5 @@
-/* channel_sum: channels that are sums of channels of the inputs. A rollout inserts it and sets its
- * sums. */
+/* channel_sum: channels that are sums of channels of the inputs. Rollouts insert it, and models
+ * that read some channels only; both set its sums. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -13,6 +13,25 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
+/* Sums of one channel, which are a selection; others are in graphs of rollouts only, which are not
+ * exported. */
+static OnnxValue to_onnx(const OnnxLayer *l)
+{
+    const OpSpec *s = l->spec;
+    int64_t *channel = mem_new((size_t)s->sums * sizeof *channel);
+    bool selects = s->x_count == 1;
+    for (int i = 0; i < s->sums; ++i) {
+        const ChannelSum *sum = &s->channel_sums[i];
+        selects = selects && sum->terms == 1 && sum->term[0].factor == 1 && sum->shift == 0;
+        channel[i] = sum->term[0].channel;
+    }
+    if (!selects) die("channel_sum: a sum of several channels has no ONNX form");
+    const OnnxValue y = onnx_add(l, "Gather", NULL, l->x[0], onnx_int64s(l, s->sums, channel));
+    onnx_attr_int(l, "axis", 1);
+    mem_free(&channel);
+    return y;
+}
+
 const LayerKind layer_channel_sum = {
     .name = "channel_sum",
     .op = OP_CHANNEL_SUM,
@@ -20,4 +39,5 @@ const LayerKind layer_channel_sum = {
     .channels = CHANNELS_FIXED,
     .help = "sums of channels of several layers",
     .infer = infer,
+    .onnx = to_onnx,
 };

@@ -44,6 +44,8 @@
     _(detect)                                                                                      \
     _(conv_transpose2d)                                                                            \
     _(pixel_shuffle)                                                                               \
+    _(pixels_to_tokens)                                                                            \
+    _(tokens_to_pixels)                                                                            \
     _(pad)                                                                                         \
     _(crop)                                                                                        \
     _(softmax_loss)                                                                                \

@@ -68,6 +68,8 @@ static Status check_keys(const Config *config)
                 {"residual", config->model.residual},
                 {"up", config->model.up != UP_TRANSPOSE},
                 {"down", config->model.down != DOWN_MAX},
+                {"attention", config->model.attention > 0},
+                {"film", config->model.film > 0},
                 {"width_multiple", config->model.width_multiple > 0},
                 {"anchors", config->model.anchors.count > 0 && !list},
                 {"outputs", *config->model.outputs && !list},

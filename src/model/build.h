@@ -31,6 +31,12 @@ typedef Status (*StepAdd)(Graph *graph, const Config *config, int *output);
 Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *rollout, StepAdd add,
                        int *leads);
 
+/* Adds a channel_sum of the data and of outputs of nodes. Inputs of the terms are indexes into
+ * `node`, where NODE_INPUT is the data; nodes that no term reads are left out. Returns the
+ * index, or GRAPH_FAILED. */
+int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int count,
+                   const int *node, int nodes);
+
 /* node_names.c. Returns the first node with this name, or GRAPH_FAILED. node: array of all
  * nodes. */
 int names_find(const NodeNames *names, const Node *node, const char *name);

@@ -11,10 +11,8 @@
 
 #include <string.h>
 
-/* Adds a channel_sum of the data and of outputs z of steps. Inputs of the terms: 0 for the data, k
- * for z of step k; those that no term reads are left out. */
-static int add_sums(Graph *graph, const char *name, const ChannelSum *sum, int count,
-                    const int *node, int nodes)
+int graph_add_sums(Graph *graph, const char *name, const ChannelSum *sum, int count,
+                   const int *node, int nodes)
 {
     Draft draft;
     ChannelSum *own = mem_new((size_t)count * sizeof *own);
@@ -44,12 +42,14 @@ static int add_sums(Graph *graph, const char *name, const ChannelSum *sum, int c
     return st == OK ? index : GRAPH_FAILED;
 }
 
-/* Adds the input of a step (counted from 1). z: node of the data, and of z of each step before. */
+/* Adds the input of a step (counted from 1). Inputs of its terms: 0 for the data, k for z of
+ * step k. z: node of the data, and of z of each step before. */
 static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z)
 {
     char name[GRAPH_PREFIX + 8];
     snprintf(name, sizeof name, "step%d.state", step);
-    return add_sums(graph, name, r->state + (ptrdiff_t)(step - 1) * r->inputs, r->inputs, z, step);
+    return graph_add_sums(graph, name, r->state + (ptrdiff_t)(step - 1) * r->inputs, r->inputs, z,
+                          step);
 }
 
 /* Adds z of a step with output y; y itself unless a channel is a change. */
@@ -60,7 +60,7 @@ static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int 
     for (int c = 0; c < r->targets; ++c) adds = adds || r->output[c].terms > 1;
     if (step == 1 || !adds) return y;
     snprintf(name, sizeof name, "step%d.sum", step);
-    return add_sums(graph, name, r->output, r->targets, (int[]){y, before}, 2);
+    return graph_add_sums(graph, name, r->output, r->targets, (int[]){y, before}, 2);
 }
 
 /* Ties the parameters from `first` on to those of the first step, which are as many. */

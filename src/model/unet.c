@@ -1,7 +1,9 @@
 /* Models from fields to fields of the same size. unet (Ronneberger et al. 2015): levels that halve
  * the size, and back, with connections from each level to its mirror image. fieldresnet: residual
- * blocks (He et al. 2015) at full size. Both end with a 1x1 convolution to the targets. */
+ * blocks (He et al. 2015) at full size. Both end with a 1x1 convolution to the targets. The blocks'
+ * channels may be scaled and shifted by functions of scalars (Perez et al. 2018). */
 #include "build.h"
+#include "data/fields.h"
 
 #include <string.h>
 
@@ -12,12 +14,14 @@ typedef struct Net {
     const Config *config;
     /* blocks of a level, or of the whole net */
     int64_t blocks;
+    /* node of the scalars' perceptron; NODE_INPUT: there is none */
+    int film;
 } Net;
 
 static Net net_of(Graph *graph, const Config *config, int64_t default_blocks)
 {
     const int64_t blocks = config->model.depth;
-    return (Net){graph, config, blocks > 0 ? blocks : default_blocks};
+    return (Net){graph, config, blocks > 0 ? blocks : default_blocks, NODE_INPUT};
 }
 
 static const char *name_of(const char *prefix, const char *part, char out[2 * NAME_CHARS])
@@ -60,7 +64,60 @@ static int add_conv(const Net *n, int x, const char *name, int64_t channels, int
                      bias ? "true" : "false", NULL);
 }
 
-/* Adds convolution `number` of a block, with its norm, and its activation where `act`. */
+static int add_act(const Net *n, int x, const char *name)
+{
+    return graph_add(n->graph, activation_layer(n->config), name, &x, 1, NULL);
+}
+
+/* ---- scalars ---- */
+
+/* Adds the values of the channels that are constant over space, the last ones of the data:
+ * (N,S). */
+static int add_scalars(const Net *n)
+{
+    const int count = field_constants(n->config);
+    const int64_t channels = graph_channels(n->graph, NODE_INPUT);
+    if (count == 0 || count > channels) {
+        fail(ERR_CONFIG, "model.film needs channels that are constant over space: give "
+                         "data.variables scalars, or hour or year under extra");
+        return GRAPH_FAILED;
+    }
+    ChannelSum *sum = mem_new((size_t)count * sizeof *sum);
+    for (int i = 0; i < count; ++i)
+        sum[i] = (ChannelSum){.terms = 1,
+                              .term = {{.channel = (int16_t)(channels - count + i), .factor = 1}}};
+    int x = graph_add_sums(n->graph, "film.scalars", sum, count, (const int[]){NODE_INPUT}, 1);
+    mem_free(&sum);
+    x = graph_add(n->graph, "global_pool", "film.mean", &x, 1, NULL);
+    return graph_add(n->graph, "flatten", "film.flat", &x, 1, NULL);
+}
+
+/* Adds the perceptron that all blocks read: (N,model.film). */
+static int add_film_mlp(const Net *n)
+{
+    char width[ZOO_NUMBER];
+    int x = add_scalars(n);
+    zoo_number(n->config->model.film, width);
+    x = graph_add(n->graph, "dense", "film.fc1", &x, 1, "width", width, NULL);
+    x = add_act(n, x, "film.act1");
+    x = graph_add(n->graph, "dense", "film.fc2", &x, 1, "width", width, NULL);
+    return add_act(n, x, "film.act2");
+}
+
+/* Scales and shifts the channels of a block, which is unchanged at first. */
+static int add_film(const Net *n, int x, const char *prefix, int64_t channels)
+{
+    char width[ZOO_NUMBER], name[2 * NAME_CHARS];
+    if (n->film == NODE_INPUT) return x;
+    const int by = graph_add(n->graph, "dense", name_of(prefix, "scales", name), &n->film, 1,
+                             "width", zoo_number(2 * channels, width), "init", "zero", NULL);
+    return graph_add(n->graph, "film", name_of(prefix, "film", name), (int[]){x, by}, 2, NULL);
+}
+
+/* ---- blocks ---- */
+
+/* Adds convolution `number` of a block, with its norm, and its activation where `act`; after the
+ * first norm of a block come the scales of the scalars. */
 static int conv_norm(const Net *n, int x, const char *prefix, int number, int64_t channels,
                      bool act)
 {
@@ -70,10 +127,9 @@ static int conv_norm(const Net *n, int x, const char *prefix, int number, int64_
     x = add_conv(n, x, name_of(prefix, part, name), channels, 3, bias);
     snprintf(part, sizeof part, "norm%d", number);
     x = add_norm(n, x, name_of(prefix, part, name), channels);
+    if (number == 1) x = add_film(n, x, prefix, channels);
     snprintf(part, sizeof part, "act%d", number);
-    if (!act) return x;
-    return graph_add(n->graph, activation_layer(n->config), name_of(prefix, part, name), &x, 1,
-                     NULL);
+    return act ? add_act(n, x, name_of(prefix, part, name)) : x;
 }
 
 /* Adds a block of two convolutions. residual: its input is added before the last activation,
@@ -88,8 +144,7 @@ static int add_block(const Net *n, int x, const char *prefix, int64_t channels, 
     if (graph_channels(n->graph, x) != channels)
         x = add_conv(n, x, name_of(prefix, "skip", name), channels, 1, true);
     y = graph_add(n->graph, "add", name_of(prefix, "add", name), (int[]){y, x}, 2, NULL);
-    return graph_add(n->graph, activation_layer(n->config), name_of(prefix, "act2", name), &y, 1,
-                     NULL);
+    return add_act(n, y, name_of(prefix, "act2", name));
 }
 
 /* Adds all blocks of a level: PREFIX.0, PREFIX.1, ... */
@@ -113,6 +168,22 @@ static int add_up(const Net *n, int x, const char *name, int64_t channels)
     return graph_add(n->graph, "upsample", name, &x, 1, "mode", mode[n->config->model.up], NULL);
 }
 
+/* Adds self-attention over all pixels to x (Ho et al. 2020, appendix B): normalised first, and
+ * added to x. */
+static int add_attention(const Net *n, int x)
+{
+    char heads[ZOO_NUMBER];
+    const int64_t channels = graph_channels(n->graph, x);
+    int y = add_norm(n, x, "bottom.norm", channels);
+    y = add_conv(n, y, "bottom.qkv", 3 * channels, 1, true);
+    y = graph_add(n->graph, "pixels_to_tokens", "bottom.tokens", &y, 1, NULL);
+    y = graph_add(n->graph, "attention", "bottom.attention", &y, 1, "heads",
+                  zoo_number(n->config->model.attention, heads), "full", "true", NULL);
+    y = graph_add(n->graph, "tokens_to_pixels", "bottom.pixels", (int[]){y, x}, 2, NULL);
+    y = add_conv(n, y, "bottom.proj", channels, 1, true);
+    return graph_add(n->graph, "add", "bottom.add", (int[]){y, x}, 2, NULL);
+}
+
 static int last_conv(const Net *n, int x)
 {
     return add_conv(n, x, "head", n->graph->classes, 1, true);
@@ -133,13 +204,25 @@ static Status check_levels(const Net *n, int levels)
         levels, levels - 1, (long long)step);
 }
 
+/* Checks the norm, and adds what all blocks read. */
+static Status start(Net *n)
+{
+    if (n->config->model.norm == FIELD_NORM_LAYER)
+        return fail(ERR_CONFIG,
+                    "%s: model.norm: layer is for columns: set group, batch, instance "
+                    "or none",
+                    n->config->model.name);
+    if (n->config->model.film > 0) n->film = add_film_mlp(n);
+    return n->film == GRAPH_FAILED ? ERR_CONFIG : OK;
+}
+
 static int build_unet(Graph *graph, const Config *config)
 {
-    const Net n = net_of(graph, config, LEVEL_BLOCKS);
+    Net n = net_of(graph, config, LEVEL_BLOCKS);
     const int levels = config->model.channels.count;
     char name[NAME_CHARS];
     int x = NODE_INPUT, level[LEVELS_MOST];
-    if (check_levels(&n, levels) != OK) return GRAPH_FAILED;
+    if (check_levels(&n, levels) != OK || start(&n) != OK) return GRAPH_FAILED;
     for (int i = 0; i < levels; ++i) {
         snprintf(name, sizeof name, "down%d.pool", i);
         if (i > 0)
@@ -148,6 +231,7 @@ static int build_unet(Graph *graph, const Config *config)
         snprintf(name, sizeof name, "down%d", i);
         level[i] = x = add_blocks(&n, x, name, (int64_t)config->model.channels.value[i]);
     }
+    if (config->model.attention > 0 && x != GRAPH_FAILED) x = add_attention(&n, x);
     for (int i = levels - 2; i >= 0; --i) {
         const int64_t channels = (int64_t)config->model.channels.value[i];
         snprintf(name, sizeof name, "up%d.up", i);
@@ -163,10 +247,11 @@ static int build_unet(Graph *graph, const Config *config)
 
 static int build_resnet(Graph *graph, const Config *config)
 {
-    const Net n = net_of(graph, config, RESNET_BLOCKS);
+    Net n = net_of(graph, config, RESNET_BLOCKS);
     const int64_t width = config->model.width;
     char name[NAME_CHARS];
     int x = conv_norm(&n, NODE_INPUT, "stem", 1, width, true);
+    if (start(&n) != OK) return GRAPH_FAILED;
     for (int64_t i = 0; i < n.blocks; ++i) {
         snprintf(name, sizeof name, "block%lld", (long long)i);
         x = add_block(&n, x, name, width, true);
@@ -178,7 +263,7 @@ static int build_resnet(Graph *graph, const Config *config)
 const ZooEntry zoo_unet = {
     .name = "unet",
     .help = "fields to fields: levels that halve the size, and back",
-    .uses = "channels blocks norm activation pad_mode residual up down",
+    .uses = "channels blocks norm activation pad_mode residual up down attention film",
     .defaults = "channels=[32,64,128,256]",
     .fields = true,
     .build = build_unet,
@@ -186,7 +271,7 @@ const ZooEntry zoo_unet = {
 const ZooEntry zoo_fieldresnet = {
     .name = "fieldresnet",
     .help = "fields to fields: residual blocks at full size",
-    .uses = "width blocks norm activation pad_mode",
+    .uses = "width blocks norm activation pad_mode film",
     .defaults = "width=64",
     .fields = true,
     .build = build_resnet,

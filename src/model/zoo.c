@@ -15,6 +15,7 @@
     _(mobilenet_v2)                                                                                \
     _(unet)                                                                                        \
     _(fieldresnet)                                                                                 \
+    _(columns)                                                                                     \
     _(gpt2)                                                                                        \
     _(llama)                                                                                       \
     _(wide_deep)                                                                                   \

@@ -49,5 +49,22 @@ check 0 '' "$WEFT" predict f.yaml --samples 0-1 --png pictures
 holds 'a picture for each target' [ "$(ls pictures | wc -l)" = 4 ]
 check 0 '' "$WEFT" predict f.yaml --rollout 3 --samples 0 --png sheets
 holds 'a sheet for each target' [ -s sheets/t2m-0.png ] && holds 'with the level' [ -s sheets/wind_850-0.png ]
+# Profiles are fields of 1x1, columns in a row fields of 1xN; the file has their dimensions again.
+cp "$golden/columns.nc" .
+sed -e 's/kinds.nc/columns.nc/; s/^model:.*/model: {name: columns, width: 8, norm: layer}/; s/name: f}/name: c}/' \
+    -e 's/^  variables:.*/  variables: {inputs: [state, flux], scalars: [co2], extra: [column, hour], targets: [state, flux]}/' f.yaml >c.yaml
+check 0 'inputs    13 channels of 1 x 4' "$WEFT" data info c.yaml
+check 0 'skill' "$WEFT" train c.yaml
+check 0 'wrote col.nc: 10 samples, 2 leads' "$WEFT" predict c.yaml --rollout 2 -o col.nc --truth
+check 0 'wrote c.onnx' "$WEFT" ckpt export runs/c/checkpoints/best.h5 --onnx -o c.onnx
+profiles='data.variables={inputs: [profile], targets: [tendency]}'
+check 0 '' "$WEFT" train c.yaml run.name=p "$profiles" 'data.window={}' train.steps=1
+check 0 'wrote p.nc: 12 samples, 1 lead' "$WEFT" predict c.yaml run.name=p "$profiles" 'data.window={}' -o p.nc
+check 0 'time x level 3;' "$WEFT" data info p.nc 'data.variables={inputs: [tendency], targets: [{name: tendency, levels: [500]}]}' 'data.window={targets: [1]}'
+check 78 'each is computed by itself' "$WEFT" plan c.yaml model.norm=batch
+plan() { "$WEFT" plan f.yaml model.layers=1 model.name=unet 'model.channels=[8]' "$@"; }
+check 78 'model.film needs channels that are constant over space' plan model.film=4
+check 78 'heads (3) must divide the width (8)' plan model.attention=3
+check 78 'layer is for columns' plan model.norm=layer
 check 64 '--top: the samples are fields' "$WEFT" predict f.yaml --top 3
 finish

@@ -10,10 +10,10 @@ run: {name: a, dir: all/runs}
 data:
   train: waves/member-000.nc
   test: waves/member-001.nc
-  variables: {inputs: [h, u, v], static: [orography], targets: [h, u]}
+  variables: {inputs: [h, u, v], static: [orography], extra: [row, hour], targets: [h, u]}
   window: {inputs: [-1, 0], targets: [1]}
   predict: change
-model: {name: unet, channels: [8, 16], up: bilinear, pad_mode: [reflect, circular]}
+model: {name: unet, channels: [8, 16], up: bilinear, pad_mode: [reflect, circular], attention: 2, film: 6}
 train: {loss: mse, epochs: 1, batch: 4, micro_batch: 1, rollout: 3}
 optim: {name: adamw, lr: 1e-3}
 YAML

@@ -5,6 +5,8 @@
 #include "../../src/data/fields/calendar.h"
 #include "../../src/data/fields/fields_private.h"
 
+#include <math.h>
+
 enum { SETS = 8, LINE = 1 << 16 };
 static const char expected[] = "tests/golden/fields/expected.txt";
 
@@ -168,4 +170,76 @@ static void between_times(void)
     mem_free(&set);
 }
 
-TEST_MAIN("fields", {"as xarray reads them", as_xarray}, {"splits by time", between_times})
+/* Opens kinds.nc, which has latitudes -60, 0, 60, longitudes 0, 90, 180, 270, and five times 6 h
+ * apart from 2001-02-27 00:00 on, with extra channels, a scalar, and a rollout of two steps. */
+static Status open_extra(DataSet *set)
+{
+    char *key[] = {(char *)"data.variables={inputs: [t2m], extra: [hour, latitude, longitude, row, "
+                           "column, local_hour, year], scalars: [time], targets: [t2m]}",
+                   (char *)"data.window={inputs: [-6h, 0h], targets: [6h]}",
+                   (char *)"train.rollout=2"};
+    Config *config;
+    Status st = config_load(&config, NULL, 3, key);
+    if (st == OK) st = data_set_open(set, config, "tests/golden/fields/kinds.nc");
+    if (st == OK) config_free(&config);
+    return st;
+}
+
+/* The value that an extra channel should have at a pixel, `hours` after 2001-02-27 00:00. */
+static double extra_value(int channel, double hours, int row, int column)
+{
+    const double turn = 6.283185307179586, latitude = (row - 1) / 6.0, longitude = column / 4.0;
+    const double day = hours / 24, year = (57 + day) / 365;
+    const double value[] = {sin(turn * latitude),
+                            cos(turn * latitude),
+                            sin(turn * longitude),
+                            cos(turn * longitude),
+                            row - 1,
+                            column * 2 / 3.0 - 1,
+                            sin(turn * (day + longitude)),
+                            cos(turn * (day + longitude)),
+                            hours - 6,
+                            hours,
+                            sin(turn * day),
+                            cos(turn * day),
+                            sin(turn * year),
+                            cos(turn * year)};
+    return value[channel];
+}
+
+/* Channels that weft makes stand behind those of the files, and those that are constant over space
+ * last; a rollout reads those of its later steps at their times. */
+static void extra_channels(void)
+{
+    enum { FIELDS = 2, EXTRA = 14, STEP = FIELDS + EXTRA, LATER = 7, ROWS = 3, COLUMNS = 4 };
+    /* channels that the second step reads from the data, six hours later */
+    static const int later[LATER] = {6, 7, 9, 10, 11, 12, 13};
+    DataSet *set = mem_new(sizeof *set);
+    float x[(STEP + LATER) * ROWS * COLUMNS];
+    FieldReader *reader = NULL;
+    config_use_words(data_words, DATA_WORDS);
+    CHECK_OK(open_extra(set));
+    CU_ASSERT_EQUAL_FATAL(set->field_set.inputs, STEP + LATER);
+    CU_ASSERT_EQUAL(set->field_set.step_inputs, STEP);
+    CHECK_OK(data_fields_measure(set, 2));
+    for (int c = FIELDS; c < STEP; ++c)
+        CU_ASSERT((set->mean[c] == 0 && set->std[c] == 1) == (c != FIELDS + 8 && c != FIELDS + 9));
+    CHECK_OK(field_reader_new(&reader, set));
+    for (int sample = 0; sample < 2; ++sample) {
+        CHECK_OK(field_read(reader, sample, false, x, NULL));
+        for (int c = 0; c < EXTRA + LATER; ++c)
+            for (int i = 0; i < ROWS * COLUMNS; ++i) {
+                const double hours = 6 * (sample + 1 + (c >= EXTRA));
+                const double want =
+                    extra_value(c < EXTRA ? c : later[c - EXTRA], hours, i / COLUMNS, i % COLUMNS);
+                const double is = (double)x[(FIELDS + c) * ROWS * COLUMNS + i];
+                CU_ASSERT(fabs(is - want) < 1e-6);
+                if (!(fabs(is - want) < 1e-6)) printf("  %d, %d: %g, not %g\n", c, i, is, want);
+            }
+    }
+    field_reader_free(&reader);
+    mem_free(&set);
+}
+
+TEST_MAIN("fields", {"extra channels", extra_channels}, {"as xarray reads them", as_xarray},
+          {"splits by time", between_times})

@@ -163,8 +163,7 @@ static void variables(void)
             "vars.nc: u has no level 501", "it has 500, 850");
     refused(path, "data.variables={inputs: [{name: h, levels: [1]}], targets: [h]}",
             "vars.nc: h has no level 1", "no coordinate");
-    refused(path, "data.variables={inputs: [line], targets: [h]}", "vars.nc: line",
-            "rows and columns");
+    refused(path, "data.variables={inputs: [line], targets: [h]}", "vars.nc: line", "has no time");
     refused(path, "data.variables={inputs: [h]}", "data.variables", "targets");
     refused_with(path, good_variables, "data.window={inputs: [0], targets: [0]}", NULL,
                  "data.window", "same time");
@@ -174,6 +173,27 @@ static void variables(void)
                  "no multiple");
     refused_with(path, "data.variables={inputs: [u], targets: [h]}", next_step,
                  "data.predict=change", "data.predict", "change");
+}
+
+/* Channels that weft makes, and scalars. */
+static void extra(void)
+{
+    const char *path = file_make("extra.nc", (Wrong){0});
+    refused(path, "data.variables={inputs: [h], extra: [hours], targets: [h]}",
+            "no extra channel 'hours'", "did you mean 'hour'?");
+    refused(path, "data.variables={inputs: [h], extra: [{name: row, levels: [1]}], targets: [h]}",
+            "row is an extra channel", "no levels");
+    refused(path, "data.variables={inputs: [h], extra: [latitude], targets: [h]}",
+            "extra.nc: the extra channel latitude needs the latitudes", "take row");
+    refused(path, "data.variables={inputs: [h], extra: [local_hour], targets: [h]}",
+            "extra.nc: the extra channel local_hour needs the longitudes", "take column");
+    refused(path, "data.variables={inputs: [h], scalars: [u], targets: [h]}",
+            "extra.nc: u has rows, so it is no scalar", "inputs");
+    path = file_make("extra.nc", (Wrong){.no_time = true});
+    refused(path, "data.variables={inputs: [h], extra: [year], targets: [h]}",
+            "extra.nc: the extra channel year needs times", "have none");
+    refused(path, "data.variables={inputs: [h], scalars: [line], targets: [h]}", "extra.nc: line",
+            "no scalar");
 }
 
 static void between_files(void)
@@ -353,4 +373,4 @@ static void values(void)
 TEST_MAIN("fields_bad", {"good files are accepted", good}, {"variables and windows", variables},
           {"files that differ", between_files}, {"times", times}, {"packing", packing},
           {"limits", limits}, {"shapes and types", shapes_and_types}, {"damaged files", damaged},
-          {"values", values})
+          {"values", values}, {"extra channels", extra})

@@ -39,6 +39,8 @@ enum { CASE_TENSORS = 32 };
     _(upsample, 1e-6, 2e-6)                                                                        \
     _(pad, 1e-6, 2e-6)                                                                             \
     _(pixel_shuffle, 1e-6, 1e-6)                                                                   \
+    _(pixels_to_tokens, 1e-6, 1e-6)                                                                \
+    _(tokens_to_pixels, 1e-6, 1e-6)                                                                \
     _(crop, 1e-6, 1e-6)                                                                            \
     _(add, 2e-6, 2e-6)                                                                             \
     _(concat, 1e-6, 1e-6)                                                                          \

@@ -168,6 +168,8 @@ static const GradientCase cases[] = {
     {"pad", "pad=-1,1,2,-2", 1, {S4(1, 8, 3, 4)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"pixel_shuffle", "", 1, {S4(2, 12, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"pixel_shuffle", "scale=3", 1, {S4(1, 18, 2, 1)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"pixels_to_tokens", "", 1, {S4(2, 5, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
+    {"tokens_to_pixels", "", 2, {S3(2, 6, 5), S4(2, 3, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"crop", "", 2, {S4(2, 5, 4, 5), S4(2, 1, 3, 2)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"global_pool", "", 1, {S4(2, 5, 3, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
     {"add", "", 2, {S4(2, 5, 2, 3), S4(2, 5, 2, 3)}, FILL_PLAIN, false, 0, 1e-1, 1e-4},
@@ -202,6 +204,7 @@ static const GradientCase cases[] = {
      1,
      1e-2,
      2e-3},
+    {"attention", "heads=2 full=true", 1, {S3(2, 5, 24)}, FILL_PLAIN, false, 1, 1e-2, 2e-3},
     {"attention", "heads=2 window=2", 1, {S3(2, 5, 24)}, FILL_PLAIN, false, 0, 1e-2, 2e-3},
     {"attention",
      "heads=2 kv_heads=1 window=3 rotary=true rope_type=yarn rope_factor=4 "

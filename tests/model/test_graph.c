@@ -65,6 +65,17 @@ static const ZooRow zoo_rows[] = {
     {"model: {name: mlp, hidden: [32]}", 1, 28, 10, 25450, 25408, ZOO_IMAGES},
     {"model: {name: unet}\ntrain: {loss: mse}", 8, 64, 8, 1928680, 0, ZOO_IMAGES},
     {"model: {name: fieldresnet}\ntrain: {loss: mse}", 8, 64, 8, 597128, 0, ZOO_IMAGES},
+    /* a group norm, and two 1x1 convolutions of 256 channels */
+    {"model: {name: unet, attention: 8}\ntrain: {loss: mse}", 8, 64, 8,
+     1928680 + 2 * 256 + FC3(256, 3 * 256, 0) + FC2(256, 256), 0, ZOO_IMAGES},
+    /* two channels of the hour; a scale and a shift of each block's channels */
+    {"model: {name: unet, film: 64}\ntrain: {loss: mse}\n"
+     "data: {variables: {inputs: [a], extra: [hour], targets: [a]}}",
+     8, 64, 8, 1928680 + FC3(2, 64, 64) + 65 * 2 * (480 + 224), 0, ZOO_IMAGES},
+    {"model: {name: columns}\ntrain: {loss: mse}", 8, 64, 8, FC5(8, 128, 128, 128, 8), 0,
+     ZOO_IMAGES},
+    {"model: {name: columns, norm: layer}\ntrain: {loss: mse}", 8, 64, 8,
+     FC5(8, 128, 128, 128, 8) + 3 * 2 * 128, 0, ZOO_IMAGES},
     /* the published 1.9 M and 4.5 GFLOP of pictures of 640 pixels, and 7.2 M and 16.5 GFLOP */
     {"model: {name: yolov5n}\ntrain: {loss: yolo}", 3, 640, 80, 1872157, 2234060800, ZOO_IMAGES},
     {"model: {name: yolov5n}\ntrain: {loss: yolo}", 3, 320, 20, 1790977, 0, ZOO_IMAGES},

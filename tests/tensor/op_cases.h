@@ -316,6 +316,13 @@ static inline OpSpec windowed(int64_t length, int width, int window)
     return s;
 }
 
+static inline OpSpec full(int64_t length, int width, int kv_heads)
+{
+    OpSpec s = shared_keys(length, width, kv_heads, false);
+    s.full = true;
+    return s;
+}
+
 static inline OpSpec loss(OpKind kind, int64_t width)
 {
     return one(kind, plain(2, 5, width, 1, 1), plain(2, 5, LOSS_COLUMNS, 1, 1));
@@ -474,6 +481,8 @@ static inline const Case *cases(int *count)
     CASE("attention, shared keys", shared_keys(150, 32, 2, false));
     CASE("attention, one head of keys", shared_keys(70, 20, 1, true));
     CASE("attention, window", windowed(150, 32, 20));
+    CASE("attention, full", full(150, 32, 4));
+    CASE("attention, full, shared keys", full(70, 20, 2));
     CASE("attention, window of tiles", windowed(200, 20, 65));
     CASE("softmax_loss", loss(OP_SOFTMAX_LOSS, 3001));
     CASE("point_loss", loss(OP_POINT_LOSS, 40));

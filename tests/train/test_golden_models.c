@@ -188,6 +188,11 @@ static void check_all_fields(const BackendTable *table, bool fuse)
     check_fields("bilinear", table, fuse);
     check_fields("plain", table, fuse);
     check_fields("resnet", table, fuse);
+    check_fields("attention", table, fuse);
+    check_fields("film", table, fuse);
+    check_fields("film_resnet", table, fuse);
+    check_fields("columns", table, fuse);
+    check_fields("columns_norm", table, fuse);
 }
 
 /* Label fields (tools/golden_pixels.py): some pixels have no label. */

@@ -228,6 +228,15 @@ Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
     return fail(ERR_DATA, "its units '%.80s' have no date of its calendar, as 2000-01-31", units);
 }
 
+double year_fraction(Calendar calendar, double seconds)
+{
+    const int64_t day = (int64_t)floor(seconds / 86400);
+    const int year = date_of(calendar, day).year;
+    const int64_t begin = day_number(calendar, (Date){year, 1, 1});
+    const int64_t end = day_number(calendar, (Date){year + 1, 1, 1});
+    return (seconds / 86400 - (double)begin) / (double)(end - begin);
+}
+
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT])
 {
     const double whole = floor(seconds + 0.5);

@@ -33,6 +33,8 @@ Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
 /* Reads "2001-12-31" or "2001-12-31 18:00": *begin, the time; *end, the begin of the next day if
  * there is no clock time, else *begin. False: no date of the calendar. */
 bool time_read(Calendar calendar, const char *text, double *begin, double *end);
+/* Returns which part of its year has passed at a time, in seconds as above, from 0 to below 1. */
+double year_fraction(Calendar calendar, double seconds);
 /* Writes a time, in seconds as above, as 2000-01-31 06:00:00; returns text. */
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT]);
 

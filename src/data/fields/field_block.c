@@ -1,7 +1,7 @@
 /* The block of a set of fields: what grows with the number of files. While a set is opened its
  * parts are arrays of their own; then they are copied into one block, in the order
  *
- *     files | arrays [files][variables] | paths, up to a multiple of 8 bytes | segments
+ *     files | arrays [files][stored] | paths, up to a multiple of 8 bytes | segments
  *
  * which begins at FieldSet.file, and can be sent to other ranks and processes as it is. */
 #include "fields_private.h"
@@ -13,7 +13,7 @@ static void find_parts(FieldSet *f, void *block)
 {
     f->file = block;
     f->array = (void *)(f->file + f->files);
-    f->text = (void *)(f->array + (int64_t)f->files * f->variables);
+    f->text = (void *)(f->array + (int64_t)f->files * f->stored);
     f->segment = (void *)(f->text + f->text_bytes);
 }
 
@@ -29,7 +29,7 @@ void field_block_make(FieldSet *f)
 {
     FieldSet parts = *f;
     const size_t files = (size_t)f->files * sizeof *f->file;
-    const size_t arrays = (size_t)f->files * (size_t)f->variables * sizeof *f->array;
+    const size_t arrays = (size_t)f->files * (size_t)f->stored * sizeof *f->array;
     const size_t segments = (size_t)f->segments * sizeof *f->segment;
     f->text_bytes = (parts.text_bytes + 7) / 8 * 8;
     f->block_bytes = (int64_t)(files + arrays + segments) + f->text_bytes;

@@ -196,11 +196,11 @@ Status field_check(const DataSet *set)
     c->set = set;
     int64_t reads = 0;
     pthread_mutex_init(&c->lock, NULL);
-    for (int i = 0; i < f->variables; ++i) reads += frames_of(f, i);
+    for (int i = 0; i < f->stored; ++i) reads += frames_of(f, i);
     Status st = field_reader_new(&c->reader, set);
     if (st == OK) st = worker_pool_run(threads_share(1), reads, check_frame, c);
     if (st == OK) warn_of_times(f);
-    for (int i = 0; st == OK && i < f->variables; ++i)
+    for (int i = 0; st == OK && i < f->stored; ++i)
         for (int k = 0; st == OK && k < f->variable[i].levels && !has_only_labels(f, i); ++k)
             st = check_values(f, &f->variable[i], k, &c->all[i][k]);
     if (st == OK && f->classes.count > 0) st = report_labels(c);

@@ -156,7 +156,7 @@ static Status scales_fail(const Reading *r, const FieldVariableFacts *v)
 }
 
 /* Gives dimensions that nothing has identified the places that are left, the last ones first. */
-static Status place_rest(const Reading *r, FieldVariableFacts *v)
+static Status place_rest(const Reading *r, FieldVariableFacts *v, bool scalar)
 {
     bool taken[FIELD_DIMS] = {false};
     const int ndim = v->array.ndim;
@@ -168,13 +168,15 @@ static Status place_rest(const Reading *r, FieldVariableFacts *v)
         taken[v->dim[i]] = true;
     }
     /* (time, row, column) is more usual than (level, row, column) */
-    static const int8_t order[] = {FIELD_COLUMN, FIELD_ROW, FIELD_TIME, FIELD_LEVEL};
+    static const int8_t fields[] = {FIELD_COLUMN, FIELD_ROW, FIELD_TIME, FIELD_LEVEL};
+    static const int8_t scalars[] = {FIELD_TIME, FIELD_LEVEL, FIELD_ROW, FIELD_COLUMN};
+    const int8_t *order = scalar ? scalars : fields;
     int8_t left[SHAPE_DIMS];
     int unplaced = 0, count = 0;
     for (int i = 0; i < ndim; ++i) unplaced += v->dim[i] < 0;
     for (int i = 0; i < FIELD_DIMS && count < unplaced; ++i)
         if (!taken[order[i]]) left[count++] = order[i];
-    if (unplaced == 4) left[2] = FIELD_LEVEL, left[3] = FIELD_TIME;
+    if (unplaced == 4 && !scalar) left[2] = FIELD_LEVEL, left[3] = FIELD_TIME;
     for (int i = ndim - 1, at = 0; i >= 0; --i)
         if (v->dim[i] < 0) v->dim[i] = left[at++];
     return OK;
@@ -234,7 +236,7 @@ static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFac
     return st;
 }
 
-/* Takes the coordinate of rows, and hashes that of rows or columns. */
+/* Takes the coordinate of rows or columns, and hashes it. */
 static Status take_grid(const Reading *r, const Dimension *d, bool rows, FieldVariableFacts *v)
 {
     FieldFacts *facts = r->facts;
@@ -245,12 +247,15 @@ static Status take_grid(const Reading *r, const Dimension *d, bool rows, FieldVa
     if (st == OK && count > 0)
         v->grid_hash = XXH3_64bits_withSeed(values, (size_t)count * sizeof *values,
                                             v->grid_hash + (uint64_t)rows);
-    if (st == OK && rows && facts->rows == 0 && count > 0 && count <= FIELD_ROWS) {
-        facts->rows = (int)count;
-        for (int i = 0; i < count; ++i) facts->row[i] = (float)values[i];
+    int *known = rows ? &facts->rows : &facts->columns;
+    float *value = rows ? facts->row : facts->column;
+    if (st == OK && *known == 0 && count > 0 && count <= FIELD_ROWS) {
+        *known = (int)count;
+        for (int i = 0; i < count; ++i) value[i] = (float)values[i];
         st = attr_text(r, d->scale, "units", units);
-        facts->is_latitude =
-            is_word(units, "degrees_north degree_north degrees_n degree_n degreen degreesn");
+        *(rows ? &facts->is_latitude : &facts->is_longitude) =
+            is_word(units, rows ? "degrees_north degree_north degrees_n degree_n degreen degreesn"
+                                : "degrees_east degree_east degrees_e degree_e degreee degreese");
     }
     mem_free(&values);
     return st;
@@ -268,7 +273,7 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
         st = scale_name(scale[i], d[i].name, sizeof d[i].name) ? find_role(r, &d[i], &v->dim[i])
                                                                : scales_fail(r, v);
     }
-    if (st == OK) st = place_rest(r, v);
+    if (st == OK) st = place_rest(r, v, r->request->is_scalar[variable]);
     for (int i = 0; st == OK && i < ndim; ++i) {
         if (v->dim[i] == FIELD_TIME && !r->request->is_static[variable])
             st = take_time(r, &d[i], v);
@@ -385,8 +390,9 @@ static bool variable_is_valid(FieldVariableFacts *v)
 static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts, size_t bytes)
 {
     bool valid = facts->times >= 0 && facts->times <= TIMES_MOST && facts->rows >= 0 &&
-                 facts->rows <= FIELD_ROWS && facts->flags >= 0 && facts->flags <= FIELD_CLASSES &&
-                 isolated_bool(&facts->is_latitude) &&
+                 facts->rows <= FIELD_ROWS && facts->columns >= 0 && facts->columns <= FIELD_ROWS &&
+                 facts->flags >= 0 && facts->flags <= FIELD_CLASSES &&
+                 isolated_bool(&facts->is_latitude) && isolated_bool(&facts->is_longitude) &&
                  bytes >= facts_bytes(request) + (size_t)facts->times * sizeof(double);
     facts->why[sizeof facts->why - 1] = 0;
     facts->time_units[FIELD_UNITS - 1] = facts->calendar[FIELD_UNITS - 1] = 0;

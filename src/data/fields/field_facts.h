@@ -16,6 +16,8 @@ typedef struct FieldFactsRequest {
     bool is_static[FIELD_VARIABLES];
     /* number of the variable that has labels; -1: none has */
     int labels;
+    /* variables without rows and columns */
+    bool is_scalar[FIELD_VARIABLES];
 } FieldFactsRequest;
 
 /* netCDF's value for floats that were never written */
@@ -43,10 +45,10 @@ typedef struct FieldFacts {
     char time_units[FIELD_UNITS], calendar[FIELD_UNITS];
     /* number of times; 0: no variable has a time, or time has no coordinate */
     int64_t times;
-    /* coordinate of the rows, in degrees of latitude if is_latitude; 0: none */
-    int rows;
-    bool is_latitude;
-    float row[FIELD_ROWS];
+    /* coordinates of rows and columns, in degrees if is_latitude and is_longitude; 0: none */
+    int rows, columns;
+    bool is_latitude, is_longitude;
+    float row[FIELD_ROWS], column[FIELD_ROWS];
     /* labels: values with a meaning, and the meanings as words; 0: none */
     int flags;
     double flag[FIELD_CLASSES];

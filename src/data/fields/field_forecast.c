@@ -18,23 +18,24 @@ FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *ch
     const FieldVariable *v = &f->variable[channel->variable];
     FieldLabel label = {.level = NAN};
     char level[32] = "";
-    snprintf(label.variable, sizeof label.variable, "%s", v->name);
+    snprintf(label.variable, sizeof label.variable, "%s%s",
+             v->made ? field_extra_part(v, channel->level) : "", v->name);
     snprintf(label.units, sizeof label.units, "%s", v->units);
-    if (v->size[FIELD_LEVEL] > 1) {
+    if (!v->made && v->size[FIELD_LEVEL] > 1) {
         label.level = field_level(v, channel->level);
         snprintf(level, sizeof level, "_%.9g", label.level);
     }
     if (!v->is_static) field_offset_text(f, f->offset[role][channel->offset], label.lead);
-    snprintf(label.name, sizeof label.name, "%s%s%s%s", v->name, level, v->is_static ? "" : "_",
-             label.lead);
+    snprintf(label.name, sizeof label.name, "%s%s%s%s", label.variable, level,
+             v->is_static ? "" : "_", label.lead);
     return label;
 }
 
 bool field_is_same(const FieldSet *f, const FieldChannel *a, const FieldChannel *b)
 {
     const FieldVariable *v = &f->variable[a->variable], *w = &f->variable[b->variable];
-    return !v->is_static && !w->is_static && !strcmp(v->name, w->name) &&
-           v->level[a->level] == w->level[b->level];
+    return !v->is_static && !w->is_static && v->is_scalar == w->is_scalar && v->made == w->made &&
+           !strcmp(v->name, w->name) && v->level[a->level] == w->level[b->level];
 }
 
 int field_last_input(const FieldSet *f, int target)

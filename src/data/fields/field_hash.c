@@ -14,6 +14,7 @@ static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel
         const FieldVariable *v = &f->variable[list[i].variable];
         XXH3_64bits_update(state, v->name, strlen(v->name) + 1);
         XXH3_64bits_update(state, v->units, strlen(v->units) + 1);
+        if (v->made) XXH3_64bits_update(state, &v->made, sizeof v->made);
         XXH3_64bits_update(state, &list[i], sizeof list[i]);
         XXH3_64bits_update(state, &v->level[list[i].level], sizeof *v->level);
     }
@@ -78,7 +79,7 @@ Status field_hash_layout(DataSet *set, int file, uint64_t *layout)
     HashPieces *hash = hash_begin();
     hdf5_lock();
     Status st = h5_open(&opened, path);
-    for (int i = 0; st == OK && i < f->variables; ++i) {
+    for (int i = 0; st == OK && i < f->stored; ++i) {
         FieldArray *array = field_array(f, file, i);
         st = h5_dataset(&dataset, opened, path, f->variable[i].name, NULL);
         if (st != OK) break;

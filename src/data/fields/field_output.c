@@ -43,7 +43,9 @@ typedef struct Axis {
 
 /* A predicted variable: channels first to first + levels - 1 of each lead. */
 typedef struct OutVar {
-    int first, levels, level_axis, row_axis, column_axis;
+    int first, levels;
+    /* axes of levels, rows and columns, by FieldDim; -1: it lacks the dimension */
+    int axis[FIELD_DIMS];
     Described is, truth;
     /* indices in the file; -1: not written */
     int var, truth_var;
@@ -157,7 +159,7 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
     const FieldVariable *v = &f->variable[f->target[first].variable];
     OutVar *out = &o->var[o->vars++];
     hid_t dataset, scale[SHAPE_DIMS];
-    *out = (OutVar){.first = first, .levels = v->levels, .level_axis = -1, .truth_var = -1};
+    *out = (OutVar){.first = first, .levels = v->levels, .axis = {-1, -1, -1, -1}, .truth_var = -1};
     TRY(h5_dataset(&dataset, file, field_path(f, 0), v->name, NULL));
     scales_open(dataset, v->ndim, scale);
     Status st = describe(&out->is, dataset, v->name, field_path(f, 0));
@@ -166,9 +168,7 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
         st = make_axis(o, v, scale[i], i, &axis);
         if (v->dim[i] == FIELD_TIME && o->axes > 0) continue;
         const int at = add_axis(o, &axis);
-        if (v->dim[i] == FIELD_LEVEL) out->level_axis = at;
-        if (v->dim[i] == FIELD_ROW) out->row_axis = at;
-        if (v->dim[i] == FIELD_COLUMN) out->column_axis = at;
+        if (v->dim[i] != FIELD_TIME) out->axis[v->dim[i]] = at;
     }
     scales_close(scale);
     H5Dclose(dataset);
@@ -284,9 +284,8 @@ static void list_all(FieldOutput *o, Layout *l, Described *valid)
         int dim[NETCDF_DIMS], ndim = 0;
         dim[ndim++] = 0;
         if (leads) dim[ndim++] = 1;
-        if (v->level_axis >= 0) dim[ndim++] = v->level_axis;
-        dim[ndim++] = v->row_axis;
-        dim[ndim++] = v->column_axis;
+        for (int d = FIELD_LEVEL; d < FIELD_DIMS; ++d)
+            if (v->axis[d] >= 0) dim[ndim++] = v->axis[d];
         const int classes = o->plan.set->field_set.classes.count;
         const ElementType type = classes > 0 ? ELEM_I16 : ELEM_F32;
         v->var = add_var(l, &v->is, type, ndim, dim);
@@ -351,11 +350,8 @@ Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
         const Axis lead = o->axis[o->axes - 1];
         memmove(&o->axis[2], &o->axis[1], (size_t)(o->axes - 2) * sizeof lead);
         o->axis[1] = lead;
-        for (int i = 0; i < o->vars; ++i) {
-            o->var[i].level_axis += o->var[i].level_axis >= 0;
-            ++o->var[i].row_axis;
-            ++o->var[i].column_axis;
-        }
+        for (int i = 0; i < o->vars; ++i)
+            for (int d = 0; d < FIELD_DIMS; ++d) o->var[i].axis[d] += o->var[i].axis[d] >= 0;
     }
     /* structures were copied: texts are where they are now */
     for (int i = 0; i < o->axes; ++i)

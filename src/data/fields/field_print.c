@@ -51,6 +51,8 @@ static const char *roles_text(const FieldSet *f, int variable)
     bool input = false, target = false;
     for (int i = 0; i < f->inputs; ++i) input |= f->input[i].variable == variable;
     for (int i = 0; i < f->targets; ++i) target |= f->target[i].variable == variable;
+    if (f->variable[variable].made) return "extra";
+    if (f->variable[variable].is_scalar) return "scalar";
     if (f->variable[variable].is_static) return "static";
     return input && target ? "input, target" : input ? "input" : "target";
 }
@@ -164,9 +166,11 @@ static void print_channels(const FieldSet *f, const char *what, FieldRole role,
     for (int i = 0; i < count && i < CHANNELS_LISTED; ++i) {
         const FieldVariable *v = &f->variable[list[i].variable];
         const double level = v->level_value[list[i].level];
-        fprintf(out, "%s %s", i ? "," : "", v->name);
-        if (v->size[FIELD_LEVEL] > 1 && !isnan(level)) fprintf(out, " %g", level);
-        if (v->size[FIELD_LEVEL] > 1 && isnan(level)) fprintf(out, " #%d", v->level[list[i].level]);
+        fprintf(out, "%s %s%s", i ? "," : "", v->made ? field_extra_part(v, list[i].level) : "",
+                v->name);
+        const bool levels = !v->made && v->size[FIELD_LEVEL] > 1;
+        if (levels && !isnan(level)) fprintf(out, " %g", level);
+        if (levels && isnan(level)) fprintf(out, " #%d", v->level[list[i].level]);
         if (v->is_static) continue;
         fprintf(out, " (%s)", field_offset_text(f, f->offset[role][list[i].offset], offset));
         if (role == FIELD_TARGET && f->change_from[i] >= 0) fputs(" as change", out);
@@ -178,8 +182,8 @@ void field_print_text(const DataSet *set, FILE *out)
 {
     const FieldSet *f = &set->field_set;
     fprintf(out, "%s: fields data set, %lld samples\n", set->path, (long long)set->samples);
-    fprintf(out, "  %-9s %d\n", "variables", f->variables);
-    for (int i = 0; i < f->variables; ++i) print_variable(f, i, out);
+    fprintf(out, "  %-9s %d\n", "variables", f->stored);
+    for (int i = 0; i < f->stored; ++i) print_variable(f, i, out);
     print_files(f, out);
     print_segments(f, out);
     print_channels(f, "inputs", FIELD_INPUT, f->input, f->inputs, &set->x, out);
@@ -232,7 +236,9 @@ static void channels_json(const FieldSet *f, const char *key, FieldRole role,
         const int frames = v->is_static ? 0 : f->offset[role][list[i].offset];
         json_object(json, NULL);
         json_text(json, "variable", v->name);
-        if (v->size[FIELD_LEVEL] > 1) json_real(json, "level", field_level(v, list[i].level));
+        if (v->made && v->levels > 1) json_text(json, "part", list[i].level == 0 ? "sin" : "cos");
+        if (!v->made && v->size[FIELD_LEVEL] > 1)
+            json_real(json, "level", field_level(v, list[i].level));
         if (!v->is_static) json_real(json, "offset", frames * (f->step_s > 0 ? f->step_s : 1));
         if (role == FIELD_TARGET) json_bool(json, "change", f->change_from[i] >= 0);
         json_end(json);
@@ -254,7 +260,7 @@ void field_print_json(const DataSet *set, Json *json)
 {
     const FieldSet *f = &set->field_set;
     json_array(json, "variables");
-    for (int i = 0; i < f->variables; ++i) variable_json(f, i, json);
+    for (int i = 0; i < f->stored; ++i) variable_json(f, i, json);
     json_end(json);
     json_array(json, "files");
     for (int i = 0; i < f->files; ++i) {

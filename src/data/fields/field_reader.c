@@ -194,14 +194,56 @@ Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *
     return read_levels(r, variable, frame, NULL, r->set.field_set.variable[variable].levels, plane);
 }
 
+/* Makes planes of `pixels` numbers from as many numbers as they have, the last one first. */
+static void spread(double *plane, int count, int64_t pixels)
+{
+    for (int i = count - 1; i >= 0; --i)
+        for (int64_t k = pixels - 1; k >= 0; --k) plane[i * pixels + k] = plane[i];
+}
+
+Status field_read_planes(FieldReader *r, int variable, int64_t frame, int64_t ahead, double *plane)
+{
+    const FieldSet *f = &r->set.field_set;
+    const FieldVariable *v = &f->variable[variable];
+    if (v->made) {
+        field_extra_fill(f, v, field_frame_time(f, frame) + (double)ahead * f->step_s, plane);
+        return OK;
+    }
+    TRY(field_read_variable(r, variable, v->is_static ? 0 : frame + ahead, plane));
+    if (v->is_scalar) spread(plane, v->levels, r->set.height * r->set.width);
+    return OK;
+}
+
 /* ---- samples ---- */
+
+/* Reads `count` channels, which are levels of one variable that weft makes. */
+static void read_made(const FieldReader *r, int64_t frame, const FieldChannel *channel, int count,
+                      double *plane)
+{
+    const FieldSet *f = &r->set.field_set;
+    const FieldVariable *v = &f->variable[channel->variable];
+    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+    const double ahead = (double)f->offset[FIELD_INPUT][channel->offset] * f->step_s;
+    double *all = mem_new((size_t)(v->levels * pixels) * sizeof *all);
+    field_extra_fill(f, v, field_frame_time(f, frame) + ahead, all);
+    for (int i = 0; i < count; ++i)
+        memcpy(plane + i * pixels, all + channel[i].level * pixels, (size_t)pixels * sizeof *plane);
+    mem_free(&all);
+}
 
 /* Reads `count` channels, which are levels of one variable at one offset. */
 static Status read_run(FieldReader *r, int64_t frame, FieldRole role, const FieldChannel *channel,
                        int count, double *plane)
 {
+    const FieldVariable *v = &r->set.field_set.variable[channel->variable];
     const int offset = r->set.field_set.offset[role][channel->offset];
-    return read_levels(r, channel->variable, frame + offset, channel, count, plane);
+    if (v->made) {
+        read_made(r, frame, channel, count, plane);
+        return OK;
+    }
+    TRY(read_levels(r, channel->variable, frame + offset, channel, count, plane));
+    if (v->is_scalar) spread(plane, count, r->set.height * r->set.width);
+    return OK;
 }
 
 static bool same_block(const FieldChannel *a, const FieldChannel *b)

@@ -112,7 +112,7 @@ static int number_samples(DataSet *set)
 {
     FieldSet *f = &set->field_set;
     int low = 0, high = 0;
-    for (int role = 0; role < FIELD_ROLES; ++role)
+    for (int role = 0; role < FIELD_WINDOWS; ++role)
         for (int i = 0; i < f->offsets[role]; ++i) {
             if (f->offset[role][i] < low) low = f->offset[role][i];
             if (f->offset[role][i] > high) high = f->offset[role][i];

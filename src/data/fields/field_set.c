@@ -41,56 +41,78 @@ int field_find_file(const FieldSet *f, int64_t frame)
 
 /* ---- variables and channels ---- */
 
+/* Roles whose variables of one name may be the same one have one number. */
+static int sort_of(int role)
+{
+    return role == FIELD_TARGET ? FIELD_INPUT : role;
+}
+
 static bool same_variable(const ConfigVariable *a, const ConfigVariable *b)
 {
-    return !strcmp(a->name, b->name) && (a->role == FIELD_STATIC) == (b->role == FIELD_STATIC) &&
+    return !strcmp(a->name, b->name) && sort_of(a->role) == sort_of(b->role) &&
            a->levels.count == b->levels.count &&
            (a->levels.count == 0 || !memcmp(a->levels.value, b->levels.value,
                                             (size_t)a->levels.count * sizeof *a->levels.value));
 }
 
+/* Adds the variable of an entry, unless an entry before has it. */
+static Status add_variable(Opening *o, const ConfigVariable *entry)
+{
+    FieldVariable *v = &o->f->variable[o->f->variables];
+    int same = 0;
+    while (same < o->f->variables && !same_variable(o->entry[same], entry)) ++same;
+    if (entry->classes > 0) o->request.labels = same;
+    if (same < o->f->variables) return OK;
+    if (o->f->variables == FIELD_VARIABLES)
+        return config_fail_key(o->config, "data.variables", "more than %d variables",
+                               FIELD_VARIABLES);
+    if (strlen(entry->name) >= FIELD_NAME || entry->levels.count > FIELD_LEVELS)
+        return config_fail_key(o->config, "data.variables",
+                               "%.40s: names have up to %d characters, and a variable up to "
+                               "%d levels",
+                               entry->name, FIELD_NAME - 1, FIELD_LEVELS);
+    snprintf(v->name, sizeof v->name, "%s", entry->name);
+    if (entry->role == FIELD_EXTRA) TRY(field_extra_init(v, o->config, entry));
+    if (entry->role != FIELD_EXTRA) {
+        v->is_static = entry->role == FIELD_STATIC;
+        v->is_scalar = entry->role == FIELD_SCALAR;
+        memcpy(o->request.name[o->f->variables], v->name, sizeof v->name);
+        o->request.is_static[o->f->variables] = v->is_static;
+        o->request.is_scalar[o->f->variables] = v->is_scalar;
+        o->request.count = o->f->stored = o->f->variables + 1;
+    }
+    o->entry[o->f->variables++] = entry;
+    return OK;
+}
+
+/* Adds the variables of all roles, extra ones last. */
 static Status add_variables(Opening *o)
 {
     const ConfigVariables *list = &o->config->data.variables;
     int count[FIELD_ROLES] = {0};
     TRY(field_labels_check(o->config));
     o->request.labels = -1;
-    for (int i = 0; i < list->count; ++i) {
-        const ConfigVariable *entry = &list->item[i];
-        FieldVariable *v = &o->f->variable[o->f->variables];
-        int same = 0;
-        ++count[entry->role];
-        while (same < o->f->variables && !same_variable(o->entry[same], entry)) ++same;
-        if (entry->classes > 0) o->request.labels = same;
-        if (same < o->f->variables) continue;
-        if (o->f->variables == FIELD_VARIABLES)
-            return config_fail_key(o->config, "data.variables", "more than %d variables",
-                                   FIELD_VARIABLES);
-        if (strlen(entry->name) >= FIELD_NAME || entry->levels.count > FIELD_LEVELS)
-            return config_fail_key(o->config, "data.variables",
-                                   "%.40s: names have up to %d characters, and a variable up to "
-                                   "%d levels",
-                                   entry->name, FIELD_NAME - 1, FIELD_LEVELS);
-        snprintf(v->name, sizeof v->name, "%s", entry->name);
-        v->is_static = entry->role == FIELD_STATIC;
-        memcpy(o->request.name[o->f->variables], v->name, sizeof v->name);
-        o->request.is_static[o->f->variables] = v->is_static;
-        o->entry[o->f->variables++] = entry;
-    }
-    o->request.count = o->f->variables;
+    for (int extra = 0; extra < 2; ++extra)
+        for (int i = 0; i < list->count; ++i) {
+            if ((list->item[i].role == FIELD_EXTRA) != (extra == 1)) continue;
+            TRY(add_variable(o, &list->item[i]));
+            ++count[list->item[i].role];
+        }
     if (count[FIELD_INPUT] > 0 && count[FIELD_TARGET] > 0) return OK;
     return config_fail_key(o->config, "data.variables", "needs inputs and targets");
 }
 
-/* Adds the channels of a role at one offset to a list. */
-static Status add_channels(const Opening *o, FieldRole role, int offset, FieldChannel *list,
-                           int *count)
+/* Adds the channels of a role at one offset to a list: those that are constant over space, or the
+ * others. */
+static Status add_channels(const Opening *o, FieldRole role, bool constant, int offset,
+                           FieldChannel *list, int *count)
 {
     const ConfigVariables *entries = &o->config->data.variables;
     for (int i = 0; i < entries->count; ++i) {
         if (entries->item[i].role != (int)role) continue;
         int variable = 0;
         while (!same_variable(o->entry[variable], &entries->item[i])) ++variable;
+        if (o->f->variable[variable].is_scalar != constant) continue;
         for (int k = 0; k < o->f->variable[variable].levels; ++k) {
             if (*count == FIELD_CHANNELS)
                 return config_fail_key(o->config, "data.variables",
@@ -180,11 +202,16 @@ static Status take_variable(const Opening *o, int i)
         has[v->dim[d]] = true;
     }
     snprintf(v->units, sizeof v->units, "%s", facts->units);
-    if (!has[FIELD_ROW] || !has[FIELD_COLUMN])
+    if (v->is_scalar && (has[FIELD_ROW] || has[FIELD_COLUMN]))
         return fail(ERR_DATA,
-                    "%s: %s has no rows and columns: a field needs two dimensions other "
-                    "than time and level",
-                    field_path(o->f, o->f->files), v->name);
+                    "%s: %s has %s, so it is no scalar: list it under inputs in data.variables",
+                    field_path(o->f, o->f->files), v->name, has[FIELD_ROW] ? "rows" : "columns");
+    if (v->is_scalar && v->size[FIELD_LEVEL] > 1 && o->entry[i]->levels.count == 0)
+        return fail(ERR_DATA,
+                    "%s: %s has %lld levels: select those that are scalars in data.variables, "
+                    "{name: %s, levels: [...]}",
+                    field_path(o->f, o->f->files), v->name, (long long)v->size[FIELD_LEVEL],
+                    v->name);
     if (!v->is_static && !has[FIELD_TIME])
         return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
                     field_path(o->f, o->f->files), v->name);
@@ -271,7 +298,7 @@ static Status add_file(Opening *o, const double *times)
     int timed = -1;
     file->stat = o->facts->stat;
     file->layout = o->facts->layout;
-    for (int i = 0; i < f->variables; ++i) {
+    for (int i = 0; i < f->stored; ++i) {
         const FieldVariableFacts *facts = &o->facts->variable[i];
         TRY(first ? take_variable(o, i) : compare_variable(o, i));
         *field_array(f, f->files, i) = (FieldArray){.type = facts->array.type,
@@ -296,8 +323,11 @@ static Status add_file(Opening *o, const double *times)
     ++f->files;
     if (!first) return OK;
     f->rows = o->facts->rows;
+    f->columns = o->facts->columns;
     f->is_latitude = o->facts->is_latitude;
+    f->is_longitude = o->facts->is_longitude;
     memcpy(f->row, o->facts->row, sizeof f->row);
+    memcpy(f->column, o->facts->column, sizeof f->column);
     *o->first = *o->facts;
     return OK;
 }
@@ -340,7 +370,7 @@ static Status open_files(Opening *o)
 {
     FieldSet *f = o->f;
     f->file = mem_new((size_t)o->paths * sizeof *f->file);
-    f->array = mem_new((size_t)o->paths * (size_t)f->variables * sizeof *f->array);
+    f->array = mem_new((size_t)o->paths * (size_t)f->stored * sizeof *f->array);
     for (int i = 0; i < o->paths; ++i) {
         f->file[i].path = f->text_bytes;
         f->text_bytes += (int64_t)strlen(o->path[i]) + 1;
@@ -361,12 +391,16 @@ static Status find_size(const Opening *o, const FieldChannel *channel, int count
     *width = first->size[FIELD_COLUMN];
     for (int i = 1; i < count; ++i) {
         const FieldVariable *v = &o->f->variable[channel[i].variable];
-        if (v->size[FIELD_ROW] == *height && v->size[FIELD_COLUMN] == *width) continue;
+        const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
+        if (v->is_scalar || v->made || (rows == *height && columns == *width)) continue;
         return fail(ERR_DATA,
                     "%s: %s has fields of %lldx%lld, but %s of %lldx%lld: all inputs "
-                    "must have one size, and all targets",
+                    "must have one size, and all targets%s",
                     o->set->path, first->name, (long long)*height, (long long)*width, v->name,
-                    (long long)v->size[FIELD_ROW], (long long)v->size[FIELD_COLUMN]);
+                    (long long)rows, (long long)columns,
+                    rows * columns == 1 || *height * *width == 1
+                        ? "; a variable without rows and columns may be one of scalars"
+                        : "");
     }
     return OK;
 }
@@ -393,8 +427,26 @@ static void set_arrays(DataSet *set, int64_t height, int64_t width)
         set->target_width = 0;
         set->classes = f->classes.count;
     }
-    snprintf(set->x.storage, sizeof set->x.storage, "%d variables in %d file%s", f->variables,
+    snprintf(set->x.storage, sizeof set->x.storage, "%d variables in %d file%s", f->stored,
              f->files, f->files == 1 ? "" : "s");
+}
+
+/* Lists the channels of a sample: offset after offset, then those without one; those that are
+ * constant over space last. */
+static Status add_all_channels(const Opening *o)
+{
+    FieldSet *f = o->f;
+    const int last = f->offsets[FIELD_INPUT] - 1;
+    for (int i = 0; i <= last; ++i)
+        TRY(add_channels(o, FIELD_INPUT, false, i, f->input, &f->inputs));
+    TRY(add_channels(o, FIELD_STATIC, false, 0, f->input, &f->inputs));
+    TRY(add_channels(o, FIELD_EXTRA, false, last, f->input, &f->inputs));
+    for (int i = 0; i <= last; ++i)
+        TRY(add_channels(o, FIELD_SCALAR, true, i, f->input, &f->inputs));
+    TRY(add_channels(o, FIELD_EXTRA, true, last, f->input, &f->inputs));
+    for (int i = 0; i < f->offsets[FIELD_TARGET]; ++i)
+        TRY(add_channels(o, FIELD_TARGET, false, i, f->target, &f->targets));
+    return OK;
 }
 
 static Status open_set(Opening *o)
@@ -403,11 +455,7 @@ static Status open_set(Opening *o)
     FieldSet *f = o->f;
     int64_t height, width;
     TRY(field_samples_find(set, o->config, o->times));
-    for (int i = 0; i < f->offsets[FIELD_INPUT]; ++i)
-        TRY(add_channels(o, FIELD_INPUT, i, f->input, &f->inputs));
-    TRY(add_channels(o, FIELD_STATIC, 0, f->input, &f->inputs));
-    for (int i = 0; i < f->offsets[FIELD_TARGET]; ++i)
-        TRY(add_channels(o, FIELD_TARGET, i, f->target, &f->targets));
+    TRY(add_all_channels(o));
     TRY(field_labels_take(set, o->config));
     TRY(find_changes(o));
     TRY(field_rollout_inputs(f, o->config));
@@ -417,6 +465,7 @@ static Status open_set(Opening *o)
     set->stored_height = set->height;
     set->stored_width = set->width;
     set->scale = 1;
+    TRY(field_extra_check(set));
     if (f->rows != height) f->rows = 0;
     const bool differ = height != set->height || width != set->width;
     if (o->config->data.predict == PREDICT_CHANGE && differ)

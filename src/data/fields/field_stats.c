@@ -71,7 +71,8 @@ void data_fields_rows(const DataSet *set, FieldStats *stats)
     const FieldSet *f = &set->field_set;
     stats->count = 0;
     for (int i = 0; i < f->step_inputs; ++i)
-        add_row(stats, (FieldStat){f->input[i].variable, f->input[i].level, 0, 0, 0});
+        if (!f->variable[f->input[i].variable].made)
+            add_row(stats, (FieldStat){f->input[i].variable, f->input[i].level, 0, 0, 0});
     for (int i = 0; f->classes.count == 0 && i < f->step_targets; ++i)
         add_row(stats,
                 (FieldStat){f->target[i].variable, f->target[i].level, change_of(f, i), 0, 0});
@@ -160,13 +161,13 @@ static Status measure_block(void *user, int worker, int64_t block)
     int64_t most = 0;
     Status st = OK;
     (void)worker;
-    for (int i = 0; i < m->f->variables; ++i) {
+    for (int i = 0; i < m->f->stored; ++i) {
         const FieldVariable *v = &m->f->variable[i];
         const int64_t values = v->levels * v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
         if (values > most) most = values;
     }
     double *now = mem_new((size_t)(2 * most) * sizeof *now);
-    for (int i = 0; st == OK && i < m->f->variables; ++i)
+    for (int i = 0; st == OK && i < m->f->stored; ++i)
         st = measure_variable(m, i, m->first_block + block, now, now + most, moments);
     mem_free(&now);
     return st;
@@ -216,8 +217,12 @@ static Status use_row(const FieldSet *f, const FieldStats *stats, const FieldCha
 Status data_fields_use(DataSet *set, const FieldStats *stats)
 {
     FieldSet *f = &set->field_set;
-    for (int i = 0; i < f->step_inputs; ++i)
+    for (int i = 0; i < f->step_inputs; ++i) {
+        set->mean[i] = 0;
+        set->std[i] = 1;
+        if (f->variable[f->input[i].variable].made) continue;
         TRY(use_row(f, stats, &f->input[i], 0, &set->mean[i], &set->std[i]));
+    }
     for (int i = 0; f->classes.count == 0 && i < f->step_targets; ++i)
         TRY(use_row(f, stats, &f->target[i], change_of(f, i), &f->target_mean[i],
                     &f->target_std[i]));

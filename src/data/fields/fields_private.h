@@ -29,6 +29,17 @@ Status field_rollout_inputs(FieldSet *f, const Config *config);
 const ConfigVariable *field_labels_entry(const Config *config);
 Status field_labels_check(const Config *config);
 Status field_labels_take(DataSet *set, const Config *config);
+/* field_extra.c. Returns the kind of extra channels of that name, or -1. */
+int field_extra_find(const char *name);
+/* Describes a variable that weft makes, except its size. ERR_CONFIG: there is no such kind. */
+Status field_extra_init(FieldVariable *v, const Config *config, const ConfigVariable *entry);
+/* Gives all variables that weft makes the size of the inputs. ERR_DATA: the set lacks the times or
+ * the coordinate that one needs. */
+Status field_extra_check(DataSet *set);
+/* Writes the planes of such a variable, (levels, rows, columns), at a time of field_frame_time. */
+void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, double *plane);
+/* Returns "sin ", "cos " or "", which stands before the variable's name. */
+const char *field_extra_part(const FieldVariable *v, int level);
 /* Returns the number of frames of all files. */
 static inline int64_t field_frames(const FieldSet *f)
 {

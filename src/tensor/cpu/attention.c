@@ -1,8 +1,8 @@
-/* Causal attention. Forward saves one log-sum-exp per query; backward computes the probabilities
- * again, tile by tile. An item is a tile of one head's queries; in backward it is a whole head if
- * there are enough heads, else a tile of queries or of keys. One thread computes an item, and dk
- * and dv are summed in the same order with either kind of item (query heads that share a key head
- * one after the other), so that any number of threads gives the same bits. */
+/* Attention, causal or full. Forward saves one log-sum-exp per query; backward computes the
+ * probabilities again, tile by tile. An item is a tile of one head's queries; in backward it is a
+ * whole head if there are enough heads, else a tile of queries or of keys. One thread computes an
+ * item, and dk and dv are summed in the same order with either kind of item (query heads that share
+ * a key head one after the other), so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <math.h>
@@ -23,6 +23,8 @@ typedef struct Attention {
     int64_t group;
     /* number of keys that a query attends to; 0: all keys up to the query's position */
     int64_t window;
+    /* all keys */
+    bool full;
     /* elements per row of x and of y */
     int64_t x_width, y_width;
     /* floats of scratch per thread */
@@ -78,6 +80,7 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     a->heads = s->heads;
     a->kv_heads = attention_kv_heads(s);
     a->group = a->heads / a->kv_heads;
+    a->full = s->full;
     a->window = s->window > 0 && s->window < a->length ? s->window : 0;
     a->x_width = s->x[0].shape.dim[2];
     a->y_width = s->y.shape.dim[2];
@@ -129,6 +132,7 @@ static AttentionHead head_at(const AttentionTask *t, int64_t sample, int64_t hea
                            .width = a->width,
                            .group = a->group,
                            .window = a->window,
+                           .full = a->full,
                            .scale = 1.0f / sqrtf((float)a->width)};
 }
 

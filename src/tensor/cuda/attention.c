@@ -72,8 +72,9 @@ static Status attention_plan(Op *op, Desc preferred[SPEC_INPUTS])
     if (s->rotary_scaling.type != ROTARY_DEFAULT)
         return fail(ERR_CONFIG, "cuda: attention supports only rope_type default: use "
                                 "train.device=cpu");
-    if (s->window > 0)
-        return fail(ERR_CONFIG, "cuda: attention supports no window: use train.device=cpu");
+    if (s->window > 0 || s->full)
+        return fail(ERR_CONFIG, "cuda: attention supports no %s: use train.device=cpu",
+                    s->full ? "full: true" : "window");
     TRY(choose_kernels(op));
     double pairs = (double)(samples * s->heads) * attention_pairs(s, length);
     op->saved_bytes = (size_t)(samples * s->heads * length) * sizeof(float);

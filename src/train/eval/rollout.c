@@ -147,7 +147,8 @@ int64_t rollout_limit(const Rollout *r, int64_t sample)
     const FieldSegment *segment = &f->segment[field_find_segment(f, frame)];
     int64_t most = r->steps;
     for (int i = 0; i < f->inputs; ++i) {
-        if (r->predicted[i] >= 0 || f->variable[f->input[i].variable].is_static) continue;
+        const FieldVariable *v = &f->variable[f->input[i].variable];
+        if (r->predicted[i] >= 0 || v->is_static || v->made) continue;
         const int64_t last = frame + f->offset[FIELD_INPUT][f->input[i].offset];
         const int64_t left = segment->first + segment->frames - 1 - last;
         if (r->advance > 0 && left / r->advance + 1 < most) most = left / r->advance + 1;
@@ -163,7 +164,6 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
     const DataSet *set = r->set;
     const FieldSet *f = &set->field_set;
     const FieldChannel *c = &f->input[i];
-    const FieldVariable *v = &f->variable[c->variable];
     const int64_t pixels = set->height * set->width;
     const int64_t ahead = step * r->advance + f->offset[FIELD_INPUT][c->offset];
     const double mean = set->has_stats ? (double)set->mean[i] : 0;
@@ -176,9 +176,7 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
     const bool again = before && before->variable == c->variable && before->offset == c->offset &&
                        !(r->predicted[i - 1] >= 0 && step > 0 && ahead > 0);
     /* levels of one variable and offset are read together */
-    if (!fed && !again)
-        TRY(field_read_variable(r->reader, c->variable, v->is_static ? 0 : frame + ahead,
-                                r->plane));
+    if (!fed && !again) TRY(field_read_planes(r->reader, c->variable, frame, ahead, r->plane));
     for (int64_t k = 0; k < pixels; ++k) {
         const double value = fed ? (double)state[k] : read[k];
         units[k] = (float)value;

@@ -1,10 +1,10 @@
-/* Causal attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile of queries
- * visits the tiles of keys up to the same position with a running maximum and sum. Scores are
- * stored transposed, [key][query]: a vector holds neighbouring queries, so maxima and sums need no
- * operation across lanes, and keys and values are read in place. Both the sums over keys and those
- * over queries run in the order of tiles in every entry point, so the bits do not depend on how the
- * work is divided. dk and dv are summed in place if they are fp32, else in scratch, and rounded
- * once. */
+/* Attention of one head, tile by tile (Dao et al. 2022, "FlashAttention"). A tile of queries visits
+ * the tiles of keys up to the same position, or all of them, with a running maximum and sum. Scores
+ * are stored transposed, [key][query]: a vector holds neighbouring queries, so maxima and sums need
+ * no operation across lanes, and keys and values are read in place. Both the sums over keys and
+ * those over queries run in the order of tiles in every entry point, so the bits do not depend on
+ * how the work is divided. dk and dv are summed in place if they are fp32, else in scratch, and
+ * rounded once. */
 #include "attention_tile.h"
 
 /* A value below every score, with a finite difference to any score. */
@@ -12,12 +12,15 @@ static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* Masks keys that a query does not attend to: later ones within a group of the diagonal, and those
- * that lie before its window. */
+/* Masks keys that a query does not attend to: later ones within a group of the diagonal, those
+ * that lie before its window, and rows beyond the last key, which the diagonal covers if there is
+ * one. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
         for (int64_t q = first_query(w, key); q < key; ++q) w->p[key * TILE + q] = -INFINITY;
+    for (int64_t key = w->keys; w->full && key < padded(w->keys); ++key)
+        for (int64_t q = 0; q < padded(w->queries); ++q) w->p[key * TILE + q] = -INFINITY;
     if (w->window == 0 || w->ahead + TILE <= w->window) return;
     for (int64_t key = 0; key < padded(w->keys); ++key) {
         const int64_t last = key + w->window - w->ahead, group = first_query(w, key);
@@ -26,17 +29,27 @@ static void mask(const Work *w)
     }
 }
 
-/* The first tile of keys that a tile of queries attends to, and the last tile of queries that
- * attends to a tile of keys. */
+SIMD_INLINE int64_t last_tile(const AttentionHead *h)
+{
+    return (h->length + TILE - 1) / TILE - 1;
+}
+
+/* The first and the last tile of keys that a tile of queries attends to, and the last tile of
+ * queries that attends to a tile of keys. */
 SIMD_INLINE int64_t first_keys(const AttentionHead *h, int64_t tile)
 {
     const int64_t key = tile * TILE - h->window + 1;
     return h->window > 0 && key > 0 ? key / TILE : 0;
 }
 
+SIMD_INLINE int64_t last_keys(const AttentionHead *h, int64_t tile)
+{
+    return h->full ? last_tile(h) : tile;
+}
+
 SIMD_INLINE int64_t last_queries(const AttentionHead *h, int64_t tile)
 {
-    const int64_t last = (h->length + TILE - 1) / TILE - 1;
+    const int64_t last = last_tile(h);
     const int64_t met = (tile * TILE + TILE - 1 + h->window - 1) / TILE;
     return h->window > 0 && met < last ? met : last;
 }
@@ -89,7 +102,8 @@ static void start_queries(const AttentionHead *h, Work *w, int64_t tile)
 static void set_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t queries)
 {
     w->keys = rows_of(h, keys);
-    w->diagonal = keys == queries;
+    w->diagonal = keys == queries && !h->full;
+    w->first = queries == (h->full ? 0 : keys);
     w->ahead = (queries - keys) * TILE;
 }
 
@@ -120,8 +134,8 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
         w.top[q] = w.window > 0 ? LOWEST : -INFINITY;
         w.total[q] = 0.0f;
     }
-    const int64_t first = first_keys(h, tile);
-    for (int64_t j = first; j <= tile; ++j) {
+    const int64_t first = first_keys(h, tile), last = last_keys(h, tile);
+    for (int64_t j = first; j <= last; ++j) {
         set_pair(h, &w, j, tile);
         fetch_forward(h, tile, j);
         const Rows v = rows_to_braid(h, &w, h->v, j, false, w.v);
@@ -190,8 +204,7 @@ static void probabilities(const Work *w, Rows k, Rows v)
  * contribution. Full tiles with full rows need no copy. */
 static void put_keys(const Work *w, int64_t tile, const float *p, const Cell *rows, float *to)
 {
-    /* the first contribution is from the first head's diagonal */
-    const bool add = !w->diagonal || w->later;
+    const bool add = !w->first || w->later;
     to += tile * TILE * w->key_row;
     if (!ELEM_IS_FLOAT || (w->keys == TILE && w->wide == w->width)) {
         sum_queries(w, p, rows, to, w->key_row, add);
@@ -249,8 +262,8 @@ static void grad_tile(const AttentionHead *h, Work *w, int64_t tile, bool all)
 {
     start_gradient(h, w, tile);
     if (all) fetch_backward(h, tile + 1);
-    const int64_t first = first_keys(h, tile);
-    for (int64_t j = first; j <= tile; ++j) {
+    const int64_t first = first_keys(h, tile), last = last_keys(h, tile);
+    for (int64_t j = first; j <= last; ++j) {
         set_pair(h, w, j, tile);
         const Rows k = rows_to_braid(h, w, h->k, j, h->cosine, w->k);
         probabilities(w, k, rows_at(h, w, h->v, j, false, w->v));
@@ -300,7 +313,7 @@ void SIMD_NAME(attention_grad_keys)(const AttentionHead *h, int64_t tile, float 
     for (int64_t g = 0; g < h->group; ++g) {
         const AttentionHead head = head_of(h, g);
         w.later = g > 0;
-        for (int64_t i = tile; i <= last; ++i) {
+        for (int64_t i = h->full ? 0 : tile; i <= last; ++i) {
             start_gradient(&head, &w, i);
             set_pair(h, &w, tile, i);
             probabilities(&w, k, v);

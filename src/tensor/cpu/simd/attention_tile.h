@@ -33,7 +33,12 @@ typedef struct Work {
     int64_t width, wide;
     /* real rows of this pair of tiles */
     int64_t queries, keys;
+    /* the pair is on the diagonal, of which only the lower part is computed; never if `full` */
     bool diagonal;
+    /* every query attends to every key */
+    bool full;
+    /* no earlier tile of queries adds to these keys */
+    bool first;
     /* distance from a key of this pair to the query in the same row; a query does not attend to
      * keys at a distance of `window` or more; window 0: no limit */
     int64_t ahead, window;
@@ -56,7 +61,7 @@ SIMD_INLINE void *take(float **scratch, int64_t count)
 
 static Work work_of(const AttentionHead *h, float *scratch)
 {
-    Work w = {.width = h->width, .wide = padded(h->width), .window = h->window};
+    Work w = {.width = h->width, .wide = padded(h->width), .window = h->window, .full = h->full};
     const int64_t tile = TILE * w.wide, cells = tile / CELL, all = (h->length + TILE - 1) / TILE;
     Elem **const rows[] = {&w.q, &w.dy, &w.k, &w.v};
     Cell **const other[] = {&w.q_t, &w.dy_t, &w.q_braid, &w.dy_braid, &w.k_braid};

@@ -185,6 +185,8 @@ typedef struct AttentionHead {
     int64_t stride, y_stride, length, width, group;
     /* number of keys that a query attends to, its own the last of them; 0: all up to its own */
     int64_t window;
+    /* a query attends to all keys */
+    bool full;
     /* factor on the scores */
     float scale;
 } AttentionHead;

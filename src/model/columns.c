@@ -1,0 +1,42 @@
+/* columns: a perceptron on each column of a grid by itself, such as a closure of a model of the
+ * atmosphere: the channels of a pixel, which are variables and levels, are its inputs. It is a
+ * fieldresnet's 1x1 convolutions, as dense layers on a sequence of pixels. */
+#include "build.h"
+
+enum { LAYERS = 3 };
+
+static int build(Graph *graph, const Config *config)
+{
+    char name[ZOO_NUMBER + 8], width[ZOO_NUMBER];
+    const int norm = config->model.norm;
+    const int64_t layers = config->model.depth > 0 ? config->model.depth : LAYERS;
+    const char *act = activation_layer(config);
+    if (norm != FIELD_NORM_NONE && norm != FIELD_NORM_LAYER) {
+        fail(ERR_CONFIG, "columns: each is computed by itself, without the others' means: set "
+                         "model.norm to layer or none");
+        return GRAPH_FAILED;
+    }
+    int x = graph_add(graph, "pixels_to_tokens", "tokens", (int[]){NODE_INPUT}, 1, NULL);
+    for (int64_t i = 1; i <= layers; ++i) {
+        snprintf(name, sizeof name, "fc%lld", (long long)i);
+        x = graph_add(graph, "dense", name, &x, 1, "width", zoo_number(config->model.width, width),
+                      NULL);
+        snprintf(name, sizeof name, "norm%lld", (long long)i);
+        if (norm == FIELD_NORM_LAYER) x = graph_add(graph, "layer_norm", name, &x, 1, NULL);
+        snprintf(name, sizeof name, "act%lld", (long long)i);
+        x = graph_add(graph, act, name, &x, 1, NULL);
+        snprintf(name, sizeof name, "dropout%lld", (long long)i);
+        x = zoo_dropout(graph, config, name, x, 0);
+    }
+    x = graph_add(graph, "dense", "head", &x, 1, "width", zoo_number(graph->classes, width), NULL);
+    return graph_add(graph, "tokens_to_pixels", "columns", (int[]){x, NODE_INPUT}, 2, NULL);
+}
+
+const ZooEntry zoo_columns = {
+    .name = "columns",
+    .help = "fields to fields: a perceptron on each column",
+    .uses = "width blocks norm activation",
+    .defaults = "width=128 norm=none",
+    .fields = true,
+    .build = build,
+};
