@@ -36,7 +36,7 @@ typedef struct FlowMake {
 /* Makes the set. A trajectory depends on kind, grid, parameters, seed and its number only, so its
  * file has the same bytes for any number of ranks and threads. Ranks divide the members. ERR_USAGE:
  * the grid is unusable, or members exist and force is false; ERR_DATA: the numbers of a trajectory
- * become infinite; ERR_IO. host NULL: one process. Collective on host's ranks. */
-Status data_make_flow(const FlowMake *make, const ImportHost *host);
+ * become infinite; ERR_IO. ranks NULL: one process. Collective on these ranks. */
+Status data_make_flow(const FlowMake *make, const ImportRanks *ranks);
 
 #endif

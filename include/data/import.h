@@ -77,8 +77,9 @@ typedef struct FolderImport {
     /* threads of each rank */
     int threads;
 } FolderImport;
-/* Functions of the caller for an import on several ranks; user is their first argument. */
-typedef struct ImportHost {
+/* The ranks of an import, and the caller's functions for what they do together; user is the first
+ * argument of each. */
+typedef struct ImportRanks {
     int rank, size;
     void *user;
     /* Returns the worst status of all ranks. Collective. */
@@ -88,14 +89,14 @@ typedef struct ImportHost {
     /* Receives the progress of this rank several times per second, and at the end: the number of
      * pictures or frames that are done, of all of them, and of broken ones. */
     void (*progress)(void *user, int64_t done, int64_t total, int64_t broken);
-} ImportHost;
-/* the host of an import in one process */
-extern const ImportHost import_alone;
+} ImportRanks;
+/* the ranks of an import in one process */
+extern const ImportRanks import_alone;
 /* Imports a folder. The file has the same bytes for any number of ranks and threads. Blocks of
  * pictures that are done stay in OUT.part and OUT.part.journal, and the same import resumes from
- * there. ERR_STOPPED: a signal requested a stop (stop_begin). host NULL: one process. Collective on
- * host's ranks, which share a file system. */
-Status data_import_folder(const FolderImport *import, const ImportHost *host);
+ * there. ERR_STOPPED: a signal requested a stop (stop_begin). ranks NULL: one process. Collective on
+ * these ranks, which share a file system. */
+Status data_import_folder(const FolderImport *import, const ImportRanks *ranks);
 /* A format of labelled boxes. */
 typedef struct BoxFormat {
     /* Reads all labels into the set (src/data/boxes/box_set.h). */
@@ -125,8 +126,8 @@ typedef struct BoxImport {
     int threads;
 } BoxImport;
 /* Imports them, as data_import_folder imports a folder. Errors of labels name file, box and image.
- * Collective on host's ranks. */
-Status data_import_boxes(const BoxImport *import, const ImportHost *host);
+ * Collective on these ranks. */
+Status data_import_boxes(const BoxImport *import, const ImportRanks *ranks);
 /* The import verbs (`weft data import ...`) in the order of the help, then NULL. Each verb is
  * defined in the file of its import. */
 extern const Verb *const importers[];

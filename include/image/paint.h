@@ -12,12 +12,14 @@ typedef struct Colour {
 void paint_fill(Image *image, int x, int y, int width, int height, Colour colour);
 
 enum { FONT_WIDTH = 5, FONT_HEIGHT = 7 };
-/* Is this pixel of a character's glyph set? */
-bool font_is_set(unsigned char character, int x, int y);
-/* Writes a text with its top left corner at (x, y); a pixel of the font has `scale` pixels. A
- * character takes FONT_WIDTH + 1 of them; those beyond ASCII are boxes. */
+/* True if the glyph of a character has ink in column x and row y of the font. */
+bool font_has_pixel(unsigned char character, int x, int y);
+/* Writes a text with its top left corner at (x, y). Each font pixel becomes scale x scale pixels. A
+ * character is FONT_WIDTH + 1 font pixels wide, whichever it is; those beyond ASCII are drawn as
+ * boxes. */
 void paint_text(Image *image, const char *text, int x, int y, int scale, Colour colour);
-/* Returns the width of a text in pixels. */
+/* Returns the width that paint_text gives a text, in pixels, with the gap after its last
+ * character. */
 int paint_text_width(const char *text, int scale);
 
 #endif

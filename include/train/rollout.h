@@ -25,8 +25,8 @@ int rollout_channels(const Rollout *rollout);
 int64_t rollout_limit(const Rollout *rollout, int64_t sample);
 /* Forecasts from samples sample[0 ... count - 1], at most as many as the trainer's batch has.
  * predicted: (count, leads, channels, H, W) in the variables' units; of label fields the numbers of
- * classes. ERR_USAGE, with the number of
- * steps that are possible: the set lacks inputs; ERR_DATA: an output is not finite. */
+ * classes. ERR_USAGE, with the number of steps that are possible: the set lacks inputs; ERR_DATA,
+ * with sample and step: an output is not finite, or overflows in the variables' units. */
 Status rollout_run(Rollout *rollout, const int64_t *sample, int count, float *predicted);
 /* Reads what the set has at the times of a forecast, NaN where it has nothing: truth, (leads,
  * channels, H, W); and persistence, (channels, H, W), the last inputs, NaN for variables that are

@@ -6,19 +6,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-int utf8_bytes(const unsigned char *c)
-{
-    if (c[0] < 0x80) return 1;
-    int bytes = c[0] >= 0xf5 ? 0 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : c[0] >= 0xc2 ? 2 : 0;
-    /* excludes overlong forms, surrogates, and characters above U+10FFFF */
-    unsigned low = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned high = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
-    if (bytes && (c[1] < low || c[1] > high)) return 0;
-    for (int i = 2; i < bytes; ++i)
-        if ((c[i] & 0xc0) != 0x80) return 0;
-    return bytes;
-}
-
 /* Writes a text in quotes. mend: bytes that are not UTF-8 become U+FFFD; otherwise they are
  * kept. */
 static void quote(FILE *out, const char *text, bool mend)

@@ -1,9 +1,22 @@
-/* Width of a text on a terminal, in columns. */
+/* Lengths of UTF-8 characters in bytes, and widths of texts on a terminal in columns. */
 #include "base.h"
 
 #include "width_table.h"
 
 #include <string.h>
+
+int utf8_bytes(const unsigned char *c)
+{
+    if (c[0] < 0x80) return 1;
+    int bytes = c[0] >= 0xf5 ? 0 : c[0] >= 0xf0 ? 4 : c[0] >= 0xe0 ? 3 : c[0] >= 0xc2 ? 2 : 0;
+    /* excludes overlong forms, surrogates, and characters above U+10FFFF */
+    unsigned low = c[0] == 0xe0 ? 0xa0 : c[0] == 0xf0 ? 0x90 : 0x80;
+    unsigned high = c[0] == 0xed ? 0x9f : c[0] == 0xf4 ? 0x8f : 0xbf;
+    if (bytes && (c[1] < low || c[1] > high)) return 0;
+    for (int i = 2; i < bytes; ++i)
+        if ((c[i] & 0xc0) != 0x80) return 0;
+    return bytes;
+}
 
 static int columns_of(uint32_t c)
 {

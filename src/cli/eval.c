@@ -55,7 +55,7 @@ static void put_name(const Eval *e, int64_t class, FILE *out)
 {
     char number[24];
     const char *name = label_of(e, class, number);
-    char *fit = mem_new(strlen(name) + 4 * NAME_COLUMNS + 1);
+    char *fit = mem_new(strlen(name) + NAME_COLUMNS + 1);
     fputs(utf8_fit(name, NAME_COLUMNS, fit), out);
     mem_free(&fit);
 }
@@ -167,7 +167,7 @@ static void print_worst(const Eval *e, FILE *out)
 static void print_fields(const FieldMetrics *fields, FILE *out)
 {
     enum { COLUMNS = 20 };
-    char fit[4 * COLUMNS + sizeof fields->target[0].label.name];
+    char fit[COLUMNS + sizeof fields->target[0].label.name];
     fprintf(out, "skill       %.4f, mean over the targets%s\nRMSE        %.4f of the deviation\n",
             text_unsigned_nan(fields->skill), fields->latitude ? ", weighted by latitude" : "",
             text_unsigned_nan(fields->rmse));

@@ -263,8 +263,8 @@ static Status list_starts(Fields *f)
     }
     if (f->starts > 0) return OK;
     return fail(ERR_USAGE,
-                "--rollout %lld: the set has the inputs that the model does not predict for %lld "
-                "steps at most",
+                "--rollout %lld: the set has inputs for %lld steps at most (those that the model "
+                "does not predict)",
                 (long long)steps, (long long)most);
 }
 

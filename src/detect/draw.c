@@ -58,8 +58,8 @@ static Frame frame_of(const Image *image, const double box[4])
  * picture's sides. */
 static void draw_strip(Image *image, const char *text, int x, int bottom, int line, Colour colour)
 {
-    const int letters = utf8_columns(text), height = (FONT_HEIGHT + 2) * line;
-    const int width = ((FONT_WIDTH + 1) * letters + 1) * line, y = bottom - height;
+    const int height = (FONT_HEIGHT + 2) * line, y = bottom - height;
+    const int width = paint_text_width(text, line) + line;
     if (x + width > image->width) x = image->width - width;
     if (x < 0) x = 0;
     paint_fill(image, x, y, width, height, colour);

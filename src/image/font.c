@@ -56,7 +56,7 @@ static const char glyph[][FONT_WIDTH * FONT_HEIGHT + 1] = {
 /* clang-format on */
 _Static_assert(sizeof glyph / sizeof *glyph == '~' - ' ' + 2, "a glyph for each character");
 
-bool font_is_set(unsigned char character, int x, int y)
+bool font_has_pixel(unsigned char character, int x, int y)
 {
     int i = character >= ' ' && character <= '~' ? character - ' ' : '~' - ' ' + 1;
     return glyph[i][y * FONT_WIDTH + x] == '#';

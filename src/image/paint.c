@@ -18,7 +18,7 @@ void paint_text(Image *image, const char *text, int x, int y, int scale, Colour 
     for (const unsigned char *c = (const unsigned char *)text; *c;) {
         for (int i = 0; i < FONT_WIDTH * FONT_HEIGHT; ++i) {
             int column = i % FONT_WIDTH, row = i / FONT_WIDTH;
-            if (font_is_set(*c, column, row))
+            if (font_has_pixel(*c, column, row))
                 paint_fill(image, x + column * scale, y + row * scale, scale, scale, colour);
         }
         x += (FONT_WIDTH + 1) * scale;

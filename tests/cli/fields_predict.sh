@@ -39,11 +39,14 @@ check 0 'wrote out.nc: 2 samples' "$WEFT" predict f.yaml -o out.nc --samples 1-2
 check 64 'kinds.nc: is one of the files that are read' "$WEFT" predict f.yaml kinds.nc -o kinds.nc --force
 # wind at 500 is read from the set, which so limits rollouts.
 check 0 'wrote roll.nc: 3 samples, 2 leads' "$WEFT" predict f.yaml --rollout 2 -o roll.nc --truth
-check 64 'from sample 2 the set has the inputs that the model does not predict for 2 steps only' "$WEFT" predict f.yaml --rollout 3 --samples 2
+check 64 'from sample 2 the set has inputs for 2 steps only (those that the model does not predict)' "$WEFT" predict f.yaml --rollout 3 --samples 2
 check 64 'for 4 steps at most' "$WEFT" predict f.yaml --rollout 9
 window='data.window={inputs: [-1, 0], targets: [2]}'
 check 0 '' "$WEFT" train f.yaml run.name=gap train.steps=1 "$window"
-check 78 'which the model does not predict' "$WEFT" predict f.yaml run.name=gap --rollout 2 "$window"
+check 78 'step 2 of a rollout needs frame 1 after its start as input' "$WEFT" predict f.yaml run.name=gap --rollout 2 "$window"
+# A rollout that grows until it overflows is not a training that diverged.
+check 0 '' "$WEFT" train f.yaml run.name=steep train.steps=1 optim.lr=1e13
+check 65 'from sample 0 is NaN or infinite at step 3: the rollout diverged' "$WEFT" predict f.yaml run.name=steep --rollout 4 --samples 0
 check 64 '--png needs --samples' "$WEFT" predict f.yaml --png pictures
 check 0 '' "$WEFT" predict f.yaml --samples 0-1 --png pictures
 holds 'a picture for each target' [ "$(ls pictures | wc -l)" = 4 ]

@@ -102,6 +102,13 @@ check 0 "; 2 boxes left out; 1 pictures left out" sh -c \
     '$WEFT' data import coco photos bad.json -o b.h5 --allow-empty --broken skip"
 holds "which box" grep -qF "leaving out box 3 of image 4 (plain.jpg): it reaches beyond" both
 holds "which picture" grep -qF "image 30: photos/text.png: no picture" both
+# pictures that do not fit their labels are not called broken
+for i in $(seq 12); do
+    cp photos/plain.png "photos/unfit$i.png"
+    echo "{\"id\": $i, \"file_name\": \"unfit$i.png\", \"width\": 22, \"height\": 18}"
+done | paste -sd, | sed 's/.*/{"images": [&], "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 1, 3, 3], "area": 9, "iscrowd": 0}], "categories": [{"id": 1, "name": "dog"}]}/' >unfit.json
+check 65 "none of 12 files can be used" "$WEFT" data import coco photos unfit.json -o u.h5 --allow-empty --broken skip
+holds "how many more" grep -qF "and 2 more pictures cannot be used" both
 check 0 "b.h5: good, 2 samples" "$WEFT" data check b.h5
 
 # YOLO's texts: the class of a box is its number; a polygon is its bounding box

@@ -1,6 +1,7 @@
 /* Tests imports of folders of pictures: files, order and classes; squares equal to Pillow's and
  * encoded bytes equal to the files; broken files are named and left out. */
 #include "folders.h"
+#include "data/folder/folder.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -151,10 +152,10 @@ static void broken_files_that_change_end_the_import(void)
         FolderImport import = import_of(dir, in_scratch("growing.h5"));
         import.skip_broken = true;
         char *path = mem_text(at(dir, changed[i]));
-        ImportHost host = import_alone;
-        host.user = path;
-        host.progress = grow_at_end;
-        CHECK_FAILS(data_import_folder(&import, &host), ERR_IO,
+        ImportRanks ranks = import_alone;
+        ranks.user = path;
+        ranks.progress = grow_at_end;
+        CHECK_FAILS(data_import_folder(&import, &ranks), ERR_IO,
                     "has changed while it was imported: start the import again");
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), changed[i]));
         CU_ASSERT_NOT_EQUAL(access(import.out, F_OK), 0);
@@ -162,6 +163,31 @@ static void broken_files_that_change_end_the_import(void)
         unlink(import.out);
         mem_free(&path);
     }
+}
+
+/* FolderExtra of a folder's files: refuses the first picture that it checks, but only once. */
+static Status find_tree(void *user, FolderFiles *files)
+{
+    return folder_scan(files, ((const FolderImport *)user)->dir);
+}
+
+static Status refuse_once(void *user, int64_t i, const FolderSample *sample)
+{
+    static bool refused;
+    (void)user, (void)i, (void)sample;
+    if (refused) return OK;
+    refused = true;
+    return fail(ERR_DATA, "refused");
+}
+
+static void unfit_ones_that_fit_later_end_the_import(void)
+{
+    FolderImport import = import_of(small_tree("unfit"), in_scratch("unfit.h5"));
+    FolderExtra extra = {
+        .user = &import, .kind = DATA_BOXES, .find = find_tree, .check = refuse_once};
+    import.extra = &extra, import.encoded = true, import.allow_empty = true;
+    CHECK_FAILS(data_import_folder(&import, NULL), ERR_IO,
+                "B/x: did not fit its labels before, but does now: import again");
 }
 
 static void broken_ones_are_named_or_left_out(void)
@@ -266,6 +292,7 @@ int main(void)
         {"folders are sorted as torchvision sorts them",
          folders_are_sorted_as_torchvision_sorts_them},
         {"broken files that change end the import", broken_files_that_change_end_the_import},
+        {"unfit ones that fit later end the import", unfit_ones_that_fit_later_end_the_import},
         {"broken ones are named or left out", broken_ones_are_named_or_left_out},
         {"folders that make no sense are refused", folders_that_make_no_sense_are_refused},
         {"thousands of long names", thousands_of_long_names},

@@ -81,9 +81,26 @@ static void boxes_are_drawn(void)
         for (int y = 0; y < FONT_HEIGHT; ++y)
             for (int x = 0; x < FONT_WIDTH; ++x)
                 CU_ASSERT_EQUAL(same_pixel(&image, 21 + 6 * k + x, 32 + y, 20, 31),
-                                !font_is_set((unsigned char)text[k], x, y));
+                                !font_has_pixel((unsigned char)text[k], x, y));
     CU_ASSERT_TRUE(is_grey(&image, 20 + 6 * 8 + 1, 33));
     image_fini(&image);
+}
+
+/* A strip ends after its text, also with characters that are wide, or have no width, on a
+ * terminal: each is drawn as one. */
+static void strips_are_as_wide_as_their_text(void)
+{
+    static const char *const names[] = {"c", "\u4e2d", "e\u0301"};
+    static const int characters[] = {1, 1, 2};
+    for (int i = 0; i < 3; ++i) {
+        Image image = grey_image(120, 100);
+        DetectedBox box = {{20, 40, 10, 50}, 0.875, 0, i};
+        detect_draw(&image, &box, 1, names, 3);
+        const int end = 20 + (FONT_WIDTH + 1) * (characters[i] + 5) + 1;
+        CU_ASSERT_FALSE(is_grey(&image, end - 1, 33));
+        CU_ASSERT_TRUE(is_grey(&image, end, 33));
+        image_fini(&image);
+    }
 }
 
 /* A truth has a dashed frame, three pixels and three gaps, and its name inside, at the bottom. */
@@ -100,7 +117,7 @@ static void truths_are_dashed(void)
         for (int y = 0; y < FONT_HEIGHT; ++y)
             for (int x = 0; x < FONT_WIDTH; ++x)
                 CU_ASSERT_EQUAL(same_pixel(&image, 21 + 6 * k + x, 82 + y, 20, 81),
-                                !font_is_set((unsigned char)names[0][k], x, y));
+                                !font_has_pixel((unsigned char)names[0][k], x, y));
     CU_ASSERT_TRUE(is_grey(&image, 20 + 6 * 3 + 1, 82));
     image_fini(&image);
 }
@@ -168,7 +185,9 @@ static void png_is_read_again(void)
 }
 
 TEST_MAIN("output", {"results are rounded", results_are_rounded},
-          {"boxes are drawn", boxes_are_drawn}, {"truths are dashed", truths_are_dashed},
+          {"boxes are drawn", boxes_are_drawn},
+          {"strips are as wide as their text", strips_are_as_wide_as_their_text},
+          {"truths are dashed", truths_are_dashed},
           {"better boxes are on top", better_boxes_are_on_top},
           {"boxes outside are cut", boxes_outside_are_cut},
           {"png is read again", png_is_read_again})

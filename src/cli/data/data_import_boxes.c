@@ -1,6 +1,6 @@
 /* weft data import coco, yolo, voc: import pictures with labelled boxes, on any number of ranks.
  * The data module does the import. */
-#include "import_host.h"
+#include "import_ranks.h"
 
 enum { SIDE_MIN = 8, SIDE_MAX = 8192 };
 
@@ -65,7 +65,7 @@ typedef struct BoxCall {
     int count;
 } BoxCall;
 
-static Status import_boxes(const ImportHost *host, int threads, const void *user)
+static Status import_boxes(const ImportRanks *ranks, int threads, const void *user)
 {
     const BoxCall *call = user;
     const BoxOptions *o = call->options;
@@ -83,7 +83,7 @@ static Status import_boxes(const ImportHost *host, int threads, const void *user
         .force = o->force,
         .threads = threads,
     };
-    return data_import_boxes(&import, host);
+    return data_import_boxes(&import, ranks);
 }
 
 static Status run(const BoxFormat *format, int argc, char **argv, const BoxOptions *o)

@@ -2,7 +2,7 @@
  * module does the import. */
 #include "../private.h"
 
-#include "import_host.h"
+#include "import_ranks.h"
 
 /* --short: smallest and default value */
 enum { SHORT_MIN = 8, SHORT_DEFAULT = 256 };
@@ -54,7 +54,7 @@ typedef struct FolderCall {
     const char *dir;
 } FolderCall;
 
-static Status import_folder(const ImportHost *host, int threads, const void *user)
+static Status import_folder(const ImportRanks *ranks, int threads, const void *user)
 {
     const FolderCall *call = user;
     const FolderOptions *o = call->options;
@@ -74,7 +74,7 @@ static Status import_folder(const ImportHost *host, int threads, const void *use
         .filter = o->bicubic ? IMAGE_BICUBIC : IMAGE_BILINEAR,
         .threads = threads,
     };
-    return data_import_folder(&import, host);
+    return data_import_folder(&import, ranks);
 }
 
 static Status run(int argc, char **argv, const void *options)

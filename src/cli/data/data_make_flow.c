@@ -1,6 +1,6 @@
 /* weft data make shallow-water, burgers and kolmogorov: sets of fields, made by solvers on any
  * number of ranks. The data module makes them. */
-#include "import_host.h"
+#include "import_ranks.h"
 
 #include "data/flow.h"
 
@@ -94,11 +94,11 @@ static const Flag kolmogorov_flags[] = {
      .default_text = "4", .help = "waves of the forcing sin(K y) from south to north"},
 };
 
-static Status make_set(const ImportHost *host, int threads, const void *user)
+static Status make_set(const ImportRanks *ranks, int threads, const void *user)
 {
     FlowMake make = *(const FlowMake *)user;
     make.threads = threads;
-    return data_make_flow(&make, host);
+    return data_make_flow(&make, ranks);
 }
 
 static Status run(const FlowKind *kind, int argc, char **argv, const FlowOptions *o)

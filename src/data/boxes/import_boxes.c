@@ -91,7 +91,7 @@ static void add_count(char *text, size_t room, int64_t count, const char *what)
 }
 
 /* FolderExtra.report */
-static void report(void *user, int64_t samples, int64_t left_out, const char *turned)
+static void report(void *user, int64_t samples, int64_t left_out, const char *orientations)
 {
     const BoxSet *set = user;
     char text[300] = "";
@@ -103,10 +103,10 @@ static void report(void *user, int64_t samples, int64_t left_out, const char *tu
     add_count(text, sizeof text, set->left_out, "boxes left out");
     add_count(text, sizeof text, left_out, "pictures left out");
     log_info("wrote %s: %lld pictures, %lld boxes of %lld classes%s%s", set->import->out,
-             (long long)samples, (long long)labels, (long long)set->categories, text, turned);
+             (long long)samples, (long long)labels, (long long)set->categories, text, orientations);
 }
 
-Status data_import_boxes(const BoxImport *import, const ImportHost *host)
+Status data_import_boxes(const BoxImport *import, const ImportRanks *ranks)
 {
     BoxSet set = {.import = import, .source = import->labels ? import->labels : import->images};
     FolderExtra extra = {&set, DATA_BOXES, find, check, close_set, put, name, report};
@@ -123,7 +123,7 @@ Status data_import_boxes(const BoxImport *import, const ImportHost *host)
                            .threads = import->threads};
     if (import->labels) TRY(file_no_input(import->out, &import->labels, 1));
     if (import->classes) TRY(file_no_input(import->out, &import->classes, 1));
-    Status st = data_import_folder(&folder, host);
+    Status st = data_import_folder(&folder, ranks);
     box_set_fini(&set);
     return st;
 }

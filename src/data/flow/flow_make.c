@@ -18,7 +18,7 @@ static const char prefix[] = "member-", ending[] = ".nc";
 
 typedef struct Maker {
     const FlowMake *make;
-    const ImportHost *host;
+    const ImportRanks *ranks;
     /* number of members of this rank, and of their frames */
     int64_t members, frames;
     pthread_mutex_t lock;
@@ -175,9 +175,9 @@ static void member_fini(Member *m)
 
 static void count_frame(Maker *maker)
 {
-    const ImportHost *host = maker->host;
+    const ImportRanks *ranks = maker->ranks;
     pthread_mutex_lock(&maker->lock);
-    host->progress(host->user, ++maker->done, maker->frames, 0);
+    ranks->progress(ranks->user, ++maker->done, maker->frames, 0);
     pthread_mutex_unlock(&maker->lock);
 }
 
@@ -210,7 +210,7 @@ static Status make_member(void *user, int worker, int64_t i)
 {
     Maker *maker = user;
     const FlowMake *make = maker->make;
-    int64_t number = make->first + maker->host->rank + i * maker->host->size;
+    int64_t number = make->first + maker->ranks->rank + i * maker->ranks->size;
     char *path = member_path(make, number);
     Member m;
     (void)worker;
@@ -288,18 +288,18 @@ static Status prepare_folder(const FlowMake *make)
     return clear_folder(make->out, make->force);
 }
 
-Status data_make_flow(const FlowMake *make, const ImportHost *host)
+Status data_make_flow(const FlowMake *make, const ImportRanks *ranks)
 {
-    if (!host) host = &import_alone;
-    Maker maker = {.make = make, .host = host};
-    maker.members = (make->members - host->rank + host->size - 1) / host->size;
+    if (!ranks) ranks = &import_alone;
+    Maker maker = {.make = make, .ranks = ranks};
+    maker.members = (make->members - ranks->rank + ranks->size - 1) / ranks->size;
     maker.frames = maker.members * make->frames;
-    TRY(host->agree(host->user, host->rank == 0 ? prepare_folder(make) : OK));
+    TRY(ranks->agree(ranks->user, ranks->rank == 0 ? prepare_folder(make) : OK));
     pthread_mutex_init(&maker.lock, NULL);
     Status st = OK;
     if (maker.members > 0) st = worker_pool_run(make->threads, maker.members, make_member, &maker);
     pthread_mutex_destroy(&maker.lock);
-    st = host->agree(host->user, st);
+    st = ranks->agree(ranks->user, st);
     if (st == OK)
         log_info("wrote %s: %lld members of %lld frames, %lldx%lld", make->out,
                  (long long)make->members, (long long)make->frames, (long long)make->height,

@@ -26,8 +26,8 @@ typedef struct FolderExtra {
     bool (*put)(void *user, hid_t file, const uint8_t *left_out);
     /* Writes "image 17: ", the name of picture i in messages. */
     void (*name)(void *user, int64_t i, char *out, size_t room);
-    /* Logs what was written. turned: "; ..." on EXIF orientations, or empty. */
-    void (*report)(void *user, int64_t samples, int64_t left_out, const char *turned);
+    /* Logs what was written. orientations: "; ..." on EXIF orientations, or empty. */
+    void (*report)(void *user, int64_t samples, int64_t left_out, const char *orientations);
 } FolderExtra;
 
 /* Result for a sample, as stored in the journal. */
@@ -58,7 +58,7 @@ _Static_assert(sizeof(FolderRecord) <= FOLDER_RECORD, "a record is a page of the
 /* State of an import on one rank. List of files and offsets are equal on all ranks. */
 typedef struct FolderWork {
     const FolderImport *import;
-    const ImportHost *host;
+    const ImportRanks *ranks;
     FolderFiles files;
     PartFile part;
     /* offset of the samples in OUT.part */
@@ -109,6 +109,6 @@ Status folder_decode_blocks(FolderWork *work);
  * not a usable picture. ERR_IO: it has changed during the import. */
 Status folder_check_picture(const FolderWork *work, int64_t i, FolderSample *sample);
 /* Fails with ERR_IO, because a file has changed since the import listed it. */
-Status folder_file_changed(const char *path);
+Status fail_file_changed(const char *path);
 
 #endif

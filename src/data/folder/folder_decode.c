@@ -97,7 +97,7 @@ static void worker_fini(Worker *worker)
     mem_free(&worker->planes);
 }
 
-Status folder_file_changed(const char *path)
+Status fail_file_changed(const char *path)
 {
     return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
@@ -128,7 +128,7 @@ static Status read_picture(Worker *worker, const char *path, const FolderFile *f
     close(fd);
     if (error) return fail(ERR_DATA, "%s: cannot be read: %s", path, strerror(error));
     if (have == file->bytes) return OK;
-    return folder_file_changed(path);
+    return fail_file_changed(path);
 }
 
 /* Resizes the picture so that its short side is `side`. */
@@ -330,7 +330,7 @@ static Status flush(WorkerPool *pool)
  * stop requests. */
 static void watch_threads(WorkerPool *pool)
 {
-    const ImportHost *host = pool->work->host;
+    const ImportRanks *ranks = pool->work->ranks;
     double flushed_s = clock_s();
     pthread_mutex_lock(&pool->lock);
     while (pool->running > 0) {
@@ -342,8 +342,8 @@ static void watch_threads(WorkerPool *pool)
             if (status != OK) pool_fail(pool, status);
             flushed_s = clock_s();
         }
-        host->progress(host->user, atomic_load(&pool->done), pool->total,
-                       atomic_load(&pool->broken));
+        ranks->progress(ranks->user, atomic_load(&pool->done), pool->total,
+                        atomic_load(&pool->broken));
         pthread_mutex_lock(&pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
@@ -352,11 +352,11 @@ static void watch_threads(WorkerPool *pool)
 /* Collects this rank's blocks that are not in the journal. */
 static void pool_init(WorkerPool *pool, FolderWork *work)
 {
-    const ImportHost *host = work->host;
+    const ImportRanks *ranks = work->ranks;
     FolderRecord *record = mem_new(sizeof *record);
     *pool = (WorkerPool){.work = work, .stop = stop_wanted()};
-    pool->block = mem_new((size_t)(work->blocks / host->size + 1) * sizeof *pool->block);
-    for (int64_t b = host->rank; b < work->blocks; b += host->size) {
+    pool->block = mem_new((size_t)(work->blocks / ranks->size + 1) * sizeof *pool->block);
+    for (int64_t b = ranks->rank; b < work->blocks; b += ranks->size) {
         int samples = (int)block_samples(work, b);
         pool->total += samples;
         if (journal_read(work, b, record)) {
@@ -426,8 +426,8 @@ Status folder_decode_blocks(FolderWork *work)
     Status status = flush(&pool);
     if (status != OK) pool_fail(&pool, status);
     status = pool_status(&pool);
-    work->host->progress(work->host->user, atomic_load(&pool.done), pool.total,
-                         atomic_load(&pool.broken));
+    work->ranks->progress(work->ranks->user, atomic_load(&pool.done), pool.total,
+                          atomic_load(&pool.broken));
     pool_fini(&pool);
     mem_free(&thread);
     return status;

@@ -1,6 +1,6 @@
 /* Imports folders of pictures, decoded or as the bytes of their files. Rank 0 lists the files; all
  * ranks decode; then rank 0 reads the results of all samples from the journal, closes the gaps of
- * broken pictures, and writes HDF5's metadata and the smaller arrays around the samples:
+ * pictures that are left out, and writes HDF5's metadata and the smaller arrays around the samples:
  *
  *   OUT.part:  | HDF5's metadata | samples, each at its offset | metadata, sizes, labels |
  *
@@ -11,14 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* maximum number of broken pictures that are logged with their reason */
-enum { BROKEN_LISTED_MAX = 10 };
+/* maximum number of pictures left out that are logged with their reason */
+enum { LISTED_MAX = 10 };
 /* reasons to leave a file out: it is not a usable picture; FolderExtra.check has refused it */
 enum { LEFT_OUT_BROKEN = 1, LEFT_OUT_UNFIT };
 
 /* contents of the data set */
 typedef struct Contents {
     const FolderWork *work;
+    /* true: the first layout, made by open_part before the pictures are decoded. It needs only the
+     * offset of the samples, so all arrays below are NULL */
+    bool first_layout;
     /* number of samples that remain */
     int64_t samples;
     /* sums over all pixels, per channel */
@@ -26,12 +29,11 @@ typedef struct Contents {
     uint64_t pixels;
     /* owned: per file, not 0 if it is left out: LEFT_OUT_BROKEN, LEFT_OUT_UNFIT */
     uint8_t *left_out;
-    /* number of broken pictures */
-    int64_t broken;
+    /* number of pictures left out, for either reason */
+    int64_t left_out_count;
     /* number of samples with an EXIF orientation other than 1 */
-    int64_t turned;
-    /* The following arrays, one entry per remaining sample, are owned. open_part, which needs only
-     * the offsets in the file, leaves them NULL. */
+    int64_t with_orientation;
+    /* The following arrays, one entry per remaining sample, are owned. */
     int32_t *label;
     /* height and width */
     int32_t *size;
@@ -96,20 +98,21 @@ static bool put_values(hid_t file, const char *name, hid_t stored, hid_t memory,
 /* Creates the arrays of encoded samples, the array of samples first. */
 static bool put_encoded(hid_t file, Contents *c)
 {
-    hsize_t n = (hsize_t)c->samples, size[2] = {n, 2}, ends = n + 1;
-    hsize_t bytes = (hsize_t)(c->offset ? (int64_t)c->offset[n] : c->work->data_bytes);
+    hsize_t n = (hsize_t)c->samples, size[2] = {n, 2}, offsets = n + 1;
+    hsize_t bytes = (hsize_t)(c->first_layout ? c->work->data_bytes : (int64_t)c->offset[n]);
     return h5_put_array(file, "/x_bytes", H5T_STD_U8LE, 1, &bytes, &c->data_offset) >= 0 &&
-           put_values(file, "/x_offset", H5T_STD_U64LE, H5T_NATIVE_UINT64, 1, &ends, c->offset) &&
+           put_values(file, "/x_offset", H5T_STD_U64LE, H5T_NATIVE_UINT64, 1, &offsets,
+                      c->offset) &&
            put_values(file, "/x_size", H5T_STD_I32LE, H5T_NATIVE_INT32, 2, size, c->size) &&
            put_values(file, "/x_orient", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, c->orientation);
 }
 
-/* Writes the class of each picture, or what is stored instead. open_part has no labels yet. */
+/* Writes the class of each picture, or what is stored instead. The first layout has no labels. */
 static bool put_labels(hid_t file, const Contents *c)
 {
     const FolderExtra *extra = c->work->import->extra;
     hsize_t n = (hsize_t)c->samples;
-    if (extra) return !c->left_out || extra->put(extra->user, file, c->left_out);
+    if (extra) return c->first_layout || extra->put(extra->user, file, c->left_out);
     return put_values(file, "/y", H5T_STD_I32LE, H5T_NATIVE_INT32, 1, &n, c->label);
 }
 
@@ -120,7 +123,8 @@ static herr_t put_contents(void *user, hid_t file)
     const FolderWork *work = c->work;
     const FolderImport *import = work->import;
     hsize_t n = (hsize_t)c->samples, side = (hsize_t)import->side, dim[4] = {n, 3, side, side};
-    /* Networks for boxes take plain values: their sets have no mean and deviation. */
+    /* Networks for boxes take values that are not normalised: their sets have no mean and
+     * deviation. */
     if (!put_settings(file, import) || (!import->extra && !put_stats(file, c)) ||
         h5_put_classes(file, (const char *const *)work->files.class_name, work->files.classes) < 0)
         return -1;
@@ -167,7 +171,7 @@ static Status find_files(FolderWork *work)
  * discarded. */
 static Status open_part(FolderWork *work)
 {
-    Contents contents = {.work = work, .samples = work->files.count};
+    Contents contents = {.work = work, .first_layout = true, .samples = work->files.count};
     const char *out = work->import->out;
     TRY(journal_open(work, true));
     char *part = mem_format("%s.part", out);
@@ -190,21 +194,21 @@ static Status open_part(FolderWork *work)
 static Status broadcast_files(FolderWork *work)
 {
     FolderFiles *files = &work->files;
-    const ImportHost *host = work->host;
+    const ImportRanks *ranks = work->ranks;
     char mine[256] = "", rank0[256] = "";
     image_versions(mine, sizeof mine);
     memcpy(rank0, mine, sizeof rank0);
-    host->broadcast(host->user, rank0, sizeof rank0);
+    ranks->broadcast(ranks->user, rank0, sizeof rank0);
     int64_t head[4] = {files->count, (int64_t)files->text_bytes, files->classes, work->data_offset};
-    host->broadcast(host->user, head, sizeof head);
-    if (host->rank > 0) {
+    ranks->broadcast(ranks->user, head, sizeof head);
+    if (ranks->rank > 0) {
         files->count = head[0], files->text_bytes = (size_t)head[1], files->classes = head[2];
         work->data_offset = head[3];
         files->file = mem_new((size_t)files->count * sizeof *files->file);
         files->text = mem_new(files->text_bytes);
     }
-    host->broadcast(host->user, files->file, (size_t)files->count * sizeof *files->file);
-    host->broadcast(host->user, files->text, files->text_bytes);
+    ranks->broadcast(ranks->user, files->file, (size_t)files->count * sizeof *files->file);
+    ranks->broadcast(ranks->user, files->text, files->text_bytes);
     if (strcmp(mine, rank0) == 0) return OK;
     return fail(ERR_CONFIG, "this rank decodes with %s, rank 0 with %s: use one build on all hosts",
                 mine, rank0);
@@ -213,9 +217,9 @@ static Status broadcast_files(FolderWork *work)
 /* Finds the files, opens OUT.part and the journal. Collective. */
 static Status begin(FolderWork *work)
 {
-    const ImportHost *host = work->host;
+    const ImportRanks *ranks = work->ranks;
     Status status = OK;
-    if (host->rank == 0) {
+    if (ranks->rank == 0) {
         status = find_files(work);
         if (status == OK) place_samples(work);
         if (status == OK && work->data_bytes == 0)
@@ -223,14 +227,14 @@ static Status begin(FolderWork *work)
                 fail(ERR_DATA, "%s: all files are empty, or cannot be read", work->import->dir);
         if (status == OK) status = open_part(work);
     }
-    TRY(host->agree(host->user, status));
+    TRY(ranks->agree(ranks->user, status));
     status = broadcast_files(work);
-    if (host->rank > 0) place_samples(work);
-    if (host->rank > 0 && status == OK) {
+    if (ranks->rank > 0) place_samples(work);
+    if (ranks->rank > 0 && status == OK) {
         status = part_open_existing(&work->part, work->import->out);
         if (status == OK) status = journal_open(work, false);
     }
-    return host->agree(host->user, status);
+    return ranks->agree(ranks->user, status);
 }
 
 /* ---- the end, on rank 0 ---- */
@@ -264,7 +268,7 @@ static Status read_records(FolderWork *work, Contents *c)
             c->size[2 * c->samples + 1] = sample->width;
             c->orientation[c->samples] = sample->orientation;
             c->label[c->samples] = work->files.file[file].label;
-            c->turned += sample->orientation != 1;
+            c->with_orientation += sample->orientation != 1;
             ++c->samples;
             c->offset[c->samples] =
                 c->offset[c->samples - 1] +
@@ -292,7 +296,7 @@ static void contents_init(Contents *c, const FolderWork *work)
 }
 
 /* Warns of a picture that is left out, with the reason, for which it decodes the picture again. */
-static Status warn_of_broken(const FolderWork *work, const Contents *c, int64_t i)
+static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_t i)
 {
     const FolderExtra *extra = work->import->extra;
     char name[32] = "";
@@ -302,8 +306,10 @@ static Status warn_of_broken(const FolderWork *work, const Contents *c, int64_t 
         status = extra->check(extra->user, i, &sample);
     if (status == OK) {
         unlink(work->journal);
-        return fail(ERR_IO, "%s: could not be decoded before, but can be now: import again",
-                    files_path(&work->files, i));
+        return fail(ERR_IO, "%s: %s: import again", files_path(&work->files, i),
+                    c->left_out[i] == LEFT_OUT_BROKEN
+                        ? "could not be decoded before, but can be now"
+                        : "did not fit its labels before, but does now");
     }
     if (status != ERR_DATA) return status;
     if (extra) extra->name(extra->user, i, name, sizeof name);
@@ -311,25 +317,26 @@ static Status warn_of_broken(const FolderWork *work, const Contents *c, int64_t 
     return OK;
 }
 
-/* Warns of broken pictures with the reasons. Fails unless the import may continue without them, and
- * with ERR_IO if one has changed since files_add: it may be good now. */
-static Status check_broken(const FolderWork *work, Contents *c)
+/* Warns of pictures that are left out, with the reasons. Fails unless the import may continue
+ * without them. ERR_IO: such a file has changed since it was listed, so it may be good now. */
+static Status check_left_out(const FolderWork *work, Contents *c)
 {
     int listed = 0;
-    c->broken = work->files.count - c->samples;
+    c->left_out_count = work->files.count - c->samples;
     for (int64_t i = 0; i < work->files.count; ++i) {
         if (!c->left_out[i]) continue;
-        if (files_changed(&work->files, i)) return folder_file_changed(files_path(&work->files, i));
-        if (++listed <= BROKEN_LISTED_MAX) TRY(warn_of_broken(work, c, i));
+        if (files_changed(&work->files, i)) return fail_file_changed(files_path(&work->files, i));
+        if (++listed <= LISTED_MAX) TRY(warn_of_left_out(work, c, i));
     }
-    if (c->broken > BROKEN_LISTED_MAX)
-        log_warn("and %lld more pictures are broken", (long long)c->broken - BROKEN_LISTED_MAX);
-    if (c->broken == 0) return OK;
+    if (c->left_out_count > LISTED_MAX)
+        log_warn("and %lld more pictures cannot be used",
+                 (long long)c->left_out_count - LISTED_MAX);
+    if (c->left_out_count == 0) return OK;
     if (!work->import->skip_broken)
         return fail(ERR_DATA,
                     "%s: %lld of %lld files cannot be used: repair them, or leave them out with "
                     "--broken skip; finished work stays in %s",
-                    work->import->dir, (long long)c->broken, (long long)work->files.count,
+                    work->import->dir, (long long)c->left_out_count, (long long)work->files.count,
                     work->part.part);
     if (c->samples == 0)
         return fail(ERR_DATA, "%s: none of %lld files can be used", work->import->dir,
@@ -338,12 +345,12 @@ static Status check_broken(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves samples that follow broken ones towards the beginning of the file. The journal is cleared
+/* Moves samples that follow those left out towards the beginning of the file. The journal is cleared
  * first, since its offsets become wrong; its file stays, because its lock excludes other
  * imports. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {
-    if (c->broken == 0) return OK;
+    if (c->left_out_count == 0) return OK;
     int64_t to = work->data_offset, count = work->files.count;
     Status status = journal_clear(work);
     for (int64_t i = 0; status == OK && i < count;) {
@@ -377,17 +384,19 @@ static void report_classes(const FolderFiles *files, const Contents *c)
 static void report(const FolderWork *work, const Contents *c)
 {
     const FolderImport *import = work->import;
-    char left[64] = "", turned[120] = "";
-    if (c->broken) snprintf(left, sizeof left, "; %lld left out", (long long)c->broken);
-    if (c->turned)
-        snprintf(turned, sizeof turned, "; %lld with an EXIF orientation, %s", (long long)c->turned,
+    char left_out[64] = "", orientations[120] = "";
+    if (c->left_out_count)
+        snprintf(left_out, sizeof left_out, "; %lld left out", (long long)c->left_out_count);
+    if (c->with_orientation)
+        snprintf(orientations, sizeof orientations, "; %lld with an EXIF orientation, %s",
+                 (long long)c->with_orientation,
                  import->orient ? "applied" : "not applied (--orient does)");
     if (import->extra) {
-        import->extra->report(import->extra->user, c->samples, c->broken, turned);
+        import->extra->report(import->extra->user, c->samples, c->left_out_count, orientations);
         return;
     }
     log_info("wrote %s: %lld pictures of %lld classes%s%s", import->out, (long long)c->samples,
-             (long long)work->files.classes, left, turned);
+             (long long)work->files.classes, left_out, orientations);
     report_classes(&work->files, c);
 }
 
@@ -397,7 +406,7 @@ static Status finish(FolderWork *work)
     const FolderExtra *extra = work->import->extra;
     contents_init(c, work);
     Status status = read_records(work, c);
-    if (status == OK) status = check_broken(work, c);
+    if (status == OK) status = check_left_out(work, c);
     if (status == OK && extra) status = extra->close(extra->user, c->left_out);
     if (status == OK) status = close_gaps(work, c);
     int64_t bytes =
@@ -417,22 +426,22 @@ static Status finish(FolderWork *work)
 
 /* ---- the import ---- */
 
-Status data_import_folder(const FolderImport *import, const ImportHost *host)
+Status data_import_folder(const FolderImport *import, const ImportRanks *ranks)
 {
-    if (!host) host = &import_alone;
-    FolderWork work = {.import = import, .host = host};
+    if (!ranks) ranks = &import_alone;
+    FolderWork work = {.import = import, .ranks = ranks};
     work.journal_fd = work.journal_lock = -1;
     work.part.fd = -1;
     work.journal = mem_format("%s.part.journal", import->out);
     Status status = begin(&work);
     if (status == OK) {
         status = folder_decode_blocks(&work);
-        if (host->rank > 0) journal_close(&work);
-        status = host->agree(host->user, status);
+        if (ranks->rank > 0) journal_close(&work);
+        status = ranks->agree(ranks->user, status);
     }
     if (status == OK) {
-        if (host->rank == 0) status = finish(&work);
-        status = host->agree(host->user, status);
+        if (ranks->rank == 0) status = finish(&work);
+        status = ranks->agree(ranks->user, status);
     }
     journal_close(&work);
     part_close(&work.part);

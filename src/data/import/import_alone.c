@@ -1,4 +1,4 @@
-/* The host of an import in one process: nothing to agree on or to broadcast, and no progress. */
+/* An import in one process: nothing to agree on or to broadcast, and no progress. */
 #include "data/import.h"
 
 static Status agree(void *user, Status mine)
@@ -17,5 +17,5 @@ static void ignore_progress(void *user, int64_t done, int64_t total, int64_t bro
     (void)user, (void)done, (void)total, (void)broken;
 }
 
-const ImportHost import_alone = {
+const ImportRanks import_alone = {
     .size = 1, .agree = agree, .broadcast = broadcast, .progress = ignore_progress};

@@ -20,16 +20,19 @@ struct Rollout {
     const DataSet *set;
     FieldReader *reader;
     int64_t steps;
-    /* targets at one lead; frames that a step moves on */
-    int channels, advance;
-    /* [leads]; owned */
-    int64_t *lead;
-    /* predicted target, below channels, of each input; -1: it is read from the set */
-    int predicted[FIELD_CHANNELS];
-    /* the model's input, (batch,C,H,W); one sample's inputs in the variables' units, (batch,C,H,W);
-     * all levels of a variable; owned */
+    /* number of targets at one lead */
+    int channels;
+    /* frames of the set from one step to the next */
+    int advance;
+    /* frame of each lead, from the start, [leads]; owned */
+    int64_t *lead_frame;
+    /* index, below channels, of the target that predicts an input; -1: it is read from the set */
+    int target_of_input[FIELD_CHANNELS];
+    /* normalised inputs of the model, (batch,C,H,W); owned */
     Batch batch;
+    /* the same inputs in the variables' units, (batch,C,H,W); owned */
     float *units;
+    /* all levels of a variable at one time, (levels,H,W); owned */
     double *plane;
 };
 
@@ -40,7 +43,7 @@ int rollout_leads(const Rollout *r)
 
 const int64_t *rollout_lead_frames(const Rollout *r)
 {
-    return r->lead;
+    return r->lead_frame;
 }
 
 int rollout_channels(const Rollout *r)
@@ -59,11 +62,12 @@ static int find_target(const Rollout *r, const FieldChannel *a)
     return -1;
 }
 
-/* Returns the lead at which a frame, relative to the start, is predicted; -1: it is not. */
+/* Returns the index of the lead at which a frame, relative to the start, is predicted; -1: it is
+ * not. */
 static int find_lead(const Rollout *r, int64_t frame)
 {
     for (int i = 0; i < rollout_leads(r); ++i)
-        if (r->lead[i] == frame) return i;
+        if (r->lead_frame[i] == frame) return i;
     return -1;
 }
 
@@ -78,16 +82,16 @@ static Status check_window(const Rollout *r)
                     "--rollout: targets and inputs differ in size, so outputs cannot become "
                     "inputs");
     for (int i = 0; i < f->inputs; ++i) {
-        if (r->predicted[i] < 0) continue;
+        if (r->target_of_input[i] < 0) continue;
         ++fed;
         for (int64_t s = 1; s < r->steps; ++s) {
             const int64_t frame = s * r->advance + f->offset[FIELD_INPUT][f->input[i].offset];
             if (frame > 0 && find_lead(r, frame) < 0)
                 return config_fail_key(r->trainer->config, "data.window",
-                                       "a rollout needs inputs %lld frames after its start, which "
-                                       "the model does not predict: its targets must have all "
-                                       "offsets from 1 to the last",
-                                       (long long)frame);
+                                       "step %lld of a rollout needs frame %lld after its start "
+                                       "as input, but no target is there: the targets must have "
+                                       "all offsets from 1 to the last",
+                                       (long long)s + 1, (long long)frame);
         }
     }
     if (fed > 0) return OK;
@@ -106,10 +110,10 @@ Status rollout_new(Rollout **rollout, Trainer *t, const DataSet *set, int64_t st
     Rollout *r = *rollout = mem_new(sizeof *r);
     *r = (Rollout){.trainer = t, .set = set, .steps = steps, .channels = f->targets / offsets};
     r->advance = f->offset[FIELD_TARGET][offsets - 1];
-    r->lead = mem_new((size_t)rollout_leads(r) * sizeof *r->lead);
+    r->lead_frame = mem_new((size_t)rollout_leads(r) * sizeof *r->lead_frame);
     for (int64_t i = 0; i < rollout_leads(r); ++i)
-        r->lead[i] = i / offsets * r->advance + f->offset[FIELD_TARGET][i % offsets];
-    for (int i = 0; i < f->inputs; ++i) r->predicted[i] = find_target(r, &f->input[i]);
+        r->lead_frame[i] = i / offsets * r->advance + f->offset[FIELD_TARGET][i % offsets];
+    for (int i = 0; i < f->inputs; ++i) r->target_of_input[i] = find_target(r, &f->input[i]);
     r->batch.x = mem_new(inputs * sizeof(float));
     r->units = mem_new(inputs * sizeof(float));
     r->plane = mem_new((size_t)(FIELD_LEVELS * pixels) * sizeof *r->plane);
@@ -131,7 +135,7 @@ void rollout_free(Rollout **rollout)
     Rollout *r = *rollout;
     if (!r) return;
     field_reader_free(&r->reader);
-    mem_free(&r->lead);
+    mem_free(&r->lead_frame);
     mem_free(&r->batch.x);
     mem_free(&r->units);
     mem_free(&r->plane);
@@ -148,7 +152,7 @@ int64_t rollout_limit(const Rollout *r, int64_t sample)
     int64_t most = r->steps;
     for (int i = 0; i < f->inputs; ++i) {
         const FieldVariable *v = &f->variable[f->input[i].variable];
-        if (r->predicted[i] >= 0 || v->is_static || v->made) continue;
+        if (r->target_of_input[i] >= 0 || v->is_static || v->made) continue;
         const int64_t last = frame + f->offset[FIELD_INPUT][f->input[i].offset];
         const int64_t left = segment->first + segment->frames - 1 - last;
         if (r->advance > 0 && left / r->advance + 1 < most) most = left / r->advance + 1;
@@ -156,8 +160,8 @@ int64_t rollout_limit(const Rollout *r, int64_t sample)
     return most;
 }
 
-/* Fills input channel i of a forecast at a step: normalised to x, in the variable's units to units.
- * predicted: (leads, channels, pixels) of this forecast. */
+/* Fills input channel i of a forecast at a step: writes x, normalised, and units, in the variable's
+ * units, (H,W) each. predicted: (leads, channels, pixels) of this forecast. */
 static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const float *predicted,
                            float *x, float *units)
 {
@@ -168,15 +172,17 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
     const int64_t ahead = step * r->advance + f->offset[FIELD_INPUT][c->offset];
     const double mean = set->has_stats ? (double)set->mean[i] : 0;
     const double factor = 1 / (set->has_stats ? (double)set->std[i] : 1);
-    const bool fed = r->predicted[i] >= 0 && step > 0 && ahead > 0;
+    const bool fed = r->target_of_input[i] >= 0 && step > 0 && ahead > 0;
     const double *read = r->plane + c->level * pixels;
     const float *state =
-        fed ? predicted + (find_lead(r, ahead) * r->channels + r->predicted[i]) * pixels : NULL;
+        fed ? predicted + (find_lead(r, ahead) * r->channels + r->target_of_input[i]) * pixels
+            : NULL;
     const FieldChannel *before = i > 0 ? c - 1 : NULL;
-    const bool again = before && before->variable == c->variable && before->offset == c->offset &&
-                       !(r->predicted[i - 1] >= 0 && step > 0 && ahead > 0);
+    const bool already_read = before && before->variable == c->variable &&
+                              before->offset == c->offset &&
+                              !(r->target_of_input[i - 1] >= 0 && step > 0 && ahead > 0);
     /* levels of one variable and offset are read together */
-    if (!fed && !again) TRY(field_read_planes(r->reader, c->variable, frame, ahead, r->plane));
+    if (!fed && !already_read) TRY(field_read_planes(r->reader, c->variable, frame, ahead, r->plane));
     for (int64_t k = 0; k < pixels; ++k) {
         const double value = fed ? (double)state[k] : read[k];
         units[k] = (float)value;
@@ -200,6 +206,24 @@ static Status choose_classes(const Rollout *r, const float *output, int count, f
     return st;
 }
 
+static Status fail_diverged(int64_t sample, int64_t step)
+{
+    return fail(ERR_DATA,
+                "the forecast from sample %lld is NaN or infinite at step %lld: the rollout "
+                "diverged; predict fewer steps, or train the model with more (train.rollout)",
+                (long long)sample, (long long)step + 1);
+}
+
+/* Fails if a model's outputs are not finite, which at step 0 are due to its training, and later to
+ * the rollout. */
+static Status check_outputs(const float *output, int64_t count, int64_t sample, int64_t step)
+{
+    if (step == 0) return logits_check(output, count);
+    for (int64_t i = 0; i < count; ++i)
+        if (!isfinite(output[i])) return fail_diverged(sample, step);
+    return OK;
+}
+
 /* Runs one step of all forecasts. */
 static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t step, float *predicted)
 {
@@ -216,11 +240,14 @@ static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t ste
                              r->units + b * inputs + i * pixels));
     TRY(run_unlabelled(r->trainer, &r->batch, &output));
     if (data_has_label_fields(set)) return choose_classes(r, output, count, predicted);
-    TRY(logits_check(output, count * set->target_width));
     for (int b = 0; b < count; ++b) {
         float *to = predicted + b * forecast + step * set->target_width;
         memcpy(to, output + b * set->target_width, (size_t)set->target_width * sizeof *to);
+        TRY(check_outputs(to, set->target_width, sample[b], step));
         field_restore(set, r->units + b * inputs, to);
+        /* NaN: the value that changes is missing */
+        for (int64_t i = 0; i < set->target_width; ++i)
+            if (isinf(to[i])) return fail_diverged(sample[b], step);
     }
     return OK;
 }
@@ -230,8 +257,8 @@ Status rollout_run(Rollout *r, const int64_t *sample, int count, float *predicte
     for (int b = 0; b < count; ++b)
         if (rollout_limit(r, sample[b]) < r->steps)
             return fail(ERR_USAGE,
-                        "--rollout %lld: from sample %lld the set has the inputs that the model "
-                        "does not predict for %lld steps only",
+                        "--rollout %lld: from sample %lld the set has inputs for %lld steps only "
+                        "(those that the model does not predict)",
                         (long long)r->steps, (long long)sample[b],
                         (long long)rollout_limit(r, sample[b]));
     for (int64_t s = 0; s < r->steps; ++s) TRY(run_step(r, sample, count, s, predicted));
@@ -287,11 +314,11 @@ Status rollout_truth(Rollout *r, int64_t sample, float *truth, float *persistenc
             const FieldChannel *c = &f->target[i];
             const int last = field_last_input(f, i);
             const int ahead =
-                l < 0 ? f->offset[FIELD_INPUT][f->offsets[FIELD_INPUT] - 1] : (int)r->lead[l];
+                l < 0 ? f->offset[FIELD_INPUT][f->offsets[FIELD_INPUT] - 1] : (int)r->lead_frame[l];
             const bool exists = l < 0 ? last >= 0 : frame + ahead < end;
             float *to = l < 0 ? persistence + i * pixels : truth + (l * r->channels + i) * pixels;
-            const bool again = i > 0 && c[-1].variable == c->variable;
-            if (exists && !again)
+            const bool already_read = i > 0 && c[-1].variable == c->variable;
+            if (exists && !already_read)
                 TRY(field_read_variable(r->reader, c->variable, frame + ahead, r->plane));
             for (int64_t k = 0; k < pixels; ++k)
                 to[k] = exists ? (float)r->plane[c->level * pixels + k] : NAN;

@@ -1,13 +1,13 @@
 /* The ranks of an import (data/import.h) for the verbs that run on several. */
-#ifndef WEFT_CLI_IMPORT_HOST_H
-#define WEFT_CLI_IMPORT_HOST_H
+#ifndef WEFT_CLI_IMPORT_RANKS_H
+#define WEFT_CLI_IMPORT_RANKS_H
 
 #include "../private.h"
 
 #include "data/import.h"
 
-/* Does an import on the ranks of host, with this number of threads on each. */
-typedef Status ImportOnRanks(const ImportHost *host, int threads, const void *user);
+/* Does an import on these ranks, with this number of threads on each. */
+typedef Status ImportOnRanks(const ImportRanks *ranks, int threads, const void *user);
 /* Starts MPI if this process was launched as a rank, and calls `import` on each rank, with a
  * progress line that counts `things` ("pictures"). reads_names: rank 0 reads names of classes from
  * a data set. threads: 0: each rank's share of its cores. */

@@ -1,5 +1,5 @@
 /* The ranks of an import: agreement, broadcasts, and a progress line. */
-#include "import_host.h"
+#include "import_ranks.h"
 
 #include "parallel.h"
 #include "tensor.h"
@@ -23,19 +23,19 @@ typedef struct ImportProgress {
     int64_t before;
 } ImportProgress;
 
-/* ImportHost.agree */
+/* ImportRanks.agree */
 static Status agree(void *user, Status mine)
 {
     return status_agree(((ImportProgress *)user)->world, mine);
 }
 
-/* ImportHost.broadcast: sends rank 0's bytes to all ranks */
+/* ImportRanks.broadcast: sends rank 0's bytes to all ranks */
 static void broadcast(void *user, void *bytes, size_t count)
 {
     world_bcast(((ImportProgress *)user)->world, bytes, count, 0);
 }
 
-/* ImportHost.progress: prints the line if it is time. done, total, broken: things of this rank */
+/* ImportRanks.progress: prints the line if it is time. done, total, broken: things of this rank */
 static void print_progress(void *user, int64_t done, int64_t total, int64_t broken)
 {
     ImportProgress *p = user;
@@ -73,8 +73,8 @@ Status import_on_ranks(ImportOnRanks *import, const char *things, bool reads_nam
     TRY(world_init(&world, NULL, NULL));
     ImportProgress progress = {
         .world = &world, .things = things, .before = -1, .terminal = log_redraws(stdout)};
-    const ImportHost host = {world.rank, world.size, &progress, agree, broadcast, print_progress};
-    Status st = import(&host, threads > 0 ? (int)threads : threads_share(world.node_size), user);
+    const ImportRanks ranks = {world.rank, world.size, &progress, agree, broadcast, print_progress};
+    Status st = import(&ranks, threads > 0 ? (int)threads : threads_share(world.node_size), user);
     world_fini(&world);
     return st;
 }
