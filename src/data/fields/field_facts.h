@@ -14,6 +14,8 @@ typedef struct FieldFactsRequest {
     char name[FIELD_VARIABLES][FIELD_NAME];
     /* static variables: a time of theirs is not that of the frames */
     bool is_static[FIELD_VARIABLES];
+    /* the variable that data.mask names; -1: none */
+    int mask;
 } FieldFactsRequest;
 
 /* netCDF's value for floats that were never written */

@@ -51,6 +51,7 @@ static const char *roles_text(const FieldSet *f, int variable)
     bool input = false, target = false;
     for (int i = 0; i < f->inputs; ++i) input |= f->input[i].variable == variable;
     for (int i = 0; i < f->targets; ++i) target |= f->target[i].variable == variable;
+    if (variable == f->mask && !input && !target) return "mask";
     if (f->variable[variable].is_static) return "static";
     return input && target ? "input, target" : input ? "input" : "target";
 }

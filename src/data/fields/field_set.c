@@ -16,6 +16,8 @@ typedef struct Opening {
     const Config *config;
     /* entry of data.variables that each variable is made from */
     const ConfigVariable *entry[FIELD_VARIABLES];
+    /* variables in data.variables; behind them is that of data.mask, if it is none of them */
+    int listed;
     FieldFactsRequest request;
     /* owned: paths of all files, and room for them */
     char **path;
@@ -74,9 +76,31 @@ static Status add_variables(Opening *o)
         o->request.is_static[o->f->variables] = v->is_static;
         o->entry[o->f->variables++] = entry;
     }
-    o->request.count = o->f->variables;
     if (count[FIELD_INPUT] > 0 && count[FIELD_TARGET] > 0) return OK;
     return config_fail_key(o->config, "data.variables", "needs inputs and targets");
+}
+
+/* Finds the variable that data.mask names, or adds it. */
+static Status add_mask(Opening *o)
+{
+    static const ConfigVariable entry = {.role = FIELD_INPUT};
+    FieldSet *f = o->f;
+    const char *name = o->config->data.mask;
+    f->mask = -1;
+    if (!*name) return OK;
+    for (int i = 0; i < f->variables && f->mask < 0; ++i)
+        if (!strcmp(f->variable[i].name, name)) f->mask = i;
+    if (f->mask >= 0) return OK;
+    if (f->variables == FIELD_VARIABLES || strlen(name) >= FIELD_NAME)
+        return config_fail_key(o->config, "data.mask",
+                               "%.40s: a set has up to %d variables, whose names have up to %d "
+                               "characters",
+                               name, FIELD_VARIABLES, FIELD_NAME - 1);
+    f->mask = f->variables++;
+    snprintf(f->variable[f->mask].name, FIELD_NAME, "%s", name);
+    memcpy(o->request.name[f->mask], f->variable[f->mask].name, FIELD_NAME);
+    o->entry[f->mask] = &entry;
+    return OK;
 }
 
 /* Adds the channels of a role at one offset to a list. */
@@ -95,6 +119,9 @@ static Status add_channels(const Opening *o, FieldRole role, int offset, FieldCh
                                        FIELD_CHANNELS);
             list[(*count)++] = (FieldChannel){(int16_t)variable, (int16_t)k, (int16_t)offset};
         }
+        const int levels = o->f->variable[variable].levels;
+        if (role == FIELD_TARGET)
+            TRY(field_weights_set(o->f, o->config, &entries->item[i], *count - levels, *count));
     }
     return OK;
 }
@@ -182,6 +209,7 @@ static Status take_variable(const Opening *o, int i)
                     "%s: %s has no rows and columns: a field needs two dimensions other "
                     "than time and level",
                     field_path(o->f, o->f->files), v->name);
+    if (i == o->f->mask && i >= o->listed) v->is_static = !has[FIELD_TIME];
     if (!v->is_static && !has[FIELD_TIME])
         return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
                     field_path(o->f, o->f->files), v->name);
@@ -386,6 +414,7 @@ static Status open_set(Opening *o)
     set->stored_width = set->width;
     set->scale = 1;
     if (f->rows != height) f->rows = 0;
+    TRY(field_weights_check(f, o->config, height, width));
     const bool differ = height != set->height || width != set->width;
     if (o->config->data.predict == PREDICT_CHANGE && differ)
         return config_fail_key(
@@ -421,6 +450,10 @@ Status field_set_open(DataSet *set, const Config *config, const char *paths)
     set->kind = DATA_FIELDS;
     *o = (Opening){.set = set, .f = f, .config = config, .first = mem_new(sizeof *o->first)};
     Status st = add_variables(o);
+    o->listed = f->variables;
+    if (st == OK) st = add_mask(o);
+    o->request.count = f->variables;
+    o->request.mask = f->mask;
     while (st == OK && (path = strsep(&rest, "\n"))) st = add_paths(o, path);
     if (o->paths > 0) snprintf(set->path, sizeof set->path, "%s", o->path[0]);
     if (st == OK) st = open_files(o);

@@ -121,7 +121,9 @@ static Status measure_variable(const Measuring *m, int variable, int64_t block, 
     int64_t at = block * BLOCK;
     const int64_t end = at + BLOCK;
     int s = 0;
-    if (f->variable[variable].is_static && block > 0) return OK;
+    bool has_rows = false;
+    for (int i = 0; i < m->rows->count; ++i) has_rows |= m->rows->row[i].variable == variable;
+    if (!has_rows || (f->variable[variable].is_static && block > 0)) return OK;
     for (int64_t passed = 0; s < f->segments && at < end; ++s) {
         for (; at < end && at - passed < f->segment[s].frames; ++at) {
             const int64_t frame = f->segment[s].first + at - passed;
