@@ -3,7 +3,6 @@
 #include "schedules.def"
 
 #include <math.h>
-#include <string.h>
 
 const Section sections[] = {
     {"run", "The run and where its files go (dir/name)."},
@@ -298,6 +297,8 @@ const Option options[] = {
      .help = "What to do after a NaN, an infinity or a spike of the loss: stop (exit 65), skip the step, or go back to the last checkpoint, once."},
     {"train.spike", &kind_real, AT(train.spike), "8", NULL, .lo = 0, .hi = INFINITY, .unit = "deviations",
      .help = "A loss this far above the mean of the last 200 is a spike; 0: no loss is."},
+    {"train.grad_noise", &kind_bool, AT(train.grad_noise), "false", NULL,
+     .help = "Measure the gradient noise scale, the batch size at which larger batches begin to bring little, from the gradients of micro-batches; metrics.jsonl and TensorBoard have it."},
     {"train.check_every", &kind_int, AT(train.check_every), "100", NULL, RANGE(0, INT32_MAX), .unit = "steps",
      .help = "Steps between checks that parameters and optimizer state are finite and that replicas are equal; 0: only before checkpoints."},
 
@@ -425,76 +426,3 @@ const Option options[] = {
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];
-
-int option_find(const char *key)
-{
-    for (int i = 0; i < option_count; ++i)
-        if (!strcmp(options[i].key, key)) return i;
-    return -1;
-}
-
-const char *option_leaf(const Option *option)
-{
-    return strchr(option->key, '.') + 1;
-}
-
-bool option_is_in(const Option *option, const char *section)
-{
-    size_t length = strlen(section);
-    return !strncmp(option->key, section, length) && option->key[length] == '.';
-}
-
-void *option_field(const Option *option, Config *config)
-{
-    return option->offset == OPTION_NO_FIELD ? NULL : (char *)config + option->offset;
-}
-
-const void *option_value(const Option *option, const Config *config)
-{
-    return option->offset == OPTION_NO_FIELD ? NULL : (const char *)config + option->offset;
-}
-
-Status option_set_default(const Option *option, Config *config)
-{
-    Node *node = NULL;
-    if (option->kind->list && (*option->default_text == '[' || *option->default_text == '{'))
-        TRY(yaml_parse(&node, option->key, option->default_text, strlen(option->default_text)));
-    else
-        node = node_word(option->default_text);
-    Reading reading = {.option = option, .config = config, .is_default = true};
-    Status status = option->kind->read(&reading, option_field(option, config), node);
-    node_free(&node);
-    return status;
-}
-
-static char *real_range(const Option *o, bool show_max, char out[RANGE_CHARS])
-{
-    if (o->lo == -INFINITY && o->hi == INFINITY) return out;
-    if (o->hi == INFINITY)
-        snprintf(out, RANGE_CHARS, o->lo_open ? "above %g" : "at least %g", o->lo);
-    else if (o->lo_open)
-        snprintf(out, RANGE_CHARS, o->hi_open ? "above %g and below %g" : "above %g, at most %g",
-                 o->lo, o->hi);
-    else if (o->hi == INT32_MAX)
-        snprintf(out, RANGE_CHARS, show_max ? "from %.0f to %.0f" : "at least %.0f", o->lo, o->hi);
-    else
-        snprintf(out, RANGE_CHARS, o->hi_open ? "from %g to below %g" : "from %g to %g", o->lo,
-                 o->hi);
-    return out;
-}
-
-char *option_range(const Option *o, bool show_max, char out[RANGE_CHARS])
-{
-    *out = 0;
-    if (o->kind == &kind_real || o->kind == &kind_bytes || o->kind == &kind_reals ||
-        o->kind == &kind_ints)
-        return real_range(o, show_max, out);
-    if (o->kind != &kind_int) return out;
-    if (o->min == o->max)
-        snprintf(out, RANGE_CHARS, "only %lld", (long long)o->min);
-    else if (o->max >= INT32_MAX && !show_max)
-        snprintf(out, RANGE_CHARS, "at least %lld", (long long)o->min);
-    else
-        snprintf(out, RANGE_CHARS, "from %lld to %lld", (long long)o->min, (long long)o->max);
-    return out;
-}

@@ -23,8 +23,9 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
  * ERR_CONFIG. */
 Status field_rollout_offsets(FieldSet *f, const Config *config);
 Status field_rollout_inputs(FieldSet *f, const Config *config);
-/* field_weights.c. Sets the weights in losses of targets first to end - 1, the levels of an entry of
- * data.variables; then, when rows and the mask are known, checks what they need. ERR_CONFIG. */
+/* field_weights.c. Sets the weights in losses of targets first to end - 1, which are the levels of
+ * an entry of data.variables; then, when rows and the mask are known, checks what they need.
+ * ERR_CONFIG. */
 Status field_weights_set(FieldSet *f, const Config *config, const ConfigVariable *entry, int first,
                          int end);
 Status field_weights_check(FieldSet *f, const Config *config, int64_t height, int64_t width);

@@ -51,6 +51,10 @@ static void report(Run *r, const StepResult *result)
                       .lr = result->lr,
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
+                      .grad_noise = !isnan(result->noise.variance),
+                      .grad_square = result->noise.square,
+                      .grad_variance = result->noise.variance,
+                      .noise_scale = result->noise.scale,
                       .top1 = loss_top_k(loss_info(r->config)) >= 1 ? result->top1 : NAN,
                       .top5 = loss_top_k(loss_info(r->config)) >= 5 ? result->top5 : NAN,
                       .left_s =
