@@ -74,6 +74,8 @@ typedef struct ConfigVariable {
     /* the value `ignore` means that a pixel has no label */
     bool ignores;
     double ignore;
+    /* targets: weights in the loss, one for all levels or one for each; none: 1 */
+    ConfigList weights;
     int line, column;
 } ConfigVariable;
 typedef struct ConfigVariables {
@@ -113,6 +115,13 @@ typedef struct OptimConfig {
     int lr_adjust;
     /* multistep: epochs at which the learning rate falls */
     ConfigList milestones;
+    /* wsd: part of the steps after the warm-up in which the rate falls; DecayShape */
+    double decay_fraction;
+    int decay_shape;
+    /* onecycle: part of the steps in which the rate rises; lr / its first value, its first value /
+     * its last; AnnealStrategy */
+    double pct_start, div_factor, final_div_factor;
+    int anneal_strategy;
     int64_t warmup_steps;
     double warmup_epochs;
     /* rate of biases and momentum at the begin of the warm-up; -1: not set */
@@ -289,6 +298,8 @@ typedef struct Config {
         ConfigTimes train_time, test_time;
         /* file with mean and deviation of each variable; "": they are measured */
         char *stats;
+        /* sets of fields: variable with the weight, 0 to 1, of each pixel of the targets; "": 1 */
+        char *mask;
         /* DataShuffle */
         int shuffle;
         /* prefetch: micro-batches prepared ahead; workers: threads that prepare them, 0:
@@ -332,8 +343,10 @@ typedef struct Config {
         double ema, ema_ramp;
         /* Auc */
         int auc;
-        /* metrics of fields weight rows by the cosine of their latitude */
-        bool eval_latitude;
+        /* metrics of fields, and losses on them, weight rows by the cosine of their latitude */
+        bool eval_latitude, latitude_weights;
+        /* measure the gradient noise scale */
+        bool grad_noise;
         /* steps between lines of metrics.jsonl */
         int64_t log_every;
         /* seconds without progress of any rank after which the job ends; 0: no limit */

@@ -194,6 +194,9 @@ Status graph_tie(Graph *graph, int node, int slot, const char *name);
 bool param_matches(const char *patterns, const char *name);
 /* Returns the length of the layer's name in a parameter's name: all before the last dot. */
 int param_layer_chars(const char *name);
+/* Is the parameter trained, and by the gradient of one use: neither tied to another one nor another
+ * one to it? */
+bool graph_has_one_use(const Graph *graph, int param);
 /* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem,
  * then one for each block (names up to their first number: layer1.0, h.3), the last for the head.
  * Without blocks, each layer with parameters is a group. A tied parameter is in the group of the

@@ -20,6 +20,10 @@ typedef struct TrainLine {
     /* epoch, and epochs of the run; epochs 0: the configuration sets only steps */
     int64_t epoch, epochs;
     double loss, lr, samples_per_s, grad_norm;
+    /* train.grad_noise: the next three are set: squared norm of the gradient, trace of its
+     * covariance, gradient noise scale in samples (NaN: the noise hides the gradient) */
+    bool grad_noise;
+    double grad_square, grad_variance, noise_scale;
     /* fractions of the training batch; NaN: not known */
     double top1, top5;
     /* estimated time left in seconds; NaN: not known */

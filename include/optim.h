@@ -25,6 +25,13 @@ typedef enum ParamRole { ROLE_WORDS(LIST_CONSTANT) } ParamRole;
 /* Values of optim.lr_adjust, a constant of muon. */
 #define LR_ADJUST_WORDS(W) W(LR_ADJUST_ORIGINAL, "original") W(LR_ADJUST_MATCH_RMS, "match_rms")
 typedef enum LrAdjust { LR_ADJUST_WORDS(LIST_CONSTANT) } LrAdjust;
+/* Words of optim.decay_shape and optim.anneal_strategy. */
+#define DECAY_SHAPE_WORDS(W)                                                                       \
+    W(DECAY_LINEAR, "linear")                                                                      \
+    W(DECAY_COSINE, "cosine") W(DECAY_SQRT, "sqrt") W(DECAY_EXPONENTIAL, "exponential")
+typedef enum DecayShape { DECAY_SHAPE_WORDS(LIST_CONSTANT) } DecayShape;
+#define ANNEAL_WORDS(W) W(ANNEAL_COS, "cos") W(ANNEAL_LINEAR, "linear")
+typedef enum AnnealStrategy { ANNEAL_WORDS(LIST_CONSTANT) } AnnealStrategy;
 
 /* One whole tensor of the model, whatever part of it this rank has. */
 typedef struct OptimTensor {
@@ -365,9 +372,10 @@ OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 
 /* ERR_BUG, naming the row, if a rule or a curve lacks something or contradicts itself. */
 Status optim_check(void);
-/* Values of optim.name, optim.lr_schedule, optim.lr_adjust and optim.groups.roles. A row's position
- * in its list is the number in Config. */
-enum { OPTIM_WORDS = 4 };
+/* Values of optim.name, optim.lr_schedule, optim.lr_adjust, optim.decay_shape,
+ * optim.anneal_strategy and optim.groups.roles. A row's position in its list is the number in
+ * Config. */
+enum { OPTIM_WORDS = 6 };
 extern const ConfigWords optim_words[OPTIM_WORDS];
 
 /* State of the learning rate, as plain bytes in checkpoints. */

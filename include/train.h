@@ -50,6 +50,12 @@ typedef struct Trainer Trainer;
  * it, or a gradient is NaN or infinite. */
 typedef enum Bad { BAD_NOTHING, BAD_LOSS, BAD_SPIKE, BAD_GRADIENT } Bad;
 
+/* Estimates of the squared norm of the true gradient, of the trace of the covariance of a sample's
+ * gradient, and their quotient, the gradient noise scale in samples (train.grad_noise). */
+typedef struct GradNoise {
+    double square, variance, scale;
+} GradNoise;
+
 typedef struct StepResult {
     /* Over the global batch, the same on every rank. On a device, loss, top1, top5 and column are
      * those of the step before, so that the host does not wait; but they are of this step if it is
@@ -59,6 +65,9 @@ typedef struct StepResult {
     double column[2];
     /* Norm of the gradient over all ranks; NaN if it was not computed. */
     double grad_norm;
+    /* Means over the steps since the last logged one; NaN: the step is not logged, or nothing was
+     * measured. The scale is NaN, too, where the noise hides the gradient. */
+    GradNoise noise;
     /* A gradient overflowed, or the step was known to be bad, so nothing was updated. */
     bool skipped;
     /* The first bad step whose statistics arrived during this step: the kind, its number, its loss,

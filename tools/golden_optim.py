@@ -222,6 +222,13 @@ CURVES = [  # options, steps, steps per epoch
     ("optim.lr=0.5 optim.lr_schedule=constant optim.warmup_steps=5", 12, 4),
     ("optim.lr=0.5 optim.lr_schedule=multistep optim.milestones=[1,2.5] optim.gamma=0.2", 16, 4),
     ("optim.lr=0.5 optim.lr_schedule=multistep optim.milestones=[2,3] optim.warmup_epochs=1", 16, 4),
+    ("optim.lr=0.5 optim.lr_schedule=wsd optim.decay_fraction=0.25", 16, 4),
+    ("optim.lr=0.5 optim.lr_schedule=wsd optim.decay_fraction=0.3 optim.decay_shape=cosine optim.warmup_steps=5 optim.lr_end=0.05", 28, 4),
+    ("optim.lr=0.5 optim.lr_schedule=wsd optim.decay_fraction=0.5 optim.decay_shape=sqrt optim.lr_end=0.01 optim.warmup_epochs=0.5", 21, 8),
+    ("optim.lr=0.5 optim.lr_schedule=wsd optim.decay_fraction=1 optim.decay_shape=exponential optim.lr_end=0.01", 12, 4),
+    ("optim.lr=0.5 optim.lr_schedule=onecycle", 20, 4),
+    ("optim.lr=0.5 optim.lr_schedule=onecycle optim.anneal_strategy=linear optim.pct_start=0.45 optim.div_factor=10", 17, 4),
+    ("optim.lr=0.5 optim.lr_schedule=onecycle optim.pct_start=0.02 optim.final_div_factor=50", 9, 4),
     ("optim.lr=0.5 optim.lr_schedule=cosine optim.lr_end=0.1", 12, 4),
     ("optim.lr=0.5 optim.lr_schedule=cosine optim.warmup_epochs=0.5", 20, 8),
     ("optim.lr=0.5 optim.lr_schedule=linear optim.lr_end=0.05", 12, 4),
@@ -242,6 +249,20 @@ def lr_curve(o, steps, per_epoch):
         main = sched.MultiStepLR(opt, marks, float(o.get("gamma", 0.1)))
     elif o["lr_schedule"] == "cosine":
         main = sched.CosineAnnealingLR(opt, left, end)
+    elif o["lr_schedule"] == "wsd":
+        part, shape = float(o.get("decay_fraction", 0.1)), o.get("decay_shape", "linear")
+        fall = {"linear": lambda y: 1 - y, "cosine": lambda y: (1 + math.cos(math.pi * y)) / 2, "sqrt": lambda y: 1 - math.sqrt(y)}
+
+        def factor(i):
+            y = (i / left - 1 + part) / part
+            if y <= 0:
+                return 1.0
+            return (end / lr) ** y if shape == "exponential" else (end + (lr - end) * fall[shape](y)) / lr
+        main = sched.LambdaLR(opt, factor)
+    elif o["lr_schedule"] == "onecycle":
+        main = sched.OneCycleLR(opt, lr, total_steps=steps, pct_start=float(o.get("pct_start", 0.3)),
+                                anneal_strategy=o.get("anneal_strategy", "cos"), cycle_momentum=False,
+                                div_factor=float(o.get("div_factor", 25)), final_div_factor=float(o.get("final_div_factor", 1e4)))
     elif o["lr_schedule"] == "linear":
         main = sched.LinearLR(opt, 1.0, end / lr, left)
     elif o["lr_schedule"] == "polynomial":
@@ -257,7 +278,8 @@ def lr_curve(o, steps, per_epoch):
     for _ in range(steps):
         values.append(opt.param_groups[0]["lr"])
         opt.step()
-        main.step()
+        if len(values) < steps:  # OneCycleLR refuses a step after the last
+            main.step()
     return values
 
 
@@ -293,8 +315,8 @@ RUNS = {"sgd": torch_run, "adam": torch_run, "adamw": torch_run, "lars": lars_ru
         "adagrad": torch_run, "ftrl": ftrl_run}
 
 
-def numbers(values):
-    return " ".join(f"{x:.10g}" for x in values)
+def numbers(values, digits=10):
+    return " ".join(f"{x:.{digits}g}" for x in values)
 
 
 def write_rule(out, text):
@@ -330,7 +352,7 @@ def write_cases(out, only):
     wants = lambda text: not only or only in (options(text).get("name"), options(text).get("lr_schedule"))
     tasks = [lambda c=c: write_rule(out, c) for c in OPTIMS if wants(c)]
     tasks += [lambda c=c, s=s: write_matrix(out, c, s) for c, s in MATRICES if wants(c)]
-    tasks += [lambda c=c, n=n, e=e: out.write(f"curve {n} {e} {c}\n{numbers(lr_curve(options(c), n, e))}\n")
+    tasks += [lambda c=c, n=n, e=e: out.write(f"curve {n} {e} {c}\n{numbers(lr_curve(options(c), n, e), 16)}\n")
               for c, n, e in CURVES if wants(c)]
     tasks += [lambda c=c, b=b, n=n: write_plateau(out, c, b, n) for c, b, n in PLATEAUS if wants(c)]
     for task in tasks:

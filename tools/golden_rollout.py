@@ -71,24 +71,34 @@ def leads(net, x):
     return torch.stack(out, 1)
 
 
-def curve(dtype, layout=torch.contiguous_format, reverse=False):
+def weighted_loss(y, target, weight):
+    """Mean over samples of each sample's weighted mean."""
+    each = (weight * (y - target) ** 2).flatten(1).sum(1) / weight.flatten(1).sum(1)
+    return each.mean()
+
+
+def curve(dtype, layout=torch.contiguous_format, reverse=False, weights="none"):
     net = Unet(7, 2)
     for name, p in net.named_parameters():
         p.data = param(name, tuple(p.shape))
     net.to(dtype).to(memory_format=layout).train()
     shape = lambda name, channels: torch.from_numpy(noise(name, BATCH * channels * IMAGE * IMAGE)).to(dtype).reshape(BATCH, channels, IMAGE, IMAGE)
     x, target = shape("x", 9) * 1.5, shape("t", 2 * ROLLOUT) * 2
+    weight = (shape("w", 2 * ROLLOUT) + 1) / 2  # one of each target value; or the first sample's for all
+    if weights == "shared":
+        weight = weight[:1].expand_as(target)
+    weight = torch.ones_like(target) if weights == "none" else torch.where(weight < 0.25, 0, weight)
     if reverse:
-        x, target = x.flip(0), target.flip(0)
+        x, target, weight = x.flip(0), target.flip(0), weight.flip(0)
     opt = options(OPTIONS)
-    weights = [p for p in net.parameters() if p.dim() > 1]
+    matrices = [p for p in net.parameters() if p.dim() > 1]
     others = [p for p in net.parameters() if p.dim() == 1]
-    sgd = torch.optim.SGD([{"params": weights, "weight_decay": float(opt["weight_decay"])}, {"params": others}], float(opt["lr"]),
+    sgd = torch.optim.SGD([{"params": matrices, "weight_decay": float(opt["weight_decay"])}, {"params": others}], float(opt["lr"]),
                           float(opt["momentum"]))
     losses = []
     for _ in range(STEPS):
         sgd.zero_grad()
-        loss = F.mse_loss(leads(net, x), target)
+        loss = weighted_loss(leads(net, x), target, weight)
         loss.backward()
         sgd.step()
         losses.append(loss.item())
@@ -98,13 +108,15 @@ def curve(dtype, layout=torch.contiguous_format, reverse=False):
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    double = curve(torch.float64)
-    single = [curve(torch.float32), curve(torch.float32, torch.channels_last), curve(torch.float32, reverse=True)]
-    single += nudged(lambda: curve(torch.float32))
     with open(os.path.join(sys.argv[1], "rollout.txt"), "w") as out:
         out.write("# Written by tools/golden_rollout.py with PyTorch %s: each step's loss in double precision, and the largest\n"
                   "# relative distance from it of PyTorch's runs in single precision.\n" % torch.__version__)
-        out.write("# model NAME BATCH CHANNELS IMAGE OPTIONS, then one line a step\n")
-        out.write(f"model rollout {BATCH} 9 {IMAGE} {OPTIONS}\n")
-        for step, d in enumerate(double):
-            out.write(f"{d:.12g} {max(abs(s[step] - d) / d for s in single):.2e}\n")
+        out.write("# model NAME BATCH CHANNELS IMAGE OPTIONS, then one line a step; the weights of targets are those of NAME\n")
+        for name, weights in (("rollout", "none"), ("shared", "shared"), ("weighted", "own")):
+            double = curve(torch.float64, weights=weights)
+            single = [curve(torch.float32, weights=weights), curve(torch.float32, torch.channels_last, weights=weights),
+                      curve(torch.float32, reverse=True, weights=weights)]
+            single += nudged(lambda: curve(torch.float32, weights=weights))
+            out.write(f"model {name} {BATCH} 9 {IMAGE} {OPTIONS}\n")
+            for step, d in enumerate(double):
+                out.write(f"{d:.12g} {max(abs(s[step] - d) / d for s in single):.2e}\n")

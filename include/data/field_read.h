@@ -66,6 +66,29 @@ void field_restore(const DataSet *set, const float *x, float *target);
 /* Returns the weight of each row of the targets: the cosine of its latitude, or 1 if rows are no
  * latitudes or latitude is false. Owner: the caller. */
 double *field_row_weights(const DataSet *set, bool latitude);
+/* Weights of the pixels of a set's targets: those of rows times the mask (data.mask). */
+typedef struct FieldWeights {
+    /* (rows, columns) of the targets, without the mask if it varies; owned */
+    double *pixel;
+    /* the mask has a time, so each frame has weights of its own */
+    bool vary;
+} FieldWeights;
+/* latitude: as field_row_weights. Nothing needs to be released after an error. ERR_IO; ERR_DATA: a
+ * value of the mask is not between 0 and 1, or all are 0 or missing. */
+Status field_weights_init(FieldWeights *weights, const DataSet *set, FieldReader *reader,
+                          bool latitude);
+void field_weights_fini(FieldWeights *weights);
+/* Writes the weights at a frame, (rows, columns). ERR_IO, ERR_DATA. */
+Status field_weights_at(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
+                        int64_t frame, double *pixel);
+/* Do losses weight the set's targets, by variable and level, latitude or mask? Do the weights
+ * differ between samples? */
+bool field_loss_has_weights(const FieldSet *f);
+bool field_loss_weights_vary(const FieldSet *f);
+/* Writes the weights of a sample's targets in losses, (C',H',W'), the same for all samples unless
+ * the mask varies. ERR_IO, ERR_DATA. */
+Status field_loss_weights(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
+                          int64_t sample, float *weight);
 
 /* Sums over samples for forecasts that need no model, of targets first to first + targets - 1. All
  * arrays are owned. */
@@ -80,8 +103,8 @@ typedef struct FieldBaselines {
 void field_baselines_init(FieldBaselines *baselines, const DataSet *set, int first, int targets);
 void field_baselines_fini(FieldBaselines *baselines);
 /* Adds samples first to end - 1 in their order; the bits do not depend on the number of threads.
- * row_weight: [rows of the targets]. ERR_IO, ERR_DATA. */
+ * ERR_IO, ERR_DATA. */
 Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const DataSet *set,
-                           const double *row_weight, int64_t first, int64_t end, int threads);
+                           const FieldWeights *weights, int64_t first, int64_t end, int threads);
 
 #endif

@@ -176,6 +176,11 @@ typedef struct FieldSet {
     /* mean and deviation of each target, as the model learns it; those of inputs are the set's */
     float target_mean[FIELD_CHANNELS], target_std[FIELD_CHANNELS];
     FieldClasses classes;
+    /* weight of each target in losses; losses weight rows by the cosine of their latitude */
+    float target_weight[FIELD_CHANNELS];
+    bool latitude_weights;
+    /* variable that is the weight of each pixel of the targets in losses and metrics; -1: none */
+    int mask;
     /* seconds between frames; 0: frames have no time. Number of the calendar. */
     double step_s;
     int calendar;

@@ -34,9 +34,11 @@ typedef struct Batch {
     float label_share;
     /* (N, target_width); or NULL. A target that is NaN is missing. */
     float *targets;
-    /* weights of a sample's targets, float[target_width], the same array in all batches; borrowed;
-     * NULL: all 1 */
-    const float *target_weights;
+    /* Weights of targets in the loss; NULL: all 1. weights_step 0: those of any sample,
+     * float[target_width], the same array in all batches, borrowed; else (N, target_width), and it
+     * is target_width. */
+    float *target_weights;
+    int64_t weights_step;
     /* Sets of boxes, else NULL: sample i has rows box_start[i] to box_start[i + 1] - 1 of box_row,
      * which have BOX_NUMBERS numbers. matches: BoxTargets.normaliser of the global batch; in an
      * evaluation of the whole set. */

@@ -85,6 +85,13 @@ bool executor_overflowed(const Executor *executor);
 void executor_hash_steps(Executor *executor, bool yes);
 /* Hash of the last step. */
 uint64_t executor_step_hash(const Executor *executor);
+/* From the next step on sums the squares of the gradients of each micro-batch of this replica. It
+ * must work in host memory, and without tensor parallelism. */
+void executor_measure_micros(Executor *executor);
+/* The sums of squares of the last step, [micro-batches of this replica][parameters of the model],
+ * of gradients as backward wrote them; 0 for parameters of other stages and those without
+ * graph_has_one_use, and for micro-batches without samples. Borrowed. */
+const double *executor_micro_squares(const Executor *executor);
 /* The first infinite or NaN value of a step among those that this rank computed. */
 enum { FAULT_SAMPLES = 8 };
 typedef struct StepFault {

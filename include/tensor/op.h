@@ -99,9 +99,11 @@ typedef struct OpRun {
     /* losses for numbers: float[N][K], one for each output of a sample in plain order, K = C * H *
      * W of a field; NaN: missing */
     const float *targets;
-    /* losses for numbers: finite weights >= 0 of a sample's targets, float[K], the same in all runs
-     * of the operation; NULL: all 1 */
+    /* losses for numbers: finite weights >= 0 of targets; NULL: all 1. weights_step 0: of any
+     * sample, float[K], the same in all runs of the operation; else float[N][K], and it is K (CPU
+     * only). */
     const float *target_weights;
+    int64_t weights_step;
     /* losses for boxes */
     BoxTargets boxes;
     /* dropout: id of each sample, int64[N] */

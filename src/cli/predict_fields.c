@@ -14,29 +14,36 @@ enum { FIELD_BATCH = 8, SHEET_LEADS = 6 };
 
 static void add_errors(const Fields *f, const float *value, const float *truth, ErrorSums *sums)
 {
-    const int64_t columns = f->set->y.dim[3];
     for (int64_t i = 0; i < f->pixels; ++i) {
-        const double error = (double)value[i] - (double)truth[i];
-        const double weight = f->row_weight[i / columns];
+        const double error = (double)value[i] - (double)truth[i], weight = f->pixel[i];
         if (isnan(error)) continue;
         sums->squares += weight * error * error;
         sums->weight += weight;
     }
 }
 
-static void add_sample(const Fields *f, const float *predicted)
+/* Adds the errors at the leads of which the set has the truth. */
+static Status add_sample(const Fields *f, int64_t sample, const float *predicted)
 {
+    const FieldSet *s = &f->set->field_set;
+    const int64_t frame = field_sample_frame(s, sample);
+    const FieldSegment *segment = &s->segment[field_find_segment(s, frame)];
     if (f->confusion) {
         predict_labels_add(f, predicted);
-        return;
+        return OK;
     }
-    for (int l = 0; l < f->leads; ++l)
+    for (int l = 0; l < f->leads; ++l) {
+        const int64_t lead = frame + rollout_lead_frames(f->rollout)[l];
+        if (lead >= segment->first + segment->frames) continue;
+        TRY(field_weights_at(&f->weights, f->set, f->reader, lead, f->pixel));
         for (int i = 0; i < f->channels; ++i) {
             const int at = l * f->channels + i;
             const float *truth = f->truth + at * f->pixels;
             add_errors(f, predicted + at * f->pixels, truth, &f->model[at]);
             add_errors(f, f->persistence + i * f->pixels, truth, &f->last[at]);
         }
+    }
+    return OK;
 }
 
 /* RMSE of a variable over its levels, channels first to end - 1 of a lead; NaN: no truth. */
@@ -280,7 +287,7 @@ static Status predict_starts(Fields *f)
             const int64_t sample = f->start[i + b];
             const float *predicted = f->predicted + b * values;
             TRY(rollout_truth(f->rollout, sample, f->truth, f->persistence));
-            add_sample(f, predicted);
+            TRY(add_sample(f, sample, predicted));
             if (f->output) TRY(field_output_put(f->output, sample, predicted, f->truth));
             if (p->options->png) TRY(draw_sample(f, sample, predicted));
         }
@@ -326,7 +333,9 @@ static Status predict_all(Fields *f, const char *checkpoint)
     f->predicted = mem_new((size_t)(f->predict->batch * f->leads) * one);
     f->truth = mem_new((size_t)f->leads * one);
     f->persistence = mem_new(one);
-    f->row_weight = field_row_weights(f->set, latitude);
+    f->pixel = mem_new((size_t)f->pixels * sizeof *f->pixel);
+    TRY(field_reader_new(&f->reader, f->set));
+    TRY(field_weights_init(&f->weights, f->set, f->reader, latitude));
     f->model = mem_new(sums);
     f->last = mem_new(sums);
     if (data_has_label_fields(f->set)) {
@@ -410,7 +419,9 @@ Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int co
     Status st = predict_all(&f, checkpoint);
     field_output_drop(&f.output);
     rollout_free(&f.rollout);
-    mem_free(&f.row_weight);
+    field_weights_fini(&f.weights);
+    field_reader_free(&f.reader);
+    mem_free(&f.pixel);
     mem_free(&f.start);
     mem_free(&f.predicted);
     mem_free(&f.truth);

@@ -295,7 +295,8 @@ const ForeignWord foreign_keys[] = {
     KEY("scheduler|lr_scheduler|sched|lr_scheduler_type|lr_decay_style|lr_policy|"
         "learning_rate_schedule|scheduler_type|schedule|lr_decay|decay_schedule|"
         "lr_sched|learning_rate_scheduler|annealing|cos_lr|lr_curve|decay_lr|cosine",
-        "optim.lr_schedule", "constant, multistep, cosine, linear, polynomial or plateau"),
+        "optim.lr_schedule",
+        "constant, multistep, wsd, onecycle, cosine, linear, polynomial or plateau"),
     KEY("step_size|lr_decay_epochs|decay_epochs|lr_steps|decay_milestones|"
         "lr_step_size|lr_milestones|lr_drop|lr_decay_iters|steps_lr",
         "optim.milestones", "a list of epochs, with lr_schedule: multistep"),

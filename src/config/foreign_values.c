@@ -97,11 +97,15 @@ const ForeignWord foreign_values[] = {
           "linear", "with optim.warmup_steps and optim.lr_end"),
     VALUE("optim.lr_schedule", "PolynomialLR|poly|polynomial_decay|poly_lr|PolyLRScheduler",
           "polynomial", "with optim.power"),
+    VALUE("optim.lr_schedule", "OneCycle*|one_cycle|1cycle", "onecycle",
+          "with optim.pct_start and optim.div_factor"),
+    VALUE("optim.lr_schedule", "warmup_stable_decay|trapezoidal|trapezoid", "wsd",
+          "with optim.warmup_steps and optim.decay_fraction"),
     VALUE("optim.lr_schedule",
           "ConstantLR|none|fixed|constant_with_warmup|false|WarmupLR|const|null", "constant", NULL),
     VALUE("optim.lr_schedule",
-          "ExponentialLR|exp|exponential*|OneCycle*|CyclicLR|cyclic|inverse_sqrt*|inv*|"
-          "noam|rsqrt|cosine_restart*|CosineAnnealingWarmRestarts|sgdr|wsd|"
+          "ExponentialLR|exp|exponential*|CyclicLR|cyclic|inverse_sqrt*|inv*|"
+          "noam|rsqrt|cosine_restart*|CosineAnnealingWarmRestarts|sgdr|"
           "cosine_with_restarts|LambdaLR",
           NULL, "run.hook can set any learning rate"),
     VALUE("grid.zero",

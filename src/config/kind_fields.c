@@ -17,6 +17,7 @@ static void variables_free(void *field)
     for (int i = 0; i < list->count; ++i) {
         mem_free(&list->item[i].name);
         mem_free(&list->item[i].levels.value);
+        mem_free(&list->item[i].weights.value);
     }
     mem_free(&list->item);
     list->count = 0;
@@ -60,7 +61,34 @@ static Status read_classes(Reading *r, ConfigVariable *variable, const char *key
     return status;
 }
 
-/* Reads NAME, or {name: NAME, levels: [...], classes: N, ignore: VALUE}. */
+/* Reads weight: 2, or weights: [2, 1], one for each level. */
+static Status read_weights(Reading *r, ConfigVariable *variable, const Node *node, bool list)
+{
+    static const Option weight = {.kind = &kind_real, .lo = 0, .hi = 1e9};
+    Reading reading = {.option = &weight, .config = r->config};
+    ConfigList *weights = &variable->weights;
+    r->at = node;
+    if (weights->count > 0) return fail(ERR_CONFIG, "a variable has weight or weights, not both");
+    if (variable->role != words_find(role_words, "targets"))
+        return fail(ERR_CONFIG, "only targets have weights in the loss");
+    if (list ? node->kind != NODE_LIST || node->count == 0 : node->kind != NODE_SCALAR)
+        return fail(ERR_CONFIG, "expected %s",
+                    list ? "weights: [1, 0.5], one for each level"
+                         : "weight: 2, one for all levels");
+    const int count = list ? node->count : 1;
+    weights->value = mem_new((size_t)count * sizeof *weights->value);
+    for (int i = 0; i < count; ++i) {
+        const Node *item = list ? node->item[i] : node;
+        Status status = read_real(&reading, item, &weights->value[i]);
+        r->at = item;
+        TRY(status);
+        ++weights->count;
+    }
+    return OK;
+}
+
+/* Reads NAME, or {name: NAME, levels: [...], weights: [...]}, of labels {name: NAME, levels: [...],
+ * classes: N, ignore: VALUE}. */
 static Status read_variable(Reading *r, ConfigVariable *variable, const Node *node)
 {
     const Node *name = node->kind == NODE_SCALAR ? node : NULL;
@@ -76,10 +104,12 @@ static Status read_variable(Reading *r, ConfigVariable *variable, const Node *no
             TRY(read_levels(r, variable, node->item[i]));
         else if (!strcmp(key, "classes") || !strcmp(key, "ignore"))
             TRY(read_classes(r, variable, key, node->item[i]));
+        else if (!strcmp(key, "weight") || !strcmp(key, "weights"))
+            TRY(read_weights(r, variable, node->item[i], !strcmp(key, "weights")));
         else
             return fail(ERR_CONFIG,
-                        "a variable has no key '%s': it has name and levels, and a target with "
-                        "labels classes and ignore",
+                        "a variable has no key '%s': it has name and levels, and a target weight "
+                        "and weights, or with labels classes and ignore",
                         key);
     }
     r->at = node;
@@ -136,7 +166,7 @@ static Status variables_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-static void print_levels(FILE *out, const ConfigList *list)
+static void print_numbers(FILE *out, const ConfigList *list)
 {
     fputc('[', out);
     for (int i = 0; i < list->count; ++i) {
@@ -148,7 +178,7 @@ static void print_levels(FILE *out, const ConfigList *list)
 
 static void print_variable(FILE *out, const ConfigVariable *variable)
 {
-    if (variable->levels.count == 0 && variable->classes == 0) {
+    if (variable->levels.count == 0 && variable->classes == 0 && variable->weights.count == 0) {
         print_text(out, variable->name);
         return;
     }
@@ -156,12 +186,19 @@ static void print_variable(FILE *out, const ConfigVariable *variable)
     print_text(out, variable->name);
     if (variable->levels.count > 0) {
         fputs(", levels: ", out);
-        print_levels(out, &variable->levels);
+        print_numbers(out, &variable->levels);
     }
     if (variable->classes > 0) fprintf(out, ", classes: %lld", (long long)variable->classes);
     if (variable->ignores) {
         fputs(", ignore: ", out);
         text_real(out, variable->ignore);
+    }
+    if (variable->weights.count == 1) {
+        fputs(", weight: ", out);
+        text_real(out, variable->weights.value[0]);
+    } else if (variable->weights.count > 1) {
+        fputs(", weights: ", out);
+        print_numbers(out, &variable->weights);
     }
     fputc('}', out);
 }

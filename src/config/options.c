@@ -3,7 +3,6 @@
 #include "schedules.def"
 
 #include <math.h>
-#include <string.h>
 
 const Section sections[] = {
     {"run", "The run and where its files go (dir/name)."},
@@ -212,7 +211,7 @@ const Option options[] = {
     {"data.std", &kind_reals, AT(data.std), "[]", "the file's own", REAL_ABOVE(0),
      .help = "Standard deviation of the scaled values; as many numbers as in data.mean."},
     {"data.variables", &kind_variables, AT(data.variables), "{}", "none",
-     .help = "Variables of HDF5 or NetCDF-4 files that are fields: {inputs: [t2m, {name: z, levels: [500, 850]}], static: [orography], targets: [t2m]}; static ones have no time, scalars have nothing else, and extra ones are made by weft: latitude, longitude, row, column, local_hour, hour, year; targets: [{name: mask, classes: 4}] are labels. Without it data.x and data.y are read."},
+     .help = "Variables of HDF5 or NetCDF-4 files that are fields: {inputs: [t2m, {name: z, levels: [500, 850]}], static: [orography], targets: [t2m]}; static ones have no time, scalars have nothing else, and extra ones are made by weft: latitude, longitude, row, column, local_hour, hour, year; targets: [{name: mask, classes: 4}] are labels. A target may have a weight in the loss, {name: z, levels: [500, 850], weights: [1, 0.5]}. Without it data.x and data.y are read."},
     {"data.window", &kind_window, AT(data.window), "{}", "{inputs: [0], targets: [0]}",
      .help = "Times of the fields of a sample, as offsets from its own time, with a unit or in steps: {inputs: [-6h, 0h], targets: [6h]}."},
     {"data.train_time", &kind_times, AT(data.train_time), "[]", "all times",
@@ -223,6 +222,8 @@ const Option options[] = {
      .help = "What the model learns of each target that is an input, too: its value, or its change from the last input."},
     {"data.stats", &kind_text, AT(data.stats), "", "computed at the start", MIN_BYTES(1),
      .help = "File of weft data stats with mean and deviation of each variable and level of a set of fields."},
+    {"data.mask", &kind_text, AT(data.mask), "", "all pixels count", MIN_BYTES(1),
+     .help = "Variable of the files of a set of fields, with or without a time, of the size of the targets: the weight, 0 to 1, of each pixel in losses and metrics. A pixel whose value is 0 or missing does not count."},
     {"data.prefetch", &kind_int, AT(data.prefetch), "4", NULL, RANGE(2, 4096), .unit = "micro-batches",
      .help = "Micro-batches that the loader prepares ahead."},
     {"data.workers", &kind_int, AT(data.workers), "0", "half of a rank's cores where images are decoded or resampled, else 1", RANGE(1, 256), .unit = "threads",
@@ -268,6 +269,8 @@ const Option options[] = {
      .help = "how evaluations compute the area under the ROC curve: exact, from all pairs, with 16 bytes of memory a sample on rank 0; or from 4,096 buckets of probabilities."},
     {"train.eval_latitude", &kind_bool, AT(train.eval_latitude), "true", NULL,
      .help = "Sets of fields: metrics of evaluations weight each row by the cosine of its latitude, where the rows' coordinate is a latitude."},
+    {"train.latitude_weights", &kind_bool, AT(train.latitude_weights), "false", NULL,
+     .help = "Sets of fields: the loss weights each row by the cosine of its latitude, as metrics do."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, FRACTION,
      .help = "fraction of the target that is spread over all classes in training; evaluations use the labels unchanged."},
     {"train.huber_delta", &kind_real, AT(train.huber_delta), "1", NULL, REAL_ABOVE(0),
@@ -298,6 +301,8 @@ const Option options[] = {
      .help = "What to do after a NaN, an infinity or a spike of the loss: stop (exit 65), skip the step, or go back to the last checkpoint, once."},
     {"train.spike", &kind_real, AT(train.spike), "8", NULL, .lo = 0, .hi = INFINITY, .unit = "deviations",
      .help = "A loss this far above the mean of the last 200 is a spike; 0: no loss is."},
+    {"train.grad_noise", &kind_bool, AT(train.grad_noise), "false", NULL,
+     .help = "Measure the gradient noise scale, the batch size at which larger batches begin to bring little, from the gradients of micro-batches; metrics.jsonl and TensorBoard have it."},
     {"train.check_every", &kind_int, AT(train.check_every), "100", NULL, RANGE(0, INT32_MAX), .unit = "steps",
      .help = "Steps between checks that parameters and optimizer state are finite and that replicas are equal; 0: only before checkpoints."},
 
@@ -347,6 +352,18 @@ const Option options[] = {
      .help = "factor on the learning rate at each milestone or plateau."},
     {"optim.milestones", &kind_reals, AT(optim.milestones), "[]", "none", REAL_ABOVE(0), .unit = "epochs",
      .help = "epochs at which the learning rate falls, in increasing order."},
+    {"optim.decay_fraction", &kind_real, AT(optim.decay_fraction), "0.1", NULL, .lo = 0, .lo_open = true, .hi = 1,
+     .help = "part of the steps after the warm-up, at their end, in which the learning rate falls."},
+    {"optim.decay_shape", &kind_enum, AT(optim.decay_shape), "linear", NULL,
+     .help = "how the learning rate falls: on a line; half a cosine; sqrt: 1 - sqrt(x); exponential: by the same factor each step."},
+    {"optim.pct_start", &kind_real, AT(optim.pct_start), "0.3", NULL, .lo = 0, .lo_open = true, .hi = 1, .hi_open = true,
+     .help = "part of the steps in which the learning rate rises."},
+    {"optim.div_factor", &kind_real, AT(optim.div_factor), "25", NULL, REAL_ABOVE(0),
+     .help = "the first learning rate is optim.lr divided by this."},
+    {"optim.final_div_factor", &kind_real, AT(optim.final_div_factor), "1e4", NULL, REAL_ABOVE(0),
+     .help = "the last learning rate is the first one divided by this."},
+    {"optim.anneal_strategy", &kind_enum, AT(optim.anneal_strategy), "cos", NULL,
+     .help = "how the learning rate rises and falls: half a cosine, or a line."},
     {"optim.patience", &kind_int, AT(optim.patience), "10", NULL, RANGE(0, INT32_MAX), .unit = "evaluations",
      .help = "number of consecutive evaluations without a better checkpoint.best_metric that are allowed; the next one lowers the learning rate."},
     {"optim.threshold", &kind_real, AT(optim.threshold), "0.0001", NULL, REAL_FROM(0),
@@ -413,76 +430,3 @@ const Option options[] = {
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];
-
-int option_find(const char *key)
-{
-    for (int i = 0; i < option_count; ++i)
-        if (!strcmp(options[i].key, key)) return i;
-    return -1;
-}
-
-const char *option_leaf(const Option *option)
-{
-    return strchr(option->key, '.') + 1;
-}
-
-bool option_is_in(const Option *option, const char *section)
-{
-    size_t length = strlen(section);
-    return !strncmp(option->key, section, length) && option->key[length] == '.';
-}
-
-void *option_field(const Option *option, Config *config)
-{
-    return option->offset == OPTION_NO_FIELD ? NULL : (char *)config + option->offset;
-}
-
-const void *option_value(const Option *option, const Config *config)
-{
-    return option->offset == OPTION_NO_FIELD ? NULL : (const char *)config + option->offset;
-}
-
-Status option_set_default(const Option *option, Config *config)
-{
-    Node *node = NULL;
-    if (option->kind->list && (*option->default_text == '[' || *option->default_text == '{'))
-        TRY(yaml_parse(&node, option->key, option->default_text, strlen(option->default_text)));
-    else
-        node = node_word(option->default_text);
-    Reading reading = {.option = option, .config = config, .is_default = true};
-    Status status = option->kind->read(&reading, option_field(option, config), node);
-    node_free(&node);
-    return status;
-}
-
-static char *real_range(const Option *o, bool show_max, char out[RANGE_CHARS])
-{
-    if (o->lo == -INFINITY && o->hi == INFINITY) return out;
-    if (o->hi == INFINITY)
-        snprintf(out, RANGE_CHARS, o->lo_open ? "above %g" : "at least %g", o->lo);
-    else if (o->lo_open)
-        snprintf(out, RANGE_CHARS, o->hi_open ? "above %g and below %g" : "above %g, at most %g",
-                 o->lo, o->hi);
-    else if (o->hi == INT32_MAX)
-        snprintf(out, RANGE_CHARS, show_max ? "from %.0f to %.0f" : "at least %.0f", o->lo, o->hi);
-    else
-        snprintf(out, RANGE_CHARS, o->hi_open ? "from %g to below %g" : "from %g to %g", o->lo,
-                 o->hi);
-    return out;
-}
-
-char *option_range(const Option *o, bool show_max, char out[RANGE_CHARS])
-{
-    *out = 0;
-    if (o->kind == &kind_real || o->kind == &kind_bytes || o->kind == &kind_reals ||
-        o->kind == &kind_ints)
-        return real_range(o, show_max, out);
-    if (o->kind != &kind_int) return out;
-    if (o->min == o->max)
-        snprintf(out, RANGE_CHARS, "only %lld", (long long)o->min);
-    else if (o->max >= INT32_MAX && !show_max)
-        snprintf(out, RANGE_CHARS, "at least %lld", (long long)o->min);
-    else
-        snprintf(out, RANGE_CHARS, "from %lld to %lld", (long long)o->min, (long long)o->max);
-    return out;
-}

@@ -201,6 +201,8 @@ static Status check_fields(const Config *config)
         {"data.train_time", config->data.train_time.from != NULL, true},
         {"data.test_time", config->data.test_time.from != NULL, true},
         {"data.stats", *config->data.stats != 0, true},
+        {"data.mask", *config->data.mask != 0, true},
+        {"train.latitude_weights", config->train.latitude_weights, true},
         {"data.mean", config->data.mean.count > 0, false},
         {"data.std", config->data.std.count > 0, false},
         {"data.scale", config->data.scale != 0, false},

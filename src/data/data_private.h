@@ -230,6 +230,8 @@ void mix_labels(const Batch *batch);
 Status reader_new_array(Reader **reader, const DataSet *set, const DataArray *array);
 /* Creates a reader of only x (and ids) or only y. */
 Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
+/* Returns the reader of a set of fields, borrowed; NULL: other kinds. */
+struct FieldReader *reader_fields(const Reader *reader);
 /* ERR_DATA: the token at this position of x, with raw bytes at raw, is not in the vocabulary. */
 Status token_fail(const DataSet *set, int64_t position, const void *raw);
 /* Reads all tokens; ERR_DATA: one is not in the vocabulary. */

@@ -207,6 +207,11 @@ void metrics_train(AppendFile *metrics, const TrainLine *line)
     json_real(&text.json, "lr", line->lr);
     json_real(&text.json, line->tokens ? "tokens_per_s" : "samples_per_s", line->samples_per_s);
     json_real(&text.json, "grad_norm", line->grad_norm);
+    if (line->grad_noise) {
+        json_real(&text.json, "grad_square", line->grad_square);
+        json_real(&text.json, "grad_variance", line->grad_variance);
+        json_real(&text.json, "grad_noise_scale", line->noise_scale);
+    }
     if (!isnan(line->top1)) json_real(&text.json, "train_top1", line->top1);
     if (!isnan(line->top5)) json_real(&text.json, "train_top5", line->top5);
     for (int i = 0; line->boxes && i < LOSS_PARTS; ++i)

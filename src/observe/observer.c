@@ -195,6 +195,11 @@ void observer_train(Observer *observer, const TrainLine *line, bool log_now)
     scalar(observer, line->tokens ? "train/tokens_per_s" : "train/samples_per_s", line->step,
            line->samples_per_s);
     scalar(observer, "train/grad_norm", line->step, line->grad_norm);
+    if (line->grad_noise) {
+        scalar(observer, "train/grad_square", line->step, line->grad_square);
+        scalar(observer, "train/grad_variance", line->step, line->grad_variance);
+        scalar(observer, "train/grad_noise_scale", line->step, line->noise_scale);
+    }
     scalar(observer, "train/top1", line->step, line->top1);
     scalar(observer, "train/top5", line->step, line->top5);
     if (line->boxes) scalar_parts(observer, "train", line->step, line->part);

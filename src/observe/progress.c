@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define REDRAW_S 0.1
-enum { FIELD_CHARS = 64, FIELDS = 9, WIDTH_DEFAULT = 80 };
+enum { FIELD_CHARS = 64, FIELDS = 10, WIDTH_DEFAULT = 80 };
 enum {
     FIELD_EPOCH,
     FIELD_STEP,
@@ -18,6 +18,7 @@ enum {
     FIELD_TOP1,
     FIELD_TOP5,
     FIELD_LR,
+    FIELD_NOISE,
     FIELD_RATE,
     FIELD_LEFT,
     FIELD_WAITS
@@ -127,6 +128,8 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
     if (!isnan(line->top5))
         snprintf(field[FIELD_TOP5], FIELD_CHARS, "top-5 %.1f %%", 100 * line->top5);
     snprintf(field[FIELD_LR], FIELD_CHARS, "lr %.3g", line->lr);
+    if (line->grad_noise && !isnan(line->noise_scale))
+        snprintf(field[FIELD_NOISE], FIELD_CHARS, "noise scale %.3g", line->noise_scale);
     text_rate(line->samples_per_s, a);
     snprintf(field[FIELD_RATE], FIELD_CHARS, "%.31s %s/s", a, rows_name(line->tokens));
     if (!isnan(line->left_s))
@@ -144,8 +147,9 @@ static int fields_width(char field[FIELDS][FIELD_CHARS])
 
 void progress_text(const TrainLine *line, int width, bool colour, char *out)
 {
-    static const int dropped_first[] = {FIELD_WAITS, FIELD_LR,   FIELD_TOP5, FIELD_TOP1,
-                                        FIELD_EPOCH, FIELD_RATE, FIELD_LEFT, FIELD_STEP};
+    static const int dropped_first[] = {FIELD_WAITS, FIELD_NOISE, FIELD_LR,
+                                        FIELD_TOP5,  FIELD_TOP1,  FIELD_EPOCH,
+                                        FIELD_RATE,  FIELD_LEFT,  FIELD_STEP};
     static const char *const paint[FIELDS] = {
         [FIELD_LOSS] = "\033[1m", [FIELD_LR] = "\033[2m", [FIELD_LEFT] = "\033[36m"};
     char field[FIELDS][FIELD_CHARS];

@@ -8,6 +8,8 @@
 #define CURVES(_)                                                                                  \
     _(constant)                                                                                    \
     _(multistep)                                                                                   \
+    _(wsd)                                                                                         \
+    _(onecycle)                                                                                    \
     _(cosine)                                                                                      \
     _(linear)                                                                                      \
     _(polynomial)                                                                                  \
@@ -126,6 +128,8 @@ double lr_at(const Config *config, const LrState *state, const LrSteps *at)
                         .state = state,
                         .data_position = at->step + at->data_ahead,
                         .steps_per_epoch = at->steps_per_epoch,
+                        .step = at->step - warmup,
+                        .steps = left,
                         .done = done > 1 ? 1 : done};
     return curves[keys.lr_schedule]->rate(&curve_at);
 }

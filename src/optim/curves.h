@@ -15,6 +15,9 @@ typedef struct CurveAt {
      * batch size has changed, if train.steps sets the length of the run. */
     double data_position;
     int64_t steps_per_epoch;
+    /* steps made since the end of warm-up, and steps from there to the end of the run; both may be
+     * fractions, as LrSteps */
+    double step, steps;
     /* fraction of the curve: 0 at the end of warm-up, 1 after the last step */
     double done;
 } CurveAt;

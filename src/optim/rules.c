@@ -28,6 +28,8 @@ const ConfigWords optim_words[OPTIM_WORDS] = {
     {"optim.name", .word = optim_rule_word},
     {"optim.lr_schedule", .word = optim_curve_word},
     {"optim.lr_adjust", .text = LIST_TEXT(LR_ADJUST_WORDS)},
+    {"optim.decay_shape", .text = LIST_TEXT(DECAY_SHAPE_WORDS)},
+    {"optim.anneal_strategy", .text = LIST_TEXT(ANNEAL_WORDS)},
     {"optim.groups.roles", .text = LIST_TEXT(ROLE_WORDS)},
 };
 

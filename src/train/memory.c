@@ -3,6 +3,7 @@
  * they have allocated all of it by the time the graph is planned, and the same amount on every
  * rank, because each rank plans the whole graph. Therefore a run and `weft plan` measure it at that
  * time, before the first arena is allocated. */
+#include "data/field_read.h"
 #include "state/save_copy.h"
 #include "mode/sparse.h"
 
@@ -30,10 +31,13 @@ static size_t batch_bytes(const Trainer *t, const Plan *plan)
     const DataSet *set = &t->train_set;
     const int64_t values = set->target_width ? set->target_width : data_labels_per_sample(set);
     const int64_t rows = t->micro_batch * values;
+    const bool weights_vary =
+        data_kind(set)->has_fields && field_loss_weights_vary(&set->field_set);
     size_t bytes = (size_t)t->micro_batch * sizeof(int64_t);
     if (plan->reads_data) bytes += desc_bytes(g->input) + data_ids_bytes(set, t->micro_batch);
     if (plan->reads_labels) bytes += data_box_bytes(set, t->config, t->micro_batch);
     if (plan->reads_labels) bytes += (size_t)rows * sizeof(int32_t);
+    if (plan->reads_labels && weights_vary) bytes += (size_t)rows * sizeof(float);
     if (plan->reads_labels && data_mixes_images(t->config)) bytes += (size_t)rows * sizeof(int32_t);
     return bytes;
 }

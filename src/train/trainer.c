@@ -6,6 +6,7 @@
 #include "average.h"
 #include "eval/field_scores.h"
 #include "fit.h"
+#include "step/grad_noise.h"
 #include "step/step_loader.h"
 #include "mode/step_mode.h"
 #include "schedules.def"
@@ -328,6 +329,7 @@ static Status setup_without_memory(Trainer *t, int ranks, const DryRun *only)
     TRY(cut_graph(t));
     TRY(sparse_check_servers(t));
     TRY(step_mode_check(t));
+    TRY(grad_noise_check(t));
     position_init(t);
     double grown = memory_use().own_bytes - before;
     if (t->backend->table->memory) t->backend->table->memory(t->backend, &grown, &t->device_free);
@@ -371,6 +373,7 @@ static Status setup_ranks(Trainer *t)
     TRY(status_agree(t->world, st));
     ExecutorOptions options = {.seed = (uint64_t)c->run.seed, .transport = c->grid.transport};
     TRY(executor_new(&t->executor, t->plan, &t->grid, t->backend, t->comm, options));
+    grad_noise_start(t);
     TRY(status_agree(t->world, train_make_optimizer(t)));
     return status_agree(t->world, t->mode->make ? t->mode->make(t) : OK);
 }

@@ -200,6 +200,9 @@ struct Trainer {
     /* The update clips gradients itself: this rank has all gradients and the optimizer computes
      * their norm on the device. With a moving loss scale the host clips. */
     bool update_clips;
+    /* sums of the estimates since the last logged step (grad_noise.h), and the number of steps */
+    GradNoise noise;
+    int64_t noise_steps;
     /* step up to which statistics have been read; a device may be one step ahead */
     int64_t known;
     /* statistics of step `known` */
@@ -223,6 +226,9 @@ void train_forget_end(Trainer *t);
  * dry run, which may describe its own data; NULL: a run follows. Collective; all ranks return the
  * same Status. */
 Status trainer_open_data(Trainer *t, const DryRun *only);
+/* grad_norm.c. Returns the sum of squares of the gradients in the arenas, times the square of the
+ * loss scale; one_use: of the parameters for which graph_has_one_use holds. Collective. */
+double train_grad_squares(Trainer *t, bool one_use);
 /* predict.c. Runs the model on one batch. Sets *logits to its outputs, one row after another,
  * borrowed until the next call. */
 Status train_logits(Trainer *t, const Batch *batch, const float **logits);

@@ -324,6 +324,9 @@ Status train_model(Graph **graph, const Config *config, const DataSet *train, co
                                "%s is no set of fields, so its samples "
                                "have no steps: set it to 1",
                                train->path);
+    if (fields && field_loss_weights_vary(&train->field_set) && config->train.device == DEVICE_CUDA)
+        return config_fail_key(config, "data.mask", "%s has a time, which needs train.device: cpu",
+                               config->data.mask);
     TRY((tokens ? count_tokens : count_outputs)(config, train, test, &outputs));
     Desc input = desc_plain(data_set_shape(train, samples), tokens ? DTYPE_I32 : DTYPE_F32);
     GraphIds ids = {.fields = train->fields, .rows = train->id_rows};

@@ -22,7 +22,8 @@ pages_of() {
     format | family) echo exchange.md ;;
     layer | model.activation) echo layers.md ;;
     train.loss | model.name | model.stem) echo models.md ;;
-    optim.name | optim.lr_schedule | optim.groups.roles | optim.lr_adjust) echo optimizers.md ;;
+    optim.name | optim.groups.roles | optim.lr_adjust) echo optimizers.md ;;
+    optim.lr_schedule | optim.decay_shape | optim.anneal_strategy) echo learning-rate.md ;;
     grid.pipeline_schedule) echo pipelines.md ;;
     grid.mode) echo servers.md ;;
     data.predict) echo fields.md ;;

@@ -63,6 +63,7 @@ sed 's/mean: [-0-9.]*/mean: x/' stats.yaml >broken.yaml
 check 65 'expected a number' "$WEFT" train job.yaml run.name=bad data.stats=broken.yaml
 
 check 78 'is for fields' "$WEFT" train job.yaml 'data.variables={}' run.name=bad
+check 78 'is for fields' "$WEFT" train job.yaml 'data.variables={}' data.window={} data.predict=value data.mask=m run.name=bad
 check 78 'is not for fields' "$WEFT" train job.yaml data.mean=[1] data.std=[1] run.name=bad
 
 # A resumed run, and an evaluation without training data, take the checkpoint's statistics and measure none.

@@ -131,9 +131,9 @@ static void golden_curves(void)
         for (int s = 0; s < steps; ++s) {
             double want = -1, got = rate_at(config, s, steps, per_epoch);
             CU_ASSERT_EQUAL(fscanf(in, "%lf", &want), 1);
-            const bool equal = fabs(got - want) <= 1e-9;
+            const bool equal = fabs(got - want) <= 1e-12;
             if (!equal)
-                printf("  curve %s, step %d of %d: got %.12g, want %.12g\n", title, s, steps, got,
+                printf("  curve %s, step %d of %d: got %.16g, want %.16g\n", title, s, steps, got,
                        want);
             CU_ASSERT_TRUE(equal);
         }

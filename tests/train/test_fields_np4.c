@@ -12,8 +12,10 @@ enum { FRAMES = 14, ROWS = 6, COLUMNS = 8, PIXELS = ROWS * COLUMNS, LEVELS = 2, 
 
 static char set_path[64], fed_path[64];
 static float h_of[FRAMES][PIXELS], u_of[FRAMES][LEVELS][PIXELS];
+/* a mask without a time, and one with a time */
+static float mask_of[PIXELS], masks_of[FRAMES][PIXELS];
 
-/* Writes a set of h, whose missing values are NaN, and of u on two levels. */
+/* Writes a set of h, whose missing values are NaN, of u on two levels, and of the masks. */
 static Status write_set(const char *path)
 {
     static const NetcdfDim dim[] = {
@@ -33,8 +35,10 @@ static Status write_set(const char *path)
          .attr = metres,
          .attrs = 1,
          .fill = &missing},
-        {.name = "u", .type = ELEM_F32, .ndim = 4, .dim = {0, 1, 2, 3}}};
-    const NetcdfFile file = {.dim = dim, .dims = 4, .var = var, .vars = 5};
+        {.name = "u", .type = ELEM_F32, .ndim = 4, .dim = {0, 1, 2, 3}},
+        {.name = "mask", .type = ELEM_F32, .ndim = 2, .dim = {2, 3}, .fill = &missing},
+        {.name = "masks", .type = ELEM_F32, .ndim = 3, .dim = {0, 2, 3}, .fill = &missing}};
+    const NetcdfFile file = {.dim = dim, .dims = 4, .var = var, .vars = 7};
     const double lev[] = {500, 850}, lat[] = {-75, -45, -15, 15, 45, 75};
     double time[FRAMES];
     NetcdfWriter *w;
@@ -45,6 +49,8 @@ static Status write_set(const char *path)
     TRY(netcdf_write(w, 2, 0, ROWS, lat));
     TRY(netcdf_write(w, 3, 0, FRAMES, h_of));
     TRY(netcdf_write(w, 4, 0, FRAMES, u_of));
+    TRY(netcdf_write(w, 5, 0, ROWS, mask_of));
+    TRY(netcdf_write(w, 6, 0, FRAMES, masks_of));
     return netcdf_finish(&w);
 }
 
@@ -60,7 +66,10 @@ static void prepare(void)
             h_of[t][i] = (float)(5 + sin(0.7 * x - 0.4 * t) * cos(0.3 * y)) + 0.1f * noise;
             for (int l = 0; l < LEVELS; ++l)
                 u_of[t][l][i] = (float)((l + 1) * cos(0.7 * x - 0.4 * t));
+            const int draw = (i * 7 + t * 3) % 5;
+            masks_of[t][i] = draw == 0 ? NAN : draw == 1 ? 0 : 0.25f * (float)draw;
         }
+    memcpy(mask_of, masks_of[2], sizeof mask_of);
     if (tiny_rank == 0 && write_set(set_path) != OK) die("%s", fail_message());
 }
 
@@ -75,9 +84,9 @@ static Config *config_of(const char *test, const char *predict, const char *more
     Config *config = NULL;
     char *all =
         mem_format("data.train=%s data.test=%s data.predict=%s %s", set_path, test, predict, more);
-    char *rest = all, *words[16];
+    char *rest = all, *words[20];
     int count = 0;
-    for (char *word; count < 16 && (word = strsep(&rest, " "));)
+    for (char *word; count < 20 && (word = strsep(&rest, " "));)
         if (*word) words[count++] = word;
     CHECK_OK(config_parse(&config, "fields.yaml", text, count, words));
     mem_free(&all);
@@ -124,8 +133,10 @@ static void same_bits(void)
                  {"train.threads=1 grid.pp=2", 2},
                  {"train.threads=1 grid.dp=2 grid.pp=2", 4},
                  {"train.threads=1 grid.dp=4", 4}};
-    const char *const predict[] = {"value", "change"};
-    for (int k = 0; k < 2; ++k) {
+    /* values of data.predict, with other keys */
+    const char *const predict[] = {"value", "change train.latitude_weights=true data.mask=mask",
+                                   "value data.mask=masks"};
+    for (int k = 0; k < 3; ++k) {
         const FieldMetrics want = metrics_on(predict[k], "train.threads=1", 1);
         CU_ASSERT_EQUAL(want.targets, 2);
         CU_ASSERT(isfinite(want.skill) && isfinite(want.rmse));
@@ -174,16 +185,24 @@ static double mean_of(const Forecasts *all, int target, int pixel)
     return sum / all->samples;
 }
 
-/* Computes the metrics of a target without missing values as their definitions say. */
-static void naive(const Forecasts *all, int target, double metric[FIELD_METRICS])
+/* Weight of a pixel of the target of a sample. mask: "", mask or masks. */
+static double weight_of(const char *mask, int sample, int pixel)
 {
     static const double lat[] = {-75, -45, -15, 15, 45, 75};
+    const float *of = !*mask ? NULL : !strcmp(mask, "mask") ? mask_of : masks_of[sample + 2];
+    const double row = cos(lat[pixel / COLUMNS] * acos(-1) / 180);
+    return !of ? row : isnan(of[pixel]) ? 0 : row * (double)of[pixel];
+}
+
+/* Computes the metrics of a target without missing values as their definitions say. */
+static void naive(const Forecasts *all, const char *mask, int target, double metric[FIELD_METRICS])
+{
     double weight = 0, error = 0, absolute = 0, square = 0, p_mean = 0, t_mean = 0, persistence = 0;
     double pp = 0, tt = 0, pt = 0, aa = 0, bb = 0, ab = 0;
     for (int pass = 0; pass < 2; ++pass) {
         for (int s = 0; s < all->samples; ++s)
             for (int i = 0; i < PIXELS; ++i) {
-                const double w = cos(lat[i / COLUMNS] * acos(-1) / 180);
+                const double w = weight_of(mask, s, i);
                 const double p = (double)all->predicted[s][target][i];
                 const double t = (double)all->truth[s][target][i];
                 const double q = (double)all->last[s][target][i], c = mean_of(all, target, i);
@@ -208,13 +227,26 @@ static void naive(const Forecasts *all, int target, double metric[FIELD_METRICS]
     metric[FIELD_SKILL_CLIMATOLOGY] = 1 - sqrt(square / bb);
 }
 
+/* Number of values of a target that count. */
+static int64_t values_of(const char *mask, int samples)
+{
+    int64_t count = 0;
+    for (int s = 0; s < samples; ++s)
+        for (int i = 0; i < PIXELS; ++i) count += weight_of(mask, s, i) > 0;
+    return count;
+}
+
 static void definitions(void)
 {
-    const char *const predict[] = {"value", "change"};
+    static const struct {
+        const char *predict, *mask;
+    } run[] = {{"value", ""}, {"change", ""}, {"value", "masks"}, {"change", "mask"}};
     if (tiny_rank > 0) return;
-    for (int k = 0; k < 2; ++k) {
-        Config *config =
-            config_of(set_path, predict[k], "train.batch=1 train.micro_batch=1 train.threads=1");
+    for (int k = 0; k < 4; ++k) {
+        char *more = mem_format("train.batch=1 train.micro_batch=1 train.threads=1%s%s",
+                                *run[k].mask ? " data.mask=" : "", run[k].mask);
+        Config *config = config_of(set_path, run[k].predict, more);
+        mem_free(&more);
         const World alone = world_alone();
         Forecasts *all = mem_new(sizeof *all);
         FieldMetrics *got = mem_new(sizeof *got);
@@ -222,12 +254,12 @@ static void definitions(void)
         CU_ASSERT(all->samples == FRAMES - 2 && got->latitude);
         for (int i = 0; i < 2; ++i) {
             double want[FIELD_METRICS];
-            naive(all, i, want);
-            CU_ASSERT_EQUAL(got->target[i].values, all->samples * PIXELS);
+            naive(all, run[k].mask, i, want);
+            CU_ASSERT_EQUAL(got->target[i].values, values_of(run[k].mask, all->samples));
             for (int m = 0; m < FIELD_METRICS; ++m) {
                 CU_ASSERT_DOUBLE_EQUAL(got->target[i].metric[m], want[m], 1e-6);
                 if (!(fabs(got->target[i].metric[m] - want[m]) <= 1e-6))
-                    printf("  %s, target %d: %s is %.9g, not %.9g\n", predict[k], i,
+                    printf("  %s, target %d: %s is %.9g, not %.9g\n", run[k].predict, i,
                            field_metric_name((FieldMetric)m), got->target[i].metric[m], want[m]);
             }
         }

@@ -1,6 +1,7 @@
 /* Ten training steps of a small unet that is applied three times, each time to its own outputs,
  * compared with PyTorch's losses (tools/golden_rollout.py): what the steps read by a set of fields,
- * how they are joined, the sum of the gradients of all uses of a parameter. */
+ * how they are joined, the sum of the gradients of all uses of a parameter; without weights of
+ * targets, with the same for all samples, and with those of each sample. */
 #include "golden_run.h"
 #include "train/field_steps.h"
 
@@ -67,17 +68,33 @@ static Status open_run(Run *r, Golden *golden, const int number[3], const Backen
     return st == OK ? run_start(r) : st;
 }
 
-static void check(const BackendTable *table, bool fuse)
+/* Returns the script's weights of the targets of `samples` samples, of which a quarter are 0. */
+static float *weights_new(int64_t samples, int64_t width)
+{
+    float *weight = noise_new("w", samples * width, 1);
+    for (int64_t i = 0; i < samples * width; ++i) {
+        weight[i] = (weight[i] + 1) / 2;
+        if (weight[i] < 0.25F) weight[i] = 0;
+    }
+    return weight;
+}
+
+/* name: rollout (no weights), shared (one for all samples) or weighted. */
+static void check(const char *name, const BackendTable *table, bool fuse)
 {
     Golden golden;
     Run run = {0};
     int number[3];
-    if (!golden_read("tests/golden/rollout.txt", "model", "rollout", 3, number, &golden)) return;
+    if (!golden_read("tests/golden/rollout.txt", "model", name, 3, number, &golden)) return;
     const int64_t pixels = (int64_t)number[0] * number[2] * number[2];
     Batch batch = {.rows = number[0],
                    .x = noise_new("x", number[1] * pixels, 1.5F),
                    .targets = noise_new("t", STEPS * TARGETS * pixels, 2),
                    .sample = mem_new((size_t)number[0] * sizeof(int64_t))};
+    const int64_t width = STEPS * TARGETS * (pixels / number[0]);
+    const bool shared = !strcmp(name, "shared"), own = !strcmp(name, "weighted");
+    if (shared || own) batch.target_weights = weights_new(shared ? 1 : number[0], width);
+    if (own) batch.weights_step = width;
     const Status status = open_run(&run, &golden, number, table, fuse);
     CHECK_OK(status);
     for (int s = 0; status == OK && s < GOLDEN_STEPS; ++s)
@@ -85,21 +102,30 @@ static void check(const BackendTable *table, bool fuse)
     run_close(&run);
     mem_free(&batch.x);
     mem_free(&batch.targets);
+    mem_free(&batch.target_weights);
     mem_free(&batch.sample);
 }
 
 static void fused(void)
 {
-    check(&backend_cpu, true);
+    check("rollout", &backend_cpu, true);
+}
+static void shared(void)
+{
+    check("shared", &backend_cpu, true);
+}
+static void weighted(void)
+{
+    check("weighted", &backend_cpu, true);
 }
 static void unfused(void)
 {
-    check(&backend_cpu, false);
+    check("rollout", &backend_cpu, false);
 }
 static void poisoned(void)
 {
-    check(&backend_poison, true);
+    check("weighted", &backend_poison, true);
 }
 
-TEST_MAIN("golden rollout", {"three steps", fused}, {"nothing fused", unfused},
-          {"poisoned", poisoned})
+TEST_MAIN("golden rollout", {"three steps", fused}, {"shared weights", shared},
+          {"weights", weighted}, {"nothing fused", unfused}, {"poisoned", poisoned})

@@ -18,9 +18,7 @@ rows_of() {
 }
 # section TITLE TABLE PAGE TEXT : prints a heading and a table, with a link to PAGE.
 section() {
-    printf '\n## %s\n\n' "$1"
-    [ -z "$3" ] || printf 'More: [%s](%s.md).\n\n' "$3" "$3"
-    printf '| %s | |\n|---|---|\n' "$4"
+    printf '\n## %s\n\n| %s | more: [%s](%s.md) |\n|---|---|\n' "$1" "$4" "$3" "$3"
     rows_of "$2" '| `NAME` | HELP |'
 }
 
@@ -59,6 +57,6 @@ TEXT
     section '`model.name`: models' model.name models model
     section '`train.loss`' train.loss models loss
     section '`optim.name`: update rules' optim.name optimizers rule
-    section '`optim.lr_schedule`: curves' optim.lr_schedule optimizers curve
+    section '`optim.lr_schedule`: curves' optim.lr_schedule learning-rate curve
     section '`grid.pipeline_schedule`' grid.pipeline_schedule pipelines schedule
 } >"$folder/tables.md"

@@ -301,7 +301,8 @@ static Status read_variable(Reading *r, int i)
 {
     FieldVariableFacts *v = &r->facts->variable[i];
     hid_t dataset;
-    TRY(facts_read_array(&r->file, &v->array, r->request->name[i], "data.variables"));
+    const char *key = i == r->request->mask ? "data.mask" : "data.variables";
+    TRY(facts_read_array(&r->file, &v->array, r->request->name[i], key));
     TRY(h5_dataset(&dataset, r->file.file, r->path, v->array.name, NULL));
     h5_layout_hash(dataset, r->layout);
     Status st = read_packing(r, dataset, v);

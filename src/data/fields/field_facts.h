@@ -18,6 +18,8 @@ typedef struct FieldFactsRequest {
     int labels;
     /* variables without rows and columns */
     bool is_scalar[FIELD_VARIABLES];
+    /* the variable that data.mask names; -1: none */
+    int mask;
 } FieldFactsRequest;
 
 /* netCDF's value for floats that were never written */

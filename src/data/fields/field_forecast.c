@@ -74,18 +74,6 @@ void field_restore(const DataSet *set, const float *x, float *target)
     }
 }
 
-double *field_row_weights(const DataSet *set, bool latitude)
-{
-    const FieldSet *f = &set->field_set;
-    const int64_t rows = set->y.dim[2];
-    const double degree = 3.14159265358979323846 / 180;
-    double *weight = mem_new((size_t)rows * sizeof *weight);
-    latitude = latitude && f->is_latitude && f->rows == rows;
-    for (int64_t i = 0; i < rows; ++i) /* the cosine of 90 degrees is not exactly 0 */
-        weight[i] = latitude ? fmax(cos((double)f->row[i] * degree), 0) : 1;
-    return weight;
-}
-
 /* ---- baselines ---- */
 
 void field_baselines_init(FieldBaselines *b, const DataSet *set, int first, int targets)
@@ -111,17 +99,17 @@ typedef struct Adding {
     FieldBaselines *sums;
     FieldReader *reader;
     const DataSet *set;
-    const double *row_weight;
+    const FieldWeights *weights;
     int64_t first, end;
     /* targets of one variable and offset, which are read together: first of each group */
     int group[FIELD_CHANNELS + 1];
 } Adding;
 
-/* Adds a target's field, and the error of its last input `from` (NULL: none). */
-static void add_field(const Adding *a, int target, const double *truth, const double *from)
+/* Adds a target's field, and the error of its last input `from` (NULL: none). pixel: weights. */
+static void add_field(const Adding *a, int target, const double *truth, const double *from,
+                      const double *pixel)
 {
     FieldBaselines *b = a->sums;
-    const int64_t columns = a->set->y.dim[3];
     const int at = target - b->first;
     double *sum = b->sum + at * b->pixels, *count = b->count + at * b->pixels;
     for (int64_t i = 0; i < b->pixels; ++i) {
@@ -129,7 +117,7 @@ static void add_field(const Adding *a, int target, const double *truth, const do
         sum[i] += truth[i];
         count[i] += 1;
         if (!from || isnan(from[i])) continue;
-        const double weight = a->row_weight[i / columns], error = from[i] - truth[i];
+        const double weight = pixel[i], error = from[i] - truth[i];
         b->error[at] += weight * error * error;
         b->weight[at] += weight;
     }
@@ -149,13 +137,15 @@ static Status add_group(void *user, int worker, int64_t group)
         mem_new((size_t)(f->variable[channel->variable].levels * pixels) * sizeof *truth);
     double *input =
         from < 0 ? NULL : mem_new((size_t)(f->variable[from].levels * pixels) * sizeof *input);
+    double *pixel = mem_new((size_t)pixels * sizeof *pixel);
     const int *offset = f->offset[FIELD_INPUT];
     Status st = OK;
     (void)worker;
     for (int64_t s = a->first; st == OK && s < a->end; ++s) {
         const int64_t frame = field_sample_frame(f, s);
-        st = field_read_variable(a->reader, channel->variable,
-                                 frame + f->offset[FIELD_TARGET][channel->offset], truth);
+        const int64_t lead = frame + f->offset[FIELD_TARGET][channel->offset];
+        st = field_read_variable(a->reader, channel->variable, lead, truth);
+        if (st == OK) st = field_weights_at(a->weights, a->set, a->reader, lead, pixel);
         if (st == OK && input)
             st = field_read_variable(a->reader, from, frame + offset[f->offsets[FIELD_INPUT] - 1],
                                      input);
@@ -163,11 +153,13 @@ static Status add_group(void *user, int worker, int64_t group)
             const int of = field_last_input(f, i);
             add_field(a, i, truth + f->target[i].level * pixels,
                       of >= 0 && f->input[of].variable == from ? input + f->input[of].level * pixels
-                                                               : NULL);
+                                                               : NULL,
+                      pixel);
         }
     }
     mem_free(&truth);
     mem_free(&input);
+    mem_free(&pixel);
     return st;
 }
 
@@ -182,12 +174,12 @@ static bool same_group(const DataSet *set, int a, int b)
 }
 
 Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const DataSet *set,
-                           const double *row_weight, int64_t first, int64_t end, int threads)
+                           const FieldWeights *weights, int64_t first, int64_t end, int threads)
 {
     Adding a = {.sums = baselines,
                 .reader = reader,
                 .set = set,
-                .row_weight = row_weight,
+                .weights = weights,
                 .first = first,
                 .end = end};
     int groups = 0;

@@ -43,6 +43,21 @@ static void hash_description(XXH3_state_t *state, const FieldSet *f)
     XXH3_64bits_update(state, f->target_std, (size_t)f->targets * sizeof *f->target_std);
 }
 
+/* Hashes the mask at a sample's first target. */
+static Status hash_mask(XXH3_state_t *state, const DataSet *set, FieldReader *reader,
+                        int64_t sample)
+{
+    const FieldSet *f = &set->field_set;
+    const size_t pixels = (size_t)(set->y.dim[2] * set->y.dim[3]);
+    if (f->mask < 0) return OK;
+    double *mask = mem_new(pixels * sizeof *mask);
+    const Status st = field_read_variable(
+        reader, f->mask, field_sample_frame(f, sample) + f->offset[FIELD_TARGET][0], mask);
+    XXH3_64bits_update(state, mask, pixels * sizeof *mask);
+    mem_free(&mask);
+    return st;
+}
+
 Status field_hash(XXH3_state_t *state, const DataSet *set)
 {
     const int64_t bytes = set->x.sample_bytes + set->y.sample_bytes;
@@ -64,6 +79,7 @@ Status field_hash(XXH3_state_t *state, const DataSet *set)
             st = field_read(reader, sample, false, x, set->field_set.classes.count > 0 ? NULL : y);
         XXH3_64bits_update(state, x, (size_t)set->x.sample_bytes);
         XXH3_64bits_update(state, y, (size_t)set->y.sample_bytes);
+        if (st == OK) st = hash_mask(state, set, reader, sample);
     }
     mem_free(&x);
     mem_free(&y);

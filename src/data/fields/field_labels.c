@@ -40,6 +40,16 @@ Status field_labels_check(const Config *config)
                                "%s has labels, and a step cannot read the outputs for them as "
                                "inputs: set it to 1",
                                labels->name);
+    if (labels->weights.count > 0)
+        return config_fail_key(config, "data.variables",
+                               "%s has labels, whose losses weight classes: remove its weight, and "
+                               "set train.class_weights",
+                               labels->name);
+    if (*config->data.mask || config->train.latitude_weights)
+        return config_fail_key(config, *config->data.mask ? "data.mask" : "train.latitude_weights",
+                               "%s has labels, and losses on labels do not weight pixels: remove "
+                               "this key; a pixel with the value `ignore` does not count",
+                               labels->name);
     if (config->data.label_base != 0)
         return config_fail_key(config, "data.label_base",
                                "%s is a label field, whose labels count from 0: remove it",

@@ -53,6 +53,7 @@ static const char *roles_text(const FieldSet *f, int variable)
     for (int i = 0; i < f->targets; ++i) target |= f->target[i].variable == variable;
     if (f->variable[variable].made) return "extra";
     if (f->variable[variable].is_scalar) return "scalar";
+    if (variable == f->mask && !input && !target) return "mask";
     if (f->variable[variable].is_static) return "static";
     return input && target ? "input, target" : input ? "input" : "target";
 }

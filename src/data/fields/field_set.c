@@ -16,6 +16,8 @@ typedef struct Opening {
     const Config *config;
     /* entry of data.variables that each variable is made from */
     const ConfigVariable *entry[FIELD_VARIABLES];
+    /* variables in data.variables; behind them is that of data.mask, if it is none of them */
+    int listed;
     FieldFactsRequest request;
     /* owned: paths of all files, and room for them */
     char **path;
@@ -85,19 +87,46 @@ static Status add_variable(Opening *o, const ConfigVariable *entry)
     return OK;
 }
 
-/* Adds the variables of all roles, extra ones last. */
+/* Finds the variable that data.mask names, or adds it. */
+static Status add_mask(Opening *o)
+{
+    static const ConfigVariable entry = {.role = FIELD_INPUT};
+    FieldSet *f = o->f;
+    const char *name = o->config->data.mask;
+    f->mask = -1;
+    o->listed = f->variables;
+    if (!*name) return OK;
+    for (int i = 0; i < f->variables && f->mask < 0; ++i)
+        if (!strcmp(f->variable[i].name, name)) f->mask = i;
+    if (f->mask >= 0) return OK;
+    if (f->variables == FIELD_VARIABLES || strlen(name) >= FIELD_NAME)
+        return config_fail_key(o->config, "data.mask",
+                               "%.40s: a set has up to %d variables, whose names have up to %d "
+                               "characters",
+                               name, FIELD_VARIABLES, FIELD_NAME - 1);
+    f->mask = f->variables++;
+    o->request.count = f->stored = f->variables;
+    snprintf(f->variable[f->mask].name, FIELD_NAME, "%s", name);
+    memcpy(o->request.name[f->mask], f->variable[f->mask].name, FIELD_NAME);
+    o->entry[f->mask] = &entry;
+    return OK;
+}
+
+/* Adds the variables of all roles and the mask, extra ones last. */
 static Status add_variables(Opening *o)
 {
     const ConfigVariables *list = &o->config->data.variables;
     int count[FIELD_ROLES] = {0};
     TRY(field_labels_check(o->config));
     o->request.labels = -1;
-    for (int extra = 0; extra < 2; ++extra)
+    for (int extra = 0; extra < 2; ++extra) {
         for (int i = 0; i < list->count; ++i) {
             if ((list->item[i].role == FIELD_EXTRA) != (extra == 1)) continue;
             TRY(add_variable(o, &list->item[i]));
             ++count[list->item[i].role];
         }
+        if (!extra) TRY(add_mask(o));
+    }
     if (count[FIELD_INPUT] > 0 && count[FIELD_TARGET] > 0) return OK;
     return config_fail_key(o->config, "data.variables", "needs inputs and targets");
 }
@@ -120,6 +149,9 @@ static Status add_channels(const Opening *o, FieldRole role, bool constant, int 
                                        FIELD_CHANNELS);
             list[(*count)++] = (FieldChannel){(int16_t)variable, (int16_t)k, (int16_t)offset};
         }
+        const int levels = o->f->variable[variable].levels;
+        if (role == FIELD_TARGET)
+            TRY(field_weights_set(o->f, o->config, &entries->item[i], *count - levels, *count));
     }
     return OK;
 }
@@ -212,6 +244,7 @@ static Status take_variable(const Opening *o, int i)
                     "{name: %s, levels: [...]}",
                     field_path(o->f, o->f->files), v->name, (long long)v->size[FIELD_LEVEL],
                     v->name);
+    if (i == o->f->mask && i >= o->listed) v->is_static = !has[FIELD_TIME];
     if (!v->is_static && !has[FIELD_TIME])
         return fail(ERR_DATA, "%s: %s has no time: list it under static in data.variables",
                     field_path(o->f, o->f->files), v->name);
@@ -467,6 +500,7 @@ static Status open_set(Opening *o)
     set->scale = 1;
     TRY(field_extra_check(set));
     if (f->rows != height) f->rows = 0;
+    TRY(field_weights_check(f, o->config, height, width));
     const bool differ = height != set->height || width != set->width;
     if (o->config->data.predict == PREDICT_CHANGE && differ)
         return config_fail_key(
@@ -502,6 +536,7 @@ Status field_set_open(DataSet *set, const Config *config, const char *paths)
     set->kind = DATA_FIELDS;
     *o = (Opening){.set = set, .f = f, .config = config, .first = mem_new(sizeof *o->first)};
     Status st = add_variables(o);
+    o->request.mask = f->mask;
     while (st == OK && (path = strsep(&rest, "\n"))) st = add_paths(o, path);
     if (o->paths > 0) snprintf(set->path, sizeof set->path, "%s", o->path[0]);
     if (st == OK) st = open_files(o);

@@ -40,6 +40,12 @@ Status field_extra_check(DataSet *set);
 void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, double *plane);
 /* Returns "sin ", "cos " or "", which stands before the variable's name. */
 const char *field_extra_part(const FieldVariable *v, int level);
+/* field_weights.c. Sets the weights in losses of targets first to end - 1, which are the levels of
+ * an entry of data.variables; then, when rows and the mask are known, checks what they need.
+ * ERR_CONFIG. */
+Status field_weights_set(FieldSet *f, const Config *config, const ConfigVariable *entry, int first,
+                         int end);
+Status field_weights_check(FieldSet *f, const Config *config, int64_t height, int64_t width);
 /* Returns the number of frames of all files. */
 static inline int64_t field_frames(const FieldSet *f)
 {

@@ -38,6 +38,25 @@ void fill_scratch_fini(FillScratch *scratch)
     mem_free(&scratch->spare);
 }
 
+Status fill_weights_init(Fill *fill)
+{
+    Fill *f = fill;
+    const DataSet *set = &f->set;
+    FieldReader *reader = reader_fields(f->reader);
+    const FieldSet *fields = &set->field_set;
+    if (!reader || f->plan.no_y || !field_loss_has_weights(fields)) return OK;
+    TRY(field_weights_init(&f->pixel_weights, set, reader, fields->latitude_weights));
+    if (f->pixel_weights.vary) return OK;
+    f->weights = mem_new((size_t)set->target_width * sizeof *f->weights);
+    return field_loss_weights(&f->pixel_weights, set, reader, 0, f->weights);
+}
+
+void fill_weights_fini(Fill *fill)
+{
+    field_weights_fini(&fill->pixel_weights);
+    mem_free(&fill->weights);
+}
+
 /* ERR_DATA: a value is not finite. A single NaN would spread to all parameters, and a relu would
  * hide it from the loss. */
 static Status not_finite_fail(const Fill *f, const DataArray *array, int64_t sample)
@@ -83,6 +102,9 @@ static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     float *target = b->targets ? b->targets + r * width : NULL;
     int32_t *label = b->labels ? b->labels + r * f->sample_labels : NULL;
     TRY(reader_get(f->reader, b->sample[r], NULL, label, target));
+    if (target && b->weights_step > 0)
+        TRY(field_loss_weights(&f->pixel_weights, &f->set, reader_fields(f->reader), b->sample[r],
+                               b->target_weights + r * b->weights_step));
     /* a NaN in a field is a missing value, which losses leave out */
     const bool checked = target && !data_kind(&f->set)->has_fields;
     if (checked && element_find_not_finite(ELEM_F32, target, width) >= 0)

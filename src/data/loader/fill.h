@@ -3,6 +3,7 @@
 #define WEFT_DATA_FILL_H
 
 #include "../picture/scene.h"
+#include "data/field_read.h"
 
 typedef struct Fill {
     DataSet set;
@@ -22,6 +23,10 @@ typedef struct Fill {
     int64_t *matches, matches_epoch, matches_step;
     /* owned: boxes of one sample, for counting */
     float *box_row;
+    /* owned: weights of a sample's targets, target_width, if all samples have the same; NULL: each
+     * has its own, or there are none. Weights of pixels. */
+    float *weights;
+    FieldWeights pixel_weights;
     /* number of floats of a sample's x; number of labels of a sample */
     int64_t sample_floats, sample_labels;
 } Fill;
@@ -42,6 +47,9 @@ typedef struct FillScratch {
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
+/* Reads what the weights of targets are made of. A rank without targets needs none. */
+Status fill_weights_init(Fill *fill);
+void fill_weights_fini(Fill *fill);
 /* Reads the labels of a set of boxes, and gets ready to count matches. A rank without pictures and
  * labels needs neither. */
 Status fill_boxes_init(Fill *fill);

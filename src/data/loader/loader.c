@@ -255,6 +255,10 @@ static size_t slot_allot(const Loader *l, Batch *b, char *base)
     b->labels = allot(base, &used, labels * sizeof *b->labels);
     b->targets =
         allot(base, &used, no_y ? 0 : rows * (size_t)f->set.target_width * sizeof *b->targets);
+    b->weights_step = f->pixel_weights.vary ? f->set.target_width : 0;
+    b->target_weights =
+        allot(base, &used, rows * (size_t)b->weights_step * sizeof *b->target_weights);
+    if (f->weights) b->target_weights = f->weights;
     b->sample = allot(base, &used, rows * sizeof *b->sample);
     b->labels_other = allot(base, &used, f->mixes_images ? labels * sizeof *b->labels_other : 0);
     b->ids = allot(base, &used, ids * sizeof *b->ids);
@@ -326,6 +330,7 @@ static Status loader_open(Loader *l)
     f->shuffle = data_shuffle_plan(&f->set, f->config);
     f->needs_picture_work = data_needs_picture_work(&f->set, f->config);
     if (data_kind(&f->set)->has_boxes) TRY(fill_boxes_init(f));
+    TRY(fill_weights_init(f));
     f->mixes_images = p->training && data_mixes_images(f->config);
     l->worker_count = p->workers > 1 ? p->workers : 1;
     slots_new(l);
@@ -373,6 +378,7 @@ void loader_free(Loader **loader)
     mem_free(&l->worker);
     mem_free(&l->message);
     fill_boxes_fini(&l->fill);
+    fill_weights_fini(&l->fill);
     reader_free(&l->fill.reader);
     pthread_cond_destroy(&l->changed_filled);
     pthread_cond_destroy(&l->changed_released);

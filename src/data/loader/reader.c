@@ -142,6 +142,11 @@ void reader_free(Reader **reader)
     mem_free(reader);
 }
 
+FieldReader *reader_fields(const Reader *reader)
+{
+    return reader->fields;
+}
+
 Status token_fail(const DataSet *set, int64_t position, const void *raw)
 {
     char token[24];

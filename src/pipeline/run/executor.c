@@ -158,6 +158,16 @@ uint64_t executor_step_hash(const Executor *e)
     return e->gradients.hash;
 }
 
+void executor_measure_micros(Executor *e)
+{
+    if (!e->gradients.squares.sum) micro_squares_init(&e->gradients.squares, &e->context);
+}
+
+const double *executor_micro_squares(const Executor *e)
+{
+    return e->gradients.squares.sum;
+}
+
 void executor_find_overflow(Executor *e, bool yes)
 {
     e->report.finds_overflow = yes;

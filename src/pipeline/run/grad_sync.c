@@ -46,6 +46,7 @@ void grad_sync_fini(GradSync *s)
             backend->table->release(backend, s->partial[k], partial_bytes(s->context));
     for (int c = 0; c < plan->chunk_count; ++c) mem_free(&s->pushed[c]);
     mem_free(&s->pushed);
+    micro_squares_fini(&s->squares);
 }
 
 float *grad_arena(const GradSync *s, int micro)
@@ -149,6 +150,9 @@ void bucket_done(GradSync *s, const ChunkRun *chunk, int bucket, int micro)
     MicroRun run = plan_run(c->plan, micro);
     TreeStep tree = tree_step(micro - run.first, run.count);
     int64_t at = plan->buckets.offset[bucket], count = plan->buckets.elements[bucket];
+    if (s->squares.sum)
+        micro_squares_add(&s->squares, c, plan, bucket, micro,
+                          s->level[tree.write] + bucket_offset(plan, bucket));
     for (int j = 0; j < tree.join_count; ++j) {
         float *to = s->level[tree.to[j]] + at;
         c->backend->table->flat->add(c->stream, to, to, s->level[tree.to[j] + 1] + at, count);

@@ -3,6 +3,7 @@
 #ifndef WEFT_PIPELINE_GRAD_SYNC_H
 #define WEFT_PIPELINE_GRAD_SYNC_H
 
+#include "micro_squares.h"
 #include "slot_memory.h"
 
 typedef struct GradSync {
@@ -21,6 +22,8 @@ typedef struct GradSync {
     bool hashes;
     /* hash of this step so far */
     uint64_t hash;
+    /* see executor_measure_micros */
+    MicroSquares squares;
 } GradSync;
 
 void grad_sync_init(GradSync *sync, const Context *context);

@@ -236,6 +236,7 @@ void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
         run->targets = host ? batch->targets : in->targets;
         run->target_weights =
             host || !batch->target_weights ? batch->target_weights : ring->weights;
+        run->weights_step = batch->weights_step;
         run->boxes = host ? (BoxTargets){batch->box_start, batch->box_row, batch->matches}
                           : (BoxTargets){in->box_start, in->box_row, in->matches};
         run->bag = batch->bag;

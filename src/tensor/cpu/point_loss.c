@@ -63,11 +63,12 @@ static PointArgs args_of(const PointTask *t, Piece p)
     const LossTask *loss = &t->loss;
     const OpRun *run = loss->run;
     const int64_t width = loss->l->width, from = p.number * POINT_PIECE;
+    const int64_t at = p.row * run->weights_step + from;
     return (PointArgs){.loss = loss->op->spec.point,
                        .size = t->size,
                        .x = element_at(run->x[0], p.at, loss->l->type),
                        .target = run->targets + p.at,
-                       .weight = run->target_weights ? run->target_weights + from : NULL,
+                       .weight = run->target_weights ? run->target_weights + at : NULL,
                        .n = width - from < POINT_PIECE ? width - from : POINT_PIECE};
 }
 

@@ -158,6 +158,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
         if (st != OK && data.status == OK) data_watch_die(t->data_watch, st);
     }
     Status read = eval_data_fini(&data);
+    if (st == OK) st = evaluation.fields.status;
     if (st == OK && read == OK && stop)
         read = fail(ERR_STOPPED, "the evaluation was interrupted by a stop request");
     /* after this no rank reads the parameters */

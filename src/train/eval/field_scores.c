@@ -3,7 +3,7 @@
  * gathers the records, sorts them by sample and adds them in that order, so that the bits depend
  * neither on the grid nor on the number of threads. Climatology and persistence do not depend on
  * the model: they are computed once, from BLOCKS parts of the set, which are added in their order.
- * Missing values are left out. */
+ * Missing values are left out, and pixels whose mask (data.mask) is 0. */
 #include "field_scores.h"
 
 #include "scores.h"
@@ -57,7 +57,7 @@ bool field_scores_read_inputs(const Trainer *t, const DataSet *set)
 void field_scoring_free(FieldScoring **scoring)
 {
     if (!*scoring) return;
-    mem_free(&(*scoring)->row_weight);
+    field_weights_fini(&(*scoring)->weights);
     mem_free(&(*scoring)->climatology);
     mem_free(scoring);
 }
@@ -81,7 +81,7 @@ static Status add_block(const Trainer *t, const FieldScoring *s, const DataSet *
     Status st = OK;
     field_baselines_init(&part, set, sum->first, sum->targets);
     if (world->rank == owner)
-        st = field_baselines_add(&part, reader, set, s->row_weight, first, end,
+        st = field_baselines_add(&part, reader, set, &s->weights, first, end,
                                  t->backend->options.threads);
     st = status_agree(world, st);
     if (st == OK) {
@@ -134,10 +134,11 @@ static Status scoring_make(Trainer *t, const DataSet *set)
     FieldScoring *s = mem_new(sizeof *s);
     FieldReader *reader = NULL;
     const double begun = clock_s();
-    s->row_weight = field_row_weights(set, t->config->train.eval_latitude);
     if (field_scores_collect(t, set))
         s->climatology = mem_new((size_t)set->target_width * sizeof *s->climatology);
-    Status st = status_agree(t->world, field_reader_new(&reader, set));
+    Status st = field_reader_new(&reader, set);
+    if (st == OK) st = field_weights_init(&s->weights, set, reader, t->config->train.eval_latitude);
+    st = status_agree(t->world, st);
     if (st == OK) st = add_all(t, s, set, reader);
     field_reader_free(&reader);
     if (st != OK) {
@@ -174,6 +175,10 @@ Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set)
     scores->x = mem_new((size_t)set->x.sample_bytes);
     scores->predicted = mem_new((size_t)set->y.sample_bytes);
     scores->truth = mem_new((size_t)set->y.sample_bytes);
+    if (!scores->scoring->weights.vary) return OK;
+    const int64_t planes = set->field_set.offsets[FIELD_TARGET];
+    scores->pixel = mem_new((size_t)(planes * set->y.dim[2] * set->y.dim[3]) * sizeof(double));
+    scores->status = field_reader_new(&scores->reader, set);
     return OK;
 }
 
@@ -183,20 +188,36 @@ void field_scores_fini(FieldScores *scores)
     mem_free(&scores->x);
     mem_free(&scores->predicted);
     mem_free(&scores->truth);
+    mem_free(&scores->pixel);
+    field_reader_free(&scores->reader);
+}
+
+/* Reads the weights of pixels at the times of a sample's targets, if they vary. */
+static Status read_weights(const FieldScores *s, int64_t sample)
+{
+    const FieldSet *f = &s->set->field_set;
+    const int64_t pixels = s->set->y.dim[2] * s->set->y.dim[3];
+    for (int i = 0; s->pixel && i < f->offsets[FIELD_TARGET]; ++i)
+        TRY(field_weights_at(&s->scoring->weights, s->set, s->reader,
+                             field_sample_frame(f, sample) + f->offset[FIELD_TARGET][i],
+                             s->pixel + i * pixels));
+    return OK;
 }
 
 /* Sums over the pixels of one target, in their order. */
 static void add_target(const FieldScores *s, int target, double sum[SUMS])
 {
     const DataSet *set = s->set;
-    const int64_t columns = set->y.dim[3], pixels = set->y.dim[2] * columns;
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    const double *weight = s->pixel ? s->pixel + set->field_set.target[target].offset * pixels
+                                    : s->scoring->weights.pixel;
     const float *p = s->predicted + target * pixels, *t = s->truth + target * pixels;
     const float *c = s->scoring->climatology + target * pixels;
     double mean, deviation;
     field_target_scale(set, target, &mean, &deviation);
     for (int64_t i = 0; i < pixels; ++i) {
-        if (isnan(t[i])) continue;
-        const double w = s->scoring->row_weight[i / columns], error = (double)p[i] - (double)t[i];
+        if (isnan(t[i]) || weight[i] == 0) continue;
+        const double w = weight[i], error = (double)p[i] - (double)t[i];
         const double x = (double)p[i] - mean, y = (double)t[i] - mean;
         const double a = (double)p[i] - (double)c[i], b = (double)t[i] - (double)c[i];
         sum[SUM_VALUES] += 1;
@@ -234,7 +255,9 @@ void field_scores_add(FieldScores *s, const Batch *batch)
     const int64_t width = set->target_width, doubles = record_doubles(set);
     const int64_t inputs = set->channels * set->height * set->width;
     const float *output = executor_logits(s->trainer->executor, 0);
-    for (int r = 0; r < batch->rows; ++r, ++s->samples) {
+    for (int r = 0; r < batch->rows && s->status == OK; ++r, ++s->samples) {
+        s->status = read_weights(s, batch->sample[r]);
+        if (s->status != OK) return;
         if (s->samples == s->room) {
             s->room = s->room ? 2 * s->room : 64;
             s->record = mem_resize(s->record, (size_t)(s->room * doubles) * sizeof *s->record);

@@ -3,12 +3,13 @@
 #define WEFT_TRAIN_FIELD_SCORES_H
 
 #include "../trainer.h"
+#include "data/field_read.h"
 
 /* Forecasts of the test set that need no model, computed before the first evaluation; and the
  * metrics of the last evaluation. Owned by the trainer. */
 struct FieldScoring {
-    /* weight of each row of the targets; owned */
-    double *row_weight;
+    /* owned */
+    FieldWeights weights;
     /* (targets, pixels): mean of each pixel over the set, NaN where all values are missing; only on
      * ranks that collect; owned */
     float *climatology;
@@ -26,6 +27,11 @@ typedef struct FieldScores {
     const Trainer *trainer;
     const DataSet *set;
     bool collects;
+    /* error of reading the weights of a sample */
+    Status status;
+    /* owned: reads weights that vary, else NULL; weights of pixels at each offset of the targets */
+    FieldReader *reader;
+    double *pixel;
     /* number of samples that this rank has collected; records of them, [samples][record doubles],
      * which begin with the sample's number; fields of one sample; owned */
     int64_t samples, room;
@@ -39,7 +45,7 @@ void field_scores_fini(FieldScores *scores);
 /* Does this rank collect; and does it need the inputs of samples for that? */
 bool field_scores_collect(const Trainer *t, const DataSet *set);
 bool field_scores_read_inputs(const Trainer *t, const DataSet *set);
-/* Adds the micro-batch that the executor has just evaluated. */
+/* Adds the micro-batch that the executor has just evaluated. scores->status is its error. */
 void field_scores_add(FieldScores *scores, const Batch *batch);
 /* Sets line->fields to the metrics over all ranks' samples, on every rank. Collective. */
 void field_scores_line(FieldScores *scores, EvalLine *line);

@@ -182,7 +182,8 @@ static Status fill_channel(Rollout *r, int i, int64_t frame, int64_t step, const
                               before->offset == c->offset &&
                               !(r->target_of_input[i - 1] >= 0 && step > 0 && ahead > 0);
     /* levels of one variable and offset are read together */
-    if (!fed && !already_read) TRY(field_read_planes(r->reader, c->variable, frame, ahead, r->plane));
+    if (!fed && !already_read)
+        TRY(field_read_planes(r->reader, c->variable, frame, ahead, r->plane));
     for (int64_t k = 0; k < pixels; ++k) {
         const double value = fed ? (double)state[k] : read[k];
         units[k] = (float)value;

@@ -55,6 +55,10 @@ static void report(Run *r, const StepResult *result)
                       .lr = result->lr,
                       .samples_per_s = r->rate,
                       .grad_norm = result->grad_norm,
+                      .grad_noise = !isnan(result->noise.variance),
+                      .grad_square = result->noise.square,
+                      .grad_variance = result->noise.variance,
+                      .noise_scale = result->noise.scale,
                       .top1 = top >= 1 ? result->top1 : NAN,
                       .top5 = top >= 5 ? result->top5 : NAN,
                       .left_s = (double)((t->steps - t->step) * t->batch * t->counted_per_sample) /

@@ -79,13 +79,28 @@ static bool shape_allowed(const Facts *then, const Facts *now)
            then->channels * then->height * then->width != now->channels * now->height * now->width;
 }
 
+/* Returns data.variables without weights, which losses use and channels do not have; the caller
+ * owns the text. */
+static char *variables_text(const Config *config)
+{
+    Config plain = *config;
+    ConfigVariables *list = &plain.data.variables;
+    const size_t bytes = (size_t)list->count * sizeof *list->item;
+    ConfigVariable *item = memcpy(mem_new(bytes), list->item, bytes);
+    list->item = item;
+    for (int i = 0; i < list->count; ++i) item[i].weights = (ConfigList){0};
+    char *text = config_key_text(&plain, "data.variables");
+    mem_free(&item);
+    return text;
+}
+
 /* Writes the keys that give channels of fields their meaning; of a long text the beginning and a
  * hash. */
 static void channels_text(const Facts *f, char text[FACT_TEXT])
 {
     enum { KEPT = 160 };
     if (!f->config || f->kind != DATA_FIELDS || f->config->data.variables.count == 0) return;
-    char *variables = config_key_text(f->config, "data.variables");
+    char *variables = variables_text(f->config);
     char *window = config_key_text(f->config, "data.window");
     char *predict = config_key_text(f->config, "data.predict");
     char *all = mem_format("variables: %s, window: %s, predict: %s", variables, window, predict);

@@ -57,6 +57,7 @@ static void copy_neutral_keys(Config *c, const Config *now)
     c->run.hook_on = now->run.hook_on;
     c->run.hook_s = now->run.hook_s;
     c->run.hook_wait = now->run.hook_wait;
+    c->train.grad_noise = now->train.grad_noise;
     c->train.early_stop = now->train.early_stop;
     c->train.early_stop_delta = now->train.early_stop_delta;
     c->run.name = now->run.name;

@@ -1,4 +1,4 @@
-/* The norm of the gradient of the whole model. */
+/* The norm of the gradient of the whole model, or of its parameters with one use. */
 #include "../mode/step_mode.h"
 
 #include <math.h>
@@ -20,7 +20,7 @@ static void add_slices(const Trainer *t, double *mine)
 }
 
 /* The sums of squares are added tensor by tensor, in the same order on every grid. */
-double train_grad_norm(Trainer *t)
+double train_grad_squares(Trainer *t, bool one_use)
 {
     int params = t->graph->param_count, stages = t->shape.pp;
     double *part = mem_new((size_t)(params + 1) * sizeof *part), sum = 0;
@@ -32,10 +32,17 @@ double train_grad_norm(Trainer *t)
     if (t->shape.tp > 1 && !t->optim->exact) add_slices(t, mine);
     world_gather(&t->grid.pp_world, mine, (size_t)params * sizeof *mine, all);
     for (int i = 0; i < params; ++i)
-        for (int s = 0; s < stages; ++s) sum += all[s * params + i];
-    if (t->mode->row_grad_squares) sum += t->mode->row_grad_squares(t);
+        for (int s = 0; s < stages && (!one_use || graph_has_one_use(t->graph, i)); ++s)
+            sum += all[s * params + i];
     mem_free(&part);
     mem_free(&mine);
     mem_free(&all);
+    return sum;
+}
+
+double train_grad_norm(Trainer *t)
+{
+    double sum = train_grad_squares(t, false);
+    if (t->mode->row_grad_squares) sum += t->mode->row_grad_squares(t);
     return sqrt(sum) / t->scale.used;
 }

@@ -2,6 +2,7 @@
  * Start reading at train_step, at the end. Other modes replace these functions by those in their
  * rows (step_mode.h). */
 #include "../run/data_watch.h"
+#include "grad_noise.h"
 #include "loss_scale.h"
 #include "position.h"
 #include "../mode/step_mode.h"
@@ -166,10 +167,12 @@ Status train_step(Trainer *t, StepResult *result)
     phase_enter(PHASE_UPDATE);
     double factor = 0;
     if (!bad && !overflow) {
+        grad_noise_add(t, position_batch_samples(t, number - 1));
         optim_add_slim(t->optim, executor_params(t->executor), executor_grads(t->executor),
                        t->scale.used);
         factor = clip_factor(t, result);
     }
+    result->noise = result->logged ? grad_noise_take(t) : (GradNoise){NAN, NAN, NAN};
     result->skipped = overflow || result->bad_step == number;
     if (result->skipped) {
         ++t->skipped;

@@ -1,0 +1,148 @@
+/* Weights of a set's targets: of rows, by the cosine of their latitude, of pixels, by the mask
+ * (data.mask), and of variables and levels. Metrics use the first two, losses all. */
+#include "fields_private.h"
+
+#include <math.h>
+#include <string.h>
+
+Status field_weights_set(FieldSet *f, const Config *config, const ConfigVariable *entry, int first,
+                         int end)
+{
+    const ConfigList *weights = &entry->weights;
+    if (weights->count > 1 && weights->count != end - first)
+        return config_fail_key(config, "data.variables",
+                               "%s has %d weights for %d level%s: give weight, one for all, or "
+                               "weights, one for each",
+                               entry->name, weights->count, end - first,
+                               end - first == 1 ? "" : "s");
+    for (int i = first; i < end; ++i) {
+        const int k = weights->count > 1 ? i - first : 0;
+        f->target_weight[i] = weights->count > 0 ? (float)weights->value[k] : 1;
+    }
+    return OK;
+}
+
+Status field_weights_check(FieldSet *f, const Config *config, int64_t height, int64_t width)
+{
+    const FieldVariable *mask = f->mask >= 0 ? &f->variable[f->mask] : NULL;
+    float most = 0;
+    for (int i = 0; i < f->targets; ++i) most = fmaxf(most, f->target_weight[i]);
+    if (most == 0)
+        return config_fail_key(config, "data.variables",
+                               "all targets have the weight 0: nothing would be learnt");
+    f->latitude_weights = config->train.latitude_weights;
+    if (f->latitude_weights && (!f->is_latitude || f->rows == 0))
+        return config_fail_key(config, "train.latitude_weights",
+                               "the rows of %s are no latitudes, which have a coordinate with the "
+                               "units degrees_north: remove it",
+                               field_path(f, 0));
+    if (!mask) return OK;
+    if (mask->levels != 1)
+        return config_fail_key(config, "data.mask",
+                               "%s has %d levels: a mask has one weight for each pixel", mask->name,
+                               mask->levels);
+    if (mask->size[FIELD_ROW] == height && mask->size[FIELD_COLUMN] == width) return OK;
+    return config_fail_key(config, "data.mask",
+                           "%s has fields of %lldx%lld, and targets are of %lldx%lld: a mask has "
+                           "the size of the targets",
+                           mask->name, (long long)mask->size[FIELD_ROW],
+                           (long long)mask->size[FIELD_COLUMN], (long long)height,
+                           (long long)width);
+}
+
+double *field_row_weights(const DataSet *set, bool latitude)
+{
+    const FieldSet *f = &set->field_set;
+    const int64_t rows = set->y.dim[2];
+    const double degree = 3.14159265358979323846 / 180;
+    double *weight = mem_new((size_t)rows * sizeof *weight);
+    latitude = latitude && f->is_latitude && f->rows == rows;
+    for (int64_t i = 0; i < rows; ++i) /* the cosine of 90 degrees is not exactly 0 */
+        weight[i] = latitude ? fmax(cos((double)f->row[i] * degree), 0) : 1;
+    return weight;
+}
+
+/* Multiplies the weights of pixels by the mask at a frame. ERR_DATA: the mask has a value that is
+ * no weight. */
+static Status multiply_mask(const DataSet *set, FieldReader *reader, int64_t frame, double *pixel)
+{
+    const FieldSet *f = &set->field_set;
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    double *mask = mem_new((size_t)pixels * sizeof *mask);
+    Status st = field_read_variable(reader, f->mask, frame, mask);
+    for (int64_t i = 0; st == OK && i < pixels; ++i) {
+        if (mask[i] < 0 || mask[i] > 1)
+            st = fail(ERR_DATA,
+                      "%s: %s has the value %g, and data.mask needs weights from 0 to 1: divide "
+                      "percents by 100",
+                      field_path(f, 0), f->variable[f->mask].name, mask[i]);
+        pixel[i] *= isnan(mask[i]) ? 0 : mask[i];
+    }
+    mem_free(&mask);
+    return st;
+}
+
+Status field_weights_init(FieldWeights *weights, const DataSet *set, FieldReader *reader,
+                          bool latitude)
+{
+    const FieldSet *f = &set->field_set;
+    const int64_t columns = set->y.dim[3], pixels = set->y.dim[2] * columns;
+    double *row = field_row_weights(set, latitude), sum = 0;
+    Status st = OK;
+    *weights = (FieldWeights){.pixel = mem_new((size_t)pixels * sizeof *weights->pixel),
+                              .vary = field_loss_weights_vary(f)};
+    for (int64_t i = 0; i < pixels; ++i) weights->pixel[i] = row[i / columns];
+    mem_free(&row);
+    if (f->mask >= 0 && !weights->vary) st = multiply_mask(set, reader, 0, weights->pixel);
+    for (int64_t i = 0; i < pixels; ++i) sum += weights->pixel[i];
+    if (st == OK && sum == 0)
+        st = fail(ERR_DATA, "%s: all values of %s are 0 or missing, so data.mask leaves no pixel",
+                  field_path(f, 0), f->variable[f->mask].name);
+    if (st != OK) field_weights_fini(weights);
+    return st;
+}
+
+void field_weights_fini(FieldWeights *weights)
+{
+    mem_free(&weights->pixel);
+}
+
+Status field_weights_at(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
+                        int64_t frame, double *pixel)
+{
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    memcpy(pixel, weights->pixel, (size_t)pixels * sizeof *pixel);
+    return weights->vary ? multiply_mask(set, reader, frame, pixel) : OK;
+}
+
+bool field_loss_has_weights(const FieldSet *f)
+{
+    bool has = f->mask >= 0 || f->latitude_weights;
+    for (int i = 0; i < f->targets; ++i) has = has || f->target_weight[i] != 1;
+    return has;
+}
+
+bool field_loss_weights_vary(const FieldSet *f)
+{
+    return f->mask >= 0 && !f->variable[f->mask].is_static;
+}
+
+Status field_loss_weights(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
+                          int64_t sample, float *weight)
+{
+    const FieldSet *f = &set->field_set;
+    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    const int64_t frame = weights->vary ? field_sample_frame(f, sample) : 0;
+    double *pixel = mem_new((size_t)pixels * sizeof *pixel);
+    Status st = OK;
+    for (int i = 0; st == OK && i < f->targets; ++i) {
+        const int offset = f->target[i].offset;
+        if (i == 0 || offset != f->target[i - 1].offset)
+            st = field_weights_at(weights, set, reader, frame + f->offset[FIELD_TARGET][offset],
+                                  pixel);
+        for (int64_t k = 0; st == OK && k < pixels; ++k)
+            weight[i * pixels + k] = (float)((double)f->target_weight[i] * pixel[k]);
+    }
+    mem_free(&pixel);
+    return st;
+}

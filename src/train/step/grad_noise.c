@@ -1,0 +1,122 @@
+/* Estimates the squared norm of the true gradient G and the trace of the covariance of a sample's
+ * gradient from the mean squared norm of the gradients of micro-batches, of b samples, and that of
+ * the whole batch, of B samples:
+ *
+ *     E |g_b|^2 = |G|^2 + tr / b,  E |g_B|^2 = |G|^2 + tr / B
+ *
+ * A gradient that backward writes is divided by the rows of the batch, so g_b is B / b times it.
+ * The sums go over micro-batches in their order, and parameters in theirs, so that the bits do not
+ * depend on the grid. Both estimates are averaged over steps before they are divided, for the
+ * quotient of one step is biased. */
+#include "grad_noise.h"
+
+#include "../mode/step_mode.h"
+
+#include <math.h>
+
+/* Returns the number of parameters that are measured, or that are trained and not. */
+static int count_params(const Graph *g, bool measured)
+{
+    int count = 0;
+    for (int i = 0; i < g->param_count; ++i)
+        count +=
+            graph_has_one_use(g, i) == measured && !g->param[i].info.buffer && !g->param[i].frozen;
+    return count;
+}
+
+Status grad_noise_check(const Trainer *t)
+{
+    static const char key[] = "train.grad_noise";
+    const Config *c = t->config;
+    if (!c->train.grad_noise || !t->trains) return OK;
+    if (!t->backend->table->host_memory)
+        return config_fail_key(c, key, "is measured on CPUs only: remove it");
+    if (t->shape.tp > 1)
+        return config_fail_key(c, key,
+                               "needs grid.tp: 1, for ranks of a tensor group have parts of the "
+                               "gradients of micro-batches");
+    if (t->mode != &mode_sync)
+        return config_fail_key(c, key, "needs grid.mode: sync and a model without sparse tables");
+    if (t->micros < 2)
+        return config_fail_key(c, key,
+                               "compares the gradients of micro-batches with that of the batch, "
+                               "which is one micro-batch: set train.micro_batch to less than %lld",
+                               (long long)t->batch);
+    if (count_params(t->graph, true) == 0)
+        return config_fail_key(c, key,
+                               "all parameters have several uses, whose gradients are added at the "
+                               "end of a step only: remove it");
+    return OK;
+}
+
+void grad_noise_start(Trainer *t)
+{
+    if (!t->config->train.grad_noise || !t->trains) return;
+    executor_measure_micros(t->executor);
+    const int left_out = count_params(t->graph, false);
+    if (t->world->rank == 0 && left_out > 0)
+        log_info("train.grad_noise leaves out %d tensors that have several uses", left_out);
+}
+
+/* Sets square[m] to the squared norm of the gradient of this replica's micro-batch m, as it was
+ * written. Collective on the stages. */
+static void join_stages(const Trainer *t, double *square)
+{
+    const int params = t->graph->param_count, stages = t->shape.pp;
+    const int64_t each = (int64_t)t->micros_local * params;
+    double *all = mem_new((size_t)(each * stages) * sizeof *all);
+    world_gather(&t->grid.pp_world, executor_micro_squares(t->executor), (size_t)each * sizeof *all,
+                 all);
+    /* a parameter is on one stage, the others add 0 */
+    for (int m = 0; m < t->micros_local; ++m) {
+        square[m] = 0;
+        for (int i = 0; i < params; ++i)
+            for (int s = 0; s < stages; ++s) square[m] += all[s * each + (int64_t)m * params + i];
+    }
+    mem_free(&all);
+}
+
+/* Returns the sum of the squared norms of the gradients of all micro-batches. Collective. */
+static double micro_squares(const Trainer *t)
+{
+    const int dp = t->shape.dp, local = t->micros_local;
+    double *mine = mem_new((size_t)local * sizeof *mine), sum = 0;
+    double *all = mem_new((size_t)(local * dp) * sizeof *all);
+    double *ordered = mem_new((size_t)(local * dp) * sizeof *ordered);
+    join_stages(t, mine);
+    world_gather(&t->grid.dp_world, mine, (size_t)local * sizeof *mine, all);
+    for (int r = 0; r < dp; ++r)
+        for (int m = 0; m < local; ++m)
+            ordered[deal_number(t->plan->deal, m, local, r, dp)] = all[r * local + m];
+    for (int k = 0; k < t->micros; ++k) sum += ordered[k];
+    mem_free(&mine);
+    mem_free(&all);
+    mem_free(&ordered);
+    return sum;
+}
+
+void grad_noise_add(Trainer *t, int64_t samples)
+{
+    if (!executor_micro_squares(t->executor) || samples < t->batch) return;
+    const double large = (double)t->batch, small = (double)t->micro_batch;
+    const double scale = t->scale.used * t->scale.used;
+    const double of_small = micro_squares(t) * (double)t->micros / scale;
+    const double of_large = train_grad_squares(t, true) / scale;
+    t->noise.square += (large * of_large - small * of_small) / (large - small);
+    t->noise.variance += (of_small - of_large) / (1 / small - 1 / large);
+    ++t->noise_steps;
+}
+
+GradNoise grad_noise_take(Trainer *t)
+{
+    const double steps = (double)t->noise_steps;
+    GradNoise mean = {NAN, NAN, NAN};
+    if (steps > 0) {
+        mean.square = t->noise.square / steps;
+        mean.variance = t->noise.variance / steps;
+        if (mean.square > 0 && mean.variance > 0) mean.scale = mean.variance / mean.square;
+    }
+    t->noise = (GradNoise){0};
+    t->noise_steps = 0;
+    return mean;
+}
