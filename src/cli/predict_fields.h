@@ -20,8 +20,10 @@ typedef struct Fields {
     FieldOutput *output;
     int leads, channels;
     int64_t pixels;
-    /* [rows]; owned, as all that follows */
-    double *row_weight;
+    /* owned, as all that follows; weights of pixels at a lead */
+    FieldReader *reader;
+    FieldWeights weights;
+    double *pixel;
     /* samples to begin from */
     int64_t *start;
     int64_t starts;
