@@ -345,6 +345,8 @@ typedef struct Config {
         int auc;
         /* metrics of fields, and losses on them, weight rows by the cosine of their latitude */
         bool eval_latitude, latitude_weights;
+        /* targets of fields that an evaluation draws */
+        int64_t eval_pictures;
         /* measure the gradient noise scale */
         bool grad_noise;
         /* steps between lines of metrics.jsonl */

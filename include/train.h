@@ -324,6 +324,8 @@ typedef struct EvalExtras {
     /* set on rank 0 if the model finds boxes: COCO's numbers, also of each class; released by the
      * caller with coco_result_fini */
     CocoResult *coco;
+    /* fields: line->picture is set (train.eval_pictures) */
+    bool pictures;
 } EvalExtras;
 /* Evaluates every sample of set once, with running statistics. The line is the same on every rank,
  * and has the same bits on every number of ranks. extras: NULL: none. Returns ERR_STOPPED if a rank

@@ -30,10 +30,7 @@ int64_t rollout_limit(const Rollout *rollout, int64_t sample);
 Status rollout_run(Rollout *rollout, const int64_t *sample, int count, float *predicted);
 /* Reads what the set has at the times of a forecast, NaN where it has nothing: truth, (leads,
  * channels, H, W); and persistence, (channels, H, W), the last inputs, NaN for variables that are
- * no inputs. Of label fields persistence is the input that rollout_input names. */
+ * no inputs. Of label fields persistence is the input that field_shown_input names. */
 Status rollout_truth(Rollout *rollout, int64_t sample, float *truth, float *persistence);
-/* Returns the first input at the last of their times that is not static; -1: there is none, or
- * targets have another size. */
-int rollout_input(const Rollout *rollout);
 
 #endif

@@ -327,7 +327,8 @@ static Status evaluate(Trainer *trainer, Eval *e)
     }
     if (e->results && !boxes)
         return fail(ERR_USAGE, "--results: this model finds no boxes; that needs train.loss: yolo");
-    const EvalExtras extras = {e->confusion, e->results, e->per_class ? &e->coco : NULL};
+    const EvalExtras extras = {
+        .confusion = e->confusion, .results = e->results, .coco = e->per_class ? &e->coco : NULL};
     TRY(train_evaluate(trainer, trainer_test_set(trainer), &e->line, &extras));
     if (trainer_world(trainer)->rank > 0) return OK;
     const bool names = e->confusion || e->coco.categories > 0;

@@ -122,50 +122,15 @@ const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD
     return field_time_text(f, field_frame_time(f, field_sample_frame(f, sample)), text);
 }
 
-static bool grows_upwards(const DataSet *set)
+Status predict_write_image(const Fields *f, const Image *image, const char *name, int64_t sample)
 {
-    const FieldSet *f = &set->field_set;
-    return f->rows > 1 && f->row[0] < f->row[f->rows - 1];
-}
-
-Status predict_write_sheet(const Fields *f, FieldSheet *sheet, const char *name, int64_t sample)
-{
-    Image image = {0};
     char *path = mem_format("%s/%s-%lld.png", f->predict->options->png, name, (long long)sample);
     for (char *c = path + strlen(f->predict->options->png) + 1; *c; ++c)
         if (*c == '/') *c = '_';
-    sheet->rows = (int)f->set->y.dim[2];
-    sheet->columns = (int)f->set->y.dim[3];
-    sheet->flip = grows_upwards(f->set);
     Status st = file_free_place(path, f->predict->options->force);
-    if (st == OK) {
-        field_sheet_draw(&image, sheet);
-        st = image_write_png(&image, path);
-    }
-    image_fini(&image);
+    if (st == OK) st = image_write_png(image, path);
     mem_free(&path);
     return st;
-}
-
-/* Writes prediction - truth to `to`, and extends a symmetrical range by it. */
-static void subtract(const Fields *f, const float *predicted, const float *truth, float *to,
-                     ColourRange *range)
-{
-    ColourRange both = {.low = 1, .high = 0};
-    for (int64_t i = 0; i < f->pixels; ++i) to[i] = predicted[i] - truth[i];
-    colour_range_add(&both, to, f->pixels);
-    if (both.low > both.high) return;
-    range->high = fmax(range->high, fmax(fabs(both.low), fabs(both.high)));
-    range->low = -range->high;
-    range->diverging = true;
-}
-
-/* Does a field have a value that is not missing? */
-static bool has_values(const Fields *f, const float *field)
-{
-    int64_t i = 0;
-    while (i < f->pixels && isnan(field[i])) ++i;
-    return i < f->pixels;
 }
 
 /* Draws input, truth, prediction and difference of one target at a lead. */
@@ -174,27 +139,22 @@ static Status draw_target(const Fields *f, int64_t sample, int lead, int channel
 {
     const FieldSet *s = &f->set->field_set;
     const int at = lead * f->channels + channel;
-    const float *truth = f->truth + at * f->pixels, *p = predicted + at * f->pixels;
-    const float *input = f->persistence + channel * f->pixels;
-    FieldLabel label = field_label(s, FIELD_TARGET, &s->target[at]);
-    ColourRange range = {.low = 1, .high = 0}, difference = {0};
-    float *change = mem_new((size_t)f->pixels * sizeof *change);
+    const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[at]);
     char time[FIELD_TIME_TEXT];
-    const bool known = has_values(f, truth);
-    colour_range_add(&range, known ? truth : p, f->pixels);
-    subtract(f, p, truth, change, &difference);
     char *title =
         mem_format("%s, %s after %s", label.name, label.lead, predict_time_text(s, sample, time));
     const bool has_input = field_last_input(s, channel) >= 0;
-    const FieldPanel panel[] = {{"input", has_input ? input : NULL, range},
-                                {"prediction", p, range},
-                                {"truth", known ? truth : NULL, range},
-                                {"prediction - truth", known ? change : NULL, difference}};
-    FieldSheet sheet = {
-        .title = title, .units = label.units, .panel = panel, .panels = 4, .across = 2};
-    Status st = predict_write_sheet(f, &sheet, label.name, sample);
+    const FieldPicture picture = {.set = f->set,
+                                  .target = at,
+                                  .title = title,
+                                  .input = has_input ? f->persistence + channel * f->pixels : NULL,
+                                  .predicted = predicted + at * f->pixels,
+                                  .truth = f->truth + at * f->pixels};
+    Image image = {0};
+    field_picture_draw(&image, &picture);
+    const Status st = predict_write_image(f, &image, label.name, sample);
+    image_fini(&image);
     mem_free(&title);
-    mem_free(&change);
     return st;
 }
 
@@ -213,10 +173,10 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
         const int lead = shown > 1 ? (int)((int64_t)k * (f->leads - 1) / (shown - 1)) : 0;
         const int64_t at = (lead * f->channels + channel) * f->pixels;
         const float *value[] = {f->truth + at, predicted + at, change + k * f->pixels};
-        const bool known = has_values(f, value[0]);
+        const bool known = field_has_values(value[0], f->pixels);
         colour_range_add(&range, value[0], f->pixels);
         colour_range_add(&without, value[1], f->pixels);
-        subtract(f, value[1], value[0], change + k * f->pixels, &difference);
+        field_subtract(value[1], value[0], f->pixels, change + k * f->pixels, &difference);
         lead_text(f, lead, text);
         for (int row = 0; row < 3; ++row) {
             static const char *const name[] = {"truth", "prediction", "prediction - truth"};
@@ -232,7 +192,11 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
     char *head = mem_format("%s from %s", label.name, predict_time_text(s, sample, time));
     FieldSheet sheet = {
         .title = head, .units = label.units, .panel = panel, .panels = 3 * shown, .across = shown};
-    Status st = predict_write_sheet(f, &sheet, label.name, sample);
+    Image image = {0};
+    field_sheet_fit(&sheet, f->set);
+    field_sheet_draw(&image, &sheet);
+    const Status st = predict_write_image(f, &image, label.name, sample);
+    image_fini(&image);
     mem_free(&head);
     mem_free(&change);
     return st;

@@ -5,7 +5,7 @@
 #include "predict.h"
 
 #include "data/field_output.h"
-#include "image/field_sheet.h"
+#include "data/field_picture.h"
 #include "train/rollout.h"
 
 /* Weighted sums of squared errors of a variable at a lead. */
@@ -38,9 +38,8 @@ typedef struct Fields {
 
 /* Writes the time of a sample; returns text. */
 const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD_TIME_TEXT]);
-/* Sets the sheet's size and writes it to DIR/NAME-SAMPLE.png. ERR_USAGE: the file exists;
- * ERR_IO. */
-Status predict_write_sheet(const Fields *f, FieldSheet *sheet, const char *name, int64_t sample);
+/* Writes a picture to DIR/NAME-SAMPLE.png. ERR_USAGE: the file exists; ERR_IO. */
+Status predict_write_image(const Fields *f, const Image *image, const char *name, int64_t sample);
 
 /* predict_labels.c, of label fields: counts the pixels of a sample, whose classes are in predicted
  * and f->truth; draws input, truth, prediction and errors; prints the metrics of all samples. */

@@ -64,43 +64,25 @@ void predict_labels_print(const Fields *f)
 
 /* ---- pictures ---- */
 
-/* Writes predicted classes where they are wrong, -1 where they are right. */
-static void find_errors(const Fields *f, const float *predicted, float *to)
-{
-    for (int64_t i = 0; i < f->pixels; ++i)
-        to[i] = isnan(f->truth[i]) ? NAN : predicted[i] == f->truth[i] ? -1 : predicted[i];
-}
-
 Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted)
 {
     const FieldSet *s = &f->set->field_set;
     const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[0]);
-    const int input = rollout_input(f->rollout);
-    const ColourRange classes = {.categories = (int)f->set->classes};
-    ColourRange range = {.low = 1, .high = 0};
     ClassNames names = names_of(f);
-    float *errors = mem_new((size_t)f->pixels * sizeof *errors);
-    char time[FIELD_TIME_TEXT], first[FIELD_NAME + 80] = "input";
-    find_errors(f, predicted, errors);
-    colour_range_add(&range, f->persistence, f->pixels);
-    if (input >= 0)
-        snprintf(first, sizeof first, "input: %s",
-                 field_label(s, FIELD_INPUT, &s->input[input]).name);
+    char time[FIELD_TIME_TEXT];
     char *title = mem_format("%s, %s", label.name, predict_time_text(s, sample, time));
-    const FieldPanel panel[] = {{first, input >= 0 ? f->persistence : NULL, range},
-                                {"prediction", predicted, classes},
-                                {"truth", f->truth, classes},
-                                {"prediction where wrong", errors, classes}};
-    FieldSheet sheet = {.title = title,
-                        .units = input >= 0 ? s->variable[s->input[input].variable].units : "",
-                        .panel = panel,
-                        .panels = 4,
-                        .across = 2,
-                        .category = names.count == f->set->classes ? (const char *const *)names.name
-                                                                   : NULL};
-    const Status st = predict_write_sheet(f, &sheet, label.name, sample);
+    const char *const *name = (const char *const *)names.name;
+    const FieldPicture picture = {.set = f->set,
+                                  .title = title,
+                                  .input = field_shown_input(f->set) >= 0 ? f->persistence : NULL,
+                                  .predicted = predicted,
+                                  .truth = f->truth,
+                                  .class_name = names.count == f->set->classes ? name : NULL};
+    Image image = {0};
+    field_picture_draw(&image, &picture);
+    const Status st = predict_write_image(f, &image, label.name, sample);
+    image_fini(&image);
     class_names_free(&names);
-    mem_free(&errors);
     mem_free(&title);
     return st;
 }

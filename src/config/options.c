@@ -269,6 +269,8 @@ const Option options[] = {
      .help = "how evaluations compute the area under the ROC curve: exact, from all pairs, with 16 bytes of memory a sample on rank 0; or from 4,096 buckets of probabilities."},
     {"train.eval_latitude", &kind_bool, AT(train.eval_latitude), "true", NULL,
      .help = "Sets of fields: metrics of evaluations weight each row by the cosine of its latitude, where the rows' coordinate is a latitude."},
+    {"train.eval_pictures", &kind_int, AT(train.eval_pictures), "4", NULL, .min = 0, .max = 64,
+     .help = "Sets of fields: targets of the first test sample that TensorBoard shows after each evaluation: input, prediction, truth and difference; 0: none."},
     {"train.latitude_weights", &kind_bool, AT(train.latitude_weights), "false", NULL,
      .help = "Sets of fields: the loss weights each row by the cosine of its latitude, as metrics do."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, FRACTION,

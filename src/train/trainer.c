@@ -4,6 +4,7 @@
 #include "agree.h"
 #include "algorithms.h"
 #include "average.h"
+#include "eval/eval_pictures.h"
 #include "eval/field_scores.h"
 #include "fit.h"
 #include "step/grad_noise.h"
@@ -461,6 +462,7 @@ void trainer_free(Trainer **trainer)
     if (t->mode->free) t->mode->free(t);
     mem_free(&t->classes);
     field_scoring_free(&t->field_scoring);
+    eval_pictures_free(&t->eval_pictures);
     mem_free(&t->label_metrics);
     train_free_optimizer(t);
     save_copy_free(&t->copy);

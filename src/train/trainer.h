@@ -111,6 +111,8 @@ struct Trainer {
     struct FieldScoring *field_scoring;
     /* metrics of the last evaluation of label fields; NULL: none was made; owned */
     struct LabelMetrics *label_metrics;
+    /* pictures of the last evaluation of fields; NULL: none were made; owned */
+    struct EvalPictures *eval_pictures;
     /* state of modes geo and stale; NULL in other modes; owned */
     struct GeoSteps *geo;
     struct DeferredUpdates *deferred;

@@ -4,6 +4,7 @@
 #include "eval_data.h"
 #include "../step/position.h"
 #include "detections.h"
+#include "eval_pictures.h"
 #include "field_scores.h"
 #include "label_scores.h"
 #include "scores.h"
@@ -30,6 +31,7 @@ typedef struct Evaluation {
     Detections detections;
     FieldScores fields;
     LabelScores labels;
+    PictureMaking pictures;
 } Evaluation;
 
 /* Adds up the results of one micro-batch. columns: (rows, LOSS_COLUMNS), described at
@@ -56,6 +58,7 @@ static void eval_micro(void *user, const Batch *batch, const float *columns)
     detections_add(&e->detections, batch);
     field_scores_add(&e->fields, batch);
     label_scores_add(&e->labels, batch);
+    eval_pictures_add(&e->pictures, batch);
 }
 
 /* Adds the micro-batches of all replicas in their order in the data set: step by step, replica by
@@ -152,6 +155,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     st = status_agree(t->world, st);
     if (st == OK) st = field_scores_init(&evaluation.fields, t, set);
     label_scores_init(&evaluation.labels, t, set, extra.confusion);
+    eval_pictures_init(&evaluation.pictures, t, set, extra.pictures);
     average_swap(t);
     for (int64_t s = 0; s < steps && !pass_ends(t, &stop_check, s, st, &stop); ++s) {
         if (st == OK) st = executor_evaluate(t->executor, &source, eval_micro, &evaluation);
@@ -159,6 +163,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     }
     Status read = eval_data_fini(&data);
     if (st == OK) st = evaluation.fields.status;
+    if (st == OK) st = evaluation.pictures.status;
     if (st == OK && read == OK && stop)
         read = fail(ERR_STOPPED, "the evaluation was interrupted by a stop request");
     /* after this no rank reads the parameters */
@@ -169,6 +174,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
         scores_line(&evaluation.scores, t, line);
         field_scores_line(&evaluation.fields, line);
         label_scores_line(&evaluation.labels, line);
+        eval_pictures_line(&evaluation.pictures, t, line);
         st = detections_line(&evaluation.detections, t, line, &extra);
         if (extra.confusion)
             world_add(t->world, extra.confusion, t->graph->classes * t->graph->classes);
@@ -177,6 +183,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     detections_fini(&evaluation.detections);
     field_scores_fini(&evaluation.fields);
     label_scores_fini(&evaluation.labels);
+    eval_pictures_fini(&evaluation.pictures);
     mem_free(&micro);
     line->step = t->step;
     line->epoch = position_after(t, t->step).epoch;

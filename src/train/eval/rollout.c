@@ -8,6 +8,7 @@
  */
 #include "train/rollout.h"
 
+#include "data/field_picture.h"
 #include "eval_data.h"
 #include "label_scores.h"
 
@@ -268,24 +269,12 @@ Status rollout_run(Rollout *r, const int64_t *sample, int count, float *predicte
 
 /* ---- truth ---- */
 
-int rollout_input(const Rollout *r)
-{
-    const FieldSet *f = &r->set->field_set;
-    int i = 0;
-    while (i < f->inputs && (f->input[i].offset != f->offsets[FIELD_INPUT] - 1 ||
-                             f->variable[f->input[i].variable].is_static))
-        ++i;
-    return i < f->inputs && r->set->y.dim[2] == r->set->height && r->set->y.dim[3] == r->set->width
-               ? i
-               : -1;
-}
-
 /* rollout_truth of label fields. */
 static Status read_labels(Rollout *r, int64_t sample, float *truth, float *input)
 {
     const FieldSet *f = &r->set->field_set;
     const int64_t pixels = data_labels_per_sample(r->set);
-    const int shown = rollout_input(r);
+    const int shown = field_shown_input(r->set);
     const FieldChannel *c = shown < 0 ? NULL : &f->input[shown];
     int32_t *label = mem_new((size_t)pixels * sizeof *label);
     Status st = field_read_sample_labels(r->reader, r->set, sample, label);

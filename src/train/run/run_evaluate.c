@@ -83,7 +83,7 @@ Status run_evaluate(Run *r, bool counts, double *better)
     const BestMetric *metric = trainer_metric(t);
     EvalLine line = {0};
     if (t->test_set.samples == 0) return OK;
-    Status st = train_evaluate(t, &t->test_set, &line, NULL);
+    Status st = train_evaluate(t, &t->test_set, &line, &(EvalExtras){.pictures = true});
     if (st == ERR_STOPPED) return interrupt_evaluation(r, counts);
     if (st != OK) return fail_evaluation(r, st, counts);
     run_time_evaluation(r, line.seconds);
