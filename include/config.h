@@ -61,6 +61,8 @@ typedef struct ConfigList {
     double *value;
 } ConfigList;
 
+/* largest number of classes of a target that has labels */
+enum { CONFIG_CLASSES_MOST = 256 };
 /* One variable of data.variables. */
 typedef struct ConfigVariable {
     /* FieldRole */

@@ -149,6 +149,8 @@ const DataKindInfo *data_kind(const DataSet *set);
 const DataKindInfo *data_kind_info(DataKind kind);
 /* Returns the DataKind with this name; -1: unknown. */
 int data_kind_find(const char *name);
+/* Returns the target of data.variables that has labels, borrowed; NULL: none has. */
+const ConfigVariable *data_label_target(const Config *config);
 /* Has each pixel of the samples' targets a label? */
 bool data_has_label_fields(const DataSet *set);
 /* Labels of a sample in Batch.labels: one for each token or pixel, else one; 0 for targets and

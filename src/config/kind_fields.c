@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const char role_words[] = "inputs|static|targets|scalars|extra";
-enum { ROLE_TARGETS = 2, CLASSES_MOST = 256 };
+enum { ROLE_TARGETS = 2 };
 
 /* ---- data.variables ---- */
 
@@ -48,7 +48,7 @@ static Status read_levels(Reading *r, ConfigVariable *variable, const Node *node
 /* Reads the number of classes of a target that has labels, or the value that means no label. */
 static Status read_classes(Reading *r, ConfigVariable *variable, const char *key, const Node *node)
 {
-    static const Option classes = {.kind = &kind_int, .min = 2, .max = CLASSES_MOST};
+    static const Option classes = {.kind = &kind_int, .min = 2, .max = CONFIG_CLASSES_MOST};
     static const Option ignore = {.kind = &kind_real, .lo = -INFINITY, .hi = INFINITY};
     const bool is_classes = !strcmp(key, "classes");
     Reading reading = {.option = is_classes ? &classes : &ignore, .config = r->config};

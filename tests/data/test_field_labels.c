@@ -167,6 +167,11 @@ static void bad_keys(void)
     refused(labels_nc, cover, "train.rollout=2", "cover has labels, and a step cannot read");
     refused(labels_nc, cover, "data.window={targets: [0, 1]}", "give one offset of targets");
     refused(labels_nc, cover, "data.label_base=1", "labels count from 0");
+    refused(labels_nc, cover, "data.mask=mask", "losses on labels do not weight pixels");
+    refused(labels_nc, cover, "train.latitude_weights=true", "remove this key");
+    refused(labels_nc,
+            "data.variables={inputs: [h], targets: [{name: cover, classes: 3, weight: 2}]}", NULL,
+            "remove its weight");
     refused(labels_nc, "data.variables={inputs: [h], targets: [{name: cover, classes: 3}, u]}",
             NULL, "must be the only target: remove u");
     refused(labels_nc, "data.variables={inputs: [{name: h, classes: 3}], targets: [u]}", NULL,

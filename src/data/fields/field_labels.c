@@ -7,7 +7,9 @@
 #include <math.h>
 #include <string.h>
 
-const ConfigVariable *field_labels_entry(const Config *config)
+_Static_assert((int)FIELD_CLASSES == (int)CONFIG_CLASSES_MOST, "a set has as many classes");
+
+const ConfigVariable *data_label_target(const Config *config)
 {
     const ConfigVariables *list = &config->data.variables;
     for (int i = 0; i < list->count; ++i)
@@ -18,7 +20,7 @@ const ConfigVariable *field_labels_entry(const Config *config)
 Status field_labels_check(const Config *config)
 {
     const ConfigVariables *list = &config->data.variables;
-    const ConfigVariable *labels = field_labels_entry(config);
+    const ConfigVariable *labels = data_label_target(config);
     if (!labels) return OK;
     for (int i = 0; i < list->count; ++i)
         if (list->item[i].role == FIELD_TARGET && &list->item[i] != labels)
@@ -60,7 +62,7 @@ Status field_labels_check(const Config *config)
 Status field_labels_take(DataSet *set, const Config *config)
 {
     FieldSet *f = &set->field_set;
-    const ConfigVariable *labels = field_labels_entry(config);
+    const ConfigVariable *labels = data_label_target(config);
     if (!labels) return OK;
     if (f->targets > 1)
         return config_fail_key(config, "data.variables",

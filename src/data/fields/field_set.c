@@ -275,7 +275,7 @@ static Status compare_variable(const Opening *o, int i)
 static Status take_names(const Opening *o)
 {
     FieldClasses *classes = &o->f->classes, *more;
-    const ConfigVariable *entry = field_labels_entry(o->config);
+    const ConfigVariable *entry = data_label_target(o->config);
     if (!entry) return OK;
     if (o->f->files == 0) {
         field_labels_name(o->facts, (int)entry->classes, classes);

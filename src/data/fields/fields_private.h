@@ -23,10 +23,8 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
  * ERR_CONFIG. */
 Status field_rollout_offsets(FieldSet *f, const Config *config);
 Status field_rollout_inputs(FieldSet *f, const Config *config);
-/* field_labels.c. Returns the entry of data.variables that has labels; NULL: none has. Checks that
- * other keys go with it; then, when the channels are known, describes the classes in the set.
- * ERR_CONFIG. */
-const ConfigVariable *field_labels_entry(const Config *config);
+/* field_labels.c. Checks that other keys go with a target that has labels; then, when the channels
+ * are known, describes the classes in the set. ERR_CONFIG. */
 Status field_labels_check(const Config *config);
 Status field_labels_take(DataSet *set, const Config *config);
 /* field_extra.c. Returns the kind of extra channels of that name, or -1. */

@@ -23,8 +23,8 @@ typedef struct Reading {
     FactsFile in;
 } Reading;
 
-/* Returns the type of a data set's elements; of an enumeration, such as h5py's for bool, that of its
- * values. The caller closes it. */
+/* Returns the type of a data set's elements; of an enumeration, such as h5py's for bool, that of
+ * its values. The caller closes it. */
 static hid_t type_of(hid_t dataset)
 {
     hid_t type = H5Dget_type(dataset);

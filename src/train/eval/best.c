@@ -133,14 +133,6 @@ ConfigWord best_metric_word(int i)
     return i < METRICS ? metrics[i].word : (ConfigWord){0};
 }
 
-/* Are the labels those of pixels? */
-static bool has_label_fields(const Config *config)
-{
-    int i = 0;
-    while (i < config->data.variables.count && config->data.variables.item[i].classes == 0) ++i;
-    return i < config->data.variables.count;
-}
-
 const BestMetric *best_metric(const Config *config, bool tokens)
 {
     const BestMetric *m = &metrics[config->checkpoint.best_metric];
@@ -148,7 +140,7 @@ const BestMetric *best_metric(const Config *config, bool tokens)
     if (m->value) return m;
     if (loss->columns == LOSS_COLUMNS_LOGIT) return &metrics[BEST_AUC];
     if (loss->reads == LOSS_READS_BOXES) return &metrics[BEST_AP];
-    if (has_label_fields(config)) return &metrics[BEST_IOU];
+    if (data_label_target(config)) return &metrics[BEST_IOU];
     return &metrics[loss->columns == LOSS_COLUMNS_BEST && !tokens ? BEST_TOP1 : BEST_EVAL_LOSS];
 }
 
@@ -156,7 +148,7 @@ Status best_check(const Config *config, bool tokens, bool tested)
 {
     const BestMetric *m = best_metric(config, tokens);
     TRY(lr_check(config));
-    const bool pixels = has_label_fields(config);
+    const bool pixels = data_label_target(config) != NULL;
     const int top = m->needs == NEEDS_TOP5 ? 5 : m->needs == NEEDS_TOP1;
     if (top > loss_top_k(loss_info(config)))
         return config_fail_key(config, "checkpoint.best_metric",
