@@ -115,6 +115,8 @@ typedef struct OptimConfig {
     bool nesterov, decay_all;
     /* muon: LrAdjust */
     int lr_adjust;
+    /* lbfgs: pairs that are kept */
+    int64_t history;
     /* multistep: epochs at which the learning rate falls */
     ConfigList milestones;
     /* wsd: part of the steps after the warm-up in which the rate falls; DecayShape */

@@ -11,7 +11,8 @@
 
 typedef struct Optim Optim;
 typedef struct OptimTable OptimTable;
-enum { OPTIM_NORMS = 2, OPTIM_SLOTS = 2 };
+/* norms of a tensor, pairs of lbfgs, state slots of a rule, at most */
+enum { OPTIM_NORMS = 2, OPTIM_HISTORY = 10, OPTIM_SLOTS = 2 * OPTIM_HISTORY + 2 };
 
 /* Role of a parameter in its layer; a value of roles in optim.groups. Embeddings are tables of
  * vectors for tokens or positions; the head is the weight of the last layer before the loss; a
@@ -166,10 +167,10 @@ typedef struct OptimRowArgs {
     /* the rule's weight decay, or 0 */
     float decay;
 } OptimRowArgs;
-/* An update rule: one const table in a separate file. There are three kinds. Elementwise: update
+/* An update rule: one const table in a separate file. There are four kinds. Elementwise: update
  * only. With norms of whole tensors: measure names the vectors to be measured, then update. On
  * whole tensors: direction writes an elementwise result to the scratch memory, `whole` changes it
- * as one tensor in plain order, update applies it. State is always elementwise, so it may lie
+ * as one tensor in plain order, update applies it. On all tensors together: together. State is always elementwise, so it may lie
  * anywhere. piece->tensor has shape and role. */
 struct OptimTable {
     ConfigWord word;
@@ -203,7 +204,10 @@ struct OptimTable {
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
-    /* NULL: the rule is for rows only */
+    /* Updates all pieces, which are all parameters of the model, whole, and have this rule; NULL:
+     * the rule updates pieces one by one */
+    void (*together)(Optim *optim, float *params, const float *grads);
+    /* NULL: the rule is for rows only, or has together */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     /* Update of a row of a sparse table, for the rows named by the ids of a step only, which
      * includes weight decay; the arguments are as in update. One thread works on a row. Both are

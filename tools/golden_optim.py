@@ -52,6 +52,9 @@ OPTIMS = [
     "optim.name=lamb optim.lr=0.01 optim.weight_decay=0.1 optim.eps=1e-6",
     "optim.name=lion optim.lr=0.01 optim.weight_decay=0.1",
     "optim.name=lion optim.lr=0.02 optim.beta1=0.8 optim.beta2=0.95 optim.clip=0.5",
+    "optim.name=lbfgs optim.lr=5.0",
+    "optim.name=lbfgs optim.lr=3.0 optim.history=2",
+    "optim.name=lbfgs optim.lr=2.0 optim.history=1 optim.weight_decay=0.1 optim.clip=0.5",
     "optim.name=adagrad optim.lr=0.1",
     "optim.name=adagrad optim.lr=0.1 optim.weight_decay=0.1 optim.eps=0.01 optim.clip=0.5",
     "optim.name=ftrl optim.lr=0.1 optim.l1=0.2 optim.l2=0.1",
@@ -102,6 +105,24 @@ def torch_run(o):
         for g in opt.param_groups:
             g["lr"] = rate(lr, t)
         opt.step()
+    return {n: p.detach().numpy() for n, p in w.items()}
+
+
+def lbfgs_run(o):
+    """PyTorch's LBFGS without a line search, one iteration a step."""
+    import torch
+    lr, wd = float(o["lr"]), float(o.get("weight_decay", 0))
+    w = {n: torch.nn.Parameter(torch.from_numpy(start(n, k))) for n, k, _ in TENSORS}
+    opt = torch.optim.LBFGS(list(w.values()), lr, max_iter=1, history_size=int(o.get("history", 10)))
+    for t in range(UPDATES):
+        for n, k, _ in TENSORS:
+            w[n].grad = torch.from_numpy(gradient(n, k, t))
+        if "clip" in o:
+            torch.nn.utils.clip_grad_norm_(w.values(), float(o["clip"]))
+        for n, _, decay in TENSORS:
+            w[n].grad += (wd if decay else 0.0) * w[n].detach()
+        opt.param_groups[0]["lr"] = rate(lr, t)
+        opt.step(lambda: torch.zeros(()))
     return {n: p.detach().numpy() for n, p in w.items()}
 
 
@@ -312,7 +333,7 @@ def write_plateau(out, text, better, count):
 
 
 RUNS = {"sgd": torch_run, "adam": torch_run, "adamw": torch_run, "lars": lars_run, "lamb": lamb_run, "lion": lion_run,
-        "adagrad": torch_run, "ftrl": ftrl_run}
+        "adagrad": torch_run, "ftrl": ftrl_run, "lbfgs": lbfgs_run}
 
 
 def numbers(values, digits=10):

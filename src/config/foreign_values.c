@@ -71,12 +71,13 @@ const ForeignWord foreign_values[] = {
     VALUE("optim.name", "fusedadam|fused_adam|deepspeedcpuadam|AdamOptimizer|torch_adam", "adam",
           NULL),
     VALUE("optim.name", "larc|LarsMomentumOptimizer|lars_momentum", "lars", NULL),
+    VALUE("optim.name", "l-bfgs*|l_bfgs*|bfgs|quasi_newton", "lbfgs", NULL),
     VALUE("optim.name", "FusedLAMB|lamb_optimizer|novograd", "lamb", NULL),
     VALUE("optim.name", "rowwise_adagrad|row_wise_adagrad|rowwiseadagrad|EXACT_ROWWISE_ADAGRAD",
           "adagrad_row", NULL),
     VALUE("optim.name", "ftrl_proximal|FtrlOptimizer", "ftrl", NULL),
     VALUE("optim.name",
-          "rmsprop*|adadelta|adamax|nadam*|radam|adafactor|sophia*|shampoo|soap|lbfgs|"
+          "rmsprop*|adadelta|adamax|nadam*|radam|adafactor|sophia*|shampoo|soap|"
           "rprop|asgd|prodigy|adabelief|lookahead|ranger*",
           NULL, NO_SUCH),
     VALUE("optim.lr_schedule",

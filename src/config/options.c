@@ -340,6 +340,8 @@ const Option options[] = {
      .help = "added to the square root in the denominator of the rate."},
     {"optim.lr_adjust", &kind_enum, AT(optim.lr_adjust), "original", NULL, .grouped = true, .constant = true,
      .help = "factor on the learning rate of a matrix: original: sqrt(max(1, rows/columns)); match_rms: 0.2 sqrt(max(rows, columns)), which suits the learning rates of adamw."},
+    {"optim.history", &kind_int, AT(optim.history), "10", NULL, RANGE(1, 10), .unit = "pairs", .grouped = true, .constant = true,
+     .help = "pairs of a step and the change of the gradient, of which the direction is made."},
     {"optim.groups", &kind_groups, AT(optim.group), "[]", "none",
      .help = "Groups of parameters with their own update rule or learning rate: - {match: 'h.*.bias', roles: [norm], name: adamw, lr: 1e-3}; the first group that matches is used. lr_scale: a factor on the learning rate."},
     {"optim.layer_decay", &kind_real, AT(optim.layer_decay), "1", NULL, .lo = 0, .lo_open = true, .hi = 1,

@@ -76,9 +76,25 @@ static Status check_rule(const Config *config, const OptimTensor *tensor, int ru
     return status;
 }
 
+/* A rule for all parameters together is the only one. */
+static Status check_together(const Config *config)
+{
+    for (int i = 0; i < optim_rule_count(config) && config->optim.group_count > 0; ++i) {
+        const OptimTable *table = optim_rule(config, i).table;
+        if (!table->together) continue;
+        return config_fail(
+            config, config->optim.group[0].line, config->optim.group[0].column,
+            "optim.groups: %s updates all parameters together: remove the groups, or "
+            "choose another rule",
+            table->word.word);
+    }
+    return OK;
+}
+
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule)
 {
     TRY(warmup_check(config));
+    TRY(check_together(config));
     for (int i = 0; i < count; ++i) rule[i] = rule_of(config, &tensor[i]);
     for (int g = 0; g < config->optim.group_count; ++g)
         TRY(check_group(config, g, tensor, count, rule));

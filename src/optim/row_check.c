@@ -24,8 +24,10 @@ Status optim_rule_check(const OptimTable *t)
     const bool whole = t->whole && t->direction && t->work_floats && t->norms == 0;
     const bool none = !t->whole && !t->direction && !t->work_floats;
     const char *lacks =
-        !t->word.help                            ? ".word.help is not given"
-        : !t->update && !t->row_update           ? ".update is not given"
+        !t->word.help                                  ? ".word.help is not given"
+        : !t->update && !t->row_update && !t->together ? ".update is not given"
+        : t->together && (t->update || t->row_update || t->norms > 0 || !none)
+            ? ".together goes without .update, .row_update, .norms and .whole"
         : t->slots < 0 || t->slots > OPTIM_SLOTS ? ".slots is above OPTIM_SLOTS"
         : t->norms < 0 || t->norms > OPTIM_NORMS ? ".norms is above OPTIM_NORMS"
         : (t->norms > 0) != (t->measure != NULL) ? ".norms and .measure go together"
@@ -38,7 +40,7 @@ Status optim_rule_check(const OptimTable *t)
 
 Status optim_slots_check(const OptimTable *t, Backend *backend)
 {
-    if (!t->update || !backend->table->host_memory) return OK;
+    if ((!t->update && !t->together) || !backend->table->host_memory) return OK;
     enum { FLOATS = 16 };
     unsigned asked = 0;
     float w[FLOATS] = {0}, g[FLOATS] = {0};
@@ -67,7 +69,10 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
     OptimArgs args = {.w = w, .g = g, .lr = 1, .grad_scale = 1, .norm = norm};
     if (t->measure) t->measure(&optim, &piece, &args);
     if (t->direction) t->direction(&optim, &piece, &args);
-    t->update(&optim, &piece, &args);
+    if (t->together)
+        t->together(&optim, w, g);
+    else
+        t->update(&optim, &piece, &args);
     for (int slot = 0; slot < OPTIM_SLOTS; ++slot)
         if ((slot < t->slots) != (asked >> slot & 1))
             return fail(ERR_BUG, "optimizer %s: .slots is %d, but update uses %s slot %d",

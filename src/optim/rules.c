@@ -13,6 +13,7 @@
     _(lars)                                                                                        \
     _(lamb)                                                                                        \
     _(lion)                                                                                        \
+    _(lbfgs)                                                                                       \
     _(muon)
 /* clang-format on */
 

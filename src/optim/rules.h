@@ -8,6 +8,8 @@
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
 /* Scratch memory of the piece, which is kept between measure, direction and update. */
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
+/* Learning rate of the rule in the update that has begun. */
+float optim_lr_of(const Optim *optim, const OptimRule *rule);
 /* The rule's weight decay, or 0 for a piece without weight decay. */
 float optim_decay(const OptimPiece *piece);
 /* Momentum of the rule, without rounding, when the fraction `warm` of the warm-up is done; 0: it

@@ -138,8 +138,7 @@ typedef struct Step {
     const float *grads;
 } Step;
 
-/* Learning rate of the rule in the update that has begun. */
-static float lr_of(const Optim *optim, const OptimRule *rule)
+float optim_lr_of(const Optim *optim, const OptimRule *rule)
 {
     return (float)((double)(rule->bias ? optim->bias_lr : optim->lr) * rule->rate);
 }
@@ -148,7 +147,7 @@ static OptimArgs args_of(const Step *step, const OptimPiece *piece)
 {
     return (OptimArgs){.w = step->params + piece->value,
                        .g = step->grads + piece->gradient,
-                       .lr = lr_of(step->optim, piece->rule),
+                       .lr = optim_lr_of(step->optim, piece->rule),
                        .grad_scale = step->optim->scale};
 }
 
@@ -240,7 +239,7 @@ void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale)
         OptimRule *rule = &optim->rule[i];
         rule->momentum = (float)optim_momentum_at(rule, rates->warm);
         if (!optim->now) continue;
-        UpdateNumbers now = {.lr = lr_of(optim, rule),
+        UpdateNumbers now = {.lr = optim_lr_of(optim, rule),
                              .grad_scale = optim->scale,
                              .momentum = rule->momentum,
                              .average_rate = optim->average_rate};
@@ -254,9 +253,24 @@ bool optim_repeats(const Optim *optim)
     return optim->now && !optim->first && optim->sets == 0 && !optim->any_whole;
 }
 
+/* Updates all pieces by a rule that needs them together, and moves the averages. */
+static void step_together(const Step *step)
+{
+    Optim *optim = step->optim;
+    optim->table->together(optim, step->params, step->grads);
+    for (int i = 0; i < optim->run_count; ++i)
+        optim_average_piece(optim, &optim->run[i], step->params);
+    for (int i = 0; i < optim->statistic_run_count; ++i)
+        optim_average_piece(optim, &optim->statistic_run[i], step->params);
+}
+
 void optim_update(Optim *optim, float *params, const float *grads)
 {
     Step step = {optim, params, grads};
+    if (optim->table->together) {
+        step_together(&step);
+        return;
+    }
     step_runs(&step);
     /* pieces with norms are updated together, or one by one */
     bool all = optim->share.gather || optim->scratch_elements == 0;

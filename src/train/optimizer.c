@@ -8,6 +8,7 @@
  * shard. */
 #include "optimizer.h"
 
+#include "mode/step_mode.h"
 #include "shards.h"
 
 #include <string.h>
@@ -101,8 +102,37 @@ static Status check_slim(const Trainer *t, const Graph *g)
                            "needs a batch norm that is trained, and the model has none");
 }
 
+/* A rule for all parameters together needs all of them on each rank, and the same gradient whenever
+ * the parameters are the same: that of the whole training set. */
+static Status check_together(const Trainer *t)
+{
+    const Config *c = t->config;
+    const OptimTable *table = optim_rule(c, 0).table;
+    const char *word = table->word.word;
+    const struct {
+        bool set;
+        const char *key;
+    } cut[] = {{t->shape.pp > 1, "grid.pp"},
+               {t->shape.tp > 1, "grid.tp"},
+               {c->grid.zero > 0, "grid.zero"},
+               {t->mode != &mode_sync, "grid.mode"}};
+    if (!table->together || !t->trains) return OK;
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; ++i)
+        if (cut[i].set)
+            return config_fail_key(c, cut[i].key,
+                                   "optim.name %s updates all parameters together, on each rank: "
+                                   "remove it, and divide the batch by grid.dp alone",
+                                   word);
+    if (t->train_set.samples <= t->batch) return OK;
+    return config_fail_key(c, "train.batch",
+                           "optim.name %s needs the gradient of the whole training set in each "
+                           "step: set it to %lld",
+                           word, (long long)t->train_set.samples);
+}
+
 Status train_assign_rules(Trainer *t)
 {
+    TRY(check_together(t));
     const Graph *g = graph_whole(t->graph);
     size_t tables = (size_t)g->table_count, room = (size_t)g->param_count + tables + 1;
     OptimTensor *tensor = mem_new(room * sizeof *tensor);

@@ -1,0 +1,219 @@
+/* lbfgs: limited-memory BFGS (Nocedal & Wright 2006, algorithms 7.4 and 7.5) without a line search,
+ * as PyTorch's LBFGS(max_iter=1): each update moves by lr times the direction -H g, the first one
+ * by min(1, 1 / |g|_1) lr. H is made of the last pairs of a step s and the change y of the
+ * gradient, from s.y / y.y times the identity. A pair whose curvature s.y is not above CURVATURE is
+ * left out. All state is elementwise: the gradient and the step of the update before, and the
+ * pairs, the newest first; a pair of zeros is none. Sums go over ranges and their chunks in order,
+ * in double precision. The caller sees to it that this rank has all parameters whole, and that the
+ * gradient is that of all samples. */
+#include "rules.h"
+
+#include <math.h>
+
+enum { GRADIENT, STEP, PAIRS };
+static const double CURVATURE = 1e-10;
+
+static int step_of(int pair)
+{
+    return PAIRS + 2 * pair;
+}
+
+static int change_of(int pair)
+{
+    return PAIRS + 2 * pair + 1;
+}
+
+/* ---- vectors over all pieces, by state slot ---- */
+
+static float *vector(const Optim *optim, int slot, int range)
+{
+    return optim_slot(optim, slot, &optim->piece[range]);
+}
+
+static double chunk_dot(const float *x, const float *y, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += (double)x[i] * (double)y[i];
+    return sum;
+}
+
+static double dot(const Optim *optim, int a, int b)
+{
+    double sum = 0;
+    for (int r = 0; r < optim->range_count; ++r) {
+        const float *x = vector(optim, a, r), *y = vector(optim, b, r);
+        const int64_t n = optim->piece[r].elements;
+        for (int64_t at = 0; at < n; at += FLAT_CHUNK)
+            sum += chunk_dot(x + at, y + at, n - at < FLAT_CHUNK ? n - at : FLAT_CHUNK);
+    }
+    return sum;
+}
+
+/* Adds factor times slot `from` to slot `to`. */
+static void add(const Optim *optim, int to, double factor, int from)
+{
+    for (int r = 0; r < optim->range_count; ++r) {
+        float *y = vector(optim, to, r);
+        const float *x = vector(optim, from, r);
+        for (int64_t i = 0; i < optim->piece[r].elements; ++i)
+            y[i] = (float)((double)y[i] + factor * (double)x[i]);
+    }
+}
+
+/* Sets slot `to` to factor times slot `from`. */
+static void set(const Optim *optim, int to, double factor, int from)
+{
+    for (int r = 0; r < optim->range_count; ++r) {
+        float *y = vector(optim, to, r);
+        const float *x = vector(optim, from, r);
+        for (int64_t i = 0; i < optim->piece[r].elements; ++i)
+            y[i] = (float)(factor * (double)x[i]);
+    }
+}
+
+/* ---- an update ---- */
+
+/* Arguments of an update. */
+typedef struct Update {
+    Optim *optim;
+    float *params;
+    const float *grads;
+    /* pairs that are kept */
+    int pairs;
+} Update;
+
+/* Element i of the gradient of a range, with weight decay. */
+static float gradient_at(const Update *u, const OptimPiece *piece, int64_t i)
+{
+    return u->optim->scale * u->grads[piece->gradient + i] +
+           optim_decay(piece) * u->params[piece->value + i];
+}
+
+/* Returns s.y of the step before and the change of the gradient since then. */
+static double curvature(const Update *u)
+{
+    double sum = 0;
+    for (int r = 0; r < u->optim->range_count; ++r) {
+        const OptimPiece *piece = &u->optim->piece[r];
+        const float *before = vector(u->optim, GRADIENT, r), *step = vector(u->optim, STEP, r);
+        double part = 0;
+        for (int64_t i = 0; i < piece->elements; ++i) {
+            part += (double)(gradient_at(u, piece, i) - before[i]) * (double)step[i];
+            if (i % FLAT_CHUNK < FLAT_CHUNK - 1 && i < piece->elements - 1) continue;
+            sum += part;
+            part = 0;
+        }
+    }
+    return sum;
+}
+
+/* Makes the step before and the change of the gradient the newest pair; the oldest one is lost. */
+static void add_pair(const Update *u)
+{
+    Optim *optim = u->optim;
+    for (int k = u->pairs - 1; k > 0; --k) {
+        set(optim, step_of(k), 1, step_of(k - 1));
+        set(optim, change_of(k), 1, change_of(k - 1));
+    }
+    set(optim, step_of(0), 1, STEP);
+    for (int r = 0; r < optim->range_count; ++r) {
+        const OptimPiece *piece = &optim->piece[r];
+        const float *before = vector(optim, GRADIENT, r);
+        float *change = vector(optim, change_of(0), r);
+        for (int64_t i = 0; i < piece->elements; ++i)
+            change[i] = gradient_at(u, piece, i) - before[i];
+    }
+}
+
+static void take_gradient(const Update *u)
+{
+    for (int r = 0; r < u->optim->range_count; ++r) {
+        const OptimPiece *piece = &u->optim->piece[r];
+        float *g = vector(u->optim, GRADIENT, r);
+        for (int64_t i = 0; i < piece->elements; ++i) g[i] = gradient_at(u, piece, i);
+    }
+}
+
+/* Sets slot STEP to -H g (algorithm 7.4). */
+static void find_direction(const Update *u)
+{
+    const Optim *optim = u->optim;
+    double inverse[OPTIM_HISTORY], along[OPTIM_HISTORY], scale = 1;
+    int count = 0;
+    set(optim, STEP, -1, GRADIENT);
+    for (; count < u->pairs; ++count) {
+        const int s = step_of(count), y = change_of(count);
+        const double product = dot(optim, s, y);
+        if (!(product > 0)) break;
+        inverse[count] = 1 / product;
+        along[count] = inverse[count] * dot(optim, s, STEP);
+        add(optim, STEP, -along[count], y);
+        if (count == 0) scale = product / dot(optim, y, y);
+    }
+    set(optim, STEP, scale, STEP);
+    for (int k = count - 1; k >= 0; --k)
+        add(optim, STEP, along[k] - inverse[k] * dot(optim, change_of(k), STEP), step_of(k));
+}
+
+/* Returns the sum of the absolute values of the gradient. */
+static double gradient_sum(const Optim *optim)
+{
+    double sum = 0;
+    for (int r = 0; r < optim->range_count; ++r) {
+        const float *g = vector(optim, GRADIENT, r);
+        for (int64_t i = 0; i < optim->piece[r].elements; ++i) sum += fabs((double)g[i]);
+    }
+    return sum;
+}
+
+/* Moves the parameters by `factor` times the learning rate along slot STEP, and leaves the step
+ * there. */
+static void move(const Update *u, double factor)
+{
+    for (int r = 0; r < u->optim->range_count; ++r) {
+        const OptimPiece *piece = &u->optim->piece[r];
+        const double rate = factor * (double)optim_lr_of(u->optim, piece->rule);
+        float *w = u->params + piece->value, *step = vector(u->optim, STEP, r);
+        for (int64_t i = 0; i < piece->elements; ++i) {
+            step[i] = (float)(rate * (double)step[i]);
+            w[i] += step[i];
+        }
+    }
+}
+
+static void together(Optim *optim, float *params, const float *grads)
+{
+    double factor = 1;
+    if (optim->range_count == 0) return;
+    const int slots = optim->piece[0].rule->slots;
+    const Update u = {optim, params, grads, (slots - PAIRS) / 2};
+    /* row_check.c counts the slots that an update asks for, also those of pairs to come */
+    for (int k = 0; k < slots; ++k) vector(optim, k, 0);
+    if (!optim->first && curvature(&u) > CURVATURE) add_pair(&u);
+    take_gradient(&u);
+    find_direction(&u);
+    if (optim->first) factor = fmin(1, 1 / gradient_sum(optim));
+    /* where rounding is all that is left, -H g may rise */
+    if (dot(optim, GRADIENT, STEP) >= 0) factor = 0;
+    move(&u, factor);
+}
+
+static int slots_used(const OptimConfig *constants)
+{
+    return PAIRS + 2 * (int)constants->history;
+}
+
+const OptimTable optim_lbfgs = {
+    .word = {.word = "lbfgs",
+             .help = "limited-memory BFGS without a line search; the whole set is one batch",
+             .uses = "history"},
+    .slots = OPTIM_SLOTS,
+    .slot_name = {"lbfgs_gradient", "lbfgs_step", "lbfgs_s1",  "lbfgs_y1", "lbfgs_s2", "lbfgs_y2",
+                  "lbfgs_s3",       "lbfgs_y3",   "lbfgs_s4",  "lbfgs_y4", "lbfgs_s5", "lbfgs_y5",
+                  "lbfgs_s6",       "lbfgs_y6",   "lbfgs_s7",  "lbfgs_y7", "lbfgs_s8", "lbfgs_y8",
+                  "lbfgs_s9",       "lbfgs_y9",   "lbfgs_s10", "lbfgs_y10"},
+    .slots_used = slots_used,
+    .host_memory_only = true,
+    .together = together,
+};
+_Static_assert(OPTIM_SLOTS == PAIRS + 2 * OPTIM_HISTORY, "slots for all pairs");
