@@ -17,6 +17,8 @@ SPATIAL = ("[pad: {pad: [1, 2, 3, 4], mode: reflect}, pad: {pad: [1, 2], mode: r
            "crop: {name: c, input: [p, b]}, concat: {input: [b, c]}, pad: {pad: [2, 0, 3, 1], mode: circular}, "
            "upsample: {scale: 3, mode: bilinear}, conv_transpose2d: {channels: 12, kernel: [3, 4], stride: 2, pad: 1, output_pad: [1, 0], groups: 3}, "
            "pixel_shuffle, upsample: {mode: bilinear, align_corners: true}, flatten, dense: {width: 10}]")
+PIXELS = ("[conv2d: {name: a, channels: 24, kernel: 3, pad: same}, pixels_to_tokens, layer_norm, attention: {name: b, heads: 2, full: true}, "
+          "tokens_to_pixels: {input: [b, a]}, max_pool: {kernel: 2}, flatten, dense: {width: 10}]")
 GPT = "model.name=gpt2 model.layers=3 model.width=64 model.heads=4 model.context=48"
 LLAMA = "model.name=llama model.layers=3 model.width=64 model.heads=8 model.ffn=96 model.context=48"
 # name: data (images CxHxW, table D, tokens), words
@@ -30,6 +32,7 @@ MODELS = {
     "mobilenet_v2": ("3x96x96", "model.name=mobilenet_v2"),
     "layers": ("3x17x13", "model.layers=" + LISTED),
     "spatial": ("3x9x8", "model.layers=" + SPATIAL),
+    "pixels": ("3x6x8", "model.layers=" + PIXELS),
     "vectors": ("20", "model.layers=[numeric_embedding: {name: v, width: 6}, interaction: {name: i, width: 6}, fm: {name: m, width: 6, input: v}, "
                       "concat: {input: [i, m, v]}, dense: {width: 10}]"),
     "tokens-flat": ("tokens", "model.context=12 model.layers=[embedding: {vocab: 256, width: 8}, positions: {context: 12}, flatten, dense: {width: 256}]"),

@@ -59,6 +59,7 @@ static void describe_fields(DataSet *set, int64_t targets, int64_t classes)
     set->classes = classes;
     set->field_set.inputs = set->field_set.step_inputs = (int)set->channels;
     set->field_set.steps = 1;
+    set->field_set.mask = -1;
     memcpy(set->y.dim, dim, sizeof dim);
     set->target_width = classes > 0 ? 0 : targets * set->height * set->width;
 }

@@ -123,6 +123,7 @@ static void test_ops(void)
          0,
          allowed.conv},
         {"pixel_shuffle", "", 1, {4, {2, 20, 3, 4}}, ACT_NONE, 0, allowed.exact},
+        {"pixels_to_tokens", "", 1, {4, {2, 20, 3, 4}}, ACT_NONE, 0, allowed.exact},
         {"global_pool", "", 1, {4, {2, 37, 5, 6}}, ACT_NONE, 0, allowed.product},
         {"batch_norm", "", 1, {4, {4, 37, 5, 6}}, ACT_NONE, 0, allowed.product},
         {"batch_norm", "", 1, {4, {4, 5, 9, 6}}, ACT_RELU, 3, allowed.product},

@@ -30,6 +30,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                  {.role = FIELD_TARGET, .name = (char *)"h"},
                                  {.role = FIELD_STATIC, .name = (char *)"s"},
                                  {.role = FIELD_INPUT, .name = (char *)"/g/u"}};
+    ConfigVariable constant[] = {{.role = FIELD_INPUT, .name = (char *)"h"},
+                                 {.role = FIELD_TARGET, .name = (char *)"h"},
+                                 {.role = FIELD_EXTRA, .name = (char *)"latitude"},
+                                 {.role = FIELD_EXTRA, .name = (char *)"year"},
+                                 {.role = FIELD_SCALAR, .name = (char *)"time"}};
     double next[] = {1};
     if (size < 1) return 0;
     fuzz_share_counters();
@@ -37,6 +42,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     Config c = {.path = (char *)"fuzz.yaml"};
     if (data[0] & 1) variable[3].levels = (ConfigList){.count = 1, .value = level};
     c.data.variables = (ConfigVariables){.count = data[0] & 2 ? 4 : 2, .item = variable};
+    if (data[0] & 8)
+        c.data.variables = (ConfigVariables){.count = data[0] & 2 ? 5 : 4, .item = constant};
+    c.data.mask = (char *)"";
     c.data.window.targets = (ConfigList){.count = 1, .value = next};
     c.data.predict = data[0] & 4 ? PREDICT_CHANGE : PREDICT_VALUE;
     c.data.normalize = true;

@@ -117,7 +117,7 @@ static bool is_word(const char *word, const char *words)
 static Status find_role(const Reading *r, const Dimension *d, int8_t *role)
 {
     static const char *const names[] = {
-        [FIELD_TIME] = "time t valid_time xtime",
+        [FIELD_TIME] = "time t valid_time xtime sample samples",
         [FIELD_LEVEL] = "level lev plev pressure pressure_level isobaricinhpa depth height z "
                         "altitude sigma model_level hybrid",
         [FIELD_ROW] = "y lat latitude rlat south_north nj yc",
