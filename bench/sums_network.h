@@ -30,8 +30,12 @@ typedef enum Way { ALL, HALVING, RING, DOUBLING, RABENSEIFNER, WAYS } Way;
 extern const char *const way_names[WAYS];
 
 typedef struct Net {
-    /* seconds of a message in transit, and of its sender's time; seconds of a byte on a port */
-    double latency_s, overhead_s, s_per_byte;
+    /* time of a message in transit */
+    double latency_s;
+    /* time of the sender for a message */
+    double overhead_s;
+    /* time of a byte on a port */
+    double s_per_byte;
     /* ranks on a leaf switch; 0: all */
     int group;
     /* bandwidth of a switch's ranks divided by that of its uplinks */

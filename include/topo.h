@@ -20,9 +20,13 @@ typedef struct Topology {
     int *node;
     /* CPUs that each rank may use, "0-3,8", [ranks]; owned */
     char **cpus;
-    /* seconds of a small message while no other pair sends; bytes/s of a large one then, and while
-     * all ranks send; owned. All are NULL if nothing was measured. */
-    double *latency_s, *bytes_per_s, *together_bytes_per_s;
+    /* The next three are [ranks][ranks], owned, and NULL if nothing was measured. */
+    /* time of a small message while no other pair sends */
+    double *latency_s;
+    /* rate of a large message while no other pair sends */
+    double *bytes_per_s;
+    /* rate of a large message while all ranks send */
+    double *together_bytes_per_s;
     /* network switches from the top down to that of the node, as Slurm knows them, "s0.s4",
      * [nodes]; "": not known; owned */
     char **switches;

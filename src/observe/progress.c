@@ -150,9 +150,8 @@ static int fields_width(char field[FIELDS][FIELD_CHARS])
 void progress_text(const TrainLine *line, int width, bool colour, char *out)
 {
     /* fields in the order in which they are left out until the line fits */
-    static const int drop_order[] = {FIELD_WAITS, FIELD_NOISE, FIELD_LR,
-                                     FIELD_TOP5,  FIELD_TOP1,  FIELD_EPOCH,
-                                     FIELD_RATE,  FIELD_LEFT,  FIELD_STEP};
+    static const int drop_order[] = {FIELD_WAITS, FIELD_NOISE, FIELD_LR,   FIELD_TOP5, FIELD_TOP1,
+                                     FIELD_EPOCH, FIELD_RATE,  FIELD_LEFT, FIELD_STEP};
     static const char *const paint[FIELDS] = {
         [FIELD_LOSS] = "\033[1m", [FIELD_LR] = "\033[2m", [FIELD_LEFT] = "\033[36m"};
     char field[FIELDS][FIELD_CHARS];

@@ -40,12 +40,18 @@ static const double BUSY_BELOW = 0.9;
 
 /* Times of the measured steps. */
 typedef struct StepTimes {
-    /* each step's time, that of its update, and that of neither tasks, sums, messages, the update
-     * nor waiting for data; [steps], owned */
-    double *step_s, *update_s, *rest_s;
+    /* time of each step, [steps]; owned */
+    double *step_s;
+    /* time of each step's update, [steps]; owned */
+    double *update_s;
+    /* time of each step outside of tasks, sums, messages, the update and waiting for data, [steps];
+     * owned */
+    double *rest_s;
     int steps;
-    /* time in tasks of all steps, and processor time of this process in all of them */
-    double tasks_s, processor_s;
+    /* time in the tasks of all steps */
+    double tasks_s;
+    /* processor time of this process in all steps */
+    double processor_s;
     OperationTimes *operations;
 } StepTimes;
 
