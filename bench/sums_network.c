@@ -336,7 +336,7 @@ static void send_next(Sim *s, int rank, double now)
     const Message *m = &s->pattern->message[batch->next++];
     double left = s->bytes - slot->piece * s->piece_bytes;
     double piece = left < s->piece_bytes ? left : s->piece_bytes;
-    double takes = piece * m->slices / s->pattern->ranks * net->byte_s;
+    double takes = piece * m->slices / s->pattern->ranks * net->s_per_byte;
     double at = now, end = at + takes;
     int to = m->to % s->pattern->simulated;
     r->port_free_s = end;

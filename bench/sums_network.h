@@ -6,10 +6,11 @@
  *     rank's port --+-- leaf switch -- up, core, down -- leaf switch -- ...
  *
  * The model. A message of n bytes first takes overhead_s of its sender's time and then occupies the
- * sender's port for n * byte_s; meanwhile the sender prepares its next message (o and G of LogGP),
- * unless one thread does both. Messages are sent in the order in which they begin. Their bytes pass
- * all links on their path at the same time (cut-through): between two leaf switches the uplink of
- * one and the downlink of the other, each as fast as group / over ports; then the receiver's port.
+ * sender's port for n * s_per_byte; meanwhile the sender prepares its next message (o and G of
+ * LogGP), unless one thread does both. Messages are sent in the order in which they begin. Their
+ * bytes pass all links on their path at the same time (cut-through): between two leaf switches the
+ * uplink of one and the downlink of the other, each as fast as group / over ports; then the
+ * receiver's port.
  * A link carries one message after the other, in order of arrival; the core is never busy, and
  * switches have room for all messages that wait. A message has arrived latency_s after its last
  * byte, and work that waits for it begins at once. Additions take no time (every algorithm adds the
@@ -29,8 +30,12 @@ typedef enum Way { ALL, HALVING, RING, DOUBLING, RABENSEIFNER, WAYS } Way;
 extern const char *const way_names[WAYS];
 
 typedef struct Net {
-    /* seconds of a message in transit, and of its sender's time; seconds of a byte on a port */
-    double latency_s, overhead_s, byte_s;
+    /* time of a message in transit */
+    double latency_s;
+    /* time of the sender for a message */
+    double overhead_s;
+    /* time of a byte on a port */
+    double s_per_byte;
     /* ranks on a leaf switch; 0: all */
     int group;
     /* bandwidth of a switch's ranks divided by that of its uplinks */

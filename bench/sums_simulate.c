@@ -39,7 +39,7 @@ static void check_one_switch(void)
             int ranks = 32 << i % 3;
             Net net = {.latency_s = 3e-6,
                        .overhead_s = 1e-6,
-                       .byte_s = 1e-9,
+                       .s_per_byte = 1e-9,
                        .group = 4 << i / 3 % 2,
                        .over = i / 6 % 2 ? 3.5 : 1,
                        .one_thread = i / 12 > 0};
@@ -53,10 +53,10 @@ static void check_one_switch(void)
 /* Without leaf switches, and in one piece, there are formulas for the times. */
 static void check_formulas(void)
 {
-    const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .byte_s = 1e-8};
+    const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .s_per_byte = 1e-8};
     for (int rounds = 1; rounds <= 6; ++rounds) {
         int n = 1 << rounds;
-        double bytes = 1e6, both = net.latency_s + net.overhead_s, all = bytes * net.byte_s;
+        double bytes = 1e6, both = net.latency_s + net.overhead_s, all = bytes * net.s_per_byte;
         double part = all / n, all_but_one = all - part;
         const double expected[WAYS] = {
             [RING] = 2 * (n - 1) * (both + part),
@@ -73,9 +73,9 @@ static void check_formulas(void)
 /* A single thread first prepares a message, then sends its bytes. */
 static void check_one_thread(void)
 {
-    const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .byte_s = 1e-8, .one_thread = true};
+    const Net net = {.latency_s = 3e-5, .overhead_s = 2e-5, .s_per_byte = 1e-8, .one_thread = true};
     for (int n = 2; n <= 40; ++n) {
-        double bytes = 8e4, message = net.overhead_s + bytes / n * net.byte_s;
+        double bytes = 8e4, message = net.overhead_s + bytes / n * net.s_per_byte;
         double s = sum_simulated(ALL, n, bytes, &net, false).seconds;
         expect(is_near(s, 2 * ((n - 1) * message + net.latency_s), 1e-9), "the formula of its time",
                ALL, n);
@@ -86,7 +86,7 @@ static void check_one_thread(void)
  * messages for a piece. */
 static void check_messages(void)
 {
-    const Net net = {.latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 1e-9};
+    const Net net = {.latency_s = 2e-6, .overhead_s = 1e-6, .s_per_byte = 1e-9};
     for (int n = 2; n <= 64; ++n) {
         SimulatedSum sum = sum_simulated(HALVING, n, 4e6, &net, false);
         int rounds = 31 - __builtin_clz((unsigned)n);
@@ -101,7 +101,7 @@ static void check_messages(void)
 static void check_extrapolation(void)
 {
     const Net net = {
-        .latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 8e-11, .group = 32, .over = 2};
+        .latency_s = 2e-6, .overhead_s = 1e-6, .s_per_byte = 8e-11, .group = 32, .over = 2};
     int most = sums_pieces_most;
     for (Way way = ALL; way <= HALVING; ++way) {
         double extrapolated = sum_simulated(way, 64, 1.4e8, &net, false).seconds;
@@ -128,7 +128,7 @@ static int check(void)
 /* The default network: 100 Gbit/s. */
 static Net plain_net(void)
 {
-    return (Net){.latency_s = 3e-6, .overhead_s = 1e-6, .byte_s = 8e-11, .over = 1};
+    return (Net){.latency_s = 3e-6, .overhead_s = 1e-6, .s_per_byte = 8e-11, .over = 1};
 }
 
 static bool set_key(Net *net, const char *word)
@@ -138,7 +138,7 @@ static bool set_key(Net *net, const char *word)
     if (sscanf(word, "overhead_us=%lf", &value) == 1) at = &net->overhead_s;
     if (sscanf(word, "over=%lf", &value) == 1) at = &net->over, scale = 1;
     if (at) *at = scale * value;
-    if (sscanf(word, "mbit=%lf", &value) == 1) at = &net->byte_s, *at = 8e-6 / value;
+    if (sscanf(word, "mbit=%lf", &value) == 1) at = &net->s_per_byte, *at = 8e-6 / value;
     if (sscanf(word, "switch=%d", &net->group) == 1) return net->group >= 0;
     if (strcmp(word, "one_thread") == 0) {
         net->one_thread = true;
@@ -226,7 +226,7 @@ static void draw(const Curves *curves, FILE *out)
 static int print_page(const char *svg)
 {
     const Net net = {
-        .latency_s = 2e-6, .overhead_s = 1e-6, .byte_s = 8e-11, .group = 32, .over = 2};
+        .latency_s = 2e-6, .overhead_s = 1e-6, .s_per_byte = 8e-11, .group = 32, .over = 2};
     for (int i = 0; i < SIZES; ++i) {
         Curves curves;
         simulate_curves(&curves, 1e6 * size_mb[i], &net);

@@ -20,9 +20,13 @@ typedef struct Topology {
     int *node;
     /* CPUs that each rank may use, "0-3,8", [ranks]; owned */
     char **cpus;
-    /* seconds of a small message while no other pair sends; bytes/s of a large one then, and while
-     * all ranks send; owned. All are NULL if nothing was measured. */
-    double *latency_s, *bytes_s, *together_bytes_s;
+    /* The next three are [ranks][ranks], owned, and NULL if nothing was measured. */
+    /* time of a small message while no other pair sends */
+    double *latency_s;
+    /* rate of a large message while no other pair sends */
+    double *bytes_per_s;
+    /* rate of a large message while all ranks send */
+    double *together_bytes_per_s;
     /* network switches from the top down to that of the node, as Slurm knows them, "s0.s4",
      * [nodes]; "": not known; owned */
     char **switches;
@@ -55,7 +59,7 @@ void topo_fini_hardware(Topology *topo);
 /* Rate of the link between two ranks. */
 static inline double topo_rate(const Topology *topo, int a, int b)
 {
-    return topo->bytes_s[(int64_t)a * topo->ranks + b];
+    return topo->bytes_per_s[(int64_t)a * topo->ranks + b];
 }
 
 /* Classes of links, which differ in rate. Where sockets or switches are not known, the wider class
@@ -70,7 +74,7 @@ const char *link_class_name(LinkClass class);
 /* Medians over the pairs of a class; pairs 0: it has none. */
 typedef struct LinkSummary {
     int pairs;
-    double latency_s, bytes_s, bytes_s_min, bytes_s_max, together_bytes_s;
+    double latency_s, bytes_per_s, bytes_per_s_min, bytes_per_s_max, together_bytes_per_s;
 } LinkSummary;
 void topo_summarize(const Topology *topo, LinkSummary summary[LINK_CLASS_COUNT]);
 
@@ -78,7 +82,7 @@ void topo_summarize(const Topology *topo, LinkSummary summary[LINK_CLASS_COUNT])
 typedef struct SlowPair {
     int a, b;
     LinkClass class;
-    double bytes_s, class_median;
+    double bytes_per_s, class_median;
 } SlowPair;
 /* Lists pairs with less than 0.8 of the median of their class, slowest first. Links between nodes
  * of which one is slow are left out. Owner of *pairs: the caller. Returns their number. */
@@ -86,7 +90,7 @@ int topo_slow_pairs(const Topology *topo, SlowPair **pairs);
 /* A node of which even the fastest link to other nodes is slow. */
 typedef struct SlowNode {
     int node;
-    double bytes_s, median;
+    double bytes_per_s, median;
 } SlowNode;
 /* Lists nodes of which the fastest link to another has less than 0.8 of the median of nodes. Owner
  * of *nodes: the caller. Returns their number. */

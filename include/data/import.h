@@ -94,8 +94,8 @@ typedef struct ImportRanks {
 extern const ImportRanks import_alone;
 /* Imports a folder. The file has the same bytes for any number of ranks and threads. Blocks of
  * pictures that are done stay in OUT.part and OUT.part.journal, and the same import resumes from
- * there. ERR_STOPPED: a signal requested a stop (stop_begin). ranks NULL: one process. Collective on
- * these ranks, which share a file system. */
+ * there. ERR_STOPPED: a signal requested a stop (stop_begin). ranks NULL: one process. Collective
+ * on these ranks, which share a file system. */
 Status data_import_folder(const FolderImport *import, const ImportRanks *ranks);
 /* A format of labelled boxes. */
 typedef struct BoxFormat {

@@ -9,13 +9,15 @@
 typedef struct OperationTime {
     /* description of the operation (operation_key); owned */
     char *key;
-    /* whether each part was measured, and its time */
+    /* true: the part was measured */
     bool has[OPERATION_PART_COUNT];
+    /* time of each part */
     TimeRange part[OPERATION_PART_COUNT];
 } OperationTime;
 
 /* Time of a sum over replicas on one node. */
 typedef struct SumTime {
+    /* number of ranks that sum */
     int ranks;
     Link link;
 } SumTime;
@@ -23,8 +25,12 @@ typedef struct SumTime {
 /* Rates of one rank while all ranks of its node compute, given for a machine that was not
  * measured. */
 typedef struct Rates {
-    /* multiply-adds count as two; bytes read and written; seconds of a call of an operation */
-    double flops_s, bytes_s, call_s;
+    /* floating-point operations per second; a multiply-add counts as two */
+    double flops_per_s;
+    /* bytes read and written per second */
+    double bytes_per_s;
+    /* seconds that a call of an operation takes besides */
+    double call_s;
 } Rates;
 
 typedef struct Machine {
@@ -34,31 +40,33 @@ typedef struct Machine {
     /* settings of the run on which times depend (train_setup); NULL if nothing was measured;
      * owned */
     char *setup;
-    /* ranks of a node, which computed at the same time; threads of each, 0 if nothing was
-     * measured */
-    int ranks, threads;
-    /* nodes of this kind, at least 1; memory of each, 0: not known */
+    /* ranks of one node; they computed at the same time */
+    int ranks;
+    /* threads of one rank; 0: nothing was measured */
+    int threads;
+    /* number of equal nodes, at least 1 */
     int nodes;
+    /* memory of one node; 0: not known */
     double memory_bytes;
-    /* whether the times of operations that were not measured follow from rates */
+    /* true: the times of operations that were not measured follow from rates */
     bool has_rates;
     Rates rates;
     /* operations in ascending order of their keys; owned */
     OperationTime *operation;
     int operation_count;
     /* copies and additions between operations: seconds per byte read or written */
-    double move_byte_s;
+    double move_s_per_byte;
     /* time between two actions of a pass */
     double action_s;
     /* time of the optimizer's update per trained parameter of the rank */
     TimeRange update_s;
-    /* the rest of a step: bookkeeping, and the loader's micro-batches that are ready */
+    /* the rest of a step: bookkeeping, and taking micro-batches that the loader has ready */
     TimeRange rest_s;
-    /* whether the time of a message between two ranks of a node is known, and that time */
+    /* true: the time of a message between two ranks of a node is known */
     bool has_message;
     Link message;
-    /* whether that of a message between two nodes is known, and that time; byte_s is that of a
-     * node's whole connection in one direction, which its ranks share */
+    /* true: the time of a message between two nodes is known. s_per_byte is the time of a byte on a
+     * node's whole connection in one direction, which the ranks of the node share */
     bool has_network;
     Link network;
     /* sums, one for each measured number of ranks; owned */
@@ -66,13 +74,12 @@ typedef struct Machine {
     int sum_count;
 } Machine;
 
-/* The range of a time that follows from rates: from 0.8 to 1.25 of it, as such forecasts are that
- * far off. */
+/* Returns 0.8, 1 and 1.25 times `seconds`: forecasts from rates have errors of that size. */
 TimeRange rates_range(double seconds);
 /* Returns the operation with this key, or NULL. Borrowed. */
 const OperationTime *machine_find(const Machine *machine, const char *key);
 /* Adds measured times of an operation. If its key is there already, the new times are combined with
- * the old ones: the mean of the medians, the least low and the greatest high. */
+ * the old ones: the mean of the medians, the least low and the greatest high (TimeRange). */
 void machine_add(Machine *machine, const OperationTime *time);
 /* Reads a file that machine_write wrote. ERR_NOINPUT: there is no such file; ERR_CONFIG: file, line
  * and column of what is wrong. Release with machine_fini. */

@@ -52,9 +52,10 @@ int64_t sum_range_elements(int ranks, int width, int64_t arena_elements);
 /* Number of pieces in which the operation moves. way: not COMM_BY_RULE. */
 int64_t sum_pieces(const SumShape *shape, CommWay way);
 
-/* Linear cost of a link: a message of n bytes takes latency_s + n * byte_s (alpha and beta). */
+/* Linear cost of a link: a message of n bytes takes latency_s + n * s_per_byte seconds (alpha and
+ * beta). */
 typedef struct Link {
-    double latency_s, byte_s;
+    double latency_s, s_per_byte;
 } Link;
 
 /* Cost of one operation, for the busiest rank except where a field is a mean. */
@@ -72,8 +73,8 @@ typedef struct SumCost {
      * the mean. */
     double bytes;
     /* expected time: (latency / 3) * (2 * rounds + (messages + mean_messages) / 2) + bytes *
-     * byte_s, where messages are those of the rank that sends, or receives, most in each phase. A
-     * third of a latency is work of the sender and the receiver, which adds up; the rest is spent
+     * s_per_byte, where messages are those of the rank that sends, or receives, most in each phase.
+     * A third of a latency is work of the sender and the receiver, which adds up; the rest is spent
      * on the wire, where all pieces in flight wait at the same time. */
     double seconds;
 } SumCost;

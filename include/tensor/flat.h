@@ -54,11 +54,11 @@ typedef struct MatrixProduct {
     bool symmetric;
 } MatrixProduct;
 enum { MATRIX_PAD = 16 };
-/* memory ranges that an ElementBody gets, at most */
-enum { FLAT_RANGES = 4 };
-/* Applies a rule to elements 0 .. n - 1 of each range. Each element is independent of the others,
+/* number of arrays that an ElementBody gets, at most */
+enum { FLAT_ARRAYS = 4 };
+/* Applies a rule to elements 0 .. n - 1 of each array. Each element is independent of the others,
  * so the cuts between calls do not change the result. */
-typedef void (*ElementBody)(const void *args, float *const range[FLAT_RANGES], int64_t n);
+typedef void (*ElementBody)(const void *args, float *const array[FLAT_ARRAYS], int64_t n);
 /* elements in one partial sum of squares, counted from the start of each tensor */
 enum { FLAT_CHUNK = 4096 };
 /* A piece of one tensor: `elements` floats (FLAT_CHUNK at most) at `offset` of an arena. */
@@ -70,15 +70,15 @@ typedef struct FlatChunk {
 /* A sum of squares whose bits depend on the set of terms alone, not on their order or grouping:
  * the sum of a tensor does not depend on how ranks divide it. The term x^2, which is exact in
  * double, is divided into multiples of three units, each 2^32 times the next smaller one, and what
- * is smaller is dropped; so `part` counts units without rounding. `grid` numbers the largest unit,
+ * is smaller is dropped; so `part` counts units without rounding. `scale` numbers the largest unit,
  * the least that allows x^2 <= 2^31 units for all terms; larger values stand for infinite and NaN.
  * Zeroed memory is the sum of no terms. At most 2^32 terms (Demmel & Nguyen 2015, "Parallel
  * reproducible summation"). */
 typedef struct SquareSum {
-    int64_t part[3], grid;
+    int64_t part[3], scale;
 } SquareSum;
-/* grid of 2^0, and grids that are no numbers */
-enum { SQUARES_GRID_0 = 8, SQUARES_INFINITE = 64, SQUARES_NAN };
+/* scale of 2^0, and scales that stand for infinity and NaN */
+enum { SQUARES_SCALE_0 = 8, SQUARES_INFINITE = 64, SQUARES_NAN };
 /* Adds the terms of `from` to `to`. */
 void square_sum_add(SquareSum *to, const SquareSum *from);
 /* The sum, rounded. */
@@ -110,7 +110,7 @@ typedef struct FlatTable {
     void (*add_bf16)(Stream *s, Bf16 *out, const Bf16 *a, const Bf16 *b, int64_t n);
     void (*add_f16)(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_t n);
     /* Sets *found to 1 if an element of x is infinite or NaN, else leaves it unchanged. */
-    void (*find_overflow)(Stream *s, float *found, const float *x, int64_t n);
+    void (*find_not_finite)(Stream *s, float *found, const float *x, int64_t n);
     /* Returns whether an element of x is infinite or NaN. Runs on the calling thread, inside a body
      * of `each`; copies x to `to` in the same pass unless `to` is NULL. NULL where `each` is
      * NULL. */
@@ -164,9 +164,9 @@ typedef struct FlatTable {
     /* *grad_scale = limit / norm if that is less than 1, else 1; norm is the root of the sum of
      * `count` squares, added in order. Every backend that records has this slot. */
     void (*clip)(Stream *s, float *grad_scale, const double *squares, int count, double limit);
-    /* Runs body on parts of n elements of up to FLAT_RANGES ranges, in parallel. NULL if the memory
+    /* Runs body on parts of up to FLAT_ARRAYS arrays of n elements, in parallel. NULL if the memory
      * is not the host's. */
-    void (*each)(Stream *s, ElementBody body, const void *args, float *const range[FLAT_RANGES],
+    void (*each)(Stream *s, ElementBody body, const void *args, float *const array[FLAT_ARRAYS],
                  int64_t n);
     /* Computes p. The order of each sum depends on the shapes only: the bits are equal for any
      * number of threads. NULL where `each` is NULL. */

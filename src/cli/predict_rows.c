@@ -73,27 +73,27 @@ static Status check_training_set(const Predict *p)
         p->set.path);
 }
 
-/* *text: the reader of all text files; made by the first call. */
-static Status predict_text_file(Rows *r, TableText **text)
+/* *reader: the reader of all text files; made by the first call. */
+static Status predict_text_file(Rows *r, TableTextReader **reader)
 {
     const Predict *p = r->predict;
-    if (!*text) {
-        TRY(table_text_new(text, &p->set, p->options->schema));
-        if (table_text_learnt(*text)) TRY(check_training_set(p));
+    if (!*reader) {
+        TRY(table_text_new(reader, &p->set, p->options->schema));
+        if (table_text_needs_training_set(*reader)) TRY(check_training_set(p));
     }
-    return table_text_read(*text, r->path, p->batch, predict_batch, r);
+    return table_text_read(*reader, r->path, p->batch, predict_batch, r);
 }
 
 Status predict_rows(Predict *p, int count, char *const *paths)
 {
-    TableText *text = NULL;
+    TableTextReader *reader = NULL;
     Status st = OK;
     for (int i = 0; i < count && st == OK; ++i) {
         Rows rows = {.predict = p, .path = paths[i]};
         if (p->set_of[i]) rows.row = p->first / p->batch * p->batch;
         st = p->set_of[i] ? predict_set(p, p->set_of[i], predict_batch, &rows)
-                          : predict_text_file(&rows, &text);
+                          : predict_text_file(&rows, &reader);
     }
-    table_text_free(&text);
+    table_text_free(&reader);
     return st;
 }

@@ -53,7 +53,7 @@ Status add_action(const ChunkOf *c, const Action *a, double *weight_cost, double
     const ActionParts parts = action_parts(c->chunk, a);
     *pass_cost += c->machine->action_s;
     if (a->kind == ACTION_ADD || a->kind == ACTION_COPY)
-        *pass_cost += action_moved_bytes(a) * c->machine->move_byte_s;
+        *pass_cost += action_moved_bytes(a) * c->machine->move_s_per_byte;
     for (int p = 0; p < OPERATION_PART_COUNT; ++p) {
         bool to_weight = p == PART_WEIGHT && a->kind == ACTION_BACKWARD;
         if (parts.part[p])
@@ -68,7 +68,7 @@ static double adding_s(const ChunkOf *c)
     double micros = c->of->schedule->shape.micros, elements = 0;
     for (int b = 0; b < c->chunk->buckets.count; ++b)
         elements += (double)c->chunk->buckets.elements[b];
-    return bucket_moved_bytes(elements, micros) * c->machine->move_byte_s;
+    return bucket_moved_bytes(elements, micros) * c->machine->move_s_per_byte;
 }
 
 /* Cost of a message between chunk `chunk` of the model and the next one. */

@@ -15,7 +15,7 @@ static Status message_on_node(const Machine *m, const ForecastOf *of, double byt
                     "%s: has no time of messages: measure it with weft bench machine -n 2 --save "
                     "%s",
                     of->from, of->from);
-    *cost = (MessageCost){.copy = bytes * m->message.byte_s / 2, .wire = m->message.latency_s};
+    *cost = (MessageCost){.copy = bytes * m->message.s_per_byte / 2, .wire = m->message.latency_s};
     return OK;
 }
 
@@ -36,7 +36,7 @@ Status message_between_stages(const Machine *m, const ForecastOf *of, int from, 
     if (crossing == 0) return message_on_node(m, of, bytes, cost);
     TRY(network_known(m, of));
     int sharers = least(crossing, m->ranks);
-    *cost = (MessageCost){.wire = m->network.latency_s + sharers * bytes * m->network.byte_s};
+    *cost = (MessageCost){.wire = m->network.latency_s + sharers * bytes * m->network.s_per_byte};
     return OK;
 }
 
@@ -45,7 +45,7 @@ Link link_in_tensor_group(const Machine *m, const ForecastOf *of)
     int ranks = of->plan[0]->shape.tp;
     bool inside = m->ranks % ranks == 0 && m->has_message;
     Link link = inside || !m->has_network ? m->message : m->network;
-    if (!inside) link.byte_s *= m->ranks;
+    if (!inside) link.s_per_byte *= m->ranks;
     return link;
 }
 
@@ -86,7 +86,7 @@ Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double byt
     *seconds = 0;
     if (ranks == 1) return OK;
     if (time) {
-        *seconds = time->link.latency_s + bytes * time->link.byte_s;
+        *seconds = time->link.latency_s + bytes * time->link.s_per_byte;
         return OK;
     }
     if (!m->has_rates || !m->has_message)
@@ -95,6 +95,6 @@ Status sum_on_node(const Machine *m, const ForecastOf *of, int ranks, double byt
                     "%d --save %s",
                     of->from, ranks, ranks, of->from);
     /* a ring */
-    *seconds = 2.0 * (ranks - 1) * (m->message.latency_s + bytes / ranks * m->message.byte_s);
+    *seconds = 2.0 * (ranks - 1) * (m->message.latency_s + bytes / ranks * m->message.s_per_byte);
     return OK;
 }

@@ -43,7 +43,7 @@ static double exchange_s(const Machine *m, const ForecastOf *of, const OpSpec *s
     if (s->exchange == EXCHANGE_GATHER || s->exchange == EXCHANGE_SCATTER) halves = 1;
     double whole = fmax((double)desc_bytes(s->x[0]), (double)desc_bytes(s->y));
     Link link = link_in_tensor_group(m, of);
-    return halves * (ranks - 1) * (link.latency_s + whole / ranks * link.byte_s);
+    return halves * (ranks - 1) * (link.latency_s + whole / ranks * link.s_per_byte);
 }
 
 double rates_operation_s(const Machine *m, const ForecastOf *of, const Op *op, OperationPart part)
@@ -52,5 +52,5 @@ double rates_operation_s(const Machine *m, const ForecastOf *of, const Op *op, O
     if (op_info(op->spec.kind)->talks == TALKS_ALWAYS) return exchange_s(m, of, &op->spec, part);
     double bytes = part_bytes(op, part), flops = part_flops(op, part);
     if (bytes == 0 && flops == 0) return 0;
-    return rates->call_s + fmax(flops / rates->flops_s, bytes / rates->bytes_s);
+    return rates->call_s + fmax(flops / rates->flops_per_s, bytes / rates->bytes_per_s);
 }

@@ -113,7 +113,7 @@ static void send(Replay *r, const Runner *runner, Crossing c, int micro)
         return;
     }
     const Link *link = &r->machine->network;
-    double wire_s = message_bytes(r, c) * link->byte_s;
+    double wire_s = message_bytes(r, c) * link->s_per_byte;
     double begin = fmax(runner->now, fmax(r->out_free[from], r->in_free[to]));
     r->out_free[from] = r->in_free[to] = begin + wire_s;
     *arrival = begin + wire_s + link->latency_s;

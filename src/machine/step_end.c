@@ -65,7 +65,7 @@ static Status sum_s(const StageOf *s, double elements, bool collect, bool spread
 {
     const Plan *plan = plan_of(s);
     Link link = s->machine->network;
-    link.byte_s *= s->places.sharers;
+    link.s_per_byte *= s->places.sharers;
     SumShape shape = {.ranks = plan->shape.dp,
                       .width = s->places.width,
                       .arena_elements = plan->micro_grad_elements,

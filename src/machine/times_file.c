@@ -101,7 +101,7 @@ static Status read_link(const Reader *r, const Node *n, int *ranks, Link *link)
         if (index == 2)
             TRY(read_count(r, n->item[i], ranks));
         else
-            TRY(read_real(r, n->item[i], index == 0 ? &link->latency_s : &link->byte_s));
+            TRY(read_real(r, n->item[i], index == 0 ? &link->latency_s : &link->s_per_byte));
     }
     return OK;
 }
@@ -110,7 +110,7 @@ static Status read_rates(const Reader *r, const Node *n)
 {
     static const char *const words[] = {"flops_s", "bytes_s", "call_s"};
     Rates *rates = &r->machine->rates;
-    double *const value[] = {&rates->flops_s, &rates->bytes_s, &rates->call_s};
+    double *const value[] = {&rates->flops_per_s, &rates->bytes_per_s, &rates->call_s};
     int index;
     r->machine->has_rates = true;
     if (n->kind != NODE_MAP || n->count != 3)
@@ -120,7 +120,8 @@ static Status read_rates(const Reader *r, const Node *n)
         TRY(index < 2 ? read_rate(r, n->item[i], value[index])
                       : read_real(r, n->item[i], value[index]));
     }
-    return rates->flops_s > 0 && rates->bytes_s > 0 ? OK : fail_at(r, n, "a rate is missing");
+    return rates->flops_per_s > 0 && rates->bytes_per_s > 0 ? OK
+                                                            : fail_at(r, n, "a rate is missing");
 }
 
 static Status read_sums(const Reader *r, const Node *n)
@@ -190,7 +191,7 @@ static Status read_value(const Reader *r, int key, const Node *n)
     case KEY_THREADS:
         return read_count(r, n, &m->threads);
     case KEY_MOVE:
-        return read_real(r, n, &m->move_byte_s);
+        return read_real(r, n, &m->move_s_per_byte);
     case KEY_ACTION:
         return read_real(r, n, &m->action_s);
     case KEY_UPDATE:
@@ -219,8 +220,8 @@ static Status read_value(const Reader *r, int key, const Node *n)
 /* Sets the times that follow from rates where they are not in the file. */
 static void take_rates(Machine *m, const bool there[KEY_COUNT])
 {
-    double update_s = UPDATE_BYTES / m->rates.bytes_s;
-    if (!there[KEY_MOVE]) m->move_byte_s = 1 / m->rates.bytes_s;
+    double update_s = UPDATE_BYTES / m->rates.bytes_per_s;
+    if (!there[KEY_MOVE]) m->move_s_per_byte = 1 / m->rates.bytes_per_s;
     if (!there[KEY_UPDATE]) m->update_s = rates_range(update_s);
 }
 

@@ -19,7 +19,7 @@ static void put_range(FILE *out, const char *name, TimeRange range)
 static void put_link(FILE *out, int key, Link link)
 {
     fprintf(out, "%s: {latency_s: %.4g, byte_s: %.4g}\n", machine_keys[key], link.latency_s,
-            link.byte_s);
+            link.s_per_byte);
 }
 
 static void put_operation(FILE *out, const OperationTime *time)
@@ -46,7 +46,7 @@ static void put_machine(FILE *out, const Machine *m)
     put_text(out, KEY_SETUP, m->setup);
     fprintf(out, "%s: %d\n%s: %d\n", machine_keys[KEY_RANKS], m->ranks, machine_keys[KEY_THREADS],
             m->threads);
-    fprintf(out, "%s: %.4g\n%s: %.4g\n", machine_keys[KEY_MOVE], m->move_byte_s,
+    fprintf(out, "%s: %.4g\n%s: %.4g\n", machine_keys[KEY_MOVE], m->move_s_per_byte,
             machine_keys[KEY_ACTION], m->action_s);
     put_range(out, machine_keys[KEY_UPDATE], m->update_s);
     fputc('\n', out);
@@ -59,7 +59,7 @@ static void put_machine(FILE *out, const Machine *m)
     if (m->sum_count > 0) fprintf(out, "%s:\n", machine_keys[KEY_SUMS]);
     for (int i = 0; i < m->sum_count; ++i)
         fprintf(out, "  - {ranks: %d, latency_s: %.4g, byte_s: %.4g}\n", m->sum[i].ranks,
-                m->sum[i].link.latency_s, m->sum[i].link.byte_s);
+                m->sum[i].link.latency_s, m->sum[i].link.s_per_byte);
     fprintf(out, "%s:%s\n", machine_keys[KEY_OPERATIONS], m->operation_count ? "" : " []");
     for (int i = 0; i < m->operation_count; ++i) put_operation(out, &m->operation[i]);
 }

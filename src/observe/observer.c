@@ -55,7 +55,7 @@ void observer_free(Observer **at)
 {
     Observer *observer = *at;
     if (!observer) return;
-    progress_break(&observer->progress);
+    progress_end_line(&observer->progress);
     if (append_flush(&observer->metrics) != OK)
         log_warn("%s; these lines are not in it:\n%.*s", fail_message(),
                  (int)observer->metrics.bytes, observer->metrics.data);
@@ -111,7 +111,7 @@ static void warn_of_changes(Observer *observer)
 {
     const AppendFile *m = &observer->metrics, *e = &observer->events;
     if (m->rewritten || m->replaced || m->lost || e->rewritten || e->replaced || e->lost)
-        progress_break(&observer->progress);
+        progress_end_line(&observer->progress);
     warn_changed(&observer->events);
     warn_changed(&observer->metrics);
     warn_cut(&observer->metrics, observer->written);
@@ -150,7 +150,7 @@ static void flush_and_warn(Observer *observer)
     bool failed = observer_flush(observer) != OK;
     if (failed == observer->failing) return;
     observer->failing = failed;
-    progress_break(&observer->progress);
+    progress_end_line(&observer->progress);
     if (failed)
         log_warn("%s; training continues, and lines wait in memory until they can be written",
                  fail_message());
@@ -247,5 +247,5 @@ void observer_decision(Observer *observer, const DecisionLine *line)
 
 void observer_break(Observer *observer)
 {
-    if (observer) progress_break(&observer->progress);
+    if (observer) progress_end_line(&observer->progress);
 }

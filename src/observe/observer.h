@@ -77,9 +77,13 @@ typedef struct Progress {
     double drawn_s;
 } Progress;
 void progress_open(Progress *progress);
+/* Redraws the line on a terminal; elsewhere prints a line if log_now is set: this step is due for
+ * train.log_every. */
 void progress_train(Progress *progress, const TrainLine *line, bool log_now);
+/* Prints the result of an evaluation on a line of its own. */
 void progress_eval(Progress *progress, const EvalLine *line);
-void progress_break(Progress *progress);
+/* Ends the line that a terminal shows, so that what is printed next begins a new one. */
+void progress_end_line(Progress *progress);
 /* Writes the text of the progress line to out, PROGRESS_CHARS bytes. It is at most `width` columns
  * wide, not counting colour codes: the least important fields are left out first. */
 enum { PROGRESS_CHARS = 512 };

@@ -24,15 +24,16 @@ enum {
     FIELD_WAITS
 };
 
-/* Parts of the time in which a rank does not compute are shown from this fraction on. */
-static const double WAITS_FROM = 0.05;
+/* A kind of waiting is shown if it takes at least this fraction of the time. */
+static const double WAIT_SHOWN_MIN = 0.05;
 
 const char *rows_name(bool tokens)
 {
     return tokens ? "tokens" : "samples";
 }
 
-static void add_share(char *out, const char *format, double value)
+/* Adds a figure of an evaluation, unless it is not defined. */
+static void add_figure(char *out, const char *format, double value)
 {
     size_t at = strlen(out);
     if (!isnan(value)) snprintf(out + at, EVAL_CHARS - at, format, value);
@@ -50,8 +51,8 @@ static void add_coco(char *out, const EvalLine *line, CocoNumber number)
 const char *text_eval(const EvalLine *line, char *out)
 {
     *out = 0;
-    add_share(out, line->auc_kind ? ", accuracy %.2f %%" : ", top-1 %.2f %%", 100 * line->top1);
-    add_share(out, ", top-5 %.2f %%", 100 * line->top5);
+    add_figure(out, line->auc_kind ? ", accuracy %.2f %%" : ", top-1 %.2f %%", 100 * line->top1);
+    add_figure(out, ", top-5 %.2f %%", 100 * line->top5);
     if (line->boxes) {
         add_coco(out, line, COCO_AP);
         add_coco(out, line, COCO_AP50);
@@ -59,10 +60,10 @@ const char *text_eval(const EvalLine *line, char *out)
     if (line->fields) field_metrics_text(line->fields, out, EVAL_CHARS);
     if (line->labels) label_metrics_text(line->labels, out, EVAL_CHARS);
     if (!line->auc_kind) return out;
-    add_share(out, ", AUC %.4f", line->auc);
+    add_figure(out, ", AUC %.4f", line->auc);
     if (!isnan(line->auc)) strcat(strcat(strcat(out, " ("), line->auc_kind), ")");
-    add_share(out, ", normalised entropy %.4f", line->normalized_entropy);
-    add_share(out, ", calibration %.3f", line->calibration);
+    add_figure(out, ", normalised entropy %.4f", line->normalized_entropy);
+    add_figure(out, ", calibration %.3f", line->calibration);
     return out;
 }
 
@@ -96,7 +97,7 @@ static void text_rate(double rate, char *out)
         snprintf(out, 32, "%.3g", rate);
 }
 
-/* Writes "waits: sums 12 %, data 6 %": parts in which ranks wait, if they are large. */
+/* Writes "waits: sums 12 %, data 6 %": the kinds of waiting that take much of the time. */
 static void text_waits(const TrainLine *line, char *out)
 {
     static const LedgerLine wait[] = {LEDGER_DATA, LEDGER_MESSAGES, LEDGER_EXCHANGES, LEDGER_SUMS};
@@ -104,7 +105,7 @@ static void text_waits(const TrainLine *line, char *out)
     size_t at = 0;
     for (size_t i = 0; i < sizeof wait / sizeof *wait && all_s > 0; ++i) {
         double part = line->time_s[wait[i]] / all_s;
-        if (part < WAITS_FROM) continue;
+        if (part < WAIT_SHOWN_MIN) continue;
         at += (size_t)snprintf(out + at, FIELD_CHARS - at, "%s%s %.0f %%",
                                at ? ", " : "waits: ", ledger_names[wait[i]], 100 * part);
     }
@@ -139,6 +140,7 @@ static void fields_fill(const TrainLine *line, char field[FIELDS][FIELD_CHARS])
 
 static int fields_width(char field[FIELDS][FIELD_CHARS])
 {
+    /* two blanks before each field but the first */
     int width = -2;
     for (int i = 0; i < FIELDS; ++i)
         if (field[i][0]) width += (int)strlen(field[i]) + 2;
@@ -147,15 +149,15 @@ static int fields_width(char field[FIELDS][FIELD_CHARS])
 
 void progress_text(const TrainLine *line, int width, bool colour, char *out)
 {
-    static const int dropped_first[] = {FIELD_WAITS, FIELD_NOISE, FIELD_LR,
-                                        FIELD_TOP5,  FIELD_TOP1,  FIELD_EPOCH,
-                                        FIELD_RATE,  FIELD_LEFT,  FIELD_STEP};
+    /* fields in the order in which they are left out until the line fits */
+    static const int drop_order[] = {FIELD_WAITS, FIELD_NOISE, FIELD_LR,   FIELD_TOP5, FIELD_TOP1,
+                                     FIELD_EPOCH, FIELD_RATE,  FIELD_LEFT, FIELD_STEP};
     static const char *const paint[FIELDS] = {
         [FIELD_LOSS] = "\033[1m", [FIELD_LR] = "\033[2m", [FIELD_LEFT] = "\033[36m"};
     char field[FIELDS][FIELD_CHARS];
     fields_fill(line, field);
-    for (size_t i = 0; i < sizeof dropped_first / sizeof *dropped_first; ++i)
-        if (fields_width(field) > width) field[dropped_first[i]][0] = 0;
+    for (size_t i = 0; i < sizeof drop_order / sizeof *drop_order; ++i)
+        if (fields_width(field) > width) field[drop_order[i]][0] = 0;
     if ((int)strlen(field[FIELD_LOSS]) > width) field[FIELD_LOSS][width > 0 ? width : 0] = 0;
     size_t at = 0;
     out[0] = 0;
@@ -204,7 +206,7 @@ void progress_train(Progress *progress, const TrainLine *line, bool log_now)
     }
 }
 
-void progress_break(Progress *progress)
+void progress_end_line(Progress *progress)
 {
     if (!progress->shown) return;
     putchar('\n');
@@ -216,7 +218,7 @@ void progress_break(Progress *progress)
 void progress_eval(Progress *progress, const EvalLine *line)
 {
     char count[32], figures[EVAL_CHARS];
-    progress_break(progress);
+    progress_end_line(progress);
     char *text =
         mem_format("evaluation after step %lld: loss %.4f%s (%s %s, %.1f s)\n",
                    (long long)line->step, text_unsigned_nan(line->loss), text_eval(line, figures),

@@ -9,7 +9,7 @@ typedef struct AdagradArgs {
 } AdagradArgs;
 
 /* arrays: parameters, gradient, sum of squares */
-static void adagrad_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
+static void adagrad_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const AdagradArgs a = *(const AdagradArgs *)args;
     float *restrict w = array[0], *restrict sum = array[2];
@@ -28,7 +28,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
                         .eps = (float)piece->rule->constants->eps,
                         .weight_decay = optim_decay(piece),
                         .grad_scale = a->grad_scale};
-    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece)};
+    float *array[FLAT_ARRAYS] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece)};
     optim_each(optim, piece, adagrad_elements, &args, array);
 }
 
@@ -44,7 +44,7 @@ static void row_update(const OptimRule *rule, const OptimRowArgs *a)
                         .eps = (float)rule->constants->eps,
                         .weight_decay = a->decay,
                         .grad_scale = a->grad_scale};
-    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), a->state};
+    float *array[FLAT_ARRAYS] = {a->w, optim_read_only(a->g), a->state};
     adagrad_elements(&args, array, a->width);
 }
 

@@ -15,7 +15,7 @@ typedef struct FtrlArgs {
 } FtrlArgs;
 
 /* arrays: parameters, gradient, z, n */
-static void ftrl_elements(const void *args, float *const array[FLAT_RANGES], int64_t count)
+static void ftrl_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t count)
 {
     const FtrlArgs a = *(const FtrlArgs *)args;
     float *restrict w = array[0], *restrict z = array[2], *restrict n = array[3];
@@ -50,7 +50,7 @@ static FtrlArgs make_args(const OptimRule *rule, float lr, float weight_decay, f
 static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
 {
     FtrlArgs args = make_args(piece->rule, a->lr, optim_decay(piece), a->grad_scale);
-    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece),
+    float *array[FLAT_ARRAYS] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece),
                                  optim_slot(optim, 1, piece)};
     optim_each(optim, piece, ftrl_elements, &args, array);
 }
@@ -64,7 +64,7 @@ static RowState row_state(const OptimConfig *constants, int width)
 static void row_update(const OptimRule *rule, const OptimRowArgs *a)
 {
     FtrlArgs args = make_args(rule, a->lr, a->decay, a->grad_scale);
-    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), a->state, a->state + a->width};
+    float *array[FLAT_ARRAYS] = {a->w, optim_read_only(a->g), a->state, a->state + a->width};
     ftrl_elements(&args, array, a->width);
 }
 

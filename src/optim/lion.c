@@ -8,7 +8,7 @@ typedef struct LionArgs {
 } LionArgs;
 
 /* arrays: parameters, gradient, momentum */
-static void lion_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
+static void lion_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const LionArgs a = *(const LionArgs *)args;
     float *restrict w = array[0], *restrict m = array[2];
@@ -31,7 +31,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
                      .beta2 = (float)constants->beta2,
                      .shrink = 1 - a->lr * optim_decay(piece),
                      .grad_scale = a->grad_scale};
-    float *array[FLAT_RANGES] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece)};
+    float *array[FLAT_ARRAYS] = {a->w, optim_read_only(a->g), optim_slot(optim, 0, piece)};
     optim_each(optim, piece, lion_elements, &args, array);
 }
 

@@ -65,7 +65,7 @@ typedef struct MuonArgs {
 
 /* arrays: u, gradient, momentum. Moves m towards g; u is m or, with Nesterov's form, m moved once
  * more. */
-static void momentum_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
+static void momentum_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
     float *restrict u = array[0], *restrict m = array[2];
@@ -80,7 +80,7 @@ static void momentum_elements(const void *args, float *const array[FLAT_RANGES],
 }
 
 /* arrays: parameters, result of `whole` */
-static void update_elements(const void *args, float *const array[FLAT_RANGES], int64_t n)
+static void update_elements(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const MuonArgs a = *(const MuonArgs *)args;
     float *restrict w = array[0];
@@ -95,7 +95,7 @@ static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     MuonArgs args = {.momentum = piece->rule->momentum,
                      .grad_scale = a->grad_scale,
                      .nesterov = constants->nesterov};
-    float *array[FLAT_RANGES] = {optim_scratch_of(optim, piece), optim_read_only(a->g),
+    float *array[FLAT_ARRAYS] = {optim_scratch_of(optim, piece), optim_read_only(a->g),
                                  optim_slot(optim, 0, piece)};
     optim_each(optim, piece, momentum_elements, &args, array);
 }
@@ -114,7 +114,7 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     double factor = adjust(piece->rule->constants, matrix_of(piece->tensor));
     MuonArgs args = {.lr = (float)((double)a->lr * factor),
                      .shrink = 1 - a->lr * optim_decay(piece)};
-    float *array[FLAT_RANGES] = {a->w, optim_scratch_of(optim, piece)};
+    float *array[FLAT_ARRAYS] = {a->w, optim_scratch_of(optim, piece)};
     optim_each(optim, piece, update_elements, &args, array);
 }
 

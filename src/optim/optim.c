@@ -469,7 +469,7 @@ const UpdateNumbers *optim_now(const Optim *optim, const OptimPiece *piece)
 }
 
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
-                float *const array[FLAT_RANGES])
+                float *const array[FLAT_ARRAYS])
 {
     const BackendTable *table = optim->backend->table;
     table->flat->each(table->stream(optim->backend), body, args, array, piece->elements);

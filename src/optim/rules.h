@@ -33,7 +33,7 @@ void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const flo
 /* Runs body on the elements of the piece, with the given arrays in order; host memory. An array
  * that is NULL here is NULL in body, too. */
 void optim_each(const Optim *optim, const OptimPiece *piece, ElementBody body, const void *args,
-                float *const array[FLAT_RANGES]);
+                float *const array[FLAT_ARRAYS]);
 /* Casts const away, for an array that an ElementBody only reads. */
 static inline float *optim_read_only(const float *x)
 {

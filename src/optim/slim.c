@@ -3,7 +3,7 @@
 #include "rules.h"
 
 /* arrays: gradient, parameters */
-static void add_slim(const void *args, float *const array[FLAT_RANGES], int64_t n)
+static void add_slim(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const float slim = *(const float *)args;
     float *restrict g = array[0];
@@ -18,7 +18,7 @@ void optim_add_slim(Optim *optim, const float *params, float *grads, double fact
     for (int i = 0; i < optim->range_count; ++i) {
         const OptimPiece *piece = &optim->piece[i];
         if (!optim->range[i].channel_scale || piece->elements == 0) continue;
-        float *array[FLAT_RANGES] = {grads + piece->gradient,
+        float *array[FLAT_ARRAYS] = {grads + piece->gradient,
                                      optim_read_only(params + piece->value)};
         optim_each(optim, piece, add_slim, &slim, array);
     }

@@ -14,13 +14,13 @@ static void heat_maps(const Topology *t, HeatMap map[MAPS])
 {
     map[0] = (HeatMap){"latency of a small message, µs", t->latency_s, 1e6, false};
     map[1] = (HeatMap){"rate of a pair alone, in each direction, GB/s; slow pairs are framed",
-                       t->bytes_s, 1e-9, true};
-    map[2] = (HeatMap){"rate while all ranks send, GB/s", t->together_bytes_s, 1e-9, false};
+                       t->bytes_per_s, 1e-9, true};
+    map[2] = (HeatMap){"rate while all ranks send, GB/s", t->together_bytes_per_s, 1e-9, false};
 }
 
 static bool draws_links(const Topology *t)
 {
-    return t->bytes_s && t->ranks > 1 && t->ranks <= HEAT_RANKS_MAX;
+    return t->bytes_per_s && t->ranks > 1 && t->ranks <= HEAT_RANKS_MAX;
 }
 
 /* Calls for the first node of each layout that is described. Returns the height of what `draw`
@@ -166,8 +166,9 @@ static void put_classes(FILE *out, const Topology *t)
         fprintf(out,
                 "<tr><td>%s</td><td>%d</td><td>%.3g</td><td>%.3g</td><td>%.3g</td><td>%.3g</td>"
                 "<td>%.3g</td></tr>\n",
-                link_class_name((LinkClass)i), s->pairs, 1e6 * s->latency_s, 1e-9 * s->bytes_s,
-                1e-9 * s->bytes_s_min, 1e-9 * s->bytes_s_max, 1e-9 * s->together_bytes_s);
+                link_class_name((LinkClass)i), s->pairs, 1e6 * s->latency_s, 1e-9 * s->bytes_per_s,
+                1e-9 * s->bytes_per_s_min, 1e-9 * s->bytes_per_s_max,
+                1e-9 * s->together_bytes_per_s);
     }
     fputs("</table>\n", out);
 }
@@ -183,7 +184,7 @@ static void put_slow_nodes(FILE *out, const Topology *t)
     for (int i = 0; i < count; ++i) {
         fputs("<tr><td>", out);
         html_text(out, t->host[node[i].node]);
-        fprintf(out, "</td><td>%.3g</td><td>%.3g</td></tr>\n", 1e-9 * node[i].bytes_s,
+        fprintf(out, "</td><td>%.3g</td><td>%.3g</td></tr>\n", 1e-9 * node[i].bytes_per_s,
                 1e-9 * node[i].median);
     }
     if (count > 0) fputs("</table>\n", out);
@@ -204,7 +205,7 @@ static void put_slow_pairs(FILE *out, const Topology *t)
         html_text(out, t->host[t->node[p->a]]);
         fputs(", ", out);
         html_text(out, t->host[t->node[p->b]]);
-        fprintf(out, "</td><td>%.3g</td><td>%.3g</td><td>%s</td></tr>\n", 1e-9 * p->bytes_s,
+        fprintf(out, "</td><td>%.3g</td><td>%.3g</td><td>%s</td></tr>\n", 1e-9 * p->bytes_per_s,
                 1e-9 * p->class_median, link_class_name(p->class));
     }
     if (count > 0) fputs("</table>\n", out);
@@ -251,7 +252,7 @@ static void put_links(FILE *out, const Topology *t, const char *of)
 void topology_sections(FILE *out, const Topology *t, const char *of)
 {
     put_nodes(out, t, of);
-    if (t->bytes_s && t->ranks > 1) put_links(out, t, of);
+    if (t->bytes_per_s && t->ranks > 1) put_links(out, t, of);
 }
 
 Status report_topology(const Topology *t, const char *path)

@@ -6,7 +6,7 @@
 
 /* Results of a rank: one entry for each other rank. */
 typedef struct LinkRow {
-    double *latency_s, *bytes_s, *together_bytes_s;
+    double *latency_s, *bytes_per_s, *together_bytes_per_s;
 } LinkRow;
 
 /* Measures the pairs of a round: each alone, then all at once. */
@@ -21,10 +21,11 @@ static void measure_round(const World *world, PairLink *link, int rounds, int ro
         world_barrier(world);
         if (world->rank != first && world->rank != second) continue;
         row.latency_s[link->peer] = pairs_latency(link, pair_s / 4);
-        row.bytes_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
+        row.bytes_per_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
     }
     world_barrier(world);
-    if (link->peer >= 0) row.together_bytes_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
+    if (link->peer >= 0)
+        row.together_bytes_per_s[link->peer] = pairs_rate(link, pair_s / 2, &bytes);
 }
 
 /* Seconds for one pair. */
@@ -58,9 +59,9 @@ static void repeat_slow(Topology *t, const World *world, PairLink *link, double 
     }
     world_merge(world, rate, count);
     for (int i = 0; i < count; ++i)
-        if (rate[i] > pair[i].bytes_s)
-            t->bytes_s[(int64_t)pair[i].a * t->ranks + pair[i].b] =
-                t->bytes_s[(int64_t)pair[i].b * t->ranks + pair[i].a] = rate[i];
+        if (rate[i] > pair[i].bytes_per_s)
+            t->bytes_per_s[(int64_t)pair[i].a * t->ranks + pair[i].b] =
+                t->bytes_per_s[(int64_t)pair[i].b * t->ranks + pair[i].a] = rate[i];
     mem_free(&rate);
     mem_free(&pair);
 }
@@ -83,8 +84,8 @@ Status topo_measure(Topology *t, const World *world, double budget_s)
     topo_describe(t, world);
     if (world->size > 1) measure_links(world, &link, pair_s, rows);
     t->latency_s = gather_rows(world, rows.latency_s);
-    t->bytes_s = gather_rows(world, rows.bytes_s);
-    t->together_bytes_s = gather_rows(world, rows.together_bytes_s);
+    t->bytes_per_s = gather_rows(world, rows.bytes_per_s);
+    t->together_bytes_per_s = gather_rows(world, rows.together_bytes_per_s);
     if (world->size > 1) repeat_slow(t, world, &link, pair_s);
     mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
     mem_free(&row);

@@ -231,7 +231,7 @@ static void find_order(const Topology *t, bool ring, Order *order)
 {
     *order = (Order){.rank = mem_new((size_t)t->ranks * sizeof *order->rank)};
     if (t->ranks <= ORDER_EXACT_MAX) {
-        Points p = {.count = t->ranks, .rate = t->bytes_s, .from_0 = ring, .ring = ring};
+        Points p = {.count = t->ranks, .rate = t->bytes_per_s, .from_0 = ring, .ring = ring};
         find_row(&p, order->rank);
     } else {
         order->search = levels_row(t, ring, order->rank) ? ORDER_LEVELS : ORDER_HEURISTIC;

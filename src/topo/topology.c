@@ -24,8 +24,8 @@ void topo_fini(Topology *t)
     mem_free(&t->node);
     mem_free(&t->cpus);
     mem_free(&t->latency_s);
-    mem_free(&t->bytes_s);
-    mem_free(&t->together_bytes_s);
+    mem_free(&t->bytes_per_s);
+    mem_free(&t->together_bytes_per_s);
     for (int i = 0; t->switches && i < t->nodes; ++i) mem_free(&t->switches[i]);
     mem_free(&t->switches);
     topo_fini_hardware(t);
@@ -89,18 +89,18 @@ void topo_summarize(const Topology *t, LinkSummary summary[LINK_CLASS_COUNT])
     for (int k = 0; k < LINK_CLASS_COUNT; ++k) {
         LinkSummary *s = &summary[k];
         *s = (LinkSummary){0};
-        if (!t->bytes_s) continue;
-        int count = class_values(t, package, NULL, (LinkClass)k, t->bytes_s, value);
+        if (!t->bytes_per_s) continue;
+        int count = class_values(t, package, NULL, (LinkClass)k, t->bytes_per_s, value);
         if (count == 0) continue;
         s->pairs = count;
         /* median sorts the values */
-        s->bytes_s = median(value, count);
-        s->bytes_s_min = value[0];
-        s->bytes_s_max = value[count - 1];
+        s->bytes_per_s = median(value, count);
+        s->bytes_per_s_min = value[0];
+        s->bytes_per_s_max = value[count - 1];
         class_values(t, package, NULL, (LinkClass)k, t->latency_s, value);
         s->latency_s = median(value, count);
-        class_values(t, package, NULL, (LinkClass)k, t->together_bytes_s, value);
-        s->together_bytes_s = median(value, count);
+        class_values(t, package, NULL, (LinkClass)k, t->together_bytes_per_s, value);
+        s->together_bytes_per_s = median(value, count);
     }
     mem_free(&value);
     mem_free(&package);
@@ -109,7 +109,7 @@ void topo_summarize(const Topology *t, LinkSummary summary[LINK_CLASS_COUNT])
 static int compare_pairs(const void *a, const void *b)
 {
     const SlowPair *x = a, *y = b;
-    double left = x->bytes_s / x->class_median, right = y->bytes_s / y->class_median;
+    double left = x->bytes_per_s / x->class_median, right = y->bytes_per_s / y->class_median;
     if (left != right) return left < right ? -1 : 1;
     return x->a != y->a ? x->a - y->a : x->b - y->b;
 }
@@ -119,7 +119,7 @@ int topo_slow_nodes(const Topology *t, SlowNode **nodes)
     int count = 0;
     double *best = mem_new(2 * (size_t)t->nodes * sizeof *best), *sorted = best + t->nodes;
     *nodes = mem_new((size_t)t->nodes * sizeof **nodes);
-    for (int a = 0; a < t->ranks && t->bytes_s; ++a)
+    for (int a = 0; a < t->ranks && t->bytes_per_s; ++a)
         for (int b = 0; b < t->ranks; ++b)
             if (t->node[a] != t->node[b])
                 best[t->node[a]] = fmax(best[t->node[a]], topo_rate(t, a, b));
@@ -149,11 +149,11 @@ int topo_slow_pairs(const Topology *t, SlowPair **pairs)
     double middle[LINK_CLASS_COUNT];
     double *value = mem_new(((size_t)t->ranks * (size_t)t->ranks + 1) * sizeof *value);
     *pairs = mem_new(((size_t)t->ranks * (size_t)t->ranks + 1) * sizeof **pairs);
-    for (int k = 0; k < LINK_CLASS_COUNT && t->bytes_s; ++k) {
-        int links = class_values(t, package, slow, (LinkClass)k, t->bytes_s, value);
+    for (int k = 0; k < LINK_CLASS_COUNT && t->bytes_per_s; ++k) {
+        int links = class_values(t, package, slow, (LinkClass)k, t->bytes_per_s, value);
         middle[k] = links ? median(value, links) : 0;
     }
-    for (int a = 0; a < t->ranks && t->bytes_s; ++a)
+    for (int a = 0; a < t->ranks && t->bytes_per_s; ++a)
         for (int b = a + 1; b < t->ranks; ++b) {
             LinkClass class = link_class(t, package, a, b);
             double rate = topo_rate(t, a, b);

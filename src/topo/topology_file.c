@@ -70,11 +70,11 @@ static Status read_matrices(Topology *t, const char *path, const Node *root,
         if (!value[key])
             return value_fail(path, root, "only some of latency_s, bytes_s, together_bytes_s");
     t->latency_s = mem_new(bytes + 1);
-    t->bytes_s = mem_new(bytes + 1);
-    t->together_bytes_s = mem_new(bytes + 1);
+    t->bytes_per_s = mem_new(bytes + 1);
+    t->together_bytes_per_s = mem_new(bytes + 1);
     TRY(read_matrix(path, value[KEY_LATENCY], t->ranks, 0, t->latency_s));
-    TRY(read_matrix(path, value[KEY_RATE], t->ranks, 1, t->bytes_s));
-    return read_matrix(path, value[KEY_TOGETHER], t->ranks, 1, t->together_bytes_s);
+    TRY(read_matrix(path, value[KEY_RATE], t->ranks, 1, t->bytes_per_s));
+    return read_matrix(path, value[KEY_TOGETHER], t->ranks, 1, t->together_bytes_per_s);
 }
 
 /* Reads the kinds of hardware, and that of each node. */
@@ -210,10 +210,10 @@ void topo_print(const Topology *t, FILE *out)
     for (int r = 0; r < t->ranks; ++r) json_int(&json, NULL, t->node[r]);
     json_end(&json);
     put_texts(&json, KEY_CPUS, t->ranks, t->cpus);
-    if (t->bytes_s) {
+    if (t->bytes_per_s) {
         put_matrix(&json, KEY_LATENCY, t->ranks, t->latency_s);
-        put_matrix(&json, KEY_RATE, t->ranks, t->bytes_s);
-        put_matrix(&json, KEY_TOGETHER, t->ranks, t->together_bytes_s);
+        put_matrix(&json, KEY_RATE, t->ranks, t->bytes_per_s);
+        put_matrix(&json, KEY_TOGETHER, t->ranks, t->together_bytes_per_s);
     }
     if (t->switches) put_texts(&json, KEY_SWITCHES, t->nodes, t->switches);
     if (t->kind) put_hardware(&json, t);

@@ -47,6 +47,9 @@ check 78 'step 2 of a rollout needs frame 1 after its start as input' "$WEFT" pr
 # A rollout that grows until it overflows is not a training that diverged.
 check 0 '' "$WEFT" train f.yaml run.name=steep train.steps=1 optim.lr=1e13
 check 65 'from sample 0 is NaN or infinite at step 3: the rollout diverged' "$WEFT" predict f.yaml run.name=steep --rollout 4 --samples 0
+# These outputs are finite, but not in the variables' units.
+check 0 '' "$WEFT" train f.yaml run.name=large train.steps=1 optim.lr=1e37
+check 65 "from sample 0 is NaN or infinite at step 1: the model's training diverged" "$WEFT" predict f.yaml run.name=large --samples 0
 check 64 '--png needs --samples' "$WEFT" predict f.yaml --png pictures
 check 0 '' "$WEFT" predict f.yaml --samples 0-1 --png pictures
 holds 'a picture for each target' [ "$(ls pictures | wc -l)" = 4 ]

@@ -117,7 +117,7 @@ static void test_plain(void)
     progress_open(&progress);
     progress_train(&progress, &typical, false);
     progress_train(&progress, &typical, true);
-    progress_break(&progress);
+    progress_end_line(&progress);
     EvalLine eval = {
         .step = 1200, .samples = 10000, .loss = 0.25, .top1 = 0.91, .top5 = NAN, .seconds = 1.5};
     progress_eval(&progress, &eval);
@@ -191,8 +191,8 @@ static void test_terminal(void)
     last.step = last.steps;
     /* the last one is drawn at once */
     progress_train(&progress, &last, false);
-    progress_break(&progress);
-    progress_break(&progress);
+    progress_end_line(&progress);
+    progress_end_line(&progress);
     /* ten a second, and the last line */
     int most = 3 + (int)((clock_s() - begin_s) / 0.1);
     stdout_back();

@@ -172,8 +172,8 @@ static void test_places(void)
 /* The rule chooses the way with the smaller expected time, whatever the link. */
 static void test_rule(void)
 {
-    const Link far = {.latency_s = 5e-4, .byte_s = 1e-10},
-               near = {.latency_s = 1e-6, .byte_s = 1e-9};
+    const Link far = {.latency_s = 5e-4, .s_per_byte = 1e-10},
+               near = {.latency_s = 1e-6, .s_per_byte = 1e-9};
     int halved = 0, wrong = 0;
     for (int ranks = 2; ranks <= 70; ++ranks)
         for (int64_t elements = 100; elements < 1 << 25; elements *= 3) {
@@ -202,7 +202,7 @@ static void test_cost(void)
                             .elements = 44 << 18,
                             .collect = true,
                             .spread = true};
-    const Link link = {.latency_s = 3e-6, .byte_s = 1e-10};
+    const Link link = {.latency_s = 3e-6, .s_per_byte = 1e-10};
     SumCost halving = sum_cost(&shape, COMM_HALVING, link),
             all = sum_cost(&shape, COMM_ALL_TO_ALL, link);
     double bytes = 2.0 * (44 << 18) * 4 * 63 / 64;

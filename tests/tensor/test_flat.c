@@ -300,11 +300,11 @@ static void test_exact_squares(void)
             if (!simd_use(isas[isa])) continue;
             for (int64_t step = 1; step < N; step = 3 * step + 1) {
                 SquareSum got = sum_of_slices(&f, f.v[0], N, step);
-                if (want.grid == 0) want = got;
+                if (want.scale == 0) want = got;
                 CU_ASSERT_EQUAL(memcmp(&got, &want, sizeof got), 0);
             }
         }
-        CU_ASSERT(want.grid > 0);
+        CU_ASSERT(want.scale > 0);
         CU_ASSERT(fabsl((long double)square_sum_value(&want) - right) <= right * 1e-15L);
     }
     for (int isa = 0; isa < 3; ++isa) {
@@ -335,13 +335,13 @@ static void test_overflow(void)
     for (int isa = 0; isa < 3; ++isa) {
         if (!simd_use(isas[isa])) continue;
         float found = 0;
-        f.t->find_overflow(f.s, &found, f.v[0], N);
+        f.t->find_not_finite(f.s, &found, f.v[0], N);
         CU_ASSERT_EQUAL(found, 0);
         for (int64_t i = 0; i < N; i += i < 70 || i > N - 70 ? 1 : 997) {
             float was = f.v[0][i], before = 0;
             f.v[0][i] = bad[i % 4];
-            f.t->find_overflow(f.s, &found, f.v[0], N);
-            f.t->find_overflow(f.s, &before, f.v[0], i);
+            f.t->find_not_finite(f.s, &found, f.v[0], N);
+            f.t->find_not_finite(f.s, &before, f.v[0], i);
             CU_ASSERT(found == 1 && before == 0);
             f.v[0][i] = was;
             found = 0;

@@ -10,7 +10,7 @@ static void test_kinds(void)
 {
     Topology t;
     topo_describe(&t, &test_world);
-    CU_ASSERT(t.ranks == 3 && t.nodes == 1 && !t.kind && !t.bytes_s);
+    CU_ASSERT(t.ranks == 3 && t.nodes == 1 && !t.kind && !t.bytes_per_s);
     CU_ASSERT_STRING_EQUAL(t.switches[0], "s0.s4");
     CHECK_OK(topo_describe_hardware(&t, &test_world, false));
     CU_ASSERT(t.kinds == 1 && t.kind[0] == 0);

@@ -72,15 +72,15 @@ static void test_layouts(void)
 static void measure(Topology *t, const double rate[LINK_CLASS_COUNT], int package_of[4])
 {
     t->latency_s = mem_new(16 * sizeof *t->latency_s);
-    t->bytes_s = mem_new(16 * sizeof *t->bytes_s);
-    t->together_bytes_s = mem_new(16 * sizeof *t->together_bytes_s);
+    t->bytes_per_s = mem_new(16 * sizeof *t->bytes_per_s);
+    t->together_bytes_per_s = mem_new(16 * sizeof *t->together_bytes_per_s);
     for (int a = 0; a < 4; ++a)
         for (int b = 0; b < 4; ++b) {
             bool near = package_of[a] == package_of[b];
             LinkClass class = a / 2 != b / 2 ? LINK_SWITCH : near ? LINK_PACKAGE : LINK_NODE;
             if (a == b) continue;
-            t->bytes_s[4 * a + b] = rate[class];
-            t->together_bytes_s[4 * a + b] = rate[class] / 2;
+            t->bytes_per_s[4 * a + b] = rate[class];
+            t->together_bytes_per_s[4 * a + b] = rate[class] / 2;
             t->latency_s[4 * a + b] = 1e-6;
         }
 }
@@ -98,16 +98,17 @@ static void test_classes(void)
     topo_summarize(&t, summary);
     static const int pairs[] = {1, 1, 4, 0};
     for (int i = 0; i < LINK_CLASS_COUNT; ++i) CU_ASSERT_EQUAL(summary[i].pairs, pairs[i]);
-    CU_ASSERT(summary[LINK_PACKAGE].bytes_s == 8e9 && summary[LINK_NODE].bytes_s == 4e9);
-    CU_ASSERT(summary[LINK_SWITCH].together_bytes_s == 5e8);
+    CU_ASSERT(summary[LINK_PACKAGE].bytes_per_s == 8e9 && summary[LINK_NODE].bytes_per_s == 4e9);
+    CU_ASSERT(summary[LINK_SWITCH].together_bytes_per_s == 5e8);
     CU_ASSERT_EQUAL(topo_slow_pairs(&t, &pair), 0);
     mem_free(&pair);
-    t.bytes_s[4 * 0 + 2] = t.bytes_s[4 * 2 + 0] = 7e8;
+    t.bytes_per_s[4 * 0 + 2] = t.bytes_per_s[4 * 2 + 0] = 7e8;
     CU_ASSERT_EQUAL_FATAL(topo_slow_pairs(&t, &pair), 1);
     CU_ASSERT(pair[0].a == 0 && pair[0].b == 2 && pair[0].class == LINK_SWITCH);
     mem_free(&pair);
     topo_summarize(&t, summary);
-    CU_ASSERT(summary[LINK_SWITCH].bytes_s_min == 7e8 && summary[LINK_SWITCH].bytes_s_max == 1e9);
+    CU_ASSERT(summary[LINK_SWITCH].bytes_per_s_min == 7e8 &&
+              summary[LINK_SWITCH].bytes_per_s_max == 1e9);
     topo_fini(&t);
 }
 
@@ -134,7 +135,7 @@ static void test_round_trip(void)
     CHECK_OK(topo_write(&t, path));
     CHECK_OK(file_text(path, 1 << 20, &first, &bytes));
     CHECK_OK(topo_read(&back, path));
-    CU_ASSERT(back.ranks == 4 && back.kinds == 1 && back.kind[1] == -1 && !back.bytes_s);
+    CU_ASSERT(back.ranks == 4 && back.kinds == 1 && back.kind[1] == -1 && !back.bytes_per_s);
     CU_ASSERT_STRING_EQUAL(back.switches[1], "s0.s1");
     CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[1].link[0], "SYS");
     CU_ASSERT_STRING_EQUAL(back.hardware[0].gpu[0].card[0], "");

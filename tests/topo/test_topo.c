@@ -19,8 +19,8 @@ static Topology make(int ranks, int nodes, double near, int levels, int seed)
                   .node = mem_new(n * sizeof *t.node),
                   .cpus = mem_new(n * sizeof *t.cpus),
                   .latency_s = mem_new(n * n * sizeof *t.latency_s),
-                  .bytes_s = mem_new(n * n * sizeof *t.bytes_s),
-                  .together_bytes_s = mem_new(n * n * sizeof *t.together_bytes_s)};
+                  .bytes_per_s = mem_new(n * n * sizeof *t.bytes_per_s),
+                  .together_bytes_per_s = mem_new(n * n * sizeof *t.together_bytes_per_s)};
     RngKey key = rng_key((uint64_t)seed, RNG_TEST, 0, 0);
     for (int i = 0; i < nodes; ++i) t.host[i] = mem_format("host%d", i);
     for (int a = 0; a < ranks; ++a) {
@@ -29,8 +29,9 @@ static Topology make(int ranks, int nodes, double near, int levels, int seed)
         for (int b = 0; b < a; ++b) {
             double drawn = 1 + rng_u32(key, (uint64_t)(a * ranks + b)) % (uint32_t)levels;
             double rate = 1e9 * drawn * (a % nodes == b % nodes ? near : 1);
-            t.bytes_s[a * ranks + b] = t.bytes_s[b * ranks + a] = rate;
-            t.together_bytes_s[a * ranks + b] = t.together_bytes_s[b * ranks + a] = rate / 2;
+            t.bytes_per_s[a * ranks + b] = t.bytes_per_s[b * ranks + a] = rate;
+            t.together_bytes_per_s[a * ranks + b] = t.together_bytes_per_s[b * ranks + a] =
+                rate / 2;
             t.latency_s[a * ranks + b] = t.latency_s[b * ranks + a] = 1e-6;
         }
     }
@@ -123,7 +124,8 @@ static void test_tree(void)
     }
     /* a chain hangs from its middle */
     Topology t = make(7, 1, 1, 1, 0);
-    for (int a = 0; a + 1 < 7; ++a) t.bytes_s[a * 7 + a + 1] = t.bytes_s[(a + 1) * 7 + a] = 2e9;
+    for (int a = 0; a + 1 < 7; ++a)
+        t.bytes_per_s[a * 7 + a + 1] = t.bytes_per_s[(a + 1) * 7 + a] = 2e9;
     RankTree tree;
     topo_tree(&t, &tree);
     CU_ASSERT_EQUAL(tree.root, 3);
@@ -182,8 +184,8 @@ static void test_slow(void)
     SlowPair *pair;
     CU_ASSERT_EQUAL(topo_slow_pairs(&t, &pair), 0);
     mem_free(&pair);
-    t.bytes_s[0 * 6 + 2] = t.bytes_s[2 * 6 + 0] = 7.9e9;
-    t.bytes_s[1 * 6 + 4] = t.bytes_s[4 * 6 + 1] = 0.5e9;
+    t.bytes_per_s[0 * 6 + 2] = t.bytes_per_s[2 * 6 + 0] = 7.9e9;
+    t.bytes_per_s[1 * 6 + 4] = t.bytes_per_s[4 * 6 + 1] = 0.5e9;
     CU_ASSERT_EQUAL_FATAL(topo_slow_pairs(&t, &pair), 2);
     CU_ASSERT(pair[0].a == 1 && pair[0].b == 4 && pair[0].class_median == 1e9);
     CU_ASSERT(pair[1].a == 0 && pair[1].b == 2 && pair[1].class_median == 10e9);
@@ -202,13 +204,13 @@ static void test_slow_node(void)
     for (int a = 0; a < 6; ++a)
         for (int b = 0; b < 6; ++b)
             if (t.node[a] != t.node[b] && (t.node[a] == 1 || t.node[b] == 1))
-                t.bytes_s[a * 6 + b] = 1e8;
+                t.bytes_per_s[a * 6 + b] = 1e8;
     CU_ASSERT_EQUAL_FATAL(topo_slow_nodes(&t, &node), 1);
-    CU_ASSERT(node[0].node == 1 && node[0].bytes_s == 1e8 && node[0].median == 1e9);
+    CU_ASSERT(node[0].node == 1 && node[0].bytes_per_s == 1e8 && node[0].median == 1e9);
     mem_free(&node);
     CU_ASSERT_EQUAL(topo_slow_pairs(&t, &pair), 0);
     mem_free(&pair);
-    t.bytes_s[0 * 6 + 2] = t.bytes_s[2 * 6 + 0] = 5e8;
+    t.bytes_per_s[0 * 6 + 2] = t.bytes_per_s[2 * 6 + 0] = 5e8;
     CU_ASSERT_EQUAL_FATAL(topo_slow_pairs(&t, &pair), 1);
     CU_ASSERT(pair[0].a == 0 && pair[0].b == 2 && pair[0].class_median == 1e9);
     mem_free(&pair);
@@ -231,7 +233,7 @@ static void test_files(void)
     CHECK_OK(topo_read(&back, topo_path_));
     CU_ASSERT(back.ranks == 5 && back.nodes == 2 && strcmp(back.host[1], "host1") == 0);
     CU_ASSERT_EQUAL(memcmp(back.node, t.node, 5 * sizeof *t.node), 0);
-    CU_ASSERT_EQUAL(memcmp(back.bytes_s, t.bytes_s, 25 * sizeof *t.bytes_s), 0);
+    CU_ASSERT_EQUAL(memcmp(back.bytes_per_s, t.bytes_per_s, 25 * sizeof *t.bytes_per_s), 0);
     CU_ASSERT_EQUAL(memcmp(back.latency_s, t.latency_s, 25 * sizeof *t.latency_s), 0);
     topo_fini(&back);
     topo_fini(&t);

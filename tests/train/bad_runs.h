@@ -118,11 +118,11 @@ static void run_case(const Case *c, const World *world, Outcome *out)
     Run r = {.config = config, .world = world, .best_saved = NAN};
     if (world->rank == 0) r.verified = known_files_new();
     run_dir_init(&r.dir, config);
-    run_time_begin(&r);
+    run_time_init(&r);
     out->status = trainer_new(&r.trainer, config, world);
     if (out->status == OK) out->status = make_steps(c, &r, out);
     hook_free(&r.hook);
-    run_time_end(&r);
+    run_time_fini(&r);
     run_bad_end(&r);
     observer_free(&r.observer);
     train_save_free(&r.save);

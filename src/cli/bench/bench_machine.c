@@ -40,12 +40,18 @@ static const double BUSY_BELOW = 0.9;
 
 /* Times of the measured steps. */
 typedef struct StepTimes {
-    /* each step's time, that of its update, and that of neither tasks, sums, messages, the update
-     * nor waiting for data; [steps], owned */
-    double *step_s, *update_s, *rest_s;
+    /* time of each step, [steps]; owned */
+    double *step_s;
+    /* time of each step's update, [steps]; owned */
+    double *update_s;
+    /* time of each step outside of tasks, sums, messages, the update and waiting for data, [steps];
+     * owned */
+    double *rest_s;
     int steps;
-    /* time in tasks of all steps, and processor time of this process in all of them */
-    double tasks_s, processor_s;
+    /* time in the tasks of all steps */
+    double tasks_s;
+    /* processor time of this process in all steps */
+    double processor_s;
     OperationTimes *operations;
 } StepTimes;
 
@@ -102,7 +108,7 @@ static Status time_steps(Trainer *t, StepTimes *times)
 
 /* Times that a rank sends to rank 0. */
 typedef struct RankTimes {
-    double move_byte_s, action_s;
+    double move_s_per_byte, action_s;
     TimeRange update_s, rest_s;
     /* bytes of the text with its operations */
     size_t text_bytes;
@@ -120,7 +126,7 @@ static RankTimes rank_times(const Trainer *t, StepTimes *times)
     OperationTotals all = operation_times_totals(times->operations);
     double elements = trained_elements(t),
            between_s = times->tasks_s - all.operations_s - all.moves_s - all.polls_s;
-    RankTimes r = {.move_byte_s = all.moved_bytes > 0 ? all.moves_s / all.moved_bytes : 0,
+    RankTimes r = {.move_s_per_byte = all.moved_bytes > 0 ? all.moves_s / all.moved_bytes : 0,
                    .action_s = all.actions > 0 ? fmax(between_s / all.actions, 0) : 0};
     r.update_s = time_range(times->update_s, times->steps);
     r.rest_s = time_range(times->rest_s, times->steps);
@@ -197,7 +203,7 @@ static void join_ranks(const World *world, const RankTimes *mine, char *packed, 
         for (int r = 0; r < world->size; ++r) {
             if (r > 0) unpack_operations(machine, joined + at, bytes[r]);
             at += bytes[r];
-            machine->move_byte_s += all[r].move_byte_s / world->size;
+            machine->move_s_per_byte += all[r].move_s_per_byte / world->size;
             machine->action_s += all[r].action_s / world->size;
             machine->update_s = range_mean(machine->update_s, all[r].update_s, world->size);
             machine->rest_s = range_mean(machine->rest_s, all[r].rest_s, world->size);
@@ -214,9 +220,9 @@ static void join_ranks(const World *world, const RankTimes *mine, char *packed, 
  * happens where other processes run, both take the large one's time, by which the rate is known. */
 static Link link_through(double small_s, double large_s, double small, double large)
 {
-    if (large_s <= small_s) return (Link){.latency_s = large_s, .byte_s = large_s / large};
-    double byte_s = (large_s - small_s) / (large - small);
-    return (Link){.latency_s = fmax(small_s - small * byte_s, 0), .byte_s = byte_s};
+    if (large_s <= small_s) return (Link){.latency_s = large_s, .s_per_byte = large_s / large};
+    double s_per_byte = (large_s - small_s) / (large - small);
+    return (Link){.latency_s = fmax(small_s - small * s_per_byte, 0), .s_per_byte = s_per_byte};
 }
 
 /* Sends a message on channel `to` once its slot is free, writing all its bytes, as a stage does. */
@@ -374,17 +380,18 @@ static void print(const Machine *m, double step_s, const char *path)
            "  copies between operations %.2f GB/s, update %.3f ns a parameter, rest of a step %.1f "
            "us\n",
            m->operation_count, m->ranks, m->ranks == 1 ? "" : "s", m->threads,
-           m->threads == 1 ? "" : "s", step_s, m->move_byte_s > 0 ? 1e-9 / m->move_byte_s : 0.0,
-           1e9 * m->update_s.median, 1e6 * m->rest_s.median);
+           m->threads == 1 ? "" : "s", step_s,
+           m->move_s_per_byte > 0 ? 1e-9 / m->move_s_per_byte : 0.0, 1e9 * m->update_s.median,
+           1e6 * m->rest_s.median);
     if (m->has_message)
         printf("  messages %.2f us and %.2f GB/s\n", 1e6 * m->message.latency_s,
-               1e-9 / m->message.byte_s);
+               1e-9 / m->message.s_per_byte);
     if (m->has_network)
         printf("  messages between nodes %.2f us and %.3f GB/s\n", 1e6 * m->network.latency_s,
-               1e-9 / m->network.byte_s);
+               1e-9 / m->network.s_per_byte);
     for (int i = 0; i < m->sum_count; ++i)
         printf("  sums over %d ranks %.2f us and %.2f GB/s\n", m->sum[i].ranks,
-               1e6 * m->sum[i].link.latency_s, 1e-9 / m->sum[i].link.byte_s);
+               1e6 * m->sum[i].link.latency_s, 1e-9 / m->sum[i].link.s_per_byte);
     printf("wrote %s: weft plan CONFIG --machine %s\n", path, path);
 }
 

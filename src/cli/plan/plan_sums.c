@@ -29,7 +29,7 @@ Status view_parse_link(const char *text, Link *link)
         return fail(ERR_USAGE,
                     "--link %s: expected the microseconds of a message and GB/s, as " PLAN_LINK,
                     text);
-    *link = (Link){.latency_s = 1e-6 * microseconds, .byte_s = 1e-9 / gigabytes};
+    *link = (Link){.latency_s = 1e-6 * microseconds, .s_per_byte = 1e-9 / gigabytes};
     return OK;
 }
 
@@ -174,7 +174,8 @@ void plan_sums_text(const PlanView *v, FILE *out)
     fprintf(out,
             "  with messages, one replica per node, %.4g us per message and %.4g GB/s (--link); "
             "for the rank with most messages %s:\n",
-            1e6 * v->link.latency_s, 1e-9 / v->link.byte_s, geo ? "at a sync point" : "in a step");
+            1e6 * v->link.latency_s, 1e-9 / v->link.s_per_byte,
+            geo ? "at a sync point" : "in a step");
     print_way(&all, "all to all", out);
     print_way(&halving, "halving", out);
     print_rule(v, most, out);
@@ -206,7 +207,7 @@ void plan_sums_json(const PlanView *v, int stage, Json *json)
     json_text(json, "at", view_mode(v) == TABLE_GEO ? "sync point" : "step");
     json_int(json, "count", taken.count);
     json_real(json, "latency_s", v->link.latency_s);
-    json_real(json, "byte_s", v->link.byte_s);
+    json_real(json, "byte_s", v->link.s_per_byte);
     put_way(json, "taken", &taken);
     put_way(json, "all_to_all", &all);
     put_way(json, "halving", &halving);

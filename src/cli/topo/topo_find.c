@@ -88,7 +88,7 @@ static Status find(const Topology *t, const void *options)
     const FindOptions *o = options;
     Order ring, path;
     OrderSearch search;
-    if (!t->bytes_s || t->ranks == 0)
+    if (!t->bytes_per_s || t->ranks == 0)
         return fail(ERR_CONFIG,
                     "%s: has no measured links between ranks; weft topo show -n RANKS "
                     "--save FILE writes such a file",

@@ -213,8 +213,8 @@ static void print_classes(const Topology *t)
         const LinkSummary *s = &summary[i];
         if (s->pairs == 0) continue;
         printf("%-18s %9d %11.3g %12.3g %10.3g %10.3g %14.3g\n", link_class_name((LinkClass)i),
-               s->pairs, 1e6 * s->latency_s, 1e-9 * s->bytes_s, 1e-9 * s->bytes_s_min,
-               1e-9 * s->bytes_s_max, 1e-9 * s->together_bytes_s);
+               s->pairs, 1e6 * s->latency_s, 1e-9 * s->bytes_per_s, 1e-9 * s->bytes_per_s_min,
+               1e-9 * s->bytes_per_s_max, 1e-9 * s->together_bytes_per_s);
     }
 }
 
@@ -224,8 +224,8 @@ static void print_slow_nodes(const Topology *t)
     int count = topo_slow_nodes(t, &node);
     for (int i = 0; i < count && i < PAIRS_LISTED; ++i)
         printf("%s%s: fastest link to another node %.3g GB/s, the median of nodes is %.3g\n",
-               i == 0 ? "\nslow nodes\n  " : "  ", t->host[node[i].node], 1e-9 * node[i].bytes_s,
-               1e-9 * node[i].median);
+               i == 0 ? "\nslow nodes\n  " : "  ", t->host[node[i].node],
+               1e-9 * node[i].bytes_per_s, 1e-9 * node[i].median);
     if (count > PAIRS_LISTED) printf("  and %d more\n", count - PAIRS_LISTED);
     mem_free(&node);
 }
@@ -237,7 +237,7 @@ static void print_slow_pairs(const Topology *t)
     for (int i = 0; i < count && i < PAIRS_LISTED; ++i)
         printf("%srank %d on %s and rank %d on %s: %.3g GB/s, the median of pairs %s is %.3g\n",
                i == 0 ? "\nslow links\n  " : "  ", pair[i].a, t->host[t->node[pair[i].a]],
-               pair[i].b, t->host[t->node[pair[i].b]], 1e-9 * pair[i].bytes_s,
+               pair[i].b, t->host[t->node[pair[i].b]], 1e-9 * pair[i].bytes_per_s,
                link_class_name(pair[i].class), 1e-9 * pair[i].class_median);
     if (count > PAIRS_LISTED) printf("  and %d more\n", count - PAIRS_LISTED);
     mem_free(&pair);
@@ -248,14 +248,14 @@ void topo_print_text(const Topology *t)
     if (t->ranks > 0) print_nodes(t);
     print_layouts(t);
     if (t->ranks < 2) return;
-    if (!t->bytes_s) {
+    if (!t->bytes_per_s) {
         printf("\nlinks not measured\n");
         return;
     }
     if (t->ranks <= MATRIX_RANKS_MAX) {
         print_matrix(t, "latency of a small message, us", t->latency_s, 1e6);
-        print_matrix(t, "rate of a pair alone, in each direction, GB/s", t->bytes_s, 1e-9);
-        print_matrix(t, "rate while all ranks send, GB/s", t->together_bytes_s, 1e-9);
+        print_matrix(t, "rate of a pair alone, in each direction, GB/s", t->bytes_per_s, 1e-9);
+        print_matrix(t, "rate while all ranks send, GB/s", t->together_bytes_per_s, 1e-9);
     }
     print_classes(t);
     print_slow_nodes(t);

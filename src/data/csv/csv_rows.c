@@ -1,14 +1,14 @@
 /* Converts rows of text to batches for a trained model, with the encoding of its training set. */
 #include "csv.h"
 
-struct TableText {
+struct TableTextReader {
     CsvSchema schema;
     CsvEncoding encoding;
 };
 
-Status table_text_new(TableText **out, const DataSet *set, const char *schema)
+Status table_text_new(TableTextReader **out, const DataSet *set, const char *schema)
 {
-    TableText *t = mem_new(sizeof *t);
+    TableTextReader *t = mem_new(sizeof *t);
     Status st =
         schema ? csv_schema_read(&t->schema, schema) : csv_stored_schema(&t->schema, set->path);
     if (st == OK) {
@@ -21,23 +21,23 @@ Status table_text_new(TableText **out, const DataSet *set, const char *schema)
     return st;
 }
 
-void table_text_free(TableText **text)
+void table_text_free(TableTextReader **reader)
 {
-    TableText *t = *text;
+    TableTextReader *t = *reader;
     if (!t) return;
     csv_encoding_fini(&t->encoding, t->schema.categories);
     csv_schema_fini(&t->schema);
-    mem_free(text);
+    mem_free(reader);
 }
 
-bool table_text_learnt(const TableText *t)
+bool table_text_needs_training_set(const TableTextReader *t)
 {
     return csv_schema_needs_statistics(&t->schema);
 }
 
 /* state of table_text_read */
 typedef struct Rows {
-    const TableText *text;
+    const TableTextReader *text_reader;
     const CsvInput *input;
     /* values and ids of a row */
     int64_t columns, fields;
@@ -89,20 +89,20 @@ static Status convert_block(void *user, int worker, CsvBlock *block)
     Status st = csv_reader_begin(&reader, r->input, block);
     while (st == OK && (st = csv_read_record(&reader, &got)) == OK && got) {
         uint64_t *ids = b->ids ? b->ids + b->rows * r->fields : NULL;
-        st =
-            csv_convert_record(&reader, &r->text->encoding, b->x + b->rows * r->columns, ids, NULL);
+        st = csv_convert_record(&reader, &r->text_reader->encoding, b->x + b->rows * r->columns,
+                                ids, NULL);
         if (st == OK && ++b->rows == r->rows_max) st = rows_flush(r);
     }
     csv_reader_fini(&reader);
     return st;
 }
 
-Status table_text_read(const TableText *t, const char *path, int rows_max, TableTextTake *take,
-                       void *user)
+Status table_text_read(const TableTextReader *t, const char *path, int rows_max,
+                       TableTextTake *take, void *user)
 {
     CsvInput input;
     Status st = csv_input_init(&input, &t->schema, &path, 1);
-    Rows r = {.text = t,
+    Rows r = {.text_reader = t,
               .input = &input,
               .columns = t->schema.numbers ? t->schema.numbers : 1,
               .fields = t->schema.categories,

@@ -345,8 +345,8 @@ static Status check_left_out(const FolderWork *work, Contents *c)
     return may_be_empty ? OK : files_check_classes(&work->files, c->left_out);
 }
 
-/* Moves samples that follow those left out towards the beginning of the file. The journal is cleared
- * first, since its offsets become wrong; its file stays, because its lock excludes other
+/* Moves samples that follow those left out towards the beginning of the file. The journal is
+ * cleared first, since its offsets become wrong; its file stays, because its lock excludes other
  * imports. */
 static Status close_gaps(FolderWork *work, const Contents *c)
 {

@@ -110,7 +110,7 @@ SumCost sum_cost(const SumShape *shape, CommWay way, Link link)
     int64_t most = way == COMM_ALL_TO_ALL || shape->push
                        ? phases * load.most
                        : halving_most_sent(rail, shape->collect, shape->spread);
-    double phase_s = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.byte_s;
+    double phase_s = link.latency_s / 3 * waits_of(load, (double)pieces) + bytes * link.s_per_byte;
     return (SumCost){.pieces = pieces,
                      .messages = pieces * most,
                      .mean_messages = (double)(phases * pieces) * load.mean,

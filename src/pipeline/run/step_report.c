@@ -94,7 +94,7 @@ static float *stats_of(const StepReport *r, int behind, Event **arrived)
 
 /* Checks the sums in this rank's shard, tensor by tensor: between tensors there may be values that
  * another bucket left in the ring in an earlier step. */
-static void find_overflow(const StepReport *r, const GradSync *sync)
+static void find_not_finite(const StepReport *r, const GradSync *sync)
 {
     const Context *c = r->context;
     const Plan *plan = c->plan;
@@ -103,9 +103,9 @@ static void find_overflow(const StepReport *r, const GradSync *sync)
         if (plan->gradient_offset[i] < 0) continue;
         plan_shard(plan, i, c->grid->dp_rank, &first, &count);
         if (count == 0) continue;
-        c->backend->table->flat->find_overflow(c->stream, &r->block->overflow,
-                                               grad_sum(sync, plan->gradient_offset[i] + first),
-                                               count);
+        c->backend->table->flat->find_not_finite(c->stream, &r->block->overflow,
+                                                 grad_sum(sync, plan->gradient_offset[i] + first),
+                                                 count);
     }
 }
 
@@ -134,7 +134,7 @@ void step_report_end(StepReport *r, const GradSync *sync)
     bool finds = r->finds_overflow;
     Event *arrived;
     float *to = stats_of(r, 0, &arrived), *sum = step_report_sum(r, sync);
-    if (finds) find_overflow(r, sync);
+    if (finds) find_not_finite(r, sync);
     if (sum) context_copy(c, to, sum, sizeof r->sums);
     if (finds) context_copy(c, to + STAT_OVERFLOW, &r->block->overflow, sizeof *to);
     c->backend->table->event_record(arrived, c->stream);

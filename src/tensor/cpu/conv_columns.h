@@ -26,7 +26,8 @@ typedef struct ConvColumnsSpec {
 ConvColumnsRun *conv_columns_new(const ConvColumnsSpec *spec);
 void conv_columns_free(ConvColumnsRun **run);
 size_t conv_columns_scratch_bytes(const ConvColumnsRun *run);
-/* data[role]: pointers as in kernel_run; ROLE_B may be NULL. */
+/* data[role]: pointers as in kernel_run: forward writes Y; data writes X (dx) from Y (dy); weight
+ * writes W (dw) and, unless it is NULL, B (db). */
 void conv_columns_run(const ConvColumnsRun *run, void *const data[ROLES], void *scratch);
 
 #endif

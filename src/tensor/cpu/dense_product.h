@@ -35,7 +35,8 @@ bool dense_product_own(int64_t rows);
 DenseRun *dense_product_new(const DenseSpec *spec);
 void dense_product_free(DenseRun **run);
 size_t dense_product_scratch_bytes(const DenseRun *run);
-/* data[role]: pointers as in kernel_run; ROLE_B may be NULL. scratch: aligned to 64 bytes. */
+/* data[role]: pointers as in kernel_run: forward writes Y; data writes X (dx) from Y (dy); weight
+ * writes W (dw) and, unless it is NULL, B (db). scratch: aligned to 64 bytes. */
 void dense_product_run(const DenseRun *run, void *const data[ROLES], void *scratch);
 
 #endif

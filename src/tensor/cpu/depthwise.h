@@ -1,6 +1,6 @@
-/* Depthwise 3x3 convolutions of stride 1 or 2, padded by 1. Images are in channel blocks of L = 8
- * or 16 floats, one vector, and the weight is [C/L][3][3][L]; all is fp32. The result does not
- * depend on the number of threads. */
+/* Depthwise 3x3 convolutions of stride 1 or 2, padded by 1. Images are in channel blocks of L
+ * floats, one vector (`lanes`: 8 or 16), and the weight is [C/L][3][3][L]; all is fp32. The result
+ * does not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_DEPTHWISE_H
 #define WEFT_TENSOR_CPU_DEPTHWISE_H
 
@@ -13,8 +13,10 @@ typedef struct DepthwiseSpec {
     KernelKind kind;
     /* shape (N,C,H,W) of x; C is a multiple of lanes */
     int64_t n, c, h, w;
-    /* channels of a block: 8 or 16; stride: 1 or 2 */
-    int lanes, stride;
+    /* channels of a block, L: 8 or 16 */
+    int lanes;
+    /* 1 or 2 */
+    int stride;
     /* forward: y = max(y, 0) */
     bool relu;
     int threads;
@@ -24,7 +26,8 @@ typedef struct DepthwiseSpec {
 Depthwise *depthwise_new(const DepthwiseSpec *spec);
 void depthwise_free(Depthwise **depthwise);
 size_t depthwise_scratch_bytes(const Depthwise *depthwise);
-/* data[role]: pointers as in kernel_run; ROLE_B may be NULL. */
+/* data[role]: pointers as in kernel_run: forward writes Y; data writes X (dx) from Y (dy); weight
+ * writes W (dw) and, unless it is NULL, B (db). */
 void depthwise_run(const Depthwise *depthwise, void *const data[ROLES], void *scratch);
 
 #endif

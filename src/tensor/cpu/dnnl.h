@@ -61,7 +61,9 @@ int format_block(const Format *format, Shape shape);
 
 typedef enum KernelKind {
     KERNEL_CONV_FORWARD,
+    /* gradient of x */
     KERNEL_CONV_DATA,
+    /* gradients of the weight and the bias */
     KERNEL_CONV_WEIGHT,
     KERNEL_DENSE_FORWARD,
     KERNEL_DENSE_DATA,
@@ -112,7 +114,9 @@ const Format *kernel_format(const Kernel *kernel, KernelRole role);
 const char *kernel_name(const Kernel *kernel);
 size_t kernel_scratch_bytes(const Kernel *kernel);
 Status kernel_build(Kernel *kernel);
-/* data[role]: pointers to the tensors; scratch: kernel_scratch_bytes. Dies if oneDNN fails. */
+/* data[role]: pointers to the tensors. Forward writes Y from X, W and B; data writes X (dx) from Y
+ * (dy) and W; weight writes W (dw) and B (db) from X and Y (dy). B is NULL without a bias. scratch:
+ * kernel_scratch_bytes. Dies if oneDNN fails. */
 void kernel_run(Kernel *kernel, void *const data[ROLES], void *scratch);
 void kernel_free(Kernel **kernel);
 

@@ -10,14 +10,15 @@ typedef struct FlatTask {
     /* constants of an optimizer */
     const void *args;
     /* arrays that are written, and arrays that are only read; each operation sets those it uses */
-    float *p[4];
-    const float *a, *b;
+    float *out[4];
+    const float *in_a, *in_b;
     /* add_bf16: result and operands */
     Bf16 *half;
     const Bf16 *half_a, *half_b;
-    /* one sum for each chunk */
+    /* sums of squares, one for each chunk */
     double *sums;
-    SquareSum *exact;
+    /* the same as sums whose bits do not depend on the order of terms */
+    SquareSum *exact_sums;
     /* chunk_squares: the chunks */
     const FlatChunk *chunk;
     float alpha, beta;
@@ -29,10 +30,15 @@ static void flat_run(WorkBody body, FlatTask t)
     work_run(body, &t, (t.n + FLAT_CHUNK - 1) / FLAT_CHUNK, t.n);
 }
 
-/* First element and number of elements of chunks begin .. end - 1. */
+/* A range of elements of a flat array. */
 typedef struct Range {
-    int64_t from, n;
+    /* the first element */
+    int64_t from;
+    /* number of elements */
+    int64_t n;
 } Range;
+
+/* Returns the elements of chunks begin .. end - 1. */
 static Range range_of(const FlatTask *t, int64_t begin, int64_t end)
 {
     int64_t from = begin * FLAT_CHUNK, to = end * FLAT_CHUNK < t->n ? end * FLAT_CHUNK : t->n;
@@ -43,26 +49,27 @@ static void fill_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    for (int64_t i = r.from; i < r.from + r.n; ++i) t->p[0][i] = t->alpha;
+    for (int64_t i = r.from; i < r.from + r.n; ++i) t->out[0][i] = t->alpha;
 }
 
 static void flat_fill(Stream *s, float *to, float value, int64_t n)
 {
     (void)s;
-    flat_run(fill_body, (FlatTask){.p = {to}, .alpha = value, .n = n});
+    flat_run(fill_body, (FlatTask){.out = {to}, .alpha = value, .n = n});
 }
 
 static void add_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table(DTYPE_F32)->add_act(ACT_NONE, t->p[0] + r.from, t->a + r.from, t->b + r.from, r.n);
+    simd_table(DTYPE_F32)->add_act(ACT_NONE, t->out[0] + r.from, t->in_a + r.from, t->in_b + r.from,
+                                   r.n);
 }
 
 static void flat_add(Stream *s, float *out, const float *a, const float *b, int64_t n)
 {
     (void)s;
-    flat_run(add_body, (FlatTask){.p = {out}, .a = a, .b = b, .n = n});
+    flat_run(add_body, (FlatTask){.out = {out}, .in_a = a, .in_b = b, .n = n});
 }
 
 static void add_bf16_body(const void *task, int64_t begin, int64_t end)
@@ -83,41 +90,43 @@ static void scale_add_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table(DTYPE_F32)->scale_add(t->p[0] + r.from, t->alpha, t->a + r.from, t->beta, r.n);
+    simd_table(DTYPE_F32)->scale_add(t->out[0] + r.from, t->alpha, t->in_a + r.from, t->beta, r.n);
 }
 
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
 {
     (void)s;
-    flat_run(scale_add_body, (FlatTask){.p = {y}, .a = x, .alpha = alpha, .beta = beta, .n = n});
+    flat_run(scale_add_body,
+             (FlatTask){.out = {y}, .in_a = x, .alpha = alpha, .beta = beta, .n = n});
 }
 
+/* Sums the squares of each chunk. */
 static void squares_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     for (int64_t i = begin; i < end; ++i) {
         Range r = range_of(t, i, i + 1);
-        t->sums[i] = simd_table(DTYPE_F32)->squares(t->a + r.from, r.n);
+        t->sums[i] = simd_table(DTYPE_F32)->squares(t->in_a + r.from, r.n);
     }
 }
 
 static void flat_squares(Stream *s, double *out, const float *x, int64_t n)
 {
     (void)s;
-    flat_run(squares_body, (FlatTask){.sums = out, .a = x, .n = n});
+    flat_run(squares_body, (FlatTask){.sums = out, .in_a = x, .n = n});
 }
 
 static void chunk_squares_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     for (const FlatChunk *c = t->chunk + begin; c < t->chunk + end; ++c)
-        t->sums[c->sum] = simd_table(DTYPE_F32)->squares(t->a + c->offset, c->elements);
+        t->sums[c->sum] = simd_table(DTYPE_F32)->squares(t->in_a + c->offset, c->elements);
 }
 
 static void flat_chunk_squares(Stream *s, double *out, const float *x, const FlatChunk *chunk,
                                int64_t count)
 {
-    const FlatTask task = {.sums = out, .a = x, .chunk = chunk};
+    const FlatTask task = {.sums = out, .in_a = x, .chunk = chunk};
     (void)s;
     work_run(chunk_squares_body, &task, count, count * FLAT_CHUNK);
 }
@@ -127,27 +136,28 @@ static void exact_squares_body(const void *task, int64_t begin, int64_t end)
     const FlatTask *t = task;
     for (int64_t i = begin; i < end; ++i) {
         Range r = range_of(t, i, i + 1);
-        t->exact[i] = simd_table(DTYPE_F32)->exact_squares(t->a + r.from, r.n);
+        t->exact_sums[i] = simd_table(DTYPE_F32)->exact_squares(t->in_a + r.from, r.n);
     }
 }
 
 static void flat_exact_squares(Stream *s, SquareSum *out, const float *x, int64_t n)
 {
     (void)s;
-    flat_run(exact_squares_body, (FlatTask){.exact = out, .a = x, .n = n});
+    flat_run(exact_squares_body, (FlatTask){.exact_sums = out, .in_a = x, .n = n});
 }
 
 static void exact_chunks_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     for (const FlatChunk *c = t->chunk + begin; c < t->chunk + end; ++c)
-        t->exact[c->sum] = simd_table(DTYPE_F32)->exact_squares(t->a + c->offset, c->elements);
+        t->exact_sums[c->sum] =
+            simd_table(DTYPE_F32)->exact_squares(t->in_a + c->offset, c->elements);
 }
 
 static void flat_exact_chunk_squares(Stream *s, SquareSum *out, const float *x,
                                      const FlatChunk *chunk, int64_t count)
 {
-    const FlatTask task = {.exact = out, .a = x, .chunk = chunk};
+    const FlatTask task = {.exact_sums = out, .in_a = x, .chunk = chunk};
     (void)s;
     work_run(exact_chunks_body, &task, count, count * FLAT_CHUNK);
 }
@@ -155,10 +165,10 @@ static void flat_exact_chunk_squares(Stream *s, SquareSum *out, const float *x,
 void square_sum_add(SquareSum *to, const SquareSum *from)
 {
     enum { PARTS = 3 };
-    const int64_t grid = to->grid > from->grid ? to->grid : from->grid;
-    SquareSum sum = {.grid = grid};
+    const int64_t scale = to->scale > from->scale ? to->scale : from->scale;
+    SquareSum sum = {.scale = scale};
     for (int64_t i = 0; i < PARTS; ++i) {
-        const int64_t a = i - (grid - to->grid), b = i - (grid - from->grid);
+        const int64_t a = i - (scale - to->scale), b = i - (scale - from->scale);
         sum.part[i] = (a >= 0 ? to->part[a] : 0) + (b >= 0 ? from->part[b] : 0);
     }
     *to = sum;
@@ -166,9 +176,9 @@ void square_sum_add(SquareSum *to, const SquareSum *from)
 
 double square_sum_value(const SquareSum *sum)
 {
-    if (sum->grid == SQUARES_NAN) return NAN;
-    if (sum->grid == SQUARES_INFINITE) return INFINITY;
-    const int unit = 32 * (int)(sum->grid - SQUARES_GRID_0);
+    if (sum->scale == SQUARES_NAN) return NAN;
+    if (sum->scale == SQUARES_INFINITE) return INFINITY;
+    const int unit = 32 * (int)(sum->scale - SQUARES_SCALE_0);
     return ldexp((double)sum->part[2], unit - 64) + ldexp((double)sum->part[1], unit - 32) +
            ldexp((double)sum->part[0], unit);
 }
@@ -185,26 +195,26 @@ static void flat_join_squares(Stream *s, SquareSum *out, double *value, const Sq
     }
 }
 
-/* Threads that find an overflow all write the same value. */
-static void overflow_body(const void *task, int64_t begin, int64_t end)
+/* Threads that find infinity or NaN all write the same value. */
+static void not_finite_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
     const float one = 1;
-    if (simd_table(DTYPE_F32)->overflow(t->a + r.from, r.n))
-        __atomic_store(t->p[0], &one, __ATOMIC_RELAXED);
+    if (simd_table(DTYPE_F32)->not_finite(t->in_a + r.from, r.n))
+        __atomic_store(t->out[0], &one, __ATOMIC_RELAXED);
 }
 
-static void flat_find_overflow(Stream *s, float *found, const float *x, int64_t n)
+static void flat_find_not_finite(Stream *s, float *found, const float *x, int64_t n)
 {
     (void)s;
-    flat_run(overflow_body, (FlatTask){.p = {found}, .a = x, .n = n});
+    flat_run(not_finite_body, (FlatTask){.out = {found}, .in_a = x, .n = n});
 }
 
 static bool flat_find_and_copy(float *to, const float *x, int64_t n)
 {
     const SimdTable *table = simd_table(DTYPE_F32);
-    return to ? table->copy(to, x, n) : table->overflow(x, n);
+    return to ? table->copy(to, x, n) : table->not_finite(x, n);
 }
 
 static void average_range(Average average, const float *w, Range r)
@@ -216,7 +226,7 @@ static void average_range(Average average, const float *w, Range r)
 static void average_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
-    average_range(*(const Average *)t->args, t->a, range_of(t, begin, end));
+    average_range(*(const Average *)t->args, t->in_a, range_of(t, begin, end));
 }
 
 static void flat_average(Stream *s, Average average, const UpdateNumbers *now, const float *w,
@@ -224,14 +234,14 @@ static void flat_average(Stream *s, Average average, const UpdateNumbers *now, c
 {
     (void)s;
     if (now) average.rate = now->average_rate;
-    flat_run(average_body, (FlatTask){.args = &average, .a = w, .n = n});
+    flat_run(average_body, (FlatTask){.args = &average, .in_a = w, .n = n});
 }
 
 static void swap_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    float *restrict a = t->p[0] + r.from, *restrict b = t->p[1] + r.from;
+    float *restrict a = t->out[0] + r.from, *restrict b = t->out[1] + r.from;
     for (int64_t i = 0; i < r.n; ++i) {
         const float from_a = a[i];
         a[i] = b[i];
@@ -242,54 +252,55 @@ static void swap_body(const void *task, int64_t begin, int64_t end)
 static void flat_swap(Stream *s, float *a, float *b, int64_t n)
 {
     (void)s;
-    flat_run(swap_body, (FlatTask){.p = {a, b}, .n = n});
+    flat_run(swap_body, (FlatTask){.out = {a, b}, .n = n});
 }
 
-/* Number of elements that an update processes before it moves their average: few, which are then in
- * the first-level cache; all n of the thread's if there is no average. */
-static int64_t elements_at_once(Average average, int64_t n)
+/* Number of elements that an update processes at once. With an average, it goes on in parts that
+ * stay in the first-level cache until the average has moved; without, all n elements of the thread
+ * are one part. */
+static int64_t part_elements(Average average, int64_t n)
 {
     enum { PART = 1024 };
     return average.to && n > PART ? PART : n;
 }
 
-/* Elements at .. at + step - 1 of a range, or up to its end. */
-static Range part_of(Range all, int64_t at, int64_t step)
+/* Returns the `part` elements of a range from `at` on, or those up to its end. */
+static Range part_of(Range all, int64_t at, int64_t part)
 {
-    return (Range){.from = all.from + at, .n = all.n - at < step ? all.n - at : step};
+    return (Range){.from = all.from + at, .n = all.n - at < part ? all.n - at : part};
 }
 
 static void sgd_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
-    const SgdArgs *a = t->args;
+    const SgdArgs *args = t->args;
     const Range all = range_of(t, begin, end);
-    const int64_t step = elements_at_once(a->average, all.n);
-    for (int64_t at = 0; at < all.n; at += step) {
-        const Range r = part_of(all, at, step);
-        float *m = t->p[1] ? t->p[1] + r.from : NULL;
-        simd_table(DTYPE_F32)->sgd(a, t->p[0] + r.from, t->a + r.from, m, r.n);
-        average_range(a->average, t->p[0], r);
+    const int64_t part = part_elements(args->average, all.n);
+    for (int64_t at = 0; at < all.n; at += part) {
+        const Range r = part_of(all, at, part);
+        float *m = t->out[1] ? t->out[1] + r.from : NULL;
+        simd_table(DTYPE_F32)->sgd(args, t->out[0] + r.from, t->in_a + r.from, m, r.n);
+        average_range(args->average, t->out[0], r);
     }
 }
 
 static void flat_sgd(Stream *s, const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
     (void)s;
-    flat_run(sgd_body, (FlatTask){.args = a, .p = {w, m}, .a = g, .n = n});
+    flat_run(sgd_body, (FlatTask){.args = a, .out = {w, m}, .in_a = g, .n = n});
 }
 
 static void adam_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
-    const AdamArgs *a = t->args;
+    const AdamArgs *args = t->args;
     const Range all = range_of(t, begin, end);
-    const int64_t step = elements_at_once(a->average, all.n);
-    for (int64_t at = 0; at < all.n; at += step) {
-        const Range r = part_of(all, at, step);
-        simd_table(DTYPE_F32)->adam(a, t->p[0] + r.from, t->a + r.from, t->p[1] + r.from,
-                                    t->p[2] + r.from, r.n);
-        average_range(a->average, t->p[0], r);
+    const int64_t part = part_elements(args->average, all.n);
+    for (int64_t at = 0; at < all.n; at += part) {
+        const Range r = part_of(all, at, part);
+        simd_table(DTYPE_F32)->adam(args, t->out[0] + r.from, t->in_a + r.from, t->out[1] + r.from,
+                                    t->out[2] + r.from, r.n);
+        average_range(args->average, t->out[0], r);
     }
 }
 
@@ -297,22 +308,23 @@ static void flat_adam(Stream *s, const AdamArgs *a, float *w, const float *g, fl
                       int64_t n)
 {
     (void)s;
-    flat_run(adam_body, (FlatTask){.args = a, .p = {w, m, v}, .a = g, .n = n});
+    flat_run(adam_body, (FlatTask){.args = a, .out = {w, m, v}, .in_a = g, .n = n});
 }
 
 static void direction_body(const void *task, int64_t begin, int64_t end)
 {
     const FlatTask *t = task;
     Range r = range_of(t, begin, end);
-    simd_table(DTYPE_F32)->adam_direction(t->args, t->p[0] + r.from, t->b + r.from, t->a + r.from,
-                                          t->p[1] + r.from, t->p[2] + r.from, r.n);
+    simd_table(DTYPE_F32)->adam_direction(t->args, t->out[0] + r.from, t->in_b + r.from,
+                                          t->in_a + r.from, t->out[1] + r.from, t->out[2] + r.from,
+                                          r.n);
 }
 
 static void flat_adam_direction(Stream *s, const AdamArgs *a, float *u, const float *w,
                                 const float *g, float *m, float *v, int64_t n)
 {
     (void)s;
-    flat_run(direction_body, (FlatTask){.args = a, .p = {u, m, v}, .a = g, .b = w, .n = n});
+    flat_run(direction_body, (FlatTask){.args = a, .out = {u, m, v}, .in_a = g, .in_b = w, .n = n});
 }
 
 static void flat_put(Stream *s, void *to, const void *from, size_t bytes)
@@ -358,25 +370,26 @@ static void flat_range_sums(Stream *s, double *out, const double *x, const int64
 typedef struct EachTask {
     ElementBody body;
     const void *args;
-    float *const *range;
+    /* FLAT_ARRAYS arrays of n elements; NULL: not used */
+    float *const *array;
     int64_t n;
 } EachTask;
 
 static void each_body(const void *task, int64_t begin, int64_t end)
 {
     const EachTask *t = task;
-    float *part[FLAT_RANGES] = {0};
+    float *part[FLAT_ARRAYS] = {0};
     int64_t from = begin * FLAT_CHUNK, to = end * FLAT_CHUNK < t->n ? end * FLAT_CHUNK : t->n;
-    for (int i = 0; i < FLAT_RANGES; ++i)
-        if (t->range[i]) part[i] = t->range[i] + from;
+    for (int i = 0; i < FLAT_ARRAYS; ++i)
+        if (t->array[i]) part[i] = t->array[i] + from;
     t->body(t->args, part, to - from);
 }
 
 static void flat_each(Stream *s, ElementBody body, const void *args,
-                      float *const range[FLAT_RANGES], int64_t n)
+                      float *const array[FLAT_ARRAYS], int64_t n)
 {
     (void)s;
-    EachTask t = {.body = body, .args = args, .range = range, .n = n};
+    EachTask t = {.body = body, .args = args, .array = array, .n = n};
     work_run(each_body, &t, (n + FLAT_CHUNK - 1) / FLAT_CHUNK, n);
 }
 
@@ -426,7 +439,7 @@ const FlatTable cpu_flat = {
     .fill = flat_fill,
     .add = flat_add,
     .add_bf16 = flat_add_bf16,
-    .find_overflow = flat_find_overflow,
+    .find_not_finite = flat_find_not_finite,
     .find_and_copy = flat_find_and_copy,
     .scale_add = flat_scale_add,
     .squares = flat_squares,

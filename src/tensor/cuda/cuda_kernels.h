@@ -74,7 +74,7 @@ cudaError_t launch_exact_chunk_squares(cudaStream_t stream, SquareSum *out, cons
                                        const FlatChunk *chunk, int64_t count);
 cudaError_t launch_chunk_squares(cudaStream_t stream, double *out, const float *x,
                                  const FlatChunk *chunk, int64_t count);
-cudaError_t launch_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n);
+cudaError_t launch_find_not_finite(cudaStream_t stream, float *found, const float *x, int64_t n);
 cudaError_t launch_sgd(cudaStream_t stream, SgdArgs a, float *w, const float *g, float *m,
                        int64_t n);
 

@@ -21,9 +21,9 @@ static void flat_add_f16(Stream *s, F16 *out, const F16 *a, const F16 *b, int64_
     cuda_check(launch_add_act(s->handle, DTYPE_F16, ACT_NONE, out, a, b, n), "kernel add_act");
 }
 
-static void flat_find_overflow(Stream *s, float *found, const float *x, int64_t n)
+static void flat_find_not_finite(Stream *s, float *found, const float *x, int64_t n)
 {
-    cuda_check(launch_find_overflow(s->handle, found, x, n), "kernel find_overflow");
+    cuda_check(launch_find_not_finite(s->handle, found, x, n), "kernel find_not_finite");
 }
 
 static void flat_scale_add(Stream *s, float *y, float alpha, const float *x, float beta, int64_t n)
@@ -124,7 +124,7 @@ const FlatTable cuda_flat = {
     .add = flat_add,
     .add_bf16 = flat_add_bf16,
     .add_f16 = flat_add_f16,
-    .find_overflow = flat_find_overflow,
+    .find_not_finite = flat_find_not_finite,
     .scale_add = flat_scale_add,
     .add_slices = flat_add_slices,
     .squares = flat_squares,

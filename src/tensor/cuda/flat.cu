@@ -127,9 +127,9 @@ static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const f
     });
     top = largest_bits(top);
     const int bound = 2 * ((int)(top >> 23 ? top >> 23 : 1) - 126);
-    const int grid = (bound + 32 * SQUARES_GRID_0) / 32 - SQUARES_GRID_0;
-    const double magic = 6755399441055744.0, unit0 = ldexp(1.0, 32 * grid),
-                 unit1 = ldexp(1.0, 32 * grid - 32), unit2 = ldexp(1.0, 32 * grid - 64);
+    const int scale = (bound + 32 * SQUARES_SCALE_0) / 32 - SQUARES_SCALE_0;
+    const double magic = 6755399441055744.0, unit0 = ldexp(1.0, 32 * scale),
+                 unit1 = ldexp(1.0, 32 * scale - 32), unit2 = ldexp(1.0, 32 * scale - 64);
     double sum0 = 0, sum1 = 0, sum2 = 0;
     for_chunk_elements<ALIGNED>(x + chunk.offset, chunk.elements, [&](float v) {
         const double term = (double)v * v;
@@ -148,7 +148,7 @@ static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const f
     if (top < 0x7f800000u)
         sum = {{(int64_t)(part[0][0] / unit0), (int64_t)(part[1][0] / unit1),
                 (int64_t)(part[2][0] / unit2)},
-               grid + SQUARES_GRID_0};
+               scale + SQUARES_SCALE_0};
     out[chunk.sum] = sum;
 }
 
@@ -189,7 +189,7 @@ static __device__ __forceinline__ AdamArgs with_step_numbers(AdamArgs a)
 
 /* Sets *found to 1 if an element is infinite or NaN. Several threads may write the same 1. */
 template <bool ALIGNED>
-static __global__ void find_overflow_kernel(float *found, const float *x, int64_t n)
+static __global__ void find_not_finite_kernel(float *found, const float *x, int64_t n)
 {
     bool finite = true;
     const FlatChunk chunk = chunk_of_range(n);
@@ -411,13 +411,13 @@ cudaError_t launch_exact_chunk_squares(cudaStream_t stream, SquareSum *out, cons
     return cudaGetLastError();
 }
 
-cudaError_t launch_find_overflow(cudaStream_t stream, float *found, const float *x, int64_t n)
+cudaError_t launch_find_not_finite(cudaStream_t stream, float *found, const float *x, int64_t n)
 {
     unsigned blocks = blocks_for(n, FLAT_CHUNK);
     if (n > 0 && aligned_to_packs(x))
-        find_overflow_kernel<true><<<blocks, THREADS, 0, stream>>>(found, x, n);
+        find_not_finite_kernel<true><<<blocks, THREADS, 0, stream>>>(found, x, n);
     else if (n > 0)
-        find_overflow_kernel<false><<<blocks, THREADS, 0, stream>>>(found, x, n);
+        find_not_finite_kernel<false><<<blocks, THREADS, 0, stream>>>(found, x, n);
     return cudaGetLastError();
 }
 

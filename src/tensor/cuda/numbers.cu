@@ -70,10 +70,10 @@ static __global__ void range_sums_kernel(double *out, const double *x, const int
 /* Adds the terms of `from`, like square_sum_add. */
 static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
 {
-    const int64_t grid = to->grid > from.grid ? to->grid : from.grid;
-    SquareSum sum = {{0, 0, 0}, grid};
+    const int64_t scale = to->scale > from.scale ? to->scale : from.scale;
+    SquareSum sum = {{0, 0, 0}, scale};
     for (int64_t i = 0; i < 3; ++i) {
-        const int64_t a = i - (grid - to->grid), b = i - (grid - from.grid);
+        const int64_t a = i - (scale - to->scale), b = i - (scale - from.scale);
         sum.part[i] = (a >= 0 ? to->part[a] : 0) + (b >= 0 ? from.part[b] : 0);
     }
     *to = sum;
@@ -82,9 +82,9 @@ static __device__ void add_exactly(SquareSum *to, const SquareSum &from)
 /* Returns the sum, like square_sum_value. */
 static __device__ double exact_value(const SquareSum &sum)
 {
-    if (sum.grid == SQUARES_NAN) return NAN;
-    if (sum.grid == SQUARES_INFINITE) return INFINITY;
-    const int unit = 32 * (int)(sum.grid - SQUARES_GRID_0);
+    if (sum.scale == SQUARES_NAN) return NAN;
+    if (sum.scale == SQUARES_INFINITE) return INFINITY;
+    const int unit = 32 * (int)(sum.scale - SQUARES_SCALE_0);
     return ldexp((double)sum.part[2], unit - 64) + ldexp((double)sum.part[1], unit - 32) +
            ldexp((double)sum.part[0], unit);
 }

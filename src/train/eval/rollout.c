@@ -208,21 +208,29 @@ static Status choose_classes(const Rollout *r, const float *output, int count, f
     return st;
 }
 
+/* Fails because values of a step are not finite. Those of step 0 are due to the model's training,
+ * later ones to the rollout. */
 static Status fail_diverged(int64_t sample, int64_t step)
 {
-    return fail(ERR_DATA,
-                "the forecast from sample %lld is NaN or infinite at step %lld: the rollout "
-                "diverged; predict fewer steps, or train the model with more (train.rollout)",
-                (long long)sample, (long long)step + 1);
+    return fail(ERR_DATA, "the forecast from sample %lld is NaN or infinite at step %lld: %s",
+                (long long)sample, (long long)step + 1,
+                step == 0 ? "the model's training diverged; use an earlier checkpoint"
+                          : "the rollout diverged; predict fewer steps, or train the model with "
+                            "more (train.rollout)");
 }
 
-/* Fails if a model's outputs are not finite, which at step 0 are due to its training, and later to
- * the rollout. */
-static Status check_outputs(const float *output, int64_t count, int64_t sample, int64_t step)
+/* Converts a step's outputs to the variables' units. ERR_DATA: a value is not finite, before or
+ * after the conversion. x: the forecast's inputs, in units. */
+static Status restore_outputs(const Rollout *r, const float *x, float *output, int64_t sample,
+                              int64_t step)
 {
-    if (step == 0) return logits_check(output, count);
+    const int64_t count = r->set->target_width;
     for (int64_t i = 0; i < count; ++i)
         if (!isfinite(output[i])) return fail_diverged(sample, step);
+    field_restore(r->set, x, output);
+    /* NaN: the input to which a change is added is missing */
+    for (int64_t i = 0; i < count; ++i)
+        if (isinf(output[i])) return fail_diverged(sample, step);
     return OK;
 }
 
@@ -245,11 +253,7 @@ static Status run_step(Rollout *r, const int64_t *sample, int count, int64_t ste
     for (int b = 0; b < count; ++b) {
         float *to = predicted + b * forecast + step * set->target_width;
         memcpy(to, output + b * set->target_width, (size_t)set->target_width * sizeof *to);
-        TRY(check_outputs(to, set->target_width, sample[b], step));
-        field_restore(set, r->units + b * inputs, to);
-        /* NaN: the value that changes is missing */
-        for (int64_t i = 0; i < set->target_width; ++i)
-            if (isinf(to[i])) return fail_diverged(sample[b], step);
+        TRY(restore_outputs(r, r->units + b * inputs, to, sample[b], step));
     }
     return OK;
 }

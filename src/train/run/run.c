@@ -242,7 +242,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     Run r = {.config = config, .world = world};
     if (world->rank == 0) log_copy_begin();
     run_dir_init(&r.dir, config);
-    run_time_begin(&r);
+    run_time_init(&r);
     Status st = stop_before_steps(world);
     if (st == OK) describe_nodes(&r);
     /* the same result on all ranks, because they run the same program */
@@ -264,7 +264,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     if (st == OK) run_hook_begin(&r);
     if (st == OK) st = finish(&r, run_all(&r));
     hook_free(&r.hook);
-    run_time_end(&r);
+    run_time_fini(&r);
     run_bad_end(&r);
     observer_free(&r.observer);
     data_watch_free(&r.data);

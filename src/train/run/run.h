@@ -188,9 +188,9 @@ Status run_evaluations_check(const Run *run);
 Status run_evaluate(Run *run, bool counts, double *better);
 /* Returns true if the run had ended before this start, at its last step or early. Collective. */
 bool run_complete(Run *run);
-/* Begin and end the measurement of time for a run. No function of run_time.c is collective. */
-void run_time_begin(Run *run);
-void run_time_end(Run *run);
+/* Start and end the query of the job's end. No function of run_time.c is collective. */
+void run_time_init(Run *run);
+void run_time_fini(Run *run);
 /* Record how long the last step, save or evaluation took. */
 void run_time_step(Run *run, double seconds);
 void run_time_save(Run *run, double seconds);

@@ -1,7 +1,8 @@
 /* Decides when a run stops by itself: run.max_time has passed, or its batch job is about to end.
  * Then it saves as after a signal. Between the decision and the end of the program come steps,
  * perhaps an evaluation, and saves; they are assumed to take as long as before, and the sum is the
- * margin before the job's end. Rank 0 decides, and the decision is added to a step's sums. */
+ * margin before the job's end. Rank 0 decides, and the decision reaches the other ranks as a flag
+ * in the step's metrics. */
 #include "run.h"
 
 #include <math.h>
@@ -10,21 +11,22 @@
 static const double END_S = 20;
 /* assumed speed of the first save, bytes/s written and read back on a slow disk */
 static const double SAVE_RATE = 50e6;
-/* Steps from the last check that did not decide to stop until all ranks have stopped: the decision
- * is made one step after it, and is known at the end of that step, on a device one step later. */
+/* Steps that may still run after a check that says "go on": one until the next check, one until its
+ * decision reaches all ranks, and one more on a device. */
 enum { STEPS_TO_STOP = 3 };
 
-void run_time_begin(Run *r)
+void run_time_init(Run *r)
 {
     if (r->world->rank == 0) job_end_init(&r->time.job);
 }
 
-void run_time_end(Run *r)
+void run_time_fini(Run *r)
 {
     if (r->world->rank == 0) job_end_fini(&r->time.job);
 }
 
-/* A single slow step is forgotten within about a hundred steps. */
+/* step_s is a maximum that falls by 2 % a step, so a single slow step is forgotten within about a
+ * hundred. */
 void run_time_step(Run *r, double seconds)
 {
     r->time.step_s = fmax(seconds, 0.98 * r->time.step_s);
@@ -63,9 +65,10 @@ static double save_s(const Run *r)
 static double hooks_s(const Run *r)
 {
     if (!r->hook) return 0;
-    int last = run_hook_wants(r, HOOK_END), before = 0;
-    for (int e = 0; e < HOOK_END; ++e) before += run_hook_wants(r, (HookEvent)e);
-    return (last + (before > 0 ? before + 1 : 0)) * r->config->run.hook_s;
+    int last = run_hook_wants(r, HOOK_END), queued = 0;
+    for (int e = 0; e < HOOK_END; ++e) queued += run_hook_wants(r, (HookEvent)e);
+    /* + 1: the running command */
+    return (last + (queued > 0 ? queued + 1 : 0)) * r->config->run.hook_s;
 }
 
 /* Time of an evaluation and of saving best.h5 after it. */
@@ -75,7 +78,8 @@ static double evaluation_s(const Run *r)
     return test_pass_s(r) + (saves ? save_s(r) : 0);
 }
 
-/* Time that a stop may need, with a second save that may be due at the same step. */
+/* Time that a stop may need. It has two saves: one that is running when the run stops must end
+ * before the last one begins. */
 static double stop_margin_s(const Run *r)
 {
     bool evaluates = false;

@@ -105,16 +105,16 @@ typedef struct ChunkCheck {
 /* Checks, hashes and copies one chunk at a time, while it is in the cache; without a hash the whole
  * range is one chunk. The hash of each chunk is seeded with its index and the hashes are added, so
  * the order of threads does not matter. */
-static void check_chunks(const void *args, float *const range[FLAT_RANGES], int64_t n)
+static void check_chunks(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     const ChunkCheck *c = args;
-    uint64_t sum = 0, number = c->first + (uint64_t)(range[0] - c->base) / FLAT_CHUNK;
+    uint64_t sum = 0, number = c->first + (uint64_t)(array[0] - c->base) / FLAT_CHUNK;
     int64_t step = c->sum ? FLAT_CHUNK : n;
     for (int64_t at = 0; at < n; at += step, ++number) {
         int64_t count = n - at < step ? n - at : step;
-        if (c->sum) sum += hash_seeded(range[0] + at, (size_t)count * sizeof(float), number);
+        if (c->sum) sum += hash_seeded(array[0] + at, (size_t)count * sizeof(float), number);
         bool bad =
-            backend_cpu.flat->find_and_copy(range[1] ? range[1] + at : NULL, range[0] + at, count);
+            backend_cpu.flat->find_and_copy(array[1] ? array[1] + at : NULL, array[0] + at, count);
         if (bad) atomic_store(c->bad, true);
     }
     if (c->sum) atomic_fetch_add_explicit(c->sum, sum, memory_order_relaxed);
@@ -139,7 +139,7 @@ static bool check_tensor(const Trainer *t, const StateTensor *tensor, float *par
         }
         ChunkCheck chunks = {x, (uint64_t)(at / FLAT_CHUNK), tensor->same ? &sum : NULL, &bad};
         backend_cpu.flat->each(NULL, check_chunks, &chunks,
-                               (float *[FLAT_RANGES]){x, to ? to + at : NULL}, n);
+                               (float *[FLAT_ARRAYS]){x, to ? to + at : NULL}, n);
     }
     *hash = sum;
     return !bad;

@@ -143,10 +143,10 @@ static const float *tensor_get(void *user, int i, float *plain)
     return plain;
 }
 
-static void copy_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
+static void copy_range(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     (void)args;
-    memcpy(range[1], range[0], (size_t)n * sizeof(float));
+    memcpy(array[1], array[0], (size_t)n * sizeof(float));
 }
 
 /* Packs a parameter; a plain copy uses all threads, because memory may be touched for the first
@@ -157,7 +157,7 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
     Op *op = t->graph->node[p->node].op;
     float *from = (float *)(uintptr_t)plain;
     if (op_stored_plain(op, p->slot))
-        backend_cpu.flat->each(NULL, copy_range, NULL, (float *[FLAT_RANGES]){from, stored},
+        backend_cpu.flat->each(NULL, copy_range, NULL, (float *[FLAT_ARRAYS]){from, stored},
                                p->elements);
     else
         op_pack(op, p->slot, plain, stored);
@@ -165,10 +165,10 @@ static void pack(const Trainer *t, int param, const float *plain, float *stored)
 
 /* Touches memory with the threads that will compute on it, so that the kernel places it near
  * them. */
-static void touch_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
+static void touch_range(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     (void)args;
-    for (int64_t i = 0; i < n; i += PAGE_FLOATS) range[0][i] = 0;
+    for (int64_t i = 0; i < n; i += PAGE_FLOATS) array[0][i] = 0;
 }
 
 /* CheckpointIo.place: returns the memory into which the file's tensor can be read without
@@ -184,7 +184,7 @@ static float *tensor_place(void *user, int i)
                              op_stored_plain(g->node[p->node].op, p->slot);
     float *memory = stored_as_in_file ? tensors_memory(list, i) : NULL;
     if (memory)
-        backend_cpu.flat->each(NULL, touch_range, NULL, (float *[FLAT_RANGES]){memory},
+        backend_cpu.flat->each(NULL, touch_range, NULL, (float *[FLAT_ARRAYS]){memory},
                                p->elements);
     return memory;
 }

@@ -345,10 +345,10 @@ float *save_copy_place(const SaveCopy *c, int param, int slot)
     return NULL;
 }
 
-static void copy_range(const void *args, float *const range[FLAT_RANGES], int64_t n)
+static void copy_range(const void *args, float *const array[FLAT_ARRAYS], int64_t n)
 {
     (void)args;
-    memcpy(range[1], range[0], (size_t)n * sizeof(float));
+    memcpy(array[1], array[0], (size_t)n * sizeof(float));
 }
 
 void save_copy_take(SaveCopy *c)
@@ -363,7 +363,7 @@ void save_copy_take(SaveCopy *c)
         float *from = tensors_memory(&c->list, i);
         if (table->host_memory)
             backend_cpu.flat->each(NULL, copy_range, NULL,
-                                   (float *[FLAT_RANGES]){from, c->copy + at}, count);
+                                   (float *[FLAT_ARRAYS]){from, c->copy + at}, count);
         else
             table->copy(table->stream(t->backend), c->copy + at, from,
                         (size_t)count * sizeof *from);

@@ -52,12 +52,12 @@ SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
         top = bits > top ? bits : top;
     }
     if (top >= 0x7f800000u)
-        return (SquareSum){.grid = top > 0x7f800000u ? SQUARES_NAN : SQUARES_INFINITE};
+        return (SquareSum){.scale = top > 0x7f800000u ? SQUARES_NAN : SQUARES_INFINITE};
     /* all squares are below 2^bound */
     const int bound = 2 * ((int)(top >> 23 ? top >> 23 : 1) - 126);
-    const int grid = (bound + 32 * SQUARES_GRID_0) / 32 - SQUARES_GRID_0;
-    const double much0 = ldexp(0x1.8p52, 32 * grid), much1 = ldexp(0x1.8p52, 32 * grid - 32);
-    const double much2 = ldexp(0x1.8p52, 32 * grid - 64);
+    const int scale = (bound + 32 * SQUARES_SCALE_0) / 32 - SQUARES_SCALE_0;
+    const double much0 = ldexp(0x1.8p52, 32 * scale), much1 = ldexp(0x1.8p52, 32 * scale - 32);
+    const double much2 = ldexp(0x1.8p52, 32 * scale - 64);
     uint64_t sum0 = 0, sum1 = 0, sum2 = 0;
 #pragma omp simd reduction(+ : sum0, sum1, sum2)
     for (int64_t i = 0; i < n; ++i) {
@@ -72,11 +72,11 @@ SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
     return (SquareSum){{(int64_t)(sum0 - terms * bits_of(much0)),
                         (int64_t)(sum1 - terms * bits_of(much1)),
                         (int64_t)(sum2 - terms * bits_of(much2))},
-                       grid + SQUARES_GRID_0};
+                       scale + SQUARES_SCALE_0};
 }
 
 /* If all bits of the exponent are set, adding 1 to it carries into the sign bit. */
-bool SIMD_FLOAT_NAME(overflow)(const float *x, int64_t n)
+bool SIMD_FLOAT_NAME(not_finite)(const float *x, int64_t n)
 {
     uint32_t any = 0;
 #pragma omp simd reduction(| : any)
@@ -123,7 +123,7 @@ bool SIMD_FLOAT_NAME(copy)(float *to, const float *x, int64_t n)
 #endif
     memcpy(to, x, (size_t)head * sizeof *to);
     memcpy(to + i, x + i, (size_t)(n - i) * sizeof *to);
-    bool ends = SIMD_FLOAT_NAME(overflow)(x, head) || SIMD_FLOAT_NAME(overflow)(x + i, n - i);
+    bool ends = SIMD_FLOAT_NAME(not_finite)(x, head) || SIMD_FLOAT_NAME(not_finite)(x + i, n - i);
     return ends || mask_bits(any < 0) != 0;
 }
 

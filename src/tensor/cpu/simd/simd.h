@@ -290,8 +290,8 @@ typedef struct SimdTable {
     /* at most FLAT_CHUNK elements */
     SquareSum (*exact_squares)(const float *x, int64_t n);
     /* returns true if an element is infinite or NaN */
-    bool (*overflow)(const float *x, int64_t n);
-    /* overflow, and copies x with non-temporal stores */
+    bool (*not_finite)(const float *x, int64_t n);
+    /* not_finite, and copies x with non-temporal stores */
     bool (*copy)(float *to, const float *x, int64_t n);
     void (*sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n);
     void (*adam)(const AdamArgs *a, float *w, const float *g, float *m, float *v, int64_t n);

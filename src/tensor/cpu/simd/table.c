@@ -20,7 +20,7 @@ const SimdTable SIMD_NAME(kernels) = {
     SLOT_FLOAT(scale_add),
     SLOT_FLOAT(squares),
     SLOT_FLOAT(exact_squares),
-    SLOT_FLOAT(overflow),
+    SLOT_FLOAT(not_finite),
     SLOT_FLOAT(copy),
     SLOT_FLOAT(sgd),
     SLOT_FLOAT(adam),

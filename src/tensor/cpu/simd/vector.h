@@ -454,7 +454,7 @@ SIMD_DECLARE_FLOAT(void, dropout, (RngKey, uint64_t, int, uint32_t, float, float
 SIMD_DECLARE_FLOAT(void, scale_add, (float *, float, const float *, float, int64_t));
 SIMD_DECLARE_FLOAT(double, squares, (const float *, int64_t));
 SIMD_DECLARE_FLOAT(SquareSum, exact_squares, (const float *, int64_t));
-SIMD_DECLARE_FLOAT(bool, overflow, (const float *, int64_t));
+SIMD_DECLARE_FLOAT(bool, not_finite, (const float *, int64_t));
 SIMD_DECLARE_FLOAT(bool, copy, (float *, const float *, int64_t));
 SIMD_DECLARE_FLOAT(void, sgd, (const SgdArgs *, float *, const float *, float *, int64_t));
 SIMD_DECLARE_FLOAT(void, adam,
