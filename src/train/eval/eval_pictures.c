@@ -149,10 +149,11 @@ void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line)
     line->pictures = 0;
     if (!making->wanted) return;
     size_t bytes = making->count;
+    /* on rank 0 all bytes, on others nothing */
     char *all = gather_arrays(t->world, making->bytes, &bytes);
     eval_pictures_free(&t->eval_pictures);
     EvalPictures *p = t->eval_pictures = mem_new(sizeof *p);
-    for (size_t at = 0; all && at < bytes;) {
+    for (size_t at = 0; t->world->rank == 0 && at < bytes;) {
         PictureHead head;
         memcpy(&head, all + at, sizeof head);
         p->picture = mem_resize(p->picture, (size_t)(p->count + 1) * sizeof *p->picture);
