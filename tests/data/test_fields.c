@@ -238,6 +238,7 @@ static void extra_channels(void)
             }
     }
     field_reader_free(&reader);
+    data_set_fini(set);
     mem_free(&set);
 }
 

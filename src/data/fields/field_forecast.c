@@ -17,7 +17,7 @@ FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *ch
 {
     const FieldVariable *v = &f->variable[channel->variable];
     FieldLabel label = {.level = NAN};
-    char level[32] = "";
+    char level[24] = "";
     snprintf(label.variable, sizeof label.variable, "%s%s",
              v->made ? field_extra_part(v, channel->level) : "", v->name);
     snprintf(label.units, sizeof label.units, "%s", v->units);
