@@ -73,6 +73,9 @@ typedef struct CheckpointMeta {
     char *config, *version;
     /* names of classes, one per line, by class number; NULL: none. Owned where loaded. */
     char *classes;
+    /* files of the training set that grows (data.refresh), as data_set_list_files; NULL: none.
+     * Owned where loaded. */
+    char *data_files;
     /* record of the algorithms that train.cuda_tune chose (tensor/algorithm_record.h); NULL: the
      * libraries' own first choice, or a run on CPUs. Owned where loaded. */
     char *algorithms;

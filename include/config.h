@@ -99,6 +99,11 @@ typedef struct ConfigTimes {
     char *from, *to;
 } ConfigTimes;
 
+/* data.patch: rows and columns of the inputs; 0: whole fields. */
+typedef struct ConfigPatch {
+    int64_t rows, columns;
+} ConfigPatch;
+
 /* Section optim: the update rule, its constants and the curve of the learning rate. name and
  * lr_schedule are row numbers in tables of the optim module. */
 typedef struct OptimConfig {
@@ -300,6 +305,9 @@ typedef struct Config {
         int predict;
         /* sets of fields: times of the training set and of the test set */
         ConfigTimes train_time, test_time;
+        ConfigPatch patch;
+        /* DataRefresh */
+        int refresh;
         /* file with mean and deviation of each variable; "": they are measured */
         char *stats;
         /* sets of fields: variable with the weight, 0 to 1, of each pixel of the targets; "": 1 */

@@ -39,7 +39,7 @@ Status isolated_run(const IsolatedJob *job, const char *path, const void *input,
                     char **answer, size_t *answer_bytes);
 
 /* largest number of processes of isolated_run_many */
-enum { ISOLATED_MOST = 16 };
+enum { ISOLATED_MOST = 32 };
 /* Runs a job on `count` inputs, up to ISOLATED_MOST, each in a process of its own, all at once.
  * *good: number of answers before the first failure, whose status and message are returned; later
  * answers are NULL. The limit on elapsed time holds for all together. */

@@ -17,7 +17,8 @@ typedef enum RngPurpose {
     RNG_GENERATE,
     RNG_MIX,
     RNG_TABLE,
-    RNG_FLOW
+    RNG_FLOW,
+    RNG_PATCH
 } RngPurpose;
 typedef struct RngKey {
     uint32_t k[2];

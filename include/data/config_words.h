@@ -5,7 +5,7 @@
 #include "config.h"
 
 /* Values of the keys data.layout (order of dimensions of stored images), data.augment (a bit each),
- * data.filter and data.shuffle. */
+ * data.filter, data.shuffle and data.refresh. */
 #define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
 #define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
 #define FILTER_WORDS(W)  W(FILTER_BILINEAR, "bilinear") W(FILTER_BICUBIC, "bicubic")
@@ -13,10 +13,12 @@
 typedef enum DataLayout { LAYOUT_WORDS(LIST_CONSTANT) } DataLayout;
 /* The values of data.filter are those of ImageFilter. */
 enum { FILTER_WORDS(LIST_CONSTANT) };
+#define REFRESH_WORDS(W) W(REFRESH_NEVER, "never") W(REFRESH_EPOCH, "epoch")
 typedef enum DataShuffle { SHUFFLE_WORDS(LIST_CONSTANT) } DataShuffle;
+typedef enum DataRefresh { REFRESH_WORDS(LIST_CONSTANT) } DataRefresh;
 enum { AUGMENT_WORDS(LIST_NUMBER) };
 enum { AUGMENT_WORDS(LIST_BIT) };
-enum { DATA_WORDS = 5 };
+enum { DATA_WORDS = 6 };
 extern const ConfigWords data_words[DATA_WORDS];
 
 #endif

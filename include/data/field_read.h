@@ -14,14 +14,19 @@ void field_reader_free(FieldReader **reader);
  * the variables' units, missing ones NaN. NaN in a file means missing, too. ERR_IO; ERR_DATA: a
  * value is infinite. */
 Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target);
+/* The same at an epoch, which with the sample says where a patch is cut out; field_read is for
+ * epoch 0. */
+Status field_read_at(FieldReader *reader, int64_t epoch, int64_t sample, bool normalised, float *x,
+                     float *target);
 /* Reads all selected levels of a variable at a frame of the set, (levels, rows, columns), in double
  * precision, missing values as NaN. A static variable has one frame. ERR_IO, ERR_DATA. */
 Status field_read_variable(FieldReader *reader, int variable, int64_t frame, double *plane);
 /* Read the classes of the pixels of a set of label fields, int32[rows][columns], at a frame, or
- * of a sample; -1: the pixel has none. ERR_IO; ERR_DATA: a value is no class, with its place. */
+ * of a sample, or its patch of an epoch; -1: the pixel has none. ERR_IO; ERR_DATA: a value is no
+ * class, with its place. */
 Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label);
-Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t sample,
-                                int32_t *label);
+Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t epoch,
+                                int64_t sample, int32_t *label);
 /* Reads all levels of a variable that is an input, `ahead` frames after a frame, as planes of the
  * inputs' size, (levels, H, W): scalars fill theirs, and what weft makes is known at any time.
  * ERR_IO, ERR_DATA. */
@@ -63,12 +68,14 @@ void field_target_scale(const DataSet *set, int target, double *mean, double *de
  * units, in place. x: the sample's inputs in the variables' units, for targets that are changes. */
 void field_restore(const DataSet *set, const float *x, float *target);
 
-/* Returns the weight of each row of the targets: the cosine of its latitude, or 1 if rows are no
- * latitudes or latitude is false. Owner: the caller. */
+/* Returns the weight of each row of whole fields of targets: the cosine of its latitude, or 1 if
+ * rows are no latitudes or latitude is false. Owner: the caller. */
 double *field_row_weights(const DataSet *set, bool latitude);
 /* Weights of the pixels of a set's targets: those of rows times the mask (data.mask). */
 typedef struct FieldWeights {
-    /* (rows, columns) of the targets, without the mask if it varies; owned */
+    /* size of whole fields of targets */
+    int64_t rows, columns;
+    /* (rows, columns), without the mask if it varies; owned */
     double *pixel;
     /* the mask has a time, so each frame has weights of its own */
     bool vary;
@@ -86,9 +93,9 @@ Status field_weights_at(const FieldWeights *weights, const DataSet *set, FieldRe
 bool field_loss_has_weights(const FieldSet *f);
 bool field_loss_weights_vary(const FieldSet *f);
 /* Writes the weights of a sample's targets in losses, (C',H',W'), the same for all samples unless
- * the mask varies. ERR_IO, ERR_DATA. */
+ * the mask varies or samples are patches. ERR_IO, ERR_DATA. */
 Status field_loss_weights(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
-                          int64_t sample, float *weight);
+                          int64_t epoch, int64_t sample, float *weight);
 
 /* Sums over samples for forecasts that need no model, of targets first to first + targets - 1. All
  * arrays are owned. */
@@ -102,9 +109,9 @@ typedef struct FieldBaselines {
 } FieldBaselines;
 void field_baselines_init(FieldBaselines *baselines, const DataSet *set, int first, int targets);
 void field_baselines_fini(FieldBaselines *baselines);
-/* Adds samples first to end - 1 in their order; the bits do not depend on the number of threads.
- * ERR_IO, ERR_DATA. */
+/* Adds samples first to end - 1 in their order, which several threads read ahead. ERR_IO,
+ * ERR_DATA. */
 Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const DataSet *set,
-                           const FieldWeights *weights, int64_t first, int64_t end, int threads);
+                           const FieldWeights *weights, int64_t first, int64_t end);
 
 #endif

@@ -145,6 +145,19 @@ typedef struct FieldClasses {
     double ignore;
 } FieldClasses;
 
+/* Patches (data.patch), which samples are in place of whole fields. */
+typedef struct FieldPatch {
+    /* rows and columns of the inputs of a patch, 0: samples are whole fields; and of whole
+     * inputs */
+    int64_t size[2], whole[2];
+    /* Along each axis input_unit rows of the inputs are as long as target_unit rows of the targets;
+     * one of the two is 1. */
+    int64_t input_unit[2], target_unit[2];
+    /* number of tiles along each axis; 0: patches lie at random places */
+    int64_t tiles[2];
+    uint64_t seed;
+} FieldPatch;
+
 /* Plain bytes, as the DataSet is, whose member it is, except one block. */
 typedef struct FieldSet {
     int variables, files, segments;
@@ -181,6 +194,7 @@ typedef struct FieldSet {
     bool latitude_weights;
     /* variable that is the weight of each pixel of the targets in losses and metrics; -1: none */
     int mask;
+    FieldPatch patch;
     /* seconds between frames; 0: frames have no time. Number of the calendar. */
     double step_s;
     int calendar;

@@ -175,6 +175,9 @@ void data_set_give_block(DataSet *set, void *block);
 /* Return the number of a set's files, and the path of file i, borrowed. */
 int data_set_files(const DataSet *set);
 const char *data_set_path(const DataSet *set, int i);
+/* Writes size and hash of the set's file (file_describe); of several files their number, and a hash
+ * of those of DESCRIBED_MOST of them, spread evenly, to out, of `room` bytes. */
+void data_set_describe(const DataSet *set, char *out, size_t room);
 /* Sets *file to file i of a set of several files, as a set of one file. */
 void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
@@ -218,6 +221,23 @@ Status data_set_check_size(const DataSet *set, const Config *config);
  * to other sets. ERR_CONFIG, with key: no date of the calendar, no sample remains, frames have
  * no times. */
 Status data_set_select_times(DataSet *set, const Config *config, bool test);
+/* Looks for complete files that data.train names or matches and a set of fields does not have.
+ * *added: their number; if there are any, *next is the set of all files, opened as data.train, with
+ * no mean and deviation. The log names files that are not complete. ERR_*, as data_set_open. */
+Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, int *added);
+/* Returns a line "PATH<tab>SIZE AND HASH" for each file, as file_describe writes it; owned by the
+ * caller, as the paths in such a list, separated by line breaks. */
+char *data_set_list_files(const DataSet *set);
+char *data_listed_paths(const char *list);
+/* Makes samples patches as data.patch says: cut out at random places, or if `tiles` is set tiles
+ * that cover the fields, each a sample. Does nothing without this key. ERR_CONFIG, with key: no
+ * fields, smaller ones, or grids that cannot be cut alike. */
+Status data_set_take_patch(DataSet *set, const Config *config, bool tiles);
+/* Makes samples whole fields again. */
+void data_set_drop_patch(DataSet *set);
+/* Returns the frame of a sample, and sets *row and *column to where the targets of a sample of a
+ * set of tiles begin in the whole fields; 0 and 0 in a set of whole fields. */
+int64_t data_sample_place(const DataSet *set, int64_t sample, int64_t *row, int64_t *column);
 /* Returns the shape of one micro-batch of inputs. */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);
 /* Returns the number of tokens of a sample (model.context); config NULL: the default. */

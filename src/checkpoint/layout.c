@@ -65,7 +65,8 @@ static int64_t file_bytes(const CheckpointMeta *meta, const CheckpointIo *io)
                     (meta->classes ? (int64_t)strlen(meta->classes) : 0) +
                     (int64_t)strlen(meta->columns.lines) +
                     meta->ranges.columns * (int64_t)sizeof(ColumnRange) +
-                    (meta->algorithms ? (int64_t)strlen(meta->algorithms) : 0);
+                    (meta->algorithms ? (int64_t)strlen(meta->algorithms) : 0) +
+                    (meta->data_files ? (int64_t)strlen(meta->data_files) : 0);
     for (int i = 0; i < io->count; ++i) {
         int64_t tensor_bytes = shape_count(io->tensor[i].shape) * (int64_t)sizeof(float);
         bytes +=

@@ -132,7 +132,7 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     for (int i = 0; i < load->io->count && named; ++i)
         load->name[i] = world_bcast_text(world, load->name[i]);
     char *config = meta->config, *version = meta->version, *classes = meta->classes;
-    char *algorithms = meta->algorithms;
+    char *algorithms = meta->algorithms, *data_files = meta->data_files;
     DataRanges ranges = meta->ranges;
     world_bcast(world, meta, sizeof *meta, 0);
     /* texts are broadcast separately, because pointers are valid on one rank only */
@@ -141,6 +141,7 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     meta->version = world_bcast_text(world, version);
     meta->classes = world_bcast_text(world, classes);
     meta->algorithms = world_bcast_text(world, algorithms);
+    meta->data_files = world_bcast_text(world, data_files);
 }
 
 Status load_read(Load *load, int i, float *plain)

@@ -16,6 +16,7 @@ void checkpoint_meta_fini(CheckpointMeta *meta)
     mem_free(&meta->version);
     mem_free(&meta->classes);
     mem_free(&meta->algorithms);
+    mem_free(&meta->data_files);
     data_ranges_fini(&meta->ranges);
 }
 

@@ -95,6 +95,7 @@ bool meta_put_input(hid_t root, const CheckpointMeta *meta)
     const CheckpointInput *is = &meta->input;
     bool good = !meta->classes || attr_put_text(root, "classes", meta->classes);
     good = good && (!meta->algorithms || attr_put_text(root, "algorithms", meta->algorithms));
+    good = good && (!meta->data_files || attr_put_text(root, "data_files", meta->data_files));
     good = good && put_range(root, "input_range", &meta->ranges.inputs) &&
            put_range(root, "target_range", &meta->ranges.targets) &&
            attr_put_floats(root, "column_ranges", (const float *)meta->ranges.column,
@@ -122,6 +123,8 @@ const char *meta_get_input(hid_t root, CheckpointMeta *meta)
     if (H5Aexists(root, "classes") > 0 && !meta->classes) return "classes";
     meta->algorithms = attr_text(root, "algorithms");
     if (H5Aexists(root, "algorithms") > 0 && !meta->algorithms) return "algorithms";
+    meta->data_files = attr_text(root, "data_files");
+    if (H5Aexists(root, "data_files") > 0 && !meta->data_files) return "data_files";
     if (!get_range(root, "input_range", &meta->ranges.inputs)) return "input_range";
     if (!get_range(root, "target_range", &meta->ranges.targets)) return "target_range";
     if (!get_columns(root, &meta->ranges)) return "column_ranges";

@@ -149,6 +149,7 @@ static void take_meta(Answer *a, CheckpointMeta *meta)
     meta->version = take_text(a, false);
     meta->classes = take_text(a, true);
     meta->algorithms = take_text(a, true);
+    meta->data_files = take_text(a, true);
     take_columns(a, &meta->ranges);
     a->good = a->good && meta->config && meta->version && meta->step >= 0;
     a->good = a->good && meta->input.stats >= 0 && meta->input.stats <= DATA_CHANNELS;
@@ -269,6 +270,7 @@ Status stored_meta(const StoredFile *file, CheckpointMeta *meta)
     meta->version = mem_text(file->meta.version);
     meta->classes = mem_text(file->meta.classes);
     meta->algorithms = mem_text(file->meta.algorithms);
+    meta->data_files = mem_text(file->meta.data_files);
     meta->ranges = data_ranges_copy(&file->meta.ranges);
     return OK;
 }

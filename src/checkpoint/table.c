@@ -350,6 +350,7 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
     put_text(out, meta->version);
     put_text(out, meta->classes);
     put_text(out, meta->algorithms);
+    put_text(out, meta->data_files);
     const DataRanges *ranges = &meta->ranges;
     if (ranges->columns > 0)
         fwrite(ranges->column, sizeof *ranges->column, (size_t)ranges->columns, out);

@@ -296,6 +296,8 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
         return fail(ERR_USAGE, "weft predict runs as one process: start it without mpirun or srun");
     TRY(job_find_checkpoint(job, o->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
+    /* forecasts are of whole fields */
+    job->config->data.patch = (ConfigPatch){0};
     Status st =
         fields ? predict_fields(&p, job, path, count, files) : predict(&p, job, path, count, files);
     detector_boxes_free(&p.boxes);

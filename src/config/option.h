@@ -36,7 +36,7 @@ extern const OptionKind kind_int, kind_real, kind_bytes, kind_bool, kind_text, k
     kind_duration;
 extern const OptionKind kind_resume, kind_schedule;
 extern const OptionKind kind_files, kind_flags, kind_ints, kind_reals, kind_names, kind_layers,
-    kind_groups, kind_widths, kind_pairs, kind_variables, kind_window, kind_times;
+    kind_groups, kind_widths, kind_pairs, kind_variables, kind_window, kind_times, kind_patch;
 
 struct Option {
     /* "train.batch" */

@@ -127,6 +127,12 @@ Status boxes_find_most(DataSet *set);
  * 1. After a failure no further call begins. Returns the failure with the smallest i. */
 typedef Status PoolWork(void *user, int worker, int64_t i);
 Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user);
+/* Calls make for each i below count, which writes an item of `bytes` bytes, on many threads,
+ * since it waits for files; and take with each item in the order of i, on this thread. Returns
+ * the failure with the smallest i. */
+typedef Status PoolMake(void *user, int64_t i, void *item);
+typedef Status PoolTake(void *user, int64_t i, const void *item);
+Status worker_pool_ahead(int64_t count, size_t bytes, PoolMake *make, PoolTake *take, void *user);
 /* The failure of the work item with the smallest number; all zero: no failure. Protected by the
  * caller's lock. */
 typedef struct FirstFailure {
@@ -264,6 +270,10 @@ const char *dims_text(const DataArray *array, char *out);
 /* Reads `count` raw samples (tokens of token sets) from number `first` on, with one read per
  * file. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
+/* Reads inputs, and targets or labels, of a sample of fields, each may be NULL, with its patch
+ * of an epoch. */
+Status reader_get_fields(Reader *reader, int64_t epoch, int64_t sample, float *x, int32_t *label,
+                         float *target);
 /* Reads the first `bytes` of one sample's x. x must have space for the whole sample, since HDF5
  * reads it whole. */
 Status reader_get_head(Reader *reader, int64_t sample, int64_t bytes, void *x);

@@ -69,4 +69,5 @@ const ConfigWords data_words[DATA_WORDS] = {
     {"data.filter", .text = LIST_TEXT(FILTER_WORDS)},
     {"data.shuffle", .text = LIST_TEXT(SHUFFLE_WORDS)},
     {"data.predict", .text = LIST_TEXT(PREDICT_WORDS)},
+    {"data.refresh", .text = LIST_TEXT(REFRESH_WORDS)},
 };

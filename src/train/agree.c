@@ -81,27 +81,14 @@ static bool reads_data(const Trainer *t)
            t->schedule->stage_of[last] == stage;
 }
 
-/* Describes a data set's file, or the number of its files and a hash of their descriptions. */
-static void describe_set(const DataSet *set, char *out)
-{
-    uint64_t hash = 0;
-    const int files = data_set_files(set);
-    for (int i = 0; i < files; ++i) {
-        file_describe(data_set_path(set, i), out, TEXT_BYTES);
-        hash = hash_seeded(out, strlen(out), hash);
-    }
-    if (files > 1)
-        snprintf(out, TEXT_BYTES, "%d files with hash %016llx", files, (unsigned long long)hash);
-}
-
 static void describe_train(const Trainer *t, char *out)
 {
-    if (reads_data(t)) describe_set(&t->train_set, out);
+    if (reads_data(t)) data_set_describe(&t->train_set, out, TEXT_BYTES);
 }
 
 static void describe_test(const Trainer *t, char *out)
 {
-    if (t->test_set.samples > 0 && reads_data(t)) describe_set(&t->test_set, out);
+    if (t->test_set.samples > 0 && reads_data(t)) data_set_describe(&t->test_set, out, TEXT_BYTES);
 }
 
 static void describe_processor(const Trainer *t, char *out)

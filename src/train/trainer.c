@@ -477,6 +477,7 @@ void trainer_free(Trainer **trainer)
     data_ranges_fini(&t->ranges);
     data_set_fini(&t->train_set);
     data_set_fini(&t->test_set);
+    mem_free(&t->data_files);
     mem_free(&t->first);
     mem_free(&t->block);
     mem_free(&t->micro_number);

@@ -55,6 +55,9 @@ struct Trainer {
     const char *earlier;
     /* fingerprints of the data sets; "": not computed; only a run computes them */
     char train_data[DATA_FINGERPRINT], test_data[DATA_FINGERPRINT];
+    /* files of a set that grows (data.refresh), as data_set_list_files, on rank 0; NULL: it does
+     * not; owned */
+    char *data_files;
     /* ranges of the training set, on rank 0 of a run; values 0: not measured */
     DataRanges ranges;
     /* the parameters are averages, which train_load has taken from a checkpoint */
@@ -231,6 +234,10 @@ Status trainer_open_data(Trainer *t, const DryRun *only);
 /* grad_norm.c. Returns the sum of squares of the gradients in the arenas, times the square of the
  * loss scale; one_use: of the parameters for which graph_has_one_use holds. Collective. */
 double train_grad_squares(Trainer *t, bool one_use);
+/* Replaces the training set by `next` of rank 0, which has more files, at the end of an epoch;
+ * other ranks give memory for it. Mean and deviation stay. Collective; all ranks return the same
+ * Status. */
+Status trainer_extend_data(Trainer *t, DataSet *next);
 /* predict.c. Runs the model on one batch. Sets *logits to its outputs, one row after another,
  * borrowed until the next call. */
 Status train_logits(Trainer *t, const Batch *batch, const float **logits);

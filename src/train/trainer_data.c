@@ -1,7 +1,10 @@
 /* The data sets of a trainer, and the numbers of outputs that they require of its model. */
 #include "field_steps.h"
 #include "state/classes.h"
+#include "state/resume.h"
 #include "state/scaling.h"
+#include "step/position.h"
+#include "step/step_loader.h"
 
 #include <string.h>
 
@@ -92,6 +95,7 @@ static Status open_set(const Config *config, const char *path, bool test, DataSe
 {
     TRY(data_set_open(set, config, path));
     TRY(data_set_select_times(set, config, test));
+    TRY(data_set_take_patch(set, config, test));
     return data_set_check_size(set, config);
 }
 
@@ -129,13 +133,49 @@ static Status find_field_stats(Trainer *t)
     return OK;
 }
 
+/* Returns the paths of the files that a checkpoint of this run had in its training set, which
+ * grows; NULL: it has no list. Owner: the caller. */
+static char *recorded_files(const Trainer *t)
+{
+    CheckpointMeta meta = {0};
+    char *paths = NULL;
+    if (t->config->data.refresh == REFRESH_NEVER || !t->earlier) return NULL;
+    /* an unreadable file is reported when it is loaded */
+    if (checkpoint_read_meta(t->earlier, &meta) == OK && meta.data_files)
+        paths = data_listed_paths(meta.data_files);
+    checkpoint_meta_fini(&meta);
+    return paths;
+}
+
+Status trainer_extend_data(Trainer *t, DataSet *next)
+{
+    const Position at = position_after(t, t->step);
+    Status st = t->world->rank == 0 ? train_take_set(next, &t->train_set) : OK;
+    TRY(status_agree(t->world, st));
+    executor_settle(t->executor);
+    step_loader_close(t);
+    train_bcast_set(t->world, next);
+    data_set_fini(&t->train_set);
+    t->train_set = *next;
+    *next = (DataSet){0};
+    position_move(t, at);
+    return resume_know_data(t);
+}
+
 /* Opens the training and test sets. Only rank 0 calls it, and compare_sets. */
 static Status open_sets(Trainer *t)
 {
     const Config *c = t->config;
     /* without data.train the test set replaces the training set, and the checkpoint supplies scale,
      * mean, deviation and classes */
-    TRY(open_set(c, c->data.train ? c->data.train : c->data.test, !c->data.train, &t->train_set));
+    char *recorded = c->data.train ? recorded_files(t) : NULL;
+    const char *train = recorded ? recorded : c->data.train ? c->data.train : c->data.test;
+    Status st = open_set(c, train, !c->data.train, &t->train_set);
+    if (st == OK && recorded)
+        log_info("data.train: the %d files that %s was trained on", data_set_files(&t->train_set),
+                 t->earlier);
+    mem_free(&recorded);
+    TRY(st);
     if (c->data.test) TRY(open_set(c, c->data.test, true, &t->test_set));
     if (c->data.test) TRY(train_take_test_set(&t->test_set, &t->train_set));
     scaling_take(t);

@@ -26,7 +26,7 @@ pages_of() {
     optim.lr_schedule | optim.decay_shape | optim.anneal_strategy) echo learning-rate.md ;;
     grid.pipeline_schedule) echo pipelines.md ;;
     grid.mode) echo servers.md ;;
-    data.predict) echo fields.md ;;
+    data.predict | data.refresh) echo fields.md ;;
     data.augment | data.filter) echo augmentation.md ;;
     data.predict) echo fields.md ;;
     model.norm | model.up | model.down) echo field-models.md ;;

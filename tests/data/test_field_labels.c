@@ -32,6 +32,7 @@ static void refused(const char *path, const char *a, const char *b, const char *
     DataSet *set = mem_new(sizeof *set);
     CHECK_FAILS(open_keys(set, path, a, b, NULL), ERR_CONFIG, why);
     data_set_fini(set);
+    data_set_fini(set);
     mem_free(&set);
 }
 
@@ -52,7 +53,7 @@ static void values(void)
     int wrong = 0, none = 0;
     for (int64_t s = 0; s < set->samples; ++s) {
         CHECK_OK(field_read(reader, s, false, x, NULL));
-        CHECK_OK(field_read_sample_labels(reader, set, s, label));
+        CHECK_OK(field_read_sample_labels(reader, set, 0, s, label));
         for (int i = 0; i < PIXELS; ++i) {
             const bool unseen = (s == 3 && i < 16) || (i / 16 == 5 && i % 4 == 0);
             const int want = unseen ? -1 : (x[i] >= 0) + (x[i] >= 1);
@@ -63,6 +64,7 @@ static void values(void)
     CU_ASSERT_EQUAL(wrong, 0);
     CU_ASSERT_EQUAL(none, 12 * 4 + 16);
     field_reader_free(&reader);
+    data_set_fini(set);
     data_set_fini(set);
     mem_free(&set);
 }
@@ -82,12 +84,13 @@ static void truth_values(void)
         CHECK_OK(field_reader_new(&reader, set));
         for (int64_t s = 0; s < set->samples; s += 5) {
             CHECK_OK(field_read(reader, s, false, x, NULL));
-            CHECK_OK(field_read_sample_labels(reader, set, s, label));
+            CHECK_OK(field_read_sample_labels(reader, set, 0, s, label));
             for (int i = 0; i < PIXELS; ++i) CU_ASSERT_EQUAL(label[i], x[i] < 0);
         }
         field_reader_free(&reader);
         mem_free(&key);
     }
+    data_set_fini(set);
     data_set_fini(set);
     mem_free(&set);
 }
@@ -116,7 +119,7 @@ static void batches(void)
     int64_t samples = 0;
     while (loader_next(loader, &batch, NULL) == OK && batch) {
         for (int r = 0; r < batch->rows; ++r, ++samples) {
-            CHECK_OK(field_read_sample_labels(reader, set, batch->sample[r], label));
+            CHECK_OK(field_read_sample_labels(reader, set, 0, batch->sample[r], label));
             CU_ASSERT(!memcmp(label, batch->labels + (ptrdiff_t)r * PIXELS, sizeof label));
         }
         CU_ASSERT_PTR_NULL(batch->targets);
@@ -128,6 +131,7 @@ static void batches(void)
     config_free(&config);
     mem_free(&word[0]);
     mem_free(&stats);
+    data_set_fini(set);
     data_set_fini(set);
     mem_free(&set);
 }
@@ -157,6 +161,7 @@ static void bad_values(void)
                        NULL));
     CHECK_OK(data_set_check(set, 0));
     CU_ASSERT_FALSE(set->field_set.classes.named);
+    data_set_fini(set);
     data_set_fini(set);
     mem_free(&set);
 }
@@ -202,6 +207,7 @@ static void hashes(void)
         CU_ASSERT_STRING_EQUAL(text[i], again);
         for (int k = 0; k < i; ++k) CU_ASSERT_STRING_NOT_EQUAL(text[i], text[k]);
     }
+    data_set_fini(set);
     data_set_fini(set);
     mem_free(&set);
 }

@@ -90,7 +90,7 @@ static void check(const char *targets, const char *keys, int steps, const double
     CU_ASSERT_TRUE(field_loss_has_weights(f));
     CHECK_OK(field_reader_new(&reader, set));
     CHECK_OK(field_weights_init(&weights, set, reader, f->latitude_weights));
-    CHECK_OK(field_loss_weights(&weights, set, reader, sample, got));
+    CHECK_OK(field_loss_weights(&weights, set, reader, 0, sample, got));
     for (int i = 0; i < steps * TARGETS * PIXELS; ++i) {
         const int k = i % PIXELS, target = i / PIXELS % TARGETS, step = i / PIXELS / TARGETS;
         const double row = cosines ? cos(lat[k / COLUMNS] * acos(-1) / 180) : 1;
@@ -99,6 +99,7 @@ static void check(const char *targets, const char *keys, int steps, const double
     }
     field_weights_fini(&weights);
     field_reader_free(&reader);
+    data_set_fini(set);
     mem_free(&set);
 }
 
@@ -120,6 +121,7 @@ static void values(void)
     DataSet *set = mem_new(sizeof *set);
     CHECK_OK(set_open(set, make_file(true), "[h, {name: u, weight: 1}]", ""));
     CU_ASSERT_FALSE(field_loss_has_weights(&set->field_set));
+    data_set_fini(set);
     mem_free(&set);
 }
 
@@ -164,6 +166,7 @@ static void refused(void)
     CU_ASSERT_EQUAL(set_open(set, make_file(false), "[h]", "train.latitude_weights=true"),
                     ERR_CONFIG);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "train.latitude_weights=true: the rows of"));
+    data_set_fini(set);
     mem_free(&set);
 }
 

@@ -23,6 +23,8 @@ enum {
 typedef struct OpenFile {
     /* -1: a free entry */
     int file, fd;
+    /* a thread is opening it */
+    bool opening;
     /* threads that are reading it; number of its last use */
     int holds;
     int64_t used;
@@ -39,6 +41,7 @@ struct FieldFiles {
     const FieldSet *f;
     /* guards `open` and what belongs to it */
     pthread_mutex_t mutex;
+    pthread_cond_t opened;
     /* owned */
     OpenFile *open;
     int room;
@@ -54,6 +57,7 @@ FieldFiles *field_files_new(const FieldSet *f)
     FieldFiles *files = mem_new(sizeof *files);
     files->f = f;
     pthread_mutex_init(&files->mutex, NULL);
+    pthread_cond_init(&files->opened, NULL);
     files->hdf5_room = f->files < HDF5_MOST ? f->files : HDF5_MOST;
     files->hdf5 = mem_new((size_t)files->hdf5_room * sizeof *files->hdf5);
     for (int i = 0; i < files->hdf5_room; ++i) files->hdf5[i].file = -1;
@@ -87,39 +91,42 @@ static int free_entry(FieldFiles *files, int *close_fd)
     return files->room++;
 }
 
-/* Takes the file's entry; false: it is not open. */
-static bool take(FieldFiles *files, int file, int *fd, int *hold)
+/* Opens the file of entry `hold`, which other threads wait for. Called and left with the lock. */
+static Status open_entry(FieldFiles *files, int hold, const char *path, int *fd)
 {
-    *hold = find(files, file);
-    if (*hold < 0) return false;
-    OpenFile *o = &files->open[*hold];
-    ++o->holds;
-    o->used = ++files->uses;
-    *fd = o->fd;
-    return true;
+    pthread_mutex_unlock(&files->mutex);
+    *fd = file_open(path, O_RDONLY);
+    const int error = errno;
+    if (*fd >= 0) posix_fadvise(*fd, 0, 0, POSIX_FADV_RANDOM);
+    pthread_mutex_lock(&files->mutex);
+    OpenFile *o = &files->open[hold];
+    o->fd = *fd;
+    o->opening = false;
+    if (*fd < 0) *o = (OpenFile){.file = -1, .fd = -1};
+    pthread_cond_broadcast(&files->opened);
+    if (*fd >= 0) return OK;
+    return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(error));
 }
 
 Status field_files_hold(FieldFiles *files, int file, int *fd, int *hold)
 {
-    const char *path = field_path(files->f, file);
+    int unused = -1;
+    Status st = OK;
     pthread_mutex_lock(&files->mutex);
-    bool open = take(files, file, fd, hold);
-    pthread_mutex_unlock(&files->mutex);
-    if (open) return OK;
-    const int mine = file_open(path, O_RDONLY);
-    int unused = mine;
-    if (mine < 0) return fail(ERR_NOINPUT, "%s: cannot be opened: %s", path, file_error(errno));
-    posix_fadvise(mine, 0, 0, POSIX_FADV_RANDOM);
-    pthread_mutex_lock(&files->mutex);
-    /* another thread may have been quicker */
-    if (!take(files, file, fd, hold)) {
-        const int i = free_entry(files, &unused);
-        files->open[i] = (OpenFile){.file = file, .fd = mine};
-        take(files, file, fd, hold);
+    while ((*hold = find(files, file)) >= 0 && files->open[*hold].opening)
+        pthread_cond_wait(&files->opened, &files->mutex);
+    if (*hold < 0) {
+        *hold = free_entry(files, &unused);
+        files->open[*hold] = (OpenFile){.file = file, .fd = -1, .opening = true, .holds = 1};
+        st = open_entry(files, *hold, field_path(files->f, file), fd);
+    } else {
+        *fd = files->open[*hold].fd;
+        ++files->open[*hold].holds;
     }
+    files->open[*hold].used = ++files->uses;
     pthread_mutex_unlock(&files->mutex);
     if (unused >= 0) close(unused);
-    return OK;
+    return st;
 }
 
 void field_files_release(FieldFiles *files, int hold)
@@ -189,7 +196,9 @@ void field_files_free(FieldFiles **files)
     hdf5_lock();
     for (int i = 0; i < all->hdf5_room; ++i) hdf5_close(all->f, &all->hdf5[i]);
     hdf5_unlock();
-    for (int i = 0; i < all->room; ++i) close(all->open[i].fd);
+    for (int i = 0; i < all->room; ++i)
+        if (all->open[i].fd >= 0) close(all->open[i].fd);
+    pthread_cond_destroy(&all->opened);
     pthread_mutex_destroy(&all->mutex);
     mem_free(&all->hdf5);
     mem_free(&all->open);

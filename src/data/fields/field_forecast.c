@@ -100,9 +100,10 @@ typedef struct Adding {
     FieldReader *reader;
     const DataSet *set;
     const FieldWeights *weights;
-    int64_t first, end;
-    /* targets of one variable and offset, which are read together: first of each group */
-    int group[FIELD_CHANNELS + 1];
+    int64_t first_sample;
+    /* the group of targets that is added, first to end - 1, which are read together: one
+     * variable at one offset. from: the variable of their last inputs, or -1 */
+    int first, end, from;
 } Adding;
 
 /* Adds a target's field, and the error of its last input `from` (NULL: none). pixel: weights. */
@@ -123,44 +124,59 @@ static void add_field(const Adding *a, int target, const double *truth, const do
     }
 }
 
-/* Adds all samples to one group of targets. */
-static Status add_group(void *user, int worker, int64_t group)
+/* Returns the values of the group's variable in a frame, which are followed by those of `from`. */
+static int64_t truth_values(const Adding *a)
+{
+    const FieldSet *f = &a->set->field_set;
+    return f->variable[f->target[a->first].variable].levels * a->sums->pixels;
+}
+
+/* Returns the values of an item: of the group's variable, of `from`, and weights of pixels. */
+static int64_t item_values(const Adding *a)
+{
+    const FieldSet *f = &a->set->field_set;
+    const int64_t from = a->from >= 0 ? f->variable[a->from].levels * a->sums->pixels : 0;
+    return truth_values(a) + from + a->sums->pixels;
+}
+
+/* Returns the weights in an item. */
+static double *weights_of(const Adding *a, double *item)
+{
+    return item + item_values(a) - a->sums->pixels;
+}
+
+/* Reads what sample number i needs. */
+static Status read_group(void *user, int64_t i, void *item)
 {
     const Adding *a = user;
     const FieldSet *f = &a->set->field_set;
-    const int first = a->group[group], end = a->group[group + 1];
-    const FieldChannel *channel = &f->target[first];
-    const int last = field_last_input(f, first);
-    const int from = last >= 0 ? f->input[last].variable : -1;
-    const int64_t pixels = a->sums->pixels;
-    double *truth =
-        mem_new((size_t)(f->variable[channel->variable].levels * pixels) * sizeof *truth);
-    double *input =
-        from < 0 ? NULL : mem_new((size_t)(f->variable[from].levels * pixels) * sizeof *input);
-    double *pixel = mem_new((size_t)pixels * sizeof *pixel);
+    const FieldChannel *channel = &f->target[a->first];
     const int *offset = f->offset[FIELD_INPUT];
-    Status st = OK;
-    (void)worker;
-    for (int64_t s = a->first; st == OK && s < a->end; ++s) {
-        const int64_t frame = field_sample_frame(f, s);
-        const int64_t lead = frame + f->offset[FIELD_TARGET][channel->offset];
-        st = field_read_variable(a->reader, channel->variable, lead, truth);
-        if (st == OK) st = field_weights_at(a->weights, a->set, a->reader, lead, pixel);
-        if (st == OK && input)
-            st = field_read_variable(a->reader, from, frame + offset[f->offsets[FIELD_INPUT] - 1],
-                                     input);
-        for (int i = first; st == OK && i < end; ++i) {
-            const int of = field_last_input(f, i);
-            add_field(a, i, truth + f->target[i].level * pixels,
-                      of >= 0 && f->input[of].variable == from ? input + f->input[of].level * pixels
-                                                               : NULL,
-                      pixel);
-        }
+    const int64_t frame = field_sample_frame(f, a->first_sample + i);
+    const int64_t lead = frame + f->offset[FIELD_TARGET][channel->offset];
+    TRY(field_read_variable(a->reader, channel->variable, lead, item));
+    if (a->from >= 0)
+        TRY(field_read_variable(a->reader, a->from, frame + offset[f->offsets[FIELD_INPUT] - 1],
+                                (double *)item + truth_values(a)));
+    return field_weights_at(a->weights, a->set, a->reader, lead, weights_of(a, item));
+}
+
+static Status add_group(void *user, int64_t i, const void *item)
+{
+    const Adding *a = user;
+    const FieldSet *f = &a->set->field_set;
+    const int64_t pixels = a->sums->pixels;
+    const double *truth = item, *input = truth + truth_values(a);
+    const double *pixel = weights_of(a, (double *)(uintptr_t)item);
+    (void)i;
+    for (int k = a->first; k < a->end; ++k) {
+        const int of = field_last_input(f, k);
+        add_field(a, k, truth + f->target[k].level * pixels,
+                  of >= 0 && f->input[of].variable == a->from ? input + f->input[of].level * pixels
+                                                              : NULL,
+                  pixel);
     }
-    mem_free(&truth);
-    mem_free(&input);
-    mem_free(&pixel);
-    return st;
+    return OK;
 }
 
 /* May two targets be read together: the same variable and offset, and their last inputs, too? */
@@ -174,18 +190,21 @@ static bool same_group(const DataSet *set, int a, int b)
 }
 
 Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const DataSet *set,
-                           const FieldWeights *weights, int64_t first, int64_t end, int threads)
+                           const FieldWeights *weights, int64_t first, int64_t end)
 {
-    Adding a = {.sums = baselines,
-                .reader = reader,
-                .set = set,
-                .weights = weights,
-                .first = first,
-                .end = end};
-    int groups = 0;
+    const FieldSet *f = &set->field_set;
     const int last = baselines->first + baselines->targets;
-    for (int i = baselines->first; i < last; ++i)
-        if (i == baselines->first || !same_group(set, i - 1, i)) a.group[groups++] = i;
-    a.group[groups] = last;
-    return worker_pool_run(threads, groups, add_group, &a);
+    Adding a = {
+        .sums = baselines, .reader = reader, .set = set, .weights = weights, .first_sample = first};
+    Status st = OK;
+    for (a.first = baselines->first; st == OK && a.first < last; a.first = a.end) {
+        for (a.end = a.first + 1; a.end < last && same_group(set, a.first, a.end); ++a.end) {
+        }
+        const int input = field_last_input(f, a.first);
+        a.from = input >= 0 ? f->input[input].variable : -1;
+        const int64_t values = item_values(&a);
+        st = worker_pool_ahead(end - first, (size_t)values * sizeof(double), read_group, add_group,
+                               &a);
+    }
+    return st;
 }

@@ -6,7 +6,7 @@
 
 /* samples that are hashed, spread evenly: up to SAMPLES_MOST, fewer if they have more than
  * BYTES_MOST bytes, but at least SAMPLES_LEAST */
-enum { SAMPLES_MOST = 1024, SAMPLES_LEAST = 16, BYTES_MOST = 64 << 20 };
+enum { SAMPLES_MOST = 256, SAMPLES_LEAST = 16, BYTES_MOST = 16 << 20 };
 
 static void hash_list(XXH3_state_t *state, const FieldSet *f, const FieldChannel *list, int count)
 {
@@ -43,47 +43,70 @@ static void hash_description(XXH3_state_t *state, const FieldSet *f)
     XXH3_64bits_update(state, f->target_std, (size_t)f->targets * sizeof *f->target_std);
 }
 
-/* Hashes the mask at a sample's first target. */
-static Status hash_mask(XXH3_state_t *state, const DataSet *set, FieldReader *reader,
-                        int64_t sample)
+/* Hashes samples that are spread evenly. */
+typedef struct Hashing {
+    /* owned: the set without patches; borrows what that has */
+    DataSet *set;
+    XXH3_state_t *state;
+    /* owned */
+    FieldReader *reader;
+    int64_t count;
+} Hashing;
+
+/* Returns the byte of an item at which the mask at a sample's first target begins. */
+static size_t mask_at(const Hashing *h)
 {
-    const FieldSet *f = &set->field_set;
-    const size_t pixels = (size_t)(set->y.dim[2] * set->y.dim[3]);
+    return (size_t)(h->set->x.sample_bytes + h->set->y.sample_bytes + 7) / 8 * 8;
+}
+
+static size_t mask_bytes(const Hashing *h)
+{
+    if (h->set->field_set.mask < 0) return 0;
+    return (size_t)(h->set->y.dim[2] * h->set->y.dim[3]) * sizeof(double);
+}
+
+/* Reads the inputs and the targets of sample number i of those that are hashed. */
+static Status read_sample(void *user, int64_t i, void *item)
+{
+    const Hashing *h = user;
+    const int64_t last = h->set->samples - 1;
+    const int64_t sample = h->count > 1 ? i * last / (h->count - 1) : 0;
+    void *y = (char *)item + h->set->x.sample_bytes;
+    const bool labels = h->set->field_set.classes.count > 0;
+    if (labels) TRY(field_read_sample_labels(h->reader, h->set, 0, sample, y));
+    TRY(field_read(h->reader, sample, false, item, labels ? NULL : y));
+    const FieldSet *f = &h->set->field_set;
     if (f->mask < 0) return OK;
-    double *mask = mem_new(pixels * sizeof *mask);
-    const Status st = field_read_variable(
-        reader, f->mask, field_sample_frame(f, sample) + f->offset[FIELD_TARGET][0], mask);
-    XXH3_64bits_update(state, mask, pixels * sizeof *mask);
-    mem_free(&mask);
-    return st;
+    return field_read_variable(h->reader, f->mask,
+                               field_sample_frame(f, sample) + f->offset[FIELD_TARGET][0],
+                               (double *)((char *)item + mask_at(h)));
+}
+
+static Status hash_sample(void *user, int64_t i, const void *item)
+{
+    const Hashing *h = user;
+    (void)i;
+    XXH3_64bits_update(h->state, item, (size_t)(h->set->x.sample_bytes + h->set->y.sample_bytes));
+    XXH3_64bits_update(h->state, (const char *)item + mask_at(h), mask_bytes(h));
+    return OK;
 }
 
 Status field_hash(XXH3_state_t *state, const DataSet *set)
 {
-    const int64_t bytes = set->x.sample_bytes + set->y.sample_bytes;
-    int64_t count = BYTES_MOST / bytes;
-    FieldReader *reader;
-    TRY(field_reader_new(&reader, set));
-    float *x = mem_new((size_t)set->x.sample_bytes);
-    /* targets, or labels */
-    void *y = mem_new((size_t)set->y.sample_bytes);
-    Status st = OK;
-    if (count < SAMPLES_LEAST) count = SAMPLES_LEAST;
-    if (count > SAMPLES_MOST) count = SAMPLES_MOST;
-    if (count > set->samples) count = set->samples;
+    Hashing h = {.set = mem_new(sizeof *h.set), .state = state};
+    *h.set = *set;
+    data_set_drop_patch(h.set);
+    const int64_t bytes = h.set->x.sample_bytes + h.set->y.sample_bytes;
+    h.count = BYTES_MOST / bytes;
+    TRY(field_reader_new(&h.reader, h.set));
+    if (h.count < SAMPLES_LEAST) h.count = SAMPLES_LEAST;
+    if (h.count > SAMPLES_MOST) h.count = SAMPLES_MOST;
+    if (h.count > h.set->samples) h.count = h.set->samples;
     hash_description(state, &set->field_set);
-    for (int64_t i = 0; st == OK && i < count; ++i) {
-        const int64_t sample = count > 1 ? i * (set->samples - 1) / (count - 1) : 0;
-        if (set->field_set.classes.count > 0) st = field_read_sample_labels(reader, set, sample, y);
-        if (st == OK)
-            st = field_read(reader, sample, false, x, set->field_set.classes.count > 0 ? NULL : y);
-        XXH3_64bits_update(state, x, (size_t)set->x.sample_bytes);
-        XXH3_64bits_update(state, y, (size_t)set->y.sample_bytes);
-        if (st == OK) st = hash_mask(state, set, reader, sample);
-    }
-    mem_free(&x);
-    mem_free(&y);
-    field_reader_free(&reader);
+    Status st =
+        worker_pool_ahead(h.count, mask_at(&h) + mask_bytes(&h), read_sample, hash_sample, &h);
+    field_reader_free(&h.reader);
+    mem_free(&h.set);
     return st;
 }
 

@@ -2,6 +2,7 @@
  * converts values to classes. A pixel that is missing, or has the value `ignore`, has no label: -1,
  * which losses and metrics leave out. */
 #include "field_facts.h"
+#include "field_patch.h"
 #include "fields_private.h"
 
 #include <math.h>
@@ -119,32 +120,48 @@ static Status value_fail(const DataSet *set, double value, int64_t frame, int64_
                 last, value);
 }
 
-Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label)
+/* Converts the numbers of a window of a frame to classes. */
+static Status classify(const DataSet *set, int64_t frame, const FieldWindow *window,
+                       const double *value, int32_t *label)
 {
     const FieldSet *f = &set->field_set;
     const FieldClasses *classes = &f->classes;
-    const int variable = f->target[0].variable;
-    const int64_t pixels =
-        f->variable[variable].size[FIELD_ROW] * f->variable[variable].size[FIELD_COLUMN];
-    double *value = mem_new((size_t)pixels * sizeof *value);
-    int64_t bad = -1;
-    Status st = field_read_variable(reader, variable, frame, value);
-    for (int64_t i = 0; st == OK && bad < 0 && i < pixels; ++i) {
+    const int64_t columns = f->variable[f->target[0].variable].size[FIELD_COLUMN];
+    for (int64_t i = 0; i < window->rows * window->columns; ++i) {
         const double v = value[i];
         const bool none = isnan(v) || (classes->ignores && v == classes->ignore);
         const bool good = v >= 0 && v < classes->count && v == floor(v);
+        const int64_t row = window->row + i / window->columns;
         label[i] = none ? -1 : good ? (int32_t)label_class(set, (int64_t)v) : -2;
-        if (label[i] < 0 && !none) bad = i;
+        if (label[i] < 0 && !none)
+            return value_fail(set, v, frame, row * columns + window->column + i % window->columns);
     }
-    if (st == OK && bad >= 0) st = value_fail(set, value[bad], frame, bad);
+    return OK;
+}
+
+Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label)
+{
+    const int variable = set->field_set.target[0].variable;
+    const FieldVariable *v = &set->field_set.variable[variable];
+    const FieldWindow whole = {.rows = v->size[FIELD_ROW], .columns = v->size[FIELD_COLUMN]};
+    double *value = mem_new((size_t)(whole.rows * whole.columns) * sizeof *value);
+    Status st = field_read_variable(reader, variable, frame, value);
+    if (st == OK) st = classify(set, frame, &whole, value, label);
     mem_free(&value);
     return st;
 }
 
-Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t sample,
-                                int32_t *label)
+Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t epoch,
+                                int64_t sample, int32_t *label)
 {
     const FieldSet *f = &set->field_set;
-    const int64_t frame = field_sample_frame(f, sample) + f->offset[FIELD_TARGET][0];
-    return field_read_labels(reader, set, frame, label);
+    const FieldPlace place = field_place(f, epoch, sample);
+    const FieldWindow *window = &place.target;
+    const int64_t frame = place.frame + f->offset[FIELD_TARGET][0];
+    double *value = mem_new((size_t)(window->rows * window->columns) * sizeof *value);
+    Status st = field_read_window(reader, f->target[0].variable, frame, window, value);
+    field_patch_leave_out(&place, value);
+    if (st == OK) st = classify(set, frame, window, value, label);
+    mem_free(&value);
+    return st;
 }

@@ -1,122 +1,80 @@
 /* Reads samples of a set of fields: for each channel one plane of rows and columns, unpacked and
  * normalised in double precision. A frame of a contiguous array is one pread of the levels that are
- * selected; chunked, compressed and transposed arrays go through HDF5 under its lock, whose chunk
- * cache then holds the chunks of a variable that were used last. Files are opened when they are
- * first used. */
-#include "field_files.h"
+ * selected, or a pread for each level of a patch; chunks are read by field_chunks.c; all other
+ * arrays go through HDF5 under its lock. */
+#include "field_chunks.h"
+#include "field_patch.h"
 
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
+/* pieces of a contiguous array above which HDF5 reads it: its rows or columns are not together */
+enum { PIECES_MOST = 4096 };
+
 struct FieldReader {
     DataSet set;
     /* owned */
     FieldFiles *files;
+    FieldChunks *chunks;
 };
-
-/* The part of an array that is read at once: one time, a range of levels. */
-typedef struct Block {
-    int variable, file, first_level;
-    /* first index and number of indices, in the order of the array's dimensions */
-    hsize_t start[SHAPE_DIMS], count[SHAPE_DIMS];
-    /* distance of neighbours in elements, by FieldDim */
-    int64_t step[FIELD_DIMS];
-    int64_t elements;
-    /* offset in elements in a contiguous array; -1: the block is not contiguous */
-    int64_t at;
-} Block;
 
 Status field_reader_new(FieldReader **reader, const DataSet *set)
 {
     FieldReader *r = *reader = mem_new(sizeof *r);
     r->set = *set;
     r->files = field_files_new(&r->set.field_set);
+    r->chunks = field_chunks_new(&r->set.field_set, r->files);
     return OK;
 }
 
 void field_reader_free(FieldReader **reader)
 {
     if (!*reader) return;
+    field_chunks_free(&(*reader)->chunks);
     field_files_free(&(*reader)->files);
     mem_free(reader);
 }
 
-/* ---- blocks ---- */
+/* ---- reading a slab ---- */
 
-/* Finds the block of a variable at a frame of the set; static variables have one frame. */
-static Block block_of(const FieldSet *f, int variable, int64_t frame)
-{
-    const FieldVariable *v = &f->variable[variable];
-    Block b = {.variable = variable, .elements = 1};
-    int64_t length[SHAPE_DIMS];
-    int low = v->level[0], high = v->level[0], end;
-    bool whole = true;
-    b.file = v->is_static ? 0 : field_find_file(f, frame);
-    for (int i = 1; i < v->levels; ++i) {
-        if (v->level[i] < low) low = v->level[i];
-        if (v->level[i] > high) high = v->level[i];
-    }
-    b.first_level = low;
-    for (int i = 0; i < v->ndim; ++i) {
-        const int dim = v->dim[i];
-        length[i] = dim == FIELD_TIME && !v->is_static ? f->file[b.file].frames : v->size[dim];
-        b.count[i] = (hsize_t)v->size[dim];
-        if (dim == FIELD_TIME) b.count[i] = 1;
-        if (dim == FIELD_TIME && !v->is_static)
-            b.start[i] = (hsize_t)(frame - f->file[b.file].first);
-        if (dim == FIELD_LEVEL) b.start[i] = (hsize_t)low, b.count[i] = (hsize_t)(high - low + 1);
-    }
-    for (int i = v->ndim - 1; i >= 0; --i) {
-        b.step[v->dim[i]] = b.elements;
-        b.elements *= (int64_t)b.count[i];
-    }
-    /* contiguous: behind a dimension of which a part is read, all others are read whole */
-    for (end = v->ndim - 1; end >= 0 && b.count[end] == (hsize_t)length[end]; --end) {
-    }
-    for (int i = 0; i < end; ++i) whole &= b.count[i] == 1;
-    b.at = 0;
-    for (int i = 0; i < v->ndim; ++i) b.at = b.at * length[i] + (int64_t)b.start[i];
-    if (!whole) b.at = -1;
-    return b;
-}
-
-/* ---- reading a block ---- */
-
-static Status read_hdf5(FieldReader *r, const Block *b, void *to)
+static Status read_hdf5(FieldReader *r, const FieldSlab *s, void *to)
 {
     const FieldSet *f = &r->set.field_set;
-    const FieldVariable *v = &f->variable[b->variable];
+    const FieldVariable *v = &f->variable[s->variable];
     const char *reason = "";
+    hsize_t start[SHAPE_DIMS], count[SHAPE_DIMS];
     hid_t dataset;
     herr_t rc = -1;
+    for (int i = 0; i < v->ndim; ++i) {
+        start[i] = (hsize_t)s->start[i];
+        count[i] = (hsize_t)s->count[i];
+    }
     hdf5_lock();
-    Status st = field_files_dataset(r->files, b->file, b->variable, &dataset);
+    Status st = field_files_dataset(r->files, s->file, s->variable, &dataset);
     if (st == OK) {
-        hid_t space = H5Dget_space(dataset), memory = H5Screate_simple(v->ndim, b->count, NULL);
-        rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, b->start, NULL, b->count, NULL);
+        hid_t space = H5Dget_space(dataset), memory = H5Screate_simple(v->ndim, count, NULL);
+        rc = H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL);
         if (rc >= 0)
-            rc = H5Dread(dataset, element_native(field_array(f, b->file, b->variable)->type),
+            rc = H5Dread(dataset, element_native(field_array(f, s->file, s->variable)->type),
                          memory, space, H5P_DEFAULT, to);
         if (rc < 0) reason = h5_error_text();
         H5Sclose(memory);
         H5Sclose(space);
     }
     if (st == OK && rc < 0)
-        st = fail(ERR_IO, "%s: %s cannot be read: %s", field_path(f, b->file), v->name, reason);
+        st = fail(ERR_IO, "%s: %s cannot be read: %s", field_path(f, s->file), v->name, reason);
     hdf5_unlock();
     return st;
 }
 
-/* Reads `bytes` bytes of a variable from byte `at` of a file. */
-static Status read_bytes(FieldReader *r, int file, int variable, int64_t at, int64_t bytes,
-                         void *to)
+Status field_read_bytes(FieldFiles *files, const FieldSet *f, int file, int variable, int64_t at,
+                        int64_t bytes, void *to)
 {
-    const FieldSet *f = &r->set.field_set;
     const char *name = f->variable[variable].name;
     int fd, hold;
-    Status st = field_files_hold(r->files, file, &fd, &hold);
+    Status st = field_files_hold(files, file, &fd, &hold);
     TRY(st);
     for (char *p = to; st == OK && bytes > 0;) {
         const ssize_t n = pread(fd, p, (size_t)bytes, (off_t)at);
@@ -131,67 +89,58 @@ static Status read_bytes(FieldReader *r, int file, int variable, int64_t at, int
                       strerror(errno));
         p += n, at += n, bytes -= n;
     }
-    field_files_release(r->files, hold);
+    field_files_release(files, hold);
     return st;
 }
 
-/* Reads all selected levels of a variable at a frame, as it is stored, to *raw, which the caller
- * owns, also after an error. */
-static Status read_block(FieldReader *r, const Block *b, void **raw)
-{
-    const FieldArray *a = field_array(&r->set.field_set, b->file, b->variable);
-    const int64_t each = (int64_t)element_bytes(a->type);
-    *raw = mem_new((size_t)(b->elements * each));
-    if (a->offset < 0 || b->at < 0) return read_hdf5(r, b, *raw);
-    return read_bytes(r, b->file, b->variable, a->offset + b->at * each, b->elements * each, *raw);
-}
-
-/* Unpacks one level of a block to `to`, (rows, columns), missing values as NaN. */
-static Status unpack(const FieldReader *r, const Block *b, const void *raw, int level, double *to)
+/* Reads a slab as it is stored, in this machine's byte order, to *raw, which the caller owns, also
+ * after an error. */
+static Status read_slab(FieldReader *r, const FieldSlab *s, void **raw)
 {
     const FieldSet *f = &r->set.field_set;
-    const FieldVariable *v = &f->variable[b->variable];
-    const FieldArray *a = field_array(f, b->file, b->variable);
-    const FieldPacking *p = &a->packing;
-    const int64_t rows = v->size[FIELD_ROW], columns = v->size[FIELD_COLUMN];
-    bool infinite = false;
-    for (int64_t i = 0; i < rows; ++i, to += columns) {
-        const int64_t at =
-            (v->level[level] - b->first_level) * b->step[FIELD_LEVEL] + i * b->step[FIELD_ROW];
-        element_doubles(a->type, to, (const char *)raw + (size_t)at * element_bytes(a->type),
-                        b->step[FIELD_COLUMN], columns);
-        for (int m = 0; m < p->missing_count; ++m)
-            for (int64_t k = 0; k < columns; ++k)
-                if (to[k] == p->missing[m]) to[k] = NAN;
-        for (int64_t k = 0; k < columns; ++k) {
-            to[k] = to[k] * p->scale + p->add;
-            infinite |= isinf(to[k]) != 0;
-        }
-    }
-    if (!infinite) return OK;
-    return fail(ERR_DATA, "%s: %s has an infinite value; correct the data", field_path(f, b->file),
-                v->name);
+    const FieldArray *a = field_array(f, s->file, s->variable);
+    bool done = false;
+    int64_t bytes;
+    *raw = mem_new((size_t)s->elements * element_bytes(a->type));
+    const int64_t pieces = field_slab_pieces(f, s, &bytes);
+    if (a->offset < 0) TRY(field_chunks_read(r->chunks, s, *raw, &done));
+    if (done) return OK;
+    if (a->offset < 0 || pieces > PIECES_MOST) return read_hdf5(r, s, *raw);
+    for (int64_t i = 0; i < pieces; ++i)
+        TRY(field_read_bytes(r->files, f, s->file, s->variable,
+                             a->offset + field_slab_piece(f, s, i), bytes,
+                             (char *)*raw + i * bytes));
+    return OK;
 }
 
 /* Reads `count` levels of a variable at a frame, in one piece: those of the channels, or the first
  * ones (channel NULL). */
-static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldChannel *channel,
-                          int count, double *plane)
+static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldWindow *window,
+                          const FieldChannel *channel, int count, double *plane)
 {
-    const FieldVariable *v = &r->set.field_set.variable[variable];
-    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
-    const Block b = block_of(&r->set.field_set, variable, frame);
+    const FieldSet *f = &r->set.field_set;
+    const FieldSlab s = field_slab(f, variable, frame, window);
+    const int64_t pixels = window->rows * window->columns;
     void *raw;
-    Status st = read_block(r, &b, &raw);
+    Status st = read_slab(r, &s, &raw);
     for (int i = 0; st == OK && i < count; ++i)
-        st = unpack(r, &b, raw, channel ? channel[i].level : i, plane + i * pixels);
+        st = field_slab_unpack(f, &s, raw, channel ? channel[i].level : i, plane + i * pixels);
     mem_free(&raw);
     return st;
 }
 
+Status field_read_window(FieldReader *r, int variable, int64_t frame, const FieldWindow *window,
+                         double *plane)
+{
+    const int levels = r->set.field_set.variable[variable].levels;
+    return read_levels(r, variable, frame, window, NULL, levels, plane);
+}
+
 Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *plane)
 {
-    return read_levels(r, variable, frame, NULL, r->set.field_set.variable[variable].levels, plane);
+    const FieldVariable *v = &r->set.field_set.variable[variable];
+    const FieldWindow whole = {.rows = v->size[FIELD_ROW], .columns = v->size[FIELD_COLUMN]};
+    return field_read_window(r, variable, frame, &whole, plane);
 }
 
 /* Makes planes of `pixels` numbers from as many numbers as they have, the last one first. */
@@ -216,33 +165,39 @@ Status field_read_planes(FieldReader *r, int variable, int64_t frame, int64_t ah
 
 /* ---- samples ---- */
 
-/* Reads `count` channels, which are levels of one variable that weft makes. */
-static void read_made(const FieldReader *r, int64_t frame, const FieldChannel *channel, int count,
-                      double *plane)
+/* Reads `count` channels of the inputs, which are levels of one variable that weft makes. */
+static void read_made(const FieldReader *r, const FieldPlace *place, const FieldChannel *channel,
+                      int count, double *plane)
 {
     const FieldSet *f = &r->set.field_set;
     const FieldVariable *v = &f->variable[channel->variable];
-    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+    const FieldWindow *w = &place->input;
+    const int64_t columns = v->size[FIELD_COLUMN], pixels = v->size[FIELD_ROW] * columns;
     const double ahead = (double)f->offset[FIELD_INPUT][channel->offset] * f->step_s;
     double *all = mem_new((size_t)(v->levels * pixels) * sizeof *all);
-    field_extra_fill(f, v, field_frame_time(f, frame) + ahead, all);
+    field_extra_fill(f, v, field_frame_time(f, place->frame) + ahead, all);
     for (int i = 0; i < count; ++i)
-        memcpy(plane + i * pixels, all + channel[i].level * pixels, (size_t)pixels * sizeof *plane);
+        for (int64_t k = 0; k < w->rows; ++k, plane += w->columns)
+            memcpy(plane, all + channel[i].level * pixels + (w->row + k) * columns + w->column,
+                   (size_t)w->columns * sizeof *plane);
     mem_free(&all);
 }
 
 /* Reads `count` channels, which are levels of one variable at one offset. */
-static Status read_run(FieldReader *r, int64_t frame, FieldRole role, const FieldChannel *channel,
-                       int count, double *plane)
+static Status read_run(FieldReader *r, const FieldPlace *place, FieldRole role,
+                       const FieldChannel *channel, int count, double *plane)
 {
     const FieldVariable *v = &r->set.field_set.variable[channel->variable];
     const int offset = r->set.field_set.offset[role][channel->offset];
+    const FieldWindow *window = role == FIELD_TARGET ? &place->target : &place->input;
+    const FieldWindow one = {.rows = 1, .columns = 1};
     if (v->made) {
-        read_made(r, frame, channel, count, plane);
+        read_made(r, place, channel, count, plane);
         return OK;
     }
-    TRY(read_levels(r, channel->variable, frame + offset, channel, count, plane));
-    if (v->is_scalar) spread(plane, count, r->set.height * r->set.width);
+    TRY(read_levels(r, channel->variable, place->frame + offset, v->is_scalar ? &one : window,
+                    channel, count, plane));
+    if (v->is_scalar) spread(plane, count, window->rows * window->columns);
     return OK;
 }
 
@@ -251,16 +206,14 @@ static bool same_block(const FieldChannel *a, const FieldChannel *b)
     return a->variable == b->variable && a->offset == b->offset;
 }
 
-/* Reads all channels of a list to planes of `plane`, each (rows, columns), in double precision. */
-static Status read_channels(FieldReader *r, int64_t frame, FieldRole role, const FieldChannel *list,
-                            int count, double *plane)
+/* Reads all channels of a list to planes of `pixels` values, in double precision. */
+static Status read_channels(FieldReader *r, const FieldPlace *place, FieldRole role,
+                            const FieldChannel *list, int count, int64_t pixels, double *plane)
 {
-    const FieldVariable *v = &r->set.field_set.variable[list[0].variable];
-    const int64_t pixels = v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
     for (int i = 0, run; i < count; i += run) {
         for (run = 1; i + run < count && same_block(&list[i], &list[i + run]); ++run) {
         }
-        TRY(read_run(r, frame, role, &list[i], run, plane + i * pixels));
+        TRY(read_run(r, place, role, &list[i], run, plane + i * pixels));
     }
     return OK;
 }
@@ -273,47 +226,64 @@ static void normalise(float *to, const double *from, int64_t n, double mean, dou
         to[i] = isnan(from[i]) ? missing : (float)((from[i] - mean) * factor);
 }
 
-static Status fill_inputs(FieldReader *r, int64_t frame, bool normalised, float *x)
+/* Reads the inputs to `plane`, in double precision, and to x, which may be NULL. */
+static Status fill_inputs(FieldReader *r, const FieldPlace *place, bool normalised, double *plane,
+                          float *x)
 {
     const DataSet *set = &r->set;
-    const int64_t pixels = set->height * set->width;
-    double *plane = mem_new((size_t)(set->channels * pixels) * sizeof *plane);
     const FieldSet *f = &set->field_set;
-    Status st = read_channels(r, frame, FIELD_INPUT, f->input, f->inputs, plane);
+    const int64_t pixels = place->input.rows * place->input.columns;
     const bool stats = normalised && set->has_stats;
-    for (int64_t i = 0; st == OK && i < set->channels; ++i)
+    TRY(read_channels(r, place, FIELD_INPUT, f->input, f->inputs, pixels, plane));
+    for (int64_t i = 0; x && i < set->channels; ++i)
         normalise(x + i * pixels, plane + i * pixels, pixels, stats ? (double)set->mean[i] : 0,
                   stats ? (double)set->std[i] : 1, normalised ? 0 : NAN);
+    return OK;
+}
+
+/* inputs: planes of the inputs, for targets that are changes; NULL: they are read here */
+static Status fill_targets(FieldReader *r, const FieldPlace *place, bool normalised,
+                           const double *inputs, float *target)
+{
+    const DataSet *set = &r->set;
+    const FieldSet *f = &set->field_set;
+    const int64_t pixels = place->target.rows * place->target.columns;
+    double *plane = mem_new((size_t)(f->targets * pixels) * sizeof *plane);
+    double *read = mem_new((size_t)pixels * sizeof *read);
+    const bool stats = normalised && set->has_stats;
+    Status st = read_channels(r, place, FIELD_TARGET, f->target, f->targets, pixels, plane);
+    for (int i = 0; st == OK && i < f->targets; ++i) {
+        double *p = plane + i * pixels;
+        const int input = normalised ? f->change_from[i] : -1;
+        const double *from = inputs && input >= 0 ? inputs + input * pixels : read;
+        if (input >= 0 && !inputs) st = read_run(r, place, FIELD_INPUT, &f->input[input], 1, read);
+        for (int64_t k = 0; st == OK && input >= 0 && k < pixels; ++k) p[k] -= from[k];
+        field_patch_leave_out(place, p);
+        normalise(target + i * pixels, p, pixels, stats ? (double)f->target_mean[i] : 0,
+                  stats ? (double)f->target_std[i] : 1, NAN);
+    }
+    mem_free(&read);
     mem_free(&plane);
     return st;
 }
 
-static Status fill_targets(FieldReader *r, int64_t frame, bool normalised, float *target)
+Status field_read_at(FieldReader *reader, int64_t epoch, int64_t sample, bool normalised, float *x,
+                     float *target)
 {
-    const DataSet *set = &r->set;
-    const FieldSet *f = &set->field_set;
-    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
-    double *plane = mem_new((size_t)(f->targets * pixels) * sizeof *plane);
-    double *from = mem_new((size_t)pixels * sizeof *from);
-    const bool stats = normalised && set->has_stats;
-    Status st = read_channels(r, frame, FIELD_TARGET, f->target, f->targets, plane);
-    for (int i = 0; st == OK && i < f->targets; ++i) {
-        double *p = plane + i * pixels;
-        if (normalised && f->change_from[i] >= 0) {
-            st = read_run(r, frame, FIELD_INPUT, &f->input[f->change_from[i]], 1, from);
-            for (int64_t k = 0; st == OK && k < pixels; ++k) p[k] -= from[k];
-        }
-        normalise(target + i * pixels, p, pixels, stats ? (double)f->target_mean[i] : 0,
-                  stats ? (double)f->target_std[i] : 1, NAN);
+    const FieldPlace place = field_place(&reader->set.field_set, epoch, sample);
+    const int64_t pixels = place.input.rows * place.input.columns;
+    double *inputs = NULL;
+    Status st = OK;
+    if (x) {
+        inputs = mem_new((size_t)(reader->set.channels * pixels) * sizeof *inputs);
+        st = fill_inputs(reader, &place, normalised, inputs, x);
     }
-    mem_free(&from);
-    mem_free(&plane);
+    if (st == OK && target) st = fill_targets(reader, &place, normalised, inputs, target);
+    mem_free(&inputs);
     return st;
 }
 
 Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target)
 {
-    const int64_t frame = field_sample_frame(&reader->set.field_set, sample);
-    if (x) TRY(fill_inputs(reader, frame, normalised, x));
-    return target ? fill_targets(reader, frame, normalised, target) : OK;
+    return field_read_at(reader, 0, sample, normalised, x, target);
 }

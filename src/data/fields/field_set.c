@@ -5,7 +5,6 @@
 #include "field_facts.h"
 #include "fields_private.h"
 
-#include <glob.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +18,13 @@ typedef struct Opening {
     /* variables in data.variables; behind them is that of data.mask, if it is none of them */
     int listed;
     FieldFactsRequest request;
-    /* owned: paths of all files, and room for them */
-    char **path;
-    int paths, room;
+    /* owned: paths of all files */
+    FieldPaths paths;
     /* facts of the file that is opened, borrowed, and of the first one, owned */
     const FieldFacts *facts;
     FieldFacts *first;
+    /* largest number of frames of a chunk; 0: no array is chunked by time */
+    int64_t chunk_frames;
     /* owned: times of all frames so far, in seconds; NULL: they have none */
     double *times;
     int64_t frames;
@@ -339,6 +339,8 @@ static Status add_file(Opening *o, const double *times)
                                                     .offset = facts->array.offset,
                                                     .packing = facts->packing};
         if (f->variable[i].is_static) continue;
+        if (facts->dim[0] == FIELD_TIME && facts->array.chunk_rows > o->chunk_frames)
+            o->chunk_frames = facts->array.chunk_rows;
         int at = 0;
         while (facts->dim[at] != FIELD_TIME) ++at;
         const int64_t frames = facts->array.dim[at];
@@ -374,43 +376,19 @@ static Status take_file(void *user, int file, const FieldFacts *facts, const dou
     return add_file(o, times);
 }
 
-static Status add_path(Opening *o, const char *path)
-{
-    if (o->paths == FIELD_FILES)
-        return fail(ERR_CONFIG, "a set of fields can have %d files, there are more", FIELD_FILES);
-    if (strlen(path) >= DATA_PATH) return fail(ERR_NOINPUT, "the path %.60s... is too long", path);
-    if (o->paths == o->room) {
-        o->room = 2 * o->room + 64;
-        o->path = mem_resize(o->path, (size_t)o->room * sizeof *o->path);
-    }
-    o->path[o->paths++] = mem_text(path);
-    return OK;
-}
-
-/* Adds a path, or all files that match a pattern, in the order of their names. */
-static Status add_paths(Opening *o, const char *path)
-{
-    glob_t found;
-    if (!strpbrk(path, "*?[") || glob(path, 0, NULL, &found) != 0) return add_path(o, path);
-    Status st = OK;
-    for (size_t i = 0; st == OK && i < found.gl_pathc; ++i) st = add_path(o, found.gl_pathv[i]);
-    globfree(&found);
-    return st;
-}
-
 /* Opens the files of all paths. */
 static Status open_files(Opening *o)
 {
     FieldSet *f = o->f;
-    f->file = mem_new((size_t)o->paths * sizeof *f->file);
-    f->array = mem_new((size_t)o->paths * (size_t)f->stored * sizeof *f->array);
-    for (int i = 0; i < o->paths; ++i) {
+    f->file = mem_new((size_t)o->paths.count * sizeof *f->file);
+    f->array = mem_new((size_t)o->paths.count * (size_t)f->stored * sizeof *f->array);
+    for (int i = 0; i < o->paths.count; ++i) {
         f->file[i].path = f->text_bytes;
-        f->text_bytes += (int64_t)strlen(o->path[i]) + 1;
+        f->text_bytes += (int64_t)strlen(o->paths.path[i]) + 1;
     }
     f->text = mem_new((size_t)f->text_bytes);
-    for (int i = 0; i < o->paths; ++i) strcpy(f->text + f->file[i].path, o->path[i]);
-    return field_facts_each(&o->request, o->path, o->paths, take_file, o);
+    for (int i = 0; i < o->paths.count; ++i) strcpy(f->text + f->file[i].path, o->paths.path[i]);
+    return field_facts_each(&o->request, o->paths.path, o->paths.count, take_file, o);
 }
 
 /* ---- the set ---- */
@@ -438,6 +416,20 @@ static Status find_size(const Opening *o, const FieldChannel *channel, int count
     return OK;
 }
 
+void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t target_height,
+                          int64_t target_width)
+{
+    set->height = set->stored_height = height;
+    set->width = set->stored_width = width;
+    const int64_t x[] = {set->samples, set->channels, height, width};
+    const int64_t y[] = {set->samples, set->field_set.targets, target_height, target_width};
+    memcpy(set->x.dim, x, sizeof x);
+    memcpy(set->y.dim, y, sizeof y);
+    set->x.sample_bytes = x[1] * x[2] * x[3] * (int64_t)sizeof(float);
+    set->y.sample_bytes = y[1] * y[2] * y[3] * (int64_t)sizeof(float);
+    set->target_width = set->field_set.classes.count > 0 ? 0 : y[1] * y[2] * y[3];
+}
+
 /* Describes samples and targets as arrays of floats, and labels as one of integers, which the
  * reader makes. */
 static void set_arrays(DataSet *set, int64_t height, int64_t width)
@@ -447,17 +439,10 @@ static void set_arrays(DataSet *set, int64_t height, int64_t width)
     set->x = set->y = like;
     snprintf(set->x.name, sizeof set->x.name, "inputs");
     snprintf(set->y.name, sizeof set->y.name, "targets");
-    const int64_t x[] = {set->samples, set->channels, set->height, set->width};
-    const int64_t y[] = {set->samples, f->targets, height, width};
-    memcpy(set->x.dim, x, sizeof x);
-    memcpy(set->y.dim, y, sizeof y);
-    set->x.sample_bytes = x[1] * x[2] * x[3] * (int64_t)sizeof(float);
-    set->y.sample_bytes = y[1] * y[2] * y[3] * (int64_t)sizeof(float);
-    set->target_width = y[1] * y[2] * y[3];
+    data_set_size_fields(set, set->height, set->width, height, width);
     if (f->classes.count > 0) {
         snprintf(set->y.name, sizeof set->y.name, "%s", f->variable[f->target[0].variable].name);
         set->y.type = ELEM_I32;
-        set->target_width = 0;
         set->classes = f->classes.count;
     }
     snprintf(set->x.storage, sizeof set->x.storage, "%d variables in %d file%s", f->stored,
@@ -495,9 +480,9 @@ static Status open_set(Opening *o)
     TRY(find_size(o, f->input, f->inputs, &set->height, &set->width));
     TRY(find_size(o, f->target, f->targets, &height, &width));
     set->channels = f->inputs;
-    set->stored_height = set->height;
-    set->stored_width = set->width;
     set->scale = 1;
+    f->patch.whole[0] = set->height;
+    f->patch.whole[1] = set->width;
     TRY(field_extra_check(set));
     if (f->rows != height) f->rows = 0;
     TRY(field_weights_check(f, o->config, height, width));
@@ -514,31 +499,38 @@ static Status open_set(Opening *o)
                                (long long)set->height, (long long)set->width, (long long)height,
                                (long long)width);
     set_arrays(set, height, width);
+    /* by which the loader keeps samples of the same chunks together */
+    set->x.chunk_rows = o->chunk_frames > 1 ? o->chunk_frames : 0;
     return OK;
 }
 
 static void opening_free(Opening **opening)
 {
     Opening *o = *opening;
-    for (int i = 0; i < o->paths; ++i) mem_free(&o->path[i]);
-    mem_free(&o->path);
+    field_paths_free(&o->paths);
     mem_free(&o->times);
     mem_free(&o->first);
     mem_free(opening);
 }
 
-Status field_set_open(DataSet *set, const Config *config, const char *paths)
+static Opening *opening_new(DataSet *set, const Config *config)
 {
-    char *list = mem_text(paths), *rest = list, *path;
-    FieldSet *f = &set->field_set;
     Opening *o = mem_new(sizeof *o);
     memset(set, 0, sizeof *set);
     set->kind = DATA_FIELDS;
-    *o = (Opening){.set = set, .f = f, .config = config, .first = mem_new(sizeof *o->first)};
+    *o = (Opening){
+        .set = set, .f = &set->field_set, .config = config, .first = mem_new(sizeof *o->first)};
+    return o;
+}
+
+Status field_set_open(DataSet *set, const Config *config, const char *paths)
+{
+    FieldSet *f = &set->field_set;
+    Opening *o = opening_new(set, config);
     Status st = add_variables(o);
     o->request.mask = f->mask;
-    while (st == OK && (path = strsep(&rest, "\n"))) st = add_paths(o, path);
-    if (o->paths > 0) snprintf(set->path, sizeof set->path, "%s", o->path[0]);
+    if (st == OK) st = field_paths_find(&o->paths, paths);
+    if (o->paths.count > 0) snprintf(set->path, sizeof set->path, "%s", o->paths.path[0]);
     if (st == OK) st = open_files(o);
     if (st == OK) st = open_set(o);
     if (st == OK)
@@ -546,6 +538,25 @@ Status field_set_open(DataSet *set, const Config *config, const char *paths)
     else
         field_block_drop_parts(f);
     opening_free(&o);
-    mem_free(&list);
+    return st;
+}
+
+static Status take_nothing(void *user, int file, const FieldFacts *facts, const double *times)
+{
+    (void)user, (void)file, (void)facts, (void)times;
+    return OK;
+}
+
+Status field_file_check(const Config *config, const char *path)
+{
+    DataSet *set = mem_new(sizeof *set);
+    Opening *o = opening_new(set, config);
+    char *paths[] = {mem_text(path)};
+    Status st = add_variables(o);
+    o->request.mask = set->field_set.mask;
+    if (st == OK) st = field_facts_each(&o->request, paths, 1, take_nothing, NULL);
+    mem_free(&paths[0]);
+    opening_free(&o);
+    mem_free(&set);
     return st;
 }

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-/* frames of a block */
-enum { BLOCK = 16 };
+/* frames of a block; least number of threads, which mostly wait for files */
+enum { BLOCK = 16, READERS = 16 };
 
 typedef struct Measuring {
     FieldReader *reader;
@@ -178,7 +178,7 @@ Status data_fields_measure_blocks(const DataSet *set, const FieldStats *rows, in
 {
     Measuring m = {.f = &set->field_set, .rows = rows, .first_block = first, .moments = moments};
     TRY(field_reader_new(&m.reader, set));
-    Status st = worker_pool_run(threads, count, measure_block, &m);
+    Status st = worker_pool_run(threads < READERS ? READERS : threads, count, measure_block, &m);
     field_reader_free(&m.reader);
     return st;
 }

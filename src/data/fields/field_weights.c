@@ -1,6 +1,6 @@
 /* Weights of a set's targets: of rows, by the cosine of their latitude, of pixels, by the mask
  * (data.mask), and of variables and levels. Metrics use the first two, losses all. */
-#include "fields_private.h"
+#include "field_patch.h"
 
 #include <math.h>
 #include <string.h>
@@ -53,7 +53,7 @@ Status field_weights_check(FieldSet *f, const Config *config, int64_t height, in
 double *field_row_weights(const DataSet *set, bool latitude)
 {
     const FieldSet *f = &set->field_set;
-    const int64_t rows = set->y.dim[2];
+    const int64_t rows = f->variable[f->target[0].variable].size[FIELD_ROW];
     const double degree = 3.14159265358979323846 / 180;
     double *weight = mem_new((size_t)rows * sizeof *weight);
     latitude = latitude && f->is_latitude && f->rows == rows;
@@ -62,12 +62,18 @@ double *field_row_weights(const DataSet *set, bool latitude)
     return weight;
 }
 
+/* Has the mask a time? */
+static bool mask_varies(const FieldSet *f)
+{
+    return f->mask >= 0 && !f->variable[f->mask].is_static;
+}
+
 /* Multiplies the weights of pixels by the mask at a frame. ERR_DATA: the mask has a value that is
  * no weight. */
-static Status multiply_mask(const DataSet *set, FieldReader *reader, int64_t frame, double *pixel)
+static Status multiply_mask(const DataSet *set, FieldReader *reader, int64_t frame, int64_t pixels,
+                            double *pixel)
 {
     const FieldSet *f = &set->field_set;
-    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
     double *mask = mem_new((size_t)pixels * sizeof *mask);
     Status st = field_read_variable(reader, f->mask, frame, mask);
     for (int64_t i = 0; st == OK && i < pixels; ++i) {
@@ -86,14 +92,18 @@ Status field_weights_init(FieldWeights *weights, const DataSet *set, FieldReader
                           bool latitude)
 {
     const FieldSet *f = &set->field_set;
-    const int64_t columns = set->y.dim[3], pixels = set->y.dim[2] * columns;
+    const FieldVariable *target = &f->variable[f->target[0].variable];
+    const int64_t rows = target->size[FIELD_ROW], columns = target->size[FIELD_COLUMN];
+    const int64_t pixels = rows * columns;
     double *row = field_row_weights(set, latitude), sum = 0;
     Status st = OK;
-    *weights = (FieldWeights){.pixel = mem_new((size_t)pixels * sizeof *weights->pixel),
-                              .vary = field_loss_weights_vary(f)};
+    *weights = (FieldWeights){.rows = rows,
+                              .columns = columns,
+                              .pixel = mem_new((size_t)pixels * sizeof *weights->pixel),
+                              .vary = mask_varies(f)};
     for (int64_t i = 0; i < pixels; ++i) weights->pixel[i] = row[i / columns];
     mem_free(&row);
-    if (f->mask >= 0 && !weights->vary) st = multiply_mask(set, reader, 0, weights->pixel);
+    if (f->mask >= 0 && !weights->vary) st = multiply_mask(set, reader, 0, pixels, weights->pixel);
     for (int64_t i = 0; i < pixels; ++i) sum += weights->pixel[i];
     if (st == OK && sum == 0)
         st = fail(ERR_DATA, "%s: all values of %s are 0 or missing, so data.mask leaves no pixel",
@@ -110,9 +120,9 @@ void field_weights_fini(FieldWeights *weights)
 Status field_weights_at(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
                         int64_t frame, double *pixel)
 {
-    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
+    const int64_t pixels = weights->rows * weights->columns;
     memcpy(pixel, weights->pixel, (size_t)pixels * sizeof *pixel);
-    return weights->vary ? multiply_mask(set, reader, frame, pixel) : OK;
+    return weights->vary ? multiply_mask(set, reader, frame, pixels, pixel) : OK;
 }
 
 bool field_loss_has_weights(const FieldSet *f)
@@ -124,24 +134,27 @@ bool field_loss_has_weights(const FieldSet *f)
 
 bool field_loss_weights_vary(const FieldSet *f)
 {
-    return f->mask >= 0 && !f->variable[f->mask].is_static;
+    return mask_varies(f) || (f->patch.size[0] > 0 && field_loss_has_weights(f));
 }
 
 Status field_loss_weights(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
-                          int64_t sample, float *weight)
+                          int64_t epoch, int64_t sample, float *weight)
 {
     const FieldSet *f = &set->field_set;
-    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
-    const int64_t frame = weights->vary ? field_sample_frame(f, sample) : 0;
-    double *pixel = mem_new((size_t)pixels * sizeof *pixel);
+    const FieldPlace place = field_place(f, epoch, sample);
+    const FieldWindow *w = &place.target;
+    double *pixel = mem_new((size_t)(weights->rows * weights->columns) * sizeof *pixel);
     Status st = OK;
     for (int i = 0; st == OK && i < f->targets; ++i) {
         const int offset = f->target[i].offset;
         if (i == 0 || offset != f->target[i - 1].offset)
-            st = field_weights_at(weights, set, reader, frame + f->offset[FIELD_TARGET][offset],
-                                  pixel);
-        for (int64_t k = 0; st == OK && k < pixels; ++k)
-            weight[i * pixels + k] = (float)((double)f->target_weight[i] * pixel[k]);
+            st = field_weights_at(weights, set, reader,
+                                  place.frame + f->offset[FIELD_TARGET][offset], pixel);
+        for (int64_t k = 0; st == OK && k < w->rows * w->columns; ++k) {
+            const int64_t row = w->row + k / w->columns, column = w->column + k % w->columns;
+            *weight++ =
+                (float)((double)f->target_weight[i] * pixel[row * weights->columns + column]);
+        }
     }
     mem_free(&pixel);
     return st;

@@ -12,12 +12,26 @@ const char *field_dim_name(int dim);
 /* Opens paths, separated by line breaks, as one set of the variables in data.variables. Reads only
  * metadata and coordinates; mean and deviation stay unknown. ERR_DATA, ERR_CONFIG, ERR_NOINPUT. */
 Status field_set_open(DataSet *set, const Config *config, const char *paths);
+/* field_paths.c. Paths of files, owned. field_paths_find: those that `paths`, separated by line
+ * breaks, name or match as patterns; release also after an error. ERR_CONFIG: too many;
+ * ERR_NOINPUT. */
+typedef struct FieldPaths {
+    char **path;
+    int count, room;
+} FieldPaths;
+Status field_paths_find(FieldPaths *list, const char *paths);
+void field_paths_free(FieldPaths *list);
+/* Checks that a file can be opened and has all variables. ERR_DATA, ERR_NOINPUT. */
+Status field_file_check(const Config *config, const char *path);
 /* field_block.c. Joins the files, arrays, paths and segments of a set, which are separate arrays
  * while it is opened, in one block, or frees them. */
 void field_block_make(FieldSet *f);
 void field_block_drop_parts(FieldSet *f);
 /* Finds segments and samples from the times of all frames, in seconds; NULL: frames have none. */
 Status field_samples_find(DataSet *set, const Config *config, const double *times);
+/* Sets the sizes of inputs and targets of a sample. */
+void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t target_height,
+                          int64_t target_width);
 /* field_rollout.c. Adds the offsets of the targets of train.rollout's steps; then, when the
  * channels of the first step are known, the inputs that later steps take from the data.
  * ERR_CONFIG. */

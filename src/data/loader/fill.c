@@ -46,9 +46,10 @@ Status fill_weights_init(Fill *fill)
     const FieldSet *fields = &set->field_set;
     if (!reader || f->plan.no_y || !field_loss_has_weights(fields)) return OK;
     TRY(field_weights_init(&f->pixel_weights, set, reader, fields->latitude_weights));
-    if (f->pixel_weights.vary) return OK;
+    f->weights_vary = field_loss_weights_vary(fields);
+    if (f->weights_vary) return OK;
     f->weights = mem_new((size_t)set->target_width * sizeof *f->weights);
-    return field_loss_weights(&f->pixel_weights, set, reader, 0, f->weights);
+    return field_loss_weights(&f->pixel_weights, set, reader, 0, 0, f->weights);
 }
 
 void fill_weights_fini(Fill *fill)
@@ -100,14 +101,8 @@ static Status read_ids_and_y(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     if (b->box_start) fill_boxes(f, b, r);
     int64_t width = f->set.target_width;
     float *target = b->targets ? b->targets + r * width : NULL;
-    int32_t *label = b->labels ? b->labels + r * f->sample_labels : NULL;
-    TRY(reader_get(f->reader, b->sample[r], NULL, label, target));
-    if (target && b->weights_step > 0)
-        TRY(field_loss_weights(&f->pixel_weights, &f->set, reader_fields(f->reader), b->sample[r],
-                               b->target_weights + r * b->weights_step));
-    /* a NaN in a field is a missing value, which losses leave out */
-    const bool checked = target && !data_kind(&f->set)->has_fields;
-    if (checked && element_find_not_finite(ELEM_F32, target, width) >= 0)
+    TRY(reader_get(f->reader, b->sample[r], NULL, b->labels ? b->labels + r : NULL, target));
+    if (target && element_find_not_finite(ELEM_F32, target, width) >= 0)
         return not_finite_fail(f, &f->set.y, b->sample[r]);
     return OK;
 }
@@ -139,8 +134,25 @@ static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     return OK;
 }
 
+/* Reads inputs, and targets or labels, of row r of a set of fields, where their patch lies in
+ * this epoch. */
+static Status read_fields(const Fill *f, Batch *b, int64_t r)
+{
+    float *x = b->x ? b->x + r * f->sample_floats : NULL;
+    float *target = b->targets ? b->targets + r * f->set.target_width : NULL;
+    int32_t *label = b->labels ? b->labels + r * f->sample_labels : NULL;
+    TRY(reader_get_fields(f->reader, b->epoch, b->sample[r], x, label, target));
+    if (target && b->weights_step > 0)
+        TRY(field_loss_weights(&f->pixel_weights, &f->set, reader_fields(f->reader), b->epoch,
+                               b->sample[r], b->target_weights + r * b->weights_step));
+    if (x && element_find_not_finite(f->set.x.type, x, f->sample_floats) >= 0)
+        return not_finite_fail(f, &f->set.x, b->sample[r]);
+    return OK;
+}
+
 static Status fill_row(const Fill *f, FillScratch *s, Batch *b, int r)
 {
+    if (data_kind(&f->set)->has_fields) return read_fields(f, b, r);
     if (b->x && s->work && data_kind(&f->set)->has_boxes) {
         TRY(picture_prepare_scene(s->work, f->reader, &f->boxes, f->plan.training, b->epoch,
                                   b->sample[r], b->x + r * f->sample_floats));
@@ -192,7 +204,9 @@ static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, i
 Status fill_rows(const Fill *fill, FillScratch *scratch, Batch *batch, int first, int count,
                  int *bad)
 {
-    bool consecutive = !fill->plan.training && !scratch->work && !data_kind(&fill->set)->next_token;
+    const DataKindInfo *kind = data_kind(&fill->set);
+    bool consecutive =
+        !fill->plan.training && !scratch->work && !kind->next_token && !kind->has_fields;
     return consecutive ? fill_in_runs(fill, scratch, batch, first, count, bad)
                        : fill_one_by_one(fill, scratch, batch, first, count, bad);
 }

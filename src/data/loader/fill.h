@@ -26,6 +26,7 @@ typedef struct Fill {
     /* owned: weights of a sample's targets, target_width, if all samples have the same; NULL: each
      * has its own, or there are none. Weights of pixels. */
     float *weights;
+    bool weights_vary;
     FieldWeights pixel_weights;
     /* number of floats of a sample's x; number of labels of a sample */
     int64_t sample_floats, sample_labels;

@@ -255,7 +255,7 @@ static size_t slot_allot(const Loader *l, Batch *b, char *base)
     b->labels = allot(base, &used, labels * sizeof *b->labels);
     b->targets =
         allot(base, &used, no_y ? 0 : rows * (size_t)f->set.target_width * sizeof *b->targets);
-    b->weights_step = f->pixel_weights.vary ? f->set.target_width : 0;
+    b->weights_step = f->weights_vary ? f->set.target_width : 0;
     b->target_weights =
         allot(base, &used, rows * (size_t)b->weights_step * sizeof *b->target_weights);
     if (f->weights) b->target_weights = f->weights;
@@ -340,8 +340,10 @@ static Status loader_open(Loader *l)
 
 int data_workers(const DataSet *set, const Config *config, int cores)
 {
-    enum { DEFAULT_MAX = 16 };
+    /* threads that read fields mostly wait for the file system */
+    enum { DEFAULT_MAX = 16, FIELDS = 4 };
     if (config->data.workers > 0) return (int)config->data.workers;
+    if (data_kind(set)->has_fields) return FIELDS;
     if (!data_needs_picture_work(set, config) || cores < 4) return 1;
     return cores / 2 < DEFAULT_MAX ? cores / 2 : DEFAULT_MAX;
 }

@@ -182,13 +182,18 @@ static Status y_read(const Reader *r, int64_t sample, int32_t *label, float *tar
 
 Status reader_get(Reader *reader, int64_t sample, void *x, int32_t *label, float *target)
 {
-    if (reader->fields && label)
-        TRY(field_read_sample_labels(reader->fields, &reader->set, sample, label));
-    if (reader->fields) return field_read(reader->fields, sample, true, x, target);
+    if (reader->fields) return reader_get_fields(reader, 0, sample, x, label, target);
     const Reader *r = reader_of(reader, &sample);
     int64_t count = data_kind(&r->set)->next_token ? r->set.context : 1;
     if (x) TRY(source_read(&r->x, sample * count, count, x));
     return label || target ? y_read(r, sample, label, target) : OK;
+}
+
+Status reader_get_fields(Reader *reader, int64_t epoch, int64_t sample, float *x, int32_t *label,
+                         float *target)
+{
+    if (label) TRY(field_read_sample_labels(reader->fields, &reader->set, epoch, sample, label));
+    return field_read_at(reader->fields, epoch, sample, true, x, target);
 }
 
 /* In a set of several files, the samples may be in more than one file. */

@@ -62,3 +62,48 @@ Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user)
     mem_free(&thread);
     return failure_end(&pool.failure);
 }
+
+/* ---- reading ahead ---- */
+
+enum {
+    /* threads that read: a call of a shared file system may take milliseconds, which pass at
+     * once */
+    AHEAD_THREADS = 64,
+    /* items that are made before one is taken, if they have no more than AHEAD_BYTES */
+    AHEAD_ITEMS = 128,
+    AHEAD_BYTES = 64 << 20
+};
+
+typedef struct Ahead {
+    PoolMake *make;
+    void *user;
+    int64_t first;
+    size_t bytes;
+    /* owned */
+    char *item;
+} Ahead;
+
+static Status make_item(void *user, int worker, int64_t i)
+{
+    const Ahead *a = user;
+    (void)worker;
+    return a->make(a->user, a->first + i, a->item + (size_t)i * a->bytes);
+}
+
+Status worker_pool_ahead(int64_t count, size_t bytes, PoolMake *make, PoolTake *take, void *user)
+{
+    Ahead a = {.make = make, .user = user, .bytes = bytes};
+    int64_t most = bytes > AHEAD_BYTES / AHEAD_ITEMS ? (int64_t)(AHEAD_BYTES / bytes) : AHEAD_ITEMS;
+    Status st = OK;
+    if (most < 1) most = 1;
+    if (most > count) most = count;
+    a.item = mem_new((size_t)most * bytes);
+    for (; st == OK && a.first < count; a.first += most) {
+        const int64_t n = count - a.first < most ? count - a.first : most;
+        st = worker_pool_run(n < AHEAD_THREADS ? (int)n : AHEAD_THREADS, n, make_item, &a);
+        for (int64_t i = 0; st == OK && i < n; ++i)
+            st = take(user, a.first + i, a.item + (size_t)i * bytes);
+    }
+    mem_free(&a.item);
+    return st;
+}

@@ -47,6 +47,45 @@ const char *data_set_path(const DataSet *set, int i)
     return set->file_count ? set->file[i].path : set->path;
 }
 
+/* largest number of files that data_set_describe reads; bytes of a file's description */
+enum { DESCRIBED_MOST = 64, DESCRIBED_BYTES = 256 };
+
+typedef struct Describing {
+    const DataSet *set;
+    int files, count;
+    uint64_t hash;
+} Describing;
+
+static Status describe_file(void *user, int64_t i, void *item)
+{
+    const Describing *d = user;
+    const int64_t file = d->count > 1 ? i * (d->files - 1) / (d->count - 1) : 0;
+    file_describe(data_set_path(d->set, (int)file), item, DESCRIBED_BYTES);
+    return OK;
+}
+
+static Status hash_description(void *user, int64_t i, const void *item)
+{
+    Describing *d = user;
+    (void)i;
+    d->hash = hash_seeded(item, strlen(item), d->hash);
+    return OK;
+}
+
+void data_set_describe(const DataSet *set, char *out, size_t room)
+{
+    const int files = data_set_files(set);
+    Describing d = {
+        .set = set, .files = files, .count = files < DESCRIBED_MOST ? files : DESCRIBED_MOST};
+    if (files == 1) {
+        file_describe(data_set_path(set, 0), out, room);
+        return;
+    }
+    /* neither can fail */
+    worker_pool_ahead(d.count, DESCRIBED_BYTES, describe_file, hash_description, &d);
+    snprintf(out, room, "%d files with hash %016llx", files, (unsigned long long)d.hash);
+}
+
 int index_at_most(const int64_t *first, size_t stride, int count, int64_t value)
 {
     int low = 0, high = count;

@@ -258,7 +258,7 @@ typedef struct Fingerprinted {
     Status status;
     /* the fingerprint, or the message of the failure */
     char text[4096];
-    /* of each file */
+    /* hash of the layout of each file */
     uint64_t layout[];
 } Fingerprinted;
 

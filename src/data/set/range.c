@@ -12,6 +12,8 @@ enum {
     SAMPLES_MAX = 256,
     SAMPLES_MIN = 16,
     VALUES_MAX = 1 << 25,
+    /* the same for fields, whose samples have many values, alike from one to the next */
+    FIELDS_MAX = 64,
     /* values of a sample that are converted at once */
     BUFFER_VALUES = 1 << 16
 };
@@ -24,8 +26,9 @@ typedef struct Measure {
     const DataSet *set;
     RangeOf of;
     Reader *reader;
-    /* owned: one sample as it is stored, and some of its values */
-    uint8_t *raw;
+    /* number of samples that are measured, and of values of a sample */
+    int64_t count, all;
+    /* owned: some values of a sample */
     float *buffer;
     DataRange range;
     /* sums of the values and of their squares */
@@ -74,21 +77,31 @@ static void normalise(const DataSet *set, float *value, int64_t at, int64_t coun
     }
 }
 
-/* all: number of the sample's values */
-static Status measure_sample(Measure *m, int64_t sample, int64_t all)
+/* Reads the sample number i of those that are measured: as it is stored, or its targets. */
+static Status read_sample(void *user, int64_t i, void *item)
 {
+    const Measure *m = user;
+    const double last = (double)(m->set->samples - 1);
+    const int64_t sample = m->count > 1 ? (int64_t)((double)i * last / (double)(m->count - 1)) : 0;
+    return m->of == RANGE_TARGETS ? reader_get(m->reader, sample, NULL, NULL, item)
+                                  : reader_get(m->reader, sample, item, NULL, NULL);
+}
+
+static Status measure_sample(void *user, int64_t i, const void *item)
+{
+    Measure *m = user;
     const DataSet *set = m->set;
     const size_t bytes = element_bytes(set->x.type);
+    const int64_t all = m->all;
+    (void)i;
     if (m->of == RANGE_TARGETS) {
-        TRY(reader_get(m->reader, sample, NULL, NULL, m->buffer));
-        measure_add(m, m->buffer, all);
+        measure_add(m, item, all);
         return OK;
     }
-    TRY(reader_get(m->reader, sample, m->raw, NULL, NULL));
     for (int64_t at = 0; at < all; at += BUFFER_VALUES) {
         int64_t n = all - at < BUFFER_VALUES ? all - at : BUFFER_VALUES;
-        element_scale_row(set->x.type, m->buffer, 1, m->raw + (size_t)at * bytes, 1, n, set->scale,
-                          0.0F);
+        element_scale_row(set->x.type, m->buffer, 1, (const char *)item + (size_t)at * bytes, 1, n,
+                          set->scale, 0.0F);
         /* readers normalise fields */
         const bool normalised = data_kind(set)->has_fields;
         if (m->of == RANGE_INPUTS && set->has_stats && !normalised)
@@ -108,23 +121,16 @@ static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSum
     *range = (DataRange){0};
     if (data_kind(set)->next_token) return OK;
     if (targets ? set->target_width == 0 : set->encoded) return OK;
-    int64_t all =
-        targets ? set->target_width : set->x.sample_bytes / (int64_t)element_bytes(set->x.type);
-    int64_t limit = VALUES_MAX / all < SAMPLES_MIN ? SAMPLES_MIN : VALUES_MAX / all;
-    int64_t count = samples < limit ? samples : limit;
-    if (set->samples < count) count = set->samples;
+    m.all = targets ? set->target_width : set->x.sample_bytes / (int64_t)element_bytes(set->x.type);
+    int64_t limit = VALUES_MAX / m.all < SAMPLES_MIN ? SAMPLES_MIN : VALUES_MAX / m.all;
+    if (data_kind(set)->has_fields && limit > FIELDS_MAX) limit = FIELDS_MAX;
+    m.count = samples < limit ? samples : limit;
+    if (set->samples < m.count) m.count = set->samples;
     TRY(reader_new(&m.reader, set));
-    if (!targets) m.raw = mem_new((size_t)set->x.sample_bytes);
-    m.buffer =
-        mem_new((size_t)(targets || all < BUFFER_VALUES ? all : BUFFER_VALUES) * sizeof *m.buffer);
-    Status st = OK;
-    for (int64_t i = 0; st == OK && i < count; ++i) {
-        int64_t sample =
-            count > 1 ? (int64_t)((double)i * (double)(set->samples - 1) / (double)(count - 1)) : 0;
-        st = measure_sample(&m, sample, all);
-    }
+    m.buffer = mem_new((size_t)(m.all < BUFFER_VALUES ? m.all : BUFFER_VALUES) * sizeof *m.buffer);
+    const size_t bytes = targets ? (size_t)m.all * sizeof *m.buffer : (size_t)set->x.sample_bytes;
+    Status st = worker_pool_ahead(m.count, bytes, read_sample, measure_sample, &m);
     mem_free(&m.buffer);
-    mem_free(&m.raw);
     reader_free(&m.reader);
     measure_end(&m);
     *range = m.range;

@@ -80,9 +80,7 @@ static Status add_block(const Trainer *t, const FieldScoring *s, const DataSet *
     FieldBaselines part;
     Status st = OK;
     field_baselines_init(&part, set, sum->first, sum->targets);
-    if (world->rank == owner)
-        st = field_baselines_add(&part, reader, set, &s->weights, first, end,
-                                 t->backend->options.threads);
+    if (world->rank == owner) st = field_baselines_add(&part, reader, set, &s->weights, first, end);
     st = status_agree(world, st);
     if (st == OK) {
         world_bcast(world, part.sum, (size_t)values * sizeof *part.sum, owner);
@@ -129,11 +127,17 @@ static Status add_all(const Trainer *t, FieldScoring *s, const DataSet *set, Fie
 }
 
 /* Reads the set once. Collective; all ranks return the same Status. */
-static Status scoring_make(Trainer *t, const DataSet *set)
+static Status scoring_make(Trainer *t, const DataSet *tiles)
 {
     FieldScoring *s = mem_new(sizeof *s);
     FieldReader *reader = NULL;
     const double begun = clock_s();
+    /* borrows what the set has */
+    DataSet *set = mem_new(sizeof *set);
+    *set = *tiles;
+    data_set_drop_patch(set);
+    s->columns = set->y.dim[3];
+    s->pixels = set->y.dim[2] * s->columns;
     if (field_scores_collect(t, set))
         s->climatology = mem_new((size_t)set->target_width * sizeof *s->climatology);
     Status st = field_reader_new(&reader, set);
@@ -143,6 +147,7 @@ static Status scoring_make(Trainer *t, const DataSet *set)
     field_reader_free(&reader);
     if (st != OK) {
         field_scoring_free(&s);
+        mem_free(&set);
         return st;
     }
     const FieldSet *f = &set->field_set;
@@ -154,6 +159,7 @@ static Status scoring_make(Trainer *t, const DataSet *set)
         log_info("%s: climatology and persistence computed over %lld samples in %.1f s", set->path,
                  (long long)set->samples, clock_s() - begun);
     t->field_scoring = s;
+    mem_free(&set);
     return OK;
 }
 
@@ -177,7 +183,7 @@ Status field_scores_init(FieldScores *scores, Trainer *t, const DataSet *set)
     scores->truth = mem_new((size_t)set->y.sample_bytes);
     if (!scores->scoring->weights.vary) return OK;
     const int64_t planes = set->field_set.offsets[FIELD_TARGET];
-    scores->pixel = mem_new((size_t)(planes * set->y.dim[2] * set->y.dim[3]) * sizeof(double));
+    scores->pixel = mem_new((size_t)(planes * scores->scoring->pixels) * sizeof(double));
     scores->status = field_reader_new(&scores->reader, set);
     return OK;
 }
@@ -196,30 +202,37 @@ void field_scores_fini(FieldScores *scores)
 static Status read_weights(const FieldScores *s, int64_t sample)
 {
     const FieldSet *f = &s->set->field_set;
-    const int64_t pixels = s->set->y.dim[2] * s->set->y.dim[3];
+    const int64_t pixels = s->scoring->pixels;
+    int64_t row, column;
+    const int64_t frame = data_sample_place(s->set, sample, &row, &column);
     for (int i = 0; s->pixel && i < f->offsets[FIELD_TARGET]; ++i)
         TRY(field_weights_at(&s->scoring->weights, s->set, s->reader,
-                             field_sample_frame(f, sample) + f->offset[FIELD_TARGET][i],
-                             s->pixel + i * pixels));
+                             frame + f->offset[FIELD_TARGET][i], s->pixel + i * pixels));
     return OK;
 }
 
 /* Sums over the pixels of one target, in their order. */
-static void add_target(const FieldScores *s, int target, double sum[SUMS])
+static void add_target(const FieldScores *s, int64_t sample, int target, double sum[SUMS])
 {
     const DataSet *set = s->set;
-    const int64_t pixels = set->y.dim[2] * set->y.dim[3];
-    const double *weight = s->pixel ? s->pixel + set->field_set.target[target].offset * pixels
-                                    : s->scoring->weights.pixel;
+    const FieldScoring *scoring = s->scoring;
+    const int64_t columns = set->y.dim[3], pixels = set->y.dim[2] * columns;
+    const double *weight = s->pixel
+                               ? s->pixel + set->field_set.target[target].offset * scoring->pixels
+                               : scoring->weights.pixel;
     const float *p = s->predicted + target * pixels, *t = s->truth + target * pixels;
-    const float *c = s->scoring->climatology + target * pixels;
+    const float *c = scoring->climatology + target * scoring->pixels;
     double mean, deviation;
+    int64_t first_row, first_column;
+    data_sample_place(set, sample, &first_row, &first_column);
     field_target_scale(set, target, &mean, &deviation);
     for (int64_t i = 0; i < pixels; ++i) {
-        if (isnan(t[i]) || weight[i] == 0) continue;
-        const double w = weight[i], error = (double)p[i] - (double)t[i];
+        const int64_t at =
+            (first_row + i / columns) * scoring->columns + first_column + i % columns;
+        if (isnan(t[i]) || weight[at] == 0) continue;
+        const double w = weight[at], error = (double)p[i] - (double)t[i];
         const double x = (double)p[i] - mean, y = (double)t[i] - mean;
-        const double a = (double)p[i] - (double)c[i], b = (double)t[i] - (double)c[i];
+        const double a = (double)p[i] - (double)c[at], b = (double)t[i] - (double)c[at];
         sum[SUM_VALUES] += 1;
         sum[SUM_WEIGHT] += w;
         sum[SUM_ERROR] += w * error;
@@ -271,7 +284,7 @@ void field_scores_add(FieldScores *s, const Batch *batch)
         field_restore(set, s->x, s->predicted);
         field_restore(set, s->x, s->truth);
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
-        for (int i = 0; i < targets; ++i) add_target(s, i, record + 1 + i * SUMS);
+        for (int i = 0; i < targets; ++i) add_target(s, batch->sample[r], i, record + 1 + i * SUMS);
     }
 }
 

@@ -10,6 +10,8 @@
 struct FieldScoring {
     /* owned */
     FieldWeights weights;
+    /* columns and pixels of whole fields of targets */
+    int64_t columns, pixels;
     /* (targets, pixels): mean of each pixel over the set, NaN where all values are missing; only on
      * ranks that collect; owned */
     float *climatology;

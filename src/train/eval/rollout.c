@@ -281,7 +281,7 @@ static Status read_labels(Rollout *r, int64_t sample, float *truth, float *input
     const int shown = field_shown_input(r->set);
     const FieldChannel *c = shown < 0 ? NULL : &f->input[shown];
     int32_t *label = mem_new((size_t)pixels * sizeof *label);
-    Status st = field_read_sample_labels(r->reader, r->set, sample, label);
+    Status st = field_read_sample_labels(r->reader, r->set, 0, sample, label);
     if (st == OK && c)
         st = field_read_variable(r->reader, c->variable,
                                  field_sample_frame(f, sample) + f->offset[FIELD_INPUT][c->offset],

@@ -91,6 +91,7 @@ static Status run_all(Run *r)
 {
     Trainer *t = r->trainer;
     r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
+    TRY(run_refresh_begin(r));
     TRY(run_resume(r));
     bool done = run_complete(r);
     if (!done) TRY(stop_before_steps(r->world));

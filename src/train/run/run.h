@@ -1,7 +1,8 @@
 /* The state of a whole run, and the functions that its files call of each other: run.c begins and
  * ends it, run_step.c makes steps, run_resume.c chooses where to begin, run_save.c writes
  * checkpoints, run_time.c decides when to stop, run_evaluate.c evaluates, run_bad.c handles bad
- * steps, run_hook.c notifies the hook and carries out its requests. */
+ * steps, run_hook.c notifies the hook and carries out its requests, run_refresh.c lets the training
+ * set grow. */
 #ifndef WEFT_TRAIN_RUN_H
 #define WEFT_TRAIN_RUN_H
 
@@ -128,6 +129,8 @@ typedef struct Run {
     Hook *hook;
     /* hook's request that has not been carried out yet; the same on all ranks */
     HookRequest request;
+    /* step after which new files were last looked for (data.refresh); 0: never */
+    int64_t refreshed_step;
     /* learning rate of the last step; 0: no step yet */
     double lr;
     /* a request of the hook makes a checkpoint due after this step */
@@ -155,6 +158,12 @@ Status run_step(Run *run);
  * and writes the checkpoint again with its result; or prints the result of a run that was complete,
  * and saves best.h5 again if it was lost. Collective; all ranks return the same Status. */
 Status run_evaluate_again(Run *run);
+/* Checks data.refresh, and lists the files of the training set. Not collective; all ranks return
+ * the same Status. */
+Status run_refresh_begin(Run *run);
+/* At the start of an epoch: takes files that have appeared, if data.refresh says so. Collective;
+ * all ranks return the same Status. */
+Status run_refresh(Run *run);
 /* Chooses where the run begins, and loads it. Collective; all ranks return the same Status. */
 Status run_resume(Run *run);
 /* Sets the newest checkpoint; takes ownership of path; NULL: there is none. If there is one, a rank

@@ -186,6 +186,7 @@ Status run_step(Run *r)
 {
     Trainer *t = r->trainer;
     StepResult result;
+    TRY(run_refresh(r));
     bool stop = run_time_over(r) || stop_wanted() || tables_stop_wanted(t->tables);
     executor_request(t->executor, METRIC_STOP, stop);
     executor_request(t->executor, METRIC_SAVE, save_wanted(r));

@@ -69,6 +69,7 @@ static void fill_meta(const Trainer *t, CheckpointMeta *meta)
     memcpy(meta->init_from, t->init_from, sizeof meta->init_from);
     snprintf(meta->best_of, sizeof meta->best_of, "%s", trainer_metric(t)->word.word);
     meta->classes = mem_text(t->classes);
+    meta->data_files = mem_text(t->data_files);
     if (t->algorithms) meta->algorithms = algorithm_record_text(t->algorithms);
     describe_input(&t->train_set, meta);
 }

@@ -34,6 +34,13 @@ void position_init(Trainer *t)
     count_steps(t);
 }
 
+void position_move(Trainer *t, Position at)
+{
+    t->begin = at;
+    t->begin_step = t->step;
+    count_steps(t);
+}
+
 Position position_after(const Trainer *t, int64_t steps)
 {
     int64_t n = steps - t->begin_step, first = t->first_epoch_steps;

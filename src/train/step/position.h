@@ -8,6 +8,8 @@
 /* Sets a trainer to step 0, the first sample of epoch 0, and computes its number of steps. Not
  * collective. */
 void position_init(Trainer *t);
+/* Continues from a position after the present step, with the samples of a new training set. */
+void position_move(Trainer *t, Position at);
 /* Returns the position after step number `steps` of the run, which must not be before the loaded
  * checkpoint's. */
 Position position_after(const Trainer *t, int64_t steps);

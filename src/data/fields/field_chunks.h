@@ -1,0 +1,21 @@
+/* Chunked arrays, read without HDF5: chunks are found once with HDF5, then read by their offset and
+ * unpacked on any number of threads, and those that were used last are kept. */
+#ifndef WEFT_DATA_FIELD_CHUNKS_H
+#define WEFT_DATA_FIELD_CHUNKS_H
+
+#include "field_slab.h"
+
+typedef struct FieldChunks FieldChunks;
+/* f and files are borrowed. */
+FieldChunks *field_chunks_new(const FieldSet *f, FieldFiles *files);
+void field_chunks_free(FieldChunks **chunks);
+/* Reads a slab to `to`, in this machine's byte order. *done false: HDF5 must read the array, since
+ * it has another filter than shuffle and deflate, or chunks that are not stored. Several threads
+ * may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
+Status field_chunks_read(FieldChunks *chunks, const FieldSlab *slab, void *to, bool *done);
+/* field_reader.c. Reads `bytes` bytes of a variable from byte `at` of a file. ERR_IO, ERR_DATA,
+ * ERR_NOINPUT. */
+Status field_read_bytes(FieldFiles *files, const FieldSet *f, int file, int variable, int64_t at,
+                        int64_t bytes, void *to);
+
+#endif

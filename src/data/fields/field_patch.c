@@ -1,0 +1,124 @@
+/* Patches of fields (data.patch). In training a sample is cut out at a place that is drawn from
+ * (seed, epoch, sample), the same on any grid; in evaluations the fields are covered by tiles,
+ * row by row: 0 p 2p H-p each tile of an axis begins a patch after the one before it, the last
+ * |---|---|-|--| one at the end; what it has in common with the one before it counts there only
+ * If the grids of inputs and targets differ by a whole factor, both are cut at the same place. */
+#include "field_patch.h"
+
+#include <math.h>
+
+/* ---- keys ---- */
+
+/* Finds the factor between the grids along one axis: each of `few` rows is `factor` of the
+ * other. */
+static bool find_factor(int64_t inputs, int64_t targets, int64_t *input, int64_t *target)
+{
+    *input = inputs > targets ? inputs / targets : 1;
+    *target = targets > inputs ? targets / inputs : 1;
+    return inputs * *target == targets * *input;
+}
+
+Status data_set_take_patch(DataSet *set, const Config *config, bool tiles)
+{
+    FieldSet *f = &set->field_set;
+    FieldPatch *p = &f->patch;
+    const ConfigPatch *key = &config->data.patch;
+    const int64_t size[] = {key->rows, key->columns};
+    const int64_t inputs[] = {set->height, set->width}, targets[] = {set->y.dim[2], set->y.dim[3]};
+    if (key->rows == 0) return OK;
+    if (!data_kind(set)->has_fields)
+        return config_fail_key(config, "data.patch", "%s holds no fields: remove it", set->path);
+    for (int i = 0; i < 2; ++i) {
+        const char *name = i == 0 ? "rows" : "columns";
+        if (size[i] > inputs[i])
+            return config_fail_key(config, "data.patch",
+                                   "has %lld %s, but the inputs of %s have %lld",
+                                   (long long)size[i], name, set->path, (long long)inputs[i]);
+        if (!find_factor(inputs[i], targets[i], &p->input_unit[i], &p->target_unit[i]))
+            return config_fail_key(config, "data.patch",
+                                   "the inputs of %s have %lld %s and the targets %lld, of which "
+                                   "neither is a multiple of the other: such fields cannot be cut "
+                                   "alike",
+                                   set->path, (long long)inputs[i], name, (long long)targets[i]);
+        if (size[i] % p->input_unit[i] != 0)
+            return config_fail_key(config, "data.patch",
+                                   "has %lld %s, which must be a multiple of %lld: so many of the "
+                                   "inputs are one of the targets",
+                                   (long long)size[i], name, (long long)p->input_unit[i]);
+        p->size[i] = size[i];
+        p->whole[i] = inputs[i];
+        p->tiles[i] = tiles ? (inputs[i] + size[i] - 1) / size[i] : 0;
+    }
+    p->seed = (uint64_t)config->run.seed;
+    if (tiles) set->samples *= p->tiles[0] * p->tiles[1];
+    data_set_size_fields(set, size[0], size[1], size[0] / p->input_unit[0] * p->target_unit[0],
+                         size[1] / p->input_unit[1] * p->target_unit[1]);
+    return OK;
+}
+
+void data_set_drop_patch(DataSet *set)
+{
+    const FieldPatch p = set->field_set.patch;
+    if (p.size[0] == 0) return;
+    if (p.tiles[0] > 0) set->samples /= p.tiles[0] * p.tiles[1];
+    set->field_set.patch = (FieldPatch){.whole = {p.whole[0], p.whole[1]}};
+    data_set_size_fields(set, p.whole[0], p.whole[1],
+                         p.whole[0] / p.input_unit[0] * p.target_unit[0],
+                         p.whole[1] / p.input_unit[1] * p.target_unit[1]);
+}
+
+/* ---- places ---- */
+
+/* Finds where a patch begins along an axis, in rows of the inputs. *before: rows of the targets
+ * that belong to the tile before it. */
+static int64_t begin_of(const FieldPatch *p, int axis, int64_t tile, RngKey key, int64_t *before)
+{
+    const int64_t unit = p->input_unit[axis], room = p->whole[axis] - p->size[axis];
+    *before = 0;
+    if (p->tiles[axis] == 0)
+        return (int64_t)draw_below(rng_u32(key, (uint64_t)axis), room / unit + 1) * unit;
+    const int64_t begin = tile * p->size[axis] < room ? tile * p->size[axis] : room;
+    *before = (tile * p->size[axis] - begin) / unit * p->target_unit[axis];
+    return begin;
+}
+
+FieldPlace field_place(const FieldSet *f, int64_t epoch, int64_t sample)
+{
+    const FieldPatch *p = &f->patch;
+    const int64_t tiles = p->tiles[0] > 0 ? p->tiles[0] * p->tiles[1] : 1;
+    FieldPlace place = {.frame = field_sample_frame(f, sample / tiles)};
+    const FieldVariable *y = &f->variable[f->target[0].variable];
+    if (p->size[0] == 0) {
+        place.input.rows = p->whole[0], place.input.columns = p->whole[1];
+        place.target.rows = y->size[FIELD_ROW], place.target.columns = y->size[FIELD_COLUMN];
+        return place;
+    }
+    const RngKey key = rng_key(p->seed, RNG_PATCH, (uint64_t)epoch, (uint64_t)sample);
+    const int64_t tile[] = {sample % tiles / (p->tiles[1] > 0 ? p->tiles[1] : 1),
+                            sample % tiles % (p->tiles[1] > 0 ? p->tiles[1] : 1)};
+    int64_t begin[2], before[2];
+    for (int i = 0; i < 2; ++i) begin[i] = begin_of(p, i, tile[i], key, &before[i]);
+    place.rows_before = before[0];
+    place.columns_before = before[1];
+    place.input = (FieldWindow){begin[0], begin[1], p->size[0], p->size[1]};
+    place.target = (FieldWindow){begin[0] / p->input_unit[0] * p->target_unit[0],
+                                 begin[1] / p->input_unit[1] * p->target_unit[1],
+                                 p->size[0] / p->input_unit[0] * p->target_unit[0],
+                                 p->size[1] / p->input_unit[1] * p->target_unit[1]};
+    return place;
+}
+
+void field_patch_leave_out(const FieldPlace *place, double *plane)
+{
+    const int64_t rows = place->target.rows, columns = place->target.columns;
+    for (int64_t i = 0; i < rows * columns; ++i)
+        if (i / columns < place->rows_before || i % columns < place->columns_before) plane[i] = NAN;
+}
+
+int64_t data_sample_place(const DataSet *set, int64_t sample, int64_t *row, int64_t *column)
+{
+    const FieldPlace place = field_place(&set->field_set, 0, sample);
+    *row = place.target.row;
+    *column = place.target.column;
+    return place.frame;
+}

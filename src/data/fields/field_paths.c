@@ -1,0 +1,47 @@
+/* Paths of the files of a set: those that are named, and those that match patterns, in the order of
+ * their names. */
+#include "fields_private.h"
+
+#include <glob.h>
+#include <string.h>
+
+static Status add_path(FieldPaths *list, const char *path)
+{
+    if (list->count == FIELD_FILES)
+        return fail(ERR_CONFIG, "a set of fields can have %d files, there are more", FIELD_FILES);
+    if (strlen(path) >= DATA_PATH) return fail(ERR_NOINPUT, "the path %.60s... is too long", path);
+    if (list->count == list->room) {
+        list->room = 2 * list->room + 64;
+        list->path = mem_resize(list->path, (size_t)list->room * sizeof *list->path);
+    }
+    list->path[list->count++] = mem_text(path);
+    return OK;
+}
+
+/* Adds a path, or all files that match a pattern; a pattern without a match is added as it is. */
+static Status add_matches(FieldPaths *list, const char *path)
+{
+    glob_t found;
+    if (!strpbrk(path, "*?[") || glob(path, 0, NULL, &found) != 0) return add_path(list, path);
+    Status st = OK;
+    for (size_t i = 0; st == OK && i < found.gl_pathc; ++i) st = add_path(list, found.gl_pathv[i]);
+    globfree(&found);
+    return st;
+}
+
+Status field_paths_find(FieldPaths *list, const char *paths)
+{
+    char *copy = mem_text(paths), *rest = copy, *path;
+    Status st = OK;
+    *list = (FieldPaths){0};
+    while (st == OK && (path = strsep(&rest, "\n"))) st = add_matches(list, path);
+    mem_free(&copy);
+    return st;
+}
+
+void field_paths_free(FieldPaths *list)
+{
+    for (int i = 0; i < list->count; ++i) mem_free(&list->path[i]);
+    mem_free(&list->path);
+    *list = (FieldPaths){0};
+}

@@ -1,0 +1,38 @@
+/* A slab: the part of a variable's array that is read at once, one time and a range of levels, rows
+ * and columns. */
+#ifndef WEFT_DATA_FIELD_SLAB_H
+#define WEFT_DATA_FIELD_SLAB_H
+
+#include "field_files.h"
+
+/* Rows and columns of a grid. */
+typedef struct FieldWindow {
+    int64_t row, column, rows, columns;
+} FieldWindow;
+
+typedef struct FieldSlab {
+    int variable, file, first_level;
+    FieldWindow window;
+    /* In the order of the array's dimensions: their lengths in the file, and the first index and
+     * number of indices that are read. */
+    int64_t length[SHAPE_DIMS], start[SHAPE_DIMS], count[SHAPE_DIMS];
+    /* distance of neighbours in elements in what is read, by FieldDim */
+    int64_t step[FIELD_DIMS];
+    int64_t elements;
+    /* number of columns in front of the window that are read, too */
+    int64_t columns_before;
+} FieldSlab;
+
+/* Finds the slab of a variable at a frame of the set; static variables have one frame. */
+FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const FieldWindow *window);
+/* Returns the number of pieces of a contiguous array that the slab consists of; *bytes: bytes of
+ * each. */
+int64_t field_slab_pieces(const FieldSet *f, const FieldSlab *slab, int64_t *bytes);
+/* Returns the offset of piece i, in bytes from the array's begin. */
+int64_t field_slab_piece(const FieldSet *f, const FieldSlab *slab, int64_t i);
+/* Unpacks one level of a slab to `to`, (rows, columns) of the window, missing values as NaN.
+ * ERR_DATA: a value is infinite. */
+Status field_slab_unpack(const FieldSet *f, const FieldSlab *slab, const void *raw, int level,
+                         double *to);
+
+#endif

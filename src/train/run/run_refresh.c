@@ -1,0 +1,55 @@
+/* Lets the training set grow while a run goes on (data.refresh): at the start of an epoch rank 0
+ * looks for files that have appeared, and all ranks take them. Checkpoints record the files, so
+ * that a resumed run finishes its epoch with the same ones. */
+#include "../step/position.h"
+#include "run.h"
+
+Status run_refresh_begin(Run *r)
+{
+    Trainer *t = r->trainer;
+    const Config *c = r->config;
+    if (c->data.refresh == REFRESH_NEVER) return OK;
+    if (!data_kind(&t->train_set)->has_fields)
+        return config_fail_key(c, "data.refresh", "%s holds no fields: remove it",
+                               t->train_set.path);
+    if (c->grid.mode != TABLE_SYNC)
+        return config_fail_key(c, "data.refresh", "needs grid.mode: sync");
+    if (r->world->rank == 0) t->data_files = data_set_list_files(&t->train_set);
+    return OK;
+}
+
+/* Looks for new files on rank 0. Files that do not fit are named in the log, and the run goes on
+ * without them. */
+static int find_files(const Run *r, DataSet *next)
+{
+    int added;
+    const Status st = data_set_extend(next, &r->trainer->train_set, r->config, &added);
+    if (st == OK) return added;
+    log_warn("%s: the training set stays as it is in this epoch", fail_message());
+    return 0;
+}
+
+Status run_refresh(Run *r)
+{
+    Trainer *t = r->trainer;
+    const Position at = position_after(t, t->step);
+    if (r->config->data.refresh == REFRESH_NEVER || t->step == 0 || at.sample > 0) return OK;
+    if (r->refreshed_step == t->step) return OK;
+    r->refreshed_step = t->step;
+    DataSet *next = mem_new(sizeof *next);
+    int added = r->world->rank == 0 ? find_files(r, next) : 0;
+    world_bcast(r->world, &added, sizeof added, 0);
+    Status st = added > 0 ? trainer_extend_data(t, next) : OK;
+    if (st == OK && added > 0) {
+        /* the former set, whose files were watched, is gone */
+        data_watch_free(&r->data);
+        r->data = t->data_watch = data_watch_new(t, r->dir.checkpoints);
+        mem_free(&t->data_files);
+        if (r->world->rank == 0) t->data_files = data_set_list_files(&t->train_set);
+        log_info("epoch %lld: %d new file%s; the training set has %d files and %lld samples",
+                 (long long)at.epoch + 1, added, added == 1 ? "" : "s",
+                 data_set_files(&t->train_set), (long long)t->train_set.samples);
+    }
+    mem_free(&next);
+    return st;
+}

@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# data.refresh: files that appear while a run goes on are learnt from the next epoch on, on all ranks; a checkpoint records the files, so that a
+# resumed run finishes its epoch with the same ones; incomplete files wait. data.patch trains on any grid with the same bits.
+# cores: 2
+. "$(dirname "$0")/common.bash"
+check 0 'wrote waves: 6 members' "$WEFT" data make shallow-water -o waves --size 16x16 --members 6 --steps 8
+mkdir sim
+touch -d '1 minute ago' waves/*.nc
+cp -p waves/member-000.nc waves/member-001.nc sim/
+cat >a.yaml <<'YAML'
+run: {name: a}
+data:
+  train: sim/*.nc
+  variables: {inputs: [h, u, v], targets: [h, u, v]}
+  window: {inputs: [0], targets: [1]}
+  predict: change
+  refresh: epoch
+model: {layers: [conv2d: {channels: 4, kernel: 3, pad: same}, silu, conv2d: {channels: 3, kernel: 3, pad: same}]}
+train: {loss: mse, batch: 2, micro_batch: 1, log_every: 1}
+optim: {name: sgd, lr: 1e-3}
+YAML
+# After the first epoch a file is there, one that is being written, and one that is no file of this kind.
+cat >hook.sh <<'SH'
+[ ! -e sim/member-002.nc ] || exit 0
+cp -p waves/member-002.nc sim/
+head -c 9000 waves/member-003.nc >sim/member-003.nc
+touch -d '1 minute ago' sim/member-003.nc
+cp waves/member-004.nc sim/
+touch sim/member-004.nc
+SH
+train() { timeout 120 "$WEFT" train "$@"; }
+check 0 'epoch 2: 1 new file; the training set has 3 files and 21 samples' train -n 2 a.yaml 'run.hook=sh hook.sh' 'run.hook_on=[epoch]' run.hook_wait=true \
+    checkpoint.every_steps=2 checkpoint.keep=99 train.steps=14
+holds 'a file that is not complete is named' grep -q 'member-003.nc: .*it is left for the next epoch' both
+holds 'a file that is being written is named' grep -q 'member-004.nc: was written to a moment ago; it is left for the next epoch' both
+# The run goes on in its second epoch with the recorded files, although there is one more.
+rm sim/member-003.nc
+touch -d '1 minute ago' sim/member-004.nc
+cp -r runs/a before
+check 0 'data.train: the 3 files that' train a.yaml train.steps=24
+holds 'the epoch does not begin again' sh -c '! grep -q "begins again" both'
+holds 'the next epoch takes the new file' grep -q 'epoch 3: 1 new file; the training set has 4 files and 28 samples' both
+rm -rf runs/b && cp -r before runs/b
+check 0 'epoch 3: 1 new file' train -n 2 a.yaml run.name=b train.steps=24
+newest() { "$WEFT" train --newest a.yaml run.name="$1"; }
+check 0 'equal: 8 tensors, to the bit' "$WEFT" ckpt diff "$(newest a)" "$(newest b)"
+check 78 'data.refresh' train a.yaml run.name=c data.refresh=always
+
+verify() { timeout 240 "$WEFT" verify a.yaml train.epochs=1 --steps 2 data.refresh=never data.train=waves/member-000.nc "$@"; }
+hash() { sed -n '/^1x1x1/ { s/^.*  \([0-9a-f]\{16\}\).*/\1/p; q; }' out; }
+check 0 'the same to the bit' verify --grids 1x1x1,2x1x1 --threads 1,2 data.patch=8x12
+patch=$(hash)
+check 0 'the same to the bit' verify --grids 1x1x1,2x1x1 data.patch=8x12 'data.variables={inputs: [h, u, v], extra: [row, column], targets: [{name: h, weight: 2}, u, v]}'
+check 0 'the same to the bit' verify --grids 1x1x1,1x2x1
+holds 'patches have other bits' test "$(hash)" != "$patch"
+check 0 'evaluation after step' train a.yaml run.name=tiles data.refresh=never data.train=waves/member-000.nc data.test=waves/member-005.nc data.patch=8x12 train.epochs=1
+check 0 'wrote long.nc' timeout 60 "$WEFT" predict a.yaml run.name=tiles data.test=waves/member-005.nc data.patch=8x12 data.refresh=never --rollout 2 -o long.nc
+check 78 'has 32 rows, but the inputs of' train a.yaml run.name=c data.patch=32x8
+finish
