@@ -68,7 +68,7 @@ typedef struct EvalLine {
     const FieldMetrics *fields;
     /* metrics of label fields; NULL: the set has none; borrowed for as long */
     const LabelMetrics *labels;
-    /* pictures of predicted fields, [pictures]; borrowed likewise; rank 0 has them */
+    /* pictures of predicted fields, [pictures]; borrowed for as long; rank 0 has them */
     const EvalPicture *picture;
     int pictures;
     /* samples, loss, top1 and top5 count tokens */

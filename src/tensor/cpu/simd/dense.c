@@ -181,7 +181,7 @@ SIMD_INLINE void pack_columns(const float *from, int64_t row, int64_t column, in
             panel[k * width + j] = j < count ? from[k * row + j * column] : 0;
 }
 
-/* As pack_columns, all columns. Blocks of 8 x 8 are transposed; the last block of a row or a column
+/* Fills all columns of a panel. Blocks of 8 x 8 are transposed; the last block of a row or a column
  * overlaps the one before it. */
 SIMD_INLINE void pack(const float *from, int64_t row, int64_t column, int64_t depth, int64_t count,
                       const int width, float *panel)
