@@ -168,10 +168,10 @@ typedef struct OptimRowArgs {
     float decay;
 } OptimRowArgs;
 /* An update rule: one const table in a separate file. There are four kinds. Elementwise: update
- * only. With norms of whole tensors: measure names the vectors to be measured, then update. On
- * whole tensors: direction writes an elementwise result to the scratch memory, `whole` changes it
- * as one tensor in plain order, update applies it. On all tensors together: together. State is always elementwise, so it may lie
- * anywhere. piece->tensor has shape and role. */
+ * only. Norms of whole tensors: measure names the vectors to be measured, then update. On whole
+ * tensors: direction writes an elementwise result to scratch memory, `whole` changes it as one
+ * tensor in plain order, update applies it. On all tensors: together. State is always elementwise,
+ * so it may lie anywhere. piece->tensor has shape and role. */
 struct OptimTable {
     ConfigWord word;
     /* slots of fp32 state per parameter, at most */

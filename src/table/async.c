@@ -255,7 +255,7 @@ static void copy_state(const Piece *p, float *state, const TableDenseState *aren
     float *at = state + p->state;
     size_t bytes = (size_t)p->elements * sizeof *at;
     for (int s = 0; s < p->row_state.slots; at += p->row_state.floats[s++]) {
-        bool per_element = s < OPTIM_SLOTS && p->row_state.floats[s] == p->elements;
+        bool per_element = s < p->rule.slots && p->row_state.floats[s] == p->elements;
         if (!per_element) {
             if (!to_arenas) *at = (float)arenas->updates;
             continue;
