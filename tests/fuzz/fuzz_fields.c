@@ -12,8 +12,9 @@ static void use(DataSet *set, FILE *nowhere)
     if (data_set_check(set, 0) == OK && data_set_fingerprint(set, text) != OK) fail_message();
     if (data_fields_measure(set, 1) == OK && reader_new(&reader, set) == OK) {
         float *x = mem_new((size_t)set->x.sample_bytes);
-        float *y = mem_new((size_t)set->y.sample_bytes);
-        fuzz_took(reader_get(reader, set->samples - 1, x, NULL, y));
+        void *y = mem_new((size_t)set->y.sample_bytes);
+        const bool labels = data_has_label_fields(set);
+        fuzz_took(reader_get(reader, set->samples - 1, x, labels ? y : NULL, labels ? NULL : y));
         mem_free(&x);
         mem_free(&y);
     }
@@ -44,6 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     c.data.variables = (ConfigVariables){.count = data[0] & 2 ? 4 : 2, .item = variable};
     if (data[0] & 8)
         c.data.variables = (ConfigVariables){.count = data[0] & 2 ? 5 : 4, .item = constant};
+    if (data[0] & 16) {
+        c.data.variables.item[1].classes = 3;
+        c.data.variables.item[1].ignores = data[0] & 2;
+        c.data.variables.item[1].ignore = 7;
+    }
     c.data.mask = (char *)"";
     c.data.window.targets = (ConfigList){.count = 1, .value = next};
     c.data.predict = data[0] & 4 ? PREDICT_CHANGE : PREDICT_VALUE;
