@@ -137,7 +137,7 @@ static void refused(void)
         {"[{name: u, weight: -1}]", "", "-1"},
         {"[{name: u, weight: inf}]", "", "inf"},
         {"[{name: u, weight: 0}]", "", "all targets have the weight 0"},
-        {"[{name: u, importance: 2}]", "", "it has name, levels, weight and weights"},
+        {"[{name: u, importance: 2}]", "", "a target weight and weights"},
         {"[u], static: [{name: mask, weight: 2}]", "", "only targets have weights"},
         {"[u]", "data.mask=none", "name the right one: data.mask"},
         {"[u]", "data.mask=wide", "wide has fields of 3x3, and targets are of 3x2"},
