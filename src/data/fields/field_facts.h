@@ -22,6 +22,8 @@ typedef struct FieldFactsRequest {
     int mask;
 } FieldFactsRequest;
 
+/* most times of a file */
+enum { FIELD_TIMES = 1 << 22 };
 /* netCDF's value for floats that were never written */
 #define FIELD_NEVER_WRITTEN 9.969209968386869e36
 

@@ -1,0 +1,39 @@
+/* The parts of opening a set of fields, which the set's files share. */
+#ifndef WEFT_DATA_FIELD_OPENING_H
+#define WEFT_DATA_FIELD_OPENING_H
+
+#include "field_facts.h"
+#include "fields_private.h"
+
+/* A set that is being opened. */
+typedef struct Opening {
+    DataSet *set;
+    FieldSet *f;
+    const Config *config;
+    /* entry of data.variables that each variable is made from */
+    const ConfigVariable *entry[FIELD_VARIABLES];
+    /* variables in data.variables; behind them is that of data.mask, if it is none of them */
+    int listed;
+    FieldFactsRequest request;
+    /* owned: paths of all files */
+    FieldPaths paths;
+    /* facts of the file that is opened, borrowed, and of the first one, owned */
+    const FieldFacts *facts;
+    FieldFacts *first;
+    /* largest number of frames of a chunk; 0: no array is chunked by time */
+    int64_t chunk_frames;
+    /* owned: times of all frames so far, in seconds; NULL: they have none */
+    double *times;
+    int64_t frames;
+} Opening;
+
+/* field_variables.c. Adds the variables of all roles and the mask to the set and to the request.
+ * ERR_CONFIG. */
+Status field_opening_variables(Opening *o);
+/* Lists the channels of a sample, when files and times are known. ERR_CONFIG. */
+Status field_opening_channels(const Opening *o);
+/* field_file.c. Takes the facts of the next file (a FieldFactsTake; user: the Opening). ERR_DATA:
+ * the file is not like the first one. */
+Status field_opening_take(void *user, int file, const FieldFacts *facts, const double *times);
+
+#endif
