@@ -225,4 +225,9 @@ typedef struct FieldSource {
 /* Returns the source of input `channel`, below step_inputs, of a step, counted from 1. */
 FieldSource field_source(const FieldSet *f, int step, int channel);
 
+struct DataSet;
+/* Returns the most bytes of unpacked chunks that a reader of the set keeps; 0: the set has no
+ * chunked fields. */
+size_t data_fields_kept_bytes(const struct DataSet *set);
+
 #endif

@@ -48,6 +48,13 @@ static size_t label_bytes(const Trainer *t, const Plan *plan)
     return plan->reads_data || plan->reads_labels ? data_boxes_bytes(&t->train_set) : 0;
 }
 
+/* Bytes of unpacked chunks of fields that the readers of both sets keep. */
+static size_t chunk_bytes(const Trainer *t, const Plan *plan)
+{
+    if (!plan->reads_data && !plan->reads_labels) return 0;
+    return data_fields_kept_bytes(&t->train_set) + data_fields_kept_bytes(&t->test_set);
+}
+
 /* Bytes that the loader's threads need to resize pictures; 0 if none are resized. */
 static size_t worker_bytes(const Trainer *t, const Plan *plan)
 {
@@ -105,8 +112,8 @@ TrainBytes train_bytes(const Trainer *t, const Plan *plan)
      * memory. */
     bool device = t->backend->table->memory;
     size_t batch = batch_bytes(t, plan);
-    size_t loader =
-        (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan) + label_bytes(t, plan);
+    size_t loader = (size_t)train_data_slots(t, plan) * batch + worker_bytes(t, plan) +
+                    label_bytes(t, plan) + chunk_bytes(t, plan);
     size_t data = device ? (size_t)(plan->batches_out + DATA_AHEAD) * batch : loader;
     size_t program = program_bytes(t, plan);
     /* With shared memory only the receiver stores a channel's entries; with MPI and NCCL the sender

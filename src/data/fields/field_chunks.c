@@ -7,6 +7,7 @@
  * first read; afterwards HDF5 is not used. A thread that needs a chunk which another thread is
  * unpacking waits for it. */
 #include "field_chunks.h"
+#include "fields_private.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -66,6 +67,22 @@ FieldChunks *field_chunks_new(const FieldSet *f, FieldFiles *files)
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->completed, NULL);
     return c;
+}
+
+size_t data_fields_kept_bytes(const DataSet *set)
+{
+    const FieldSet *f = &set->field_set;
+    const int64_t most = set->x.chunk_rows > 1 ? KEPT_FRAMES_BYTES : KEPT_BYTES;
+    int64_t all = 0;
+    if (!data_kind(set)->has_fields || f->files == 0) return 0;
+    for (int i = 0; i < f->stored; ++i) {
+        const FieldVariable *v = &f->variable[i];
+        const FieldArray *array = field_array(f, 0, i);
+        const int64_t frames = v->is_static ? 1 : field_frames(f);
+        const int64_t values = v->size[FIELD_LEVEL] * v->size[FIELD_ROW] * v->size[FIELD_COLUMN];
+        if (array->offset < 0) all += frames * values * (int64_t)element_bytes(array->type);
+    }
+    return (size_t)(all < most ? all : most);
 }
 
 static void index_free(Index **index)
