@@ -1,8 +1,13 @@
 /* Patches of fields (data.patch). In training a sample is cut out at a place that is drawn from
- * (seed, epoch, sample), the same on any grid; in evaluations the fields are covered by tiles,
- * row by row: 0 p 2p H-p each tile of an axis begins a patch after the one before it, the last
- * |---|---|-|--| one at the end; what it has in common with the one before it counts there only
- * If the grids of inputs and targets differ by a whole factor, both are cut at the same place. */
+ * (seed, epoch, sample), the same on any grid. In evaluations the fields are covered by tiles, row
+ * by row:
+ *
+ *     0   p   2p H-p
+ *     |---|---|-|--|
+ *
+ * Each tile of an axis begins a patch after the one before it, and the last one ends with the
+ * field; what it has in common with the one before it counts there only. If the grids of inputs and
+ * targets differ by a whole factor, both are cut at the same place. */
 #include "field_patch.h"
 
 #include <math.h>
