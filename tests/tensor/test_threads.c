@@ -127,6 +127,7 @@ static void check_all(DType precision)
         {"conv_transpose to few channels", conv_transpose(16, 3, 1, 4)},
         {"reorder", one(OP_REORDER, plain(4, 2, 20, 9, 7), image(2, 20, 9, 7))},
         {"flatten", one(OP_FLATTEN, image(2, 20, 9, 7), plain(2, 2, 20 * 9 * 7, 1, 1))},
+        {"pixel_tokens", one(OP_PIXEL_TOKENS, image(2, 20, 9, 7), plain(3, 2, 9 * 7, 20, 1))},
     };
     enum { OTHERS = sizeof others / sizeof *others };
     /* its gradients, by rows of a table, are compared in tests/layers/test_bag.c */
