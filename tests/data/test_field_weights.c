@@ -115,6 +115,7 @@ static void values(void)
           "", 1, of, false, 0, NULL);
     check("[h, u]", "train.latitude_weights=true", 1, one, true, 0, NULL);
     check("[h, u]", "data.mask=mask", 1, one, false, 0, fixed);
+    check("[h, u], extra: [row]", "data.mask=mask", 1, one, false, 0, fixed);
     check(all, "train.latitude_weights=true data.mask=mask train.rollout=3", 3, of, true, 0, fixed);
     check(all, "data.mask=masks train.rollout=3", 3, of, false, 2, moving);
     check(all, "data.mask=masks train.latitude_weights=true", 1, of, true, 3, moving + 1);
@@ -140,6 +141,7 @@ static void refused(void)
         {"[{name: u, importance: 2}]", "", "and a target weight and weights"},
         {"[u], static: [{name: mask, weight: 2}]", "", "only targets have weights"},
         {"[u]", "data.mask=none", "name the right one: data.mask"},
+        {"[u], extra: [row]", "data.mask=none", "name the right one: data.mask"},
         {"[u]", "data.mask=wide", "wide has fields of 3x3, and targets are of 3x2"},
         {"[u]", "data.mask=u", "u has 2 levels"},
     };

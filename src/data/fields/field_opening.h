@@ -12,6 +12,8 @@ typedef struct Opening {
     const Config *config;
     /* entry of data.variables that each variable is made from */
     const ConfigVariable *entry[FIELD_VARIABLES];
+    /* the entry of a mask that is not in data.variables */
+    ConfigVariable mask;
     /* variables in data.variables; behind them is that of data.mask, if it is none of them */
     int listed;
     FieldFactsRequest request;

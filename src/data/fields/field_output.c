@@ -33,6 +33,8 @@ typedef struct Described {
 
 /* A dimension of the output. */
 typedef struct Axis {
+    /* the source has no name for it */
+    bool unnamed;
     Described is;
     /* FieldDim; -1: lead */
     int role;
@@ -140,7 +142,8 @@ static Status make_axis(const FieldOutput *o, const FieldVariable *v, hid_t scal
     Status st = OK;
     *axis = (Axis){.role = role, .length = v->size[role]};
     if (scale_name(scale, name, sizeof name) && *name) st = describe(&axis->is, scale, name, path);
-    if (!axis->is.name[0]) snprintf(axis->is.name, sizeof axis->is.name, "%s", usual[role]);
+    axis->unnamed = !axis->is.name[0];
+    if (axis->unnamed) snprintf(axis->is.name, sizeof axis->is.name, "%s", usual[role]);
     if (role != FIELD_TIME && role != FIELD_LEVEL)
         axis->value = read_values(scale, path, axis->length);
     if (role == FIELD_TIME) axis->length = o->plan.samples;
@@ -210,6 +213,23 @@ static Status add_time(FieldOutput *o, hid_t file)
     return OK;
 }
 
+static bool has_variable(const FieldOutput *o, const char *name)
+{
+    int i = 0;
+    while (i < o->vars && strcmp(o->var[i].is.name, name) != 0) ++i;
+    return i < o->vars;
+}
+
+/* Renames dimensions that have no name in the source and got that of a variable: in NetCDF a
+ * variable with the name of a dimension is its coordinate. */
+static void rename_axes(FieldOutput *o)
+{
+    for (int i = 0; i < o->axes; ++i) {
+        char *name = o->axis[i].is.name;
+        if (o->axis[i].unnamed && has_variable(o, name)) strcat(name, "_dim");
+    }
+}
+
 static Status read_source(FieldOutput *o)
 {
     const FieldSet *f = &o->plan.set->field_set;
@@ -224,6 +244,7 @@ static Status read_source(FieldOutput *o)
         H5Fclose(file);
     }
     hdf5_unlock();
+    rename_axes(o);
     return st;
 }
 

@@ -51,7 +51,6 @@ static Status add_variable(Opening *o, const ConfigVariable *entry)
 /* Finds the variable that data.mask names, or adds it. */
 static Status add_mask(Opening *o)
 {
-    static const ConfigVariable entry = {.role = FIELD_INPUT};
     FieldSet *f = o->f;
     const char *name = o->config->data.mask;
     f->mask = -1;
@@ -69,7 +68,8 @@ static Status add_mask(Opening *o)
     o->request.count = f->stored = f->variables;
     snprintf(f->variable[f->mask].name, FIELD_NAME, "%s", name);
     memcpy(o->request.name[f->mask], f->variable[f->mask].name, FIELD_NAME);
-    o->entry[f->mask] = &entry;
+    o->mask = (ConfigVariable){.name = o->config->data.mask, .role = FIELD_INPUT};
+    o->entry[f->mask] = &o->mask;
     return OK;
 }
 
