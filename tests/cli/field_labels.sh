@@ -49,7 +49,7 @@ check 64 'the model predicts labels' "$WEFT" predict l.yaml --rollout 2
 variables='data.variables={inputs: [x], targets: [{name: y, classes: 3}]}'
 check 0 'accuracy' "$WEFT" train l.yaml run.name=plain data.train=plain.h5 data.test=plain.h5 "$variables" train.loss=iou train.class_weights=[]
 # A dimension without a name does not take that of a variable, y.
-check 0 'wrote y.nc: 12 samples, 1 lead' "$WEFT" predict l.yaml run.name=plain data.test=plain.h5 "$variables" train.loss=iou -o y.nc
+check 0 'wrote y.nc: 12 samples, 1 lead' "$WEFT" predict l.yaml run.name=plain data.test=plain.h5 "$variables" train.loss=iou train.class_weights=[] -o y.nc
 mask='data.variables={inputs: [h, u], targets: [{name: mask, classes: 2}]}'
 check 0 'IoU' "$WEFT" train l.yaml run.name=mask "$mask" train.loss=dice train.class_weights=[] checkpoint.best_metric=dice
 check 65 'bad is 3 at frame 2' "$WEFT" train l.yaml run.name=no data.train=plain.h5 data.test=plain.h5 'data.variables={inputs: [x], targets: [{name: bad, classes: 3}]}'
