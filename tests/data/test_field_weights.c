@@ -39,7 +39,8 @@ static const char *make_file(bool latitudes)
     for (int i = 0; i < FRAMES * LEVELS * PIXELS; ++i) value[i] = (float)i;
     for (int i = 0; i < PIXELS; ++i) percent[i] = 20 * (float)i;
     for (int i = 0; i < FRAMES; ++i) time[i] = 6 * i;
-    for (int i = 0; i < FRAMES * PIXELS; ++i) masks[0][i] = i % 5 ? (float)(i % 5) / 4 : NAN;
+    for (int i = 0; i < FRAMES * PIXELS; ++i)
+        masks[i / PIXELS][i % PIXELS] = i % 5 ? (float)(i % 5) / 4 : NAN;
     CHECK_OK(netcdf_writer_new(&w, path, true, &file));
     CHECK_OK(netcdf_write(w, 0, 0, FRAMES, time));
     CHECK_OK(netcdf_write(w, 1, 0, LEVELS, level));
