@@ -233,27 +233,37 @@ static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFac
     return st;
 }
 
+/* Keeps the coordinate of rows or columns, unless one is known. */
+static Status keep_axis(const Reading *r, const Dimension *d, bool rows, const double *values,
+                        int64_t count, FieldAxis *axis)
+{
+    char units[FIELD_UNITS] = "";
+    if (axis->count > 0 || count > FIELD_ROWS) return OK;
+    axis->count = (int)count;
+    for (int i = 0; i < count; ++i) axis->value[i] = (float)values[i];
+    TRY(attr_text(r, d->scale, "units", units));
+    axis->degrees =
+        is_word(units, rows ? "degrees_north degree_north degrees_n degree_n degreen degreesn"
+                            : "degrees_east degree_east degrees_e degree_e degreee degreese");
+    return OK;
+}
+
 /* Takes the coordinate of rows or columns, and hashes it. */
-static Status take_grid(const Reading *r, const Dimension *d, bool rows, FieldVariableFacts *v)
+static Status take_grid(const Reading *r, const Dimension *d, bool rows, int variable)
 {
     FieldFacts *facts = r->facts;
-    char units[FIELD_UNITS] = "";
+    FieldVariableFacts *v = &facts->variable[variable];
+    const int roles = r->request->roles[variable];
     double *values;
     int64_t count;
     Status st = read_coordinate(r, d, 1 << 20, &values, &count);
     if (st == OK && count > 0)
         v->grid_hash = XXH3_64bits_withSeed(values, (size_t)count * sizeof *values,
                                             v->grid_hash + (uint64_t)rows);
-    int *known = rows ? &facts->rows : &facts->columns;
-    float *value = rows ? facts->row : facts->column;
-    if (st == OK && *known == 0 && count > 0 && count <= FIELD_ROWS) {
-        *known = (int)count;
-        for (int i = 0; i < count; ++i) value[i] = (float)values[i];
-        st = attr_text(r, d->scale, "units", units);
-        *(rows ? &facts->is_latitude : &facts->is_longitude) =
-            is_word(units, rows ? "degrees_north degree_north degrees_n degree_n degreen degreesn"
-                                : "degrees_east degree_east degrees_e degree_e degreee degreese");
-    }
+    if (st == OK && count > 0 && roles & ~(1 << FIELD_TARGET))
+        st = keep_axis(r, d, rows, values, count, rows ? &facts->rows : &facts->columns);
+    if (st == OK && count > 0 && rows && roles & 1 << FIELD_TARGET)
+        st = keep_axis(r, d, rows, values, count, &facts->target_rows);
     mem_free(&values);
     return st;
 }
@@ -277,7 +287,7 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
         else if (v->dim[i] == FIELD_LEVEL)
             st = take_levels(r, &d[i], v);
         else if (v->dim[i] != FIELD_TIME)
-            st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, v);
+            st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, variable);
     }
     scales_close(scale);
     return st;

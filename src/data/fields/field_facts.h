@@ -16,6 +16,8 @@ typedef struct FieldFactsRequest {
     bool is_static[FIELD_VARIABLES];
     /* number of the variable that has labels; -1: none has */
     int labels;
+    /* roles of a variable: the bit 1 << FieldRole for each */
+    uint8_t roles[FIELD_VARIABLES];
     /* variables without rows and columns */
     bool is_scalar[FIELD_VARIABLES];
     /* the variable that data.mask names; -1: none */
@@ -49,10 +51,8 @@ typedef struct FieldFacts {
     char time_units[FIELD_UNITS], calendar[FIELD_UNITS];
     /* number of times; 0: no variable has a time, or time has no coordinate */
     int64_t times;
-    /* coordinates of rows and columns, in degrees if is_latitude and is_longitude; 0: none */
-    int rows, columns;
-    bool is_latitude, is_longitude;
-    float row[FIELD_ROWS], column[FIELD_ROWS];
+    /* those of the first input that has one, and of the first such target */
+    FieldAxis rows, columns, target_rows;
     /* labels: values with a meaning, and the meanings as words; 0: none */
     int flags;
     double flag[FIELD_CLASSES];

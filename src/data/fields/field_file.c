@@ -192,10 +192,7 @@ static Status add_file(Opening *o, const double *times)
     if (!first) return OK;
     f->rows = o->facts->rows;
     f->columns = o->facts->columns;
-    f->is_latitude = o->facts->is_latitude;
-    f->is_longitude = o->facts->is_longitude;
-    memcpy(f->row, o->facts->row, sizeof f->row);
-    memcpy(f->column, o->facts->column, sizeof f->column);
+    f->target_rows = o->facts->target_rows;
     *o->first = *o->facts;
     return OK;
 }
