@@ -293,6 +293,62 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
     return st;
 }
 
+/* ---- values ---- */
+
+/* Adds stored values to a hash as the numbers that readers return, in single precision. */
+static void hash_numbers(HashPieces *hash, const FieldPacking *p, const double *value,
+                         int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) {
+        bool missing = isnan(value[i]) != 0;
+        for (int m = 0; m < p->missing_count; ++m) missing |= value[i] == p->missing[m];
+        /* all NaNs have the same bits, and so have both zeros */
+        const float number = missing ? NAN : (float)(value[i] * p->scale + p->add) + 0.0F;
+        hash_add(hash, &number, sizeof number);
+    }
+}
+
+/* Hashes the values of a variable; at its first time, if it has one. */
+static Status hash_values(const Reading *r, hid_t dataset, FieldVariableFacts *v)
+{
+    enum { PIECE_VALUES = 4 << 20 };
+    hsize_t start[SHAPE_DIMS] = {0}, count[SHAPE_DIMS];
+    const int ndim = v->array.ndim;
+    int along = 0;
+    int64_t inner = 1;
+    for (int i = 0; i < ndim; ++i)
+        count[i] = v->dim[i] == FIELD_TIME ? 1 : (hsize_t)v->array.dim[i];
+    while (along < ndim - 1 && count[along] == 1) ++along;
+    for (int i = along + 1; i < ndim; ++i) inner *= (int64_t)count[i];
+    const int64_t length = (int64_t)count[along];
+    int64_t each = inner < PIECE_VALUES ? PIECE_VALUES / inner : 1;
+    if (each > length) each = length;
+    double *value = mem_new((size_t)(each * inner) * sizeof *value);
+    HashPieces *hash = hash_begin();
+    Status st = OK;
+    for (int64_t at = 0; st == OK && at < length; at += each) {
+        const int64_t n = length - at < each ? length - at : each;
+        start[along] = (hsize_t)at;
+        count[along] = (hsize_t)n;
+        hid_t space = H5Dget_space(dataset), memory = H5Screate_simple(ndim, count, NULL);
+        if (H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+            H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, value) < 0)
+            st = fail(ERR_DATA, "%s: %s cannot be read: %s", r->path, v->array.name,
+                      h5_error_text());
+        H5Sclose(memory);
+        H5Sclose(space);
+        if (st == OK) hash_numbers(hash, &v->packing, value, n * inner);
+    }
+    v->value_hash = hash_end(&hash);
+    mem_free(&value);
+    return st;
+}
+
+static bool has_time(const FieldVariableFacts *v)
+{
+    return memchr(v->dim, FIELD_TIME, (size_t)v->array.ndim) != NULL;
+}
+
 /* Reads which values of the labels have which meaning (CF conventions, section 3.5). */
 static Status read_flags(const Reading *r, hid_t dataset, const FieldVariableFacts *v)
 {
@@ -316,6 +372,8 @@ static Status read_variable(Reading *r, int i)
     if (st == OK) st = attr_text(r, dataset, "units", v->units);
     if (st == OK) st = read_dimensions(r, dataset, i);
     if (st == OK && i == r->request->labels) st = read_flags(r, dataset, v);
+    if (st == OK && r->request->hash_values && (r->request->is_static[i] || !has_time(v)))
+        st = hash_values(r, dataset, v);
     H5Dclose(dataset);
     return st;
 }

@@ -22,6 +22,8 @@ typedef struct FieldFactsRequest {
     bool is_scalar[FIELD_VARIABLES];
     /* the variable that data.mask names; -1: none */
     int mask;
+    /* hash the values of variables without time, which are the same in all files of a set */
+    bool hash_values;
 } FieldFactsRequest;
 
 /* most times of a file */
@@ -41,6 +43,9 @@ typedef struct FieldVariableFacts {
     double level[FIELD_COORDINATES];
     /* hash of the coordinates of rows and columns; 0: they have none */
     uint64_t grid_hash;
+    /* hash of the values, as readers return them, of a static variable or one without time, if the
+     * request asks for it; else 0 */
+    uint64_t value_hash;
 } FieldVariableFacts;
 
 typedef struct FieldFacts {

@@ -150,6 +150,7 @@ Status field_set_open(DataSet *set, const Config *config, const char *paths)
     Status st = field_opening_variables(o);
     o->request.mask = f->mask;
     if (st == OK) st = field_paths_find(&o->paths, paths);
+    o->request.hash_values = o->paths.count > 1;
     if (o->paths.count > 0) snprintf(set->path, sizeof set->path, "%s", o->paths.path[0]);
     if (st == OK) st = open_files(o);
     if (st == OK) st = open_set(o);
