@@ -19,7 +19,7 @@ static const double lat[ROWS] = {-60, 0, 90}, fine[FINE] = {-70, -60, 0, 60, 80}
 static float mask[PIXELS] = {0, 1, 0.5F, NAN, 1, 0.25F}, masks[FRAMES][PIXELS];
 
 /* Writes h (time, lat, lon), u (time, lev, lat, lon), mask (lat, lon), masks (time, lat, lon), zero
- * and percent (lat, lon), wide (lat, lon + 1), fine (time, rows, lon), whose rows are latitudes, and
+ * and percent (lat, lon), wide (lat, lon + 1), fine (time, rows, lon) with latitudes of rows, and
  * plain (time, 5, lon). All values but those of the masks are numbers of their own. */
 static const char *make_file(bool latitudes)
 {
