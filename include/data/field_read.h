@@ -68,6 +68,8 @@ void field_target_scale(const DataSet *set, int target, double *mean, double *de
  * units, in place. x: the sample's inputs in the variables' units, for targets that are changes. */
 void field_restore(const DataSet *set, const float *x, float *target);
 
+/* Have the rows of targets a coordinate that is a latitude? */
+bool field_rows_have_latitudes(const FieldSet *f);
 /* Returns the weight of each row of whole fields of targets: the cosine of its latitude, or 1 if
  * rows are no latitudes or latitude is false. Owner: the caller. */
 double *field_row_weights(const DataSet *set, bool latitude);

@@ -158,6 +158,15 @@ typedef struct FieldPatch {
     uint64_t seed;
 } FieldPatch;
 
+/* The coordinate of rows or columns. */
+typedef struct FieldAxis {
+    /* number of values; 0: unknown */
+    int count;
+    /* latitudes or longitudes, in degrees */
+    bool degrees;
+    float value[FIELD_ROWS];
+} FieldAxis;
+
 /* Plain bytes, as the DataSet is, whose member it is, except one block. */
 typedef struct FieldSet {
     int variables, files, segments;
@@ -198,10 +207,8 @@ typedef struct FieldSet {
     /* seconds between frames; 0: frames have no time. Number of the calendar. */
     double step_s;
     int calendar;
-    /* coordinates of rows and columns; 0: unknown */
-    int rows, columns;
-    bool is_latitude, is_longitude;
-    float row[FIELD_ROWS], column[FIELD_ROWS];
+    /* of inputs, and of the rows of targets, which may have another size */
+    FieldAxis rows, columns, target_rows;
 } FieldSet;
 
 /* Return the path of a file, borrowed, and the array of a variable in it. */

@@ -6,18 +6,28 @@
 
 #include <math.h>
 
-enum { FRAMES = 6, LEVELS = 2, ROWS = 3, COLUMNS = 2, PIXELS = ROWS * COLUMNS, TARGETS = 3 };
-static const double lat[ROWS] = {-60, 0, 90};
+enum {
+    FRAMES = 6,
+    LEVELS = 2,
+    ROWS = 3,
+    COLUMNS = 2,
+    PIXELS = ROWS * COLUMNS,
+    TARGETS = 3,
+    FINE = 5
+};
+static const double lat[ROWS] = {-60, 0, 90}, fine[FINE] = {-70, -60, 0, 60, 80};
 static float mask[PIXELS] = {0, 1, 0.5F, NAN, 1, 0.25F}, masks[FRAMES][PIXELS];
 
 /* Writes h (time, lat, lon), u (time, lev, lat, lon), mask (lat, lon), masks (time, lat, lon), zero
- * and percent (lat, lon), wide (lat, lon + 1), of which all values but those of the masks are
- * numbers of their own. */
+ * and percent (lat, lon), wide (lat, lon + 1), fine (time, rows, lon) with latitudes of rows, and
+ * plain (time, 5, lon). All values but those of the masks are numbers of their own. */
 static const char *make_file(bool latitudes)
 {
     const char *path = in_scratch(latitudes ? "weights.nc" : "rows.nc");
-    static const NetcdfDim dim[] = {
-        {"time", FRAMES}, {"lev", LEVELS}, {"lat", ROWS}, {"lon", COLUMNS}, {"lon3", 3}};
+    static const NetcdfDim dim[] = {{"time", FRAMES}, {"lev", LEVELS}, {"lat", ROWS},
+                                    {"lon", COLUMNS}, {"lon3", 3},     {"rows", FINE},
+                                    {"five", FINE}};
+    static const NetcdfAttr degrees[] = {{.name = "units", .text = "degrees_north"}};
     const NetcdfAttr north[] = {{.name = "units", .text = latitudes ? "degrees_north" : "m"}};
     static const NetcdfAttr hours[] = {{.name = "units", .text = "hours since 2001-01-01"}};
     static const double missing = NAN, level[LEVELS] = {500, 850};
@@ -31,8 +41,11 @@ static const char *make_file(bool latitudes)
         {.name = "masks", .type = ELEM_F32, .ndim = 3, .dim = {0, 2, 3}, .fill = &missing},
         {.name = "zero", .type = ELEM_F32, .ndim = 2, .dim = {2, 3}},
         {.name = "percent", .type = ELEM_F32, .ndim = 2, .dim = {2, 3}},
-        {.name = "wide", .type = ELEM_F32, .ndim = 2, .dim = {2, 4}}};
-    const NetcdfFile file = {.dim = dim, .dims = 5, .var = var, .vars = 10};
+        {.name = "wide", .type = ELEM_F32, .ndim = 2, .dim = {2, 4}},
+        {.name = "rows", .type = ELEM_F64, .ndim = 1, .dim = {5}, .attr = degrees, .attrs = 1},
+        {.name = "fine", .type = ELEM_F32, .ndim = 3, .dim = {0, 5, 3}},
+        {.name = "plain", .type = ELEM_F32, .ndim = 3, .dim = {0, 6, 3}}};
+    const NetcdfFile file = {.dim = dim, .dims = 7, .var = var, .vars = 13};
     float value[FRAMES * LEVELS * PIXELS], zero[PIXELS] = {0}, percent[PIXELS];
     double time[FRAMES];
     NetcdfWriter *w;
@@ -52,6 +65,9 @@ static const char *make_file(bool latitudes)
     CHECK_OK(netcdf_write(w, 7, 0, ROWS, zero));
     CHECK_OK(netcdf_write(w, 8, 0, ROWS, percent));
     CHECK_OK(netcdf_write(w, 9, 0, ROWS, value));
+    CHECK_OK(netcdf_write(w, 10, 0, FINE, fine));
+    CHECK_OK(netcdf_write(w, 11, 0, FRAMES, value));
+    CHECK_OK(netcdf_write(w, 12, 0, FRAMES, value));
     CHECK_OK(netcdf_finish(&w));
     return path;
 }
@@ -127,6 +143,26 @@ static void values(void)
     mem_free(&set);
 }
 
+/* Targets with more rows than inputs have weights of their own latitudes, whatever the rows of the
+ * inputs are; rows without latitudes have the weight 1. */
+static void targets_of_another_size(void)
+{
+    DataSet *set = mem_new(sizeof *set);
+    for (int i = 0; i < 3; ++i) {
+        CHECK_OK(set_open(set, make_file(i > 0), i < 2 ? "[fine]" : "[plain]",
+                          i < 2 ? "train.latitude_weights=true" : ""));
+        const FieldSet *f = &set->field_set;
+        double *row = field_row_weights(set, true);
+        CU_ASSERT_EQUAL(field_rows_have_latitudes(f), i < 2);
+        for (int k = 0; k < FINE; ++k)
+            CU_ASSERT_DOUBLE_EQUAL(row[k], i < 2 ? cos(fine[k] * acos(-1) / 180) : 1, 1e-7);
+        CU_ASSERT(f->rows.count == ROWS && f->rows.degrees == (i > 0) && f->rows.value[0] == -60);
+        mem_free(&row);
+        data_set_fini(set);
+    }
+    mem_free(&set);
+}
+
 static void refused(void)
 {
     static const struct {
@@ -173,4 +209,5 @@ static void refused(void)
     mem_free(&set);
 }
 
-TEST_MAIN("weights of fields", {"values", values}, {"refused", refused})
+TEST_MAIN("weights of fields", {"values", values},
+          {"targets of another size", targets_of_another_size}, {"refused", refused})

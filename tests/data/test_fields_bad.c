@@ -17,6 +17,9 @@ typedef struct Wrong {
     float h_value;
     double time_value, other_time;
     bool no_time, no_static;
+    /* s is an array of doubles; its first value */
+    bool static_is_double;
+    double static_value;
     int deflate;
 } Wrong;
 
@@ -63,7 +66,10 @@ static const char *file_make(const char *name, Wrong wrong)
          .attr = time_attr,
          .attrs = 2},
         {.name = "time", .type = ELEM_F64, .ndim = 1, .dim = {TIME}, .attr = time_attr, .attrs = 2},
-        {.name = "s", .type = ELEM_F32, .ndim = 2, .dim = {LAT, LON}}};
+        {.name = "s",
+         .type = wrong.static_is_double ? ELEM_F64 : ELEM_F32,
+         .ndim = 2,
+         .dim = {LAT, LON}}};
     const NetcdfFile file = {.dim = dim,
                              .dims = 5,
                              .var = var,
@@ -92,8 +98,11 @@ static const char *file_make(const char *name, Wrong wrong)
     for (int64_t i = 0; i < rows; ++i) value[i] = (double)i + wrong.first_row;
     put(w, 5, rows, value);
     for (int64_t i = 0; i < rows; ++i) CHECK_OK(netcdf_write(w, 3, i, 1, plane));
+    double line[COLUMNS] = {wrong.static_value, 1};
+    plane[0] = (float)wrong.static_value;
     for (int64_t i = 0; i < rows && !wrong.no_static; ++i)
-        CHECK_OK(netcdf_write(w, wrong.no_time ? 7 : 8, i, 1, plane));
+        CHECK_OK(netcdf_write(w, wrong.no_time ? 7 : 8, i, 1,
+                              wrong.static_is_double ? (void *)line : plane));
     CHECK_OK(netcdf_finish(&w));
     return path;
 }
@@ -211,6 +220,16 @@ static void between_files(void)
             "calendar");
     refused(both(first, file_make("b.nc", (Wrong){.no_time = true})), good_variables, "b.nc",
             "have no units");
+    refused(both(first, file_make("b.nc", (Wrong){.static_value = 1})), good_variables,
+            "b.nc: the values of s differ from those in", "a.nc, and a variable without time");
+    refused_with(both(first, file_make("b.nc", (Wrong){.static_value = 1})),
+                 "data.variables={inputs: [h], targets: [h]}", next_step, "data.mask=s",
+                 "b.nc: the values of s differ", "give the mask a time");
+    DataSet *set = mem_new(sizeof *set);
+    CHECK_OK(open_with(set, both(first, file_make("b.nc", (Wrong){.static_is_double = true})),
+                       (const char *[]){good_variables, next_step, NULL}));
+    data_set_fini(set);
+    mem_free(&set);
     refused(both(first, in_scratch("none*.nc")), good_variables, "none*.nc", "");
 }
 

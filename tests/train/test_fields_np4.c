@@ -340,7 +340,7 @@ static void files(void)
     CHECK_OK(config_load(&other, NULL, 1, words));
     CHECK_OK(data_set_open(back, other, path));
     CU_ASSERT(back->samples == 3 && back->field_set.step_s == 6 * 3600 &&
-              back->field_set.is_latitude);
+              field_rows_have_latitudes(&back->field_set));
     CU_ASSERT_STRING_EQUAL(back->field_set.variable[0].units, "m");
     CU_ASSERT_EQUAL(back->field_set.variable[1].level_value[0], 850);
     CU_ASSERT_STRING_EQUAL(

@@ -28,14 +28,14 @@ static double latitude_of(const FieldSet *f, const FieldVariable *v, double time
 {
     (void)v;
     (void)time;
-    return (double)f->row[at] / 360;
+    return (double)f->rows.value[at] / 360;
 }
 
 static double longitude_of(const FieldSet *f, const FieldVariable *v, double time, int64_t at)
 {
     (void)v;
     (void)time;
-    return (double)f->column[at] / 360;
+    return (double)f->columns.value[at] / 360;
 }
 
 /* From -1 to 1; 0 if there is one. */
@@ -130,12 +130,10 @@ Status field_extra_init(FieldVariable *v, const Config *config, const ConfigVari
 static Status check_degrees(const DataSet *set, const FieldVariable *v, bool rows, int64_t size)
 {
     const FieldSet *f = &set->field_set;
-    const float *value = rows ? f->row : f->column;
+    const FieldAxis *axis = rows ? &f->rows : &f->columns;
     bool finite = true;
-    for (int i = 0; i < (rows ? f->rows : f->columns); ++i) finite = finite && isfinite(value[i]);
-    if ((rows ? f->is_latitude : f->is_longitude) && (rows ? f->rows : f->columns) == size &&
-        finite)
-        return OK;
+    for (int i = 0; i < axis->count; ++i) finite = finite && isfinite(axis->value[i]);
+    if (axis->degrees && axis->count == size && finite) return OK;
     return fail(
         ERR_DATA,
         "%s: the extra channel %s needs the %s of the %s, and the inputs have no coordinate "

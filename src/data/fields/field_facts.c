@@ -233,27 +233,37 @@ static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFac
     return st;
 }
 
+/* Keeps the coordinate of rows or columns, unless one is known. */
+static Status keep_axis(const Reading *r, const Dimension *d, bool rows, const double *values,
+                        int64_t count, FieldAxis *axis)
+{
+    char units[FIELD_UNITS] = "";
+    if (axis->count > 0 || count > FIELD_ROWS) return OK;
+    axis->count = (int)count;
+    for (int i = 0; i < count; ++i) axis->value[i] = (float)values[i];
+    TRY(attr_text(r, d->scale, "units", units));
+    axis->degrees =
+        is_word(units, rows ? "degrees_north degree_north degrees_n degree_n degreen degreesn"
+                            : "degrees_east degree_east degrees_e degree_e degreee degreese");
+    return OK;
+}
+
 /* Takes the coordinate of rows or columns, and hashes it. */
-static Status take_grid(const Reading *r, const Dimension *d, bool rows, FieldVariableFacts *v)
+static Status take_grid(const Reading *r, const Dimension *d, bool rows, int variable)
 {
     FieldFacts *facts = r->facts;
-    char units[FIELD_UNITS] = "";
+    FieldVariableFacts *v = &facts->variable[variable];
+    const int roles = r->request->roles[variable];
     double *values;
     int64_t count;
     Status st = read_coordinate(r, d, 1 << 20, &values, &count);
     if (st == OK && count > 0)
         v->grid_hash = XXH3_64bits_withSeed(values, (size_t)count * sizeof *values,
                                             v->grid_hash + (uint64_t)rows);
-    int *known = rows ? &facts->rows : &facts->columns;
-    float *value = rows ? facts->row : facts->column;
-    if (st == OK && *known == 0 && count > 0 && count <= FIELD_ROWS) {
-        *known = (int)count;
-        for (int i = 0; i < count; ++i) value[i] = (float)values[i];
-        st = attr_text(r, d->scale, "units", units);
-        *(rows ? &facts->is_latitude : &facts->is_longitude) =
-            is_word(units, rows ? "degrees_north degree_north degrees_n degree_n degreen degreesn"
-                                : "degrees_east degree_east degrees_e degree_e degreee degreese");
-    }
+    if (st == OK && count > 0 && roles & ~(1 << FIELD_TARGET))
+        st = keep_axis(r, d, rows, values, count, rows ? &facts->rows : &facts->columns);
+    if (st == OK && count > 0 && rows && roles & 1 << FIELD_TARGET)
+        st = keep_axis(r, d, rows, values, count, &facts->target_rows);
     mem_free(&values);
     return st;
 }
@@ -277,10 +287,66 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
         else if (v->dim[i] == FIELD_LEVEL)
             st = take_levels(r, &d[i], v);
         else if (v->dim[i] != FIELD_TIME)
-            st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, v);
+            st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, variable);
     }
     scales_close(scale);
     return st;
+}
+
+/* ---- values ---- */
+
+/* Adds stored values to a hash as the numbers that readers return, in single precision. */
+static void hash_numbers(HashPieces *hash, const FieldPacking *p, const double *value,
+                         int64_t count)
+{
+    for (int64_t i = 0; i < count; ++i) {
+        bool missing = isnan(value[i]) != 0;
+        for (int m = 0; m < p->missing_count; ++m) missing |= value[i] == p->missing[m];
+        /* all NaNs have the same bits, and so have both zeros */
+        const float number = missing ? NAN : (float)(value[i] * p->scale + p->add) + 0.0F;
+        hash_add(hash, &number, sizeof number);
+    }
+}
+
+/* Hashes the values of a variable; at its first time, if it has one. */
+static Status hash_values(const Reading *r, hid_t dataset, FieldVariableFacts *v)
+{
+    enum { PIECE_VALUES = 4 << 20 };
+    hsize_t start[SHAPE_DIMS] = {0}, count[SHAPE_DIMS];
+    const int ndim = v->array.ndim;
+    int along = 0;
+    int64_t inner = 1;
+    for (int i = 0; i < ndim; ++i)
+        count[i] = v->dim[i] == FIELD_TIME ? 1 : (hsize_t)v->array.dim[i];
+    while (along < ndim - 1 && count[along] == 1) ++along;
+    for (int i = along + 1; i < ndim; ++i) inner *= (int64_t)count[i];
+    const int64_t length = (int64_t)count[along];
+    int64_t each = inner < PIECE_VALUES ? PIECE_VALUES / inner : 1;
+    if (each > length) each = length;
+    double *value = mem_new((size_t)(each * inner) * sizeof *value);
+    HashPieces *hash = hash_begin();
+    Status st = OK;
+    for (int64_t at = 0; st == OK && at < length; at += each) {
+        const int64_t n = length - at < each ? length - at : each;
+        start[along] = (hsize_t)at;
+        count[along] = (hsize_t)n;
+        hid_t space = H5Dget_space(dataset), memory = H5Screate_simple(ndim, count, NULL);
+        if (H5Sselect_hyperslab(space, H5S_SELECT_SET, start, NULL, count, NULL) < 0 ||
+            H5Dread(dataset, H5T_NATIVE_DOUBLE, memory, space, H5P_DEFAULT, value) < 0)
+            st = fail(ERR_DATA, "%s: %s cannot be read: %s", r->path, v->array.name,
+                      h5_error_text());
+        H5Sclose(memory);
+        H5Sclose(space);
+        if (st == OK) hash_numbers(hash, &v->packing, value, n * inner);
+    }
+    v->value_hash = hash_end(&hash);
+    mem_free(&value);
+    return st;
+}
+
+static bool has_time(const FieldVariableFacts *v)
+{
+    return memchr(v->dim, FIELD_TIME, (size_t)v->array.ndim) != NULL;
 }
 
 /* Reads which values of the labels have which meaning (CF conventions, section 3.5). */
@@ -306,6 +372,8 @@ static Status read_variable(Reading *r, int i)
     if (st == OK) st = attr_text(r, dataset, "units", v->units);
     if (st == OK) st = read_dimensions(r, dataset, i);
     if (st == OK && i == r->request->labels) st = read_flags(r, dataset, v);
+    if (st == OK && r->request->hash_values && (r->request->is_static[i] || !has_time(v)))
+        st = hash_values(r, dataset, v);
     H5Dclose(dataset);
     return st;
 }

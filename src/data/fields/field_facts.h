@@ -16,10 +16,14 @@ typedef struct FieldFactsRequest {
     bool is_static[FIELD_VARIABLES];
     /* number of the variable that has labels; -1: none has */
     int labels;
+    /* roles of a variable: the bit 1 << FieldRole for each */
+    uint8_t roles[FIELD_VARIABLES];
     /* variables without rows and columns */
     bool is_scalar[FIELD_VARIABLES];
     /* the variable that data.mask names; -1: none */
     int mask;
+    /* hash the values of variables without time, which are the same in all files of a set */
+    bool hash_values;
 } FieldFactsRequest;
 
 /* most times of a file */
@@ -39,6 +43,9 @@ typedef struct FieldVariableFacts {
     double level[FIELD_COORDINATES];
     /* hash of the coordinates of rows and columns; 0: they have none */
     uint64_t grid_hash;
+    /* hash of the values, as readers return them, of a static variable or one without time, if the
+     * request asks for it; else 0 */
+    uint64_t value_hash;
 } FieldVariableFacts;
 
 typedef struct FieldFacts {
@@ -49,10 +56,8 @@ typedef struct FieldFacts {
     char time_units[FIELD_UNITS], calendar[FIELD_UNITS];
     /* number of times; 0: no variable has a time, or time has no coordinate */
     int64_t times;
-    /* coordinates of rows and columns, in degrees if is_latitude and is_longitude; 0: none */
-    int rows, columns;
-    bool is_latitude, is_longitude;
-    float row[FIELD_ROWS], column[FIELD_ROWS];
+    /* those of the first input that has one, and of the first such target */
+    FieldAxis rows, columns, target_rows;
     /* labels: values with a meaning, and the meanings as words; 0: none */
     int flags;
     double flag[FIELD_CLASSES];

@@ -63,13 +63,17 @@ static bool variable_is_valid(FieldVariableFacts *v)
     return true;
 }
 
+static bool axis_is_valid(FieldAxis *axis)
+{
+    return axis->count >= 0 && axis->count <= FIELD_ROWS && isolated_bool(&axis->degrees);
+}
+
 /* Checks the facts of a file, of which `bytes` bytes are left in the answer. */
 static bool answer_is_valid(const FieldFactsRequest *request, FieldFacts *facts, size_t bytes)
 {
-    bool valid = facts->times >= 0 && facts->times <= FIELD_TIMES && facts->rows >= 0 &&
-                 facts->rows <= FIELD_ROWS && facts->columns >= 0 && facts->columns <= FIELD_ROWS &&
-                 facts->flags >= 0 && facts->flags <= FIELD_CLASSES &&
-                 isolated_bool(&facts->is_latitude) && isolated_bool(&facts->is_longitude) &&
+    bool valid = facts->times >= 0 && facts->times <= FIELD_TIMES && facts->flags >= 0 &&
+                 facts->flags <= FIELD_CLASSES && axis_is_valid(&facts->rows) &&
+                 axis_is_valid(&facts->columns) && axis_is_valid(&facts->target_rows) &&
                  bytes >= facts_bytes(request) + (size_t)facts->times * sizeof(double);
     facts->why[sizeof facts->why - 1] = 0;
     facts->time_units[FIELD_UNITS - 1] = facts->calendar[FIELD_UNITS - 1] = 0;

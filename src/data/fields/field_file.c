@@ -101,6 +101,15 @@ static Status compare_variable(const Opening *o, int i)
     if (a->levels != b->levels ||
         memcmp(a->level, b->level, (size_t)a->levels * sizeof *a->level) != 0)
         return differ_fail(o, path, "levels", i);
+    if (a->value_hash != b->value_hash)
+        return fail(ERR_DATA,
+                    "%s: the values of %s differ from those in %s, and a variable without time is "
+                    "one for all files of a set: %s",
+                    path, v->name, field_path(o->f, 0),
+                    v->is_static && i == o->f->mask
+                        ? "give the mask a time, or learn from files with one mask"
+                        : "give it a time and list it under inputs, or learn from files that share "
+                          "it");
     return OK;
 }
 
@@ -192,10 +201,7 @@ static Status add_file(Opening *o, const double *times)
     if (!first) return OK;
     f->rows = o->facts->rows;
     f->columns = o->facts->columns;
-    f->is_latitude = o->facts->is_latitude;
-    f->is_longitude = o->facts->is_longitude;
-    memcpy(f->row, o->facts->row, sizeof f->row);
-    memcpy(f->column, o->facts->column, sizeof f->column);
+    f->target_rows = o->facts->target_rows;
     *o->first = *o->facts;
     return OK;
 }

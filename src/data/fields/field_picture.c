@@ -9,7 +9,8 @@ void field_sheet_fit(FieldSheet *sheet, const DataSet *set)
     const FieldSet *f = &set->field_set;
     sheet->rows = (int)set->y.dim[2];
     sheet->columns = (int)set->y.dim[3];
-    sheet->flip = f->rows > 1 && f->row[0] < f->row[f->rows - 1];
+    const FieldAxis *rows = &f->target_rows;
+    sheet->flip = rows->count > 1 && rows->value[0] < rows->value[rows->count - 1];
 }
 
 void field_subtract(const float *predicted, const float *truth, int64_t count, float *to,

@@ -103,7 +103,8 @@ static Status open_set(Opening *o)
     f->patch.whole[0] = set->height;
     f->patch.whole[1] = set->width;
     TRY(field_extra_check(set));
-    if (f->rows != height) f->rows = 0;
+    if (f->target_rows.count == 0) f->target_rows = f->rows;
+    if (f->target_rows.count != height) f->target_rows.count = 0;
     TRY(field_weights_check(f, o->config, height, width));
     const bool differ = height != set->height || width != set->width;
     if (o->config->data.predict == PREDICT_CHANGE && differ)
@@ -149,6 +150,7 @@ Status field_set_open(DataSet *set, const Config *config, const char *paths)
     Status st = field_opening_variables(o);
     o->request.mask = f->mask;
     if (st == OK) st = field_paths_find(&o->paths, paths);
+    o->request.hash_values = o->paths.count > 1;
     if (o->paths.count > 0) snprintf(set->path, sizeof set->path, "%s", o->paths.path[0]);
     if (st == OK) st = open_files(o);
     if (st == OK) st = open_set(o);

@@ -25,6 +25,8 @@ static Status add_variable(Opening *o, const ConfigVariable *entry)
     int same = 0;
     while (same < o->f->variables && !same_variable(o->entry[same], entry)) ++same;
     if (entry->classes > 0) o->request.labels = same;
+    if (same < FIELD_VARIABLES)
+        o->request.roles[same] = (uint8_t)(o->request.roles[same] | 1 << entry->role);
     if (same < o->f->variables) return OK;
     if (o->f->variables == FIELD_VARIABLES)
         return config_fail_key(o->config, "data.variables", "more than %d variables",

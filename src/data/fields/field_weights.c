@@ -31,10 +31,10 @@ Status field_weights_check(FieldSet *f, const Config *config, int64_t height, in
         return config_fail_key(config, "data.variables",
                                "all targets have the weight 0: nothing would be learnt");
     f->latitude_weights = config->train.latitude_weights;
-    if (f->latitude_weights && (!f->is_latitude || f->rows == 0))
+    if (f->latitude_weights && !field_rows_have_latitudes(f))
         return config_fail_key(config, "train.latitude_weights",
-                               "the rows of %s are no latitudes, which have a coordinate with the "
-                               "units degrees_north: remove it",
+                               "the rows of targets in %s are no latitudes, which have a "
+                               "coordinate with the units degrees_north: remove it",
                                field_path(f, 0));
     if (!mask) return OK;
     if (mask->levels != 1)
@@ -50,15 +50,20 @@ Status field_weights_check(FieldSet *f, const Config *config, int64_t height, in
                            (long long)width);
 }
 
+bool field_rows_have_latitudes(const FieldSet *f)
+{
+    return f->target_rows.degrees && f->target_rows.count > 0;
+}
+
 double *field_row_weights(const DataSet *set, bool latitude)
 {
     const FieldSet *f = &set->field_set;
     const int64_t rows = f->variable[f->target[0].variable].size[FIELD_ROW];
     const double degree = 3.14159265358979323846 / 180;
     double *weight = mem_new((size_t)rows * sizeof *weight);
-    latitude = latitude && f->is_latitude && f->rows == rows;
+    latitude = latitude && field_rows_have_latitudes(f);
     for (int64_t i = 0; i < rows; ++i) /* the cosine of 90 degrees is not exactly 0 */
-        weight[i] = latitude ? fmax(cos((double)f->row[i] * degree), 0) : 1;
+        weight[i] = latitude ? fmax(cos((double)f->target_rows.value[i] * degree), 0) : 1;
     return weight;
 }
 

@@ -152,7 +152,7 @@ static Status scoring_make(Trainer *t, const DataSet *tiles)
     }
     const FieldSet *f = &set->field_set;
     s->metrics.targets = f->targets;
-    s->metrics.latitude = t->config->train.eval_latitude && f->is_latitude;
+    s->metrics.latitude = t->config->train.eval_latitude && field_rows_have_latitudes(f);
     for (int i = 0; i < f->targets; ++i)
         s->metrics.target[i].label = field_label(f, FIELD_TARGET, &f->target[i]);
     if (t->world->rank == 0)
