@@ -12,9 +12,16 @@ Status run_refresh_begin(Run *r)
     if (!data_kind(&t->train_set)->has_fields)
         return config_fail_key(c, "data.refresh", "%s holds no fields: remove it",
                                t->train_set.path);
+    if (!data_paths_have_pattern(c->data.train))
+        return config_fail_key(c, "data.refresh",
+                               "needs a pattern in data.train that new files match, as %s is none: "
+                               "write one (runs/*.nc), or remove this key",
+                               c->data.train);
     if (c->grid.mode != TABLE_SYNC)
         return config_fail_key(c, "data.refresh", "needs grid.mode: sync");
-    if (r->world->rank == 0) t->data_files = data_set_list_files(&t->train_set);
+    if (r->world->rank > 0) return OK;
+    t->data_files = data_set_list_files(&t->train_set);
+    r->left_out = data_left_out_new();
     return OK;
 }
 
@@ -23,7 +30,7 @@ Status run_refresh_begin(Run *r)
 static int find_files(const Run *r, DataSet *next)
 {
     int added;
-    const Status st = data_set_extend(next, &r->trainer->train_set, r->config, &added);
+    const Status st = data_set_extend(next, &r->trainer->train_set, r->config, r->left_out, &added);
     if (st == OK) return added;
     log_warn("%s: the training set stays as it is in this epoch", fail_message());
     return 0;
