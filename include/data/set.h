@@ -221,10 +221,17 @@ Status data_set_check_size(const DataSet *set, const Config *config);
  * to other sets. ERR_CONFIG, with key: no date of the calendar, no sample remains, frames have
  * no times. */
 Status data_set_select_times(DataSet *set, const Config *config, bool test);
+/* Files that did not join a set that grows, so that the log names each only once, and once more
+ * when it has changed. Owned by the caller. */
+typedef struct DataLeftOut DataLeftOut;
+DataLeftOut *data_left_out_new(void);
+void data_left_out_free(DataLeftOut **list);
 /* Looks for complete files that data.train names or matches and a set of fields does not have.
  * *added: their number; if there are any, *next is the set of all files, opened as data.train, with
- * no mean and deviation. The log names files that are not complete. ERR_*, as data_set_open. */
-Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, int *added);
+ * no mean and deviation. Files that are not complete, or unlike the set, are added to the list, and
+ * the log names them. ERR_*, as data_set_open. */
+Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, DataLeftOut *list,
+                       int *added);
 /* Returns a line "PATH<tab>SIZE AND HASH" for each file, as file_describe writes it; owned by the
  * caller, as the paths in such a list, separated by line breaks. */
 char *data_set_list_files(const DataSet *set);

@@ -159,6 +159,8 @@ Status trainer_extend_data(Trainer *t, DataSet *next)
     t->train_set = *next;
     *next = (DataSet){0};
     position_move(t, at);
+    /* losses on new files may be higher, which is no spike */
+    loss_window_init(&t->losses, NULL, 0);
     return resume_know_data(t);
 }
 

@@ -4,8 +4,9 @@
 # cores: 2
 . "$(dirname "$0")/common.bash"
 check 0 'wrote waves: 6 members' "$WEFT" data make shallow-water -o waves --size 16x16 --members 6 --steps 8
+check 0 'wrote other: 1 member' "$WEFT" data make shallow-water -o other --size 16x32 --members 1 --steps 8
 mkdir sim
-touch -d '1 minute ago' waves/*.nc
+touch -d '1 minute ago' waves/*.nc other/*.nc
 cp -p waves/member-000.nc waves/member-001.nc sim/
 cat >a.yaml <<'YAML'
 run: {name: a}
@@ -19,10 +20,11 @@ model: {layers: [conv2d: {channels: 4, kernel: 3, pad: same}, silu, conv2d: {cha
 train: {loss: mse, batch: 2, micro_batch: 1, log_every: 1}
 optim: {name: sgd, lr: 1e-3}
 YAML
-# After the first epoch a file is there, one that is being written, and one that is no file of this kind.
+# After the first epoch a file is there, one that is being written, and one that is no file of this kind, and one of another size.
 cat >hook.sh <<'SH'
 [ ! -e sim/member-002.nc ] || exit 0
 cp -p waves/member-002.nc sim/
+cp -p other/member-000.nc sim/member-001-small.nc
 head -c 9000 waves/member-003.nc >sim/member-003.nc
 touch -d '1 minute ago' sim/member-003.nc
 cp waves/member-004.nc sim/
@@ -33,16 +35,20 @@ check 0 'epoch 2: 1 new file; the training set has 3 files and 21 samples' train
     checkpoint.every_steps=2 checkpoint.keep=99 train.steps=14
 holds 'a file that is not complete is named' grep -q 'member-003.nc: .*it is left for the next epoch' both
 holds 'a file that is being written is named' grep -q 'member-004.nc: was written to a moment ago; it is left for the next epoch' both
+misfit='member-001-small.nc: dimensions of h differ from those in sim/member-000.nc, so the two cannot be one set; the training set goes on without it'
+holds 'a file of another size is named' grep -q "$misfit" both
 # The run goes on in its second epoch with the recorded files, although there is one more.
 rm sim/member-003.nc
 touch -d '1 minute ago' sim/member-004.nc
 cp -r runs/a before
-check 0 'data.train: the 3 files that' train a.yaml train.steps=24
+check 0 'data.train: the 3 files that' train a.yaml train.steps=34
 holds 'the epoch does not begin again' sh -c '! grep -q "begins again" both'
 holds 'the next epoch takes the new file' grep -q 'epoch 3: 1 new file; the training set has 4 files and 28 samples' both
+holds 'a file that stays out is named once in two epochs' test "$(grep -c "$misfit" both)" = 1
 rm -rf runs/b && cp -r before runs/b
-check 0 'epoch 3: 1 new file' train -n 2 a.yaml run.name=b train.steps=24
+check 0 'epoch 3: 1 new file' train -n 2 a.yaml run.name=b train.steps=34
 newest() { "$WEFT" train --newest a.yaml run.name="$1"; }
+rm sim/member-001-small.nc
 check 0 'equal: 8 tensors, to the bit' "$WEFT" ckpt diff "$(newest a)" "$(newest b)"
 check 78 'data.refresh' train a.yaml run.name=c data.refresh=always
 

@@ -1,6 +1,7 @@
 /* Sets that grow (data.refresh): files that have appeared since a set was opened, and the list of
  * its files that a checkpoint keeps. A file joins when it is complete: HDF5 opens it with all
- * variables, and it was not written to for a while. */
+ * variables, and it was not written to for a while. A file that is unlike the first one of the set
+ * stays out until it changes. */
 #include "fields_private.h"
 
 #include <stdlib.h>
@@ -11,63 +12,180 @@
 /* seconds for which a file must not have been written to */
 enum { QUIET_S = 5 };
 
-static int compare_texts(const void *a, const void *b)
+typedef enum Membership { MEMBER, JOINS, STAYS_OUT } Membership;
+
+/* A file that was left out, in the state in which the log named it. */
+typedef struct LeftOut {
+    char *path;
+    struct stat state;
+    /* it is unlike the set, which does not change while the file does not */
+    bool is_misfit;
+} LeftOut;
+
+struct DataLeftOut {
+    LeftOut *file;
+    int count, room;
+};
+
+DataLeftOut *data_left_out_new(void)
 {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+    return mem_new(sizeof(DataLeftOut));
+}
+
+void data_left_out_free(DataLeftOut **list)
+{
+    if (!*list) return;
+    for (int i = 0; i < (*list)->count; ++i) mem_free(&(*list)->file[i].path);
+    mem_free(&(*list)->file);
+    mem_free(list);
+}
+
+static bool same_state(const struct stat *a, const struct stat *b)
+{
+    return file_is_same(a, b) && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static LeftOut *left_out_find(const DataLeftOut *list, const char *path)
+{
+    for (int i = 0; i < list->count; ++i)
+        if (strcmp(list->file[i].path, path) == 0) return &list->file[i];
+    return NULL;
+}
+
+/* Leaves a file out; the log repeats fail_message, and `until`, unless it named the file in this
+ * state. */
+static void leave_out(DataLeftOut *list, const char *path, bool is_misfit, const char *until)
+{
+    struct stat now = {0};
+    LeftOut *file = left_out_find(list, path);
+    const bool is_gone = stat(path, &now) != 0;
+    if (file && !is_gone && file->is_misfit == is_misfit && same_state(&file->state, &now)) return;
+    if (!file) {
+        if (list->count == list->room) {
+            list->room = 2 * list->room + 16;
+            list->file = mem_resize(list->file, (size_t)list->room * sizeof *list->file);
+        }
+        file = &list->file[list->count++];
+        file->path = mem_text(path);
+    }
+    file->state = now;
+    file->is_misfit = is_misfit;
+    (is_misfit ? log_warn : log_info)("%s; %s", fail_message(), until);
 }
 
 /* Is the file complete? If not, the log says why. */
-static bool is_complete(const Config *config, const char *path)
+static bool is_complete(DataLeftOut *list, const Config *config, const char *path)
 {
     struct stat now;
     const bool quiet = stat(path, &now) != 0 || now.st_mtime + QUIET_S <= time(NULL);
     const Status st = quiet ? field_file_check(config, path)
                             : fail(ERR_DATA, "%s: was written to a moment ago", path);
     if (st == OK) return true;
-    log_info("%s; it is left for the next epoch", fail_message());
+    leave_out(list, path, false, "it is left for the next epoch");
     return false;
 }
 
-/* Writes the paths that the set has, in their order, and those of complete new files to a text with
- * a line for each; *added: number of the new ones. Owner: the caller. */
-static char *join_paths(const DataSet *set, const Config *config, const FieldPaths *found,
-                        int *added)
+/* Was the file, in its present state, found to be unlike the set? */
+static bool is_known_misfit(const DataLeftOut *list, const char *path)
 {
-    const FieldSet *f = &set->field_set;
-    const char **known = mem_new((size_t)f->files * sizeof *known);
-    char *text;
-    size_t bytes;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out) die("out of memory: a list of files");
-    for (int i = 0; i < f->files; ++i) known[i] = field_path(f, i);
-    qsort(known, (size_t)f->files, sizeof *known, compare_texts);
-    *added = 0;
-    for (int i = 0, lines = 0; i < found->count; ++i) {
-        const char *path = found->path[i];
-        const bool is_known = bsearch(&path, known, (size_t)f->files, sizeof *known, compare_texts);
-        if (!is_known && !is_complete(config, path)) continue;
-        *added += !is_known;
-        fprintf(out, "%s%s", lines++ ? "\n" : "", path);
-    }
-    mem_free(&known);
-    if (fclose(out) != 0) die("out of memory: a list of files");
-    return text;
+    struct stat now;
+    const LeftOut *file = left_out_find(list, path);
+    return file && file->is_misfit && stat(path, &now) == 0 && same_state(&file->state, &now);
 }
 
-Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, int *added)
+static int compare_texts(const void *a, const void *b)
 {
-    FieldPaths found;
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Returns how each of the paths stands to the set. Owner: the caller. */
+static Membership *find_memberships(const DataSet *set, const Config *config,
+                                    const FieldPaths *found, DataLeftOut *list)
+{
+    const FieldSet *f = &set->field_set;
+    const size_t files = (size_t)f->files;
+    const char **known = mem_new(files * sizeof *known);
+    Membership *membership = mem_new((size_t)found->count * sizeof *membership);
+    for (int i = 0; i < f->files; ++i) known[i] = field_path(f, i);
+    qsort(known, files, sizeof *known, compare_texts);
+    for (int i = 0; i < found->count; ++i) {
+        const char *path = found->path[i];
+        if (bsearch(&path, known, files, sizeof *known, compare_texts))
+            membership[i] = MEMBER;
+        else if (!is_known_misfit(list, path) && is_complete(list, config, path))
+            membership[i] = JOINS;
+        else
+            membership[i] = STAYS_OUT;
+    }
+    mem_free(&known);
+    return membership;
+}
+
+/* Compares all files that would join with the first one of the set, and leaves those out that are
+ * unlike it. Returns their number. */
+static int leave_misfits_out(const DataSet *set, const Config *config, const FieldPaths *found,
+                             Membership *membership, DataLeftOut *list)
+{
+    int misfits = 0;
+    for (int i = 0; i < found->count; ++i) {
+        const char *path = found->path[i];
+        if (membership[i] != JOINS ||
+            field_files_compare(config, data_set_path(set, 0), path) == OK)
+            continue;
+        leave_out(list, path, true, "the training set goes on without it");
+        membership[i] = STAYS_OUT;
+        ++misfits;
+    }
+    return misfits;
+}
+
+/* Opens the members of a set and the files that join, in the order of their paths. *added: number
+ * of those that join; 0: nothing is opened. */
+static Status open_joined(DataSet *next, const Config *config, const FieldPaths *found,
+                          const Membership *membership, int *added)
+{
+    char *paths;
+    size_t bytes;
+    FILE *out = open_memstream(&paths, &bytes);
+    if (!out) die("out of memory: a list of files");
     *added = 0;
-    Status st = field_paths_find(&found, config->data.train);
-    char *paths = st == OK ? join_paths(set, config, &found, added) : NULL;
-    field_paths_free(&found);
-    if (st == OK && *added > 0) {
+    for (int i = 0, lines = 0; i < found->count; ++i) {
+        if (membership[i] == STAYS_OUT) continue;
+        *added += membership[i] == JOINS;
+        fprintf(out, "%s%s", lines++ ? "\n" : "", found->path[i]);
+    }
+    if (fclose(out) != 0) die("out of memory: a list of files");
+    Status st = OK;
+    if (*added > 0) {
         st = data_set_open(next, config, paths);
         if (st == OK) st = data_set_select_times(next, config, false);
         if (st == OK) st = data_set_take_patch(next, config, false);
         if (st != OK) data_set_fini(next);
     }
     free(paths);
+    return st;
+}
+
+Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, DataLeftOut *list,
+                       int *added)
+{
+    FieldPaths found;
+    *added = 0;
+    Status st = field_paths_find(&found, config->data.train);
+    if (st == OK) {
+        Membership *membership = find_memberships(set, config, &found, list);
+        st = open_joined(next, config, &found, membership, added);
+        if (st != OK) {
+            char *why = mem_text(fail_message());
+            const int misfits = leave_misfits_out(set, config, &found, membership, list);
+            st = misfits > 0 ? open_joined(next, config, &found, membership, added)
+                             : fail(st, "%s", why);
+            mem_free(&why);
+        }
+        mem_free(&membership);
+    }
+    field_paths_free(&found);
     return st;
 }
 

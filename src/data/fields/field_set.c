@@ -162,6 +162,22 @@ Status field_set_open(DataSet *set, const Config *config, const char *paths)
     return st;
 }
 
+Status field_files_compare(const Config *config, const char *first, const char *path)
+{
+    DataSet *set = mem_new(sizeof *set);
+    Opening *o = opening_new(set, config);
+    char *paths = mem_format("%s\n%s", first, path);
+    Status st = field_opening_variables(o);
+    o->request.mask = set->field_set.mask;
+    if (st == OK) st = field_paths_find(&o->paths, paths);
+    if (st == OK) st = open_files(o);
+    field_block_drop_parts(&set->field_set);
+    mem_free(&paths);
+    opening_free(&o);
+    mem_free(&set);
+    return st;
+}
+
 static Status take_nothing(void *user, int file, const FieldFacts *facts, const double *times)
 {
     (void)user, (void)file, (void)facts, (void)times;

@@ -23,6 +23,8 @@ Status field_paths_find(FieldPaths *list, const char *paths);
 void field_paths_free(FieldPaths *list);
 /* Checks that a file can be opened and has all variables. ERR_DATA, ERR_NOINPUT. */
 Status field_file_check(const Config *config, const char *path);
+/* Checks that two files can be members of one set. ERR_DATA: path is unlike first; ERR_NOINPUT. */
+Status field_files_compare(const Config *config, const char *first, const char *path);
 /* field_block.c. Joins the files, arrays, paths and segments of a set, which are separate arrays
  * while it is opened, in one block, or frees them. */
 void field_block_make(FieldSet *f);

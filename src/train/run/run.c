@@ -269,6 +269,7 @@ static Status run_ranks(const Config *config, const World *world, const World *j
     run_bad_end(&r);
     observer_free(&r.observer);
     data_watch_free(&r.data);
+    data_left_out_free(&r.left_out);
     train_save_free(&r.save);
     trainer_free(&r.trainer);
     log_file_pin();

@@ -131,6 +131,8 @@ typedef struct Run {
     HookRequest request;
     /* step after which new files were last looked for (data.refresh); 0: never */
     int64_t refreshed_step;
+    /* files that did not join the training set (data.refresh), on rank 0; owned */
+    DataLeftOut *left_out;
     /* learning rate of the last step; 0: no step yet */
     double lr;
     /* a request of the hook makes a checkpoint due after this step */

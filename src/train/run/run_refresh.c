@@ -14,7 +14,9 @@ Status run_refresh_begin(Run *r)
                                t->train_set.path);
     if (c->grid.mode != TABLE_SYNC)
         return config_fail_key(c, "data.refresh", "needs grid.mode: sync");
-    if (r->world->rank == 0) t->data_files = data_set_list_files(&t->train_set);
+    if (r->world->rank > 0) return OK;
+    t->data_files = data_set_list_files(&t->train_set);
+    r->left_out = data_left_out_new();
     return OK;
 }
 
@@ -23,7 +25,7 @@ Status run_refresh_begin(Run *r)
 static int find_files(const Run *r, DataSet *next)
 {
     int added;
-    const Status st = data_set_extend(next, &r->trainer->train_set, r->config, &added);
+    const Status st = data_set_extend(next, &r->trainer->train_set, r->config, r->left_out, &added);
     if (st == OK) return added;
     log_warn("%s: the training set stays as it is in this epoch", fail_message());
     return 0;

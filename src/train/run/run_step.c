@@ -124,7 +124,9 @@ static Status between_steps(Run *r, StepResult *result)
     RunDue due = {.evaluation = run_eval_due(r, t->step),
                   .save = requested || save_due(r, result),
                   .hook = r->config->run.hook_wait && notifies_of_epoch(r)};
-    if (due.evaluation || due.save) train_step_stats(t, result);
+    /* losses of an epoch are read before its end, because files that join begin a new window */
+    const bool grows = epoch_end && r->config->data.refresh != REFRESH_NEVER;
+    if (due.evaluation || due.save || grows) train_step_stats(t, result);
     /* the next save needs the copy of the running one */
     if (due.save) TRY(run_save_wait(r));
 
