@@ -226,6 +226,8 @@ Status data_set_select_times(DataSet *set, const Config *config, bool test);
 typedef struct DataLeftOut DataLeftOut;
 DataLeftOut *data_left_out_new(void);
 void data_left_out_free(DataLeftOut **list);
+/* Is one of the paths, which are separated by line breaks, a pattern? */
+bool data_paths_have_pattern(const char *paths);
 /* Looks for complete files that data.train names or matches and a set of fields does not have.
  * *added: their number; if there are any, *next is the set of all files, opened as data.train, with
  * no mean and deviation. Files that are not complete, or unlike the set, are added to the list, and
@@ -240,6 +242,8 @@ char *data_listed_paths(const char *list);
  * that cover the fields, each a sample. Does nothing without this key. ERR_CONFIG, with key: no
  * fields, smaller ones, or grids that cannot be cut alike. */
 Status data_set_take_patch(DataSet *set, const Config *config, bool tiles);
+/* Returns the number of tiles that cover the fields of a sample; 1: samples are no tiles. */
+int64_t data_tiles(const DataSet *set);
 /* Makes samples whole fields again. */
 void data_set_drop_patch(DataSet *set);
 /* Returns the frame of a sample, and sets *row and *column to where the targets of a sample of a

@@ -95,25 +95,47 @@ static void put_text(Image *image, const char *text, int x, int y, int width)
     paint_text(image, text, x, y + (LARGE - scale) * FONT_HEIGHT / 2, scale, black);
 }
 
-/* Draws a colour bar with the numbers of its ends and its middle, and the unit. */
-static void put_bar(Image *image, const ColourRange *range, const char *units, int x, int y,
-                    int width)
+/* The numbers of the two ends and the middle of a colour bar, in one size of letters. */
+typedef struct BarNumbers {
+    char text[3][TEXT];
+    int width[3], scale;
+    /* there is room for the number of the middle */
+    bool has_middle;
+} BarNumbers;
+
+/* Chooses the largest letters with which the numbers stand apart, by two characters. */
+static BarNumbers bar_numbers(const ColourRange *range, const char *units, int width)
 {
     const double width_value = range->high - range->low, middle = (range->low + range->high) / 2;
     const double number[] = {range->low, fabs(middle) < 1e-9 * width_value ? 0 : middle,
                              range->high};
-    const int text_y = y + BAR + 4;
-    char text[TEXT];
+    BarNumbers b = {.scale = LARGE + 1};
+    for (int i = 0; i < 3; ++i)
+        snprintf(b.text[i], sizeof b.text[i], "%.4g%s%.36s", number[i], i == 2 && *units ? " " : "",
+                 i == 2 ? units : "");
+    while (!b.has_middle && b.scale > SMALL) {
+        --b.scale;
+        for (int i = 0; i < 3; ++i) b.width[i] = paint_text_width(b.text[i], b.scale);
+        const int wider = b.width[0] > b.width[2] ? b.width[0] : b.width[2];
+        b.has_middle = wider + b.width[1] / 2 + 2 * (FONT_WIDTH + 1) * b.scale <= width / 2;
+    }
+    return b;
+}
+
+/* Draws a colour bar with the numbers of its ends and its middle, and the unit. */
+static void put_bar(Image *image, const ColourRange *range, const char *units, int x, int y,
+                    int width)
+{
+    const BarNumbers b = bar_numbers(range, units, width);
+    const double width_value = range->high - range->low;
     for (int i = 0; i < width; ++i)
         paint_fill(image, x + i, y, 1, BAR,
                    colour_of(range, range->low + width_value * (i + 0.5) / width));
     for (int i = 0; i < 3; ++i) {
-        snprintf(text, sizeof text, "%.4g%s%.40s", number[i], i == 2 && *units ? " " : "",
-                 i == 2 ? units : "");
-        int wide = paint_text_width(text, LARGE), scale = LARGE;
-        if (wide > width / (i == 2 ? 2 : 3)) wide = paint_text_width(text, scale = SMALL);
-        paint_text(image, text, x + (width - wide + scale) * i / 2, text_y, scale, black);
         paint_fill(image, x + (width - 1) * i / 2, y + BAR, 1, 3, black);
+        if (i == 1 && !b.has_middle) continue;
+        paint_text(image, b.text[i], x + (width - b.width[i] + b.scale) * i / 2, y + BAR + 4,
+                   b.scale, black);
     }
 }
 

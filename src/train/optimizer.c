@@ -102,8 +102,31 @@ static Status check_slim(const Trainer *t, const Graph *g)
                            "needs a batch norm that is trained, and the model has none");
 }
 
-/* A rule for all parameters together needs all of them on each rank, and the same gradient whenever
- * the parameters are the same: that of the whole training set. */
+/* A rule for all parameters together needs the same gradient whenever the parameters are the same:
+ * that of the whole training set. */
+static Status check_same_gradient(const Trainer *t, const char *word)
+{
+    const Config *c = t->config;
+    if (c->data.refresh != REFRESH_NEVER)
+        return config_fail_key(c, "data.refresh",
+                               "optim.name %s needs the gradient of the same samples in each step, "
+                               "and files that appear change it: remove this key, or choose "
+                               "another rule",
+                               word);
+    if (c->data.patch.rows > 0)
+        return config_fail_key(c, "data.patch",
+                               "optim.name %s needs the gradient of the same samples in each step, "
+                               "and patches are at other places in each epoch: remove this key, or "
+                               "choose another rule",
+                               word);
+    if (t->train_set.samples <= t->batch) return OK;
+    return config_fail_key(c, "train.batch",
+                           "optim.name %s needs the gradient of the whole training set in each "
+                           "step: set it to %lld",
+                           word, (long long)t->train_set.samples);
+}
+
+/* Such a rule needs all parameters on each rank, too. */
 static Status check_together(const Trainer *t)
 {
     const Config *c = t->config;
@@ -123,11 +146,7 @@ static Status check_together(const Trainer *t)
                                    "optim.name %s updates all parameters together, on each rank: "
                                    "remove it, and divide the batch by grid.dp alone",
                                    word);
-    if (t->train_set.samples <= t->batch) return OK;
-    return config_fail_key(c, "train.batch",
-                           "optim.name %s needs the gradient of the whole training set in each "
-                           "step: set it to %lld",
-                           word, (long long)t->train_set.samples);
+    return check_same_gradient(t, word);
 }
 
 Status train_assign_rules(Trainer *t)

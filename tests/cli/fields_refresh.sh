@@ -51,6 +51,11 @@ newest() { "$WEFT" train --newest a.yaml run.name="$1"; }
 rm sim/member-001-small.nc
 check 0 'equal: 8 tensors, to the bit' "$WEFT" ckpt diff "$(newest a)" "$(newest b)"
 check 78 'data.refresh' train a.yaml run.name=c data.refresh=always
+check 78 'needs a pattern in data.train that new files match, as sim/member-000.nc is none' train a.yaml run.name=c data.train=sim/member-000.nc
+check 66 'data.train: no file matches the pattern none/*.nc' train a.yaml run.name=c 'data.train=none/*.nc'
+check 66 'data.test: no file matches the pattern none/*.nc' train a.yaml run.name=c 'data.test=none/*.nc'
+check 78 'data.refresh: optim.name lbfgs needs the gradient of the same samples' train a.yaml run.name=c optim.name=lbfgs
+check 78 'data.patch=8x12: optim.name lbfgs needs the gradient of the same samples' train a.yaml run.name=c optim.name=lbfgs data.refresh=never data.patch=8x12
 
 verify() { timeout 240 "$WEFT" verify a.yaml train.epochs=1 --steps 2 data.refresh=never data.train=waves/member-000.nc "$@"; }
 hash() { sed -n '/^1x1x1/ { s/^.*  \([0-9a-f]\{16\}\).*/\1/p; q; }' out; }
@@ -60,6 +65,8 @@ check 0 'the same to the bit' verify --grids 1x1x1,2x1x1 data.patch=8x12 'data.v
 check 0 'the same to the bit' verify --grids 1x1x1,1x2x1
 holds 'patches have other bits' test "$(hash)" != "$patch"
 check 0 'evaluation after step' train a.yaml run.name=tiles data.refresh=never data.train=waves/member-000.nc data.test=waves/member-005.nc data.patch=8x12 train.epochs=1
+holds 'an evaluation counts samples, not tiles' grep -q 'after step .*(7 samples' both
+holds 'outputs for targets are no classes' grep -q 'parameters, 3 outputs; 7 samples' both
 check 0 'wrote long.nc' timeout 60 "$WEFT" predict a.yaml run.name=tiles data.test=waves/member-005.nc data.patch=8x12 data.refresh=never --rollout 2 -o long.nc
 check 78 'has 32 rows, but the inputs of' train a.yaml run.name=c data.patch=32x8
 finish

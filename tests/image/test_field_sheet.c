@@ -109,5 +109,51 @@ static void test_categories(void)
     image_fini(&image);
 }
 
+/* Returns the number of texts side by side in rows, which are at least 10 pixels apart. */
+static int count_texts(const Image *image, int from_row, int to_row)
+{
+    const uint8_t ink[] = {30, 30, 30};
+    int texts = 0, gap = 10;
+    for (int x = 0; x < image->width; ++x) {
+        bool has_ink = false;
+        for (int y = from_row; y < to_row; ++y)
+            has_ink |= !memcmp(image->pixel + 3 * ((int64_t)y * image->width + x), ink, 3);
+        texts += has_ink && gap >= 10;
+        gap = has_ink ? 0 : gap + 1;
+    }
+    return texts;
+}
+
+/* The numbers of a bar stand apart, however long they are; if there is no room, that of the middle
+ * is left out. */
+static void test_bar_numbers(void)
+{
+    const float value[1][4] = {{8.077e-6F, 8.077e-6F, 8.077e-6F, 8.077e-6F}};
+    static const struct {
+        double low, high;
+        const char *units;
+        int texts;
+    } row[] = {{8.0771e-6, 8.0774e-6, "K/s", 3},
+               {-1.234e-5, 1.234e-5, "", 3},
+               {-1, 1, "", 3},
+               {-1.234e-5, 1.235e-5, "per_second_per_metre_and_per_kelvin", 2}};
+    for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
+        const ColourRange range = {.low = row[i].low, .high = row[i].high};
+        const FieldPanel panel[] = {{"one", &value[0][0], range}};
+        const FieldSheet sheet = {.title = "",
+                                  .units = row[i].units,
+                                  .rows = 1,
+                                  .columns = 4,
+                                  .panel = panel,
+                                  .panels = 1,
+                                  .across = 1};
+        Image image = {0};
+        field_sheet_draw(&image, &sheet);
+        /* the numbers are the last lines, above a gap of 16 */
+        CU_ASSERT_EQUAL(count_texts(&image, image.height - 16 - 18, image.height), row[i].texts);
+        image_fini(&image);
+    }
+}
+
 TEST_MAIN("field_sheet", {"colour maps", test_maps}, {"categories", test_categories},
-          {"ranges", test_range}, {"sheets", test_sheet})
+          {"numbers of a bar", test_bar_numbers}, {"ranges", test_range}, {"sheets", test_sheet})

@@ -53,6 +53,7 @@ static void refused(void)
                {WHOLE "grid.tp=2", "grid.tp=2: optim.name lbfgs updates all", 2},
                {WHOLE "grid.dp=2 grid.zero=1", "grid.zero=1: optim.name lbfgs updates all", 2},
                {"train.batch=26", "set it to 52", 1},
+               {WHOLE "data.refresh=epoch", "files that appear change it", 1},
                {WHOLE "optim.name=sgd", "remove the groups", 1}};
     for (size_t i = 0; i < sizeof row / sizeof *row; ++i) {
         World sub;

@@ -172,7 +172,7 @@ Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, 
 {
     FieldPaths found;
     *added = 0;
-    Status st = field_paths_find(&found, config->data.train);
+    Status st = field_paths_find(&found, config->data.train, "data.train");
     if (st == OK) {
         Membership *membership = find_memberships(set, config, &found, list);
         st = open_joined(next, config, &found, membership, added);

@@ -61,11 +61,17 @@ Status data_set_take_patch(DataSet *set, const Config *config, bool tiles)
     return OK;
 }
 
+int64_t data_tiles(const DataSet *set)
+{
+    const FieldPatch *p = &set->field_set.patch;
+    return p->tiles[0] > 0 ? p->tiles[0] * p->tiles[1] : 1;
+}
+
 void data_set_drop_patch(DataSet *set)
 {
     const FieldPatch p = set->field_set.patch;
     if (p.size[0] == 0) return;
-    if (p.tiles[0] > 0) set->samples /= p.tiles[0] * p.tiles[1];
+    set->samples /= data_tiles(set);
     set->field_set.patch = (FieldPatch){.whole = {p.whole[0], p.whole[1]}};
     data_set_size_fields(set, p.whole[0], p.whole[1],
                          p.whole[0] / p.input_unit[0] * p.target_unit[0],

@@ -4,6 +4,7 @@
 
 #include <glob.h>
 #include <string.h>
+#include <unistd.h>
 
 static Status add_path(FieldPaths *list, const char *path)
 {
@@ -18,23 +19,32 @@ static Status add_path(FieldPaths *list, const char *path)
     return OK;
 }
 
-/* Adds a path, or all files that match a pattern; a pattern without a match is added as it is. */
-static Status add_matches(FieldPaths *list, const char *path)
+bool data_paths_have_pattern(const char *paths)
+{
+    return strpbrk(paths, "*?[") != NULL;
+}
+
+/* Adds a path, or all files that match a pattern. */
+static Status add_matches(FieldPaths *list, const char *path, const char *key)
 {
     glob_t found;
-    if (!strpbrk(path, "*?[") || glob(path, 0, NULL, &found) != 0) return add_path(list, path);
     Status st = OK;
+    if (!data_paths_have_pattern(path) || access(path, F_OK) == 0) return add_path(list, path);
+    if (glob(path, 0, NULL, &found) != 0)
+        return fail(ERR_NOINPUT,
+                    "%s%sno file matches the pattern %s: correct it, or write the files first",
+                    key ? key : "", key ? ": " : "", path);
     for (size_t i = 0; st == OK && i < found.gl_pathc; ++i) st = add_path(list, found.gl_pathv[i]);
     globfree(&found);
     return st;
 }
 
-Status field_paths_find(FieldPaths *list, const char *paths)
+Status field_paths_find(FieldPaths *list, const char *paths, const char *key)
 {
     char *copy = mem_text(paths), *rest = copy, *path;
     Status st = OK;
     *list = (FieldPaths){0};
-    while (st == OK && (path = strsep(&rest, "\n"))) st = add_matches(list, path);
+    while (st == OK && (path = strsep(&rest, "\n"))) st = add_matches(list, path, key);
     mem_free(&copy);
     return st;
 }

@@ -143,13 +143,21 @@ static Opening *opening_new(DataSet *set, const Config *config)
     return o;
 }
 
+/* Returns the key that gives these paths; NULL: none does. */
+static const char *key_of(const Config *c, const char *paths)
+{
+    const bool is_train = c->data.train && strcmp(paths, c->data.train) == 0;
+    const bool is_test = c->data.test && strcmp(paths, c->data.test) == 0;
+    return is_train ? "data.train" : is_test ? "data.test" : NULL;
+}
+
 Status field_set_open(DataSet *set, const Config *config, const char *paths)
 {
     FieldSet *f = &set->field_set;
     Opening *o = opening_new(set, config);
     Status st = field_opening_variables(o);
     o->request.mask = f->mask;
-    if (st == OK) st = field_paths_find(&o->paths, paths);
+    if (st == OK) st = field_paths_find(&o->paths, paths, key_of(config, paths));
     o->request.hash_values = o->paths.count > 1;
     if (o->paths.count > 0) snprintf(set->path, sizeof set->path, "%s", o->paths.path[0]);
     if (st == OK) st = open_files(o);
@@ -169,7 +177,8 @@ Status field_files_compare(const Config *config, const char *first, const char *
     char *paths = mem_format("%s\n%s", first, path);
     Status st = field_opening_variables(o);
     o->request.mask = set->field_set.mask;
-    if (st == OK) st = field_paths_find(&o->paths, paths);
+    if (st == OK) st = field_paths_find(&o->paths, paths, NULL);
+    o->request.hash_values = true;
     if (st == OK) st = open_files(o);
     field_block_drop_parts(&set->field_set);
     mem_free(&paths);

@@ -13,13 +13,13 @@ const char *field_dim_name(int dim);
  * metadata and coordinates; mean and deviation stay unknown. ERR_DATA, ERR_CONFIG, ERR_NOINPUT. */
 Status field_set_open(DataSet *set, const Config *config, const char *paths);
 /* field_paths.c. Paths of files, owned. field_paths_find: those that `paths`, separated by line
- * breaks, name or match as patterns; release also after an error. ERR_CONFIG: too many;
- * ERR_NOINPUT. */
+ * breaks, name or match as patterns; key: that of the configuration that gives them, or NULL;
+ * release also after an error. ERR_CONFIG: too many; ERR_NOINPUT: no file matches. */
 typedef struct FieldPaths {
     char **path;
     int count, room;
 } FieldPaths;
-Status field_paths_find(FieldPaths *list, const char *paths);
+Status field_paths_find(FieldPaths *list, const char *paths, const char *key);
 void field_paths_free(FieldPaths *list);
 /* Checks that a file can be opened and has all variables. ERR_DATA, ERR_NOINPUT. */
 Status field_file_check(const Config *config, const char *path);

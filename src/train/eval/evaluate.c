@@ -97,10 +97,10 @@ static EvalSums eval_join(const Trainer *t, const EvalSums *mine, int64_t local,
     return sum;
 }
 
-static void fill_line(const Trainer *t, EvalSums sum, EvalLine *line)
+static void fill_line(const Trainer *t, const DataSet *set, EvalSums sum, EvalLine *line)
 {
     const int top = loss_top_k(loss_info(t->config));
-    line->samples = sum.rows / t->rows_per_sample * t->counted_per_sample;
+    line->samples = sum.rows / t->rows_per_sample * t->counted_per_sample / data_tiles(set);
     line->tokens = data_kind(&t->train_set)->next_token;
     line->loss = sum.loss / (double)sum.rows;
     line->top1 = top >= 1 ? (double)sum.top1 / (double)sum.labelled : NAN;
@@ -170,7 +170,7 @@ Status train_evaluate(Trainer *t, const DataSet *set, EvalLine *line, const Eval
     st = status_agree(t->world, st == OK ? read : st);
     average_swap(t);
     if (st == OK) {
-        fill_line(t, eval_join(t, micro, local, steps), line);
+        fill_line(t, set, eval_join(t, micro, local, steps), line);
         scores_line(&evaluation.scores, t, line);
         field_scores_line(&evaluation.fields, line);
         label_scores_line(&evaluation.labels, line);

@@ -35,6 +35,7 @@ static void log_description(const Run *r)
     const GridShape *g = &t->shape;
     int threads = t->backend->options.threads;
     bool tokens = data_kind(&t->train_set)->next_token;
+    const bool numbers = t->train_set.target_width > 0;
     char bytes[32], grid[96] = "", length[48] = "", set[32] = "";
     bool cpu = t->backend->table == &backend_cpu;
     if (cpu && cpu_limit() != CPU_AUTO) snprintf(set, sizeof set, " (%s)", cpu_name(cpu_limit()));
@@ -44,6 +45,7 @@ static void log_description(const Run *r)
                  t->schedule->name, t->micros_local);
     int64_t params = graph_param_count(t->graph), trained = graph_trained_count(t->graph);
     const int64_t loss_classes = loss_info(t->config)->classes;
+    const int64_t outputs = loss_classes ? loss_classes : t->graph->classes;
     const int tables = t->graph->table_count;
     bool trains_tables = false;
     for (int i = 0; i < tables; ++i) trains_tables = trains_tables || !t->graph->table[i].frozen;
@@ -55,10 +57,13 @@ static void log_description(const Run *r)
     log_info("%s: %lld parameters%s%s, %lld %s; %lld samples%s, batch %lld in micro-batches of "
              "%lld",
              t->config->model.name && t->config->model.name[0] ? t->config->model.name : "layers",
-             (long long)params, trained_text, tables_text,
-             (long long)(loss_classes ? loss_classes : t->graph->classes),
-             tokens ? "different tokens" : "classes", (long long)t->train_set.samples, length,
-             (long long)t->batch, (long long)t->micro_batch);
+             (long long)params, trained_text, tables_text, (long long)outputs,
+             tokens                    ? "different tokens"
+             : numbers && outputs == 1 ? "output"
+             : numbers                 ? "outputs"
+                                       : "classes",
+             (long long)t->train_set.samples, length, (long long)t->batch,
+             (long long)t->micro_batch);
     char *hosts = train_host_list(t);
     if (hosts) log_info("%s", hosts);
     mem_free(&hosts);

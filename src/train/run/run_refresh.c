@@ -12,6 +12,11 @@ Status run_refresh_begin(Run *r)
     if (!data_kind(&t->train_set)->has_fields)
         return config_fail_key(c, "data.refresh", "%s holds no fields: remove it",
                                t->train_set.path);
+    if (!data_paths_have_pattern(c->data.train))
+        return config_fail_key(c, "data.refresh",
+                               "needs a pattern in data.train that new files match, as %s is none: "
+                               "write one (runs/*.nc), or remove this key",
+                               c->data.train);
     if (c->grid.mode != TABLE_SYNC)
         return config_fail_key(c, "data.refresh", "needs grid.mode: sync");
     if (r->world->rank > 0) return OK;
