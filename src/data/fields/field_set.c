@@ -178,6 +178,7 @@ Status field_files_compare(const Config *config, const char *first, const char *
     Status st = field_opening_variables(o);
     o->request.mask = set->field_set.mask;
     if (st == OK) st = field_paths_find(&o->paths, paths, NULL);
+    o->request.hash_values = true;
     if (st == OK) st = open_files(o);
     field_block_drop_parts(&set->field_set);
     mem_free(&paths);

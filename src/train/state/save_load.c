@@ -284,6 +284,15 @@ static void take_averages(Trainer *t, const CheckpointMeta *meta, const char *pa
         log_info("%s has an EMA of the parameters, which ends here, because train.ema is 0", path);
 }
 
+/* Takes the losses with which later ones are compared. If files have joined the training set since
+ * the checkpoint, they begin anew, because losses on new files may be higher. */
+static void take_losses(Trainer *t, const CheckpointMeta *meta)
+{
+    const bool grown =
+        t->config->data.refresh != REFRESH_NEVER && strcmp(meta->data_train, t->train_data) != 0;
+    loss_window_init(&t->losses, meta->loss, grown ? 0 : meta->losses);
+}
+
 Status train_load(Trainer *t, const char *path, TrainLoad what)
 {
     const bool params_only = what != LOAD_RUN;
@@ -314,7 +323,7 @@ Status train_load(Trainer *t, const char *path, TrainLoad what)
         t->step = meta.step;
         t->optim->step = meta.step - meta.skipped;
         t->skipped = meta.skipped;
-        loss_window_init(&t->losses, meta.loss, meta.losses);
+        take_losses(t, &meta);
         if (t->scale.dynamic && meta.loss_scale > 0) {
             t->scale.now = meta.loss_scale;
             t->scale.good = meta.loss_scale_good;
