@@ -207,7 +207,7 @@ typedef struct FieldSet {
     /* seconds between frames; 0: frames have no time. Number of the calendar. */
     double step_s;
     int calendar;
-    /* coordinates of the inputs, and of the rows of the targets, which may have another size */
+    /* coordinates of inputs, and of the rows of targets, which may have another size */
     FieldAxis rows, columns, target_rows;
 } FieldSet;
 

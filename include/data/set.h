@@ -60,7 +60,8 @@ enum { DATA_COLUMN_LINES = 2048 };
  * deviations that its import applied to columns; 0: unknown. */
 typedef struct DataColumns {
     uint64_t names, scaling;
-    /* the first names, one per line, for messages; "": unknown */
+    /* the first names, one per line, for messages; of a set of fields its variables and their
+     * units (fields/field_units.c); "": unknown */
     char lines[DATA_COLUMN_LINES];
 } DataColumns;
 /* A data set's metadata: plain bytes without handles, and the block of a set of fields, which
@@ -187,9 +188,20 @@ bool data_ids_match(DataIds set, DataIds model);
  * others. */
 bool data_scaling_matches(const DataColumns *a, const DataColumns *b);
 /* Compares the columns of set with those of `like`. ERR_DATA, with the first difference, if the
- * names of both are known and differ. Warns if the columns were transformed or scaled differently,
- * and logs if the vocabulary of only one is known. */
+ * names of both, or the units of fields, are known and differ. Warns if the columns were
+ * transformed or scaled differently, and logs if the vocabulary of only one is known. */
 Status data_columns_check(const DataSet *set, const DataSet *like);
+/* A variable of fields and its units in two sets. */
+typedef struct DataUnitsPair {
+    char variable[FIELD_NAME], units[2][80];
+} DataUnitsPair;
+/* Finds the first variable whose units differ in two sets of fields; unknown: whose units only one
+ * of the two has. Returns false if there is none. */
+bool data_units_differ(const DataColumns *a, const DataColumns *b, bool unknown,
+                       DataUnitsPair *pair);
+/* Logs the first variable whose units only one of two sets has, which are named in the message. */
+void data_units_log_unknown(const char *path, const DataColumns *now, const char *other,
+                            const DataColumns *then);
 /* Reads all of the set once; ERR_DATA: truncation, a label without a class, or a value that is not
  * finite. classes: number of classes; 0: the set's own. */
 Status data_set_check(const DataSet *set, int64_t classes);

@@ -366,6 +366,25 @@ static void damaged(void)
     refused(in_scratch("text.nc"), good_variables, "text.nc", "nccopy -k nc4");
 }
 
+/* Units of two sets must be equal, where both have some. */
+static void units(void)
+{
+    DataSet *set = mem_new(sizeof *set), *other = mem_new(sizeof *other);
+    const char *key[] = {good_variables, next_step, NULL};
+    CHECK_OK(open_with(set, file_make("m.nc", (Wrong){0}), key));
+    CU_ASSERT_STRING_EQUAL(set->columns.lines, "h [m]\ns []");
+    CHECK_OK(open_with(other, file_make("km.nc", (Wrong){.h_units = "km"}), key));
+    CHECK_FAILS(data_columns_check(other, set), ERR_DATA, "km.nc: the units of h are km, but m in");
+    data_set_fini(other);
+    CHECK_OK(open_with(other, file_make("none.nc", (Wrong){.h_units = ""}), key));
+    CHECK_OK(data_columns_check(other, set));
+    CHECK_OK(data_columns_check(set, other));
+    data_set_fini(other);
+    data_set_fini(set);
+    mem_free(&other);
+    mem_free(&set);
+}
+
 /* Values are read only when samples are. */
 static void values(void)
 {
@@ -392,4 +411,4 @@ static void values(void)
 TEST_MAIN("fields_bad", {"good files are accepted", good}, {"variables and windows", variables},
           {"files that differ", between_files}, {"times", times}, {"packing", packing},
           {"limits", limits}, {"shapes and types", shapes_and_types}, {"damaged files", damaged},
-          {"values", values}, {"extra channels", extra})
+          {"values", values}, {"units", units}, {"extra channels", extra})

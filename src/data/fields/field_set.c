@@ -98,6 +98,7 @@ static Status open_set(Opening *o)
     TRY(field_rollout_inputs(f, o->config));
     TRY(find_size(o, f->input, f->inputs, &set->height, &set->width));
     TRY(find_size(o, f->target, f->targets, &height, &width));
+    field_units_list(set);
     set->channels = f->inputs;
     set->scale = 1;
     f->patch.whole[0] = set->height;

@@ -54,6 +54,10 @@ Status field_extra_check(DataSet *set);
 void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, double *plane);
 /* Returns "sin ", "cos " or "", which stands before the variable's name. */
 const char *field_extra_part(const FieldVariable *v, int level);
+/* field_units.c. Lists the units of a set's variables in its columns; compares those of two sets:
+ * ERR_DATA if they differ. Logs units that only one has. */
+void field_units_list(DataSet *set);
+Status field_units_check(const DataSet *set, const DataSet *like);
 /* field_weights.c. Sets the weights in losses of targets first to end - 1, which are the levels of
  * an entry of data.variables; then, when rows and the mask are known, checks what they need.
  * ERR_CONFIG. */

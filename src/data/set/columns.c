@@ -1,7 +1,7 @@
 /* Compares the columns of two tables: their names, how the import transformed and scaled them, and
  * whether the vocabularies of both are known. Tables of equal shape may differ in all three. */
 #include "base/escape.h"
-#include "../data_private.h"
+#include "../fields/fields_private.h"
 
 #include <string.h>
 
@@ -35,6 +35,7 @@ bool data_scaling_matches(const DataColumns *a, const DataColumns *b)
 Status data_columns_check(const DataSet *set, const DataSet *like)
 {
     const DataColumns *a = &set->columns, *b = &like->columns;
+    if (data_kind(set)->has_fields) return field_units_check(set, like);
     if (a->names && b->names && a->names != b->names) {
         TRY(compare_names(set, like, "columns"));
         TRY(compare_names(set, like, "fields"));

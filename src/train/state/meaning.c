@@ -134,7 +134,8 @@ static void names_text(const Facts *f, char text[FACT_TEXT])
 {
     const char *a = f->columns.lines, *b = f->other->columns.lines;
     int at = 0;
-    if (!f->columns.names || f->columns.names == f->other->columns.names) return;
+    if (f->kind == DATA_FIELDS || !f->columns.names || f->columns.names == f->other->columns.names)
+        return;
     for (size_t n; *a && *b; ++at, a += n + 1, b += n + 1) {
         n = strcspn(a, "\n");
         if (n != strcspn(b, "\n") || memcmp(a, b, n) != 0 || !a[n] || !b[n]) break;
@@ -154,6 +155,16 @@ static void names_text(const Facts *f, char text[FACT_TEXT])
     mem_free(&plain);
 }
 
+/* Writes the first variable of fields whose units differ. */
+static void units_text(const Facts *f, char text[FACT_TEXT])
+{
+    const Facts *now = f->path ? f : f->other, *then = f->path ? f->other : f;
+    DataUnitsPair pair;
+    if (f->kind != DATA_FIELDS || !data_units_differ(&now->columns, &then->columns, false, &pair))
+        return;
+    snprintf(text, FACT_TEXT, "%s in %s", pair.variable, pair.units[f->path ? 0 : 1]);
+}
+
 static void scaling_text(const Facts *f, char text[FACT_TEXT])
 {
     const uint64_t scaling = f->columns.scaling;
@@ -169,6 +180,10 @@ static const Meaning meanings[] = {
     {.subject = "its channels are those of",
      .advice = "give the keys of data the values of its training",
      .text = channels_text},
+    {.subject = "its fields have",
+     .advice = "convert its values or, if the numbers mean the same, write the attribute units as "
+               "in its training (ncatted)",
+     .text = units_text},
     {.subject = "its labels count from",
      .advice = "set data.label_base to the value of its training",
      .text = base_text},
@@ -274,6 +289,15 @@ static void log_unknown_columns(const Trainer *t, const Facts *then, const Facts
              now->path, path, now->columns.names ? "this set" : "the checkpoint");
 }
 
+/* Says which units of fields are known on one side only. */
+static void log_unknown_units(const Facts *then, const Facts *now, const char *path)
+{
+    if (then->kind != DATA_FIELDS || now->kind != DATA_FIELDS) return;
+    char *other = mem_format("the training of %s", path);
+    data_units_log_unknown(now->path, &now->columns, other, &then->columns);
+    mem_free(&other);
+}
+
 /* Logs that only the set or only the checkpoint has the hash of a table's vocabularies, unless the
  * set is the one that the checkpoint was trained on. */
 static void log_unknown_ids(const Trainer *t, const CheckpointMeta *meta, const char *path)
@@ -315,6 +339,7 @@ static Status compare_all(const Trainer *t, const CheckpointMeta *meta, const ch
         st = compare(&meanings[i], &then, &now, path,
                      begins && !(meanings[i].refuses_init_from && whole));
     if (st == OK) log_unknown_columns(t, &then, &now, meta, path);
+    if (st == OK) log_unknown_units(&then, &now, path);
     if (st == OK) log_unknown_ids(t, meta, path);
     if (st == OK) log_unknown_tokenizer(t, &then, &now, meta, path);
     config_free(&config);
