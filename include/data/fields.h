@@ -80,6 +80,8 @@ typedef struct FieldVariable {
     bool is_scalar;
     /* 1 + FieldExtra of a variable that weft makes; 0: the files have it */
     int8_t made;
+    /* how the first file stores it: "chunked 1x64x128, shuffle, deflate" */
+    char storage[120];
     /* selected levels: index in the array, and value of the coordinate (NaN: unknown) */
     int levels;
     int16_t level[FIELD_LEVELS];

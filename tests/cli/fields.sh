@@ -69,6 +69,11 @@ check 78 'is not for fields' "$WEFT" train job.yaml data.mean=[1] data.std=[1] r
 # A resumed run, and an evaluation without training data, take the checkpoint's statistics and measure none.
 check 0 'resuming' "$WEFT" train job.yaml run.name=measured train.steps=6
 holds 'nothing is measured again' test "$(grep -c 'measured over' both)" = 0
+check 65 'data.train, 2 files from ' "$WEFT" train job.yaml run.name=measured train.steps=8 "data.train=[$files/2002.nc, $files/2001.nc]"
+mkdir turned
+cp "$files/2002.nc" turned/1.nc
+cp "$files/2001.nc" turned/2.nc
+check 65 'turned/*.nc, 2 files: holds other data' "$WEFT" train job.yaml run.name=measured train.steps=8 'data.train=turned/*.nc'
 check 0 '' "$WEFT" eval job.yaml --checkpoint "$(at measured 6)" --json
 cp both with.both
 cp out with.json

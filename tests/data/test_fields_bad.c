@@ -398,6 +398,7 @@ static void values(void)
     path = file_make("gzip.nc", (Wrong){.deflate = 4});
     damage(path, address_of_h(path, true), "damaged", 7);
     CHECK_OK(open_with(set, path, key));
+    CU_ASSERT_STRING_EQUAL(set->field_set.variable[0].storage, "chunked 1x3x4, shuffle, deflate");
     CHECK_FAILS(field_check(set), ERR_IO, "gzip.nc: h cannot be read");
     data_set_fini(set);
     path = file_make("short.nc", (Wrong){0});

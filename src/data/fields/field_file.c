@@ -67,6 +67,7 @@ static Status take_variable(const Opening *o, int i)
         has[v->dim[d]] = true;
     }
     snprintf(v->units, sizeof v->units, "%s", facts->units);
+    snprintf(v->storage, sizeof v->storage, "%s", facts->array.storage);
     if (v->is_scalar && (has[FIELD_ROW] || has[FIELD_COLUMN]))
         return fail(ERR_DATA,
                     "%s: %s has %s, so it is no scalar: list it under inputs in data.variables",

@@ -91,7 +91,7 @@ static void print_packing(const FieldSet *f, int variable, FILE *out)
     for (int i = 0; i < a->packing.missing_count; ++i)
         if (a->packing.missing[i] != FIELD_NEVER_WRITTEN && !isnan(a->packing.missing[i]))
             fprintf(out, "%s%.9g", named++ ? " or " : ", missing: ", a->packing.missing[i]);
-    fputs(a->offset >= 0 ? ", read directly" : ", read through HDF5", out);
+    fprintf(out, ", %s", f->variable[variable].storage);
     for (int i = 1; i < f->files; ++i) others += !same_packing(a, field_array(f, i, variable));
     if (others)
         fprintf(out, "; packed otherwise in %d other file%s", others, others > 1 ? "s" : "");
@@ -217,7 +217,7 @@ static void variable_json(const FieldSet *f, int variable, Json *json)
     json_array(json, "missing");
     for (int i = 0; i < a->packing.missing_count; ++i) json_real(json, NULL, a->packing.missing[i]);
     json_end(json);
-    json_bool(json, "direct", a->offset >= 0);
+    json_text(json, "storage", v->storage);
     if (has_labels(f, variable)) {
         const FieldClasses *classes = &f->classes;
         json_array(json, "classes");

@@ -114,14 +114,29 @@ static Status check_config(const Config *old, const Config *config, bool data_kn
         path, a, b, path);
 }
 
+/* Names the training set: its file, or the pattern or the list of its files, of which the
+ * fingerprint does not say which one has changed. Owner: the caller. */
+static char *set_text(const Trainer *t)
+{
+    const int files = data_set_files(&t->train_set);
+    const char *train = t->config->data.train;
+    if (files == 1) return mem_text(t->train_set.path);
+    if (strchr(train, '\n'))
+        return mem_format("data.train, %d files from %s on", files, t->train_set.path);
+    return mem_format("%s, %d files", train, files);
+}
+
 static Status check_data(const Trainer *t, const CheckpointMeta *meta, const char *path)
 {
     if (strcmp(meta->data_train, t->train_data) == 0) return OK;
-    return fail(ERR_DATA,
-                "%s: holds other data than this run was trained on: %s, it was %s; name that data "
-                "with data.train, or choose another run.name (with checkpoint.resume=%s it begins "
-                "from there)",
-                t->train_set.path, t->train_data, meta->data_train, path);
+    char *set = set_text(t);
+    Status st = fail(ERR_DATA,
+                     "%s: holds other data than this run was trained on: %s, it was %s; name that "
+                     "data with data.train, or choose another run.name (with checkpoint.resume=%s "
+                     "it begins from there)",
+                     set, t->train_data, meta->data_train, path);
+    mem_free(&set);
+    return st;
 }
 
 Status resume_check(const Trainer *t, const char *path)
