@@ -201,11 +201,11 @@ static void refused(void)
         CU_ASSERT_EQUAL(field_weights_init(&weights, set, reader, false), ERR_DATA);
         CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), bad[i][1]));
         field_reader_free(&reader);
+        data_set_fini(set);
     }
     CU_ASSERT_EQUAL(set_open(set, make_file(false), "[h]", "train.latitude_weights=true"),
                     ERR_CONFIG);
     CU_ASSERT_PTR_NOT_NULL(strstr(fail_message(), "train.latitude_weights=true: the rows of"));
-    data_set_fini(set);
     mem_free(&set);
 }
 
