@@ -28,6 +28,8 @@ void class_names_merge(ClassNames *all, const ClassNames *more);
 bool class_names_are_numbers(const ClassNames *names);
 /* Returns the names, one per line. Owner: the caller. */
 char *class_names_lines(const ClassNames *names);
+/* Splits such lines, as class_names_split does; NULL: no names. */
+void class_names_from_lines(ClassNames *names, const char *lines);
 /* Returns the name of class i, or writes its number to `number` and returns that. */
 const char *class_name(const ClassNames *names, int64_t i, char number[24]);
 

@@ -57,7 +57,7 @@ typedef struct Running {
     pid_t child;
     /* end of its pipe; -1: its answer has ended */
     int in;
-    /* its answer so far, in memory of `room` bytes; owned */
+    /* answer so far, in memory of `room` bytes; owned */
     char *text;
     size_t room;
     Outcome o;

@@ -334,7 +334,7 @@ static Status evaluate(Trainer *trainer, Eval *e)
     const bool names = e->confusion || e->coco.categories > 0;
     const char *classes = names ? trainer_classes(trainer) : NULL;
     if (classes)
-        class_names_split(&e->names, mem_text(classes), strlen(classes) + 1, '\n');
+        class_names_from_lines(&e->names, classes);
     else if (names)
         TRY(data_set_class_names(e->set, &e->names));
     if (e->json)

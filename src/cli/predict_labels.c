@@ -14,15 +14,6 @@ void predict_labels_add(const Fields *f, const float *predicted)
             ++f->confusion[(int64_t)f->truth[i] * f->set->classes + (int64_t)predicted[i]];
 }
 
-/* Splits the names of the model's classes; without names they are numbers. */
-static ClassNames names_of(const Fields *f)
-{
-    ClassNames names = {0};
-    const char *lines = trainer_classes(f->predict->trainer);
-    if (lines) class_names_split(&names, mem_text(lines), strlen(lines) + 1, '\n');
-    return names;
-}
-
 /* ---- metrics ---- */
 
 static void print_json(const LabelMetrics *m)
@@ -47,8 +38,9 @@ static void print_text(const LabelMetrics *m)
 void predict_labels_print(const Fields *f)
 {
     LabelMetrics *m = mem_new(sizeof *m);
-    ClassNames names = names_of(f);
+    ClassNames names;
     char number[24];
+    class_names_from_lines(&names, trainer_classes(f->predict->trainer));
     label_metrics_fill(m, (int)f->set->classes, f->confusion);
     for (int c = 0; c < m->classes; ++c)
         snprintf(m->item[c].name, sizeof m->item[c].name, "%s", class_name(&names, c, number));
@@ -68,8 +60,9 @@ Status predict_labels_draw(const Fields *f, int64_t sample, const float *predict
 {
     const FieldSet *s = &f->set->field_set;
     const FieldLabel label = field_label(s, FIELD_TARGET, &s->target[0]);
-    ClassNames names = names_of(f);
+    ClassNames names;
     char time[FIELD_TIME_TEXT];
+    class_names_from_lines(&names, trainer_classes(f->predict->trainer));
     char *title = mem_format("%s, %s", label.name, predict_time_text(s, sample, time));
     const char *const *name = (const char *const *)names.name;
     const FieldPicture picture = {.set = f->set,

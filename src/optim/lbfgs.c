@@ -193,7 +193,7 @@ static void together(Optim *optim, float *params, const float *grads)
     take_gradient(&u);
     find_direction(&u);
     if (optim->first) factor = fmin(1, 1 / gradient_sum(optim));
-    /* where rounding is all that is left, -H g may rise */
+    /* -H g may point uphill once rounding exceeds what the gradient says */
     if (dot(optim, GRADIENT, STEP) >= 0) factor = 0;
     move(&u, factor);
 }

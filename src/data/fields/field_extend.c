@@ -18,7 +18,7 @@ typedef enum Membership { MEMBER, JOINS, STAYS_OUT } Membership;
 typedef struct LeftOut {
     char *path;
     struct stat state;
-    /* it is unlike the set, which does not change while the file does not */
+    /* The file is unlike the set: it stays out until it changes. */
     bool is_misfit;
 } LeftOut;
 
@@ -59,8 +59,9 @@ static void leave_out(DataLeftOut *list, const char *path, bool is_misfit, const
 {
     struct stat now = {0};
     LeftOut *file = left_out_find(list, path);
-    const bool is_gone = stat(path, &now) != 0;
-    if (file && !is_gone && file->is_misfit == is_misfit && same_state(&file->state, &now)) return;
+    const bool is_missing = stat(path, &now) != 0;
+    if (file && !is_missing && file->is_misfit == is_misfit && same_state(&file->state, &now))
+        return;
     if (!file) {
         if (list->count == list->room) {
             list->room = 2 * list->room + 16;

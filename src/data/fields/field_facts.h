@@ -56,7 +56,8 @@ typedef struct FieldFacts {
     char time_units[FIELD_UNITS], calendar[FIELD_UNITS];
     /* number of times; 0: no variable has a time, or time has no coordinate */
     int64_t times;
-    /* those of the first input that has one, and of the first such target */
+    /* coordinates of the first input that has rows or columns, and of the rows of the first such
+     * target */
     FieldAxis rows, columns, target_rows;
     /* labels: values with a meaning, and the meanings as words; 0: none */
     int flags;
@@ -65,7 +66,7 @@ typedef struct FieldFacts {
     struct stat stat;
     /* hash of the addresses of the arrays, as field_hash_layout's */
     uint64_t layout;
-    /* those of the request */
+    /* facts of each variable of the request */
     FieldVariableFacts variable[FIELD_VARIABLES];
 } FieldFacts;
 

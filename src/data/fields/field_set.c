@@ -120,7 +120,7 @@ static Status open_set(Opening *o)
                                (long long)set->height, (long long)set->width, (long long)height,
                                (long long)width);
     set_arrays(set, height, width);
-    /* by which the loader keeps samples of the same chunks together */
+    /* The loader keeps samples of the same chunks together. */
     set->x.chunk_rows = o->chunk_frames > 1 ? o->chunk_frames : 0;
     return OK;
 }

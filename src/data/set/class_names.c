@@ -243,6 +243,12 @@ void class_names_split(ClassNames *names, char *text, size_t bytes, char end)
     if (!ascii) names_escape(names);
 }
 
+void class_names_from_lines(ClassNames *names, const char *lines)
+{
+    *names = (ClassNames){0};
+    if (lines) class_names_split(names, mem_text(lines), strlen(lines) + 1, '\n');
+}
+
 void class_names_free(ClassNames *names)
 {
     mem_free(&names->name);

@@ -23,9 +23,7 @@ void detections_loss_parts(double loss, const double column[2], double part[LOSS
 
 static bool collects_boxes(const Trainer *t)
 {
-    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
-    return loss_info(t->config)->reads == LOSS_READS_BOXES && t->grid.pp_rank == stage &&
-           t->grid.tp_rank == 0;
+    return loss_info(t->config)->reads == LOSS_READS_BOXES && train_collects_outputs(t);
 }
 
 Status detections_init(Detections *detections, const Trainer *t, const DataSet *set, bool keeps)

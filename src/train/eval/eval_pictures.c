@@ -27,10 +27,9 @@ void eval_pictures_free(EvalPictures **at)
 
 void eval_pictures_init(PictureMaking *making, const Trainer *t, const DataSet *set, bool wanted)
 {
-    const int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
     *making = (PictureMaking){.set = set};
     making->wanted = wanted && data_kind(set)->has_fields && t->config->train.eval_pictures > 0;
-    if (!making->wanted || t->grid.pp_rank != stage || t->grid.tp_rank != 0) return;
+    if (!making->wanted || !train_collects_outputs(t)) return;
     making->trainer = t;
     making->status = field_reader_new(&making->reader, set);
 }
@@ -94,9 +93,8 @@ static void draw_labels(PictureMaking *m, const float *x, const int32_t *label, 
     int32_t *class = mem_new((size_t)pixels * sizeof *class);
     float *predicted = mem_new((size_t)(2 * pixels) * sizeof *predicted),
           *truth = predicted + pixels;
-    ClassNames names = {0};
-    const char *lines = m->trainer->classes;
-    if (lines) class_names_split(&names, mem_text(lines), strlen(lines) + 1, '\n');
+    ClassNames names;
+    class_names_from_lines(&names, m->trainer->classes);
     label_fields_choose(output, set->classes, pixels, m->trainer->backend->options.threads, class);
     to_numbers(class, pixels, predicted);
     to_numbers(label, pixels, truth);
@@ -122,12 +120,12 @@ static Status draw_row(PictureMaking *m, const Batch *batch, int row)
         set->y.dim[2] * set->y.dim[3] * (labels ? set->classes : set->field_set.targets);
     const float *output = executor_logits(m->trainer->executor, 0) + row * width;
     float *x = mem_new((size_t)set->x.sample_bytes);
-    float *truth = mem_new((size_t)width * sizeof *truth), *predicted = truth;
+    float *truth = mem_new((size_t)width * sizeof *truth);
     Status st = field_read(m->reader, batch->sample[row], false, x, labels ? NULL : truth);
     if (st == OK && labels) {
         draw_labels(m, x, batch->labels + row * data_labels_per_sample(set), output);
     } else if (st == OK) {
-        predicted = mem_new((size_t)width * sizeof *predicted);
+        float *predicted = mem_new((size_t)width * sizeof *predicted);
         memcpy(predicted, output, (size_t)width * sizeof *predicted);
         draw_numbers(m, x, truth, predicted);
         mem_free(&predicted);
@@ -149,7 +147,6 @@ void eval_pictures_line(PictureMaking *making, Trainer *t, EvalLine *line)
     line->pictures = 0;
     if (!making->wanted) return;
     size_t bytes = making->count;
-    /* on rank 0 all bytes, on others nothing */
     char *all = gather_arrays(t->world, making->bytes, &bytes);
     eval_pictures_free(&t->eval_pictures);
     EvalPictures *p = t->eval_pictures = mem_new(sizeof *p);

@@ -17,10 +17,13 @@ void eval_pictures_free(EvalPictures **pictures);
 
 /* Makes the pictures of one evaluation. */
 typedef struct PictureMaking {
+    /* borrowed */
     const DataSet *set;
-    /* pictures are made; borrowed; NULL: this rank draws none */
+    /* this evaluation makes pictures */
     bool wanted;
+    /* borrowed; NULL: this rank draws none */
     const Trainer *trainer;
+    /* owned */
     FieldReader *reader;
     Status status;
     /* pictures as they are sent to rank 0, each a PictureHead and the bytes of a PNG; owned */

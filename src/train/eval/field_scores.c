@@ -43,8 +43,7 @@ static bool is_scored(const Trainer *t, const DataSet *set)
 
 bool field_scores_collect(const Trainer *t, const DataSet *set)
 {
-    const int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
-    return is_scored(t, set) && t->grid.pp_rank == stage && t->grid.tp_rank == 0;
+    return is_scored(t, set) && train_collects_outputs(t);
 }
 
 bool field_scores_read_inputs(const Trainer *t, const DataSet *set)

@@ -3,17 +3,18 @@
  * from the sum on every rank. */
 #include "label_scores.h"
 
+#include "scores.h"
+
 #include <math.h>
 #include <string.h>
 
 void label_scores_init(LabelScores *scores, Trainer *t, const DataSet *set, int64_t *asked)
 {
-    const int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
     *scores = (LabelScores){.set = set, .asked = asked};
     if (!data_has_label_fields(set)) return;
     const size_t classes = (size_t)set->classes;
     scores->trainer = t;
-    scores->collects = t->grid.pp_rank == stage && t->grid.tp_rank == 0;
+    scores->collects = train_collects_outputs(t);
     scores->confusion = mem_new(classes * classes * sizeof *scores->confusion);
     scores->predicted = mem_new((size_t)data_labels_per_sample(set) * sizeof *scores->predicted);
     if (!t->label_metrics) t->label_metrics = mem_new(sizeof *t->label_metrics);
@@ -54,15 +55,12 @@ void label_scores_add(LabelScores *s, const Batch *batch)
 /* Names the classes: by the names of the model's classes, else by number. */
 static void name_classes(const Trainer *t, LabelMetrics *m)
 {
-    const char *name = t->classes;
-    for (int c = 0; c < m->classes; ++c) {
-        const int length = name ? (int)strcspn(name, "\n") : 0;
-        if (length > 0)
-            snprintf(m->item[c].name, sizeof m->item[c].name, "%.*s", length, name);
-        else
-            snprintf(m->item[c].name, sizeof m->item[c].name, "%d", c);
-        if (name) name += length + (name[length] == '\n');
-    }
+    ClassNames names;
+    char number[24];
+    class_names_from_lines(&names, t->classes);
+    for (int c = 0; c < m->classes; ++c)
+        snprintf(m->item[c].name, sizeof m->item[c].name, "%s", class_name(&names, c, number));
+    class_names_free(&names);
 }
 
 void label_scores_line(LabelScores *s, EvalLine *line)

@@ -12,13 +12,15 @@ const char *train_auc_kind(const Config *config)
     return loss_info(config)->columns == LOSS_COLUMNS_LOGIT ? auc_word(config->train.auc) : NULL;
 }
 
-/* Returns true if this rank collects: it has the loss, and is the first rank of its tensor-parallel
- * group, because the ranks of a group have the same loss. */
+bool train_collects_outputs(const Trainer *t)
+{
+    const int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
+    return t->grid.pp_rank == stage && t->grid.tp_rank == 0;
+}
+
 static bool collects_scores(const Trainer *t)
 {
-    int stage = schedule_stage(t->schedule, schedule_chunks(t->schedule) - 1);
-    return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT && t->grid.pp_rank == stage &&
-           t->grid.tp_rank == 0;
+    return loss_info(t->config)->columns == LOSS_COLUMNS_LOGIT && train_collects_outputs(t);
 }
 
 void scores_init(Scores *scores, const Trainer *t, int64_t steps)

@@ -16,6 +16,9 @@ typedef struct Scores {
     int64_t count;
     BinarySums *sums;
 } Scores;
+/* Does this rank collect outputs or losses of the model: is it on the stage that has them, and the
+ * first of its tensor group, whose ranks have the same ones? */
+bool train_collects_outputs(const Trainer *t);
 /* steps: number of steps in the pass, for the size of the arrays. */
 void scores_init(Scores *scores, const Trainer *t, int64_t steps);
 void scores_fini(Scores *scores);

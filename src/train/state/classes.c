@@ -41,8 +41,7 @@ static bool read_source(Lists *l, int64_t *classes)
 {
     CheckpointMeta meta = {0};
     if (!l->source || checkpoint_read_meta(l->source, &meta) != OK) return false;
-    if (meta.classes)
-        class_names_split(&l->model, mem_text(meta.classes), strlen(meta.classes) + 1, '\n');
+    class_names_from_lines(&l->model, meta.classes);
     *classes = meta.input.classes > l->model.count ? meta.input.classes : l->model.count;
     checkpoint_meta_fini(&meta);
     return true;
@@ -210,8 +209,8 @@ Status classes_check_loaded(const Trainer *t, const CheckpointMeta *meta, const 
     ClassNames now, then;
     Status st = OK;
     if (!t->classes || !meta->classes || strcmp(t->classes, meta->classes) == 0) return OK;
-    class_names_split(&now, mem_text(t->classes), strlen(t->classes) + 1, '\n');
-    class_names_split(&then, mem_text(meta->classes), strlen(meta->classes) + 1, '\n');
+    class_names_from_lines(&now, t->classes);
+    class_names_from_lines(&then, meta->classes);
     int64_t i = first_difference(&now, &then);
     if (i >= 0 && !class_names_are_numbers(&now) && !class_names_are_numbers(&then)) {
         char *shown_now, *shown_then;
