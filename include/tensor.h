@@ -1,8 +1,9 @@
-/* tensor: shapes and memory layouts, operations, and the backends that hold memory and compute. An
- * operation has a row of facts (OpInfo), a request for fixed shapes (OpSpec) that a backend plans
- * once as an Op, and runs that take pointers only. Buffers own memory, everything else points into
- * it. The operations' constants (OP_DENSE) are in tensor/op_list.h, which only tensor and layers
- * include; other modules read the flags of OpInfo. */
+/* tensor: shapes and memory layouts, operations, and the backends that hold memory and compute.
+ * Each operation has a constant row of facts (OpInfo). A request for it with fixed shapes (OpSpec)
+ * is planned once by a backend as an Op, and each run of the Op takes only pointers (OpRun).
+ * Buffers own memory; everything else points into them. The operations' constants (OP_DENSE) are in
+ * tensor/op_list.h, which only tensor and layers include; other modules read the flags of
+ * OpInfo. */
 #ifndef WEFT_TENSOR_H
 #define WEFT_TENSOR_H
 

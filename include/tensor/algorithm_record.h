@@ -1,11 +1,12 @@
-/* A record of the algorithms that a GPU's libraries use: one text for each shape. Algorithms add in
- * different orders, so the bits of a run depend on its record. The text has one line per entry:
+/* A record of the algorithms that a GPU's libraries use, with one entry for each operation and
+ * shape. Algorithms add numbers in different orders, so the bits of a run's results depend on its
+ * record. As text, a record has three header lines and then one line per entry:
  *
  *     weft-algorithms 1
  *     gpu NVIDIA H100 80GB HBM3
  *     libraries cuBLASLt 13.1.0, cuDNN 9.19.0
  *     KEY = ALGORITHM
- */
+ * */
 #ifndef WEFT_TENSOR_ALGORITHM_RECORD_H
 #define WEFT_TENSOR_ALGORITHM_RECORD_H
 
@@ -16,8 +17,8 @@ typedef struct AlgorithmRecord AlgorithmRecord;
 /* Makes an empty record for a GPU's model and its libraries' versions. Owner: the caller. */
 AlgorithmRecord *algorithm_record_new(const char *gpu, const char *libraries);
 void algorithm_record_free(AlgorithmRecord **record);
-/* Parses a record's text. ERR_DATA names `from` and the line where the text is malformed. Owner of
- * *record: the caller. */
+/* Parses a record's text. from: name of the text's source, for messages. ERR_DATA with the number
+ * of the malformed line. Owner of *record: the caller. */
 Status algorithm_record_read(AlgorithmRecord **record, const char *text, const char *from);
 /* The record as text, sorted by key: equal records have equal texts. Owner: the caller
  * (mem_free). */
@@ -33,7 +34,7 @@ void algorithm_record_set(AlgorithmRecord *record, const char *key, const char *
 /* Entry i in the order of keys. Both texts are borrowed. */
 void algorithm_record_entry(const AlgorithmRecord *record, int i, const char **key,
                             const char **algorithm);
-/* Notes that the library rejects the recorded algorithm of a key: the run must not go on. */
+/* Marks a key whose recorded algorithm the library rejects. The caller has to end the run. */
 void algorithm_record_reject(AlgorithmRecord *record, const char *key);
 /* The key of the first rejected entry, or NULL. Borrowed. */
 const char *algorithm_record_rejected(const AlgorithmRecord *record);

@@ -1,4 +1,6 @@
-/* Backends hold memory and compute. A backend is a const table of typed slots. */
+/* Backends: the memory and the computation of one kind of device, as a const table of functions
+ * (BackendTable). Also what depends on the machine: facts about GPUs, versions of libraries, time
+ * on a compute stream, and the number of threads of a rank. */
 #ifndef WEFT_TENSOR_BACKEND_H
 #define WEFT_TENSOR_BACKEND_H
 
@@ -12,26 +14,29 @@ typedef struct Event Event;
 typedef struct BackendOptions {
     /* CPU threads of this rank */
     int threads;
-    /* Results may depend on `threads`, which then may divide sums. */
+    /* A sum may be divided among the threads, so that its bits depend on `threads`. False: no
+     * result depends on `threads`. */
     bool same_threads;
     /* type of activations and their gradients: DTYPE_F32, DTYPE_BF16 or DTYPE_F16 */
     DType precision;
-    /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits) */
+    /* fp32 matrix products and convolutions may round their factors to TF32 (10 bits of
+     * fraction) */
     bool tf32;
-    /* in: this rank's number on its node; a GPU backend's open replaces it by the GPU's ordinal, or
-     * -1 */
+    /* This rank's number on its node. A GPU backend's open replaces it by the GPU's ordinal, or by
+     * -1 in a dry run that uses no GPU. */
     int device;
     /* The backend only plans operations: a GPU backend then opens without a GPU, too. */
     bool dry_run;
     /* dry_run: GPU to plan for ("h100", "h200", "a100"; borrowed). NULL: this machine's, or "h100"
      * if there is none. A GPU backend's open replaces it by the GPU's full name. */
     const char *gpu;
-    /* captures are recorded and replayed, if the backend can */
+    /* captures (Capture) are recorded and replayed if the backend supports it */
     bool replay;
     /* Recorded algorithms of the vendor's libraries; an operation uses the entry of its shape.
      * Borrowed for the backend's life. NULL: the libraries' own first choice. */
     AlgorithmRecord *record;
-    /* Shapes that the record lacks are timed when they are planned, and added to it. */
+    /* If the record has no entry for an operation's shape, the algorithms are timed when the
+     * operation is planned, and the fastest one is added to the record. */
     bool times_algorithms;
 } BackendOptions;
 
@@ -42,7 +47,7 @@ typedef struct BackendTable {
     const char *name;
     /* the host can read and write the backend's memory */
     bool host_memory;
-    /* some processors of this kind support the type; open refuses the others */
+    /* some devices of this kind support the type; open fails on the others */
     bool has_bf16;
     bool has_f16, has_tf32;
     /* dense can apply gelu to its output, and then keeps gelu's input in `saved` */
@@ -56,10 +61,10 @@ typedef struct BackendTable {
     /* allocates one arena, zeroed */
     void *(*alloc)(Backend *b, size_t bytes);
     void (*release)(Backend *b, void *p, size_t bytes);
-    /* Bytes of device memory that this process has allocated, without the libraries', and bytes
-     * that are free. NULL: memory is the host's. */
+    /* Bytes of device memory that this process has allocated, without the allocations of libraries,
+     * and bytes that are free. NULL: memory is the host's. */
     void (*memory)(Backend *b, double *taken_bytes, double *free_bytes);
-    /* The name of that device, for messages; valid until the next call. */
+    /* The name of the backend's device, for messages; valid until the next call. */
     const char *(*memory_text)(Backend *b);
     /* the compute stream; borrowed */
     Stream *(*stream)(Backend *b);
@@ -71,8 +76,9 @@ typedef struct BackendTable {
     void *(*stream_handle)(Stream *s);
     /* Copies between host and device memory in any direction. */
     void (*copy)(Stream *s, void *to, const void *from, size_t bytes);
-    /* Copies `rows` rows of `bytes` bytes within the backend's memory; rows begin to_pitch and
-     * from_pitch bytes apart, any number of bytes. NULL in host memory. */
+    /* Copies `rows` rows of `bytes` bytes within the backend's memory. Rows of `to` begin to_pitch
+     * bytes apart, rows of `from` from_pitch bytes apart; pitches need no alignment. NULL if
+     * host_memory. */
     void (*copy_rows)(Stream *s, void *to, size_t to_pitch, const void *from, size_t from_pitch,
                       size_t bytes, size_t rows);
     /* the host waits until the stream is empty */
@@ -82,21 +88,21 @@ typedef struct BackendTable {
     /* the stream waits for the event, the host does not */
     void (*event_wait)(Event *e, Stream *s);
     void (*event_free)(Event **e);
-    /* host_alloc gives zeroed host memory that copies access while the host goes on; event_sync
-     * lets the host wait for the last record of an event, and returns at once if there was none.
-     * NULL: copies are complete when the call returns. */
+    /* host_alloc: zeroed host memory, which a copy may still access after `copy` has returned.
+     * event_sync: the host waits until the stream reaches the last record of the event, and not at
+     * all if the event was never recorded. NULL slots: a copy is complete when `copy` returns. */
     void *(*host_alloc)(Backend *b, size_t bytes);
     void (*host_release)(Backend *b, void *p, size_t bytes);
     void (*event_sync)(Event *e);
     /* Work queued between record_begin and record_end does not run; it becomes a Recording, which
-     * can be replayed any number of times on the same pointers. The stream takes no other calls in
-     * between. If the work cannot be recorded, record_end returns NULL with a reason in *why, and
-     * nothing was queued. NULL slots: the backend queues nothing. */
+     * can be replayed any number of times on the same pointers. Between the two calls, only calls
+     * that queue work may use the stream. If the work cannot be recorded, record_end returns NULL
+     * with a reason in *why, and nothing was queued. NULL slots: the backend queues nothing. */
     void (*record_begin)(Stream *s);
     Recording *(*record_end)(Stream *s, const char **why);
     void (*replay)(Recording *r, Stream *s);
     void (*recording_free)(Recording **r);
-    /* an event that remembers when it was reached */
+    /* an event that also stores the time at which the stream reaches it */
     Event *(*timer_new)(Backend *b);
     /* seconds between two timers; the host waits for `to` */
     double (*event_s)(Event *from, Event *to);
@@ -122,6 +128,7 @@ void backend_close(Backend **backend);
  * on without calling work. work queues on the compute stream alone and has no other effect. If a
  * recording fails, a warning says so once, and all captures call work directly. */
 typedef struct Capture {
+    /* work has been called directly once */
     bool warm;
     /* owned; released by capture_drop */
     Recording *recording;
@@ -131,32 +138,37 @@ void capture_drop(Capture *capture, Backend *backend);
 /* Zeroed host memory for copies to and from the backend: from host_alloc, or ordinary pages. */
 void *backend_host_new(Backend *backend, size_t bytes);
 void backend_host_free(Backend *backend, void *p, size_t bytes);
-/* Number of GPUs that this process may use; 0 with a reason in *why ("built without CUDA", "no
- * driver", ...). *why is borrowed. */
+/* Returns the number of GPUs that this process may use; 0 with a reason in *why ("built without
+ * CUDA", "no driver", ...). *why is borrowed. */
 int cuda_device_count(const char **why);
-/* Facts about the GPU that the given rank of a node uses. Ranks take GPUs in bus order; if there
- * are more ranks than GPUs, they share. cuda_device_facts returns false if the GPU does not
- * answer. */
+/* Facts about the GPU that the given rank of a node uses. The ranks of a node use its GPUs in the
+ * order of their PCI bus addresses; if there are more ranks than GPUs, several ranks share a GPU.
+ * cuda_device_facts returns false if the GPU does not answer. */
 typedef struct GpuFacts {
+    /* name of the model; PCI bus address */
     char model[64], bus[32];
+    /* device memory: free, and in total */
     double free_bytes, bytes;
 } GpuFacts;
 bool cuda_device_facts(int number, GpuFacts *facts);
-/* Makes phases NVTX ranges from now on, for NVIDIA's profilers. ERR_CONFIG if weft was built
- * without CUDA. */
+/* From now on, marks the phases of a run as NVTX ranges, for NVIDIA's profilers. ERR_CONFIG if weft
+ * was built without CUDA. */
 Status nvtx_start(void);
-/* Print compiled-in and running versions, one line each: of the CUDA libraries, which are loaded,
- * and of everything. gpus: also of the CUDA libraries. */
+/* Print the versions that weft was compiled with and those that run, one line per library.
+ * cuda_versions: of the CUDA libraries, which it loads. backend_versions: of the CPU kernels,
+ * oneDNN and OpenMP; with `gpus` set, also of the CUDA libraries. */
 void cuda_versions(FILE *out);
 void backend_versions(FILE *out, bool gpus);
-/* Texts that decide the bits of a backend's results, besides shapes and code: the instruction set
- * ("" on GPUs, whose models grid_join_gpus compares), and the libraries, each on one line. Ranks
- * with equal texts compute equal bits. */
+/* Write the two texts on which the bits of a backend's results depend, besides shapes and code: the
+ * instruction set ("" on a GPU, whose model grid_join_gpus compares), and the versions of the
+ * libraries. Each text is one line of at most `room` bytes. Ranks with equal texts compute equal
+ * bits. */
 void backend_instructions(const Backend *backend, char *out, size_t room);
 void backend_libraries(const Backend *backend, char *out, size_t room);
 
-/* Measures laps of time on the backend's compute stream: from the point that queued work has
- * reached at start to the point at stop. Start and stop do not wait; reading does. */
+/* Measures laps of time on the backend's compute stream. A lap begins when the work that was queued
+ * before stopwatch_start is done, and ends when the work that was queued before stopwatch_stop is
+ * done. These two calls do not wait; the calls that return times do. */
 typedef struct Stopwatch Stopwatch;
 /* backend is borrowed. Owner: the caller. */
 Stopwatch *stopwatch_new(Backend *backend);
@@ -168,13 +180,13 @@ int stopwatch_laps(const Stopwatch *watch);
 double stopwatch_lap_s(Stopwatch *watch, int lap);
 /* sum of all laps */
 double stopwatch_sum_s(Stopwatch *watch);
-/* Seconds from a lap's start to the next one's, so that the gap between laps counts; for the last
- * lap, to its stop. */
+/* seconds from the start of a lap to the start of the next lap, gap included; of the last lap, to
+ * its stop */
 double stopwatch_period_s(Stopwatch *watch, int lap);
 void stopwatch_clear(Stopwatch *watch);
 
-/* Makes weft's own CPU kernels (not oneDNN's) use that instruction set from now on. Returns false
- * if the set is not built in or this processor lacks it. For benchmarks and tests; not while
+/* Makes weft's own CPU kernels (not oneDNN's) use the given instruction set from now on. Returns
+ * false if the set is not built in or this processor lacks it. For benchmarks and tests; not while
  * kernels run. */
 bool cpu_kernels_use(CpuSet set);
 
@@ -186,20 +198,20 @@ int threads_share(int ranks_on_node);
 int threads_use(int threads);
 /* The limits that threads_share is computed from. */
 typedef struct ThreadsLimits {
-    /* cores and hardware threads in the affinity mask of this process; cores in its parent's, the
-     * launcher's */
+    /* cores and hardware threads (cpus) in the affinity mask of this process; cores in the mask of
+     * its parent process, the launcher (outer) */
     int cores, cpus, outer;
-    /* cores that control groups allow, 0: no limit; seconds for which this quota has stalled the
-     * group's processes, the longest of all groups */
+    /* cores that the control groups allow, 0: no limit; seconds for which a group's quota has
+     * stalled its processes, of the group with the longest time */
     double quota, waited_s;
 } ThreadsLimits;
 enum { MASK_CPUS = 8192 };
-/* root: "", or the folder that stands for / when control groups are looked up. core: NULL, or
- * MASK_CPUS zeroed bytes, of which the entry of each core of this process is set to 1. */
+/* root: prefix of the paths /proc and /sys from which limits are read; "" outside tests. core:
+ * NULL, or MASK_CPUS zeroed bytes; core[i] is set to 1 if this process may use core i. */
 ThreadsLimits threads_limits(const char *root, char *core);
-/* Binds this process to its own `threads` cores if the node's ranks fill all allowed cores exactly
- * and no launcher has bound them already; else does nothing and returns false. Call before the
- * first parallel region. */
+/* Binds this process to its own `threads` cores and returns true, if the node's ranks fill all
+ * allowed cores exactly and no launcher has bound them already; else does nothing and returns
+ * false. Call before the first parallel region. */
 bool threads_bind(int rank_on_node, int ranks_on_node, int threads);
 
 #endif

@@ -13,8 +13,8 @@ typedef struct BoxTargets {
     const int32_t *start;
     /* float[start[n]][BOX_NUMBERS] */
     const float *row;
-    /* int64[levels + 1]: number of matches of each level in the global batch, whatever part of it
-     * this micro-batch is; then the number of real samples of the global batch */
+    /* int64[levels + 1]: the number of matches on each level in the whole global batch; the last
+     * entry is the number of real samples in the global batch */
     const int64_t *normaliser;
 } BoxTargets;
 /* Numbers of a row: class; centre and size as fractions of the picture's width and height. */
@@ -22,7 +22,7 @@ enum { BOX_CLASS, BOX_X, BOX_Y, BOX_W, BOX_H, BOX_NUMBERS };
 /* Channels of an anchor before those of its classes: x, y, w, h, object. */
 enum { BOX_CHANNELS = 5 };
 
-/* Limits of a detector: levels; matches of one box on one level, of which an anchor can have 5. */
+/* Most levels of a detector; most matches of one box on one level, 5 for each anchor. */
 enum { BOX_LEVELS = 5, BOX_MATCHES = 5 * ANCHORS_MOST };
 
 /* One level of a detector: a grid of cells, each with the same anchors. */
@@ -32,7 +32,7 @@ typedef struct BoxGrid {
     double anchor[ANCHORS_MOST][2];
 } BoxGrid;
 /* A cell and an anchor that have to predict a box. x, y, w and h are in cells; x and y are measured
- * from the cell's corner, -0.5 .. 1.5. */
+ * from the cell's top left corner and are in -0.5 .. 1.5. */
 typedef struct BoxMatch {
     int anchor, column, row;
     double x, y, w, h;
@@ -40,19 +40,20 @@ typedef struct BoxMatch {
 
 /* Probability of a logit: 1 / (1 + e^-logit). */
 double yolo_probability(double logit);
-/* The box that a cell predicts: x, y, w, h in cells, x and y from the cell's corner, from the four
- * logits of one of its anchors. */
+/* Computes the box that a cell predicts, from the four logits of one of its anchors. box: x, y, w,
+ * h in cells; x and y are measured from the cell's top left corner. */
 void yolo_predict(const float logit[4], const double anchor[2], double box[4]);
 /* The grid of input `level` of a detection loss. */
 BoxGrid box_grid(const OpSpec *loss, int level);
 /* Number of classes of a detection loss. */
 int64_t box_classes(const OpSpec *loss);
 /* Writes the matches of one row of BoxTargets on a level, and returns their number. An anchor
- * matches if neither side of the box is four or more times the anchor's or the other way round; a
- * side of 0 never matches. The cells are the box's own, its left neighbour if the centre is in the
- * left half of its cell (x < 0.5, and not in the grid's first cell), the right one if x > 0.5 (and
- * not in the last cell), and the same for rows. x = 0.5 adds no neighbour; x = 0 adds the left one
- * and its own cell a second time, as in the original. */
+ * matches if the box's width divided by the anchor's, and the box's height divided by the anchor's,
+ * are between 1/4 and 4, both excluded; a side of 0 never matches. Let x be the position of the
+ * box's centre in its cell, 0 .. 1. The matching cells of a row are the box's own cell, its left
+ * neighbour if x < 0.5 and there is one, and its right neighbour if x > 0.5 and there is one; the
+ * same holds for columns. x = 0.5 adds no neighbour; x = 0 adds the left neighbour, and the own
+ * cell a second time, as in YOLOv5. */
 int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES]);
 /* Returns the number of matches of `count` rows on a level. */
 int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count);

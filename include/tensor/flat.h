@@ -14,8 +14,8 @@ typedef struct UpdateNumbers {
     /* momentum: also Adam's beta1; average_rate: Average.rate */
     float lr, grad_scale, momentum, correct1, correct2, average_rate;
 } UpdateNumbers;
-/* An exponential moving average of the parameters, which an update moves after it has changed w, in
- * the same pass: to += rate (w - to). */
+/* An exponential moving average of the parameters. An update changes w and then the average, in the
+ * same pass: to += rate (w - to). */
 typedef struct Average {
     /* the average, with the same number of floats as w; NULL: there is none */
     float *to;
@@ -49,8 +49,8 @@ typedef struct MatrixProduct {
     const float *a, *b;
     int64_t m, n, k, out_row, a_row, b_row;
     bool b_transposed;
-    /* The product is symmetric to the bit, as a matrix times its transpose is: only one half of out
-     * is computed, the other is copied. */
+    /* The product is symmetric to the bit, as is a matrix times its transpose: only one half of out
+     * is computed, and the other half is copied from it. */
     bool symmetric;
 } MatrixProduct;
 enum { MATRIX_PAD = 16 };
@@ -67,17 +67,18 @@ typedef struct FlatChunk {
     /* index of this chunk's sum in the output */
     int64_t sum;
 } FlatChunk;
-/* A sum of squares whose bits depend on the set of terms alone, not on their order or grouping:
- * the sum of a tensor does not depend on how ranks divide it. The term x^2, which is exact in
- * double, is divided into multiples of three units, each 2^32 times the next smaller one, and what
- * is smaller is dropped; so `part` counts units without rounding. `scale` numbers the largest unit,
- * the least that allows x^2 <= 2^31 units for all terms; larger values stand for infinite and NaN.
- * Zeroed memory is the sum of no terms. At most 2^32 terms (Demmel & Nguyen 2015, "Parallel
- * reproducible summation"). */
+/* A sum of squares whose bits depend on the set of terms alone, not on their order or grouping: the
+ * sum of a tensor does not depend on how ranks divide it. A term x^2 is exact in double. It is
+ * split into whole multiples of three units, each 2^32 times the next smaller one; the rest, which
+ * is less than the smallest unit, is dropped. `part` counts each unit in integers, without
+ * rounding. `scale` is the number of the largest unit, which is the smallest unit with x^2 <= 2^31
+ * units for every term; SQUARES_INFINITE and SQUARES_NAN replace it in a sum that is infinite or
+ * NaN. Zeroed memory is the sum of no terms. A sum has at most 2^32 terms (Demmel & Nguyen 2015,
+ * "Parallel reproducible summation"). */
 typedef struct SquareSum {
     int64_t part[3], scale;
 } SquareSum;
-/* scale of 2^0, and scales that stand for infinity and NaN */
+/* `scale` of the unit 2^0; values of `scale` for infinity and NaN */
 enum { SQUARES_SCALE_0 = 8, SQUARES_INFINITE = 64, SQUARES_NAN };
 /* Adds the terms of `from` to `to`. */
 void square_sum_add(SquareSum *to, const SquareSum *from);
@@ -86,9 +87,10 @@ double square_sum_value(const SquareSum *sum);
 
 /* bytes that FlatTable.put copies at most */
 enum { FLAT_PUT = 128 };
-/* Indices of what loss_sums writes: the sum of the losses, the number of lines, lines whose label
- * is the likeliest class, lines whose label is among the five likeliest, 1 if there is any line,
- * and the sums of columns 1 and 2, in which some losses have their parts. */
+/* Indices of the numbers that loss_sums writes. A line is one row of a loss's y. The numbers are
+ * the sum of the losses, the number of lines, the number of lines whose label is the likeliest
+ * class, the number of lines whose label is among the five likeliest, 1 if there is any line, and
+ * the sums of columns 1 and 2, which some losses fill with parts of the loss. */
 enum {
     LOSS_SUM,
     LOSS_LINES,
@@ -129,12 +131,12 @@ typedef struct FlatTable {
      * launch. chunk is in the backend's memory. */
     void (*chunk_squares)(Stream *s, double *out, const float *x, const FlatChunk *chunk,
                           int64_t count);
-    /* exact sums of chunks, as squares and chunk_squares */
+    /* the same sums as squares and chunk_squares, but exact */
     void (*exact_squares)(Stream *s, SquareSum *out, const float *x, int64_t n);
     void (*exact_chunk_squares)(Stream *s, SquareSum *out, const float *x, const FlatChunk *chunk,
                                 int64_t count);
-    /* out[i] = sum of x[first[i]] .. x[first[i + 1] - 1]; value[i]: its value. first has count + 1
-     * entries. */
+    /* out[i] = sum of x[first[i]] .. x[first[i + 1] - 1]; value[i] = out[i] as a double. first has
+     * count + 1 entries. */
     void (*join_squares)(Stream *s, SquareSum *out, double *value, const SquareSum *x,
                          const int64_t *first, int count);
     /* SGD with PyTorch's formula: g += wd w; m = momentum m + g (first: m = g); w -= lr (nesterov ?
@@ -146,8 +148,8 @@ typedef struct FlatTable {
     /* LAMB's direction (You et al. 2020): updates m and v; u = mhat / (sqrt(vhat) + eps) + wd w */
     void (*adam_direction)(Stream *s, const AdamArgs *a, float *u, const float *w, const float *g,
                            float *m, float *v, int64_t n);
-    /* The average alone, for w that other calls have changed. now: replaces the rate unless it is
-     * NULL */
+    /* Moves the average only, after other calls have changed w. now: NULL, or holds the rate that
+     * replaces average.rate. */
     void (*average)(Stream *s, Average average, const UpdateNumbers *now, const float *w,
                     int64_t n);
     /* Exchanges the values of a and b. */

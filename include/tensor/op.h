@@ -6,33 +6,34 @@
 
 #include "tensor/boxes.h"
 
-/* The ranks that hold the slices of one tensor, for operations that need the other slices. All of
- * them make the same calls in the same order, on the backend's memory; the work is queued on the
- * compute stream. Collective on these ranks. */
+/* The ranks that hold the slices of one tensor, for operations that need the other ranks' slices.
+ * All these ranks make the same calls in the same order, on the backend's memory; the work is
+ * queued on the compute stream. Collective on these ranks. */
 typedef struct Exchange Exchange;
 struct Exchange {
     int rank, size;
     void *user;
+    /* whole = the slices `mine` of all ranks */
     void (*gather)(const Exchange *x, Slices s, const void *mine, void *whole);
     /* mine = this rank's slice of the sum of all ranks' `whole`, added in rank order in fp32 and
      * rounded once */
     void (*reduce)(const Exchange *x, Slices s, const void *whole, void *mine);
 };
 
-/* The replicas, each working on one micro-batch, for operations with statistics over all of them
- * (OpSpec.synced). All replicas make the same calls in the same order. Collective on the
- * replicas. */
+/* The replicas, for operations with statistics over the micro-batches that all replicas process at
+ * the same time (OpSpec.synced). All replicas make the same calls in the same order. Collective on
+ * the replicas. */
 typedef struct Replicas Replicas;
 struct Replicas {
     int size;
     void *user;
-    /* Replaces sums[count] by the sum over all replicas, added in the tree order of their numbers.
-     * Host memory. */
+    /* Replaces each of sums[count] by its sum over all replicas, in the order of the summation tree
+     * with the replicas as leaves. Host memory. */
     void (*sum)(const Replicas *r, double *sums, int64_t count);
 };
 
-/* Numbers that queued work reads when it runs, in the backend's memory: work that is recorded once
- * serves every step. */
+/* Numbers that queued work reads when it runs, in the backend's memory, so that work recorded once
+ * can be replayed in every step. */
 typedef struct StepNumbers {
     /* step number that seeds dropout */
     uint64_t step;
@@ -72,16 +73,16 @@ typedef struct OpRun {
      * in other calls. */
     const float *w[SPEC_PARAMS];
     /* Gradients in the same order, written by backward_weight. The entries of running statistics
-     * get this micro-batch's mean and (unbiased) variance, or zeros if they are over a single
-     * number. */
+     * are set to this micro-batch's mean and unbiased variance, or to zeros if the statistics are
+     * over a single number. */
     float *dw[SPEC_PARAMS];
-    /* saved_bytes that forward writes and the same micro-batch's backward reads */
+    /* op->saved_bytes of memory: forward writes it, backward of the same micro-batch reads it */
     void *saved;
     /* spec.x_act: the `saved` memory of x[0]'s producer */
     const void *x_saved;
-    /* cache_bytes with other forms of w, written by refresh */
+    /* op->cache_bytes of memory: other forms of w, written by refresh */
     void *cache;
-    /* workspace_bytes of scratch, valid within one call */
+    /* op->workspace_bytes of scratch memory, valid within one call */
     void *workspace;
     /* tensor-group ranks; set if the operation exchanges slices */
     const Exchange *exchange;
@@ -89,8 +90,8 @@ typedef struct OpRun {
     const Replicas *replicas;
     /* the micro-batch's bags, indexed by OpSpec.bag */
     const BagRun *bag;
-    /* losses: class of each row of x, or of each pixel of (N,C,H,W), int32[loss_labels]; -1: the
-     * pixel has none */
+    /* losses: class of each row of x, or of each pixel if x is (N,C,H,W), int32[loss_labels]; -1:
+     * the pixel has no label */
     const int32_t *labels;
     /* softmax_loss: second labels; loss = label_share * loss(labels) + (1 - label_share) *
      * loss(labels_other). NULL: labels alone. CPU only. */
@@ -99,12 +100,12 @@ typedef struct OpRun {
     /* losses for numbers: float[N][K], one for each output of a sample in plain order, K = C * H *
      * W of a field; NaN: missing */
     const float *targets;
-    /* losses for numbers: finite weights >= 0 of targets; NULL: all 1. weights_step 0: of any
-     * sample, float[K], the same in all runs of the operation; else float[N][K], and it is K (CPU
-     * only). */
+    /* losses for numbers: finite weights >= 0 of the targets; NULL: all 1. weights_step 0:
+     * float[K], the same for all samples and in all runs of the operation. weights_step K:
+     * float[N][K] (CPU only). */
     const float *target_weights;
     int64_t weights_step;
-    /* losses for boxes */
+    /* losses for boxes: the target boxes */
     BoxTargets boxes;
     /* dropout: id of each sample, int64[N] */
     const int64_t *sample;
@@ -127,10 +128,10 @@ typedef struct Op Op;
  * and forward, which are required. */
 typedef struct OpTable {
     const char *name;
-    /* Chooses layouts and kernels from the spec alone. On entry op->spec has the x[] that the
-     * producers give. It may set the layout of spec.y, and may change entries of preferred (on
-     * entry x[0..]) to layouts that this operation runs faster on: the planner then inserts a
-     * reorder and calls plan again with the new x. Fills the sizes in Op. */
+    /* Chooses layouts and kernels from the spec alone. On entry, op->spec.x[] has the layouts of
+     * the producers, and preferred[] is a copy of it. plan may set the layout of spec.y, and may
+     * change entries of preferred[] to layouts on which the operation is faster: the planner then
+     * inserts a reorder and calls plan again with the new x. Fills the sizes in Op. */
     Status (*plan)(Op *op, Desc preferred[SPEC_INPUTS]);
     /* Makes `cache` from w; called after the parameters changed or were read into memory again. */
     void (*refresh)(Op *op, const OpRun *run);
@@ -138,8 +139,9 @@ typedef struct OpTable {
     /* May change dy in place if spec.act is not ACT_NONE (applies the mask of the fused
      * activation). */
     void (*backward_begin)(Op *op, const OpRun *run);
-    /* Writes dx[]. Unless weight_later is set, it may also write dw[] in place of backward_weight
-     * if there is a dx[0]; dw[] is then valid memory even if spec.frozen. */
+    /* Writes dx[]. If dx[0] is not NULL and weight_later is false, it may also write dw[], which
+     * backward_weight then need not do; so dw[] is valid memory in this case even if
+     * spec.frozen. */
     void (*backward_data)(Op *op, const OpRun *run);
     /* Writes dw[]. Not called if spec.frozen, and an operation may rely on that when it plans. */
     void (*backward_weight)(Op *op, const OpRun *run);
@@ -147,8 +149,8 @@ typedef struct OpTable {
      * the plain one. Any thread may call unpack while others compute. */
     void (*pack)(Op *op, int i, const float *plain, float *stored);
     void (*unpack)(Op *op, int i, const float *stored, float *plain);
-    /* Whether the stored order of parameter i equals the plain one although there is an unpack.
-     * NULL: not known. */
+    /* Whether the stored order of parameter i equals the plain order although the slot unpack is
+     * set. NULL: not known. */
     bool (*stored_plain)(const Op *op, int i);
     /* releases impl */
     void (*free)(Op *op);
@@ -181,15 +183,16 @@ struct Op {
     /* y is x[0] itself: nothing is written (flatten) */
     bool y_alias;
     /* dx[0] may share the memory of x[0] if no other operation reads x[0] after forward
-     * (softmax_loss). From then on the memory may contain either: in a run with `training` set,
-     * forward may write dx[0], and backward_data then does nothing. loss_scale and `numbers` must
-     * be valid in forward and equal in backward. */
+     * (softmax_loss). In a run with `training` set, forward may then already write dx[0] there, and
+     * backward_data does nothing. So loss_scale and `numbers` must be valid in forward and have the
+     * same values in backward. */
     bool dx_over_x;
     /* backward_weight may run long after backward_data: it reads x and dy only */
     bool weight_later;
     /* operations of one run; a multiply-add counts as two */
     double flops_forward, flops_backward;
-    /* name of the kernels' maker where there was a choice, else NULL; borrowed from the backend */
+    /* where there is a choice: which kernels or library run the operation, as text for the user;
+     * else NULL. Borrowed from the backend. */
     const char *kernels;
 };
 

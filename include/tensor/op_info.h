@@ -1,6 +1,7 @@
-/* Facts about each operation that hold on every backend, for modules that route data to it, fuse,
- * split or measure it. One const row per operation. Each enum below begins with a value for "not
- * said", which the check at start refuses (tensor_check). */
+/* Facts about each operation that hold on every backend, for the modules that pass data to
+ * operations, fuse, split or measure them. There is one const row per operation. The first value of
+ * each enum below means that the row does not set the field; tensor_check, at start, reports that
+ * as an error. */
 #ifndef WEFT_TENSOR_OP_INFO_H
 #define WEFT_TENSOR_OP_INFO_H
 
@@ -18,9 +19,9 @@ typedef enum OpSplit {
     SPLIT_HALVES,
     /* works on each element of the last dimension independently: on any slice */
     SPLIT_ELEMENTS,
-    /* rows of its table; each rank gives a partial sum */
+    /* by rows of its table; each rank computes a partial sum */
     SPLIT_ROWS,
-    /* the logits that it reads */
+    /* by the logits that it reads */
     SPLIT_CLASSES,
 } OpSplit;
 
@@ -32,8 +33,8 @@ typedef enum OpFuse {
     FUSE_ACT,
     /* a sum: may become the residual of one of its producers */
     FUSE_ADD,
-    /* relu of its input equals relu of its output if spec.pool is POOL_MAX: the two may be
-     * swapped */
+    /* with POOL_MAX, the maximum of relu(x) equals relu of the maximum of x: a relu before the
+     * operation may be moved behind it */
     FUSE_MAX,
     /* supports spec.x_act */
     FUSE_X_ACT,
@@ -63,10 +64,10 @@ typedef enum OpTalks {
  * slice of them. */
 typedef enum OpTokens {
     TOKENS_UNSET,
-    /* no output mixes samples or positions of several tokens, or there are no tokens */
+    /* no: an output depends on several tokens, or the input is not (N,T,C) */
     TOKENS_TOGETHER,
     TOKENS_SEPARATE,
-    /* independently, but the result on a slice depends on spec.slice */
+    /* yes, but the result also depends on the token's position, which spec.slice gives */
     TOKENS_BY_POSITION,
 } OpTokens;
 
@@ -77,7 +78,8 @@ typedef enum OpParams {
     PARAMS_NONE,
     /* weights and a bias, in an order of the operation's own */
     PARAMS_WEIGHT,
-    /* the same; w can be stored in plain order, so that another operation can share it */
+    /* weights and a bias; w can also be stored in plain order, so that another operation can share
+     * it */
     PARAMS_PLAIN_WEIGHT,
     /* scale and shift of normalised values */
     PARAMS_NORM,
@@ -140,9 +142,9 @@ typedef struct OpInfo {
      * works only if BackendTable.fuses_gelu, and never after a residual; silu only if
      * BackendTable.fuses_silu and op_fuses_silu. */
     unsigned acts;
-    /* The operation is also a layer of the same name, without attributes or parameters, with this
-     * many inputs of one shape and an output of that shape; each channel is independent. 0: it is
-     * no layer by itself, and a LayerKind makes it. */
+    /* The operation is also a layer of the same name, without attributes or parameters. Its
+     * layer_inputs inputs and its output have one shape, and each channel is independent. 0: only a
+     * LayerKind makes this operation. */
     int layer_inputs;
     /* help text of that layer, one line */
     const char *layer_help;
@@ -152,10 +154,10 @@ typedef struct OpInfo {
 
 /* The row of an operation, kind from 1 on; NULL if there is no such operation. */
 const OpInfo *op_info(OpKind kind);
-/* ERR_BUG, naming the operation, if its row leaves something unsaid, or contradicts itself or the
- * tables of the backends. */
+/* ERR_BUG, naming the operation, if a field of its row is not set or two fields contradict each
+ * other. */
 Status op_info_check(const OpInfo *info);
-/* Does so for all operations and backends. */
+/* Checks the rows of all operations, and the table of each operation on each backend. */
 Status tensor_check(void);
 /* Whether the operation computes a loss, from labels, targets or boxes. */
 static inline bool op_is_loss(const OpInfo *info)
@@ -168,7 +170,7 @@ static inline bool op_plain_weight(const OpInfo *info)
 {
     return info->params == PARAMS_PLAIN_WEIGHT || info->params == PARAMS_EMBEDDING;
 }
-/* Whether the operation can apply silu to its output, as spec is now. */
+/* Whether the operation can apply silu to its output, with this spec. */
 static inline bool op_fuses_silu(const OpSpec *spec)
 {
     return !spec->residual && !spec->fixed_stats;

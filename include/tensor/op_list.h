@@ -47,7 +47,7 @@
 /* clang-format on */
 
 #define OP_CONSTANT(OP, name, where) OP_##OP,
-/* OP_NONE marks a row that does not name its operation */
+/* OP_NONE: no operation */
 enum { OP_NONE, OPERATIONS(OP_CONSTANT) OP_KINDS };
 #undef OP_CONSTANT
 _Static_assert((int)OP_KINDS <= (int)OP_MOST, "OP_MOST operations fit BackendTable.op");

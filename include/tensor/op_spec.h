@@ -38,18 +38,19 @@ enum { ACTS = 0 ACTIVATIONS(ACT_COUNT) };
 #undef ACT_ENTRY
 #undef ACT_COUNT
 const char *act_name(Act act);
-/* Returns ACT_FROM_Y and ACT_MOVES_ZERO where they hold. */
+/* Returns the facts of an activation: ACT_FROM_Y, ACT_MOVES_ZERO, both or 0. */
 unsigned act_facts(Act act);
 
 /* POOL_AVG divides by the number of real pixels, without padding. */
 typedef enum PoolMode { POOL_MAX, POOL_AVG, POOL_GLOBAL_AVG } PoolMode;
-/* Position of the maximum in a window whose value relu cut off; windows have fewer pixels. */
+/* Stored in place of the maximum's position in its window if relu set the maximum to 0. A window
+ * has fewer pixels than this. */
 enum { POOL_CUT = 255 };
 
 /* Pixels of an upsampled image: copies of the nearest pixel, or interpolated between the four
  * nearest. */
 typedef enum UpsampleMode { UPSAMPLE_NEAREST, UPSAMPLE_BILINEAR } UpsampleMode;
-/* largest factor */
+/* largest factor by which a layer upsamples */
 enum { UPSAMPLE_SCALE = 64 };
 
 /* Values outside an image, as the modes of PyTorch's F.pad, with their names in a configuration:
@@ -65,7 +66,8 @@ typedef enum PadMode { PAD_MODES(PAD_ENTRY) } PadMode;
 #undef PAD_ENTRY
 /* Rows and columns around an image. */
 typedef struct Padding {
-    /* rows above and below, columns left and right; negative numbers cut off, with PAD_ZERO only */
+    /* rows above and below, columns left and right; a negative number cuts pixels off, with
+     * PAD_ZERO only */
     int edge[4];
     /* mode of rows and mode of columns */
     PadMode mode[2];
@@ -90,13 +92,13 @@ typedef enum PointLoss {
     POINT_SQUARE,
     /* |e|; its slope at 0 is taken for 0 */
     POINT_ABSOLUTE,
-    /* e^2 / 2 up to |e| = delta, then delta (|e| - delta / 2) (Huber 1964) */
+    /* e^2 / 2 up to |e| = delta, beyond it delta (|e| - delta / 2) (Huber 1964) */
     POINT_HUBER,
-    /* sqrt(e^2 + eps^2) - eps (Charbonnier et al. 1994, with eps for the unit of e) */
+    /* sqrt(e^2 + eps^2) - eps (Charbonnier et al. 1994, with e in units of eps) */
     POINT_CHARBONNIER,
 } PointLoss;
 
-/* Losses of the overlap of a class's pixels with its probabilities. */
+/* Losses that measure how a class's probabilities overlap with its pixels. */
 typedef enum RegionLoss { REGION_DICE, REGION_IOU } RegionLoss;
 
 /* Weights of the classes of a loss, finite and at least 0; count 0: all 1. */
@@ -134,7 +136,8 @@ typedef struct RotaryScaling {
     float factor;
     /* dynamic, llama3, yarn: tokens of the original context */
     int original;
-    /* llama3: bounds, in turns within the original context */
+    /* llama3: bounds, in turns of a pair within the original context: below the first, a pair's
+     * speed is divided by `factor`; above the second, it is unchanged */
     float low_freq_factor, high_freq_factor;
     /* yarn: bounds in turns (defaults 32 and 1); the last three give the factor on cosines and
      * sines */
@@ -150,8 +153,9 @@ typedef struct Anchors {
     float side[ANCHORS_MOST][2];
 } Anchors;
 
-/* How an exchange converts a tensor between whole and divided layers of a tensor group. Backward
- * mirrors forward: ENTER and LEAVE are a pair, GATHER and SCATTER are a pair. */
+/* How an exchange converts a tensor between whole and divided layers of a tensor group. Backward of
+ * ENTER does what forward of LEAVE does, and vice versa; GATHER and SCATTER are such a pair,
+ * too. */
 typedef enum ExchangeKind {
     /* before divided layers, x is whole: y is x; dx is the sum of dy over the ranks */
     EXCHANGE_ENTER,
@@ -167,13 +171,13 @@ typedef enum ExchangeKind {
 
 /* The request for one operation: plain data, filled by a layer kind and completed by the backend
  * (layouts). The row of each operation in src/tensor/op_info.c says what it computes. With `slice`
- * set, an operation has one rank's part of a tensor: embedding has its rows of w (tokens of other
- * ranks give 0), softmax_loss its logits (y covers all of them), positions and dropout their slice
- * of x. If the backend's precision is bf16 or fp16, activations and their gradients have that type;
- * every operation computes in fp32 on what it loads and rounds what it stores, and attention also
- * rounds the factors of its inner products. Parameters, dw, `saved`, a loss's y, float data and
- * targets stay fp32. An operation whose input is fp32 data asks for the precision, and a reorder
- * converts it. */
+ * set, an operation has one rank's part of a tensor: embedding a part of the rows of w (tokens of
+ * other rows give 0), softmax_loss a part of the logits (y is the loss over all logits), positions
+ * and dropout a slice of x. If the backend's precision is bf16 or fp16, activations and their
+ * gradients have that type; every operation computes in fp32 on what it loads and rounds what it
+ * stores, and attention also rounds the factors of its inner products. Parameters, dw, `saved`, a
+ * loss's y, float data and targets stay fp32. An operation whose input is fp32 data prefers the
+ * backend's precision, and a reorder converts the data. */
 typedef struct OpSpec {
     OpKind kind;
     /* conv2d, pool: height, width */
@@ -191,10 +195,12 @@ typedef struct OpSpec {
     ClassWeights class_weights;
     /* focal_loss: gamma, the exponent of 1 - p; 0: cross-entropy */
     float focus;
-    /* upsample, pixel_shuffle: rows and columns of y for each of x */
+    /* upsample, pixel_shuffle: rows of y for each row of x, and columns of y for each column of
+     * x */
     int scale;
     UpsampleMode upsample;
-    /* bilinear: the centres of the outermost pixels of x and y coincide, not the images' edges */
+    /* bilinear: the centres of the outermost pixels of x and y coincide; false: the edges of the
+     * two images do */
     bool align_corners;
     /* activation applied to the output; ACT_NONE: none */
     Act act;
@@ -221,7 +227,7 @@ typedef struct OpSpec {
      * pictures, or of the image that tokens_to_pixels gives */
     Anchors anchors;
     int image[2];
-    /* detect: classes; pixels of the picture in a cell, along each side */
+    /* detect: number of classes; width and height of a cell in pixels of the picture */
     int classes, cell;
     /* dropout: whole channels of (N,C,H,W) are dropped */
     bool drop_channels;
@@ -241,20 +247,22 @@ typedef struct OpSpec {
     /* attention: a query attends to all keys, also to those after its own */
     bool full;
     TensorSlice slice;
-    /* Sums that a tensor group of any size cuts alike. slices: the sum over a dense layer's inputs
-     * in forward (slices_inputs) or over its outputs in dx, or over the classes of a loss; of an
-     * exchange, the slices of the sum that it completes. tokens: the gradients of parameters are
-     * sums over slices of the sequence; with slices_inputs only that of the bias. */
+    /* Sums that are cut into the same slices for every size of the tensor group. slices: in dense,
+     * the sum over the inputs in forward (slices_inputs set) or the sum over the outputs in dx; in
+     * a loss, the sums over the classes; in an exchange, the slices of the sum that it completes.
+     * tokens: the gradients of parameters are sums over slices of the sequence; if slices_inputs is
+     * set, only the gradient of the bias is. */
     SumSlices slices, tokens;
     bool slices_inputs;
     ExchangeKind exchange;
     /* bag: index of this bag among the model's bags; number of data fields that it reads; the first
-     * of them; ids per field with BAG_CONCAT. row_width: floats per row or per vector. */
+     * of them; ids per field with BAG_CONCAT */
     int bag, bag_fields, bag_first, bag_ids;
     BagMode bag_mode;
+    /* floats per row of a bag's table, or per vector: the input of interaction and fm is vectors
+     * side by side */
     int row_width;
-    /* bag: all fields together count as one field. interaction, fm: the input is vectors of
-     * row_width, side by side. */
+    /* bag: all its fields together count as one field */
     bool bag_together;
     /* No parameter, running statistic or table row of this operation changes: backward_weight is
      * not run. A single frozen parameter does not set it. */
@@ -264,19 +272,21 @@ typedef struct OpSpec {
     bool fixed_stats;
     /* dense stores w in plain order, because another operation shares it */
     bool plain_weight;
-    /* The parameters are those of another node of the same kind and shapes, or another node has
-     * them: their stored order must not depend on need_dx. */
+    /* The parameters are shared with another node of the same kind and shapes, so their stored
+     * order must not depend on need_dx. */
     bool shared_weight;
-    /* channel_sum: one for each channel of y, and their number; borrowed from the graph */
+    /* channel_sum: one entry for each channel of y, and the number of entries; borrowed from the
+     * graph */
     const ChannelSum *channel_sums;
     int sums;
     /* number of inputs; number of w: parameters first, then running statistics */
     int x_count, w_count;
-    /* whether the gradient of input i is needed; false for the data */
+    /* the gradient of input i is needed; false for the data */
     bool need_dx[SPEC_INPUTS];
-    /* a later operation reads x[0], too: dx[0] may be run with dx_add */
+    /* a later operation reads x[0], too: the backward pass may run with OpRun.dx_add */
     bool x_shared;
-    /* in the model's order: OIHW (conv_transpose2d: IOHW), out x in, V x C */
+    /* shapes of the parameters in the model's order: conv2d OIHW, conv_transpose2d IOHW, dense out
+     * x in, embedding V x C */
     Shape w[SPEC_PARAMS];
     /* x comes from the producers, y.shape from the layer kind, the layout of y from the backend */
     Desc x[SPEC_INPUTS], y;

@@ -45,8 +45,8 @@ typedef struct Desc {
     bool flat;
     Shape image;
 } Desc;
-/* bf16 is the upper half of a float. Rounds to nearest, ties to even, denormals included; NaN stays
- * NaN. */
+/* bf16 is the upper half of a float. bf16_of rounds to nearest, ties to even, denormals included;
+ * NaN stays NaN. */
 typedef struct Bf16 {
     uint16_t bits;
 } Bf16;
@@ -66,8 +66,8 @@ static inline Bf16 bf16_of(float value)
     return (Bf16){(uint16_t)((nan ? quiet : rounded) >> 16)};
 }
 
-/* IEEE 754 half precision (half.c). Rounds to nearest, ties to even; values that are too large
- * become infinite. */
+/* IEEE 754 half precision (half.c). f16_of rounds to nearest, ties to even; values that are too
+ * large become infinite. */
 typedef struct F16 {
     uint16_t bits;
 } F16;
@@ -85,9 +85,9 @@ int64_t desc_elements(Desc d);
 size_t desc_bytes(Desc d);
 
 /* Cuts a dimension of `items` among ranks in order: rank r has items slice_first(items, ranks, r)
- * up to slice_first(items, ranks, r + 1). Slices differ by at most one item, and rank 0's is a
- * largest one. Slices of few ranks are whole slices of more: slice_first(items, ranks, r) ==
- * slice_first(items, n * ranks, n * r). */
+ * up to slice_first(items, ranks, r + 1). Slices differ by at most one item, and no slice is larger
+ * than rank 0's. With n times as many ranks, each slice is cut into n whole slices:
+ * slice_first(items, ranks, r) == slice_first(items, n * ranks, n * r). */
 int64_t slice_first(int64_t items, int ranks, int rank);
 /* One rank's part of one dimension of a tensor; ranks 0: the tensor is whole. */
 typedef struct TensorSlice {
@@ -95,17 +95,17 @@ typedef struct TensorSlice {
     /* first item and number of items of this rank; items of the whole dimension */
     int64_t first, count, whole;
 } TensorSlice;
-/* A sum that is always cut into `total` slices, whatever the number of ranks, so that its bits do
- * not depend on it: each slice is a sum of its own in fp32, and slices are joined by the binary
- * tree of neighbours. Slice i begins at unit slice_first(units, total, i). */
+/* A sum that is always cut into `total` slices, so that its bits do not depend on the number of
+ * ranks: each slice is a sum of its own in fp32, and slices are joined by the binary tree of
+ * neighbours. Slice i begins at unit slice_first(units, total, i). */
 typedef struct SumSlices {
     /* a power of two; 0: the sum is not cut */
     int total;
     /* this rank computes slices first .. first + count - 1, a subtree */
     int first, count;
     /* The terms are `parts` parts side by side (queries, keys, values) of `units` units each, on
-     * all ranks together; in the first part a unit has `lead` times as many terms. A slice has its
-     * units of all parts, in their order. */
+     * all ranks together; in the first part a unit has `lead` times as many terms as in the others.
+     * A slice consists of the same units of all parts, in the order of the parts. */
     int64_t units, lead;
     int parts;
 } SumSlices;

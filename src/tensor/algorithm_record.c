@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the file's first line, the beginnings of the next two, and what is between key and algorithm in
- * the others */
+/* the text's first line, the beginnings of its second and third line, and the separator between key
+ * and algorithm in all other lines */
 #define HEAD      "weft-algorithms 1"
 #define GPU       "gpu "
 #define LIBRARIES "libraries "
@@ -149,7 +149,8 @@ char *algorithm_record_text(const AlgorithmRecord *record)
 
 /* ---- reading ---- */
 
-/* Cuts off and returns the next line; NULL at the end. */
+/* Returns the next line of *rest, without its newline, and moves *rest behind it; NULL at the
+ * end. */
 static char *next_line(char **rest)
 {
     char *line = *rest;

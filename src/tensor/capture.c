@@ -1,8 +1,9 @@
-/* Recording and replay of a step's queued work, and host memory for asynchronous copies. A backend
- * without these functions runs the work each time, and gets ordinary memory. */
+/* Recording and replay of a step's queued work, and host memory for asynchronous copies. If the
+ * backend lacks these functions, the work is called in every step, and the memory is ordinary
+ * pages. */
 #include "tensor.h"
 
-/* Records what `work` queues. If that fails, returns NULL and turns replay off. */
+/* Records the work that `work` queues. If recording fails, returns NULL and turns replay off. */
 static Recording *record(Backend *backend, void (*work)(void *user), void *user)
 {
     const BackendTable *t = backend->table;

@@ -1,6 +1,6 @@
-/* The functions that other modules call: they open backends, check each OpSpec, and forward calls
- * on an Op to the backend's functions. A NULL function means "nothing to do", except for plan and
- * forward. */
+/* The functions of op.h and backend.h that open a backend, check an OpSpec and plan it, and forward
+ * calls on an Op to the backend's functions. A NULL function means "nothing to do", except for plan
+ * and forward. */
 #include "tensor.h"
 
 #include <string.h>

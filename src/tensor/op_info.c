@@ -1,5 +1,6 @@
 /* The rows of most operations: what each computes, which sizes it accepts on every backend, and the
- * facts that other modules need. The other operations have their rows in their own files. */
+ * facts that other modules need. The rows of the other operations are in the operations' own
+ * files. */
 #include "tensor.h"
 #include "tensor/op_list.h"
 
@@ -54,7 +55,8 @@ OpSpec reorder_spec(Desc from, Desc to)
 
 /* ---- checks of sizes ---- */
 
-/* Fails unless the gradient of the activation can be computed from its output alone. */
+/* Fails for a fused activation other than relu and relu6, whose gradients are computed from their
+ * outputs alone. */
 static Status fused_check(const OpSpec *s)
 {
     if (s->act == ACT_NONE || s->act == ACT_RELU || s->act == ACT_RELU6) return OK;
@@ -357,8 +359,8 @@ const OpInfo info_attention = {
 
 /* x: logits (N,K), (N,T,K) or (N,C,H,W); labels: int32. y (rows, LOSS_COLUMNS): loss, number of
  * logits above that of the label (0: the prediction is right; < 5: top-5; -1: there is no label),
- * index of the largest logit. Label smoothing s (Szegedy et al. 2016), only in training: the target
- * is s/K for each class, plus 1-s for the label. */
+ * index of the largest logit. With label smoothing s (Szegedy et al. 2016), only in training, the
+ * target is s/K for each class, plus 1-s for the label. */
 const OpInfo info_softmax_loss = {
     .name = "softmax_loss",
     .split = SPLIT_CLASSES,
@@ -372,8 +374,9 @@ const OpInfo info_softmax_loss = {
 };
 
 /* x (N,K), (N,C,L) or (N,C,H,W), targets float of the same shape, weights w of a sample's targets:
- * the loss of a sample is sum(w e) / sum(w) over its targets that are not NaN, and 0 if all are; e
- * is the loss of x - target that spec.point selects. The other two columns are 0. */
+ * the loss of a sample is sum(w e) / sum(w) over its targets that are not NaN, and 0 if all its
+ * targets are NaN; e is the loss of x - target that spec.point selects. y (N, LOSS_COLUMNS): the
+ * loss, 0, 0. */
 const OpInfo info_point_loss = {
     .name = "point_loss",
     .split = SPLIT_NEVER,

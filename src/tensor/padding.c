@@ -1,4 +1,5 @@
-/* Places around an image: the shape with padding, and the pixel that each place is a copy of. */
+/* Padding of images: the shape of the padded image, and the pixel that each of its rows and columns
+ * copies. */
 #include "places.h"
 
 static const char *const sides[2][2] = {{"above", "below"}, {"left", "right"}};

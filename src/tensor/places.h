@@ -1,5 +1,5 @@
-/* Places along one dimension of an image: the pixel that padding copies, and the two pixels between
- * which linear interpolation lies. The backends share these formulas. */
+/* Formulas along one dimension of an image, for padding and upsampling: which pixel a place of the
+ * output copies, or between which two pixels it interpolates. All backends use them. */
 #ifndef WEFT_TENSOR_PLACES_H
 #define WEFT_TENSOR_PLACES_H
 
@@ -11,8 +11,8 @@
 #define PLACES_INLINE static inline
 #endif
 
-/* Returns the pixel, of `size`, that place `at` is a copy of, with `low` places before the first
- * pixel; -1: none. */
+/* Returns the pixel, 0 .. size - 1, that place `at` of the padded dimension copies; -1: none. low:
+ * number of places before the first pixel. */
 PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_t at)
 {
     const int64_t i = at - low;
@@ -23,13 +23,15 @@ PLACES_INLINE int64_t pad_source(PadMode mode, int64_t low, int64_t size, int64_
     return -1;
 }
 
-/* A place between pixel `first` and the next one, whose weight is `above`; 0 if there is none. */
+/* A place between pixel `first` and the next pixel. above: weight of the next pixel; 0 if there is
+ * no next pixel. */
 typedef struct LinearPlace {
     int64_t first;
     float above;
 } LinearPlace;
 
-/* Returns the place between `size` pixels of place `at` of size * scale. */
+/* Returns where pixel `at` of the upsampled dimension, which has size * scale pixels, is among the
+ * `size` pixels of the input. */
 PLACES_INLINE LinearPlace linear_place(int64_t size, int scale, bool align_corners, int64_t at)
 {
     const int64_t out = size * scale;

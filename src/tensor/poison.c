@@ -1,6 +1,6 @@
 /* The poison backend, for tests: the CPU backend, but memory is filled with NaN before an operation
- * writes it, padding included. Elements that the operation does not write, or reads before it
- * writes them, are then NaN in the result. The fill is 0xff bytes: NaN in float and double, -1 in
+ * writes it, padding included. If an operation fails to write an element, or reads one that has not
+ * been written, its result has NaN. The fill is 0xff bytes: NaN in float and double, -1 in
  * integers. Buffers that two tensors may share (in place, aliases) are not filled. Weights are NULL
  * in calls that must not read them. */
 #include "tensor.h"
@@ -41,7 +41,8 @@ static void poison_forward(Op *op, const OpRun *run)
     cpu_table(op)->forward(op, run);
 }
 
-/* Returns the run without what backward_begin and backward_weight must not read. */
+/* Returns a copy of run without weights and cache, which backward_begin and backward_weight must
+ * not read. */
 static OpRun without_weights(const OpRun *run)
 {
     OpRun bare = *run;

@@ -1,15 +1,15 @@
 /* Rotary angles (Su et al. 2021) and their scalings for longer contexts, all in double precision.
- * The formulas are those of the papers and of Hugging Face's transformers, with which models are
- * published. */
+ * The formulas are those of the papers and of Hugging Face's transformers, the library for which
+ * the models are published. */
 #include "tensor/op_spec.h"
 
 #include <math.h>
 
 static const double TWO_PI = 6.283185307179586476925;
 
-/* Returns the base of dynamic NTK scaling. It grows with `length` beyond the original context, so
- * that all pairs but the first turn more slowly. With factor 1 the slowest pair turns as far over
- * `length` tokens as without scaling over the original context. */
+/* Returns the base of dynamic NTK scaling. The base grows with `length` beyond the original
+ * context, so that all pairs but the first turn more slowly. With factor 1, the slowest pair turns
+ * over `length` tokens by the angle by which it turns over the original context without scaling. */
 static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
 {
     const RotaryScaling *r = &spec->rotary_scaling;
@@ -20,8 +20,8 @@ static double dynamic_base(const OpSpec *spec, int64_t width, int64_t length)
            pow(factor * tokens / r->original - (factor - 1), (double)width / (double)(width - 2));
 }
 
-/* Returns the speed of a pair in the scaling of Llama 3: unchanged for fast pairs, divided by the
- * factor for slow ones, interpolated between. */
+/* Returns the speed of a pair in the scaling of Llama 3: the speed is unchanged for fast pairs,
+ * divided by the factor for slow pairs, and interpolated for pairs between the two bounds. */
 static double llama3_speed(const RotaryScaling *r, double speed)
 {
     const double low = (double)r->low_freq_factor, high = (double)r->high_freq_factor;

@@ -71,7 +71,7 @@ struct RowStore {
 
 /* ---- memory needed ---- */
 
-/* The most rows for an index of that size: 70 % of the slots. */
+/* Returns the most rows that an index of `slots` slots may have: 70 % of the slots. */
 static int64_t rows_max(int64_t slots)
 {
     return slots / 10 * 7 + slots % 10 * 7 / 10;
@@ -89,14 +89,14 @@ static size_t stride_of(int floats)
     return sizeof(uint64_t) + (size_t)floats * sizeof(float);
 }
 
-/* Rows per slab; a slab has room for two rows at least. */
+/* Returns the number of rows per slab, which is at least two. */
 static int64_t slab_rows_of(size_t stride)
 {
     return stride > SLAB_BYTES / 2 ? 2 : (int64_t)(SLAB_BYTES / stride);
 }
 
-/* Resident bytes of the slabs that hold `rows` rows: whole pages, of 4 KiB up to 2 MiB in all, huge
- * pages beyond that. */
+/* Resident bytes of the slabs that hold `rows` rows: whole pages, of 4 KiB if all rows fit into 2
+ * MiB, else of 2 MiB. */
 static size_t slabs_bytes(int64_t rows, size_t stride)
 {
     int64_t each = slab_rows_of(stride);
@@ -117,8 +117,8 @@ size_t row_store_bytes(const RowStore *store)
            slabs_bytes(store->rows_allocated, store->stride);
 }
 
-/* The peak is at the end, or while the index grew the last time: then there are the old and the new
- * index, and the slabs hold the rows of the old one. */
+/* The peak is either at the end or while the index grows for the last time. During that growth, the
+ * old and the new index both exist, and the slabs hold the rows of the old index. */
 size_t row_store_peak_bytes(int64_t rows, int floats)
 {
     size_t stride = stride_of(floats);
@@ -177,8 +177,8 @@ static void add_slab(RowStore *s)
     s->slab[s->slabs++] = slab;
 }
 
-/* Moves entries in the order of the old slots, so that writes go to two sequential ranges of the
- * new index. */
+/* Moves all entries to a new index of `slots` slots. Entries are moved in the order of the old
+ * slots, so that the writes go to two sequential ranges of the new index. */
 static void grow_index(RowStore *s, int64_t slots)
 {
     Slot *old = s->slot;
@@ -249,8 +249,8 @@ ALWAYS_INLINE static inline void prefetch_record(const RowStore *s, const char *
     __builtin_prefetch(end - 1, 1, 3);
 }
 
-/* Prefetches and returns the first record with the id's tag, which is almost always the id's; NULL:
- * none has it. */
+/* Prefetches and returns the first record with the id's tag, which is almost always the record of
+ * the id itself; NULL: no record has the tag. */
 static char *prefetch_candidate(const RowStore *s, uint64_t id)
 {
     uint32_t tag = (uint32_t)row_hash(s->table, id);
@@ -261,8 +261,8 @@ static char *prefetch_candidate(const RowStore *s, uint64_t id)
     return record;
 }
 
-/* Returns the id's row: that of the candidate, or of another record with the same tag; NULL: the id
- * has no row. */
+/* Returns the id's row, from the candidate `record` or from another record with the same tag; NULL:
+ * the id has no row. */
 static float *confirm_candidate(const RowStore *s, uint64_t id, char *record)
 {
     if (record && id_of(record) != id) {
@@ -338,8 +338,8 @@ static Status fail_no_room(const RowStore *s, int64_t more)
                 text_bytes((double)bytes_with(s, more), needed));
 }
 
-/* Grows the index for the missing ids, or fails at the limit. Duplicates, which a sort finds, are
- * left out only if counting them would grow the index or exceed the limit. */
+/* Grows the index for the missing ids, or fails at the limit. Duplicate ids are left out, by a
+ * sort, only if counting them would grow the index or exceed the limit. */
 static Status make_room(RowStore *s, const uint64_t *id, float *const *at, int64_t count,
                         int64_t missing)
 {

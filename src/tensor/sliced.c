@@ -37,7 +37,9 @@ DType exchange_input(const Op *op)
     return s->slices.total > 0 && parts ? DTYPE_F32 : op->backend->options.precision;
 }
 
-/* True if the side of divided layers has another type. An embedding's sum is exact in any type. */
+/* True if the tensor on the side of divided layers is fp32 although the backend's precision is not.
+ * After a divided embedding it is not: that sum has one term that is not 0, so it is exact in any
+ * type. */
 static bool has_wide_side(const Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -104,8 +106,8 @@ static void all_reduce(const ExchangePlan *plan, const OpRun *run, const void *f
     x->gather(x, plan->divided, run->workspace, to);
 }
 
-/* Copies the narrow tensor `from`, which the ranks have in slices or each completely, to the wide
- * one `to`. */
+/* Converts the tensor `from`, in the backend's precision, to the whole fp32 tensor `to`. If the
+ * exchange divides the sequence, `from` is this rank's slice, and all slices are gathered first. */
 static void widen(const Op *op, const OpRun *run, const void *from, void *to)
 {
     const ExchangePlan *plan = op->impl;
@@ -185,7 +187,8 @@ void exchange_backward_data(Op *op, const OpRun *run)
     if (plan->kind == EXCHANGE_ENTER) all_reduce(plan, run, run->dy, run->dx[0]);
 }
 
-/* Unit at which slice i begins, counted from this rank's first. */
+/* Returns the unit at which this rank's slice i begins, counted from the first unit of this
+ * rank. */
 static int64_t slice_unit(const SumSlices *s, int i)
 {
     return slice_first(s->units, s->total, s->first + i) -

@@ -9,10 +9,10 @@
 typedef struct SumRange {
     int64_t first, end;
 } SumRange;
-/* Returns where part number `part` of slice i of this rank lies among the rank's k terms. */
+/* Returns the range of part number `part` of this rank's slice i among the rank's k terms. */
 SumRange sum_range(const SumSlices *slices, int64_t k, int i, int part);
-/* Returns the levels of the binary tree that joins `slices` slices, a power of two. Sums that wait
- * to be joined are as many, at most. */
+/* Returns the number of levels of the binary tree that joins `slices` slices, a power of two. At
+ * most that number of sums wait to be joined at any time. */
 int64_t sum_levels(int slices);
 
 /* Converts n elements between fp32 and the backend's type; no memory is shared. */
@@ -25,24 +25,26 @@ typedef struct ExchangePlan {
     Slices divided;
     /* last dimension of y, and the product of its other dimensions */
     int64_t width, rows;
-    /* In 16 bits, if sums are cut into slices: the side of divided layers is in fp32, y of ENTER
-     * and GATHER, x of LEAVE and SCATTER. There values have been rounded, but the ranks' parts of
-     * sums have not. NULL: both sides have one type. */
+    /* Set in 16 bits if sums are cut into slices: the tensors on the side of divided layers, y of
+     * ENTER and GATHER, x of LEAVE and SCATTER, are then fp32, so that the ranks' partial sums are
+     * not rounded. NULL: both sides have one type. */
     ExchangeConvert convert;
     /* type of the other side, and elements of this rank's slice */
     DType type;
     int64_t slice;
 } ExchangePlan;
 
-/* Plans an exchange. y: layout of y, without padding; x[0] has the same. Sets spec.y, impl and the
- * sizes in op. convert: the backend's, used where sums that are in slices need it. ERR_BUG if the
+/* Plans an exchange. y: layout of y, without padding; x[0] has the same layout. Sets spec.y, impl
+ * and the sizes in op. convert: the backend's conversion, for ExchangePlan.convert. ERR_BUG if the
  * shapes do not match. */
 Status exchange_plan(Op *op, Desc y, ExchangeConvert convert);
-/* The type of x: fp32, if the exchange adds parts of sums that have not been rounded. */
+/* Returns the type that x must have: fp32 if the exchange adds partial sums that have not been
+ * rounded, else the backend's precision. */
 DType exchange_input(const Op *op);
 void exchange_free(Op *op);
-/* Compute y without the bias; compute dx. Returns y; or, where it is the fp32 sum of parts, a place
- * in the workspace, from which the caller makes y. */
+/* exchange_forward computes y without the bias and returns it. If the result is an fp32 sum, it
+ * returns that sum, in the workspace, and the caller makes y from it. exchange_backward_data
+ * computes dx. */
 void *exchange_forward(const Op *op, const OpRun *run);
 void exchange_backward_data(Op *op, const OpRun *run);
 

@@ -161,9 +161,9 @@ int threads_quota(const char *proc_file, const char *root)
     return least == 0 ? 0 : least < 1 ? 1 : (int)least;
 }
 
-/* A launcher that binds ranks gives each a subset of its own mask. This assumes that all subsets
- * have the size of this rank's, and that ranks * own / launcher ranks share each. A launcher that
- * does not bind leaves its whole mask to all ranks. */
+/* A launcher that binds ranks gives each a subset of its own mask. This function assumes that all
+ * subsets have the size of this rank's subset, and that (ranks * own / launcher) ranks share each
+ * subset. A launcher that does not bind leaves its whole mask to all ranks. */
 int threads_divide(int own, int launcher, int quota, int ranks)
 {
     if (ranks < 1) ranks = 1;

@@ -1,4 +1,5 @@
-/* Versions of the libraries and the compiler, and the processor's instruction sets. */
+/* Prints versions of the libraries and the compiler, and the processor's instruction sets, for
+ * users; writes texts by which ranks compare them. */
 #include "tensor.h"
 #include "cpu/dnnl.h"
 
@@ -49,7 +50,7 @@ static void cuda_libraries(char *out, size_t room)
 void backend_libraries(const Backend *backend, char *out, size_t room)
 {
     if (backend->table->host_memory && cpu_portable())
-        *out = 0; /* oneDNN only copies */
+        *out = 0; /* oneDNN only copies memory, so its version changes no bits */
     else if (backend->table->host_memory)
         dnnl_version_text(out, room);
     else

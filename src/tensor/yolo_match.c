@@ -1,4 +1,5 @@
-/* A detector's cells and anchors: the boxes that they predict, and those that they have to. */
+/* The functions of boxes.h: the boxes that a detector's cells and anchors predict, and the target
+ * boxes that they match. */
 #include "yolo_terms.h"
 
 int64_t box_classes(const OpSpec *loss)

@@ -1,5 +1,6 @@
-/* The formulas of the detection loss: matching, decoding, the overlap of two boxes with its
- * gradient. All in double, so that a decision such as "in the left half of a cell" is exact. */
+/* The formulas of the detection loss: matching, decoding, the overlap of two boxes and its
+ * gradient. They are computed in double, so that a decision such as "in the left half of a cell" is
+ * exact. */
 #ifndef WEFT_TENSOR_YOLO_TERMS_H
 #define WEFT_TENSOR_YOLO_TERMS_H
 
@@ -33,8 +34,9 @@ YOLO_INLINE double yolo_sigmoid(double x)
     return 1 / (1 + exp(-x));
 }
 
-/* Writes the cells along one axis that predict a centre at x besides its own cell, at most two: the
- * one before, and the one after, which is the own cell if x is whole. size: cells of the axis. */
+/* Writes to `out` the neighbours of a centre's cell along one axis that also have to predict it, at
+ * most two, and returns their number. They are the cell before and the cell after; if x is a whole
+ * number, the latter is the centre's own cell. x: the centre in cells; size: cells of the axis. */
 YOLO_INLINE int yolo_neighbours(double x, int size, int out[2])
 {
     const double back = size - x;
@@ -52,7 +54,8 @@ YOLO_INLINE int yolo_clamp(int i, int size)
 /* Matches that an anchor can have with one box: its own cell, two in its row, two in its column. */
 enum { YOLO_SLOTS = 5 };
 
-/* Whether no side of the box is YOLO_RATIO or more times the anchor's, or the other way round. */
+/* Whether the box's width divided by the anchor's, and the box's height divided by the anchor's,
+ * are between 1 / YOLO_RATIO and YOLO_RATIO, both excluded. */
 YOLO_INLINE bool yolo_sides_match(const BoxGrid *g, const float *box, int anchor)
 {
     const double w = (double)box[BOX_W] * g->columns, h = (double)box[BOX_H] * g->rows;
@@ -61,7 +64,8 @@ YOLO_INLINE bool yolo_sides_match(const BoxGrid *g, const float *box, int anchor
            ah < YOLO_RATIO * h;
 }
 
-/* Writes match number `slot` of a box and an anchor whose sides match; false: there are fewer. */
+/* Writes match number `slot` of a box and an anchor whose sides match. Returns false if they have
+ * fewer matches. */
 YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor, int slot,
                                  BoxMatch *m)
 {
@@ -82,21 +86,24 @@ YOLO_INLINE bool yolo_match_slot(const BoxGrid *g, const float *box, int anchor,
     return true;
 }
 
-/* Factors of a level's sums in the loss of one sample, times `scale`. matches: of the level in the
- * batch of `batch` samples; places: cells times anchors; area: pixels of a picture. */
+/* Factors of a level's sums in the loss of one sample, times `scale`. matches: number of matches on
+ * the level in the batch of `batch` samples; places: cells times anchors; area: pixels of a
+ * picture. */
 YOLO_INLINE YoloFactors yolo_factors(int levels, int level, int classes, double matches,
                                      double batch, double places, double area, double smoothing,
                                      double scale)
 {
     /* The gains were tuned for pictures of 640 x 640 pixels, 80 classes and 3 levels. */
     const double gain = 3.0 / levels, share = matches > 0 ? scale * gain * batch / matches : 0;
-    /* weights of the object parts: of three levels, and of another number of levels */
+    /* weights of the levels' object parts if there are three levels, and for any other number of
+     * levels */
     const double three[3] = {4.0, 1.0, 0.4};
     const double others[BOX_LEVELS] = {4.0, 1.0, 0.25, 0.06, 0.02};
     const double weight = levels == 3 ? three[level] : others[level];
     YoloFactors f;
     f.box = share * YOLO_GAIN_BOX;
-    /* K of the gain and K of the mean over classes cancel */
+    /* The gain is proportional to the number of classes K, and the mean over the classes divides by
+     * K, so K cancels. */
     f.classes = classes > 1 ? share * YOLO_GAIN_CLASS / 80.0 : 0;
     f.object = scale * gain * YOLO_GAIN_OBJ * (area / (640.0 * 640.0)) * weight / places;
     f.positive = 1 - smoothing / 2;
@@ -105,7 +112,8 @@ YOLO_INLINE YoloFactors yolo_factors(int levels, int level, int classes, double 
 }
 
 /* Overlap along one axis of the prediction (centre p, size s) and the target (centre q, size t):
- * length of the intersection, at least 0, and of the hull, with their derivatives by p and s. */
+ * length of the intersection, at least 0, length of the hull, and the derivatives of both by p and
+ * s. */
 typedef struct YoloAxis {
     double inside, inside_p, inside_s, hull, hull_p, hull_s;
 } YoloAxis;
@@ -162,8 +170,9 @@ YOLO_INLINE double yolo_ciou(const double p[4], const BoxMatch *m, double *grad)
     return iou - (d2 / c2 + v * alpha);
 }
 
-/* Predicted box in cells from the logits tx, ty, tw, th of a cell: x and y from the cell's corner.
- * slope: derivatives by the logits; NULL: not wanted. */
+/* Computes the predicted box, in cells, from the logits tx, ty, tw, th of a cell; x and y are
+ * measured from the cell's top left corner. slope: derivatives of the four numbers by their logits;
+ * NULL: not wanted. */
 YOLO_INLINE void yolo_decode(const float t[4], const double anchor[2], double box[4], double *slope)
 {
     for (int i = 0; i < 4; ++i) {
