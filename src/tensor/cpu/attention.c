@@ -1,8 +1,8 @@
 /* Attention, causal or full. Forward saves one log-sum-exp per query; backward computes the
  * probabilities again, tile by tile. An item is a tile of one head's queries; in backward it is a
  * whole head if there are enough heads, else a tile of queries or of keys. One thread computes an
- * item, and dk and dv are summed in the same order with either kind of item (query heads that share
- * a key head one after the other), so that any number of threads gives the same bits. */
+ * item. With all kinds of items, dk and dv are summed in the same order, over the query heads that
+ * share a key head one after the other, so that any number of threads gives the same bits. */
 #include "view.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@ typedef struct Attention {
     int64_t group;
     /* number of keys that a query attends to; 0: all keys up to the query's position */
     int64_t window;
-    /* all keys */
+    /* a query attends to all keys */
     bool full;
     /* elements per row of x and of y */
     int64_t x_width, y_width;

@@ -63,7 +63,7 @@ static BagTask task_of(Op *op, const OpRun *run)
         .spec = &op->spec, .bag = op->impl, .run = run, .ids = &run->bag[op->spec.bag]};
 }
 
-/* Bag b of sample n has the ids numbered *from .. *to - 1. */
+/* Sets *from and *to: bag b of sample n has the ids numbered *from .. *to - 1. */
 static void ids_of(const BagTask *t, int64_t n, int64_t b, int32_t *from, int32_t *to)
 {
     const int32_t *first = t->ids->first + n * t->spec->bag_fields + b;
@@ -133,8 +133,8 @@ static void bag_forward(Op *op, const OpRun *run)
     work_run(forward_body, &t, t.bag->samples, shape_count(op->spec.y.shape));
 }
 
-/* Adds one id's gradient to its row's, or writes it if the id is the row's first. divisor: number
- * of ids of the bag for a mean, else 1. */
+/* Adds one id's gradient to the gradient of its row, or writes it there if the id is the row's
+ * first. divisor: number of ids of the bag if the bag is a mean, else 1. */
 static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first, int divisor)
 {
     const SimdTable *simd = simd_table(t->bag->type);
@@ -152,7 +152,8 @@ static void add_row(const BagTask *t, float *grad, const void *dy, bool is_first
     }
 }
 
-/* Rows are numbered in the order of their first ids, so row `seen` comes up with its first id. */
+/* Rows are numbered in the order of their first ids: if `seen` rows have occurred so far, an id
+ * with row number `seen` is the first id of its row. */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const BagTask *t = task;

@@ -4,12 +4,12 @@
  * gives the same bits. If there are enough blocks of channels, a thread runs one block through
  * both passes, the second in reverse order, while the block is in the thread's cache.
  *
- * backward_begin computes the sums and stores them in `saved`, from which dw and dx are computed;
- * it masks dy in place only if dy is also the residual's gradient. One bit per element says whether
- * act clipped its input, so that backward need not read y. With silu, backward_begin computes
- * its input from x again, for which the coefficients of y are saved, and multiplies dy by its slope
- * in place. With fixed statistics forward is the
- * same as in evaluation, dx is dy times a constant per channel, and only those bits are saved.
+ * backward_begin computes the sums and stores them in `saved`; dw and dx are computed from these
+ * sums. It masks dy in place only if dy is also the residual's gradient. `saved` has one bit per
+ * element that says whether act clipped its input, so that backward need not read y. With silu,
+ * backward_begin computes silu's input from x again, with the coefficients of y in `saved`, and
+ * multiplies dy by silu's slope in place. With fixed statistics, forward is the same as in
+ * evaluation, dx is dy times a constant per channel, and `saved` has only the bits.
  *
  * If synced, the sums of all replicas' micro-batches are added between the two passes:
  *
@@ -26,11 +26,11 @@
 
 /* approximate number of items (parts x blocks) in a pass */
 enum { ITEMS = 32 };
-/* Rows of `saved`, one float per channel. SAVED_REST: the mean less its float value. SAVED_DY,
- * SAVED_DY_X: sums of dy and of dy * xhat. */
+/* Rows of `saved`, one float per channel. SAVED_REST: the mean minus the mean rounded to float.
+ * SAVED_DY, SAVED_DY_X: sums of dy and of dy * xhat. */
 enum { SAVED_MEAN, SAVED_REST, SAVED_INVERSE, SAVED_VARIANCE, SAVED_DY, SAVED_DY_X, SAVED };
-/* Further rows of `saved` if synced: means of dy and of dy * xhat over all replicas, and how many
- * numbers per channel they are over. */
+/* Further rows of `saved` if synced: means of dy and of dy * xhat over all replicas, and the number
+ * of values per channel in these means. */
 enum { SAVED_MEAN_DY = SAVED, SAVED_MEAN_DY_X, SAVED_NUMBERS, SAVED_SYNCED };
 
 /* Further rows of `saved` with silu, behind the others: the coefficients of y. */

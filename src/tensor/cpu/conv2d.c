@@ -132,11 +132,11 @@ static bool winograd_is_faster(const OpSpec *s, const ConvShape *v, int lanes)
     return tiles >= lanes && FILL_MIN * v->n * v->p * v->q >= TILE_PIXELS * tiles && !dead_taps(s);
 }
 
-/* Chooses weft's direct kernels for a model's first convolution: of at most three channels, in one
- * group, whose dx is not needed. For one or two channels on AVX2
- * oneDNN has only matrix products, which copy the image once per tap; weft's kernels take 0.25 to
- * 0.8 of their time. For three channels oneDNN's `jit:avx2` is as fast in forward, and mostly for
- * dw. */
+/* Chooses weft's direct kernels for a model's first convolution, which has at most three channels
+ * and one group, and whose dx is not needed. For one or two channels on AVX2, oneDNN has only
+ * matrix products, which copy the image once per tap; weft's kernels take 0.25 to 0.8 of the time
+ * of oneDNN's products. For three channels, oneDNN's `jit:avx2` is as fast as weft's kernels in
+ * forward, and mostly for dw. */
 static void first_choose(const OpSpec *s, const ConvShape *v, int lanes, ConvChoice *choice)
 {
     enum { TAPS_MIN = 9, LANES_AVX2 = 8 };
@@ -154,7 +154,8 @@ static void depthwise_choose(const OpSpec *s, const ConvShape *v, int lanes, Con
 {
     enum { CACHED_BYTES = 48 << 20, LANES_512 = 16 };
     const bool portable = cpu_portable();
-    /* groups of channels are no blocks, unless there is a kernel for the shape */
+    /* With several groups, channels are not in blocks, unless weft has a depthwise kernel for the
+     * shape. */
     if (portable) choice->x_block = choice->y_block = 1;
     if (v->g != v->c || v->g != v->o || v->c % lanes != 0) return;
     if (s->kernel[0] != DEPTHWISE_KERNEL || s->kernel[1] != DEPTHWISE_KERNEL) return;
@@ -184,7 +185,7 @@ static Status conv_choose(const Op *op, const OpSpec *s, ConvChoice *choice)
     if (first) first_choose(s, &v, lanes, choice);
     if (v.g > 1) depthwise_choose(s, &v, lanes, choice);
     choice->winograd = winograd_is_faster(s, &v, lanes);
-    /* oneDNN divides the sums of dw among threads */
+    /* oneDNN divides the sums of dw among threads, which is allowed only with same_threads */
     const bool whole_sums = cpu_portable() || !op->backend->options.same_threads;
     if (v.g == 1 && choice->x_block == lanes && whole_sums) choice->direct[LINEAR_WEIGHT] = true;
     return OK;
@@ -213,7 +214,8 @@ static Status plan_chosen(Op *op, const OpSpec *s, const ConvChoice *choice)
 }
 
 /* If oneDNN has only its reference kernel for the chosen blocks (its AVX2 kernels need images no
- * smaller than the kernel), plans again with plain images, for which it uses matrix products. */
+ * smaller than the kernel), plans again with plain images, for which oneDNN uses matrix
+ * products. */
 Status conv_plan_linear(Op *op, const OpSpec *s, ConvBlocks *blocks)
 {
     ConvChoice choice = {0};

@@ -6,8 +6,9 @@
  *   data      dy -> pixels;           pixels W -> columns;       columns are added to dx
  *   weight    x -> columns, dy -> pixels;   pixels^T columns is added to dw
  *
- * An item is one block in forward, else the blocks of some images, in order. For dw an item is a
- * slice, and the slices' sums are joined by a binary tree. All depends on the shape alone. */
+ * An item is one block in forward, and the blocks of one or several images, in order, in the other
+ * directions. For dw, an item is called a slice, and the sums of the slices are joined by a binary
+ * tree. The division into items depends on the shape alone. */
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "simd/simd.h"
@@ -20,7 +21,8 @@
 enum {
     /* floats of a block's columns, so that they fit a core's L2 cache */
     COLUMNS = 96 << 10,
-    /* least and most pixels of a block: each product copies the weight, so few are slow */
+    /* least and most pixels of a block: each block's product copies the weight, so small blocks are
+     * slow */
     PIXELS_MIN = 48,
     PIXELS_MAX = 192,
     /* rows of a product that AVX2's registers hold at once */
@@ -33,7 +35,7 @@ enum {
 
 struct ConvColumnsRun {
     ConvColumnsSpec spec;
-    /* pixels of an image of y, and of all */
+    /* pixels of an image of y, and of all images */
     int64_t pixels, all;
     /* blocks of input channels in a group; elements of x that a pixel reads; output channels in a
      * group */
@@ -46,7 +48,7 @@ struct ConvColumnsRun {
     int64_t columns, values, sum;
 };
 
-/* One run. others: dw of the slices from the second on. */
+/* One run. others: dw of all slices except the first. */
 typedef struct ColumnsTask {
     const ConvColumnsRun *r;
     float *x, *weight, *y;
@@ -108,8 +110,9 @@ size_t conv_columns_scratch_bytes(const ConvColumnsRun *r)
 
 /* ---- x and columns ---- */
 
-/* Copies one row of the kernel's elements at column `x` of a row of an image, of which `row` is the
- * first element; a NULL row is padding. add: adds them to the row instead. */
+/* Copies to `columns` the elements that one row of the kernel reads if it begins at column `x` of
+ * an image's row. row: the first element of the image's row; NULL: padding. add: adds `columns` to
+ * those elements instead. */
 static void row_move(const ConvColumnsSpec *s, float *row, int64_t x, float *columns, bool add)
 {
     const int64_t block = s->x_block, taps = s->kernel[1];
@@ -126,7 +129,7 @@ static void row_move(const ConvColumnsSpec *s, float *row, int64_t x, float *col
     for (int64_t i = end * block; i < taps * block; ++i) columns[i] = 0;
 }
 
-/* Copies x to a block's columns, or adds the columns to dx. */
+/* Copies x to a block's columns; add: adds the columns to dx. */
 static void columns_move(const ColumnsTask *t, const ColumnsBlock *b, float *columns, bool add)
 {
     const ConvColumnsRun *r = t->r;
@@ -147,7 +150,7 @@ static void columns_move(const ColumnsTask *t, const ColumnsBlock *b, float *col
 
 /* ---- y and pixels ---- */
 
-/* Copies a block of y to values[pixel][channel of the group], or from there. */
+/* Copies a block of y to values[pixel][channel of the group]; to_y: copies the values to y. */
 static void pixels_move(const ColumnsTask *t, const ColumnsBlock *b, float *values, bool to_y)
 {
     const ConvColumnsRun *r = t->r;

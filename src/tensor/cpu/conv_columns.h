@@ -1,7 +1,8 @@
 /* Convolutions of any shape and any number of groups, forward and both gradients, by weft's matrix
- * product for AVX2. With train.cpu: portable they are used where weft has no faster kernel. All is
- * fp32. x and y are plain, or in channel blocks of 8 if there is one group. The weight is plain, or
- * [O][C/8][R][S][8 of C] if x is in blocks. The result does not depend on the number of threads. */
+ * product for AVX2. With train.cpu: portable they are used where weft has no faster kernel. All
+ * tensors are fp32. x and y are plain, or in channel blocks of 8 if there is one group. The weight
+ * is plain, or [O][C/8][R][S][8 of C] if x is in blocks. The result does not depend on the number
+ * of threads. */
 #ifndef WEFT_TENSOR_CPU_CONV_COLUMNS_H
 #define WEFT_TENSOR_CPU_CONV_COLUMNS_H
 

@@ -1,7 +1,9 @@
-/* conv_transpose2d runs the kernels of a convolution from y to x: forward is its gradient of
- * data, the gradient of data its forward, and the weight's gradient its weight's gradient. The
- * bias is added to y by a pass of the norms (in bf16 y is rounded before and after it); its
- * gradient is the sum of dy over the pixels of each plane, then over the samples in their order. */
+/* conv_transpose2d runs the kernels of a convolution that has y as its input and x as its output.
+ * Forward runs that convolution's kernel for the gradient of data, the gradient of x runs its
+ * forward kernel, and the gradient of the weight runs its kernel for the gradient of the weight.
+ * The bias is added to y by a pass of norm_pass.h (in bf16, y is rounded before and after that
+ * pass). The bias's gradient is the sum of dy over the pixels of each plane, then over the samples
+ * in their order. */
 #include "conv2d.h"
 #include "linear.h"
 #include "norm_pass.h"
@@ -31,9 +33,9 @@ static double transpose_macs(const OpSpec *s)
            s->kernel[1];
 }
 
-/* y[N,O,P,Q] = b[O] + the gradient, with respect to its input, of the convolution with weight
- * w[C,O/groups,R,S] from (N,O,P,Q) to (N,C,H,W), for the gradient x[N,C,H,W] of its output
- * (Dumoulin & Visin 2016, "A guide to convolution arithmetic for deep learning", section 4). */
+/* y[N,O,P,Q] = b[O] + the gradient of the input of a convolution from (N,O,P,Q) to (N,C,H,W) with
+ * weight w[C,O/groups,R,S], if the gradient of its output is x[N,C,H,W] (Dumoulin & Visin 2016, "A
+ * guide to convolution arithmetic for deep learning", section 4). */
 const OpInfo info_conv_transpose2d = {
     .name = "conv_transpose2d",
     .check = transpose_check,

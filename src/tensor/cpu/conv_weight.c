@@ -1,7 +1,8 @@
 /* The weight's gradient of a convolution (conv_weight.h). The rows of all images of dy are divided
- * into chunks that fit a core's cache, consecutive chunks into slices, and the panels of output
- * channels into groups; all by shape alone. An item is a slice and a group: a thread adds the
- * group's dw over the slice's chunks in order. The slices' sums are joined by a binary tree. */
+ * into chunks that fit a core's cache; consecutive chunks form slices. Output channels are divided
+ * into panels; consecutive panels form groups. The division depends on the shape alone. An item is
+ * one slice and one group: a thread adds the group's dw over the slice's chunks in order. The
+ * slices' sums are joined by a binary tree. */
 #include "conv_weight.h"
 #include "simd/simd.h"
 #include "sizes.h"
@@ -35,7 +36,7 @@ struct ConvWeightRun {
 typedef struct ConvWeightTask {
     const ConvWeightRun *r;
     const float *x, *dy;
-    /* dw of slice 0, and the others' in the scratch */
+    /* dw of slice 0, which becomes the sum of all; dw of the other slices, in the scratch */
     float *dw, *others;
 } ConvWeightTask;
 
@@ -75,22 +76,24 @@ size_t conv_weight_scratch_bytes(const ConvWeightRun *r)
     return (size_t)((r->slices - 1) * r->dw_floats) * sizeof(float);
 }
 
-/* Returns where the outputs whose tap `tap` lies within `size` pixels begin, at least `from`. */
+/* Returns the first output, `from` or later, whose tap `tap` reads a pixel, not the padding before
+ * the first pixel. */
 static int64_t reach_begin(int64_t tap, int64_t pad, int64_t stride, int64_t from)
 {
     const int64_t first = pad > tap ? ceil_div(pad - tap, stride) : 0;
     return first > from ? first : from;
 }
 
-/* Returns where they end, at most `to`. */
+/* Returns the end, at most `to`, of the outputs whose tap `tap` reads one of `size` pixels, not the
+ * padding behind the last pixel. */
 static int64_t reach_end(int64_t tap, int64_t pad, int64_t stride, int64_t size, int64_t to)
 {
     const int64_t last = size + pad - tap > 0 ? ceil_div(size + pad - tap, stride) : 0;
     return last < to ? last : to;
 }
 
-/* Adds the product of one tap over a chunk, between a panel and an input block. panel: blocks
- * `block` to block + vectors - 1. */
+/* Computes dw of one tap, one panel and one input block over a chunk. The panel is the output
+ * blocks `block` to block + vectors - 1. add: adds to dw; else writes it. */
 static void tap_run(const ConvWeightTask *t, int64_t chunk, int64_t block, int vectors, int64_t in,
                     int64_t tap, float *dw, bool add)
 {

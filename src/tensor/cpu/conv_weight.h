@@ -1,6 +1,6 @@
 /* The weight's gradient of a convolution without groups, on AVX2 and AVX-512. With L floats per
  * vector, x and y are in channel blocks of L and the weight is [O/L][C/L][R][S][L of C][L of O];
- * all is fp32. The result does not depend on the number of threads. */
+ * all tensors are fp32. The result does not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_CONV_WEIGHT_H
 #define WEFT_TENSOR_CPU_CONV_WEIGHT_H
 

@@ -10,12 +10,13 @@ typedef struct CopyMap {
     int64_t x, y;
     /* for each place of y its source in x; -1: none */
     int64_t *source;
-    /* the number of places of y from each on that are copies of neighbours, in order, or have no
-     * source */
+    /* for each place of y, the length of the run that begins there and whose sources are neighbours
+     * in ascending order, or are all missing */
     int64_t *follow;
     /* copies of place i of x, ascending: copy[first[i]] .. copy[first[i + 1] - 1] */
     int64_t *first, *copy;
-    /* the number of places of x from i on whose copies are neighbours of i's copies, in order */
+    /* for each place of x, the length of the run that begins there and in which all copies of a
+     * place are directly behind the copies of the place before */
     int64_t *run;
 } CopyMap;
 
@@ -25,6 +26,7 @@ struct Copies {
     int64_t *memory;
 };
 
+/* True if the copies of place i + 1 are each one behind the copies of place i. */
 static bool copies_follow(const CopyMap *m, int64_t i)
 {
     const int64_t count = m->first[i + 1] - m->first[i];
@@ -53,7 +55,8 @@ static int64_t *map_fill(CopyMap *m, const OpSpec *s, CopySource source, int d, 
     for (int64_t at = 0; at < m->y; ++at)
         if (m->source[at] >= 0) ++m->first[m->source[at] + 1];
     for (int64_t i = 0; i < m->x; ++i) m->first[i + 1] += m->first[i];
-    /* `run` says here how far the copies of each place are filled */
+    /* until the copies are filled, run[i] is the index of the next free entry of place i in
+     * `copy` */
     memcpy(m->run, m->first, (size_t)m->x * sizeof *m->run);
     for (int64_t at = 0; at < m->y; ++at)
         if (m->source[at] >= 0) m->copy[m->run[m->source[at]]++] = at;
@@ -87,7 +90,7 @@ typedef struct CopyTask {
     void *to;
 } CopyTask;
 
-/* Writes a row of y from the row of x that it is a copy of. */
+/* Writes a row of y from its source, a row of x. */
 static void copy_row(const CopyTask *t, const char *x, char *y)
 {
     const CopyMap *columns = t->columns;
@@ -101,7 +104,8 @@ static void copy_row(const CopyTask *t, const char *x, char *y)
     }
 }
 
-/* Items are rows of y. A row that copies the same row as the one above it copies that one. */
+/* Items are rows of y. If a row has the same source as the row above, it is copied from the row
+ * above. */
 static void forward_body(const void *task, int64_t begin, int64_t end)
 {
     const CopyTask *t = task;
@@ -121,8 +125,8 @@ static void forward_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Writes n elements of dx, the sums over the copies of row i and of columns j, j + 1, ... dy: the
- * plane that has the copies. */
+/* Writes n elements of dx, from pixel (i, j) on: the sum of dy over all copies of each pixel, whose
+ * row and column copies are in `rows` and `columns`. dy: the plane that has the copies. */
 static void sum_copies(const CopyTask *t, const void *dy, int64_t i, int64_t j, void *dx, int64_t n)
 {
     enum { LANES = 256 };

@@ -1,6 +1,6 @@
 /* The shared code of pad and of upsample to nearest pixels: an image y whose pixels are copies of
- * pixels of an image x of the same layout, or 0. The pixel of x depends on the row and on the
- * column of y separately. */
+ * pixels of an image x of the same layout, or 0. The row of x depends only on the row of y, and the
+ * column of x only on the column of y. */
 #ifndef WEFT_TENSOR_CPU_COPIES_H
 #define WEFT_TENSOR_CPU_COPIES_H
 
@@ -13,7 +13,7 @@ typedef int64_t (*CopySource)(const OpSpec *spec, int d, int64_t at);
 /* The copies in both dimensions. */
 typedef struct Copies Copies;
 
-/* Owned; copies_free frees it. */
+/* Owner: the caller; released by copies_free. */
 Copies *copies_new(const OpSpec *spec, CopySource source);
 void copies_free(Copies **copies);
 /* Writes y from x. */

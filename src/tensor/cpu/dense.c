@@ -15,9 +15,9 @@
 enum { PLAIN_ROWS = 256 };
 /* Matrix products of fewer rows are divided by output channels. */
 enum { FEW_ROWS = 64 };
-/* True if dense_product.h is as fast as oneDNN's inner product in parts of rows (dnnl_parts.c), or
- * faster: with a plain weight, and with few rows, which would be one part. With CPU_PORTABLE it is
- * used wherever it can be. */
+/* True if the products of dense_product.h are at least as fast as oneDNN's inner product in parts
+ * of rows (dnnl_parts.c): with a plain weight, or with few rows, which would be a single part. With
+ * CPU_PORTABLE, they are used for every layer that they can compute. */
 static bool product_is_faster(const OpSpec *s, int64_t rows, DType type, bool as_plain)
 {
     const bool blocked = s->x[0].flat && s->x[0].block > 1;
@@ -52,7 +52,8 @@ static Status dense_check(const OpSpec *spec)
                 shape_text(w, a), shape_text(x, b));
 }
 
-/* The sums of the bias's gradient, if they are cut: on several ranks an exchange has them. */
+/* Returns the plan of the bias's gradient as a sum over slices of the sequence. It is used if the
+ * layer is on one rank; if several ranks divide the layer, an exchange has the bias. */
 static TokenSums bias_sums(const OpSpec *s)
 {
     return token_sums_plan(&s->tokens, s->y.shape, 1);
@@ -62,8 +63,8 @@ static TokenSums bias_sums(const OpSpec *s)
 static Status plan_linear(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
-    /* Every layout of x is accepted; with slices only that of ranks that divide the layer, whose x
-     * comes from an exchange. */
+    /* Every layout of x is accepted. With slices, only the plain layout is: it is the layout of x
+     * on ranks that divide the layer, where x comes from an exchange. */
     const bool sliced = s->slices.total > 0;
     preferred[0] = in_precision(op, sliced ? layout_plain(s->x[0]) : s->x[0]);
     const DType type = s->y.dtype = preferred[0].dtype;

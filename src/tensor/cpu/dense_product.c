@@ -1,7 +1,7 @@
 /* Maps each direction of a dense layer to a matrix product, and divides the product's result into
  * parts for threads (dense_product.h). The bits of weft's kernels do not depend on the parts, so
- * there is one for each thread. oneDNN's do: its parts depend on the shape alone, and each is
- * computed by one thread. */
+ * there is one part for each thread. The bits of oneDNN's product depend on the parts, so these
+ * depend on the shape alone, and each part is computed by one thread. */
 #include "dense_product.h"
 #include "../sliced.h"
 #include "simd/simd.h"
@@ -9,16 +9,19 @@
 
 #include <omp.h>
 
-/* weft's kernel for AVX2: with fewer rows half of its registers are empty; with more, oneDNN is
- * faster in a whole step (gpt: by a seventh on two threads) */
+/* Rows for which weft's AVX2 kernel is used: with less than OWN_ROWS rows, half of its registers
+ * are empty; from OWN_ROWS_END rows on, oneDNN is faster in a whole step (gpt: by a seventh on two
+ * threads). */
 enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };
-/* oneDNN: most parts, rows and columns to which bounds are rounded, least rows or columns of a part
- * if there are several. With 2048 rows, 384 to 1536, 16 parts take 2 % more time than one. */
+/* Division for oneDNN: most parts; multiple of rows and columns at which parts begin; least rows or
+ * columns of a part if there are several. In a layer from 384 to 1536 features with 2048 rows, 16
+ * parts take 2 % more time than one. */
 enum { PARTS = 16, PART_UNIT = 16, PART_LEAST = 64 };
-/* oneDNN with slices: fewest columns, below which it has kernels with other orders of terms; fewest
- * rows and fewest terms of a slice, below which weft's kernel, which joins slices in registers, is
- * faster (a step of mlp with 64 rows by 5 %, of lenet with 16 terms by 4 %); rows and columns whose
- * partial sums a core's cache holds */
+/* With slices, oneDNN is used from these sizes on. ONEDNN_LEAST: columns; with fewer, oneDNN has
+ * kernels that add in another order. ONEDNN_ROWS and ONEDNN_TERMS: rows, and terms of a slice; with
+ * fewer, weft's kernel, which joins slices in registers, is faster (a step of mlp with 64 rows by 5
+ * %, of lenet with 16 terms by 4 %). BLOCK_ROWS and BLOCK_COLUMNS: size of a block, whose partial
+ * sums fit a core's cache. */
 enum {
     ONEDNN_LEAST = 16,
     ONEDNN_ROWS = 128,
@@ -31,8 +34,8 @@ struct DenseRun {
     DenseSpec spec;
     /* oneDNN computes */
     bool onednn;
-    /* sums in slices, or in an order that several ranks share; ranges of terms, as in DenseProduct;
-     * owned */
+    /* slices of each sum, 0: sums are not cut; ranges of terms per slice, and the ranges, as in
+     * DenseProduct; owned */
     int slices, ranges;
     DenseRange *range;
     /* number of parts into which the result is divided along its rows and along its columns */
@@ -86,8 +89,8 @@ static void divide(DenseRun *d, const DenseProduct *p)
     }
 }
 
-/* Chooses the division into as many parts as possible, up to PARTS, that copies the fewest
- * elements: each part copies its rows of a and its columns of b. */
+/* Divides the result into as many parts as possible, up to PARTS. Of all such divisions, takes the
+ * one that copies the fewest elements: each part copies its rows of a and its columns of b. */
 static void divide_by_shape(DenseRun *d, const DenseProduct *p)
 {
     int64_t best = 0;
@@ -133,8 +136,8 @@ DenseRange *dense_ranges(const SumSlices *s, int64_t k)
     return range;
 }
 
-/* True if oneDNN computes a product with slices. The choice is the same on any number of ranks: it
- * depends on the layer's smallest slice. */
+/* True if oneDNN computes a product with slices. The choice depends on the layer's smallest slice,
+ * so it is the same on any number of ranks. */
 static bool onednn_is_faster(const DenseSpec *s)
 {
     const SumSlices *cut = &s->slices;
@@ -234,8 +237,9 @@ static void onednn_range(const DenseProduct *p, const DensePart *part, DenseRang
     }
 }
 
-/* Computes a block in slices: slice i's sum is joined with those of the levels before it, one for
- * each of i's last bits that are set. */
+/* Computes a block in slices. Level l of `levels` has the sum of 2^l slices that waits to be
+ * joined. The sum of slice i is joined with the sums of levels 0, 1, ..., one for each trailing 1
+ * bit of i. */
 static void onednn_slices(const DenseProduct *p, const DensePart *block, float *levels)
 {
     const SimdTable *simd = simd_table(DTYPE_F32);
@@ -314,7 +318,7 @@ static void part_run(const DenseRun *d, const DenseProduct *p, int64_t i, float 
         simd->dense_few(p, &part);
 }
 
-/* Computes the bias's gradient for the columns of dy that are rows of the parts i of dw. */
+/* Computes the bias's gradient for row part i of dw, whose rows are columns of dy. */
 static void bias_part(const DenseRun *d, const float *dy, int64_t i, float *db)
 {
     const int64_t units = ceil_div(d->spec.out, PART_UNIT), parts = d->row_parts;

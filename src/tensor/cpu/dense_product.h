@@ -4,10 +4,11 @@
  * [rows][in], weight [out][in], y [rows][out], where `in` has any order, with padding. The result
  * does not depend on the number of threads.
  *
- * With slices, no sum depends on the number of ranks that divide the layer: forward (slices_inputs)
- * or the gradient of x is a tree of slices, and an element of the other two has the same order of
- * terms however many outputs or inputs the rank has. All sums are chains cut at multiples of
- * DENSE_DEPTH: oneDNN and weft's kernel then give the same bits. */
+ * With slices, no bit depends on the number of ranks that divide the layer. Each sum of one
+ * direction, forward if slices_inputs, else the gradient of x, is a tree of slices. In the other
+ * two directions, the order of a sum's terms does not depend on the number of inputs or outputs
+ * that the rank has. All sums are cut into chains at multiples of DENSE_DEPTH, so that oneDNN and
+ * weft's kernel give the same bits. */
 #ifndef WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 #define WEFT_TENSOR_CPU_DENSE_PRODUCT_H
 
@@ -26,8 +27,8 @@ typedef struct DenseSpec {
     int threads;
 } DenseSpec;
 
-/* Returns the ranges of each slice of k elements, those of this rank: range[slice * parts + part].
- * Owner: the caller. */
+/* Returns the ranges of terms of this rank's slices, among the rank's k terms: range[slice * parts
+ * + part]. Owner: the caller. */
 DenseRange *dense_ranges(const SumSlices *slices, int64_t k);
 /* True if weft's kernels are faster than oneDNN's for that number of rows. */
 bool dense_product_own(int64_t rows);

@@ -1,10 +1,11 @@
 /* A dense layer in bf16 whose sums are cut into slices (OpSpec.slices). It is computed as one
  * smaller layer for each slice of its inputs or outputs, by oneDNN's kernels for that size. The
- * smaller layers are the same on any number of ranks, and so are their bits. Where the layer's
- * result is a sum over slices (forward if its inputs are divided, else the gradient of x), each
- * gives its part in fp32; parts are joined by the binary tree of neighbours, and rounded once. If
- * other ranks have slices, too, the sum stays in fp32, because an exchange completes it: y, or x
- * with its gradient, is then fp32, though the values that come from the exchange are bf16. */
+ * smaller layers are the same on any number of ranks, and so are their bits. If a result is a sum
+ * over slices (forward if the inputs are divided, else the gradient of x), each smaller layer gives
+ * a partial sum in fp32; the partial sums are joined by the binary tree of neighbours, and the
+ * result is rounded once. If other ranks have slices, too, an exchange completes the sum, so y, or
+ * x and its gradient, is then fp32. The values that such an exchange writes to x or dy have
+ * nevertheless been rounded to bf16. */
 #ifndef WEFT_TENSOR_CPU_DENSE_SLICES_H
 #define WEFT_TENSOR_CPU_DENSE_SLICES_H
 

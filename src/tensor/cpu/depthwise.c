@@ -39,7 +39,7 @@ static int64_t plane_sums(const Depthwise *d)
     return (DEPTHWISE_TAPS + 1) * d->spec.lanes;
 }
 
-/* Floats of a row of zeros, which stands for the padding rows. */
+/* Floats of a row of zeros, which the kernels read in place of padding rows. */
 static int64_t zero_row(const Depthwise *d)
 {
     return d->spec.w * d->spec.lanes;
@@ -69,7 +69,8 @@ static void item_run(const Depthwise *d, const DepthwisePlane *a, void *const da
         simd->depthwise_weight(a, x, y, dw, dw + DEPTHWISE_TAPS * lanes);
 }
 
-/* Adds n floats of the planes' sums, from offset `from` on, over the samples; for each block. */
+/* For each channel block, adds n floats of its planes' sums, from offset `from` on, over the
+ * samples. */
 static void add_samples(const Depthwise *d, const float *sums, int64_t from, int64_t n, float *out)
 {
     memset(out, 0, (size_t)(d->blocks * n) * sizeof *out);

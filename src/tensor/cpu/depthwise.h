@@ -1,6 +1,6 @@
 /* Depthwise 3x3 convolutions of stride 1 or 2, padded by 1. Images are in channel blocks of L
- * floats, one vector (`lanes`: 8 or 16), and the weight is [C/L][3][3][L]; all is fp32. The result
- * does not depend on the number of threads. */
+ * floats, one vector (`lanes`: 8 or 16), and the weight is [C/L][3][3][L]; all tensors are fp32.
+ * The result does not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_DEPTHWISE_H
 #define WEFT_TENSOR_CPU_DEPTHWISE_H
 

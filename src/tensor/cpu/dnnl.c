@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Limits oneDNN to the instruction set of train.cpu. oneDNN accepts a limit once, before its first
- * kernel. It needs none with CPU_PORTABLE, because it then only copies. */
+ * kernel. With CPU_PORTABLE, no limit is needed, because oneDNN then only copies memory. */
 static Status limit_isa(void)
 {
 #if defined(__x86_64__)

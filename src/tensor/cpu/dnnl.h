@@ -1,11 +1,12 @@
 /* The operations' interface to oneDNN, implemented by dnnl*.c. Only those files include oneDNN's
  * header, and only dnnl_api.c depends on which of its C APIs (2.x, 3.x) weft was built against.
  *
- * A Format is a memory layout; with format_any the kernel chooses it. A Kernel is one primitive. It
- * is planned (formats and scratch size are known; cheap), built (code is generated, memory objects
- * are made), then run with pointers only. If weft has a faster kernel for the processor, a Kernel
- * runs that (dnnl_own.c). A tensor has the same role (X, W, B, Y) in all three directions: the role
- * is a value in forward, and stands for the gradient where a direction reads or writes that. */
+ * A Format is a memory layout; with format_any the kernel chooses it. A Kernel is one primitive.
+ * kernel_plan decides its formats and the size of its scratch memory, and is cheap; kernel_build
+ * generates code and makes memory objects; then it runs with pointers only. If weft has a faster
+ * kernel for the processor, the Kernel runs that one instead (dnnl_own.c). A tensor has the same
+ * role (X, W, B, Y) in all three directions. The pointer of a role is the tensor itself or, where a
+ * direction reads or writes the tensor's gradient, that gradient. */
 #ifndef WEFT_TENSOR_CPU_DNNL_H
 #define WEFT_TENSOR_CPU_DNNL_H
 
@@ -73,15 +74,16 @@ typedef enum KernelKind {
     KERNEL_KINDS
 } KernelKind;
 /* Returns the channels per block of weft's own fp32 convolutions, which is oneDNN's vector width;
- * 0: weft has none for this processor, or of another width. */
+ * 0: weft has none for this processor, or its vector width is another than oneDNN's. */
 int own_lanes(void);
 typedef enum KernelRole { ROLE_X, ROLE_W, ROLE_B, ROLE_Y, ROLES } KernelRole;
 
-/* A matrix product by oneDNN: computes a part of p->out without bias, relu and slices, or adds the
- * product to it; in a parallel region on one thread. dnnl_product_prepare makes oneDNN generate
- * the code (4 MB) now, since a step must allocate nothing and the plan must know all memory.
- * Otherwise oneDNN generates most of it when the first product of more than one row runs, and the
- * rest when a factor is first transposed. */
+/* dnnl_product computes a part of p->out by oneDNN, without bias, relu and slices; adds: adds the
+ * product to p->out. Inside a parallel region, it runs on the calling thread alone.
+ * dnnl_product_prepare makes oneDNN generate the code for dnnl_product (4 MB) now, because a step
+ * must not allocate memory and the plan must know all memory. Without this call, oneDNN would
+ * generate most of the code when the first product of more than one row runs, and the rest when a
+ * factor is first transposed. */
 void dnnl_product_prepare(void);
 void dnnl_product(const DenseProduct *p, const DensePart *part, bool adds);
 

@@ -18,7 +18,7 @@ typedef const dnnl_memory_desc_t *MemoryDesc;
 struct Dnnl {
     dnnl_engine_t engine;
     dnnl_stream_t stream;
-    /* oneDNN divides its sums among threads (BackendOptions) */
+    /* oneDNN may divide sums among threads (BackendOptions.same_threads) */
     bool same_threads;
 };
 struct Format {
@@ -27,9 +27,10 @@ struct Format {
 };
 /* most tensors of a kernel: one of each role, and the scratchpad */
 enum { KERNEL_ARGS = ROLES + 1 };
-/* The functions of one of weft's kernels, or of one of oneDNN's in parts; impl is its plan. */
+/* The functions of a kernel of weft, or of a kernel of oneDNN that is computed in parts. impl: the
+ * kernel's plan. */
 typedef struct OwnTable {
-    /* NULL: the name of Kernel.inner */
+    /* NULL: the kernel has the name of Kernel.inner */
     const char *name;
     size_t (*scratch_bytes)(const void *impl);
     /* NULL: nothing to do */
@@ -65,7 +66,7 @@ const char *onednn_text(dnnl_status_t status);
 void onednn_must(dnnl_status_t status, const char *call);
 /* Returns oneDNN's description, borrowed; NULL if format is NULL. */
 MemoryDesc onednn_desc(const Format *format);
-/* Make a format, owned by the caller: a copy of a description, or one of a tag. */
+/* Make a format, owned by the caller: from a description, which is copied, or from a tag. */
 Format *format_clone(MemoryDesc desc);
 Format *format_tagged(int ndim, const int64_t *dim, DType type, dnnl_format_tag_t tag);
 /* Writes a format's logical dimensions to dim[FORMAT_DIMS]; returns how many there are. */
@@ -78,15 +79,16 @@ dnnl_status_t onednn_conv2d(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const K
                             const_dnnl_primitive_attr_t attr);
 dnnl_status_t onednn_dense(dnnl_primitive_desc_t *pd, const Dnnl *dnnl, const KernelSpec *spec,
                            const_dnnl_primitive_attr_t attr);
-/* Returns the first `count` elements of a format's first dimension, which is its outermost; NULL if
- * oneDNN cannot describe that (3.x, if they are not whole blocks). */
+/* Returns the format of the first `count` elements of a tensor along its first dimension, which
+ * must be the outermost in memory; NULL if oneDNN cannot describe them (3.x, if they are not whole
+ * blocks). */
 Format *format_part(const Format *format, int64_t count);
 /* Plans a kernel that oneDNN computes with the calling thread's number of threads. */
 Status kernel_plan_onednn(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
-/* Plans a kernel that adds in the same order with any number of threads, in parts where oneDNN's
- * does not (dnnl_parts.c). *kernel is NULL before. */
+/* Plans a kernel that adds in the same order with any number of threads. If oneDNN's kernel does
+ * not, it is computed in parts (dnnl_parts.c). *kernel must be NULL on entry. */
 Status parts_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
-/* Plans *kernel as one of weft's kernels if spec says so; else returns false. */
+/* Plans *kernel as one of weft's kernels if spec selects one; else returns false. */
 bool own_kernel_plan(Kernel **kernel, Dnnl *dnnl, const KernelSpec *spec);
 /* Adds y = max(y, 0) after the primitive. */
 dnnl_status_t onednn_relu(dnnl_post_ops_t ops);

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* How oneDNN names a tensor: the query and its index for the format, and the argument of a run. */
+/* oneDNN's names of a tensor: the query and its index that return the format, and the argument of
+ * an execution. */
 typedef struct RoleName {
     dnnl_query_t query;
     int index, arg;
@@ -164,7 +165,7 @@ void dnnl_product(const DenseProduct *p, const DensePart *part, bool adds)
 {
     const bool a_turned = p->a_col != 1, b_turned = p->b_col != 1;
     const int64_t rows = part->row_end - part->row, columns = part->column_end - part->column;
-    /* the distance of rows is at least their length, also where there is only one row */
+    /* oneDNN requires that a row's stride is at least its length, even if there is only one row */
     const int64_t a_row = p->a_row > p->k ? p->a_row : p->k;
     const int64_t b_row = p->b_row > columns ? p->b_row : columns;
     onednn_must(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', rows, columns, p->k, 1,

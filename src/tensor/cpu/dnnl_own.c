@@ -1,5 +1,5 @@
-/* Weft's own kernels as Kernels of dnnl.h, for cases in which oneDNN is slower, and for all sums
- * with CPU_PORTABLE. */
+/* Weft's own kernels as Kernels of dnnl.h: for cases in which oneDNN is slower, and for all dense
+ * layers and convolutions with CPU_PORTABLE. */
 #include "conv_columns.h"
 #include "conv_weight.h"
 #include "dense_product.h"
@@ -11,7 +11,8 @@
 
 #include <omp.h>
 
-/* Makes a Kernel with the formats of spec, except that the weight's is the tag `weight`. */
+/* Makes a Kernel with the formats of spec, except that the weight has the format of the tag
+ * `weight`. */
 static Kernel *own_new(Dnnl *dnnl, const KernelSpec *spec, const OwnTable *table, void *impl,
                        dnnl_format_tag_t weight)
 {
@@ -66,8 +67,8 @@ static bool is_plain(const Format *format)
 /* ---- Winograd ---- */
 OWN_TABLE(winograd, Winograd, "winograd")
 
-/* Plans a Winograd kernel. x and y are in blocks of a vector; the weight has the same order in all
- * three directions. */
+/* Plans a Winograd kernel. x and y are in channel blocks of a vector's width; the weight has the
+ * same order in all three directions. */
 static Kernel *winograd_plan(Dnnl *dnnl, const KernelSpec *spec)
 {
     int64_t x[FORMAT_DIMS], w[FORMAT_DIMS];

@@ -1,10 +1,11 @@
 /* Kernels of oneDNN in parts, for directions in which oneDNN would divide sums among threads, or
- * choose the order of a sum by their number. The parts depend on the shape alone, and one thread
- * computes a part with kernels that are planned for one thread:
+ * choose the order of a sum by the number of threads. The parts depend on the shape alone, and one
+ * thread computes a part with kernels that are planned for one thread:
  *
- *   dense, forward             blocks of output channels, whose y is copied afterwards, if there
- *                              are more than rows: a thread then reads only its part of the
- *                              weight, which its core may have updated; else rows of x and y
+ *   dense, forward             with more output channels than rows, blocks of output channels,
+ *                              whose y is copied afterwards: a thread then reads only its part of
+ *                              the weight, which may be in its core's cache after the update;
+ *                              else rows of x and y
  *   dense, data                rows of x and y
  *   convolution, both          samples, if oneDNN's kernel is a matrix product; its other kernels
  *                              add in the same order with any number of threads
@@ -34,20 +35,21 @@ typedef enum Cut { CUT_ROWS, CUT_SAMPLES, CUT_OUTPUTS } Cut;
 typedef struct Parts {
     Cut cut;
     int threads;
-    /* rows or output channels of all parts, and of a part except the last; number of parts */
+    /* rows, samples or output channels of all parts; of each part except the last; number of
+     * parts */
     int64_t size, each, count;
-    /* kernels of all parts together, which is used if there is one part, of the last part, and of
-     * the others, one for each thread because a kernel remembers the addresses of its tensors;
-     * owned */
+    /* Kernels, owned. whole: for all parts together, run if there is only one part. last: for the
+     * last part. even: for the other parts, one for each thread, because a kernel stores the
+     * addresses of its tensors. */
     Kernel *whole, *last, **even;
     /* bytes from one part to the next, by role; 0: all parts use the same tensor, or a copy */
     size_t step[ROLES];
-    /* CUT_OUTPUTS: y is computed, not read; its rows, and bytes of a row and of a row's part except
-     * the last */
+    /* CUT_OUTPUTS: y is written, not read; rows of y; bytes of a row of y, and of a row's piece in
+     * each part except the last */
     bool forward;
     int64_t rows;
     size_t row, row_part;
-    /* bytes of a thread's scratch and of its part of y */
+    /* bytes of a thread's scratch, and of its copy of a part of y */
     size_t scratch, copy;
     /* CUT_SAMPLES: elements of dw and of db */
     int64_t dw, db;
@@ -61,8 +63,8 @@ static int workers(const Parts *p)
 
 /* ---- planning ---- */
 
-/* Returns the number of output channels per block of the weight, whose first dimension must be its
- * outermost in memory; 0: it is not. */
+/* Returns the number of output channels per block of the weight; 0 if the weight's first dimension
+ * is not its outermost in memory. */
 static int64_t output_block(const Format *w)
 {
     int64_t stride[FORMAT_DIMS], length[DNNL_MAX_NDIMS], dim[DNNL_MAX_NDIMS], size[FORMAT_DIMS];
@@ -76,7 +78,8 @@ static int64_t output_block(const Format *w)
     return block;
 }
 
-/* Returns the format of `count` output channels of y, or NULL if they do not lie side by side. */
+/* Returns the format of `count` output channels of y, or NULL if y is an image that is not in
+ * channel blocks of 8 or 16. */
 static Format *outputs_format(const Format *y, int64_t count)
 {
     int64_t dim[FORMAT_DIMS];
@@ -241,8 +244,8 @@ static Status parts_build(void *impl)
     return status;
 }
 
-/* Copies the output channels of part i from y to the thread's part of y, or back if they have been
- * computed. */
+/* Copies the output channels of part i between y and the thread's copy `part`: to y if the kernel
+ * has computed them, else from y. */
 static void outputs_copy(const Parts *p, char *y, int64_t i, char *part)
 {
     const size_t from = (size_t)i * p->row_part;
@@ -253,8 +256,8 @@ static void outputs_copy(const Parts *p, char *y, int64_t i, char *part)
     }
 }
 
-/* One run: the tensors, and where the scratch has the sums of the parts of samples from the second
- * on. */
+/* One run: its tensors, its scratch, and dw and db of all parts of samples except the first, which
+ * are in the scratch. */
 typedef struct PartsRun {
     const Parts *p;
     void *const *data;

@@ -1,11 +1,12 @@
 /* Slices of dense layers in bf16 (dense_slices.h). Rows are cut into blocks, whose size depends on
- * the shape alone; a block, or a slice of the weight's gradient, is one thread's.
+ * the shape alone. One thread computes a block or, of the weight's gradient, a slice.
  *
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
  *   divided outputs    y_s = x w_s^T + b_s      dx = sum of dy_s w_s     dw_s = dy_s^T x
  *
- * The columns of a slice lie in several ranges (queries, keys, values) and are copied side by side
- * before a kernel reads them, or to their places after it wrote them. */
+ * The columns of a slice are in several ranges of the matrix (queries, keys, values). They are
+ * copied side by side before a kernel reads them, and copied back to their ranges after a kernel
+ * has written them. */
 #include "dense_slices.h"
 #include "dnnl_slices.h"
 #include "linear.h"
@@ -26,14 +27,14 @@ typedef struct Memory {
     float *sums;
 } Memory;
 
-/* Tensors of a run: `side` is the divided one of x and y, or of their gradients; `other` is the one
- * that is not. */
+/* Tensors of a run. side: the tensor whose columns are divided into slices, x or y or its gradient.
+ * other: the undivided tensor. */
 typedef struct Task {
     const Op *op;
     const SlicedDense *l;
     const OpRun *run;
     void *side, *other;
-    /* data */
+    /* the run computes the gradient of x, not forward */
     bool backward;
 } Task;
 
@@ -63,7 +64,8 @@ static void move_columns(const SlicedDense *l, int slice, void *matrix, int64_t 
         }
 }
 
-/* Returns a slice's copy of the weight. */
+/* Returns a slice's copy of the weight. data: the copy that the kernel for the gradient of x
+ * reads. */
 static char *weight_at(const SlicedDense *l, void *cache, int slice, bool data)
 {
     char *at = cache;
@@ -73,7 +75,8 @@ static char *weight_at(const SlicedDense *l, void *cache, int slice, bool data)
                                                     : at;
 }
 
-/* Returns the elements of a slice of the bias side by side. */
+/* Copies the elements of a slice of the bias side by side to `room` and returns it; NULL: the
+ * kernel adds no bias. */
 static float *slice_bias(const Task *t, int slice, float *room)
 {
     const SlicedDense *l = t->l;
@@ -106,8 +109,9 @@ static void round_block(const Task *t, int64_t first, int64_t rows, float *sum)
         ->from_floats(element_out(t->other, first * n, DTYPE_BF16), sum, rows * n);
 }
 
-/* Computes a block of a sum over slices: slice i's part is joined with those of the levels before
- * it, one for each of i's last bits that are set. */
+/* Computes a block of a sum over slices: a level l of Memory.sums has the sum of 2^l slices that
+ * waits to be joined. The part of slice i is joined with the sums of levels 0, 1, ..., one for each
+ * trailing 1 bit of i. */
 static void sum_block(const Task *t, int64_t first, int64_t rows, bool last, int thread, Memory m)
 {
     const SlicedDense *l = t->l;
@@ -248,7 +252,7 @@ static void backward_weight(Op *op, const OpRun *run)
     work_run(bias_body, &bias, (l->out + SIMD_LANES - 1) / SIMD_LANES, l->rows * l->out);
 }
 
-/* Converts the slices of the weight. */
+/* Converts each slice of the weight to its kernels' formats, in the cache. */
 static void refresh(Op *op, const OpRun *run)
 {
     const SlicedDense *l = op->impl;

@@ -6,19 +6,20 @@
 #include "dense_product.h"
 #include "dnnl_api.h"
 
-/* different sizes of slices, at most, because slices differ by one unit */
+/* most different sizes of slices: sizes differ by at most one unit */
 enum { SLICE_WIDTHS = 2 };
 
 /* The kernels of slices with `width` divided inputs or outputs. */
 typedef struct DenseSlice {
     int64_t width;
-    /* for blocks of all rows but the last block, and for the last; one for each thread, because a
-     * kernel remembers the addresses of its tensors; owned */
+    /* [0]: kernels for all blocks of rows except the last; [1]: kernels for the last block. There
+     * is one kernel for each thread, because a kernel stores the addresses of its tensors;
+     * owned. */
     Kernel **forward[2], **data[2], **weight;
-    /* conversions of the fp32 weight to what forward and data read; data's is NULL if it reads
-     * forward's; owned */
+    /* conversions of the fp32 weight to the formats that the kernels `forward` and `data` read;
+     * data_copy is NULL if both read the same format; owned */
     Kernel *forward_copy, *data_copy;
-    /* bytes of the converted weights; 0: there is none */
+    /* bytes of the converted weights; data_bytes is 0 without a data_copy */
     size_t forward_bytes, data_bytes;
 } DenseSlice;
 
@@ -31,7 +32,7 @@ typedef struct SlicedDense {
     bool inputs;
     /* forward: kernels apply relu; kernels add the bias */
     bool relu, bias;
-    /* x or y is fp32 because an exchange is there */
+    /* x or y is fp32, because an exchange writes x or reads y */
     bool wide;
     /* ranges of each slice: range[slice * ranges + i]; owned */
     DenseRange *range;
@@ -40,7 +41,7 @@ typedef struct SlicedDense {
     /* bytes of a tensor in bf16 that backward_weight converts, at the beginning of the workspace;
      * 0: none */
     size_t whole;
-    /* bytes of each of the parts of Memory */
+    /* bytes of each part of a thread's memory (Memory in dnnl_slices.c) */
     size_t scratch, block, columns, sums;
 } SlicedDense;
 

@@ -36,7 +36,7 @@ const DenseSlice *dense_slice(const SlicedDense *l, int slice)
 
 /* ---- planning ---- */
 
-/* Plans and builds a kernel of a slice. w: what it reads, or NULL: oneDNN chooses. */
+/* Plans and builds a kernel of a slice. w: format of the weight; NULL: oneDNN chooses it. */
 static Status kernel_of(Kernel **kernel, const Op *op, KernelKind kind, int64_t width, int64_t rows,
                         const Format *w, const Kernel *hint)
 {
@@ -61,7 +61,7 @@ static Status kernel_of(Kernel **kernel, const Op *op, KernelKind kind, int64_t 
     return status;
 }
 
-/* Plans a kernel for each thread. The first one's format of the weight is that of all. */
+/* Plans a kernel for each thread. All have the format of the weight that the first one has. */
 static Status kernels_of(Kernel ***kernels, const Op *op, KernelKind kind, int64_t width,
                          int64_t rows, const Format *w, const Kernel *hint)
 {
@@ -91,7 +91,7 @@ static Status plan_copy(Kernel **copy, size_t *bytes, const Op *op, const DenseS
     return status;
 }
 
-/* Plans the kernels of slices of a width. */
+/* Plans the kernels of slices with s->width divided inputs or outputs. */
 static Status plan_kind(const Op *op, DenseSlice *s)
 {
     const SlicedDense *l = op->impl;

@@ -6,14 +6,14 @@
 
 #include <string.h>
 
-/* pixels for which a blocked item draws the mask at a time */
+/* blocked layouts: pixels for which the mask is drawn at a time */
 enum { TILE_PIXELS = 128 };
 /* elements of an item in plain order */
 enum { ITEM_ELEMENTS = 4096 };
 
 typedef struct Dropout {
     View v;
-    /* items per sample: of ITEM_ELEMENTS elements each in plain order, else channel groups */
+    /* items per sample: in plain order, pieces of ITEM_ELEMENTS elements; else channel groups */
     int64_t items;
     SampleSlice slice;
 } Dropout;
@@ -90,7 +90,7 @@ static void plain_item(const DropTask *t, RngKey key, int64_t base, int64_t item
 }
 
 /* Applies the mask to one channel group. The mask of up to 16 channels by TILE_PIXELS pixels is
- * drawn in plain order and stored transposed. It is applied in one call if the block has no more
+ * drawn in plain order and stored transposed. It is applied in one call if the block has at most 16
  * channels. */
 static void blocked_item(const DropTask *t, RngKey key, int64_t base, int64_t g)
 {

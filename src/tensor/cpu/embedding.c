@@ -56,7 +56,8 @@ static int64_t row_at(const EmbedTask *t, int64_t i)
     return row >= 0 && row < t->e->rows ? row : -1;
 }
 
-/* Fills with -0, which no sum over ranks changes: x + -0 is x, also where x is -0. */
+/* Fills y with -0, the number whose addition changes no sum over ranks: x + -0 is x, even if x is
+ * -0. */
 static void minus_zeros(void *y, int64_t n, DType type)
 {
     for (int64_t i = 0; i < n; ++i)

@@ -1,10 +1,12 @@
-/* exchange: the communication (sliced.h), and the bias. */
+/* exchange: runs the communication of sliced.h, adds the bias to y, and computes the bias's
+ * gradient. */
 #include "../sliced.h"
 #include "token_sums.h"
 
 #include <string.h>
 
-/* The sums of the bias's gradient, if they are cut. */
+/* Returns the plan of the bias's gradient as a sum over slices of the sequence; its cut.total is 0
+ * if the sum is not cut. */
 static TokenSums bias_sums(const OpSpec *s)
 {
     return token_sums_plan(&s->tokens, s->y.shape, 1);

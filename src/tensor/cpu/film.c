@@ -81,7 +81,7 @@ static void film_forward(Op *op, const OpRun *run)
     work_run(norm_map_body, &t, v->n * v->groups, v->n * v->sample);
 }
 
-/* The sums of a block first: dx may be the memory of dy. */
+/* Computes the sums of each block before its dx, because dx may share the memory of dy. */
 static void backward_body(const void *task, int64_t begin, int64_t end)
 {
     const NormTask *t = task;

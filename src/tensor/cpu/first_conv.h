@@ -1,7 +1,7 @@
 /* Direct kernels for a model's first convolution, whose images have too few channels to fill a
  * block: forward and the weight's gradient, on AVX2 (vectors of 8 floats). x is plain, y is in
- * channel blocks of 8, the weight is [O/8][R][S][C][8 of O]; all is fp32. The result does not
- * depend on the number of threads. */
+ * channel blocks of 8, the weight is [O/8][R][S][C][8 of O]; all tensors are fp32. The result does
+ * not depend on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_FIRST_CONV_H
 #define WEFT_TENSOR_CPU_FIRST_CONV_H
 

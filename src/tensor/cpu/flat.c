@@ -17,7 +17,7 @@ typedef struct FlatTask {
     const Bf16 *half_a, *half_b;
     /* sums of squares, one for each chunk */
     double *sums;
-    /* the same as sums whose bits do not depend on the order of terms */
+    /* exact sums of squares, one for each chunk */
     SquareSum *exact_sums;
     /* chunk_squares: the chunks */
     const FlatChunk *chunk;
@@ -255,16 +255,16 @@ static void flat_swap(Stream *s, float *a, float *b, int64_t n)
     flat_run(swap_body, (FlatTask){.out = {a, b}, .n = n});
 }
 
-/* Number of elements that an update processes at once. With an average, it goes on in parts that
- * stay in the first-level cache until the average has moved; without, all n elements of the thread
- * are one part. */
+/* Returns the number of elements that an update processes at once. With an average, the update
+ * works in parts, each of which stays in the first-level cache until its average is updated, too;
+ * without an average, all n elements of the thread are one part. */
 static int64_t part_elements(Average average, int64_t n)
 {
     enum { PART = 1024 };
     return average.to && n > PART ? PART : n;
 }
 
-/* Returns the `part` elements of a range from `at` on, or those up to its end. */
+/* Returns `part` elements of the range `all` from its element `at` on, or fewer at its end. */
 static Range part_of(Range all, int64_t at, int64_t part)
 {
     return (Range){.from = all.from + at, .n = all.n - at < part ? all.n - at : part};

@@ -3,14 +3,14 @@
  * channels, so groups need not be the blocks of channels in memory. If there are enough samples, a
  * thread runs one sample through both passes, the second in reverse order, while the sample is in
  * the thread's cache. backward_begin computes the sums of each sample and channel and stores them
- * in `saved`, from which dw and dx are computed. `saved` has statistics by sample and group, sums
- * by sample and channel, and one bit per element that says whether act clipped its input. */
+ * in `saved`; dw and dx are computed from these sums. `saved` has statistics by sample and group,
+ * sums by sample and channel, and one bit per element that says whether act clipped its input. */
 #include "norm_pass.h"
 
 #include <math.h>
 #include <omp.h>
 
-/* Statistics of a group in `saved`. STAT_REST: the mean less its float value. */
+/* Statistics of a group in `saved`. STAT_REST: the mean minus the mean rounded to float. */
 enum { STAT_MEAN, STAT_REST, STAT_INVERSE, STATS };
 /* Sums of a channel in `saved`: sums of dy and of dy * xhat. */
 enum { SUM_DY, SUM_DY_X, SUMS };

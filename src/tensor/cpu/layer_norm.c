@@ -130,8 +130,8 @@ static void layer_norm_backward_data(Op *op, const OpRun *run)
     if (run->dx[0]) work_run(grad_body, &t, t.plan->rows, t.plan->rows * t.plan->width);
 }
 
-/* Adds a row's terms to the gradient of the scale, and behind it that of the shift; rms_norm has no
- * shift. */
+/* Adds a row's terms to the gradient of the scale at `sum`, and to the gradient of the shift, which
+ * is behind it; rms_norm has no shift. */
 static void add_row(const void *task, int64_t r, float *sum)
 {
     const LayerNormTask *t = task;

@@ -1,6 +1,6 @@
-/* softmax_loss, and what all losses share: y has a row of LOSS_COLUMNS results per sample or per
- * token. softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over the logits.
- * Rows of padding samples give 0. */
+/* softmax_loss, and the code that all losses share: y has a row of LOSS_COLUMNS results per sample
+ * or per token. softmax_loss saves each row's log-sum-exp, so its gradient needs one pass over the
+ * logits. Rows of padding samples give 0. */
 #include "loss.h"
 #include "pixel_loss.h"
 
@@ -12,7 +12,8 @@ Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     Shape x = s->x[0].shape;
     preferred[0] = in_precision(op, layout_plain(s->x[0]));
     Loss *l = op->impl = mem_new(sizeof *l);
-    /* all outputs of a sample have targets of their own, and are one row */
+    /* a loss for numbers has a target for each output of a sample; all outputs of a sample are one
+     * row */
     const bool one_row = op_info(s->kind)->reads == READS_TARGETS;
     l->width = one_row ? shape_count(x) / x.dim[0] : shape_count(x) / loss_labels(s);
     l->rows = shape_count(x) / l->width;
@@ -122,8 +123,8 @@ static void softmax_forward(Op *op, const OpRun *run)
         loss_run(softmax_body, &t);
 }
 
-/* Returns the arguments of the gradient for one row. A label in another rank's slice is none here,
- * because subtracting 0 can give another zero. */
+/* Returns the arguments of the gradient for one row. A label in another rank's slice is passed as
+ * -1, because subtracting 0 for it could change the sign of a zero. */
 static SoftmaxGrad grad_of(const LossTask *t, int64_t row)
 {
     const float smooth = t->op->spec.smoothing, scale = t->run->loss_scale;

@@ -28,7 +28,8 @@ static inline const void *logits_at(const LossTask *t, int64_t row)
     return element_at(t->run->x[0], row * t->l->width, t->l->type);
 }
 
-/* For every loss: sets the layouts and op->impl, makes a task, frees op->impl. */
+/* For every loss: loss_plan sets the layouts and op->impl, loss_task makes a task, loss_free frees
+ * op->impl. */
 Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS]);
 LossTask loss_task(Op *op, const OpRun *run);
 void loss_free(Op *op);
@@ -46,8 +47,8 @@ static inline float logit_at(const LossTask *t, int64_t row, int64_t index)
     return value;
 }
 
-/* Return the row's label; the second label of a mixed row, or the label if rows are not mixed. End
- * the job if the class is out of range. */
+/* label_at returns the row's label. other_at returns the row's second label, or its label if there
+ * are no second labels. Both end the job if the class is out of range. */
 int64_t label_at(const LossTask *t, int64_t row);
 int64_t other_at(const LossTask *t, int64_t row);
 /* Runs body on all rows. */
@@ -57,7 +58,7 @@ void loss_run(WorkBody body, const LossTask *t);
  * second label. */
 void softmax_row(const LossTask *t, int64_t row, const SoftmaxRow *stats, float other);
 
-/* in softmax_sliced.c: True if the rows of logits are in slices. */
+/* True if the rows of logits are in slices, which softmax_sliced.c computes. */
 static inline bool softmax_is_sliced(const OpSpec *spec)
 {
     return spec->slice.ranks > 0 || spec->slices.total > 0;

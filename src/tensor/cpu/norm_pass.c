@@ -4,7 +4,7 @@
 NormPlan norm_plan(Desc x)
 {
     NormPlan plan = {.v = view_of(x), .type = x.dtype};
-    /* (N,C): one pixel, channels-last */
+    /* (N,C) is an image of one pixel in channels-last order */
     if (x.shape.ndim != 4) {
         plan.v.block = (int)plan.v.channels;
         plan.v.plane = plan.v.channels;
@@ -98,7 +98,7 @@ static Piece piece_at(const NormPlan *plan, const Span *s, int64_t i)
     p.rows = s->length / plan->lanes;
     p.tail = (int)(s->length % plan->lanes);
     p.tail_from = p.from + p.rows * plan->lanes;
-    /* only rows of 16 lanes, which have one word each, leave a tail */
+    /* only pieces with rows of 16 lanes have a tail, and such a row has one word */
     p.tail_word = p.word + p.rows;
     return p;
 }
@@ -117,8 +117,9 @@ static void zero_padded(const NormTask *t, int64_t part, int64_t g, void *p)
         elements_zero(element_out(p, s.from + i * s.step, t->plan->type), s.length, t->plan->type);
 }
 
-/* Returns where the sums of block g in a part are. The kernels add to them directly, or, if a row
- * is several pixels, to an array of one sum per lane, which sums_fold adds per channel. */
+/* Returns the address of the sums of block g in a part. The kernels add to them directly or, if a
+ * row has several pixels, to an array of one sum per lane, from which sums_fold computes the sums
+ * per channel. */
 static double *sums_at(const NormTask *t, int64_t part, int64_t g, int which)
 {
     return t->sums + (2 * part + which) * t->plan->padded + g * t->plan->v.block;
@@ -141,8 +142,8 @@ double norm_total(const NormTask *t, int64_t c, int which)
 
 /* ---- coefficients ---- */
 
-/* Returns the numbers of block g, from those of all channels, for each lane of a kernel's row;
- * `wide` is scratch. NULL if there are none. */
+/* Returns the numbers of block g from an array `channel` of one number per channel, as an array of
+ * one number per lane of a kernel's row; `wide` is scratch. Returns NULL if `channel` is NULL. */
 static const float *lanes_at(const NormPlan *plan, const float *channel, int64_t g,
                              float wide[SIMD_LANES])
 {

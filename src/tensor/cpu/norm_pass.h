@@ -39,10 +39,10 @@ struct NormTask {
     const OpRun *run;
     /* sums of each part, double[parts][2][padded] */
     double *sums;
-    /* sums over all parts, double[2][padded]; NULL: `sums` has to be added */
+    /* sums over all parts, double[2][padded]; NULL: norm_total adds the parts' sums */
     double *total;
     /* coefficients, float[COEFS][padded]; those of part p begin at coef[p * coef_step]. coef_step
-     * 0: all parts have the same */
+     * 0: all parts have the same coefficients */
     float *coef;
     int64_t coef_step;
     /* gradients of batch_norm with silu: coefficients by channel of silu's input, (x - mean)
@@ -60,7 +60,7 @@ struct NormTask {
 NormPlan norm_plan(Desc x);
 /* Bytes of NormTask.keep; it is needed only with a fused relu or relu6. */
 size_t norm_keep_bytes(const NormPlan *plan);
-/* Makes a task without passes. sums and coef lie in the workspace of run, which has
+/* Makes a task without passes. sums and coef are in the workspace of run, which has
  * norm_workspace_bytes(plan, coefs). coefs: number of sets of coefficients: 1, or one per part.
  * saved_floats: number of floats in run->saved before the `keep` bits. */
 NormTask norm_task(const Op *op, const OpRun *run, const NormPlan *plan, int64_t coefs,
@@ -72,13 +72,14 @@ void norm_stats(const NormTask *t, int64_t part, int64_t g);
 /* Computes y with coef. */
 void norm_apply(const NormTask *t, int64_t part, int64_t g);
 /* Sums dy and dy (x - mean). If the residual's gradient shares the memory of dy, also masks dy in
- * memory; with silu multiplies dy by its slope in memory. */
+ * memory; with silu, multiplies dy by silu's slope in memory. */
 void norm_grad_sums(const NormTask *t, int64_t part, int64_t g);
 /* Computes dx with coef. */
 void norm_grad(const NormTask *t, int64_t part, int64_t g);
 
-/* Returns the sum of channel c over all parts; which: 0 for the sums of x or dy, 1 for the others.
- */
+/* Returns the sum of channel c over all parts. which: 0 for the sum of x or dy, 1 for the other
+ * sum.
+ * */
 double norm_total(const NormTask *t, int64_t c, int which);
 /* Sets a channel's coefficients in one part. */
 void norm_coef_set(const NormTask *t, int64_t part, int64_t c, const double value[COEFS]);

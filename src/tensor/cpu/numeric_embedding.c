@@ -1,6 +1,6 @@
-/* numeric_embedding: each number of a row scales a vector of its own. For the gradient of w a
- * thread adds all rows in order, for its share of the vectors, so that any number of threads gives
- * the same bits. */
+/* numeric_embedding: each number of a row scales a vector of its own. For the gradient of w, a
+ * thread adds all rows in order for some of the vectors, so that any number of threads gives the
+ * same bits. */
 #include "vectors.h"
 
 #include <string.h>

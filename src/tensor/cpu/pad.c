@@ -1,4 +1,5 @@
-/* pad in the layout of its input: rows and columns around an image, or fewer of them. */
+/* pad: adds rows and columns around an image, or cuts rows and columns off, in the layout of its
+ * input. */
 #include "copies.h"
 
 static Status pad_check(const OpSpec *s)

@@ -7,8 +7,8 @@
  *
  * With weights w of the classes, p the probability of a pixel's label and focus g (0 for softmax),
  * the loss of a sample is sum(w (1-p)^g (-log p)) / sum(w) over its pixels that have a label, and 0
- * if none has. y has a row for each pixel, with pixels / sum(w) times its term: the mean of the
- * rows is the loss. It depends on the sample alone. */
+ * if none has. y has a row for each pixel, with the pixel's term times pixels / sum(w), so that the
+ * mean of a sample's rows is its loss. The loss depends on the sample alone. */
 #include "pixel_loss.h"
 
 #include <math.h>
@@ -86,13 +86,14 @@ Status pixel_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Factors of all samples, behind the log-sum-exps. */
+/* Returns the factors pixels / sum(w) of all samples, which are behind the log-sum-exps in
+ * `saved`. */
 static float *factors(const PixelTask *t)
 {
     return (float *)t->loss.run->saved + t->loss.l->rows;
 }
 
-/* Computes a pixel's loss without the weights' sum. */
+/* Computes a pixel's term of the loss, not yet divided by the sum of the weights. */
 static float loss_of(const PixelTask *t, const PixelArgs *a, const PixelStats *s, int64_t i)
 {
     const OpSpec *spec = &t->loss.op->spec;
@@ -163,8 +164,9 @@ void pixel_forward(Op *op, const OpRun *run)
     pixel_run(scale_body, &t);
 }
 
-/* Sets the three numbers of pixel i: dx = factor p_c - base w_c - (hit at the label). The slope of
- * (1-p)^g (-log p) by the label's logit is -m (1 - p), m = (1-p)^g - g p log(p) (1-p)^(g-1). */
+/* Sets the three numbers of pixel i, from which the kernel computes dx of class c: dx = factor p_c
+ * - base w_c, and less `hit` if c is the label. The slope of (1-p)^g (-log p) by the label's logit
+ * is -m (1 - p), m = (1-p)^g - g p log(p) (1-p)^(g-1). */
 static void grad_of(const PixelTask *t, const PixelArgs *a, float scale, int64_t i, PixelGrad *g)
 {
     const OpSpec *spec = &t->loss.op->spec;

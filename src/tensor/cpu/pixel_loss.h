@@ -1,5 +1,5 @@
-/* The shared code of losses of images of classes: pixel_loss.c and region_loss.c. The work is cut
- * into pieces of PIXEL_PIECE pixels of one sample. */
+/* The shared code of the losses with a label for each pixel: pixel_loss.c and region_loss.c. The
+ * work is cut into pieces of PIXEL_PIECE pixels of one sample. */
 #ifndef WEFT_TENSOR_CPU_PIXEL_LOSS_H
 #define WEFT_TENSOR_CPU_PIXEL_LOSS_H
 
@@ -9,7 +9,7 @@ typedef struct PixelTask {
     LossTask loss;
     /* pieces of a sample */
     int64_t pieces;
-    /* samples, and those that are not padding */
+    /* number of samples, and of samples that are not padding */
     int64_t samples, real;
     /* weights of the classes, NULL: all 1; and their sum */
     const float *weight;

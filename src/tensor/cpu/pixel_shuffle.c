@@ -30,7 +30,7 @@ const OpInfo info_pixel_shuffle = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* y takes x's layout, unless its channels would fill less than a block. */
+/* y gets x's layout, unless the channels of y would fill less than a block. */
 static Status shuffle_plan(Op *op, Desc preferred[SPEC_INPUTS])
 {
     OpSpec *s = &op->spec;
@@ -61,7 +61,8 @@ typedef struct ShuffleTask {
 COPY(uint32_t)
 COPY(uint16_t)
 
-/* Copies column j of each pixel of row `row` of y's channel c, for sample n. */
+/* Copies one of every `scale` pixels of a row of y, pixels j, j + scale, ..., between x and y: row
+ * `row` of channel c of sample n. */
 static void copy_column(const ShuffleTask *t, int64_t n, int64_t c, int64_t row, int64_t j)
 {
     const View *x = &t->x, *y = &t->y;

@@ -1,6 +1,6 @@
 /* positions: adds row t of a table to token t of every sequence. The gradient of a row is summed
- * over the samples in order, by one thread. Rows beyond the sequence get 0, and those of tokens of
- * other ranks get -0, which the sum over ranks does not change. */
+ * over the samples in order, by one thread. The gradient of rows beyond the sequence is 0; that of
+ * rows whose tokens are on other ranks is -0, whose addition changes no sum over ranks. */
 #include "view.h"
 
 typedef struct Positions {

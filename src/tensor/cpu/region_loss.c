@@ -1,22 +1,24 @@
 /* Soft Dice and soft Jaccard losses of (N,C,H,W) with a label for each pixel:
  *
  *     forward:  piece --softmax--> sums of each class, joined in the order of pieces --> loss
- *     backward: piece --> dx, from the saved log-sum-exp and the slopes by the sums of each class
+ * backward: piece --> dx, from the saved log-sum-exp and the slopes by P and I of each class
  *
- * With P the sum of a class's probability over the pixels that have a label, I the sum over those
- * whose label it is and Y their number:
+ * For each class, P is the sum of its probability over all pixels that have a label, I is the sum
+ * over the pixels whose label is this class, and Y is the number of pixels whose label is this
+ * class:
  *
  *     dice = (2 I + 1) / (P + Y + 1)        iou = (I + 1) / (P + Y - I + 1)
  *
- * The loss of a sample is 1 - the mean over all classes, those without a pixel included: they are 1
- * if they have no probability either. A sample without labels has loss 0. */
+ * The loss of a sample is 1 minus the mean of dice or iou over all classes, also over classes
+ * without pixels, whose dice or iou is 1 if their probability is 0. A sample without labels has
+ * loss 0. */
 #include "pixel_loss.h"
 
 #include <string.h>
 
 /* x: logits (N,C,H,W); labels: int32[N][H][W], -1 for none. y (N, LOSS_COLUMNS): loss; the other
  * two columns are 0. Dice: Milletari et al. 2016 ("V-Net"), here with P and Y in place of sums of
- * squares; the 1 keeps classes without pixels finite. */
+ * squares; adding 1 keeps the value of classes without pixels finite. */
 const OpInfo info_region_loss = {
     .name = "region_loss",
     .split = SPLIT_NEVER,
@@ -35,7 +37,7 @@ static Status region_plan(Op *op, Desc preferred[SPEC_INPUTS])
     const Loss *l = op->impl;
     const int64_t samples = l->rows / l->per_sample;
     op->spec.y = desc_plain(shape_of(2, samples, LOSS_COLUMNS, 1, 1), DTYPE_F32);
-    /* log-sum-exp of each pixel; slopes of the loss by P and by I of each class */
+    /* log-sum-exp of each pixel; slopes of dice or iou by P and by I of each class */
     op->saved_bytes = (size_t)(l->rows + 2 * samples * l->width) * sizeof(float);
     op->workspace_bytes = (size_t)(samples * pixel_pieces(l) * l->width) * sizeof(RegionSums);
     op->dx_over_x = true;
@@ -60,7 +62,7 @@ static void sums_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Slopes by P of a sample's classes, and behind them those by I. */
+/* Returns the slopes of dice or iou by P of a sample's classes; the slopes by I are behind them. */
 static float *slopes(const PixelTask *t, int64_t sample)
 {
     return (float *)t->loss.run->saved + t->loss.l->rows + 2 * sample * t->loss.l->width;

@@ -1,4 +1,5 @@
-/* Numbers of parts, and sizes of arrays that follow one another in memory. */
+/* Arithmetic of integers: numbers of parts, and sizes of arrays that follow one another in
+ * memory. */
 #ifndef WEFT_TENSOR_CPU_SIZES_H
 #define WEFT_TENSOR_CPU_SIZES_H
 
@@ -22,7 +23,8 @@ static inline int64_t round_up(int64_t n, int64_t unit)
     return ceil_div(n, unit) * unit;
 }
 
-/* Returns the distance of arrays of `bytes` bytes of which each begins a cache line. */
+/* Returns `bytes` rounded up to whole cache lines, so that arrays that follow one another each
+ * begin at a cache line. */
 static inline size_t aligned(size_t bytes)
 {
     enum { LINE_BYTES = 64 };

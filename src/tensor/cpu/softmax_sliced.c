@@ -1,8 +1,9 @@
-/* softmax_loss with rows of logits in slices: those of the ranks of a tensor group, or as many as
- * sums are cut into (OpSpec.slices). A few numbers per row and slice are merged in the order of the
- * slices (Shoeybi et al. 2019, section 3), so that all ranks, and any number of them, get the same
- * results. Ranks gather these numbers, and in a second gather the logits above the label's, which a
- * rank can count only if it knows the label's logit. */
+/* softmax_loss with rows of logits in slices: one slice for each rank of a tensor group, or the
+ * slices into which sums are cut (OpSpec.slices). A few numbers per row and slice are merged in the
+ * order of the slices (Shoeybi et al. 2019, section 3), so that all ranks get the same results,
+ * with OpSpec.slices for any number of ranks. Ranks gather these numbers. A second gather collects
+ * the number of logits above the label's, which a rank can count only after the first gather has
+ * brought the label's logit. */
 #include "loss.h"
 
 #include <math.h>
@@ -34,7 +35,7 @@ typedef struct Table {
 
 typedef struct SlicedTask {
     const LossTask *loss;
-    /* slices of all ranks, those of this rank, and the first of them */
+    /* number of slices on all ranks and on this rank; index of this rank's first slice */
     int slices, mine, first;
     int ranks;
     Table table;
@@ -79,8 +80,8 @@ static int64_t index_at(const LossTask *t, int64_t row)
     return label_at(t, row) - t->l->first;
 }
 
-/* Returns the numbers about one of this rank's slices of a row. *above: the logits above the
- * label's, if the label is in this rank's slices. */
+/* Returns the numbers about one of this rank's slices of a row. *above: number of the slice's
+ * logits that are above the label's, valid if this rank has the label's logit. */
 static SliceStats stats_of(const SlicedTask *s, int64_t r, int slice, int *above)
 {
     const LossTask *t = s->loss;
@@ -136,7 +137,7 @@ static SoftmaxRow merge(const SlicedTask *s, int64_t row)
     }
     for (int k = 0; k < s->slices; ++k) {
         const SliceStats *stats = first + k * t->l->rows;
-        /* also if all logits are -inf, and so is the result */
+        /* the term is 1 even if all logits are -inf; the result is then -inf, not NaN */
         total += stats->lse == top ? 1.0f : expf(stats->lse - top);
         sum += stats->sum;
     }

@@ -1,4 +1,5 @@
-/* The sums of token_sums.h. */
+/* Computes the sums of token_sums.h: parts by thread, slices, and the tree over the ranks'
+ * slices. */
 #include "token_sums.h"
 
 #include <string.h>
@@ -6,7 +7,7 @@
 /* most parts into which the rows of all slices are divided */
 enum { PARTS_MAX = 32 };
 
-/* Returns the first token of a slice, of those on this rank. */
+/* Returns the index of a slice's first token among the tokens on this rank. */
 static int64_t first_token(const TokenSums *t, int64_t slice)
 {
     const SumSlices *cut = &t->cut;
@@ -15,7 +16,7 @@ static int64_t first_token(const TokenSums *t, int64_t slice)
            slice_first(cut->units, cut->total, cut->first);
 }
 
-/* Returns the number of parts of a slice, which has one row for each at least. */
+/* Returns the number of parts of a slice; each part has at least one row. */
 static int64_t parts_of(const TokenSums *t, int64_t slice)
 {
     const int64_t rows = t->samples * (first_token(t, slice + 1) - first_token(t, slice));
@@ -81,7 +82,7 @@ static void slices_body(const void *task, int64_t begin, int64_t end)
     const int64_t floats = floats_of_sums(p->t), from = begin * SIMD_LANES;
     const int64_t to = end * SIMD_LANES < floats ? end * SIMD_LANES : floats;
     for (int64_t slice = 0; slice < p->t->slices; ++slice) {
-        /* a sum begins with 0, which makes -0 to 0 */
+        /* adding 0 turns -0 into 0, as in a sum that begins with 0 */
         float *sum = part_at(p, slice, 0) + from;
         for (int64_t i = 0; i < to - from; ++i) sum[i] += 0.0f;
         for (int64_t part = 1; part < parts_of(p->t, slice); ++part)
@@ -89,8 +90,8 @@ static void slices_body(const void *task, int64_t begin, int64_t end)
     }
 }
 
-/* Adds `count` vectors of n floats, a power of two, `stride` floats apart, by the tree of
- * neighbours, to the first one. */
+/* Adds all other vectors to the first one, by the tree of neighbours. count: number of vectors, a
+ * power of two; they have n floats and begin `stride` floats apart. */
 static void join_tree(float *first, int64_t count, int64_t stride, int64_t n)
 {
     for (int64_t step = 1; step < count; step *= 2)

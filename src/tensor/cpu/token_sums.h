@@ -6,15 +6,16 @@
  *     slices    0  0  1  1  0  0  1  1      the same tokens of all samples
  *     parts     a  a  b  b  a  a  c  c      rows of a slice, in order; a thread adds whole parts
  *
- * A slice is the sum of its parts in order, and slices are joined by a binary tree. A rank with
- * whole slices, a subtree, gathers the sums of the others. */
+ * The sum of a slice is the sum of its parts in order, and the sums of slices are joined by a
+ * binary tree. A rank of a tensor group has whole slices, which form a subtree, and gathers the
+ * other ranks' sums. */
 #ifndef WEFT_TENSOR_CPU_TOKEN_SUMS_H
 #define WEFT_TENSOR_CPU_TOKEN_SUMS_H
 
 #include "view.h"
 
 typedef struct TokenSums {
-    /* cut of the tokens; total 0: the rows are one slice, and no other rank has more */
+    /* cut of the tokens; total 0: all rows are one slice, and all are on this rank */
     SumSlices cut;
     /* rows of a sample on this rank; floats of one sum */
     int64_t tokens, width;
@@ -28,7 +29,8 @@ typedef struct TokenSums {
 /* Adds the terms of a row to float[sums][width]. */
 typedef void (*TokenRow)(const void *task, int64_t row, float *sum);
 
-/* y: shape (N,T,C), or (N,C) of rows that are no tokens. */
+/* Makes the plan. y: shape (N,T,C), or (N,C), whose rows are not tokens. sums: number of sums per
+ * row. */
 TokenSums token_sums_plan(const SumSlices *cut, Shape y, int sums);
 /* Bytes of workspace. */
 size_t token_sums_bytes(const TokenSums *t);

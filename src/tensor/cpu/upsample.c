@@ -1,7 +1,7 @@
 /* upsample in the layout of its input. Nearest: each pixel is copied to scale x scale pixels.
- * Bilinear: a row of the result, which is an item, is a weighted sum over rows, then over columns,
- * of the source; the gradient is the same with the weights of each pixel of x, in the order of the
- * pixels of y. */
+ * Bilinear: an item is a row of the result, which is a weighted sum over rows, then over columns,
+ * of the source. The gradient is computed in the same way: a pixel of dx is a weighted sum over the
+ * pixels of dy that depend on it, in their order. */
 #include "../places.h"
 #include "copies.h"
 
@@ -17,9 +17,9 @@ static Status upsample_check(const OpSpec *s)
                 shape_text(s->x[0].shape, a), shape_text(s->y.shape, b), s->scale);
 }
 
-/* nearest: y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. bilinear: x between
- * pixels at i' = max((i + 1/2) / scale - 1/2, 0), the same for j'; with align_corners i' = i (H
- * - 1) / (scale H - 1). */
+/* nearest: y[n][c][i][j] = x[n][c][i / scale][j / scale], rounded down. bilinear: x interpolated at
+ * row i' = max((i + 1/2) / scale - 1/2, 0), with align_corners at i' = i (H - 1) / (scale H - 1),
+ * and at column j' by the same formula. */
 const OpInfo info_upsample = {
     .name = "upsample",
     .check = upsample_check,
@@ -33,7 +33,7 @@ const OpInfo info_upsample = {
     .traffic = TRAFFIC_ONCE,
 };
 
-/* With align_corners and three pixels, the one in the middle has a part of nearly all of y. */
+/* With align_corners and three pixels, nearly all pixels of y depend on the middle pixel of x. */
 _Static_assert(3 * UPSAMPLE_SCALE <= RESAMPLE_SPAN, "a sum of backward fits the kernel's buffer");
 
 typedef struct Upsample {
@@ -51,7 +51,8 @@ typedef struct TapArrays {
     float *weights;
 } TapArrays;
 
-/* The arrays of one dimension, for `results` sums of at most `terms` terms together. */
+/* Takes the arrays of one dimension from `room`, for `results` sums that have at most `terms` terms
+ * in all. */
 static ResampleTaps taps_take(TapArrays *room, int64_t results, int64_t terms, int **first,
                               int **place, float **weight)
 {
@@ -63,7 +64,7 @@ static ResampleTaps taps_take(TapArrays *room, int64_t results, int64_t terms, i
     return (ResampleTaps){.first = *first, .place = *place, .weight = *weight};
 }
 
-/* Makes the sums of y over x along a dimension of `size` pixels of x. */
+/* Makes the sums that compute y from x, along a dimension in which x has `size` pixels. */
 static ResampleTaps taps_forward(const OpSpec *s, int64_t size, TapArrays *room)
 {
     const int64_t out = size * s->scale;
@@ -83,7 +84,8 @@ static ResampleTaps taps_forward(const OpSpec *s, int64_t size, TapArrays *room)
     return taps;
 }
 
-/* Makes the sums of dx over dy: the terms of `forward` with one place of x. */
+/* Makes the sums that compute dx from dy. The sum for a place of x consists of the terms of
+ * `forward` that read this place. */
 static ResampleTaps taps_backward(const OpSpec *s, int64_t size, const ResampleTaps *forward,
                                   TapArrays *room)
 {

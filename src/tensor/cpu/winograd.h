@@ -1,7 +1,7 @@
 /* A 3x3 convolution of stride 1 by Winograd's algorithm (simd/winograd.h), forward and both
  * gradients, on AVX2 and AVX-512. With L floats per vector, images are in channel blocks of L and
- * the weight is [O/L][C/L][3][3][L of C][L of O]; all is fp32. The result does not depend on the
- * number of threads. */
+ * the weight is [O/L][C/L][3][3][L of C][L of O]; all tensors are fp32. The result does not depend
+ * on the number of threads. */
 #ifndef WEFT_TENSOR_CPU_WINOGRAD_H
 #define WEFT_TENSOR_CPU_WINOGRAD_H
 

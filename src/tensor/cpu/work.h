@@ -7,8 +7,8 @@
 
 /* Computes items begin .. end - 1. */
 typedef void (*WorkBody)(const void *task, int64_t begin, int64_t end);
-/* Runs body on all items 0 .. count - 1, each thread on consecutive ones. elements: number of
- * tensor elements that all items process; if they are few, the calling thread does all. */
+/* Runs body on all items 0 .. count - 1, each thread on consecutive items. elements: number of
+ * tensor elements that all items process; if it is small, the calling thread runs all items. */
 void work_run(WorkBody body, const void *task, int64_t count, int64_t elements);
 /* Adds `count` arrays of n floats to `sum` by a binary tree whose first leaf is `sum`. The arrays
  * are contiguous, and are overwritten. */

@@ -8,7 +8,7 @@
  *                          |                        |
  *                          +--> box, class parts    +--> object part
  *
- * backward matches again, which is cheaper than to keep matches. */
+ * backward computes the matches again, which is cheaper than storing them. */
 #include "../yolo_terms.h"
 #include "view.h"
 
@@ -45,8 +45,8 @@ static Status yolo_check(const OpSpec *s)
 }
 
 /* x: a grid of each level (N,A*(5+K),H,W), with the channels x, y, w, h, object and classes of each
- * anchor. A row of y: the loss of a sample, and the parts of it that boxes and objects have; the
- * rest is that of classes. With N_l matches of level l in the global batch of B samples
+ * anchor. A row of y: the loss of a sample, its box part and its object part; the rest of the loss
+ * is its class part. With N_l matches of level l in the global batch of B samples
  * (BoxTargets.normaliser), C_l cells times anchors, L levels, K classes and pictures of S x S
  * pixels, a sample's loss is
  *
@@ -55,8 +55,9 @@ static Status yolo_check(const OpSpec *s)
  *
  * with g = 3/L, b = 4, 1, 0.4, terms with N_l = 0 left out, and no class part if K = 1. The mean
  * over the batch is v7.0's loss of the whole batch in one process, divided by B, and so is its
- * gradient. Where several boxes match one anchor of one cell, the largest overlap is the target of
- * its object; v7.0 takes any. The overlap as a target, and alpha of CIoU, have no gradient. */
+ * gradient. If several boxes match one anchor of one cell, the largest overlap is the target of its
+ * object logit; v7.0 uses the overlap of an arbitrary matching box. The overlap that is a target,
+ * and alpha of CIoU, are constants for the gradient. */
 const OpInfo info_yolo_loss = {
     .name = "yolo_loss",
     .check = yolo_check,
@@ -77,7 +78,8 @@ typedef struct Yolo {
     View view[BOX_LEVELS];
     /* element of each channel in cell 0 of a sample; owned */
     int64_t *channel[BOX_LEVELS];
-    /* floats of OpRun.saved before those of each level, and of a sample */
+    /* offset of each level's floats among a sample's floats in OpRun.saved; number of a sample's
+     * floats */
     int64_t best[BOX_LEVELS], best_sample;
 } Yolo;
 
@@ -95,7 +97,7 @@ typedef struct YoloItem {
     const BoxGrid *grid;
     View view;
     const int64_t *channel;
-    /* the sample's logits and their gradient; the target of each anchor and cell */
+    /* the sample's logits and their gradient; the objectness target of each anchor and cell */
     const void *x;
     void *dx;
     float *best;
@@ -180,7 +182,7 @@ static float logit_get(const YoloItem *i, int64_t index)
     return value;
 }
 
-/* Adds to an element of the gradient, which other matches of the same cell may have added to. */
+/* Adds `more` to an element of the gradient, to which several matches of a cell may add. */
 static void gradient_add(const YoloItem *i, int64_t index, double more)
 {
     const DType type = i->yolo->type;
@@ -195,7 +197,7 @@ static void gradient_add(const YoloItem *i, int64_t index, double more)
     simd_table(type)->from_floats(at, &value, 1);
 }
 
-/* The factors of a level's sums in the loss of one sample, times `scale`. */
+/* Returns the factors of a level's sums in the loss of one sample, times `scale`. */
 static YoloFactors factors_of(const YoloTask *t, int level, double scale)
 {
     const OpSpec *s = &t->op->spec;
@@ -240,7 +242,8 @@ static double class_target(const YoloItem *i, const float *row, int k)
     return k == (int)row[BOX_CLASS] ? i->factors.positive : i->factors.negative;
 }
 
-/* Adds the box and class parts of one match, and raises the objectness of its cell. */
+/* Adds the box and class parts of one match, and raises the objectness target of its cell to the
+ * match's overlap. */
 static void match_forward(const YoloItem *i, const float *row, const BoxMatch *m, double *parts)
 {
     const MatchLogits logits = match_logits(i, m);

@@ -12,9 +12,10 @@ static const float LOWEST = -1e30f;
 
 /* ---- forward ---- */
 
-/* Masks keys that a query does not attend to: later ones within a group of the diagonal, those
- * that lie before its window, and rows beyond the last key, which the diagonal covers if there is
- * one. */
+/* Masks the keys that a query does not attend to: keys after the query's own within a group of the
+ * diagonal, keys before the query's window, and padding rows after the last key. A pair on the
+ * diagonal needs no separate mask of padding rows, because they come after every query's own
+ * key. */
 static void mask(const Work *w)
 {
     for (int64_t key = 0; w->diagonal && key < padded(w->keys); ++key)
@@ -98,7 +99,7 @@ static void start_queries(const AttentionHead *h, Work *w, int64_t tile)
     transpose(w->q, padded(w->queries), w->wide / CELL, w->q_t);
 }
 
-/* Selects the pair of this tile of keys and that tile of queries. */
+/* Selects a pair: tile number `keys` of keys and tile number `queries` of queries. */
 static void set_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t queries)
 {
     w->keys = rows_of(h, keys);
@@ -107,8 +108,8 @@ static void set_pair(const AttentionHead *h, Work *w, int64_t keys, int64_t quer
     w->ahead = (queries - keys) * TILE;
 }
 
-/* Prefetches the tiles that forward reads next. A head's last tile is its first work item and the
- * first to visit the keys. */
+/* Prefetches the tiles that forward reads next. A head's last tile of queries is its first work
+ * item, so that this tile visits the keys first and prefetches them. */
 SIMD_INLINE void fetch_forward(const AttentionHead *h, int64_t tile, int64_t j)
 {
     const int64_t tiles = (h->length + TILE - 1) / TILE;
@@ -168,7 +169,7 @@ static void start_gradient(const AttentionHead *h, Work *w, int64_t tile)
         int64_t at = tile * TILE + q;
         float sum = 0.0f;
         w->delta[q] = 0.0f;
-        /* every probability of a query beyond the end is 0 */
+        /* makes every probability of a query beyond the end 0 */
         w->top[q] = INFINITY;
         if (q >= w->queries) continue;
         const Elem *y = (const Elem *)h->y + at * h->y_stride;

@@ -1,8 +1,9 @@
 /* Tiles of one attention head, and the three kinds of product of a pair of tiles; for attention.c
  * only. Scores, sums and results of products are fp32 for any type of tensors. Factors have the
  * tensors' type, so bf16 probabilities and gradients of scores are rounded once for their products.
- * A product reads cells (product.h), so rows that are summed over are braided: cell i of braid r
- * holds elements i of rows 2r and 2r + 1. Tiles are padded with zeros to 16 rows and 16 columns. */
+ * A product reads cells (product.h), so rows that are summed over are braided: in bf16, cell i of
+ * braid r has element i of row 2r and of row 2r + 1. Tiles are padded with zeros to 16 rows and 16
+ * columns. */
 #ifndef WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 #define WEFT_TENSOR_CPU_SIMD_ATTENTION_TILE_H
 
@@ -17,7 +18,7 @@ enum {
 /* The scratch of one thread, divided into its parts. Tiles of rows are [TILE][wide], braided ones
  * [TILE / CELL][wide], transposed ones (_t) cells [wide / CELL][TILE]; p and ds are [key][query];
  * top, total, shrink and delta have one number per query. For fp32 tensors a cell is one float:
- * braids are the rows themselves, and p and ds are their own factors. */
+ * braids are the rows themselves, and p and ds are used as factors without conversion. */
 typedef struct Work {
     Elem *q, *dy, *k, *v;
     /* k_braid: used for values, too */
@@ -33,7 +34,7 @@ typedef struct Work {
     int64_t width, wide;
     /* real rows of this pair of tiles */
     int64_t queries, keys;
-    /* the pair is on the diagonal, of which only the lower part is computed; never if `full` */
+    /* the pair is on the diagonal, where only the lower part is computed; never set if `full` */
     bool diagonal;
     /* every query attends to every key */
     bool full;
@@ -42,7 +43,7 @@ typedef struct Work {
     /* distance from a key of this pair to the query in the same row; a query does not attend to
      * keys at a distance of `window` or more; window 0: no limit */
     int64_t ahead, window;
-    /* not the first head of the group: it adds to dk and dv */
+    /* the query head is not the first one of its key head, so it adds to dk and dv */
     bool later;
 } Work;
 
@@ -103,9 +104,9 @@ SIMD_INLINE void rotate_row(const AttentionHead *h, float *row, int64_t at, floa
 }
 
 /* Prefetches the next tile's rows while a tile is computed: the rows of one head are short and far
- * apart, so the hardware does not. Behind a head's last tile this is the next head's first one,
- * whose rows are `width` elements further on. A prefetch may address any memory, as it does past
- * the last head. */
+ * apart, so the hardware does not prefetch them. After a head's last tile, the next tile is the
+ * first one of the next head, whose rows begin `width` elements further on. After the last head,
+ * the prefetch addresses memory that is not used, which a prefetch may do. */
 SIMD_INLINE void fetch_tile(const AttentionHead *h, const void *tensor, int64_t stride,
                             int64_t tile)
 {
@@ -183,7 +184,7 @@ static Rows rows_to_braid(const AttentionHead *h, const Work *w, const void *fro
 }
 
 #ifdef SIMD_BF16
-/* Rounded to bf16, in the lower half of each lane. */
+/* Returns v rounded to bf16, in the lower half of each 32-bit lane. */
 SIMD_INLINE Vu halves_of(Vf v)
 {
     Vh half;
@@ -260,8 +261,8 @@ static void scores(const Work *w, Rows rows, const Cell *columns, float *out)
     }
 }
 
-/* The first query that row `key` of p contains; on the diagonal, groups left of it are never
- * computed. */
+/* Returns the first query that row `key` of p contains; on the diagonal, earlier groups of queries
+ * are never computed. */
 SIMD_INLINE int64_t first_query(const Work *w, int64_t key)
 {
     return w->diagonal ? key / GROUP * GROUP : 0;

@@ -4,7 +4,8 @@
 #include "vector.h"
 
 enum {
-    /* rows per float sum, few enough to keep its rounding error and the shift's small */
+    /* rows per float sum, few enough to keep the rounding errors of the sum and of the shift
+     * small */
     CHUNK = 128,
     /* independent sums, which hide the latency of an addition */
     DEPTH = 4 / PARTS,

@@ -3,8 +3,8 @@
 #include "vector.h"
 
 #ifdef __AVX2__
-/* Rows of a register block, so that its sums leave room for a pixel of dy: 12 of 16 registers, or
- * 24 of 32. */
+/* Rows of a register block. Its sums take 12 of 16 registers, or 24 of 32 with AVX-512, which
+ * leaves registers for a pixel of dy. */
 enum { LANES = VECTOR, ROWS = LANES / 2 };
 
 SIMD_INLINE void half_block(const ConvWeight *p, int half, const int vectors)

@@ -12,12 +12,13 @@ enum { CONV_WEIGHT_PANEL = 3 };
 /* One tap between a block of input channels and a panel of blocks of output channels: dw[c][o] =
  * sum of x[pixel][c] dy[pixel][o] over `rows` x `columns` pixels of dy. */
 typedef struct ConvWeight {
-    /* the first pixel that the tap reads, and the pixel of dy that it belongs to */
+    /* the first pixel that the tap reads, and the pixel of dy by which it is multiplied */
     const float *x, *dy;
     /* [L of c][L of o] */
     float *dw;
     int64_t rows, columns;
-    /* floats from one row and from one column of pixels to the next */
+    /* floats from one row of pixels to the next in x and dy, and from one pixel of a row to the
+     * next in x */
     int64_t x_row, x_column, dy_row;
     /* floats from one block of output channels to the next */
     int64_t dy_block, dw_block;

@@ -1,7 +1,8 @@
 /* Products of dense layers: blocks of a and b are copied to memory that is read sequentially (Goto
  * and van de Geijn 2008, section 4) and multiplied with sums in registers: 14 x 2 vectors with
- * AVX-512, else 6 x 2. A sum in slices has a block of partial sums for each level of the tree,
- * small enough for a core's cache, and a slice's last terms are joined in registers. */
+ * AVX-512, else 6 x 2. With slices, each level of the tree has a block of partial sums, small
+ * enough for a core's cache, and the sum of a slice is joined with them while it is in
+ * registers. */
 #include "vector.h"
 
 enum {
@@ -11,9 +12,10 @@ enum {
     /* floats from one row to the next in a block's copy of a */
     ROW_DISTANCE = DENSE_DEPTH + 16,
     BLOCK_COLUMNS = VECTOR == 16 ? DENSE_BLOCK_COLUMNS : DENSE_BLOCK_COLUMNS / 2,
-    /* vectors of b that are loaded into the first cache ahead; a panel is larger than that cache */
+    /* vectors of b that are prefetched ahead into the first-level cache, which is smaller than a
+     * panel */
     AHEAD = 24,
-    /* rows that are loaded into the first cache before they are copied */
+    /* rows that are prefetched ahead into the first-level cache while others are copied */
     ROWS_AHEAD = 16,
 };
 
@@ -21,14 +23,15 @@ enum {
 typedef struct Tile {
     const float *a, *b;
     int64_t depth, columns;
-    /* a is a panel, a[k][row], not rows ROW_DISTANCE floats apart */
+    /* a is a panel, a[k][row]; false: a has rows that begin ROW_DISTANCE floats apart */
     bool panels;
     float *out;
     int64_t out_row;
-    /* sums of earlier slices, one every DENSE_LEVEL floats, that are added in front */
+    /* sums of earlier slices, which begin DENSE_LEVEL floats apart, and the number of those that
+     * are added to this sum */
     const float *level;
     int joins;
-    /* added to the first terms, and to the whole sum; NULL: nothing */
+    /* biases that are added to the sum of the first terms, and to the whole sum; NULL: none */
     const float *bias_first, *bias_last;
     /* out has the sum of earlier terms */
     bool adds;
@@ -63,8 +66,8 @@ SIMD_INLINE void finish(const Tile *t, Vf sum, int r, int64_t c, int64_t count)
     some_store(out, sum, count);
 }
 
-/* Multiplies `rows` rows of a, of which neighbours are a_row floats apart, as are columns a_col, by
- * the first `wide` vectors of each row of b. */
+/* Multiplies `rows` rows of a by the first `wide` vectors of each row of b. Neighbouring rows of a
+ * are a_row floats apart, neighbouring columns a_col floats. */
 SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int wide,
                                const int a_row, const int a_col)
 {
@@ -105,7 +108,8 @@ SIMD_INLINE void multiply_rows(const Tile *t, int row, const int rows, const int
         }
 }
 
-/* Calls multiply_rows with constant distances, and with one vector a row if that is all. */
+/* Calls multiply_rows with constant distances, and with one vector per row if the tile has no more
+ * columns than that. */
 #define MULTIPLY(name, rows)                                                                       \
     static __attribute__((noinline)) void name(const Tile *t, int row)                             \
     {                                                                                              \
@@ -211,7 +215,7 @@ typedef struct Terms {
 } Terms;
 
 /* Copies a block of rows of a: as rows if they are contiguous, else as panels of TILE_ROWS rows.
- * Rows that lie far apart would share few places of a core's cache. */
+ * Without the copy, rows that begin far apart in memory would share few sets of a core's cache. */
 static void pack_a(const DenseProduct *p, int64_t row, int64_t end, Terms terms, float *room)
 {
     const float *from = p->a + row * p->a_row + terms.first * p->a_col;
@@ -230,8 +234,9 @@ static void pack_b(const DenseProduct *p, int64_t column, int64_t end, Terms ter
              end - column, TILE_COLUMNS, panels);
 }
 
-/* Multiplies a block of rows by a block of columns. like: everything of a tile but its place; its
- * a, out and level are those of the block's first element, its bias those of column 0. */
+/* Multiplies a block of rows by a block of columns. like: a tile with all fields except b and
+ * columns; its a, out and level are those of the block's first element, its biases begin at column
+ * 0. */
 static void multiply_block(const DensePart *block, const float *b_panels, const Tile *like)
 {
     for (int64_t c = block->column; c < block->column_end; c += TILE_COLUMNS)
@@ -300,8 +305,8 @@ static int joins_of(int i)
     return joins;
 }
 
-/* Computes a block of rows. Slice i's sum is joined with those of the `joins` levels before it and
- * becomes a sum of level `joins`; that of the last slice is the result. */
+/* Computes a block of rows. Slice i's sum is joined with the sums of levels 0 .. joins - 1 and
+ * becomes the sum of level `joins`; the sum of the last slice is the result. */
 static void slices_rows(const DenseProduct *p, const DensePart *block, const float *panels,
                         float *levels, float *a_room)
 {

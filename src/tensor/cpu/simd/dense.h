@@ -42,14 +42,15 @@ typedef struct DenseRange {
 /* out[m][n] = sum over k of a(m,k) b(k,n), then + bias[n] and relu. a(m,k) is a[m * a_row + k *
  * a_col], b(k,n) is b[k * b_row + n * b_col], and rows of out are out_row floats apart. Each
  * element is a chain of fused multiply-adds along k, cut at multiples of DENSE_DEPTH, so that its
- * bits do not depend on how out is cut into parts. With few rows it is one chain, or one chain per
- * lane of a vector. */
+ * bits do not depend on how out is cut into parts. In dense_few.c, an element is one chain, or one
+ * chain per lane of a vector. */
 typedef struct DenseProduct {
     float *out;
     const float *a, *b, *bias;
     int64_t a_row, a_col, b_row, b_col, out_row, m, n, k;
     bool relu;
-    /* a chain's bias is added after all terms, not to the first ones */
+    /* without slices: the bias is added after all terms; false: after the first DENSE_DEPTH
+     * terms */
     bool bias_last;
     /* Slices of each sum, a power of two, and ranges of terms in each; 0: one chain. range[i *
      * ranges] is slice i's first range. A slice is a chain over its ranges, cut at multiples of

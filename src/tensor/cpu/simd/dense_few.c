@@ -6,12 +6,13 @@
 /* vectors per register block, at most */
 enum { WIDE = VECTOR == 16 ? 3 : 2 };
 
-/* Rows of b that are prefetched ahead when a loop goes down its columns and reads one cache line of
- * each row, which no processor prefetches by itself: 1.25 times as fast on AVX2. Not measured for
- * blocks of more lines. */
+/* Rows of b that are prefetched ahead by a loop that reads one cache line of each row, which
+ * processors do not prefetch by themselves. This makes the loop 1.25 times as fast on AVX2.
+ * AVX-512, where a block has several lines of each row, was not measured and does without. */
 enum { AHEAD = 16 };
 
-/* The width in vectors with which the sums stay in registers; AVX2 has half as many as AVX-512. */
+/* Returns the width in vectors with which the sums stay in registers; AVX2 has half as many
+ * registers as AVX-512. */
 static inline int block_width(int rows)
 {
     return VECTOR == 16 || rows <= 5 ? WIDE : 1;
@@ -85,7 +86,8 @@ SIMD_INLINE void rows_block(const DenseProduct *p, int64_t row, int64_t column, 
             VECTOR_STORE(p->out + (row + r) * p->out_row + column + v * VECTOR, sum[r][v]);
 }
 
-/* The start of the next vector: the last one overlaps the columns before it, with the same bits. */
+/* Returns the column at which the next vector begins. The last vector overlaps the one before it,
+ * and gives the common columns the same bits. */
 SIMD_INLINE int64_t vector_at(int64_t column, int64_t end)
 {
     return column + VECTOR <= end ? column : end - VECTOR;
@@ -143,8 +145,8 @@ SIMD_INLINE void dots_add(const DenseProduct *p, const float *a, const float *b,
     }
 }
 
-/* Computes dot products of at least VECTOR terms; the rest is in the last lanes of one more
- * vector. */
+/* Computes dot products of at least VECTOR terms. Terms that do not fill a vector are in the last
+ * lanes of one more vector, which overlaps the one before it. */
 SIMD_INLINE void dots_block(const DenseProduct *p, int64_t row, int64_t column, const int columns,
                             const int rows)
 {
@@ -170,8 +172,8 @@ SIMD_INLINE void dots_part(const DenseProduct *p, const DensePart *part, const i
 
 /* ---- sums have few terms: the gradient of the weight ---- */
 
-/* The first two terms are a sum of two products: without vector_fused the compiler might round the
- * other one of them, and `scalars` would give other bits. */
+/* Uses vector_fused because the first two terms are a sum of two products: the compiler might round
+ * either product before adding, and give other bits than `scalars`. */
 SIMD_INLINE void terms_add(const DenseProduct *p, int64_t row, int64_t column,
                            float left[2][DENSE_FEW], const int rows, const int terms)
 {
@@ -218,7 +220,7 @@ static void add_bias(const DenseProduct *p, const DensePart *part)
     }
 }
 
-/* Works on local copies, which stay in registers, as stores cannot change them. */
+/* Works on local copies, which stay in registers because stores cannot change them. */
 void SIMD_FLOAT_NAME(dense_few)(const DenseProduct *product, const DensePart *given)
 {
     const DenseProduct copy = *product, *p = &copy;

@@ -1,10 +1,11 @@
 /* Depthwise 3x3 convolutions of planes of one block of channels, a vector wide. Rows above and
- * below the image are rows of zeros; windows that extend beyond its sides use two columns. */
+ * below the image are rows of zeros; windows that extend beyond its left or right side use two
+ * columns of the kernel. */
 #include "vector.h"
 
 #ifdef __AVX2__
 enum { KERNEL = DEPTHWISE_KERNEL, TAPS = DEPTHWISE_TAPS, PIXELS = 4, PAD = 1 };
-/* pixels per partial sum of dw, approximately, which bounds its rounding error */
+/* approximate number of pixels per partial sum of dw, which bounds its rounding error */
 enum { CHAIN = 256 };
 
 SIMD_INLINE Vf load(const float *p)
@@ -14,7 +15,8 @@ SIMD_INLINE Vf load(const float *p)
     return v;
 }
 
-/* The input rows of output row p, from the column before the image on, which is not read. */
+/* Sets row[] to the input rows of output row p. A row begins with the column before the image,
+ * which is not read. */
 SIMD_INLINE void rows_of(const DepthwisePlane *a, const float *x, int64_t p, const int stride,
                          const float *row[KERNEL])
 {
@@ -25,7 +27,7 @@ SIMD_INLINE void rows_of(const DepthwisePlane *a, const float *x, int64_t p, con
     }
 }
 
-/* The first output of a row whose window extends beyond the right side. */
+/* Returns the first output of a row whose window extends beyond the right side. */
 SIMD_INLINE int64_t inner_end(const DepthwisePlane *a, const int stride)
 {
     return a->w < KERNEL - PAD ? 0 : (a->w - (KERNEL - PAD)) / stride + 1;

@@ -12,7 +12,7 @@ typedef struct DepthwisePlane {
     int64_t h, w, p, q;
     /* 1 or 2 */
     int stride;
-    /* a row of w pixels of zeros, which stands for rows outside the plane */
+    /* a row of w pixels of zeros, which is read in place of rows outside the plane */
     const float *zeros;
 } DepthwisePlane;
 

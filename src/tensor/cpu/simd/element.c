@@ -147,7 +147,7 @@ SIMD_INLINE float act_slope(Act act, float factor, float at)
     return 1.0f;
 }
 
-/* One loop for each activation, in which it is a constant. */
+/* One loop for each activation, in which the activation is a compile-time constant. */
 #define ACT_LOOP(ACT, name, facts)                                                                 \
     case ACT_##ACT:                                                                                \
         EACH(y, act_value(ACT_##ACT, factor, value_of(x[i]))) break;
@@ -160,8 +160,8 @@ void SIMD_NAME(act)(Act act, float factor, void *to, const void *from, int64_t n
     }
 }
 
-/* Where an activation is constant, the gradient is 0 for any dy. The product could be a zero of
- * either sign, and a vector's need not be that of the scalar tail. */
+/* Where an activation is constant, the gradient is +0 for any dy. The product dy * 0 could be a
+ * zero of either sign, and the sign could differ between vectors and the scalar tail. */
 SIMD_INLINE float act_gradient(Act act, float factor, float dy, float at)
 {
     const float slope = act_slope(act, factor, at);
@@ -191,8 +191,8 @@ void SIMD_NAME(swiglu)(void *restrict to, const void *restrict from, int64_t n)
     EACH(y, silu_of(value_of(gate[i])) * value_of(through[i]))
 }
 
-/* Prefetches n elements AHEAD of `from`. A row of this kernel is in five places, more streams than
- * a processor prefetches by itself. */
+/* Prefetches n elements that are AHEAD elements after `from`. swiglu_grad accesses five arrays at
+ * once, more streams than a processor prefetches by itself. */
 SIMD_INLINE void fetch_ahead(const Elem *from, int64_t n, bool write)
 {
     enum { AHEAD = 512 };

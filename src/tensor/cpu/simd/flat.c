@@ -6,7 +6,7 @@ typedef uint32_t Vw __attribute__((vector_size(VECTOR * 4)));
 
 void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float beta, int64_t n)
 {
-    /* y is not read, since it may be uninitialised */
+    /* beta 0: y is not read, because it may be uninitialised */
     if (beta == 0.0f) {
 #pragma omp simd
         for (int64_t i = 0; i < n; ++i) y[i] = alpha * x[i];
@@ -16,8 +16,8 @@ void SIMD_FLOAT_NAME(scale_add)(float *y, float alpha, const float *x, float bet
     for (int64_t i = 0; i < n; ++i) y[i] = fused(alpha, x[i], beta * y[i]);
 }
 
-/* Sixteen partial sums, by index modulo 16 on every instruction set, added in a fixed order. The
- * square of a float is exact in double. */
+/* Computes sixteen partial sums, by index modulo 16 on every instruction set, and adds them in a
+ * fixed order. The square of a float is exact in double. */
 double SIMD_FLOAT_NAME(squares)(const float *x, int64_t n)
 {
     double lane[SIMD_LANES] = {0};
@@ -38,9 +38,12 @@ static inline uint64_t bits_of(double value)
     return bits;
 }
 
-/* Divides squares into multiples of three units. The sum of a square and 1.5 * 2^52 units is
- * rounded to a multiple of the unit; that number of units more has the bits of a double that is as
- * much larger, so the bits are summed, and subtracting the 1.5 * 2^52 units again is exact. */
+/* Splits squares into multiples of three units. Adding 1.5 * 2^52 units to a square rounds it to a
+ * multiple of the unit. The bits of this sum, as an integer, are the bits of 1.5 * 2^52 units plus
+ * the number of units in the square. So the loop adds the bits of all terms as integers, and the
+ * end subtracts the bits of 1.5 * 2^52 units once for each term. Subtracting 1.5 * 2^52 units from
+ * the sum as doubles is exact and gives the part of the square that the unit has counted; the rest
+ * is left to the smaller units. */
 SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
 {
     uint32_t top = 0;
@@ -75,7 +78,8 @@ SquareSum SIMD_FLOAT_NAME(exact_squares)(const float *x, int64_t n)
                        scale + SQUARES_SCALE_0};
 }
 
-/* If all bits of the exponent are set, adding 1 to it carries into the sign bit. */
+/* In infinity and NaN all bits of the exponent are set, so that adding 1 to the exponent carries
+ * into the sign bit. */
 bool SIMD_FLOAT_NAME(not_finite)(const float *x, int64_t n)
 {
     uint32_t any = 0;
@@ -139,7 +143,7 @@ SIMD_INLINE void sgd(SgdArgs a, float *restrict w, const float *restrict g, floa
     }
 }
 
-/* Without momentum m is not used and may be NULL. */
+/* Without momentum, m is not used and may be NULL. */
 void SIMD_FLOAT_NAME(sgd)(const SgdArgs *a, float *w, const float *g, float *m, int64_t n)
 {
     if (a->momentum == 0.0f) {

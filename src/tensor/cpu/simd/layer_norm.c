@@ -1,5 +1,5 @@
-/* Layer normalisation of one row, which stays in the L1 cache between its passes: the mean, the
- * squares around it, the result. */
+/* Layer normalisation of one row, which stays in the L1 cache between three passes: the mean, the
+ * squares of differences from the mean, the result. */
 #include "vector.h"
 
 void SIMD_NAME(layer_norm_forward)(LayerNormRow *a)

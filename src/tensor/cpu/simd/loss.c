@@ -1,4 +1,4 @@
-/* Losses of one row. The softmax goes over a row in pieces that fit the L1 cache, with a running
+/* Losses of one row. The softmax processes a row in pieces that fit the L1 cache, with a running
  * maximum (Milakov & Gimelshein 2018), so that even a row as wide as a vocabulary is read from
  * memory once. */
 #include "vector.h"
@@ -13,8 +13,8 @@ static int64_t place_of(const float *x, int64_t n, float value)
     return n;
 }
 
-/* Loops over one piece are separate functions: inlined, GCC splits the loop over pieces and leaves
- * the second half's inner loops scalar. */
+/* Loops over one piece are separate functions: if they were inlined, GCC would split the loop over
+ * pieces and not vectorise the inner loops of its second half. */
 #define NOT_INLINED static __attribute__((noinline))
 
 /* Returns the sum of x; raises *top to its maximum. */
@@ -30,8 +30,8 @@ NOT_INLINED float sum_top(const float *x, int64_t n, float *top)
     return sum;
 }
 
-/* The number of logits above the label's: larger, or equal and earlier. If the label's is NaN, all
- * count. */
+/* Returns the number of logits above the label's: those that are larger, and those that are equal
+ * and have a lower index. If the label's logit is NaN, all other logits count. */
 NOT_INLINED int label_rank_in(const float *x, int64_t n, int64_t first, int label,
                               float label_logit)
 {
@@ -97,7 +97,7 @@ void SIMD_NAME(softmax_grad)(const SoftmaxGrad *args)
     Elem *dx = a.dx;
     const float label_logit = a.label < 0 ? 0 : value_of(x[a.label]), other = value_of(x[a.other]);
     const int64_t n = a.n;
-    /* separate loops, because a compiler may take 0 - base for -base, which is -0 if base is 0 */
+    /* separate loops, because a compiler may compute 0 - base as -base, which is -0 if base is 0 */
     if (a.base == 0) {
         EACH(dx, a.scale * exp_fast(value_of(x[i]) - a.lse))
     } else {

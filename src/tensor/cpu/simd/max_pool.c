@@ -14,7 +14,7 @@ SIMD_INLINE void max_store(const PoolPlane *p, Vf best, Vi at, Elem *y, uint8_t 
     bytes_store(index, at);
 }
 
-/* A vector of maxima, for any values. place: position of x in the kernel. */
+/* Computes a vector of maxima, for any values. place: position of x in the kernel. */
 static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, int step, bool behind,
                            const Elem *x, Elem *y, uint8_t *index)
 {
@@ -32,8 +32,9 @@ static void max_vector_any(const PoolPlane *p, int rows, int cols, int place, in
     max_store(p, best, at, y, index);
 }
 
-/* The same for whole windows of `size` x `size` pixels, a compile-time constant up to 3: finds the
- * maximum, then its position. The sum is NaN if any pixel is; then max_vector_any is called. */
+/* Computes a vector of maxima of whole windows of `size` x `size` pixels, a compile-time constant
+ * up to 3: finds the maximum, then its position. The sum of the pixels is NaN if any pixel is NaN;
+ * max_vector_any then computes the maxima. */
 SIMD_INLINE void max_vector(const PoolPlane *p, int size, int step, bool behind, const Elem *x,
                             Elem *y, uint8_t *index)
 {
@@ -74,7 +75,7 @@ SIMD_INLINE void max_one(const PoolPlane *p, int rows, int cols, int place, cons
     *index = (uint8_t)(cut ? POOL_CUT : at);
 }
 
-/* All lanes of one window, which may be clipped. */
+/* Computes all lanes of one window, which may be clipped. */
 static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y, uint8_t *index)
 {
     Window w = window_at(p, i, j);
@@ -87,12 +88,12 @@ static void max_window(const PoolPlane *p, int i, int j, const Elem *x, Elem *y,
     for (; l < p->lanes; ++l) max_one(p, rows, cols, place, from + l, y + at + l, index + at + l);
 }
 
-/* Whole windows from .. to - 1 of one row; x is the first window's first pixel. size: the kernel's,
- * a compile-time constant. */
+/* Computes the whole windows from .. to - 1 of one row; x is the first window's first pixel. size:
+ * rows and columns of the kernel, a compile-time constant. */
 SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, const Elem *x,
                               Elem *y, uint8_t *index)
 {
-    /* offset of the rows of pixels that the next row of windows adds */
+    /* offset of the rows of pixels that are prefetched for the next row of windows */
     const int64_t row = (int64_t)p->w * p->lanes, next = (size - 1 + p->stride[0] - 1) * row;
     for (int j = from; j < to; ++j, x += p->stride[1] * p->lanes, y += p->lanes, index += p->lanes)
         for (int l = 0; l < p->lanes; l += VECTOR) {
@@ -101,8 +102,8 @@ SIMD_INLINE void row_of_lanes(const PoolPlane *p, int from, int to, int size, co
         }
 }
 
-/* The same in a plain plane with stride 2, for at least VECTOR windows; the last vector may overlap
- * the one before. plane: the plane's first pixel. */
+/* row_of_lanes for a plain plane with stride 2 and at least VECTOR windows; the last vector may
+ * overlap the one before. plane: the plane's first pixel. */
 SIMD_INLINE void row_of_vectors(const PoolPlane *p, int from, int to, int size, const Elem *plane,
                                 const Elem *x, Elem *y, uint8_t *index)
 {
@@ -113,7 +114,7 @@ SIMD_INLINE void row_of_vectors(const PoolPlane *p, int from, int to, int size, 
     }
 }
 
-/* The same in a plane that is too narrow for vectors. */
+/* row_of_lanes for planes that have too few lanes or windows for vectors. */
 SIMD_INLINE void row_of_ones(const PoolPlane *p, int from, int to, int size, const Elem *x, Elem *y,
                              uint8_t *index)
 {
@@ -151,10 +152,10 @@ SIMD_INLINE void max_plane(const PoolPlane *p, int size, const Elem *x, Elem *y,
 /* ---- windows of 3 x 3 with stride 2 ---- */
 
 /* Maxima of three neighbouring pixels for each window of a row of pixels, with their positions. In
- * a plain plane windows share rows of pixels with the windows below, so these are computed once per
- * row; a window's maximum is that of three such rows. Both times the first of equal values counts.
- * Vectors are stored one behind the other, although the last one may overlap the one before it in
- * the row. */
+ * a plain plane, windows share rows of pixels with the windows below, so the maxima of three are
+ * computed once per row, and a window's maximum is the largest of those of three rows. In both
+ * steps, the first of equal values is used. Vectors are stored one after the other, even if the
+ * last one overlaps the one before it in the row. */
 enum { THREES = 1024 };
 typedef struct Threes {
     float best[THREES];
@@ -189,8 +190,8 @@ SIMD_INLINE void threes_fill(const PoolPlane *p, int n, const Elem *x, Threes *t
     to->odd = mask_bits(odd) != 0 || a != a || b != b;
 }
 
-/* Joins three rows to a row of windows: n, and the one at the left edge. above: NULL if the windows
- * begin above the plane. */
+/* Joins three rows of pixels to a row of n windows, and the window at the left edge. above: NULL if
+ * the windows begin above the plane. */
 SIMD_INLINE void threes_join(const PoolPlane *p, int n, const Threes *above, const Threes *middle,
                              const Threes *below, Elem *y, uint8_t *index)
 {
@@ -231,7 +232,8 @@ static bool has_threes(const PoolPlane *p)
            p->pad[0] < 2 && p->pad[1] < 2 && right - left >= VECTOR && right - left <= THREES;
 }
 
-/* Computes windows beyond the right edge or the bottom, and rows with a NaN, one by one. */
+/* Computes windows that extend beyond the right edge or the bottom, and rows of windows with a NaN,
+ * one by one. */
 SIMD_INLINE void max_plane_threes(const PoolPlane *p, const Elem *x, Elem *y, uint8_t *index)
 {
     Threes room[3], *above = &room[0], *middle = &room[1], *below = &room[2];

@@ -27,13 +27,14 @@ SIMD_INLINE void gather_one(const PoolPlane *p, Window w, int first, const Elem 
     *dx = elem_of(sum);
 }
 
-/* dx of one input pixel: the sum of dy over those of its rows x cols windows whose maximum it is.
- * dy and index point to the first window, and `first` is the pixel's position in it. */
+/* Computes dx of one input pixel: the sum of dy over those of its rows x cols windows whose maximum
+ * is this pixel. dy and index point to the first window, and `first` is the pixel's position in
+ * it. */
 SIMD_INLINE void gather_lanes(const PoolPlane *p, int rows, int cols, int first, const Elem *dy,
                               const uint8_t *index, Elem *dx)
 {
     const int64_t next = (int64_t)p->q * p->lanes;
-    /* decrease of the position from one window to the next */
+    /* decrease of the pixel's position in the kernel from one window to the next */
     const int down = p->stride[0] * p->kernel[1], right = p->stride[1];
     int l = 0;
     for (; l + VECTOR <= p->lanes; l += VECTOR) {
@@ -80,7 +81,8 @@ SIMD_INLINE void quad_sums(Maxima here, Maxima right, Maxima below, Maxima acros
              keep_at(below.dy, below.place, 2) + keep_at(across.dy, across.place, 0);
 }
 
-/* Computes `count` quads of a row of windows; more: there is a row below. dx: the first quad. */
+/* Computes `count` quads of a row of windows. more: there is a row of windows below. dx: the first
+ * quad. */
 SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const Elem *dy,
                                 const uint8_t *index, Elem *dx)
 {
@@ -106,8 +108,8 @@ SIMD_INLINE void quads_of_lanes(const PoolPlane *p, int count, bool more, const 
     }
 }
 
-/* The last vector of windows of a row in a plain plane, shifted by one window; the missing one is
- * 0. */
+/* Returns the last vector of windows of a row in a plain plane, shifted by one window; the window
+ * beyond the row is 0. */
 SIMD_INLINE Maxima maxima_behind(const PoolPlane *p, const Elem *dy, const uint8_t *index)
 {
     const Maxima last = maxima_at(dy, index, p->q - VECTOR);
@@ -210,7 +212,7 @@ SIMD_INLINE void spread_window(const PoolPlane *p, int i, int j, const Elem *dy,
         spread_lanes(p, rows, cols, place, dy + at, index + at, to);
 }
 
-/* The same for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
+/* spread_window for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
 SIMD_INLINE void spread_pairs(const PoolPlane *p, const Elem *dy, const uint8_t *index, Elem *dx)
 {
     Maxima from = maxima_at(dy, index, 0);

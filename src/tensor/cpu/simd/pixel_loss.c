@@ -1,6 +1,6 @@
 /* Losses of images of classes: each pixel has a logit for each class, `stride` elements from one
- * class to the next. Loops go over neighbouring pixels, class by class. Pixels whose label is -1
- * have none. */
+ * class to the next. Loops run over neighbouring pixels, class by class. A pixel with label -1 has
+ * no label. */
 #include "vector.h"
 
 void SIMD_NAME(pixel_softmax)(const PixelArgs *a, PixelStats *s)

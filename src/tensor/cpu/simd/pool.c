@@ -81,7 +81,7 @@ SIMD_INLINE void avg_spread(const PoolPlane *p, int i, int j, const Elem *dy, El
         }
 }
 
-/* The same for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
+/* avg_spread for VECTOR neighbouring windows of 2 x 2 in one row of a plain plane. */
 SIMD_INLINE void avg_spread_pairs(const PoolPlane *p, int i, int first, const Elem *dy, Elem *dx)
 {
     Vf each = elems_load(dy + (int64_t)i * p->q + first) * 0.25f;
@@ -131,8 +131,8 @@ void SIMD_NAME(avg_pool_grad)(const PoolPlane *plane, const void *from, void *to
     }
 }
 
-/* The means of `parts` vectors over `rows` rows. Partial sums over few rows keep large planes
- * exact, and `chains` independent sums hide the latency of additions. */
+/* The means of `parts` vectors over `rows` rows. Partial sums over few rows keep the means of large
+ * planes accurate, and `chains` independent sums hide the latency of additions. */
 SIMD_INLINE void mean_parts(const Elem *x, int64_t rows, int64_t stride, int parts, int chains,
                             Vf *total)
 {

@@ -8,8 +8,8 @@ SIMD_INLINE void add_weighted(float *restrict sum, float weight, const Elem *res
     for (int64_t i = 0; i < n; ++i) sum[i] = fused(weight, value_of(x[i]), sum[i]);
 }
 
-/* Sums `lanes` elements from `lane` on of pixels low .. low + pixels - 1 over the rows of one
- * row of the result. */
+/* Computes the weighted sum of the source's rows for row `row` of the result: `lanes` elements from
+ * `lane` on of each of the pixels low .. low + pixels - 1. */
 SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, int low, int pixels,
                           int lane, int lanes, float *sum)
 {
@@ -27,8 +27,9 @@ SIMD_INLINE void sum_rows(const ResamplePlane *p, int row, const Elem *plane, in
     }
 }
 
-/* Sums the buffer, which begins with pixel `low`, over the columns of pixel j of the result.
- * lanes is a constant where it is 1 or a vector's or more, so that sums stay in registers. */
+/* Computes pixel j of the result: the weighted sum of pixels of the buffer, which begins with pixel
+ * `low`. If `lanes` is 1, SIMD_LANES / 2 or SIMD_LANES, it is a compile-time constant, so that sums
+ * stay in registers. */
 SIMD_INLINE void sum_columns(const ResamplePlane *p, int j, int low, int lanes, const float *sum,
                              Elem *to)
 {
@@ -52,7 +53,7 @@ SIMD_INLINE void sum_columns(const ResamplePlane *p, int j, int low, int lanes, 
     }
 }
 
-/* Sums the columns of pixels j .. end - 1 of the result. */
+/* Computes pixels j .. end - 1 of the result from the buffer. */
 static void sum_pixels(const ResamplePlane *p, int j, int end, int low, int lanes, const float *sum,
                        Elem *to)
 {

@@ -3,9 +3,9 @@
  * (SIMD_ISA=base|avx2|avx512, SIMD_BF16 or not; files like flat.c that work on fp32 only once per
  * set), and the best tables for this CPU are chosen at start.
  *
- * `void` points to activations or their gradients, elements of the table's type; all other types
- * are as written. Kernels compute in fp32 and round once, when an element is stored, to the same
- * bits on every instruction set. They are serial: callers divide the work. A "row" is `lanes`
+ * Pointers to void are activations or their gradients, of the table's type; all other types are as
+ * written. Kernels compute in fp32 and round once, when an element is stored; the rounding is the
+ * same on every instruction set. They are serial: callers divide the work. A "row" is `lanes`
  * neighbouring elements, each with its own coefficients; a plane whose block B divides 16 is
  * processed as rows of 16 lanes with repeated coefficients. Kernels allocate nothing; pointers need
  * only the alignment of their elements. */
@@ -119,7 +119,7 @@ typedef struct SoftmaxGrad {
     float lse, scale, base, hit, hit_other;
 } SoftmaxGrad;
 
-/* a piece of a sample has this many numbers, the last one fewer */
+/* numbers in a piece of a sample; the last piece may have fewer */
 enum { POINT_PIECE = 2048 };
 /* At most POINT_PIECE numbers. A target that is NaN is missing. size: delta or eps of the loss. */
 typedef struct PointArgs {
@@ -160,8 +160,8 @@ typedef struct PixelGrad {
     const float *lse;
     float factor[PIXEL_PIECE], base[PIXEL_PIECE], hit[PIXEL_PIECE];
 } PixelGrad;
-/* Sums of one class, p = exp(x - lse): of p over the pixels whose label it is, and over all that
- * have a label; number of pixels whose label it is. */
+/* Sums of one class, with p = exp(x - lse): sum of p over the pixels whose label is the class; sum
+ * of p over all pixels that have a label; number of pixels whose label is the class. */
 typedef struct RegionSums {
     float inside, all, labelled;
 } RegionSums;
@@ -213,9 +213,9 @@ static inline int64_t attention_scratch(int64_t length, int64_t width, DType typ
 
 typedef struct SimdTable {
     const char *name;
-    /* Adds sum(x) and sum(x*x) over contiguous rows to doubles by lane. Accurate for any mean:
-     * float sums run around a value of the data, over at most 128 rows, and are moved to zero in
-     * double. */
+    /* Adds sum(x) and sum(x*x) over contiguous rows to doubles by lane. Accurate for any mean: each
+     * float sum is over the differences of at most 128 rows from one value of the data, and is
+     * converted to a sum of x in double. */
     void (*batch_norm_stats)(const void *x, int64_t rows, int lanes, double *sum, double *square);
     void (*batch_norm_apply)(const BatchNormApply *a);
     void (*batch_norm_sums)(const BatchNormSums *a);
@@ -230,7 +230,7 @@ typedef struct SimdTable {
     /* adds to dscale */
     void (*rms_norm_sums)(const LayerNormRow *a, float *dscale, float *ignored);
 
-    /* Elementwise; outputs may share an input's memory. factor: OpSpec.act_factor. act_grad takes y
+    /* Elementwise; outputs may share an input's memory. factor: OpSpec.act_factor. act_grad reads y
      * with ACT_FROM_Y, else x. */
     void (*act)(Act act, float factor, void *y, const void *x, int64_t n);
     void (*act_grad)(Act act, float factor, void *dx, const void *dy, const void *x_or_y,
@@ -269,8 +269,9 @@ typedef struct SimdTable {
     void (*softmax_grad)(const SoftmaxGrad *a);
     /* Computes y and lse of one tile of queries. */
     void (*attention_forward)(const AttentionHead *h, int64_t tile, float *scratch);
-    /* dq, dk and dv of a whole group; or dq of one tile of queries of one head; or dk and dv of one
-     * tile of keys. Both ways give the same bits. */
+    /* attention_grad computes dq, dk and dv of a whole group; attention_grad_queries only dq of one
+     * tile of queries of one head; attention_grad_keys only dk and dv of one tile of keys. Both
+     * ways give the same bits. */
     void (*attention_grad)(const AttentionHead *h, float *scratch);
     void (*attention_grad_queries)(const AttentionHead *h, int64_t tile, float *scratch);
     void (*attention_grad_keys)(const AttentionHead *h, int64_t tile, float *scratch);
@@ -284,7 +285,7 @@ typedef struct SimdTable {
     /* dx = scale * weight * slope of the loss at x - target; 0 where the target is missing */
     void (*point_grad)(const PointArgs *a, float scale, void *dx);
 
-    /* fp32, whatever the table's type */
+    /* functions on fp32, the same in the tables of all types */
     void (*scale_add)(float *y, float alpha, const float *x, float beta, int64_t n);
     double (*squares)(const float *x, int64_t n);
     /* at most FLAT_CHUNK elements */
@@ -315,8 +316,8 @@ typedef struct SimdTable {
      * turns products into such a block of dw, added to it if `add`. */
     void (*winograd_kernel)(const float *w, bool rotated, float *u, int64_t slice, int64_t row);
     void (*winograd_taps)(const float *d, int64_t slice, int64_t row, float *dw, bool add);
-    /* forward: out[row = tile][o] = a[tile][c] b[c][o]. weight: out[row = c][o] = sum over
-     * tiles. */
+    /* forward: out[row = tile][o] = a[tile][c] b[c][o]. weight: out[row = c][o] = sum over tiles of
+     * a[tile][c] b[tile][o]. */
     void (*winograd_forward)(const WinogradProduct *p);
     void (*winograd_weight)(const WinogradProduct *p);
 
@@ -346,11 +347,11 @@ typedef struct SimdTable {
                           float *sum);
 } SimdTable;
 
-/* The table in use for activations of that type: that of cpu_used(), unless simd_use chose
- * another. NULL for bf16 where that is refused. */
+/* Returns the table in use for activations of this type: the table of cpu_used(), unless simd_use
+ * chose another. NULL for bf16 on CPUs on which weft does not support bf16. */
 const SimdTable *simd_table(DType type);
-/* The same with vectors of at most 8 floats, for planes too narrow for wider vectors; only for
- * kernels that give the same bits with any width. */
+/* Returns the table with vectors of at most 8 floats, for planes too narrow for wider vectors; only
+ * for kernels that give the same bits with any width. */
 const SimdTable *simd_table_narrow(DType type);
 /* Chooses the tables of an instruction set ("base", "avx2", "avx512"). Returns false if it is not
  * built in or this CPU cannot run it. For tests and benchmarks that compare several sets in one

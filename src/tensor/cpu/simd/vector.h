@@ -112,8 +112,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 }
 #endif
 
-/* Lanes of two vectors, for VECTOR_LANES: the even ones; the odd ones; the first half and the
- * second half of both interleaved; both shifted by one lane. */
+/* Lanes of two vectors, for VECTOR_LANES: the even lanes; the odd lanes; the first and the second
+ * half of the two vectors interleaved; the two vectors shifted by one lane. */
 #if defined(__AVX512F__)
 #define LANES_EVEN   0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30
 #define LANES_ODD    1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31
@@ -133,8 +133,8 @@ SIMD_INLINE void elems_store(Elem *p, Vf v)
 #define LANES_SECOND 2, 6, 3, 7
 #define LANES_NEXT   1, 2, 3, 4
 #endif
-/* Selects lanes of two vectors by number. Places: a vector of integers with the same lanes. gcc
- * knows clang's name for this from version 12 on only. */
+/* Selects lanes of two vectors by number. Places: a vector of integers with the same lanes. gcc has
+ * clang's name for this function only since version 12. */
 #ifdef __clang__
 #define VECTOR_SHUFFLE(Places, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
 #else

@@ -47,7 +47,7 @@ SIMD_INLINE void whole_windows(const PoolPlane *p, int d, int in, int out, int *
     if (*from >= *to) *from = *to = out;
 }
 
-/* Whether windows do not overlap, so that each pixel is in one at most. */
+/* Whether windows do not overlap, so that each pixel is in at most one window. */
 SIMD_INLINE bool windows_disjoint(const PoolPlane *p)
 {
     return p->stride[0] >= p->kernel[0] && p->stride[1] >= p->kernel[1];

@@ -224,7 +224,8 @@ void SIMD_FLOAT_NAME(winograd_output)(const WinogradImage *im, int64_t block, in
 }
 
 /* ---- kernels ---- */
-/* Transposes in place: interleaves the rows' elements like a deck of cards, log2(LANES) times. */
+/* Transposes in place: interleaves the elements of the first half of the rows with those of the
+ * second half, log2(LANES) times. */
 SIMD_INLINE void transpose(Vf r[LANES])
 {
     for (int size = 1; size < LANES; size *= 2) {
@@ -300,8 +301,8 @@ void SIMD_FLOAT_NAME(winograd_taps)(const float *d, int64_t slice, int64_t row, 
 }
 
 /* ---- products ---- */
-/* Rows of a register block, so that its sums leave room for a row of b: 12 of 16 registers, or 24
- * of 32. */
+/* Rows of a register block. Its sums take 12 of 16 registers, or 24 of 32 with AVX-512, which
+ * leaves registers for a row of b. */
 enum { ROWS = LANES / 2 };
 
 /* out[ROWS][vectors] = sum over k of a(row, k) b(k, vector), k in groups of LANES. */
