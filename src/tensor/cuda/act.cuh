@@ -9,14 +9,14 @@
 #define GELU_CUBIC 0.044715f
 
 /* The logistic function, with the fast exponential and division, which are accurate to a few units
- * in the last place: with the exact ones arithmetic, not memory, would limit the kernels. Its
+ * in the last place: with the exact functions, arithmetic would limit the kernels, not memory. Its
  * limits, 0 and 1, are exact for large |x|. */
 static __device__ __forceinline__ float sigmoid(float x)
 {
     return __fdividef(1, 1 + __expf(-x));
 }
 
-/* relu with an upper limit, and its derivative at output y. limit NAN: none. */
+/* relu with an upper limit, and its derivative at output y. limit NAN: no limit. */
 static __device__ __forceinline__ float clamped(float x, float limit)
 {
     return x > 0 ? (x >= limit ? limit : x) : 0;
