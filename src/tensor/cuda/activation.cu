@@ -30,7 +30,7 @@ template <Act ACT> struct Sum {
 };
 
 #define NO_INPUT(T) ((const T *)nullptr)
-/* The case of each activation of any kind, with LAUNCH_ACT(A). */
+/* The switch case of one activation, for any activation: runs LAUNCH_ACT(A). */
 #define ACT_CASE(ACT, name, facts)                                                                 \
     case ACT_##ACT:                                                                                \
         LAUNCH_ACT(ACT_##ACT);

@@ -126,7 +126,7 @@ static void zero_samples(const Op *op, const OpRun *run, void *out, Desc desc)
             cudaMemsetAsync((char *)out + real * sample, 0, padded * sample, cuda_stream(op)));
 }
 
-/* Rotates queries and keys, with rotary positions. */
+/* Rotates queries and keys if positions are rotary. */
 static void rotate(const Op *op, AttentionRun run)
 {
     if (op->spec.rotary)

@@ -1,7 +1,7 @@
 /* backend_cuda: one GPU with one compute stream. Functions queue work and return before it is done.
  * Copies are ordered on the stream; a copy of pageable host memory returns when that memory may be
- * used again. fp32 products use TF32 only if the configuration allows it. Open refuses a machine
- * without a driver or GPU, and a GPU whose compute capability is below 8.0. */
+ * used again. fp32 products use TF32 only if the configuration allows it. Opening fails on a
+ * machine without a driver or GPU, and for a GPU whose compute capability is below 8.0. */
 #include "cuda.h"
 #include "cudnn_attention.h"
 #include "cuda_kernels.h"
@@ -14,7 +14,7 @@ enum { CAPABILITY_MIN = 8 };
 
 /* Chooses the GPU for the rank with this number on its node: in the order of the PCI bus, modulo
  * the number of GPUs, so that ranks share GPUs if there are too few. If a launcher shows each rank
- * one GPU only, every rank chooses that. */
+ * only one GPU, every rank chooses the GPU that it sees. */
 static Status choose_device(CudaState *state, int number)
 {
     const char *reason;

@@ -8,7 +8,7 @@
 enum { BATCH = 4, RESIDENT = 2 };
 
 /* Sums (x - x0) and (x - x0)^2, where x0 is the first row, so that a large mean costs no
- * digits. */
+ * precision. */
 template <class T, int E, bool ALIGNED>
 static __global__ void __launch_bounds__(THREADS, RESIDENT) statistics_kernel(BatchNormRun run)
 {
@@ -175,8 +175,8 @@ static __global__ void weights_kernel(NormWeights all, int64_t channels)
     for (int i = 0; i < 4; ++i) all.to[i][c] = all.from[i] ? all.from[i][c] : 0;
 }
 
-/* dx = scale inverse (dy - mean(dy) - n mean(dy n)), where n = (x - mean) inverse. CLAMPS: the
- * activation's slope is still missing in dy. */
+/* dx = scale inverse (dy - mean(dy) - n mean(dy n)), where n = (x - mean) inverse. CLAMPS: dy has
+ * not been multiplied by the activation's slope yet. */
 template <class T, int E, bool ALIGNED, bool CLAMPS>
 static __global__ void __launch_bounds__(THREADS, 3) grad_kernel(BatchNormRun run)
 {

@@ -11,9 +11,9 @@
 
 enum {
     JOIN_ROWS = 32,
-    /* most blocks of a launch; they loop over the rows. Twelve for each of a large GPU's 132
-     * processors: if a processor runs two, three, four or six at a time, the last round is full,
-     * too. */
+    /* most blocks of a launch, which loop over the rows: twelve for each of a large GPU's 132
+     * processors. If a processor runs two, three, four or six blocks at a time, its last round of
+     * blocks is then full, too. */
     MAP_BLOCKS = 1584
 };
 
@@ -89,8 +89,8 @@ static __device__ __forceinline__ void store_part(S *partial, int64_t part, int6
 }
 
 /* Computes this block's part of K sums for each column. load(row) is called for U rows, then
- * add(row, loaded, sum) for each, which adds to the floats sum[k][element]. After each batch these
- * are added to sums of type S. partial: (parts, K, columns). */
+ * add(row, loaded, sum) for each, which adds to the floats sum[k][element]. After each batch, these
+ * floats are added to sums of type S. partial: (parts, K, columns). */
 template <class S, int K, int E, int U, class Load, class Add>
 static __device__ __forceinline__ void sum_part(S *partial, int64_t rows, int64_t columns,
                                                 Load load, Add add)

@@ -1,9 +1,9 @@
 /* conv2d by cuDNN's graphs, channels last, with deterministic engines. Weights are stored as
  * [O][R][S][C / groups]. In bf16 and fp16 the cache has a copy of them in that type, and the weight
- * gradient is converted to fp32, because cuDNN has no engine that writes fp32. In fp32 cuDNN also
- * adds the bias and applies relu if it has such a plan; else, and always in 16 bits, weft's own
- * kernels do. In fp32, op->kernels says so. conv_transpose2d runs the same graphs with x and y
- * exchanged: its forward is the convolution's gradient of data. */
+ * gradient is converted to fp32, because cuDNN has no engine that writes fp32. In fp32, cuDNN also
+ * adds the bias and applies relu if it has a plan that does both; otherwise weft's own kernels do,
+ * and op->kernels says so. In 16 bits, weft's own kernels always do. conv_transpose2d runs the same
+ * graphs with x and y exchanged: its forward is the convolution's gradient of data. */
 #include "cudnn_graph.h"
 #include "tensor/op_list.h"
 
@@ -35,7 +35,8 @@ static bool is_transposed(const Op *op)
     return op->spec.kind == OP_CONV_TRANSPOSE2D;
 }
 
-/* The shape of the convolution. */
+/* Returns the shape of the convolution; for conv_transpose2d, the shape of the convolution from y
+ * to x. */
 static ConvShape conv_shape(const OpSpec *s)
 {
     const bool transposed = s->kind == OP_CONV_TRANSPOSE2D;
@@ -75,8 +76,8 @@ static bool full_precision(const Op *op)
 }
 
 /* Plans the convolution with its bias and relu in one graph; NULL if cuDNN has no such plan. Also
- * NULL in 16-bit types, for which cuDNN would compile a kernel for each shape, in a second or
- * more. */
+ * NULL in 16-bit types, for which cuDNN would compile a kernel for each shape, which takes a second
+ * or more. */
 static const DnnPlan *plan_biased(const Op *op)
 {
     char why[256];
@@ -117,7 +118,7 @@ static Status plan_graph(const DnnPlan **plan, const Op *op, DnnKind kind, bool 
     const OpSpec *s = &op->spec;
     DnnTensor tensor[TENSORS];
     describe_tensors(tensor, op);
-    /* the output, then the inputs of each kind */
+    /* for each kind of node: its output, then its inputs */
     static const int tensors[][3] = {
         [DNN_CONV] = {Y, X, W}, [DNN_CONV_DATA] = {X, Y, W}, [DNN_CONV_WEIGHT] = {W, X, Y}};
     const DnnNode node = {.kind = kind,

@@ -114,13 +114,13 @@ int gpu_model_capability(const GpuModel *model);
 /* Makes the descriptor that cuDNN's heuristics accept in place of a GPU. Owner: the caller.
  * ERR_CONFIG: this cuDNN does not support that. */
 Status gpu_model_describe(const GpuModel *model, cudnnBackendDescriptor_t *device);
-/* Rows in device memory: the first one's address, and the bytes from the begin of a row to that of
- * the next. */
+/* Rows in device memory: the address of the first row, and the number of bytes from the begin of
+ * one row to the begin of the next. */
 typedef struct CudaRows {
     char *first;
     size_t pitch;
 } CudaRows;
-/* Copies `rows` rows of `bytes` bytes. Any pitch is allowed, also one above CUDA's limit
+/* Copies `rows` rows of `bytes` bytes. Any pitch is allowed, even a pitch above CUDA's limit
  * (copy_rows.c). */
 void cuda_copy_rows(cudaStream_t stream, CudaRows to, CudaRows from, size_t bytes, size_t rows);
 /* Text for the end of an error message: "", or, while a CUDA graph is recorded, how to run without
@@ -135,8 +135,8 @@ void cuda_recording_free(Recording **recording);
 int cuda_device_by_bus(int number, int count);
 /* For calls inside a step: die() with the call and CUDA's message if there is an error. */
 void cuda_check(cudaError_t error, const char *call);
-/* For calls at set-up: ERR_CONFIG with the host's name, the GPU, `what` was tried, CUDA's message
- * and a remedy if there is an error. */
+/* For calls at set-up: if there is an error, ERR_CONFIG with the host's name, the GPU, `what` (the
+ * action that failed), CUDA's message and a remedy. */
 Status cuda_check_setup(cudaError_t error, const char *what, int device);
 /* Name of this host. Static. */
 const char *cuda_host_name(void);

@@ -45,8 +45,8 @@ static inline int64_t cuda_sum_parts(DType type, int64_t rows, int64_t columns)
     return parts > 1 ? parts : 1;
 }
 
-/* The same for a kernel that also writes its rows: at least CUDA_SUM_ROWS rows for each block, not
- * for each thread, so that fewer rows are enough to use the whole GPU. */
+/* Number of parts of a sum over rows in a kernel that also writes its rows: at least CUDA_SUM_ROWS
+ * rows for each block, not for each thread, so that fewer rows are enough to use the whole GPU. */
 static inline int64_t cuda_row_parts(int64_t rows)
 {
     int64_t parts = rows / CUDA_SUM_ROWS;
@@ -64,7 +64,7 @@ typedef struct SlicesRun {
     void *out;
     const void *slices;
     int count;
-    /* elements from the begin of a slice to that of the next, and elements of each slice */
+    /* elements from the begin of one slice to the begin of the next, and elements of each slice */
     int64_t stride, n;
 } SlicesRun;
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);
@@ -150,7 +150,7 @@ static inline int64_t cuda_sort_scratch(int64_t tokens)
     return 2 * tokens + blocks * CUDA_SORT_DIGITS;
 }
 
-/* embedding.cu. Forward: y[i] = w[tokens[i]]. w holds rows first .. first + rows - 1 of the
+/* embedding.cu. Forward: y[i] = w[tokens[i]]. w has rows first .. first + rows - 1 of the
  * vocabulary; y[i] is 0 from token `real` on, and -0 for tokens whose rows other ranks have.
  * Backward: each row of dw is the sum of dy over the row's tokens, in an order that depends on the
  * tokens alone; zero for a row without tokens. */
@@ -219,9 +219,9 @@ typedef struct AttentionRun {
     DType type;
     const void *x, *dy;
     void *y, *dx;
-    /* With rotary positions: the rotated queries and keys, which are read in place of those in x,
-     * [samples, length, 2, heads, width]; cosine and sine for position t and pair i, at
-     * 2 (t width / 2 + i). Both are NULL without. */
+    /* With rotary positions, else NULL. rotated: the rotated queries and keys, which are read in
+     * place of those in x, [samples, length, 2, heads, width]. angles: cosine and sine for position
+     * t and pair i, at 2 (t width / 2 + i). */
     void *rotated;
     const float *angles;
     /* [samples, heads, length]. log_sum: log of the sum of a query's exponentials, written by
@@ -382,7 +382,7 @@ cudaError_t launch_softmax_loss_backward(cudaStream_t stream, LossRun run);
 cudaError_t launch_point_loss(cudaStream_t stream, LossRun run);
 cudaError_t launch_point_loss_backward(cudaStream_t stream, LossRun run);
 
-/* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. The first launch
+/* yolo_loss.cu: one level of the detection loss, on a grid that is channels last. launch_yolo_loss
  * writes `best` and `parts` of its level; launch_yolo_columns adds the parts of all levels. */
 typedef struct YoloRun {
     DType type;
@@ -396,7 +396,7 @@ typedef struct YoloRun {
     double *parts;
     BoxGrid grid;
     int level, levels, classes;
-    /* boxes, described at BoxTargets */
+    /* the target boxes, as in BoxTargets */
     const int32_t *start;
     const float *row;
     const int64_t *normaliser;
@@ -412,8 +412,8 @@ cudaError_t launch_yolo_columns(cudaStream_t stream, YoloRun run, float *columns
 cudaError_t launch_yolo_loss_backward(cudaStream_t stream, YoloRun run, int64_t samples);
 
 /* softmax_sliced.cu: softmax_loss on slices of every row of logits, of which each rank has one or
- * several. The first two are launched for each slice. Between the launches the caller gathers the
- * results of all ranks:
+ * several. The first two launchers are called for each slice. Between the launches the caller
+ * gathers the results of all ranks:
  *     launch_softmax_label       the label's logit, or 0 if another slice has it
  *     launch_softmax_summary     LOSS_SUMMARY numbers that describe the slice
  *     launch_softmax_merge       columns and log_sum, the same bits on all ranks
@@ -423,7 +423,8 @@ typedef struct LossSlices {
     LossRun loss;
     /* number of slices of all ranks */
     int slices;
-    /* the order of a slice's sums depends on its width alone, not on the distance of rows */
+    /* the order of a slice's sums depends on the slice's width alone, not on the stride of its
+     * rows */
     bool by_width;
     /* logit of the label: from this slice (rows), from all slices (slices, rows) */
     float *label_logit, *all_label_logits;

@@ -1,8 +1,8 @@
 /* Attention as graphs of operations that cuDNN recognises as attention (its "SDPA" patterns, Dao et
  * al. 2023) and fuses. In the backward graph dq is the product of a stored matrix of score
- * gradients (T x T for each head) with the keys, not a sum by atomics. So it gives the same bits
- * each time, but needs a workspace for these matrices, which is limited by computing one group of
- * samples at a time. */
+ * gradients (T x T for each head) with the keys, not a sum by atomics. The graph therefore gives
+ * the same bits each time, but needs a workspace for all score gradients. Computing one group of
+ * samples at a time limits this workspace. */
 #include "cudnn_attention.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ enum {
     /* rows and columns of cuDNN's tiles of scores */
     TILE_QUERIES = 64,
     TILE_KEYS = 128,
-    /* bytes of its workspace in addition to score gradients */
+    /* bytes of cuDNN's workspace in addition to score gradients */
     WORKSPACE_BASE = 256,
 };
 

@@ -53,7 +53,7 @@ const FusedAttention *fused_attention(CudaState *state, AttentionShape shape);
 void fused_close(CudaState *state);
 size_t fused_workspace_bytes(const FusedAttention *f);
 
-/* Queue one run for each group of samples that has a real one. The group is computed whole: the
+/* Queue one run for each group that has a real sample. All samples of the group are computed; the
  * results of its padded samples are undefined. */
 void fused_forward(const CudaState *state, const FusedAttention *f, AttentionRun run,
                    void *workspace);

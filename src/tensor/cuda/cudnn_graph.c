@@ -1,6 +1,6 @@
 /* Builds graphs and plans from cuDNN's backend descriptors: each is created, given its attributes
- * and finalized. After a call has failed, the following do nothing, and Builder keeps its status.
- * The descriptors of a plan live as long as the plan. */
+ * and finalized. After a call has failed, all later calls do nothing, and Builder keeps the status
+ * of the call that failed. The descriptors of a plan live as long as the plan. */
 #include "cudnn_graph.h"
 #include "timing.h"
 

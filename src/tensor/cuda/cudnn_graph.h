@@ -91,9 +91,9 @@ typedef struct DnnPlan {
 /* Makes a plan. With a record of algorithms in target.state it uses the recorded engine or the
  * fastest by time; else the first of cuDNN's proposals that works and that cuDNN marks neither as
  * nondeterministic nor as rounding partial sums. (cuDNN 9.19 does not mark attention engines that
- * add by atomics; a graph for attention must have a form that has no such engine.) Returns false
- * with the reason in `why` if there is no plan. Takes about a second if cuDNN compiles the kernel.
- * Release with dnn_fini in either case. */
+ * add by atomics; a graph for attention must have a form for which cuDNN has no such engine.)
+ * Returns false with the reason in `why` if there is no plan. Takes about a second if cuDNN
+ * compiles the kernel. Release with dnn_fini in either case. */
 bool dnn_plan(DnnPlan *plan, const DnnGraph *graph, DnnTarget target, char why[256]);
 void dnn_fini(DnnPlan *plan);
 

@@ -19,21 +19,20 @@ typedef struct Dense {
     Matmul forward, data, weight;
     /* product for dw of the last O - main_out outputs */
     Matmul rest;
-    /* The following flags say what a separate kernel does: gelu, which then computes y from the
-     * product in `saved` */
+    /* a separate kernel applies gelu: it computes y from the product, which is in `saved` */
     bool separate_gelu;
-    /* adding the residual, and then the activation */
+    /* a separate kernel adds the residual and then applies the activation */
     bool separate_add;
-    /* the derivative of gelu in backward */
+    /* a separate kernel multiplies dx by the derivative of gelu */
     bool separate_slope;
-    /* the bias gradient */
+    /* a separate kernel computes the bias gradient */
     bool separate_bias_sum;
 } Dense;
 typedef struct DenseSize {
     /* R, I, O, P */
     int rows, in, out, padded;
-    /* number of outputs whose weight gradient is one product: O, or if y's rows are padded the
-     * largest multiple of 8 in O */
+    /* number of outputs whose weight gradient is one product: O, or, if y's rows are padded, the
+     * largest multiple of 8 up to O */
     int main_out;
 } DenseSize;
 
@@ -237,7 +236,7 @@ static Status dense_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* Copies parameter i between the order of checkpoints and that in which it is stored. */
+/* Copies parameter i between the order of checkpoints and the stored order. */
 static void copy_parameter(const Op *op, int i, float *to, const float *from, bool to_stored)
 {
     const Shape *w = &op->spec.w[0], *image = &op->spec.x[0].image;

@@ -1,18 +1,18 @@
-/* Slices of dense layers (dense_slices.h). A slice's columns of the divided tensor lie in several
- * ranges (queries, keys, values): they are copied side by side before a product reads them, or to
- * their places after a product wrote them. There a row has `padded` columns, for alignment; those
- * after the slice's are 0.
+/* Slices of dense layers (dense_slices.h). A slice's columns of the divided tensor are in several
+ * ranges (queries, keys, values). They are copied side by side before a product reads them, and
+ * copied back to their ranges after a product has written them. A row of the copy has `padded`
+ * columns, for alignment; the columns after the slice's own are 0.
  *
  *   divided inputs     y = sum of x_s w_s^T     dx_s = dy w_s            dw_s = dy^T x_s
  *   divided outputs    y_s = x w_s^T + b_s      dx = sum of dy_s w_s     dw_s = dy_s^T x
- */
+ * */
 #include "dense_slices.h"
 #include "../sliced.h"
 #include "matmul.h"
 #include "token_sums.h"
 
-/* WIDTHS: different sizes of slices, at most, because slices differ by one unit; COLUMNS: a slice's
- * columns are padded to a multiple of this */
+/* WIDTHS: most different sizes of slices, which differ by at most one unit. COLUMNS: a slice's
+ * columns are padded to a multiple of this number. */
 enum { WIDTHS = 2, COLUMNS = 8 };
 
 /* Products of slices with `width` divided inputs or outputs; owned. */
@@ -26,7 +26,7 @@ typedef struct Layer {
     int slices, ranges;
     /* the inputs are divided, not the outputs */
     bool inputs;
-    /* x or y is fp32 because an exchange is there */
+    /* x or y is fp32, because an exchange writes x or reads y */
     bool wide;
     DType type;
     Slice kind[WIDTHS];
@@ -127,13 +127,14 @@ static Status plan_kinds(const Op *op)
     return OK;
 }
 
-/* Places in the workspace. */
+/* Addresses of the parts of the workspace. */
 typedef struct Memory {
     /* the undivided tensor in the products' type, if it is fp32 */
     void *other;
     /* a slice's columns of the divided tensor, side by side */
     void *columns;
-    /* sums of levels; or a slice of dw, of db, and scratch of db's sum */
+    /* sums of the tree's levels; in backward_weight and refresh, the same memory is a slice of dw,
+     * a slice of db, and scratch of db's sum */
     float *sums;
     float *dw, *db, *partial;
     size_t bytes;
@@ -231,7 +232,8 @@ typedef struct Matrix {
     int64_t rows;
 } Matrix;
 
-/* Copies a slice's columns, or with `back` to their places. Elements have `bytes` bytes. */
+/* Copies a slice's columns of the matrix to `columns`; with `back`, copies `columns` to the matrix.
+ * Elements have `bytes` bytes. */
 static void move_columns(const Op *op, int slice, Matrix matrix, void *columns, size_t bytes,
                          bool back)
 {
@@ -258,7 +260,7 @@ static Matrix matrix_of(const void *data, int64_t columns, size_t bytes, int64_t
     return (Matrix){.data = data, .row = (size_t)columns * bytes, .rows = rows};
 }
 
-/* The divided one of x and y, or of their gradients. */
+/* Returns the divided tensor, x or y or its gradient, as a matrix at `data`. */
 static Matrix side_matrix(const Op *op, const void *data)
 {
     const Layer *l = op->impl;
@@ -288,8 +290,9 @@ static const void *narrow(const Op *op, const void *other, const Memory *m)
     return m->other;
 }
 
-/* Computes the sum over slices: slice i's product is joined with those of the levels before it, one
- * for each of i's last bits that are set. Returns the sum; it is `wide` if that is not NULL. */
+/* Computes the sum over slices. Level l of m->sums has the sum of 2^l slices that waits to be
+ * joined. The product of slice i is joined with the sums of levels 0, 1, ..., one for each trailing
+ * 1 bit of i. Returns the address of the sum, which is `wide` unless that is NULL. */
 static float *sum_slices(const Op *op, const OpRun *run, const void *side, bool backward,
                          const Memory *m, float *wide)
 {

@@ -129,7 +129,7 @@ template <class T, bool SLICED> static __global__ void quad_kernel(DropoutRun ru
             float scale[4];
             /* channel and pixel of element 4 quad in the plain order */
             int64_t c = quad * 4 / run.pixels, p = quad * 4 % run.pixels;
-            /* the four numbers that `scale` holds; -1: none */
+            /* number of the draw whose four factors are in `scale`; -1: none */
             int64_t drawn = -1;
             for (int k = 0; k < 4 && quad * 4 + k < run.sample_elements; ++k) {
                 int64_t at = p * run.channels + c;

@@ -74,8 +74,8 @@ template <class T, int E> struct TwoPacks {
     Pack<T, E> a, b;
 };
 
-/* True if all addresses are multiples of 16 bytes; NULL is. Checked at launch, because a range may
- * begin anywhere. */
+/* True if all addresses are multiples of 16 bytes; NULL counts as aligned. Launchers check this,
+ * because a range may begin anywhere. */
 static inline bool aligned_to_packs(const void *a, const void *b = nullptr, const void *c = nullptr,
                                     const void *d = nullptr)
 {

@@ -50,7 +50,7 @@ typedef struct SortPass {
     /* the tokens; their indices in the order before and after the pass */
     const int32_t *tokens, *from;
     int32_t *to, *counts;
-    /* number of tokens, and of those that a block sorts */
+    /* number of all tokens, and of the tokens that a block sorts */
     int64_t count, tile;
     uint32_t vocab;
     /* position of the digit's lowest bit */
@@ -114,8 +114,8 @@ static __global__ void place_digits_kernel(int32_t *counts, int64_t blocks)
     });
 }
 
-/* Mask of the warp's lanes that have the same digit as this lane. DIGITS stands for "no token", so
- * a digit has DIGIT_BITS + 1 bits. */
+/* Mask of the warp's lanes that have the same digit as this lane. The value DIGITS means "no
+ * token", so a digit has DIGIT_BITS + 1 bits. */
 static __device__ __forceinline__ uint32_t lanes_with_digit(int digit)
 {
     uint32_t lanes = EVERY_LANE;

@@ -1,8 +1,9 @@
-/* Elementwise work on flat ranges: sums, update rules, partial norms. An element may be processed
- * in a pack or alone, which must give the same bits. So update rules use explicit fused
- * multiply-adds, which the compiler might choose in one case only. A partial norm covers FLAT_CHUNK
- * elements and is computed by one block: thread t adds packs t, t + THREADS, ... in double, then a
- * tree adds the threads' sums. This order does not depend on the range's alignment. */
+/* Elementwise work on flat ranges: sums, update rules, partial norms. An element must get the same
+ * bits whether it is processed in a pack or alone. So update rules use explicit fused
+ * multiply-adds; otherwise the compiler might fuse in one of the two cases only. A partial norm
+ * covers FLAT_CHUNK elements and is computed by one block: thread t adds packs t, t + THREADS, ...
+ * in double, then a tree adds the threads' sums. This order does not depend on the range's
+ * alignment. */
 #include "map.cuh"
 
 #include <cfloat>
@@ -111,8 +112,9 @@ static __device__ __forceinline__ unsigned largest_bits(unsigned mine)
     return all[0];
 }
 
-/* The sum of a chunk's squares as multiples of three units (SquareSum). Adding 1.5 * 2^52 units
- * rounds to a multiple of the unit; subtracting them, and adding multiples, is exact. */
+/* Computes the sum of a chunk's squares as multiples of three units (SquareSum). Adding 1.5 * 2^52
+ * units to a term rounds it to a multiple of the unit. Subtracting the 1.5 * 2^52 units again is
+ * exact, and so is adding the multiples. */
 template <bool ALIGNED>
 static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const float *x,
                                                          FlatChunk chunk)
@@ -152,7 +154,8 @@ static __device__ __forceinline__ void sum_chunk_exactly(SquareSum *out, const f
     out[chunk.sum] = sum;
 }
 
-/* Chunks of a range of n elements, or those of a list. */
+/* One block for each chunk of the list `chunk`, or, if that is NULL, for each chunk of a range of n
+ * elements. */
 static __global__ void exact_squares_kernel(SquareSum *out, const float *x, int64_t n,
                                             const FlatChunk *chunk)
 {
@@ -273,8 +276,8 @@ static __device__ __forceinline__ void sgd_elements(const SgdRun &run, int64_t i
     if (a.average.to) average_elements<COUNT>(a.average, w, i);
 }
 
-/* Each thread updates COUNT elements; the first threads also update one each of the last
- * n % COUNT. */
+/* Each thread updates COUNT elements; the first threads also update one each of the last n % COUNT
+ * elements. */
 template <int COUNT> static __global__ void sgd_kernel(SgdRun run)
 {
     int64_t i = element();

@@ -77,8 +77,9 @@ static void layer_norm_forward(Op *op, const OpRun *run)
     cuda_check(launch_layer_norm(cuda_stream(op), layer_norm_run(op, run)), "kernel layer_norm");
 }
 
-/* With slices the gradients of parameters come first, because dx may be in dy's memory; the launch
- * for dx then writes its sums over all rows to the workspace. */
+/* With slices, the gradients of parameters are computed first, because dx may be in dy's memory.
+ * The launch for dx then writes its own sums over all rows, which are not used, to the
+ * workspace. */
 static void layer_norm_backward(Op *op, const OpRun *run)
 {
     LayerNormRun all = layer_norm_run(op, run);

@@ -1,12 +1,12 @@
 /* softmax_loss and point_loss. Forward writes LOSS_COLUMNS results for each row, backward the
  * gradient of the scaled sum of losses. If the gradient replaces the logits in memory, softmax_loss
- * computes it in forward already. If logits are in slices, of one or several ranks, forward
- * computes partial results of each, which the ranks gather. */
+ * computes it in forward already. If logits are in slices, on one or several ranks, forward
+ * computes partial results of each slice, which the ranks gather. */
 #include "cuda.h"
 #include "tensor/op_list.h"
 
-/* Slices of a row of logits: of all ranks, and of this rank from the first on. Slices of
- * OpSpec.slices, else one for each rank. */
+/* Slices of a row of logits: number of slices on all ranks; this rank's first slice and number of
+ * slices. They are the slices of OpSpec.slices, or else one for each rank. */
 typedef struct ClassSlices {
     int total, first, count;
 } ClassSlices;
@@ -50,7 +50,8 @@ static Status loss_plan(Op *op, Desc preferred[SPEC_INPUTS])
     return OK;
 }
 
-/* x of shape (N,K) and a field have one row for each sample; other x of shape (N,T,K) have T. */
+/* A field, or x of shape (N,K), has one row for each sample; any other x of shape (N,T,K) has T
+ * rows. */
 static LossRun loss_run(const Op *op, const OpRun *run)
 {
     const Shape *x = &op->spec.x[0].shape;

@@ -43,7 +43,8 @@ struct Logits {
     float max, exp_sum, sum;
     /* number of logits that rank before the label */
     int before_label;
-    /* column of the first logit that equals max, or of the first column of its pack */
+    /* column of the first logit that equals max; during the pass, the first column of that logit's
+     * pack */
     int64_t max_column;
 };
 
@@ -88,7 +89,7 @@ static __device__ __forceinline__ Logits block_merge(const Logits &mine, int64_t
 }
 
 struct Label {
-    /* relative to this slice; may be in another rank's slice */
+    /* column of the label relative to this slice; may be outside the slice */
     int64_t column;
     /* logit of the label, and the next smaller float, which comparisons need */
     float logit, below;

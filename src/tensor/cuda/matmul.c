@@ -176,7 +176,8 @@ _Static_assert(sizeof(cublasLtMatmulAlgo_t) == sizeof((cublasLtMatmulAlgo_t *)0)
                    ALGORITHM_WORDS * 17 < ALGORITHM_TEXT,
                "an algorithm consists of 64-bit words, and ALGORITHM_TEXT is long enough for them");
 
-/* Writes an algorithm as hexadecimal words. The same version of cuBLASLt may use it again. */
+/* Writes an algorithm as hexadecimal words. The same version of cuBLASLt can use the words
+ * again. */
 static void write_algorithm(char text[ALGORITHM_TEXT], const cublasLtMatmulAlgo_t *algorithm)
 {
     size_t at = 0;

@@ -31,7 +31,8 @@ static __device__ double block_sum(double mine)
 
 static __global__ void loss_sums_kernel(float *out, const float *columns, int64_t lines)
 {
-    /* columns 0 and 1 of a line: the loss; of classes, the logits that rank before the label */
+    /* column 0 of a line is the loss; column 1 is, for a loss of classes, the number of logits that
+     * rank before the label */
     double loss = 0, top1 = 0, top5 = 0, column1 = 0, column2 = 0;
 /* unrolled, so that the single block has many loads in flight */
 #pragma unroll 8

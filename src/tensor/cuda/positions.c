@@ -57,7 +57,8 @@ static void positions_forward(Op *op, const OpRun *run)
     cuda_check(launch_add_row(cuda_stream(op), add), "kernel add_row");
 }
 
-/* Sums the gradients of `columns` neighbouring elements of the samples, from element `first` on. */
+/* Sums dy over the samples, for `columns` neighbouring elements of a sample from element `first`
+ * on. */
 static void sum_columns(const Op *op, const OpRun *run, int64_t first, int64_t columns, float *dw)
 {
     const DType type = op->spec.y.dtype;

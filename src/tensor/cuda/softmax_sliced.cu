@@ -1,7 +1,7 @@
-/* softmax_loss on slices of every row of logits, which the ranks of a tensor group have (Shoeybi et
- * al. 2019, section 3). First the ranks gather the label's logit. Then one pass over a slice
- * computes its summary (Logits), including the number of logits that rank before the label. The
- * ranks gather the summaries, and every rank merges them in the order of the slices. */
+/* softmax_loss on slices of every row of logits, of which each rank of a tensor group has one or
+ * several (Shoeybi et al. 2019, section 3). First the ranks gather the label's logit. Then one pass
+ * over a slice computes its summary (Logits), including the number of logits that rank before the
+ * label. The ranks gather the summaries, and every rank merges them in the order of the slices. */
 #include "loss.cuh"
 
 /* Copies the label's logit if this slice has it. One thread for each row. */

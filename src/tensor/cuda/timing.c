@@ -1,5 +1,5 @@
 /* Times a library's algorithms. Each runs once to be loaded, then in ROUNDS rounds of RUNS runs;
- * its fastest round counts. */
+ * its time is that of its fastest round. */
 #include "timing.h"
 
 enum { ROUNDS = 3, RUNS = 10, BUFFER_ALIGN = 256 };

@@ -19,8 +19,8 @@ bool timed_memory_init(TimedMemory *memory, const CudaState *state, const size_t
 void timed_memory_fini(TimedMemory *memory);
 
 /* Returns the index of the fastest of `count` candidates. `run` queues candidate i once on the
- * compute stream and returns false if the library refuses it. The first candidate is only replaced
- * by one that takes less than 1 - TIMED_GAIN of its time. Waits for the stream. */
+ * compute stream and returns false if the library refuses it. Another candidate is preferred to the
+ * first only if it takes less than 1 - TIMED_GAIN of the first one's time. Waits for the stream. */
 #define TIMED_GAIN 0.02
 int find_fastest(CudaState *state, int count, bool (*run)(void *user, int i), void *user);
 

@@ -1,4 +1,5 @@
-/* The sums of token_sums.h. */
+/* Computes the sums of token_sums.h: copies and sums each slice's rows, then joins slices and
+ * ranks. */
 #include "token_sums.h"
 
 /* Returns the first token of a slice, counted from the first of this rank. */
@@ -19,7 +20,7 @@ int64_t cuda_token_rows_most(const OpSpec *s)
     return most * s->y.shape.dim[0];
 }
 
-/* Places in the workspace. */
+/* Addresses of the parts of the workspace. */
 typedef struct Places {
     /* sums of this rank's slices, and of all ranks */
     float *sum, *all;

@@ -1,19 +1,20 @@
 /* Gradients of norms and biases as sums over slices of the sequence (OpSpec.tokens): each slice's
  * rows are copied side by side and summed alone, and sums are joined by the binary tree of
- * neighbours, those of this rank first, then the ranks'. */
+ * neighbours: first the sums of this rank's slices, then the sums of the ranks. */
 #ifndef WEFT_CUDA_TOKEN_SUMS_H
 #define WEFT_CUDA_TOKEN_SUMS_H
 
 #include "cuda.h"
 
-/* Returns the distance of arrays of `bytes` bytes in a workspace. */
+/* Returns `bytes` rounded up to the alignment of arrays in a workspace. */
 static inline size_t cuda_aligned(size_t bytes)
 {
     enum { ALIGN_BYTES = 256 };
     return (bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
 }
 
-/* Rows of one slice: of x (NULL: not needed), of dy, and of what forward saved for each row. */
+/* Rows of one slice: of x (not valid unless TokenSums.reads_x), of dy, and of the numbers that
+ * forward saved for each row. */
 typedef struct TokenRows {
     const void *x, *dy;
     float *saved;
@@ -37,10 +38,10 @@ typedef struct TokenSums {
 size_t cuda_token_sums_bytes(const Op *op, const TokenSums *t);
 /* Writes the sums to run->dw[first], run->dw[first + 1], ... */
 void cuda_token_sums_run(const Op *op, const OpRun *run, const TokenSums *t, int first);
-/* The most rows of a slice. */
+/* Returns the number of rows of the largest slice. */
 int64_t cuda_token_rows_most(const OpSpec *spec);
 
-/* The gradient of a bias: the sum of dy. */
+/* Returns the sums for the gradient of a bias, which is the sum of dy. */
 TokenSums cuda_token_bias(const Op *op);
 
 #endif

@@ -62,7 +62,7 @@ static __device__ __forceinline__ float weight_of(const UpsampleRun &run, int si
     return p.first == i ? 1 - p.above : p.first + 1 == i ? p.above : 0;
 }
 
-/* Pixel i's places in y are among first .. end - 1. */
+/* Sets *first and *end: the places of y that read pixel i are among first .. end - 1. */
 static __device__ __forceinline__ void places_of(const UpsampleRun &run, int size, int64_t i,
                                                  int64_t *first, int64_t *end)
 {

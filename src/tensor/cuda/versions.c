@@ -1,5 +1,5 @@
 /* Prints the versions of CUDA, cuBLASLt and cuDNN that weft was built with and that it runs with.
- * Loads the libraries to read their versions; one that is missing is printed as not found. */
+ * Loads the libraries to read their versions; a missing library is printed as not found. */
 #include "cuda.h"
 
 static void print_cuda(FILE *out)

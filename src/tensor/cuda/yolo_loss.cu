@@ -24,8 +24,8 @@ static __device__ int64_t anchor_index(const YoloRun &run, int64_t sample, int a
     return (sample * cells + cell) * each * run.grid.anchors + anchor * each;
 }
 
-/* Calls f(row, match, k) for all matches of a sample, in their order. k is 0 for the box and 1 + k
- * for class k; a thread has the same anchors and k for all matches. */
+/* Calls f(row, match, k) for all matches of a sample, in their order. k is 0 for the box part and 1
+ * + c for class c; a thread has the same anchors and k for all matches. */
 template <class F> static __device__ void each_match(const YoloRun &run, int64_t sample, F f)
 {
     const int each = run.classes > 1 ? 1 + run.classes : 1;
@@ -50,7 +50,7 @@ static __device__ double entropy(double x, double target)
     return (x > 0 ? x : 0) - x * target + log1p(exp(-fabs(x)));
 }
 
-/* Adds a value of all threads; the sum is valid on thread 0. */
+/* Returns the sum of `value` over all threads of a block; valid on thread 0. */
 static __device__ double block_sum(double value)
 {
     __shared__ double sums[THREADS];
