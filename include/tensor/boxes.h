@@ -49,11 +49,11 @@ BoxGrid box_grid(const OpSpec *loss, int level);
 int64_t box_classes(const OpSpec *loss);
 /* Writes the matches of one row of BoxTargets on a level, and returns their number. An anchor
  * matches if the box's width divided by the anchor's, and the box's height divided by the anchor's,
- * are between 1/4 and 4, both excluded; a side of 0 never matches. Let x be the position of the
- * box's centre in its cell, 0 .. 1. The matching cells of a row are the box's own cell, its left
- * neighbour if x < 0.5 and there is one, and its right neighbour if x > 0.5 and there is one; the
- * same holds for columns. x = 0.5 adds no neighbour; x = 0 adds the left neighbour, and the own
- * cell a second time, as in YOLOv5. */
+ * are between 1/4 and 4, both excluded; a side of 0 never matches. Let x and y be the position of
+ * the box's centre in its cell, 0 .. 1. The matching cells are the box's own cell, its left
+ * neighbour if x < 0.5 and the grid has that cell, its right neighbour if x > 0.5 and the grid has
+ * that cell, and, by the same rule for y, its upper or lower neighbour. x = 0.5 adds no neighbour;
+ * x = 0 adds the left neighbour, and the own cell a second time, as in YOLOv5. */
 int yolo_match(const BoxGrid *grid, const float box[BOX_NUMBERS], BoxMatch match[BOX_MATCHES]);
 /* Returns the number of matches of `count` rows on a level. */
 int64_t yolo_count(const BoxGrid *grid, const float *row, int64_t count);

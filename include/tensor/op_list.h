@@ -7,7 +7,8 @@
 
 #include "tensor/op_info.h"
 
-/* clang-format off: one a line, a new one above the last */
+/* clang-format off: one operation a line; insert a new one above the last line, which has no
+ * backslash */
 #define OPERATIONS(_)                                                                              \
     _(DENSE, dense, EVERYWHERE)                                                                    \
     _(CONV2D, conv2d, EVERYWHERE)                                                                  \

@@ -18,7 +18,7 @@ float f16_value(F16 x)
 }
 
 /* Rounds to nearest even. A normal number is rounded by adding half a unit in the last place; a
- * carry out of the fraction increments the exponent, as it must. */
+ * carry out of the fraction increments the exponent, which gives the correct result. */
 F16 f16_of(float value)
 {
     uint32_t bits;

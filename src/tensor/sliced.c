@@ -38,8 +38,8 @@ DType exchange_input(const Op *op)
 }
 
 /* True if the tensor on the side of divided layers is fp32 although the backend's precision is not.
- * After a divided embedding it is not: that sum has one term that is not 0, so it is exact in any
- * type. */
+ * After a divided embedding it is not fp32: at most one rank's term of each sum differs from 0, so
+ * the sum is exact in any type. */
 static bool has_wide_side(const Op *op)
 {
     const OpSpec *s = &op->spec;

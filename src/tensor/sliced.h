@@ -42,9 +42,9 @@ Status exchange_plan(Op *op, Desc y, ExchangeConvert convert);
  * rounded, else the backend's precision. */
 DType exchange_input(const Op *op);
 void exchange_free(Op *op);
-/* exchange_forward computes y without the bias and returns it. If the result is an fp32 sum, it
- * returns that sum, in the workspace, and the caller makes y from it. exchange_backward_data
- * computes dx. */
+/* exchange_forward computes y without the bias and returns run->y. If the result is an fp32 sum
+ * that has to be rounded, exchange_forward returns this sum instead, in the workspace, and the
+ * caller makes y from the sum. exchange_backward_data computes dx. */
 void *exchange_forward(const Op *op, const OpRun *run);
 void exchange_backward_data(Op *op, const OpRun *run);
 

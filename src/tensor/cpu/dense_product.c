@@ -9,7 +9,7 @@
 
 #include <omp.h>
 
-/* Rows for which weft's AVX2 kernel is used: with less than OWN_ROWS rows, half of its registers
+/* Rows for which weft's AVX2 kernel is used: with fewer than OWN_ROWS rows, half of its registers
  * are empty; from OWN_ROWS_END rows on, oneDNN is faster in a whole step (gpt: by a seventh on two
  * threads). */
 enum { OWN_ROWS = 16, OWN_ROWS_END = 256 };

@@ -109,7 +109,7 @@ static void round_block(const Task *t, int64_t first, int64_t rows, float *sum)
         ->from_floats(element_out(t->other, first * n, DTYPE_BF16), sum, rows * n);
 }
 
-/* Computes a block of a sum over slices: a level l of Memory.sums has the sum of 2^l slices that
+/* Computes a block of a sum over slices. Level l of Memory.sums has the sum of 2^l slices that
  * waits to be joined. The part of slice i is joined with the sums of levels 0, 1, ..., one for each
  * trailing 1 bit of i. */
 static void sum_block(const Task *t, int64_t first, int64_t rows, bool last, int thread, Memory m)

@@ -10,7 +10,7 @@
 
 #include <omp.h>
 
-/* ROWS: rows of a block, at most */
+/* ROWS: most rows of a block */
 enum { ROWS = 256 };
 
 int64_t dense_undivided(const SlicedDense *l)

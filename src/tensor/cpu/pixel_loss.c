@@ -7,8 +7,8 @@
  *
  * With weights w of the classes, p the probability of a pixel's label and focus g (0 for softmax),
  * the loss of a sample is sum(w (1-p)^g (-log p)) / sum(w) over its pixels that have a label, and 0
- * if none has. y has a row for each pixel, with the pixel's term times pixels / sum(w), so that the
- * mean of a sample's rows is its loss. The loss depends on the sample alone. */
+ * if no pixel has one. y has a row for each pixel, with the pixel's term times pixels / sum(w), so
+ * that the mean of a sample's rows is its loss. The loss depends on the sample alone. */
 #include "pixel_loss.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Rows of activations as floats, for operations on vectors that lie side by side in a row of (N,C).
+/* Rows of activations as floats, for operations on vectors that are side by side in a row of (N,C).
  * An fp32 row is used in place. A row of another type is converted in `scratch`, which has one
  * float for each element of the activation. */
 #ifndef WEFT_TENSOR_VECTORS_H

@@ -114,8 +114,8 @@ int gpu_model_capability(const GpuModel *model);
 /* Makes the descriptor that cuDNN's heuristics accept in place of a GPU. Owner: the caller.
  * ERR_CONFIG: this cuDNN does not support that. */
 Status gpu_model_describe(const GpuModel *model, cudnnBackendDescriptor_t *device);
-/* Rows in device memory: the address of the first row, and the number of bytes from the begin of
- * one row to the begin of the next. */
+/* Rows in device memory: the address of the first row, and the number of bytes from the start of
+ * one row to the start of the next. */
 typedef struct CudaRows {
     char *first;
     size_t pitch;

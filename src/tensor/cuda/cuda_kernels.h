@@ -64,7 +64,8 @@ typedef struct SlicesRun {
     void *out;
     const void *slices;
     int count;
-    /* elements from the begin of one slice to the begin of the next, and elements of each slice */
+    /* elements from the first element of one slice to that of the next, and elements of each
+     * slice */
     int64_t stride, n;
 } SlicesRun;
 cudaError_t launch_add_slices(cudaStream_t stream, SlicesRun run);

@@ -48,7 +48,7 @@ void timed_memory_fini(TimedMemory *memory)
 }
 
 /* Returns the milliseconds of the fastest round, or a negative number if the library refuses the
- * candidate. from, to: events that mark the begin and end of a round. */
+ * candidate. from, to: events that mark the start and end of a round. */
 static double time_candidate(CudaState *state, cudaEvent_t from, cudaEvent_t to,
                              bool (*run)(void *user, int i), void *user, int i)
 {

@@ -159,7 +159,8 @@ void SIMD_NAME(attention_forward)(const AttentionHead *h, int64_t tile, float *s
 
 /* ---- backward ---- */
 
-/* Starts a tile of queries for the gradient: loads dy and its transpose; delta = sum of dy y. */
+/* Starts a tile of queries for the gradient: loads dy and its transpose, and computes delta, each
+ * query's sum of dy * y. */
 static void start_gradient(const AttentionHead *h, Work *w, int64_t tile)
 {
     start_queries(h, w, tile);

@@ -9,7 +9,7 @@ enum {
     FIRST_BLOCK = 8,
     /* taps in one product of dw */
     FIRST_TAPS = 3,
-    /* pixels in one product of y: rows of y are at least as wide */
+    /* pixels in one product of y; rows of y have at least this number of pixels */
     FIRST_PIXELS = 3,
     /* blocks of channels in one product, at most */
     FIRST_BLOCKS = 4,

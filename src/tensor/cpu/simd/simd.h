@@ -6,9 +6,9 @@
  * Pointers to void are activations or their gradients, of the table's type; all other types are as
  * written. Kernels compute in fp32 and round once, when an element is stored; the rounding is the
  * same on every instruction set. They are serial: callers divide the work. A "row" is `lanes`
- * neighbouring elements, each with its own coefficients; a plane whose block B divides 16 is
- * processed as rows of 16 lanes with repeated coefficients. Kernels allocate nothing; pointers need
- * only the alignment of their elements. */
+ * neighbouring elements, each with its own coefficients; a plane with blocks of fewer channels, a
+ * number that divides 16, is processed as rows of 16 lanes with repeated coefficients. Kernels
+ * allocate nothing; pointers need only the alignment of their elements. */
 #ifndef WEFT_TENSOR_SIMD_H
 #define WEFT_TENSOR_SIMD_H
 
@@ -149,8 +149,9 @@ typedef struct PixelArgs {
     int64_t n;
     int classes;
 } PixelArgs;
-/* Log of the sum of exponentials of each pixel, logit of its label (0 without), sum of weight *
- * logit, number of logits above the label's as in SoftmaxRow, and index of the largest logit. */
+/* Log of the sum of exponentials of each pixel, logit of its label (0 if it has none), sum of
+ * weight * logit, number of logits above the label's as in SoftmaxRow, and index of the largest
+ * logit. */
 typedef struct PixelStats {
     float lse[PIXEL_PIECE], label_logit[PIXEL_PIECE], sum[PIXEL_PIECE], label_rank[PIXEL_PIECE],
         best[PIXEL_PIECE];
