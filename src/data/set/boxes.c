@@ -1,5 +1,5 @@
-/* The labels of a set of boxes: the table of their arrays, which importers write and facts.c finds,
- * and reading them whole into memory, with all checks. */
+/* The labels of a set of boxes: the table of their arrays, which importers write and facts.c finds.
+ * Reads these arrays whole into memory and checks them. */
 #include "../data_private.h"
 
 #include <math.h>
@@ -109,7 +109,7 @@ void data_boxes_map_classes(DataBoxes *b, const DataSet *set)
 /* Problems of a set's labels. */
 typedef struct Problems {
     const char *path;
-    /* list them all in the log; false: the first is an error */
+    /* true: all problems are listed in the log; false: the first problem is an error */
     bool list;
     int64_t count;
 } Problems;
@@ -123,7 +123,8 @@ static Status problem(Problems *p, const char *what, int64_t number, const char 
     return OK;
 }
 
-/* Checks that boxes of pictures follow each other. Nothing else can be checked if they do not. */
+/* Does /box_start rise from 0 to the number of boxes? If it does not, nothing else can be
+ * checked. */
 static bool start_rises(const DataBoxes *b)
 {
     bool good = b->start[0] == 0 && b->start[b->pictures] == b->boxes;
@@ -138,7 +139,7 @@ static Status check_start(const DataBoxes *b, const char *path)
                 path, (long long)b->boxes);
 }
 
-/* Returns what is wrong with box k of a picture of this size; NULL: nothing. */
+/* Returns what is wrong with box k of a picture of this size; NULL: the box is good. */
 static const char *check_box(const DataBoxes *b, int64_t k, const int32_t size[2])
 {
     const double *box = b->box + 4 * k;

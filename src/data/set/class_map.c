@@ -1,8 +1,8 @@
-/* Maps labels to classes if two lists of class names are combined: those of the files of a set, of
- * a training and a test set, or of a set and a checkpoint. Labels are matched by name if one list
- * contains all names of the other. A list of the numbers 0, 1, 2, ..., as importers write if they
- * know no names, is used like any other if it matches; otherwise it is treated like a missing list:
- * labels keep their numbers, and a message says so. */
+/* Maps labels to classes when two lists of class names are combined: the lists of two files of a
+ * set, of a training and a test set, or of a set and a checkpoint. Labels are matched by name if
+ * one list contains all names of the other. A list of the numbers 0, 1, 2, ..., as importers write
+ * if they know no names, is used like any other if it matches; otherwise it is treated like a
+ * missing list: labels keep their numbers, and a message says so. */
 #include "base/escape.h"
 #include "../data_private.h"
 
@@ -101,8 +101,8 @@ typedef struct Match {
     int64_t *to;
     /* index of the first of the file's names that is no class name, and number of such names */
     int64_t unknown, unknowns;
-    /* index of the first class name that the file lacks, and number of such names; an index without
-     * such names is -1 */
+    /* index of the first class name that the file lacks, and number of such names. `unknown` and
+     * `missing` are -1 if there is no such name. */
     int64_t missing, missings;
     /* The file's names are the first class names, in the same order: to[i] is i. */
     bool is_identity;
@@ -180,14 +180,14 @@ static char *match_line(const Match *match, const char *path, const ClassNames *
                       path, classes_of);
 }
 
-/* Does the list have names other than numbers? */
+/* Does the list have names that are not just the numbers 0, 1, 2, ...? */
 static bool names_classes(const ClassNames *names)
 {
     return names->count > 0 && !class_names_are_numbers(names);
 }
 
-/* Returns a message that labels keep their numbers because one of the lists names no classes; NULL:
- * neither names classes. Owner: the caller. */
+/* Returns a message that labels keep their numbers because one of the lists does not name classes;
+ * NULL: neither list names them. Owner: the caller. */
 static char *numbers_line(const char *path, const ClassNames *file_names, const char *classes_of,
                           const ClassNames *classes)
 {
@@ -288,7 +288,8 @@ Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const Cl
                                             : too_many_fail(set);
     if (st == OK && (!match.is_identity || match.missings > 0)) {
         *line = match_line(&match, set->path, file_names, classes_of, classes);
-        /* Classes beyond the file's names are given by model.classes and are kept. */
+        /* If set->classes is above the number of the file's names, model.classes gave it, and it is
+         * not reduced. */
         int64_t configured = set->classes > file_names->count ? set->classes : 0;
         set->classes = classes->count > configured ? classes->count : configured;
     }
@@ -357,8 +358,9 @@ static void names_replace(ClassNames *all, ClassNames *more)
     *more = (ClassNames){0};
 }
 
-/* Joins two lists, at least one without names: labels keep their numbers, and `all` becomes the
- * list with names. *joined: that list has a name for each class of the set without names. */
+/* Joins two lists of which at least one does not name classes: labels keep their numbers, and `all`
+ * becomes the list that names classes. *joined: that list has a name for each class of the other
+ * side. */
 static void files_join_numbers(DataSet *set, ClassNames *all, const DataSet *other,
                                ClassNames *file_names, bool *joined)
 {

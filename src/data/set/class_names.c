@@ -1,8 +1,8 @@
 /* Reads and writes the names of classes, and of a table's columns and fields. A list is stored as
- * the root attribute `classes` (`columns`, `fields`) of strings of fixed length; if that would be
- * too large (an attribute has at most 64 KB), as a data set of that name. Readers accept both.
- * Names are read on demand and in a separate process, since HDF5 must parse an untrusted file for
- * them; control characters become '?'. */
+ * the root attribute `classes` (`columns`, `fields`) of strings of fixed length, or, if it is too
+ * large for an attribute (64 KB), as a data set of the same name. Readers accept both. Names are
+ * read on demand and in a separate process, since HDF5 must parse an untrusted file for them;
+ * control characters become '?'. */
 #include "base/escape.h"
 #include "../data_private.h"
 
@@ -13,9 +13,10 @@ enum {
     LIST_BYTES = 32,
     /* larger lists are written as a data set */
     ATTRIBUTE_BYTES_MAX = 32 << 10,
-    /* longer lists are not read */
+    /* lists of more names or bytes are not read */
     NAMES_MAX = 1 << 20,
     NAMES_BYTES_MAX = 64 << 20,
+    /* limits of the process that reads a list: memory, CPU time, elapsed time */
     MEMORY_BYTES = 512 << 20,
     BUSY_S = 30,
     CLOCK_S = 300
@@ -105,7 +106,7 @@ int64_t h5_class_count(hid_t file)
     return names.count;
 }
 
-/* ---- in the process that reads them ---- */
+/* ---- in the separate process, which reads names ---- */
 
 /* Writes a name, with '?' for control characters, and a zero byte. */
 static void write_name(const char *name, size_t length, FILE *answer)
@@ -153,7 +154,7 @@ bool h5_names_hash(hid_t file, const char *list, HashPieces *pieces, char *lines
     return true;
 }
 
-/* The request to that process. */
+/* The request to the separate process. */
 typedef struct NamesRequest {
     char list[LIST_BYTES], path[DATA_PATH];
 } NamesRequest;
@@ -170,7 +171,7 @@ static void read_and_answer(const void *input, size_t input_bytes, FILE *answer)
     hdf5_unlock();
 }
 
-/* ---- in the process that requests them ---- */
+/* ---- in the process that requests names ---- */
 
 Status class_names_read(ClassNames *names, const char *path)
 {

@@ -63,18 +63,19 @@ ColumnRange *column_sums_end(ColumnSums **sums, int64_t columns)
     return range;
 }
 
-/* Returns the factor by which the bounds are widened if a mean is that of few values. */
+/* Returns the factor by which the bounds are widened for a mean over few values. */
 static double widening(float values)
 {
     const float ENOUGH = 32;
     return values < ENOUGH ? sqrt((double)(ENOUGH / values)) : 1;
 }
 
-/* Two columns are alike if one has no values other than 0, or neither has FILLED_MIN. They differ
+/* Two columns are alike if one has no values other than 0, or neither has FILLED_MIN of them. They
+ * differ
  *   if both have FILLED_MIN, and both typical values and deviations differ by a factor of SPREAD,
- *   if all values of one are smaller, by that factor, than the typical value of the other, or
- *   if their means are more than half of the larger mean, and more than SHIFT deviations, apart.
- * A few values may be close to each other, or all small, by chance: bounds are widened for them. */
+ *   if all values of one are smaller, by the factor SPREAD, than the typical value of the other, or
+ *   if the distance of their means is above half of the larger mean and above SHIFT deviations.
+ * Few values may be close to each other, or all small, by chance, so bounds are wider for them. */
 static bool columns_are_alike(const ColumnRange *a, const ColumnRange *b)
 {
     const float FILLED_MIN = 4, SPREAD = 8, SHIFT = 4;

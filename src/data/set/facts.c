@@ -23,8 +23,8 @@ typedef struct Reading {
     FactsFile in;
 } Reading;
 
-/* Returns the type of a data set's elements; of an enumeration, such as h5py's for bool, that of
- * its values. The caller closes it. */
+/* Returns the type of a data set's elements; for an enumeration, such as h5py's for bool, the type
+ * of its values. The caller closes it. */
 static hid_t type_of(hid_t dataset)
 {
     hid_t type = H5Dget_type(dataset);
@@ -60,7 +60,8 @@ static Status read_type(DataArray *a, const char *path, hid_t dataset)
                 path, a->name);
 }
 
-/* Reads the dimensions, and multiplies sample_bytes, which is the size of an element, by them. */
+/* Reads the dimensions. Multiplies sample_bytes, which is the size of an element before the call,
+ * by all dimensions but the first. */
 static Status read_shape(DataArray *a, const char *path, hid_t dataset)
 {
     hid_t space = H5Dget_space(dataset);
@@ -116,8 +117,8 @@ static Status filters_check(const char *path, const char *name, hid_t create)
     return OK;
 }
 
-/* Checks the size of a chunk, which HDF5 allocates whole, and of the array, where HDF5 fills in
- * chunks that are not stored: neither may be out of proportion to the `stored` bytes. */
+/* Checks that two sizes are in proportion to the `stored` bytes: that of a chunk, which HDF5
+ * allocates whole, and that of the array, in which HDF5 fills in chunks that are not stored. */
 static Status chunks_check(const FactsFile *in, const DataArray *a, hid_t create, double stored)
 {
     hsize_t chunk[32];
@@ -377,7 +378,7 @@ static Status read_y(const Reading *r)
 {
     const DataArray *x = &r->facts->x;
     if (data_kind_info(r->facts->kind)->has_boxes) return read_boxes(r);
-    /* x holds tokens. */
+    /* A vector of integers holds tokens, which have no y. */
     if (x->ndim == 1 && !element_is_float(x->type) && !r->facts->encoded) return OK;
     if (x->ndim == 2 && !element_is_float(x->type) && !r->facts->weft &&
         !h5_has(r->in.file, r->request->y))

@@ -7,8 +7,9 @@
 
 #include <sys/stat.h>
 
-/* The request to that process: the file's path, and the names of x and y, which weft's own sets
- * ignore unless x is not "/x". y is not read if x holds tokens. Plain bytes. */
+/* The request to the separate process: the file's path, and the names of x and y. In weft's own
+ * sets, "/x" means the array with the samples, whatever its name. y is not read if x holds tokens.
+ * Plain bytes. */
 typedef struct FactsRequest {
     char path[DATA_PATH], x[256], y[256];
 } FactsRequest;
@@ -29,7 +30,7 @@ typedef struct SetFacts {
     int parts;
     Status status;
     char why[4096];
-    /* weft wrote the file; then kind is given, too */
+    /* weft wrote the file; `kind` is read from the file only then */
     bool weft;
     DataKind kind;
     bool encoded, oriented, turned, bicubic;
@@ -51,7 +52,7 @@ typedef struct SetFacts {
     DataColumns columns;
 } SetFacts;
 
-/* Fills a request. ERR_NOINPUT: the path is too long; ERR_CONFIG: x or y is. */
+/* Fills a request. ERR_NOINPUT: the path is too long; ERR_CONFIG: the name x or y is too long. */
 Status facts_request_init(FactsRequest *request, const char *path, const char *x, const char *y);
 /* ERR_NOINPUT: the path is too long. */
 Status facts_path_fail(const char *path);
@@ -69,15 +70,15 @@ typedef struct FactsFile {
     /* -1: not open; closed by the caller, with H5Fclose */
     hid_t file;
     int64_t bytes;
-    /* zeros: unknown */
+    /* the file's state when it was opened; zeros: unknown */
     struct stat stat;
 } FactsFile;
-/* Opens a file. ERR_NOINPUT, ERR_DATA. Under hdf5_lock, as facts_read_array. */
+/* Opens a file. ERR_NOINPUT, ERR_DATA. Call this and facts_read_array under hdf5_lock. */
 Status facts_file_open(FactsFile *in, const char *path);
-/* Reads type, shape and storage of the array `name`; key as in h5_dataset. ERR_DATA: it could not
- * be read later. */
+/* Reads type, shape and storage of the array `name`; key as in h5_dataset. ERR_DATA: readers could
+ * not read the array. */
 Status facts_read_array(const FactsFile *in, DataArray *a, const char *name, const char *key);
-/* Is this part of an answer possible? Makes its texts printable. */
+/* Is this description of an array possible, as a part of an answer? Makes its texts printable. */
 bool facts_array_is_valid(DataArray *a);
 /* Checks an answer and makes its texts printable. ERR_DATA: it is impossible. */
 Status facts_check(const FactsRequest *request, SetFacts *facts);

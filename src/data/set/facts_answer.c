@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+/* limits of the process: memory, CPU time, elapsed time */
 enum { MEMORY_BYTES = 1 << 30, BUSY_S = 30, CLOCK_S = 300 };
 
 Status facts_path_fail(const char *path)

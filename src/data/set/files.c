@@ -1,7 +1,7 @@
 /* Opens several files as one set (data.train: [a.h5, b.h5]). Samples are numbered in the order of
  * the list. Files may differ only in the number of samples, their storage and their classes (see
- * class_map.c); mean and deviation are the first file's. Token files are refused, since a sample
- * could extend over two files. */
+ * class_map.c); the set's mean and deviation are those of the first file. Token files are refused,
+ * since a sample could extend over two files. */
 #include "../data_private.h"
 
 #include <string.h>
@@ -52,6 +52,7 @@ enum { DESCRIBED_MOST = 64, DESCRIBED_BYTES = 256 };
 
 typedef struct Describing {
     const DataSet *set;
+    /* number of the set's files, and of the files that are described */
     int files, count;
     uint64_t hash;
 } Describing;
@@ -81,7 +82,7 @@ void data_set_describe(const DataSet *set, char *out, size_t room)
         file_describe(data_set_path(set, 0), out, room);
         return;
     }
-    /* neither can fail */
+    /* describe_file and hash_description always return OK */
     worker_pool_ahead(d.count, DESCRIBED_BYTES, describe_file, hash_description, &d);
     snprintf(out, room, "%d files with hash %016llx", files, (unsigned long long)d.hash);
 }
@@ -105,7 +106,7 @@ int files_find_sample(const DataSet *set, int64_t sample)
     return index_at_most(&set->file[0].first, sizeof *set->file, set->file_count, sample);
 }
 
-/* Have the samples of both arrays the same type and shape? */
+/* Do the samples of both arrays have the same type and shape? */
 static bool samples_are_alike(const DataArray *a, const DataArray *b)
 {
     if (a->type != b->type || a->ndim != b->ndim) return false;
@@ -155,7 +156,7 @@ static Status check_file(const DataSet *set, const DataSet *other)
 }
 
 /* Matches the classes of `other` with those of the set by name, or by number if a file has no
- * names. names: those of the set. */
+ * names. names: the class names of the set so far. */
 static Status join_classes(DataSet *set, DataSet *other, ClassNames *names)
 {
     if (other->classes == 0) return OK;
@@ -173,7 +174,7 @@ static void raise_to(int64_t *a, int64_t b)
     if (b > *a) *a = b;
 }
 
-/* Adds the samples of `other` to the set; the first file's are in set already. */
+/* Adds the file `other` to the set. The set's shapes already include those of its first file. */
 static void files_add(DataSet *set, const DataSet *other)
 {
     DataFile *f = &set->file[set->file_count++];

@@ -1,18 +1,19 @@
 /* The fingerprint of a data set: shapes, types, and a hash (XXH3, Collet) of its values, by which a
  * resumed run checks that it reads the same samples, wherever the files are now. Also hashes the
  * addresses of arrays in their files. The rule number below is 1; a change of what is hashed needs
- * a new number. For each file these are hashed, in this order:
- *   labels, targets  all labels, as classes; all targets up to 64 MB, more of them like samples
+ * a new number. For each file these values are hashed, in this order:
+ *   labels, targets  all labels, as classes; all targets up to 64 MB, larger targets like samples
  *   encoded pictures the index, and the orientations if they are applied
  *   ids              (N,F) like samples; flat ids, and their index, like tokens
  *   samples          the first 16 KB of 4,096 samples, spread evenly from the first to the last, or
- *                    of all if there are no more; so at most 64 MB are read
- *   tokens           the first and last MB and 4,096 runs of 1,024 tokens, spread evenly, or all if
- *                    there are no more; bytes of encoded pictures in the same way
- * After the last file mean and deviation are hashed, if samples are normalised by them. Values are
+ *                    of all samples if there are fewer; in all at most 64 MB are read
+ *   tokens           the first and last MB and 4,096 runs of 1,024 tokens, spread evenly, or all
+ *                    tokens if there are fewer; bytes of encoded pictures in the same way
+ * After the last file, mean and deviation are hashed if samples are normalised by them. Values are
  * hashed as readers return them, so compression and stored byte order do not matter. They are in
- * the byte order of this machine, which is little-endian, as checkpoints require. HDF5 reads whole
- * samples, which costs as much as reading 4,096 samples in training. */
+ * the byte order of this machine, which is little-endian, as checkpoints require. Arrays that are
+ * not contiguous are read through HDF5, which reads whole samples; the cost is that of 4,096
+ * samples in training. */
 #include "../fields/fields_private.h"
 
 #include <string.h>
@@ -181,7 +182,7 @@ Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT])
 
 enum { PLAIN_ARRAYS = 6, ARRAYS = PLAIN_ARRAYS + BOX_ARRAYS };
 
-/* Lists the arrays of a set; ndim is 0 for those that it does not have. */
+/* Lists the arrays of a set; ndim is 0 for an array that the set does not have. */
 static void list_arrays(const DataSet *set, const DataArray *array[ARRAYS])
 {
     const DataArray *plain[PLAIN_ARRAYS] = {&set->x,      &set->y,   &set->index,
@@ -253,7 +254,7 @@ const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout)
 
 /* ---- in a separate process ---- */
 
-/* The answer of that process. */
+/* The answer of the separate process. */
 typedef struct Fingerprinted {
     Status status;
     /* the fingerprint, or the message of the failure */

@@ -73,6 +73,7 @@ IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes)
         MEMORY_MB = 4096,
         /* slowest accepted unpacking: a slower file is taken for a malicious one */
         UNPACK_MB_S_MIN = 10,
+        /* added to the time for unpacking: for all other work */
         SPARE_S = 30
     };
     const int seconds = SPARE_S + (int)(bytes / ((int64_t)UNPACK_MB_S_MIN << 20));
@@ -84,7 +85,8 @@ IsolatedJob hdf5_unpack_limits(int64_t bytes, int64_t kept_bytes)
 
 enum { ERROR_TEXT = 200 };
 
-/* HDF5's callback for each entry of its error stack: copies the description of the innermost. */
+/* HDF5's callback for each entry of its error stack: copies the description of the innermost
+ * entry. */
 static herr_t copy_innermost(unsigned n, const H5E_error2_t *error, void *out)
 {
     if (n == 0 && error->desc) snprintf(out, ERROR_TEXT, "%s", error->desc);
@@ -264,7 +266,7 @@ static herr_t list_name(hid_t object, const char *name, const H5O_info_t *info, 
     return 0;
 }
 
-/* ERR_DATA: the file has no data set of this name. The message lists those that it has. */
+/* ERR_DATA: the file has no data set of this name. The message lists the data sets that it has. */
 static Status name_fail(const char *path, const char *name, const NameList *list, const char *key)
 {
     const char *more = list->total > list->listed ? ", ..." : "";

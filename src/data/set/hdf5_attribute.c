@@ -16,7 +16,7 @@ hid_t h5_attr_open(hid_t object, const char *name, int64_t *count)
     return attr;
 }
 
-/* largest text attribute that is read: number of strings, and bytes of all */
+/* largest text attribute that is read: number of strings, and bytes of all strings */
 enum { STRINGS_MAX = 1 << 24, STRINGS_BYTES_MAX = 64 << 20 };
 
 /* Reads all n strings, as HDF5 requires, and writes the first one to out, without the blanks that

@@ -1,5 +1,5 @@
-/* How the bytes of a data set are stored in its file: in words, and as a hash of their addresses.
- * All functions are called under hdf5_lock. */
+/* Describes how the bytes of a data set are stored in its file, in words and as a hash of their
+ * addresses. All functions are called under hdf5_lock. */
 #include "../data_private.h"
 
 #include <string.h>
@@ -43,9 +43,9 @@ void h5_storage_text(hid_t dataset, char *out, size_t out_bytes)
     H5Pclose(create);
 }
 
-/* Hashes number, address and bytes of chunks, spread evenly. To find a chunk, HDF5 walks through
- * all chunks before it; HASHED_MIN chunks are hashed, or more as long as HDF5 walks through at most
- * about STEPS_MAX. */
+/* Hashes number, address and size of some chunks, spread evenly. To find a chunk, HDF5 walks
+ * through all chunks before it; HASHED_MIN chunks are hashed, or more if HDF5 then walks through at
+ * most about STEPS_MAX chunks. */
 static void hash_chunks(hid_t dataset, HashPieces *hash)
 {
 #if H5_VERSION_GE(1, 10, 5)

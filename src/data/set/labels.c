@@ -3,7 +3,7 @@
  * for "no class" far above the others. The warning names the key or command that corrects them. */
 #include "../data_private.h"
 
-/* Adds a class (or a token) to those that occur. */
+/* Records that a class (or a token) occurs. */
 static void use_add(LabelUse *use, int64_t class)
 {
     if (class < DATA_CLASSES_SEEN) {
@@ -124,7 +124,7 @@ static bool find_name(const DataSet *set, int64_t label, char *name, size_t room
     return known;
 }
 
-/* Is the label one of those that other programs use for samples without a label? */
+/* Is the label a number that other programs use for samples without a label? */
 static bool means_no_label(int64_t label)
 {
     return label < 0 || label == UINT8_MAX || label == UINT16_MAX;
@@ -137,7 +137,7 @@ static Status large_label_fail(const DataSet *set, int64_t sample, int64_t label
     bool beyond_file = set->listed_classes > 0 && label - set->label_base >= set->listed_classes;
     const int64_t count = beyond_file ? set->listed_classes : set->classes;
     const int64_t end = set->label_base + count;
-    /* The number of classes is unknown: the file is being opened. */
+    /* INT32_MAX: the number of classes is not known yet, because the file is being opened. */
     if (count == INT32_MAX)
         return fail(ERR_DATA,
                     "%s: sample %lld: its label in %s is %s, and labels are below %d: correct the "
@@ -218,7 +218,8 @@ static char *labels_text(const LabelUse *use, int64_t base)
     return text_list_end(&list);
 }
 
-/* Returns a warning that most classes have no sample, and not because of a single label. */
+/* Returns a warning that most classes have no sample, for labels with several gaps. Owner: the
+ * caller. */
 static char *gaps_text(const DataSet *set, const LabelUse *use)
 {
     char *labels = labels_text(use, set->label_base);
@@ -247,7 +248,7 @@ char *data_set_label_warning(const DataSet *set, const Config *config, const Lab
     int64_t base = set->label_base, largest = use->most + base;
     bool is_apart = use->second >= 0 && use->most - use->second > 1 && means_no_label(largest);
     if (use->most < 0 || classes_are_given(set, config)) return NULL;
-    /* Labels, or all but the largest, follow one another without gaps. */
+    /* dense: labels follow one another without gaps; dense_below: all labels but the largest do. */
     bool dense = use->count == use->most - use->least + 1;
     bool dense_below = is_apart && use->count == use->second - use->least + 2;
     if (!dense && !dense_below && 2 * use->count < use->most + 1) return gaps_text(set, use);

@@ -6,20 +6,21 @@
 #include <string.h>
 
 enum {
-    /* Samples that are measured: SAMPLES_MAX, fewer if they have more than VALUES_MAX values in
-     * all, but at least SAMPLES_MIN if the set has them. Each is read whole, because its beginning
-     * may be empty, such as the edge of a picture. */
+    /* Number of samples that are measured: SAMPLES_MAX; fewer if these have more than VALUES_MAX
+     * values in all; but at least SAMPLES_MIN, or all samples of a smaller set. Samples are read
+     * whole, because the beginning of a sample may be empty, such as the edge of a picture. */
     SAMPLES_MAX = 256,
     SAMPLES_MIN = 16,
     VALUES_MAX = 1 << 25,
-    /* the same for fields, whose samples have many values, alike from one to the next */
+    /* largest number of samples of fields that are measured: they have many values, and resemble
+     * each other */
     FIELDS_MAX = 64,
     /* values of a sample that are converted at once */
     BUFFER_VALUES = 1 << 16
 };
 
-/* Values to measure: times the set's scale; as the model takes them, with mean and deviation
- * applied; targets. */
+/* Values to measure: inputs times the set's scale; inputs as the model takes them, with mean and
+ * deviation applied; targets. */
 typedef enum RangeOf { RANGE_SCALED, RANGE_INPUTS, RANGE_TARGETS } RangeOf;
 
 typedef struct Measure {
@@ -28,7 +29,7 @@ typedef struct Measure {
     Reader *reader;
     /* number of samples that are measured, and of values of a sample */
     int64_t count, all;
-    /* owned: some values of a sample */
+    /* owned: up to BUFFER_VALUES values of a sample */
     float *buffer;
     DataRange range;
     /* sums of the values and of their squares */
@@ -77,7 +78,7 @@ static void normalise(const DataSet *set, float *value, int64_t at, int64_t coun
     }
 }
 
-/* Reads the sample number i of those that are measured: as it is stored, or its targets. */
+/* Reads measured sample number i as it is stored, or its targets. */
 static Status read_sample(void *user, int64_t i, void *item)
 {
     const Measure *m = user;
@@ -112,7 +113,7 @@ static Status measure_sample(void *user, int64_t i, const void *item)
     return OK;
 }
 
-/* Measures `samples` samples. */
+/* Measures up to `samples` samples, spread evenly. column: as Measure.column. */
 static Status measure(const DataSet *set, RangeOf of, int64_t samples, ColumnSums *column,
                       DataRange *range)
 {
@@ -198,7 +199,8 @@ DataRange data_values_range(const float *value, int64_t count)
  * differ by a factor of at most SPREAD, and means by at most SHIFT times the larger deviation. */
 static const double SPREAD = 8, SHIFT = 4;
 
-/* Targets of rare events may all be 0 in one of the two. */
+/* Targets that are all 0 in one of the two sets count as alike: they may be those of rare
+ * events. */
 static bool targets_are_alike(const DataRange *a, const DataRange *b)
 {
     double x = fmax(fabs(a->least), fabs(a->most)), y = fmax(fabs(b->least), fabs(b->most));
@@ -208,7 +210,7 @@ static bool targets_are_alike(const DataRange *a, const DataRange *b)
 
 /* Pictures use their range fully, so least and largest values are compared; bytes may differ more,
  * since pictures may be dark. Columns of tables have outliers, so mean and deviation are compared.
- * A few values in a may be close to each other by chance. */
+ * A small deviation of range a is ignored if a has few values, which may be close by chance. */
 static bool ranges_are_alike(const DataSet *set, RangeOf of, const DataRange *a, const DataRange *b)
 {
     enum { FEW_VALUES = 32 };

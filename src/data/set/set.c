@@ -58,8 +58,8 @@ static bool usual_channels(int64_t n)
     return n == 1 || n == 3 || n == 4;
 }
 
-/* ERR_DATA: the layout is ambiguous. Samples of 32 x 32 x 3 are probably not 32 channels of 32 x 3
- * pixels, unless the user has set data.layout. */
+/* ERR_DATA: the layout is ambiguous, and the user has not set data.layout. Samples of 32 x 32 x 3,
+ * for example, are probably not 32 channels of 32 x 3 pixels. */
 static Status check_layout(const Opening *o)
 {
     const DataArray *x = &o->facts->x;
@@ -144,8 +144,9 @@ static Status derive_y_shape(Opening *o)
     return OK;
 }
 
-/* Finds the number of classes that the file gives; 0: unknown. With a label_base only names count:
- * attribute classes, and names that are numbers, also count labels below label_base. */
+/* Finds the number of classes that the file gives; 0: unknown. If label_base is not 0, only names
+ * of classes are used, since the attribute `classes`, and names that are numbers, include labels
+ * below label_base. */
 static Status find_file_classes(const Opening *o, int64_t *classes)
 {
     ClassNames names;
@@ -220,8 +221,8 @@ int64_t data_context(const Config *config)
     return config && config->model.size != GPT_OWN ? GPT2_CONTEXT : CONTEXT;
 }
 
-/* Computes the number of samples of a token set: a sample is model.context tokens, whose labels are
- * the tokens one further. */
+/* Computes the number of samples of a token set: a sample is model.context tokens, and the label of
+ * each is the next token. */
 static Status open_tokens(Opening *o)
 {
     DataSet *set = o->set;
@@ -286,7 +287,7 @@ static Status find_mean_and_std(Opening *o)
     return OK;
 }
 
-/* Checks the index of flat ids and sets id_most, for files without this attribute. */
+/* Checks the index of flat ids and sets id_most, for files without the attribute id_most. */
 static Status scan_id_index(DataSet *set)
 {
     enum { BUFFER_ROWS = 1 << 16 };
@@ -319,7 +320,7 @@ static Status open_ids(Opening *o)
     char dims[DIMS_TEXT];
     if (!ids->ndim) return OK;
     bool flat = ids->ndim == 1;
-    /* samples times fields, or samples */
+    /* samples times fields if ids are flat, else samples */
     int64_t rows = flat ? first->dim[0] - 1 : ids->dim[0];
     set->ids = *ids;
     set->id_first = *first;
