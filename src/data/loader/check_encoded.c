@@ -1,11 +1,11 @@
 /* Checks that every picture of an encoded set decodes completely, on all cores of this process. The
- * message names the broken picture with the lowest number and counts the others, of which the next
- * are listed in the log, so it does not depend on the threads' timing. */
+ * message names the broken picture with the lowest number and the number of others; the log lists
+ * the next LISTED_MAX - 1 of them. Neither depends on the threads' timing. */
 #include "../data_private.h"
 
 #include <stdatomic.h>
 
-/* number of broken pictures with their reasons */
+/* largest number of broken pictures whose failures are kept */
 enum { LISTED_MAX = 100 };
 
 typedef struct Check {
@@ -16,13 +16,13 @@ typedef struct Check {
     /* next sample to decode */
     atomic_llong next;
     pthread_mutex_t lock;
-    /* protected by lock: number of broken pictures, and the failures of the first, in the order of
-     * their numbers */
+    /* protected by lock: number of broken pictures, and the failures of those with the lowest
+     * numbers, in ascending order */
     int64_t bad;
     FirstFailure failure[LISTED_MAX];
 } Check;
 
-/* Records the failure of picture i, if it is among the first. */
+/* Records the failure of picture i if it is among the LISTED_MAX with the lowest numbers. */
 static void record(Check *check, int64_t i, Status status)
 {
     int64_t at = check->bad < LISTED_MAX ? check->bad : LISTED_MAX;
@@ -37,7 +37,7 @@ static void record(Check *check, int64_t i, Status status)
     check->failure[at] = (FirstFailure){i, status, mem_text(fail_message())};
 }
 
-/* ERR_DATA: the labels of a picture are of another size. */
+/* ERR_DATA: the boxes of picture i belong to a picture of another size. */
 static Status check_size(const Check *check, int64_t i, const Image *image, int orientation,
                          const char *name)
 {

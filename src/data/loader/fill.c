@@ -7,8 +7,8 @@
 enum {
     /* bytes that evaluation reads at once */
     READ_BYTES = 4 << 20,
-    /* number of rows that are prefetched ahead: of samples of at most SMALL_SAMPLE bytes, and of
-     * larger ones */
+    /* number of rows that are prefetched ahead if samples have at most SMALL_SAMPLE bytes, and if
+     * they are larger */
     PREFETCH_SMALL = 8,
     PREFETCH_LARGE = 1,
     SMALL_SAMPLE = 1024
@@ -134,8 +134,8 @@ static Status read_tokens(const Fill *f, FillScratch *s, Batch *b, int64_t r)
     return OK;
 }
 
-/* Reads inputs, and targets or labels, of row r of a set of fields, where their patch lies in
- * this epoch. */
+/* Reads row r of a set of fields: inputs, and targets or labels, of the whole sample or of its
+ * patch in this epoch. */
 static Status read_fields(const Fill *f, Batch *b, int64_t r)
 {
     float *x = b->x ? b->x + r * f->sample_floats : NULL;
@@ -181,7 +181,7 @@ static Status fill_one_by_one(const Fill *f, FillScratch *s, Batch *b, int first
     return OK;
 }
 
-/* Fills rows of consecutive samples, with reads of raw_samples samples of x. */
+/* Fills rows of consecutive samples. One read fetches x of up to raw_samples samples. */
 static Status fill_in_runs(const Fill *f, FillScratch *s, Batch *b, int first, int count, int *bad)
 {
     int end = first + count;

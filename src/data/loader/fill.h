@@ -13,19 +13,21 @@ typedef struct Fill {
     /* owned */
     Reader *reader;
     ShufflePlan shuffle;
-    /* data_needs_picture_work; images are mixed in pairs (training and data_mixes_images) */
+    /* images need PictureWork (data_needs_picture_work); images are mixed in pairs, only in
+     * training (data_mixes_images) */
     bool needs_picture_work, mixes_images;
     /* sets of boxes: labels of the whole set; largest number of boxes of a sample */
     DataBoxes boxes;
     int64_t box_most;
-    /* owned: matches of the step that was planned last, BoxTargets.normaliser, and its number;
-     * NULL: no boxes are counted */
+    /* owned: matches of the step that was planned last (BoxTargets.normaliser), and epoch and
+     * number of that step; matches NULL: matches are not counted */
     int64_t *matches, matches_epoch, matches_step;
-    /* owned: boxes of one sample, for counting */
+    /* owned: boxes of one sample, for counting its matches */
     float *box_row;
-    /* owned: weights of a sample's targets, target_width, if all samples have the same; NULL: each
-     * has its own, or there are none. Weights of pixels. */
+    /* owned: weights of a sample's targets in the loss, [target_width], if all samples have the
+     * same; NULL: they vary between samples, or targets have no weights */
     float *weights;
+    /* weights of targets vary between samples */
     bool weights_vary;
     FieldWeights pixel_weights;
     /* number of floats of a sample's x; number of labels of a sample */
@@ -48,17 +50,18 @@ typedef struct FillScratch {
 void fill_scratch_init(FillScratch *scratch, const Fill *fill);
 void fill_scratch_fini(FillScratch *scratch);
 
-/* Reads what the weights of targets are made of. A rank without targets needs none. */
+/* Prepares the weights of targets. Does nothing on a rank without targets. */
 Status fill_weights_init(Fill *fill);
 void fill_weights_fini(Fill *fill);
-/* Reads the labels of a set of boxes, and gets ready to count matches. A rank without pictures and
- * labels needs neither. */
+/* Reads the labels of a set of boxes and prepares the counting of matches. Does nothing on a rank
+ * without pictures and labels. */
 Status fill_boxes_init(Fill *fill);
 void fill_boxes_fini(Fill *fill);
-/* Sets batch->matches to the matches of its step's samples over all replicas, which are counted
- * once per step; in an evaluation to those of the whole set. */
+/* Sets batch->matches: in training to the matches of the step's samples over all replicas, which
+ * are counted once per step; in an evaluation to the matches of the whole set. */
 void fill_matches(Fill *fill, Batch *batch);
-/* Writes the boxes of row r; fill_join_boxes moves those of all rows together. */
+/* Writes the boxes of row r. When all rows are written, fill_join_boxes makes their boxes
+ * contiguous. */
 void fill_boxes(const Fill *fill, Batch *batch, int64_t r);
 void fill_join_boxes(const Fill *fill, Batch *batch);
 /* Returns the sample at this position of an epoch. */

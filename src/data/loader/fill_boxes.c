@@ -1,11 +1,11 @@
-/* Boxes of micro-batches: the rows of each sample's scene, joined after all rows are filled, and
- * the number of matches in the global batch. Matches depend on labels, keys and (seed, epoch,
- * sample) alone, so each rank counts those of all replicas' samples by itself, without a
- * message. */
+/* Fills the boxes of micro-batches, which are those of each sample's scene, and counts the matches
+ * in the global batch. Matches depend only on labels, keys and (seed, epoch, sample), so each rank
+ * counts the matches of all replicas' samples itself, without a message. */
 #include "fill.h"
 
 #include <string.h>
 
+/* Writes the boxes of a sample's scene, BOX_NUMBERS numbers each, and returns their number. */
 static int64_t write_rows(const Fill *f, int64_t epoch, int64_t sample, float *row)
 {
     const SceneSource source = {&f->set, f->config, &f->boxes};

@@ -5,13 +5,13 @@
  *       released           in use         complete       being filled
  *
  * A thread takes rows of the last planned micro-batch, number planned - 1. When all of its rows
- * have been taken, the next one is planned, as soon as planned - released < slots. `filled` counts
- * the micro-batches that are complete up to the first incomplete one. loader_next returns number
- * `taken` once taken < filled; loader_release frees the slot of number `released`. Threads sleep on
- * condition variables and block all signals. An error is reported after the complete micro-batches
- * before it, and is always that of the first bad row: rows are taken in order, and all rows that
- * have been taken are filled. The content of a micro-batch depends only on the plan, never on time
- * or the number of threads. */
+ * have been taken, the next micro-batch is planned, as soon as planned - released < slots. `filled`
+ * counts the micro-batches that are complete up to the first incomplete one. loader_next returns
+ * number `taken` once taken < filled; loader_release frees the slot of number `released`. Threads
+ * sleep on condition variables and block all signals. An error is reported after the complete
+ * micro-batches before it. It is always the error of the first bad row: rows are taken in order,
+ * and all rows that have been taken are filled. The content of a micro-batch depends only on the
+ * plan, never on time or the number of threads. */
 #include "fill.h"
 #include "layers.h"
 
@@ -55,10 +55,10 @@ struct Loader {
     int64_t planned, filled, taken, released;
     /* stop: threads must end. all_planned: the evaluation's last micro-batch is planned. */
     bool stop, all_planned;
-    /* number of running threads; all have ended */
+    /* number of running threads; true: all threads have ended */
     int active;
     bool ended;
-    /* the first failure in order of rows, its row, and its message (owned) */
+    /* the first failure in order of rows, its micro-batch and row, and its message (owned) */
     Status status;
     int64_t bad_number;
     int bad_row;
@@ -170,7 +170,7 @@ static void *worker_run(void *user)
     return NULL;
 }
 
-/* Checks the keys that need images, and those that mix images, which also need labels. */
+/* Checks the keys that need images, and the keys that mix images, which also need labels. */
 static Status check_image_keys(const Loader *l)
 {
     const LoaderPlan *p = &l->fill.plan;
@@ -228,8 +228,9 @@ static Status check_plan(const Loader *l)
     return OK;
 }
 
-/* Returns the address of an array of `bytes` bytes, *used bytes after base, and adds its bytes to
- * *used; NULL if the array has no bytes, or if base is NULL, which only counts. */
+/* Places an array of `bytes` bytes at base + *used, adds its aligned size to *used, and returns its
+ * address. Returns NULL for an array without bytes, and if base is NULL: then sizes are only added
+ * up. */
 static void *allot(char *base, size_t *used, size_t bytes)
 {
     void *array = base && bytes > 0 ? base + *used : NULL;
@@ -237,8 +238,8 @@ static void *allot(char *base, size_t *used, size_t bytes)
     return array;
 }
 
-/* Sets the batch's arrays to consecutive memory from base on; returns the bytes of all. base NULL:
- * only counts. */
+/* Places the batch's arrays one after the other from base on; returns the bytes of all arrays. base
+ * NULL: only adds up sizes. */
 static size_t slot_allot(const Loader *l, Batch *b, char *base)
 {
     const Fill *f = &l->fill;
@@ -284,9 +285,9 @@ static void slots_new(Loader *l)
         slot_allot(l, &l->slot[i], l->arena + (size_t)i * l->slot_bytes);
 }
 
-/* A single thread takes whole micro-batches. Of several threads each takes one picture at a time if
- * pictures are decoded or resampled, else about a TASKS_PER_WORKER-th of its part of a
- * micro-batch. */
+/* Allocates the threads' memory and sets the number of rows that a thread takes at once. A single
+ * thread takes whole micro-batches. One of several threads takes one picture if pictures are
+ * decoded or resampled, else about a TASKS_PER_WORKER-th of its part of a micro-batch. */
 static void workers_new(Loader *l)
 {
     enum { TASKS_PER_WORKER = 4 };
@@ -340,7 +341,8 @@ static Status loader_open(Loader *l)
 
 int data_workers(const DataSet *set, const Config *config, int cores)
 {
-    /* threads that read fields mostly wait for the file system */
+    /* largest default number of threads for pictures; number for fields, which are mostly spent
+     * waiting for the file system */
     enum { DEFAULT_MAX = 16, FIELDS = 4 };
     if (config->data.workers > 0) return (int)config->data.workers;
     if (data_kind(set)->has_fields) return FIELDS;

@@ -1,8 +1,9 @@
 /* Copies from a mapped file, and reports errors of the file instead of crashing. A page beyond the
- * end of a truncated file, or one that a network file system cannot deliver, raises SIGBUS in the
- * thread that reads it. The handler here makes mapped_copy return false if that thread is inside
- * mapped_copy; any other SIGBUS goes to the earlier handler. The signal is synchronous and the
- * interrupted code is a plain memcpy that holds no lock, so the jump out of the handler is safe. */
+ * end of a truncated file, or a page that a network file system cannot deliver, raises SIGBUS in
+ * the thread that reads it. The handler here makes mapped_copy return false if that thread is
+ * inside mapped_copy; any other SIGBUS goes to the earlier handler. The signal is synchronous and
+ * the interrupted code is a plain memcpy that holds no lock, so the jump out of the handler is
+ * safe. */
 #include "../data_private.h"
 
 #include <pthread.h>
@@ -10,7 +11,7 @@
 #include <signal.h>
 #include <string.h>
 
-/* jump target of the mapped_copy that this thread is in; NULL: it is in none */
+/* jump target of the call of mapped_copy that this thread is in; NULL: it is not in mapped_copy */
 static _Thread_local sigjmp_buf *jump_target;
 static struct sigaction earlier_action;
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -1,8 +1,8 @@
 /* Reads samples by number, from the arrays of a set's files (source.h). In a token set a sample is
- * `context` tokens of one long array, but reader_get_run counts tokens. A small y that HDF5 must
- * read is read whole at the start. Encoded pictures are read by pread, after their index entry; the
- * index is not kept in memory (10 MB for a million pictures). Reading does not change a reader, so
- * several threads may read at once. */
+ * `context` tokens of one long array, but reader_get_run counts tokens. A small y that is not
+ * contiguous is read whole at the start. Encoded pictures are read by pread, after their index
+ * entry; the index, 8 MB for a million pictures, is not kept in memory. Reading does not change a
+ * reader, so several threads may read at once. */
 #include "../fields/fields_private.h"
 #include "source.h"
 
@@ -19,7 +19,8 @@ struct Reader {
     /* owned: a reader for each file of a set of several files; file and the sources are then
      * unused */
     Reader **file_reader;
-    /* owned: sets of fields, which use nothing else; NULL: other kinds */
+    /* owned: reader of a set of fields, which uses none of the above but `set`; NULL: other
+     * kinds */
     FieldReader *fields;
 };
 
@@ -232,8 +233,8 @@ void reader_prefetch(const Reader *reader, int64_t sample)
     if (!r->set.id_first.ndim) source_prefetch(&r->ids, sample, r->set.ids.sample_bytes);
 }
 
-/* Reads the index of flat ids: the first id of each field, relative to the sample's first id, whose
- * index in the list is *begin. */
+/* Reads a sample's part of the index of flat ids. *begin: index in the list of the sample's first
+ * id; first[f]: index of the first id of field f, relative to *begin. */
 static Status read_id_index(const Reader *r, int64_t sample, int32_t *first, int64_t *begin)
 {
     enum { BUFFER_FIELDS = 256 };

@@ -10,8 +10,8 @@
 #include "../data_private.h"
 
 enum { ROUNDS = 8, BITS_MIN = 8 };
-/* Numbers of an epoch's permutations and random numbers, as the last word of their keys. Window w
- * has number CHUNK_WINDOWS + w. */
+/* The last word of the keys of an epoch's permutations and random numbers. Window w has the word
+ * CHUNK_WINDOWS + w. */
 enum { ALL_SAMPLES, CHUNK_ORDER, SHORT_CHUNK, CHUNK_WINDOWS };
 
 static uint64_t mix(uint64_t x, uint64_t key)
@@ -76,6 +76,7 @@ int64_t sampler_in_chunks(int64_t n, int64_t chunk, int64_t window, uint64_t see
 /* The plan depends only on the set and the configuration, so it is the same on all ranks. */
 ShufflePlan data_shuffle_plan(const DataSet *set, const Config *config)
 {
+    /* bytes of a window; smallest set of which `auto` shuffles chunks; fewest chunks of a window */
     enum { WINDOW_BYTES = 128 << 20, LARGE_BYTES = 256 << 20, WINDOW_CHUNKS_MIN = 4 };
     int64_t chunk = set->x.chunk_rows;
     bool large = set->x.dim[0] > LARGE_BYTES / set->x.sample_bytes;

@@ -1,4 +1,4 @@
-/* Reads one array; see source.h. */
+/* Reads one array by one of the three ways that source.h describes. */
 #include "source.h"
 
 #include <errno.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 enum {
+    /* largest size of HDF5's chunk cache, in bytes */
     CHUNK_CACHE_MAX = 256 << 20,
     /* number of hash slots of HDF5's chunk cache, a prime as HDF5 recommends */
     CHUNK_CACHE_SLOTS = 12421,
@@ -100,8 +101,8 @@ static Status source_open_hdf5(Source *s)
     int64_t bytes = s->array->dim[0] * s->array->sample_bytes;
     bool is_external;
     hid_t access = hdf5_access_without_links(&is_external);
-    /* Random access returns to every chunk: all of a small set is cached, or the chunks of a large
-     * one that were used last. */
+    /* Random access returns to every chunk, so a small set is cached whole; of a large set the
+     * chunks that were used last are cached. */
     size_t cache = bytes < CHUNK_CACHE_MAX ? (size_t)bytes + (1 << 20) : CHUNK_CACHE_MAX;
     H5Pset_chunk_cache(access, CHUNK_CACHE_SLOTS, cache, 0.0);
     s->dataset = H5Dopen2(s->file->hdf5, s->array->name, access);

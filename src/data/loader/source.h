@@ -23,8 +23,8 @@ typedef struct SourceFile {
     /* opened with the first array that needs HDF5; -1: not open */
     hid_t hdf5;
 } SourceFile;
-/* An array and the way to read it. array and file are set before the other functions are called,
- * and dataset is -1; without source_open the array is read by pread. */
+/* An array and the way to read it. The caller sets array and file, and dataset to -1, before it
+ * calls the functions below. If source_open is not called, the array is read by pread. */
 typedef struct Source {
     /* borrowed */
     const DataArray *array;
@@ -44,16 +44,17 @@ typedef struct Source {
 enum { SOURCE_MAPPED_MAX = 64 << 10 };
 /* Checks the extent, and opens the array for requests of this size. ERR_DATA. */
 Status source_open(Source *s, int64_t request_bytes);
-/* Reads a small array that HDF5 must read into memory, where later reads find it. */
+/* If the array is small and must be read through HDF5, reads it into memory, from which later reads
+ * copy. */
 Status source_keep(Source *s);
 /* Call under hdf5_lock. */
 void source_close(Source *s);
 /* Checks that the file is still long enough; it may have changed since data_set_open, which another
- * rank may have called. ERR_DATA: it is not. */
+ * rank may have called. ERR_DATA: the file is too short. */
 Status source_check_extent(const Source *s);
 /* Reads `count` samples from number `first` on. ERR_IO; ERR_DATA: the file has become shorter. */
 Status source_read(const Source *s, int64_t first, int64_t count, void *to);
-/* Reads the first `bytes` bytes of `count` samples; HDF5 reads the samples whole. */
+/* Reads the first `bytes` bytes of the run of `count` samples; HDF5 reads the whole run. */
 Status source_read_head(const Source *s, int64_t first, int64_t count, int64_t bytes, void *to);
 /* Reads `left` bytes of a contiguous array from sample `first` on with pread. */
 Status source_pread(const Source *s, int64_t first, size_t left, void *to);

@@ -53,7 +53,8 @@ Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user)
     pthread_t *thread = mem_new((size_t)threads * sizeof *thread);
     int started = 0;
     pthread_mutex_init(&pool.lock, NULL);
-    /* If the system grants fewer threads, they do all the work; this thread is one of them. */
+    /* If the system grants fewer threads, these do all the work; the calling thread is one of
+     * them. */
     while (started < threads - 1 && thread_begin(&thread[started], worker_run, &pool) == 0)
         ++started;
     worker_run(&pool);
@@ -66,10 +67,11 @@ Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user)
 /* ---- reading ahead ---- */
 
 enum {
-    /* threads that read: a call of a shared file system may take milliseconds, which pass at
-     * once */
+    /* number of threads that read: a call of a shared file system may take milliseconds, so that
+     * many calls should wait at the same time */
     AHEAD_THREADS = 64,
-    /* items that are made before one is taken, if they have no more than AHEAD_BYTES */
+    /* number of items that are made before the first is taken, or fewer, so that they have at most
+     * AHEAD_BYTES */
     AHEAD_ITEMS = 128,
     AHEAD_BYTES = 64 << 20
 };
@@ -77,7 +79,9 @@ enum {
 typedef struct Ahead {
     PoolMake *make;
     void *user;
+    /* number of the item at the beginning of `item` */
     int64_t first;
+    /* bytes of an item */
     size_t bytes;
     /* owned */
     char *item;
