@@ -111,7 +111,8 @@ static void convert_plane(const Plane *p, const Choice *c, float *to)
         fill(to + y * p->width + c->cut_x0, c->cut_x1 - c->cut_x0, 0.0f);
 }
 
-/* Sets a and b so that (raw * scale - mean) / std is raw * a + b; readers normalise fields. */
+/* Sets a and b so that (raw * scale - mean) / std is raw * a + b. Readers normalise fields: for
+ * these, only the scale is applied. */
 static void affine(const DataSet *set, int64_t channel, float *a, float *b)
 {
     int64_t i = set->stats_count == 1 ? 0 : channel;
@@ -127,7 +128,7 @@ static bool has_choices(const DataSet *set, const Config *config, bool training)
            (config->data.augment || config->data.erasing > 0);
 }
 
-/* Applies what works on a normalised sample (C,H,W): random erasing. */
+/* Applies the augmentation of a normalised sample (C,H,W): random erasing. */
 static void augment_normalised(const DataSet *set, const Choice *c, float *out)
 {
     for (int64_t k = 0; k < set->channels; ++k)

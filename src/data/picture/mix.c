@@ -1,7 +1,7 @@
-/* Mixes the images of a micro-batch in pairs, each with the one before it, like torchvision's MixUp
- * (Zhang et al. 2017) and CutMix (Yun et al. 2019). The loss is a weighted mean over both labels.
- * All images of a micro-batch are mixed in the same way; random numbers are keyed by (seed, epoch,
- * step, micro-batch), so results do not depend on the grid. */
+/* Mixes the images of a micro-batch in pairs, each image with the image before it, like
+ * torchvision's MixUp (Zhang et al. 2017) and CutMix (Yun et al. 2019). The loss is a weighted mean
+ * over both labels. All images of a micro-batch are mixed in the same way; random numbers are keyed
+ * by (seed, epoch, step, micro-batch), so results do not depend on the grid. */
 #include "../data_private.h"
 
 #include <math.h>
@@ -60,8 +60,8 @@ static int clip(double v, int64_t high)
     return v < 0 ? 0 : v > (double)high ? (int)high : (int)v;
 }
 
-/* Chooses a box of 1 - share of the image, at a random place; the edge of the image may cut it, so
- * the mix's share is computed from the box. */
+/* Chooses a box with an area of 1 - share of the image, at a random place. The edge of the image
+ * may cut the box, so the mix's share is computed from the box that remains. */
 static Mix choose_cut(const DataSet *set, Draws *d, double share)
 {
     int64_t width = set->width, height = set->height;
@@ -106,8 +106,8 @@ void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *s
 {
     int64_t values = set->channels * set->height * set->width;
     if (batch->rows < 1 || !batch->x) return;
-    /* Rows are mixed from the last to the first, so that row r - 1 is not mixed yet; row 0 needs a
-     * copy of the last. */
+    /* Rows are mixed from the last to the first, so that row r - 1 is not mixed yet; row 0 is mixed
+     * with a copy of the last row. */
     memcpy(spare, batch->x + (batch->rows - 1) * values, (size_t)values * sizeof *spare);
     for (int64_t r = batch->rows - 1; r >= 0; --r) {
         float *to = batch->x + r * values;

@@ -73,8 +73,8 @@ static Status choose_view(const PictureWork *w, const PictureSource *source, int
     return view_choose_training(v, w->set, w->config, key, width, height, source->name);
 }
 
-/* Returns the part of the picture that the view needs: its box, or in a direction that is not
- * resampled only the pixels that are kept. */
+/* Returns the part of the picture that the view needs: the view's box; in a direction that is not
+ * resampled, only the pixels of `part`. */
 static ImageBox view_need(const PictureView *v)
 {
     ImageBox need = v->box;
@@ -134,8 +134,8 @@ static void convert_view(PictureWork *w, const PictureSource *source, Image *pic
                     out);
 }
 
-/* Chooses the view and decodes the part of the picture file in w->bytes that it needs, to w->from;
- * *decoded: that part. */
+/* Chooses the view, and decodes the part that the view needs of the picture file in w->bytes to
+ * w->from. *decoded: the part in w->from. */
 static Status decode(PictureWork *w, const PictureSource *source, size_t count, int orientation,
                      PictureView *view, ImageBox *decoded)
 {
@@ -170,8 +170,8 @@ static void convert_to_rgb(PictureWork *w, ImageBox part)
     }
 }
 
-/* Chooses the view and reads the part of a stored image that it needs to w->from; *read: that
- * part. */
+/* Chooses the view, and reads the part of a stored image that the view needs to w->from. *read: the
+ * part in w->from. */
 static Status read_stored(PictureWork *w, Reader *reader, const PictureSource *source,
                           PictureView *view, ImageBox *read)
 {
@@ -206,7 +206,7 @@ Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, 
 }
 
 /* Chooses the view that an import of decoded images uses: resized to cover the stored size, and
- * centre cropped; or for boxes whole, resized so that the longer side is the stored one. */
+ * centre cropped; for boxes, whole and resized so that its longer side is the stored side. */
 static Status choose_import_view(PictureView *v, const DataSet *set, const Image *picture,
                                  const char *name)
 {
@@ -245,7 +245,8 @@ Status picture_prepare(PictureWork *work, const Image *picture, const char *name
     }
     PictureView view = {.box = all, .part = all, .width = all.width, .height = all.height};
     if (data_kind(set)->has_boxes) {
-        /* placed by the size of the picture, as data_box_fit says, not by that of the import's */
+        /* The picture is placed by its own size, as in data_box_fit, not by the size of the
+         * import's view. */
         TRY(view_choose_evaluation(&view, set, w->config, picture->width, picture->height, name));
         view.box = all;
     } else if (data_needs_picture_work(set, w->config)) {
@@ -285,7 +286,7 @@ Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, i
                 w->from.height, width, height);
 }
 
-/* Resamples the part of a picture that is seen, and copies it to its place in w->padded. */
+/* Resamples the visible part of a picture, and copies it to its place in w->padded. */
 static void place_part(PictureWork *w, const Image *picture, const ScenePart *p)
 {
     const SceneBox *place = &p->place, *seen = &p->seen;

@@ -2,7 +2,7 @@
  * the results have the same bits. */
 #include "../data_private.h"
 
-/* Converts pixels first to n - 1. step: -1: mirrored. */
+/* Converts pixels first to n - 1. step: 1, or -1 to mirror the row. */
 static void convert_pixels(float *const to[3], const uint8_t *from, int first, int n,
                            const float a[3], const float b[3], int step)
 {
@@ -14,8 +14,9 @@ static void convert_pixels(float *const to[3], const uint8_t *from, int first, i
 #include <immintrin.h>
 #define AVX2 __attribute__((target("avx2")))
 
-/* Eight pixels are 24 bytes, loaded as the first 16 and the last 16. For channel k: the positions
- * in each half of bytes k, k + 3, ... of the 24; -1: taken from the other half. */
+/* Eight pixels are 24 bytes, loaded as the first 16 and the last 16. position[k][half]: where in
+ * this half the bytes of channel k are, bytes k, k + 3, ... of the 24; -1: the byte is in the other
+ * half. */
 static const int8_t position[3][2][16] = {
     {{0, 3, 6, 9, 12, 15, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1},
      {-1, -1, -1, -1, -1, -1, 10, 13, -1, -1, -1, -1, -1, -1, -1, -1}},

@@ -1,4 +1,4 @@
-/* Scenes of a detector: see scene.h. */
+/* Chooses the scenes of a detector, which scene.h describes, and places their boxes. */
 #include "scene.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ static int affine_edge(const Affine *a, int axis, double at)
     return (int)floor(a->scale * (at - a->centre) + 0.5 * a->side + a->shift[axis] + 0.5);
 }
 
-/* Draws scale and shift; without them the canvas is the input. */
+/* Draws scale and shift. changed: training changes scenes; else the canvas is the input. */
 static Affine affine_draw(const Config *c, RngKey key, bool changed, int side, bool mosaic)
 {
     Affine a = {.scale = 1, .centre = mosaic ? side : 0.5 * side, .side = side};
@@ -46,7 +46,7 @@ static int clip(int v, int low, int high)
     return v < low ? low : v > high ? high : v;
 }
 
-/* Adds a picture that lies at `at` of the canvas. */
+/* Adds a picture that lies in the rectangle `at` of the canvas. */
 static void add_part(Scene *scene, const Affine *a, int64_t sample, ImageBox at)
 {
     ScenePart *p = &scene->part[scene->count++];
@@ -62,8 +62,8 @@ static void add_part(Scene *scene, const Affine *a, int64_t sample, ImageBox at)
                          clip(p->place.x1, left, right), clip(p->place.y1, top, bottom)};
 }
 
-/* Four pictures around a random point of the canvas: this sample and three random ones, in a random
- * order. */
+/* Adds four pictures around a random point of the canvas: this sample and three random ones, in a
+ * random order. */
 static void add_mosaic(const SceneSource *s, Scene *scene, const Affine *a, RngKey key,
                        int64_t sample)
 {

@@ -1,7 +1,7 @@
-/* Where pictures lie in one input of a detector, and with them their boxes:
+/* Chooses where pictures, and with them their boxes, lie in one input of a detector:
  *
  *     letterbox: one picture,     mosaic: four pictures around
- *     whole, centred              a point of a canvas with two sides
+ *     whole, centred              a point of a canvas of twice the side
  *
  *     +-----------+               +-----+--------+
  *     | grey      |               |  a  |   b    |
@@ -15,7 +15,7 @@
  * picture is resampled once, straight to its place. A scene is a pure function of (seed, epoch,
  * sample), the sizes of pictures and the keys of `data`: it needs no pixels, so boxes are known on
  * ranks without pictures. The placement is that of YOLOv5 (v7.0), with edges rounded to whole
- * pixels, which boxes follow. */
+ * pixels; boxes are placed by the rounded edges. */
 #ifndef WEFT_DATA_SCENE_H
 #define WEFT_DATA_SCENE_H
 
@@ -30,8 +30,8 @@ typedef struct SceneBox {
 
 typedef struct ScenePart {
     int64_t sample;
-    /* the whole picture, which may reach beyond the input; its part that is seen, x1 <= x0 or
-     * y1 <= y0: nothing */
+    /* place of the whole picture, which may reach beyond the input; its visible part, empty if x1
+     * <= x0 or y1 <= y0 */
     SceneBox place, seen;
 } ScenePart;
 

@@ -99,8 +99,8 @@ static Status check_resampling(const DataSet *set, const Config *c, const char *
                            set->path);
 }
 
-/* Pictures of boxes are used whole: refuses the keys that cut them, and those of boxes for other
- * sets. */
+/* Refuses, for a set of boxes, the keys that cut pictures, since its pictures are used whole; and
+ * for other sets the keys of boxes. */
 static Status check_box_keys(const DataSet *set, const Config *c)
 {
     const struct {
