@@ -9,7 +9,7 @@
 struct ImageWriter {
     ImageLayout layout;
     PartFile part;
-    /* offsets in the file */
+    /* offsets of the two arrays in the file */
     int64_t x_offset, y_offset;
     /* number of samples written so far; bytes of a sample */
     int64_t written, image_bytes;
@@ -66,7 +66,7 @@ Status image_writer_new(ImageWriter **writer, const char *out, bool force, Image
 
 void pixel_sums(const uint8_t *from, int64_t pixels, int step, uint64_t *sum, uint64_t *squares)
 {
-    /* The squares of this number of bytes fit in 32 bits. */
+    /* The sum of the squares of this number of bytes fits in 32 bits. */
     enum { BLOCK_PIXELS = 65536 };
     for (int64_t at = 0; at < pixels;) {
         int64_t end = pixels - at < BLOCK_PIXELS ? pixels : at + BLOCK_PIXELS;

@@ -1,8 +1,8 @@
-/* Imports an untrusted HDF5 file, also one that only HDF5 can read: chunked, compressed, or in the
- * other byte order. This process lays out OUT.part; a separate process with limits reads the file
- * through HDF5 and writes the plain values to OUT.part, so that no rank decompresses untrusted
- * bytes. Shapes, types and the known root attributes are kept; arrays get the names that weft looks
- * for. Refuses what data_set_open refuses. */
+/* Imports an untrusted HDF5 file, whose arrays may be chunked, compressed, or in the other byte
+ * order, so that only HDF5 can read them. This process lays out OUT.part; a separate process with
+ * limits reads the file through HDF5 and writes the plain values to OUT.part, so that no rank
+ * decompresses untrusted bytes. Shapes, types and the known root attributes are kept; arrays get
+ * the names that weft looks for. Refuses what data_set_open refuses. */
 #include "../set/facts.h"
 #include "../data_private.h"
 
@@ -49,8 +49,8 @@ static Status write_rows(const Copy *copy, const uint8_t *from, int64_t bytes, i
     return OK;
 }
 
-/* Moves the remaining ones of n rows together and returns their number. left_out NULL: all
- * remain. */
+/* Moves those of n rows together that are not left out, and returns their number. left_out NULL:
+ * all rows remain. */
 static int64_t close_gaps(uint8_t *rows, int64_t bytes, const bool *left_out, int64_t n)
 {
     int64_t kept = 0;

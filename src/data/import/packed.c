@@ -141,7 +141,7 @@ Status packed_rewind(PackedFile *file)
     return OK;
 }
 
-/* Begins the next member, or ends at the end of the file or zeros up to it. */
+/* Begins the next member. Sets `ended` if the file ends here, or if only zeros follow. */
 static Status begin_member(PackedFile *file)
 {
     TRY(refill(file));

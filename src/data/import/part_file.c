@@ -154,7 +154,7 @@ Status part_update(const PartFile *p, PartPut *put, void *user)
 }
 
 /* Reserves the space again, since HDF5 has truncated the file. Fails if the path, by which HDF5
- * opened it, is no longer this file. */
+ * opened the file, is now that of another file. */
 static Status reserve_again(const PartFile *p)
 {
     struct stat st, named;

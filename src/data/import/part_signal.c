@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* for a training set and a test set, or a file of each thread; further files are not registered */
+/* largest number of registered files: a training set and a test set, or a file of each thread;
+ * further files are not registered */
 enum { PARTS = 32 };
 /* paths of registered files; 8: for ".part" and a zero byte */
 static char path[PARTS][DATA_PATH + 8];
