@@ -22,11 +22,12 @@ typedef struct FolderExtra {
     Status (*check)(void *user, int64_t i, const struct FolderSample *sample);
     /* Called once, when it is known which pictures are left out. */
     Status (*close)(void *user, const uint8_t *left_out);
-    /* Writes its arrays, under hdf5_lock; false: failed. */
+    /* Writes the arrays of the labels, under hdf5_lock; false: failed. */
     bool (*put)(void *user, hid_t file, const uint8_t *left_out);
-    /* Writes "image 17: ", the name of picture i in messages. */
+    /* Writes the name of picture i for messages, such as "image 17: ". */
     void (*name)(void *user, int64_t i, char *out, size_t room);
-    /* Logs what was written. orientations: "; ..." on EXIF orientations, or empty. */
+    /* Logs what was written. orientations: the part of the message about EXIF orientations, ";
+     * ...", or empty. */
     void (*report)(void *user, int64_t samples, int64_t left_out, const char *orientations);
 } FolderExtra;
 
@@ -43,9 +44,9 @@ typedef struct FolderSample {
 
 /* Results for a block of samples, as stored in the journal. */
 typedef struct FolderRecord {
-    /* hash of all that follows; a record with another one is ignored */
+    /* hash of all that follows; a record with another hash is ignored */
     uint64_t check;
-    /* block_key; a record with another one is ignored */
+    /* block_key of the block; a record with another key is ignored */
     uint64_t key;
     /* sums over the pixels of the good samples, per channel */
     uint64_t sum[3], squares[3];
@@ -77,7 +78,7 @@ typedef struct FolderWork {
     /* after journal_reopen: the earlier descriptor, which has the lock; else -1 */
     int journal_lock;
 } FolderWork;
-/* Returns the number of samples in a block: FOLDER_BLOCK, or less in the last one. */
+/* Returns the number of samples in a block: FOLDER_BLOCK, or less in the last block. */
 static inline int64_t block_samples(const FolderWork *work, int64_t block)
 {
     int64_t left = work->files.count - block * FOLDER_BLOCK;

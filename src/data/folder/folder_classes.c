@@ -1,6 +1,6 @@
-/* Replaces the classes of an import by a list in a given order, that of another data set, of a YAML
- * file or of a text, so that the labels of a test set mean the same as those of its training set. A
- * class of the list may have no pictures; a folder or label that is not in the list is an error. */
+/* Replaces the classes of an import by an ordered list of names from another data set, a YAML file
+ * or a text, so that the labels of a test set mean the same as those of its training set. A class
+ * of the list may have no pictures; a folder or label that is not in the list is an error. */
 #include "folder_files.h"
 #include "../data_private.h"
 #include "../set/name_index.h"

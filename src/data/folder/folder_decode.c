@@ -26,7 +26,7 @@ typedef struct Block {
     atomic_int left;
     /* all samples were done before the last sync */
     bool ready;
-    /* owned; NULL: it is in the journal already */
+    /* owned; NULL: the record is in the journal already */
     FolderRecord *record;
     /* protects record */
     pthread_mutex_t lock;
@@ -102,7 +102,8 @@ Status fail_file_changed(const char *path)
     return fail(ERR_IO, "%s: has changed while it was imported: start the import again", path);
 }
 
-/* Reads a file. ERR_DATA: it cannot be read; ERR_IO: it does not have the size that stat gave. */
+/* Reads a file. ERR_DATA: it cannot be read; ERR_IO: its size is no longer the one that was
+ * listed. */
 static Status read_picture(Worker *worker, const char *path, const FolderFile *file)
 {
     if (file->bytes < 0) return fail(ERR_DATA, "%s: is not a file that can be read", path);
@@ -305,8 +306,8 @@ static void *worker_run(void *arg)
     return NULL;
 }
 
-/* Syncs the blocks that are done to the disk, then writes them to the journal. Blocks that are
- * completed during the sync are left to the next call. */
+/* Syncs the blocks that are done to the disk, then writes their records to the journal. Blocks that
+ * are completed during the sync are left to the next call. */
 static Status flush(WorkerPool *pool)
 {
     bool any = false;

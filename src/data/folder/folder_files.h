@@ -41,27 +41,29 @@ static inline const char *files_path(const FolderFiles *files, int64_t i)
 bool files_changed(const FolderFiles *files, int64_t i);
 void files_fini(FolderFiles *files);
 
-/* Finds the pictures below dir. Its sub-folders are the classes, sorted by bytes; all files below
- * one belong to its class. ERR_NOINPUT, ERR_DATA. */
+/* Finds the pictures below dir. Each sub-folder of dir is a class, and all files below it belong to
+ * this class. Classes are sorted by the bytes of their names. ERR_NOINPUT, ERR_DATA. */
 Status folder_scan(FolderFiles *files, const char *dir);
 /* Finds all files below dir, as one class, in the same order. ERR_NOINPUT, ERR_DATA. */
 Status folder_scan_flat(FolderFiles *files, const char *dir);
 /* Reads the file `list`, with a picture and its label in each line; paths are relative to dir.
  * ERR_NOINPUT; ERR_DATA names the line. */
 Status folder_list(FolderFiles *files, const char *dir, const char *list);
-/* Does the same with the text of such a file, which it modifies. list is for messages. */
+/* Does the same for a list that has been read. text: its content, which is modified; list: its
+ * path, for messages. */
 Status folder_list_text(FolderFiles *files, const char *dir, const char *list, char *text);
-/* Replaces the classes by those that the file `path` names (FolderImport.classes), in its order.
- * ERR_NOINPUT; ERR_DATA: a class that was found is not in it. */
+/* Replaces the classes by the list of names in the file `path` (FolderImport.classes), in the order
+ * of the list. ERR_NOINPUT; ERR_DATA: a class that was found is not in the list. */
 Status folder_set_classes(FolderFiles *files, const char *path);
 /* Reads names of classes from a data set, a YAML file (yaml_classes_read), or a text with one name
- * per line. ERR_DATA, too: it names none, or one twice. Release with class_names_free. */
+ * per line. ERR_DATA, too: the file names no class, or one class twice. Release with
+ * class_names_free. */
 Status folder_read_classes(ClassNames *names, const char *path);
 /* Reads names of classes from the key `names` of a YAML file: a list, or a mapping of the numbers
  * from 0 to names. ERR_NOINPUT; ERR_DATA with line and column. */
 Status yaml_classes_read(ClassNames *names, const char *path);
-/* Fails with ERR_DATA if a class has no picture. left_out: per file, 1 if it does not count; NULL:
- * all count. */
+/* Fails with ERR_DATA if a class has no picture. left_out: per file, not 0 if it is left out; NULL:
+ * no file is. */
 Status files_check_classes(const FolderFiles *files, const uint8_t *left_out);
 
 enum {

@@ -107,7 +107,8 @@ static bool put_encoded(hid_t file, Contents *c)
            put_values(file, "/x_orient", H5T_STD_U8LE, H5T_NATIVE_UINT8, 1, &n, c->orientation);
 }
 
-/* Writes the class of each picture, or what is stored instead. The first layout has no labels. */
+/* Writes the class of each picture, or instead the arrays of FolderExtra, which the first layout
+ * does not have. */
 static bool put_labels(hid_t file, const Contents *c)
 {
     const FolderExtra *extra = c->work->import->extra;
@@ -295,7 +296,7 @@ static void contents_init(Contents *c, const FolderWork *work)
     c->offset = mem_new((n + 1) * sizeof *c->offset);
 }
 
-/* Warns of a picture that is left out, with the reason, for which it decodes the picture again. */
+/* Warns of a picture that is left out. Decodes the picture again to find the reason. */
 static Status warn_of_left_out(const FolderWork *work, const Contents *c, int64_t i)
 {
     const FolderExtra *extra = work->import->extra;

@@ -23,7 +23,7 @@ static uint64_t block_key(const FolderWork *work, int64_t block)
     const FolderImport *import = work->import;
     char versions[256], settings[400];
     image_versions(versions, sizeof versions);
-    /* begins with the version of the record's format */
+    /* The text begins with the version of the record's format. */
     snprintf(settings, sizeof settings, "1 %s %s%d %d %d %d %lld %lld", versions,
              import->extra ? "whole " : "", import->encoded, import->side, (int)import->filter,
              import->orient, (long long)work->data_offset,

@@ -66,8 +66,8 @@ static bool parse_class(const char *label, int64_t *class)
     return whole_read(&label, 0, CLASSES_MAX - 1, class) && !*label;
 }
 
-/* Returns whether the label is a number but not that of a class, such as -1, which other programs
- * use for "no label". */
+/* Returns whether the label is a number, but not the number of a class, such as -1, which other
+ * programs use for "no label". */
 static bool is_other_number(const char *label)
 {
     const char *digits = label + (*label == '-' || *label == '+');
@@ -168,7 +168,7 @@ static Status check_single_labels(const List *list)
     return status;
 }
 
-/* Takes the labels as names of classes; label: result, the class of each line. */
+/* Makes the labels the names of classes, sorted by bytes. Sets label[i] to the class of line i. */
 static void name_classes(FolderFiles *files, const List *list, int32_t *label)
 {
     const Line **line = sort_lines(list, by_label);
@@ -183,7 +183,7 @@ static void name_classes(FolderFiles *files, const List *list, int32_t *label)
     mem_free(&line);
 }
 
-/* Finds the classes; label: result, the class of each line. */
+/* Finds the classes. Sets label[i] to the class of line i. */
 static void find_classes(FolderFiles *files, const List *list, int32_t *label)
 {
     int64_t class, largest = 0;

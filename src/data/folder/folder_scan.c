@@ -90,7 +90,7 @@ typedef struct Found {
     /* offset of the last name in path */
     size_t name;
 } Found;
-/* names that were skipped for one reason */
+/* names that were skipped for the same reason */
 typedef struct Skipped {
     int64_t count;
     /* the first of them, for the log */
@@ -173,8 +173,8 @@ static Status read_entry(Walk *walk, const char *dir, const struct dirent *entry
     return status;
 }
 
-/* Collects the sub-folders of dir (if classes), or all files below it. here: dir as the innermost
- * folder of the walk through a class; not used if classes. */
+/* Collects the sub-folders of dir if `classes` is set, else all files below dir. here: the entry of
+ * dir in the chain of ancestors; not used if `classes` is set. */
 static Status read_folder(Walk *walk, const char *dir, bool classes, const Ancestor *here)
 {
     DIR *open = opendir(dir);

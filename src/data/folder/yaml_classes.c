@@ -1,6 +1,6 @@
 /* Reads the names of classes from a data.yaml of YOLO's programs: its key `names` is a list, or a
- * mapping of the numbers from 0 to names. `nc`, if it is there, is their number. Other keys, such
- * as path, train and val, are not read. */
+ * mapping of the numbers from 0 to names. If there is a key `nc`, it must be the number of names.
+ * Other keys, such as path, train and val, are not read. */
 #include "folder_files.h"
 #include "../data_private.h"
 
@@ -16,7 +16,7 @@ static Status node_refuse(const char *path, const Node *node, const char *why)
     return fail(ERR_DATA, "%s:%d:%d: %s", path, node->line, node->column, why);
 }
 
-/* Returns the whole number from 0 that a scalar is; -1: it is none. */
+/* Returns the value of a scalar that is a whole number from 0; -1: the node is no such scalar. */
 static int64_t whole_number(const Node *node)
 {
     if (node->kind != NODE_SCALAR || !*node->text || strlen(node->text) > 9 ||
@@ -32,7 +32,8 @@ static const Node *find_key(const Node *map, const char *key)
     return NULL;
 }
 
-/* Sets name[i] to the node of class i. name: one entry for each item of `names`, NULL. */
+/* Sets name[i] to the node of class i. name: an entry for each item of `names`, which must be NULL
+ * before the call. */
 static Status order_names(const char *path, const Node *names, const Node **name)
 {
     for (int i = 0; i < names->count; ++i) {
@@ -87,7 +88,7 @@ Status yaml_classes_read(ClassNames *names, const char *path)
     TRY(file_text(path, YAML_BYTES_MAX, &text, &bytes));
     Status st = yaml_parse(&root, path, text, bytes);
     if (st == ERR_CONFIG) {
-        /* here the file is data, not the configuration of a run */
+        /* ERR_CONFIG is for the configuration of a run; this file is data. */
         char *why = mem_text(fail_message());
         st = fail(ERR_DATA, "%s", why);
         mem_free(&why);
