@@ -5,12 +5,12 @@
 
 /* The arrays in memory, each with the type of box_array_info. */
 typedef struct Arrays {
-    /* owned, with their entries */
+    /* owned: an allocation for each array */
     void *at[BOX_ARRAYS];
     int64_t rows[BOX_ARRAYS];
 } Arrays;
 
-/* Returns the scale and the place of a picture in its square: r, left, top. */
+/* Sets fit to scale, left and top edge of a picture in its square. */
 static void put_fit(double fit[3], const BoxPicture *p, int side)
 {
     const ImageBox at = letterbox(p->width, p->height, side);
@@ -46,7 +46,7 @@ static void fill(Arrays *a, const BoxSet *set, const uint8_t *left_out)
         ((int64_t *)a->at[BOX_ARRAY_CATEGORY_ID])[c] = set->category[c].id;
 }
 
-/* Counts what is kept, and allocates the arrays. */
+/* Counts the pictures and labels that are kept, and allocates the arrays. */
 static void arrays_init(Arrays *a, const BoxSet *set, const uint8_t *left_out)
 {
     int64_t n = 0, m = 0;

@@ -1,6 +1,6 @@
-/* Lists of pictures, labels and classes of an import, in the order in which they are stored, and
- * the checks of labels. A label that cannot be used is an error that names it, or, with --broken
- * skip, a warning, and it is left out. */
+/* Lists the pictures, labels and classes of an import, brings them into the order in which they are
+ * stored, and checks the labels. A label that cannot be used is an error that names the label; with
+ * --broken skip the label is left out with a warning. */
 #include "box_set.h"
 
 #include <math.h>
@@ -244,7 +244,7 @@ static void make_absolute(BoxLabel *l, const BoxPicture *p)
     b[3] *= height;
 }
 
-/* Returns what is wrong with an absolute box; NULL: nothing. */
+/* Returns what is wrong with an absolute box; NULL: the box is good. */
 static const char *check_absolute(const BoxLabel *l, const BoxPicture *p)
 {
     const double *b = l->box;
@@ -277,11 +277,12 @@ Status box_set_check_labels(BoxSet *set)
 
 /* ---- the end ---- */
 
-static bool is_double(const BoxLabel *a, const BoxLabel *b)
+static bool is_duplicate(const BoxLabel *a, const BoxLabel *b)
 {
     return !b->left_out && a->class == b->class && memcmp(a->box, b->box, sizeof a->box) == 0;
 }
 
+/* Counts a picture's boxes that are around crowds, have no area, or equal an earlier box. */
 static void count_traits(BoxSet *set, int64_t picture)
 {
     for (int64_t k = set->first[picture]; k < set->first[picture + 1]; ++k) {
@@ -291,8 +292,8 @@ static void count_traits(BoxSet *set, int64_t picture)
         set->without_area += l->box[2] == 0 || l->box[3] == 0;
         bool twice = false;
         for (int64_t m = set->first[picture]; m < k && !twice; ++m)
-            twice = is_double(l, &set->label[m]);
-        set->doubles += twice;
+            twice = is_duplicate(l, &set->label[m]);
+        set->duplicates += twice;
     }
 }
 

@@ -11,7 +11,7 @@ typedef struct BoxPicture {
     int64_t id;
     /* offset of its path in BoxSet.text */
     size_t path;
-    /* size in pixels, which the boxes count in; 0: not known yet */
+    /* size in pixels, in which the boxes are given; 0: not known yet */
     int32_t height, width;
     /* true: the labels of this picture have been checked */
     bool checked;
@@ -19,15 +19,16 @@ typedef struct BoxPicture {
 
 /* a labelled box */
 typedef struct BoxLabel {
-    /* x, y, width, height in pixels; with BoxSet.relative x, y of the centre, all as parts (0 to 1)
-     * of the picture's sides, until the picture's size is known */
+    /* x, y, width, height in pixels. With BoxSet.relative, until the picture's size is known: x and
+     * y of the centre, width, height, as fractions (0 to 1) of the picture's sides. */
     double box[4];
-    /* negative: not given, and the box's own */
+    /* area in pixels, for COCO's evaluation; negative: not given, so that of the box is used */
     double area;
     int64_t id, picture_id, category_id;
-    /* indices of both, set by box_set_order */
+    /* indices of picture and class, set by box_set_order */
     int64_t picture;
     int32_t class;
+    /* the box is around a group; the label is not stored */
     bool crowd, left_out;
 } BoxLabel;
 
@@ -43,6 +44,7 @@ struct BoxSet {
     /* the import, borrowed; file or folder of the labels for messages, borrowed */
     const BoxImport *import;
     const char *source;
+    /* boxes are fractions of the picture's sides (BoxLabel.box) */
     bool relative;
     /* owned: folder of the pictures; NULL: import->images */
     char *root;
@@ -56,11 +58,12 @@ struct BoxSet {
     size_t text_bytes, text_room;
     /* owned: first label of each picture, pictures + 1 entries; box_set_order */
     int64_t *first;
-    /* number of labels that are left out, of pictures among all, and of labels with these traits */
-    int64_t left_out, crowds, without_area, doubles;
+    /* number of labels that cannot be used; among the stored labels, number of boxes around crowds,
+     * of boxes without area, and of boxes that equal an earlier box of their picture */
+    int64_t left_out, crowds, without_area, duplicates;
 };
 void box_set_fini(BoxSet *set);
-/* Append a picture, with a path below its folder, a label, and a class. */
+/* Append a picture, whose path is relative to the folder of the pictures; a label; a class. */
 void box_set_add_picture(BoxSet *set, BoxPicture picture, const char *path);
 void box_set_add_label(BoxSet *set, BoxLabel label);
 void box_set_add_category(BoxSet *set, int64_t id, const char *name);
@@ -68,27 +71,27 @@ static inline const char *box_set_path(const BoxSet *set, int64_t picture)
 {
     return set->text + set->picture[picture].path;
 }
-/* Sorts pictures and classes by id, and groups labels by picture, in their order before. ERR_DATA:
- * an id is there twice; a label has a picture or class that is not there, and is not to be left
- * out. */
+/* Sorts pictures and classes by id, and groups labels by picture, in their earlier order within
+ * each. ERR_DATA: an id occurs twice; or a label names a picture or class that does not exist, and
+ * such labels are not left out. */
 Status box_set_order(BoxSet *set);
-/* Checks the labels of each picture whose size is known, and makes relative boxes absolute. Those
- * that cannot be used are left out, with a warning, or ERR_DATA names the first. */
+/* Checks the labels of each picture whose size is known, and makes relative boxes absolute. Labels
+ * that cannot be used are left out with a warning, or ERR_DATA names the first of them. */
 Status box_set_check_labels(BoxSet *set);
-/* ERR_DATA: there is no box, or, unless empty classes are allowed, none of some class. */
+/* ERR_DATA: there is no box; or a class has no box, and empty classes are not allowed. */
 Status box_set_check_classes(const BoxSet *set);
-/* Leaves out the labels of pictures that are left out, checks the classes again, and counts traits.
- * left_out: per picture. */
+/* Leaves out the labels of pictures that are left out, checks the classes again, and counts crowds,
+ * boxes without area and duplicates. left_out: per picture. */
 Status box_set_close(BoxSet *set, const uint8_t *left_out);
 /* Writes the arrays of box_array_info; left_out as above; false: failed. */
 bool box_set_put(const BoxSet *set, hid_t file, const uint8_t *left_out);
-/* Does the same for a set that the program composes, of all pictures as squares of import->side,
- * and writes attributes and classes and lays out the pixels, (N,channels,side,side) at byte
+/* Does the same for a set that weft makes: all pictures are kept, and are squares of import->side.
+ * Also writes attributes and classes, and lays out the pixels, (N,channels,side,side), at byte
  * *x_offset. */
 bool box_set_put_squares(const BoxSet *set, hid_t file, int64_t channels, int64_t *x_offset);
 
-/* Adds the pictures below dir, in the order of folder_scan, with ids from 1. Files whose names end
- * like none of weft's formats are skipped. */
+/* Adds the pictures below dir, in the order of folder_scan, with ids from 1. Files whose names do
+ * not end in .jpg, .jpeg, .png or .webp are skipped. */
 Status box_set_add_folder(BoxSet *set, const char *dir);
 /* Reads the classes from import->classes, with ids from `first` on. */
 Status box_set_read_classes(BoxSet *set, int64_t first);

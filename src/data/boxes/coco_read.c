@@ -41,7 +41,7 @@ static Status read_box(JsonScan *s, double box[4])
                   : json_scan_fail(s, "a bbox has %d numbers; x, y, width, height expected", n);
 }
 
-/* Reads an area; NaN: it is negative. */
+/* Reads an area. A negative area becomes NaN, which box_set_check_labels refuses. */
 static Status read_area(JsonScan *s, double *area)
 {
     TRY(read_number(s, area));
@@ -59,7 +59,7 @@ static Status read_side(JsonScan *s, int32_t *side)
     return OK;
 }
 
-/* Is this a path of a file below a folder? */
+/* Is this a relative path without ".."? */
 static bool is_below(const char *path)
 {
     if (!*path || *path == '/') return false;
@@ -167,7 +167,7 @@ static Status read_category(JsonScan *s, BoxSet *set)
     return st;
 }
 
-/* Lists of the file. */
+/* The lists of the file, each with the function that reads one item. */
 static const struct {
     const char *key;
     Status (*read)(JsonScan *, BoxSet *);

@@ -1,14 +1,14 @@
-/* Chooses which objects lie where in a scene. A later object may cover earlier ones, each up to a
- * half; two boxes have an IoU of at most 0.3. One scene of twenty has no object, one of thirty a
- * heap. */
+/* Chooses the objects of a scene and their places. Objects may cover up to half of an earlier
+ * object, and two boxes have an IoU of at most 0.3. In a hundred scenes, about five have no object,
+ * and three have a heap: many objects close together, with one box. */
 #include "compose_private.h"
 
 #include <math.h>
 #include <string.h>
 
 /* TRIES: places tried for an object before it is left out; HEAP_LEAST: fewest objects of a heap;
- * HEAP_SIDE: largest side of one; HEAP_SPREAD: largest distance of one from the heap's centre;
- * EMPTY_PERCENT, HEAP_PERCENT: how many scenes of a hundred are empty, and how many have a heap */
+ * HEAP_SIDE, HEAP_SPREAD: largest side of such an object, and its largest distance from the heap's
+ * centre; EMPTY_PERCENT, HEAP_PERCENT: percentage of scenes that are empty, and that have a heap */
 enum {
     TRIES = 20,
     HEAP_LEAST = 6,
@@ -54,7 +54,7 @@ Status compose_load(const Composer *composer, ComposeWork *w, int64_t image, int
     return OK;
 }
 
-/* Sets the box of an object at corner (0, 0), and its area, from the scaled image. */
+/* Sets the box and the area of an object from the scaled image, whose corner is at (0, 0). */
 static void find_box(const ComposeWork *w, ComposedObject *o)
 {
     int x0 = o->side, y0 = o->side, x1 = -1, y1 = -1;
@@ -82,7 +82,8 @@ static void choose_colour(Draws *d, uint8_t colour[3])
     for (int i = 0; i < 3; ++i) colour[i] = (uint8_t)(255 * gain * part[i] / most);
 }
 
-/* Scales an image, whose square gets a side between least and most pixels, log-uniformly. */
+/* Chooses side and colour of an object, scales its image and finds its box. The side is log-uniform
+ * between COMPOSE_SIDE_LEAST and `most` pixels. */
 static Status choose_object(const Composer *c, ComposeWork *w, Draws *d, int64_t image, int most,
                             ComposedObject *o)
 {
@@ -105,7 +106,7 @@ static double compute_iou(const ImageBox *a, const ImageBox *b)
     return both / ((double)a->width * a->height + (double)b->width * b->height - both);
 }
 
-/* Moves an object whose box is at (box.x, box.y) of its square to (x, y) in the scene. */
+/* Moves an object so that the corner of its box is at (x, y) of the scene. */
 static void move_box(ComposedObject *o, int x, int y)
 {
     o->x += x - o->box.x;
@@ -114,8 +115,7 @@ static void move_box(ComposedObject *o, int x, int y)
     o->box.y = y;
 }
 
-/* Adds an object in front of all others. owner: number of the object that is seen in each pixel,
- * counted from 1. */
+/* Adds an object in front of all others, and updates w->owner. */
 static void put(ComposeWork *w, int side, Composition *plan, const ComposedObject *o)
 {
     plan->object[plan->count++] = *o;
@@ -125,7 +125,8 @@ static void put(ComposeWork *w, int side, Composition *plan, const ComposedObjec
                 w->owner[(o->box.y + y) * side + o->box.x + x] = (uint8_t)plan->count;
 }
 
-/* Is this place free enough? seen: pixels that are seen now, of each object. */
+/* Is the place of object o free enough? seen: number of visible pixels of each object, numbered
+ * from 1; covered: set to the number of them that o covers. */
 static bool fits(const ComposeWork *w, int side, const Composition *plan, const ComposedObject *o,
                  const int64_t *seen, int64_t *covered)
 {
@@ -184,7 +185,7 @@ static void add_to_box(ImageBox *sum, const ImageBox *b)
     sum->height = y1 - sum->y;
 }
 
-/* A heap: one image in several sizes and colours, close together. */
+/* Adds a heap: one image in several sizes and colours, close together. */
 static Status plan_heap(const Composer *c, ComposeWork *w, Draws *d, Composition *plan)
 {
     int count = HEAP_LEAST + (int)draw_below(draw_word(d), COMPOSE_HEAP - HEAP_LEAST + 1);

@@ -6,8 +6,9 @@
 
 #include "../data_private.h"
 
-/* Objects of a scene at most; of a heap, which has one box around all; sides in pixels of an
- * object's square; a pixel of at least COMPOSE_EDGE of 255 belongs to the object and its box. */
+/* Largest number of objects of a scene, and of a heap, which has one box around all of its objects;
+ * least and largest side, in pixels, of an object's square; least value of a pixel that belongs to
+ * an object and its box. */
 enum {
     COMPOSE_OBJECTS = 8,
     COMPOSE_HEAP = 12,
@@ -17,7 +18,7 @@ enum {
 };
 
 typedef struct Composer {
-    /* images of one channel of bytes, squares, with classes; borrowed */
+    /* square images of uint8 with one channel and with classes; borrowed */
     const DataSet *images;
     Reader *reader;
     /* height and width of a scene in pixels */
@@ -30,15 +31,16 @@ typedef struct Composer {
 typedef struct ComposedObject {
     int64_t image;
     int32_t class;
-    /* size and corner of the scaled image in the scene; it may reach beyond */
+    /* side of the scaled image, and its corner in the scene, beyond which it may reach */
     int side, x, y;
-    /* the box around its pixels, in the scene; their number */
+    /* the box around the object's pixels, in the scene; number of the object's pixels */
     ImageBox box;
     int64_t area;
     uint8_t colour[3];
 } ComposedObject;
 /* The objects of a scene, from the back to the front: first those of a heap, if any. */
 typedef struct Composition {
+    /* number of all objects, and of those of the heap */
     int count, heap;
     ComposedObject object[COMPOSE_HEAP + COMPOSE_OBJECTS];
     /* the box around the heap, if any, and number of its pixels */
@@ -52,7 +54,7 @@ ComposeWork *compose_work_new(const Composer *composer);
 void compose_work_free(ComposeWork **work);
 /* Chooses the objects of a scene and their places. ERR_IO, ERR_DATA: an image cannot be read. */
 Status compose_plan(const Composer *composer, ComposeWork *work, int64_t scene, Composition *plan);
-/* Paints it: uint8 (3, side, side), red, green and blue. Errors as above. */
+/* Paints a scene: uint8 (3, side, side), red, green and blue. Errors as above. */
 Status compose_paint(const Composer *composer, ComposeWork *work, int64_t scene,
                      const Composition *plan, uint8_t *out);
 

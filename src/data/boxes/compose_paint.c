@@ -34,7 +34,7 @@ static int draw_whole(Draws *d, int least, int most)
     return least + (int)draw_below(draw_word(d), most - least + 1);
 }
 
-/* Interpolates between a colour for each corner. */
+/* Fills the canvas with colours that are interpolated between random values of the corners. */
 static void paint_gradient(const Canvas *c, Draws *d)
 {
     int n = c->side - 1;

@@ -10,7 +10,7 @@ struct ComposeWork {
     uint8_t *raw;
     /* the image with three equal channels; the same scaled */
     Image image, scaled;
-    /* owned, (side, side): the object that is seen in each pixel, from 1; 0: none */
+    /* owned, (side, side): number of the visible object of each pixel, from 1; 0: none */
     uint8_t *owner;
 };
 

@@ -1,13 +1,14 @@
 /* weft data make scenes: composes pictures with labelled boxes from a set of small grey images. The
- * boxes of all scenes are found first, so that the whole file can be laid out; then scenes are
- * painted by any thread, and written at once. Ids of images and categories have gaps, as COCO's. */
+ * boxes of all scenes are found first, so that the whole file can be laid out; then the threads
+ * paint the scenes, and write each as soon as it is painted. Ids of images and categories have
+ * gaps, as COCO's. */
 #include "box_set.h"
 #include "compose.h"
 
 #include <string.h>
 
 enum {
-    /* scenes whose boxes are found before they are added to the list */
+    /* number of scenes whose boxes are found, by all threads, before they are added to the list */
     CHUNK = 4096,
     /* largest number of boxes of a scene, for their ids */
     LABELS = 16,
@@ -24,8 +25,9 @@ typedef struct Maker {
     ComposeWork **work;
     BoxSet boxes;
     ClassNames names;
-    /* owned: first scene, and what lies in it and those that follow; a scene for each thread */
+    /* number of the scene of plan[0] */
     int64_t first;
+    /* owned: plans of up to CHUNK scenes; pixels of one scene for each thread */
     Composition *plan;
     uint8_t *pixels;
     PartFile part;
@@ -139,7 +141,7 @@ static Status make(Maker *m, const char *out, bool force, int threads)
 
 /* ---- the verb ---- */
 
-/* Are these squares of grey bytes with classes? */
+/* ERR_DATA: the images are not squares of grey bytes with classes. */
 static Status check_images(const DataSet *set)
 {
     const char *why = NULL;

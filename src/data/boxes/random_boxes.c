@@ -15,8 +15,8 @@ typedef struct RandomBoxes {
     int64_t x_offset;
 } RandomBoxes;
 
-/* Adds a picture with 0 to MOST_BOXES boxes, whose sides are from a twentieth of the picture's to
- * all of it, small ones being as frequent as large ones. */
+/* Adds a picture with 0 to MOST_BOXES boxes. The sides of boxes are log-uniform between a twentieth
+ * of the picture's side and the whole side. */
 static void add_picture(RandomBoxes *r, int64_t i)
 {
     const int side = (int)r->sample.dim[2];

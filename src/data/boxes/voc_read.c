@@ -1,6 +1,7 @@
 /* Reads Pascal VOC's annotations: DIR/Annotations has an XML file for each picture in
- * DIR/JPEGImages. Corners are numbers of pixels from 1, the last one included. Objects that are
- * `difficult` are stored as crowds: they are not trained on, and finding them does not count. */
+ * DIR/JPEGImages. Corners of boxes are numbers of pixels, counted from 1; the pixels of both
+ * corners belong to the box. Objects that are `difficult` are stored as crowds: they are not
+ * trained on, and detections of them are not counted. */
 #include "box_set.h"
 #include "xml_scan.h"
 #include "../set/name_index.h"
@@ -23,6 +24,7 @@ typedef struct Voc {
     int32_t width, height;
     char name[XML_TEXT];
     double corner[4];
+    /* bit i: corner[i] has been read */
     int corners;
     bool difficult;
 } Voc;
@@ -70,7 +72,7 @@ static Status end_object(Voc *v)
     return OK;
 }
 
-/* Takes the element that has ended. */
+/* Interprets the element that has just ended. */
 static Status take(Voc *v, const XmlScan *s)
 {
     static const char *const corner[] = {"xmin", "ymin", "xmax", "ymax"};

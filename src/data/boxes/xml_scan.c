@@ -9,7 +9,7 @@ static Status scan_fail(const XmlScan *s, const char *why)
     return fail(ERR_DATA, "%s: byte %lld: %s", s->name, (long long)(s->at - s->text), why);
 }
 
-/* Moves past `end`; false: it does not come. */
+/* Moves past the next occurrence of `end`; false: there is none. */
 static bool skip_to(XmlScan *s, const char *end)
 {
     const char *found = strstr(s->at, end);
@@ -24,7 +24,7 @@ static void pop_path(XmlScan *s)
     s->pop = false;
 }
 
-/* Appends a character of the text, or what an entity stands for. */
+/* Appends a character of the text, or the character of an entity. */
 static Status read_char(XmlScan *s, size_t *used)
 {
     static const char *const entity[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&apos;"};
@@ -63,7 +63,7 @@ static Status read_begin(XmlScan *s, bool *empty)
     return OK;
 }
 
-/* Reads "name>" of an end, which must be that of the innermost element. */
+/* Reads the "name>" of an end tag. The name must be that of the innermost element. */
 static Status read_end(XmlScan *s)
 {
     const char *last = strrchr(s->path, '/');

@@ -8,15 +8,17 @@ enum { XML_PATH = 256, XML_TEXT = 1024 };
 typedef struct XmlScan {
     /* borrowed: name of the file; its text, which ends with a zero byte; the next byte */
     const char *name, *text, *at;
-    /* elements that are open, "annotation/object/name"; at the end of an element still with it */
+    /* names of the open elements, "annotation/object/name". The last of them is the element that
+     * has just ended, after xml_scan_next has read an element. */
     char path[XML_PATH];
     /* text before the end of the element, without blanks around it */
     char value[XML_TEXT];
-    /* remove the last element of path, which has ended */
+    /* the last element of path has ended; the next call removes it */
     bool pop;
 } XmlScan;
-/* Reads to the end of the next element: *more: path and value are its own. ERR_DATA with file and
- * byte: not well-formed; declarations and CDATA are not read. */
+/* Reads to the next end of an element. *more: path and value are those of this element; false: the
+ * file has ended. ERR_DATA with file and byte: not well-formed; declarations and CDATA are not
+ * read. */
 Status xml_scan_next(XmlScan *scan, bool *more);
 
 #endif

@@ -1,7 +1,7 @@
-/* Reads labels as YOLO's programs write them: next to a folder of pictures there is one of texts,
- * with a line for each box: class, x and y of the centre, width, height, as parts of the picture's
- * sides. A line with three points or more is a polygon, of which the bounding box is taken. A
- * picture without a text, or with an empty one, has no boxes. */
+/* Reads labels as YOLO's programs write them: next to a folder of pictures there is a folder of
+ * text files, with a line for each box: class, x and y of the centre, width, height, as fractions
+ * of the picture's sides. A line with three points or more is a polygon, whose bounding box is
+ * stored. A picture without a text file, or with an empty one, has no boxes. */
 #include "box_set.h"
 
 #include <ctype.h>
@@ -18,7 +18,7 @@ typedef struct Yolo {
     BoxSet *set;
     /* owned: folder of the texts */
     char *labels;
-    /* pictures without a text; largest class */
+    /* number of pictures without a text file; largest class */
     int64_t missing, largest;
     /* owned: values of a line */
     double *value;
@@ -46,7 +46,7 @@ static void find_folders(Yolo *y)
     mem_free(&inside);
 }
 
-/* Reads the numbers of a line; -1: it has something else. */
+/* Reads the numbers of a line and returns how many they are; -1: the line has something else. */
 static int read_values(const char *at, double *value)
 {
     int count = 0;
@@ -62,7 +62,7 @@ static int read_values(const char *at, double *value)
     }
 }
 
-/* Sets box to that around the points of a polygon. */
+/* Sets box to the bounding box of a polygon: x and y of the centre, width, height. */
 static void bound(double box[4], const double *point, int points)
 {
     double low[2] = {point[0], point[1]}, high[2] = {point[0], point[1]};
@@ -107,7 +107,7 @@ static Status read_line(Yolo *y, int64_t picture, const char *text, const char *
     return OK;
 }
 
-/* Reads the text of a picture; path: of the picture, below its folder. */
+/* Reads the text file of a picture. */
 static Status read_text(Yolo *y, int64_t picture)
 {
     const char *path = box_set_path(y->set, picture), *dot = strrchr(path, '.');
@@ -127,7 +127,7 @@ static Status read_text(Yolo *y, int64_t picture)
     return st;
 }
 
-/* Without --classes the classes are numbers. */
+/* Adds the classes, named by their numbers; used without --classes. */
 static void add_numbers(Yolo *y)
 {
     for (int64_t c = 0; c <= y->largest; ++c) {
