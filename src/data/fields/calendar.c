@@ -1,5 +1,6 @@
-/* Times of CF conventions in all calendars of that standard. A day number counts days from
- * 1970-01-01 of the same calendar; its functions are exact for all years from -9999 to 9999. */
+/* Converts times of the CF conventions, in all calendars of that standard. A day number counts days
+ * from 1970-01-01 of the same calendar; its functions are exact for all years from -9999 to
+ * 9999. */
 #include "calendar.h"
 
 #include <ctype.h>
@@ -43,7 +44,8 @@ static int month_days(Calendar calendar, int year, int month)
     return days[month - 1] + (leap && month == 2);
 }
 
-/* Returns the days before 1 January of a year since year 0, in calendars with one rule. */
+/* Returns the number of days from the beginning of year 0 to that of `year`, in a calendar with one
+ * rule for leap years. */
 static int64_t days_before_year(Calendar calendar, int64_t year)
 {
     const int64_t past = year - 1;
@@ -69,7 +71,8 @@ static int64_t days_in_rule(Calendar calendar, Date d)
     return days + d.day - 1;
 }
 
-/* Julian and Gregorian dates of one day have day numbers that differ by this. */
+/* Returns the difference of the day numbers that the Julian and the Gregorian rule give the same
+ * day. */
 static int64_t julian_shift(void)
 {
     return days_in_rule(CALENDAR_PROLEPTIC, (Date){1582, 10, 15}) -
@@ -143,7 +146,8 @@ static Status calendar_read(const char *word, Calendar *calendar)
                 word);
 }
 
-/* UDUNITS' month and year are no calendar's, so they are not accepted. */
+/* Reads a unit of time. UDUNITS' month and year are not accepted, since they are not those of any
+ * calendar. */
 static bool unit_read(const char *text, size_t length, double *seconds)
 {
     static const struct {
@@ -171,7 +175,7 @@ bool time_units_like(const char *units)
     return since && since > units;
 }
 
-/* Reads the clock time and the zone behind a date, "06:30:15.5 +01:00", as seconds. */
+/* Reads the clock time and the zone that follow a date, "06:30:15.5 +01:00", as seconds. */
 static bool clock_read(const char *text, double *seconds)
 {
     int used = 0, hour = 0, minute = 0, sign;
@@ -215,7 +219,7 @@ Status time_units_read(const char *units, const char *calendar, TimeUnits *time)
     const char *since = strstr(units, " since ");
     double end;
     TRY(calendar_read(calendar, &time->calendar));
-    /* times since the start of a simulation */
+    /* Units without a date: times count from the start of a simulation. */
     time->origin = 0;
     if (!since && unit_read(units, strlen(units), &time->unit)) return OK;
     if (!since || !unit_read(units, (size_t)(since - units), &time->unit))

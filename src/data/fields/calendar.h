@@ -28,12 +28,13 @@ const char *calendar_name(Calendar calendar);
 /* Does the text have the form of a time's units: a word, "since", a date? */
 bool time_units_like(const char *units);
 /* Reads units and calendar ("": standard). Units without a date, "s", count from 1970-01-01.
- * ERR_DATA, with what is wrong and without a place. */
+ * ERR_DATA: the message says what is wrong, but not in which file. */
 Status time_units_read(const char *units, const char *calendar, TimeUnits *time);
-/* Reads "2001-12-31" or "2001-12-31 18:00": *begin, the time; *end, the begin of the next day if
- * there is no clock time, else *begin. False: no date of the calendar. */
+/* Reads "2001-12-31" or "2001-12-31 18:00": *begin, the time; *end, the beginning of the next day
+ * if there is no clock time, else *begin. False: the text is no date of the calendar. */
 bool time_read(Calendar calendar, const char *text, double *begin, double *end);
-/* Returns which part of its year has passed at a time, in seconds as above, from 0 to below 1. */
+/* Returns the fraction of the year that has passed at a time, in seconds as above: from 0 to below
+ * 1. */
 double year_fraction(Calendar calendar, double seconds);
 /* Writes a time, in seconds as above, as 2000-01-31 06:00:00; returns text. */
 const char *time_text(Calendar calendar, double seconds, char text[TIME_TEXT]);

@@ -1,9 +1,10 @@
-/* The block of a set of fields: what grows with the number of files. While a set is opened its
- * parts are arrays of their own; then they are copied into one block, in the order
+/* Makes the block of a set of fields: one piece of memory with everything that grows with the
+ * number of files. While a set is being opened, the parts are separate arrays; then they are copied
+ * into one block, in the order
  *
  *     files | arrays [files][stored] | paths, up to a multiple of 8 bytes | segments
  *
- * which begins at FieldSet.file, and can be sent to other ranks and processes as it is. */
+ * The block begins at FieldSet.file, and can be sent to other ranks and processes as it is. */
 #include "fields_private.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ void field_block_make(FieldSet *f)
     field_block_drop_parts(&parts);
 }
 
-/* ---- the DataSet that has a block ---- */
+/* ---- the block as a part of the DataSet ---- */
 
 void *data_set_block(const DataSet *set, size_t *bytes)
 {

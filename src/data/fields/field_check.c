@@ -1,17 +1,18 @@
-/* Reads all frames of a set of fields and says what a user should know before a run: gaps and
- * repeated times, missing values, constant variables, values beyond float32. Only what a run could
- * not read, or learn nothing from, is an error. */
+/* Reads all frames of a set of fields and reports what a user should know before a run: gaps and
+ * repeated times, missing values, constant variables, values beyond float32. A finding is an error
+ * only if a run could not read the data, or could learn nothing from it. */
 #include "fields_private.h"
 
 #include <float.h>
 #include <math.h>
 #include <pthread.h>
 
-/* gaps and repeated times that are named one by one */
+/* largest number of gaps and repeated times that are named one by one */
 enum { BREAKS_LISTED = 10 };
 
 /* Values of one level of a variable in some frames. */
 typedef struct Values {
+    /* numbers of values that are not missing, that are missing, and beyond float32's range */
     int64_t count, missing, beyond;
     double least, most;
 } Values;
@@ -57,7 +58,7 @@ static void values_join(Values *all, const Values *one)
     all->beyond += one->beyond;
 }
 
-/* Is a variable the target that has labels, and no input? */
+/* Is a variable the target that has labels, and not an input as well? */
 static bool has_only_labels(const FieldSet *f, int variable)
 {
     bool input = false;
@@ -81,7 +82,7 @@ static Status count_labels(Checking *c, int64_t frame)
     return st;
 }
 
-/* Reads one frame of a variable: number i of all frames of all variables. */
+/* Checks one frame of a variable: frame number i, counted over all variables. */
 static Status check_frame(void *user, int worker, int64_t i)
 {
     Checking *c = user;
@@ -116,7 +117,7 @@ static void warn_of_times(const FieldSet *f)
         const FieldFile *file = &f->file[number];
         const char *path = field_path(f, number);
         const bool gap = f->segment[i].start > last;
-        /* a file that begins again is another member of an ensemble */
+        /* A file whose times begin again is another member of an ensemble. */
         if (!gap && file->first == f->segment[i].first) continue;
         if (++breaks > BREAKS_LISTED) continue;
         ++named;
@@ -147,8 +148,7 @@ static Status check_values(const FieldSet *f, const FieldVariable *v, int level,
     char name[FIELD_NAME + 40];
     const char *path = field_path(f, 0);
     level_text(v, level, name);
-    if (all->count == 0)
-        return fail(ERR_DATA, "%s: %s has no value that is not missing", path, name);
+    if (all->count == 0) return fail(ERR_DATA, "%s: all values of %s are missing", path, name);
     if (all->missing > 0)
         log_warn("%s: %.3g %% of the values of %s are missing", path,
                  100.0 * (double)all->missing / (double)(all->missing + all->count), name);

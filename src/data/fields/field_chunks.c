@@ -13,10 +13,10 @@
 #include <string.h>
 
 enum {
-    /* chunks of an array that are found at most: others are left to HDF5 */
+    /* largest number of chunks of an array; arrays with more are read by HDF5 */
     CHUNKS_MOST = 1 << 20,
-    /* bytes of unpacked chunks that are kept: of arrays whose chunks have several frames, and of
-     * others, whose chunks are seldom used twice */
+    /* bytes of unpacked chunks that are kept: if the chunks of an array have several frames, and if
+     * not, so that chunks are seldom used twice */
     KEPT_FRAMES_BYTES = 256 << 20,
     KEPT_BYTES = 16 << 20,
     BUCKETS = 4096
@@ -24,20 +24,24 @@ enum {
 
 /* The chunks of one variable in one file. */
 typedef struct Index {
+    /* the array can be read without HDF5; filters of its chunks */
     bool usable, shuffle, deflate;
     /* sizes of a chunk, and numbers of chunks, by dimension */
     int64_t size[SHAPE_DIMS], grid[SHAPE_DIMS];
+    /* elements of a chunk */
     int64_t elements;
     /* owned: offset and stored bytes of each chunk */
     int64_t *offset;
     uint32_t *bytes;
 } Index;
 
-/* An unpacked chunk, in a list of its bucket and in that of all kept ones, the last used first. */
+/* An unpacked chunk. It is in the list of its bucket, and in the list of all kept chunks, the last
+ * used first. */
 typedef struct Kept {
     int file, variable;
+    /* its number in the grid of chunks */
     int64_t number;
-    /* threads that use it; it is complete; it could not be read */
+    /* number of threads that use it; its data are complete; it could not be read */
     int holds;
     bool complete, failed;
     size_t bytes;
@@ -50,7 +54,7 @@ struct FieldChunks {
     FieldFiles *files;
     /* owned, [files][variables]; NULL: not found yet */
     _Atomic(Index *) *index;
-    /* guards what follows */
+    /* protects the fields below */
     pthread_mutex_t mutex;
     pthread_cond_t completed;
     Kept *bucket[BUCKETS], *newest, *oldest;
@@ -113,7 +117,7 @@ void field_chunks_free(FieldChunks **chunks)
 
 /* ---- finding chunks ---- */
 
-/* Are shuffle and deflate, each once and in this order, all filters? */
+/* Are there no other filters than shuffle and, after it, deflate, each at most once? */
 static bool read_filters(hid_t create, Index *index)
 {
     const int filters = H5Pget_nfilters(create);
@@ -131,7 +135,7 @@ static bool read_filters(hid_t create, Index *index)
     return good;
 }
 
-/* Finds all chunks; false: one is not stored, or a filter was left out for it. */
+/* Finds all chunks; false: a chunk is not stored, or a filter was skipped for it. */
 static bool find_chunks(hid_t dataset, int ndim, int64_t count, size_t unpacked, Index *index)
 {
 #if H5_VERSION_GE(1, 10, 5)
@@ -297,7 +301,7 @@ static void drop(FieldChunks *c, Kept *k)
     mem_free(&k);
 }
 
-/* Adds an empty chunk, which this thread holds, and drops the oldest ones. */
+/* Adds an empty chunk, which this thread holds, and drops the oldest chunks above the limit. */
 static Kept *add(FieldChunks *c, const FieldSlab *slab, int64_t number, size_t bytes)
 {
     Kept **bucket = bucket_of(c, slab->file, slab->variable, number);
@@ -332,7 +336,7 @@ static void release(FieldChunks *c, Kept *k)
     if (k->failed && k->holds == 0) drop(c, k);
 }
 
-/* Finds a chunk, or reads it. *kept: held by this thread. */
+/* Finds a chunk, or reads it. *kept: the chunk, which this thread holds until `release`. */
 static Status hold_chunk(FieldChunks *c, const Index *index, const FieldSlab *slab, int64_t number,
                          Kept **kept)
 {
@@ -351,7 +355,8 @@ static Status hold_chunk(FieldChunks *c, const Index *index, const FieldSlab *sl
     if (!k) k = *kept = add(c, slab, number, (size_t)index->elements * element_bytes(array->type));
     const bool mine = !again && !k->complete;
     pthread_mutex_unlock(&c->mutex);
-    /* another thread could not read it: this one gets the message, too */
+    /* Another thread could not read the chunk. This thread tries again, to have the message,
+     * too. */
     if (again) return hold_chunk(c, index, slab, number, kept);
     if (!mine) return OK;
     st = read_chunk(c, index, k);
@@ -366,8 +371,8 @@ static Status hold_chunk(FieldChunks *c, const Index *index, const FieldSlab *sl
 
 /* ---- slabs ---- */
 
-/* A box of elements that a chunk and a slab have in common, with four dimensions: index in the
- * chunk and in the slab, and their distances in elements. */
+/* The elements that a chunk and a slab have in common, as a box of four dimensions: its size; index
+ * of its first element in the chunk and in the slab; distances of neighbours there, in elements. */
 typedef struct Overlap {
     int64_t count[SHAPE_DIMS], chunk[SHAPE_DIMS], slab[SHAPE_DIMS];
     int64_t chunk_step[SHAPE_DIMS], slab_step[SHAPE_DIMS];

@@ -1,5 +1,5 @@
-/* Chunked arrays, read without HDF5: chunks are found once with HDF5, then read by their offset and
- * unpacked on any number of threads, and those that were used last are kept. */
+/* Reads chunked arrays without HDF5: chunks are found once with HDF5, then read by their offset and
+ * unpacked on any number of threads. The chunks that were used last are kept. */
 #ifndef WEFT_DATA_FIELD_CHUNKS_H
 #define WEFT_DATA_FIELD_CHUNKS_H
 
@@ -9,9 +9,9 @@ typedef struct FieldChunks FieldChunks;
 /* f and files are borrowed. */
 FieldChunks *field_chunks_new(const FieldSet *f, FieldFiles *files);
 void field_chunks_free(FieldChunks **chunks);
-/* Reads a slab to `to`, in this machine's byte order. *done false: HDF5 must read the array, since
- * it has another filter than shuffle and deflate, or chunks that are not stored. Several threads
- * may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
+/* Reads a slab to `to`, in this machine's byte order. *done false: nothing was read, and HDF5 must
+ * read the array, since it has other filters than shuffle and deflate, or chunks that are not
+ * stored. Several threads may call it. ERR_IO, ERR_DATA, ERR_NOINPUT. */
 Status field_chunks_read(FieldChunks *chunks, const FieldSlab *slab, void *to, bool *done);
 /* field_reader.c. Reads `bytes` bytes of a variable from byte `at` of a file. ERR_IO, ERR_DATA,
  * ERR_NOINPUT. */

@@ -1,6 +1,6 @@
-/* Sets that grow (data.refresh): files that have appeared since a set was opened, and the list of
- * its files that a checkpoint keeps. A file joins when it is complete: HDF5 opens it with all
- * variables, and it was not written to for a while. A file that is unlike the first one of the set
+/* Extends sets that grow (data.refresh) by files that have appeared since the set was opened, and
+ * lists a set's files for a checkpoint. A file joins when it is complete: HDF5 opens it with all
+ * variables, and it was not written to for a while. A file that is unlike the first file of the set
  * stays out until it changes. */
 #include "fields_private.h"
 
@@ -53,8 +53,8 @@ static LeftOut *left_out_find(const DataLeftOut *list, const char *path)
     return NULL;
 }
 
-/* Leaves a file out; the log repeats fail_message, and `until`, unless it named the file in this
- * state. */
+/* Leaves a file out. Logs fail_message and `until`, unless the log has named the file in its
+ * present state already. */
 static void leave_out(DataLeftOut *list, const char *path, bool is_misfit, const char *until)
 {
     struct stat now = {0};
@@ -100,7 +100,7 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Returns how each of the paths stands to the set. Owner: the caller. */
+/* Returns the Membership of each path. Owner: the caller. */
 static Membership *find_memberships(const DataSet *set, const Config *config,
                                     const FieldPaths *found, DataLeftOut *list)
 {
@@ -123,8 +123,8 @@ static Membership *find_memberships(const DataSet *set, const Config *config,
     return membership;
 }
 
-/* Compares all files that would join with the first one of the set, and leaves those out that are
- * unlike it. Returns their number. */
+/* Compares all files that would join with the first file of the set, and leaves out those that are
+ * unlike it. Returns the number of files left out. */
 static int leave_misfits_out(const DataSet *set, const Config *config, const FieldPaths *found,
                              Membership *membership, DataLeftOut *list)
 {
@@ -142,7 +142,7 @@ static int leave_misfits_out(const DataSet *set, const Config *config, const Fie
 }
 
 /* Opens the members of a set and the files that join, in the order of their paths. *added: number
- * of those that join; 0: nothing is opened. */
+ * of files that join; 0: nothing is opened. */
 static Status open_joined(DataSet *next, const Config *config, const FieldPaths *found,
                           const Membership *membership, int *added)
 {
@@ -220,7 +220,7 @@ char *data_set_list_files(const DataSet *set)
     size_t bytes;
     Listing listing = {.set = set, .out = open_memstream(&text, &bytes)};
     if (!listing.out) die("out of memory: a list of files");
-    /* neither can fail */
+    /* describe_line and write_line always return OK */
     worker_pool_ahead(data_set_files(set), LINE_BYTES, describe_line, write_line, &listing);
     if (fclose(listing.out) != 0) die("out of memory: a list of files");
     char *list = mem_text(text);

@@ -1,6 +1,6 @@
-/* Extra channels, which weft makes of coordinates and times: whole channels that say where a pixel
- * is and when a sample is. An angle (a latitude, the time of a day) becomes two channels, its sine
- * and cosine, so that its end is next to its beginning. They are not normalised, and have the same
+/* Makes extra channels of coordinates and times, which tell the model where a pixel is and when a
+ * sample is. An angle (a latitude, the time of a day) becomes two channels, its sine and cosine, so
+ * that values do not jump after a full turn. Extra channels are not normalised, and have the same
  * bits on all processors. */
 #include "../flow/flow.h"
 #include "calendar.h"
@@ -38,7 +38,7 @@ static double longitude_of(const FieldSet *f, const FieldVariable *v, double tim
     return (double)f->columns.value[at] / 360;
 }
 
-/* From -1 to 1; 0 if there is one. */
+/* Returns the position of index `at` of `size`, from -1 to 1; 0 if size is 1. */
 static double place_of(int64_t at, int64_t size)
 {
     return size > 1 ? 2 * (double)at / (double)(size - 1) - 1 : 0;

@@ -1,7 +1,7 @@
 /* Reads the variables of a file with HDF5: arrays (as set/facts.c does), dimensions, packing (CF
- * conventions, section 8.1) and coordinates. A dimension is known by its dimension scale's
- * attributes axis, standard_name and units, else by its name, else by its position: (time, level,
- * row, column), the last ones first. */
+ * conventions, section 8.1) and coordinates. A dimension is identified by its dimension scale's
+ * attributes axis, standard_name and units, else by its name. The other dimensions get the meanings
+ * that are left of (time, level, row, column), from the last on. */
 #include "field_facts.h"
 #include "../set/facts.h"
 #include "calendar.h"
@@ -20,12 +20,12 @@ typedef struct Reading {
     HashPieces *layout;
     FieldFacts *facts;
     FactsFile file;
-    /* owned; and the address in the file of the coordinate that it was read from */
+    /* owned: times of the frames; address in the file of the coordinate that they were read from */
     double *times;
     haddr_t times_at;
 } Reading;
 
-/* A dimension of an array; scale -1: it has none. */
+/* A dimension of an array; scale -1: the dimension has none. */
 typedef struct Dimension {
     hid_t scale;
     int64_t length;
@@ -62,7 +62,8 @@ static Status attr_numbers(const Reading *r, const FieldVariableFacts *v, hid_t 
                 name, v->array.name, most == 1 ? "a number" : "one or a few numbers");
 }
 
-/* Reads which stored values mean missing: as they are compared, in the type of the array. */
+/* Reads the stored values that mean missing, and rounds them to the array's type, as they are
+ * compared with its values. */
 static Status read_missing(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     FieldPacking *p = &v->packing;
@@ -110,7 +111,8 @@ static bool is_word(const char *word, const char *words)
     return false;
 }
 
-/* Finds what a dimension stands for by its scale's attributes, or by its name. */
+/* Finds the meaning of a dimension by its scale's attributes, or by its name. *role: a FieldDim, or
+ * -1: unknown. */
 static Status find_role(const Reading *r, const Dimension *d, int8_t *role)
 {
     static const char *const names[] = {
@@ -152,7 +154,8 @@ static Status scales_fail(const Reading *r, const FieldVariableFacts *v)
                 r->path, v->array.name);
 }
 
-/* Gives dimensions that nothing has identified the places that are left, the last ones first. */
+/* Gives the dimensions that have not been identified the meanings that are left, from the last
+ * dimension on. */
 static Status place_rest(const Reading *r, FieldVariableFacts *v, bool scalar)
 {
     bool taken[FIELD_DIMS] = {false};
@@ -181,8 +184,8 @@ static Status place_rest(const Reading *r, FieldVariableFacts *v, bool scalar)
 
 /* ---- coordinates ---- */
 
-/* Reads a scale's values into *values, owned by the caller. *count 0: it is no coordinate of this
- * length, or of more than `most` values. */
+/* Reads a scale's values into *values, owned by the caller. *count 0: the scale is no coordinate of
+ * this length, or has more than `most` values. */
 static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most, double **values,
                               int64_t *count)
 {
@@ -197,7 +200,7 @@ static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most
     return OK;
 }
 
-/* Takes the times of frames, which must be the same for all variables. */
+/* Reads the times of frames, which must be the same for all variables. */
 static Status take_time(Reading *r, const Dimension *d, const FieldVariableFacts *v)
 {
     FieldFacts *facts = r->facts;
@@ -233,7 +236,7 @@ static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFac
     return st;
 }
 
-/* Keeps the coordinate of rows or columns, unless one is known. */
+/* Sets *axis to the coordinate of rows or columns, unless it has one already. */
 static Status keep_axis(const Reading *r, const Dimension *d, bool rows, const double *values,
                         int64_t count, FieldAxis *axis)
 {
@@ -248,7 +251,7 @@ static Status keep_axis(const Reading *r, const Dimension *d, bool rows, const d
     return OK;
 }
 
-/* Takes the coordinate of rows or columns, and hashes it. */
+/* Reads the coordinate of rows or columns, and hashes it. */
 static Status take_grid(const Reading *r, const Dimension *d, bool rows, int variable)
 {
     FieldFacts *facts = r->facts;
@@ -302,13 +305,13 @@ static void hash_numbers(HashPieces *hash, const FieldPacking *p, const double *
     for (int64_t i = 0; i < count; ++i) {
         bool missing = isnan(value[i]) != 0;
         for (int m = 0; m < p->missing_count; ++m) missing |= value[i] == p->missing[m];
-        /* all NaNs have the same bits, and so have both zeros */
+        /* All NaNs get the same bits, and both zeros do. */
         const float number = missing ? NAN : (float)(value[i] * p->scale + p->add) + 0.0F;
         hash_add(hash, &number, sizeof number);
     }
 }
 
-/* Hashes the values of a variable; at its first time, if it has one. */
+/* Hashes the values of a variable; of a variable with times, only those of the first. */
 static Status hash_values(const Reading *r, hid_t dataset, FieldVariableFacts *v)
 {
     enum { PIECE_VALUES = 4 << 20 };
@@ -349,7 +352,8 @@ static bool has_time(const FieldVariableFacts *v)
     return memchr(v->dim, FIELD_TIME, (size_t)v->array.ndim) != NULL;
 }
 
-/* Reads which values of the labels have which meaning (CF conventions, section 3.5). */
+/* Reads the values of labels that have a meaning, and the meanings (CF conventions, section
+ * 3.5). */
 static Status read_flags(const Reading *r, hid_t dataset, const FieldVariableFacts *v)
 {
     FieldFacts *facts = r->facts;

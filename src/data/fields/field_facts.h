@@ -12,7 +12,7 @@
 typedef struct FieldFactsRequest {
     int count;
     char name[FIELD_VARIABLES][FIELD_NAME];
-    /* static variables: a time of theirs is not that of the frames */
+    /* static variables, whose time, if they have one, is not that of the frames */
     bool is_static[FIELD_VARIABLES];
     /* number of the variable that has labels; -1: none has */
     int labels;
@@ -26,11 +26,12 @@ typedef struct FieldFactsRequest {
     bool hash_values;
 } FieldFactsRequest;
 
-/* most times of a file */
+/* largest number of times of a file */
 enum { FIELD_TIMES = 1 << 22 };
 /* netCDF's value for floats that were never written */
 #define FIELD_NEVER_WRITTEN 9.969209968386869e36
 
+/* largest number of levels whose coordinate is read; bytes of a text; bytes of all meanings */
 enum { FIELD_COORDINATES = 512, FIELD_UNITS = 80, FIELD_MEANINGS = 8192 };
 typedef struct FieldVariableFacts {
     DataArray array;
@@ -38,10 +39,11 @@ typedef struct FieldVariableFacts {
     int8_t dim[SHAPE_DIMS];
     FieldPacking packing;
     char units[FIELD_UNITS];
-    /* values of the level's coordinate; 0: it has none, or more than FIELD_COORDINATES */
+    /* number of values of the level's coordinate, and the values; 0: levels have no coordinate, or
+     * one of more than FIELD_COORDINATES values */
     int levels;
     double level[FIELD_COORDINATES];
-    /* hash of the coordinates of rows and columns; 0: they have none */
+    /* hash of the coordinates of rows and columns; 0: these have none */
     uint64_t grid_hash;
     /* hash of the values, as readers return them, of a static variable or one without time, if the
      * request asks for it; else 0 */
@@ -49,37 +51,38 @@ typedef struct FieldVariableFacts {
 } FieldVariableFacts;
 
 typedef struct FieldFacts {
-    /* status and message of what could not be read */
+    /* status and message of the first failure */
     Status status;
     char why[4096];
-    /* units and calendar of the time's coordinate; "": it has none */
+    /* units and calendar of the coordinate of time; "": it has none */
     char time_units[FIELD_UNITS], calendar[FIELD_UNITS];
     /* number of times; 0: no variable has a time, or time has no coordinate */
     int64_t times;
     /* coordinates of the first input that has rows or columns, and of the rows of the first such
      * target */
     FieldAxis rows, columns, target_rows;
-    /* labels: values with a meaning, and the meanings as words; 0: none */
+    /* labels: number of values with a meaning, the values, and the meanings, separated by blanks;
+     * 0: none */
     int flags;
     double flag[FIELD_CLASSES];
     char meanings[FIELD_MEANINGS];
     struct stat stat;
-    /* hash of the addresses of the arrays, as field_hash_layout's */
+    /* hash of the addresses of the arrays, as in field_hash_layout */
     uint64_t layout;
     /* facts of each variable of the request */
     FieldVariableFacts variable[FIELD_VARIABLES];
 } FieldFacts;
 
-/* Takes the facts of file number `file`, and the values of its time's coordinate. Both are freed
- * afterwards. */
+/* Receives the facts of file number `file`, and the values of its coordinate of time. Both are
+ * freed after the call. */
 typedef Status FieldFactsTake(void *user, int file, const FieldFacts *facts, const double *times);
-/* Reads the facts of `count` files, in separate processes of which each reads some of them, checks
- * the answers, and calls take for each file in its order, up to the first error. ERR_DATA, ERR_IO,
- * ERR_NOINPUT, and those of take. */
+/* Reads the facts of `count` files in separate processes, each of which reads some of the files.
+ * Checks the answers, and calls take for each file, in order, up to the first error. ERR_DATA,
+ * ERR_IO, ERR_NOINPUT, and the errors of take. */
 Status field_facts_each(const FieldFactsRequest *request, char *const *path, int count,
                         FieldFactsTake *take, void *user);
 /* Reads one file in this process: for the separate process, and for tests. *times: the values of
- * the time's coordinate, owned by the caller, also after an error. */
+ * the coordinate of time, owned by the caller, also after an error. */
 void field_facts_read(const FieldFactsRequest *request, const char *path, FieldFacts *facts,
                       double **times);
 

@@ -91,7 +91,7 @@ typedef struct Taking {
     FieldFacts *facts;
 } Taking;
 
-/* Takes the answer of a process about files first .. first + group->files - 1. */
+/* Checks the answer of a process, and calls take, for files first .. first + group->files - 1. */
 static Status take_group(const Taking *t, const Group *group, int first, const char *answer,
                          size_t bytes)
 {
@@ -137,8 +137,8 @@ static Group *group_new(const FieldFactsRequest *request, char *const *path, int
     return group;
 }
 
-/* Reads the files of a group whose process has failed one by one: the message names the file that
- * is to blame. */
+/* Reads the files of a group one by one after its process has failed, so that the message names the
+ * file at fault. */
 static Status read_alone(const Taking *t, const Group *failed, int first)
 {
     Status st = OK;
@@ -156,7 +156,8 @@ static Status read_alone(const Taking *t, const Group *failed, int first)
     return st;
 }
 
-/* Reads up to ISOLATED_MOST groups of `each` files at once, of files first to end - 1. */
+/* Reads files first to end - 1 in up to ISOLATED_MOST groups of `each` files, all groups at
+ * once. */
 static Status read_groups(const Taking *t, char *const *path, int first, int end, int each)
 {
     Group *group[ISOLATED_MOST] = {0};

@@ -53,7 +53,7 @@ static Status select_levels(const Opening *o, FieldVariable *v, const FieldVaria
     return OK;
 }
 
-/* Takes dimensions and levels of a variable from the first file. */
+/* Copies dimensions and levels of a variable from the first file. */
 static Status take_variable(const Opening *o, int i)
 {
     FieldVariable *v = &o->f->variable[i];
@@ -85,7 +85,7 @@ static Status take_variable(const Opening *o, int i)
     return select_levels(o, v, facts, &o->entry[i]->levels);
 }
 
-/* Checks that a variable of a later file is like that of the first one. */
+/* Checks that a variable of a later file is like the same variable of the first file. */
 static Status compare_variable(const Opening *o, int i)
 {
     const FieldVariable *v = &o->f->variable[i];
@@ -114,7 +114,7 @@ static Status compare_variable(const Opening *o, int i)
     return OK;
 }
 
-/* Takes the names of the classes of the first file; those of others must be equal. */
+/* Copies the names of the classes from the first file; other files must have equal names. */
 static Status take_names(const Opening *o)
 {
     FieldClasses *classes = &o->f->classes, *more;

@@ -1,6 +1,6 @@
 /* Two tables of open files: descriptors for pread, and files of HDF5 with their variables. When a
- * table is full, the file that was not used for longest is closed, unless a thread is reading it.
- * Files are opened outside of the lock, since that may take milliseconds. */
+ * table is full, the file whose last use is longest ago is closed; files that a thread is reading
+ * stay open. Files are opened outside of the lock, since that may take milliseconds. */
 #include "field_files.h"
 
 #include <errno.h>
@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 enum {
-    /* largest number of open descriptors, unless more threads are reading; of files of HDF5 */
+    /* largest number of open descriptors, unless more threads are reading; largest number of files
+     * that HDF5 has open */
     OPEN_MOST = 128,
     HDF5_MOST = 64,
     /* bytes of HDF5's caches of chunks: of all variables of all open files, and of one variable */
@@ -39,14 +40,14 @@ typedef struct Hdf5File {
 
 struct FieldFiles {
     const FieldSet *f;
-    /* guards `open` and what belongs to it */
+    /* protects `open`, room and uses */
     pthread_mutex_t mutex;
     pthread_cond_t opened;
     /* owned */
     OpenFile *open;
     int room;
     int64_t uses;
-    /* owned: [hdf5_room], under hdf5_lock */
+    /* owned: [hdf5_room]; protected by hdf5_lock, as are the next two fields */
     Hdf5File *hdf5;
     int hdf5_room;
     int64_t hdf5_uses;
@@ -74,7 +75,8 @@ static int find(const FieldFiles *files, int file)
     return -1;
 }
 
-/* Returns a free entry; *close_fd: descriptor of the file that had it, or -1. */
+/* Returns a free entry. *close_fd: descriptor of the file that had the entry, which the caller
+ * closes, or -1. */
 static int free_entry(FieldFiles *files, int *close_fd)
 {
     int best = -1;
@@ -91,7 +93,8 @@ static int free_entry(FieldFiles *files, int *close_fd)
     return files->room++;
 }
 
-/* Opens the file of entry `hold`, which other threads wait for. Called and left with the lock. */
+/* Opens the file of entry `hold`, for which other threads may wait. Called with the mutex held,
+ * which is released while the file is opened. */
 static Status open_entry(FieldFiles *files, int hold, const char *path, int *fd)
 {
     pthread_mutex_unlock(&files->mutex);

@@ -1,5 +1,4 @@
-/* The open files of a reader of fields: at most a fixed number of them, those that were used
- * last. */
+/* Keeps files of a reader of fields open: those that were used last, up to a fixed number. */
 #ifndef WEFT_DATA_FIELD_FILES_H
 #define WEFT_DATA_FIELD_FILES_H
 
@@ -13,8 +12,8 @@ void field_files_free(FieldFiles **files);
  * threads may call it. ERR_NOINPUT. */
 Status field_files_hold(FieldFiles *files, int file, int *fd, int *hold);
 void field_files_release(FieldFiles *files, int hold);
-/* Opens a variable of a file with HDF5, if it is not open. Under hdf5_lock, and *dataset is valid
- * until that is unlocked. ERR_NOINPUT, ERR_DATA. */
+/* Opens a variable of a file with HDF5, if it is not open. Call under hdf5_lock; *dataset is valid
+ * until hdf5_unlock. ERR_NOINPUT, ERR_DATA. */
 Status field_files_dataset(FieldFiles *files, int file, int variable, hid_t *dataset);
 
 #endif

@@ -101,8 +101,8 @@ typedef struct Adding {
     const DataSet *set;
     const FieldWeights *weights;
     int64_t first_sample;
-    /* the group of targets that is added, first to end - 1, which are read together: one
-     * variable at one offset. from: the variable of their last inputs, or -1 */
+    /* the targets that are read and added together, first to end - 1: levels of one variable at one
+     * offset. from: the variable of their last inputs, or -1 */
     int first, end, from;
 } Adding;
 
@@ -124,14 +124,15 @@ static void add_field(const Adding *a, int target, const double *truth, const do
     }
 }
 
-/* Returns the values of the group's variable in a frame, which are followed by those of `from`. */
+/* Returns the number of values of the group's variable in an item; the values of `from` follow. */
 static int64_t truth_values(const Adding *a)
 {
     const FieldSet *f = &a->set->field_set;
     return f->variable[f->target[a->first].variable].levels * a->sums->pixels;
 }
 
-/* Returns the values of an item: of the group's variable, of `from`, and weights of pixels. */
+/* Returns the number of values of an item: those of the group's variable and of `from`, and the
+ * weights of pixels. */
 static int64_t item_values(const Adding *a)
 {
     const FieldSet *f = &a->set->field_set;
@@ -145,7 +146,7 @@ static double *weights_of(const Adding *a, double *item)
     return item + item_values(a) - a->sums->pixels;
 }
 
-/* Reads what sample number i needs. */
+/* Reads the item of sample first_sample + i. */
 static Status read_group(void *user, int64_t i, void *item)
 {
     const Adding *a = user;
@@ -179,7 +180,8 @@ static Status add_group(void *user, int64_t i, const void *item)
     return OK;
 }
 
-/* May two targets be read together: the same variable and offset, and their last inputs, too? */
+/* May two targets be read together? They must have the same variable and offset, and their last
+ * inputs the same variable. */
 static bool same_group(const DataSet *set, int a, int b)
 {
     const FieldSet *f = &set->field_set;

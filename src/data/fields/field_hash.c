@@ -1,10 +1,10 @@
-/* Hashes of a set of fields: of its content, and of the places of its arrays in their files. */
+/* Hashes a set of fields: its content, and the addresses of its arrays in their files. */
 #include "fields_private.h"
 
 #include <string.h>
 #include <xxhash.h>
 
-/* samples that are hashed, spread evenly: up to SAMPLES_MOST, fewer if they have more than
+/* number of samples that are hashed, spread evenly: SAMPLES_MOST, fewer if these have more than
  * BYTES_MOST bytes, but at least SAMPLES_LEAST */
 enum { SAMPLES_MOST = 256, SAMPLES_LEAST = 16, BYTES_MOST = 16 << 20 };
 
@@ -45,7 +45,7 @@ static void hash_description(XXH3_state_t *state, const FieldSet *f)
 
 /* Hashes samples that are spread evenly. */
 typedef struct Hashing {
-    /* owned: the set without patches; borrows what that has */
+    /* owned: a copy of the set without patches, which borrows the set's block */
     DataSet *set;
     XXH3_state_t *state;
     /* owned */
@@ -53,7 +53,8 @@ typedef struct Hashing {
     int64_t count;
 } Hashing;
 
-/* Returns the byte of an item at which the mask at a sample's first target begins. */
+/* Returns the offset in an item of the mask, which is that at the time of the sample's first
+ * target. */
 static size_t mask_at(const Hashing *h)
 {
     return (size_t)(h->set->x.sample_bytes + h->set->y.sample_bytes + 7) / 8 * 8;
@@ -65,7 +66,7 @@ static size_t mask_bytes(const Hashing *h)
     return (size_t)(h->set->y.dim[2] * h->set->y.dim[3]) * sizeof(double);
 }
 
-/* Reads the inputs and the targets of sample number i of those that are hashed. */
+/* Reads inputs, targets and mask of hashed sample number i. */
 static Status read_sample(void *user, int64_t i, void *item)
 {
     const Hashing *h = user;

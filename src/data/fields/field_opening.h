@@ -1,4 +1,4 @@
-/* The parts of opening a set of fields, which the set's files share. */
+/* A set of fields that is being opened, and the steps of opening it, which are in several files. */
 #ifndef WEFT_DATA_FIELD_OPENING_H
 #define WEFT_DATA_FIELD_OPENING_H
 
@@ -14,18 +14,20 @@ typedef struct Opening {
     const ConfigVariable *entry[FIELD_VARIABLES];
     /* the entry of a mask that is not in data.variables */
     ConfigVariable mask;
-    /* variables in data.variables; behind them is that of data.mask, if it is none of them */
+    /* number of variables in data.variables; the variable of data.mask follows them, if it is none
+     * of them */
     int listed;
     FieldFactsRequest request;
     /* owned: paths of all files */
     FieldPaths paths;
-    /* facts of the file that is opened, borrowed, and of the first one, owned */
+    /* borrowed: facts of the file that is added; owned: facts of the first file */
     const FieldFacts *facts;
     FieldFacts *first;
     /* largest number of frames of a chunk; 0: no array is chunked by time */
     int64_t chunk_frames;
-    /* owned: times of all frames so far, in seconds; NULL: they have none */
+    /* owned: times of all frames so far, in seconds; NULL: frames have no times */
     double *times;
+    /* number of frames so far */
     int64_t frames;
 } Opening;
 
@@ -34,8 +36,8 @@ typedef struct Opening {
 Status field_opening_variables(Opening *o);
 /* Lists the channels of a sample, when files and times are known. ERR_CONFIG. */
 Status field_opening_channels(const Opening *o);
-/* field_file.c. Takes the facts of the next file (a FieldFactsTake; user: the Opening). ERR_DATA:
- * the file is not like the first one. */
+/* field_file.c. Adds the next file to the set, by its facts (a FieldFactsTake; user: the Opening).
+ * ERR_DATA: the file is not like the first file. */
 Status field_opening_take(void *user, int file, const FieldFacts *facts, const double *times);
 
 #endif

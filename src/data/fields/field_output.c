@@ -7,8 +7,8 @@
  *     mask (time, lat, lon)                                  labels: classes (int16)
  *     valid_time (time, lead)                                with several leads
  *
- * Descriptions that the source lacks are left out; fields of curvilinear grids keep no coordinates
- * of two dimensions. */
+ * Descriptions that the source lacks are left out; coordinates of two dimensions (curvilinear
+ * grids) are not copied. */
 #include "data/field_output.h"
 
 #include "calendar.h"
@@ -19,7 +19,8 @@
 #include <math.h>
 #include <string.h>
 
-/* text attributes that are copied, and attributes of a variable in all */
+/* number of text attributes that are copied, and of all attributes of a variable; bytes of a text;
+ * largest number of axes */
 enum { COPIED = 6, ATTRS = COPIED, TEXT = 128, AXES = 3 * FIELD_VARIABLES };
 static const char *const copied[COPIED] = {"units", "standard_name", "long_name",
                                            "axis",  "positive",      "calendar"};
@@ -36,7 +37,7 @@ typedef struct Axis {
     /* the source has no name for it */
     bool unnamed;
     Described is;
-    /* FieldDim; -1: lead */
+    /* its FieldDim; -1: the axis is lead */
     int role;
     int64_t length;
     /* values of its coordinate; NULL: it has none; owned */
@@ -46,10 +47,10 @@ typedef struct Axis {
 /* A predicted variable: channels first to first + levels - 1 of each lead. */
 typedef struct OutVar {
     int first, levels;
-    /* axes of levels, rows and columns, by FieldDim; -1: it lacks the dimension */
+    /* axes of levels, rows and columns, by FieldDim; -1: the variable lacks the dimension */
     int axis[FIELD_DIMS];
     Described is, truth;
-    /* indices in the file; -1: not written */
+    /* indices of the two variables in the file; -1: not written */
     int var, truth_var;
 } OutVar;
 
@@ -95,7 +96,8 @@ static Status describe(Described *d, hid_t object, const char *name, const char 
     return OK;
 }
 
-/* Reads the values of a scale that is a coordinate of `length` numbers; NULL: it is none. */
+/* Reads the values of a scale that is a coordinate of `length` numbers; NULL: the scale is no such
+ * coordinate. */
 static double *read_values(hid_t scale, const char *path, int64_t length)
 {
     if (!scale_is_coordinate(scale, path, length)) return NULL;
@@ -112,7 +114,7 @@ static bool same_axis(const Axis *a, const Axis *b)
            (!a->value || !memcmp(a->value, b->value, (size_t)a->length * sizeof *a->value));
 }
 
-/* Adds an axis, or finds an equal one; takes its values. Returns its index. */
+/* Adds an axis, or finds an equal axis, and returns its index. Takes ownership of axis->value. */
 static int add_axis(FieldOutput *o, Axis *axis)
 {
     char name[sizeof axis->is.name];
@@ -187,7 +189,7 @@ static Status add_variable(FieldOutput *o, hid_t file, int first)
     return st;
 }
 
-/* Finds the time's axis, which comes first, whatever the order of a variable's dimensions. */
+/* Adds the axis of time, which is the first, whatever the order of a variable's dimensions. */
 static Status add_time(FieldOutput *o, hid_t file)
 {
     const FieldSet *f = &o->plan.set->field_set;
@@ -310,7 +312,7 @@ static void list_all(FieldOutput *o, Layout *l, Described *valid)
         const int classes = o->plan.set->field_set.classes.count;
         const ElementType type = classes > 0 ? ELEM_I16 : ELEM_F32;
         v->var = add_var(l, &v->is, type, ndim, dim);
-        /* every pixel has a prediction */
+        /* Every pixel has a predicted class, so no fill value is needed. */
         if (classes > 0) l->var[v->var].fill = NULL;
         if (o->plan.truth) v->truth_var = add_var(l, &v->truth, type, ndim, dim);
         for (int k = v->var; o->plan.meanings && k < l->vars; ++k) {
@@ -366,7 +368,7 @@ Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
         if (o->var[i].levels > levels) levels = o->var[i].levels;
     o->row = mem_new((size_t)(plan->leads * levels) * pixels * sizeof *o->row);
     if (st == OK && plan->leads > 1) {
-        /* lead is axis 1: move the others */
+        /* add_leads has appended lead, which must be axis 1. */
         add_leads(o);
         const Axis lead = o->axis[o->axes - 1];
         memmove(&o->axis[2], &o->axis[1], (size_t)(o->axes - 2) * sizeof lead);
@@ -374,7 +376,7 @@ Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan)
         for (int i = 0; i < o->vars; ++i)
             for (int d = 0; d < FIELD_DIMS; ++d) o->var[i].axis[d] += o->var[i].axis[d] >= 0;
     }
-    /* structures were copied: texts are where they are now */
+    /* The structures were copied: let attributes point to the copied texts. */
     for (int i = 0; i < o->axes; ++i)
         for (int k = 0; k < o->axis[i].is.attrs; ++k)
             o->axis[i].is.attr[k].text = o->axis[i].is.text[k];
@@ -415,7 +417,7 @@ Status field_output_put(FieldOutput *o, int64_t sample, const float *predicted, 
     const int64_t frame = field_sample_frame(&o->plan.set->field_set, sample);
     const double start = time_of(o, frame), step = o->plan.set->field_set.step_s / o->units.unit;
     double *valid = mem_new((size_t)o->plan.leads * sizeof *valid);
-    /* beyond the set's last frame times continue at the same distance */
+    /* Beyond the set's last frame, times continue at the same distance. */
     for (int l = 0; l < o->plan.leads; ++l)
         valid[l] = start + (double)o->lead[l] * (o->timed ? step : 1);
     Status st =

@@ -5,17 +5,19 @@
  *     0   p   2p H-p
  *     |---|---|-|--|
  *
- * Each tile of an axis begins a patch after the one before it, and the last one ends with the
- * field; what it has in common with the one before it counts there only. If the grids of inputs and
- * targets differ by a whole factor, both are cut at the same place. */
+ * Along an axis, each tile begins one patch size after the tile before it, and the last tile ends
+ * at the end of the field. Pixels that two tiles have in common are counted in the first of the
+ * two. If the grids of inputs and targets differ by a whole factor, both are cut at the same
+ * place. */
 #include "field_patch.h"
 
 #include <math.h>
 
 /* ---- keys ---- */
 
-/* Finds the factor between the grids along one axis: each of `few` rows is `factor` of the
- * other. */
+/* Finds the factor between the grids along one axis: *input rows of the inputs are as long as
+ * *target rows of the targets, and one of the two is 1. Returns false if there is no whole
+ * factor. */
 static bool find_factor(int64_t inputs, int64_t targets, int64_t *input, int64_t *target)
 {
     *input = inputs > targets ? inputs / targets : 1;
@@ -47,9 +49,10 @@ Status data_set_take_patch(DataSet *set, const Config *config, bool tiles)
                                    set->path, (long long)inputs[i], name, (long long)targets[i]);
         if (size[i] % p->input_unit[i] != 0)
             return config_fail_key(config, "data.patch",
-                                   "has %lld %s, which must be a multiple of %lld: so many of the "
-                                   "inputs are one of the targets",
-                                   (long long)size[i], name, (long long)p->input_unit[i]);
+                                   "has %lld %s, which must be a multiple of %lld: the inputs have "
+                                   "%lld times the %s of the targets",
+                                   (long long)size[i], name, (long long)p->input_unit[i],
+                                   (long long)p->input_unit[i], name);
         p->size[i] = size[i];
         p->whole[i] = inputs[i];
         p->tiles[i] = tiles ? (inputs[i] + size[i] - 1) / size[i] : 0;
@@ -80,8 +83,8 @@ void data_set_drop_patch(DataSet *set)
 
 /* ---- places ---- */
 
-/* Finds where a patch begins along an axis, in rows of the inputs. *before: rows of the targets
- * that belong to the tile before it. */
+/* Finds where a patch begins along an axis, in rows of the inputs. *before: number of the patch's
+ * first rows of targets that belong to the tile before it. */
 static int64_t begin_of(const FieldPatch *p, int axis, int64_t tile, RngKey key, int64_t *before)
 {
     const int64_t unit = p->input_unit[axis], room = p->whole[axis] - p->size[axis];

@@ -4,18 +4,18 @@
 
 #include "field_slab.h"
 
-/* Where a sample is: its frame, and rows and columns of inputs and of targets. Of a tile the first
- * rows and columns of the targets may belong to the tiles before it. */
+/* The place of a sample: its frame, and its rows and columns of inputs and of targets. The first
+ * rows_before rows and columns_before columns of a tile's targets belong to the tiles before it. */
 typedef struct FieldPlace {
     int64_t frame;
     FieldWindow input, target;
     int64_t rows_before, columns_before;
 } FieldPlace;
 FieldPlace field_place(const FieldSet *f, int64_t epoch, int64_t sample);
-/* Reads all selected levels of a variable at a frame in a window, as field_read_variable. */
+/* Does the same as field_read_variable for a window of rows and columns. */
 Status field_read_window(FieldReader *reader, int variable, int64_t frame,
                          const FieldWindow *window, double *plane);
-/* Makes the targets that belong to other tiles missing (NaN): plane is (rows, columns). */
+/* Sets those targets of plane, (rows, columns), to NaN (missing) that belong to other tiles. */
 void field_patch_leave_out(const FieldPlace *place, double *plane);
 
 #endif

@@ -1,4 +1,4 @@
-/* Paths of the files of a set: those that are named, and those that match patterns, in the order of
+/* Finds the files of a set: those that are named, and those that match a pattern, in the order of
  * their names. */
 #include "fields_private.h"
 

@@ -72,7 +72,8 @@ static void draw_numbers(Image *image, const FieldPicture *p, int64_t pixels, fl
     draw(image, p, panel, label.units);
 }
 
-/* Writes predicted classes where they are wrong, -1 where they are right. */
+/* Writes predicted classes where they are wrong, -1 where they are right, NaN where there is no
+ * truth. */
 static void find_errors(const FieldPicture *p, int64_t pixels, float *to)
 {
     for (int64_t i = 0; i < pixels; ++i)

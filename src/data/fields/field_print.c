@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-/* segments and channels that the text lists; JSON has all */
+/* largest numbers of segments, files and channels that the text lists; JSON lists all */
 enum { SEGMENTS_LISTED = 12, FILES_LISTED = 64, CHANNELS_LISTED = 24 };
 
 const char *field_time_text(const FieldSet *f, double time, char text[FIELD_TIME_TEXT])
@@ -35,7 +35,7 @@ const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD
 }
 
 /* Is the time of each end of a run of frames known? Frames outside of all segments, which
- * data.train_time leaves out, have none. */
+ * data.train_time leaves out, have no known time. */
 static bool ends_are_known(const FieldSet *f, int64_t first, int64_t frames)
 {
     const int64_t end[] = {first, first + frames - 1};
@@ -247,7 +247,7 @@ static void channels_json(const FieldSet *f, const char *key, FieldRole role,
     json_end(json);
 }
 
-/* Adds first and last time of a run of frames; frames without times have none. */
+/* Adds the number of a run of frames, and the first and last time if these are known. */
 static void span_json(const FieldSet *f, int64_t first, int64_t frames, Json *json)
 {
     char text[FIELD_TIME_TEXT];

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* pieces of a contiguous array above which HDF5 reads it: its rows or columns are not together */
+/* largest number of pieces in which a contiguous array is read; with more, its rows or columns are
+ * scattered, and HDF5 reads it */
 enum { PIECES_MOST = 4096 };
 
 struct FieldReader {
@@ -113,8 +114,8 @@ static Status read_slab(FieldReader *r, const FieldSlab *s, void **raw)
     return OK;
 }
 
-/* Reads `count` levels of a variable at a frame, in one piece: those of the channels, or the first
- * ones (channel NULL). */
+/* Reads `count` levels of a variable at a frame as one slab: the levels of the channels, or the
+ * first ones if channel is NULL. */
 static Status read_levels(FieldReader *r, int variable, int64_t frame, const FieldWindow *window,
                           const FieldChannel *channel, int count, double *plane)
 {
@@ -143,7 +144,8 @@ Status field_read_variable(FieldReader *r, int variable, int64_t frame, double *
     return field_read_window(r, variable, frame, &whole, plane);
 }
 
-/* Makes planes of `pixels` numbers from as many numbers as they have, the last one first. */
+/* Fills plane i, of `pixels` numbers, with the number plane[i], for i < count. The last plane is
+ * filled first, since numbers and planes share memory. */
 static void spread(double *plane, int count, int64_t pixels)
 {
     for (int i = count - 1; i >= 0; --i)
@@ -241,7 +243,8 @@ static Status fill_inputs(FieldReader *r, const FieldPlace *place, bool normalis
     return OK;
 }
 
-/* inputs: planes of the inputs, for targets that are changes; NULL: they are read here */
+/* Reads the targets. inputs: planes of the inputs, for targets that are changes; NULL: the inputs
+ * that are needed are read here. */
 static Status fill_targets(FieldReader *r, const FieldPlace *place, bool normalised,
                            const double *inputs, float *target)
 {

@@ -1,18 +1,20 @@
-/* Rollouts of a set of fields: a sample has the targets of several steps, and after the inputs of
- * the first step those that later steps take from the data. A step is the time from the last input
- * to the target. What a later step reads is, by its time: the data up to the last input; after that
- * the model's own output if it is a target, else the data (a forcing). */
+/* Prepares a set of fields for rollouts. A sample has the targets of several steps. Its inputs are
+ * those of the first step, then those that later steps read from the data. A step spans the time
+ * from the last input to the target. A later step reads a channel from the data up to the time of
+ * the last input; after that from the model's own output if the channel is a target, else from the
+ * data (a forcing). */
 #include "fields_private.h"
 
 #include <string.h>
 
-/* Frames from the last input to the target of the first step. */
+/* Returns the number of frames from the last input to the target of the first step. */
 static int step_frames(const FieldSet *f)
 {
     return f->offset[FIELD_TARGET][0] - f->offset[FIELD_INPUT][f->offsets[FIELD_INPUT] - 1];
 }
 
-/* Frames from the last input to what input `channel` is at a step. */
+/* Returns the number of frames from the last input of the first step to the time at which a step
+ * reads input `channel`. */
 static int frames_ahead(const FieldSet *f, int step, int channel)
 {
     const int *offset = f->offset[FIELD_INPUT];
@@ -20,7 +22,8 @@ static int frames_ahead(const FieldSet *f, int step, int channel)
            (step - 1) * step_frames(f);
 }
 
-/* Returns the target of the first step that is the field of an input; -1: there is none. */
+/* Returns the target of the first step that has the variable and level of an input; -1: there is
+ * none. */
 static int target_of(const FieldSet *f, int channel)
 {
     for (int i = 0; i < f->step_targets; ++i)
@@ -28,7 +31,8 @@ static int target_of(const FieldSet *f, int channel)
     return -1;
 }
 
-/* Returns the input that is the field of input `channel` at an offset; -1: there is none. */
+/* Returns the input that has the variable and level of input `channel`, at offset `frames`; -1:
+ * there is none. */
 static int input_at(const FieldSet *f, int channel, int frames)
 {
     for (int i = 0; i < f->inputs; ++i)
@@ -47,7 +51,7 @@ FieldSource field_source(const FieldSet *f, int step, int channel)
     return (FieldSource){f->change_from[target], ahead / step_frames(f), target};
 }
 
-/* Adds the field of input `channel` at a step to the inputs. */
+/* Adds what a step reads as input `channel` to the inputs. */
 static Status add_input(FieldSet *f, const Config *config, int step, int channel)
 {
     const int frames =
@@ -106,8 +110,8 @@ Status field_rollout_inputs(FieldSet *f, const Config *config)
         }
     if (f->steps == 1 || feeds) return OK;
     return config_fail_key(config, "train.rollout",
-                           "no target is an input, so no step could read what the model gives: "
-                           "add it to the inputs, or set it to 1");
+                           "no target is an input, so no step could read outputs of the model: "
+                           "add a target to the inputs, or set train.rollout to 1");
 }
 
 void data_fields_share_stats(DataSet *set)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* largest deviation of a distance between frames, as a fraction of the usual one */
+/* largest deviation of a distance between frames, as a fraction of the usual distance */
 #define STEP_TOLERANCE 1e-3
 
 static int compare_doubles(const void *a, const void *b)
@@ -17,7 +17,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the distance in time that occurs most between consecutive frames; 0: there is none. */
+/* Returns the most frequent distance in time between consecutive frames; 0: there is none. */
 static double usual_step(const double *times, int64_t frames)
 {
     double *step = mem_new((size_t)(frames > 1 ? frames : 1) * sizeof *step), best = 0;
@@ -91,7 +91,7 @@ static Status find_offsets(const Config *config, FieldSet *f, FieldRole role,
     return OK;
 }
 
-/* Do targets repeat an input of the same time? */
+/* Is a target also an input at the same time? */
 static bool targets_are_inputs(const Config *config, const FieldSet *f)
 {
     const ConfigVariables *list = &config->data.variables;
@@ -147,7 +147,7 @@ Status field_samples_find(DataSet *set, const Config *config, const double *time
                 field_path(f, 0), span);
 }
 
-/* Times that are selected: from the first to the last, or to before `to`. */
+/* The times that are selected: from `from` to `to`. before: without `to` itself. */
 typedef struct Span {
     double from, to;
     bool before;
@@ -225,7 +225,7 @@ double field_frame_time(const FieldSet *f, int64_t frame)
 
 int64_t field_sample_frame(const FieldSet *f, int64_t sample)
 {
-    /* the last segment with this first sample: the others have no samples */
+    /* Several segments may have the same first sample: all but the last of them have no samples. */
     const FieldSegment *s = &f->segment[index_at_most(&f->segment[0].first_sample,
                                                       sizeof *f->segment, f->segments, sample)];
     return s->sample_frame + sample - s->first_sample;

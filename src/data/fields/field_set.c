@@ -31,7 +31,7 @@ static Status open_files(Opening *o)
     return field_facts_each(&o->request, o->paths.path, o->paths.count, field_opening_take, o);
 }
 
-/* Finds the size of the fields of inputs, or of targets, which must be one. */
+/* Finds the size of the fields of inputs, or of targets, which must be the same for all of them. */
 static Status find_size(const Opening *o, const FieldChannel *channel, int count, int64_t *height,
                         int64_t *width)
 {
@@ -68,8 +68,7 @@ void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t t
     set->target_width = set->field_set.classes.count > 0 ? 0 : y[1] * y[2] * y[3];
 }
 
-/* Describes samples and targets as arrays of floats, and labels as one of integers, which the
- * reader makes. */
+/* Describes the arrays that the reader makes: inputs and targets as floats, labels as integers. */
 static void set_arrays(DataSet *set, int64_t height, int64_t width)
 {
     const FieldSet *f = &set->field_set;

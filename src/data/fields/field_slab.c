@@ -1,6 +1,6 @@
-/* Which part of an array is read, where its pieces lie in a contiguous array, and what its numbers
- * mean. Of rows that are not longer than ROW_BYTES all columns are read, in one piece with those of
- * the rows around: a call costs more than these bytes. */
+/* Finds the part of an array to read, and its pieces in a contiguous array; unpacks its numbers.
+ * Rows of at most ROW_BYTES are read with all their columns, so that neighbouring rows are one
+ * piece: a call costs more than the bytes that are not needed. */
 #include "field_slab.h"
 
 #include <math.h>
@@ -8,7 +8,8 @@
 
 enum { ROW_BYTES = 64 << 10 };
 
-/* Finds the first level and the number of levels from there that hold all selected ones. */
+/* Returns the first level of the smallest range that has all selected levels. *count: number of
+ * levels of the range. */
 static int levels_of(const FieldVariable *v, int *count)
 {
     int low = v->level[0], high = v->level[0];
@@ -65,8 +66,8 @@ FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const Field
     return s;
 }
 
-/* Returns the last dimension that is not read whole, or the first one: pieces differ in the indices
- * of those before it. */
+/* Returns the last dimension that is not read whole, or 0. Pieces differ in the indices of the
+ * dimensions before it. */
 static int last_part(const FieldSet *f, const FieldSlab *s)
 {
     int i = f->variable[s->variable].ndim - 1;

@@ -16,10 +16,11 @@ typedef struct FieldSlab {
     /* In the order of the array's dimensions: their lengths in the file, and the first index and
      * number of indices that are read. */
     int64_t length[SHAPE_DIMS], start[SHAPE_DIMS], count[SHAPE_DIMS];
-    /* distance of neighbours in elements in what is read, by FieldDim */
+    /* by FieldDim: distance of neighbours, in elements of the part that is read */
     int64_t step[FIELD_DIMS];
+    /* number of elements that are read */
     int64_t elements;
-    /* number of columns in front of the window that are read, too */
+    /* number of columns before the window that are read as well */
     int64_t columns_before;
 } FieldSlab;
 
@@ -28,7 +29,7 @@ FieldSlab field_slab(const FieldSet *f, int variable, int64_t frame, const Field
 /* Returns the number of pieces of a contiguous array that the slab consists of; *bytes: bytes of
  * each. */
 int64_t field_slab_pieces(const FieldSet *f, const FieldSlab *slab, int64_t *bytes);
-/* Returns the offset of piece i, in bytes from the array's begin. */
+/* Returns the offset of piece i, in bytes from the beginning of the array. */
 int64_t field_slab_piece(const FieldSet *f, const FieldSlab *slab, int64_t i);
 /* Unpacks one level of a slab to `to`, (rows, columns) of the window, missing values as NaN.
  * ERR_DATA: a value is infinite. */

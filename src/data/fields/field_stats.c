@@ -1,7 +1,7 @@
-/* Mean and deviation of each variable and level of a set of fields, over all frames of its
- * segments, and of the changes that it predicts. Frames are measured in blocks, in the order of
- * their values; blocks are joined in their order (Chan, Golub & LeVeque 1983), so neither threads
- * nor ranks change a bit. */
+/* Measures mean and deviation of each variable and level of a set of fields, over all frames of its
+ * segments, and of the changes that the set predicts. Frames are measured in blocks, and blocks are
+ * joined in their order (Chan, Golub & LeVeque 1983), so results have the same bits with any number
+ * of threads and ranks. */
 #include "fields_private.h"
 
 #include <math.h>
@@ -28,7 +28,8 @@ static void join(FieldMoments *a, const FieldMoments *b)
     a->count = count;
 }
 
-/* Returns the moments of the values that are not missing; before: subtracted from them, or NULL. */
+/* Returns the moments of the values that are not missing; before: values to subtract from them, or
+ * NULL. */
 static FieldMoments moments_of(const double *value, const double *before, int64_t n)
 {
     FieldMoments m = {0};
@@ -58,7 +59,7 @@ static void add_row(FieldStats *stats, FieldStat row)
     stats->row[stats->count++] = row;
 }
 
-/* Returns the distance in frames over which target i changes; 0: it is a value. */
+/* Returns the number of frames over which target i is a change; 0: target i is a value. */
 static int change_of(const FieldSet *f, int i)
 {
     if (f->change_from[i] < 0) return 0;
@@ -78,7 +79,7 @@ void data_fields_rows(const DataSet *set, FieldStats *stats)
                 (FieldStat){f->target[i].variable, f->target[i].level, change_of(f, i), 0, 0});
 }
 
-/* Has a variable rows? Labels have none. */
+/* Are there rows of a variable? A target with labels has none. */
 static bool is_measured(const FieldStats *rows, int variable)
 {
     int i = 0;
@@ -110,7 +111,8 @@ int64_t data_fields_blocks(const DataSet *set)
     return (frames_of(&set->field_set) + BLOCK - 1) / BLOCK;
 }
 
-/* Adds a frame of a variable, and its changes from there, to the moments of the variable's rows. */
+/* Adds the values of a variable at a frame, and its changes from this frame on, to the moments of
+ * the variable's rows. */
 static Status measure_frame(const Measuring *m, int variable, const FieldSegment *s, int64_t frame,
                             double *now, double *then, FieldMoments *moments)
 {
@@ -206,10 +208,10 @@ static Status use_row(const FieldSet *f, const FieldStats *stats, const FieldCha
     if (i == stats->count) return fail(ERR_BUG, "a channel without statistics");
     const FieldStat *row = &stats->row[i];
     if (isnan(row->mean))
-        return fail(ERR_DATA, "%s: %s has no %s that is not missing", field_path(f, 0),
+        return fail(ERR_DATA, "%s: %s has only missing %ss", field_path(f, 0),
                     f->variable[channel->variable].name, change ? "change" : "value");
     *mean = (float)row->mean;
-    /* a constant is only moved to 0 */
+    /* A constant is moved to 0, but not scaled. */
     *std = row->deviation > 1e-12 * fabs(row->mean) ? (float)row->deviation : 1;
     return OK;
 }

@@ -3,8 +3,8 @@
  *   statistics:
  *     - {variable: "u", level: 500, units: "m s-1", mean: 3.2, deviation: 8.1}
  *     - {variable: "u", level: 500, change: "6h", units: "m s-1", mean: 0.01, deviation: 1.4}
- * `number` is the level's number, counted from 0, where levels have no coordinate; `change` a
- * distance in time, or a number of frames where these have no times. */
+ * `number` is the level's number, counted from 0, if levels have no coordinate; `change` is a
+ * distance in time, or a number of frames if these have no times. */
 #include "fields_private.h"
 #include "config/yaml.h"
 
@@ -15,7 +15,7 @@
 
 enum { FILE_BYTES = 4 << 20 };
 
-/* A line of the file. Texts are borrowed from its tree. */
+/* A line of the file. Texts are borrowed from the file's YAML tree. */
 typedef struct Entry {
     const char *variable, *units, *change;
     /* NAN: not given */
@@ -120,7 +120,7 @@ static Status read_entry(const char *path, const Node *node, Entry *entry)
                 path, node->line);
 }
 
-/* Is the change of an entry one of this number of frames? */
+/* Is `text`, the change of an entry (NULL: none), a change over this number of frames? */
 static bool same_change(const FieldSet *f, const char *text, int change)
 {
     double seconds;
@@ -141,7 +141,7 @@ static bool entry_fits(const FieldSet *f, const Entry *e, const FieldStat *row)
     return fabs(e->level - level) <= 1e-6 * fmax(1, fabs(level));
 }
 
-/* Finds the entry of each row. */
+/* Finds the entry of each row, and copies its mean and deviation. */
 static Status find_rows(const DataSet *set, FieldStats *stats, const char *path, const Node *list)
 {
     const FieldSet *f = &set->field_set;

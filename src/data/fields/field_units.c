@@ -1,6 +1,6 @@
-/* Units of a set's variables, and their comparison with those of another set or of a checkpoint's
- * training set. The list of units (DataColumns.lines) has a line "NAME [UNITS]" for each variable
- * that is an input or a target of numbers; units are empty where the file has none. */
+/* Lists the units of a set's variables, and compares them with those of another set or of a
+ * checkpoint's training set. The list of units (DataColumns.lines) has a line "NAME [UNITS]" for
+ * each variable that is an input or a target of numbers; units are empty if the file has none. */
 #include "fields_private.h"
 
 #include <string.h>
@@ -15,8 +15,8 @@ static bool has_channel(const FieldSet *f, int variable)
     return false;
 }
 
-/* Returns the units of a variable in a list, which end before "]" and the line's end, and sets
- * *bytes; NULL: the list does not have it. name_bytes: length of its name. */
+/* Returns the units of a variable in a list, and sets *bytes to their length; "]" follows them.
+ * NULL: the list does not have the variable. name_bytes: length of its name. */
 static const char *find_units(const char *lines, const char *name, size_t name_bytes, int *bytes)
 {
     for (const char *line = lines; *line; line += strcspn(line, "\n"), line += *line == '\n') {

@@ -1,10 +1,11 @@
-/* Adds variables and channels to a set of fields: those that data.variables names, the mask, and
- * extra channels, which weft makes. */
+/* Adds variables and channels to a set of fields: those of data.variables, with the extra channels
+ * that weft makes, and the mask. */
 #include "field_opening.h"
 
 #include <string.h>
 
-/* Roles whose variables of one name may be the same one have one number. */
+/* Returns the same number for input and target: a variable of one name is the same in both
+ * roles. */
 static int sort_of(int role)
 {
     return role == FIELD_TARGET ? FIELD_INPUT : role;
@@ -18,7 +19,7 @@ static bool same_variable(const ConfigVariable *a, const ConfigVariable *b)
                                             (size_t)a->levels.count * sizeof *a->levels.value));
 }
 
-/* Adds the variable of an entry, unless an entry before has it. */
+/* Adds the variable of an entry, unless an earlier entry has the same variable. */
 static Status add_variable(Opening *o, const ConfigVariable *entry)
 {
     FieldVariable *v = &o->f->variable[o->f->variables];
@@ -94,8 +95,8 @@ Status field_opening_variables(Opening *o)
     return config_fail_key(o->config, "data.variables", "needs inputs and targets");
 }
 
-/* Adds the channels of a role at one offset to a list: those that are constant over space, or the
- * others. */
+/* Adds the channels of a role at one offset to a list: if `constant` is set, those that are
+ * constant over space, else the others. */
 static Status add_channels(const Opening *o, FieldRole role, bool constant, int offset,
                            FieldChannel *list, int *count)
 {
@@ -119,7 +120,7 @@ static Status add_channels(const Opening *o, FieldRole role, bool constant, int 
     return OK;
 }
 
-/* Finds for each target the input that its change is counted from. */
+/* Finds, for each target that is a change, the input from which the change is counted. */
 static Status find_changes(const Opening *o)
 {
     FieldSet *f = o->f;
@@ -134,8 +135,8 @@ static Status find_changes(const Opening *o)
                            "change needs a target that is an input, too: add it to the inputs");
 }
 
-/* Lists the channels of a sample: offset after offset, then those without one; those that are
- * constant over space last. */
+/* Lists the channels of a sample. Inputs: offset after offset, then static and extra channels, last
+ * those that are constant over space. Targets: offset after offset. */
 Status field_opening_channels(const Opening *o)
 {
     FieldSet *f = o->f;

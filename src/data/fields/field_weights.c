@@ -1,5 +1,6 @@
-/* Weights of a set's targets: of rows, by the cosine of their latitude, of pixels, by the mask
- * (data.mask), and of variables and levels. Metrics use the first two, losses all. */
+/* Computes the weights of a set's targets: of rows, by the cosine of their latitude; of pixels, by
+ * the mask (data.mask); of variables and levels. Metrics use the first two, losses use all
+ * three. */
 #include "field_patch.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ double *field_row_weights(const DataSet *set, bool latitude)
     return weight;
 }
 
-/* Has the mask a time? */
+/* Does the mask vary in time? */
 static bool mask_varies(const FieldSet *f)
 {
     return f->mask >= 0 && !f->variable[f->mask].is_static;

@@ -12,9 +12,10 @@ const char *field_dim_name(int dim);
 /* Opens paths, separated by line breaks, as one set of the variables in data.variables. Reads only
  * metadata and coordinates; mean and deviation stay unknown. ERR_DATA, ERR_CONFIG, ERR_NOINPUT. */
 Status field_set_open(DataSet *set, const Config *config, const char *paths);
-/* field_paths.c. Paths of files, owned. field_paths_find: those that `paths`, separated by line
- * breaks, name or match as patterns; key: that of the configuration that gives them, or NULL;
- * release also after an error. ERR_CONFIG: too many; ERR_NOINPUT: no file matches. */
+/* field_paths.c. Paths of files, owned. field_paths_find finds the files that `paths`, separated by
+ * line breaks, names or matches by patterns. key: the configuration key of `paths`, for messages,
+ * or NULL. Release with field_paths_free, also after an error. ERR_CONFIG: too many; ERR_NOINPUT:
+ * no file matches. */
 typedef struct FieldPaths {
     char **path;
     int count, room;
@@ -25,42 +26,45 @@ void field_paths_free(FieldPaths *list);
 Status field_file_check(const Config *config, const char *path);
 /* Checks that two files can be members of one set. ERR_DATA: path is unlike first; ERR_NOINPUT. */
 Status field_files_compare(const Config *config, const char *first, const char *path);
-/* field_block.c. Joins the files, arrays, paths and segments of a set, which are separate arrays
- * while it is opened, in one block, or frees them. */
+/* field_block.c. While a set is opened, its files, arrays, paths and segments are separate arrays.
+ * field_block_make joins them into one block; field_block_drop_parts frees them instead. */
 void field_block_make(FieldSet *f);
 void field_block_drop_parts(FieldSet *f);
-/* Finds segments and samples from the times of all frames, in seconds; NULL: frames have none. */
+/* Finds segments and samples from the times of all frames, in seconds; NULL: frames have no
+ * times. */
 Status field_samples_find(DataSet *set, const Config *config, const double *times);
 /* Sets the sizes of inputs and targets of a sample. */
 void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t target_height,
                           int64_t target_width);
-/* field_rollout.c. Adds the offsets of the targets of train.rollout's steps; then, when the
- * channels of the first step are known, the inputs that later steps take from the data.
- * ERR_CONFIG. */
+/* field_rollout.c. field_rollout_offsets adds the offsets of the targets of train.rollout's steps.
+ * When the channels of the first step are known, field_rollout_inputs adds the inputs that later
+ * steps read from the data. ERR_CONFIG. */
 Status field_rollout_offsets(FieldSet *f, const Config *config);
 Status field_rollout_inputs(FieldSet *f, const Config *config);
-/* field_labels.c. Checks that other keys go with a target that has labels; then, when the channels
- * are known, describes the classes in the set. ERR_CONFIG. */
+/* field_labels.c. field_labels_check checks that the other keys are possible with a target that has
+ * labels. When the channels are known, field_labels_take sets the set's classes. ERR_CONFIG. */
 Status field_labels_check(const Config *config);
 Status field_labels_take(DataSet *set, const Config *config);
-/* field_extra.c. Returns the kind of extra channels of that name, or -1. */
+/* field_extra.c. Returns the kind of extra channels (FieldExtra) with this name, or -1. */
 int field_extra_find(const char *name);
 /* Describes a variable that weft makes, except its size. ERR_CONFIG: there is no such kind. */
 Status field_extra_init(FieldVariable *v, const Config *config, const ConfigVariable *entry);
 /* Gives all variables that weft makes the size of the inputs. ERR_DATA: the set lacks the times or
- * the coordinate that one needs. */
+ * the coordinate that one of them needs. */
 Status field_extra_check(DataSet *set);
-/* Writes the planes of such a variable, (levels, rows, columns), at a time of field_frame_time. */
+/* Writes the planes of a variable that weft makes, (levels, rows, columns), at a time as
+ * field_frame_time returns it. */
 void field_extra_fill(const FieldSet *f, const FieldVariable *v, double time, double *plane);
-/* Returns "sin ", "cos " or "", which stands before the variable's name. */
+/* Returns the beginning of a channel's name, before the variable's name: "sin ", "cos " or "". */
 const char *field_extra_part(const FieldVariable *v, int level);
-/* field_units.c. Lists the units of a set's variables in its columns; compares those of two sets:
- * ERR_DATA if they differ. Logs units that only one has. */
+/* field_units.c. field_units_list lists the units of a set's variables in DataSet.columns.
+ * field_units_check compares the units of two sets, and logs units that only one of them has.
+ * ERR_DATA: units differ. */
 void field_units_list(DataSet *set);
 Status field_units_check(const DataSet *set, const DataSet *like);
-/* field_weights.c. Sets the weights in losses of targets first to end - 1, which are the levels of
- * an entry of data.variables; then, when rows and the mask are known, checks what they need.
- * ERR_CONFIG. */
+/* field_weights.c. field_weights_set sets the weights in losses of targets first to end - 1, which
+ * are the levels of an entry of data.variables. When rows and the mask are known,
+ * field_weights_check checks that they fit the keys. ERR_CONFIG. */
 Status field_weights_set(FieldSet *f, const Config *config, const ConfigVariable *entry, int first,
                          int end);
 Status field_weights_check(FieldSet *f, const Config *config, int64_t height, int64_t width);
@@ -84,8 +88,8 @@ Status field_check(const DataSet *set);
 /* Adds the content of a set to a hash: channels, times, and the values of samples that are spread
  * evenly. ERR_IO, ERR_DATA. */
 Status field_hash(XXH3_state_t *state, const DataSet *set);
-/* Sets *layout to a hash of the addresses of a file's arrays, and the offsets of the set's arrays
- * to those that the file has now. */
+/* Sets *layout to a hash of the addresses of a file's arrays, and sets the offsets of the set's
+ * arrays to those that the file has now. */
 Status field_hash_layout(DataSet *set, int file, uint64_t *layout);
 
 #endif

@@ -1,8 +1,8 @@
 /* Writes NetCDF-4 files through HDF5's own calls, since its library for dimension scales (H5DS) is
  * often not installed. Each dimension has a scale: an array with the attributes CLASS, NAME and
  * _Netcdf4Dimid, which is the coordinate of that name, or else an empty array. A variable refers to
- * its scales by DIMENSION_LIST, and a scale to its variables by REFERENCE_LIST. netCDF needs arrays
- * and attributes in the order of their creation.
+ * its scales by DIMENSION_LIST, and a scale to its variables by REFERENCE_LIST. netCDF needs files
+ * that keep the order in which arrays and attributes were created.
  *
  *     /time (T)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
  *     /x    (W)   CLASS, NAME, _Netcdf4Dimid, REFERENCE_LIST <--+
@@ -26,7 +26,7 @@ typedef struct OpenVar {
     int ndim;
     /* current extent */
     hsize_t dim[NETCDF_DIMS];
-    /* the first dimension is unlimited; its index in the file's dimensions */
+    /* the first dimension is unlimited; index of the first dimension in NetcdfFile.dim */
     bool grows;
     int dim_index;
 } OpenVar;
@@ -131,7 +131,7 @@ static bool grows(const NetcdfFile *f, const NetcdfVar *var)
     return var->ndim > 0 && f->dim[var->dim[0]].size == NETCDF_UNLIMITED;
 }
 
-/* Chooses between contiguous storage and chunks of one map. */
+/* Chooses contiguous storage, or chunks of one map (NetcdfFile.deflate). */
 static void set_storage(const NetcdfFile *f, const NetcdfVar *var, hid_t create)
 {
     hsize_t chunk[NETCDF_DIMS];
@@ -211,7 +211,7 @@ static bool put_attrs(hid_t object, const NetcdfAttr *attr, int count)
     return good;
 }
 
-/* Makes the data set a scale. */
+/* Makes the data set of dimension d a scale. */
 static bool put_scale(const Layout *l, int d, bool coordinate)
 {
     char name[80];
@@ -237,7 +237,7 @@ static bool put_dimension_list(const Layout *l, int v)
     return rc >= 0;
 }
 
-/* An element of REFERENCE_LIST: a variable, and which of its dimensions has the scale */
+/* An element of REFERENCE_LIST: a variable, and which of its dimensions has the scale. */
 typedef struct ScaleUse {
     hobj_ref_t var;
     int32_t dimension;
@@ -415,7 +415,7 @@ Status netcdf_writer_new(NetcdfWriter **writer, const char *out, bool force, con
     return st;
 }
 
-/* Makes a growing variable at least this long. */
+/* Makes a variable that grows at least `rows` rows long. */
 static bool extend(OpenVar *var, hsize_t rows)
 {
     if (!var->grows || rows <= var->dim[0]) return true;

@@ -14,7 +14,8 @@ enum { NETCDF_UNLIMITED = 0, NETCDF_DIMS = 8 };
 
 typedef struct NetcdfDim {
     const char *name;
-    /* NETCDF_UNLIMITED: grows with the rows; only the first dimension of a variable may */
+    /* NETCDF_UNLIMITED: grows with the rows; only the first dimension of a variable may be
+     * unlimited */
     int64_t size;
 } NetcdfDim;
 /* An attribute is a text, or a number (float64) if text is NULL. */
@@ -22,7 +23,8 @@ typedef struct NetcdfAttr {
     const char *name, *text;
     double number;
 } NetcdfAttr;
-/* A variable. One with a single dimension and that dimension's name is its coordinate. */
+/* A variable. A variable that has one dimension, and the name of that dimension, is the dimension's
+ * coordinate. */
 typedef struct NetcdfVar {
     const char *name;
     ElementType type;
@@ -58,7 +60,7 @@ typedef struct NetcdfFile {
 
 typedef struct NetcdfWriter NetcdfWriter;
 /* Lays out out.part and reserves its space, so that a full disk is noticed here. ERR_USAGE: out
- * exists and force is false; ERR_DATA: names are missing, repeated, or no names of netCDF, or a
+ * exists and force is false; ERR_DATA: names are missing, repeated, or not allowed in netCDF, or a
  * variable has the name of a dimension without being its coordinate; ERR_CONFIG: HDF5 has no
  * deflate; ERR_IO. Nothing needs to be released if it fails. These functions hold hdf5_lock, so
  * that threads may write files at once, each its own. */
