@@ -26,7 +26,8 @@ static void start(FlowSolver *s, uint64_t member, double *state)
     spectral_set_rms(s, 1, state);
 }
 
-/* Sets coef[0] to those of u + i v, coef[1] and coef[2] to those of its derivatives. */
+/* Sets coef[0] to the coefficients of u + i v, coef[1] and coef[2] to those of its derivatives
+ * along x and y. */
 static void set_coefs(FlowSolver *s, const double *state)
 {
     spectral_copy(s, state, 0);

@@ -1,7 +1,7 @@
 /* Fourier transforms of fields. One pass of Stockham's method combines four rows of an array to
- * four rows of another, elementwise; so the columns of a field are transformed together, and the
- * rows after a transposition. The inverse is the forward transform with the real and the imaginary
- * array exchanged. */
+ * four rows of another, elementwise. So all columns of a field are transformed together; the rows
+ * are transformed as columns, after a transposition. The inverse is the forward transform with the
+ * real and the imaginary array exchanged. */
 #include "fft.h"
 
 #include "flow.h"
@@ -46,8 +46,9 @@ void fft_free(Fft **fft)
     mem_free(fft);
 }
 
-/* One pass: four blocks of `length` elements, at this distance of each other, become four
- * neighbours, of which the second to fourth are multiplied by c[j] - i s[j]. */
+/* One pass: combines four blocks of `length` elements, `distance` elements apart, to four blocks
+ * that follow each other. Of the result, block j + 1 is multiplied by c[j] - i s[j], for j = 0 to
+ * 2. */
 static void combine_four(int64_t length, int64_t distance, Complex2d from, Complex2d to,
                          const double c[3], const double s[3])
 {
@@ -60,7 +61,7 @@ static void combine_four(int64_t length, int64_t distance, Complex2d from, Compl
         double dif_r = xr[i] - xr[i + 2 * distance], dif_i = xi[i] - xi[i + 2 * distance];
         double odd_r = xr[i + distance] + xr[i + 3 * distance],
                odd_i = xi[i + distance] + xi[i + 3 * distance];
-        /* -i (b - d) */
+        /* -i times the difference of blocks 1 and 3 */
         double turn_r = xi[i + distance] - xi[i + 3 * distance];
         double turn_i = xr[i + 3 * distance] - xr[i + distance];
         double r1 = dif_r + turn_r, i1 = dif_i + turn_i;
@@ -77,7 +78,7 @@ static void combine_four(int64_t length, int64_t distance, Complex2d from, Compl
     }
 }
 
-/* The last pass where the number of points is no power of four. */
+/* The last pass, if the number of points is not a power of four. */
 static void combine_two(int64_t length, Complex2d from, Complex2d to)
 {
     const double *restrict xr = from.re, *restrict xi = from.im;
@@ -96,8 +97,8 @@ static Complex2d array_at(Complex2d p, int64_t at)
     return (Complex2d){p.re + at, p.im + at};
 }
 
-/* Transforms the n rows of `columns` elements of x; returns where the result is: x or the scratch
- * field. cosine, sine: of i / n of a turn. */
+/* Transforms the columns of x, which has n rows and `columns` columns, and returns the array with
+ * the result: x or scratch. Overwrites both. cosine, sine: those of i / n of a turn. */
 static Complex2d transform_columns(int n, int columns, const double *cosine, const double *sine,
                                    Complex2d x, Complex2d scratch)
 {

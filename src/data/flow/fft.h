@@ -10,13 +10,13 @@ typedef struct Complex2d {
 } Complex2d;
 
 typedef struct Fft Fft;
-/* A plan with scratch memory for fields of this height and width, 4 at least. Owner: the caller,
- * who releases it with fft_free. Used by one thread at a time. */
+/* Creates a plan, with scratch memory, for fields of this height and width, each at least 4. Owner:
+ * the caller, who releases it with fft_free. Used by one thread at a time. */
 Fft *fft_new(int height, int width);
 void fft_free(Fft **fft);
 /* Computes the coefficients c (W,H), in transposed order, of the field f (H,W):
  *     f[y][x] = sum over k, l of c[k][l] exp(2 pi i (k x / W + l y / H));
- * wave numbers k above W / 2 stand for k - W. Overwrites the field. */
+ * a wave number k above W / 2 means k - W. Overwrites the field. */
 void fft_forward(Fft *fft, Complex2d field, Complex2d coef);
 /* Computes the field of the coefficients, and overwrites them. */
 void fft_inverse(Fft *fft, Complex2d coef, Complex2d field);

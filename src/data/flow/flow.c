@@ -59,7 +59,8 @@ bool flow_advance(FlowStepper *s, double time, int64_t steps)
 {
     if (steps <= 0) {
         double count = ceil(time / s->kind->longest_step(s->solver, s->state));
-        /* the limit of a state that has blown up is 0 or NaN, also for a time of 0 */
+        /* The longest step of a state that has blown up is 0 or NaN, and count is infinite or
+         * NaN. */
         if (!(count < 1e9)) return false;
         steps = (int64_t)count;
     }

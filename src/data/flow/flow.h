@@ -1,5 +1,5 @@
-/* Solvers: the state, an array of numbers, and the rate at which the state changes. One
- * integrator advances all of them. Numbers are doubles; sums have a fixed order. */
+/* A solver of a flow computes the rate at which a state, an array of numbers, changes. One
+ * integrator advances the states of all solvers. Numbers are doubles; sums have a fixed order. */
 #ifndef WEFT_DATA_FLOW_PRIVATE_H
 #define WEFT_DATA_FLOW_PRIVATE_H
 
@@ -19,7 +19,8 @@ typedef struct FlowSolver FlowSolver;
 struct FlowKind {
     /* "shallow-water"; title of its files */
     const char *name, *title;
-    /* units of the file's time, and how many units of model time one of them is */
+    /* units of the file's coordinate of time, and the number of units of model time in one such
+     * unit */
     const char *time_units;
     double time_scale;
     /* units of x and y */
@@ -37,11 +38,11 @@ struct FlowKind {
     int64_t (*values)(const FlowSolver *solver);
     /* Sets the initial state of a member. */
     void (*start)(FlowSolver *solver, uint64_t member, double *state);
-    /* Computes the rate of change. May set values in the halo of state, which are no part of
-     * it. */
+    /* Computes the rate of change. May change the halo in the array `state`, which is not part of
+     * the state. */
     void (*rate)(FlowSolver *solver, double *state, double *rate);
-    /* Returns the longest step for which the integrator is stable and accurate; 0 or NaN: the state
-     * is not one of a fluid. */
+    /* Returns the longest step for which the integrator is stable and accurate; 0 or NaN: the flow
+     * has broken down. */
     double (*longest_step)(FlowSolver *solver, const double *state);
     /* Computes the fields (H,W) of the file's variables, at the centres of cells. */
     void (*view)(FlowSolver *solver, const double *state, double *const field[FLOW_VARS]);
@@ -69,26 +70,26 @@ typedef struct FlowStepper {
 void flow_stepper_init(FlowStepper *stepper, const FlowKind *kind, FlowSolver *solver);
 void flow_stepper_fini(FlowStepper *stepper);
 /* Advances the state by `time` units of model time, in the fewest equal steps that are at most
- * longest_step, or in `steps` steps if that is above 0. Returns false if the state is not one of a
- * fluid, or is not finite any more. */
+ * longest_step, or in `steps` steps if that is above 0. Returns false if the flow has broken down:
+ * longest_step says so, or the state is no longer finite. */
 bool flow_advance(FlowStepper *stepper, double time, int64_t steps);
 
 /* Writes the regime of each cell of a flow (H,W) with velocity (u, v): 1 in a vortex, 2 under
- * strain, else 0. With the Okubo-Weiss parameter W = (u_x - v_y)^2 + (v_x + u_y)^2 - (v_x -
- * u_y)^2 and its root mean square S over the frame, a cell is a vortex below -0.2 S, and under
- * strain above 0.2 S (Okubo 1970, Weiss 1991; the bounds are those of Isern-Fontanet et al.
+ * strain, else 0. With the Okubo-Weiss parameter W = (u_x - v_y)^2 + (v_x + u_y)^2 - (v_x - u_y)^2
+ * and its root mean square S over the frame, a cell is in a vortex if W is below -0.2 S, and under
+ * strain if W is above 0.2 S (Okubo 1970, Weiss 1991; the bounds are those of Isern-Fontanet et al.
  * 2003). Derivatives are centred differences; rows do not wrap around if there are walls. w:
  * scratch memory (H,W). */
 void flow_regimes(int64_t height, int64_t width, bool walls, const double *u, const double *v,
                   double *w, int8_t *regime);
 
-/* Returns the key of random number i (0, 1, ...) of kinds of numbers `of` of a member. */
+/* Returns the key of one kind of random numbers of a member; of: number of the kind. */
 RngKey flow_key(uint64_t seed, uint64_t member, uint64_t of);
-/* Returns a number from low to high. */
+/* Returns random number i (0, 1, ...) of a key, uniform from low to high. */
 double flow_draw(RngKey key, uint64_t i, double low, double high);
 
 /* Exponential, and sine and cosine of an angle in turns, which have the same bits on all
- * processors, unlike those of the C library; good to about 1e-13. */
+ * processors, unlike those of the C library; accurate to about 1e-13. */
 double flow_exp(double x);
 void flow_sine(double turns, double *sine, double *cosine);
 

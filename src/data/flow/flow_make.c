@@ -1,5 +1,5 @@
-/* Makes a set of trajectories: a file for each member. Ranks take members in turn, and the threads
- * of a rank its members; one thread computes a member from beginning to end. */
+/* Makes a set of trajectories: a file for each member. Members are dealt out to the ranks in turn,
+ * and each rank's members to its threads; one thread computes a member from beginning to end. */
 #include "flow.h"
 
 #include "../data_private.h"
@@ -11,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* SIDE_LEAST: so that the waves of initial states fit; DIGITS: of a member's number in its file's
- * name, at least */
+/* SIDE_LEAST: smallest side of a grid, in which the waves of initial states fit; DIGITS: least
+ * number of digits of a member's number in the name of its file */
 enum { SIDE_LEAST = 16, DIGITS = 3 };
 static const char prefix[] = "member-", ending[] = ".nc";
 
@@ -111,8 +111,8 @@ static Status begin_file(Member *m, const char *path)
     return netcdf_writer_new(&m->file, path, make->force, &file);
 }
 
-/* Writes numbers (H,W) as floats to a variable: a frame, which is one of its rows, or H rows of a
- * variable without time. */
+/* Writes numbers (H,W) as floats to a variable, from row `first` on: a frame is one row of a
+ * variable with time, and H rows of a variable without time. */
 static Status write_field(Member *m, int var, int64_t first, int64_t rows, const double *from)
 {
     for (int64_t i = 0; i < m->make->height * m->make->width; ++i) m->out[i] = (float)from[i];
@@ -255,8 +255,8 @@ static bool is_member(const char *name)
            strcmp(name + bytes - tail, ending) == 0;
 }
 
-/* Removes the members in the folder, so that those of two sets are never mixed. ERR_USAGE: there
- * are some, and force is false. */
+/* Removes the members in the folder, so that members of two sets are never mixed. ERR_USAGE: there
+ * are members, and force is false. */
 static Status clear_folder(const char *path, bool force)
 {
     Status st = OK;
@@ -277,7 +277,7 @@ static Status clear_folder(const char *path, bool force)
     return st;
 }
 
-/* Makes the folder, or clears it. On rank 0. */
+/* Makes the folder, or clears it. Called on rank 0. */
 static Status prepare_folder(const FlowMake *make)
 {
     struct stat st;

@@ -31,8 +31,8 @@ static void start(FlowSolver *s, uint64_t member, double *state)
     spectral_set_rms(s, VORTICITY, state);
 }
 
-/* Sets coef[0] to those of u + i v and coef[1] to those of dw/dx + i dw/dy. With the stream
- * function p, w = k^2 p, u = dp/dy and v = -dp/dx. */
+/* Sets coef[0] to the coefficients of u + i v, and coef[1] to those of dw/dx + i dw/dy. With the
+ * stream function p, w = k^2 p, u = dp/dy and v = -dp/dx. */
 static void set_coefs(FlowSolver *s, const double *state)
 {
     for (int x = 0; x < s->width; ++x) {

@@ -1,4 +1,5 @@
-/* Labels of flows: vortices and strain by the sign of the Okubo-Weiss parameter. */
+/* Labels the cells of a flow as in a vortex, under strain, or neither, by the Okubo-Weiss parameter
+ * (flow.h). */
 #include "flow.h"
 
 #include <math.h>

@@ -5,7 +5,7 @@
  *     du/dt =  q V - dB/dx - D(u)               q = (f + dv/dx - du/dy) / h
  *     dv/dt = -q U - dB/dy - D(v)               B = g (h + b) + (u^2 + v^2) / 2
  *
- * and D(u) the hyperviscosity, viscosity times the Laplacian of the Laplacian. The scheme is
+ * D(u) is the hyperviscosity: viscosity times the Laplacian of the Laplacian of u. The scheme is
  * Sadourny's that conserves potential enstrophy (1975, "The dynamics of finite-difference models
  * of the shallow-water equations", equations 4 to 6), on Arakawa's C grid:
  *
@@ -23,7 +23,7 @@ static const double CHANNEL = 6.4e6, GRAVITY = 9.80616;
 static const double CORIOLIS = 1.0313e-4, BETA = 1.6187e-11;
 /* time in which the default hyperviscosity damps the shortest waves to 1/e, in s */
 static const double DAMPING = 4 * 3600.0;
-/* share of the integrator's limit that is used */
+/* fraction of the integrator's limit that is used */
 static const double SHARE = 0.6;
 
 enum { JETS = 2, VORTICES = 8, MOUNTAINS = 5 };
@@ -39,7 +39,7 @@ void water_set_coriolis(FlowSolver *w, double f, double beta)
         w->coriolis[y] = f + beta * w->side * (y - w->height / 2.0);
 }
 
-/* Returns the height at distance d (in radii) of a hill of height 1. */
+/* Returns the height of a hill of height 1 and this radius at (x, y) from its top. */
 static double hill(double x, double y, double radius)
 {
     return flow_exp(-(x * x + y * y) / (2 * radius * radius));
@@ -176,7 +176,7 @@ static void add_row(const FlowSolver *w, int y, double *rate)
     }
 }
 
-/* Writes, or adds, the Laplacian of a row, times `by`. */
+/* Writes the Laplacian of a row, times `by`, to `to`, or adds it if `add` is set. */
 static void bend_row(const FlowSolver *w, const double *restrict from, double by, bool add,
                      double *restrict to)
 {
@@ -259,7 +259,7 @@ static void add_jet(const FlowSolver *w, double middle, double half_width, doubl
 static void add_vortex(const FlowSolver *w, double x0, double y0, double radius, double speed,
                        double *stream)
 {
-    /* the fastest ring has this radius, and hill() there is exp(-1/2) */
+    /* The flow is fastest at distance `radius`, where hill() is exp(-1/2). */
     double most = speed * radius * 1.6487212707001282, length = w->side * w->width, wall, ignored;
     for (int y = 0; y <= w->height; ++y) {
         flow_sine(0.5 * y / w->height, &wall, &ignored);
@@ -285,7 +285,7 @@ static void add_stream(const FlowSolver *w, double *stream, double *h, double *u
     }
 }
 
-/* Makes the mean height of the surface the depth, and subtracts the ground. */
+/* Shifts h so that the mean height of the surface is the depth, and subtracts the ground. */
 static void settle(const FlowSolver *w, double *h)
 {
     double sum = 0;
@@ -299,7 +299,7 @@ static void settle(const FlowSolver *w, double *h)
         }
 }
 
-/* Sets jets, the first of them strong, and vortices that disturb them. */
+/* Sets the initial state: jets, the first of them strong, and vortices that disturb them. */
 static void start(FlowSolver *w, uint64_t member, double *state)
 {
     double *h = state, *u = state + w->field, *v = state + 2 * w->field, *stream = w->q;

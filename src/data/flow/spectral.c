@@ -7,10 +7,10 @@
 #include <string.h>
 
 static const double TWO_PI = 6.283185307179586476925;
-/* share of the integrator's limit that is used */
+/* fraction of the integrator's limit that is used */
 static const double SHARE = 0.5;
 
-/* Sets the wave number of coefficient i of n, and whether it is kept. */
+/* Sets the wave numbers of n coefficients, and keep[i] to 1 if coefficient i is kept, else to 0. */
 static void set_waves(int n, double unit, double *k, double *keep)
 {
     for (int i = 0; i < n; ++i) {
@@ -92,7 +92,8 @@ void spectral_add_random(const FlowSolver *s, RngKey key, int most, double peak,
     for (int x = 0; x * unit <= most; ++x) {
         for (int y = -most; y <= most; ++y) {
             double a = flow_draw(key, drawn++, -1, 1), b = flow_draw(key, drawn++, -1, 1);
-            /* a field is real if the coefficients of a wave and of its opposite are conjugate */
+            /* A field is real if the coefficients of each wave and of its opposite are conjugate,
+             * so opposite waves are not drawn. */
             if (x == 0 && y <= 0) continue;
             double square = (x * unit * (x * unit) + (double)(y * y)) / (peak * peak);
             double size = 1 / (1 + square * square);

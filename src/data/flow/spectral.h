@@ -32,8 +32,8 @@ struct FlowSolver {
     .advice = "choose a larger --viscosity, or a finer grid", .powers_of_two = true,               \
     .solver_free = spectral_free, .values = spectral_values, .place = spectral_place
 
-/* Creates a solver with the viscosity of make, which the kind replaces if it is not given, and
- * without drag and forcing. Owner: the caller, who releases it with spectral_free. */
+/* Creates a solver without drag and forcing, and with the viscosity of make; the kind replaces a
+ * viscosity of NaN. Owner: the caller, who releases it with spectral_free. */
 FlowSolver *spectral_new(const FlowMake *make);
 void spectral_free(FlowSolver **solver);
 /* functions of SPECTRAL_KIND */
@@ -50,8 +50,8 @@ void spectral_set_rms(const FlowSolver *solver, double rms, double *state);
 void spectral_copy(FlowSolver *solver, const double *state, int i);
 /* Computes field[i] from coef[i] for i < count, and overwrites the coefficients. */
 void spectral_to_grid(FlowSolver *solver, int count);
-/* Sets the rate of change to the coefficients of field[0], less the decay of the state's.
- * Overwrites the field. */
+/* Sets the rate of change to the coefficients of field[0], less the decay of the state's
+ * coefficients. Overwrites the field. */
 void spectral_set_rate(FlowSolver *solver, const double *state, double *rate);
 /* Returns FlowKind.longest_step where field[0] is the flow u + i v. */
 double spectral_longest_step(const FlowSolver *solver);
