@@ -60,7 +60,7 @@ typedef struct Split {
     const Source *source;
 } Split;
 
-/* Goes to the first token, after the header. */
+/* Goes back to the first token, after the header. */
 static Status source_rewind(Source *s)
 {
     size_t n;

@@ -6,9 +6,10 @@
 
 /* The data sets to write. */
 typedef struct TokenOutput {
-    /* borrowed: the data set, and the second one for the last part of the tokens (NULL: none) */
+    /* borrowed: paths of the data set, and of a second one for the last part of the tokens (NULL:
+     * none) */
     const char *path[2];
-    /* fraction of the tokens for the second one */
+    /* fraction of the tokens that go to the second data set */
     double test_share;
     /* existing files are replaced */
     bool force;
@@ -20,8 +21,8 @@ typedef struct TokenArray {
     int bits;
     /* size of the vocabulary; 0: the tokenizer's, or 1 + the largest id */
     int64_t vocab;
-    /* borrowed: tokenizer file, which identifies the data set; its size is used if vocab is 0.
-     * NULL: unknown */
+    /* borrowed: path of the tokenizer, which identifies the tokens; the size of its vocabulary is
+     * used if vocab is 0. NULL: unknown */
     const char *tokenizer;
 } TokenArray;
 
@@ -29,6 +30,7 @@ typedef struct TokenArray {
 Status import_text_bytes(const char *file, const TokenOutput *out);
 /* Imports a text that options->tokenizer encodes. */
 Status import_text_encoded(const char *file, const TextTokens *options, const TokenOutput *out);
+/* Imports an array of token ids. */
 Status import_token_array(const char *file, const TokenArray *array, const TokenOutput *out);
 
 #endif

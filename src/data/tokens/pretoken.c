@@ -89,7 +89,7 @@ size_t first_word_bytes(const unsigned char *p, size_t n, bool final)
     }
     CharKind kind = first_char(p, n, final, &bytes);
     if (kind == CHAR_CUT) return 0;
-    /* a space before a character of another kind belongs to its word */
+    /* A space before a character of another kind belongs to the word of that character. */
     if (p[0] == ' ' && n > 1) {
         CharKind next = first_char(p + 1, n - 1, final, &bytes);
         if (next == CHAR_CUT) return 0;

@@ -1,5 +1,5 @@
-/* The format of the tokens in a file, by its header; for a file without one, a check whether the
- * values fit the format that the user gave. */
+/* The format of the tokens in a file, by its header; for a file without a header, a check whether
+ * the values fit the format that the user gave. */
 #ifndef WEFT_DATA_TOKEN_FILE_H
 #define WEFT_DATA_TOKEN_FILE_H
 
@@ -19,7 +19,7 @@ typedef struct TokenFormat {
 enum { TOKEN_HEAD_MAX = 1 << 16 };
 
 /* Fails with ERR_DATA if the file is of a known kind that has neither text nor tokens to import.
- * head: its first TOKEN_HEAD_MAX bytes, or all if it has fewer; size: bytes of the file. */
+ * head: its first TOKEN_HEAD_MAX bytes, or all if it has fewer; size: size of the file in bytes. */
 Status token_file_refuse_other_kinds(const char *path, const uint8_t *head, size_t bytes,
                                      int64_t size);
 /* Reads the format from the header, which must agree with bits (16, 32, 64, or 0: not given);

@@ -14,7 +14,7 @@
 enum {
     /* words with more bytes than this use the heap */
     SHORT_WORD_MAX = 64,
-    /* the pair is not merged */
+    /* rank of a pair that is not merged */
     NO_RANK = INT32_MAX,
 };
 
@@ -320,10 +320,10 @@ static size_t encode_words(Tokenizer *t, const char *text, size_t n, bool final,
     return at;
 }
 
-/* Encodes n bytes of text; if special, each <|endoftext|> becomes its token, and the text before it
- * ends there. Unless final, the text goes on, and if special, the last LENGTH bytes, which may be
- * the beginning of <|endoftext|>, are left for the next call. Returns the number of bytes encoded.
- */
+/* Encodes n bytes of text. special: each <|endoftext|> becomes its token, and ends the text before
+ * it. final: the text ends after these bytes; false: it goes on, and if special is set, the last
+ * LENGTH bytes are left for the next call, since they may be the beginning of <|endoftext|>.
+ * Returns the number of bytes encoded. */
 static size_t encode(Tokenizer *t, const char *text, size_t n, bool special, bool final,
                      TokenList *out)
 {

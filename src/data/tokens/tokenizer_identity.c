@@ -1,5 +1,5 @@
-/* Hash that identifies a tokenizer, to compare data sets and checkpoints: tokens of two tokenizers
- * with equal ids stand for other texts. */
+/* Identifies tokenizers by a hash, and compares those of data sets and checkpoints: the same id
+ * means different texts in two tokenizers. */
 #include "tokenizer_private.h"
 
 #include "base/rng.h"

@@ -7,9 +7,9 @@
 enum {
     /* 1 + the largest possible id */
     TOKENIZER_IDS_MAX = 1 << 22,
-    /* bytes of a token in merges.txt and in a tiktoken file */
+    /* largest number of bytes of a token in merges.txt and in a tiktoken file */
     TOKEN_BYTES_MAX = 1024,
-    /* bytes of a file */
+    /* largest number of bytes of a file */
     TOKENIZER_FILE_MAX = 1 << 26,
 };
 #define END_OF_TEXT "<|endoftext|>"
@@ -75,7 +75,7 @@ Status tokenizer_add_tokens(Tokenizer *t, const char *path, const char *unit, Fi
 int32_t tokenizer_find(const Tokenizer *t, const char *bytes, size_t length);
 /* Allocates the table for at most `pairs` pairs. Called once, before tokenizer_add_pair. */
 void tokenizer_new_pairs(Tokenizer *t, int64_t pairs);
-/* Adds a pair. Of pairs of equal tokens the one with the lowest rank is kept. */
+/* Adds a pair. Of several pairs of the same tokens, the pair with the lowest rank is kept. */
 void tokenizer_add_pair(Tokenizer *t, TokenPair pair);
 
 /* Read a tokenizer's files into an empty tokenizer: vocab.json and merges.txt in a folder, or a
