@@ -1,9 +1,8 @@
-/* Import of text tables: files as blocks of whole records (CsvInput), a block as records and values
- * (CsvReader), vocabularies, and the conversion of values. Inside the data module.
+/* Imports text tables: reads files as blocks of whole records (CsvInput), and a block as records
+ * and values (CsvReader); keeps vocabularies; converts values. Private to the data module.
  *
  *     files --blocks of 4 MB, in order--> threads --first pass: rows, vocabularies, means
- *     files --the same blocks-----------> threads --second pass: numbers, ids, labels--> rows of
- *                                                                                       OUT */
+ *     files --the same blocks-----------> threads --second pass: numbers, ids, labels--> OUT */
 #ifndef WEFT_DATA_CSV_H
 #define WEFT_DATA_CSV_H
 
@@ -122,8 +121,8 @@ typedef struct CsvReader {
 void csv_reader_init(CsvReader *reader, const CsvInput *input, const CsvBlock *block,
                      bool any_width);
 void csv_reader_fini(CsvReader *reader);
-/* csv_reader_init that also skips a header. ERR_DATA. Release with csv_reader_fini, also after a
- * failure. */
+/* Does the same as csv_reader_init, and skips a header. ERR_DATA. Release with csv_reader_fini,
+ * also after a failure. */
 Status csv_reader_begin(CsvReader *reader, const CsvInput *input, const CsvBlock *block);
 /* Reads the next record; a header counts as one. *got false: none is left. ERR_DATA. */
 Status csv_read_record(CsvReader *reader, bool *got);
@@ -141,7 +140,7 @@ typedef struct CsvWord {
     /* the bytes of a word of up to 16 bytes, else two hashes of it */
     uint64_t key[2];
     /* position of the first record with the word: block << 32 | row in the block; after
-     * csv_vocab_assign_ids its id */
+     * csv_vocab_assign_ids the word's id */
     uint64_t first_or_id;
     /* number of occurrences */
     int64_t count;
@@ -163,20 +162,21 @@ typedef struct CsvVocab {
     /* owned: the words one after the other */
     char *text;
 } CsvVocab;
-/* Adds `count` occurrences of a value, after which CSV_OVERREAD_BYTES bytes are readable. first:
- * position of the first record with it; the smallest is kept. false: too many different values. */
+/* Adds `count` occurrences of a value. CSV_OVERREAD_BYTES bytes after the value must be readable.
+ * first: position of the first record with the value; the smallest position is kept. false: too
+ * many different values. */
 bool csv_vocab_add(CsvVocab *vocab, const CsvValue *value, uint64_t first, int64_t count);
 /* Returns a value's id, or `unknown`. */
 uint64_t csv_vocab_find(const CsvVocab *vocab, const CsvValue *value, uint64_t unknown);
 /* Adds the words of other with their occurrences. false: too many different values. */
 bool csv_vocab_join(CsvVocab *vocab, const CsvVocab *other);
 /* Removes words with fewer than min_count occurrences and gives the others ids from first_id on,
- * sorted by bytes or by first occurrence; word[0 .. count) is in the order of the ids then. */
+ * sorted by bytes or by first occurrence; then word[0 .. count) is in the order of the ids. */
 void csv_vocab_assign_ids(CsvVocab *vocab, bool sorted, int64_t min_count, uint64_t first_id);
 /* Returns the bytes of the longest word, at least 1. */
 int64_t csv_vocab_longest(const CsvVocab *vocab);
-/* Writes the words, in the order of their ids, as /vocab/NAME; the group exists. Called under
- * hdf5_lock. */
+/* Writes the words, in the order of their ids, as /vocab/NAME; the group /vocab must exist. Called
+ * under hdf5_lock. */
 herr_t csv_vocab_put(const CsvVocab *vocab, hid_t file, const char *name);
 /* Returns a hash of the words, in the order of their ids, and of `before`, the hash of earlier
  * vocabularies. */
@@ -186,7 +186,8 @@ void csv_vocab_fini(CsvVocab *vocab);
 /* ---- values ---- */
 
 bool csv_is_missing(const CsvSchema *schema, const CsvValue *value);
-/* Parses a decimal number that fills the value; infinite if out of range. false: it is not one. */
+/* Parses a value that is one decimal number. *number: infinite if it is out of range. false: the
+ * value is no such number. */
 bool csv_parse_number(const CsvValue *value, double *number);
 /* Convert value number i of a record, of column c, to a number (before mean and deviation are
  * applied), a label or an id. ERR_DATA. */
@@ -197,8 +198,8 @@ static inline bool csv_has_vocab(const CsvColumn *c)
 {
     return c->type == CSV_CATEGORY && c->id_rule <= CSV_IDS_SORTED;
 }
-/* first: first id of the field, which stands for missing values. With a vocabulary the next id
- * stands for values that are not in it. */
+/* first: first id of the field, which missing values get. With a vocabulary, values that are not in
+ * it get the next id. */
 Status csv_convert_id(const CsvReader *r, int i, const CsvColumn *c, const CsvVocab *vocab,
                       uint64_t first, uint64_t *id);
 
@@ -210,7 +211,7 @@ typedef struct CsvEncoding {
     uint64_t *first_id;
     double *mean, *deviation;
 } CsvEncoding;
-/* Allocates `vocabs` empty vocabularies; all numbers are 0, deviations included. */
+/* Allocates `vocabs` empty vocabularies; ids, means and deviations are 0. */
 void csv_encoding_init(CsvEncoding *encoding, const CsvSchema *schema, int vocabs);
 void csv_encoding_fini(CsvEncoding *encoding, int vocabs);
 /* Converts the record that was read last: numbers to dense (1 if the schema has none), one id per
@@ -220,13 +221,13 @@ Status csv_convert_record(const CsvReader *reader, const CsvEncoding *encoding, 
 
 /* ---- the schema and encoding that a data set stores ---- */
 
-/* Reads the schema that a data set stores. ERR_DATA: it stores none. Release with csv_schema_fini,
- * also after a failure. */
+/* Reads the schema that a data set stores. ERR_DATA: the set stores no schema. Release with
+ * csv_schema_fini, also after a failure. */
 Status csv_stored_schema(CsvSchema *schema, const char *path);
 /* Returns a hash of the scaling of all numbers (log; min and range, or mean and deviation) that an
- * open HDF5 file (hid_t) stores; 0: it stores no schema. Called under hdf5_lock. */
+ * open HDF5 file (hid_t) stores; 0: the file stores no schema. Called under hdf5_lock. */
 uint64_t csv_stored_scaling(int64_t file, const char *path);
-/* Fills an empty encoding from the data set. ERR_DATA: it was imported with another schema. */
+/* Fills an empty encoding from the data set. ERR_DATA: the set was imported with another schema. */
 Status csv_stored_encoding(CsvEncoding *encoding, const CsvSchema *schema, const DataSet *set);
 
 #endif

@@ -34,8 +34,8 @@ typedef struct Import {
     int64_t bytes;
     /* protects the results of blocks */
     pthread_mutex_t lock;
-    /* vocabularies: those of each thread one after the other; after assign_ids the first ones have
-     * the words of all threads */
+    /* vocabularies of all threads, one thread after the other; after assign_ids, those of the first
+     * thread have the words of all threads */
     CsvEncoding encoding;
     /* owned; the names are borrowed from the schema */
     const char **column_name, **field_name;
@@ -45,16 +45,17 @@ typedef struct Import {
 typedef struct Scan {
     Import *import;
     Split *split;
-    /* values are added to vocabularies and moments up to this row; INT64_MAX: of all rows, and the
-     * number of rows in each block is not known yet */
+    /* values of rows before this row are added to vocabularies and moments; INT64_MAX: those of all
+     * rows, and the number of rows in each block is not known yet */
     int64_t end_row;
+    /* rows are counted, and no values are added */
     bool count_only;
 } Scan;
 
 /* ---- the first pass ---- */
 
-/* Adds one value to the vocabulary or the moments of one column. position: of its record, for
- * csv_vocab_add. */
+/* Adds one value to the vocabulary or the moments of one column. position: that of the value's
+ * record, for csv_vocab_add. */
 static Status scan_value(const Scan *s, const CsvReader *r, int i, const CsvColumn *c,
                          CsvVocab *vocab, uint64_t position, Moments *moments)
 {
@@ -208,7 +209,7 @@ static herr_t put_encoding(void *user, hid_t file)
 }
 
 /* Computes an upper bound of the bytes that put_encoding writes. ERR_DATA: a vocabulary is too
- * large; its words are strings of one width, so one long value is enough. */
+ * large; all its words are stored with the width of the longest, so one long value is enough. */
 static Status compute_encoding_bytes(const Import *im, int64_t *bytes)
 {
     /* METADATA_BYTES: of HDF5 for a vocabulary */
@@ -281,8 +282,8 @@ typedef struct Writing {
     Split *split;
 } Writing;
 
-/* Writes `count` rows of a block, `first` onwards: those before test_begin to the training set, the
- * others to the test set. */
+/* Writes the `count` rows of a block, which begin with row `first`: rows before test_begin to the
+ * training set, the others to the test set. */
 static Status put_rows(const Writing *w, int64_t first, int64_t count, const Rows *rows)
 {
     const Import *im = w->import;

@@ -14,7 +14,7 @@ typedef struct Pass {
     CsvBlockWork *work;
     void *user;
     pthread_mutex_t lock;
-    /* index of the current file, and the file; has all of it been read? */
+    /* index of the current file; the file; the whole file has been read */
     int file;
     PackedFile packed;
     bool ended;
@@ -54,8 +54,8 @@ static size_t complete_bytes(const CsvSchema *s, const char *text, size_t bytes)
     return (size_t)(last - text);
 }
 
-/* Fills a block with the rest of the previous one and new text; if it is not full, the file has
- * ended. */
+/* Fills a block with the rest of the previous block and new text. If the block is not full then,
+ * the file has ended. */
 static Status fill_block(Pass *p, CsvBlock *b)
 {
     memcpy(b->text, p->rest, p->rest_bytes);
@@ -150,8 +150,8 @@ Status csv_for_each_block(const CsvInput *input, int threads, CsvBlockWork *work
 
 /* ---- the columns of a file ---- */
 
-/* Assigns columns by the names in the header. found: set for each column of the schema that the
- * header has. */
+/* Assigns columns by the names in the header. found[c]: set to true if the header has column c of
+ * the schema. */
 static Status find_names(CsvFile *file, const CsvReader *r, bool *found)
 {
     const CsvSchema *s = r->input->schema;
@@ -209,8 +209,8 @@ static int missing_column(const CsvSchema *s, int width)
     return -1;
 }
 
-/* Assigns columns by their positions. Without explicit positions, those after a missing column move
- * forward by one. */
+/* Assigns columns by their positions. Without explicit positions, columns after a missing column
+ * move forward by one. */
 static Status assign_by_position(CsvFile *file, const CsvReader *r)
 {
     const CsvSchema *s = r->input->schema;

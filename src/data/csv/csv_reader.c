@@ -1,6 +1,6 @@
 /* Splits a block into records and values in place, by RFC 4180: inside a quoted value two quotes
- * stand for one, and separators and line breaks are text. A quote inside a value that did not begin
- * with one is refused, since its meaning is unclear. Empty lines are not records. */
+ * mean one quote, and separators and line breaks are text. A quote inside a value that does not
+ * begin with a quote is refused, since its meaning is unclear. Empty lines are not records. */
 #include "csv.h"
 
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #define EACH UINT64_C(0x0101010101010101)
 
 /* Returns the first byte from p on that is a line break, a separator or a quote. There always is
- * one, since a line break follows the block. May read CSV_OVERREAD_BYTES beyond it. */
+ * such a byte, since a line break follows the block. May read CSV_OVERREAD_BYTES beyond it. */
 #ifdef __SSE2__
 static inline char *find_stop(const CsvReader *r, char *p)
 {

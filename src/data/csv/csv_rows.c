@@ -39,7 +39,7 @@ bool table_text_needs_training_set(const TableTextReader *t)
 typedef struct Rows {
     const TableTextReader *text_reader;
     const CsvInput *input;
-    /* values and ids of a row */
+    /* number of values, and of ids, of a row */
     int64_t columns, fields;
     /* capacity of the batch, in rows */
     int rows_max;
@@ -111,7 +111,7 @@ Status table_text_read(const TableTextReader *t, const char *path, int rows_max,
               .user = user};
     rows_init(&r);
     if (st == OK) st = csv_for_each_block(&input, 1, convert_block, &r, NULL);
-    /* rows before a bad one are passed on, too */
+    /* Rows before a bad row are passed on, too. */
     if (st == OK || st == ERR_DATA) {
         char *why = mem_text(fail_message());
         Status last = rows_flush(&r);

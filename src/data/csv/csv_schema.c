@@ -183,7 +183,7 @@ static Status read_ids(const CsvSchema *s, const Node *n, CsvColumn *c)
     return OK;
 }
 
-/* Finds the column whose values this one reads, too. */
+/* Reads the key `of`: the column whose values column c reads, too. */
 static Status read_view_of(const ColumnParser *r, const Node *n, CsvColumn *c)
 {
     const CsvSchema *s = r->schema;
@@ -203,7 +203,7 @@ static Status read_attribute(const ColumnParser *r, const Node *map, int i, CsvC
     enum { TYPE, AT, OF, ONE, ZERO, FILL, TRANSFORM, SCALE, IDS, HASH, LEAST };
     static const char *const key[] = {"type",      "at",    "of",  "one",  "zero",  "fill",
                                       "transform", "scale", "ids", "hash", "least", NULL};
-    /* the type that a key belongs to; CSV_IGNORE: to all */
+    /* the type of columns that may have each key; CSV_IGNORE: all types */
     static const CsvType type_of_key[] = {CSV_IGNORE,   CSV_IGNORE,   CSV_IGNORE,  CSV_LABEL,
                                           CSV_LABEL,    CSV_NUMBER,   CSV_NUMBER,  CSV_NUMBER,
                                           CSV_CATEGORY, CSV_CATEGORY, CSV_CATEGORY};
@@ -359,7 +359,8 @@ static Status read_columns(CsvSchema *s, const Node *n)
         return node_fail(s, n, "expected columns, each as NAME: {type: ...}", "");
     if (n->count > CSV_COLUMNS_MAX) return node_fail(s, n, "too many columns", "");
     int labels = 0;
-    /* columns without `at` may follow the largest position that `at` can give */
+    /* Twice CSV_COLUMNS_MAX: columns without `at` may follow the largest position that `at` can
+     * give. */
     ColumnParser r = {.schema = s,
                       .column_at = mem_new(2 * CSV_COLUMNS_MAX * sizeof *r.column_at),
                       .last_view = mem_new((size_t)n->count * sizeof *r.last_view)};

@@ -1,4 +1,4 @@
-/* The schema of a text table, which says what each column is, and csv_import. Inside the data
+/* The schema of a text table, which says what each column is, and csv_import. Private to the data
  * module. */
 #ifndef WEFT_DATA_CSV_SCHEMA_H
 #define WEFT_DATA_CSV_SCHEMA_H
@@ -67,6 +67,7 @@ typedef struct CsvSchema {
     CsvTexts missing;
     /* set of the first bytes of `missing`; is the empty text in `missing`? */
     bool missing_begins[256], missing_empty;
+    /* number of columns */
     int count;
     /* owned */
     CsvColumn *column;
@@ -99,8 +100,8 @@ typedef struct CsvImport {
     const char *const *file;
     int count;
     const char *out;
-    /* test set: from test_count separate files, or from the last test_share of the training
-     * files' records; test NULL: no test set */
+    /* path of the test set, which is made of test_count separate files, or, if test_count is 0, of
+     * the last test_share of the training files' records; NULL: no test set */
     const char *test;
     const char *const *test_file;
     int test_count;

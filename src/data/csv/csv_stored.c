@@ -20,8 +20,8 @@ static const char *next_word(const char *word)
     return word + strlen(word) + 1;
 }
 
-/* Returns the type in memory: of fixed-length strings the stored one, of floats double; -1: neither
- * of them. */
+/* Returns the type in memory: the stored type for strings of fixed length, double for floats; -1:
+ * the array has another type. */
 static hid_t memory_type(hid_t stored)
 {
     if (H5Tget_class(stored) == H5T_FLOAT) return H5Tcopy(H5T_NATIVE_DOUBLE);
@@ -81,7 +81,7 @@ typedef struct Stored {
     size_t bytes, at;
 } Stored;
 
-/* Requests arrays; input: see next_word, takes ownership of it. */
+/* Requests arrays. input: the request, as next_word describes it; it is freed here. */
 static Status stored_request(Stored *s, const char *path, char *input, size_t input_bytes)
 {
     static const IsolatedJob job = {
@@ -98,8 +98,8 @@ static Status stored_request(Stored *s, const char *path, char *input, size_t in
     return st;
 }
 
-/* Returns the next array, borrowed, with the bytes of an element and their number; *each 0: it is
- * missing. */
+/* Returns the next array, borrowed. *each: bytes of an element; 0: the array is missing. *count:
+ * number of elements. */
 static Status stored_next(Stored *s, const char **value, uint64_t *each, uint64_t *count)
 {
     uint64_t size[2] = {0};
@@ -160,7 +160,7 @@ static Status fail_other_schema(const CsvSchema *schema, const char *path, const
                 schema->path, what);
 }
 
-/* Reads one value per number of the schema; if the array is missing, to is unchanged. */
+/* Reads one value per number of the schema to `to`, which is unchanged if the array is missing. */
 static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
 {
     const char *value;
@@ -173,8 +173,8 @@ static Status read_numbers(Stored *s, const CsvSchema *schema, double *to)
     return OK;
 }
 
-/* Reads the words of the field whose ids begin at `first`. The first two ids stand for missing and
- * for unknown values. */
+/* Reads the words of the field whose ids begin at `first`. The first two ids are those of missing
+ * and of unknown values. */
 static Status read_words(Stored *s, uint64_t first, CsvVocab *vocab, uint64_t *count)
 {
     const char *value;

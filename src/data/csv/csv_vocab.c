@@ -47,8 +47,8 @@ static int64_t home_slot(const CsvVocab *v, const uint64_t key[2])
     return (int64_t)((x ^ x >> 29) & (uint64_t)(v->slots - 1));
 }
 
-/* Returns the index of the value's slot; if it is not in the vocabulary, of the empty slot where it
- * belongs. */
+/* Returns the index of the value's slot; if the value is not in the vocabulary, the index of the
+ * empty slot where it belongs. */
 static int64_t find_slot(const CsvVocab *v, const CsvValue *value, const uint64_t key[2])
 {
     int64_t at = home_slot(v, key);

@@ -1,9 +1,9 @@
 /* weft data import movielens: ratings of MovieLens-100k (Harper and Konstan 2015), u.data, or of a
  * similar file: lines of user, film, rating from 0.5 to 5 and time, separated by tabs. A rating of
- * 4 or more becomes label 1. Rows are sorted by time, and the last ones are the test set, because a
- * random test set would let a model learn from later ratings. If PATH is a folder, its u.user and
- * u.item are read if present: a user's age, gender and occupation; the genres of a film, which may
- * have several. */
+ * 4 or more becomes label 1. Rows are sorted by time, and the last rows are the test set, because
+ * with a random test set a model would learn from later ratings. If PATH is a folder, its u.user
+ * and u.item are read if present: a user's age, gender and occupation; the genres of a film, which
+ * may have several. */
 #include "csv.h"
 #include "moments.h"
 
@@ -14,7 +14,8 @@
 #include <unistd.h>
 
 enum {
-    /* longest file; longest gender or occupation; parts of a line beyond the last are not split */
+    /* in bytes: longest file; longest gender or occupation. Largest number of parts into which a
+     * line is split. */
     FILE_BYTES_MAX = 256 << 20,
     WORD_BYTES_MAX = 200,
     PARTS_MAX = 32,
@@ -235,7 +236,7 @@ static Status read_files(Movies *m, const char *path)
 /* ---- the table ---- */
 
 /* Lists the fields that the table has, and finds their first ids. Users and films keep their
- * numbers (no one has 0); the first id of gender and occupation means "unknown". */
+ * numbers (none has number 0); the first id of gender and occupation means "unknown". */
 static void list_fields(Movies *m, const char **name, int *count)
 {
     static const char *const names[FIELDS] = {"user", "item", "gender", "occupation", "genre"};
@@ -260,8 +261,8 @@ static double age_or_mean(const Movies *m, const Rating *r)
     return isnan(age) ? m->mean : age;
 }
 
-/* Computes mean and deviation of the age over the first `rows` ratings, those for training, by
- * users of known age. */
+/* Computes mean and deviation of the age over the first `rows` ratings, which are for training.
+ * Users of unknown age are left out. */
 static void compute_age_mean(Movies *m, int64_t rows)
 {
     Moments age = {0};
@@ -273,8 +274,8 @@ static void compute_age_mean(Movies *m, int64_t rows)
     m->deviation = moments_deviation(&age);
 }
 
-/* Writes the ids of a rating from index `at` of ids on. ends: result, for each field the index
- * after its last id. Returns the index after the last id. */
+/* Writes the ids of a rating from index `at` of ids on. ends[f]: set to the index after the last id
+ * of field f. Returns the index after the last id. */
 static uint64_t put_rating_ids(const Movies *m, const Rating *r, uint64_t *ids, uint64_t at,
                                uint64_t *ends)
 {

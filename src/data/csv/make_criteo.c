@@ -4,9 +4,9 @@
  * fraction of the values is missing. The teacher has a normally distributed weight for each id, for
  * each pair of ids of some neighbouring fields, and for each of the 13 numbers. Their sum, plus a
  * constant with which 25.6 % of the rows are clicks, is the logit of a click's probability p; the
- * label is drawn with p. best_auc is the AUC of p itself. With drift D each value is replaced by
- * new ones D times from the first row of the training set to its last, at different times. A row
- * follows from its number, the seed, --samples and --drift. */
+ * label is drawn with p. The attribute best_auc is the AUC of p itself. With drift D each value is
+ * replaced by new ones D times from the first row of the training set to its last, at different
+ * times. A row follows from its number, the seed, --samples and --drift. */
 #include "table_file.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ typedef struct Maker {
     /* first row and number of rows of the data set that is being written */
     int64_t first, count;
     const TableWriter *writer;
-    /* owned by make_set: for each row the probability of a click, and whether it was one */
+    /* owned by make_set: for each row the probability of a click, and whether there was a click */
     float *p;
     uint8_t *clicked;
 } Maker;
@@ -116,7 +116,7 @@ static double make_row(const Maker *m, int64_t row, float *dense, uint64_t *id)
         logit += 0.35 * normal(hash(m->seed, id[f], 1));
         if (f > 0 && f % 3 == 0) logit += 0.25 * normal(hash(id[f - 1], id[f], m->seed));
     }
-    /* counts with a log-normal distribution, of larger mean from number to number */
+    /* Counts with a log-normal distribution, whose mean grows from number to number. */
     for (int i = 0; i < NUMBERS; ++i) {
         double z = normal(hash(m->seed, (uint64_t)row, (uint64_t)(1000 + i)));
         double x = floor(exp(0.5 + 0.2 * i + 1.2 * z));

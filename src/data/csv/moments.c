@@ -98,8 +98,8 @@ void moments_add(Moments *m, double x)
     m->squares = pair_add(m->squares, pair_multiply(d, d));
 }
 
-/* Returns an exponent for the joined sums: the larger one of those that have sums, or that of the
- * difference of the shifts, which may be much larger than the differences in either sum. */
+/* Returns an exponent for the joined sums: the larger of the exponents of sums that are not 0, or
+ * that of the difference of the shifts, if this difference is much larger. */
 static int joined_exponent(const Moments *m, const Moments *other)
 {
     bool known = moments_differ(m), shifts_differ = m->shift != other->shift;

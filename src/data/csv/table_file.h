@@ -1,4 +1,5 @@
-/* Writer of data sets of kind table, usable from any number of threads. Inside the data module. */
+/* Writer of data sets of kind table, usable from any number of threads. Private to the data
+ * module. */
 #ifndef WEFT_DATA_TABLE_FILE_H
 #define WEFT_DATA_TABLE_FILE_H
 
@@ -12,7 +13,7 @@ typedef struct TableLayout {
     /* ids are below id_rows; 0: they have 64 bits */
     uint64_t id_rows;
     /* mean subtracted from each column and deviation it was divided by; 0 and 1 for columns that
-     * are not standardised; NULL: no column is */
+     * are not standardised; NULL: no column is standardised */
     const double *mean, *deviation;
     /* first id of each field, fields + 1 entries; NULL: all fields share one range of ids */
     const uint64_t *field_first;
