@@ -25,7 +25,7 @@ typedef struct DataArray {
     ElementType type;
     bool big_endian;
     int ndim;
-    /* dim[0]: number of samples; those from ndim on are 1 */
+    /* dim[0]: number of samples; dimensions from ndim on are 1 */
     int64_t dim[SHAPE_DIMS];
     /* byte offset in the file of contiguous data; -1: read through HDF5 (chunked, compressed,
      * compact, or the other byte order) */

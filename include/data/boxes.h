@@ -21,14 +21,14 @@ typedef enum BoxArray {
 } BoxArray;
 
 /* All labels of a set, in memory: 53 bytes a box, 24 a picture (48 with fit). N pictures, B boxes,
- * K classes. */
+ * K classes. All arrays are owned. */
 typedef struct DataBoxes {
     int64_t pictures, boxes;
     int classes;
-    /* owned, all of them */
-    /* (N,2): height and width of the pictures in which boxes count */
+    /* (N,2): height and width of the pictures, in whose pixels the boxes are given */
     int32_t *size;
-    /* (N,3): decoded pictures: scale, left and top of the picture in its square; else NULL */
+    /* (N,3): scale, left and top edge of a decoded picture in its square; NULL: the set stores
+     * picture files */
     double *fit;
     /* (B,4): x, y, width, height in pixels, x and y of the top left corner */
     double *box;
@@ -36,22 +36,23 @@ typedef struct DataBoxes {
     int32_t *class;
     /* (N+1): number of the first box of each picture; boxes of a picture follow each other */
     int64_t *start;
-    /* (B): area, for COCO's evaluation; 1: the box is around a group, and is not trained on; number
-     * of the annotation */
+    /* (B): area, for COCO's evaluation */
     double *area;
+    /* (B): 1: the box is around a group, and is not trained on */
     uint8_t *crowd;
+    /* (B): id of the annotation in the file that was imported */
     int64_t *id;
-    /* (N), (K): rising numbers of images and categories in the file that was imported */
+    /* (N), (K): ids of images and of categories in the file that was imported, ascending */
     int64_t *image_id, *category_id;
 } DataBoxes;
 struct DataSet;
-/* Reads the labels of a set and checks them. ERR_DATA: they are damaged; ERR_IO. Release with
+/* Reads the labels of a set and checks them. ERR_DATA: the labels are damaged; ERR_IO. Release with
  * data_boxes_free. */
 Status data_boxes_read(DataBoxes *boxes, const struct DataSet *set);
 void data_boxes_free(DataBoxes *boxes);
 /* Returns the bytes that data_boxes_read takes; 0: the set has no boxes. */
 size_t data_boxes_bytes(const struct DataSet *set);
-/* Replaces labels by the classes that the set maps them to; -1: none. */
+/* Replaces each label by the class that the set maps it to; -1: the label has no class. */
 void data_boxes_map_classes(DataBoxes *boxes, const struct DataSet *set);
 /* Where a picture lies in the letterbox of a set's model input: pixel (x, y) of the picture is at
  * (left + x * scale[0], top + y * scale[1]). */

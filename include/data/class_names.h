@@ -5,7 +5,7 @@
 
 #include "base.h"
 
-/* There may be fewer names than classes, or none. */
+/* A list of names. A list of class names may be shorter than the number of classes, or empty. */
 typedef struct ClassNames {
     int64_t count;
     /* owned */
@@ -14,7 +14,7 @@ typedef struct ClassNames {
 /* Reads the class names of the data set at path, whichever program made it. Release with
  * class_names_free. ERR_NOINPUT, ERR_DATA, ERR_IO. */
 Status class_names_read(ClassNames *names, const char *path);
-/* Reads another list of names: "columns", "fields". */
+/* Does the same for the list `list`: "classes", "columns" or "fields". */
 Status class_names_read_list(ClassNames *names, const char *path, const char *list);
 /* Splits text, of `bytes` bytes, into names; a name ends at each byte `end` and at the last byte.
  * Takes ownership of text, replaces its control characters by '?' and escapes what a terminal would
@@ -28,9 +28,10 @@ void class_names_merge(ClassNames *all, const ClassNames *more);
 bool class_names_are_numbers(const ClassNames *names);
 /* Returns the names, one per line. Owner: the caller. */
 char *class_names_lines(const ClassNames *names);
-/* Splits such lines, as class_names_split does; NULL: no names. */
+/* Splits the lines of class_names_lines, as class_names_split does; lines NULL: no names. */
 void class_names_from_lines(ClassNames *names, const char *lines);
-/* Returns the name of class i, or writes its number to `number` and returns that. */
+/* Returns the name of class i; without a name, writes the number i to `number` and returns
+ * `number`. */
 const char *class_name(const ClassNames *names, int64_t i, char number[24]);
 
 #endif

@@ -4,8 +4,8 @@
 
 #include "config.h"
 
-/* Values of the keys data.layout (order of dimensions of stored images), data.augment (a bit each),
- * data.filter, data.shuffle and data.refresh. */
+/* Values of the keys data.layout (order of dimensions of stored images), data.augment (each value
+ * is a bit), data.filter, data.shuffle and data.refresh. */
 #define LAYOUT_WORDS(W)  W(LAYOUT_NCHW, "nchw") W(LAYOUT_NHWC, "nhwc")
 #define AUGMENT_WORDS(W) W(AUGMENT_FLIP, "flip") W(AUGMENT_CROP, "crop") W(AUGMENT_CUTOUT, "cutout")
 #define FILTER_WORDS(W)  W(FILTER_BILINEAR, "bilinear") W(FILTER_BICUBIC, "bicubic")

@@ -7,34 +7,37 @@
 
 typedef struct FieldOutput FieldOutput;
 typedef struct FieldOutputPlan {
-    /* borrowed */
+    /* borrowed until the output is freed */
     const DataSet *set;
-    /* path of the file; whether it replaces an existing one */
+    /* path of the file, borrowed for the call; replace an existing file */
     const char *path;
     bool force;
     /* also write the truth, as variables NAME_truth */
     bool truth;
-    /* number of samples; of fields in time for each, and their offsets from its time, in frames;
-     * of targets at one offset, which are the first ones of the set; borrowed for the call */
+    /* number of samples */
     int64_t samples;
+    /* number of leads: times for which each sample has fields; number of targets at one lead, which
+     * are the first targets of the set */
     int leads, channels;
+    /* [leads]: offset of each lead from the sample's time, in frames; borrowed for the call */
     const int64_t *lead;
-    /* label fields: names of the classes, separated by spaces; NULL: they have none; borrowed for
-     * the call */
+    /* label fields: names of the classes, separated by spaces; NULL: classes have no names;
+     * borrowed for the call */
     const char *meanings;
     /* attributes title and source of the file; borrowed for the call */
     const char *title, *source;
 } FieldOutputPlan;
-/* Lays out the file, which gets its name in field_output_finish. With one lead a field's time is
- * its own; with several it is that of the sample, and there is a dimension lead. ERR_USAGE: the
- * file exists; ERR_IO, ERR_DATA. Nothing needs to be released if it fails. */
+/* Lays out the file as path.part. With one lead, the time of a field is the time that is predicted;
+ * with several leads, it is the time of the sample, and fields have a dimension lead. ERR_USAGE:
+ * the file exists; ERR_IO, ERR_DATA. Nothing needs to be released if it fails. */
 Status field_output_new(FieldOutput **output, const FieldOutputPlan *plan);
-/* Writes the next sample, whose own time is that of a frame of the set. predicted, truth: (leads,
- * channels, H, W) in the variables' units, or numbers of classes, NaN: missing; truth is not read
- * unless it is written. Classes are written as integers, -1: missing. */
+/* Writes a sample of the set as the next sample of the file. predicted, truth: (leads, channels, H,
+ * W) in the variables' units, or numbers of classes, NaN: missing. truth is read only if
+ * FieldOutputPlan.truth is set. Classes are written as integers, -1: missing. */
 Status field_output_put(FieldOutput *output, int64_t sample, const float *predicted,
                         const float *truth);
-/* Both free the output. field_output_drop removes what has been written; NULL is allowed. */
+/* field_output_finish completes the file and renames it to path. field_output_drop removes what has
+ * been written; *output may be NULL. Both free the output. */
 Status field_output_finish(FieldOutput **output);
 void field_output_drop(FieldOutput **output);
 

@@ -9,27 +9,28 @@
 typedef struct FieldReader FieldReader;
 Status field_reader_new(FieldReader **reader, const DataSet *set);
 void field_reader_free(FieldReader **reader);
-/* Reads one sample: x (C,H,W) and targets (C',H',W'), either may be NULL. normalised: by the set's
- * means and deviations, missing inputs become 0 (the mean) and missing targets NaN; else values in
- * the variables' units, missing ones NaN. NaN in a file means missing, too. ERR_IO; ERR_DATA: a
- * value is infinite. */
+/* Reads one sample: x (C,H,W) and targets (C',H',W'); either may be NULL. normalised: values are
+ * normalised by the set's means and deviations, missing inputs become 0 (the mean), and missing
+ * targets NaN. false: values are in the variables' units, and missing values are NaN. NaN in a file
+ * means missing, too. ERR_IO; ERR_DATA: a value is infinite. */
 Status field_read(FieldReader *reader, int64_t sample, bool normalised, float *x, float *target);
-/* The same at an epoch, which with the sample says where a patch is cut out; field_read is for
- * epoch 0. */
+/* Does the same for an epoch: epoch and sample determine where a patch is cut out. field_read reads
+ * for epoch 0. */
 Status field_read_at(FieldReader *reader, int64_t epoch, int64_t sample, bool normalised, float *x,
                      float *target);
 /* Reads all selected levels of a variable at a frame of the set, (levels, rows, columns), in double
  * precision, missing values as NaN. A static variable has one frame. ERR_IO, ERR_DATA. */
 Status field_read_variable(FieldReader *reader, int variable, int64_t frame, double *plane);
-/* Read the classes of the pixels of a set of label fields, int32[rows][columns], at a frame, or
- * of a sample, or its patch of an epoch; -1: the pixel has none. ERR_IO; ERR_DATA: a value is no
- * class, with its place. */
+/* Read the classes of pixels of a set of label fields, int32[rows][columns]: field_read_labels all
+ * pixels of a frame, field_read_sample_labels the pixels of a sample, or of its patch in an epoch.
+ * -1: the pixel has no label. ERR_IO; ERR_DATA, with file, time, row and column: a value is no
+ * class. */
 Status field_read_labels(FieldReader *reader, const DataSet *set, int64_t frame, int32_t *label);
 Status field_read_sample_labels(FieldReader *reader, const DataSet *set, int64_t epoch,
                                 int64_t sample, int32_t *label);
 /* Reads all levels of a variable that is an input, `ahead` frames after a frame, as planes of the
- * inputs' size, (levels, H, W): scalars fill theirs, and what weft makes is known at any time.
- * ERR_IO, ERR_DATA. */
+ * inputs' size, (levels, H, W): a scalar fills its plane, and extra channels, which weft makes, are
+ * computed for any time. ERR_IO, ERR_DATA. */
 Status field_read_planes(FieldReader *reader, int variable, int64_t frame, int64_t ahead,
                          double *plane);
 /* Returns the frame of a sample at its own time. */
@@ -37,11 +38,12 @@ int64_t field_sample_frame(const FieldSet *f, int64_t sample);
 
 /* Returns the index of a frame's segment. */
 int field_find_segment(const FieldSet *f, int64_t frame);
-/* Returns the time of a frame, in seconds since 1970-01-01 of the calendar; its number if frames
- * have no times. */
+/* Returns the time of a frame, in seconds since 1970-01-01 of the calendar; the number of the frame
+ * if frames have no times. */
 double field_frame_time(const FieldSet *f, int64_t frame);
-/* Write a time of field_frame_time, "2001-01-31 06:00:00", and a distance of frames in time,
- * "-6h"; returns text. */
+/* field_time_text writes a time that field_frame_time returned, as "2001-01-31 06:00:00".
+ * field_offset_text writes the time that `frames` frames span, as "-6h", or their number if frames
+ * have no times. Both return text. */
 enum { FIELD_TIME_TEXT = 40 };
 const char *field_time_text(const FieldSet *f, double time, char text[FIELD_TIME_TEXT]);
 const char *field_offset_text(const FieldSet *f, int64_t frames, char text[FIELD_TIME_TEXT]);
@@ -55,23 +57,25 @@ typedef struct FieldLabel {
     /* name for keys and files: variable, level and lead, "z_500_6h" */
     char name[FIELD_NAME + 64];
 } FieldLabel;
-/* channel: of f->input or f->target, by role. */
+/* Returns the names of a channel of f->input (role FIELD_INPUT) or f->target (FIELD_TARGET). */
 FieldLabel field_label(const FieldSet *f, FieldRole role, const FieldChannel *channel);
-/* Are two channels the same variable at the same level, at any offset? Static ones are not. */
+/* Are two channels the same variable at the same level, at any offset? False for static
+ * variables. */
 bool field_is_same(const FieldSet *f, const FieldChannel *a, const FieldChannel *b);
-/* Returns the input channel of a target's variable and level at the last offset; -1: none. */
+/* Returns the input channel of a target's variable and level at the last offset; -1: there is
+ * none. */
 int field_last_input(const FieldSet *f, int target);
-/* Returns the mean and the deviation of a target's values (not of their changes) as the set knows
+/* Returns the mean and the deviation of a target's values (not of their changes) if the set has
  * them; 0 and 1: unknown. */
 void field_target_scale(const DataSet *set, int target, double *mean, double *deviation);
 /* Converts a model's outputs or normalised targets of one sample, (C',H',W'), to the variables'
  * units, in place. x: the sample's inputs in the variables' units, for targets that are changes. */
 void field_restore(const DataSet *set, const float *x, float *target);
 
-/* Have the rows of targets a coordinate that is a latitude? */
+/* Do the rows of targets have latitudes as coordinate? */
 bool field_rows_have_latitudes(const FieldSet *f);
 /* Returns the weight of each row of whole fields of targets: the cosine of its latitude, or 1 if
- * rows are no latitudes or latitude is false. Owner: the caller. */
+ * rows have no latitudes or `latitude` is false. Owner: the caller. */
 double *field_row_weights(const DataSet *set, bool latitude);
 /* Weights of the pixels of a set's targets: those of rows times the mask (data.mask). */
 typedef struct FieldWeights {
@@ -79,18 +83,18 @@ typedef struct FieldWeights {
     int64_t rows, columns;
     /* (rows, columns), without the mask if it varies; owned */
     double *pixel;
-    /* the mask has a time, so each frame has weights of its own */
+    /* the mask varies in time, so each frame has its own weights */
     bool vary;
 } FieldWeights;
-/* latitude: as field_row_weights. Nothing needs to be released after an error. ERR_IO; ERR_DATA: a
- * value of the mask is not between 0 and 1, or all are 0 or missing. */
+/* latitude: as in field_row_weights. Nothing needs to be released after an error. ERR_IO; ERR_DATA:
+ * a value of the mask is not between 0 and 1, or all values are 0 or missing. */
 Status field_weights_init(FieldWeights *weights, const DataSet *set, FieldReader *reader,
                           bool latitude);
 void field_weights_fini(FieldWeights *weights);
 /* Writes the weights at a frame, (rows, columns). ERR_IO, ERR_DATA. */
 Status field_weights_at(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
                         int64_t frame, double *pixel);
-/* Do losses weight the set's targets, by variable and level, latitude or mask? Do the weights
+/* Do losses weight the set's targets, by variable and level, latitude or mask? Do these weights
  * differ between samples? */
 bool field_loss_has_weights(const FieldSet *f);
 bool field_loss_weights_vary(const FieldSet *f);
@@ -99,8 +103,8 @@ bool field_loss_weights_vary(const FieldSet *f);
 Status field_loss_weights(const FieldWeights *weights, const DataSet *set, FieldReader *reader,
                           int64_t epoch, int64_t sample, float *weight);
 
-/* Sums over samples for forecasts that need no model, of targets first to first + targets - 1. All
- * arrays are owned. */
+/* Sums over samples, for the climatology and the errors of persistence, of targets first to first +
+ * targets - 1. All arrays are owned. */
 typedef struct FieldBaselines {
     int first, targets;
     int64_t pixels;
@@ -111,8 +115,7 @@ typedef struct FieldBaselines {
 } FieldBaselines;
 void field_baselines_init(FieldBaselines *baselines, const DataSet *set, int first, int targets);
 void field_baselines_fini(FieldBaselines *baselines);
-/* Adds samples first to end - 1 in their order, which several threads read ahead. ERR_IO,
- * ERR_DATA. */
+/* Adds samples first to end - 1, in order; several threads read them ahead. ERR_IO, ERR_DATA. */
 Status field_baselines_add(FieldBaselines *baselines, FieldReader *reader, const DataSet *set,
                            const FieldWeights *weights, int64_t first, int64_t end);
 

@@ -5,12 +5,13 @@
 #include "data/set.h"
 
 /* Mean and deviation of variables of a set of fields, over all frames of its segments, and of the
- * changes that it predicts. They are measured in blocks of frames, which ranks may divide; neither
- * threads nor ranks change a bit. data_fields_rows lists the rows that the set needs.
- * data_fields_measure_blocks writes the moments of blocks first .. first + count - 1 to moments,
- * FieldMoments[count][rows->count]; data_fields_join computes means and deviations from those of
- * all blocks; data_fields_use gives them to the set. data_fields_measure does all of it. ERR_IO;
- * ERR_DATA: a value is infinite, or a variable has none. */
+ * changes that it predicts. They are measured in blocks of frames, which may be divided among
+ * ranks; the results have the same bits with any number of threads and ranks. data_fields_rows
+ * lists the rows that the set needs. data_fields_measure_blocks writes the moments of blocks first
+ * .. first + count - 1 to moments, FieldMoments[count][rows->count]; data_fields_join computes
+ * means and deviations from those of all blocks; data_fields_use copies them to the set.
+ * data_fields_measure does all four steps in one process. ERR_IO; ERR_DATA: a value is infinite, or
+ * a variable has only missing values. */
 void data_fields_rows(const DataSet *set, FieldStats *rows);
 /* Returns the number of variables that have rows: all but a target with labels. */
 int data_fields_measured(const DataSet *set);
@@ -20,12 +21,13 @@ Status data_fields_measure_blocks(const DataSet *set, const FieldStats *rows, in
 void data_fields_join(FieldStats *stats, const FieldMoments *moments, int64_t blocks);
 Status data_fields_use(DataSet *set, const FieldStats *stats);
 Status data_fields_measure(DataSet *set, int threads);
-/* Write and read the file of data.stats; saving replaces it. Loading finds the set's rows. ERR_IO,
- * ERR_NOINPUT, ERR_CONFIG (broken YAML); ERR_DATA: a row is missing, or units differ. */
+/* Write and read the file of data.stats; saving replaces it. Loading sets *stats to the rows that
+ * the set needs. ERR_IO, ERR_NOINPUT, ERR_CONFIG (broken YAML); ERR_DATA: a row is missing, or
+ * units differ. */
 Status data_fields_stats_save(const DataSet *set, const FieldStats *stats, const char *path);
 Status data_fields_stats_load(const DataSet *set, FieldStats *stats, const char *path);
 /* Gives the inputs and targets of a rollout's later steps the mean and deviation of the same fields
- * of its first step. */
+ * in the first step. */
 void data_fields_share_stats(DataSet *set);
 
 #endif

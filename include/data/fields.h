@@ -9,8 +9,8 @@
 
 #include <sys/stat.h>
 
-/* Roles of data.variables: those that have offsets of their own (data.window), scalars, which have
- * a time and no rows or columns, and extra channels, which weft makes. */
+/* Roles of data.variables. Inputs and targets have offsets (data.window). Scalars have a time, but
+ * no rows and columns. Extra channels are made by weft. */
 typedef enum FieldRole {
     FIELD_INPUT,
     FIELD_STATIC,
@@ -19,8 +19,9 @@ typedef enum FieldRole {
     FIELD_EXTRA,
     FIELD_ROLES
 } FieldRole;
+/* number of roles in FieldSet.offset, where static variables have none */
 enum { FIELD_WINDOWS = FIELD_TARGET + 1 };
-/* Kinds of extra channels; those from the last two on are constant over space. */
+/* Kinds of extra channels; the last two are constant over space. */
 #define EXTRA_WORDS(W)                                                                             \
     W(EXTRA_LATITUDE, "latitude")                                                                  \
     W(EXTRA_LONGITUDE, "longitude")                                                                \
@@ -52,7 +53,8 @@ enum {
     FIELD_CLASS_NAME = 48
 };
 
-/* How a stored value becomes a number: stored * scale + add, unless it is one of `missing`. */
+/* How a stored value becomes a number: stored * scale + add, unless the stored value is one of
+ * `missing`. */
 typedef struct FieldPacking {
     double scale, add;
     int missing_count;
@@ -73,12 +75,13 @@ typedef struct FieldVariable {
     /* number of dimensions, and FieldDim of each, the same in all files */
     int ndim;
     int8_t dim[SHAPE_DIMS];
-    /* sizes of the dimensions, by FieldDim; those that it lacks are 1 */
+    /* sizes of the dimensions, by FieldDim; 1: the variable lacks this dimension */
     int64_t size[FIELD_DIMS];
+    /* has one frame for all times */
     bool is_static;
-    /* one number for all rows and columns */
+    /* has one number for all rows and columns */
     bool is_scalar;
-    /* 1 + FieldExtra of a variable that weft makes; 0: the files have it */
+    /* 1 + FieldExtra of a variable that weft makes; 0: the variable is in the files */
     int8_t made;
     /* how the first file stores it: "chunked 1x64x128, shuffle, deflate" */
     char storage[120];
@@ -93,13 +96,14 @@ typedef struct FieldFile {
     int64_t first, frames;
     /* byte in FieldSet.text at which its path begins */
     int64_t path;
-    /* state when it was opened, and hash of the addresses of its arrays (data_set_hash_layout) */
+    /* the file's state when it was opened, and hash of the addresses of its arrays
+     * (data_set_hash_layout) */
     struct stat stat;
     uint64_t layout;
 } FieldFile;
 
 /* A run of frames at equal distances in time, which may go over several files. Its samples are
- * those whose offsets all lie in it. */
+ * those whose frames are all in the segment. */
 typedef struct FieldSegment {
     /* number in the set of the first frame; number of frames */
     int64_t first, frames;
@@ -115,10 +119,10 @@ typedef struct FieldStat {
     int16_t variable, level;
     /* frames over which values change; 0: values */
     int change;
-    /* NAN: no value that is not missing */
+    /* NAN: all values are missing */
     double mean, deviation;
 } FieldStat;
-/* All that a set needs. */
+/* All means and deviations that a set needs. */
 enum { FIELD_STATS = 3 * FIELD_CHANNELS };
 typedef struct FieldStats {
     int count;
@@ -147,9 +151,9 @@ typedef struct FieldClasses {
     double ignore;
 } FieldClasses;
 
-/* Patches (data.patch), which samples are in place of whole fields. */
+/* Patches (data.patch): the parts of fields that are the samples, instead of whole fields. */
 typedef struct FieldPatch {
-    /* rows and columns of the inputs of a patch, 0: samples are whole fields; and of whole
+    /* rows and columns of the inputs of a patch (0: samples are whole fields), and of whole
      * inputs */
     int64_t size[2], whole[2];
     /* Along each axis input_unit rows of the inputs are as long as target_unit rows of the targets;
@@ -169,44 +173,46 @@ typedef struct FieldAxis {
     float value[FIELD_ROWS];
 } FieldAxis;
 
-/* Plain bytes, as the DataSet is, whose member it is, except one block. */
+/* The fields of a DataSet: plain bytes, like the DataSet, except for one block. */
 typedef struct FieldSet {
     int variables, files, segments;
-    /* variables that the files have; those that weft makes follow */
+    /* number of variables that the files have, which are the first; those that weft makes follow */
     int stored;
     FieldVariable variable[FIELD_VARIABLES];
-    /* The block of what grows with the files (field_block.c): files, the arrays [files][stored],
-     * paths, each ended by a zero, and segments. The DataSet that was opened owns it, copies borrow
-     * it. */
+    /* One block of memory with everything that grows with the number of files (field_block.c):
+     * files; arrays [files][stored]; paths, each ended by a zero; segments. The DataSet that was
+     * opened owns it, copies borrow it. */
     FieldFile *file;
     FieldArray *array;
     char *text;
     FieldSegment *segment;
     int64_t text_bytes, block_bytes;
-    /* offsets in frames from a sample's own time */
+    /* by role: number of offsets, and the offsets in frames from a sample's own time */
     int offsets[FIELD_WINDOWS];
     int offset[FIELD_WINDOWS][FIELD_OFFSETS];
-    /* channels of inputs: offset after offset, then static, extra, and those that are constant over
-     * space; and of targets, offset after offset */
+    /* number of input channels: offset after offset, then static and extra channels, last those
+     * that are constant over space; number of target channels: offset after offset */
     int inputs, targets;
-    /* Steps of a rollout (train.rollout), of which each is an offset of targets; inputs and targets
-     * of one step. Inputs from step_inputs on are those that later steps take from the data; their
-     * offsets, `later` of them, stand behind offsets[FIELD_INPUT]. */
+    /* Number of steps of a rollout (train.rollout), each of which has one offset of targets; number
+     * of inputs and of targets of one step. Inputs from step_inputs on are read from the data by
+     * later steps; their offsets, `later` of them, follow the first offsets[FIELD_INPUT] ones. */
     int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
-    /* predict: change: input channel at the last offset of the same variable and level; -1: the
-     * target is a value */
+    /* data.predict: change: input channel from which a target is the change, of the same variable
+     * and level at the last offset; -1: the target is a value */
     int16_t change_from[FIELD_CHANNELS];
-    /* mean and deviation of each target, as the model learns it; those of inputs are the set's */
+    /* mean and deviation of each target as the model learns it, value or change; those of inputs
+     * are in DataSet.mean and std */
     float target_mean[FIELD_CHANNELS], target_std[FIELD_CHANNELS];
     FieldClasses classes;
-    /* weight of each target in losses; losses weight rows by the cosine of their latitude */
+    /* weight of each target in losses */
     float target_weight[FIELD_CHANNELS];
+    /* losses weight rows by the cosine of their latitude */
     bool latitude_weights;
     /* variable that is the weight of each pixel of the targets in losses and metrics; -1: none */
     int mask;
     FieldPatch patch;
-    /* seconds between frames; 0: frames have no time. Number of the calendar. */
+    /* seconds between frames; 0: frames have no time. A Calendar (fields/calendar.h). */
     double step_s;
     int calendar;
     /* coordinates of inputs, and of the rows of targets, which may have another size */
@@ -223,11 +229,13 @@ static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
     return &f->array[(int64_t)file * f->stored + variable];
 }
 
-/* Returns the number of the last input channels, which data.variables makes constant over space. */
+/* Returns the number of input channels that are constant over space by data.variables; they are the
+ * last ones. */
 int field_constants(const Config *config);
 
-/* Where a step of a rollout reads a channel: input `channel` of the sample (-1: none), plus a
- * target of an earlier step (-1: none). With both the target is a change, else the value itself. */
+/* Where a step of a rollout reads a channel: the sum of input `channel` of the sample (-1: none)
+ * and of `target` of the earlier step `step` (-1: none). If there are both, the target is a change,
+ * else a value. */
 typedef struct FieldSource {
     int channel, step, target;
 } FieldSource;

@@ -15,7 +15,8 @@ typedef struct FlowMake {
     const FlowKind *kind;
     /* folder for the files member-000.nc, ... */
     const char *out;
-    /* grid; number of trajectories, of the first of them, and of saved frames of each */
+    /* rows and columns of the grid; how many trajectories, the number of the first, how many frames
+     * of each */
     int64_t height, width, members, first, frames;
     /* time between frames; time before the first frame */
     double interval, spin_up;
@@ -29,7 +30,7 @@ typedef struct FlowMake {
     uint64_t seed;
     /* also write the labels `regime` (flow_regimes) */
     bool labels;
-    /* threads of each rank; replace members that are there already */
+    /* threads of each rank; replace members that exist */
     int threads;
     bool force;
 } FlowMake;

@@ -1,8 +1,8 @@
 /* Imports, which write a new weft data set to the path out: first as out.part, which is renamed at
  * the end. An existing file is overwritten only with force. All fail with ERR_NOINPUT or ERR_IO for
  * files that cannot be read or written, with ERR_DATA for files that are damaged or of another kind
- * than expected, and with ERR_USAGE for unusable arguments. Except data_import_folder they run in
- * one process. */
+ * than expected, and with ERR_USAGE for unusable arguments. All but data_import_folder and
+ * data_import_boxes run in one process. */
 #ifndef WEFT_DATA_IMPORT_H
 #define WEFT_DATA_IMPORT_H
 
@@ -12,7 +12,8 @@
  * `classes` names; 0: the classes are named by the numbers of the labels. */
 Status data_import_idx(const char *images, const char *labels, const char *const *class_names,
                        int classes, const char *out, bool force);
-/* Imports the binary files of CIFAR-10; if fine, those of CIFAR-100 with its 100 fine labels. */
+/* Imports the binary files of CIFAR-10, or, if `fine` is set, those of CIFAR-100 with its 100 fine
+ * labels. */
 Status data_import_cifar(const char *const *files, int count, bool fine, const char *out,
                          bool force);
 /* Imports a text file, plain or gzip; its bytes are the tokens. The last test_share (0 to 1) of the
@@ -38,31 +39,31 @@ Status data_import_tokens(const char *file, int bits, int64_t vocab, const char 
                           const char *test_out, double test_share, bool force);
 /* Samples that an import leaves out. */
 typedef struct LabelDrop {
-    /* their label */
+    /* label of the samples to leave out */
     int64_t label;
     /* result: the number of samples left out */
     int64_t count;
 } LabelDrop;
 /* Imports any HDF5 file with arrays named x and y (only x for tokens) as contiguous arrays. A
- * separate process reads them through HDF5, so isolated_begin must not have been called before.
- * drop NULL: keeps all samples. */
+ * separate process reads them through HDF5 and writes the new file, which is open in this process:
+ * isolated_begin must not have been called before. drop NULL: keeps all samples. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
 struct BoxSet;
 struct FolderExtra;
 /* Import of a folder of pictures. */
 typedef struct FolderImport {
-    /* list: file with a picture and its class in each line; NULL: sub-folders of dir are the
-     * classes */
+    /* list: folder of the pictures; file with a picture and its class in each line (NULL:
+     * sub-folders of dir are the classes); path of the new set */
     const char *dir, *list, *out;
     /* file with the classes in order: a data set, or a text with one name per line; classes without
      * pictures are kept. NULL: the classes found, sorted */
     const char *classes;
     /* samples are the bytes of the files; false: (N,3,side,side) of uint8 */
     bool encoded;
-    /* labels that are stored instead of a class for each picture; decoded pictures are then whole,
-     * with a margin, in their square. Borrowed; NULL: classes, and squares from the centre. Only
-     * for the data module (src/data/folder/folder.h) */
+    /* labels to store instead of a class for each picture; each decoded picture is then whole in
+     * its square, with a margin. Borrowed; NULL: classes are stored, and squares are cut from the
+     * centre. Only for the data module (src/data/folder/folder.h) */
     const struct FolderExtra *extra;
     /* apply EXIF orientations to decoded pictures */
     bool orient;
@@ -77,8 +78,8 @@ typedef struct FolderImport {
     /* threads of each rank */
     int threads;
 } FolderImport;
-/* The ranks of an import, and the caller's functions for what they do together; user is the first
- * argument of each. */
+/* The ranks of an import, and functions of the caller by which they communicate; `user` is the
+ * first argument of each. */
 typedef struct ImportRanks {
     int rank, size;
     void *user;
@@ -87,7 +88,7 @@ typedef struct ImportRanks {
     /* Broadcasts rank 0's bytes. Collective. */
     void (*broadcast)(void *user, void *bytes, size_t count);
     /* Receives the progress of this rank several times per second, and at the end: the number of
-     * pictures or frames that are done, of all of them, and of broken ones. */
+     * pictures or frames that are done, of all, and of broken ones. */
     void (*progress)(void *user, int64_t done, int64_t total, int64_t broken);
 } ImportRanks;
 /* the ranks of an import in one process */
@@ -115,7 +116,7 @@ typedef struct BoxImport {
     /* 0: samples are the bytes of the files; else (N,3,side,side) of uint8: whole pictures in
      * squares, centred, with a margin of 114 */
     int side;
-    /* apply EXIF orientations: boxes count in turned pictures */
+    /* apply EXIF orientations: boxes are given in pixels of the rotated pictures */
     bool orient;
     /* leave out boxes and pictures that cannot be used; false: they are errors */
     bool skip_broken;
@@ -125,8 +126,8 @@ typedef struct BoxImport {
     /* threads of each rank */
     int threads;
 } BoxImport;
-/* Imports them, as data_import_folder imports a folder. Errors of labels name file, box and image.
- * Collective on these ranks. */
+/* Imports pictures with labelled boxes, in the same way as data_import_folder. Errors of labels
+ * name file, box and image. Collective on these ranks. */
 Status data_import_boxes(const BoxImport *import, const ImportRanks *ranks);
 /* The import verbs (`weft data import ...`) in the order of the help, then NULL. Each verb is
  * defined in the file of its import. */
@@ -134,7 +135,7 @@ extern const Verb *const importers[];
 /* Writes random uint8 images of shape sample (1,C,H,W), for timing; overwrites out. */
 Status data_import_random(const char *out, Shape sample, int64_t classes, int64_t samples,
                           uint64_t seed);
-/* Does the same for squares with 7 random boxes on average. */
+/* Writes random square pictures with 7 random boxes each on average, for timing; overwrites out. */
 Status data_import_random_boxes(const char *out, Shape sample, int64_t classes, int64_t samples,
                                 uint64_t seed);
 

@@ -27,8 +27,8 @@ char *data_set_label_warning(const DataSet *set, const Config *config, const Lab
  * matched by number; else NULL. Owner: the caller. */
 char *data_label_shift_warning(const DataSet *set, const LabelUse *use, const DataSet *like,
                                const LabelUse *like_use);
-/* Does the same for each file of a set, compared with its first file. Owner of *line: the
- * caller. */
+/* Compares each file of a set with its first file in the same way. *line: the first warning, or
+ * NULL. Owner of *line: the caller. */
 Status data_files_compare_labels(const DataSet *set, char **line);
 
 /* Reads the names of a set's classes: the first file's, followed by names that only later files
@@ -39,7 +39,7 @@ Status data_set_class_names(const DataSet *set, ClassNames *names);
  * `classes`, for messages ("a.h5"). A sample of a class that only `file_names` has is then an error
  * of data_set_check_labels. ERR_DATA, with the first names that differ: each list has a name that
  * the other lacks. If a list is empty, or is 0, 1, 2, ... and does not match the other, labels keep
- * their numbers. *line: a message for the user; NULL: the lists are equal, or neither names
+ * their numbers. *line: a message for the user; NULL: the lists are equal, or neither list names
  * classes. Owner of *line: the caller. */
 Status data_set_use_classes(DataSet *set, const ClassNames *file_names, const ClassNames *classes,
                             const char *classes_of, char **line);

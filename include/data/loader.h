@@ -34,14 +34,14 @@ typedef struct Batch {
     float label_share;
     /* (N, target_width); or NULL. A target that is NaN is missing. */
     float *targets;
-    /* Weights of targets in the loss; NULL: all 1. weights_step 0: those of any sample,
-     * float[target_width], the same array in all batches, borrowed; else (N, target_width), and it
-     * is target_width. */
+    /* Weights of targets in the loss; NULL: all 1. weights_step 0: all samples have the same
+     * weights, float[target_width], one borrowed array for all batches. Else weights are (N,
+     * target_width), and weights_step is target_width. */
     float *target_weights;
     int64_t weights_step;
     /* Sets of boxes, else NULL: sample i has rows box_start[i] to box_start[i + 1] - 1 of box_row,
-     * which have BOX_NUMBERS numbers. matches: BoxTargets.normaliser of the global batch; in an
-     * evaluation of the whole set. */
+     * which have BOX_NUMBERS numbers. matches: BoxTargets.normaliser, counted over the global
+     * batch, or in an evaluation over the whole set. */
     int32_t *box_start;
     float *box_row;
     int64_t *matches;
@@ -58,8 +58,8 @@ typedef struct Batch {
     int rows;
     /* step within the epoch */
     int64_t step, epoch;
-    /* index of the micro-batch in the step, over all replicas; those from batch / micro_batch on
-     * have no rows */
+    /* index of the micro-batch in the step, over all replicas; micro-batches from batch /
+     * micro_batch on have no rows */
     int micro;
 } Batch;
 
@@ -67,35 +67,37 @@ typedef struct LoaderPlan {
     /* samples of a step over all replicas, and of a micro-batch; batch is a multiple of
      * micro_batch */
     int64_t batch, micro_batch;
-    /* index in the step of this replica's first micro-batch, and number of its micro-batches; those
-     * with indices from batch / micro_batch on have no rows */
+    /* index in the step of this replica's first micro-batch, and number of its micro-batches;
+     * micro-batches with indices from batch / micro_batch on have no rows */
     int micro_first, micro_count;
-    /* their indices, int[micro_count], borrowed until the loader is freed; NULL: consecutive ones
-     * from micro_first on */
+    /* indices of this replica's micro-batches, int[micro_count], borrowed until the loader is
+     * freed; NULL: consecutive indices from micro_first on */
     const int *micro;
-    /* first step: its epoch, and its number within the epoch */
+    /* epoch of the first step, and number of this step within the epoch */
     int64_t epoch, step;
     /* true: shuffles, augments and repeats for ever; false: one epoch in order, not augmented */
     bool training;
-    /* this rank needs no inputs (x, ids, tokens), or no labels and targets: they are NULL */
+    /* no_x: this rank needs no inputs; x, ids and tokens are NULL. no_y: it needs no labels and
+     * targets; these are NULL. */
     bool no_x, no_y;
     /* micro-batches kept ready, at least 2 */
     int slots;
-    /* backend whose copies can reach the micro-batches' memory; borrowed; NULL: ordinary memory */
+    /* backend that allocates host memory for micro-batches (backend_host_new); borrowed; NULL:
+     * ordinary memory */
     Backend *backend;
     /* number of threads; 0: one */
     int workers;
     /* training: number of samples added to the positions of the first epoch, because its earlier
      * steps had another batch size */
     int64_t shift;
-    /* losses for boxes: grids of the loss's inputs, by which matches are counted; levels 0: other
-     * losses */
+    /* losses for boxes: number of grids of the loss's inputs, and the grids, by which matches are
+     * counted; levels 0: other losses */
     BoxGrid grid[BOX_LEVELS];
     int levels;
 } LoaderPlan;
-/* Prepares micro-batches ahead on several threads; the result does not depend on their number. Row
- * r of micro-batch m in step s has position s*batch + m*micro_batch + r in its epoch (+ shift in
- * the first epoch); positions >= n are padding. An epoch has ceil(n/batch) steps. */
+/* Prepares micro-batches ahead on several threads; the result does not depend on the number of
+ * threads. Row r of micro-batch m in step s has position s*batch + m*micro_batch + r in its epoch
+ * (+ shift in the first epoch); positions >= n are padding. An epoch has ceil(n/batch) steps. */
 typedef struct Loader Loader;
 /* Returns the number of threads of a loader of this set on a rank with `cores` cores: data.workers,
  * or its default. */

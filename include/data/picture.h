@@ -22,16 +22,16 @@ PictureWork *picture_work_new(const DataSet *set, const Config *config);
 void picture_work_free(PictureWork **work);
 /* Prepares a picture from another source as evaluation prepares the set's. picture: any size,
  * upright. out: float (C,H,W), scaled and normalised by the set's mean and deviation. For a set of
- * decoded images it is first resized to their size (short side resampled, centre cropped; of boxes:
- * whole), as the import does. ERR_DATA, with name: it is too narrow for that. */
+ * decoded images it is first resized to their size (short side resampled, centre cropped; for a set
+ * of boxes: whole), as the import does. ERR_DATA, with name: the picture is too narrow for that. */
 Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out);
 /* Prepares a sample of a set for which data_needs_picture_work is true. ERR_DATA with file and
  * sample. */
 Status picture_prepare_sample(PictureWork *work, Reader *reader, bool training, int64_t epoch,
                               int64_t sample, float *out);
 /* Reads the whole picture of a sample of a set of boxes, upright and without the margins of a
- * stored square. *picture: borrowed until the next call with this work. ERR_IO; ERR_DATA: it is
- * damaged, or its boxes belong to a picture of another size. */
+ * stored square. *picture: borrowed until the next call with this work. ERR_IO; ERR_DATA: the
+ * picture is damaged, or its boxes belong to a picture of another size. */
 Status picture_read(PictureWork *work, Reader *reader, const DataBoxes *boxes, int64_t sample,
                     const Image **picture);
 /* Returns the approximate bytes of a PictureWork, for the memory plan; encoded pictures are assumed

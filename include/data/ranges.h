@@ -10,7 +10,7 @@ typedef struct DataRange {
     double least, most, mean, deviation;
 } DataRange;
 /* Statistics of the finite values of one column of a table. filled: number of values other than 0.
- * typical: geometric mean of the absolute values of those. */
+ * typical: geometric mean of their absolute values. */
 typedef struct ColumnRange {
     float least, most, mean, deviation, typical, filled;
 } ColumnRange;
@@ -26,8 +26,8 @@ typedef struct DataRanges {
     int64_t columns;
     ColumnRange *column;
 } DataRanges;
-/* Read up to 256 samples, spread evenly. The first measures values times the set's scale, without
- * mean and deviation. ERR_IO, ERR_DATA. */
+/* Read up to 256 samples, spread evenly. data_set_measure_scaled measures inputs times the set's
+ * scale, without mean and deviation. ERR_IO, ERR_DATA. */
 Status data_set_measure_scaled(const DataSet *set, DataRange *range);
 Status data_set_measure(const DataSet *set, DataRanges *ranges);
 /* Returns the ranges of rows of values as the model takes them, (rows, set->channels). */

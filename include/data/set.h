@@ -21,8 +21,8 @@ typedef enum DataKind {
 } DataKind;
 /* largest number of ids of a sample */
 enum { DATA_SAMPLE_IDS_MAX = 1 << 20 };
-/* DATA_CHANNELS: largest number of values of mean and std; the others: bytes of a path, and of a
- * tokenizer's path, with the final zero */
+/* DATA_CHANNELS: largest number of values of mean and std; DATA_PATH, DATA_TOKENIZER: bytes of a
+ * path, and of a tokenizer's path, with the final zero */
 enum { DATA_CHANNELS = 256, DATA_PATH = 1024, DATA_TOKENIZER = 256 };
 /* The fields of a DataArray that differ between the files of a set. rows: dim[0]. */
 typedef struct DataFileArray {
@@ -73,7 +73,7 @@ typedef struct DataSet {
     int64_t samples;
     /* samples; labels or targets (token sets have no y) */
     DataArray x, y;
-    /* Encoded pictures: x holds the bytes of all picture files, one behind the other, and index
+    /* Encoded pictures: x holds the bytes of all picture files, one after the other, and index
      * (N+1) the offset of each; a decoded picture has 3 channels. oriented: each picture is rotated
      * or mirrored after decoding, by the EXIF orientation in orient (N). */
     bool encoded, oriented;
@@ -152,10 +152,10 @@ const DataKindInfo *data_kind_info(DataKind kind);
 int data_kind_find(const char *name);
 /* Returns the target of data.variables that has labels, borrowed; NULL: none has. */
 const ConfigVariable *data_label_target(const Config *config);
-/* Has each pixel of the samples' targets a label? */
+/* Does each pixel of the samples' targets have a label? */
 bool data_has_label_fields(const DataSet *set);
-/* Labels of a sample in Batch.labels: one for each token or pixel, else one; 0 for targets and
- * boxes. */
+/* Returns the number of labels of a sample in Batch.labels: one for each token or pixel, else one;
+ * 0 for targets and boxes. */
 int64_t data_labels_per_sample(const DataSet *set);
 
 /* Opens path, or several paths separated by line breaks as one set; config NULL: defaults. Reads
@@ -164,28 +164,31 @@ int64_t data_labels_per_sample(const DataSet *set);
  * file and what to do: ERR_NOINPUT: missing; ERR_DATA: not HDF5, truncated, empty, wrong shape;
  * ERR_CONFIG: a key contradicts the file. */
 Status data_set_open(DataSet *set, const Config *config, const char *path);
-/* Frees what an opened set owns; a set of zeros owns nothing. Copies of the struct borrow it. */
+/* Frees the block that an opened set owns; a set of zeros owns nothing. Copies of the struct borrow
+ * the block. */
 void data_set_fini(DataSet *set);
-/* Sets *copy to a copy that owns what it has. */
+/* Sets *copy to a copy of the set with a block of its own. Release with data_set_fini. */
 void data_set_copy(DataSet *copy, const DataSet *set);
-/* Returns the block of a set of fields, borrowed, and its bytes; NULL and 0: another kind. */
+/* Returns the block of a set of fields, borrowed, and sets *bytes to its size; NULL and 0: the set
+ * is of another kind. */
 void *data_set_block(const DataSet *set, size_t *bytes);
-/* Gives the set, whose other members are those of a set that was opened, a copy of its block, which
- * the set then owns. */
+/* Completes a copy of the struct of an opened set: `block` is a copy of that set's block, which the
+ * copy then owns. */
 void data_set_give_block(DataSet *set, void *block);
 /* Return the number of a set's files, and the path of file i, borrowed. */
 int data_set_files(const DataSet *set);
 const char *data_set_path(const DataSet *set, int i);
-/* Writes size and hash of the set's file (file_describe); of several files their number, and a hash
- * of those of DESCRIBED_MOST of them, spread evenly, to out, of `room` bytes. */
+/* Writes to out, of `room` bytes, size and hash of the set's file (file_describe); for several
+ * files their number, and a hash over the descriptions of at most DESCRIBED_MOST files, spread
+ * evenly. */
 void data_set_describe(const DataSet *set, char *out, size_t room);
 /* Sets *file to file i of a set of several files, as a set of one file. */
 void data_set_file(const DataSet *set, int i, DataSet *file);
 DataIds data_set_ids(const DataSet *set);
-/* Do equal ids of the two mean the same? Unknown values match all others. */
+/* Do equal ids of both mean the same? An unknown value matches every value. */
 bool data_ids_match(DataIds set, DataIds model);
-/* Were the columns of both transformed and scaled in the same way? An unknown way matches all
- * others. */
+/* Were the columns of both transformed and scaled in the same way? An unknown way matches every
+ * way. */
 bool data_scaling_matches(const DataColumns *a, const DataColumns *b);
 /* Compares the columns of set with those of `like`. ERR_DATA, with the first difference, if the
  * names of both, or the units of fields, are known and differ. Warns if the columns were
@@ -195,11 +198,11 @@ Status data_columns_check(const DataSet *set, const DataSet *like);
 typedef struct DataUnitsPair {
     char variable[FIELD_NAME], units[2][80];
 } DataUnitsPair;
-/* Finds the first variable whose units differ in two sets of fields; unknown: whose units only one
- * of the two has. Returns false if there is none. */
+/* Finds the first variable whose units differ in two sets of fields; if `unknown` is set, the first
+ * variable whose units only one of the two has. Returns false if there is none. */
 bool data_units_differ(const DataColumns *a, const DataColumns *b, bool unknown,
                        DataUnitsPair *pair);
-/* Logs the first variable whose units only one of two sets has, which are named in the message. */
+/* Logs the first variable whose units only one of two sets has. path, other: names of the sets. */
 void data_units_log_unknown(const char *path, const DataColumns *now, const char *other,
                             const DataColumns *then);
 /* Reads all of the set once; ERR_DATA: truncation, a label without a class, or a value that is not
@@ -211,9 +214,9 @@ Status data_set_check(const DataSet *set, int64_t classes);
  * (fingerprint.c says which bytes), so a change in the other samples may go unnoticed. */
 enum { DATA_FINGERPRINT = 256 };
 Status data_set_fingerprint(const DataSet *set, char text[DATA_FINGERPRINT]);
-/* Sets layout[i], [data_set_files], to a hash of the addresses of the arrays of file i and of their
- * chunks. If the hash of a file has changed since a reader opened it, that reader reads wrong
- * bytes. Also changes the offsets of arrays in *set to those that the files have now. */
+/* Sets layout[i], for each file i of the set, to a hash of the addresses of the file's arrays and
+ * of their chunks. If the hash of a file has changed since a reader opened it, that reader reads
+ * wrong bytes. Also changes the offsets of arrays in *set to those that the files have now. */
 Status data_set_hash_layout(DataSet *set, uint64_t *layout);
 /* Returns the state of file i when the set was opened, borrowed, and the hash of its layout then;
  * NULL: sets of this kind do not keep them. */
@@ -222,39 +225,42 @@ const struct stat *data_set_opened(const DataSet *set, int i, uint64_t *layout);
  * HDF5 caches parts of a file that is open in this process. ERR_IO: also if the process cannot be
  * started. */
 Status data_set_fingerprint_anew(const DataSet *set, char text[DATA_FINGERPRINT], uint64_t *layout);
-/* Was this fingerprint made by the rule of this version of weft? Others cannot be compared. */
+/* Was this fingerprint made by the rule of this version of weft? Fingerprints of other rules cannot
+ * be compared. */
 bool data_fingerprint_known(const char *text);
 /* Prints the description of `weft data info`. */
 Status data_set_print(const DataSet *set, FILE *out, bool json);
 /* ERR_CONFIG: pictures differ in size, and no key gives the size that the model takes. */
 Status data_set_check_size(const DataSet *set, const Config *config);
-/* Keeps the frames of a set of fields between the times of data.train_time, or of data.test_time
- * if `test` is set, and the samples whose frames all remain; does nothing without this key and
- * to other sets. ERR_CONFIG, with key: no date of the calendar, no sample remains, frames have
- * no times. */
+/* Keeps the frames of a set of fields between the times of data.train_time, or of data.test_time if
+ * `test` is set, and the samples whose frames all remain; does nothing without this key, or to a
+ * set of another kind. ERR_CONFIG, with key: a time is no date of the calendar, no sample remains,
+ * or frames have no times. */
 Status data_set_select_times(DataSet *set, const Config *config, bool test);
-/* Files that did not join a set that grows, so that the log names each only once, and once more
- * when it has changed. Owned by the caller. */
+/* Files that did not join a set that grows. By this list, the log names a file once, and again only
+ * after the file has changed. Owned by the caller. */
 typedef struct DataLeftOut DataLeftOut;
 DataLeftOut *data_left_out_new(void);
 void data_left_out_free(DataLeftOut **list);
 /* Is one of the paths, which are separated by line breaks, a pattern? */
 bool data_paths_have_pattern(const char *paths);
-/* Looks for complete files that data.train names or matches and a set of fields does not have.
- * *added: their number; if there are any, *next is the set of all files, opened as data.train, with
- * no mean and deviation. Files that are not complete, or unlike the set, are added to the list, and
- * the log names them. ERR_*, as data_set_open. */
+/* Looks for complete files that data.train names or matches, and that a set of fields does not have
+ * yet. *added: number of such files; if there are any, *next is the set of all files, opened as
+ * data.train, with no mean and deviation. Files that are not complete, or unlike the set, are added
+ * to the list, and the log names them. ERR_*, as data_set_open. */
 Status data_set_extend(DataSet *next, const DataSet *set, const Config *config, DataLeftOut *list,
                        int *added);
-/* Returns a line "PATH<tab>SIZE AND HASH" for each file, as file_describe writes it; owned by the
- * caller, as the paths in such a list, separated by line breaks. */
+/* data_set_list_files returns a line "PATH<tab>SIZE AND HASH" for each file (file_describe);
+ * data_listed_paths returns the paths in such a list, separated by line breaks. Owner of both: the
+ * caller. */
 char *data_set_list_files(const DataSet *set);
 char *data_listed_paths(const char *list);
-/* Makes samples patches as data.patch says: cut out at random places, or if `tiles` is set tiles
- * that cover the fields, each a sample. Does nothing without this key. ERR_CONFIG, with key: no
- * fields, smaller ones, or grids that cannot be cut alike. */
+/* Makes each sample a patch, by data.patch: one that is cut out at a random place, or, if `tiles`
+ * is set, one of the tiles that cover the fields. Does nothing without this key. ERR_CONFIG, with
+ * key: the set has no fields, fields are smaller than a patch, or the grids of inputs and targets
+ * cannot be cut alike. */
 Status data_set_take_patch(DataSet *set, const Config *config, bool tiles);
-/* Returns the number of tiles that cover the fields of a sample; 1: samples are no tiles. */
+/* Returns the number of tiles that cover the fields of a sample; 1: samples are not tiles. */
 int64_t data_tiles(const DataSet *set);
 /* Makes samples whole fields again. */
 void data_set_drop_patch(DataSet *set);

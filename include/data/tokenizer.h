@@ -47,7 +47,7 @@ typedef enum TokenizerMatch {
 } TokenizerMatch;
 /* Compares two identities. */
 TokenizerMatch tokenizer_match(const char *a, const char *b);
-/* Describes the tokens of a tokenizer, as a text that continues "its tokens are". path: of the
+/* Describes the tokens of a tokenizer, as a text that continues "its tokens are". path: that of the
  * tokenizer; NULL: not known. Owner: the caller. */
 char *tokenizer_describe(const char *path, const char *identity);
 /* Returns a message for TOKENIZERS_UNKNOWN. set, other: names of the two data sets or checkpoints;
@@ -60,7 +60,7 @@ char *tokenizer_unknown_message(const char *set, const char *tokens, const char 
 void tokenizer_encode(Tokenizer *tokenizer, const char *text, size_t bytes, bool special,
                       TokenList *out);
 /* Does the same for the beginning of a longer text: appends only the ids that do not depend on the
- * rest, and returns the number of bytes encoded. */
+ * rest of the text, and returns the number of bytes encoded. */
 size_t tokenizer_encode_part(Tokenizer *tokenizer, const char *text, size_t bytes, bool special,
                              TokenList *out);
 /* Returns a token's bytes; borrowed. *bytes 0: the token does not exist. */

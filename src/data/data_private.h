@@ -11,7 +11,7 @@
 
 /* ---- element types ---- */
 size_t element_bytes(ElementType type);
-/* Returns HDF5's type of such a value in memory; borrowed. */
+/* Returns HDF5's type of an element in memory; borrowed. */
 hid_t element_native(ElementType type);
 bool element_is_float(ElementType type);
 /* Returns the value at p, which is in this machine's byte order, as an integer. Unsigned values
@@ -47,12 +47,12 @@ Status h5_open(hid_t *file, const char *path);
  * fixed. */
 Status h5_dataset(hid_t *dataset, hid_t file, const char *path, const char *name, const char *key);
 bool h5_has(hid_t file, const char *name);
-/* Opens an attribute of a file's root or of a data set; *count: number of its elements. Negative:
- * there is none. The caller closes it. */
+/* Opens an attribute of a file's root or of a data set; *count: number of its elements. Returns a
+ * negative number if there is none. The caller closes the attribute. */
 hid_t h5_attr_open(hid_t object, const char *name, int64_t *count);
 /* Read attributes of a file's root or of a data set. h5_attr_text writes a text to out, of `room`
- * bytes with its final zero: the first, if there are several; empty if the attribute is missing or
- * no text. *count: number of floats, 0 if missing. h5_attr_integer returns false if there is no
+ * bytes with its final zero: the first text if there are several; empty if the attribute is missing
+ * or no text. *count: number of floats, 0 if missing. h5_attr_integer returns false if there is no
  * such integer. ERR_DATA: unreadable, no numbers, or more than max. */
 Status h5_attr_text(hid_t file, const char *path, const char *name, char *out, size_t room);
 Status h5_attr_floats(hid_t file, const char *path, const char *name, float *out, int max,
@@ -72,7 +72,7 @@ Status data_set_open_file(DataSet *set, const Config *config, const char *path);
 /* Opens paths, separated by line breaks, as one set. ERR_DATA names the file that differs. */
 Status files_open(DataSet *set, const Config *config, const char *paths);
 /* Returns the index of the last of `count` structures whose int64_t, `stride` bytes apart from
- * *first on and ascending, is at most `value`; 0: none is. */
+ * *first on and ascending, is at most `value`; 0 if none is. */
 int index_at_most(const int64_t *first, size_t stride, int count, int64_t value);
 /* Returns the index of the file that holds a sample, in a set of several files. */
 int files_find_sample(const DataSet *set, int64_t sample);
@@ -89,12 +89,13 @@ Status ids_range_check(const DataSet *set, int64_t sample, const uint64_t *ids,
 Status ids_check(const DataSet *set, Reader *reader);
 /* Writes "FILE: sample N", with the sample's file and its number in that file; returns out. */
 char *sample_name(const DataSet *set, int64_t sample, char *out, size_t room);
-/* Decodes every picture, on several threads. size: height and width of each, checked too; NULL:
- * any. ERR_DATA names the first broken one. */
+/* Decodes every picture, on several threads. size: height and width that each picture must have;
+ * NULL: any. ERR_DATA names the first broken picture. */
 Status encoded_check(const DataSet *set, Reader *reader, const int32_t *size);
 
 /* ---- boxes ---- */
-/* An array of boxes has a row per picture; per picture, and one for the end; per box; per class. */
+/* Number of rows of an array of boxes: one per picture; one per picture, and one for the end; one
+ * per box; one per class. */
 typedef enum BoxRows { BOX_PER_SAMPLE, BOX_PER_END, BOX_PER_BOX, BOX_PER_CLASS } BoxRows;
 typedef struct BoxArrayInfo {
     const char *name;
@@ -105,9 +106,10 @@ typedef struct BoxArrayInfo {
     bool letterbox;
 } BoxArrayInfo;
 extern const BoxArrayInfo box_array_info[BOX_ARRAYS];
-/* Returns the name of an array that lacks, or whose shape, type or storage is wrong; NULL: none. */
+/* Returns the name of an array that is missing, or whose shape, type or storage is wrong; NULL: all
+ * are good. */
 const char *box_arrays_find_bad(const DataArray box[BOX_ARRAYS], int64_t samples, bool encoded);
-/* Reads all labels; lists all problems in the log. ERR_DATA: there are some. Release with
+/* Reads all labels; lists all problems in the log. ERR_DATA: there are problems. Release with
  * data_boxes_free unless it fails. */
 Status boxes_check(const DataSet *set, DataBoxes *boxes);
 /* Counts of labels. */
@@ -127,9 +129,9 @@ Status boxes_find_most(DataSet *set);
  * 1. After a failure no further call begins. Returns the failure with the smallest i. */
 typedef Status PoolWork(void *user, int worker, int64_t i);
 Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user);
-/* Calls make for each i below count, which writes an item of `bytes` bytes, on many threads,
- * since it waits for files; and take with each item in the order of i, on this thread. Returns
- * the failure with the smallest i. */
+/* Calls make for each i below count on many threads, because make waits for files; make writes an
+ * item of `bytes` bytes. Calls take with each item, in the order of i, on this thread. Returns the
+ * failure with the smallest i. */
 typedef Status PoolMake(void *user, int64_t i, void *item);
 typedef Status PoolTake(void *user, int64_t i, const void *item);
 Status worker_pool_ahead(int64_t count, size_t bytes, PoolMake *make, PoolTake *take, void *user);
@@ -179,8 +181,8 @@ enum { LETTERBOX_GREY = 114 };
 ImageBox letterbox(int width, int height, int side);
 /* Chooses a rectangle to erase, with probability data.erasing; height 0: none. */
 ImageBox choose_erasing(const DataSet *set, const Config *config, RngKey key);
-/* Prepares a sample of a set of boxes: its scene (picture/scene.h), colours, mirrored. ERR_DATA
- * with file and sample. */
+/* Prepares a sample of a set of boxes: its scene (picture/scene.h), changes of colour, mirroring.
+ * ERR_DATA with file and sample. */
 Status picture_prepare_scene(PictureWork *work, Reader *reader, const DataBoxes *boxes,
                              bool training, int64_t epoch, int64_t sample, float *out);
 /* Applies data.color_jitter. */
@@ -228,7 +230,7 @@ typedef struct Mix {
 Mix mix_choose(const DataSet *set, const Config *config, const Batch *batch);
 /* Mixes row r with row r - 1, and row 0 with the last. spare: memory for one sample. */
 void mix_images(const Mix *mix, const DataSet *set, const Batch *batch, float *spare);
-/* Sets the batch's labels_other by the same pairs. */
+/* Sets the batch's labels_other to the labels of the other row of each pair. */
 void mix_labels(const Batch *batch);
 
 /* ---- reading ---- */
@@ -240,7 +242,7 @@ Status reader_new_part(Reader **reader, const DataSet *set, bool x, bool y);
 struct FieldReader *reader_fields(const Reader *reader);
 /* ERR_DATA: the token at this position of x, with raw bytes at raw, is not in the vocabulary. */
 Status token_fail(const DataSet *set, int64_t position, const void *raw);
-/* Reads all tokens; ERR_DATA: one is not in the vocabulary. */
+/* Reads all tokens; ERR_DATA: a token is not in the vocabulary. */
 Status tokens_check(const DataSet *set);
 /* Reads all labels (or tokens) and sets *use to the classes (or tokens) that occur. ERR_DATA: a
  * label has no class (or a token is not in the vocabulary). */
@@ -270,8 +272,8 @@ const char *dims_text(const DataArray *array, char *out);
 /* Reads `count` raw samples (tokens of token sets) from number `first` on, with one read per
  * file. */
 Status reader_get_run(Reader *reader, int64_t first, int64_t count, void *x);
-/* Reads inputs, and targets or labels, of a sample of fields, each may be NULL, with its patch
- * of an epoch. */
+/* Reads inputs, and targets or labels, of a sample of fields, or of its patch in an epoch. x, label
+ * and target may each be NULL. */
 Status reader_get_fields(Reader *reader, int64_t epoch, int64_t sample, float *x, int32_t *label,
                          float *target);
 /* Reads the first `bytes` of one sample's x. x must have space for the whole sample, since HDF5
@@ -365,12 +367,12 @@ Status part_check_not_input(const char *out, const char *folder, const char *con
  * out exists and force is false; ERR_IO. Nothing needs to be released if it fails. */
 Status part_new(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                 void *user);
-/* part_new of a file that keeps the order in which put creates arrays and attributes, as NetCDF-4
- * needs. */
+/* Does the same as part_new, for a file that keeps the order in which put creates arrays and
+ * attributes, as NetCDF-4 needs. */
 Status part_new_ordered(PartFile *part, const char *out, bool force, int64_t bytes, PartPut *put,
                         void *user);
 /* part_remove_on_signal registers a file of part_new for removal by signals that end the process;
- * part_keep_on_signal removes it from their list. */
+ * part_keep_on_signal ends the registration. */
 void part_remove_on_signal(const char *part);
 void part_keep_on_signal(const char *part);
 /* Writes bytes at offset `at` of the file. May be called from any thread. ERR_IO. */
