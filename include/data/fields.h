@@ -195,7 +195,8 @@ typedef struct FieldSet {
     int inputs, targets;
     /* Number of steps of a rollout (train.rollout), each of which has one offset of targets; number
      * of inputs and of targets of one step. Inputs from step_inputs on are read from the data by
-     * later steps; their offsets, `later` of them, follow the first offsets[FIELD_INPUT] ones. */
+     * later steps; their offsets, `later` of them, follow the first offsets[FIELD_INPUT] entries of
+     * offset[FIELD_INPUT]. */
     int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
     /* data.predict: change: input channel from which a target is the change, of the same variable

@@ -111,7 +111,8 @@ typedef struct BoxImport {
     const char *images, *labels;
     /* voc: text file with the names of the pictures to import; NULL: all */
     const char *list;
-    /* yolo, voc: file with the classes in order, as FolderImport.classes; NULL: those found */
+    /* yolo, voc: file with the classes in order, as FolderImport.classes; NULL: the classes that
+     * are found */
     const char *classes, *out;
     /* 0: samples are the bytes of the files; else (N,3,side,side) of uint8: whole pictures in
      * squares, centred, with a margin of 114 */

@@ -22,8 +22,9 @@ PictureWork *picture_work_new(const DataSet *set, const Config *config);
 void picture_work_free(PictureWork **work);
 /* Prepares a picture from another source as evaluation prepares the set's. picture: any size,
  * upright. out: float (C,H,W), scaled and normalised by the set's mean and deviation. For a set of
- * decoded images it is first resized to their size (short side resampled, centre cropped; for a set
- * of boxes: whole), as the import does. ERR_DATA, with name: the picture is too narrow for that. */
+ * decoded images the picture is first resized to their size (short side resampled, centre cropped;
+ * for a set of boxes: whole), as the import does. ERR_DATA, with name: the picture is too narrow
+ * for that. */
 Status picture_prepare(PictureWork *work, const Image *picture, const char *name, float *out);
 /* Prepares a sample of a set for which data_needs_picture_work is true. ERR_DATA with file and
  * sample. */

@@ -110,9 +110,10 @@ typedef struct DataSet {
     float scale;
     /* tokens: size of the vocabulary, and tokens of a sample (T, model.context) */
     int64_t vocab, context;
-    /* Tables: ids is (N,F); or a flat list, and id_first (N*F+1) holds the index in it of the first
-     * id of each field of each sample. fields: F, 0: no ids. id_most: largest number of ids of a
-     * sample. id_rows: ids are below it, 0: unbounded. The hashes are those of DataIds. */
+    /* Tables: ids is (N,F); or ids is a flat list, and id_first (N*F+1) has the index in this list
+     * of the first id of each field of each sample. fields: F, 0: no ids. id_most: largest number
+     * of ids of a sample. id_rows: ids are below it, 0: unbounded. The hashes are those of
+     * DataIds. */
     DataArray ids, id_first;
     int64_t fields, id_most;
     uint64_t id_rows, field_first_hash, vocabulary_hash;
@@ -264,8 +265,8 @@ Status data_set_take_patch(DataSet *set, const Config *config, bool tiles);
 int64_t data_tiles(const DataSet *set);
 /* Makes samples whole fields again. */
 void data_set_drop_patch(DataSet *set);
-/* Returns the frame of a sample, and sets *row and *column to where the targets of a sample of a
- * set of tiles begin in the whole fields; 0 and 0 in a set of whole fields. */
+/* Returns the frame of a sample, and sets *row and *column to the place in the whole fields at
+ * which the sample's targets begin, if samples are tiles; to 0 if samples are whole fields. */
 int64_t data_sample_place(const DataSet *set, int64_t sample, int64_t *row, int64_t *column);
 /* Returns the shape of one micro-batch of inputs. */
 Shape data_set_shape(const DataSet *set, int64_t micro_batch);

@@ -28,13 +28,13 @@ void element_doubles(ElementType type, double *to, const void *from, int64_t fro
 int64_t element_find_outside(ElementType type, const void *from, int64_t n, int64_t below);
 /* Copies n integers, which must fit int32. */
 void element_int32(ElementType type, int32_t *to, const void *from, int64_t n);
-/* Copies n integers as ids of 64 bits; negative ones become their two's complement. to may equal
- * from. */
+/* Copies n integers as ids of 64 bits; negative integers become their two's complement. to may
+ * equal from. */
 void element_ids(ElementType type, uint64_t *to, const void *from, int64_t n);
 /* Returns the index of the first of n values that is NaN or infinite, or a double beyond float32's
  * range; -1: none. */
 int64_t element_find_not_finite(ElementType type, const void *from, int64_t n);
-/* Returns the end of the message "value ... is not ..." about such a value: "a finite
+/* Returns the end of the message "value ... is not ..." about a value that is not finite: "a finite
  * number", ... */
 const char *element_finite_text(ElementType type);
 

@@ -1,5 +1,5 @@
 /* Writes random pictures with random boxes, for timing. The time of a step depends on the number of
- * boxes, which is about COCO's 7.2 a picture, and hardly on where they are. */
+ * boxes, which is about COCO's 7.2 a picture, and hardly on their places. */
 #include "box_set.h"
 
 #include <math.h>

@@ -73,7 +73,7 @@ static Status end_object(Voc *v)
 }
 
 /* Interprets the element that has just ended. */
-static Status take(Voc *v, const XmlScan *s)
+static Status read_element(Voc *v, const XmlScan *s)
 {
     static const char *const corner[] = {"xmin", "ymin", "xmax", "ymax"};
     static const char object[] = "annotation/object/", size[] = "annotation/size/";
@@ -112,7 +112,7 @@ static Status read_file(Voc *v)
     Status st = strlen(text) == bytes ? OK : fail(ERR_DATA, "%s: has zero bytes", v->path);
     while (st == OK && more) {
         st = xml_scan_next(&scan, &more);
-        if (st == OK && more) st = take(v, &scan);
+        if (st == OK && more) st = read_element(v, &scan);
     }
     mem_free(&text);
     TRY(st);

@@ -1,8 +1,8 @@
 /* Reads text files as blocks of whole records, and finds the columns of each file. One thread at a
- * time reads a block, while the others parse theirs. A block ends after its last complete record;
- * the text after it begins the next block. A record ends at a line break outside quotes; a comment
- * ends at its line break. Each pass over the files gets the same blocks, so that the first pass can
- * tell the second where the rows of a block belong. */
+ * time reads a block, while other threads parse their blocks. A block ends after its last complete
+ * record; the text after it begins the next block. A record ends at a line break outside quotes; a
+ * comment ends at its line break. Each pass over the files gets the same blocks, so that the row
+ * numbers that the first pass has found for the blocks are valid in the second. */
 #include "csv.h"
 #include "../set/name_index.h"
 

@@ -80,7 +80,7 @@ void csv_schema_fini(CsvSchema *s)
 
 /* ---- nodes of the YAML tree ---- */
 
-/* Fails with the position of a node; word is appended to what. */
+/* Fails with the position of a node; `word` is appended to `what`. */
 static Status node_fail(const CsvSchema *s, const Node *n, const char *what, const char *word)
 {
     return fail(ERR_CONFIG, "%s:%d:%d: %s%s", s->path, n->line, n->column, what, word);

@@ -117,7 +117,7 @@ void field_chunks_free(FieldChunks **chunks)
 
 /* ---- finding chunks ---- */
 
-/* Are there no other filters than shuffle and, after it, deflate, each at most once? */
+/* Are the filters none, shuffle, deflate, or shuffle and then deflate? */
 static bool read_filters(hid_t create, Index *index)
 {
     const int filters = H5Pget_nfilters(create);

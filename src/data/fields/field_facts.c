@@ -201,7 +201,7 @@ static Status read_coordinate(const Reading *r, const Dimension *d, int64_t most
 }
 
 /* Reads the times of frames, which must be the same for all variables. */
-static Status take_time(Reading *r, const Dimension *d, const FieldVariableFacts *v)
+static Status read_times(Reading *r, const Dimension *d, const FieldVariableFacts *v)
 {
     FieldFacts *facts = r->facts;
     H5O_info_t info = {0};
@@ -225,7 +225,7 @@ static Status take_time(Reading *r, const Dimension *d, const FieldVariableFacts
     return st;
 }
 
-static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFacts *v)
+static Status read_levels(const Reading *r, const Dimension *d, FieldVariableFacts *v)
 {
     double *values;
     int64_t count;
@@ -237,8 +237,8 @@ static Status take_levels(const Reading *r, const Dimension *d, FieldVariableFac
 }
 
 /* Sets *axis to the coordinate of rows or columns, unless it has one already. */
-static Status keep_axis(const Reading *r, const Dimension *d, bool rows, const double *values,
-                        int64_t count, FieldAxis *axis)
+static Status set_axis(const Reading *r, const Dimension *d, bool rows, const double *values,
+                       int64_t count, FieldAxis *axis)
 {
     char units[FIELD_UNITS] = "";
     if (axis->count > 0 || count > FIELD_ROWS) return OK;
@@ -252,7 +252,7 @@ static Status keep_axis(const Reading *r, const Dimension *d, bool rows, const d
 }
 
 /* Reads the coordinate of rows or columns, and hashes it. */
-static Status take_grid(const Reading *r, const Dimension *d, bool rows, int variable)
+static Status read_grid(const Reading *r, const Dimension *d, bool rows, int variable)
 {
     FieldFacts *facts = r->facts;
     FieldVariableFacts *v = &facts->variable[variable];
@@ -264,9 +264,9 @@ static Status take_grid(const Reading *r, const Dimension *d, bool rows, int var
         v->grid_hash = XXH3_64bits_withSeed(values, (size_t)count * sizeof *values,
                                             v->grid_hash + (uint64_t)rows);
     if (st == OK && count > 0 && roles & ~(1 << FIELD_TARGET))
-        st = keep_axis(r, d, rows, values, count, rows ? &facts->rows : &facts->columns);
+        st = set_axis(r, d, rows, values, count, rows ? &facts->rows : &facts->columns);
     if (st == OK && count > 0 && rows && roles & 1 << FIELD_TARGET)
-        st = keep_axis(r, d, rows, values, count, &facts->target_rows);
+        st = set_axis(r, d, rows, values, count, &facts->target_rows);
     mem_free(&values);
     return st;
 }
@@ -286,11 +286,11 @@ static Status read_dimensions(Reading *r, hid_t dataset, int variable)
     if (st == OK) st = place_rest(r, v, r->request->is_scalar[variable]);
     for (int i = 0; st == OK && i < ndim; ++i) {
         if (v->dim[i] == FIELD_TIME && !r->request->is_static[variable])
-            st = take_time(r, &d[i], v);
+            st = read_times(r, &d[i], v);
         else if (v->dim[i] == FIELD_LEVEL)
-            st = take_levels(r, &d[i], v);
+            st = read_levels(r, &d[i], v);
         else if (v->dim[i] != FIELD_TIME)
-            st = take_grid(r, &d[i], v->dim[i] == FIELD_ROW, variable);
+            st = read_grid(r, &d[i], v->dim[i] == FIELD_ROW, variable);
     }
     scales_close(scale);
     return st;

@@ -54,7 +54,7 @@ static Status select_levels(const Opening *o, FieldVariable *v, const FieldVaria
 }
 
 /* Copies dimensions and levels of a variable from the first file. */
-static Status take_variable(const Opening *o, int i)
+static Status copy_variable(const Opening *o, int i)
 {
     FieldVariable *v = &o->f->variable[i];
     const FieldVariableFacts *facts = &o->facts->variable[i];
@@ -115,7 +115,7 @@ static Status compare_variable(const Opening *o, int i)
 }
 
 /* Copies the names of the classes from the first file; other files must have equal names. */
-static Status take_names(const Opening *o)
+static Status copy_class_names(const Opening *o)
 {
     FieldClasses *classes = &o->f->classes, *more;
     const ConfigVariable *entry = data_label_target(o->config);
@@ -176,7 +176,7 @@ static Status add_file(Opening *o, const double *times)
     file->layout = o->facts->layout;
     for (int i = 0; i < f->stored; ++i) {
         const FieldVariableFacts *facts = &o->facts->variable[i];
-        TRY(first ? take_variable(o, i) : compare_variable(o, i));
+        TRY(first ? copy_variable(o, i) : compare_variable(o, i));
         *field_array(f, f->files, i) = (FieldArray){.type = facts->array.type,
                                                     .big_endian = facts->array.big_endian,
                                                     .offset = facts->array.offset,
@@ -195,7 +195,7 @@ static Status add_file(Opening *o, const double *times)
         timed = i;
     }
     file->first = o->frames;
-    TRY(take_names(o));
+    TRY(copy_class_names(o));
     TRY(add_times(o, times, file->frames));
     o->frames += file->frames;
     ++f->files;
@@ -207,7 +207,7 @@ static Status add_file(Opening *o, const double *times)
     return OK;
 }
 
-Status field_opening_take(void *user, int file, const FieldFacts *facts, const double *times)
+Status field_opening_add_file(void *user, int file, const FieldFacts *facts, const double *times)
 {
     Opening *o = user;
     (void)file;

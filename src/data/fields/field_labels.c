@@ -60,7 +60,7 @@ Status field_labels_check(const Config *config)
     return OK;
 }
 
-Status field_labels_take(DataSet *set, const Config *config)
+Status field_labels_set(DataSet *set, const Config *config)
 {
     FieldSet *f = &set->field_set;
     const ConfigVariable *labels = data_label_target(config);

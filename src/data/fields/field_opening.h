@@ -38,6 +38,6 @@ Status field_opening_variables(Opening *o);
 Status field_opening_channels(const Opening *o);
 /* field_file.c. Adds the next file to the set, by its facts (a FieldFactsTake; user: the Opening).
  * ERR_DATA: the file is not like the first file. */
-Status field_opening_take(void *user, int file, const FieldFacts *facts, const double *times);
+Status field_opening_add_file(void *user, int file, const FieldFacts *facts, const double *times);
 
 #endif

@@ -222,8 +222,8 @@ static bool has_variable(const FieldOutput *o, const char *name)
     return i < o->vars;
 }
 
-/* Renames dimensions that have no name in the source and got that of a variable: in NetCDF a
- * variable with the name of a dimension is its coordinate. */
+/* Renames dimensions that have no name in the source and whose usual name is that of a variable: in
+ * NetCDF a variable with the name of a dimension is its coordinate. */
 static void rename_axes(FieldOutput *o)
 {
     for (int i = 0; i < o->axes; ++i) {

@@ -94,8 +94,8 @@ Status field_read_bytes(FieldFiles *files, const FieldSet *f, int file, int vari
     return st;
 }
 
-/* Reads a slab as it is stored, in this machine's byte order, to *raw, which the caller owns, also
- * after an error. */
+/* Reads the stored values of a slab to *raw, in this machine's byte order. The caller owns *raw,
+ * also after an error. */
 static Status read_slab(FieldReader *r, const FieldSlab *s, void **raw)
 {
     const FieldSet *f = &r->set.field_set;

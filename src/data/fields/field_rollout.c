@@ -51,7 +51,7 @@ FieldSource field_source(const FieldSet *f, int step, int channel)
     return (FieldSource){f->change_from[target], ahead / step_frames(f), target};
 }
 
-/* Adds what a step reads as input `channel` to the inputs. */
+/* Adds to the inputs the channel that a step reads in place of input `channel`. */
 static Status add_input(FieldSet *f, const Config *config, int step, int channel)
 {
     const int frames =

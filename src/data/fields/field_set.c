@@ -28,7 +28,7 @@ static Status open_files(Opening *o)
     }
     f->text = mem_new((size_t)f->text_bytes);
     for (int i = 0; i < o->paths.count; ++i) strcpy(f->text + f->file[i].path, o->paths.path[i]);
-    return field_facts_each(&o->request, o->paths.path, o->paths.count, field_opening_take, o);
+    return field_facts_each(&o->request, o->paths.path, o->paths.count, field_opening_add_file, o);
 }
 
 /* Finds the size of the fields of inputs, or of targets, which must be the same for all of them. */
@@ -93,7 +93,7 @@ static Status open_set(Opening *o)
     int64_t height, width;
     TRY(field_samples_find(set, o->config, o->times));
     TRY(field_opening_channels(o));
-    TRY(field_labels_take(set, o->config));
+    TRY(field_labels_set(set, o->config));
     TRY(field_rollout_inputs(f, o->config));
     TRY(find_size(o, f->input, f->inputs, &set->height, &set->width));
     TRY(find_size(o, f->target, f->targets, &height, &width));

@@ -42,9 +42,9 @@ void data_set_size_fields(DataSet *set, int64_t height, int64_t width, int64_t t
 Status field_rollout_offsets(FieldSet *f, const Config *config);
 Status field_rollout_inputs(FieldSet *f, const Config *config);
 /* field_labels.c. field_labels_check checks that the other keys are possible with a target that has
- * labels. When the channels are known, field_labels_take sets the set's classes. ERR_CONFIG. */
+ * labels. When the channels are known, field_labels_set sets the set's classes. ERR_CONFIG. */
 Status field_labels_check(const Config *config);
-Status field_labels_take(DataSet *set, const Config *config);
+Status field_labels_set(DataSet *set, const Config *config);
 /* field_extra.c. Returns the kind of extra channels (FieldExtra) with this name, or -1. */
 int field_extra_find(const char *name);
 /* Describes a variable that weft makes, except its size. ERR_CONFIG: there is no such kind. */

@@ -103,8 +103,8 @@ static FlowSolver *solver_new(const FlowMake *make)
     /* the Laplacian multiplies the shortest waves by -8 / side^2 */
     double area = w->side * w->side;
     w->viscosity = make->viscosity >= 0 ? make->viscosity : area * area / (64 * DAMPING);
-    double **field[] = {&w->ground,    &w->q,      &w->flux_u, &w->flux_v,
-                        &w->bernoulli, &w->bend_u, &w->bend_v};
+    double **field[] = {&w->ground,    &w->q,           &w->flux_u,     &w->flux_v,
+                        &w->bernoulli, &w->laplacian_u, &w->laplacian_v};
     for (size_t i = 0; i < sizeof field / sizeof *field; ++i)
         *field[i] = mem_new((size_t)w->field * sizeof(double));
     w->coriolis = mem_new((size_t)(w->height + 1) * sizeof(double));
@@ -117,8 +117,8 @@ static FlowSolver *solver_new(const FlowMake *make)
 static void solver_free(FlowSolver **solver)
 {
     FlowSolver *w = *solver;
-    double **owned[] = {&w->coriolis, &w->ground,    &w->q,      &w->flux_u,
-                        &w->flux_v,   &w->bernoulli, &w->bend_u, &w->bend_v};
+    double **owned[] = {&w->coriolis, &w->ground,    &w->q,           &w->flux_u,
+                        &w->flux_v,   &w->bernoulli, &w->laplacian_u, &w->laplacian_v};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; ++i) mem_free(owned[i]);
     mem_free(solver);
 }
@@ -177,8 +177,8 @@ static void add_row(const FlowSolver *w, int y, double *rate)
 }
 
 /* Writes the Laplacian of a row, times `by`, to `to`, or adds it if `add` is set. */
-static void bend_row(const FlowSolver *w, const double *restrict from, double by, bool add,
-                     double *restrict to)
+static void laplacian_row(const FlowSolver *w, const double *restrict from, double by, bool add,
+                          double *restrict to)
 {
     const int64_t south = w->stride;
     const double keep = add ? 1 : 0;
@@ -196,15 +196,15 @@ static void add_viscosity(const FlowSolver *w, const double *state, double *rate
     double per_area = 1 / (w->side * w->side), by = -w->viscosity * per_area;
     for (int y = 0; y < w->height; ++y) {
         int64_t at = water_at(w, y, 0);
-        bend_row(w, u + at, per_area, false, w->bend_u + at);
-        if (y > 0) bend_row(w, v + at, per_area, false, w->bend_v + at);
+        laplacian_row(w, u + at, per_area, false, w->laplacian_u + at);
+        if (y > 0) laplacian_row(w, v + at, per_area, false, w->laplacian_v + at);
     }
-    fill_halo(w, w->bend_u, w->height, 1);
-    fill_halo(w, w->bend_v, w->height + 1, -1);
+    fill_halo(w, w->laplacian_u, w->height, 1);
+    fill_halo(w, w->laplacian_v, w->height + 1, -1);
     for (int y = 0; y < w->height; ++y) {
         int64_t at = water_at(w, y, 0);
-        bend_row(w, w->bend_u + at, by, true, rate + w->field + at);
-        if (y > 0) bend_row(w, w->bend_v + at, by, true, rate + 2 * w->field + at);
+        laplacian_row(w, w->laplacian_u + at, by, true, rate + w->field + at);
+        if (y > 0) laplacian_row(w, w->laplacian_v + at, by, true, rate + 2 * w->field + at);
     }
 }
 
@@ -322,7 +322,7 @@ static void start(FlowSolver *w, uint64_t member, double *state)
     settle(w, h);
 }
 
-/* ---- what the file shows ---- */
+/* ---- the fields of the file ---- */
 
 static void view(FlowSolver *w, const double *state, double *const field[FLOW_VARS])
 {

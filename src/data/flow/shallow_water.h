@@ -17,7 +17,7 @@ struct FlowSolver {
     uint64_t seed;
     /* all owned: Coriolis parameter of rows of corners (H+1); height of the ground; scratch fields:
      * potential vorticity, fluxes, Bernoulli's function, Laplacians of u and v */
-    double *coriolis, *ground, *q, *flux_u, *flux_v, *bernoulli, *bend_u, *bend_v;
+    double *coriolis, *ground, *q, *flux_u, *flux_v, *bernoulli, *laplacian_u, *laplacian_v;
 };
 
 /* Returns the index in a field of row y and column x. */

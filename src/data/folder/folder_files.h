@@ -37,7 +37,7 @@ static inline const char *files_path(const FolderFiles *files, int64_t i)
 {
     return files->text + files->file[i].path;
 }
-/* Returns whether the size or modification time of file i is no longer that of files_add. */
+/* Returns whether the size or modification time of file i has changed since files_add. */
 bool files_changed(const FolderFiles *files, int64_t i);
 void files_fini(FolderFiles *files);
 

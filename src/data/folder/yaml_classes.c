@@ -51,7 +51,7 @@ static Status order_names(const char *path, const Node *names, const Node **name
     return OK;
 }
 
-static Status take_names(const char *path, const Node *names, ClassNames *out)
+static Status copy_names(const char *path, const Node *names, ClassNames *out)
 {
     const Node **name = mem_new((size_t)(names->count + 1) * sizeof *name);
     Status st = order_names(path, names, name);
@@ -77,7 +77,7 @@ static Status read_root(const char *path, const Node *root, ClassNames *out)
         return node_refuse(path, names, "expected a list of names, or numbers with names");
     if (count && whole_number(count) != names->count)
         return node_refuse(path, count, "`nc` is not the number of `names`");
-    return take_names(path, names, out);
+    return copy_names(path, names, out);
 }
 
 Status yaml_classes_read(ClassNames *names, const char *path)

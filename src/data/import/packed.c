@@ -59,8 +59,8 @@ static bool begins_member(const PackedFile *file)
            magic[1] == 0x8b;
 }
 
-/* Returns whether the file begins like those of torch.save: with a zip archive whose first member
- * is NAME/data.pkl. */
+/* Returns whether the file begins like the files of torch.save: with a zip archive whose first
+ * member is NAME/data.pkl. */
 static bool is_torch_file(const uint8_t *head, size_t bytes)
 {
     const char member[] = "/data.pkl";

@@ -1,8 +1,8 @@
 /* The data module's helpers for HDF5: the lock, opening files with messages that say what to do,
  * listing a file's arrays, and checking that a data set's bytes are all in one file. HDF5's own
- * error printing is off; where its messages help, ours quote them. All functions but those of the
- * lock are called under hdf5_lock. Files are read without file locks, since shared file systems
- * often have none. */
+ * error printing is off; where HDF5's messages help, weft's messages quote them. All functions but
+ * those of the lock are called under hdf5_lock. Files are read without file locks, since shared
+ * file systems often have none. */
 #include "../data_private.h"
 
 #include <errno.h>

@@ -45,9 +45,9 @@ static char *skip_byte_order_mark(char *text)
 
 /* ---- vocab.json and merges.txt ---- */
 
-/* Returns the byte that a character stands for. GPT-2's files represent visible bytes of Latin-1 by
+/* Returns the byte that a character represents. GPT-2's files represent visible bytes of Latin-1 by
  * themselves, and the others (0 to 32, 127 to 160 and 173), in order, by U+0100 and following. -1:
- * the character stands for no byte. */
+ * the character represents no byte. */
 static int byte_of_char(int c)
 {
     if ((c >= 33 && c <= 126) || (c >= 161 && c <= 172) || (c >= 174 && c <= 255)) return c;
@@ -56,7 +56,7 @@ static int byte_of_char(int c)
     return i < 33 ? i : i < 67 ? 127 + i - 33 : 173;
 }
 
-/* Converts UTF-8 text to the bytes that its characters stand for; returns their number, -1 if it is
+/* Converts UTF-8 text to the bytes that its characters represent; returns their number, -1 if it is
  * invalid. bytes: room for `length` bytes; may be text. */
 static int decode_chars(const char *text, size_t length, char *bytes)
 {
