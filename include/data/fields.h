@@ -199,8 +199,8 @@ typedef struct FieldSet {
      * offset[FIELD_INPUT]. */
     int steps, step_inputs, step_targets, later;
     FieldChannel input[FIELD_CHANNELS], target[FIELD_CHANNELS];
-    /* data.predict: change: input channel from which a target is the change, of the same variable
-     * and level at the last offset; -1: the target is a value */
+    /* data.predict: change: input channel from which the change is counted, that of the same
+     * variable and level at the last offset; -1: the target is a value */
     int16_t change_from[FIELD_CHANNELS];
     /* mean and deviation of each target as the model learns it, value or change; those of inputs
      * are in DataSet.mean and std */
@@ -213,7 +213,8 @@ typedef struct FieldSet {
     /* variable that is the weight of each pixel of the targets in losses and metrics; -1: none */
     int mask;
     FieldPatch patch;
-    /* seconds between frames; 0: frames have no time. A Calendar (fields/calendar.h). */
+    /* seconds between frames; 0: frames have no time. The calendar of times, a Calendar
+     * (fields/calendar.h). */
     double step_s;
     int calendar;
     /* coordinates of inputs, and of the rows of targets, which may have another size */
@@ -230,7 +231,7 @@ static inline FieldArray *field_array(const FieldSet *f, int file, int variable)
     return &f->array[(int64_t)file * f->stored + variable];
 }
 
-/* Returns the number of input channels that are constant over space by data.variables; they are the
+/* Returns the number of input channels that data.variables makes constant over space; they are the
  * last ones. */
 int field_constants(const Config *config);
 

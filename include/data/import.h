@@ -45,16 +45,16 @@ typedef struct LabelDrop {
     int64_t count;
 } LabelDrop;
 /* Imports any HDF5 file with arrays named x and y (only x for tokens) as contiguous arrays. A
- * separate process reads them through HDF5 and writes the new file, which is open in this process:
- * isolated_begin must not have been called before. drop NULL: keeps all samples. */
+ * separate process, which inherits the open new file, reads the arrays through HDF5 and writes
+ * them; so isolated_begin must not have been called before. drop NULL: keeps all samples. */
 Status data_import_hdf5(const char *file, const char *x, const char *y, const char *out, bool force,
                         LabelDrop *drop);
 struct BoxSet;
 struct FolderExtra;
 /* Import of a folder of pictures. */
 typedef struct FolderImport {
-    /* list: folder of the pictures; file with a picture and its class in each line (NULL:
-     * sub-folders of dir are the classes); path of the new set */
+    /* dir: folder of the pictures. list: file with a picture and its class in each line; NULL:
+     * sub-folders of dir are the classes. out: path of the new set. */
     const char *dir, *list, *out;
     /* file with the classes in order: a data set, or a text with one name per line; classes without
      * pictures are kept. NULL: the classes found, sorted */

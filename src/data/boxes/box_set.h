@@ -71,8 +71,8 @@ static inline const char *box_set_path(const BoxSet *set, int64_t picture)
 {
     return set->text + set->picture[picture].path;
 }
-/* Sorts pictures and classes by id, and groups labels by picture, in their earlier order within
- * each. ERR_DATA: an id occurs twice; or a label names a picture or class that does not exist, and
+/* Sorts pictures and classes by id, and groups labels by picture; labels of a picture keep their
+ * order. ERR_DATA: an id occurs twice; or a label names a picture or class that does not exist, and
  * such labels are not left out. */
 Status box_set_order(BoxSet *set);
 /* Checks the labels of each picture whose size is known, and makes relative boxes absolute. Labels

@@ -98,7 +98,7 @@ static Complex2d array_at(Complex2d p, int64_t at)
 }
 
 /* Transforms the columns of x, which has n rows and `columns` columns, and returns the array with
- * the result: x or scratch. Overwrites both. cosine, sine: those of i / n of a turn. */
+ * the result: x or scratch. Overwrites x and scratch. cosine, sine: those of i / n of a turn. */
 static Complex2d transform_columns(int n, int columns, const double *cosine, const double *sine,
                                    Complex2d x, Complex2d scratch)
 {

@@ -111,8 +111,8 @@ static Status begin_file(Member *m, const char *path)
     return netcdf_writer_new(&m->file, path, make->force, &file);
 }
 
-/* Writes numbers (H,W) as floats to a variable, from row `first` on: a frame is one row of a
- * variable with time, and H rows of a variable without time. */
+/* Writes numbers (H,W) as floats to a variable, from row `first` on: (H,W) is one row of a variable
+ * with time, or H rows of a variable without time. */
 static Status write_field(Member *m, int var, int64_t first, int64_t rows, const double *from)
 {
     for (int64_t i = 0; i < m->make->height * m->make->width; ++i) m->out[i] = (float)from[i];

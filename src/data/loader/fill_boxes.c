@@ -1,6 +1,6 @@
-/* Fills the boxes of micro-batches, which are those of each sample's scene, and counts the matches
- * in the global batch. Matches depend only on labels, keys and (seed, epoch, sample), so each rank
- * counts the matches of all replicas' samples itself, without a message. */
+/* Fills the boxes of micro-batches from the scenes of their samples, and counts the matches in the
+ * global batch. Matches depend only on labels, keys and (seed, epoch, sample), so each rank counts
+ * the matches of all replicas' samples itself, without a message. */
 #include "fill.h"
 
 #include <string.h>

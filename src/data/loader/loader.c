@@ -341,8 +341,8 @@ static Status loader_open(Loader *l)
 
 int data_workers(const DataSet *set, const Config *config, int cores)
 {
-    /* largest default number of threads for pictures; number for fields, which are mostly spent
-     * waiting for the file system */
+    /* largest default number of threads for pictures; number for fields, whose threads mostly wait
+     * for the file system */
     enum { DEFAULT_MAX = 16, FIELDS = 4 };
     if (config->data.workers > 0) return (int)config->data.workers;
     if (data_kind(set)->has_fields) return FIELDS;

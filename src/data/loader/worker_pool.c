@@ -67,10 +67,10 @@ Status worker_pool_run(int threads, int64_t count, PoolWork *run, void *user)
 /* ---- reading ahead ---- */
 
 enum {
-    /* number of threads that read: a call of a shared file system may take milliseconds, so that
-     * many calls should wait at the same time */
+    /* number of threads that read: a call of a shared file system may take milliseconds, and many
+     * calls can wait at the same time */
     AHEAD_THREADS = 64,
-    /* number of items that are made before the first is taken, or fewer, so that they have at most
+    /* number of items that are made before the first is taken; fewer if they would have more than
      * AHEAD_BYTES */
     AHEAD_ITEMS = 128,
     AHEAD_BYTES = 64 << 20

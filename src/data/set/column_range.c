@@ -70,8 +70,8 @@ static double widening(float values)
     return values < ENOUGH ? sqrt((double)(ENOUGH / values)) : 1;
 }
 
-/* Two columns are alike if one has no values other than 0, or neither has FILLED_MIN of them. They
- * differ
+/* Two columns are alike if one has no values other than 0, or neither has FILLED_MIN of them.
+ * They differ
  *   if both have FILLED_MIN, and both typical values and deviations differ by a factor of SPREAD,
  *   if all values of one are smaller, by the factor SPREAD, than the typical value of the other, or
  *   if the distance of their means is above half of the larger mean and above SHIFT deviations.
