@@ -176,9 +176,10 @@ static Status check_label_ids(const BoxSet *set)
     for (int64_t i = 1; st == OK && i < set->labels; ++i)
         if (id[i] == id[i - 1]) st = twice_fail(set, "annotations", id[i]);
     if (st == OK && set->labels && id[0] == 0)
-        log_warn("%s: annotation 0: COCO's evaluation counts a match with it as none; number "
-                 "annotations from 1",
-                 set->source);
+        log_warn(
+            "%s: annotation 0: COCO's evaluation takes a detection that matches it for a false "
+            "one; number annotations from 1",
+            set->source);
     mem_free(&id);
     return st;
 }

@@ -31,8 +31,8 @@ Status field_labels_check(const Config *config)
                                    labels->name, list->item[i].name);
     if (config->data.window.targets.count > 1)
         return config_fail_key(config, "data.window",
-                               "%s has labels, of which a sample has one field: give one offset "
-                               "of targets",
+                               "%s has labels, and a sample has one field of labels: give one "
+                               "offset of targets",
                                labels->name);
     if (config->data.predict == PREDICT_CHANGE)
         return config_fail_key(config, "data.predict",

@@ -81,8 +81,8 @@ Status field_rollout_offsets(FieldSet *f, const Config *config)
                                FIELD_OFFSETS);
     if (f->offsets[FIELD_TARGET] != 1)
         return config_fail_key(config, "data.window",
-                               "train.rollout makes the targets of all steps itself: give one, "
-                               "that of the first step");
+                               "train.rollout makes the targets of all steps itself: give one "
+                               "offset of targets, that of the first step");
     if (frames < 1)
         return config_fail_key(config, "data.window",
                                "train.rollout needs a target after the last of the inputs");

@@ -48,7 +48,7 @@ static Status find_size(const Opening *o, const FieldChannel *channel, int count
                     o->set->path, first->name, (long long)*height, (long long)*width, v->name,
                     (long long)rows, (long long)columns,
                     rows * columns == 1 || *height * *width == 1
-                        ? "; a variable without rows and columns may be one of scalars"
+                        ? "; list a variable without rows and columns under scalars"
                         : "");
     }
     return OK;
@@ -114,8 +114,8 @@ static Status open_set(Opening *o)
             (long long)set->height, (long long)set->width, (long long)height, (long long)width);
     if (f->steps > 1 && differ)
         return config_fail_key(o->config, "train.rollout",
-                               "inputs are %lldx%lld and targets %lldx%lld: what a step gives "
-                               "must have the size of what it reads",
+                               "inputs are %lldx%lld and targets %lldx%lld: the outputs of a step "
+                               "must have the size of its inputs",
                                (long long)set->height, (long long)set->width, (long long)height,
                                (long long)width);
     set_arrays(set, height, width);

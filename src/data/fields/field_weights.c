@@ -34,8 +34,8 @@ Status field_weights_check(FieldSet *f, const Config *config, int64_t height, in
     f->latitude_weights = config->train.latitude_weights;
     if (f->latitude_weights && !field_rows_have_latitudes(f))
         return config_fail_key(config, "train.latitude_weights",
-                               "the rows of targets in %s are no latitudes, which have a "
-                               "coordinate with the units degrees_north: remove it",
+                               "the rows of targets in %s have no latitudes, that is, no "
+                               "coordinate with the units degrees_north: remove this key",
                                field_path(f, 0));
     if (!mask) return OK;
     if (mask->levels != 1)

@@ -223,7 +223,8 @@ static Status read_format(const Reading *r)
     TRY(h5_attr_text(r->in.file, path, "kind", text, sizeof text));
     int kind = data_kind_find(text);
     if (kind < 0)
-        return fail(ERR_DATA, "%s: root attribute kind must be image, tokens or table", path);
+        return fail(ERR_DATA, "%s: root attribute kind must be image, tokens, table or boxes",
+                    path);
     facts->kind = (DataKind)kind;
     return OK;
 }
