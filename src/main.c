@@ -10,8 +10,9 @@
 int main(int argc, char **argv)
 {
     H5dont_atexit();
-    /* All threads allocate from one arena, whose free memory goes back to the system; what is free
-     * at the end of other arenas stays with the process, beyond the planned memory. */
+    /* All threads allocate from malloc's first arena, because it returns its free memory to the
+     * system. The free memory of other arenas would stay with the process, in addition to the
+     * planned memory. */
     mallopt(M_ARENA_MAX, 1);
     return cli_main(argc, argv);
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* number of marks that are kept; bytes of a mark's text; value of a field that is not set */
 enum { BEAT_MARKS = 64, BEAT_TEXT = 28, BEAT_NONE = -1 };
 
 /* The start of an activity. */
@@ -19,8 +20,9 @@ typedef struct BeatMark {
     /* rank of the peer in the job; chunk of the model; micro-batch of the step; each may be
      * BEAT_NONE */
     int32_t peer, chunk, micro;
-    /* true where the activity waits for other ranks */
+    /* true if the activity is a wait for other ranks */
     bool waits;
+    /* name of the activity; always ends in a zero byte */
     char doing[BEAT_TEXT];
 } BeatMark;
 
@@ -30,27 +32,28 @@ typedef struct Beat {
     /* current step (BEAT_NONE between steps); when it began, in microseconds of clock_s; usual
      * duration of a step in microseconds, 0 before the third step has ended */
     _Atomic int64_t step, since_us, usual_us;
+    /* number of steps that have ended */
     int64_t steps;
-    /* true where the process makes no steps, but serves requests of those that do */
+    /* true if this process computes no steps, but serves requests of ranks that compute them */
     bool serves;
     BeatMark mark[BEAT_MARKS];
 } Beat;
 
-/* Moves the state to this memory, including earlier marks; later marks go there. NULL: back to the
- * process's own memory. Borrowed. */
+/* Copies the state, including earlier marks, to `beat`, and keeps it there from now on. NULL: in
+ * the process's own memory again. beat is borrowed until the next call. */
 void beat_move(Beat *beat);
-/* Adds a mark. doing: text, cut to BEAT_TEXT - 1 bytes. of: all other fields except at_s and
- * step. */
+/* Adds a mark. doing: text, cut to BEAT_TEXT - 1 bytes. of: the other fields; its at_s and step are
+ * ignored. */
 void beat_mark(const char *doing, BeatMark of);
 /* Adds a mark with only a text. */
 void beat_mark_plain(const char *doing, bool waits);
-/* The same at a time of clock_s that is known already. */
+/* Does the same with the time at_s, which the caller has already read with clock_s. */
 void beat_mark_at(const char *doing, bool waits, double at_s);
 /* Adds the second newest mark again, after a wait has ended. */
 void beat_mark_again(void);
-/* Declares that this process makes no steps, but serves those that do. */
+/* Declares that this process computes no steps, but serves requests of ranks that compute them. */
 void beat_serve(void);
-/* Call them at the beginning and end of each step. */
+/* To be called at the beginning and at the end of each step. */
 void beat_step_begin(int64_t step);
 void beat_step_end(void);
 

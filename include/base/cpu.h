@@ -29,18 +29,19 @@ uint32_t cpu_features(void);
  * provide it. Returns out. */
 enum { CPU_MODEL = 128 };
 char *cpu_model(char out[CPU_MODEL]);
-/* Determines the set to use: `wanted`, or for CPU_AUTO the value of the variable WEFT_CPU, or
- * CPU_AUTO, which means all that the processor has. ERR_CONFIG: the processor lacks the set, or the
+/* Sets *set to `wanted`. If that is CPU_AUTO, the variable WEFT_CPU names the set; without the
+ * variable *set is CPU_AUTO, no restriction. ERR_CONFIG: the processor lacks the set, or the
  * variable is not a set's name. */
 Status cpu_choose(CpuSet wanted, CpuSet *set);
 /* Restricts this process to a set; CPU_AUTO: no restriction. Call it before the first kernel
  * runs. */
 void cpu_set_limit(CpuSet set);
-/* Returns the set that this process is restricted to, or CPU_AUTO. Without cpu_set_limit it is
- * cpu_choose's answer to CPU_AUTO; a wrong variable then ends the process. */
+/* Returns the set that this process is restricted to; CPU_AUTO: no restriction. If cpu_set_limit
+ * was not called, cpu_choose(CPU_AUTO) determines the set, and a wrong value of WEFT_CPU ends the
+ * process. */
 CpuSet cpu_limit(void);
-/* Returns the set that kernels use: the one restricted to, or the best; CPU_AVX2 for
- * CPU_PORTABLE. */
+/* Returns the set that kernels use: the result of cpu_limit, but cpu_best for CPU_AUTO and CPU_AVX2
+ * for CPU_PORTABLE. */
 CpuSet cpu_used(void);
 /* True if this process is restricted to CPU_PORTABLE. */
 bool cpu_portable(void);

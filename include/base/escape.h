@@ -6,15 +6,16 @@
 #include <stddef.h>
 
 /* Returns a copy of the text in which control characters, and those that change the direction of
- * text (U+202E and related ones), are written as \u202e. ascii: writes all characters beyond ASCII
- * that way, and bytes that are not UTF-8 as \xff; otherwise both are kept. Line feeds and tabs are
- * kept. Owner: the caller. */
+ * text (U+202E and related ones), are written as \u202e. ascii: also escapes all characters beyond
+ * ASCII, and writes bytes that are not UTF-8 as \xff; without it, such characters and bytes are
+ * kept. Line feeds and tabs are always kept. Owner: the caller. */
 char *text_escape(const char *text, bool ascii);
-/* text_escape without ascii into `room` bytes; cuts text that does not fit. For callers that cannot
- * allocate memory. */
+/* Does the same as text_escape without ascii, but writes into `room` bytes and cuts text that does
+ * not fit; for callers that cannot allocate memory. */
 void text_escape_to(char *out, size_t room, const char *text);
-/* Escapes two texts for a message that says that they differ: with ascii where they would look
- * alike, as names do that differ only by Unicode normalisation. Owner of *x, *y: the caller. */
+/* Escapes two texts for a message that says that they differ. Uses ascii if the two texts would
+ * look alike, for example two names that differ only in Unicode normalisation. Owner of *x, *y: the
+ * caller. */
 void text_escape_pair(const char *a, const char *b, char **x, char **y);
 
 #endif

@@ -11,30 +11,32 @@
 typedef struct IsolatedJob {
     /* subject of error messages: "HDF5, reading what is in it," */
     const char *subject;
-    /* limit on memory that the process takes after its start; not applied in sanitizer builds */
+    /* limit on the memory that the process allocates after its start; not applied in sanitizer
+     * builds */
     size_t memory_bytes;
-    /* limits on processor time and on elapsed time */
+    /* limits in seconds on processor time (busy_s) and on elapsed time (clock_s) */
     int busy_s, clock_s;
     /* limit on the length of the answer */
     size_t answer_bytes;
-    /* limit on the size of a file that it writes; 0: it may write none */
+    /* limit on the size of a file that the process writes; 0: it may not write files */
     size_t file_bytes;
-    /* Runs in the process, which ends afterwards, so nothing has to be freed; its output is
+    /* Called in the process, which ends afterwards, so it need not free memory. What it prints is
      * discarded. */
     void (*work)(const void *input, size_t input_bytes, FILE *answer);
 } IsolatedJob;
 
-/* Makes a helper process, from which isolated_run forks its processes from now on. For callers that
- * will start MPI or threads: forking a process that has those is not safe, and forking one with
- * much memory is slow. Call it once. Pointers in a job must be addresses in the program itself. If
- * it fails, isolated_run forks from its caller. */
+/* Makes a helper process; from now on isolated_run forks its processes from the helper. For callers
+ * that will start MPI or threads: forking a process with threads is not safe, and forking one with
+ * much memory is slow. Call it once. Pointers in a job must point to code and constants of the
+ * program, which have the same addresses in the helper. If the helper cannot be made, isolated_run
+ * forks from its caller. */
 void isolated_begin(void);
 /* Ends the helper process. */
 void isolated_end(void);
 
-/* Runs a job. *answer: what it wrote, and a zero byte; owned by the caller. ERR_DATA naming path
- * and the cause where the job did not finish; ERR_IO where no process can be made. Callable from
- * any thread; calls take turns. */
+/* Runs a job. *answer: what the job wrote, and a zero byte; owned by the caller. ERR_DATA: the job
+ * did not finish; the message names path and the cause. ERR_IO: no process can be made. Callable
+ * from any thread; calls run one after another. */
 Status isolated_run(const IsolatedJob *job, const char *path, const void *input, size_t input_bytes,
                     char **answer, size_t *answer_bytes);
 
@@ -42,13 +44,13 @@ Status isolated_run(const IsolatedJob *job, const char *path, const void *input,
 enum { ISOLATED_MOST = 32 };
 /* Runs a job on `count` inputs, up to ISOLATED_MOST, each in a process of its own, all at once.
  * *good: number of answers before the first failure, whose status and message are returned; later
- * answers are NULL. The limit on elapsed time holds for all together. */
+ * answers are NULL. The limit on elapsed time (clock_s) is one limit for all inputs together. */
 Status isolated_run_many(const IsolatedJob *job, int count, const void *const *input,
                          const size_t *input_bytes, const char *const *path, char **answer,
                          size_t *answer_bytes, int *good);
 
-/* Returns whether a byte that such a process has sent is a valid bool. Any other byte must not be
- * read as one. */
+/* Returns whether a byte received from an isolated process is a valid bool, 0 or 1. Reading any
+ * other value as a bool is undefined. */
 static inline bool isolated_bool(const bool *at)
 {
     return *(const unsigned char *)at <= 1;

@@ -13,18 +13,23 @@
  * array and for the outermost value. Nothing is buffered; errors of writing are found with
  * ferror(out). */
 enum { JSON_DEPTH = 8 };
+/* An object or array that is open. */
 typedef struct JsonLevel {
+    /* closing bracket */
     char close;
+    /* lines: each value is on a line of its own; filled: a value has been written */
     bool lines, filled;
 } JsonLevel;
 typedef struct Json {
     /* borrowed */
     FILE *out;
-    /* true: a blank after commas and colons */
+    /* a blank follows commas and colons */
     bool spaced;
+    /* number of open levels */
     int depth;
     JsonLevel level[JSON_DEPTH];
 } Json;
+/* Returns a writer of JSON to out. */
 Json json_to(FILE *out, bool spaced);
 void json_object(Json *json, const char *key);
 void json_array(Json *json, const char *key);
@@ -32,16 +37,16 @@ void json_array(Json *json, const char *key);
 void json_lines(Json *json, const char *key);
 /* Closes the innermost object or array. */
 void json_end(Json *json);
-/* NULL writes null. Bytes that are not UTF-8 become U+FFFD. */
+/* Writes a text; NULL is written as null. Bytes that are not UTF-8 become U+FFFD. */
 void json_text(Json *json, const char *key, const char *text);
 void json_format(Json *json, const char *key, const char *fmt, ...) BASE_PRINTF(3, 4);
 void json_bool(Json *json, const char *key, bool value);
 void json_int(Json *json, const char *key, int64_t value);
-/* Write a number as text_real does, or with a number of decimals. NaN and infinities become
- * null. */
+/* Write a number: json_real as text_real does, json_fixed with `decimals` decimals. NaN and
+ * infinities become null. */
 void json_real(Json *json, const char *key, double value);
 void json_fixed(Json *json, const char *key, int decimals, double value);
-/* Writes value, which is JSON already. */
+/* Writes value unchanged; it must be JSON. */
 void json_raw(Json *json, const char *key, const char *value);
 
 #endif

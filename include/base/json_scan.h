@@ -1,6 +1,6 @@
-/* Parses untrusted JSON in memory; the caller states what must come next. Lengths and depths are
- * bounded. Invalid JSON, and anything but the expected value, is ERR_DATA that names the file and
- * the byte. */
+/* Parses untrusted JSON in memory; the caller says which kind of value it expects next. Lengths and
+ * depths are limited. ERR_DATA: the JSON is invalid, or another value than the expected one
+ * follows; the message names the file and the byte. */
 #ifndef WEFT_BASE_JSON_SCAN_H
 #define WEFT_BASE_JSON_SCAN_H
 
@@ -15,9 +15,10 @@ typedef struct JsonScan {
 } JsonScan;
 JsonScan json_scan(const char *path, const char *text, size_t bytes);
 Status json_scan_fail(const JsonScan *scan, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* Reads '{' or '['; *more: it is not empty. */
+/* Reads '{' or '['; *more: the object or array is not empty. */
 Status json_scan_open(JsonScan *scan, char bracket, bool *more);
-/* Reads what follows a value: a comma (*more is true), or the closing bracket. */
+/* Reads what follows a value in an object or array: a comma (*more is true), or `bracket`, the
+ * closing one. */
 Status json_scan_more(JsonScan *scan, char bracket, bool *more);
 /* Read a text of at most 1024 bytes of UTF-8, owned by the caller; json_scan_key also reads the
  * colon after it. */
@@ -30,7 +31,7 @@ Status json_scan_bool(JsonScan *scan, bool *value);
 Status json_scan_real(JsonScan *scan, double *value);
 /* Skips any value, with texts of any length. */
 Status json_scan_skip(JsonScan *scan);
-/* Checks that only blanks remain. */
+/* Checks that nothing but blanks follows. */
 Status json_scan_end(JsonScan *scan);
 
 #endif

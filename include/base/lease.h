@@ -7,16 +7,18 @@
 
 #include <stdbool.h>
 
-/* Environment variable in which weft run passes "ID:START" to its ranks: its id, and the number of
- * the start. A later start takes a folder over from an earlier one without waiting. */
+/* Environment variable in which weft run passes "ID:START" to its ranks: the id of the weft run,
+ * and the number of the start. A later start of the same weft run takes over a folder from an
+ * earlier start without waiting. */
 #define LEASE_RUN "WEFT_RUN"
 
 typedef struct Lease Lease;
 /* Makes this process the owner of an existing folder, and starts a thread that writes a heartbeat
  * every beat_s. An owner that has ended or died is replaced. If the owner is on a host that cannot
  * be queried, its file is watched for four heartbeat intervals. ERR_CONFIG: there is another owner,
- * which the message names; ERR_IO; ERR_STOPPED: a stop was requested meanwhile. A process whose
- * lease was taken over dies with ERR_CONFIG at its next heartbeat. Owner: the caller. */
+ * which the message names; ERR_IO: the folder or a file in it cannot be read or written;
+ * ERR_STOPPED: a stop was requested meanwhile. A process whose lease was taken over dies with
+ * ERR_CONFIG at its next heartbeat. Owner: the caller. */
 Status lease_take(Lease **lease, const char *folder, double beat_s);
 /* Returns the lease's unique id. */
 const char *lease_id(const Lease *lease);
@@ -27,26 +29,27 @@ bool lease_follows_same_run(const Lease *lease);
  * removed, or the lease was taken over or removed. An I/O error counts as still owned, because it
  * is no evidence of another owner. NULL: true. Sets no message. */
 bool lease_is_held(const Lease *lease);
-/* Ends the process with a message if lease_is_held is false. Called before actions that only the
- * owner may do: making, renaming or removing a file of the folder. */
+/* Ends the process with a message if lease_is_held is false. Called before the process makes,
+ * renames or removes a file of the folder, which only the owner may do. */
 void lease_require(const Lease *lease);
-/* Records in the file that the owner has ended in order, and frees the lease; the file stays. NULL:
- * does nothing. */
+/* Records in the file that the owner has ended normally, and frees the lease; the file stays.
+ * *lease NULL: does nothing. */
 void lease_end(Lease **lease);
 
-/* For other processes: returns whether the folder's owner has that lease id. False also where that
+/* For other processes: returns whether the folder's owner has that lease id. Also false if the id
  * cannot be read. */
 bool lease_owner_is(const char *folder, const char *id);
-/* For other processes: what one start of weft run has to do with the folder. */
+/* For other processes: whether one start of weft run owns the folder. */
 typedef enum LeaseStart {
     /* the start never owned the folder, or another owner followed */
     LEASE_START_NOT_OWNER,
     LEASE_START_IS_OWNER,
-    /* the start was the last owner, and ended in order */
+    /* the start was the last owner, and ended normally */
     LEASE_START_ENDED,
-    /* the file system does not answer */
+    /* the folder or its newest lease cannot be read */
     LEASE_START_UNREADABLE
 } LeaseStart;
+/* Returns the state of start `start` of the weft run with id `run`. */
 LeaseStart lease_start_state(const char *folder, const char *run, int start);
 
 #endif

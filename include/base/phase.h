@@ -24,20 +24,21 @@ typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
 /* Returns the phase before, for nesting. */
 Phase phase_enter(Phase phase);
-/* Counts all time until phase_whole_end as this phase, even where others are entered meanwhile; the
- * trace and phase_watch still see those. Returns the phase before. Not nested. */
+/* Counts all time until phase_whole_end as this phase, even if other phases are entered meanwhile;
+ * the trace and phase_watch still get the other phases. Returns the phase before, for
+ * phase_whole_end. Calls cannot be nested. */
 Phase phase_whole_begin(Phase phase);
 void phase_whole_end(Phase before);
-/* Call around a wait for other ranks: counts it as PHASE_SUM if it interrupts PHASE_UPDATE or
- * PHASE_OTHER, as an agreement between two steps does. Pass the result of the first to the
- * second. */
+/* To be called before and after a wait for other ranks. A wait during PHASE_UPDATE or PHASE_OTHER,
+ * such as an agreement between two steps, is counted as PHASE_SUM. phase_wait_end gets the result
+ * of phase_wait_begin. */
 Phase phase_wait_begin(void);
 void phase_wait_end(Phase before);
 /* Returns the seconds spent in a phase so far. */
 double phase_s(Phase phase);
-/* The same without the time since the last phase_enter, and without reading the clock. */
+/* Returns the same without the time since the last phase_enter; does not read the clock. */
 double phase_spent_s(Phase phase);
-/* Calls `entered` at the beginning of every phase from now on; NULL: no longer. */
+/* From now on calls `entered` at the beginning of every phase. NULL: ends these calls. */
 void phase_watch(void (*entered)(Phase phase));
 /* trace_start records every span in a ring of the newest `events`; trace_write writes them as a
  * Chrome trace (trace.json). */

@@ -8,22 +8,24 @@
 
 /* A growing message. Begin with {0}, release with proto_fini. */
 typedef struct Proto {
+    /* bytes of data that are used, and that are allocated */
     size_t bytes, room;
     /* owned */
     unsigned char *data;
 } Proto;
 void proto_fini(Proto *message);
-/* Append a field each. */
+/* Each of these functions appends a field. */
 void proto_int(Proto *message, unsigned field, int64_t value);
 void proto_float(Proto *message, unsigned field, float value);
 void proto_double(Proto *message, unsigned field, double value);
 void proto_bytes(Proto *message, unsigned field, const void *data, size_t bytes);
 void proto_text(Proto *message, unsigned field, const char *text);
-/* Appends part as a field and releases it. */
+/* Appends the message `part` as a field, and releases part. */
 void proto_message(Proto *message, unsigned field, Proto *part);
 /* Appends the key and length of a field whose `bytes` bytes the caller writes itself. */
 void proto_head(Proto *message, unsigned field, size_t bytes);
-/* Append raw bytes without a key: the `bytes` low bytes of a number, or bytes as they are. */
+/* Append bytes without a key: proto_fixed the `bytes` low bytes of a number, proto_raw data
+ * unchanged. */
 void proto_fixed(Proto *message, uint64_t value, int bytes);
 void proto_raw(Proto *message, const void *data, size_t bytes);
 

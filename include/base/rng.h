@@ -26,10 +26,13 @@ typedef struct RngKey {
 /* Returns the key for one use. a and b depend on the purpose: hash of a parameter's name, epoch,
  * step, sample id, ... */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b);
+/* Computes the four random words of block `counter`: those of elements 4 * counter to 4 * counter +
+ * 3. */
 void rng_block(RngKey key, uint64_t counter, uint32_t out[4]);
+/* Returns the random word of an element. */
 uint32_t rng_u32(RngKey key, uint64_t element);
-/* rng_uniform: number in [0, 1) with 24 bits. rng_unit: the same from an element's word; element i
- * is word i % 4 of block i / 4. */
+/* rng_uniform returns a number in [0, 1) with 24 bits; rng_unit computes it from the word of the
+ * element, which is word i % 4 of block i / 4 for element i. */
 float rng_uniform(RngKey key, uint64_t element);
 static inline float rng_unit(uint32_t word)
 {

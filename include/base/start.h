@@ -1,15 +1,15 @@
-/* Start-up of a training process, from its beginning to its first step. Nothing has been computed
- * that could be saved, so a stop request (stop_wanted) ends the process at once, whatever it is
- * doing. The process reports its stages, because the watchdog observes ranks only from their first
- * step on (parallel.h, Watchdog). Not collective; called from the training thread. */
+/* Start-up of a training process, from its beginning to its first step. In this time nothing has
+ * been computed that could be saved, so a stop request (stop_wanted) ends the process at once. The
+ * process reports its stages, because the watchdog observes ranks only from their first step on
+ * (parallel.h, Watchdog). Not collective; called from the training thread. */
 #ifndef WEFT_BASE_START_H
 #define WEFT_BASE_START_H
 
 #include <stdbool.h>
 
-/* Stage of a rank's start. MPI: MPI_Init is being called; NODE: it has returned, and the ranks of a
- * host find each other; SET_UP: everything else before the first step; DONE: the first step
- * begins. */
+/* Stage of a rank's start. PROGRAM: before MPI_Init; MPI: in MPI_Init; NODE: after it, while the
+ * ranks of a host find each other; SET_UP: everything else before the first step; DONE: the first
+ * step begins. */
 typedef enum StartStage {
     START_PROGRAM,
     START_MPI,
@@ -24,17 +24,18 @@ typedef struct StartCalls {
     /* called on a separate thread when a stop request arrives; ends the process and does not
      * return. NULL: signals end the process as they end any program */
     void (*stop)(void);
-    /* called on that thread ten times a second, and may take a second or two; NULL: not needed */
+    /* called on the same thread ten times a second; a call may last a second or two. NULL: not
+     * called */
     void (*beat)(void);
 } StartCalls;
 
-/* Called after stop_begin. calls: borrowed until start_end. start_reach and start_end do nothing
- * without it. */
+/* Called after stop_begin. calls: borrowed until start_end. Without this call start_reach and
+ * start_end do nothing. */
 void start_begin(const StartCalls *calls);
 void start_reach(StartStage stage);
-/* Call it when the first step begins, or where there is none: from then on stop requests are
- * noticed between steps. steps: reports START_DONE; false: the run has ended before. The first call
- * counts. */
+/* Called when the first step begins, or when the run ends without a step. From then on, stop
+ * requests are noticed between steps. steps: true if the first step begins; START_DONE is then
+ * reported. Only the first call has an effect. */
 void start_end(bool steps);
 
 #endif

@@ -17,7 +17,7 @@ typedef enum Status {
     ERR_NOINPUT = 66,
     /* a fault of weft itself */
     ERR_BUG = 70,
-    /* the system gives no more memory */
+    /* out of memory */
     ERR_MEMORY = 71,
     /* reading or writing failed (disk full, ...), or a rank or the link to it is lost */
     ERR_IO = 74,
@@ -43,21 +43,22 @@ typedef enum Status {
  * replaces it; nothing is printed. `return fail(ERR_NOINPUT, "%s: no such file; run `make data`
  * first", path);` */
 Status fail(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* For checks of tables: ERR_BUG with "TABLE ROW: LACKS", or OK if lacks is NULL. row NULL: a row
- * without a name. */
+/* For checks of tables: fails with ERR_BUG and "TABLE ROW: LACKS", or returns OK if lacks is NULL.
+ * row NULL: a row without a name. */
 Status row_check(const char *table, const char *row, const char *lacks);
-/* The message of the last fail() on this thread; "" if none. Borrowed, valid until the next
- * fail(). */
+/* Returns the message of the last fail() on this thread; "" if there was none. Borrowed, valid
+ * until the next fail(). */
 const char *fail_message(void);
 
 /* Ends the job on a fault inside a step, which cannot be handled: prints where this process is
  * (die_context) and the message, then calls the abort function (MPI_Abort once MPI is up). Exit
- * code: ERR_BUG, alone and under a launcher. */
+ * code: ERR_BUG, with and without a launcher. */
 _Noreturn void die(const char *fmt, ...) BASE_PRINTF(1, 2);
-/* die with exit code `code`, for an input that turns out bad in the middle of a run. */
+/* Like die, with exit code `code`: for an input that turns out to be wrong in the middle of a
+ * run. */
 _Noreturn void die_as(Status code, const char *fmt, ...) BASE_PRINTF(2, 3);
-/* die for a lost peer or a lost link to it, which is no fault of this process. The exit code is
- * ERR_IO, or what die_lost_as has set since: ERR_STOPPED where there is a checkpoint to continue
+/* Like die, for a lost peer or a lost link to a peer, which is no fault of this process. Exit code:
+ * ERR_IO, or the code that die_lost_as has set: ERR_STOPPED if there is a checkpoint to continue
  * from. */
 _Noreturn void die_lost(const char *fmt, ...) BASE_PRINTF(1, 2);
 void die_lost_as(Status code);
@@ -67,19 +68,22 @@ int die_lost_code(void);
 void die_context(const char *where, void (*abort_job)(int code));
 
 /* log_info and log_warn print only if log_init was given speak = true, as on rank 0. log_error
- * always prints, as "weft: error: ...", on stderr. Colour only on a terminal, with NO_COLOR unset
- * and TERM not "dumb". */
+ * always prints, as "weft: error: ...", on stderr. Colour is used only on a terminal, if NO_COLOR
+ * is not set and TERM is not "dumb". */
 void log_init(bool speak);
 void log_info(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_warn(const char *fmt, ...) BASE_PRINTF(1, 2);
 void log_error(const char *fmt, ...) BASE_PRINTF(1, 2);
 /* A copy of all messages: log_copy_begin keeps up to 64 KB of them until log_copy_to names their
  * receiver. take: called with whole lines, without colour, with their line breaks, by any thread,
- * one at a time; it must not log anything itself. NULL: messages are not copied from then on. */
+ * one at a time; it must not log anything itself. take NULL: messages are not copied from then
+ * on. */
 void log_copy_begin(void);
 void log_copy_to(void (*take)(void *user, const char *text, size_t bytes), void *user);
-/* Gives text to the receiver of log_copy_to only; the caller prints it on stdout itself. */
+/* Gives text only to the receiver of log_copy_to, for text that the caller prints on stdout
+ * itself. */
 void log_copy(const char *text);
+/* Returns whether to print colour on a stream. */
 bool log_colour(FILE *stream);
 /* Returns whether a line may be redrawn with '\r': on a terminal, unless TERM is "dumb". */
 bool log_redraws(FILE *stream);

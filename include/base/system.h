@@ -1,4 +1,5 @@
-/* Clock, timed waits, files, signals, libraries bound at run time. Not collective. */
+/* Clock, timed waits, threads, processes, files, signals, other programs, and libraries bound at
+ * run time. Not collective. */
 #ifndef WEFT_BASE_SYSTEM_H
 #define WEFT_BASE_SYSTEM_H
 
@@ -16,32 +17,33 @@
 double clock_s(void);
 /* Returns the clock at the first call, which is in main's first line. */
 double clock_begin_s(void);
-/* Sleeps; a signal ends it early. */
+/* Sleeps for this time, or until a signal arrives. */
 void clock_rest(double seconds);
-/* Returns the median of count values, at least 1, and sorts them. */
+/* Sorts the values and returns their median (of an even number, the upper one). count: at least
+ * 1. */
 double median(double *values, int count);
 /* Initializes a condition variable for cond_wait_for. Release with pthread_cond_destroy. */
 void cond_init(pthread_cond_t *cond);
 /* Waits, with the lock held before and after, until cond is signalled (or spuriously woken), or for
- * limit_s by the monotonic clock; returns false on a timeout. The program has no other timed wait:
- * one by the wall clock would last longer if that clock is set back. */
+ * limit_s by the monotonic clock; returns false on a timeout. The program uses no other timed wait,
+ * because a wait by the wall clock lasts longer if that clock is set back. */
 bool cond_wait_for(pthread_cond_t *cond, pthread_mutex_t *lock, double limit_s);
 
 /* Starts a thread that receives no signals except for its own faults; other signals go to the
  * thread that checks for them. Returns 0, or errno. */
 int thread_begin(pthread_t *thread, void *(*run)(void *of), void *of);
 
-/* Writes this host's name, cut to fit and padded with zeros; "?" where it has none. */
+/* Writes this host's name, cut to fit and padded with zeros; "?" if the name cannot be read. */
 enum { HOST_BYTES = 64 };
 void host_name(char *name, size_t room);
 /* Writes a random id: 16 hexadecimal digits and a zero byte. */
 enum { RANDOM_ID_BYTES = 17 };
 void random_id(char *id);
-/* Writes the path of this program; false, and an empty path, where the system does not provide
+/* Writes the path of this program. Returns false and writes "" if the system does not provide
  * it. */
 bool program_path(char *path, size_t room);
-/* Returns the state of a process on this host as in /proc: 'R', 'S', 'D', 'T' (stopped), 't' (by a
- * debugger); PROCESS_ENDED where it has ended, even as a zombie. */
+/* Returns the state of a process on this host as in /proc: 'R', 'S', 'D', 'T' (stopped), 't'
+ * (stopped by a debugger); PROCESS_ENDED: it has ended, or is a zombie; PROCESS_UNKNOWN. */
 enum { PROCESS_ENDED = 0, PROCESS_UNKNOWN = '?' };
 char process_state(pid_t process);
 /* Returns when a process began, in ticks since the boot; 0: it has ended; -1: unknown. */
@@ -51,11 +53,11 @@ int64_t process_began(pid_t process);
 double proc_bytes(const char *path, const char *keys);
 
 /* Read the first word of the file root/path, or the number at its beginning. If the file cannot be
- * read: false and "", or -1. root: "",
- * or a folder that stands for /. out: `bytes` bytes. */
+ * read: false and "", or -1. root: "", or a folder that is used in place of /. out: `bytes`
+ * bytes. */
 bool proc_read_word(const char *root, const char *path, char *out, size_t bytes);
 double proc_read_number(const char *root, const char *path);
-/* Calls visit for each name in the folder root/path except hidden ones; for none if the folder
+/* Calls visit for each name in the folder root/path except hidden ones; not at all if the folder
  * cannot be read. */
 void proc_each_name(const char *root, const char *path,
                     void (*visit)(const char *root, const char *name, void *user), void *user);
@@ -68,42 +70,43 @@ int proc_count_names(const char *root, const char *path);
  * written but not read (EACCES) cannot be synced: both return 0. */
 int file_sync_entry(const char *path);
 /* Opens an untrusted file without waiting for the other end of a pipe. flags: O_RDONLY, O_WRONLY or
- * O_RDWR, and O_NOFOLLOW. Returns -1 and sets errno: EISDIR: a folder; ENXIO: a pipe, a socket or a
- * device. file_error describes all of them. */
+ * O_RDWR, and O_NOFOLLOW. On failure returns -1 and sets errno, which file_error describes. EISDIR:
+ * a folder; ENXIO: a pipe, a socket or a device. */
 int file_open(const char *path, int flags);
 /* Opens a stream to read a file, or an unnamed pipe (as a shell passes by /dev/stdin or
- * <(command)), from its beginning to its end; NULL and errno. */
+ * <(command)), from its beginning to its end. On failure returns NULL and sets errno. */
 FILE *file_open_stream(const char *path);
 /* Opens a file for writing, with mode 0666 where it is created; a symbolic link of that name is not
  * followed: ELOOP. flags: O_WRONLY and others. A character device (/dev/null) is accepted; a pipe,
- * a socket or a disk is not: ENXIO. Returns -1 and sets errno. */
+ * a socket or a disk is not: ENXIO. On failure returns -1 and sets errno. */
 int file_create(const char *path, int flags);
-/* Removes what has that name (a link itself, not its target), then calls file_create; fails where
- * the name exists again. */
+/* Removes the file of that name (of a symbolic link the link itself, not its target), then calls
+ * file_create. Fails if another process has created the name in between. */
 int file_create_new(const char *path, int flags);
-/* True if file_create would open the file for writing; a file that this creates is removed. False
- * and errno. */
+/* True if file_create would open the file for writing; a file that this creates is removed.
+ * Otherwise returns false and sets errno. */
 bool file_can_create(const char *path);
-/* Opens a stream to write a file from its beginning; NULL and errno. */
+/* Opens a stream to write a file from its beginning. On failure returns NULL and sets errno. */
 FILE *file_create_stream(const char *path);
-/* Closes it. ERR_IO: something was not written. */
+/* Closes such a stream. ERR_IO: not everything could be written. */
 Status file_close_stream(FILE *out, const char *path);
 /* Returns strerror's text, or a plainer one that explains a link, a folder or a pipe and what to
  * do. */
 const char *file_error(int error);
 /* Renames path to path.1, or to the next free number; *to: the new name, owned by the caller. *to
- * is NULL where there is no such file, or an empty one, which is not renamed. ERR_IO. */
+ * is NULL if there is no such file, or if it is empty; an empty file is not renamed. ERR_IO. */
 Status file_move_aside(const char *path, char **to);
 /* Makes a folder and its parents, like mkdir -p; path: not empty. ERR_IO. */
 Status file_make_folders(const char *path);
-/* Checks that a verb may write a file of this name. ERR_USAGE: it exists and force is false, or it
- * is, or links to, something other than a regular file, which is never replaced. */
+/* Checks that a verb may write a file of this name. ERR_USAGE: the file exists and force is false;
+ * or it is, or links to, something other than a regular file, which is never replaced. */
 Status file_free_place(const char *path, bool force);
-/* ERR_USAGE: out, which may be NULL, is one of the files `in` that are read, perhaps by another
- * path. */
+/* Checks that writing the file `out`, which may be NULL, replaces none of the `count` input files
+ * `in`, whatever their paths. Files that verbs write next to out (out.part and others) are checked,
+ * too. ERR_USAGE. */
 Status file_no_input(const char *out, const char *const *in, int count);
 struct stat;
-/* Whether two results of stat are of one file, under whatever names. */
+/* Returns whether two results of stat describe the same file. */
 bool file_is_same(const struct stat *a, const struct stat *b);
 /* Reads a whole file (file_open_stream) and appends a zero byte; *text: owned by the caller.
  * ERR_NOINPUT: it cannot be opened; ERR_IO: it cannot be read; ERR_DATA: it has more than `most`
@@ -111,60 +114,63 @@ bool file_is_same(const struct stat *a, const struct stat *b);
 Status file_text(const char *path, size_t most, char **text, size_t *bytes);
 /* Describes a file's content, to compare it with the file of that name on another host: "7840 bytes
  * with hash 0123456789abcdef". For a file above 4 MB, 64 evenly spread pieces of 4 KB are hashed.
- * "no file to read (why)" is a possible description. */
+ * If the file cannot be read, the description is "no file to read (why)". */
 void file_describe(const char *path, char *out, size_t room);
 
 /* From now on SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU do not end the process: they
  * are recorded for stop_wanted. Signals that are ignored at that time stay ignored (nohup). SIGPIPE
  * is ignored, because unread output is no reason to stop, and so is SIGXFSZ, because exceeding a
- * file size limit is reported by write. Call it first on the only thread, and again after a library
- * may have set handlers. Without it stop_wanted is false. */
+ * file size limit is reported by write. Call it before any other thread is started, and again after
+ * calls in which a library may have set handlers (MPI_Init). If it was not called, stop_wanted
+ * returns false. */
 void stop_begin(void);
-/* Returns whether any of the signals has come. Must not be called on two threads. */
+/* Returns whether any of the signals has arrived. Two threads must not call it at the same time. */
 bool stop_wanted(void);
 /* Restores the state before stop_begin and forgets requests. */
 void stop_end(void);
-/* Returns the signals of stop_begin, for a caller that waits for them itself. */
+/* Writes the signals of stop_begin to *set, for a caller that waits for them itself. */
 void stop_signals(sigset_t *set);
 
-/* Running other programs, with default signals and in their own process group. Codes are exit codes
- * as a shell gives them, or one of the following. */
+/* The functions command_* run other programs, with default signals and in their own process group.
+ * The code of a program is its exit code as a shell gives it, or COMMAND_NONE: it could not be
+ * started; COMMAND_SILENT: it exceeded its time and was killed; COMMAND_BUSY: it is running. */
 enum { COMMAND_NONE = -1, COMMAND_SILENT = -2, COMMAND_BUSY = -3 };
-/* Starts a program, found in PATH. output: file for its output, -1: discarded. Returns 0, or
- * errno. */
+/* Starts a program that is found in PATH. output: file descriptor for its stdout and stderr; -1:
+ * they are discarded. Returns 0, or errno. */
 int command_start(pid_t *child, int output, char *const *words);
 /* Starts `sh -c command` with two files as input and output; its stderr is this process's. The
  * variables by which a launcher (mpirun, srun) identifies this rank are removed. Returns 0, or
  * errno. */
 int command_shell(pid_t *child, int input, int output, const char *command);
-/* Starts a program whose output command_read reads; *answer: file to be closed by the caller.
- * Returns 0, or errno, where nothing runs. */
+/* Starts a program whose output command_read reads; *answer: file descriptor, to be closed by the
+ * caller. Returns 0, or errno if the program could not be started. */
 int command_open(pid_t *child, int *answer, char *const *words);
-/* Appends the output that has arrived, as far as it fits; true at its end. */
+/* Appends to out the output that has arrived, as far as it fits. Returns true at the end of the
+ * output. */
 bool command_read(int answer, char *out, size_t room, size_t *length);
-/* Waits for the children whose code is COMMAND_BUSY. Those that have not ended after limit_s are
- * killed: COMMAND_SILENT. */
+/* Waits for the children whose code is COMMAND_BUSY, and replaces these codes. Children that have
+ * not ended after limit_s are killed and get COMMAND_SILENT. */
 void command_wait(int count, const pid_t *child, double limit_s, int *code);
-/* Runs a program and reads its output, as far as it fits. Returns its code; COMMAND_NONE: it cannot
- * be started. */
+/* Runs a program and reads its output into out, as far as it fits. Returns the program's code. */
 int command_output(char *const *words, double limit_s, char *out, size_t room);
 
 /* A library that is bound at run time when it is needed. It stays bound until the process ends. */
 enum { LIBRARY_SYMBOLS = 32 };
 typedef struct LibrarySymbol {
     const char *name;
-    /* offset of its address in the table */
+    /* offset of the symbol's address in the table */
     size_t slot;
 } LibrarySymbol;
 typedef struct Library {
-    /* "libcudnn.so.9", "cuDNN" */
+    /* name of the file, "libcudnn.so.9", and of the library, "cuDNN" */
     const char *file, *name;
-    /* for messages: the option that needs it, and how to do without it */
+    /* for messages: the option that needs the library, and how to do without the library */
     const char *user, *cure;
-    /* at most LIBRARY_SYMBOLS; ends with a name NULL */
+    /* at most LIBRARY_SYMBOLS; after the last one .name is NULL */
     const LibrarySymbol *symbol;
 } Library;
-/* Fills table's slots, or none of them: ERR_CONFIG says what is missing and where to look. */
+/* Writes the addresses of all symbols into table. ERR_CONFIG: the library or a symbol is missing;
+ * the message says what to install, and table is unchanged. */
 Status library_bind(const Library *library, void *table);
 
 #endif

@@ -8,11 +8,11 @@
 
 /* A list of named things is defined once: #define SIDES(W) W(SIDE_LEFT, "left") W(SIDE_RIGHT,
  * "right"). From it come an enum, enum { SIDES(LIST_CONSTANT) }, and its names, const char *const
- * names[] = {SIDES(LIST_NAME)}. Where each is a bit of a set: enum { SIDES(LIST_NUMBER) }; enum {
- * SIDES(LIST_BIT) }. */
+ * names[] = {SIDES(LIST_NAME)}. If each name is a bit of a set, write enum { SIDES(LIST_NUMBER) };
+ * enum { SIDES(LIST_BIT) }. */
 #define LIST_CONSTANT(constant, ...) constant,
 #define LIST_NAME(constant, name)    [constant] = name,
-/* All names with bars between them, "a|b", as help shows them: LIST_TEXT(SIDES) */
+/* LIST_TEXT(SIDES): all names with bars between them, "a|b", as help shows them */
 #define LIST_TEXT(list)             (&list(LIST_BAR)[1])
 #define LIST_BAR(constant, name)    "|" name
 #define LIST_NUMBER(constant, name) constant##_NUMBER,
@@ -28,7 +28,8 @@ double text_unsigned_nan(double value);
 /* Returns the nearest of `count` words to `word` by edit distance, or NULL if none is near.
  * Borrowed from words. */
 const char *text_nearest(const char *word, const char *const *words, int count);
-/* A list of words with commas, of which the first `most` are kept, followed by "and 3 more". */
+/* A list of words separated by commas. The first `most` words are kept; "and 3 more" follows them
+ * if there are others. */
 typedef struct TextList {
     /* owned by the list */
     char *text;
@@ -38,7 +39,7 @@ typedef struct TextList {
 } TextList;
 void text_list_begin(TextList *list, int most);
 void text_list_add(TextList *list, const char *word);
-/* Ends the list. Owner of the text: the caller. */
+/* Ends the list and returns its text. Owner: the caller. */
 char *text_list_end(TextList *list);
 /* Writes bytes with a unit ("45.2 MB") into a buffer of at least 16 chars, which it returns. */
 char *text_bytes(double bytes, char *out);

@@ -1,5 +1,6 @@
-/* Marks in a ring in memory that another process reads while it is written: a reader may see a mark
- * that is half written, which is harmless, because its text always ends in a zero. */
+/* A ring of marks in memory that another process may read while this one writes. The reader may get
+ * a mark that is half written; this does no harm, because the text of a mark always ends in a zero
+ * byte. */
 #include "base/beat.h"
 
 #include "base.h"
@@ -8,7 +9,8 @@
 
 /* weight of the newest step in the moving average of step times */
 static const double NEW_SHARE = 0.2;
-/* first steps, which are left out because they allocate, measure, and fill caches */
+/* number of first steps that are left out of the average, because they allocate, measure, and fill
+ * caches */
 static const int64_t FIRST_STEPS = 2;
 
 static Beat process_beat = {.step = BEAT_NONE}, *beat = &process_beat;

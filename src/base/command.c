@@ -1,5 +1,5 @@
-/* Runs other programs with a deadline. They get default signals (this process may block some), no
- * input, and their own process group, so that a program that does not answer is killed with all
+/* Runs other programs with a deadline. A program gets default signals (this process may block
+ * some), no input, and its own process group. If it does not answer, it is killed together with all
  * processes that it has started. */
 #include "base.h"
 
@@ -13,8 +13,8 @@
 
 extern char **environ;
 
-/* Starts a program. files_of: this process's files that become its stdin, stdout and stderr; -1:
- * /dev/null. */
+/* Starts a program. files_of: file descriptors of this process that become the program's stdin,
+ * stdout and stderr; -1: /dev/null. */
 static int start(pid_t *child, const int files_of[3], char *const *words, char *const *environment)
 {
     posix_spawn_file_actions_t files;
@@ -44,8 +44,8 @@ int command_start(pid_t *child, int output, char *const *words)
     return start(child, (const int[3]){-1, output, output}, words, environ);
 }
 
-/* Returns whether a launcher sets this variable for its ranks: a program that inherits it would
- * take itself for one of them. */
+/* Returns whether a launcher sets this variable for its ranks. A program that inherits such a
+ * variable would behave as a rank. */
 static bool of_launcher(const char *variable)
 {
     static const char *const begin[] = {"OMPI_COMM_WORLD_",
@@ -80,10 +80,11 @@ int command_shell(pid_t *child, int input, int output, const char *command)
 }
 
 /* Kills the children. SIGTERM comes first: mpirun and srun then end the processes that they have
- * started on other hosts. A process that hangs in a file system may not even die: it is not waited
- * for. */
+ * started on other hosts. A process that hangs in a file system may survive even SIGKILL, so after
+ * all rounds it is no longer waited for. */
 static void end_all(int count, const pid_t *child, int *code)
 {
+    /* number of rounds of 50 ms; round in which SIGKILL is sent */
     enum { ROUNDS = 50, GENTLE = 40 };
     for (int round = 0; round < ROUNDS; ++round) {
         bool any = false;

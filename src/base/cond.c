@@ -1,5 +1,5 @@
-/* Condition variables with a timeout by the monotonic clock. POSIX uses the wall clock by default,
- * and a thread would sleep longer if that is set back. */
+/* Condition variables with a timeout by the monotonic clock. POSIX uses the wall clock by default;
+ * if that clock is set back, a thread sleeps longer. */
 #include "base.h"
 
 #include <errno.h>

@@ -14,7 +14,7 @@ static const char *const needs[CPU_SETS] = {[CPU_BASE] = "",
                                             [CPU_AVX512] = "AVX512F, BW, DQ and VL",
                                             [CPU_PORTABLE] = "AVX2 and FMA"};
 
-/* CPU_SETS: not chosen yet */
+/* a CpuSet; CPU_SETS: not chosen yet */
 static atomic_int limit = CPU_SETS;
 
 const char *cpu_name(CpuSet set)

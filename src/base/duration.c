@@ -1,6 +1,6 @@
-/* Parses durations in the forms of people ("1h30m") and Slurm ("1-12:00:00"). Ambiguous forms are
- * refused: a bare number, which may be seconds or minutes, and "12:00", which is minutes to Slurm
- * and hours on a clock. */
+/* Parses durations with units ("1h30m") and in Slurm's form ("1-12:00:00"). Ambiguous forms are
+ * refused: a bare number, which may be seconds or minutes, and "12:00", which is 12 minutes for
+ * Slurm and 12 hours on a clock. */
 #include "base.h"
 
 #include <ctype.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Reads "12", or with a fraction "1.5", and moves *text behind it. */
+/* Reads "12" or, if `fraction` is true, also "1.5", and moves *text behind the number. */
 static bool read_number(const char **text, bool fraction, double *number)
 {
     const char *digit = *text;
@@ -43,7 +43,8 @@ static bool read_units(const char *text, double *seconds)
     return isfinite(sum);
 }
 
-/* Reads [D-]HH:MM:SS, D-HH or D-HH:MM; a field after a larger unit must be less than that unit. */
+/* Reads [D-]HH:MM:SS, D-HH or D-HH:MM. A field that follows a larger unit is limited: HH to less
+ * than 24, MM and SS to less than 60. */
 static bool read_clock(const char *text, double *seconds)
 {
     static const double limit[] = {24, 60, 60}, of[] = {3600, 60, 1};

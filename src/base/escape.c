@@ -21,8 +21,8 @@ static bool misleads(uint32_t c)
            (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x206f);
 }
 
-/* Writes one character, as it is or escaped, into ESCAPED bytes. Returns their number; *bytes:
- * number of bytes of the text. */
+/* Writes one character, unchanged or escaped, to out. Returns the number of bytes written; *bytes:
+ * number of bytes that the character has in the text. */
 enum { ESCAPED = 12 };
 static int escape_one(const unsigned char *at, bool ascii, char out[ESCAPED], int *bytes)
 {

@@ -39,8 +39,8 @@ static int check_kind(int fd, OtherKind other)
     return other == CHARACTER_DEVICE && S_ISCHR(st.st_mode) ? 0 : ENXIO;
 }
 
-/* Opens with O_NONBLOCK so that open() does not wait for a pipe; an accepted file is blocking
- * afterwards. */
+/* Opens with O_NONBLOCK so that open() does not wait for the other end of a pipe; O_NONBLOCK is
+ * removed afterwards if pipes or devices are accepted (regular files ignore it). */
 static int open_kind(const char *path, int flags, OtherKind other)
 {
     int fd = open(path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
@@ -218,10 +218,12 @@ Status file_no_input(const char *out, const char *const *in, int count)
     return status;
 }
 
+/* for file_describe: largest file that is hashed as a whole; number and size of the pieces of a
+ * larger one */
 enum { WHOLE_BYTES = 4 << 20, PLACES = 64, PIECE_BYTES = 4 << 10 };
 
-/* Reads exactly `bytes` bytes; the end of the file before that is an error, because its size was
- * larger. */
+/* Reads exactly `bytes` bytes; an earlier end of the file is an error, because the file was that
+ * long when it was opened. */
 static int read_all(int file, void *to, size_t bytes, off_t at)
 {
     for (size_t done = 0; done < bytes;) {

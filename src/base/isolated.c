@@ -1,11 +1,11 @@
 /* isolated_run_many:
  *   caller --request--> maker --fork--> workers (limits set) --answers--> maker --> caller
  *
- * The maker is a copy of the process from before MPI and threads, made by isolated_begin; it forks
- * a worker for each input of a request, collects its answer and kills it when its time is over.
- * Without a maker the caller forks the worker itself. A job's function and texts are passed as
- * addresses, which are the same in all copies. The maker ends with its caller, whose end closes the
- * socket between them. */
+ * The maker is a copy of the process that isolated_begin makes before MPI and threads are started.
+ * It forks a worker for each input of a request, collects the workers' answers, and kills a worker
+ * whose time is over. Without a maker the caller forks the workers itself. A job's function and
+ * texts are passed as addresses, which are the same in all copies. The maker ends when its caller
+ * ends, because that closes the socket between the two. */
 #include "base.h"
 
 #include <errno.h>
@@ -33,7 +33,8 @@ enum { SANITIZED = 0 };
 enum { SANITIZED = 0 };
 #endif
 
-/* exit codes of a worker; DONE: its answer is complete */
+/* exit codes of a worker; DONE: its answer is complete; WRITE_FAILED: its answer could not be
+ * written */
 enum { DONE = 0, WRITE_FAILED = 1 };
 
 /* End of a worker, and the length of its answer. */
@@ -42,20 +43,23 @@ typedef struct Outcome {
     int state;
     /* errno where no worker could be made */
     int error;
+    /* late: the worker exceeded IsolatedJob.clock_s; too_long: its answer exceeded answer_bytes */
     bool late, too_long;
+    /* length of the answer */
     size_t bytes;
 } Outcome;
 
+/* Request to the maker; the inputs follow it on the socket. */
 typedef struct Request {
     IsolatedJob job;
     int count;
     size_t bytes[ISOLATED_MOST];
 } Request;
 
-/* A worker that runs. */
+/* A worker that is running. */
 typedef struct Running {
     pid_t child;
-    /* end of its pipe; -1: its answer has ended */
+    /* file descriptor to read the answer from; -1: the answer has ended */
     int in;
     /* answer so far, in memory of `room` bytes; owned */
     char *text;
@@ -64,7 +68,7 @@ typedef struct Running {
 } Running;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* -1: no maker */
+/* socket to the maker; -1: there is no maker */
 static int maker = -1;
 
 /* ---- the worker ---- */
@@ -94,7 +98,8 @@ static void default_signals(void)
 {
     sigset_t none;
     for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-    /* a terminal or a batch system sends these to the other processes, too, which decide */
+    /* a terminal or a batch system also sends these signals to the caller, which decides whether
+     * the worker ends */
     static const int others[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGPIPE};
     for (size_t i = 0; i < sizeof others / sizeof *others; ++i) signal(others[i], SIG_IGN);
     sigemptyset(&none);
@@ -148,7 +153,8 @@ static void start(const IsolatedJob *job, const void *input, size_t bytes, Runni
         close(ends[0]);
 }
 
-/* Reads what is there of an answer. Closes the pipe at its end, or when a limit is exceeded. */
+/* Reads the part of an answer that has arrived. Closes the pipe at the end of the answer, or if the
+ * answer is too long. */
 static void read_some(const IsolatedJob *job, Running *r)
 {
     if (r->o.bytes + 1 >= r->room) r->text = mem_resize(r->text, r->room = 2 * r->room + 65536);
@@ -160,7 +166,7 @@ static void read_some(const IsolatedJob *job, Running *r)
     r->in = -1;
 }
 
-/* Reads all answers to their ends, or until a limit is exceeded. */
+/* Reads all answers to their ends, or until the time limit is exceeded. */
 static void gather(const IsolatedJob *job, Running *all, int count)
 {
     const double end_s = clock_s() + job->clock_s;
@@ -211,7 +217,8 @@ static bool move(int socket, void *to, const void *from, size_t bytes)
 }
 
 /* Sets the name that ps and pgrep show: a copy of the caller's arguments would look like another
- * rank. The arguments are overwritten in place if they lie together, as the kernel reads them. */
+ * rank. The arguments are overwritten in place if they are contiguous in memory, where the kernel
+ * reads them. */
 static void take_name(void)
 {
     static const char name[] = "weft: reads files for another process";
@@ -226,7 +233,7 @@ static void take_name(void)
     memcpy(at, name, bytes - 1 < strlen(name) ? bytes - 1 : strlen(name));
 }
 
-/* Serves one request; false: the caller has ended. */
+/* Serves one request. Returns false if the caller has ended. */
 static bool serve(int socket)
 {
     Request request;
@@ -281,7 +288,7 @@ void isolated_end(void)
     maker = -1;
 }
 
-/* Lets the maker run the job. False: the maker has died. */
+/* Lets the maker run the job. Returns false if the maker has died. */
 static bool delegate(const IsolatedJob *job, int count, const void *const *input,
                      const size_t *bytes, Running *all)
 {

@@ -1,3 +1,5 @@
+/* Parses JSON (RFC 8259) from untrusted memory, one value at a time, without recursion except for
+ * skipped values. Texts, numbers and the nesting of skipped values are limited. */
 #include "base.h"
 
 #include <math.h>
@@ -5,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* limits: bytes of a text; nesting of a skipped value; characters of a number */
 enum { TEXT_BYTES = 1024, DEPTH = 16, NUMBER_CHARS = 127 };
 
 JsonScan json_scan(const char *path, const char *text, size_t bytes)
@@ -82,8 +85,8 @@ static int scan_hex(JsonScan *s)
     return value;
 }
 
-/* Decodes \uXXXX or a surrogate pair to UTF-8 in out; returns the number of bytes, 0: not a
- * character that a text may hold. */
+/* Decodes \uXXXX or a surrogate pair to UTF-8 in out; returns the number of bytes; 0: a text may
+ * not contain this character. */
 static int scan_unicode(JsonScan *s, char *out)
 {
     int c = scan_hex(s);
@@ -105,8 +108,8 @@ static int scan_unicode(JsonScan *s, char *out)
     return more + 1;
 }
 
-/* Decodes one character of a text, or copies one byte of it, to out (4 bytes); 0: a text may not
- * hold it. */
+/* Decodes an escaped character of a text, or copies one byte of the text, to out (4 bytes). Returns
+ * the number of bytes written; 0: a text may not contain the character. */
 static int scan_char(JsonScan *s, char *out)
 {
     static const char escape[] = "\"\\/bfnrt", meaning[] = "\"\\/\b\f\n\r\t";
@@ -235,7 +238,7 @@ Status json_scan_real(JsonScan *s, double *value)
     return OK;
 }
 
-/* Skips a text of any length. Its bytes need not be UTF-8, since nobody gets them. */
+/* Skips a text of any length. Its bytes are discarded, so they need not be UTF-8. */
 static Status skip_text(JsonScan *s)
 {
     char bytes[8];

@@ -1,7 +1,8 @@
-/* Ownership of a folder. Its lease is the file owner-N with the largest N, created with O_EXCL,
- * which is atomic on a local disk, on NFS from version 3 and on Lustre: of several processes that
- * want to replace one owner, only one can create owner-(N+1). The owner writes a heartbeat into its
- * file, in place; it has lost the folder if the file was removed or there is a larger N.
+/* Ownership of a folder. The lease of a folder is the file owner-N with the largest N, created with
+ * O_EXCL, which is atomic on a local disk, on NFS from version 3 and on Lustre: of several
+ * processes that want to replace one owner, only one can create owner-(N+1). The owner writes a
+ * heartbeat into its file, in place; it has lost the folder if the file was removed or there is an
+ * owner-N with a larger N.
  *
  *   owner-6 (dead)   A, B: "is it still alive?"   A makes owner-7, removes owner-6
  *                                                 B cannot make it, and examines owner-7
@@ -21,9 +22,9 @@
 #include <unistd.h>
 
 enum {
-    /* an owner that has missed that many heartbeats counts as dead */
+    /* number of missed heartbeats after which an owner counts as dead */
     MISSED_BEATS_DEAD = 4,
-    /* longest time for which the owner's file may be unreadable while it is watched */
+    /* seconds for which the owner's file may be unreadable while it is watched */
     UNREADABLE_MAX_S = 60
 };
 
@@ -42,7 +43,7 @@ struct Lease {
     bool follows_same_run;
     /* a failed heartbeat has been reported */
     bool has_warned;
-    /* protected by lock: the thread is to end */
+    /* the thread must end; protected by lock */
     bool stop;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -89,8 +90,8 @@ static Status find_newest_or_fail(const char *folder, int64_t *number)
 
 /* Reads a lease. It is opened anew each time, which makes NFS query its server. Returns 0, or
  * errno; ENOENT: the file was removed, also where NFS reports that as ESTALE. The text of an empty
- * file is "": its owner has created but not yet written it. A symbolic link is refused, because no
- * owner makes one. */
+ * file is "": its owner has created the file, but not yet written to it. A symbolic link is
+ * refused, because no owner makes a symbolic link. */
 static int read_text(const char *folder, int64_t number, char *text)
 {
     char *path = path_of(folder, number);
@@ -120,8 +121,8 @@ static bool is_of_other(const Lease *l, const char *text)
 
 typedef enum WriteResult { WRITTEN, WRITE_FAILED, WRITE_OTHER_OWNER } WriteResult;
 
-/* Writes the next heartbeat. flags: O_CREAT | O_EXCL to create the file, else 0. WRITE_FAILED: see
- * *error, an errno. WRITE_OTHER_OWNER: the file is another owner's, and was left alone. */
+/* Writes the next heartbeat. flags: O_CREAT | O_EXCL to create the file, else 0. WRITE_FAILED:
+ * *error is an errno. WRITE_OTHER_OWNER: the file belongs to another owner, and was not changed. */
 static WriteResult write_text(Lease *l, int flags, bool ended, int *error)
 {
     char text[LEASE_TEXT], found[LEASE_TEXT];
@@ -238,9 +239,9 @@ static Status rest(double seconds)
 }
 
 /* Waits for a heartbeat of an owner whose state cannot be queried. first: the content of its file
- * when the watch begins. Counts only time in which the owner could have been seen: a slow read (a
- * server that was down for both hosts) counts as one interval between reads. ERR_IO: no read has
- * succeeded for UNREADABLE_MAX_S. */
+ * when the watch begins. Counts only time in which a heartbeat could have been noticed: a slow
+ * read, as when the file server was down for both hosts, counts as one interval between reads.
+ * ERR_IO: no read has succeeded for UNREADABLE_MAX_S. */
 static Status watch_owner(const char *folder, int64_t number, const char *first,
                           const LeaseFacts *owner, OwnerState *state)
 {
@@ -298,7 +299,7 @@ static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
     int error = read_text(l->folder, number, text);
     if (error == ENOENT) return OK;
     if (error) return fail_unreadable(l->folder, number, error);
-    /* unreadable text: watch it with this process's own interval */
+    /* a text that cannot be parsed has no interval: use that of this process */
     if (!lease_facts_read(&owner, text)) owner = (LeaseFacts){.beat_s = l->me.beat_s};
     l->follows_same_run = lease_facts_is_same_run(&owner, &l->me);
     *state = lease_facts_owner_state(&owner, &l->me);

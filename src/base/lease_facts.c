@@ -1,5 +1,5 @@
-/* Facts about the owner of a folder, and whether they show at once that it has ended: its process
- * on this host is gone, its batch system no longer has the job, or it was an earlier start of the
+/* Facts about the owner of a folder. They show that the owner has ended if its process on this host
+ * does not exist, if its batch system no longer lists the job, or if it was an earlier start of the
  * same weft run or job. */
 #include "lease_facts.h"
 

@@ -5,6 +5,7 @@
 
 #include "base.h"
 
+/* bytes of a lease's text, of a word in it, and of a description of an owner */
 enum { LEASE_TEXT = 1024, LEASE_WORD = 128, LEASE_OWNER_TEXT = 512 };
 
 typedef struct LeaseFacts {
@@ -17,7 +18,7 @@ typedef struct LeaseFacts {
     int64_t process, began;
     /* batch system ("slurm"), its cluster, and the job; "": none */
     char system[16], cluster[64], job[32];
-    /* how often the job was requeued */
+    /* number of times that the job was requeued */
     int64_t turn;
     /* id of the weft run, or of the script that restarts a run; "": none */
     char run[RANDOM_ID_BYTES];
@@ -25,17 +26,17 @@ typedef struct LeaseFacts {
     int64_t start;
     /* local time at which the owner took the lease, for messages */
     char since[32];
-    /* interval between heartbeats */
+    /* seconds between heartbeats */
     double beat_s;
     /* number of the last heartbeat */
     int64_t beat;
-    /* the owner has ended in order */
+    /* the owner has ended normally */
     bool ended;
 } LeaseFacts;
 
 typedef enum OwnerState {
     OWNER_ALIVE,
-    /* the owner has ended in order or died */
+    /* the owner has ended normally or died */
     OWNER_ENDED,
     OWNER_UNKNOWN,
     /* the owner's file was removed meanwhile: read the folder again */
@@ -44,16 +45,16 @@ typedef enum OwnerState {
 
 /* Collects the facts about this process. */
 void lease_facts_of_process(LeaseFacts *facts, double beat_s);
-/* Always writes LEASE_TEXT bytes, so that it overwrites an earlier text completely. */
+/* Always writes LEASE_TEXT bytes, so that an earlier text is overwritten completely. */
 void lease_facts_write(const LeaseFacts *facts, char *text);
-/* Returns false if the text is not one of lease_facts_write. */
+/* Reads the text of lease_facts_write. Returns false for any other text. */
 bool lease_facts_read(LeaseFacts *facts, const char *text);
 /* Writes "process 12 on node07, job 17, since ..." into LEASE_OWNER_TEXT bytes. */
 void lease_facts_describe(const LeaseFacts *facts, char *out);
 /* Returns whether the owner is an earlier start of the same weft run or the same batch job. */
 bool lease_facts_is_same_run(const LeaseFacts *owner, const LeaseFacts *me);
-/* Determines the owner's state without waiting: from its process if that is on this host, from its
- * job if Slurm answers; otherwise OWNER_UNKNOWN. */
+/* Determines the owner's state without waiting for a heartbeat: from its process if that is on this
+ * host, from its job if Slurm answers; otherwise OWNER_UNKNOWN. */
 OwnerState lease_facts_owner_state(const LeaseFacts *owner, const LeaseFacts *me);
 
 #endif

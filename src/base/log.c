@@ -16,6 +16,7 @@ enum { COPY_BYTES = 64 << 10 };
 
 static struct {
     pthread_mutex_t lock;
+    /* messages are kept until log_copy_to names a receiver */
     bool keeps;
     /* owned */
     char *text;
@@ -27,6 +28,7 @@ static struct {
 static bool speaking = true;
 static char context[256];
 static void (*abort_job)(int code);
+/* exit code of die_lost */
 static Status lost_code = ERR_IO;
 
 void log_init(bool speak)

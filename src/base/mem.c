@@ -1,5 +1,5 @@
-/* Memory from the C library's heap, where running out is die_as(ERR_MEMORY), and page-aligned
- * arenas from the kernel. */
+/* Allocates memory from the C library's heap, and page-aligned arenas from the kernel. If there is
+ * no memory left, the functions call die_as(ERR_MEMORY). */
 #include "base.h"
 
 #include <errno.h>

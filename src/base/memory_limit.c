@@ -1,12 +1,13 @@
 /* Finds how much memory the processes of this host may use together: that of the machine, or less
- * where a control group (a batch job's, a container's) limits it. /proc/self/cgroup lists the
- * groups of this process, in version 1 or 2,
+ * if a control group (of a batch job or a container) limits it. /proc/self/cgroup lists the groups
+ * of this process, in version 1 or 2:
  *     4:memory:/slurm/job_7
  *     0::/system.slice/slurmstepd.scope/job_7
- * and /proc/self/mountinfo where they are mounted ("/slurm" is the group at the mount point). The
- * limits of the groups above a group hold as well:
+ * /proc/self/mountinfo says where the groups are mounted; in this line "/slurm" is the group at the
+ * mount point:
  *     35 31 0:32 /slurm /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
- * A file that cannot be read sets no limit. */
+ * The limits of all groups that contain a group apply to it, too. A file that cannot be read sets
+ * no limit. */
 #include "base.h"
 
 #include <stdlib.h>
@@ -15,10 +16,12 @@
 
 /* The hierarchy of control groups of one version. */
 typedef struct Tree {
-    /* type of its mount; option: a word that must be among the mount's options, "" for any */
+    /* type: type of the mount; option: a word that must be among the mount's options, "": none is
+     * needed */
     const char *type, *option;
     /* name of the file with the limit, in a group's folder */
     const char *file;
+    /* mount point; group at the mount point; group of this process */
     char mount[4096], top[4096], group[4096];
 } Tree;
 
@@ -37,7 +40,7 @@ static void unescape(char *text)
     *to = 0;
 }
 
-/* Returns whether word is an item of a list with commas. */
+/* Returns whether word is an item of a list whose items are separated by commas. */
 static bool listed(const char *list, const char *word)
 {
     size_t length = strlen(word);
@@ -49,6 +52,7 @@ static bool listed(const char *list, const char *word)
     return false;
 }
 
+/* Reads mount point and top group from a line of mountinfo, if it mounts this hierarchy. */
 static bool read_mount(Tree *tree, char *line)
 {
     char type[64], options[4096];
@@ -73,7 +77,7 @@ static bool read_group(Tree *tree, char *line)
     return true;
 }
 
-/* Passes the lines of root/path to `read` until it accepts one. */
+/* Passes the lines of root/path to `read` until it accepts one; returns whether it has. */
 static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tree *, char *))
 {
     char *name = mem_format("%s%s", root, path), *line = NULL;
@@ -87,7 +91,7 @@ static bool find(Tree *tree, const char *root, const char *path, bool (*read)(Tr
     return found;
 }
 
-/* Lowers *least to a folder's limit, if it has one ("max": none). */
+/* Lowers *least to the limit of a group, given by its folder. The text "max" means no limit. */
 static void take(const char *root, const char *folder, const char *file, MemoryLimit *least)
 {
     char *name = mem_format("%s%s/%s", root, folder, file);
@@ -101,8 +105,8 @@ static void take(const char *root, const char *folder, const char *file, MemoryL
     mem_free(&name);
 }
 
-/* Applies the limits from the process's group up to the mount point. For a group outside of the
- * mount only the limit at the mount point is applied. */
+/* Applies the limits of all groups from the process's group up to the one at the mount point. If
+ * the process's group is not below the mount point, applies only the limit at the mount point. */
 static void climb(const Tree *tree, const char *root, MemoryLimit *least)
 {
     size_t top = strcmp(tree->top, "/") == 0 ? 0 : strlen(tree->top);

@@ -1,7 +1,8 @@
-/* Time by phase, and the trace of it. There is one clock reading per change: the time between two
- * changes belongs to the phase entered first. Counting begins with the first phase_enter. With a
- * trace on, every span also goes to a ring that keeps the newest; trace_write prints them in
- * Chrome's trace format (chrome://tracing, Perfetto). One thread only. */
+/* Measures the time spent in each phase, and records a trace. The clock is read once per change of
+ * phase: the time between two changes belongs to the phase entered at the first. Counting begins
+ * with the first phase_enter. If a trace is recorded, every span is also put into a ring of the
+ * newest spans, which trace_write prints in Chrome's trace format (chrome://tracing, Perfetto). To
+ * be used on one thread only. */
 #include "base.h"
 #include "base/beat.h"
 
@@ -21,7 +22,7 @@ typedef struct Span {
 static struct {
     bool running;
     Phase now;
-    /* is_whole: time is added to the phase `whole`, whatever `now` is */
+    /* time is added to the phase `whole` and not to `now` */
     bool is_whole;
     Phase whole;
     double since_s;
@@ -34,7 +35,7 @@ static struct {
     /* owned; NULL: no trace */
     Span *span;
     int64_t capacity, pushed;
-    /* added to clock_s, so that traces of several nodes have one time axis */
+    /* difference of the wall clock and clock_s: traces of several nodes have the same time axis */
     double to_wall_s;
 } ring;
 

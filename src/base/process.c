@@ -49,7 +49,7 @@ static char read_stat(pid_t process, long long *began)
     size_t length = fread(line, 1, sizeof line - 1, file);
     fclose(file);
     line[length] = '\0';
-    /* in "PID (name) STATE ...", the name may contain anything, but no ')' follows it */
+    /* in "PID (name) STATE ...", the name may contain any characters; the last ')' ends it */
     const char *end = strrchr(line, ')');
     if (!end || sscanf(end + 1,
                        " %c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "

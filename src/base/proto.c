@@ -1,4 +1,4 @@
-/* Writes messages in the form of protocol buffers. */
+/* Writes messages in the encoding of protocol buffers. */
 #include "base.h"
 
 #include <string.h>

@@ -1,13 +1,13 @@
 /* Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
- * numbers: as easy as 1, 2, 3", SC 2011). No state: element i of a key is always the same number.
- * One block gives four words, so elements that are neighbours share a block. */
+ * numbers: as easy as 1, 2, 3", SC 2011). There is no state: element i of a key is always the same
+ * number. A block has four words, so four neighbouring elements share a block. */
 #include "philox.h"
 
 #include <math.h>
 
 enum { PHILOX_ROUNDS = 10 };
 static const uint32_t MULTIPLIER[2] = {0xD2511F53u, 0xCD9E8D57u};
-/* golden ratio, sqrt(3) - 1 */
+/* fractions of the golden ratio and of sqrt(3), times 2^32 */
 static const uint32_t WEYL[2] = {0x9E3779B9u, 0xBB67AE85u};
 
 void philox4x32(RngKey key, const uint32_t counter[4], uint32_t out[4])
@@ -38,7 +38,8 @@ static uint32_t high(uint64_t v)
     return (uint32_t)(v >> 32);
 }
 
-/* The key is drawn, too: seed and purpose choose a generator, a and b an offset in it. */
+/* The key is itself computed by the generator: seed and purpose give a first key, a and b the
+ * counter of the block that becomes the key. */
 RngKey rng_key(uint64_t seed, RngPurpose purpose, uint64_t a, uint64_t b)
 {
     uint32_t out[4];
@@ -64,7 +65,7 @@ float rng_uniform(RngKey key, uint64_t element)
     return rng_unit(rng_u32(key, element));
 }
 
-/* the logarithm's argument is in (0, 1] */
+/* Returns the radius of Box-Muller; the argument of the logarithm is in (0, 1]. */
 static double radius_of(const uint32_t pair[2])
 {
     return sqrt(-2.0 * log(((double)pair[0] + 1.0) * 0x1p-32));
@@ -76,7 +77,8 @@ static double angle_of(const uint32_t pair[2])
     return two_pi * 0x1p-32 * (double)pair[1];
 }
 
-/* Elements 2i and 2i+1 are the cosine and the sine of one pair of words. */
+/* Elements 2i and 2i+1 are computed from the same pair of words, with the cosine and with the
+ * sine. */
 float rng_normal(RngKey key, uint64_t element)
 {
     uint32_t out[4];

@@ -1,8 +1,8 @@
 /* Stop requests by signal, from a batch system, a closed terminal or a person. No handler may run
  * on a thread that computes: oneDNN's generated code keeps values below its stack pointer, where
- * the kernel would put the handler's frame (seen: a corrupted heap). Therefore the thread that
+ * the kernel would put the handler's frame (this has corrupted the heap). Therefore the thread that
  * calls stop_begin, and those it starts, block the signals, and stop_wanted polls for them; the
- * handler is for threads of other libraries (MPI, for one), to which a signal may be delivered
+ * handler is for threads of other libraries, such as MPI, to which the kernel may deliver a signal
  * instead. */
 #include "base.h"
 
@@ -15,7 +15,8 @@ enum { STOP_SIGNALS = sizeof stop_signal / sizeof *stop_signal };
 static volatile sig_atomic_t asked;
 static bool begun;
 static sigset_t caught, mask_before;
-/* signals of failed writes, which are to be errors of the call and not end the program */
+/* signals of failed writes; they are ignored, so that the write returns an error and the program
+ * goes on */
 static const int of_writes[] = {SIGPIPE, SIGXFSZ};
 enum { OF_WRITES = sizeof of_writes / sizeof *of_writes };
 static struct sigaction writes_before[OF_WRITES];

@@ -1,11 +1,11 @@
-/* Text for people: the nearest known word, bytes with a unit, times. */
+/* Text for people: the nearest known word, bytes with a unit, times, and lists of words. */
 #include "base.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <string.h>
 
-/* longer words have no nearest one */
+/* text_nearest ignores words that are longer than this */
 enum { WORD_MAX = 64 };
 
 static int min_of(int a, int b)
@@ -33,7 +33,7 @@ static int edit_distance(const char *a, const char *b)
     return row[la % 3][lb];
 }
 
-/* A word is near where at most a third of the letters, rounded up, are wrong. */
+/* A word is near if at most a third of the letters, rounded up, are wrong. */
 const char *text_nearest(const char *word, const char *const *words, int count)
 {
     int length = (int)strlen(word), best = (length + 2) / 3 + 1;

@@ -33,8 +33,8 @@ static int columns_of(uint32_t c)
     return 1;
 }
 
-/* Returns the bytes of the next character; *columns: its width. A control character takes one
- * column, and *shown is false. */
+/* Returns the number of bytes of the next character; *columns: its width. *shown is false for a
+ * control character and for a byte that is not UTF-8, which take one column. */
 static int next_of(const unsigned char *text, int *columns, bool *shown)
 {
     static const uint32_t lead[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
