@@ -16,22 +16,22 @@ typedef struct DoctorOptions {
     bool json;
     /* the lines of `weft --version`, which are compared between ranks */
     const char *versions;
-    /* "", or a folder that stands for / when /proc, /sys and /dev/shm are read */
+    /* "", or a folder that is used in place of / when /proc, /sys and /dev/shm are read */
     const char *root;
     /* this process is the launcher's first task, or the only process. If MPI cannot start, only the
      * first task prints the finding. */
     bool first;
 } DoctorOptions;
 
-/* Starts MPI, runs all checks and ends MPI, within 30 s: if a rank gives no answer, its check is
- * named and the job is ended. Returns OK even with warnings, and ERR_CONFIG if a run could not work
- * here. Collective. */
+/* Starts MPI, runs all checks and ends MPI, within 30 s: if a rank does not answer in time, the job
+ * is ended with a message that names the check. Returns OK even if there are warnings. ERR_CONFIG:
+ * a run could not work here. Collective. */
 Status doctor_run(const DoctorOptions *options);
 
-/* Checks that the rows of the table are complete. ERR_BUG: one is not; the message names it. */
+/* Checks that all rows of the table are complete. ERR_BUG names the first row that is not. */
 Status doctor_rows_check(void);
-/* Returns the name of check i and sets *threshold_meaning, as "threads per core"; NULL if there is
- * no check i. Both are static. */
+/* Returns the name of check i and sets *threshold_meaning to a text such as "threads per core".
+ * Returns NULL if there is no check i. Both texts are static. */
 const char *doctor_check_name(int i, const char **threshold_meaning);
 
 /* Runs one part of the checks on files. It is called in a separate process, because a file system

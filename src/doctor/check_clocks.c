@@ -77,7 +77,7 @@ static void judge(const Check *check, const Allocation *a, const void *all, Repo
     int nodes = 0;
     for (int r = 0; r < a->ranks; ++r)
         if (is_node_leader(a, r)) ahead[nodes++] = clock[r].ahead_s;
-    /* Offsets are relative to the first node, which may be the wrong one: compare with the
+    /* Offsets are relative to the first node, whose clock may be the wrong one: compare with the
      * median. */
     if (nodes > 2) median_s = median(ahead, nodes);
     for (int r = 0; r < a->ranks; ++r) {

@@ -1,4 +1,4 @@
-/* Checks that each thread which a run would start has a core to itself. Rank 0 joins the affinity
+/* Checks that each thread that a run would start has a core of its own. Rank 0 joins the affinity
  * masks of all ranks of a node, because a single rank cannot see that a launcher has bound two
  * ranks to one core, or all ranks to few of the node's cores. */
 #include "measurements.h"

@@ -10,8 +10,8 @@
 
 static const double PROBE_LIMIT_S = 6;
 
-/* Runs `weft doctor --probe TASK:NAME`. out: receives its output. Returns its exit code, or
- * COMMAND_SILENT and others as command_output does. */
+/* Runs `weft doctor --probe TASK:NAME`. out: receives its output. Returns its exit code, or a code
+ * such as COMMAND_SILENT (command_output). */
 static int run_probe(const Doctor *d, const char *task, const char *name, char *out, size_t bytes)
 {
     char *words[] = {"/proc/self/exe", "doctor", "--probe", NULL, (char *)d->options->folder, NULL};
@@ -44,7 +44,7 @@ static void read_line(FolderTest *f, const char *line)
                   {"flock_error", offsetof(FolderTest, flock_error)},
                   {"fcntl_error", offsetof(FolderTest, fcntl_error)}};
     char name[NAME_BYTES], value[NAME_BYTES];
-    /* a path may have spaces */
+    /* read first, because a path may contain blanks */
     if (!strncmp(line, "above ", 6))
         snprintf(f->existing_parent, sizeof f->existing_parent, "%s", line + 6);
     if (sscanf(line, "%47s %47s", name, value) != 2) return;
@@ -94,7 +94,8 @@ static const char *error_remedy(int error)
     }
 }
 
-/* Returns the errno of the first call that failed, and sets *verb to what it was to do; 0: none. */
+/* Returns the errno of the first call that failed, and sets *verb to the purpose of that call.
+ * Returns 0 if no call failed. */
 static int first_error(const FolderTest *f, const char **verb)
 {
     *verb = f->open_error ? "make a file" : f->write_error ? "write" : "read";
@@ -179,7 +180,7 @@ static void judge_locks(const Check *check, const Allocation *a, const void *all
 {
     const FolderTest *f = all;
     (void)check;
-    /* the probe tries locks after the syncs, so without a sync time it has not tried them */
+    /* the probe tries locks after the syncs: if there is no sync time, locks were not tried */
     if (has_numbers(&f[0]) && f[0].sync_s > 0)
         report_set_summary(report, "flock and fcntl");
     else
@@ -214,8 +215,8 @@ static void judge_sync(const Check *check, const Allocation *a, const void *all,
         report_skip(report, "not measured");
 }
 
-/* Judges the rate at `offset`, in bytes per second: below the threshold, or below half of the
- * nodes' median. */
+/* Judges the rate at `offset` in FolderTest, in bytes per second. Warns if it is below the
+ * threshold, or below half of the nodes' median. */
 static void judge_rate(const Check *check, const Allocation *a, const void *all, size_t offset,
                        const char *remedy, Report *report)
 {

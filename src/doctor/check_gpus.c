@@ -1,4 +1,4 @@
-/* Checks GPUs: each rank examines the one that a run would give it. */
+/* Checks GPUs: each rank examines the GPU that a run would give it. */
 #include "measurements.h"
 #include "private.h"
 
@@ -48,7 +48,8 @@ static void judge_node(const Allocation *a, const Gpus *all, int leader, Report 
                         node.gpus, all[leader].visible);
 }
 
-/* usual: the most frequent model of a GPU; share: most_or_other for it */
+/* Judges the GPU of rank r. usual: the most frequent model; share: result of most_or_other for that
+ * model. */
 static void judge_rank(const Check *check, const Gpus *g, const char *usual, const char *share,
                        int r, Report *report)
 {

@@ -31,7 +31,7 @@ static void measure(Doctor *d, void *mine)
 
 static void judge(const Check *check, const Allocation *a, const void *all, Report *report)
 {
-    /* rank 0's: all ranks are started in the same way */
+    /* only rank 0's struct is judged, because all ranks are started in the same way */
     const Launch *launch = all;
     int min = a->place[0].node_size, max = min;
     for (int r = 0; r < a->ranks; ++r) {

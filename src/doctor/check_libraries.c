@@ -25,8 +25,8 @@ static void measure_versions(Doctor *d, void *mine)
              d->options->versions, c_library);
 }
 
-/* Severity and remedy for lines that begin with a text and differ. The empty text of the last row
- * matches all other lines. */
+/* Severity and remedy for a line that differs and begins with the text `begins`. The empty text of
+ * the last row matches all other lines. */
 typedef struct LineKind {
     const char *begins;
     Severity severity;
@@ -84,8 +84,8 @@ const Check check_versions = {
 
 /* ---- files ---- */
 
-/* Adds a loaded file, with a hash of its size and content. A callback of dl_iterate_phdr, which
- * begins with the program. */
+/* Adds a loaded file, with a hash of its size and content. Called by dl_iterate_phdr, first for the
+ * program, then for its libraries. */
 static int add_file(struct dl_phdr_info *info, size_t size, void *user)
 {
     Libraries *libraries = user;
@@ -116,7 +116,8 @@ static const struct LoadedFile *find_file(const Libraries *libraries, const char
 }
 
 /* Returns the hash that more than half of the ranks with a file of this name have; any hash if
- * there is no majority (Boyer and Moore 1981, "MJRTY"). Sets *share to most_or_other for it. */
+ * there is no majority (Boyer and Moore 1981, "MJRTY"). *share: result of most_or_other for this
+ * hash. */
 static uint64_t majority_hash(const Allocation *a, const Libraries *l, const char *name,
                               const char **share)
 {

@@ -1,8 +1,9 @@
-/* Checks latency and bandwidth between pairs of nodes, one rank each, and which network card they
- * use. In a round of the tournament (topo/pairs.h) every node is in one pair, so a node exchanges
- * one message at a time. With more than 64 nodes, each is paired with 63 others, spread evenly
- * over the rounds. The best of several messages counts. The time of all rounds is limited, so that
- * a slow link is reported and does not reach the time limit of the check. */
+/* Checks latency and bandwidth between pairs of nodes, with one rank of each node, and the network
+ * card that carries the messages. In a round of the tournament (topo/pairs.h) every node is in one
+ * pair, so a node exchanges one message at a time. If there are more than 64 nodes, each node is
+ * paired with only 63 others, in rounds spread evenly over the tournament. The best of several
+ * messages counts. The time of each round is limited, so that even with a slow link the check ends
+ * within its time limit and reports the link. */
 #include "measurements.h"
 #include "private.h"
 
@@ -12,7 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* aims, in seconds, for the small and for the large messages of all pairs of a node */
+/* seconds to be spent on small and on large messages, over all pairs of a node */
 static const double PINGS_S = 1, LARGE_S = 3;
 
 /* ---- measuring ---- */
@@ -39,7 +40,8 @@ static void measure(Doctor *d, void *mine)
         sent_min += bytes;
     }
     int cards_after = cards_read(d->options->root, after);
-    /* a card counts as used if it sent at least one message of the final size to each peer */
+    /* a card counts as used if it sent at least as much as one message of the final size to each
+     * peer */
     cards_compare(before, cards_before, after, cards_after, sent_min, network);
     mem_free(&ranks);
     mem_pages_free(link.buffer, 2 * PAIR_BYTES_MAX);
@@ -62,7 +64,7 @@ void cards_compare(const Card *before, int count_before, const Card *after, int 
 
 /* ---- judging ---- */
 
-/* a metric of pairs in which more is better */
+/* A metric of pairs; larger values are better. */
 typedef struct PairMetric {
     double (*value)(const struct Pair *pair);
     /* a node or a pair below this fraction of the median is reported */
@@ -70,7 +72,7 @@ typedef struct PairMetric {
     /* printf formats for a value, the limit (fraction_min in percent, or the inverse of
      * fraction_min if `inverse`) and the median */
     const char *text;
-    /* print the inverse of value and median */
+    /* the inverses of value and median are printed */
     bool inverse;
     const char *remedy;
 } PairMetric;
@@ -84,8 +86,8 @@ static void metric_text(char *out, size_t bytes, const PairMetric *m, double val
         snprintf(out, bytes, m->text, value, 100 * m->fraction_min, median_value);
 }
 
-/* Judges each node by its best pair: if the node's own link is good, at least one of its pairs is.
- * Fills best[rank]. Returns the median of the nodes' best pairs. */
+/* Judges each node by its best pair: if the node's own link is good, at least one of its pairs is
+ * good. Fills best[rank]. Returns the median of the nodes' best pairs. */
 static double judge_nodes(const Allocation *a, const Network *n, const PairMetric *m, double *best,
                           Report *report)
 {
@@ -102,8 +104,8 @@ static double judge_nodes(const Allocation *a, const Network *n, const PairMetri
     return median_best;
 }
 
-/* Judges each pair of good nodes, which shows the path between them. best, median_best: results of
- * judge_nodes. Returns the median of all pairs. */
+/* Judges each pair of nodes that are both good: if such a pair is slow, the fault is on the path
+ * between the nodes. best, median_best: results of judge_nodes. Returns the median of all pairs. */
 static double judge_paths(const Allocation *a, const Network *n, const PairMetric *m,
                           const double *best, double median_best, Report *report)
 {
@@ -188,7 +190,7 @@ static void judge_rate(const Check *check, const Allocation *a, const void *all,
         report_set_summary(report, "one node");
 }
 
-/* Returns the median MTU of the cards in use; sets *share to most_or_other for it. */
+/* Returns the median MTU of the cards in use. *share: result of most_or_other for this MTU. */
 static int median_mtu(const Allocation *a, const Network *n, const char **share)
 {
     double *mtu = mem_new((size_t)a->ranks * sizeof *mtu);
@@ -205,8 +207,8 @@ static int median_mtu(const Allocation *a, const Network *n, const char **share)
     return result;
 }
 
-/* Judges the card that carried the messages: whether its name and MTU are those of most nodes, and
- * whether a faster card of the node was idle. */
+/* Judges the card that carried the messages. Warns if its name or MTU differs from that of most
+ * nodes, or if a faster card of the node was idle. */
 static void judge_card(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Network *n = all;

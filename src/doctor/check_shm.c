@@ -1,5 +1,5 @@
 /* Checks the free space in /dev/shm, where MPI and NCCL keep the memory that ranks of a node share
- * (weft's own shared memory has no name there). If it is too small, ranks die of SIGBUS in their
+ * (weft's own shared memory is not in /dev/shm). If it is too small, ranks die of SIGBUS in their
  * first large message. */
 #include "measurements.h"
 #include "private.h"

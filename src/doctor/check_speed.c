@@ -11,7 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* floats of the array that a thread computes with; passes over it between two looks at the clock */
+/* ROUNDS: rounds of ROUND_S seconds. BLOCK: floats of the array that a thread computes with.
+ * REPEATS: passes over the array between two readings of the clock. */
 enum { ROUNDS = 5, BLOCK = 1024, REPEATS = 64, THREADS_MAX = 512 };
 static const double ROUND_S = 0.1;
 
@@ -20,7 +21,7 @@ typedef struct Worker {
     bool started;
     /* result of compute */
     CoreSpeed speed;
-    /* triad: elements of each of the three arrays; the result */
+    /* for triad: number of elements of each of the three arrays; result */
     int64_t count;
     double bytes_per_s;
 } Worker;
@@ -32,8 +33,8 @@ static double cpu_time_s(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Runs `work` in `count` threads, after all ranks have called this. A thread that cannot be started
- * is left out. */
+/* Runs `work` in `count` threads, as soon as all ranks have called this function. Threads that
+ * cannot be started are left out. */
 static void run_threads(const Doctor *d, Worker *worker, int count, void *(*work)(void *))
 {
     world_barrier(&d->world);
@@ -107,7 +108,7 @@ static void measure_cores(Doctor *d, void *mine)
     mem_free(&all);
     if (any_is_slow && !this_is_slow) clock_rest(ROUNDS * ROUND_S);
     if (this_is_slow) {
-        /* without a communicator, the barrier returns at once */
+        /* without a communicator, the barrier in run_threads returns at once */
         Doctor alone = *d;
         alone.world.comm = MPI_COMM_NULL;
         CoreSpeed second = slowest_thread(&alone);
@@ -217,10 +218,10 @@ static void *triad(void *arg)
     return NULL;
 }
 
-/* Returns the number of elements of each array of a thread. Each of the three arrays, over all
- * threads of a node, has four times the size of the last-level cache, but 24 to 128 MB (so a cache
- * of 384 MB would hold all three). A rank's arrays take at most an eighth of the memory that it may
- * use. */
+/* Returns the number of elements of each of a thread's three arrays. The first arrays of all
+ * threads of a node together have four times the size of the last-level cache, but at least 24 and
+ * at most 128 MB; so do the second and the third arrays. (A cache of 384 MB would hold them all.)
+ * The arrays of a rank take at most an eighth of the memory that the rank may use. */
 static int64_t triad_count(const Doctor *d, int threads)
 {
     static const double NODE_BYTES_MIN = 24e6, NODE_BYTES_MAX = 128e6;
@@ -245,7 +246,7 @@ static void measure_triad(Doctor *d, void *mine)
 static void judge_triad(const Check *check, const Allocation *a, const void *all, Report *report)
 {
     const Triad *t = all;
-    /* the sum of a node's ranks, at the index of its leader */
+    /* sum over the ranks of a node, at the index of the node's leader */
     Triad *node = mem_new((size_t)a->ranks * sizeof *node);
     for (int r = 0; r < a->ranks; ++r) node[a->place[r].leader].bytes_per_s += t[r].bytes_per_s;
     double median_rate = median_of_nodes(a, node, sizeof *node, offsetof(Triad, bytes_per_s));

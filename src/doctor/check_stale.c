@@ -20,7 +20,7 @@ static bool is_mpi_file(const char *name)
     return false;
 }
 
-/* Files of this user that are older than a minute. */
+/* Files of MPI and NCCL that belong to this user and are older than a minute. */
 typedef struct OldFiles {
     /* owned */
     char *path[FILES_MAX];

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* clang-format off: one a line, in the order in which they are printed */
+/* clang-format off: one check a line, in the order in which checks are printed */
 #define CHECKS(_)                                                                                  \
     _(launcher)                                                                                    \
     _(cores)                                                                                       \
@@ -96,7 +96,7 @@ typedef struct Deadline {
     bool waiting;
     /* the check, or the phase of MPI, that is running */
     const char *phase;
-    /* clock_s by which it must have ended */
+    /* clock_s by which the phase must have ended */
     double phase_end_s;
     /* clock_s by which all checks must have ended */
     double all_end_s;
@@ -261,8 +261,8 @@ static Status run_checks(Doctor *d, Deadline *deadline)
     return status_agree(world, status);
 }
 
-/* Reports that MPI did not start, because it does not work with the launcher. There are no ranks
- * yet. */
+/* Reports that MPI did not start, because it does not work with the launcher. There is no
+ * communication between ranks yet. */
 static Status report_mpi_failure(const Doctor *d)
 {
     Report report = {0};

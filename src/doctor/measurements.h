@@ -13,7 +13,8 @@ enum { NAME_BYTES = 48, MPI_BYTES = 64, PATH_BYTES = 256 };
 typedef struct Launch {
     /* a launcher such as mpirun or srun started the ranks */
     bool launched;
-    /* tasks and nodes that Slurm gave the job; 0 if there is no job, or it does not say */
+    /* numbers of tasks and nodes that Slurm gave to the job; 0: not in a job of Slurm, or not
+     * known */
     int tasks, nodes;
     char mpi_version[MPI_BYTES];
 } Launch;
@@ -51,7 +52,7 @@ typedef struct StaleFiles {
 } StaleFiles;
 
 typedef struct Limits {
-    /* soft limits; UNLIMITED: no limit */
+    /* soft limits on open files and on locked memory; UNLIMITED: no limit */
     double open_files, locked_bytes;
     /* the node has InfiniBand cards, which need locked memory */
     bool has_infiniband;
@@ -76,7 +77,7 @@ typedef struct Processor {
 } Processor;
 
 typedef struct Gpus {
-    /* number of devices that CUDA gives this process; if it is 0, `reason` says why */
+    /* number of devices that CUDA shows to this process; if it is 0, `reason` says why */
     int visible;
     /* the driver lists a GPU on this node */
     bool has_nvidia_gpu;
@@ -96,11 +97,11 @@ typedef struct Clock {
 
 /* The slowest thread of a rank. */
 typedef struct CoreSpeed {
-    /* work per second of CPU time */
+    /* amount of work per second of CPU time, in a unit that is only good for comparisons */
     double speed;
     /* fraction of the wall time for which the thread ran */
     double run_fraction;
-    /* the CPU that it ran on */
+    /* the CPU that the thread ran on */
     int cpu;
 } CoreSpeed;
 typedef struct Quota {
@@ -129,9 +130,10 @@ typedef struct Network {
     /* the fastest card that is up */
     Card fastest;
 } Network;
-/* Compares two readings of the cards. Sets network->used to the card that sent most in between, if
- * that is at least sent_min bytes, and network->fastest to the fastest card that is up. In both,
- * `sent` counts the bytes in between; cards without a counter are left out. */
+/* Compares two readings of the cards' counters. Sets network->used to the card that sent most bytes
+ * between the readings, if these are at least sent_min, and network->fastest to the fastest card
+ * that is up. In both, `sent` is the number of bytes sent between the readings. Cards without a
+ * counter are left out. */
 void cards_compare(const Card *before, int count_before, const Card *after, int count,
                    double sent_min, Network *network);
 
@@ -148,8 +150,8 @@ typedef struct FolderTest {
     /* "" if the folder exists, else the nearest existing folder above it, which was tested */
     char existing_parent[PATH_BYTES];
     double free_bytes, inodes, free_inodes;
-    /* errno of the calls on a file; 0 if they worked or were not tried. write_error: of writing and
-     * syncing it */
+    /* errno of the call on a file that failed; 0: the call worked or was not tried. write_error: of
+     * write or fsync */
     int open_error, write_error, read_error, flock_error, fcntl_error;
     /* median of the seconds of a 4 KB write and fsync; 0: not measured */
     double sync_s;

@@ -26,7 +26,7 @@ typedef struct Doctor {
 typedef struct Check Check;
 struct Check {
     const char *name;
-    /* meaning of the threshold, for the manual: "bytes free, a rank" */
+    /* meaning of the threshold, for the manual: "bytes per rank" */
     const char *threshold_meaning;
     double threshold;
     /* seconds within which all ranks must have measured */

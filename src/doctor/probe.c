@@ -1,7 +1,7 @@
-/* Tests a folder, or if it does not exist the nearest folder above it, in a process that can be
- * left behind if the file system does not answer. It prints the line "at CALL" before each call,
- * and "NAME VALUE" for each result. Its test file is unlinked as soon as it is open, so nothing
- * stays in the folder. */
+/* Tests a folder or, if the folder does not exist, the nearest existing folder above it. This is
+ * done in a separate process, which can be left behind if the file system does not answer. The
+ * process prints the line "at CALL" before each call, and "NAME VALUE" for each result. Its test
+ * file is unlinked as soon as it is open, so that no file stays in the folder. */
 #include "private.h"
 
 #include <errno.h>
@@ -38,9 +38,9 @@ static const char *type_name(long type)
     return other;
 }
 
-/* Returns the folder, or if it does not exist the nearest folder above it that does (*above is then
- * true): there `weft train` would create it. A dangling symbolic link counts as existing. Owned by
- * the caller. */
+/* Returns the folder. If it does not exist, sets *above and returns the nearest existing folder
+ * above it, in which `weft train` would create it. A dangling symbolic link counts as existing.
+ * Owned by the caller. */
 static char *nearest_existing(const char *folder, bool *above)
 {
     char *path = mem_text(folder);
@@ -73,8 +73,8 @@ static void measure_space(const char *folder)
     print_number("free_inodes", (double)fs.f_ffree);
 }
 
-/* The functions try_* print what they measure. They return the errno of the call that failed, or 0.
- * Locks that fail do not stop the test. */
+/* The functions try_* print what they measure and return the errno of the call that failed, or 0.
+ * try_locks returns nothing, because the test goes on if locks fail. */
 static void try_locks(int file)
 {
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
@@ -119,7 +119,8 @@ static int try_write(int file, const char *block, int blocks_max, int *blocks)
     return 0;
 }
 
-/* Reads the blocks; from the disk, if the file system drops its cached pages on request. */
+/* Reads the blocks. They are read from the disk if the file system drops its cached pages on
+ * request. */
 static int try_read(int file, char *block, int blocks)
 {
     puts("at read");
@@ -164,7 +165,7 @@ static void try_file(const char *folder)
     close(file);
 }
 
-/* name: not used; every task has one */
+/* name: not used; all tasks have the same arguments */
 static Status test_folder(const char *folder, const char *name)
 {
     (void)name;
@@ -181,7 +182,8 @@ static Status test_folder(const char *folder, const char *name)
 
 /* ---- whether all nodes see the same folder ---- */
 
-/* Path of the file that the first node makes and the others look for; owned by the caller. */
+/* Returns the path of the file that the first node makes and the other nodes look for; owned by the
+ * caller. */
 static char *shared_path(const char *folder, const char *name)
 {
     bool above;

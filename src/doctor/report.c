@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* most hosts or ranks named in one line; most findings printed for one check */
+/* largest number of hosts or ranks named in one line, and of findings printed for one check */
 enum { NAMES_MAX = 6, FINDINGS_MAX = 10 };
 static const char *const severity_names[] = {[SEVERITY_OK] = "ok",
                                              [SEVERITY_SKIP] = "skip",
@@ -88,7 +88,7 @@ void report_fini(Report *report)
 
 /* ---- as text ---- */
 
-/* Prints "n1, n2 and 5 more: " or "rank 3 on n1 and 2 more: ". */
+/* Prints the hosts or ranks of a finding: "n1, n2 and 5 more: " or "rank 3 on n1 and 2 more: ". */
 static void print_ranks(FILE *out, const Allocation *a, const Finding *f)
 {
     for (int i = 0; i < f->ranks && i < NAMES_MAX; ++i) {
@@ -205,7 +205,8 @@ const char *most_frequent_text(const Allocation *a, const void *all, size_t byte
     for (int i = 0; i < a->ranks && 2 * best_count <= texts; ++i) {
         const char *text = first + (size_t)i * bytes;
         int count = 0;
-        /* A text that occurred earlier has been counted from there, and that count was higher. */
+        /* If the text occurs before i, it has already been counted from there, with a higher
+         * count. */
         for (int r = i; *text && r < a->ranks; ++r)
             count += !strcmp(first + (size_t)r * bytes, text);
         if (count > best_count) {

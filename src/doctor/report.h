@@ -1,5 +1,5 @@
-/* The report of a judge on one check: a summary of the measurement, and findings with the ranks or
- * hosts that they hold for. */
+/* The report of a judge on one check: a summary of the measurement, and findings, each with its
+ * ranks or hosts. */
 #ifndef WEFT_DOCTOR_REPORT_H
 #define WEFT_DOCTOR_REPORT_H
 
@@ -27,14 +27,14 @@ typedef enum Severity { SEVERITY_OK, SEVERITY_SKIP, SEVERITY_WARN, SEVERITY_FATA
 
 typedef struct Finding {
     Severity severity;
-    /* print the host of each rank instead of the rank */
+    /* the hosts of the ranks are printed instead of the ranks */
     bool names_hosts;
     /* owned */
     char *text;
     /* owned: a command or advice, may be "" */
     char *remedy;
-    /* owned: the ranks that the finding holds for. If there are none, it holds for the whole
-     * allocation. */
+    /* owned: the ranks that the finding is about; if there are none, it is about the whole
+     * allocation */
     int *rank;
     /* number of ranks in `rank` */
     int ranks;
@@ -54,9 +54,10 @@ void report_set_summary(Report *report, const char *fmt, ...) BASE_PRINTF(2, 3);
 /* Marks the check as skipped, with the reason as summary: "not measured", "not known". */
 void report_skip(Report *report, const char *reason);
 enum { WHOLE_ALLOCATION = -1 };
-/* Add a finding, to be printed with the host of `rank`, or with `rank`. If an earlier finding has
- * the same text and remedy, the rank is added to it. rank WHOLE_ALLOCATION: the finding
- * holds for no single rank. remedy: a command or advice, or "". */
+/* Add a finding about `rank`: report_add_host prints the host of the rank, report_add_rank the rank
+ * itself. If an earlier finding has the same text and remedy, the rank is added to that finding.
+ * rank WHOLE_ALLOCATION: the finding is about the whole allocation. remedy: a command or advice, or
+ * "". */
 void report_add_host(Report *report, Severity severity, int rank, const char *remedy,
                      const char *fmt, ...) BASE_PRINTF(5, 6);
 void report_add_rank(Report *report, Severity severity, int rank, const char *remedy,
@@ -69,15 +70,16 @@ void report_fini(Report *report);
 
 /* True if the rank is the first of its node. */
 bool is_node_leader(const Allocation *allocation, int rank);
-/* Median of a double that lies `offset` bytes into each struct of `bytes` bytes, over the first
- * ranks of nodes or over all ranks. Values of 0 are left out; returns 0 if no value is left. */
+/* Return the median of the double at `offset` in the structs `all`, of `bytes` bytes each, over the
+ * leaders of all nodes or over all ranks. Values of 0 are left out; if no value is left, the result
+ * is 0. */
 double median_of_nodes(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
 double median_of_ranks(const Allocation *allocation, const void *all, size_t bytes, size_t offset);
-/* Returns the word for those of `all` that are alike: "most" if they are more than half, else
- * "other". */
+/* Returns "most" if `alike` is more than half of `all`, else "other". */
 const char *most_or_other(int alike, int all);
-/* Returns the most frequent text at `offset`, the first of equally frequent ones; "" does not
- * count. Sets *share to most_or_other for it. Borrowed from all; NULL if all texts are "". */
+/* Returns the most frequent text at `offset` in the structs `all`; of equally frequent texts, the
+ * first. "" does not count. *share: result of most_or_other for this text. Borrowed from all; NULL
+ * if all texts are "". */
 const char *most_frequent_text(const Allocation *allocation, const void *all, size_t bytes,
                                size_t offset, const char **share);
 
