@@ -1,21 +1,21 @@
-/* config: makes a Config from a YAML file and key=value overrides, by one table of options. It is
- * strict: an unknown key, a duplicate, a wrong type or a value out of range is ERR_CONFIG with
- * file, line and column, before MPI starts. The same table makes the help, the man page, the shell
- * completion and the resolved configuration. Verbs and their flags are rows, too
- * (config/verb.h). Not collective. */
+/* config: makes a Config from a YAML file and key=value overrides, with one table of options. An
+ * unknown key, a duplicate, a wrong type or a value out of range is ERR_CONFIG with file, line and
+ * column, before MPI starts. The same table makes the help, the man page, the shell completion and
+ * the resolved configuration. Verbs and their flags are rows of tables, too (config/verb.h). Not
+ * collective. */
 #ifndef WEFT_CONFIG_H
 #define WEFT_CONFIG_H
 
 #include "base.h"
 #include "config/verb.h"
 
-/* Values of model.size, W(constant, "word"). They are here because the module data, which may not
- * include model.h, uses them to cut token sets into samples of the model's context. */
+/* Values of model.size, W(constant, "word"). They are defined here because the module data needs
+ * them to cut token sets into samples of the model's context, and data may not include model.h. */
 #define GPT_WORDS(W)                                                                               \
     W(GPT_OWN, "own")                                                                              \
     W(GPT_124M, "124m") W(GPT_355M, "355m") W(GPT_774M, "774m") W(GPT_1558M, "1558m")
 typedef enum GptSize { GPT_WORDS(LIST_CONSTANT) } GptSize;
-/* Value of checkpoint.resume if the key has a path instead of a word. */
+/* Value of the field checkpoint.resume if the key has a path instead of a word. */
 enum { RESUME_FILE = -1 };
 
 /* One `key: value` of a layer in model.layers, as text; the layers module interprets it. */
@@ -47,7 +47,7 @@ typedef struct ConfigWidths {
     ConfigWidth *item;
 } ConfigWidths;
 
-/* `key: value` pairs as text, which another module interprets: model.rope_scaling. */
+/* `key: value` pairs as text, for model.rope_scaling; the module of the key interprets them. */
 typedef struct ConfigPairs {
     int count;
     /* owned */
@@ -69,14 +69,14 @@ typedef struct ConfigVariable {
     int role;
     /* owned */
     char *name;
-    /* values of the level's coordinate; none: all levels */
+    /* levels, by the values of their coordinate; empty: all levels */
     ConfigList levels;
-    /* number of classes whose labels a target has; 0: it has numbers */
+    /* number of classes of a target that consists of labels; 0: the variable consists of numbers */
     int64_t classes;
-    /* the value `ignore` means that a pixel has no label */
+    /* true: pixels with the value `ignore` have no label */
     bool ignores;
     double ignore;
-    /* targets: weights in the loss, one for all levels or one for each; none: 1 */
+    /* targets: weights in the loss, one for all levels or one for each level; empty: 1 */
     ConfigList weights;
     int line, column;
 } ConfigVariable;
@@ -85,11 +85,11 @@ typedef struct ConfigVariables {
     /* owned */
     ConfigVariable *item;
 } ConfigVariables;
-/* data.window: offsets from a sample's time, in rising order. */
+/* data.window: offsets from a sample's time, in ascending order. */
 typedef struct ConfigWindow {
-    /* none: [0] */
+    /* offsets of the inputs and of the targets; empty: [0] */
     ConfigList inputs, targets;
-    /* an offset other than 0 is given; offsets are seconds, else steps */
+    /* given: an offset other than 0 is set; seconds: offsets are seconds (false: steps) */
     bool given, seconds;
 } ConfigWindow;
 
@@ -111,29 +111,31 @@ typedef struct OptimConfig {
     double lr, momentum, beta1, beta2, eps, weight_decay, clip, trust, lr_end, power, gamma;
     /* constants of ftrl */
     double l1, l2, beta;
-    /* factor on the sign of each batch norm's scale, added to the scale's gradient; 0: none */
+    /* factor of the L1 penalty on the scales of batch norms: slim times the sign of a scale is
+     * added to the scale's gradient; 0: none */
     double slim;
-    /* plateau: evaluations without improvement; relative improvement that counts */
+    /* plateau: patience: number of evaluations without improvement; threshold: relative improvement
+     * that counts */
     int64_t patience;
     double threshold;
-    /* decay_all: weight decay also acts on biases and norms */
+    /* nesterov: Nesterov momentum; decay_all: weight decay also applies to biases and norms */
     bool nesterov, decay_all;
     /* muon: LrAdjust */
     int lr_adjust;
-    /* lbfgs: pairs that are kept */
+    /* lbfgs: number of pairs (step, change of the gradient) that are kept */
     int64_t history;
     /* multistep: epochs at which the learning rate falls */
     ConfigList milestones;
-    /* wsd: part of the steps after the warm-up in which the rate falls; DecayShape */
+    /* wsd: fraction of the steps after the warm-up in which the rate falls; DecayShape */
     double decay_fraction;
     int decay_shape;
-    /* onecycle: part of the steps in which the rate rises; lr / its first value, its first value /
-     * its last; AnnealStrategy */
+    /* onecycle: fraction of the steps in which the rate rises; lr divided by the first rate; the
+     * first rate divided by the last; AnnealStrategy */
     double pct_start, div_factor, final_div_factor;
     int anneal_strategy;
     int64_t warmup_steps;
     double warmup_epochs;
-    /* rate of biases and momentum at the begin of the warm-up; -1: not set */
+    /* at the start of the warm-up: learning rate of biases, and momentum; -1: not set */
     double warmup_bias_lr, warmup_momentum;
     /* factor on the learning rate from each depth group to the next one closer to the input */
     double layer_decay;
@@ -157,8 +159,9 @@ typedef struct OptimGroup {
     int line, column;
 } OptimGroup;
 
-/* All keys by section. A key that takes a word is an int: the constant of the enum that its comment
- * names, defined in the header of the module to which the key belongs. */
+/* All keys by section; options.c has the help of each key. A key whose value is a word is an int: a
+ * constant of the enum named in the comment, which is in the header of the module to which the key
+ * belongs. */
 typedef struct Config {
     /* path of the file, for messages; owned, as is every char * below */
     char *path;
@@ -168,6 +171,9 @@ typedef struct Config {
         /* the run's folder is dir/name */
         char *name, *dir;
         int64_t seed;
+        /* fresh: an earlier run in the folder is moved away; trace: trace.json is written; nvtx:
+         * the spans are also given to NVIDIA's profilers; hook_wait: training waits for the hook;
+         * map: the place of each rank is printed */
         bool fresh, trace, nvtx, hook_wait, map;
         /* shell command; "": none */
         char *hook;
@@ -175,7 +181,8 @@ typedef struct Config {
         int hook_on;
         /* time limit of the hook in seconds */
         double hook_s;
-        /* folders to which the order of requests is written and from which it is replayed */
+        /* folder to which the order of requests is written (order_log), and folder from which that
+         * order is read and repeated (replay) */
         char *order_log, *replay;
         /* file of weft bench machine; "": none */
         char *machine;
@@ -195,24 +202,27 @@ typedef struct Config {
         double dropout;
         /* widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top */
         ConfigList hidden;
-        /* mlp, unet, fieldresnet: number of the layer activation_layer(config) */
+        /* mlp, unet, fieldresnet, columns: an Act less 1; activation_layer(config) is its layer */
         int activation;
         /* widths of dlrm's bottom */
         ConfigList bottom;
-        /* unet: channels of each level; FieldNorm, Up, Down; residual blocks; modes of padding,
-         * "a" or "a,b" for rows and columns */
+        /* unet: channels: of each level; norm, up, down: FieldNorm, Up, Down; residual: a block
+         * adds its input to its output; pad_mode: modes of padding, "a", or "a,b" for rows and
+         * columns */
         ConfigList channels;
         int norm, up, down;
         bool residual;
         char *pad_mode;
-        /* unet: heads of attention on the smallest level; unet, fieldresnet: width of the
-         * perceptron that makes scales and shifts of scalars; 0: none */
+        /* attention: heads of attention on the smallest level of unet; film: width of the
+         * perceptron of unet and fieldresnet that computes scales and shifts of channels from
+         * scalars; 0: none */
         int64_t attention, film;
         /* detectors: factors on the repeats of blocks and on channels; 0: the model's own */
         double depth_multiple, width_multiple;
         /* detectors: widths and heights of anchors in pixels; empty: the model's own */
         ConfigList anchors;
-        /* names of the layers that the loss reads, "a,b"; "": the last one, or the model's own */
+        /* names of the layers that the loss reads, "a,b"; "": the last layer, or the model's own
+         * choice */
         char *outputs;
         /* gpt2: GptSize */
         int size;
@@ -258,7 +268,7 @@ typedef struct Config {
         char *init_fresh;
         /* replacements "old:new,..." of prefixes of the names in the file */
         char *init_rename;
-        /* takes the average of the parameters if the file has it */
+        /* the moving average of the parameters is loaded if the file has it */
         bool init_ema;
         /* patterns "a,b" of layers or parameters that are not trained */
         char *freeze;
@@ -282,9 +292,10 @@ typedef struct Config {
         /* random resized crop: smallest and largest fraction of the area, ratio of width to
          * height */
         ConfigList crop_scale, crop_ratio;
-        /* sets of boxes: side of the square that holds a whole picture, 0: the stored one; mosaic:
-         * probability of four pictures in one; affine_scale: smallest and largest factor, or empty;
-         * affine_shift: largest shift in both directions, in sides */
+        /* sets of boxes. letterbox: side in pixels of the square that contains a whole picture, 0:
+         * the stored side; mosaic: probability that four pictures are joined into one input;
+         * affine_scale: smallest and largest factor, or empty; affine_shift: largest shift in each
+         * direction, as a fraction of the side */
         int64_t letterbox;
         double mosaic, affine_shift;
         ConfigList affine_scale;
@@ -310,7 +321,8 @@ typedef struct Config {
         int refresh;
         /* file with mean and deviation of each variable; "": they are measured */
         char *stats;
-        /* sets of fields: variable with the weight, 0 to 1, of each pixel of the targets; "": 1 */
+        /* sets of fields: name of the variable with the weight, 0 to 1, of each pixel of the
+         * targets; "": all weights are 1 */
         char *mask;
         /* DataShuffle */
         int shuffle;
@@ -327,7 +339,8 @@ typedef struct Config {
         bool sync_batch_norm;
         /* Precision, Reproducible, DeviceKind, LossName */
         int precision, reproducible, device, loss;
-        /* slices of each sum that a tensor group can divide, a power of two */
+        /* number of slices, a power of two, into which sums that a tensor-parallel group can divide
+         * are cut; 0: automatic */
         int64_t sum_slices;
         /* GraphsKind */
         int cuda_graphs;
@@ -338,7 +351,8 @@ typedef struct Config {
         double label_smoothing, huber_delta, charbonnier_eps, focal_gamma;
         /* weight of each class; empty: all 1 */
         ConfigList class_weights;
-        /* sets of fields: steps of the model, each on the outputs of those before */
+        /* sets of fields: number of times that the model is applied, each time to its own
+         * outputs */
         int64_t rollout;
         /* fp16: initial loss scale, a power of two; steps without overflow after which it
          * doubles */
@@ -351,15 +365,17 @@ typedef struct Config {
         /* consecutive evaluations without improvement after which training ends; 0: never */
         int64_t early_stop;
         double early_stop_delta;
-        /* decay of the average of the parameters, 0: none; updates over which it rises */
+        /* decay of the moving average of the parameters, 0: no average; number of updates over
+         * which the decay rises */
         double ema, ema_ramp;
         /* Auc */
         int auc;
-        /* metrics of fields, and losses on them, weight rows by the cosine of their latitude */
+        /* rows are weighted by the cosine of their latitude in metrics of fields (eval_latitude)
+         * and in losses on fields (latitude_weights) */
         bool eval_latitude, latitude_weights;
-        /* targets of fields that an evaluation draws */
+        /* number of targets of fields that are drawn after an evaluation */
         int64_t eval_pictures;
-        /* measure the gradient noise scale */
+        /* the gradient noise scale is measured */
         bool grad_noise;
         /* steps between lines of metrics.jsonl */
         int64_t log_every;
@@ -394,7 +410,7 @@ typedef struct Config {
         char *schedule_path;
         /* chunks of each stage, at least 1 */
         int64_t chunks;
-        /* names "a,b" of the first layer of each chunk except the first; "": chosen by cost */
+        /* names "a,b" of the first layers of all chunks except the first; "": chosen by cost */
         char *cuts;
         /* Transport; CommWay */
         int transport, sums;
@@ -402,7 +418,7 @@ typedef struct Config {
         double bucket_mb;
     } grid;
     struct {
-        /* steps, epochs and seconds between checkpoints; 0: none by that measure */
+        /* steps, epochs and seconds between checkpoints; 0: this measure is not used */
         int64_t every_steps, every_epochs;
         double every_s;
         /* number of newest checkpoints to keep; 0: all */
@@ -425,29 +441,30 @@ typedef struct ConfigWord {
     const char *help;
     /* keys of the same section that this word uses: "beta1 beta2 eps"; or NULL */
     const char *uses;
-    /* their defaults, "momentum=0.95", if they differ from the option table; or NULL */
+    /* the word's own defaults of keys, "momentum=0.95", if they differ from the option table; or
+     * NULL */
     const char *defaults;
 } ConfigWord;
 typedef struct ConfigWords {
     /* the key: "optim.name"; for the roles of a group "optim.groups.roles" */
     const char *key;
-    /* Returns word i, the default first; after the last one .word is NULL. */
+    /* Returns word i; word 0 is the default. After the last word .word is NULL. */
     ConfigWord (*word)(int i);
     /* if word is NULL: all words, "auto|shm|mpi", without help */
     const char *text;
 } ConfigWords;
-/* True if the word uses that key of its section. A word without a definition (.word NULL) uses
- * any. */
+/* True if the word uses this key of its section. A word without a definition (.word NULL) uses
+ * every key. */
 bool word_uses(ConfigWord word, const char *leaf);
 /* Registers the modules' words, before anything is parsed. lists must live as long as the program.
  * A second list of the same key replaces the first. A key whose words are not registered accepts
  * only its default. */
 void config_use_words(const ConfigWords *lists, int count);
-/* ERR_BUG, naming the word, if one has no help, uses a key that is not in its section, or has a
- * default of a key that it does not use. */
+/* Checks the registered words. ERR_BUG names a word that has no help, uses a key that is not in its
+ * section, or has a default of a key that it does not use. */
 Status config_words_check(void);
-/* Registers a check by a later module. It runs once all keys are read, and its error is reported
- * together with all others. NULL: no check. */
+/* Registers a check of another module. It is called when all keys have been read, and its error is
+ * reported together with all others. NULL: no check. */
 void config_use_check(Status (*check)(const Config *config));
 
 /* Reads path, applies `count` overrides ("train.batch=64"), sets defaults and checks the rules
@@ -459,7 +476,7 @@ Status config_parse(Config **config, const char *name, const char *text, int cou
                     char *const *overrides);
 void config_free(Config **config);
 /* Fails with ERR_CONFIG and "file:line:column: " before the message, for modules that find an error
- * in a ConfigAttr later. */
+ * in a ConfigAttr. */
 Status config_fail(const Config *config, int line, int column, const char *fmt, ...)
     BASE_PRINTF(4, 5);
 /* Fails with ERR_CONFIG; the message names a key ("train.batch") and where it was set. */

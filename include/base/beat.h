@@ -53,7 +53,7 @@ void beat_mark_at(const char *doing, bool waits, double at_s);
 void beat_mark_again(void);
 /* Declares that this process computes no steps, but serves requests of ranks that compute them. */
 void beat_serve(void);
-/* To be called at the beginning and at the end of each step. */
+/* Called at the beginning and at the end of each step. */
 void beat_step_begin(int64_t step);
 void beat_step_end(void);
 

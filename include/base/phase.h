@@ -29,9 +29,9 @@ Phase phase_enter(Phase phase);
  * phase_whole_end. Calls cannot be nested. */
 Phase phase_whole_begin(Phase phase);
 void phase_whole_end(Phase before);
-/* To be called before and after a wait for other ranks. A wait during PHASE_UPDATE or PHASE_OTHER,
- * such as an agreement between two steps, is counted as PHASE_SUM. phase_wait_end gets the result
- * of phase_wait_begin. */
+/* Called before and after a wait for other ranks. A wait during PHASE_UPDATE or PHASE_OTHER, such
+ * as an agreement between two steps, is counted as PHASE_SUM. phase_wait_end gets the result of
+ * phase_wait_begin. */
 Phase phase_wait_begin(void);
 void phase_wait_end(Phase before);
 /* Returns the seconds spent in a phase so far. */

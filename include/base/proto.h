@@ -14,7 +14,7 @@ typedef struct Proto {
     unsigned char *data;
 } Proto;
 void proto_fini(Proto *message);
-/* Each of these functions appends a field. */
+/* Each call appends a field. */
 void proto_int(Proto *message, unsigned field, int64_t value);
 void proto_float(Proto *message, unsigned field, float value);
 void proto_double(Proto *message, unsigned field, double value);

@@ -1,5 +1,5 @@
 /* Words of other programs (PyTorch, Lightning, Hugging Face, timm, Megatron, DeepSpeed, Keras,
- * torchrun, Slurm, YOLO) and weft's words for them. The table only serves error messages: no
+ * torchrun, Slurm, YOLO) and weft's words for them. The table is used only for error messages: no
  * foreign word is accepted as input. */
 #ifndef WEFT_CONFIG_FOREIGN_H
 #define WEFT_CONFIG_FOREIGN_H
@@ -7,9 +7,9 @@
 #include "base.h"
 
 /* Values of ForeignWord.where: a key or a section of a configuration, an option or a verb of the
- * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option of
- * those verbs that have a flag of the same meaning. Any other value is a key (the word is a value
- * of the key) or words of a command such as "data import" (the word follows them). */
+ * command line, a layer of model.layers or one of its attributes. FOREIGN_FLAG is an option of the
+ * verbs that have a flag with the same meaning. Any other value of `where` is a key, whose value
+ * the word is, or the beginning of a command such as "data import", which the word follows. */
 #define FOREIGN_KEY     "key"
 #define FOREIGN_SECTION "section"
 #define FOREIGN_OPTION  "option"
@@ -19,13 +19,13 @@
 #define FOREIGN_ATTR    "attribute"
 
 typedef struct ForeignWord {
-    /* place where the word appears, see above */
+    /* where the word occurs: one of the constants above, a key, or the beginning of a command */
     const char *where;
     /* words of the same meaning, "batch_size|bs"; case, '-', '_', '.' and blanks are ignored;
      * "vgg*" matches all words with that beginning */
     const char *words;
     /* weft's word: a key, a section, "weft train -n", a verb, a layer, an attribute, a value; NULL:
-     * weft has none */
+     * weft has no such word */
     const char *weft;
     /* further text for the message; NULL: none */
     const char *note;
@@ -36,8 +36,8 @@ extern const ForeignWord foreign_keys[], foreign_values[], foreign_commands[];
 
 /* Returns the row of a word at a place (ForeignWord.where); NULL: there is none. */
 const ForeignWord *foreign_find(const char *where, const char *word);
-/* Returns the end of a message, "that is train.batch here: samples of a step", or the note if weft
- * has no word for it; NULL: the table has no such word. The caller owns it. */
+/* Returns text for the end of a message: "that is train.batch here: samples of a step", or only the
+ * note if weft has no such word. NULL: the word is not in the table. The caller owns the text. */
 char *foreign_text(const char *where, const char *word);
 /* True if two words differ only in case, '-', '_', '.' and blanks. */
 bool foreign_same(const char *a, const char *b);

@@ -1,5 +1,5 @@
-/* Verbs and their flags: constant rows from which parsing, checks, messages, help, the man page and
- * completion are made. */
+/* Verbs and their flags are constant rows. Parsing, checks, messages, help, the man page and
+ * completion are made from them. */
 #ifndef WEFT_CONFIG_VERB_H
 #define WEFT_CONFIG_VERB_H
 
@@ -22,19 +22,18 @@ typedef struct FlagList {
     /* owned; released by verb_options_fini */
     char **word;
 } FlagList;
-/* One flag of a verb. Parsing, checks, messages, help, man page and completion are loops over these
- * rows. */
+/* One flag of a verb. */
 typedef struct Flag {
     /* "--steps", "-o" */
     const char *name;
     FlagKind kind;
     /* offset of the field in the verb's options; FLAG_FIELD sets this and the kind */
     size_t offset;
-    /* placeholder of the value in the help: "S"; for a choice its words: "cpu|cuda" */
+    /* placeholder of the value in the help: "S"; for FLAG_CHOICE its words: "cpu|cuda" */
     const char *value;
     /* help; messages quote it up to the first ';' */
     const char *help;
-    /* the default, as a user would write it; NULL: none, see verb_options_init */
+    /* the default, as a user would write it; NULL: there is none (see verb_options_init) */
     const char *default_text;
     /* range of a number; hi at most FLAG_WHOLE_MAX */
     double lo, hi;
@@ -47,7 +46,7 @@ typedef struct Flag {
     const char *needs;
 } Flag;
 #define FLAG_WHOLE_MAX 0x1p53 /* a double represents every whole number up to this one */
-/* Derives the kind from the type of the field, so the two cannot disagree. */
+/* Sets .offset, and .kind from the type of the field, so that kind and type always agree. */
 #define FLAG_FIELD(Options, field)                                                                 \
     .kind = _Generic(((Options *)0)->field,                                                        \
         bool: FLAG_SWITCH,                                                                         \
@@ -69,7 +68,7 @@ typedef struct Flag {
     }
 
 enum {
-    /* none of the traits below; verb_check refuses 0, which means that .traits was forgotten */
+    /* has none of the traits below; verb_check refuses 0, which means that .traits was forgotten */
     VERB_PLAIN = 32,
     /* the first word is a configuration file, the others are key=value */
     VERB_CONFIG = 1,
@@ -77,12 +76,13 @@ enum {
     VERB_DATA = 2,
     /* computes with OpenMP */
     VERB_THREADS = 4,
-    /* runs long: signals request a stop (stop_begin), a failed write to stdout is no error */
+    /* runs for a long time: signals request a stop (stop_begin), and a failed write to stdout is
+     * only a warning */
     VERB_LONG_RUNNING = 8,
     /* starts ranks itself, so that -n is one of its own flags */
     VERB_STARTS_RANKS = 16
 };
-/* One verb (subcommand) of weft; each importer is a verb, too. */
+/* One verb (subcommand) of weft. Each importer is a verb, too. */
 typedef struct Verb {
     /* "train", "data import idx" */
     const char *name;
@@ -112,19 +112,20 @@ typedef struct Verb {
 #define VERB_FLAGS(Options, rows)                                                                  \
     .flag = (rows), .flag_count = sizeof(rows) / sizeof *(rows), .options_bytes = sizeof(Options)
 
-/* Fills options (zeroed, verb->options_bytes) with defaults and the flags on the command line. The
- * words that are no flags stay in argv in order, *argc of them; words after "--" are no flags. A
- * flag that is not given and has no default is below its range if it is a whole number (lo - 1),
- * NaN, -1 (choice), NULL (text) or an empty list. Texts are borrowed from argv. ERR_USAGE. Release
- * with verb_options_fini. */
+/* Fills options, zeroed memory of verb->options_bytes, with the defaults and with the flags on the
+ * command line. The words that are no flags stay in argv, in their order; *argc is their number.
+ * All words after "--" are no flags. A flag that is not given and has no default gets lo - 1 (whole
+ * number), NaN (number), -1 (choice), NULL (text) or an empty list. Texts are borrowed from argv.
+ * ERR_USAGE. Release with verb_options_fini. */
 Status verb_options_init(const Verb *verb, int *argc, char **argv, void *options);
 void verb_options_fini(const Verb *verb, void *options);
-/* ERR_BUG if the row lacks something or contradicts itself. */
+/* Checks the row of a verb and its flags. ERR_BUG: the row lacks something or contradicts
+ * itself. */
 Status verb_check(const Verb *verb);
 /* Returns the row of a flag, or NULL. */
 const Flag *flag_find(const Verb *verb, const char *name);
 /* Reads the whole number at the beginning of *text and moves *text past it. Returns false if there
- * is none, or it is not in lo .. hi. */
+ * is no number, or if it is not in lo .. hi. */
 bool whole_read(const char **text, int64_t lo, int64_t hi, int64_t *value);
 /* Reads `count` whole numbers of at least 1, separated by x: "3x224x224". Returns false for any
  * other text. */
@@ -134,8 +135,8 @@ bool sizes_read(const char *text, int count, int64_t *size);
 void verb_print_help(FILE *out, const Verb *verb);
 /* Prints a verb's part of the man page. */
 void verb_print_man(FILE *out, const Verb *verb);
-/* Prints text from this column to column 100, wrapped to further lines that begin at the same
- * column, and ends the line. */
+/* Prints text from `column` to column 100, ends the line, and continues on further lines that begin
+ * at the same column. */
 void print_wrapped(FILE *out, int column, const char *text);
 
 #endif

@@ -10,7 +10,7 @@ typedef struct Node {
     NodeKind kind;
     /* text of a scalar; owned */
     char *text;
-    /* the scalar is in quotes or a block, so it is neither a number nor null */
+    /* the scalar is in quotes or in a block, so it is neither a number nor null */
     bool quoted;
     /* counted from 1; 0 if the value is from the command line */
     int line, column;

@@ -50,7 +50,7 @@ static int nearest_section(const char *word)
 }
 
 /* Returns the first option whose last word is `word`, in another section than `section` (NULL: in
- * any); NULL: there is none. */
+ * any section); NULL: there is none. */
 static const Option *option_elsewhere(const char *section, const char *word)
 {
     for (int i = 0; i < option_count; ++i)
@@ -77,8 +77,8 @@ static const Option *nearest_option(const char *section, const char *word)
     return NULL;
 }
 
-/* Fails; the caller adds file and line. A word can mean another key in this section than elsewhere,
- * so the table of foreign words is searched for "train.patience" before "patience". */
+/* Fails; the caller adds file and line. A foreign word may mean different keys in different
+ * sections, so the table of foreign words is searched for "train.patience" before "patience". */
 static Status unknown_key_fail(const char *section, const char *word)
 {
     char *key = mem_format("%s.%s", section, word), *foreign = foreign_text(FOREIGN_KEY, key);
@@ -103,8 +103,8 @@ static Status unknown_key_fail(const char *section, const char *word)
     return fail(ERR_CONFIG, "unknown key '%s' in %s; `weft help` lists all", word, section);
 }
 
-/* Fails. The message explains a full key ("train.batch: ..."), the last word of a key, a section or
- * key of another program, or gives the nearest section or key. */
+/* Fails. The message explains the word if it is a full key ("train.batch: ..."), the last word of a
+ * key, or a section or key of another program; otherwise it names the nearest section or key. */
 static Status unknown_section_fail(const char *word)
 {
     int full_key = option_find(word);
@@ -195,7 +195,7 @@ static void apply_section(Config *config, const char *section, const Node *node,
         const Option *meant = single ? implied_option(section) : NULL;
         faults_add(faults, single_value_fail(config, section, node, meant));
         if (!meant) return;
-        /* also report errors of the value */
+        /* also reports errors in the value */
         const Node key = {.line = node->line,
                           .column = node->column,
                           .text = (char *)(uintptr_t)option_leaf(meant)};
@@ -285,7 +285,8 @@ static Status override_value(Config *config, int i, const char *text)
 
 static Status override_pair(Config *config, const char *key, const char *word);
 
-/* Fails for model=resnet18; the message also has an error of the value. */
+/* Fails for a section with a value, such as model=resnet18. The message also says if the value is
+ * wrong for the key that is probably meant. */
 static Status override_section(Config *config, const char *section, const char *word)
 {
     const Option *meant = implied_option(section);

@@ -77,8 +77,9 @@ static void print_verb_group(FILE *out, const Verb *const *verbs, int count, int
     fputs("';;\n", out);
 }
 
-/* Prints functions that list the words after a verb's first words and the flags of a verb, and the
- * verbs that take key=value. */
+/* Prints the functions _weft_under, which lists the words that may follow the first words of a
+ * verb, and _weft_flags, which lists the flags of a verb; and the variable _weft_keyed, the verbs
+ * that accept key=value. */
 static void print_verbs(FILE *out, const Verb *const *verbs, int count)
 {
     fputs("_weft_under() {\n    case $1 in\n", out);

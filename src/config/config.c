@@ -62,8 +62,8 @@ static Status config_new(Config **config, const char *name)
     return OK;
 }
 
-/* Returns the number of the first line with content, if it is TOML or INI: "[train]" or "batch =
- * 64"; else 0. */
+/* Returns the number of the first line with content if that line is TOML or INI: "[train]" or
+ * "batch = 64"; else 0. */
 static int line_of_toml(const char *text)
 {
     int line = 1;
@@ -80,8 +80,8 @@ static int line_of_toml(const char *text)
     return 0;
 }
 
-/* Fails with a clearer message if the file is HDF5, TOML or INI; else returns `status`, the result
- * of parsing it as YAML. */
+/* Fails with a clearer message if the file is HDF5, TOML or INI. Otherwise returns `status`, the
+ * result of parsing the file as YAML. */
 static Status format_fail(const Config *config, const char *text, size_t length, Status status)
 {
     /* the first bytes of an HDF5 file */

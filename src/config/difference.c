@@ -1,5 +1,5 @@
-/* Finds the first difference of two resolved configurations: a key whose values differ, or that one
- * of them lacks. */
+/* Finds the first difference of two resolved configurations: a key whose values differ, or a key
+ * that only one of the two has. */
 #include "config.h"
 
 #include <string.h>
@@ -17,13 +17,13 @@ typedef struct LineReader {
     bool is_list_entry;
 } LineReader;
 
-/* Returns the number of characters of a text that fit into `bytes` bytes with a terminating 0. */
+/* Returns how many of `length` characters fit into `bytes` bytes together with a terminating 0. */
 static int fitting(size_t length, int bytes)
 {
     return length < (size_t)bytes ? (int)length : bytes - 1;
 }
 
-/* Reads the next line; at the end of the text it is empty. */
+/* Reads the next line; at the end of the text reader->line is empty. */
 static void next_line(LineReader *reader)
 {
     size_t indent = strspn(reader->rest, " "), length = strcspn(reader->rest, "\n");
@@ -47,8 +47,8 @@ static void next_line(LineReader *reader)
     reader->rest += length + (reader->rest[length] != 0);
 }
 
-/* Finds the line of `text` with the key that `line` begins with. Writes that line, or
- * "no section.key", to out. */
+/* Finds the line in `text` that has the same key as `line`. Writes it to out, or "no section.key"
+ * if there is none. */
 static void find_counterpart(const char *text, const char *line, char *out, size_t out_bytes)
 {
     LineReader other = {.rest = text};
@@ -61,7 +61,8 @@ static void find_counterpart(const char *text, const char *line, char *out, size
         snprintf(out, out_bytes, "no %.*s", fitting((size_t)key, NAME_BYTES), line);
 }
 
-/* Writes the first entries that differ in two lists, or that one list has no further entry. */
+/* Writes the first entries in which two lists differ; if one of the lists has already ended, says
+ * so. */
 static void write_entries(const LineReader *x, const LineReader *y, char *from_x, char *from_y,
                           size_t bytes)
 {
@@ -87,7 +88,7 @@ bool config_difference(const char *x, const char *y, char *from_x, char *from_y,
     snprintf(from_x, bytes, "%s", in_x.line);
     find_counterpart(y, in_x.line, from_y, bytes);
     if (*in_x.line && strcmp(from_x, from_y) != 0) return true;
-    /* the first text only lacks a line of the second */
+    /* the only difference is that the first text lacks a line of the second */
     snprintf(from_y, bytes, "%s", in_y.line);
     find_counterpart(x, in_y.line, from_x, bytes);
     return true;

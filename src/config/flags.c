@@ -1,5 +1,5 @@
-/* Parses the flags of a verb by its rows: defaults, values, ranges and messages. Whole numbers on
- * the command line are parsed only here. */
+/* Parses the flags of a verb with the rows of its table: defaults, values, ranges and messages. All
+ * whole numbers on the command line are parsed by whole_read. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -117,7 +117,8 @@ static Status set_value(const Flag *f, const char *text, void *field)
     return OK;
 }
 
-/* Sets the flag's default, or the value that means "not given" (verb_options_init). */
+/* Sets the field to the flag's default, or to the value that means "not given"
+ * (verb_options_init). */
 static Status set_default(const Flag *f, void *field)
 {
     if (f->default_text) return set_value(f, f->default_text, field);
@@ -136,7 +137,7 @@ static bool is_short_option(const char *word)
 }
 
 /* Returns a hint if an unknown option is a key of the configuration (--lr 0.1), or another
- * program's word for one; NULL: it is neither. The caller owns it. */
+ * program's word for a key; otherwise NULL. The caller owns the hint. */
 static char *key_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
@@ -158,7 +159,7 @@ static char *key_hint(const Verb *verb, const char *word)
 }
 
 /* Returns a hint if an option is another program's word for a flag of this verb or an option of
- * another verb; NULL: it is neither. The caller owns it. */
+ * another verb; otherwise NULL. The caller owns the hint. */
 static char *option_hint(const Verb *verb, const char *word)
 {
     const char *name = word + strspn(word, "-");
@@ -166,7 +167,7 @@ static char *option_hint(const Verb *verb, const char *word)
         return mem_format("that is %s here", word + 1);
     const ForeignWord *flag = foreign_find(FOREIGN_FLAG, name);
     if (flag && flag_find(verb, flag->weft)) return foreign_text(FOREIGN_FLAG, name);
-    /* the hint would be useless if it names this verb */
+    /* a hint that names this same verb would be useless */
     const ForeignWord *option = foreign_find(FOREIGN_OPTION, name);
     const char *other = option && option->weft ? option->weft + strlen("weft ") : "";
     return strcmp(other, verb->name) ? foreign_text(FOREIGN_OPTION, name) : NULL;
@@ -208,8 +209,8 @@ static Status unknown_flag_fail(const Verb *verb, const char *text)
     return ERR_USAGE;
 }
 
-/* Parses one flag and its value, which may be the next word. given: for each flag of the verb, is
- * it on the command line; *used: number of words parsed. */
+/* Parses one flag and its value, which may be the next word. given[i]: flag i of the verb is on the
+ * command line; *used: number of words parsed. */
 static Status parse_flag(const Verb *verb, const char *word, const char *next, void *fields,
                          bool *given, int *used)
 {
@@ -244,8 +245,8 @@ static bool is_number(const char *word)
     return end != word && !*end;
 }
 
-/* Parses all flags and reports all errors together. After an error, a negative number is taken for
- * the value of the faulty option and not for another option. */
+/* Parses all flags and reports all errors together. After an error, a negative number is considered
+ * the value of the faulty option and not another option. */
 static Status parse_flags(const Verb *verb, int *argc, char **argv, void *fields, bool *given)
 {
     Faults faults = {0};
@@ -265,7 +266,7 @@ static Status parse_flags(const Verb *verb, int *argc, char **argv, void *fields
     return faults_end(&faults);
 }
 
-/* Checks the number of words, required flags, and flags that need another. */
+/* Checks the number of words, required flags, and flags that need another flag. */
 static Status check_given(const Verb *verb, int argc, const bool *given)
 {
     if (verb->expects && (argc < verb->words_min || (verb->words_max && argc > verb->words_max)))
@@ -284,7 +285,8 @@ static Status check_given(const Verb *verb, int argc, const bool *given)
 
 /* ---- outputs that would overwrite an input ---- */
 
-/* Fails if the output is the file that the word names, or VALUE in KEY=VALUE. */
+/* Fails if the output is the file that `word` names, or the file that VALUE names in a word
+ * KEY=VALUE. */
 static Status refuse_input(const char *out, const char *word)
 {
     const char *value = strchr(word, '=');

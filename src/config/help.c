@@ -2,10 +2,10 @@
  * meaning and one of type, range, unit and default. */
 #include "option.h"
 
-/* first column of help texts; keys stand before it */
+/* column at which help texts begin, after the keys; counted from 0 */
 enum { HELP_COLUMN = 27 };
 
-/* Prints "INT, at least 1; default: 128 samples". */
+/* Prints type, range, default and unit of a key: "INT, at least 1; default: 128 samples". */
 static void print_type(FILE *out, const Option *o)
 {
     char range[RANGE_CHARS];

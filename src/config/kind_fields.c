@@ -1,6 +1,6 @@
 /* Kinds of data.variables, {inputs: [t, {name: z, levels: [500, 850]}], targets: [{name: mask,
- * classes: 4}]}, and of data.window, {inputs: [-6h, 0h], targets: [6h]}. The data module
- * interprets both. */
+ * classes: 4}]}, and of data.window, {inputs: [-6h, 0h], targets: [6h]}. The data module interprets
+ * these values. */
 #include "option.h"
 
 #include <math.h>
@@ -45,7 +45,8 @@ static Status read_levels(Reading *r, ConfigVariable *variable, const Node *node
     return OK;
 }
 
-/* Reads the number of classes of a target that has labels, or the value that means no label. */
+/* Reads the number of classes of a target that consists of labels (key "classes"), or the value
+ * that means "no label" (key "ignore"). */
 static Status read_classes(Reading *r, ConfigVariable *variable, const char *key, const Node *node)
 {
     static const Option classes = {.kind = &kind_int, .min = 2, .max = CONFIG_CLASSES_MOST};
@@ -87,8 +88,8 @@ static Status read_weights(Reading *r, ConfigVariable *variable, const Node *nod
     return OK;
 }
 
-/* Reads NAME, or {name: NAME, levels: [...], weights: [...]}, of labels {name: NAME, levels: [...],
- * classes: N, ignore: VALUE}. */
+/* Reads a variable: NAME, or {name: NAME, levels: [...], weights: [...]}; if it consists of labels,
+ * {name: NAME, levels: [...], classes: N, ignore: VALUE}. */
 static Status read_variable(Reading *r, ConfigVariable *variable, const Node *node)
 {
     const Node *name = node->kind == NODE_SCALAR ? node : NULL;
@@ -300,7 +301,7 @@ static Status window_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Prints an offset as it is read: seconds with their unit. */
+/* Prints offsets in the form in which they are read: seconds with their unit, steps without. */
 static void print_offsets(FILE *out, const char *key, const ConfigList *list, bool seconds)
 {
     fprintf(out, "%s: [", key);

@@ -1,7 +1,7 @@
 /* optim.groups: each entry chooses parameters by name and role, and gives keys of section optim
- * other values for them. These keys are read, checked and printed by the rows of the option table
- * that are `grouped`. Errors are an entry that chooses nothing, an unknown key, and a constant that
- * the group's rule does not use. */
+ * other values for them. These keys are read, checked and printed with the rows of the option table
+ * whose flag `grouped` is set. It is an error if an entry chooses no parameters, has an unknown
+ * key, or has a constant that the group's rule does not use. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -248,7 +248,8 @@ Status optim_set_defaults(Config *config, OptimConfig *optim, const char *pairs,
     return status;
 }
 
-/* Sets all constants to the defaults of the rule resolved->name, which differs from optim.name. */
+/* Sets all constants to the defaults of the rule resolved->name. Called if this rule is not that of
+ * optim.name. */
 static Status reset_constants(Config *config, OptimConfig *resolved)
 {
     const Option *name = grouped_option("name");
@@ -259,7 +260,7 @@ static Status reset_constants(Config *config, OptimConfig *resolved)
     return optim_set_defaults(config, resolved, option_word(name, resolved->name).defaults, 0);
 }
 
-/* Returns a key that the group gives and its rule does not use, or NULL. */
+/* Returns a key that the group sets although its rule does not use it; NULL if there is none. */
 static const char *unused_key(const OptimGroup *group, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i) {
@@ -270,7 +271,8 @@ static const char *unused_key(const OptimGroup *group, ConfigWord word)
     return NULL;
 }
 
-/* Replaces the given options in group->resolved by all options of the group. */
+/* Replaces the content of group->resolved, which has only the options that the group sets, by all
+ * options of the group. */
 static Status resolve(Config *config, OptimGroup *group)
 {
     const Option *name = grouped_option("name");

@@ -259,7 +259,7 @@ static Status read_layer(Reading *r, ConfigLayer *layer, const Node *node)
     return node->kind == NODE_MAP ? read_attrs(r, layer, node->item[0]) : OK;
 }
 
-/* Reads a list of layers, or the number of blocks of a model by name. */
+/* Reads a list of layers, or the number of blocks of the model that model.name selects. */
 static Status layers_read(Reading *r, void *field, const Node *node)
 {
     static const Option blocks = {.kind = &kind_int, .min = 1, .max = 65536};

@@ -1,6 +1,6 @@
 /* Kinds of single values: whole and real numbers, sizes, durations, true|false, text, one word of
- * several, checkpoint.resume, grid.pipeline_schedule. A number is read exactly or refused: 32x,
- * nan, and 1e3 as a whole number are errors. */
+ * several, checkpoint.resume, grid.pipeline_schedule. A text that is not exactly a number is
+ * refused: 32x, nan, and 1e3 as a whole number are errors. */
 #include "config/foreign.h"
 #include "option.h"
 #include "schedules.def"
@@ -67,7 +67,7 @@ static bool is_number(const char *text)
     return *c == 0;
 }
 
-/* Fails; for a number such as 1e3 the message has its digits. */
+/* Fails. For a number such as 1e3 the message shows how to write it in digits. */
 static Status whole_fail(const char *text)
 {
     if (is_number(text)) {
@@ -186,8 +186,8 @@ static void duration_print(FILE *out, const Option *o, const Config *config)
     fputs(seconds > 0 ? "s" : "none", out);
 }
 
-/* Fails; for words that mean true or false in YAML 1.1, Python and others, the message has the
- * right word. */
+/* Fails. For words that mean true or false in YAML 1.1, Python and other languages, the message
+ * says which word to write. */
 static Status bool_fail(const char *text)
 {
     static const char *const yes[] = {"true", "yes", "on", "y", "1"};
@@ -240,8 +240,8 @@ static Status text_read(Reading *r, void *field, const Node *node)
     return OK;
 }
 
-/* Prints text plain if it cannot be misread, else in JSON's quotes, which YAML reads the same
- * way. */
+/* Prints text without quotes if it cannot be misread; otherwise in JSON's quotes, which YAML reads
+ * in the same way. */
 void print_text(FILE *out, const char *text)
 {
     static const char safe[] =
@@ -293,7 +293,7 @@ static Status resume_fail(const char *key, const char *words, const char *text)
     return status;
 }
 
-/* Reads a word, or a path, which contains a '/' or a '.'. */
+/* Reads a word or a path. A value that contains a '/' or a '.' is a path. */
 static Status resume_read(Reading *r, void *field, const Node *node)
 {
     char **path = &r->config->checkpoint.resume_path;
@@ -324,7 +324,7 @@ static void resume_free(void *field)
     mem_free(&((Config *)(void *)config)->checkpoint.resume_path);
 }
 
-/* Reads a word, or file:PATH, a file with a list of tasks. */
+/* Reads a word, or file:PATH, where the file has a list of tasks. */
 static Status schedule_read(Reading *r, void *field, const Node *node)
 {
     static const char prefix[] = "file:";

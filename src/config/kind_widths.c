@@ -1,5 +1,5 @@
-/* model.widths: the channels of layers by name, for layers whose width is not the model's
- * default. */
+/* model.widths: the number of channels of layers, by name, for layers whose width is not the
+ * model's default. */
 #include "option.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* The option table: one entry for each key. Parsing, overrides, defaults, the resolved
- * configuration, help, man page and completion are loops over it; nothing else lists the keys. */
+ * configuration, help, man page and completion are loops over this table; no other list of keys
+ * exists. */
 #ifndef WEFT_CONFIG_OPTION_H
 #define WEFT_CONFIG_OPTION_H
 
@@ -9,23 +10,24 @@
 typedef struct Option Option;
 
 /* Arguments and result of reading one value. Readers fail with ERR_CONFIG and a message without
- * file and line; their caller adds those of `at`. */
+ * file and line; the caller adds file and line of `at`. */
 typedef struct Reading {
     const Option *option;
     Config *config;
-    /* the node that is read; after an error the faulty node, which may be inside it */
+    /* the node that is read; after an error the node at fault, which may be inside the node that is
+     * read */
     const Node *at;
-    /* the value is the table's default, which may be out of range if that means "not set" */
+    /* the value is the table's default, which may be out of range if the default means "not set" */
     bool is_default;
 } Reading;
 
-/* A kind of value: how it is read, printed and freed. read replaces the value in the field. */
+/* A kind of value: how it is read, printed and freed. */
 typedef struct OptionKind {
     /* name in the help: "INT" */
     const char *name;
     /* written as a YAML list or mapping: [a, b], {a: b} */
     bool list;
-    /* reads the node into the field, which is NULL for OPTION_NO_FIELD */
+    /* replaces the value in the field by that of the node; field is NULL for OPTION_NO_FIELD */
     Status (*read)(Reading *reading, void *field, const Node *node);
     /* prints the value as YAML */
     void (*print)(FILE *out, const Option *option, const Config *config);
@@ -46,7 +48,7 @@ struct Option {
     size_t offset;
     /* the default, as a user would write it */
     const char *default_text;
-    /* text for the help if the default means "not set"; else NULL */
+    /* if the default means "not set": text for the help instead of the default; else NULL */
     const char *unset;
     /* kind_int: range. kind_text: min is the minimum length in bytes */
     int64_t min, max;
@@ -58,13 +60,14 @@ struct Option {
     const char *words;
     /* help of each word in `words`, one line each; NULL: see option_word */
     const char *const *word_help;
-    /* entries of optim.groups may set it, too */
+    /* entries of optim.groups may set the key, too */
     bool grouped;
-    /* a constant of update rules; ConfigWord.uses of optim.name's words tells which rules use it */
+    /* the key is a constant of update rules; ConfigWord.uses of the words of optim.name says which
+     * rules use it */
     bool constant;
     const char *unit;
-    /* help, one line; it begins with a small letter if only some words of the section use the key,
-     * because option_help puts these words in front */
+    /* help, one line. If only some words of the section use the key, option_help puts these words
+     * in front, and the help begins with a small letter. */
     const char *help;
 };
 #define OPTION_NO_FIELD ((size_t)-1)
@@ -74,7 +77,7 @@ typedef struct Section {
 } Section;
 
 extern const Option options[];
-/* the key `roles` of an entry of optim.groups, whose words are a bit each */
+/* the key `roles` of an entry of optim.groups; each of its words is a bit */
 extern const Option group_roles;
 extern const int option_count;
 extern const Section sections[];
@@ -95,7 +98,8 @@ enum { RANGE_CHARS = 80 };
  * show_max: include the upper limit even if it is only the largest number that the type holds. */
 char *option_range(const Option *option, bool show_max, char out[RANGE_CHARS]);
 
-/* The source of a key's value, and its place there. A larger Source overrides a smaller one. */
+/* The source of a key's value, and the position in that source. A larger Source overrides a smaller
+ * one. */
 typedef enum Source { SOURCE_DEFAULT, SOURCE_FILE, SOURCE_COMMAND } Source;
 typedef struct ConfigPlace {
     Source source;
@@ -105,22 +109,23 @@ typedef struct ConfigPlace {
     char *word;
 } ConfigPlace;
 
-/* Returns the option's words: from the table, or those registered by config_use_words; "" if there
- * are none. */
+/* Returns the option's words, from the table or registered by config_use_words; "" if there are
+ * none. */
 const char *option_words(const Option *option);
-/* Returns the registered word for that value of the option; its .word is NULL if no words are
- * registered for the option, or the value has none. */
+/* Returns the registered word for this value of the option. Its .word is NULL if the option has no
+ * registered words, or none for this value. */
 ConfigWord option_word(const Option *option, int value);
 
-/* Returns the words of option that use that key, joined with `between`: "sgd, muon". The caller
- * owns it. */
+/* Returns the words of `option` that use the key `leaf`, joined with `between`: "sgd, muon". The
+ * caller owns the text. */
 char *option_users(const Option *option, const char *leaf, const char *between);
-/* Returns the option's help, preceded by the words of its section that use it:
- * "sgd, muon: momentum factor." The caller owns it. */
+/* Returns the option's help, preceded by the words of its section that use the option: "sgd, muon:
+ * momentum factor." The caller owns the text. */
 char *option_help(const Option *option);
-/* Returns the words with other defaults than the option: "; muon: 0.95". The caller owns it. */
+/* Returns the words for which the option has another default: "; muon: 0.95". The caller owns the
+ * text. */
 char *option_word_defaults(const Option *option);
-/* Sets the option to the word's own default, if it has one. */
+/* Sets the option to its default for this word, if there is one. */
 Status option_set_word_default(const Option *option, Config *config, ConfigWord word);
 
 /* Returns the number of words in "a|b|c"; NULL and "" have none. */
@@ -146,10 +151,10 @@ void print_text(FILE *out, const char *text);
 /* Prints text for the man page, with roff's own characters escaped. */
 void print_roff(FILE *out, const char *text);
 
-/* Errors of a file and of the command line, collected to be reported together. */
+/* Errors in a file and on the command line, which are collected and reported together. */
 enum { FAULTS_SHOWN_MAX = 20, FAULTS_BYTES = 3800 };
 typedef struct Faults {
-    /* errors added; errors whose message is in text */
+    /* number of errors added, and of errors whose message is in `text` */
     int count, shown;
     /* length of text in bytes */
     size_t used;
@@ -163,8 +168,8 @@ void faults_add(Faults *faults, Status status);
 /* Returns OK, or fails once with all messages. */
 Status faults_end(const Faults *faults);
 
-/* apply.c: sets the keys of a file's tree; sets one key from a word key=value of the command
- * line. */
+/* apply.c: apply_tree sets the keys of a file's tree; apply_override sets one key from a word
+ * key=value of the command line. */
 void apply_tree(Config *config, const Node *root, Faults *faults);
 Status apply_override(Config *config, const char *word);
 /* rules.c: checks the rules across keys, and sets defaults that depend on other keys. */
@@ -172,7 +177,7 @@ Status apply_rules(Config *config);
 
 /* Sets OptimGroup.resolved of all entries of optim.groups. */
 Status groups_resolve(Config *config);
-/* Reads `pairs`, such as "momentum=0.95 nesterov=true", into optim, except for keys whose optim_bit
+/* Reads `pairs`, such as "momentum=0.95 nesterov=true", into optim, but skips keys whose optim_bit
  * is set in `given`. */
 Status optim_set_defaults(Config *config, OptimConfig *optim, const char *pairs, uint64_t given);
 /* Returns the bit of an option of section optim in OptimGroup.given. */

@@ -15,8 +15,8 @@ const Section sections[] = {
 };
 const int section_count = sizeof sections / sizeof sections[0];
 
-/* offset of the option's field; ranges of whole and of real numbers; least length of a text in
- * bytes */
+/* offset of the option's field; ranges of whole numbers (RANGE, FROM) and of real numbers; smallest
+ * length of a text in bytes */
 #define AT(field)     offsetof(Config, field)
 #define RANGE(a, b)   .min = a, .max = b
 #define FROM(a)       .min = a, .max = INT64_MAX
@@ -25,7 +25,8 @@ const int section_count = sizeof sections / sizeof sections[0];
 #define FRACTION      .lo = 0, .hi = 1, .hi_open = true
 #define MIN_BYTES(a)  .min = a
 
-/* For each schedule: its word behind a |, its help, and both as a part of the key's help. */
+/* For each schedule: "|" and its word; its help; "; ", its word and its help, as a part of the
+ * key's help. */
 #define SCHEDULE_WORD(id, name, word, min, usual, max, help) "|" word
 #define SCHEDULE_LINE(id, name, word, min, usual, max, help) help,
 #define SCHEDULE_HELP(id, name, word, min, usual, max, help) "; " word ": " help
@@ -41,9 +42,9 @@ const Option options[] = {
     {"run.dir", &kind_text, AT(run.dir), "runs", NULL, MIN_BYTES(1),
      .help = "Folder that holds the folders of runs."},
     {"run.fresh", &kind_bool, AT(run.fresh), "false", NULL,
-     .help = "Start from the beginning: files of an earlier run in the folder are moved to its subfolder earlier-1 (-2, ...); nothing is deleted. A job that weft run or Slurm restarts resumes all the same."},
+     .help = "Start from the beginning: files of an earlier run in the folder are moved to its subfolder earlier-1 (-2, ...); nothing is deleted. A job that weft run or Slurm restarts resumes nevertheless."},
     {"run.max_time", &kind_duration, AT(run.max_time), "none", NULL,
-     .help = "Stop with a checkpoint and exit code 75 when the program has run for this time, as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; each start counts from zero. none or 0: no limit."},
+     .help = "Stop with a checkpoint and exit code 75 when the program has run for this time, such as 90s, 30m, 12h, 2d, 12:00:00 or 1-12:00:00; each start counts from zero. none or 0: no limit."},
     {"run.order_log", &kind_text, AT(run.order_log), "", "none", MIN_BYTES(1),
      .help = "grid.mode=async: folder where each server writes the order in which it answers ranks, for run.replay; one file for each start."},
     {"run.replay", &kind_text, AT(run.replay), "", "none", MIN_BYTES(1),
@@ -84,7 +85,7 @@ const Option options[] = {
     {"model.channels", &kind_ints, AT(model.channels), "[]", "the model's own", .lo = 1, .hi = INT32_MAX,
      .help = "channels of each level, from the whole size to the smallest."},
     {"model.norm", &kind_enum, AT(model.norm), "group", NULL,
-     .help = "normalisation after each convolution: group has a group for 8 channels; for columns layer (over the channels of a column) or none."},
+     .help = "normalisation after each convolution; group: one group for 8 channels; layer: over the channels of a column, only for columns, which has layer or none."},
     {"model.pad_mode", &kind_names, AT(model.pad_mode), "[zero]", NULL,
      .help = "values outside a field for 3x3 convolutions: zero, replicate, reflect or circular, one word or one for rows and one for columns: [reflect, circular]."},
     {"model.residual", &kind_bool, AT(model.residual), "false", NULL,
@@ -112,7 +113,7 @@ const Option options[] = {
     {"model.widths", &kind_widths, AT(model.widths), "{}", "the model's own",
      .help = "Channels of single layers, by name, where they differ from the model's: {conv1: 51, layer1.0.conv1: 51}; `weft ckpt shrink` writes them."},
     {"model.width", &kind_int, AT(model.width), "0", "the model's own", RANGE(1, INT32_MAX),
-     .help = "width of the vectors between the blocks (llama: 384; gpt2: as model.size says, 384 for own); resnets: channels of the first stage (64), others in proportion; mobilenet_v2: channels of the first layer (32), others in proportion; models of ids: numbers in a row of a table."},
+     .help = "width of the vectors between the blocks (llama: 384; gpt2: as model.size says, 384 for own); resnets: channels of the first stage (64), with the other stages in proportion; mobilenet_v2: channels of the first layer (32), with the other layers in proportion; models of ids: numbers in a row of a table."},
     {"model.heads", &kind_int, AT(model.heads), "0", "the model's own", RANGE(1, INT32_MAX),
      .help = "attention heads of a block (llama: 6; gpt2: as model.size says, 6 for own); must divide model.width."},
     {"model.kv_heads", &kind_int, AT(model.kv_heads), "0", "model.heads", RANGE(1, INT32_MAX),
@@ -136,7 +137,7 @@ const Option options[] = {
     {"model.qkv_bias", &kind_bool, AT(model.qkv_bias), "false", NULL,
      .help = "queries, keys and values have biases, as in Qwen2."},
     {"model.rms_eps", &kind_real, AT(model.rms_eps), "1e-05", NULL, .lo = 1e-12, .hi = 1,
-     .help = "added to the mean square in its norms."},
+     .help = "added to the mean square in rms_norm."},
     {"model.tied", &kind_bool, AT(model.tied), "false", NULL,
      .help = "the head and the embedding share one weight."},
     {"model.init_from", &kind_text, AT(model.init_from), "", "none", MIN_BYTES(1),
@@ -144,13 +145,13 @@ const Option options[] = {
     {"model.init_fresh", &kind_names, AT(model.init_fresh), "[]", "the last layer, where its size differs",
      .help = "Layers or tensors, by name or pattern (fc, layer4.*), that are initialised anew and not taken from model.init_from; any other tensor that is missing, left over or of another size is an error."},
     {"model.init_rename", &kind_names, AT(model.init_rename), "[]", NULL,
-     .help = "Replacements OLD:NEW of prefixes of the names in model.init_from; the first that matches is used: [\"backbone.:\"] removes one."},
+     .help = "Replacements OLD:NEW of prefixes of the names in model.init_from; the first prefix that matches is replaced; [\"backbone.:\"] removes the prefix \"backbone.\"."},
     {"model.init_ema", &kind_bool, AT(model.init_ema), "true", NULL,
-     .help = "Take the EMA of the parameters in model.init_from (train.ema) if the file has it; false: the parameters themselves."},
+     .help = "Load the EMA of the parameters (train.ema) from model.init_from if the file has it; false: load the parameters themselves."},
     {"model.freeze", &kind_names, AT(model.freeze), "[]", "none",
-     .help = "Layers or parameters, by name or pattern (conv1, layer1.*, \"[!f]*\"), that are not trained; they have no gradients, optimizer state or messages."},
+     .help = "Layers or parameters, by name or pattern (conv1, layer1.*, \"[!f]*\"), that are not trained; no gradients, optimizer state or messages exist for them."},
     {"model.freeze_norm", &kind_enum, AT(model.freeze_norm), "all", NULL,
-     .help = "Which part of a batch norm in model.freeze is frozen: all: the parameters and the running statistics, with which it normalises; affine: only the parameters; none: nothing."},
+     .help = "Which part of a batch norm in model.freeze is frozen: all: the parameters and the running statistics, which then normalise in training, too; affine: only the parameters; none: nothing."},
 
     {"data.train", &kind_files, AT(data.train), "", "none", MIN_BYTES(1),
      .help = "HDF5 file to train on, or a list of files that together are one data set: [a.h5, b.h5]."},
@@ -211,7 +212,7 @@ const Option options[] = {
     {"data.std", &kind_reals, AT(data.std), "[]", "the file's own", REAL_ABOVE(0),
      .help = "Standard deviation of the scaled values; as many numbers as in data.mean."},
     {"data.variables", &kind_variables, AT(data.variables), "{}", "none",
-     .help = "Variables of HDF5 or NetCDF-4 files that are fields: {inputs: [t2m, {name: z, levels: [500, 850]}], static: [orography], targets: [t2m]}; static ones have no time, scalars have nothing else, and extra ones are made by weft: latitude, longitude, row, column, local_hour, hour, year; targets: [{name: mask, classes: 4}] are labels. A target may have a weight in the loss, {name: z, levels: [500, 850], weights: [1, 0.5]}. Without it data.x and data.y are read."},
+     .help = "Variables of HDF5 or NetCDF-4 files that are fields: {inputs: [t2m, {name: z, levels: [500, 850]}], static: [orography], targets: [t2m]}; static variables have no time, scalars have a time but neither rows nor columns, and extra variables are computed by weft: latitude, longitude, row, column, local_hour, hour, year; targets: [{name: mask, classes: 4}] are labels. A target may have a weight in the loss, {name: z, levels: [500, 850], weights: [1, 0.5]}. Without it data.x and data.y are read."},
     {"data.window", &kind_window, AT(data.window), "{}", "{inputs: [0], targets: [0]}",
      .help = "Times of the fields of a sample, as offsets from its own time, with a unit or in steps: {inputs: [-6h, 0h], targets: [6h]}."},
     {"data.train_time", &kind_times, AT(data.train_time), "[]", "all times",
@@ -219,15 +220,15 @@ const Option options[] = {
     {"data.test_time", &kind_times, AT(data.test_time), "[]", "all times",
      .help = "First and last time of the test set of fields, so that data.test may name the files of data.train."},
     {"data.patch", &kind_patch, AT(data.patch), "", "whole fields",
-     .help = "Rows x columns of the part of each field that is a sample of training, 64x64, at a place that is drawn anew in each epoch; evaluations cover the fields with tiles of this size."},
+     .help = "Rows x columns of the part of each field that is a sample of training, 64x64, at a random position that is new in each epoch; evaluations cover the fields with tiles of this size."},
     {"data.refresh", &kind_enum, AT(data.refresh), "never", NULL,
-     .help = "When the patterns of data.train are expanded again, so that files of fields that have appeared meanwhile are learnt, too: never, or at the start of each epoch."},
+     .help = "When the patterns of data.train are expanded again, so that files of fields that were added meanwhile are used, too: never, or at the start of each epoch."},
     {"data.predict", &kind_enum, AT(data.predict), "value", NULL,
-     .help = "What the model learns of each target that is an input, too: its value, or its change from the last input."},
+     .help = "What the model predicts for a target that is also an input: its value, or its change from the last input."},
     {"data.stats", &kind_text, AT(data.stats), "", "computed at the start", MIN_BYTES(1),
      .help = "File of weft data stats with mean and deviation of each variable and level of a set of fields."},
     {"data.mask", &kind_text, AT(data.mask), "", "all pixels count", MIN_BYTES(1),
-     .help = "Variable of the files of a set of fields, with or without a time, of the size of the targets: the weight, 0 to 1, of each pixel in losses and metrics. A pixel whose value is 0 or missing does not count."},
+     .help = "Variable of the files of a set of fields, with or without a time, of the size of the targets: the weight, 0 to 1, of each pixel in losses and metrics. A pixel whose weight is 0 or missing does not count."},
     {"data.prefetch", &kind_int, AT(data.prefetch), "4", NULL, RANGE(2, 4096), .unit = "micro-batches",
      .help = "Micro-batches that the loader prepares ahead."},
     {"data.workers", &kind_int, AT(data.workers), "0", "half of a rank's cores where images are decoded or resampled, 4 for fields, else 1", RANGE(1, 256), .unit = "threads",
@@ -251,9 +252,9 @@ const Option options[] = {
     {"train.loss_scale_steps", &kind_int, AT(train.loss_scale_steps), "2000", NULL, RANGE(1, INT32_MAX), .unit = "steps",
      .help = "fp16: the loss scale is doubled after this number of steps without overflow."},
     {"train.reproducible", &kind_enum, AT(train.reproducible), "any_grid", NULL,
-     .help = "What is guaranteed: the same bits on every grid, or only between runs on the same grid with the same train.threads, which may send fewer gradients and let oneDNN divide sums among threads."},
+     .help = "What is guaranteed: the same bits on every grid, or only between runs on the same grid with the same train.threads; the latter may send fewer gradients and lets oneDNN divide sums among threads."},
     {"train.sum_slices", &kind_int, AT(train.sum_slices), "0", "8; with train.device: cuda 1", RANGE(1, 64),
-     .help = "With any_grid, sums that tensor parallelism could divide are cut into this number of slices, a power of two: the largest grid.tp; it changes bits. 1: no slices; grid.tp then changes bits."},
+     .help = "With train.reproducible any_grid: number of slices, a power of two, into which sums that tensor parallelism could divide are cut. It is the largest grid.tp that is allowed, and changes bits. 1: no slices; grid.tp then changes bits."},
     {"train.device", &kind_enum, AT(train.device), "auto", NULL,
      .help = "Device that computes; auto is the CPU in this version, cuda uses one GPU for each rank."},
     {"train.cpu", &kind_enum, AT(train.cpu), "auto", NULL,
@@ -270,11 +271,11 @@ const Option options[] = {
     {"train.ema_ramp", &kind_real, AT(train.ema_ramp), "2000", NULL, REAL_FROM(0), .unit = "updates",
      .help = "The decay of train.ema rises from 0: after update t it is ema (1 - exp(-t / ema_ramp)); 0: it is constant."},
     {"train.auc", &kind_enum, AT(train.auc), "exact", NULL,
-     .help = "how evaluations compute the area under the ROC curve: exact, from all pairs, with 16 bytes of memory a sample on rank 0; or from 4,096 buckets of probabilities."},
+     .help = "how evaluations compute the area under the ROC curve: exact: from all pairs, with 16 bytes of memory per sample on rank 0; or from 4,096 buckets of probabilities."},
     {"train.eval_latitude", &kind_bool, AT(train.eval_latitude), "true", NULL,
      .help = "Sets of fields: metrics of evaluations weight each row by the cosine of its latitude, where the rows' coordinate is a latitude."},
     {"train.eval_pictures", &kind_int, AT(train.eval_pictures), "4", NULL, .min = 0, .max = 64,
-     .help = "Sets of fields: targets of the first test sample that TensorBoard shows after each evaluation: input, prediction, truth and difference; 0: none."},
+     .help = "Sets of fields: number of targets of the first test sample that TensorBoard shows after each evaluation, each with input, prediction, truth and difference; 0: none."},
     {"train.latitude_weights", &kind_bool, AT(train.latitude_weights), "false", NULL,
      .help = "Sets of fields: the loss weights each row by the cosine of its latitude, as metrics do."},
     {"train.label_smoothing", &kind_real, AT(train.label_smoothing), "0", NULL, FRACTION,
@@ -306,9 +307,9 @@ const Option options[] = {
     {"train.on_bad", &kind_enum, AT(train.on_bad), "stop", NULL,
      .help = "What to do after a NaN, an infinity or a spike of the loss: stop (exit 65), skip the step, or go back to the last checkpoint, once."},
     {"train.spike", &kind_real, AT(train.spike), "8", NULL, .lo = 0, .hi = INFINITY, .unit = "deviations",
-     .help = "A loss this far above the mean of the last 200 is a spike; 0: no loss is."},
+     .help = "A loss is a spike if it is this number of standard deviations above the mean of the last 200 losses; 0: no loss is a spike."},
     {"train.grad_noise", &kind_bool, AT(train.grad_noise), "false", NULL,
-     .help = "Measure the gradient noise scale, the batch size at which larger batches begin to bring little, from the gradients of micro-batches; metrics.jsonl and TensorBoard have it."},
+     .help = "Measure the gradient noise scale, the batch size above which larger batches hardly speed up training, from the gradients of micro-batches; metrics.jsonl and TensorBoard show it."},
     {"train.check_every", &kind_int, AT(train.check_every), "100", NULL, RANGE(0, INT32_MAX), .unit = "steps",
      .help = "Steps between checks that parameters and optimizer state are finite and that replicas are equal; 0: only before checkpoints."},
 
@@ -345,7 +346,7 @@ const Option options[] = {
     {"optim.lr_adjust", &kind_enum, AT(optim.lr_adjust), "original", NULL, .grouped = true, .constant = true,
      .help = "factor on the learning rate of a matrix: original: sqrt(max(1, rows/columns)); match_rms: 0.2 sqrt(max(rows, columns)), which suits the learning rates of adamw."},
     {"optim.history", &kind_int, AT(optim.history), "10", NULL, RANGE(1, 10), .unit = "pairs", .grouped = true, .constant = true,
-     .help = "pairs of a step and the change of the gradient, of which the direction is made."},
+     .help = "number of kept pairs of a step and the change of the gradient; the direction is computed from them."},
     {"optim.groups", &kind_groups, AT(optim.group), "[]", "none",
      .help = "Groups of parameters with their own update rule or learning rate: - {match: 'h.*.bias', roles: [norm], name: adamw, lr: 1e-3}; the first group that matches is used. lr_scale: a factor on the learning rate."},
     {"optim.layer_decay", &kind_real, AT(optim.layer_decay), "1", NULL, .lo = 0, .lo_open = true, .hi = 1,
@@ -353,7 +354,7 @@ const Option options[] = {
     {"optim.lr_schedule", &kind_enum, AT(optim.lr_schedule), "constant", NULL,
      .help = "Curve of the learning rate."},
     {"optim.lr_end", &kind_real, AT(optim.lr_end), "0", NULL, REAL_FROM(0),
-     .help = "learning rate at the end of the curve, reached one step after the last; plateau: the smallest rate."},
+     .help = "learning rate at the end of the curve, which is one step after the last step; plateau: the smallest rate."},
     {"optim.power", &kind_real, AT(optim.power), "1", NULL, REAL_ABOVE(0),
      .help = "exponent of the curve."},
     {"optim.gamma", &kind_real, AT(optim.gamma), "0.1", NULL, REAL_ABOVE(0),
@@ -361,11 +362,11 @@ const Option options[] = {
     {"optim.milestones", &kind_reals, AT(optim.milestones), "[]", "none", REAL_ABOVE(0), .unit = "epochs",
      .help = "epochs at which the learning rate falls, in increasing order."},
     {"optim.decay_fraction", &kind_real, AT(optim.decay_fraction), "0.1", NULL, .lo = 0, .lo_open = true, .hi = 1,
-     .help = "part of the steps after the warm-up, at their end, in which the learning rate falls."},
+     .help = "fraction of the steps after the warm-up in which the learning rate falls; these are the last steps."},
     {"optim.decay_shape", &kind_enum, AT(optim.decay_shape), "linear", NULL,
      .help = "how the learning rate falls: on a line; half a cosine; sqrt: 1 - sqrt(x); exponential: by the same factor each step."},
     {"optim.pct_start", &kind_real, AT(optim.pct_start), "0.3", NULL, .lo = 0, .lo_open = true, .hi = 1, .hi_open = true,
-     .help = "part of the steps in which the learning rate rises."},
+     .help = "fraction of the steps in which the learning rate rises."},
     {"optim.div_factor", &kind_real, AT(optim.div_factor), "25", NULL, REAL_ABOVE(0),
      .help = "the first learning rate is optim.lr divided by this."},
     {"optim.final_div_factor", &kind_real, AT(optim.final_div_factor), "1e4", NULL, REAL_ABOVE(0),
@@ -381,9 +382,9 @@ const Option options[] = {
     {"optim.warmup_epochs", &kind_real, AT(optim.warmup_epochs), "0", "no warm-up", REAL_FROM(0),
      .unit = "epochs", .help = "Length of the warm-up in epochs, instead of optim.warmup_steps."},
     {"optim.warmup_bias_lr", &kind_real, AT(optim.warmup_bias_lr), "-1", "0, as for other parameters", REAL_FROM(0),
-     .help = "Learning rate of biases, also those of norms, where the warm-up begins; it goes linearly to optim.lr."},
+     .help = "Learning rate of biases, also of norms, at the start of the warm-up; it changes linearly to optim.lr."},
     {"optim.warmup_momentum", &kind_real, AT(optim.warmup_momentum), "-1", "no warm-up of the momentum", .lo = 0, .lo_open = true, .hi = 1, .hi_open = true,
-     .help = "Momentum (beta1 of adam and its kin, and of lion) where the warm-up begins; it goes linearly to its value."},
+     .help = "Momentum (beta1 of adam, of its variants and of lion) at the start of the warm-up; it changes linearly to its usual value."},
 
     {"grid.dp", &kind_int, AT(grid.dp), "0", "ranks / (pp * tp)", RANGE(1, 1048576), .unit = "ranks",
      .help = "Number of data-parallel replicas."},
@@ -413,9 +414,9 @@ const Option options[] = {
     {"grid.transport", &kind_enum, AT(grid.transport), "auto", NULL,
      .help = "How ranks communicate; auto: nccl between GPUs, else shared memory within a node and MPI between nodes."},
     {"grid.rank_map", &kind_text, AT(grid.rank_map), "", "the launcher's order", MIN_BYTES(1),
-     .help = "Which process plays which rank: auto puts ranks of a node next to each other; or a file of weft topo find --save. No result changes by a bit."},
+     .help = "Which process gets which rank: auto puts ranks of a node next to each other; or a file of weft topo find --save. Results stay the same to the bit."},
     {"grid.sums", &kind_enum, AT(grid.sums), "auto", NULL,
-     .help = "Algorithm of sums that are sent as messages: all: every rank sends to all others at once; halving: log2 rounds; auto: the one with less waiting. The bits do not depend on it."},
+     .help = "Algorithm of sums that are sent as messages: all: every rank sends to all others at once; halving: log2 rounds; auto: the algorithm with less waiting. The bits do not depend on it."},
     {"grid.bucket_mb", &kind_real, AT(grid.bucket_mb), "4", NULL, REAL_ABOVE(0), .unit = "MB",
      .help = "Size of a gradient bucket; buckets are summed while backward still runs."},
 
@@ -434,7 +435,7 @@ const Option options[] = {
     {"checkpoint.best_metric", &kind_enum, AT(checkpoint.best_metric), "auto", NULL,
      .help = "Metric of evaluations that decides best.h5, train.early_stop and the plateau schedule; auto: top1 with train.loss softmax and focal, auc with sigmoid, ap with yolo, eval_loss with other losses and for tokens."},
     {"checkpoint.resume", &kind_resume, AT(checkpoint.resume), "auto", NULL,
-     .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run, but a job that weft run or Slurm restarts resumes; PATH: start from this file, then as auto."},
+     .help = "auto: resume from the run's newest good checkpoint; no: refuse a folder with an earlier run, except that a job that weft run or Slurm restarts resumes; PATH: start from this file, and then as with auto."},
 };
 /* clang-format on */
 const int option_count = sizeof options / sizeof options[0];

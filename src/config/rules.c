@@ -1,5 +1,5 @@
-/* Rules across keys, checked once all keys are read. If two keys exclude each other, one from the
- * command line replaces one from the file; two from the same source are an error. */
+/* Rules across keys, checked when all keys have been read. If two keys exclude each other, a key on
+ * the command line replaces a key in the file; two such keys from the same source are an error. */
 #include "option.h"
 #include "schedules.def"
 
@@ -26,8 +26,8 @@ static Status reset_key(Config *config, const char *key)
     return option_set_default(&options[option_find(key)], config);
 }
 
-/* If both keys are set: fails if they are from the same source, else resets the one that is from
- * the file. */
+/* If both keys are set: fails if they are from the same source; otherwise resets the key that is
+ * set in the file. */
 static Status keep_one(Config *config, const char *a, const char *b)
 {
     Source from_a = place_of(config, a)->source, from_b = place_of(config, b)->source;
@@ -63,7 +63,7 @@ static Status check_train(Config *config)
     return OK;
 }
 
-/* Fails unless the word that key `chooser` has (optim.name: sgd) uses `key`. */
+/* Fails if `key` is not used by the word to which the key `chooser` is set (optim.name: sgd). */
 static Status check_key_is_used(const Config *config, const char *chooser, const char *key)
 {
     const Option *option = &options[option_find(chooser)];
@@ -77,8 +77,8 @@ static Status check_key_is_used(const Config *config, const char *chooser, const
     return status;
 }
 
-/* Fails if a number or a list for a loss is set and the loss does not use it. The default is
- * accepted for all losses, because a resolved configuration has the key. */
+/* Fails if a key with a number or a list for some losses is set, and the chosen loss does not use
+ * it. The default is accepted for all losses, because a resolved configuration sets all keys. */
 static Status check_loss_number(const Config *config, const char *key)
 {
     const Option *loss = &options[option_find("train.loss")], *option = &options[option_find(key)];
@@ -103,7 +103,7 @@ static Status check_loss_numbers(const Config *config)
     return OK;
 }
 
-/* Sets the keys of a section that the user has not set to the defaults of a word. */
+/* Sets keys of a section to the defaults of a word, except for keys that the user has set. */
 static Status set_word_defaults(Config *config, const char *section, ConfigWord word)
 {
     for (int i = 0; i < option_count; ++i)
@@ -112,7 +112,8 @@ static Status set_word_defaults(Config *config, const char *section, ConfigWord 
     return OK;
 }
 
-/* Sets the constants that are not set to the defaults of the chosen update rule. */
+/* Sets constants to the defaults of the chosen update rule, except for constants that the user has
+ * set. */
 static Status set_rule_defaults(Config *config)
 {
     ConfigWord word = option_word(&options[option_find("optim.name")], config->optim.name);
@@ -123,8 +124,9 @@ static Status set_rule_defaults(Config *config)
     return optim_set_defaults(config, &config->optim, word.defaults, given);
 }
 
-/* Fails if the command line sets a key of another update rule or of another curve. Keys in a file
- * may be for a rule or curve that the command line has replaced, so they are not checked. */
+/* Fails if the command line sets a key that the chosen update rule or curve does not use. Keys in a
+ * file are not checked, because the command line may have replaced the rule or curve for which they
+ * are set. */
 static Status check_optim_keys(const Config *config, const Option *curve)
 {
     for (int i = 0; i < option_count; ++i) {
@@ -186,8 +188,9 @@ static Status check_images(const Config *config)
     return OK;
 }
 
-/* Checks keys that only fields have, and keys that they have not. A resolved configuration sets all
- * keys, so values count. */
+/* Checks keys that can only be set for sets of fields, and keys that cannot be set for them. A key
+ * counts as set if its value differs from the default, because a resolved configuration sets all
+ * keys. */
 static Status check_fields(const Config *config)
 {
     const bool fields = config->data.variables.count > 0;
@@ -219,7 +222,7 @@ static Status check_fields(const Config *config)
     return OK;
 }
 
-/* Checks section data. Sets the paths of files that are not given to NULL. */
+/* Checks section data. Replaces empty paths by NULL. */
 static Status check_data(Config *config)
 {
     if (config->data.train && !*config->data.train) mem_free(&config->data.train);
@@ -234,8 +237,8 @@ static Status check_data(Config *config)
     return check_images(config);
 }
 
-/* Makes a name from the configuration file's name if none is given; a name must be a single folder
- * below run.dir. */
+/* If no name is given, makes one from the name of the configuration file. A name must be a single
+ * folder below run.dir. */
 static Status check_name(Config *config)
 {
     if (!*config->run.name) {
@@ -254,7 +257,7 @@ static Status check_name(Config *config)
     return OK;
 }
 
-/* Sets the keys of section model that are not given to the model's own defaults. */
+/* Sets keys of section model to the model's own defaults, except for keys that the user has set. */
 static Status set_model_defaults(Config *config)
 {
     const Option *name = &options[option_find("model.name")];
@@ -264,8 +267,8 @@ static Status set_model_defaults(Config *config)
     return set_word_defaults(config, "model", word);
 }
 
-/* Checks section model. A model by name may have a number of blocks (model.layers: 12), but no list
- * of layers. */
+/* Checks section model. A model that model.name selects may have a number of blocks (model.layers:
+ * 12), but no list of layers. */
 static Status check_model(Config *config)
 {
     if (config->model.layer_count > 0) TRY(keep_one(config, "model.name", "model.layers"));
@@ -308,7 +311,7 @@ static Status check_init(Config *config)
     return OK;
 }
 
-/* Number of names in "a,b". */
+/* Returns the number of names in "a,b". */
 static int64_t count_names(const char *names)
 {
     int64_t count = *names ? 1 : 0;
@@ -365,9 +368,9 @@ static Status check_grid(Config *config)
     return OK;
 }
 
-/* Checks a number that only `modes` use; used: grid.mode is one of them. A number from a file whose
- * mode the command line has replaced is reset. The default is accepted in all modes, because a
- * resolved configuration has the key. */
+/* Checks a number that only `modes` use; used: grid.mode is among them. If the number is set in the
+ * file and the mode on the command line, the number is reset. The default is accepted in all modes,
+ * because a resolved configuration sets all keys. */
 static Status check_mode_number(Config *config, const char *key, bool used, const char *modes)
 {
     const Option *option = &options[option_find(key)];

@@ -1,6 +1,6 @@
-/* Lists of words, "a|b|c": number, look-up, and the message for a word that is not in the list.
- * Also the words that modules register for keys, with their help, the keys that they use and their
- * defaults. */
+/* Lists of words, "a|b|c": their length, look-up, and the message for a word that is not in the
+ * list. Also the words that modules register for keys, with their help, the keys that they use, and
+ * their defaults. */
 #include "config/foreign.h"
 #include "option.h"
 
@@ -8,7 +8,7 @@
 
 enum { WORDS_MAX = 32, LISTS_MAX = 64, JOINED_BYTES = WORDS_MAX * WORD_BYTES };
 
-/* Lists registered by config_use_words, and each one's words joined as "a|b|c". */
+/* Lists registered by config_use_words, and the words of each list joined as "a|b|c". */
 static const ConfigWords *list[LISTS_MAX];
 static char joined[LISTS_MAX][JOINED_BYTES];
 static int list_count;
@@ -47,7 +47,7 @@ static int list_of(const Option *option)
     return -1;
 }
 
-/* Returns word i of a list; a list that is only a text has no definitions, and .word is NULL. */
+/* Returns word i of a list. A list that is only a text has no definitions: .word is NULL. */
 static ConfigWord word_at(const ConfigWords *words, int i)
 {
     return words->word ? words->word(i) : (ConfigWord){0};
@@ -59,7 +59,7 @@ static bool same_section(const char *a, const char *b)
     return length == strcspn(b, ".") && !strncmp(a, b, length);
 }
 
-/* Appends two texts to *text, which is allocated again. */
+/* Appends two texts to *text, which is freed and replaced. */
 static void text_append(char **text, const char *first, const char *second)
 {
     char *longer = mem_format("%s%s%s", *text, first, second);
@@ -80,7 +80,7 @@ ConfigWord option_word(const Option *option, int value)
     return at >= 0 ? word_at(list[at], value) : (ConfigWord){0};
 }
 
-/* Returns the words that use that key, joined with `between`; the caller owns it. */
+/* Returns the words that use the key `leaf`, joined with `between`; the caller owns the text. */
 static char *words_using(const ConfigWords *words, const char *leaf, const char *between)
 {
     ConfigWord word;
@@ -166,7 +166,7 @@ static bool keys_known(const ConfigWords *words, ConfigWord word, const char *ke
     for (const char *at = keys; at && *at; at += strcspn(at, " "), at += *at == ' ') {
         char *leaf = mem_format("%.*s", (int)strcspn(at, " ="), at);
         char *key = mem_format("%.*s.%s", (int)strcspn(words->key, "."), words->key, leaf);
-        /* model.blocks is no key: it stands for model.layers as a number */
+        /* model.blocks is not a key: words use it for model.layers with a number of blocks */
         known = known && (option_find(key) >= 0 || !strcmp(key, "model.blocks")) &&
                 (!must_use || word_uses(word, leaf));
         mem_free(&leaf);
@@ -223,7 +223,8 @@ char *words_text(const char *words)
     return text;
 }
 
-/* Returns the word that differs only in case and separators; NULL: there is none. */
+/* Returns the word of the list that differs from `word` only in case and separators; NULL: there is
+ * none. */
 static const char *same_word(const char *word, const char *const *words, int count)
 {
     for (int i = 0; i < count; ++i)

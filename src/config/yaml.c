@@ -1,4 +1,4 @@
-/* Makes a tree of nodes from libyaml's events. Fails for what a configuration does not need:
+/* Makes a tree of nodes from libyaml's events. Refuses YAML that a configuration does not need:
  * anchors, aliases, tags, several documents, and deep nesting. */
 #include "config/yaml.h"
 
@@ -39,15 +39,15 @@ static Status event_fail(const Parser *p, const char *message)
     return fail_at(p, line_of(&p->event), column_of(&p->event), message);
 }
 
-/* True if a tab is among the blanks at the beginning of a line, counted from 1. */
+/* True if a tab is among the blanks at the beginning of a line. Lines are counted from 1. */
 static bool tab_indents(const char *text, int line)
 {
     while (--line > 0 && (text = strchr(text, '\n'))) ++text;
     return text && memchr(text, '\t', strspn(text, " \t"));
 }
 
-/* Fails with libyaml's syntax error. Its reader gives only an offset; its scanner and parser give
- * line and column. */
+/* Fails with libyaml's syntax error. libyaml's reader gives only an offset; its scanner and parser
+ * give line and column. */
 static Status syntax_fail(const Parser *p)
 {
     const char *problem = p->yaml.problem ? p->yaml.problem : "not YAML";
