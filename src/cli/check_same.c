@@ -7,8 +7,8 @@
 #include <link.h>
 #include <string.h>
 
-/* Called by dl_iterate_phdr for the program: writes a hash of its build ID to *id; leaves *id
- * unchanged if the linker made none. */
+/* Called by dl_iterate_phdr for the program: writes a hash of its build ID to *hash; leaves *hash
+ * unchanged if the linker made no build ID. */
 static int read_build_id(struct dl_phdr_info *info, size_t size, void *hash)
 {
     (void)size;
@@ -37,7 +37,8 @@ static uint64_t build_hash(void)
     return hash;
 }
 
-/* build0, text0: rank 0's build and configuration. */
+/* Fails if this rank differs from rank 0, whose build is build0 and whose configuration is
+ * text0. */
 static Status compare_with_rank_0(const Config *config, uint64_t build, uint64_t build0,
                                   const char *text0)
 {

@@ -28,7 +28,7 @@ static int match_name(const char *name, int argc, char **argv)
     return words;
 }
 
-/* *used: the number of words of argv that name the verb. */
+/* Returns the verb that argv begins with, or NULL. *used: number of words of its name. */
 static const Verb *find_verb(int argc, char **argv, int *used)
 {
     for (int i = 0; i < verb_count(); ++i)
@@ -86,9 +86,9 @@ static int next_words(const char *group, char (*word)[WORD_BYTES])
     return count;
 }
 
-/* Returns advice on an unknown word: the weft command for a word that another program uses for it,
- * or how to order the words if an option or a configuration stands where a command is expected.
- * NULL if there is no advice. Owned by the caller. */
+/* Returns advice on an unknown word: weft's command if the word is another program's name for it,
+ * or the right order if an option or a configuration precedes the command. NULL: there is no
+ * advice. Owned by the caller. */
 static char *advice_on(const char *group, const char *word)
 {
     const ForeignWord *row = foreign_find(*group ? group : FOREIGN_VERB, word);
@@ -109,7 +109,7 @@ static Status answer_unknown_verb(int argc, char **argv)
     char word[NEXT_WORDS_MAX][WORD_BYTES];
     const char *list[NEXT_WORDS_MAX];
     char *group = group_of(argc, argv);
-    /* number of words in group */
+    /* used: number of words in group */
     int used = *group ? 1 : 0, count = next_words(group, word);
     for (const char *c = group; *c; ++c) used += *c == ' ';
     for (int i = 0; i < count; ++i) list[i] = word[i];
@@ -166,14 +166,14 @@ static Status start(const Verb *verb, Ranks *ranks, int argc, char **argv, const
     if (!(verb->traits & VERB_LONG_RUNNING)) mem_free(&ranks->folder);
     if (ranks->count > 1) return launch_ranks(ranks);
     if (verb->traits & VERB_THREADS) threads_choose_waiting(ranks->threads, ranks->words);
-    /* Only rank 0 opens files. MPI has not been started yet. */
+    /* only rank 0 opens files; MPI has not been started yet */
     if (verb->traits & VERB_CONFIG && launch_rank() == 0) hdf5_begin();
     return verb->run(argc, argv, options);
 }
 
 static Status run_verb(const Verb *verb, int argc, char **argv, char **words)
 {
-    /* hang_s: the default of train.hang_s */
+    /* hang_s: the default of train.hang_s, for verbs without a configuration */
     Ranks ranks = {.words = words, .hang_s = 300};
     for (int i = 0; i < argc && strcmp(argv[i], "--"); ++i)
         if (is_help(argv[i])) {
@@ -227,9 +227,9 @@ static void report(Status status, int rank)
         log_error("%s", fail_message());
 }
 
-/* Opens /dev/null in place of a closed stdin, stdout or stderr, so that no file opened later gets
- * that descriptor and, with it, the program's output. It is opened in the wrong direction, so that
- * reading or writing still fails, as on a closed stream. */
+/* Opens /dev/null in place of a closed stdin, stdout or stderr, so that no file that is opened
+ * later gets this descriptor and receives the program's output. /dev/null is opened in the wrong
+ * direction, so that reading or writing still fails, as on a closed stream. */
 static void fill_closed_streams(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
@@ -237,12 +237,12 @@ static void fill_closed_streams(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* Reports failed writes to stdout: an error for a verb that prints its result, a warning for a verb
- * that lasts (VERB_LONG_RUNNING), because its results are in files. */
-static Status check_stdout(Status status, bool lasts)
+/* Reports failed writes to stdout: as an error if the verb prints its result; as a warning if it is
+ * VERB_LONG_RUNNING, because its results are in files. */
+static Status check_stdout(Status status, bool long_running)
 {
     if (fflush(stdout) == 0 && !ferror(stdout)) return status;
-    if (lasts)
+    if (long_running)
         log_warn("standard output is incomplete: not all of it could be written; nothing else is "
                  "affected");
     else if (status == OK)
@@ -269,24 +269,25 @@ int cli_main(int argc, char **argv)
     clock_begin_s();
     int used;
     const Verb *verb = argc > 1 ? find_verb(argc - 1, argv + 1, &used) : NULL;
-    bool lasts = verb && verb->traits & VERB_LONG_RUNNING;
-    if (lasts) stop_begin();
+    bool long_running = verb && verb->traits & VERB_LONG_RUNNING;
+    if (long_running) stop_begin();
     fill_closed_streams();
-    /* registers the words that keys of the modules accept; no key may be read before */
+    /* registers the words that keys accept; no key may be read before that */
     train_use_words();
     /* A verb reorders its arguments, and threads_choose_waiting executes the program again with the
      * original ones. */
     char **words = mem_new((size_t)(argc + 1) * sizeof *words);
     memcpy(words, argv, (size_t)argc * sizeof *words);
     int rank = launch_rank();
-    if (lasts) redirect_output(rank);
+    if (long_running) redirect_output(rank);
     log_init(rank == 0);
     watch_connect(rank);
-    /* train calls start_begin itself; the other verbs that last report no stages */
+    /* train calls start_begin itself; the other verbs that are VERB_LONG_RUNNING report no
+     * stages */
     static const StartCalls report_only = {.reach = watch_report_stage, .beat = watch_send_beat};
-    if (!lasts) start_begin(&report_only);
+    if (!long_running) start_begin(&report_only);
     Status status = rows_check();
-    if (status == OK) status = check_stdout(run(argc - 1, argv + 1, words), lasts);
+    if (status == OK) status = check_stdout(run(argc - 1, argv + 1, words), long_running);
     report(status, rank);
     mem_free(&words);
     watch_report_end(status);

@@ -16,7 +16,8 @@ typedef struct ClassResult {
 } ClassResult;
 
 enum {
-    /* the whole matrix is printed for this number of classes at most, else the worst confusions */
+    /* largest number of classes for which the whole matrix is printed; with more classes, only the
+     * worst confusions are printed */
     MATRIX_CLASSES_MAX = 20,
     /* number of worst confusions that are printed */
     WORST_COUNT = 10,
@@ -32,12 +33,12 @@ typedef struct Eval {
     bool json, per_class, no_ema;
     EvalLine line;
     int64_t classes;
-    /* each class of a detector, with per_class; on rank 0 only; owned */
+    /* results of each class of a detector, if per_class is set; on rank 0 only; owned */
     CocoResult coco;
     /* number of samples, (true class, predicted class); NULL for losses without classes; owned */
     int64_t *confusion;
     const DataSet *set;
-    /* the parameters are averages */
+    /* the loaded parameters are moving averages */
     bool ema;
     /* names of the classes; on rank 0 only */
     ClassNames names;
@@ -95,7 +96,8 @@ static void print_classes(const Eval *e, FILE *out)
     }
 }
 
-/* Prints the truths that count, AP and AP50 of each class of a detector. */
+/* Prints for each class of a detector the number of true boxes that COCO's metrics count, AP and
+ * AP50. */
 static void print_box_classes(const Eval *e, FILE *out)
 {
     fprintf(out, "\n%*s %9s %11s %11s\n", NAME_COLUMNS + 6, "class", "boxes", "AP", "AP50");
@@ -132,9 +134,9 @@ static void print_matrix(const Eval *e, FILE *out)
     }
 }
 
-/* Returns the off-diagonal cell of the matrix that follows `cell`, which has `count` samples, in
- * the order of descending samples; cells with the same number are in the order of their indices.
- * -1: none. */
+/* Returns the cell outside the matrix's diagonal that follows `cell` when cells are sorted by
+ * descending number of samples; equal cells are sorted by index. count: samples of `cell`. -1:
+ * there is none. */
 static int64_t next_worst(const Eval *e, int64_t count, int64_t cell)
 {
     int64_t best = -1, most = 0;

@@ -40,13 +40,13 @@ static const Flag flags[] = {
 };
 
 typedef struct Printer {
-    /* tokens without a tokenizer are bytes; false: they are printed as ids */
+    /* without a tokenizer, tokens are printed as bytes; false: as ids */
     bool byte_tokens;
     /* flush after each token */
     bool flush;
     /* NULL: none; borrowed */
     const Tokenizer *tokenizer;
-    /* last byte printed, or the last id */
+    /* last byte printed, or last id printed */
     int last;
 } Printer;
 
@@ -96,7 +96,7 @@ static void encode_prompt(Tokenizer *t, const char *prompt, int32_t **tokens, in
 }
 
 /* Returns a description of the tokenizer with this identity (a hash), owned by the caller. set: the
- * data set whose tokens it made; NULL: only the hash is known. */
+ * data set whose tokens that tokenizer made; NULL: only the hash is known. */
 static char *describe_tokenizer(const DataSet *set, const char *identity)
 {
     if (!*identity) return mem_text("an unknown tokenizer");
@@ -105,7 +105,8 @@ static char *describe_tokenizer(const DataSet *set, const char *identity)
                : mem_format("the tokenizer with hash %s", identity);
 }
 
-/* path: data set or checkpoint with the identity of another tokenizer. */
+/* Logs that it is not known whether --tokenizer, with this hash, is the tokenizer of `path`, a data
+ * set or checkpoint that has the identity of its tokenizer. */
 static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const char *path,
                                   const char *identity)
 {
@@ -119,9 +120,9 @@ static void log_unknown_tokenizer(const char *tokenizer, const char *hash, const
     mem_free(&b);
 }
 
-/* Refuses a tokenizer other than that of the checkpoint's training, because its ids have other
- * meanings. If the checkpoint does not name its tokenizer, that of the data set is compared. t:
- * NULL if each byte is a token. path: the checkpoint. */
+/* Refuses a tokenizer that differs from the one of the checkpoint's training, because its ids have
+ * other meanings. If the checkpoint does not name its tokenizer, the tokenizer of the data set is
+ * compared. t: NULL if each byte is a token. path: the checkpoint. */
 static Status check_tokenizer(const Trainer *trainer, const Request *r, const char *path,
                               const Tokenizer *t)
 {

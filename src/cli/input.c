@@ -1,6 +1,6 @@
-/* The input of verbs: opens a data file with the keys that describe it; or parses --input, which
- * gives only the shape of samples (a plan needs no more, and a benchmark generates samples of that
- * shape). Also reads the configuration in a checkpoint. */
+/* The input of verbs: opens a data file with the keys that describe it, or parses --input, which
+ * gives only the shape of samples. The shape is enough for a plan, and benchmarks generate samples
+ * of that shape. Also reads the configuration in a checkpoint. */
 #include "private.h"
 
 #include "checkpoint.h"
@@ -48,8 +48,8 @@ static Status describe_tokens(DataSet *set, const Config *config)
                 "--input tokens: the number of different tokens is unknown; set model.vocab");
 }
 
-/* Makes the samples inputs of a model from fields to fields, with targets of the same size:
- * numbers, or labels of `classes` classes. */
+/* Describes samples for a model that maps fields to fields. Targets have the size of the inputs:
+ * `targets` fields of numbers, or labels of `classes` classes. */
 static void describe_fields(DataSet *set, int64_t targets, int64_t classes)
 {
     const int64_t dim[] = {set->samples, targets, set->height, set->width};

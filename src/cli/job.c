@@ -60,7 +60,7 @@ Status job_open(Job *job, int argc, char **argv)
     return job_check_same(job);
 }
 
-/* Called on rank 0 only. */
+/* Does the work of job_find_checkpoint, on rank 0 only. */
 static Status find_checkpoint(const Config *config, const char *given, char **path)
 {
     char *dir = mem_format("%s/%s/checkpoints", config->run.dir, config->run.name);

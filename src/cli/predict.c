@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* samples per forward pass, at most; a detector takes one picture, which stays in memory for its
- * boxes to be drawn into it */
+/* largest number of samples per forward pass; a detector gets one picture at a time, which is kept
+ * until its boxes have been drawn into it */
 enum { PICTURE_BATCH_MAX = 16, ROW_BATCH_MAX = 256, DETECTOR_BATCH = 1 };
-/* value of --top where it is not given */
+/* value of --top if it is not given */
 enum { TOP_DEFAULT = 5 };
 
 static const Flag flags[] = {
@@ -45,8 +45,8 @@ static const Flag flags[] = {
 
 /* ---- description of the samples ---- */
 
-/* Takes the description of pictures from the checkpoint. A detector's pictures have been placed in
- * squares, of the size that the model takes. */
+/* Sets p->set from the checkpoint's description of pictures. Pictures for a detector are placed in
+ * squares of the size of the model's input. */
 static void take_input(Predict *p, const CheckpointInput *input, bool boxes)
 {
     p->set = (DataSet){.kind = boxes ? DATA_BOXES : DATA_IMAGE,
@@ -101,8 +101,8 @@ static void warn_of_range(const Predict *p, const char *path)
     mem_free(&floats);
 }
 
-/* Applies the configuration's keys that describe samples, as opening a data set does, but refuses
- * those that contradict the samples that the model was trained on. */
+/* Applies the keys of the configuration that describe samples, like the opening of a data set.
+ * Refuses values that contradict the samples on which the model was trained. */
 static Status apply_keys(Predict *p, const Config *config, const CheckpointInput *input,
                          const char *path)
 {
@@ -137,8 +137,8 @@ static Status apply_keys(Predict *p, const Config *config, const CheckpointInput
                            (long long)set->height, (long long)set->width);
 }
 
-/* Takes the class names from the data set if the checkpoint has none. Names of the checkpoint stay,
- * in the order of the model's classes. */
+/* Uses the class names of the data set if the checkpoint has none. Names of the checkpoint are
+ * kept, in the order of the model's classes. */
 static Status take_names(Predict *p, const char *path)
 {
     ClassNames set_names;
@@ -152,8 +152,8 @@ static Status take_names(Predict *p, const char *path)
     return st;
 }
 
-/* Takes the description of samples from the training set, for a checkpoint that contains none: an
- * imported one, or one of an earlier version of weft. */
+/* Describes samples by the training set, for a checkpoint without a description: an imported one,
+ * or one of an earlier version of weft. */
 static Status take_training_set(Predict *p, const Config *config, const char *path)
 {
     if (!config->data.train)
@@ -203,8 +203,8 @@ static Status take_checkpoint(Predict *p, const Config *config, const char *path
 
 /* ---- printing ---- */
 
-/* Returns the *top likeliest classes, the likeliest first; of equally likely ones, the first class.
- * Owned by the caller. */
+/* Returns the *top likeliest classes, the likeliest first; equally likely classes are in ascending
+ * order. Owned by the caller. */
 static int64_t *likeliest(const Predict *p, const double *probability, int *top)
 {
     int64_t classes = train_probability_count(p->trainer);
@@ -296,7 +296,7 @@ static Status run_job(const Job *job, int count, char *const *files, const Predi
         return fail(ERR_USAGE, "weft predict runs as one process: start it without mpirun or srun");
     TRY(job_find_checkpoint(job, o->checkpoint, &path));
     train_take_widths(job->config, &job->world, path);
-    /* forecasts are of whole fields */
+    /* forecasts are made for whole fields, not for patches */
     job->config->data.patch = (ConfigPatch){0};
     Status st =
         fields ? predict_fields(&p, job, path, count, files) : predict(&p, job, path, count, files);
@@ -327,7 +327,7 @@ static bool is_override(const char *word)
 static Status run(int argc, char **argv, const void *options)
 {
     Job job = {0};
-    /* the arguments in another order: CONFIG, key=value ..., FILE ... */
+    /* the arguments in the order CONFIG, key=value ..., FILE ... */
     char **word = mem_new((size_t)(argc + 1) * sizeof *word);
     int config = argc > 0 ? 1 : 0, settings = config, count = 0;
     for (int i = config; i < argc; ++i) settings += is_override(argv[i]);
@@ -336,7 +336,7 @@ static Status run(int argc, char **argv, const void *options)
     if (argc > 0) word[0] = argv[0];
     hdf5_begin();
     Status st = job_open(&job, settings, word);
-    /* a prediction is one step of the model, and a rollout repeats it */
+    /* a prediction is one step of the model; --rollout repeats it */
     if (st == OK) job.config->train.rollout = 1;
     if (st == OK) st = run_job(&job, count, word + settings, options);
     st = job_close(&job, st);
@@ -354,10 +354,10 @@ const Verb verb_predict = {
             "else is wrong). A detector (train.loss: yolo) prints boxes of each picture, by "
             "falling score: class, score, and x, y, width and height in the picture's pixels. Rows "
             "come from data sets or from text (.gz too), and need no labels; data.train holds the "
-            "description of the text's columns. Of a data set, of pictures too, --samples chooses "
-            "samples; drawings of them also have the true boxes, white and dashed. Of fields "
-            "(data.variables) the files are a set, by default data.test; the RMSE at each lead is "
-            "printed.",
+            "description of the text's columns. --samples chooses samples of a data set, also of "
+            "pictures; their drawings also have the true boxes, white and dashed. For fields "
+            "(data.variables) the files are one data set, by default data.test; the RMSE at each "
+            "lead is printed.",
     VERB_FLAGS(PredictOptions, flags),
     .traits = VERB_THREADS,
     .run = run,

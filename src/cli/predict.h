@@ -22,17 +22,18 @@ typedef struct Predict {
     /* description of the samples */
     DataSet set;
     ClassNames names;
-    /* the files that are data sets, DataSet *[files]; NULL: another file; owned */
+    /* for each file its data set, DataSet *[files]; NULL: the file is not a data set; owned */
     DataSet **set_of;
     int files;
     bool has_sets;
-    /* numbers of the first and last sample that are read from each set; last: INT64_MAX: all */
+    /* numbers of the first and of the last sample that are read from each set; last INT64_MAX: all
+     * samples */
     int64_t first, last;
     /* number of samples per forward pass */
     int batch;
     /* probabilities, double[batch][train_probability_count]; owned */
     double *probability;
-    /* finds boxes in the outputs of a detector; NULL: another model; owned */
+    /* finds boxes in the outputs of a detector; NULL: the model is not a detector; owned */
     DetectorBoxes *boxes;
     /* fingerprint of the training set; "": not known */
     char data_train[DATA_FINGERPRINT];
@@ -50,20 +51,20 @@ void predict_put_classes(const Predict *p, Json *json, const double *probability
 /* Returns the name of a class, or its label (counted from data.label_base) if it has no name. */
 const char *predict_label(const Predict *p, int64_t class, char number[24]);
 
-/* ERR_USAGE: options that do not fit the model, or drawings that would replace files. Makes the
- * folder of the drawings. */
+/* Checks the options, and makes the folder for drawings. ERR_USAGE: an option does not fit the
+ * model, or a drawing would replace a file. */
 Status predict_check_options(const Predict *p, int count, char *const *paths);
-/* A picture whose boxes are found; everything is borrowed. */
+/* A picture in which boxes are searched; all pointers are borrowed. */
 typedef struct PredictedPicture {
     /* path of the picture's file, or of its data set */
     const char *path;
     /* number of the sample in the data set; -1: the picture is a file */
     int64_t sample;
-    /* size in pixels, in which boxes count */
+    /* size in pixels; boxes are in these pixels */
     int width, height;
-    /* the whole picture, maybe stored in another size; NULL: it is not drawn */
+    /* the whole picture, perhaps in another size; NULL: it is not drawn */
     const Image *pixels;
-    /* true boxes, and the names of their classes; NULL: a file */
+    /* true boxes, and the names of their classes; NULL: the picture is a file */
     const TruthBox *truth;
     int64_t truths;
     const ClassNames *names;
@@ -71,7 +72,8 @@ typedef struct PredictedPicture {
 /* Finds, prints and draws the boxes of the picture for which train_detect has just computed the
  * outputs. */
 Status predict_boxes(const Predict *p, const PredictedPicture *picture);
-/* Prints the likeliest classes of a picture. sample: its number in the data set; -1: a file. */
+/* Prints the likeliest classes of a picture. sample: number of the picture in its data set; -1: the
+ * picture is a file. */
 void predict_print_picture(const Predict *p, const char *path, int64_t sample,
                            const double *probability);
 /* Classifies picture files, or finds their boxes. Reports a file that cannot be read and continues
@@ -84,15 +86,15 @@ Status predict_open_sets(Predict *p, const Config *config, int count, char *cons
 Status predict_parse_samples(Predict *p);
 /* Returns the number of the last sample that is read from a set. */
 int64_t predict_last(const Predict *p, const DataSet *set);
-/* Reads samples p->first to predict_last of a set, and calls take for each batch of them; the first
- * and last batch may hold others, too. Returns take's error. */
+/* Reads samples p->first to predict_last of a set, and calls take for each batch. The first and the
+ * last batch may contain other samples, too. Returns the first error of take. */
 typedef Status PredictTake(void *user, const Batch *batch);
 Status predict_set(const Predict *p, const DataSet *set, PredictTake *take, void *user);
 /* Classifies the pictures of a set, or finds their boxes. */
 Status predict_set_pictures(const Predict *predict, const char *path, const DataSet *set);
 /* Classifies rows of tables. */
 Status predict_rows(Predict *p, int count, char *const *paths);
-/* Forecasts fields: of files, else of data.test. */
+/* Forecasts the fields of the files; without files those of data.test. */
 Status predict_fields(Predict *p, const Job *job, const char *checkpoint, int count,
                       char *const *paths);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* YOLOv5's values for detection in pictures. */
+/* The values that YOLOv5 uses to detect boxes in pictures. */
 static const DetectOptions DETECTION = {.score = 0.25,
                                         .nms = {.iou = 0.45, .candidates = 30000, .most = 300}};
 
@@ -128,7 +128,7 @@ static Image zoomed(const Predict *p, const Image *picture)
     return drawing;
 }
 
-/* Moves a box from a picture to its drawing. */
+/* Converts a box from pixels of a picture to pixels of its drawing. */
 static void scale_box(double box[4], const PredictedPicture *picture, const Image *drawing)
 {
     for (int i = 0; i < 4; i += 2) {
@@ -137,7 +137,7 @@ static void scale_box(double box[4], const PredictedPicture *picture, const Imag
     }
 }
 
-/* Draws the boxes, which are moved to the drawing. */
+/* Draws the boxes; converts them to pixels of the drawing. */
 static Status draw_boxes(const Predict *p, const PredictedPicture *picture, DetectedBox *box,
                          int64_t count)
 {

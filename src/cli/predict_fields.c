@@ -1,5 +1,5 @@
 /* weft predict on sets of fields: forecasts from samples, one step or a rollout, written to a
- * NetCDF-4 file and drawn as PNG, with their errors at each lead where the set has the truth. */
+ * NetCDF-4 file and drawn as PNG, with the errors at each lead for which the set has the truth. */
 #include "predict_fields.h"
 
 #include "checkpoint.h"
@@ -22,7 +22,7 @@ static void add_errors(const Fields *f, const float *value, const float *truth, 
     }
 }
 
-/* Adds the errors at the leads of which the set has the truth. */
+/* Adds the errors of a sample at all leads for which the set has the truth. */
 static Status add_sample(const Fields *f, int64_t sample, const float *predicted)
 {
     const FieldSet *s = &f->set->field_set;
@@ -46,7 +46,8 @@ static Status add_sample(const Fields *f, int64_t sample, const float *predicted
     return OK;
 }
 
-/* RMSE of a variable over its levels, channels first to end - 1 of a lead; NaN: no truth. */
+/* Returns the RMSE of a variable at a lead over all its levels, the channels first to end - 1; NaN:
+ * the set has no truth. */
 static double rmse_of(const ErrorSums *sums, int first, int end)
 {
     double squares = 0, weight = 0;
@@ -164,7 +165,7 @@ static Status draw_rollout(const Fields *f, int64_t sample, int channel, const f
     const FieldSet *s = &f->set->field_set;
     const int shown = f->leads < SHEET_LEADS ? f->leads : SHEET_LEADS;
     FieldLabel label = field_label(s, FIELD_TARGET, &s->target[channel]);
-    /* range of the truth, or of predictions if there is none */
+    /* range of the truth, or of the predictions if there is no truth */
     ColourRange range = {.low = 1, .high = 0}, without = range, difference = {0};
     float *change = mem_new((size_t)(shown * f->pixels) * sizeof *change);
     FieldPanel panel[3 * SHEET_LEADS];
@@ -216,7 +217,8 @@ static Status draw_sample(const Fields *f, int64_t sample, const float *predicte
 
 /* ---- samples ---- */
 
-/* Lists the samples to begin from: those of --samples, else all that have enough steps. */
+/* Lists the samples from which forecasts start: those of --samples, else all samples for which the
+ * set has inputs for all steps. */
 static Status list_starts(Fields *f)
 {
     const Predict *p = f->predict;
@@ -343,8 +345,8 @@ static Status check_options(const Predict *p, const Config *config, int count, c
     return file_free_place(o->out, o->force);
 }
 
-/* Makes the named files the test set, and takes means and deviations from the checkpoint if it has
- * them, so that the training set is not needed. */
+/* Makes the named files the test set. If the checkpoint has means and deviations, drops the
+ * training set, which is then not needed. */
 static Status choose_data(Config *config, const char *checkpoint, int count, char *const *paths)
 {
     CheckpointMeta meta;
@@ -352,7 +354,7 @@ static Status choose_data(Config *config, const char *checkpoint, int count, cha
     if (meta.input.channels > 0) mem_free(&config->data.train);
     checkpoint_meta_fini(&meta);
     if (count == 0) return OK;
-    /* these times are those of data.test */
+    /* the times were chosen for the configured data.test, not for these files */
     mem_free(&config->data.test_time.from);
     mem_free(&config->data.test_time.to);
     char *list = mem_text(paths[0]);

@@ -1,4 +1,4 @@
-/* Forecasts of weft predict on sets of fields: what its files share. */
+/* Declarations shared by the files of weft predict on sets of fields. */
 #ifndef WEFT_CLI_PREDICT_FIELDS_H
 #define WEFT_CLI_PREDICT_FIELDS_H
 
@@ -8,7 +8,8 @@
 #include "data/field_picture.h"
 #include "train/rollout.h"
 
-/* Weighted sums of squared errors of a variable at a lead. */
+/* Sums over the pixels of a variable at a lead: squares: weight x squared error; weight:
+ * weights. */
 typedef struct ErrorSums {
     double squares, weight;
 } ErrorSums;
@@ -20,19 +21,20 @@ typedef struct Fields {
     FieldOutput *output;
     int leads, channels;
     int64_t pixels;
-    /* owned, as all that follows; weights of pixels at a lead */
+    /* owned, like all fields below. They give the weights of pixels at a lead, which are in
+     * `pixel`, double[pixels] */
     FieldReader *reader;
     FieldWeights weights;
     double *pixel;
-    /* samples to begin from */
+    /* numbers of the samples from which forecasts start, int64_t[starts] */
     int64_t *start;
     int64_t starts;
-    /* (batch, leads, channels, pixels); of one sample: (leads, channels, pixels), (channels,
-     * pixels) */
+    /* predicted: (batch, leads, channels, pixels); of one sample: truth (leads, channels, pixels),
+     * persistence (channels, pixels) */
     float *predicted, *truth, *persistence;
-    /* [leads][channels] of the model and of persistence */
+    /* errors of the model and of persistence, [leads][channels] */
     ErrorSums *model, *last;
-    /* label fields: pixels, (label, predicted class); NULL: targets are numbers */
+    /* label fields: number of pixels, (label, predicted class); NULL: the targets are numbers */
     int64_t *confusion;
 } Fields;
 
@@ -41,8 +43,9 @@ const char *predict_time_text(const FieldSet *f, int64_t sample, char text[FIELD
 /* Writes a picture to DIR/NAME-SAMPLE.png. ERR_USAGE: the file exists; ERR_IO. */
 Status predict_write_image(const Fields *f, const Image *image, const char *name, int64_t sample);
 
-/* predict_labels.c, of label fields: counts the pixels of a sample, whose classes are in predicted
- * and f->truth; draws input, truth, prediction and errors; prints the metrics of all samples. */
+/* Label fields (predict_labels.c): counts the pixels of a sample, whose classes are in `predicted`
+ * and f->truth; draws input, truth, prediction and errors of a sample; prints the metrics of all
+ * samples. */
 void predict_labels_add(const Fields *f, const float *predicted);
 Status predict_labels_draw(const Fields *f, int64_t sample, const float *predicted);
 void predict_labels_print(const Fields *f);

@@ -1,5 +1,5 @@
-/* weft predict on pictures: classifies files, or finds their boxes. Each is prepared like a sample
- * in evaluation. Data sets among the files are read by predict_sets.c. */
+/* weft predict on pictures: classifies picture files, or finds boxes in them. A picture is prepared
+ * like a sample in evaluation. Data sets among the files are read by predict_sets.c. */
 #include "predict.h"
 
 #include <errno.h>
@@ -19,7 +19,8 @@ typedef struct Pictures {
     Batch batch;
     /* path of each picture in batch; borrowed */
     const char **path;
-    /* status of the pictures that could not be read: ERR_DATA if any has it, else the last one */
+    /* status for the pictures that could not be read: ERR_DATA if one of them has it, else the
+     * status of the last one */
     Status status;
     /* number of pictures that could not be read */
     int unreadable;

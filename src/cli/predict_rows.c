@@ -10,7 +10,7 @@ typedef struct Rows {
     const char *path;
     /* number of the next row */
     int64_t row;
-    /* the first rows have been compared with those of the training */
+    /* the ranges of the first rows have been compared with those of the training rows */
     bool compared;
 } Rows;
 
@@ -73,7 +73,7 @@ static Status check_training_set(const Predict *p)
         p->set.path);
 }
 
-/* *reader: the reader of all text files; made by the first call. */
+/* Classifies the rows of a text file. *reader: reader of all text files, made by the first call. */
 static Status predict_text_file(Rows *r, TableTextReader **reader)
 {
     const Predict *p = r->predict;

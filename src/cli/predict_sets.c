@@ -1,5 +1,6 @@
-/* weft predict on samples of data sets: opens the sets among the files, and reads the samples that
- * --samples chooses as an evaluation does. Pictures are classified, or their boxes are found. */
+/* weft predict on samples of data sets: opens the data sets among the files, and reads the samples
+ * that --samples chooses in the same way as an evaluation. Pictures are classified, or boxes are
+ * found in them. */
 #include "predict.h"
 
 #include <string.h>
@@ -87,7 +88,8 @@ typedef struct SetPictures {
     const Predict *predict;
     const DataSet *set;
     const char *path;
-    /* owned; for a set of boxes: labels, names of classes, and what reads pictures for drawings */
+    /* owned; only for a set of boxes: labels, names of classes, and the reader and decoder of
+     * pictures for drawings */
     DataBoxes labels;
     ClassNames names;
     Reader *reader;

@@ -16,7 +16,7 @@ enum { RANKS_MAX = 65536 };
             .value = "N", .lo = 1, .hi = RANKS_MAX,                                                \
             .help = "number of ranks to start with mpirun; under mpirun or srun leave it out"      \
     }
-/* Flag --map, short for run.map=true; the options have a bool `map`. */
+/* Flag --map, short for run.map=true. The options struct has a bool `map`. */
 #define FLAG_MAP(Options)                                                                          \
     {                                                                                              \
         "--map", FLAG_FIELD(Options, map),                                                         \
@@ -25,8 +25,8 @@ enum { RANKS_MAX = 65536 };
 #define FLAG_NO_EMA(Options)                                                                       \
     {                                                                                              \
         "--no-ema", FLAG_FIELD(Options, no_ema),                                                   \
-            .help = "use the parameters themselves, where the checkpoint has their EMA "           \
-                    "(train.ema), too"                                                             \
+            .help = "use the parameters themselves, even if the checkpoint has their EMA "         \
+                    "(train.ema)"                                                                  \
     }
 #define FLAG_CHECKPOINT(Options)                                                                   \
     {                                                                                              \
@@ -46,13 +46,13 @@ typedef struct Input {
 } Input;
 /* Parses the value of --input. ERR_USAGE: it has none of the forms of INPUT_VALUE. */
 Status input_parse(const char *text, Input *input);
-/* Describes a training set of `samples` such samples, which has no file: labels of model.classes
- * classes (mse: targets of model.classes numbers), or model.vocab tokens. ERR_USAGE: the
- * configuration does not set that key; the message names it. */
+/* Describes a training set without a file, of `samples` samples of this kind. Their labels have
+ * model.classes classes (mse: targets have model.classes numbers); tokens are below model.vocab.
+ * ERR_USAGE: the configuration does not set model.classes or model.vocab. */
 Status input_describe_set(DataSet *set, const Input *input, const Config *config, int64_t samples);
-/* Opens data.train, whose samples must have one size; used if --input is not given. ERR_NOINPUT: it
- * is not set, or the file is missing; ERR_CONFIG: its pictures have several sizes and are not
- * cropped. The message names --input. */
+/* Opens data.train, whose samples must all have the same size; used if --input is not given.
+ * ERR_NOINPUT: data.train is not set, or the file is missing; ERR_CONFIG: its pictures have several
+ * sizes and are not cropped. The message suggests --input. */
 Status input_open_train(DataSet *set, const Config *config);
 
 /* A configuration and the ranks that work on it. */
@@ -72,22 +72,22 @@ Status job_share_error(Status mine);
 /* Checks that all ranks run the same build and have the same configuration as rank 0. ERR_CONFIG:
  * the message names the first rank that differs. Collective. */
 Status job_check_same(const Job *job);
-/* Finds the checkpoint `given`, else the run's best.h5, else its newest one. ERR_NOINPUT: there is
- * none. The caller owns *path. Collective. */
+/* Finds the checkpoint: `given`, else the run's best.h5, else the run's newest checkpoint.
+ * ERR_NOINPUT: there is none. The caller owns *path. Collective. */
 Status job_find_checkpoint(const Job *job, const char *given, char **path);
-/* Checks that a verb's output file does not replace its input. out: may be NULL. ERR_USAGE: it is a
+/* Checks that a verb's output file does not replace an input. out: may be NULL. ERR_USAGE: out is a
  * data set or a checkpoint that the configuration names. */
 Status job_check_output(const Config *config, const char *out);
 /* Sets the configuration to no servers, synchronous tables and no train.ema, for a verb that
  * updates no parameters. */
 void job_drop_servers(Config *config);
-/* Sets the configuration to one rank, without servers, and to micro-batches of `samples` samples,
- * without the memory that only training needs. */
+/* Sets the configuration to one rank, without servers, and to micro-batches of `samples` samples.
+ * The optimizer is replaced by one without state, because only training needs its memory. */
 void job_use_one_rank(Config *config, int64_t samples);
 /* Returns the status that all ranks agree on, after MPI has ended. Collective. */
 Status job_close(Job *job, Status status);
-/* Reads the configuration and checks it without MPI: its model must be known, and with VERB_DATA it
- * must name training data. The caller owns *config. */
+/* Reads the configuration and checks it without MPI: its model must be known, and with VERB_DATA
+ * data.train must be set. The caller owns *config. */
 Status job_check(Config **config, const Verb *verb, int argc, char **argv);
 
 /* True if mpirun, srun or another launcher has started this process. */
@@ -103,7 +103,7 @@ typedef struct Ranks {
     double hang_s;
     /* main's arguments */
     char **words;
-    /* the run's folder for a verb that lasts (VERB_LONG_RUNNING), else NULL */
+    /* the run's folder if the verb is VERB_LONG_RUNNING, else NULL */
     char *folder;
     /* result of train_leave_out */
     const char *leave_out;
@@ -118,22 +118,22 @@ typedef struct Words {
 void words_add(Words *w, char *word);
 /* Frees the words and the list; NULL is allowed. */
 void words_free(char **word);
-/* Runs `mpirun -n count weft ...` with main's arguments except -n, and exits with its exit code.
- * Returns only if mpirun could not be started. */
+/* Runs `mpirun -n count weft ...` with main's arguments except -n, and exits with mpirun's exit
+ * code. Returns only if mpirun could not be started. */
 Status launch_ranks(const Ranks *ranks);
 /* Sets environment variables of MPI and OpenMP for ranks on this host. Warns if there are more
  * ranks than cores. threads: of each rank; 0: its share of the cores. */
 void launch_prepare(int ranks, int threads);
-/* Returns the command that runs this program on `ranks` ranks, without mpirun for one. words:
- * main's arguments, of which -n is left out. Release with words_free. */
+/* Returns the command that runs this program on `ranks` ranks; for one rank it has no mpirun.
+ * words: main's arguments; -n is left out. Release with words_free. */
 char **launch_words(int ranks, char *const *words);
 /* Appends the mpirun options that pass weft's environment variables on to ranks on other hosts. */
 void mpirun_add_env(Words *w);
 /* Returns the words of mpirun on this host followed by the command. Release with words_free. */
 char **mpirun_words(int ranks, char *const *command);
-/* Tests whether mpirun can start `ranks` ranks of the program on this host: starts some that end
- * after MPI_Init. If it cannot, returns "the ranks could not be started; mpirun says: ...", owned
- * by the caller; NULL if it can, or if the test does not end. */
+/* Tests whether mpirun can start `ranks` ranks of the program on this host: starts ranks that end
+ * after MPI_Init. Returns "the ranks could not be started; mpirun says: ...", owned by the caller,
+ * if mpirun cannot start them; NULL if it can, or if the test does not end. */
 char *mpirun_refusal(int ranks, char *program);
 /* Sets Open MPI's environment variables. quiet: suppresses mpirun's own messages about a rank that
  * failed or could not be started. */
@@ -143,20 +143,20 @@ bool in_batch_job(void);
 /* True if the MPI library is Open MPI. */
 bool is_open_mpi(void);
 /* Chooses whether waiting OpenMP threads spin or sleep. libgomp reads its settings only once, when
- * it is loaded, so this function executes the program again if they must change; else it returns.
- * threads: of this rank; 0: its share of the cores. words: main's arguments. */
+ * it is loaded, so this function executes the program again if the settings must change; otherwise
+ * it returns. threads: of this rank; 0: its share of the cores. words: main's arguments. */
 void threads_choose_waiting(int threads, char **words);
-/* Sets the same choice, and the number of threads, in the environment of ranks that this process
- * starts. */
+/* Makes the same choice for ranks that this process starts: sets it and the number of threads in
+ * the environment. */
 void threads_export(int ranks, int threads);
 /* Adapts output to the terminal that mpirun writes to, because Open MPI gives each rank a pseudo
  * terminal as stdout even if mpirun's own output is a file. */
 void terminal_adapt(void);
 
-/* Finds the data sets that a verb is called with, at most `most` (1 or 2), and the keys that
- * describe them. argv: FILE [TEST] [key=value ...], or CONFIG.yaml [key=value ...], which names
- * them by data.train and data.test. The caller owns *config; paths are borrowed from it and argv.
- * ERR_CONFIG; ERR_USAGE: too many files. */
+/* Finds the data sets that a verb is called with, and the keys that describe them. argv: at most
+ * `most` (1 or 2) files, FILE [TEST] [key=value ...]; or CONFIG.yaml [key=value ...], where
+ * data.train and data.test name the sets. The caller owns *config; paths are borrowed from it and
+ * argv. ERR_CONFIG; ERR_USAGE: too many files. */
 typedef struct DataWords {
     int count;
     const char *path[2];
@@ -167,8 +167,8 @@ Status data_words_read(int argc, char **argv, int most, DataWords *words, Config
 /* Opens set i of the words, with the times that the configuration selects. */
 Status data_words_open(const DataWords *words, int i, const Config *config, DataSet *set);
 /* Reads the configuration from config_file or, if that is NULL, from the checkpoint, and applies
- * `count` key=value overrides; the model is applied once (train.rollout). ERR_CONFIG: the
- * checkpoint has no configuration, like an imported one. The caller owns *config. */
+ * `count` key=value overrides; train.rollout becomes 1. ERR_CONFIG: the checkpoint has no
+ * configuration, like an imported one. The caller owns *config. */
 Status checkpoint_read_config(Config **config, const char *checkpoint, const char *config_file,
                               int count, char **overrides);
 
@@ -177,8 +177,8 @@ void help_all(FILE *out);
 /* Help on a group of verbs, such as "data". */
 void help_group(FILE *out, const char *group);
 
-/* weft bench io for a file of encoded pictures, maybe with boxes: measures for about `seconds`
- * and prints the result. */
+/* weft bench io for a file of encoded pictures, with or without boxes: measures for about `seconds`
+ * seconds and prints the result. */
 Status bench_pictures(const char *path, bool boxes, double seconds, bool json);
 
 #endif

@@ -12,7 +12,7 @@ static const Flag flags[] = {
      .default_text = "report.html", .help = "the page"},
 };
 
-/* ERR_USAGE: the page would replace a file of the run. */
+/* Checks that the page does not replace a file of the run. ERR_USAGE. */
 static Status check_output(const char *out, const char *folder)
 {
     static const char *const name[] = {"metrics.jsonl", "ledger.jsonl", "config.yaml", "topo.json",

@@ -40,8 +40,8 @@ static const Flag flags[] = {
      .help = "prints the path of the run's newest checkpoint, if it has one, and does not train"},
 };
 
-/* Ends this rank for a stop request before the first step. mpirun ends a job with the first process
- * that fails, so all other ranks give rank 0 a second to print its message. */
+/* Ends this rank because of a stop request before the first step. mpirun ends a job with the first
+ * process that fails, so all other ranks give rank 0 a second to print its message. */
 static void stop_at_once(void)
 {
     bool launcher_informs_user = watch_report_stop();

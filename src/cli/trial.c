@@ -158,7 +158,7 @@ static Status read_results(const Verification *v, Trial *t, const char *log)
 
 /* ---- the run ---- */
 
-/* Shows the log, and fails with the status that the run's exit code stands for. */
+/* Shows the log, and fails with the status that corresponds to the run's exit code. */
 static Status fail_run(const Trial *t, const char *log, int code)
 {
     static const Status known[] = {ERR_USAGE,  ERR_DATA, ERR_NOINPUT,

@@ -57,7 +57,7 @@ static Status parse_grid(const char *text, GridShape *shape)
 
 /* ---- list of runs ---- */
 
-/* Adds a trial with the settings of t, which has no name. */
+/* Adds a trial with the settings of t, and gives it a name. */
 static void add_trial(Trials *all, Trial t)
 {
     const GridShape g = t.shape;
@@ -75,13 +75,15 @@ static const char *word_at(const FlagList *list, int i)
     return list->count ? list->word[i] : NULL;
 }
 
-/* Number of words to run; 1 if the list is empty or has no effect. */
+/* Returns the number of values of a list that are tried; 1 if the list is empty or has no
+ * effect. */
 static int word_count(const FlagList *list, bool has_effect)
 {
     return has_effect && list->count ? list->count : 1;
 }
 
-/* Makes all combinations; a list that has no effect on a grid contributes only its first word. */
+/* Makes a trial for each combination of values; a list that has no effect on a grid contributes
+ * only its first value. */
 static Status make_trials(Trials *all, const VerifyOptions *o)
 {
     for (int g = 0; g < o->grids.count; ++g) {

@@ -1,4 +1,4 @@
-/* A verification: runs of a few steps that should all end in the same bits. */
+/* A verification: runs of a few steps, all of which should end with the same bits. */
 #ifndef WEFT_CLI_VERIFY_H
 #define WEFT_CLI_VERIFY_H
 
@@ -10,8 +10,8 @@
 /* One run: its grid and other settings, and its results. */
 typedef struct Trial {
     GridShape shape;
-    /* grid.pipeline_schedule, grid.zero, grid.transport and train.threads, borrowed; NULL: as
-     * configured */
+    /* values of grid.pipeline_schedule, grid.zero, grid.transport and train.threads, borrowed;
+     * NULL: as configured */
     const char *schedule, *zero, *transport, *threads;
     /* name for messages, "2x1x1, gpipe"; owned */
     char *name;

@@ -106,7 +106,7 @@ static bool is_final(int code)
 }
 
 /* True if the ranks of the last start ended in order, not because one was lost. */
-static bool ended_in_order(const Supervisor *s)
+static bool ended_normally(const Supervisor *s)
 {
     return lease_start_state(s->folder, s->id, s->start) == LEASE_START_ENDED;
 }
@@ -216,7 +216,7 @@ static Status handle_end(Supervisor *s, int code, bool *again)
     if (s->runner.first_signal) return report_stop(s, code);
     if (code == OK) return OK;
     if (code == ERR_STOPPED && runner_stopped_early(&s->runner)) return report_stop(s, code);
-    if (code == ERR_STOPPED && ended_in_order(s))
+    if (code == ERR_STOPPED && ended_normally(s))
         return fail(ERR_STOPPED,
                     "weft run: the training stopped by itself and has saved a checkpoint: start "
                     "the same command again%s to continue",
