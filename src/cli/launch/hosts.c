@@ -1,6 +1,6 @@
 /* Reads the list of hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. srun
  * starts ranks on them in a Slurm job, else Open MPI's mpirun, which supports ssh, PBS and LSF. To
- * test whether a host answers, the same program runs `true` there. */
+ * test whether a host answers, srun or mpirun runs `true` on the host. */
 #include "hosts.h"
 
 #include "../private.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* time in which a host, or scontrol, must answer */
+/* seconds in which a host, or scontrol, must answer */
 static const double ANSWER_MAX_S = 15;
 enum { PROBES_AT_ONCE = 32 };
 
@@ -74,7 +74,7 @@ static Status read_file(Hosts *h, const char *path)
     return status;
 }
 
-/* Reads a file of PBS or LSF, which names a host once for each slot. */
+/* Reads a file of PBS or LSF, in which the name of a host occurs once for each slot. */
 static Status read_slots(Hosts *h, const char *path)
 {
     char line[1024];

@@ -12,7 +12,7 @@ typedef struct Host {
     char *name;
     /* largest number of ranks on this host */
     int slots;
-    /* the host did not answer the last probe */
+    /* true: the host did not answer the last probe */
     bool lost;
     /* ranks on this host in the current start */
     int ranks;
@@ -28,7 +28,7 @@ typedef struct Hosts {
 } Hosts;
 
 /* Lists the hosts of the file, else of the batch job (Slurm, PBS, LSF), else none. slots: ranks per
- * host, 0: as the list says. Release with hosts_fini. ERR_USAGE, ERR_NOINPUT. */
+ * host; 0: as given in the list. Release with hosts_fini. ERR_USAGE, ERR_NOINPUT. */
 Status hosts_init(Hosts *hosts, const char *file, int slots);
 void hosts_fini(Hosts *hosts);
 /* Sets the environment variables that mpirun or srun needs on these hosts. */

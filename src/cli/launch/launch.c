@@ -69,7 +69,8 @@ void mpirun_add_env(Words *w)
 {
     static const char *const passed_on[] = {WATCH_VARIABLE, LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
-        /* WATCH_VARIABLE has no value yet; watch_init sets it when the ranks are started */
+        /* always passed on: WATCH_VARIABLE is set later, by watch_init, when the ranks are
+         * started */
         if (i > 0 && !getenv(passed_on[i])) continue;
         words_add(w, mem_text("-x"));
         words_add(w, mem_text(passed_on[i]));
@@ -90,8 +91,9 @@ char **mpirun_words(int ranks, char *const *command)
     return w.word;
 }
 
-/* True if an mpirun started as a test ended by itself, with a code that is not weft's own. A killed
- * one shows nothing. mpirun's own codes may exceed 128. */
+/* True if an mpirun that was started as a test could not start ranks: it ended by itself with a
+ * code that is not one of weft's. mpirun's own codes may exceed 128; only the codes of SIGKILL and
+ * SIGTERM mean that it was killed, which shows nothing. */
 static bool is_refusal(int code)
 {
     bool killed = code == 128 + SIGKILL || code == 128 + SIGTERM;
@@ -102,7 +104,7 @@ static bool is_refusal(int code)
  * caller. */
 static char *shm_advice(int ranks)
 {
-    /* space that each rank needs there, estimated */
+    /* estimated space in /dev/shm that each rank needs */
     static const double RANK_BYTES = 8 << 20;
     struct statvfs fs;
     char free_bytes[16], need[16];
@@ -115,8 +117,8 @@ static char *shm_advice(int ranks)
                       text_bytes(left, free_bytes), ranks, text_bytes(ranks * RANK_BYTES, need));
 }
 
-/* Starts a training without CONFIG as a test: its ranks pass MPI_Init, report that it is missing,
- * and end with one of weft's own codes. */
+/* Starts a training without CONFIG as a test: its ranks pass MPI_Init, report that CONFIG is
+ * missing, and end with one of weft's own codes. */
 char *mpirun_refusal(int ranks, char *program)
 {
     static const char *const before[] = {"env", WATCH_VARIABLE "=0",
@@ -194,11 +196,11 @@ static bool mpirun_cannot_start(const Ranks *ranks)
     return cannot;
 }
 
-/* Returns the exit code for a command whose mpirun has ended with `code`, and reports the reason if
- * the ranks have not. */
+/* Returns the exit code of this process after mpirun has ended with `code`, and reports the reason
+ * of the end if the ranks have not reported it. */
 static int exit_code(const Ranks *ranks, Runner *r, int code)
 {
-    /* ends this process in the way that the signal ends any program */
+    /* ends this process by the same signal */
     if (!r->trains && r->first_signal) {
         signal(r->first_signal, SIG_DFL);
         raise(r->first_signal);
@@ -219,7 +221,7 @@ static int exit_code(const Ranks *ranks, Runner *r, int code)
     }
     if (is_weft_status(code)) return code;
     if (r->stop_requests > 1) return report_loss(ranks, r, code);
-    /* true if a signal arrived before a rank, or mpirun, had set a handler for it */
+    /* true if the signal arrived before a rank, or mpirun, had set a handler */
     bool rank_killed = code == 128 + SIGUSR1;
     bool mpirun_killed = (code == 128 + SIGTERM || code == 128 + SIGINT) && !runner_any_began(r);
     if (r->first_signal && (rank_killed || mpirun_killed)) {
@@ -251,7 +253,7 @@ Status launch_ranks(const Ranks *ranks)
     if (ranks->folder) start_watch_set_id(&r.start_watch, ranks->folder, id, 1);
     char **command = launch_words(ranks->count, ranks->words);
     r.hang_s = ranks->hang_s;
-    /* In a batch job mpirun may place ranks on other hosts; SIGHUP ends those too. */
+    /* In a batch job mpirun may place ranks on other hosts; SIGHUP to mpirun ends these, too. */
     r.local = true;
     r.may_be_remote = in_batch_job();
     Status status = runner_run(&r, command, ranks->count, ranks->folder != NULL, &code);

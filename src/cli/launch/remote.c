@@ -1,9 +1,9 @@
 /* TCP connections between ranks and a launcher on another host. The launcher lists the addresses of
  * its interfaces, because other hosts may be unable to resolve its name. A rank tries one address
- * after another. On its host an address may belong to another machine (a bridge of containers has
- * the same one everywhere), so the launcher proves itself with the token. The launcher never waits
- * for a peer: the kernel passes on only connections that have sent something (TCP_DEFER_ACCEPT),
- * and one whose first message is incomplete is closed. */
+ * after another. On the rank's host, an address may belong to another machine (bridges of
+ * containers have the same address on every host), so the launcher must answer with the token. The
+ * launcher never waits for a peer: the kernel reports a connection only when data has arrived on it
+ * (TCP_DEFER_ACCEPT), and a connection whose first message is incomplete is closed. */
 #include "remote.h"
 
 #include <errno.h>
@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* a rank's limits for a connection and for the token; time for which the kernel holds back a
- * connection that has sent nothing */
+/* time limits of a rank for a connection and for the answer; time for which the kernel does not
+ * report a connection without data */
 enum { CONNECT_MS = 500, ANSWER_MS = 2000, DEFER_S = 2 };
 
 static void set_option(int fd, int level, int option, int value)
@@ -27,8 +27,7 @@ static void set_option(int fd, int level, int option, int value)
     setsockopt(fd, level, option, &value, sizeof value);
 }
 
-/* Appends the addresses of all interfaces that are up, as many as there is room for. ipv6: IPv6
- * addresses too. */
+/* Appends the addresses of all interfaces that are up, as many as fit. ipv6: IPv6 addresses too. */
 static void add_addresses(char addresses[REMOTE_ADDRESSES], bool ipv6)
 {
     struct ifaddrs *all = NULL;

@@ -1,5 +1,5 @@
-/* TCP connections from ranks on other hosts to the launcher, for the time of their start. Both
- * sides know a random token from the ranks' environment. */
+/* TCP connections from ranks on other hosts to the launcher, while the ranks start. Both sides know
+ * a random token, which the ranks get in their environment. */
 #ifndef WEFT_CLI_REMOTE_H
 #define WEFT_CLI_REMOTE_H
 
@@ -8,17 +8,17 @@
 /* bytes of the launcher's list of addresses, and of a host's name */
 enum { REMOTE_ADDRESSES = 256, REMOTE_HOST = 64 };
 
-/* first message of a rank; the launcher answers with the token */
+/* The first message of a rank. The launcher answers with the token. */
 typedef struct RemoteHello {
     uint64_t token;
     int32_t rank, process;
     char host[REMOTE_HOST];
 } RemoteHello;
-/* later messages */
+/* All later messages of a rank. */
 typedef struct RemoteMessage {
     /* process_work of the rank */
     double work;
-    /* the message on the local socket (watch.c) */
+    /* the message that a rank of the launcher's host would send (watch.c) */
     int64_t message;
 } RemoteMessage;
 
@@ -28,8 +28,8 @@ int remote_listen(char addresses[REMOTE_ADDRESSES]);
 /* Launcher: accepts a connection and reads its first message; returns the socket, or -1 if the peer
  * is not a rank of this launcher. Does not wait. */
 int remote_accept(int listener, uint64_t token, RemoteHello *hello);
-/* Rank: connects to the first of the addresses that answers; each has half a second. Sends the
- * first message. Returns the socket, or -1. */
+/* Rank: connects to the first of the addresses that answers within half a second. Sends the first
+ * message. Returns the socket, or -1. */
 int remote_connect(const char *addresses, const RemoteHello *hello);
 
 #endif

@@ -2,7 +2,7 @@
  * the remaining hosts. The exit code of a start shows whether the training has ended, its input is
  * wrong, a stop was requested, or ranks were lost and another start can help. Exit code 75 alone
  * does not show whether ranks stopped as requested or lost a peer; they stopped as requested if the
- * owner of the run's folder ended in order (lease.h). */
+ * owner of the run's folder ended normally (lease.h). */
 #include "supervisor.h"
 
 #include "train.h"
@@ -36,7 +36,7 @@ static const Flag flags[] = {
 
 /* ---- one start ---- */
 
-/* Makes the folder DIR/start-K for the ranks' output, with the first K that is free. */
+/* Makes the folder DIR/start-K for the ranks' output, with the smallest unused K. */
 static Status make_log_folder(Supervisor *s)
 {
     char root[PATH_MAX], path[PATH_MAX + 32];
@@ -97,15 +97,15 @@ static Status start_once(Supervisor *s, int *code)
 
 /* ---- after a start has ended ---- */
 
-/* True for errors that every further start would have too: in the command line, the data or the
- * configuration. */
+/* True for errors that would occur in every further start, too: in the command line, the data or
+ * the configuration. */
 static bool is_final(int code)
 {
     return code == ERR_USAGE || code == ERR_DATA || code == ERR_NOINPUT || code == ERR_MEMORY ||
            code == ERR_CONFIG;
 }
 
-/* True if the ranks of the last start ended in order, not because one was lost. */
+/* True if the ranks of the last start ended normally, and not because a rank was lost. */
 static bool ended_normally(const Supervisor *s)
 {
     return lease_start_state(s->folder, s->id, s->start) == LEASE_START_ENDED;
@@ -119,8 +119,8 @@ static Status give_up(Supervisor *s, int code, const char *why)
                 s->has_checkpoint ? "; its checkpoints are kept" : "");
 }
 
-/* Looks for new checkpoints: *progress: the last start has left one or, before the first start,
- * there is one. */
+/* Looks for new checkpoints. *progress: the last start has written a checkpoint; before the first
+ * start: there is a checkpoint. */
 static Status find_checkpoints(Supervisor *s, bool *progress)
 {
     int64_t step;
@@ -158,8 +158,8 @@ static Status report_stop(Supervisor *s, int code)
                 lost, train_leave_out(s->config));
 }
 
-/* Prepares another start after a loss, or fails if there must be none. The first one has no delay.
- */
+/* Prepares another start after a loss, or fails if there must be no other start. Waits first if two
+ * or more consecutive starts have left no newer checkpoint. */
 static Status prepare_restart(Supervisor *s, int code)
 {
     bool progress;
@@ -176,8 +176,8 @@ static Status prepare_restart(Supervisor *s, int code)
     return supervisor_choose_ranks(s, true);
 }
 
-/* Reports why mpirun could not start ranks on this host, and frees *why. Fails if it was the first
- * start, because another one would fail in the same way. */
+/* Reports why mpirun could not start ranks on this host, and frees *why. Fails if this was the
+ * first start, because another start would fail in the same way. */
 static Status report_failed_start(const Supervisor *s, char **why)
 {
     Status status = OK;
@@ -189,8 +189,9 @@ static Status report_failed_start(const Supervisor *s, char **why)
     return status;
 }
 
-/* Reports how the ranks were lost. If no rank has begun, perhaps none could be started: on this
- * host mpirun is tested for the reason; for other hosts mpirun or srun has already printed it. */
+/* Reports how the ranks were lost. If no rank has begun, perhaps no rank could be started. In this
+ * case, mpirun is tested on this host to find the reason; for other hosts, mpirun or srun has
+ * already printed the reason. */
 static Status report_loss(Supervisor *s, int code)
 {
     bool begun = runner_any_began(&s->runner) || is_weft_status(code), local = s->hosts.count == 0;

@@ -1,10 +1,11 @@
 /* Runs ranks to their end and passes signals on to them. A signal must not end a training at once:
  * mpirun would kill its ranks a second later and exit with 1. Therefore mpirun does not get the
- * signal; the ranks get SIGUSR1 instead, which mpirun and srun forward, and write a checkpoint. A
- * second SIGINT or SIGTERM ends mpirun: by SIGTERM, or by SIGHUP if all ranks are on this host.
- * Such an mpirun blocks SIGINT and SIGTERM, because systemd or PBS sends one to each process when
- * it ends a whole job. Commands other than trainings are ended by the first signal. mpirun does not
- * get Ctrl-Z (SIGTSTP) from the terminal either; it is passed on explicitly. */
+ * signal. It gets SIGUSR1, which mpirun and srun forward to the ranks, and the ranks write a
+ * checkpoint. A second SIGINT or SIGTERM ends mpirun: by SIGTERM, or by SIGHUP if all ranks are on
+ * this host. An mpirun of the latter kind blocks SIGINT and SIGTERM, because systemd and PBS send
+ * them to every process when they end a job. Commands other than trainings are ended by the first
+ * signal. mpirun does not get Ctrl-Z (SIGTSTP) from the terminal either; this process passes it
+ * on. */
 #include "runner.h"
 #include "../private.h"
 
@@ -17,16 +18,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One stop request often arrives twice at once: for the process and for its group (timeout,
- * shells). */
+/* Time in which further signals count as the same stop request: timeout and shells send a signal to
+ * the process and, at the same time, to its group. */
 static const double SAME_REQUEST_S = 1;
-/* Time in which mpirun must end after a loss or a second request; normally it needs a second or
- * two. */
+/* Time in which mpirun must end after a loss or a second stop request; normally it needs a second
+ * or two. */
 static const double MPIRUN_END_MAX_S = 10;
-/* Time after a first signal in which ranks that have not made a step may end by themselves. */
+/* Time after a first signal in which ranks that have not completed a step may end by themselves. */
 static const double EARLY_END_S = 1;
-/* Time for which SIGCONT is sent repeatedly, because a delayed mpirun may find SIGTSTP and SIGCONT
- * together and pass them on in either order. */
+/* Time for which SIGCONT is sent repeatedly: a delayed mpirun may receive SIGTSTP and SIGCONT
+ * together and pass them on in the wrong order. */
 static const double CONTINUE_S = 5;
 
 void runner_init(Runner *r)
@@ -65,8 +66,8 @@ static bool is_continuing(const Runner *r)
     return r->passes_suspend && r->continued_s > 0 && clock_s() - r->continued_s < CONTINUE_S;
 }
 
-/* Reads all pending signals. Returns true if there was one other than SIGCHLD or SIGTSTP. *end: a
- * repeated stop request has arrived. */
+/* Reads all pending signals. Returns true if there was a signal other than SIGCHLD and SIGTSTP.
+ * *end: a repeated stop request has arrived. */
 static bool take_signals(Runner *r, bool *end)
 {
     struct signalfd_siginfo info;
@@ -89,7 +90,8 @@ static bool take_signals(Runner *r, bool *end)
     return any;
 }
 
-/* True for an mpirun that blocks SIGINT and SIGTERM: ranks of a training, all on this host. */
+/* True if the started mpirun blocks SIGINT and SIGTERM: the command is a training, with all ranks
+ * on this host. */
 static bool blocks_requests(const Runner *r)
 {
     return r->trains && r->local && !r->single;
@@ -100,7 +102,8 @@ static bool is_srun(const Runner *r)
     return strcmp(r->starter, "srun") == 0;
 }
 
-/* Continues the process if it is stopped (SIGSTOP): until then it receives no other signal. */
+/* Continues the process if it is stopped (SIGSTOP), because a stopped process handles no other
+ * signal. */
 static void continue_stopped(Runner *r)
 {
     if (process_state(r->process) != 'T') return;
@@ -158,7 +161,7 @@ static void check_start(Runner *r)
 }
 
 /* Ends an mpirun that does not end by itself after a second stop request or the loss of a rank.
- * lost_s: time of the loss; 0: there is none. */
+ * lost_s: time of the loss; 0: no rank is lost. */
 static void end_late(Runner *r, double lost_s)
 {
     double now = clock_s(), lost_for_s = lost_s > 0 ? now - lost_s : 0;
@@ -169,11 +172,11 @@ static void end_late(Runner *r, double lost_s)
         end_ranks(r);
 }
 
-/* Waits for the end of the process and returns the exit code. A training's stop request is sent
- * repeatedly, because mpirun and ranks that are still starting may miss it. */
+/* Waits for the end of the process and returns the exit code. The stop request to a training is
+ * sent repeatedly, because mpirun and ranks that are still starting may miss it. */
 static int wait_for_end(Runner *r)
 {
-    /* longest waits: while a signal is sent repeatedly, and while ranks start */
+    /* longest waits in ms: while a signal is sent repeatedly, and while ranks start */
     enum { REPEAT_MS = 1000, START_MS = 500 };
     double lost_s = 0;
     int state;
@@ -187,7 +190,7 @@ static int wait_for_end(Runner *r)
         else if (!signalled && r->first_signal && r->trains && r->stop_requests <= 1)
             pass_on(r, false);
         else if (!signalled && r->first_signal)
-            /* after a repeated signal mpirun would end without its ranks */
+            /* the signal is not repeated, because mpirun would then end without its ranks */
             continue_stopped(r);
         if (starts) check_start(r);
         if (is_continuing(r)) kill(r->process, SIGCONT);
@@ -195,10 +198,10 @@ static int wait_for_end(Runner *r)
         end_late(r, lost_s);
     }
     Status status;
-    /* mpirun itself may fail after its ranks have ended well */
+    /* mpirun itself may fail after its ranks have ended normally */
     if (watch_all_ended(&r->watch, &status)) return (int)status;
     r->killed_by = WIFSIGNALED(state) ? WTERMSIG(state) : 0;
-    /* the starter of ranks that were killed may report success */
+    /* mpirun or srun may report success after its ranks were killed */
     if (r->problem && WIFEXITED(state) && WEXITSTATUS(state) == OK) return 128 + SIGKILL;
     return r->killed_by ? 128 + r->killed_by : WEXITSTATUS(state);
 }
@@ -212,12 +215,12 @@ void become_child(void)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
 }
 
-/* Restores the signal mask that this process found, with exceptions for a training's mpirun: its
- * handlers would end the job at a signal, so those that are no reason to end (SIGPIPE: nobody reads
- * the output) are blocked for it; it unblocks all signals for its ranks. At its end mpirun restores
- * the handler that it found for the forwarded SIGUSR1, and a SIGUSR1 that arrives then would kill
- * it, so it finds SIGUSR1 ignored. While mpirun starts ranks its own handler is set, so that they
- * do not ignore it. */
+/* Restores the signal mask from before runner_init, with exceptions for the mpirun of a training. A
+ * signal would make mpirun end the job. Therefore signals that are no reason to end (SIGPIPE:
+ * nobody reads the output) are blocked for mpirun; it unblocks all signals for its ranks. SIGUSR1,
+ * which mpirun forwards, is ignored when mpirun starts: at its end mpirun restores this, so that a
+ * late SIGUSR1 does not kill it. The ranks do not ignore SIGUSR1, because mpirun has set its own
+ * handler when it starts them. */
 static void restore_signals(const Runner *r)
 {
     sigset_t blocked;
@@ -242,7 +245,7 @@ static _Noreturn void run_child(const Runner *r, char *const *words)
     if (r->log) {
         int log_fd = file_create(r->log, O_WRONLY | O_TRUNC);
         if (log_fd >= 0 && dup2(log_fd, STDOUT_FILENO) >= 0) dup2(log_fd, STDERR_FILENO);
-        /* the log is shown if the ranks fail, so mpirun's own messages are not suppressed */
+        /* mpirun's own messages are not suppressed, because the log is shown if the ranks fail */
         if (is_open_mpi()) open_mpi_set_env(false);
         threads_export(r->watch.ranks, r->threads);
     }
@@ -275,7 +278,7 @@ Status runner_run(Runner *r, char *const *words, int ranks, bool trains, int *co
         runner_fini_run(r);
         return status;
     }
-    /* srun would suspend itself while its ranks run on */
+    /* srun would suspend itself, but not its ranks */
     r->passes_suspend = !is_srun(r);
     *code = wait_for_end(r);
     r->passes_suspend = false;
@@ -325,8 +328,8 @@ bool runner_may_have_failed_to_start(Runner *r, int code)
     return !r->first_signal && !r->single && !r->killed_by && !r->problem;
 }
 
-/* Returns the signal in an exit code of 128 + signal, as a shell and mpirun report it; 0: none.
- * Greater codes are mpirun's own. */
+/* Returns the signal in an exit code of 128 + signal, as a shell and mpirun report it; 0: there is
+ * none. Larger codes are mpirun's own. */
 static int signal_of(int code)
 {
     return code > 128 && code < 128 + NSIG ? code - 128 : 0;

@@ -12,16 +12,16 @@ typedef struct Runner {
     int signal_fd;
     /* signal mask before runner_init */
     sigset_t former_mask;
-    /* number of the first signal, 0: none; its time */
+    /* number of the first signal, 0: none; time at which it arrived */
     int first_signal;
     double first_signal_s;
     /* number of stop requests (SIGINT, SIGTERM, SIGQUIT); times of the last and of the second
-     * one */
+     * request */
     int stop_requests;
     double last_request_s, second_request_s;
     /* a warning that the process is stopped has been printed */
     bool stopped_reported;
-    /* train.hang_s: seconds that a start may go on without progress; set by the caller */
+    /* train.hang_s: seconds that a start may last without progress; set by the caller */
     double hang_s;
     /* Set by the caller for a training whose output goes to a file. log: its path, borrowed; NULL:
      * output is not redirected. threads: of each rank */
@@ -29,9 +29,9 @@ typedef struct Runner {
     int threads;
     /* set by the caller: a single rank is started without mpirun */
     bool single;
-    /* set by the caller: mpirun starts the ranks on this host; SIGHUP ends it */
+    /* set by the caller: mpirun runs on this host and can be ended with SIGHUP */
     bool local;
-    /* set by the caller: ranks are on other hosts, or may be */
+    /* set by the caller: ranks may be on other hosts */
     bool may_be_remote;
     /* ranks are running, and SIGTSTP is passed on to them */
     bool passes_suspend;
@@ -43,7 +43,7 @@ typedef struct Runner {
     bool trains;
     /* signal that killed the process; 0: none */
     int killed_by;
-    /* reason for which this process killed ranks during their start, NULL: it did not; owned */
+    /* why this process killed ranks during their start; NULL: it did not kill any; owned */
     char *problem;
     /* observes the start of ranks; the caller sets hosts and calls start_watch_set_id */
     StartWatch start_watch;
@@ -52,36 +52,36 @@ typedef struct Runner {
     Watch watch;
 } Runner;
 
-/* Initialises the runner and blocks signals; from here on only runner_run and runner_pause receive
- * them. */
+/* Initialises the runner and blocks signals. From then on only runner_run and runner_pause receive
+ * signals. */
 void runner_init(Runner *runner);
 /* Starts the command `words`, which runs `ranks` ranks, and waits for its end. trains: a first
- * signal requests that the ranks save, a second SIGINT or SIGTERM ends them; otherwise the first
- * signal ends them. *code: the exit code as a shell reports it. Release with runner_fini_run after
- * the last query about these ranks. ERR_IO: no process could be made. */
+ * signal asks the ranks to save a checkpoint, and a second SIGINT or SIGTERM ends them; without
+ * trains, the first signal ends them. *code: the exit code as a shell reports it. Release with
+ * runner_fini_run after the last query about these ranks. ERR_IO: no process could be made. */
 Status runner_run(Runner *runner, char *const *words, int ranks, bool trains, int *code);
 void runner_fini_run(Runner *runner);
 /* Waits without running ranks; returns true as soon as a signal has arrived. */
 bool runner_pause(Runner *runner, double seconds);
 /* Called after the ranks have ended: true if any rank on this host had begun. */
 bool runner_any_began(Runner *runner);
-/* True if the exit code may mean that mpirun could not start the ranks or MPI could not connect
- * them. False once a known rank has passed MPI_Init, or anything was killed (except by SIGBUS,
- * which a full /dev/shm causes). */
+/* True if the exit code may mean that mpirun could not start the ranks or that MPI could not
+ * connect them. False if a known rank has passed MPI_Init, or if a process was killed by a signal
+ * other than SIGBUS, which a full /dev/shm causes. */
 bool runner_may_have_failed_to_start(Runner *runner, int code);
 /* True if a stop of the start, or of a rank of this host, was requested before the first step. */
 bool runner_stopped_early(Runner *runner);
-/* Describes the loss: "rank 1 (process 17) was killed by signal 9 (Killed)"; for an exit code of
- * weft's own "the ranks ended with exit code 74", because a rank with such a code has ended by
- * itself, although mpirun then kills the others. Owned by the caller. */
+/* Describes the loss: "rank 1 (process 17) was killed by signal 9 (Killed)"; for one of weft's own
+ * exit codes "the ranks ended with exit code 74", because a rank with such a code has ended by
+ * itself, even if mpirun has then killed the others. Owned by the caller. */
 char *runner_describe_loss(Runner *runner, int code);
 /* True if the exit code stands for a signal that a program causes by itself, such as SIGSEGV. False
  * for mpirun's own codes, which may have the same number if no rank has begun. */
 bool runner_rank_crashed(Runner *runner, int code);
 /* True if the exit code is one of weft's own. */
 bool is_weft_status(int code);
-/* Prepares a new process: it leaves the terminal's process group, so that Ctrl-C does not reach it,
- * is ended when its parent ends, and reads nothing from stdin. */
+/* Called in a new process. The process leaves the terminal's process group, so that Ctrl-C does not
+ * reach it; it is ended when its parent ends; and its stdin is empty. */
 void become_child(void);
 
 #endif

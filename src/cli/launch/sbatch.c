@@ -1,7 +1,7 @@
 /* weft sbatch: writes a job script that needs no editing. If the numbers of ranks and nodes are not
  * given, they are computed from the configuration's grid; the memory per node is computed from the
- * plan of its ranks. Refuses a grid that cannot be divided over the nodes, a run that the planner
- * refuses, and a file that exists already. */
+ * plan of its ranks. Refuses a grid that cannot be distributed over the nodes, a run that the
+ * planner refuses, and an output file that exists already. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -24,8 +24,8 @@ enum {
     LINKS_MAX = 1000,
     SBATCH_RANKS_MAX = 1 << 20
 };
-/* Cores for a rank with a GPU: for its main thread, its loader, and the threads of NCCL and
- * CUDA. */
+/* Number of cores of a rank with a GPU: for its main thread, its loader, and the threads of NCCL
+ * and CUDA. */
 enum { GPU_CPUS = 4 };
 
 static const Flag flags[] = {
@@ -64,7 +64,7 @@ static const Flag flags[] = {
 
 /* ---- options ---- */
 
-/* Checks options that exclude or need each other. An option that was not given is 0 or NULL. */
+/* Checks options that exclude or need each other. An option that is not given is 0 or NULL. */
 static Status check_together(const SbatchOptions *o)
 {
     if (o->array && o->chain)
@@ -95,8 +95,9 @@ static int64_t greatest_common_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Chooses the nodes and the ranks per node that are not given: so that they make the grid's ranks
- * if grid.dp is set, else the smallest number of whole replicas. */
+/* Chooses the number of nodes and of ranks per node, as far as they are not given. Together they
+ * have the ranks of the grid if grid.dp is set, otherwise the smallest possible number of whole
+ * replicas. */
 static Status choose_nodes(const Config *config, Script *s)
 {
     int64_t dp = config->grid.dp, replica = config->grid.pp * config->grid.tp, all = dp * replica;
@@ -152,9 +153,9 @@ static Status check_device(const Config *config, const SbatchOptions *o)
 
 /* ---- arguments of the run ---- */
 
-/* Collects CONFIG and key=value: those given and those that the script implies. Tasks of an array
- * get their own names and seeds. The number of threads affects results, so it is written out and
- * does not depend on a node's cores. */
+/* Collects CONFIG and the words key=value, those given and those that the options imply. Tasks of
+ * an array get their own names and seeds. train.threads is always written, so that results do not
+ * depend on the number of a node's cores. */
 static Status make_words(const Config *config, const SbatchOptions *o, const Script *s, int argc,
                          char **argv, Words *w)
 {
@@ -175,8 +176,8 @@ static Status make_words(const Config *config, const SbatchOptions *o, const Scr
 
 /* ---- memory ---- */
 
-/* Computes the host memory in bytes that the plan has for the ranks of a node, for the node that
- * needs most. */
+/* Computes the host memory that the ranks of a node need by the plan, for the node that needs most.
+ * *most: bytes. */
 static Status plan_node_bytes(const Trainer *t, const Script *s, double *most)
 {
     GridShape shape = trainer_shape(t);
@@ -251,8 +252,8 @@ static Status write_all(int fd, const char *text, size_t bytes, const char *path
     return fail(ERR_IO, "-o %s: writing failed: %s", path, strerror(good ? errno : error));
 }
 
-/* Writes a temporary file and then gives it its name: with `force` by renaming it, else by a hard
- * link, which never replaces another file. */
+/* Writes a temporary file and then gives it the name `path`: with `force` by renaming, otherwise by
+ * a hard link, which never replaces another file. */
 static Status write_file(const char *path, bool force, const char *text, size_t bytes)
 {
     TRY(check_file(path, force));
@@ -287,8 +288,8 @@ static Status output_script(const Script *script, const SbatchOptions *o)
 
 /* ---- the verb ---- */
 
-/* Returns the path of the program, or, in a bundle, of the script that finds its libraries. Owned
- * by the caller. */
+/* Returns the path of this program or, in a bundle, of the script that starts it with its
+ * libraries. Owned by the caller. */
 static char *weft_path(void)
 {
     char path[4096];
@@ -302,8 +303,8 @@ static char *weft_path(void)
     return mem_text(*path ? path : "weft");
 }
 
-/* Returns the run's name with "_" for characters that need quotes or are patterns to Slurm. Owned
- * by the caller. */
+/* Returns the run's name with "_" in place of characters that need quotes or are patterns for
+ * Slurm. Owned by the caller. */
 static char *job_name(const char *run)
 {
     char *name = mem_text(run);
@@ -336,7 +337,7 @@ static Status fill_script(const Config *config, const SbatchOptions *o, int argc
     return plan_memory(w, s);
 }
 
-/* Checks that the host file can be read if it exists. It may be written later. */
+/* Checks that the host file can be read if it exists. The file may be written later. */
 static Status check_host_file(const SbatchOptions *o)
 {
     if (!o->hosts || o->any_config) return OK;

@@ -8,8 +8,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* Options as given, 0, false or NULL if not. tasks: ranks per node; cpus: per rank; gpus: per node;
- * chain: number of jobs; more: further options of sbatch; out: path of the script. */
+/* The options of weft sbatch; 0, false or NULL: the option is not given. tasks: ranks per node;
+ * cpus: per rank; gpus: per node; chain: number of jobs; more: further options of sbatch; out: path
+ * of the script. */
 typedef struct SbatchOptions {
     int64_t nodes, tasks, cpus, gpus, chain;
     const char *time, *memory, *partition, *account, *array, *mpi, *hosts, *more, *out;
@@ -24,11 +25,11 @@ Status sbatch_read_minutes(const char *text, int64_t *minutes);
 
 /* Contents of a job script. All texts are borrowed. */
 typedef struct Script {
-    /* name of the job, without characters that need quotes; name of the run */
+    /* job: name of the job, without characters that need quotes; run: name of the run */
     const char *job, *run;
-    /* the script takes CONFIG and key=value as its own arguments */
+    /* the script has CONFIG and key=value as its own arguments */
     bool any_config;
-    /* path of weft, or of the script that starts it; working directory; CONFIG */
+    /* path of weft, or of the script that starts weft; working directory; CONFIG */
     const char *weft, *folder, *config;
     /* words key=value */
     const char *const *word;
@@ -41,22 +42,24 @@ typedef struct Script {
     int64_t links;
     /* ranks on hosts without Slurm; 0: as many as there are slots */
     int64_t ranks;
-    /* memory per node in MiB, with the margin; 0: as the text `memory` says, which may be NULL */
+    /* memory per node in MiB, including the margin; 0: the text `memory` gives it (NULL: no memory
+     * is requested) */
     int64_t memory_mib;
     /* bytes per node in the plan */
     double planned_bytes;
     const char *memory;
     int64_t minutes;
-    /* NULL if not given. array: Slurm's list of numbers; more: further options of sbatch, separated
-     * by blanks; hosts: the host file, "" for the script's first argument */
+    /* NULL: not given. array: Slurm's list of numbers; more: further options of sbatch, separated
+     * by blanks; hosts: path of the host file, "": the script's first argument is the path */
     const char *array, *partition, *account, *mpi, *more, *hosts;
 } Script;
 
-/* Memory requested from Slurm in addition to the planned memory: a fraction of it, and MB for each
- * rank and each node. A rank on a GPU also needs host memory for CUDA itself. */
+/* Memory requested from Slurm in addition to the planned memory: a fraction of the planned memory,
+ * and MB for each rank and each node. A rank on a GPU also needs host memory for CUDA itself. */
 #define SCRIPT_MARGIN 0.1
 enum { SCRIPT_RANK_MB = 64, SCRIPT_GPU_RANK_MB = 4000, SCRIPT_NODE_MB = 256 };
 
+/* Writes the job script to out. */
 void script_print(const Script *script, FILE *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* Writes job scripts of weft sbatch from pieces of text: pieces that all scripts share, and pieces
- * that depend on the launcher, or are for a chain or an array. Texts from the user are quoted. */
+/* Writes job scripts of weft sbatch from pieces of text. Some pieces are in all scripts; others
+ * depend on the launcher, or are only for a chain or an array. Texts from the user are quoted. */
 #include "sbatch.h"
 
 #include <string.h>
@@ -47,7 +47,7 @@ static const char hosts_comment[] =
     "hosts need this folder as a shared\n"
     "# folder, and ssh to each other without a password.\n";
 
-/* functions that count fruitless starts and decide about another start */
+/* functions of the script that count starts without progress and decide about another start */
 static const char restart_functions[] =
     "\n"
     "# Prints the step of the run's newest checkpoint; 0: there is none.\n"
@@ -89,8 +89,8 @@ static const char restart_functions[] =
 
 static const char finish[] = "finish() { rm -f \"$state\"; exit \"$1\"; }\n";
 
-/* The jobs of a chain share a state file, which is named by a checksum of the run's arguments; the
- * last job removes it. */
+/* The jobs of a chain share a state file, whose name has a checksum of the run's arguments; the
+ * last job removes the file. */
 static const char finish_chain[] =
     "# All links are one run for weft: run.fresh and checkpoint.resume=no apply to the first "
     "link.\n"
@@ -372,8 +372,8 @@ static void put_default_words(const char *const *word, int words, FILE *out)
         out);
 }
 
-/* Writes the program, the folder and the arguments: in the rest of the script "$@" is CONFIG and
- * its words. */
+/* Writes the program, the folder and the arguments. In the rest of the script "$@" is CONFIG and
+ * the words key=value. */
 static void put_arguments(const Script *s, FILE *out)
 {
     static const char *const gpu_words[] = {"train.device=cuda"};

@@ -1,6 +1,6 @@
 /* Checks the names, sizes, lists of numbers and times that the user gives to weft sbatch in Slurm's
- * notation. They are written to the script's #SBATCH lines, so characters with a special meaning
- * for Slurm or the shell are refused. */
+ * notation. These texts are written to the script's #SBATCH lines, so characters with a special
+ * meaning for Slurm or the shell are refused. */
 #include "../private.h"
 
 #include "sbatch.h"
@@ -37,8 +37,8 @@ static Status check_more(const char *more)
     return OK;
 }
 
-/* Checks a size: a whole number of MiB, or of the unit in the letter after it, which B may
- * follow. */
+/* Checks a size: a whole number, in MiB or in the unit of the letter that follows (K, M, G or T,
+ * perhaps with a B). */
 static Status check_memory(const char *memory)
 {
     if (!memory) return OK;
@@ -51,7 +51,7 @@ static Status check_memory(const char *memory)
                 memory);
 }
 
-/* Reads one number, at least min, of an array's list and moves *at past it. */
+/* Reads one number of an array's list, at least min, and moves *at past the number. */
 static bool read_number(const char **at, long min, long *number)
 {
     if (!**at || !strchr(digits, **at)) return false;

@@ -1,11 +1,11 @@
-/* Detects ranks that hang between their start and their first step. Nothing else does: MPI waits
- * forever for a rank that is stopped, and the ranks' own watchdog begins later. The launcher knows
- * ranks by their messages (watch.h), and finds ranks that have sent none yet among mpirun's
- * children. It names and kills a rank that is stopped by a signal while others run, and all ranks
- * if they make no progress for train.hang_s; mpirun then ends the rest. A rank makes progress when
- * it reports a stage, reads, writes, or touches memory for the first time. Ranks on other hosts
- * send heartbeats: the launcher names one that is silent while others are not, and, when
- * train.hang_s is over, those that have never reported. */
+/* Detects ranks that hang between their start and their first step. Nothing else detects them: MPI
+ * waits forever for a rank that is stopped, and the ranks' own watchdog begins later. The launcher
+ * knows ranks by their messages (watch.h); it finds ranks that have not sent a message yet among
+ * mpirun's children. It names and kills a rank that is stopped by a signal while other ranks run,
+ * and it kills all ranks if none of them makes progress for train.hang_s; mpirun then ends the
+ * others. A rank makes progress when it reports a stage, reads, writes, or touches memory for the
+ * first time. Ranks on other hosts send heartbeats. The launcher names a rank that is silent while
+ * others are not, and, when train.hang_s is over, all ranks that have never reported. */
 #include "start_watch.h"
 
 #include <dirent.h>
@@ -17,13 +17,13 @@
 static const double CHECK_S = 0.5;
 /* time after which a stopped rank is reported */
 static const double STOPPED_S = 4;
-/* silence after which a rank on another host counts as stopped; a cable may be unplugged for a few
- * seconds */
+/* silence after which a rank on another host counts as stopped; it is longer than a cable may be
+ * unplugged for */
 static const double SILENT_S = 8;
 /* A longer time between two checks means that this process itself was suspended, as in the ranks'
  * watchdog. */
 static const double CHECK_GAP_MAX_S = 3;
-/* number of ranks that a message names */
+/* largest number of ranks that a message names */
 enum { NAMED_MAX = 8 };
 
 void start_watch_set_id(StartWatch *s, const char *folder, const char *id, int number)
@@ -34,7 +34,7 @@ void start_watch_set_id(StartWatch *s, const char *folder, const char *id, int n
     snprintf(s->id, sizeof s->id, "%s", id);
     snprintf(run, sizeof run, "%s:%d", id, number);
     setenv(LEASE_RUN, run, 1);
-    /* an outer weft run may have set it */
+    /* another weft run, which started this process, may have set it */
     unsetenv("WEFT_LOG_DIR");
 }
 
@@ -72,8 +72,7 @@ bool start_any_stepped(const Watch *watch)
 
 /* ---- finding ranks ---- */
 
-/* Reads a small file of /proc/PID, at most room - 1 bytes; returns the number of bytes, 0 on
- * failure. */
+/* Reads at most room - 1 bytes of a small file in /proc/PID; returns their number, 0 on failure. */
 static size_t read_proc_file(pid_t process, const char *name, char *text, size_t room)
 {
     char path[64];
@@ -101,7 +100,7 @@ static bool is_child(pid_t process, pid_t parent)
            parent_found == (int)parent;
 }
 
-/* Returns the rank that Open MPI writes to a process's environment; -1: none. */
+/* Returns the rank number that Open MPI has set in a process's environment; -1: there is none. */
 static int rank_in_environment(pid_t process)
 {
     static const char key[] = "OMPI_COMM_WORLD_RANK=";
@@ -141,7 +140,7 @@ static void add_children(StartWatch *s, const Watch *watch, pid_t starter)
     if (folder) closedir(folder);
 }
 
-/* Lists the ranks that are alive, and keeps stopped_s from the list of the last check. */
+/* Lists the ranks that are alive; a rank that was in the last list keeps its stopped_s. */
 static void find_ranks(StartWatch *s, const Watch *watch, pid_t starter)
 {
     StartingRank *before = s->rank;
@@ -183,7 +182,7 @@ double process_work(pid_t process)
 }
 
 /* True if a rank is stopped by a signal. A rank on another host counts as stopped if it has been
- * silent for SILENT_S before its first step; from then on ranks watch each other. */
+ * silent for SILENT_S before its first step; from the first step on, ranks watch each other. */
 static bool is_stopped(const StartWatch *s, const StartingRank *r, double now_s)
 {
     if (!r->remote) return process_state(r->process) == 'T';
@@ -192,7 +191,7 @@ static bool is_stopped(const StartWatch *s, const StartingRank *r, double now_s)
     return r->stage != START_DONE && now_s - silent_from_s >= SILENT_S;
 }
 
-/* True if ranks have made progress since the last check, or if it is unknown whether they have. */
+/* True if ranks have made progress since the last check, or if that is not known. */
 static bool any_progress(StartWatch *s, const Watch *watch, double now_s)
 {
     double sum = 0;
@@ -212,8 +211,9 @@ static bool any_progress(StartWatch *s, const Watch *watch, double now_s)
     return progress;
 }
 
-/* Records since when ranks have been stopped. True if one has been stopped for STOPPED_S while
- * others run. If all ranks are stopped, the whole job is suspended, and the times begin again. */
+/* Records since when ranks have been stopped. True if a rank has been stopped for STOPPED_S while
+ * others run. If all ranks are stopped, the whole job is suspended, and the times start again
+ * later. */
 static bool any_stopped(StartWatch *s, double now_s)
 {
     int count = 0;
@@ -253,7 +253,8 @@ static char *state_text(const StartingRank *r)
                       (int)r->process, stopped, at[r->stage]);
 }
 
-/* Returns "text: more" for the first rank that is named, else "text; more", and frees both. */
+/* Appends `more` about a rank to text: "text: more" for the first named rank, else "text; more".
+ * Frees text and more. */
 static char *join(char *text, int named, char *more)
 {
     char *longer = mem_format("%s%s %s", text, named > 1 ? ";" : ":", more);
@@ -274,8 +275,8 @@ static char *missing_text(const StartWatch *s, int number)
 }
 
 /* Kills all ranks of this host, or only those that are stopped. Returns "problem: rank 1 on n1
- * (process 17) is in MPI_Init; ...", owned by the caller, which names these ranks and, unless
- * only_stopped, ranks that have not reported. */
+ * (process 17) is in MPI_Init; ...", owned by the caller. The text names the killed ranks and, if
+ * only_stopped is false, ranks that have not reported. */
 static char *kill_ranks(const StartWatch *s, const Watch *watch, const char *problem,
                         bool only_stopped)
 {

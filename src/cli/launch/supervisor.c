@@ -1,9 +1,9 @@
-/* State of weft run: parses the command after --, finds the hosts, waits for lost ones, and chooses
- * the number of ranks of each start. This is the first that is given of: -n, --nnodes times
- * --nproc-per-node, the size of the configured grid, the capacity of the hosts, --nproc-per-node,
- * and one replica. If hosts are lost and no others are free, the next start has fewer replicas: the
- * largest number that the planner accepts without padding micro-batches, which would be wasted
- * time. */
+/* State of weft run: parses the command after --, finds the hosts, waits for lost hosts, and
+ * chooses the number of ranks of each start. The number of ranks is the first of the following that
+ * is known: -n, --nnodes times --nproc-per-node, the size of the configured grid, the capacity of
+ * the hosts, --nproc-per-node, one replica. If hosts are lost and no others are free, the next
+ * start has fewer replicas: the largest number with which the planner needs no padding
+ * micro-batches, because padding wastes time. */
 #include "supervisor.h"
 
 #include "train.h"
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 extern const Verb verb_train;
-/* longest wait for lost hosts */
+/* longest wait for lost hosts, in seconds */
 static const double HOSTS_WAIT_S = 600;
 
 /* ---- the command ---- */
@@ -63,26 +63,26 @@ static Status read_command(Supervisor *s, int argc, char **argv)
 
 /* ---- number of ranks ---- */
 
-/* Places as many ranks as possible on the first hosts_max hosts that answer (0: all), and returns
- * their number. */
+/* Places as many ranks as possible on the first hosts_max hosts that answer (0: on all of them),
+ * and returns the number of ranks. */
 static int rank_capacity(Hosts *hosts, int hosts_max)
 {
     return hosts_place_ranks(hosts, INT32_MAX, hosts_max);
 }
 
-/* Number of ranks for a number of replicas. */
+/* Returns the number of ranks of this number of replicas. */
 static int64_t ranks_of(const Supervisor *s, int64_t replicas)
 {
     return replicas * s->ranks_per_replica + s->servers;
 }
 
-/* Number of complete replicas that fit in `ranks` ranks. */
+/* Returns the number of complete replicas on `ranks` ranks. */
 static int replicas_in(const Supervisor *s, int ranks)
 {
     return (ranks - s->servers) / s->ranks_per_replica;
 }
 
-/* Number of ranks in the configuration's grid; 0: grid.dp is not set. */
+/* Returns the number of ranks of the configuration's grid; 0: grid.dp is not set. */
 static int64_t ranks_of_grid(const Supervisor *s)
 {
     int64_t dp = s->config->grid.dp;
@@ -109,7 +109,7 @@ static Status check_ranks(Supervisor *s)
                 s->wanted, s->hosts.source, capacity);
 }
 
-/* Chooses the number of ranks with all hosts. */
+/* Chooses the number of ranks for when all hosts answer. */
 static Status count_ranks(Supervisor *s)
 {
     const RunFlags *f = s->flags;
@@ -143,8 +143,8 @@ static Status find_hosts(Supervisor *s)
     return OK;
 }
 
-/* Makes Open MPI kill the other ranks at once when one is lost. By default they run for two more
- * seconds, in which they can do nothing useful. */
+/* Makes Open MPI kill the other ranks at once when a rank is lost. By default they run for two more
+ * seconds, which are useless. */
 static void set_mpi_kill_timeout(void)
 {
     setenv("OMPI_MCA_odls_base_sigkill_timeout", "0", 0);
@@ -190,10 +190,11 @@ void supervisor_fini(Supervisor *s)
 
 /* Result of the planner for fewer replicas. */
 typedef struct Fewer {
-    /* number of replicas; 0: no plan; status says why, and the message was logged */
+    /* number of replicas; 0: no number of replicas can be planned; the message of `status` was
+     * logged */
     int dp;
     Status status;
-    /* same_bits is valid: all replicas could be planned too */
+    /* same_bits is valid, because the run with all replicas could be planned, too */
     bool compared;
     /* results are bit-identical to those with all replicas */
     bool same_bits;
@@ -218,14 +219,14 @@ static Status try_plan(const Supervisor *s, int dp, bool *bits, bool *padded)
     return status;
 }
 
-/* Keeps the reason of the first failure. */
+/* Copies the message of a failure to *why, if it is the first failure. */
 static void keep_first_failure(char **why, int dp)
 {
     if (!*why) *why = mem_format("%d replicas cannot be planned: %s", dp, fail_message());
 }
 
-/* Warns with the first failure; if every number of replicas fails, logs the last failure as an
- * error. */
+/* Finds the largest number of replicas, up to dp_max, that can be planned without padding. Warns
+ * with the first failure; if every number fails, logs the last failure as an error. */
 static Fewer find_fewer(const Supervisor *s, int dp_max)
 {
     bool all_bits, bits, padded;
@@ -248,8 +249,8 @@ static Fewer find_fewer(const Supervisor *s, int dp_max)
     return found;
 }
 
-/* Runs find_fewer in a separate process, because a plan binds threads to cores, which ranks would
- * inherit, and needs memory. */
+/* Runs find_fewer in a separate process, because planning binds threads to cores, which the ranks
+ * would inherit, and needs memory. */
 static Status plan_fewer(const Supervisor *s, int dp_max, Fewer *fewer)
 {
     int pipe_fds[2], state;
@@ -269,7 +270,7 @@ static Status plan_fewer(const Supervisor *s, int dp_max, Fewer *fewer)
     return good ? OK : fail(ERR_BUG, "weft run: no plan could be made for fewer ranks");
 }
 
-/* Reports whether results stay bit-identical to those of all replicas. */
+/* Reports whether results stay bit-identical to those with all replicas. */
 static void log_bits(const Supervisor *s, const Fewer *fewer)
 {
     const int all = replicas_in(s, s->wanted);
@@ -289,7 +290,8 @@ static void log_bits(const Supervisor *s, const Fewer *fewer)
         log_info("weft run: results stay bit-identical to %d replicas", all);
 }
 
-/* Reduces the replicas: the hosts have room for `capacity` ranks, fewer than wanted. */
+/* Reduces the number of replicas, because the hosts can run only `capacity` ranks, fewer than
+ * wanted. */
 static Status reduce_replicas(Supervisor *s, int capacity)
 {
     Fewer fewer;

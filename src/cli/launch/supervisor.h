@@ -8,11 +8,11 @@
 #include "../private.h"
 
 typedef struct RunFlags {
-    /* numbers of ranks, of hosts, of ranks per host; 0 if not given */
+    /* numbers of ranks, of hosts, and of ranks per host; 0: not given */
     int64_t ranks, nodes, per_node;
     /* largest number of restarts */
     int64_t restarts;
-    /* Starter; -1 if not given */
+    /* a Starter; -1: not given */
     int starter;
     const char *hostfile, *log_dir;
 } RunFlags;
@@ -43,10 +43,10 @@ typedef struct Supervisor {
     int fruitless_starts;
     /* number of the last folder of logs */
     int log_number;
-    /* checkpoint files that existed before the current start, and therefore show no progress;
+    /* checkpoint files that existed before the current start and are therefore no sign of progress;
      * owned */
     KnownFiles *known_checkpoints;
-    /* step of the newest checkpoint that a start has left; -1: none */
+    /* step of the newest checkpoint written by a start of this weft run; -1: none */
     int64_t step;
     /* there is a checkpoint, from this weft run or from before it */
     bool has_checkpoint;
@@ -56,12 +56,12 @@ typedef struct Supervisor {
  * with supervisor_fini, after a failure too. */
 Status supervisor_init(Supervisor *s, int argc, char **argv);
 void supervisor_fini(Supervisor *s);
-/* Chooses the ranks of the next start. again: first probes the hosts, and waits while too few hosts
- * answer for one replica. ERR_STOPPED: a signal arrived meanwhile; ERR_IO: they did not answer in
- * time. */
+/* Chooses the ranks of the next start. again: first probes the hosts, and waits as long as too few
+ * hosts for one replica answer. ERR_STOPPED: a signal arrived meanwhile; ERR_IO: too few hosts
+ * answered in time. */
 Status supervisor_choose_ranks(Supervisor *s, bool again);
-/* Waits before attempt n (a second before the first, 2 before the next, 4, ... at most a minute).
- * ERR_STOPPED: a signal arrived. */
+/* Waits before attempt n: 1 second before the first, 2 seconds before the second, then 4, ..., at
+ * most a minute. ERR_STOPPED: a signal arrived. */
 Status supervisor_backoff(Supervisor *s, int n);
 
 #endif

@@ -17,7 +17,7 @@ static int parent_terminal(void)
     ssize_t length = readlink(link, path, sizeof path - 1);
     if (length <= 0) return -1;
     path[length] = 0;
-    /* A pipe or a file must not be opened. */
+    /* a pipe or a file must not be opened */
     if (strncmp(path, "/dev/", 5) != 0) return -1;
     int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0 && !isatty(fd)) {
@@ -33,7 +33,7 @@ void terminal_adapt(void)
     if (!is_launched() || !isatty(STDOUT_FILENO)) return;
     int fd = parent_terminal();
     if (fd < 0) {
-        /* Without a terminal, print plain lines without colour. */
+        /* without a terminal, output is plain lines without colour */
         setenv("TERM", "dumb", 1);
         return;
     }

@@ -1,8 +1,8 @@
-/* Chooses how OpenMP threads wait for each other. libgomp spins for a long time by default, which
- * takes cores from other threads when there are more runnable threads than cores: two ranks with
- * two threads each on two cores then run many times slower. If the user has not chosen, threads
- * that wait sleep at once when there are fewer cores than threads, and spin for some microseconds
- * otherwise. */
+/* Chooses how OpenMP threads wait for each other. By default libgomp's threads spin for a long
+ * time. If there are more runnable threads than cores, spinning threads take cores from others: two
+ * ranks with two threads each on two cores then run many times slower. If the user has not chosen,
+ * waiting threads sleep at once when there are fewer cores than threads, and otherwise spin for
+ * some microseconds first. */
 #include "../private.h"
 
 #include "tensor.h"
@@ -14,12 +14,12 @@
  * loops. Measured on two cores that other programs used as well: a lenet step takes 0.05 to 0.1 s;
  * with 20000 rounds 0.35 s; with libgomp's default 0.5 s. */
 #define SPIN_SHORT "1000"
-/* Set in the environment after the first execution, so that the program does not execute itself
- * endlessly. */
+/* Set in the environment before the program executes itself again, so that it does so only once. */
 static const char chosen_variable[] = "WEFT_THREADS_SETTLED";
 
-/* True if the node's ranks together run more threads than there are cores. Ranks that the launcher
- * has bound to separate cores do not share them, so only one is counted. */
+/* True if the node's ranks together run more threads than there are cores. If the launcher has
+ * bound ranks to separate cores, they do not share cores, and only this rank's threads are
+ * counted. */
 static bool cores_are_short(int ranks, int threads)
 {
     int cores = threads_share(1), share = threads_share(ranks);
@@ -49,7 +49,7 @@ void threads_choose_waiting(int threads, char **words)
     if (getenv(chosen_variable) || user_chose()) return;
     world_launched(&local);
     if (threads == 0) threads = threads_share(local);
-    /* A single thread never waits for another. */
+    /* a single thread never waits for another */
     if (threads == 1) return;
     threads_export(local, threads);
     program_path(program, sizeof program);

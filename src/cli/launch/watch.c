@@ -1,9 +1,10 @@
-/* Finds out which rank died, because mpirun only says that one did, and ends the others. The
- * launcher listens on a socket, whose name is in the ranks' environment; each rank of this host
- * connects to it, sends its number, and announces its end. The kernel closes the connection of a
- * killed rank, so the first connection that closes without an announcement identifies it. Ranks on
- * other hosts find no such socket; while they start, they connect by TCP (remote.h) and send
- * heartbeats. mpirun itself reports their death. */
+/* Finds out which rank died, because mpirun only says that a rank died, and then ends the others.
+ * The launcher listens on a socket, whose name is in the ranks' environment. Each rank of this host
+ * connects to the socket, sends its number, and later announces its end. The kernel closes the
+ * connection of a killed rank, so the first connection that closes without an announcement
+ * identifies the rank that died. Ranks on other hosts find no such socket; while they start, they
+ * connect by TCP (remote.h) and send heartbeats. The death of such a rank is reported by mpirun
+ * itself. */
 #include "watch.h"
 
 #include "start_watch.h"
@@ -21,15 +22,15 @@
 #include <unistd.h>
 
 enum { NO_RANK = -1 };
-/* A message of a rank is an int. Non-negative: its number. MESSAGE_STOP: it stops before its first
- * step, as requested. MESSAGE_STAGE - s: it has reached stage s. MESSAGE_END - s: it ends with
- * status s. */
+/* A message of a rank is an int. Not negative: number of the rank. MESSAGE_STOP: the rank stops
+ * before its first step, as requested. MESSAGE_STAGE - s: the rank has reached stage s. MESSAGE_END
+ * - s: the rank ends with status s. */
 enum { MESSAGE_STOP = -2, MESSAGE_STAGE = -16, MESSAGE_END = -1024 };
 
 /* ---- launcher ---- */
 
-/* Writes the abstract name of the launcher's socket, which has no file, so nothing is left behind.
- * Returns the length of the address. */
+/* Writes the abstract name of the launcher's socket. An abstract name has no file, so nothing is
+ * left behind. Returns the length of the address. */
 static socklen_t address_of(struct sockaddr_un *address, uint64_t token)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -37,7 +38,7 @@ static socklen_t address_of(struct sockaddr_un *address, uint64_t token)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(address->sun_path + 1));
 }
 
-/* source: identifies the descriptor among epoll's events. */
+/* Adds a descriptor to epoll's set. source: identifies the descriptor in epoll's events. */
 static void epoll_add(const Watch *watch, int fd, void *source)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = source};
@@ -56,7 +57,7 @@ void watch_init(Watch *watch, int ranks, int signal_fd, bool remote)
     watch->rank = mem_new((size_t)ranks * sizeof *watch->rank);
     socklen_t length = address_of(&address, watch->token);
     epoll_add(watch, signal_fd, &watch->signal_fd);
-    /* without a socket ranks run as well, but it stays unknown which one died */
+    /* without the socket ranks also run, but it cannot be found out which rank died */
     if (bind(watch->listener, (struct sockaddr *)&address, length) == 0 &&
         listen(watch->listener, ranks) == 0)
         epoll_add(watch, watch->listener, &watch->listener);
@@ -135,7 +136,7 @@ static void receive(Watch *watch, WatchedRank *rank)
         StartStage stage = rank->stage;
         rank->ended = rank->ended || message <= MESSAGE_END || message == MESSAGE_STOP;
         if (message >= 0) rank->number = message;
-        /* ranks that stop after a loss are being ended by mpirun */
+        /* after a loss, mpirun ends the other ranks, which then stop without a request */
         watch->stop_reported =
             watch->stop_reported || (message == MESSAGE_STOP && watch->lost == NO_RANK);
         if (message <= MESSAGE_END)
@@ -146,7 +147,7 @@ static void receive(Watch *watch, WatchedRank *rank)
         if (!*rank->host || rank->stage != stage) watch->last_message_s = clock_s();
         return;
     }
-    /* also removes it from epoll's set */
+    /* close also removes the descriptor from epoll's set */
     close(rank->fd);
     rank->fd = -1;
     if (rank->ended || *rank->host || watch->lost != NO_RANK) return;
@@ -208,7 +209,8 @@ static struct {
     pthread_mutex_t lock;
     /* connection; -1: none */
     int fd;
-    /* addresses of a launcher on another host; "": it is on this one, or there is none */
+    /* addresses of a launcher on another host; "": the launcher is on this host, or there is no
+     * launcher */
     char addresses[REMOTE_ADDRESSES];
     RemoteHello hello;
     _Atomic int stage;
@@ -288,7 +290,7 @@ void watch_report_end(Status status)
     pthread_mutex_lock(&launcher_link.lock);
     if (launcher_link.fd >= 0) close(launcher_link.fd);
     launcher_link.fd = -1;
-    /* no further connection */
+    /* no further attempt to connect */
     launcher_link.tries = CONNECT_TRIES;
     pthread_mutex_unlock(&launcher_link.lock);
 }

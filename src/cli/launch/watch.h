@@ -1,5 +1,5 @@
-/* Connections from ranks to the launcher (`weft VERB -n N`, weft run or weft verify), through which
- * it learns how far their start has come and which rank died. */
+/* Connections from ranks to the launcher (`weft VERB -n N`, weft run or weft verify). Through them
+ * the launcher receives the stages of the ranks' start, and finds out which rank died. */
 #ifndef WEFT_CLI_WATCH_H
 #define WEFT_CLI_WATCH_H
 
@@ -9,7 +9,8 @@
 
 #include <sys/types.h>
 
-/* Environment variable "TOKEN" or "TOKEN/PORT/ADDRESS/...": where the launcher listens. */
+/* Environment variable with "TOKEN" or "TOKEN/PORT/ADDRESS/...", the addresses at which the
+ * launcher listens. */
 #define WATCH_VARIABLE "WEFT_LAUNCHER"
 #define STOPPED_BEFORE_STEPS                                                                       \
     "stopped before the first step, so nothing is lost: start the same command again to continue"
@@ -28,7 +29,7 @@ typedef struct WatchedRank {
     Status status;
     /* name of the host; "": this host */
     char host[REMOTE_HOST];
-    /* for ranks on other hosts: time of the last message, and its process_work */
+    /* for ranks on other hosts: time of the last message, and process_work in that message */
     double received_s, work;
 } WatchedRank;
 
@@ -42,7 +43,8 @@ typedef struct Watch {
     int lost;
     /* random number that a rank must know */
     uint64_t token;
-    /* a rank has stopped before its first step as requested, and not because another was lost */
+    /* a rank has stopped before its first step because it was requested, and not because another
+     * rank was lost */
     bool stop_reported;
     /* time at which a rank last connected, reported a stage or announced its end; 0: never */
     double last_message_s;
@@ -67,15 +69,15 @@ const WatchedRank *watch_lost_rank(Watch *watch);
 
 /* ---- called by a rank; these functions do nothing if no launcher listens ---- */
 
-/* Connects to a launcher on this host. One on another host gets a connection later, from
- * watch_send_beat. */
+/* Connects to a launcher on this host. To a launcher on another host, watch_send_beat connects
+ * later. */
 void watch_connect(int rank);
 void watch_report_stage(StartStage stage);
 /* Sends a heartbeat if the launcher is on another host; called about ten times a second while the
- * rank starts. The first calls connect to it. */
+ * rank starts. The first calls connect to the launcher. */
 void watch_send_beat(void);
 /* Reports that this rank stops before its first step, as requested. Returns true if a launcher
- * listens; it then informs the user. */
+ * listens; then the launcher informs the user. */
 bool watch_report_stop(void);
 /* Announces that this rank ends by itself, with this exit status, and closes the connection. */
 void watch_report_end(Status status);
