@@ -19,16 +19,16 @@ double bench_seconds(Backend *backend, BenchWork work, void *user);
 
 /* Rate of matrix products of size x size x size in the backend's precision. */
 typedef struct BenchProduct {
-    /* the smallest power of two from 256 to 8192 for which a product takes 5 ms on rank 0; else
-     * 8192 */
+    /* the smallest power of two from 256 to 8192 for which a product takes at least 5 ms on rank 0;
+     * 8192 if there is none */
     int64_t size;
     /* flop/s of all ranks together */
     double flops;
 } BenchProduct;
 /* Measures products of random numbers on all ranks at the same time. Collective. */
 Status bench_product(BenchProduct *product, Backend *backend, const World *world);
-/* Returns the bytes/s of a copy within the backend's memory that reads bytes / 2 and writes as
- * many; both count. */
+/* Returns the bytes/s of a copy within the backend's memory. The copy reads bytes / 2 bytes and
+ * writes the same number; both are counted. */
 double bench_copy(Backend *backend, double bytes);
 
 /* Fills memory of the backend with random numbers from low to low + 1. */
@@ -40,25 +40,28 @@ void bench_fill_whole(Backend *backend, int32_t *to, int64_t elements, int64_t l
 typedef struct BenchSteps {
     /* time of a step */
     double median_s, mean_s;
-    /* fractions of the steps' time in which the host waits for data, and in which the compute
-     * stream waits for sums */
+    /* fraction of the steps' time in which the host waits for data, and fraction in which the
+     * compute stream waits for sums */
     double data_wait, sum_wait;
-    /* how often the compute stream waits for a sum, per step */
+    /* number of times that the compute stream waits for a sum in a step */
     double sum_waits;
-    /* fraction of the time in which stages are idle; NaN: not known */
+    /* fraction of the time for which stages are idle; NaN: not known */
     double bubble;
 } BenchSteps;
-/* Makes `warmup` steps, then times `count` steps by the clock of the compute stream, so that the
- * host does not wait for a GPU between steps. Collective; all ranks return the same Status. */
+/* Makes `warmup` steps, and then times `count` steps with the clock of the compute stream, so that
+ * the host need not wait for a GPU between steps. Collective; all ranks return the same Status. */
 Status bench_steps(BenchSteps *result, Trainer *trainer, int warmup, int count);
-/* Names of the model, of its precision, and of what a rate counts: "samples" or "tokens". */
+/* Return the names of the model, of its precision, and of the things that a rate counts: "samples"
+ * or "tokens". */
 const char *bench_model_name(const Trainer *trainer);
 const char *bench_precision_name(const Trainer *trainer);
 const char *bench_row_name(const Trainer *trainer);
-/* Sets train.threads, if it is not set, as a trainer of all ranks of world would: trainers of fewer
- * ranks would not know of the others on their node. Collective. */
+/* If train.threads is not set, sets it to the number that a trainer on all ranks of world would
+ * use. A trainer on fewer ranks would not take into account the other ranks of its node.
+ * Collective. */
 void bench_fix_threads(Config *config, const World *world);
-/* ERR_CONFIG: the configuration has servers, which make no steps. verb: "step". */
+/* Checks that the configuration has no servers, because servers make no steps. verb: name for the
+ * message, "step". ERR_CONFIG. */
 Status bench_check_servers(const Config *config, const char *verb);
 
 /* The flag --input of verbs that make steps; the options have a field `input`. */
@@ -68,16 +71,16 @@ Status bench_check_servers(const Config *config, const char *verb);
             .value = "CxHxW|tokens",                                                               \
             .help = "random images of this shape, or random tokens, instead of data.train"         \
     }
-/* Reads that flag; text NULL: no shape and no tokens. ERR_USAGE. */
+/* Parses the value of this flag; text NULL: input gets neither a shape nor tokens. ERR_USAGE. */
 Status bench_input_parse(const char *text, Input *input);
 /* If the input has a shape or tokens, generates a file of random samples on each node and makes it
- * the training set; *path is then its name, else "". ERR_CONFIG: there is no data set. Collective;
- * bench_data_end removes the file. */
+ * the training set; path is then the name of the file, otherwise "". ERR_CONFIG: there is neither a
+ * shape nor a data set. Collective. Release with bench_data_end, which removes the file. */
 Status bench_data_begin(Job *job, const Input *input, char path[DATA_PATH]);
 void bench_data_end(const Job *job, const char *path);
 
-/* Measures each memory-bound operation of the model, and the optimizer, and prints their rates
- * compared with those of copies on rank 0. Overwrites the model's parameters and optimizer state.
+/* Measures each memory-bound operation of the model, and the optimizer. Prints on rank 0 their
+ * rates, compared with the rates of copies. Overwrites the model's parameters and optimizer state.
  * All ranks measure at the same time; not collective. */
 void bench_model(Trainer *trainer, bool json);
 

@@ -1,7 +1,8 @@
 /* weft bench comm: times the ordered gradient sum over each transport. Compares it with its lower
- * bound, a copy of as many bytes in the same memory (on one rank, and on all ranks at once), and
- * with a sum in any order: MPI's all-reduce between CPUs, NCCL's between GPUs. Times are medians of
- * repeats; a repeat ends when the slowest rank has ended. Needs at least two ranks. */
+ * bound, a copy of the same number of bytes in the same memory (on one rank, and on all ranks at
+ * once), and with a sum in any order: the all-reduce of MPI between CPUs, or of NCCL between GPUs.
+ * Times are medians of repeats; a repeat ends when the slowest rank has ended. Needs at least two
+ * ranks. */
 #include "bench.h"
 #include "../private.h"
 
@@ -49,7 +50,7 @@ typedef enum Timed {
     /* shm inside nodes, mpi between them */
     SUM_NODES,
     SUM_MPI,
-    /* sums of GPU memory, copied through host memory */
+    /* sums of GPU memory, which is copied through host memory */
     SUM_STAGED,
     SUM_NCCL,
     /* NCCL's own all-reduce, in any order */
@@ -57,7 +58,7 @@ typedef enum Timed {
     /* MPI's own all-reduce */
     SUM_MPI_ALLREDUCE,
     TIMED_COUNT,
-    /* the first sum; all that follow are sums too */
+    /* the first constant that is a sum; all constants after it are sums, too */
     FIRST_SUM = SUM_SHM
 } Timed;
 /* column titles, and first parts of keys in JSON */
@@ -76,7 +77,7 @@ static const struct TimedName {
 /* Results for one size. */
 typedef struct CommTimes {
     size_t bytes;
-    /* seconds; NaN: cannot be measured on these ranks */
+    /* time in seconds; NaN: cannot be measured on these ranks */
     double s[TIMED_COUNT];
     /* messages of a sum over mpi, counted on the rank that sends most; NaN: not measured */
     double messages;
@@ -87,7 +88,7 @@ typedef struct Bench {
     const World *world;
     Backend *backend;
     Stream *stream;
-    /* repeats of a measurement; 0: as many as fit MEASURE_S */
+    /* repeats of a measurement; 0: the number that fits into MEASURE_S */
     int repeats;
     /* size of each of from and to */
     size_t bytes;
@@ -122,7 +123,7 @@ static void run_sum(Bench *bench, int64_t count)
     comm_wait(bench->comm);
 }
 
-/* Times one run in seconds, from a common start to the end of the slowest rank's stream.
+/* Returns the seconds of one run, from a common start to the end of the slowest rank's stream.
  * Collective. */
 static double time_once(Bench *bench, BenchRun run, int64_t count)
 {
@@ -151,7 +152,7 @@ static int64_t count_of(const CommTimes *times)
     return (int64_t)(times->bytes / sizeof(float));
 }
 
-/* Returns which sum a transport makes. bits: a value of train.reproducible */
+/* Returns the constant of the sum that a transport makes. bits: a value of train.reproducible */
 static Timed timed_sum(const CommTable *table, int bits)
 {
     return table == &comm_shm              ? SUM_SHM
@@ -162,8 +163,8 @@ static Timed timed_sum(const CommTable *table, int bits)
                                            : SUM_NCCL_ALLREDUCE;
 }
 
-/* Measures the sums of all sizes over one transport. world: the ranks of bench, possibly with
- * joined GPUs. */
+/* Measures the sums of all sizes over one transport. world: the ranks of `bench`, whose GPUs may be
+ * joined by NCCL. */
 static Status measure_sums(Bench *bench, const World *world, int transport, int bits,
                            CommTimes *times, int sizes)
 {
@@ -188,7 +189,7 @@ static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
         times[i].s[SUM_MPI_ALLREDUCE] = measure(bench, run_allreduce, count_of(&times[i]));
     const World *world = bench->world;
     TRY(measure_sums(bench, world, TRANSPORT_MPI, REPRODUCIBLE_ANY_GRID, times, sizes));
-    /* ranks of a node have memory in common, so that auto chooses another transport than mpi */
+    /* only if ranks of a node share memory does auto choose another transport than mpi */
     if (!world->one_node && comm_group_width(world, TRANSPORT_AUTO) <= 1) return OK;
     return measure_sums(bench, world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes);
 }
@@ -302,7 +303,7 @@ static void print_json(const Bench *bench, const CommTimes *t)
 
 static Status bench_ranks(const World *world, Backend *backend, const CommArgs *args)
 {
-    /* The requested size, and sizes of small layers and single buckets for comparison. */
+    /* sizes of small layers and single buckets for comparison; the requested size is added */
     CommTimes times[SIZES_MAX] = {{.bytes = 4096}, {.bytes = 262144}, {.bytes = 4194304}};
     const BackendTable *table = backend->table;
     size_t largest = (size_t)(args->mb * 1e6 / sizeof(float)) * sizeof(float);

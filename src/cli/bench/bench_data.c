@@ -39,8 +39,8 @@ static Status make_tokens(const Config *config, const char *path)
     return st;
 }
 
-/* Writes the file under a name of this rank and renames it, because several nodes may do so in one
- * shared folder. */
+/* Writes the file under a name of this rank and then renames it, because several nodes may write
+ * the file in one shared folder. */
 static Status make_file(const Job *job, const Input *input, const char *path)
 {
     int64_t classes = job->config->model.classes ? job->config->model.classes : 10;
@@ -55,8 +55,8 @@ static Status make_file(const Job *job, const Input *input, const char *path)
     return st;
 }
 
-/* ERR_USAGE: --input does not describe samples of the model. A detector takes squares, which keep
- * their size. */
+/* Checks that --input describes samples of the model. A detector needs squares; data.letterbox is
+ * set to their side, so that they are not resized. ERR_USAGE. */
 static Status check_input(Job *job, const Input *input)
 {
     const Shape x = input->shape;
@@ -73,7 +73,7 @@ static Status check_input(Job *job, const Input *input)
     return OK;
 }
 
-/* The first rank of every node makes the same file. */
+/* Makes the file of random samples: the first rank of every node makes the same file. */
 static Status make_data(Job *job, const Input *input, char path[DATA_PATH])
 {
     TRY(check_input(job, input));

@@ -1,5 +1,5 @@
 /* Measures the update kernels of the optimizers, and other kernels on arrays, each compared with a
- * copy of as many bytes. */
+ * copy of the same number of bytes. */
 #include "bench_op.h"
 
 /* largest number of arrays that a kernel uses */
@@ -23,7 +23,7 @@ static void sgd_update(const Flat *f, Average average)
                                  f->array[1], f->array[2], f->n);
 }
 
-/* The last array as an average of the first (train.ema). */
+/* Returns arguments that make the last array a moving average of the first (train.ema). */
 static Average average_of(const Flat *f)
 {
     return (Average){.to = f->array[4], .rate = 1e-4f};

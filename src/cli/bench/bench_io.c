@@ -1,14 +1,14 @@
 /* weft bench io [FILE]: measures how fast samples in random order are read from a cached file, with
- * one reader per core, by the code that training uses; and, as the limit, the same copies from
- * memory. Without FILE, a data set of 50,000 samples of 3,072 bytes is written to $TMPDIR and
- * removed again. Files of encoded pictures are measured in bench_pictures.c.
+ * one reader per core, by the code that training uses; and, as an upper limit, how fast the same
+ * samples are copied from memory. Without FILE, a data set of 50,000 samples of 3,072 bytes is
+ * written to $TMPDIR and removed again. Files of encoded pictures are measured in bench_pictures.c.
  *
- * Readers map small samples into memory, for these reasons: on a virtual machine a pread of 3 KB
- * takes 1.4 to 2 microseconds, mostly for the system call; a copy from the mapped page cache takes
- * 0.8 to 1.2, or 0.4 when reader_prefetch hides the latency of main memory. preadv helps only with
- * consecutive samples, and io_uring still needs kernel work for each sample; neither is faster than
- * a copy of mapped memory. The risk of a mapping, a file that shrinks, is handled in
- * data/loader/mapped_copy.c. */
+ * Readers map files of small samples into memory, for these reasons. On a virtual machine a pread
+ * of 3 KB takes 1.4 to 2 microseconds, mostly for the system call; a copy from the mapped page
+ * cache takes 0.8 to 1.2, or 0.4 when reader_prefetch hides the latency of main memory. preadv
+ * helps only with consecutive samples, and io_uring still needs kernel work for each sample;
+ * neither of the two is faster than a copy of mapped memory. The risk of a mapping, a file that
+ * shrinks, is handled in data/loader/mapped_copy.c. */
 #include "../private.h"
 
 #include "data/import.h"
@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 enum {
-    /* the data set without FILE: a CIFAR-10 record (label and 3x32x32 bytes), and the number of
-     * records in a file, which is imported FILE_REPEATS times */
+    /* the data set that is made without FILE: bytes of a CIFAR-10 record (label and 3x32x32
+     * pixels); number of records in a file; number of times that this file is imported */
     RECORD_BYTES = 3073,
     RECORDS = 1000,
     FILE_REPEATS = 50,
-    /* samples between two looks at the clock */
+    /* number of samples between two readings of the clock */
     CLOCK_EVERY = 256,
     READERS_MAX = 1024
 };
@@ -53,11 +53,12 @@ typedef struct IoWorker {
     const DataSet *set;
     double seconds;
     uint64_t seed;
-    /* samples in memory, borrowed: copied instead of reading the file; NULL: the file is read */
+    /* samples in memory that are copied instead of reading the file, borrowed; NULL: the file is
+     * read */
     const uint8_t *memory;
     /* number of samples in the file or in memory */
     int64_t samples;
-    /* results; message: of a failure */
+    /* results; message: text of the failure if status is not OK */
     double samples_per_s;
     Status status;
     char message[512];
@@ -77,7 +78,7 @@ static int64_t next_sample(uint64_t *state, int64_t samples)
     return (int64_t)((next_random(state) >> 32) * (uint64_t)samples >> 32);
 }
 
-/* Stored bytes of a sample; a sample of tokens has `context` tokens. */
+/* Returns the stored bytes of a sample; a sample of tokens has `context` tokens. */
 static int64_t sample_bytes(const DataSet *set)
 {
     return set->x.sample_bytes * (data_kind(set)->next_token ? set->context : 1);
@@ -130,8 +131,8 @@ static void *io_run(void *user)
     return NULL;
 }
 
-/* Runs `readers` workers like `model` at once, each with its own seed. *samples_per_s: their
- * mean. */
+/* Runs `readers` copies of the worker `model` at the same time, each with its own seed.
+ * *samples_per_s: mean rate of a worker. */
 static Status io_all(const IoWorker *model, int readers, double *samples_per_s)
 {
     IoWorker *worker = mem_new((size_t)readers * sizeof *worker);
@@ -156,7 +157,8 @@ static Status io_all(const IoWorker *model, int readers, double *samples_per_s)
     return st;
 }
 
-/* Measures copies from memory, of the whole set or as many samples as fit MEMORY_MAX. */
+/* Measures copies from memory: of the whole set, or of as many samples as fit into MEMORY_MAX
+ * bytes. */
 static Status io_limit(IoWorker model, int readers, double *samples_per_s)
 {
     enum { MEMORY_MAX = 256 << 20 };

@@ -1,7 +1,8 @@
 /* weft bench machine: measures the operations of a configuration's steps, messages and sums on a
- * node, and messages between nodes, and saves them in a file from which weft plan forecasts steps.
- * All ranks compute at the same time, as they do in a run. Without pipeline and tensor groups each
- * rank trains a model of its own, so that sums do not disturb the times of operations. */
+ * node, and messages between nodes. The times are saved in a file from which weft plan forecasts
+ * steps. All ranks compute at the same time, as in a run. If the grid has neither pipeline stages
+ * nor tensor-parallel groups, each rank trains a model of its own, so that sums do not disturb the
+ * times of operations. */
 #include "bench.h"
 #include "../private.h"
 
@@ -35,7 +36,8 @@ static PhaseTimes phases_now(void)
                         .update_s = phase_s(PHASE_UPDATE)};
 }
 
-/* Below this fraction of their time on a core, ranks shared their cores with other processes. */
+/* A rank that was on a core for less than this fraction of the time shared its core with other
+ * processes. */
 static const double BUSY_BELOW = 0.9;
 
 /* Times of the measured steps. */
@@ -80,7 +82,7 @@ static Status time_step(Trainer *t, StepTimes *times, int i)
     return OK;
 }
 
-/* Seconds that a processor has worked for this process so far. */
+/* Returns the processor time of this process so far, in seconds. */
 static double processor_s(void)
 {
     struct timespec now;
@@ -156,8 +158,8 @@ static void add_operations(const Trainer *t, const OperationTimes *times, Machin
     }
 }
 
-/* Writes the operations as an array of OperationTime, each followed by its key with its zero
- * byte. */
+/* Returns the operations as bytes, owned by the caller: for each an OperationTime, and then its key
+ * with a zero byte. */
 static char *pack_operations(const Machine *machine, size_t *bytes)
 {
     char *text;
@@ -216,8 +218,9 @@ static void join_ranks(const World *world, const RankTimes *mine, char *packed, 
 
 /* ---- links ---- */
 
-/* The line through the times of a small and a large message. If the small one took longer, which
- * happens where other processes run, both take the large one's time, by which the rate is known. */
+/* Returns latency and rate from the times of a small and of a large message, by a straight line. If
+ * the small message took longer, because other processes ran, latency and rate are both computed
+ * from the time of the large message. */
 static Link link_through(double small_s, double large_s, double small, double large)
 {
     if (large_s <= small_s) return (Link){.latency_s = large_s, .s_per_byte = large_s / large};
@@ -225,7 +228,8 @@ static Link link_through(double small_s, double large_s, double small, double la
     return (Link){.latency_s = fmax(small_s - small * s_per_byte, 0), .s_per_byte = s_per_byte};
 }
 
-/* Sends a message on channel `to` once its slot is free, writing all its bytes, as a stage does. */
+/* Waits until channel `to` has a free slot, writes all bytes of a message into it as a stage does,
+ * and sends the message. */
 static void send_message(Channels *channels, int to, const char *from, size_t bytes)
 {
     char *slot;
@@ -249,7 +253,7 @@ static void receive_message(Channels *channels, int from, char *to, size_t bytes
 }
 
 /* Measures the time of a message from its sender's first byte to its receiver's last: half of the
- * time there and back between ranks 0 and 1. Collective. */
+ * round-trip time between ranks 0 and 1. Collective. */
 static Status time_message(const World *world, size_t bytes, double *seconds)
 {
     const ChannelSpec spec[] = {{.from = 0, .to = 1, .depth = 2, .bytes = bytes},
@@ -286,7 +290,8 @@ static Status measure_messages(const World *world, Link *link)
     return OK;
 }
 
-/* Median time of a sum of `count` floats. Collective; the same on all ranks. */
+/* Returns the median time of a sum of `count` floats. Collective; the result is the same on all
+ * ranks. */
 static double time_sum(const World *world, Comm *comm, int64_t count)
 {
     double time[SUM_REPEATS];
@@ -312,7 +317,7 @@ static Status measure_sum(const World *world, Backend *backend, SumTime *sum)
     return OK;
 }
 
-/* Messages and sums between the ranks of a node. Collective on node. */
+/* Measures messages and sums between the ranks of a node. Collective on node. */
 static Status measure_node(const World *node, Backend *backend, Machine *machine)
 {
     if (node->size == 1) return OK;
@@ -323,8 +328,8 @@ static Status measure_node(const World *node, Backend *backend, Machine *machine
     return measure_sum(node, backend, machine->sum);
 }
 
-/* Messages between rank 0 and the first rank of another node. node: of this rank's node.
- * Collective. */
+/* Measures messages between rank 0 and the first rank of another node. node: the ranks of this
+ * rank's node. Collective. */
 static Status measure_network(const World *world, const World *node, Machine *machine)
 {
     World pair;
@@ -395,7 +400,7 @@ static void print(const Machine *m, double step_s, const char *path)
     printf("wrote %s: weft plan CONFIG --machine %s\n", path, path);
 }
 
-/* Warns if ranks that wait for nobody were not always on a core. Collective. */
+/* Warns if ranks that do not wait for other ranks were not always on a core. Collective. */
 static void warn_if_busy(const World *world, const World *job, const StepTimes *times)
 {
     double step_s = 0;
@@ -408,7 +413,8 @@ static void warn_if_busy(const World *world, const World *job, const StepTimes *
                  100 * share);
 }
 
-/* world: the ranks of the measurement; job: those of the trainer, all of them or this one alone. */
+/* world: the ranks of the measurement; job: the ranks of this rank's trainer: all ranks, or this
+ * rank alone. */
 static Status measure(const Config *config, const World *world, const World *job,
                       const MachineOptions *o)
 {

@@ -1,5 +1,5 @@
 /* Measures the memory-bound operations of a model, and its optimizer, each compared with a copy of
- * as many bytes in the same process. */
+ * the same number of bytes in the same process. */
 #include "bench_op.h"
 
 #include <string.h>

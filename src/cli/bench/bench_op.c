@@ -1,8 +1,8 @@
-/* Measures a memory-bound operation and a copy of as many bytes. Only the bytes are counted that
- * the algorithm must move: each tensor once for every necessary pass. A batch norm, for example,
- * reads its input twice, for the statistics and for the result, and its backward reads the input
- * and the gradient twice; a kernel that reads more has a lower rate, not more bytes. If an
- * operation fits a cache, its copy does too. */
+/* Measures a memory-bound operation, and a copy of the same number of bytes. Only the bytes that
+ * the algorithm must move are counted: each tensor once for every necessary pass. A batch norm, for
+ * example, reads its input twice, for the statistics and for the result, and its backward reads the
+ * input and the gradient twice; a kernel that reads more has a lower rate, not more bytes. If the
+ * data of an operation fit into a cache, those of the copy do, too. */
 #include "bench_op.h"
 
 enum { ALLOCATIONS_MAX = 32 };
@@ -48,7 +48,7 @@ static double two_passes_backward_bytes(const OpSpec *s)
     return (5.0 + 2.0 * masked) * (double)desc_bytes(s->x[0]);
 }
 
-/* Returns 0 if there is nothing to do. */
+/* Returns the bytes of backward; 0 if backward has nothing to do. */
 static double backward_bytes(const Op *op)
 {
     const OpSpec *s = &op->spec;
@@ -76,7 +76,7 @@ static void *allocate(Bench *b, size_t bytes)
     return b->memory[b->count++] = b->backend->table->alloc(b->backend, bytes);
 }
 
-/* Allocates a tensor of random numbers; integers are row numbers of w. */
+/* Allocates a tensor of random numbers; integers are random row numbers of w. */
 static void *allocate_random(Bench *b, Desc d)
 {
     void *memory = allocate(b, desc_bytes(d));
@@ -106,7 +106,7 @@ static void allocate_boxes(Bench *b)
     const int64_t starts = b->op->spec.x[0].shape.dim[0] + 1, levels = b->op->spec.x_count;
     int32_t *start = allocate(b, (size_t)starts * sizeof *start);
     int64_t *normaliser = allocate(b, (size_t)(levels + 1) * sizeof *normaliser);
-    /* whole numbers below 1; an int64 is two of them */
+    /* integers from 0 to 0; an int64 is filled as two of them */
     bench_fill_whole(b->backend, start, starts, 1);
     bench_fill_whole(b->backend, (int32_t *)normaliser, 2 * (levels + 1), 1);
     b->run.boxes = (BoxTargets){.start = start, .normaliser = normaliser};

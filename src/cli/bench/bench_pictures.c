@@ -1,8 +1,9 @@
 /* weft bench io FILE for a file of encoded pictures: measures how many images per second the loader
- * prepares as 224x224 with one thread (random resized crop, flip, normalisation; a set of boxes:
- * as 320x320, mosaics of four with random scale, shift, colours and flip), and how many one thread
- * only decodes. The two are measured alternately, so that other load on the machine slows
- * both. Also prints the time to open the file and the memory of the process afterwards. */
+ * prepares with one thread, and how many one thread only decodes. Images are prepared as 224x224,
+ * with random resized crop, flip and normalisation; images of a set of boxes as 320x320, in mosaics
+ * of four with random scale, shift, colours and flip. The two rates are measured alternately, so
+ * that other load on the machine slows both. Also prints the time to open the file and the memory
+ * of the process afterwards. */
 #include "../private.h"
 
 #include "data.h"
@@ -12,22 +13,22 @@ enum {
     ROUNDS = 4,
     /* images in a micro-batch */
     MICRO = 16,
-    /* micro-batches that the loader holds */
+    /* micro-batches that the loader keeps prepared */
     SLOTS = 3,
-    /* first micro-batches, which are not counted; after them every slot has its memory */
+    /* number of first micro-batches that are not counted; after them every slot has its memory */
     WARM = 2 * SLOTS
 };
 
 typedef struct Pictures {
     DataSet *set;
     Config *config;
-    /* time of one measurement */
+    /* seconds of one measurement */
     double seconds;
-    /* results in images per second: only decoded; prepared by the loader */
+    /* results in images per second: decoded: only decoded; loaded: prepared by the loader */
     double decoded, loaded;
 } Pictures;
 
-/* *rate: images that are decoded per second */
+/* Measures decoding alone. *rate: images per second */
 static Status measure_decoding(const Pictures *p, int round, double *rate)
 {
     Reader *reader;
@@ -53,7 +54,7 @@ static Status measure_decoding(const Pictures *p, int round, double *rate)
     return st;
 }
 
-/* *rate: images that the loader prepares per second */
+/* Measures the loader. *rate: images per second that it prepares */
 static Status measure_loading(const Pictures *p, int round, double *rate)
 {
     Loader *loader;

@@ -10,7 +10,7 @@ static const double ROUND_S = 0.02;
 /* sizes of matrix products; the first that takes PRODUCT_S is used */
 enum { PRODUCT_MIN = 256, PRODUCT_MAX = 8192 };
 static const double PRODUCT_S = 5e-3;
-/* number of random elements that are generated; they are repeated to fill a memory */
+/* number of random elements that are generated; they are repeated to fill larger memory */
 enum { BLOCK = 1 << 18 };
 
 double bench_sum_ranks(const World *world, double mine)
@@ -38,7 +38,7 @@ static void time_lap(Stopwatch *watch, BenchWork work, void *user, int calls)
     stopwatch_stop(watch);
 }
 
-/* Returns the time of the fastest of three calls after one to warm up. */
+/* Returns the time of the fastest of three calls, after one call to warm up. */
 static double estimate_s(Stopwatch *watch, BenchWork work, void *user)
 {
     enum { CALLS = 3 };

@@ -1,5 +1,5 @@
-/* weft bench scale: how much faster a step is on more ranks. Steps are measured on one replica,
- * then on 2, 4, 8, ... replicas and on those of all ranks of the job; ranks that are not needed
+/* weft bench scale: measures how much faster steps are on more ranks. Steps are measured on one
+ * replica, then on 2, 4, 8, ... replicas, and on all replicas of the job; ranks that are not needed
  * sleep:
  *
  *     ranks        0    1    2    3
@@ -34,7 +34,8 @@ static void forecast(const Scale *s, const Trainer *t, ScaleRow *row)
         row->forecast_note = mem_text(fail_message());
 }
 
-/* ERR_CONFIG: half of the steps or more would take the short batch at the end of an epoch. */
+/* Checks that less than half of the steps have the short batch at the end of an epoch.
+ * ERR_CONFIG. */
 static Status check_batch(const Trainer *t)
 {
     int64_t samples = trainer_train_set(t)->samples, batch = trainer_sizes(t).batch;
@@ -70,7 +71,8 @@ static Status measure(Scale *s, const World *part, ScaleRow *row)
     return st;
 }
 
-/* Measures a row after the first one. If that fails, the row says why. Collective on part. */
+/* Measures a row after the first one. If the measurement fails, the row's note says why. Collective
+ * on part. */
 static void measure_further(Scale *s, const World *part, ScaleRow *row)
 {
     int64_t micros = row->batch / s->micro_batch;
@@ -171,7 +173,7 @@ static Status run_job(Job *job, const ScaleOptions *o)
     TRY(grid_shape(&s.shape, config, job->world.size));
     TRY(read_machine(&s, &job->world));
     make_rows(&s, s.shape, batch);
-    /* random data for the largest batch */
+    /* random data are generated for the largest batch */
     config->train.batch = s.weak[s.count - 1].batch;
     Status st = bench_data_begin(job, &input, path);
     bench_fix_threads(config, &job->world);
@@ -189,7 +191,7 @@ static const Flag flags[] = {
     {"--steps", FLAG_FIELD(ScaleOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
      .default_text = "20", .help = "steps to time for each row"},
     {"--warmup", FLAG_FIELD(ScaleOptions, warmup), .value = "S", .hi = 1000000, .default_text = "5",
-     .help = "untimed steps before them"},
+     .help = "steps before the timed steps"},
     {"--machine", FLAG_FIELD(ScaleOptions, machine), .value = "FILE",
      .help = "times of weft bench machine, for a forecast of each row (default: run.machine)"},
     {"--json", FLAG_FIELD(ScaleOptions, json), .help = "one JSON object"},

@@ -4,19 +4,19 @@
 
 #include "bench.h"
 
-/* A measurement. */
+/* A measurement: steps on a number of replicas. */
 typedef struct ScaleRow {
     int replicas, ranks;
     /* samples of the global batch */
     int64_t batch;
     /* seconds of a step, measured and forecast; NaN: none */
     double step_s, forecast_s;
-    /* why it was not measured, or which micro-batches are padding; why there is no forecast; NULL:
-     * nothing to say; owned */
+    /* note: why the row was not measured, or which micro-batches are padding; forecast_note: why
+     * there is no forecast; NULL: no note; owned */
     char *note, *forecast_note;
 } ScaleRow;
 
-/* The measurements of a job, complete on rank 0. Texts without another word are borrowed. */
+/* The measurements of a job, complete on rank 0. Texts are borrowed. */
 typedef struct Scale {
     Config *config;
     /* grid of all ranks */
@@ -24,11 +24,12 @@ typedef struct Scale {
     /* file of a machine's times; "": none */
     const char *machine_path;
     Machine machine;
-    /* timed steps of a row, and steps before them */
+    /* number of timed steps of a row, and of steps before them */
     int steps, warmup;
     int64_t micro_batch, rows_per_sample;
     const char *row_name, *model, *precision, *device;
-    /* rows of each table by ascending ranks, [count]; owned */
+    /* rows of the table of strong scaling and of that of weak scaling, by ascending ranks, [count];
+     * owned */
     int count;
     ScaleRow *strong, *weak;
 } Scale;

@@ -1,7 +1,7 @@
 /* The tables of weft bench scale. T_p is the time of a step on p ranks, and p0 are the ranks of one
- * replica. Strong scaling: speed-up T_p0 / T_p, efficiency speed-up / (p / p0). Weak scaling:
- * efficiency T_p0 / T_p, speed-up efficiency x (p / p0), which is the ratio of samples per second.
- * So both are the ratio of samples per second, divided by p / p0 for efficiency. */
+ * replica. Strong scaling: the speed-up is T_p0 / T_p, and the efficiency is the speed-up divided
+ * by p / p0. Weak scaling: the efficiency is T_p0 / T_p, and the speed-up is the efficiency times p
+ * / p0. In both cases the speed-up is the ratio of samples per second. */
 #include "bench_scale.h"
 
 #include <math.h>
@@ -19,7 +19,8 @@ static double speed_up(const Scale *s, const ScaleRow *row)
     return rows_per_s(s, row) / rows_per_s(s, &s->strong[0]);
 }
 
-/* The part of the measured time by which the forecast is above it. */
+/* Returns by how much the forecast exceeds the measured time, as a fraction of the measured
+ * time. */
 static double forecast_error(const ScaleRow *row)
 {
     return row->forecast_s / row->step_s - 1;
@@ -58,7 +59,8 @@ static void print_table(const Scale *s, const char *title, const ScaleRow *row)
     for (int i = 0; i < s->count; ++i) print_row(s, &row[i]);
 }
 
-/* Returns note k of both tables, of 4 * count; NULL: there is none. */
+/* Returns note k of all 4 * count notes: each row of each table has a note and a note on its
+ * forecast. *ranks: ranks of the row. NULL: there is no such note. */
 static const char *note_at(const Scale *s, int k, int *ranks)
 {
     const ScaleRow *row = &(k / 2 % 2 ? s->weak : s->strong)[k / 4];
@@ -66,7 +68,7 @@ static const char *note_at(const Scale *s, int k, int *ranks)
     return k % 2 ? row->forecast_note : row->note;
 }
 
-/* Prints each different note once, with the numbers of ranks that it is about. */
+/* Prints each different note once, with the numbers of ranks of its rows. */
 static void print_notes(const Scale *s)
 {
     const char *before = "\n";

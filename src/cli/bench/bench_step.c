@@ -13,7 +13,7 @@ typedef struct StepBench {
     /* number of steps that are timed, and of steps before them */
     int steps, warmup;
     bool json, kernels;
-    /* file of times for which operations sleep; NULL: they are computed */
+    /* file of times for which operations sleep instead of computing; NULL: operations compute */
     const char *pretend;
     /* random data to generate, see bench_data_begin */
     Input input;
@@ -25,14 +25,15 @@ typedef struct StepBench {
     double flops;
     /* peak memory of all ranks' processes */
     double memory_mb;
-    /* memory of all ranks' devices in MB: used; planned; used by libraries and graphs outside the
-     * plan. NaN: the device uses host memory */
+    /* memory of all ranks' devices in MB: used; planned; used outside the plan by libraries and
+     * graphs. NaN: the device has no memory of its own */
     double device_mb, device_planned_mb, device_unplanned_mb;
 } StepBench;
 
-/* Returns the model's flops for one micro-batch: the matrix products of dense layers, convolutions
- * and attention (causal attention: half of the square), forward and, for gradients of inputs and of
- * trained weights, backward. Elementwise work and recomputation are not counted. Collective. */
+/* Returns the model's flops for one micro-batch: of the matrix products of dense layers,
+ * convolutions and attention (causal attention: half of the square). Products of forward and
+ * products for gradients of inputs and of trained weights are counted; elementwise work and
+ * recomputation are not counted. Collective. */
 static double micro_flops(const Trainer *t)
 {
     GridShape shape = trainer_shape(t);
@@ -41,8 +42,8 @@ static double micro_flops(const Trainer *t)
     for (int i = 0; i < graph->node_count; ++i) {
         const Op *op = graph->node[i].op;
         const OpSpec *s = &op->spec;
-        /* a product forward, one for gradients of inputs and one for gradients of weights;
-         * attention has no weights, but gradients of both factors */
+        /* a layer with weights has one product in forward, one for gradients of inputs and one for
+         * gradients of weights; attention has no weights, but gradients of both factors */
         int passes = s->w_count > 0 ? 1 + s->need_dx[0] + !s->frozen : s->need_dx[0] ? 3 : 1;
         if (op_info(s->kind)->macs) flops += op->flops_forward * passes;
     }
@@ -123,7 +124,7 @@ static void measure_device_memory(const Trainer *t, StepBench *bench)
     bench->device_unplanned_mb = round(bench_sum_ranks(world, trainer_device_unplanned(t)) * 1e-6);
 }
 
-/* Reads the times for which operations sleep. seconds: see train_part_times. */
+/* Reads the times for which operations sleep. *seconds: result of train_part_times. */
 static Status read_pretended(const Trainer *t, const char *path, PartSeconds **seconds)
 {
     Machine machine;
@@ -205,12 +206,13 @@ static const Flag flags[] = {
     {"--steps", FLAG_FIELD(StepOptions, steps), .value = "S", .lo = 1, .hi = 1000000,
      .default_text = "20", .help = "steps to time"},
     {"--warmup", FLAG_FIELD(StepOptions, warmup), .value = "S", .hi = 1000000, .default_text = "5",
-     .help = "untimed steps before them"},
+     .help = "steps before the timed steps"},
     {"--kernels", FLAG_FIELD(StepOptions, kernels),
      .help = "also measure memory-bound kernels, each compared with a copy of as many bytes"},
     {"--pretend", FLAG_FIELD(StepOptions, pretend), .value = "FILE",
-     .help = "operations sleep for their times in this file (see weft bench machine) instead of "
-             "being computed: messages and schedule of a machine that is not there"},
+     .help =
+         "operations sleep for their times in this file (see weft bench machine) instead of "
+         "being computed: this measures messages and schedule for a machine that is not available"},
     FLAG_MAP(StepOptions),
     {"--json", FLAG_FIELD(StepOptions, json),
      .help = "one JSON object; with --kernels several, one per line"},

@@ -1,9 +1,11 @@
-/* Times training steps, for the benchmarks of whole steps; names for their output. */
+/* Times training steps, for the benchmarks of whole steps. Also has the names that their output
+ * needs. */
 #include "bench.h"
 
 #include <math.h>
 
-/* Time that the host has spent so far. */
+/* Times that the host has spent so far: waiting for data, in forward and backward, with
+ * messages. */
 typedef struct Counters {
     double data_wait_s, work_s, messages_s;
 } Counters;
@@ -15,9 +17,9 @@ static Counters counters_now(const Trainer *t)
                       .messages_s = phase_s(PHASE_MESSAGES) + phase_s(PHASE_EXCHANGE)};
 }
 
-/* Returns the fraction of the time in which stages are idle. The total time is taken to be the
- * longest time that any stage works and waits for messages. NaN for a GPU, on which the host only
- * queues work, so that the host's times are not those of the work. */
+/* Returns the fraction of the time in which stages are idle. The total time is the longest time
+ * that any stage works and waits for messages. Returns NaN for a GPU: the host only queues work for
+ * it, so the host's times are not the times of the work. */
 static double bubble_of(const Trainer *t, Counters before)
 {
     const World *world = trainer_world(t);
@@ -41,8 +43,8 @@ static Status run_steps(Trainer *t, Stopwatch *watch, int steps)
     return st;
 }
 
-/* Computes the results. steps: a lap per step; waits: a lap for each wait for a sum over replicas;
- * NULL: there are no sums. Collective. */
+/* Computes the results. steps: stopwatch with a lap for each step; waits: stopwatch with a lap for
+ * each wait for a sum over replicas, NULL: there are no sums. Collective. */
 static void compute_results(const Trainer *t, BenchSteps *result, Stopwatch *steps,
                             Stopwatch *waits, Counters before)
 {

@@ -29,8 +29,8 @@ static const Flag flags[] = {
              "none"},
 };
 
-/* Sets the description of a sample in `model`: from --input, else from the training set, which is
- * opened as `set`, and which the model borrows. */
+/* Sets the description of a sample in `model`, from --input or else from the training set. The
+ * training set is opened as `set`, and `model` borrows it. */
 static Status describe_input(const ExportOptions *o, DataSet *set, OnnxModel *model)
 {
     const Config *c = model->config;
@@ -53,7 +53,7 @@ static Status describe_input(const ExportOptions *o, DataSet *set, OnnxModel *mo
     return OK;
 }
 
-/* Says whether the values are averages. */
+/* Returns the part of a message that says whether the values are averages. */
 static const char *source_words(int averaged)
 {
     return averaged > 0 ? "; values: the EMA (--no-ema: the parameters themselves)" : "";

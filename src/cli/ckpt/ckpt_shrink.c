@@ -34,7 +34,8 @@ static const Flag flags[] = {
     {"--json", FLAG_FIELD(ShrinkFlags, json), .help = "one JSON object"},
 };
 
-/* The models before and after, and the units (channels that are removed together). */
+/* The model before and after channels are removed, and its units: channels that can only be removed
+ * together. */
 typedef struct Shrink {
     const ShrinkFlags *flags;
     /* path of the checkpoint; borrowed */
@@ -77,7 +78,7 @@ static Status build(Shrink *s)
 
 /* ---- the report ---- */
 
-/* Number of units that are left in a group. */
+/* Returns the number of units that are left in a group. */
 static int64_t group_left(const Shrink *s, const UnitGroup *group)
 {
     int64_t left = group->count;

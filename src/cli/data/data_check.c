@@ -14,7 +14,7 @@ typedef struct Checked {
     LabelUse *use;
 } Checked;
 
-/* Does the set have a label for each sample? */
+/* True if the set has a label for each sample. */
 static bool has_labels(const DataSet *set)
 {
     const DataKindInfo *kind = data_kind(set);
@@ -64,8 +64,8 @@ static Status check_labels(const Checked *first, const Checked *second)
     return OK;
 }
 
-/* Compares a training set with a test set: samples, ranges of values, class names, and labels;
- * prints whether they fit. */
+/* Compares a training set with a test set: samples, ranges of values, class names, and labels.
+ * Prints whether the sets fit together. */
 static Status check_both(Checked *first, Checked *second)
 {
     const char *train = first->set->path, *test = second->set->path;

@@ -1,5 +1,5 @@
 /* weft data import coco, yolo, voc: import pictures with labelled boxes, on any number of ranks.
- * The data module does the import. */
+ * This file has only the verbs; the data module does the import. */
 #include "import_ranks.h"
 
 enum { SIDE_MIN = 8, SIDE_MAX = 8192 };
@@ -27,7 +27,9 @@ enum { BROKEN_ERROR, BROKEN_SKIP };
                  "the bytes of the files are stored, which training decodes at any size"},         \
         {"--broken", FLAG_FIELD(BoxOptions, broken), .value = "error|skip",                        \
          .default_text = "error",                                                                  \
-         .help = "what to do with pictures and boxes that cannot be used; both name them"},        \
+         .help =                                                                                   \
+             "what to do with pictures and boxes that cannot be used; their names are printed in " \
+             "both cases"},                                                                        \
         {"--orient", FLAG_FIELD(BoxOptions, orient),                                               \
          .help = "rotate pictures according to their EXIF orientation, before boxes are placed"},  \
         {"--allow-empty", FLAG_FIELD(BoxOptions, allow_empty),                                     \
@@ -135,9 +137,10 @@ const Verb verb_data_import_yolo = {
     .expects = "a folder of pictures, perhaps one of texts, and -o OUT",
     .help = "imports pictures with boxes from YOLO's texts",
     .more = "LABELS has a text for each picture, with the same path but .txt; a line is class, x, "
-            "y, width, height, or class and the points of a polygon. Without LABELS: "
-            "IMAGES/images and IMAGES/labels if there is a folder IMAGES/images; else IMAGES, and "
-            "the path in which its last part `images` is `labels`." CONTINUES,
+            "y, width, height, or class and the points of a polygon. Without LABELS, "
+            "the folders are IMAGES/images and IMAGES/labels if there is a folder IMAGES/images; "
+            "otherwise IMAGES, and the path in which its last part `images` is replaced by "
+            "`labels`." CONTINUES,
     VERB_FLAGS(BoxOptions, yolo_flags),
     .traits = VERB_LONG_RUNNING,
     .run = run_yolo,

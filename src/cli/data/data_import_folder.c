@@ -1,5 +1,5 @@
-/* weft data import folder: imports pictures into a data set, on any number of ranks. The data
- * module does the import. */
+/* weft data import folder: imports pictures into a data set, on any number of ranks. This file has
+ * only the verb; the data module does the import. */
 #include "../private.h"
 
 #include "import_ranks.h"
@@ -37,7 +37,7 @@ static const Flag flags[] = {
          "line; a class without pictures remains a class; a folder that is not in the list "
          "is an error"},
     {"--broken", FLAG_FIELD(FolderOptions, broken), .value = "error|skip", .default_text = "error",
-     .help = "what to do with files that are not pictures; both name them"},
+     .help = "what to do with files that are not pictures; their names are printed in both cases"},
     {"--orient", FLAG_FIELD(FolderOptions, orient),
      .help = "rotate pictures according to their EXIF orientation"},
     {"--allow-empty", FLAG_FIELD(FolderOptions, allow_empty),

@@ -1,10 +1,10 @@
-/* weft data make shallow-water, burgers and kolmogorov: sets of fields, made by solvers on any
- * number of ranks. The data module makes them. */
+/* weft data make shallow-water, burgers and kolmogorov: sets of fields that solvers compute, on any
+ * number of ranks. This file has only the verbs; the solvers are in the data module. */
 #include "import_ranks.h"
 
 #include "data/flow.h"
 
-/* Options of all three; each kind has flags for those that it uses. */
+/* Options of all three kinds; each kind has flags only for the options that it uses. */
 typedef struct FlowOptions {
     const char *out, *size;
     int64_t members, first, steps, seed, threads, ranks, waves;
@@ -12,8 +12,8 @@ typedef struct FlowOptions {
     bool labels, force;
 } FlowOptions;
 
-/* The flags of all kinds; their defaults of --size, --interval, --spin-up and their unit of time
- * differ. */
+/* The flags that all kinds have. The defaults of --size, --interval and --spin-up, and the unit of
+ * time, depend on the kind. */
 #define FLAGS(size_text, interval_text, spin_up_text, unit)                                        \
     FLAG_OUT(FlowOptions, out, "folder for the files member-000.nc, member-001.nc, ..."),          \
         {"--size", FLAG_FIELD(FlowOptions, size), .value = "HxW", .default_text = size_text,       \

@@ -15,11 +15,11 @@ typedef struct ImportProgress {
     const char *things;
     /* stdout is a terminal, on which the line is overwritten */
     bool terminal;
-    /* an incomplete line has been printed last */
+    /* the last line that was printed is an unfinished progress line */
     bool drawn;
     /* times of the first call and of the last line */
     double begin_s, last_s;
-    /* number of things done by an earlier, interrupted import; -1: not known yet */
+    /* number of things that an earlier, interrupted import has done; -1: not known yet */
     int64_t before;
 } ImportProgress;
 
@@ -35,7 +35,8 @@ static void broadcast(void *user, void *bytes, size_t count)
     world_bcast(((ImportProgress *)user)->world, bytes, count, 0);
 }
 
-/* ImportRanks.progress: prints the line if it is time. done, total, broken: things of this rank */
+/* ImportRanks.progress: prints the progress line if enough time has passed. done, total, broken:
+ * numbers of things of this rank */
 static void print_progress(void *user, int64_t done, int64_t total, int64_t broken)
 {
     ImportProgress *p = user;
@@ -47,7 +48,7 @@ static void print_progress(void *user, int64_t done, int64_t total, int64_t brok
     }
     bool last = done == total;
     if (now_s - p->last_s < period_s && !last) return;
-    /* a short import prints no line */
+    /* a short import prints no progress line */
     if (last && !p->drawn && now_s - p->begin_s < LINE_S) return;
     double seconds = now_s - p->begin_s, ranks = (double)p->world->size;
     double rate = seconds > 0 ? (double)(done - p->before) * ranks / seconds : 0;
@@ -67,7 +68,7 @@ Status import_on_ranks(ImportOnRanks *import, const char *things, bool reads_nam
                        const void *user)
 {
     World world;
-    /* a separate process reads the names, and it must be made before MPI starts */
+    /* a separate process reads the names; this process must be made before MPI starts */
     if (reads_names && launch_rank() == 0) hdf5_begin();
     if (is_launched()) terminal_adapt();
     TRY(world_init(&world, NULL, NULL));

@@ -218,9 +218,9 @@ void become_child(void)
 /* Restores the signal mask from before runner_init, with exceptions for the mpirun of a training. A
  * signal would make mpirun end the job. Therefore signals that are no reason to end (SIGPIPE:
  * nobody reads the output) are blocked for mpirun; it unblocks all signals for its ranks. SIGUSR1,
- * which mpirun forwards, is ignored when mpirun starts: at its end mpirun restores this, so that a
- * late SIGUSR1 does not kill it. The ranks do not ignore SIGUSR1, because mpirun has set its own
- * handler when it starts them. */
+ * which mpirun forwards, is ignored when mpirun starts: at its end mpirun sets it to be ignored
+ * again, so that a late SIGUSR1 does not kill mpirun. The ranks do not ignore SIGUSR1, because
+ * mpirun has set its own handler when it starts them. */
 static void restore_signals(const Runner *r)
 {
     sigset_t blocked;

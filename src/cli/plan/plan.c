@@ -1,6 +1,6 @@
 /* weft plan: prints what a run on any number of ranks would do: layers, stages, memory, messages
- * and the schedule. They are taken from the plan and schedule that training itself executes. The
- * run's memory is not allocated and no rank is started; with --input no data set is opened
+ * and the schedule. The output is made from the plan and schedule that training itself executes.
+ * The run's memory is not allocated and no rank is started; with --input no data set is opened
  * either. */
 #include "../private.h"
 
@@ -14,12 +14,12 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-/* width of the picture of the schedule if stdout is not a terminal */
+/* columns of the picture of the schedule if stdout is not a terminal */
 enum { COLUMNS_DEFAULT = 100 };
 
 typedef struct PlanFlags {
     const char *svg, *gpu, *input, *link, *machine;
-    /* if not given: ranks 0, stage -1, samples 0 */
+    /* values if not given: ranks 0, stage -1, samples 0 */
     int64_t ranks, stage, samples, top;
     bool json, choose, any_bits;
 } PlanFlags;
@@ -58,8 +58,8 @@ static const Flag flags[] = {
 
 /* ---- ranks ---- */
 
-/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. With
- * the first two, the configuration's number of replicas is ignored. */
+/* Takes the number of ranks from --ranks, else from the launcher, else from the configuration. In
+ * the first two cases the configuration's number of replicas is ignored. */
 static Status count_ranks(Config *config, const World *world, int64_t given, int *ranks)
 {
     int64_t replica = config->grid.pp * config->grid.tp;
@@ -85,9 +85,9 @@ static Status count_ranks(Config *config, const World *world, int64_t given, int
 
 /* ---- the view ---- */
 
-/* Estimates the cost of nodes first to last - 1. Each node's time is divided into forward and
- * backward in proportion to their flops, if it has a backward; backward is divided into two equal
- * halves (gradients of data and of weights) if it has weights to train. */
+/* Estimates the cost of nodes first to last - 1. The time of a node that has a backward is divided
+ * into forward and backward in proportion to their flops. If the node has weights to train, its
+ * backward is divided into two equal halves, for gradients of data and of weights. */
 static TaskCost chunk_cost(const Trainer *t, int first, int last)
 {
     TaskCost cost = {0};
@@ -95,7 +95,7 @@ static TaskCost chunk_cost(const Trainer *t, int first, int last)
         const Node *node = &trainer_graph(t)->node[i];
         double seconds = node_cost(node), forward = node->op->flops_forward,
                backward = node->op->flops_backward;
-        /* without flops, backward is assumed to take twice the time of forward */
+        /* without known flops, backward is assumed to take twice the time of forward */
         double forward_part = forward + backward > 0 ? forward / (forward + backward) : 1.0 / 3;
         bool trains = op_has_values(&node->spec) && !node->spec.frozen, has_backward = trains;
         for (int k = 0; k < node->spec.x_count; ++k)
@@ -200,7 +200,7 @@ static Status show(const PlanView *v, const PlanFlags *o)
     return OK;
 }
 
-/* Describes the samples by --input; without it the configuration must name a data set. */
+/* Describes the samples by --input; without --input data.train must be set. */
 static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
 {
     Input input;
@@ -215,20 +215,21 @@ static Status take_input(const Config *config, const PlanFlags *o, DataSet *set)
                               o->samples > 0 ? o->samples : config->train.batch);
 }
 
-/* The machine that is planned for. */
+/* The machine for which the plan is made. */
 typedef struct MachineFile {
     /* "": none */
     const char *path;
     Machine times;
 } MachineFile;
 
+/* Returns the number of ranks on a node of the machine. */
 static int ranks_on_node(const Machine *times, int ranks)
 {
     return ranks < times->ranks ? ranks : times->ranks;
 }
 
-/* Reads the machine's file. A plan for which train.threads or train.memory is not set takes them
- * from it. */
+/* Reads the machine's file. If train.threads or train.memory is not set, the plan uses the
+ * machine's value. */
 static Status take_machine(Config *config, const PlanFlags *o, int ranks, MachineFile *machine)
 {
     machine->path = o->machine ? o->machine : config->run.machine;
@@ -246,7 +247,8 @@ static Status choose(const Job *job, const PlanFlags *o, const MachineFile *mach
 {
     const Config *config = job->config;
     if (!*machine->path) return fail(ERR_USAGE, "--choose needs times: --machine FILE");
-    /* the share of this machine, if neither the configuration nor the file says more */
+    /* a rank's share of this machine's memory, if neither the configuration nor the file gives a
+     * limit */
     double memory = config->train.memory > 0
                         ? config->train.memory
                         : memory_limit("").bytes / ranks_on_node(&machine->times, dry_run->ranks);

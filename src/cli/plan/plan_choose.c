@@ -1,5 +1,5 @@
 /* weft plan --choose: plans every grid of the ranks with every schedule, zero and recompute,
- * forecasts a step of each that fits in memory, and prints the fastest. Nothing is timed: equal
+ * forecasts a step of each that fits in memory, and prints the fastest. Nothing is timed, so equal
  * files give equal choices. */
 #include "plan_choose.h"
 
@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Forecasts that differ by less are too near to call: the largest error of a forecast by measured
- * times in bench/results/forecast.md. */
+/* If two forecasts differ by less than this fraction, it is not known which plan is faster. It is
+ * the largest error of a forecast from measured times in bench/results/forecast.md. */
 static const double NEAR = 0.05;
-/* memory limit while plans are made; their bytes are compared with the limit afterwards */
+/* memory limit while plans are made; the memory of a plan is compared with the real limit
+ * afterwards */
 static const double NO_LIMIT = 1e18;
 enum { CELL = 16, KEYS_TEXT = 160, WHY_TEXT = 300 };
 
@@ -29,7 +30,7 @@ typedef enum Outcome {
     /* the configuration or the model does not allow it */
     CHOICE_REFUSED,
     CHOICE_OTHER_BITS,
-    /* the machine's file lacks a time of it */
+    /* the machine's file lacks a time that the plan needs */
     CHOICE_UNMEASURED,
     CHOICE_OUTCOMES
 } Outcome;
@@ -37,23 +38,24 @@ typedef enum Outcome {
 typedef struct Choice {
     Candidate of;
     Forecast forecast;
-    /* memory of the rank that needs most */
+    /* memory of the rank that needs most, in bytes */
     double bytes;
     bool same_bits;
 } Choice;
 
 typedef struct Choosing {
     const ChooseFrom *from;
-    /* most bytes of a rank */
+    /* bytes that a rank may use */
     double limit;
     /* number of plans by outcome */
     int outcomes[CHOICE_OUTCOMES];
-    /* why the first plan was refused, and the first not forecast; "" */
+    /* reasons why the first refused plan was refused, and why the first plan without forecast has
+     * none; "": there is no such plan */
     char refused[WHY_TEXT], unmeasured[WHY_TEXT];
     /* plans that fit; owned */
     Choice *choice;
     int count, capacity;
-    /* time of the fastest of them; INFINITY: there is none yet */
+    /* time of a step of the fastest plan; INFINITY: no plan fits yet */
     double best_s;
 } Choosing;
 
@@ -87,7 +89,7 @@ static void note(char why[WHY_TEXT])
     if (!*why) snprintf(why, WHY_TEXT, "%s", fail_message());
 }
 
-/* Finds memory and forecast of a planned candidate. */
+/* Computes the memory and the forecast of a candidate, which t has planned. */
 static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choice *found)
 {
     const ChooseFrom *from = c->from;
@@ -105,7 +107,7 @@ static Outcome forecast_of(Choosing *c, const Trainer *t, bool median_only, Choi
     return found->bytes > c->limit ? CHOICE_TOO_LARGE : CHOICE_FITS;
 }
 
-/* Plans a candidate. *found has its forecast if it fits or is too large. */
+/* Plans a candidate. If it fits or is too large, *found gets its memory and forecast. */
 static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only, Choice *found)
 {
     Config config = configure(c, of);
@@ -123,8 +125,8 @@ static Outcome try_candidate(Choosing *c, const Candidate *of, bool median_only,
 
 /* ---- the search ---- */
 
-/* A grid, and the time of its step without the bubble of its schedule, which another schedule may
- * avoid. */
+/* A grid, and a lower bound on the time of its step: the time without the bubble, which another
+ * schedule may avoid. */
 typedef struct GridBound {
     GridShape shape;
     double least_s;
@@ -138,8 +140,8 @@ static const struct {
               {"zero-bubble", 1}, {"zb-v", 2},  {"dualpipe-v", 2}};
 enum { ORDERS = sizeof orders / sizeof *orders };
 
-/* Tries an order of tasks. zero 2 and 3, and recomputation, take more time, and are only tried
- * while nothing else fits. */
+/* Tries a schedule with all values of grid.zero and grid.recompute. grid.zero 2 and 3, and
+ * recomputation, take more time, so they are only tried as long as nothing else fits. */
 static void try_order(Choosing *c, Candidate of, int order)
 {
     static const int modes[] = {RECOMPUTE_NONE, RECOMPUTE_BLOCK};
@@ -157,7 +159,7 @@ static void try_order(Choosing *c, Candidate of, int order)
             if (outcome == CHOICE_FITS) keep(c, &found);
             fits = fits || outcome == CHOICE_FITS;
             if (outcome != CHOICE_FITS && outcome != CHOICE_TOO_LARGE) return;
-            /* the same order with zero is as slow */
+            /* with grid.zero the same schedule is as slow */
             if (fits && found.forecast.step.median > c->best_s * (1 + NEAR)) return;
         }
         if (fits) break;
@@ -170,7 +172,8 @@ static void try_grid(Choosing *c, const GridBound *grid)
         try_order(c, (Candidate){.shape = grid->shape}, o);
 }
 
-/* Finds the bound of a grid. False: no plan of it is possible, which is counted. */
+/* Computes the bound of a grid. Returns false if no plan of the grid is possible, and counts that
+ * plan. */
 static bool bound_grid(Choosing *c, GridShape shape, GridBound *grid)
 {
     Choice found;
@@ -201,9 +204,10 @@ typedef struct GridList {
     int count;
 } GridList;
 
-/* Adds the grids with tensor groups of tp ranks, from the fewest stages to the most. Deeper
- * pipelines take longer to simulate: the list ends after DEPTHS_SLOWER depths in a row that are not
- * near the best even without their bubbles, each slower than the one before. */
+/* Adds the grids with tensor-parallel groups of tp ranks, by ascending number of stages. Deeper
+ * pipelines take longer to simulate. Therefore the list ends after DEPTHS_SLOWER numbers of stages
+ * in a row whose grids are slower than the grid before and, even without their bubbles, not near
+ * the best. */
 static void list_depths(Choosing *c, int tp, GridList *list)
 {
     enum { DEPTHS_SLOWER = 2 };
@@ -221,7 +225,7 @@ static void list_depths(Choosing *c, int tp, GridList *list)
     }
 }
 
-/* Tries all grids, those that may be fastest first, until no other can be near the best. */
+/* Tries the grids by ascending lower bound, until no further grid can be near the best. */
 static void search(Choosing *c)
 {
     GridList list = {NULL, 0};
@@ -257,7 +261,7 @@ static void put_keys(const Candidate *of, char text[KEYS_TEXT])
              recompute[of->recompute]);
 }
 
-/* Adds the ranges of the times that are printed. */
+/* Forecasts the printed choices again, now with the ranges of their times. */
 static void add_ranges(Choosing *c)
 {
     for (int i = 0; i < c->count && i < c->from->top; ++i) {
@@ -266,7 +270,7 @@ static void add_ranges(Choosing *c)
     }
 }
 
-/* Number of choices whose step is near the best one's. */
+/* Returns the number of choices whose step is nearly as fast as the best. */
 static int count_near(const Choosing *c)
 {
     int near = 0;

@@ -11,21 +11,21 @@ typedef struct ChooseFrom {
     /* data set of a dry run, or NULL */
     const DataSet *data;
     const Machine *machine;
-    /* path of the machine's file, for messages */
+    /* path of the file with the machine's times, for messages */
     const char *path;
     /* bytes that a rank may use */
     double memory;
     int ranks;
-    /* samples of a step; micro-batches of a step: no grid has more replicas */
+    /* samples of a step; micro-batches of a step, the largest possible number of replicas */
     int64_t batch, micros;
     /* number of plans to print */
     int top;
-    /* whether plans are listed whose bits hold on some grids only; one JSON object instead of
-     * text */
+    /* any_bits: plans whose results have the same bits only on some grids are listed, too; json:
+     * one JSON object is printed instead of text */
     bool any_bits, json;
 } ChooseFrom;
-/* Prints the fastest plans on rank 0. ERR_CONFIG: no plan fits, or the machine's file lacks a time.
- * Collective on world: its ranks agree on each plan. */
+/* Prints the fastest plans on rank 0. ERR_CONFIG: no plan fits, or the machine's file lacks a time
+ * that is needed. Collective on world, because its ranks agree on each plan. */
 Status plan_choose(const ChooseFrom *from, FILE *out);
 
 #endif

@@ -10,7 +10,7 @@ enum { CELL = 16 };
 
 /* ---- links ---- */
 
-/* Reads a positive number that `end` follows, and moves *text past both. */
+/* Reads a positive number, which must be followed by `end`, and moves *text past both. */
 static bool read_positive(const char **text, char end, double *value)
 {
     char *rest;
@@ -37,7 +37,7 @@ Status view_parse_link(const char *text, Link *link)
 
 /* The sums of a stage in one step. */
 typedef struct StepSums {
-    /* number of sums, and of those that use halving */
+    /* number of sums, and of the sums that use halving */
     int64_t count, halved;
     /* total cost of the sums */
     SumCost cost;
@@ -57,8 +57,9 @@ static void add_sum(StepSums *sums, const SumShape *shape, CommWay way, Link lin
     if (one.partners > sums->cost.partners) sums->cost.partners = one.partners;
 }
 
-/* Counts the sums of a bucket: it is sent once for each run of micro-batches, and its sums or new
- * parameters come back. With plan->gathers parameters are gathered in forward instead. */
+/* Counts the sums of a bucket. The bucket is sent once for each run of micro-batches, and then its
+ * sums or its new parameters are sent back. With plan->gathers, parameters are gathered in forward
+ * instead. */
 static void add_bucket(const PlanView *v, const Plan *plan, const ChunkPlan *c, int bucket,
                        CommWay way, StepSums *sums)
 {
@@ -81,8 +82,8 @@ static void add_bucket(const PlanView *v, const Plan *plan, const ChunkPlan *c, 
     if (!back && !plan->gathers) add_sum(sums, &gather, way, v->link, 1);
 }
 
-/* Counts the sums of a stage. way: COMM_BY_RULE, or one algorithm for all. In mode geo all changes
- * of parameters are summed at once, at a sync point. */
+/* Counts the sums of a stage. way: COMM_BY_RULE, or one algorithm for all sums. In mode geo all
+ * changes of parameters are summed at once, at a sync point. */
 static StepSums step_sums(const PlanView *v, int stage, CommWay way)
 {
     const Plan *plan = v->stage_view[stage].plan;

@@ -9,12 +9,12 @@ typedef struct Traffic {
     TableTraffic input;
     /* owned */
     TableBagSize *bag;
-    /* result: number and bytes of each kind of message */
+    /* result: number and bytes of the messages of each kind, and number of kinds */
     TableMessages kind[TABLE_MESSAGES];
     int kinds;
 } Traffic;
 
-/* Largest number of ids that a bag reads in one step of a rank. */
+/* Returns the largest number of ids that a bag reads in one step of a rank. */
 static int64_t step_ids(const PlanView *v, const SparseTable *table)
 {
     const Trainer *t = v->trainer;
@@ -42,7 +42,7 @@ static void print_table(const PlanView *v, int i, FILE *out)
                 view.row_most);
 }
 
-/* Largest number of steps between two sync points. */
+/* Returns the largest number of steps between two sync points. */
 static int64_t period_steps(const PlanView *v)
 {
     int64_t steps = trainer_config(v->trainer)->grid.geo_steps;
@@ -50,8 +50,9 @@ static int64_t period_steps(const PlanView *v)
     return steps < sizes.steps_per_epoch ? steps : sizes.steps_per_epoch;
 }
 
-/* Returns the sizes of the bag to which tables first to end - 1 belong. If the number of their rows
- * is known, it also limits the rows that change between two sync points. */
+/* Returns the sizes of the bag to which tables first to end - 1 belong. If the number of rows of
+ * all these tables is known, it also limits the number of rows that change between two sync
+ * points. */
 static TableBagSize bag_size(const PlanView *v, int first, int end)
 {
     const SparseTable *table = trainer_graph(v->trainer)->table;

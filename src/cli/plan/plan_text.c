@@ -1,16 +1,17 @@
-/* weft plan as text: layers, stages, memory, messages, schedule. Of many stages, the first and last
- * few and the largest are printed. */
+/* weft plan as text: layers, stages, memory, messages, schedule. If there are many stages, only the
+ * first and last few and the largest are printed. */
 #include "plan_view.h"
 
 #include <math.h>
 
 enum {
-    /* a longer list is cut to this number of rows at both ends, and the largest */
+    /* a list with more than ROWS_MAX rows is cut: END_ROWS rows at each end and the largest row are
+     * printed */
     ROWS_MAX = 16,
     END_ROWS = 4,
-    /* largest number of stages of which the schedule is drawn */
+    /* largest number of stages for which the schedule is drawn */
     PICTURE_STAGES_MAX = 64,
-    /* bytes of a text */
+    /* bytes of short texts */
     CELL = 16,
     MARK = 32
 };
@@ -114,7 +115,8 @@ static size_t kind_bytes(const TrainBytes *b, int kind)
     return *(const size_t *)((const char *)b + kinds[kind].offset);
 }
 
-/* Tables and the EMA are shown only if there are some. */
+/* True if a column is shown. The columns of tables and of the EMA are shown only if the model has
+ * tables or the run has an EMA. */
 static bool kind_shown(const PlanView *v, int kind)
 {
     if (kinds[kind].offset == offsetof(TrainBytes, average))
@@ -239,8 +241,8 @@ static void print_messages(const PlanView *v, FILE *out)
     mem_free(&before);
 }
 
-/* Prints the bytes of parameters that are sharded over replicas: a rank receives the other shards
- * of each bucket, and sends its own to all. */
+/* Prints the messages for parameters that are sharded over replicas: a rank receives the other
+ * shards of each bucket, and sends its own shard to all other ranks. */
 static void print_gathers(const PlanView *v, FILE *out)
 {
     int most = 0, dp = trainer_shape(v->trainer).dp;
@@ -261,8 +263,8 @@ static void print_gathers(const PlanView *v, FILE *out)
     fprintf(out, "; each rank sends and receives %s\n", text_bytes(sent_bytes, bytes));
 }
 
-/* Returns the bytes of the two messages, forward and backward, or both of one direction, that an
- * exchange makes of a whole tensor. Parts of sums are in fp32, results in the precision. */
+/* Returns the bytes that an exchange sends for a whole tensor, in two messages: one forward and one
+ * backward, or both in one of the passes. Partial sums are in fp32, results in train.precision. */
 static double exchange_node_bytes(const OpSpec *s)
 {
     const bool gathers = s->exchange == EXCHANGE_GATHER, leaves = s->exchange == EXCHANGE_LEAVE;
@@ -271,8 +273,9 @@ static double exchange_node_bytes(const OpSpec *s)
            (double)(dtype_bytes(s->x[0].dtype) + dtype_bytes((leaves ? s->x[0] : s->y).dtype));
 }
 
-/* Returns the bytes of the ranks' sums of the gradients of node i that the operation gathers: those
- * of parameters that are sums over slices of the sequence. */
+/* Returns the bytes of gradients that the operation of node i gathers from the ranks of a
+ * tensor-parallel group: the gradients of parameters that are sums over slices of the sequence, one
+ * sum from each rank. */
 static double token_sum_bytes(const Graph *g, int i)
 {
     const Node *node = &g->node[i];
@@ -284,8 +287,8 @@ static double token_sum_bytes(const Graph *g, int i)
     return floats * sizeof(float) * g->ranks;
 }
 
-/* Returns the bytes of the numbers that ranks gather about their slices of a loss's classes: six
- * floats for each row and slice, and the place of the label for each row and rank. */
+/* Returns the bytes that ranks gather for a loss whose classes are cut into slices: six floats for
+ * each row and slice, and the position of the label for each row and rank. */
 static double loss_bytes(const Graph *g, const OpSpec *s)
 {
     const Shape x = s->x[0].shape;
@@ -294,8 +297,8 @@ static double loss_bytes(const Graph *g, const OpSpec *s)
     return s->slice.ranks > 0 ? rows * (6 * slices + g->ranks) * sizeof(float) : 0;
 }
 
-/* Returns the bytes that a rank sends for its tensor group in one micro-batch, forward and
- * backward: all slices of each tensor except its own. *count: number of layers that exchange. */
+/* Returns the bytes that a rank sends to its tensor-parallel group in one micro-batch, forward and
+ * backward: all slices of each tensor except its own. *count: number of layers with an exchange. */
 static double exchange_bytes(const PlanView *v, int stage, int *count)
 {
     const Graph *g = trainer_graph(v->trainer);
@@ -368,7 +371,7 @@ static void print_schedule(const PlanView *v, int columns, FILE *out)
         fprintf(out, "  --svg FILE draws a schedule of this number of stages\n");
 }
 
-/* Prints which data is compared between replicas to detect flipped bits. */
+/* Prints which data replicas compare to detect flipped bits. */
 static void print_checks(const PlanView *v, FILE *out)
 {
     const Trainer *t = v->trainer;
@@ -417,7 +420,7 @@ static void print_step(const PlanView *v, FILE *out)
     mem_free(&limit);
 }
 
-/* Prints the forecast time of a step and its parts, as far as they are not 0. */
+/* Prints the forecast time of a step, and the parts of it that are not 0. */
 static void print_forecast(const PlanView *v, FILE *out)
 {
     const Forecast *f = &v->forecast;

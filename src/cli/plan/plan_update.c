@@ -1,5 +1,5 @@
 /* weft plan on the optimizer: prints which rule updates which parameters, and the cost of tensors
- * that are updated whole. Parameter names that differ only in numbers are printed once:
+ * that are updated as a whole. Names of parameters that differ only in numbers are printed once:
  * h.*.ln_1.weight x 12. */
 #include "plan_view.h"
 
@@ -12,7 +12,7 @@ enum { NAME_BYTES = 128, CELL = 32 };
 /* Names whose numbers are replaced by "*". */
 typedef struct Names {
     int count;
-    /* how often each name occurs; owned */
+    /* number of times that each name occurs; owned */
     int *times;
     /* owned */
     char (*name)[NAME_BYTES];
@@ -50,7 +50,8 @@ static bool is_trained(const Param *p)
     return !p->info.buffer && !p->frozen && p->tied < 0;
 }
 
-/* True if this rule of the configuration updates the parameter. rule: 0, or number of the group */
+/* True if this rule updates the parameter. rule: 0: the rule of optim.name; otherwise the number of
+ * a group, from 1 */
 static bool is_updated_by(const Trainer *t, int param, int rule)
 {
     return is_trained(&trainer_graph(t)->param[param]) && trainer_rules(t)[param] == rule;
@@ -84,7 +85,7 @@ static void print_names(const Trainer *t, int rule, FILE *out)
     mem_free(&names.times);
 }
 
-/* Number of elements that a rule updates in the whole model. */
+/* Returns the number of elements that a rule updates in the whole model. */
 static int64_t element_count(const Trainer *t, int rule)
 {
     const Graph *g = graph_whole(trainer_graph(t));
@@ -128,8 +129,8 @@ static void print_depth_groups(const Trainer *t, FILE *out)
 }
 
 /* Returns the bytes that a rank of a tensor-parallel group receives in a step: the slices of each
- * tensor that its replica updates whole (without ZeRO: of all such tensors of the stage). All
- * slices are counted with the size of the largest. */
+ * tensor that its replica updates as a whole. Without ZeRO, each replica updates all such tensors
+ * of the stage. Every slice is counted with the size of the largest. */
 static double gathered_bytes(const PlanView *v, int stage, int dp_rank)
 {
     const Trainer *t = v->trainer;
@@ -213,7 +214,8 @@ static void put_rule(const Trainer *t, int rule, Json *json)
     json_end(json);
 }
 
-/* Writes a parameter that is not tied. lr: its highest rate; 0 if it is frozen. */
+/* Writes a parameter, unless it is tied to another. "lr": its highest learning rate; 0 if it is
+ * frozen. */
 static void put_param(const Trainer *t, int i, Json *json)
 {
     const Graph *whole = graph_whole(trainer_graph(t));

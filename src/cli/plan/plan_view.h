@@ -9,7 +9,7 @@ typedef struct StageView {
     /* owned */
     Plan *plan;
     TrainBytes bytes;
-    /* estimated seconds of one micro-batch, forward and backward, on one core */
+    /* estimated seconds for one micro-batch, forward and backward, on one core */
     double cost_s;
 } StageView;
 
@@ -19,7 +19,7 @@ typedef struct PlanView {
     int stages;
     /* number of chunks of the whole model */
     int chunks;
-    /* stage given by --stage; -1: none */
+    /* stage given by --stage; -1: not given */
     int stage;
     /* network between nodes */
     Link link;
@@ -29,12 +29,12 @@ typedef struct PlanView {
     TaskCost *cost;
     /* estimated seconds of the whole model for one micro-batch */
     double cost_s;
-    /* the stage that needs most memory, and the stage that needs most time */
+    /* number of the stage that needs most memory, and of the stage that needs most time */
     int largest, slowest;
-    /* simulated schedules: with equal costs for all tasks; with the costs of their chunks. Messages
-     * take no time in either. */
+    /* simulated schedules: equal: all tasks have the same cost; real: tasks have the costs of their
+     * chunks. Messages take no time in both. */
     ScheduleReport equal, real;
-    /* time of a step, if a machine's file is given */
+    /* time of a step; has_forecast: a file with the times of a machine is given */
     bool has_forecast;
     Forecast forecast;
 } PlanView;
@@ -63,23 +63,24 @@ static inline const ChunkPlan *view_chunk(const PlanView *v, int chunk)
     return &v->stage_view[schedule_stage(s, chunk)].plan->chunk[schedule_local(s, chunk)];
 }
 
-/* If a parameter is tied across two stages, which exchange its gradients once a step: returns the
- * bytes sent in one direction, and the two stages. Otherwise returns 0. */
+/* If a parameter is tied across two stages, the stages exchange its gradients once a step. Returns
+ * the bytes sent in one direction, and sets *from and *to to the two stages; returns 0 for other
+ * parameters. */
 size_t view_tie(const PlanView *view, int param, int *from, int *to);
 
 /* plan_update.c: prints the update rules and their parameters, if there are several rules or
- * rates. */
+ * learning rates. */
 void plan_update_text(const PlanView *view, FILE *out);
 void plan_update_json(const PlanView *view, Json *json);
-/* Returns the bytes that a rank receives in a step to gather the slices of tensors that are updated
- * whole; the largest number over all ranks. */
+/* Some rules update whole tensors, whose slices a rank must gather. Returns the bytes that a rank
+ * receives for this in a step; the largest number over all ranks. */
 double view_gathered_bytes(const PlanView *view);
 
 /* plan_tables.c: prints the sparse tables, if there are any. */
 void plan_tables_text(const PlanView *view, FILE *out);
 void plan_tables_json(const PlanView *view, Json *json);
 
-/* plan_sums.c: the sums over replicas, if there are several. */
+/* plan_sums.c: prints the sums over replicas, if there are several replicas. */
 /* default of --link */
 #define PLAN_LINK "2,12.5"
 /* Parses --link: microseconds per message, and GB/s. ERR_USAGE. */

@@ -1,5 +1,5 @@
-/* weft topo show: describes nodes, the ranks on them and the measured links between these, as text,
- * JSON, pictures or a page. */
+/* weft topo show: describes nodes, the ranks on them, and the measured links between the ranks, as
+ * text, JSON, pictures or a page. */
 #include "../private.h"
 #include "topo_cli.h"
 

@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Ranks listed on a part; names of nodes listed for a layout; slow pairs, and slow nodes. */
+/* largest numbers of ranks listed on a part, of names of nodes listed for a layout, and of slow
+ * pairs or slow nodes; bytes of a list of CPUs */
 enum { RANKS_LISTED = 16, NODES_LISTED = 8, PAIRS_LISTED = 10, CPUS_TEXT_BYTES = 200 };
 
 static void print_nodes(const Topology *t)
@@ -38,8 +39,8 @@ static void print_size(const char *name, int64_t bytes)
     printf("%s %s", name, memory_text(bytes, text));
 }
 
-/* Prints the cores from part `first` on that follow each other in its parent and have the same
- * ranks, as one line. Returns the part after them, or -1. */
+/* Prints in one line the cores from part `first` on that follow each other inside the same parent
+ * and have the same ranks. Returns the part after these cores, or -1. */
 static int print_cores(const Topology *t, int node, const Hardware *h, int first)
 {
     char text[CPUS_TEXT_BYTES];
@@ -84,7 +85,7 @@ static void print_part(const Hardware *h, int index)
     printf(" (CPUs %s)\n", cpus_write(text, sizeof text, &part->cpus));
 }
 
-/* Prints all that is inside a part; -1: in the node. */
+/* Prints all parts inside part `parent`; -1: all parts of the node. */
 static void print_inside(const Topology *t, int node, const Hardware *h, int parent)
 {
     for (int i = hardware_next(h, parent, 0); i >= 0;) {
@@ -124,7 +125,8 @@ static const char *word_or_dash(const char *word)
     return *word ? word : "-";
 }
 
-/* Prints the GPUs, and the words for pairs of them and for their ways to network cards. */
+/* Prints the GPUs, and a table with the kind of connection between each two GPUs, and between GPUs
+ * and network cards. */
 static void print_gpus(const Hardware *h)
 {
     for (int i = 0; i < h->gpus; ++i) {
@@ -149,7 +151,7 @@ static void print_gpus(const Hardware *h)
     }
 }
 
-/* Prints the nodes of a layout: hardware, and the ranks of the first of them. */
+/* Prints the nodes that have a layout, their hardware, and the ranks of the first node. */
 static void print_layout(const Topology *t, const int *layout, int number)
 {
     int first = 0;
