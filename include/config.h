@@ -146,9 +146,9 @@ typedef struct OptimConfig {
 /* One entry of optim.groups: parameters that have other optimizer options. */
 typedef struct OptimGroup {
     int match_count;
-    /* patterns on parameter names (fnmatch), owned; none: any name */
+    /* patterns on parameter names (fnmatch), owned; empty: any name */
     char **match;
-    /* a bit for each ParamRole (optim.h); 0: any */
+    /* a bit for each ParamRole (optim.h); 0: any role */
     int roles;
     /* factor on the learning rate of each step; 0: not given */
     double lr_scale;
@@ -196,9 +196,9 @@ typedef struct Config {
         char *name;
         /* Stem */
         int stem;
-        /* 0: the number in the data set */
+        /* number of classes; 0: the number in the data set */
         int64_t classes;
-        /* probability; below 0: the model's default */
+        /* dropout probability; below 0: the model's default */
         double dropout;
         /* widths of the perceptron of mlp, wide_deep and deepfm, and of dlrm's top */
         ConfigList hidden;
@@ -254,7 +254,7 @@ typedef struct Config {
         int64_t window;
         /* llama: first block with this window */
         int64_t window_from;
-        /* 0: the number in the data set */
+        /* number of tokens or rows; 0: the number in the data set */
         int64_t vocab;
         int layer_count;
         /* owned */
@@ -289,8 +289,8 @@ typedef struct Config {
         int64_t crop_pad, cutout_size;
         /* side lengths in pixels; 0: the step is skipped */
         int64_t resize, random_resized_crop, random_crop, center_crop;
-        /* random resized crop: smallest and largest fraction of the area, ratio of width to
-         * height */
+        /* random resized crop. crop_scale: smallest and largest fraction of the area; crop_ratio:
+         * smallest and largest ratio of width to height */
         ConfigList crop_scale, crop_ratio;
         /* sets of boxes. letterbox: side in pixels of the square that contains a whole picture, 0:
          * the stored side; mosaic: probability that four pictures are joined into one input;
@@ -305,7 +305,8 @@ typedef struct Config {
         ConfigList color_jitter;
         /* erasing: probability; mixup, cutmix: parameter of the Beta distribution; 0: off */
         double erasing, mixup, cutmix;
-        /* normalize by mean and std below, or by the file's attributes if these are empty */
+        /* values are normalized by mean and std below, or by the file's attributes if these are
+         * empty */
         bool normalize;
         /* factor on raw values, before normalizing; 0: 1/255 for uint8, else 1 */
         double scale;
@@ -331,7 +332,7 @@ typedef struct Config {
         int64_t prefetch, workers;
     } data;
     struct {
-        /* one of the two is set, the other is 0 */
+        /* length of the training, in epochs or in steps; the other of the two is 0 */
         int64_t epochs, steps;
         /* batch: samples of a step over all ranks; micro_batch: samples of a micro-batch, 0:
          * automatic */
@@ -354,7 +355,7 @@ typedef struct Config {
         /* sets of fields: number of times that the model is applied, each time to its own
          * outputs */
         int64_t rollout;
-        /* fp16: initial loss scale, a power of two; steps without overflow after which it
+        /* fp16: initial loss scale, a power of two; number of steps without overflow after which it
          * doubles */
         double loss_scale;
         int64_t loss_scale_steps;
@@ -471,7 +472,7 @@ void config_use_check(Status (*check)(const Config *config));
  * across keys. path NULL: only defaults and overrides. On error *config is NULL. The caller owns
  * *config. */
 Status config_load(Config **config, const char *path, int count, char *const *overrides);
-/* Does the same with text in memory; name stands for the file in messages. */
+/* Does the same with text in memory. name: name of the text in messages. */
 Status config_parse(Config **config, const char *name, const char *text, int count,
                     char *const *overrides);
 void config_free(Config **config);

@@ -12,7 +12,7 @@ typedef struct DoctorOptions {
     const char *folder;
     /* size of one checkpoint in bytes; the folder should have space for three */
     double checkpoint_bytes;
-    /* print one JSON object instead of lines */
+    /* one JSON object is printed instead of lines */
     bool json;
     /* the lines of `weft --version`, which are compared between ranks */
     const char *versions;

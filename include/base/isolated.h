@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 typedef struct IsolatedJob {
-    /* subject of error messages: "HDF5, reading what is in it," */
+    /* subject of error messages, before words such as "crashed": "hwloc, in the process that reads
+     * its XML," */
     const char *subject;
     /* limit on the memory that the process allocates after its start; not applied in sanitizer
      * builds */

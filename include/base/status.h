@@ -19,9 +19,9 @@ typedef enum Status {
     ERR_BUG = 70,
     /* out of memory */
     ERR_MEMORY = 71,
-    /* reading or writing failed (disk full, ...), or a rank or the link to it is lost */
+    /* reading or writing failed (disk full, ...), or a rank, or the link to a rank, is lost */
     ERR_IO = 74,
-    /* stopped early with a checkpoint: starting again continues */
+    /* stopped early; the same command continues the run */
     ERR_STOPPED = 75,
     /* wrong configuration */
     ERR_CONFIG = 78,

@@ -110,7 +110,7 @@ struct stat;
 bool file_is_same(const struct stat *a, const struct stat *b);
 /* Reads a whole file (file_open_stream) and appends a zero byte; *text: owned by the caller.
  * ERR_NOINPUT: it cannot be opened; ERR_IO: it cannot be read; ERR_DATA: it has more than `most`
- * bytes, at which reading stops, because a pipe may have no end. */
+ * bytes. Reading stops there, because a pipe may have no end. */
 Status file_text(const char *path, size_t most, char **text, size_t *bytes);
 /* Describes a file's content, to compare it with the file of that name on another host: "7840 bytes
  * with hash 0123456789abcdef". For a file above 4 MB, 64 evenly spread pieces of 4 KB are hashed.
@@ -119,8 +119,8 @@ void file_describe(const char *path, char *out, size_t room);
 
 /* From now on SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU do not end the process: they
  * are recorded for stop_wanted. Signals that are ignored at that time stay ignored (nohup). SIGPIPE
- * is ignored, because unread output is no reason to stop, and so is SIGXFSZ, because exceeding a
- * file size limit is reported by write. Call it before any other thread is started, and again after
+ * is ignored, because unread output is no reason to stop. SIGXFSZ is ignored, because write reports
+ * that a file size limit is exceeded. Call it before any other thread is started, and again after
  * calls in which a library may have set handlers (MPI_Init). If it was not called, stop_wanted
  * returns false. */
 void stop_begin(void);

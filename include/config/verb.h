@@ -86,7 +86,7 @@ enum {
 typedef struct Verb {
     /* "train", "data import idx" */
     const char *name;
-    /* usage of the words after the name: "CONFIG [key=value ...]"; NULL: the verb takes none */
+    /* usage of the words after the name: "CONFIG [key=value ...]"; NULL: the verb has no words */
     const char *words;
     /* minimum number of words, checked if `expects` is set */
     int words_min;

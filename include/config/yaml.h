@@ -20,7 +20,7 @@ typedef struct Node {
     struct Node **key, **item;
 } Node;
 
-/* Reads one document. name stands for the text in messages. Errors are ERR_CONFIG with
+/* Reads one document. name: name of the text in messages. Errors are ERR_CONFIG with
  * name:line:column: broken YAML, an empty text, more than one document, anchors, aliases, tags,
  * keys that are not scalars. The caller owns *root. */
 Status yaml_parse(Node **root, const char *name, const char *text, size_t length);

@@ -1,4 +1,4 @@
-/* isolated_run_many:
+/* Runs work on untrusted input in separate processes with limits. isolated_run_many:
  *   caller --request--> maker --fork--> workers (limits set) --answers--> maker --> caller
  *
  * The maker is a copy of the process that isolated_begin makes before MPI and threads are started.
@@ -41,7 +41,7 @@ enum { DONE = 0, WRITE_FAILED = 1 };
 typedef struct Outcome {
     /* status from waitpid */
     int state;
-    /* errno where no worker could be made */
+    /* errno if no worker could be made */
     int error;
     /* late: the worker exceeded IsolatedJob.clock_s; too_long: its answer exceeded answer_bytes */
     bool late, too_long;

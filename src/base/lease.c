@@ -57,8 +57,8 @@ static char *path_of(const char *folder, int64_t number)
     return mem_format("%s/owner-%" PRId64, folder, number);
 }
 
-/* Returns the number in a lease's name; 0: not such a name. Numbers are limited, so that number + 1
- * cannot overflow. */
+/* Returns the number in a lease's name; 0: the name is not that of a lease. Numbers are limited, so
+ * that number + 1 cannot overflow. */
 static int64_t number_of(const char *name)
 {
     int64_t number = strncmp(name, "owner-", 6) == 0 ? strtoll(name + 6, NULL, 10) : 0;
@@ -155,7 +155,7 @@ static void remove_number(const char *folder, int64_t number)
 
 /* ---- checking the lease ---- */
 
-/* Returns whether the folder's path leads to another folder than the owned one, or to none. */
+/* Returns whether the folder's path leads to another folder than the owned one, or to no folder. */
 static bool folder_moved(const Lease *l)
 {
     struct stat st;
@@ -274,7 +274,7 @@ static Status watch_owner(const char *folder, int64_t number, const char *first,
     return OK;
 }
 
-/* Watches an owner that cannot be queried, and reports it. */
+/* Watches an owner that cannot be queried, and logs that this process waits. */
 static Status wait_for_heartbeat(const char *folder, int64_t number, const char *first,
                                  const LeaseFacts *owner, OwnerState *state)
 {
@@ -290,7 +290,7 @@ static Status wait_for_heartbeat(const char *folder, int64_t number, const char 
     return OK;
 }
 
-/* Determines the state of the owner of owner-N; ERR_CONFIG where it is alive. */
+/* Determines the state of the owner of owner-N; ERR_CONFIG: the owner is alive. */
 static Status find_owner_state(Lease *l, int64_t number, OwnerState *state)
 {
     char text[LEASE_TEXT], owner_text[LEASE_OWNER_TEXT];
@@ -326,7 +326,7 @@ static Status claim(Lease *l, int64_t number, bool *mine)
         if (error == ENOSPC || error == EDQUOT) unlink(l->path);
         return fail(ERR_IO, "%s: cannot be written: %s", l->path, strerror(error));
     }
-    /* the listing before may have been stale */
+    /* the directory listing that gave the number may have been stale */
     TRY(find_newest_or_fail(l->folder, &largest));
     *mine = largest == number;
     if (!*mine) unlink(l->path);

@@ -21,8 +21,8 @@ typedef struct Fields {
     FieldOutput *output;
     int leads, channels;
     int64_t pixels;
-    /* owned, like all fields below. They give the weights of pixels at a lead, which are in
-     * `pixel`, double[pixels] */
+    /* owned, like all fields below. reader and weights are used to compute `pixel`, the weights of
+     * the pixels at a lead, double[pixels] */
     FieldReader *reader;
     FieldWeights weights;
     double *pixel;

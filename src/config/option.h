@@ -95,7 +95,7 @@ const void *option_value(const Option *option, const Config *config);
 Status option_set_default(const Option *option, Config *config);
 enum { RANGE_CHARS = 80 };
 /* Writes the range as text ("at least 1"), or "" if there is none, into out and returns it.
- * show_max: include the upper limit even if it is only the largest number that the type holds. */
+ * show_max: include the upper limit even if it is only the largest number of its type. */
 char *option_range(const Option *option, bool show_max, char out[RANGE_CHARS]);
 
 /* The source of a key's value, and the position in that source. A larger Source overrides a smaller

@@ -125,7 +125,7 @@ typedef struct Network {
         int peer;
         double latency_s, bytes_per_s;
     } pair[PEERS_MAX];
-    /* the card that sent most of the measurement's bytes; name "" if none did */
+    /* the card that sent most of the measurement's bytes; name "": no card did */
     Card used;
     /* the fastest card that is up */
     Card fastest;

@@ -8,7 +8,7 @@
 static const double REDRAW_S = 0.1, LINE_S = 10;
 
 /* Progress line of rank 0. Rank 0 knows only its own progress, and assumes that the other ranks
- * have made as much. */
+ * have made the same progress. */
 typedef struct ImportProgress {
     World *world;
     /* name of what is counted: "pictures"; borrowed */

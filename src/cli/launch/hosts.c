@@ -1,6 +1,6 @@
-/* Reads the list of hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. srun
- * starts ranks on them in a Slurm job, else Open MPI's mpirun, which supports ssh, PBS and LSF. To
- * test whether a host answers, srun or mpirun runs `true` on the host. */
+/* Reads the list of hosts from Slurm, PBS or LSF, or from lines "name slots=N" of a file. In a
+ * Slurm job, srun starts the ranks on the hosts; otherwise Open MPI's mpirun starts them by ssh,
+ * PBS or LSF. To test whether a host answers, srun or mpirun runs `true` on the host. */
 #include "hosts.h"
 
 #include "../private.h"

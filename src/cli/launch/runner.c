@@ -138,7 +138,7 @@ static void kill_all(const Runner *r)
 /* Passes a signal on to the ranks. end: ends them. */
 static void pass_on(Runner *r, bool end)
 {
-    /* a single rank is killed, because it would take SIGTERM as a request to save */
+    /* a single rank is killed, because it would interpret SIGTERM as a request to save */
     if (end || (r->single && !r->trains))
         end_ranks(r);
     else

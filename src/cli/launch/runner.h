@@ -75,7 +75,7 @@ bool runner_stopped_early(Runner *runner);
  * exit codes "the ranks ended with exit code 74", because a rank with such a code has ended by
  * itself, even if mpirun has then killed the others. Owned by the caller. */
 char *runner_describe_loss(Runner *runner, int code);
-/* True if the exit code stands for a signal that a program causes by itself, such as SIGSEGV. False
+/* True if the exit code is that of a signal that a program causes by itself, such as SIGSEGV. False
  * for mpirun's own codes, which may have the same number if no rank has begun. */
 bool runner_rank_crashed(Runner *runner, int code);
 /* True if the exit code is one of weft's own. */

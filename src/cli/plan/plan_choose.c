@@ -27,7 +27,7 @@ typedef struct Candidate {
 typedef enum Outcome {
     CHOICE_FITS,
     CHOICE_TOO_LARGE,
-    /* the configuration or the model does not allow it */
+    /* the configuration or the model does not allow the plan */
     CHOICE_REFUSED,
     CHOICE_OTHER_BITS,
     /* the machine's file lacks a time that the plan needs */
