@@ -1,5 +1,6 @@
 /* base: foundations of every module. Status and messages, die, log, memory, clock, counter-based
- * random numbers, JSON. No MPI, no HDF5, no device. Nothing here is collective. */
+ * random numbers, JSON. The module uses no MPI, no HDF5 and no device. Nothing here is
+ * collective. */
 #ifndef WEFT_BASE_H
 #define WEFT_BASE_H
 

@@ -47,7 +47,8 @@ void beat_move(Beat *beat);
 void beat_mark(const char *doing, BeatMark of);
 /* Adds a mark with only a text. */
 void beat_mark_plain(const char *doing, bool waits);
-/* Does the same with the time at_s, which the caller has already read with clock_s. */
+/* Adds the mark of beat_mark_plain with the time at_s, which the caller has already read with
+ * clock_s. */
 void beat_mark_at(const char *doing, bool waits, double at_s);
 /* Adds the second newest mark again, after a wait has ended. */
 void beat_mark_again(void);

@@ -22,7 +22,7 @@
     W(PHASE_CHECKPOINT, "checkpoint")
 typedef enum Phase { PHASES(LIST_CONSTANT) PHASE_COUNT } Phase;
 extern const char *const phase_names[PHASE_COUNT];
-/* Returns the phase before, for nesting. */
+/* Returns the previous phase, which the caller enters again after a nested phase. */
 Phase phase_enter(Phase phase);
 /* Counts all time until phase_whole_end as this phase, even if other phases are entered meanwhile;
  * the trace and phase_watch still get the other phases. Returns the phase before, for
@@ -36,7 +36,8 @@ Phase phase_wait_begin(void);
 void phase_wait_end(Phase before);
 /* Returns the seconds spent in a phase so far. */
 double phase_s(Phase phase);
-/* Returns the same without the time since the last phase_enter; does not read the clock. */
+/* Returns the result of phase_s without the time since the last phase_enter; does not read the
+ * clock. */
 double phase_spent_s(Phase phase);
 /* From now on calls `entered` at the beginning of every phase. NULL: ends these calls. */
 void phase_watch(void (*entered)(Phase phase));

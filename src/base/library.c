@@ -1,5 +1,5 @@
-/* Binds libraries at run time, from where the loader searches: the program's run path,
- * LD_LIBRARY_PATH, the system's directories. */
+/* Loads libraries at run time and looks up their symbols. The loader searches the program's run
+ * path, LD_LIBRARY_PATH and the system's directories. */
 #include "base.h"
 
 #include <dlfcn.h>

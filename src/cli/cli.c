@@ -1,5 +1,5 @@
-/* The path from main's arguments to a verb: finds the verb, answers --help, parses the flags,
- * handles -n and the threads, runs the verb and prints its error. */
+/* Runs the verb that main's arguments name: finds the verb, answers --help, parses the flags,
+ * handles -n and the threads, calls the verb's function and prints its error. */
 #include "private.h"
 
 #include "base/start.h"

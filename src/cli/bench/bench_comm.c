@@ -189,7 +189,7 @@ static Status measure_host_sums(Bench *bench, CommTimes *times, int sizes)
         times[i].s[SUM_MPI_ALLREDUCE] = measure(bench, run_allreduce, count_of(&times[i]));
     const World *world = bench->world;
     TRY(measure_sums(bench, world, TRANSPORT_MPI, REPRODUCIBLE_ANY_GRID, times, sizes));
-    /* only if ranks of a node share memory does auto choose another transport than mpi */
+    /* auto chooses a transport other than mpi only if ranks of a node share memory */
     if (!world->one_node && comm_group_width(world, TRANSPORT_AUTO) <= 1) return OK;
     return measure_sums(bench, world, TRANSPORT_AUTO, REPRODUCIBLE_ANY_GRID, times, sizes);
 }

@@ -29,7 +29,7 @@ static void add_host(Hosts *h, const char *name, size_t length, int slots)
     h->host[h->count++] = (Host){.name = mem_format("%.*s", (int)length, name), .slots = slots};
 }
 
-/* Adds a slot on the host that each word of the text names. */
+/* Adds one slot for each word of the text, on the host of that name. */
 static void add_words(Hosts *h, const char *text)
 {
     static const char blanks[] = " \t\r\n";

@@ -69,7 +69,7 @@ void mpirun_add_env(Words *w)
 {
     static const char *const passed_on[] = {WATCH_VARIABLE, LEASE_RUN, "WEFT_LOG_DIR", "WEFT_CPU"};
     for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; ++i) {
-        /* always passed on: WATCH_VARIABLE is set later, by watch_init, when the ranks are
+        /* WATCH_VARIABLE is always passed on, because watch_init sets it later, when the ranks are
          * started */
         if (i > 0 && !getenv(passed_on[i])) continue;
         words_add(w, mem_text("-x"));

@@ -5,7 +5,7 @@
  * and it kills all ranks if none of them makes progress for train.hang_s; mpirun then ends the
  * others. A rank makes progress when it reports a stage, reads, writes, or touches memory for the
  * first time. Ranks on other hosts send heartbeats. The launcher names a rank that is silent while
- * others are not, and, when train.hang_s is over, all ranks that have never reported. */
+ * others are not, and, after train.hang_s, all ranks that have never reported. */
 #include "start_watch.h"
 
 #include <dirent.h>
@@ -17,8 +17,8 @@
 static const double CHECK_S = 0.5;
 /* time after which a stopped rank is reported */
 static const double STOPPED_S = 4;
-/* silence after which a rank on another host counts as stopped; it is longer than a cable may be
- * unplugged for */
+/* silence after which a rank on another host counts as stopped; long enough to unplug and replug a
+ * cable */
 static const double SILENT_S = 8;
 /* A longer time between two checks means that this process itself was suspended, as in the ranks'
  * watchdog. */
@@ -212,8 +212,7 @@ static bool any_progress(StartWatch *s, const Watch *watch, double now_s)
 }
 
 /* Records since when ranks have been stopped. True if a rank has been stopped for STOPPED_S while
- * others run. If all ranks are stopped, the whole job is suspended, and the times start again
- * later. */
+ * others run. If all ranks are stopped, the whole job is suspended, and the times are reset. */
 static bool any_stopped(StartWatch *s, double now_s)
 {
     int count = 0;

@@ -50,8 +50,8 @@ static bool is_trained(const Param *p)
     return !p->info.buffer && !p->frozen && p->tied < 0;
 }
 
-/* True if this rule updates the parameter. rule: 0: the rule of optim.name; otherwise the number of
- * a group, from 1 */
+/* True if this rule updates the parameter. rule: number of a group, counted from 1; 0: the rule of
+ * optim.name */
 static bool is_updated_by(const Trainer *t, int param, int rule)
 {
     return is_trained(&trainer_graph(t)->param[param]) && trainer_rules(t)[param] == rule;
