@@ -1,8 +1,8 @@
 /* optim: update rules on flat ranges of the parameter arena, groups of parameters, learning-rate
- * curves, clipping. A rule is a row in a separate file; rules.c lists them. Nothing is collective
- * unless the ranges are sharded over ranks: then updates that need norms of whole tensors are
- * collective on the ranks that share them, and updates of whole tensors on the ranks that have
- * slices of them. */
+ * curves, clipping. A rule is a const OptimTable in its own file; rules.c lists the rules. Two
+ * kinds of update are collective if tensors are divided over ranks: updates that need norms of a
+ * whole tensor, on the ranks that share the tensor, and updates of whole tensors, on the ranks that
+ * have slices of the tensor. All else is not collective. */
 #ifndef WEFT_OPTIM_H
 #define WEFT_OPTIM_H
 
@@ -11,12 +11,13 @@
 
 typedef struct Optim Optim;
 typedef struct OptimTable OptimTable;
-/* norms of a tensor, pairs of lbfgs, state slots of a rule, at most */
+/* maximum numbers: of norms that a rule needs of a tensor, of pairs that lbfgs keeps, and of state
+ * slots of a rule */
 enum { OPTIM_NORMS = 2, OPTIM_HISTORY = 10, OPTIM_SLOTS = 2 * OPTIM_HISTORY + 2 };
 
 /* Role of a parameter in its layer; a value of roles in optim.groups. Embeddings are tables of
  * vectors for tokens or positions; the head is the weight of the last layer before the loss; a
- * table is a sparse one, whose rows are created as ids appear (SparseTable). */
+ * table is a sparse table, whose rows are created as ids appear (SparseTable). */
 #define ROLE_WORDS(W)                                                                              \
     W(PARAM_WEIGHT, "weight")                                                                      \
     W(PARAM_BIAS, "bias")                                                                          \
@@ -41,10 +42,10 @@ typedef struct OptimTensor {
     /* shape in the model's order: out x in, OIHW; ndim 0: a vector of unknown length */
     Shape shape;
     ParamRole role;
-    /* true: never updated, so its rule need not support it */
+    /* true: the tensor is never updated, and its rule need not support it */
     bool frozen;
 } OptimTensor;
-/* An update rule with its constants: those of optim's keys, or of a group. */
+/* An update rule with its constants, from optim's keys or from those of a group. */
 typedef struct OptimRule {
     const OptimTable *table;
     /* the rule's constants; borrowed from the Config */
@@ -55,44 +56,49 @@ typedef struct OptimRule {
     int slots;
     /* true: rule of a bias, to which optim.warmup_bias_lr applies during the warm-up */
     bool bias;
-    /* momentum (OptimTable.momentum) of the update that has begun */
+    /* momentum in the update that has begun: the value of the constant that OptimTable.momentum
+     * names */
     float momentum;
 } OptimRule;
-/* The rules of a configuration: number 0 has optim's keys, number i those of group i - 1. */
+/* Number of rules of a configuration. Rule 0 has optim's keys, rule i has the keys of group i -
+ * 1. */
 int optim_rule_count(const Config *config);
 OptimRule optim_rule(const Config *config, int number);
-/* Sets rule[i] to the rule of tensor i: that of the first group that matches, else 0. tensor: all
- * tensors of the model. ERR_CONFIG if a pattern matches no name, a group gets no tensor, or a rule
- * cannot update one of its tensors. */
+/* Sets rule[i] to the number of tensor i's rule: the rule of the first group that matches, or 0 if
+ * no group matches. tensor: all tensors of the model. ERR_CONFIG if a pattern matches no name, a
+ * group gets no tensor, or a rule cannot update one of its tensors. */
 Status optim_assign(const Config *config, const OptimTensor *tensor, int count, int *rule);
-/* Factor of optim.layer_decay on the learning rate, for parameters in no group: depth group
- * `depth_group` of `depth_groups` (layer-wise decay as in timm; Clark et al. 2020, "ELECTRA"). */
+/* Factor by optim.layer_decay on the learning rate of parameters in depth group `depth_group` of
+ * `depth_groups`; 1 for the rules of groups (rule > 0). Layer-wise decay as in timm (Clark et al.
+ * 2020, "ELECTRA"). */
 double optim_depth_scale(const Config *config, int rule, int depth_group, int depth_groups);
 
-/* One tensor in the arenas. */
+/* One tensor in the arenas; offset and elements count floats. */
 typedef struct OptimRange {
     int64_t offset, elements;
-    /* true: weight decay applies, as to weights but not to biases and norms; set for all by a
-     * rule's decay_all */
+    /* true: weight decay applies. The caller sets it for weights, not for biases and norms; a rule
+     * with decay_all sets it for all. */
     bool decay;
-    /* true: the scales of a batch norm, for optim.slim */
+    /* true: channel scales of a batch norm, to which optim.slim applies */
     bool channel_scale;
-    /* true: a bias, also that of a norm, for optim.warmup_bias_lr */
+    /* true: a bias (of a norm, too), to which optim.warmup_bias_lr applies */
     bool bias;
-    /* true: running statistics, which others change and the optimizer only averages. Such ranges
-     * come after all others. */
+    /* true: running statistics. The forward pass changes them, the optimizer only averages them
+     * (train.ema). These ranges come after all others. */
     bool statistic;
+    /* number of its rule */
     int rule;
     /* factor on the rule's learning rate; 0 means 1 */
     double lr_scale;
-    /* true: sums of squares must not depend on how the tensor is divided (SquareSum); set for all
-     * ranges or for none */
+    /* true: sums of squares are exact (SquareSum), so that they do not depend on how the tensor is
+     * divided; true for all ranges or for none */
     bool exact;
     OptimTensor tensor;
 } OptimRange;
 /* The part of a range that this rank updates: all of it, or a shard. */
 typedef struct OptimPiece {
-    /* position in the same units as OptimRange.offset; elements 0: nothing */
+    /* position in the arena, as OptimRange.offset; elements 0: this rank updates nothing of the
+     * range */
     int64_t offset, elements;
     /* first element in the arena of parameters */
     int64_t value;
@@ -100,9 +106,9 @@ typedef struct OptimPiece {
     int64_t gradient;
     /* first element in each state arena, for the slots of the rule */
     int64_t state[OPTIM_SLOTS];
-    /* first element of its average */
+    /* first element in the arena of averages */
     int64_t average;
-    /* first element of its scratch memory */
+    /* first element in the scratch memory */
     int64_t scratch;
     bool decay;
     /* borrowed from Optim; NULL: running statistics */
@@ -111,17 +117,17 @@ typedef struct OptimPiece {
     const OptimTensor *tensor;
 } OptimPiece;
 
-/* Ranges sharded over ranks (ZeRO). This rank has elements first[i] .. first[i] + count[i] of range
- * i, and state for these only; first[i] is a multiple of FLAT_CHUNK. A tensor whose rule needs
- * whole tensors is on one rank. value[i] and gradient[i]: first element of the parameters and of
- * the gradient in their arenas. */
+/* Ranges sharded over ranks (ZeRO). This rank has elements first[i] .. first[i] + count[i] - 1 of
+ * range i, and state for these only; first[i] is a multiple of FLAT_CHUNK. A tensor whose rule
+ * needs whole tensors is on one rank. value[i] and gradient[i]: first element of the parameters and
+ * of the gradient in their arenas. */
 typedef struct OptimShard {
     const int64_t *first, *count, *value, *gradient;
     /* Gathers chunk[set * chunks + c], the sum of squares of chunk c (all ranges' chunks in order):
-     * on entry the chunks of this rank are set, on return all are. */
+     * on entry the chunks of this rank are set, on return the chunks of all ranks. */
     void (*gather)(void *user, double *chunk, int sets);
-    /* Completes squares[set * ranges + i], the sum of squares of range i on this rank, by the
-     * slices of other tensor-parallel ranks. NULL: there are no slices. */
+    /* Adds to squares[set * ranges + i], the sum of squares of this rank's slice of range i, the
+     * sums of the slices on the other tensor-parallel ranks. NULL: tensors are not sliced. */
     void (*join)(void *user, double *squares, int sets);
     void *user;
 } OptimShard;
@@ -134,8 +140,8 @@ typedef struct OptimWhole {
     void *user;
 } OptimWhole;
 
-/* Completes exact sums of squares, sum[set * ranges + i] of range i on this rank, by the parts of
- * the tensors that other ranks have. Collective on these ranks. */
+/* Adds to sum[set * ranges + i], the exact sum of squares of this rank's part of range i, the sums
+ * of the parts on other ranks. Collective on these ranks. */
 typedef struct OptimMerge {
     void (*merge)(void *user, SquareSum *sum, int sets);
     void *user;
@@ -147,7 +153,7 @@ typedef struct OptimArgs {
     const float *g;
     /* lr: the rule's learning rate */
     float lr, grad_scale;
-    /* the rule's norms of the whole range, in the order of measure */
+    /* norms of the whole range, numbered as by `set` of optim_add_squares */
     const double *norm;
 } OptimArgs;
 /* State of a row of a sparse table: floats[s] floats of slot s, one slot after the other. */
@@ -156,8 +162,7 @@ typedef struct RowState {
     /* names in checkpoints */
     const char *name[OPTIM_SLOTS + 1];
 } RowState;
-/* Arguments for one row: w and g of `width` floats, and its state, which is zero when the row is
- * new. */
+/* Arguments for one row: w and g have `width` floats; the state is zero when the row is new. */
 typedef struct OptimRowArgs {
     float *w, *state;
     const float *g;
@@ -167,51 +172,52 @@ typedef struct OptimRowArgs {
     /* the rule's weight decay, or 0 */
     float decay;
 } OptimRowArgs;
-/* An update rule: one const table in a separate file. There are four kinds. Elementwise: update
- * only. Norms of whole tensors: measure names the vectors to be measured, then update. On whole
- * tensors: direction writes an elementwise result to scratch memory, `whole` changes it as one
- * tensor in plain order, update applies it. On all tensors: together. State is always elementwise,
- * so it may lie anywhere. piece->tensor has shape and role. */
+/* An update rule: one const table in its own file. There are four kinds. An elementwise rule has
+ * only update. A rule with norms of whole tensors has measure, which passes the vectors to be
+ * measured to optim_add_squares, and update. A rule on whole tensors has direction, which writes an
+ * elementwise result to scratch memory, `whole`, which changes this result as one tensor in plain
+ * order, and update, which applies it. A rule on all tensors at once has only together. State is
+ * always elementwise, so that it can be sharded. piece->tensor has shape and role. */
 struct OptimTable {
     ConfigWord word;
-    /* slots of fp32 state per parameter, at most */
+    /* largest number of state slots; a slot is one float per parameter */
     int slots;
     /* offset in OptimConfig of the constant (a double) that optim.warmup_momentum raises: momentum,
      * or beta1; 0: the rule has no momentum */
     size_t momentum;
-    /* update also moves the average (optim_average_of), in its pass over the parameters; false: a
-     * second pass does */
+    /* true: update also moves the average (optim_average_of); false: a second pass over the
+     * parameters moves it */
     bool averages;
     /* names of the slots in checkpoints: "momentum"; "m", "v" */
     const char *slot_name[OPTIM_SLOTS];
-    /* slots needed with these constants; NULL: all */
+    /* number of slots needed with these constants; NULL: .slots */
     int (*slots_used)(const OptimConfig *constants);
-    /* measure leaves a result for update in the scratch memory */
+    /* true: measure leaves a result for update in the scratch memory */
     bool scratch;
-    /* update needs parameters in host memory, so a GPU is refused */
+    /* true: update needs parameters in host memory, so that a run on a GPU is refused */
     bool host_memory_only;
-    /* norms of each range that update needs; 0: elementwise, so adjacent ranges may be updated as
-     * one */
+    /* number of norms of each range that update needs; 0: none, and one call may update adjacent
+     * ranges */
     int norms;
     /* OK, or ERR_CONFIG with the reason why the rule cannot update this tensor with these
-     * constants, without file and line. NULL: it updates any tensor, and tables if row_update is
-     * set. */
+     * constants; the caller adds file and line to the message. NULL: the rule updates any tensor,
+     * and sparse tables if row_update is set. */
     Status (*check_tensor)(const OptimConfig *constants, const OptimTensor *tensor);
     /* Passes each vector whose norm is needed to optim_add_squares. NULL if norms is 0. */
     void (*measure)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* All NULL unless the rule needs whole tensors. x: the tensor in plain order; work: scratch
+    /* NULL for rules that do not need whole tensors. x: the tensor in plain order; work: scratch
      * memory of work_floats floats */
     void (*direction)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
     void (*whole)(Optim *optim, const OptimPiece *piece, float *x, float *work);
     int64_t (*work_floats)(const OptimTensor *tensor);
-    /* Updates all pieces, which are all parameters of the model, whole, and have this rule; NULL:
-     * the rule updates pieces one by one */
+    /* Updates all pieces at once. They are all parameters of the model, undivided, and all have
+     * this rule. NULL: the rule updates pieces one by one. */
     void (*together)(Optim *optim, float *params, const float *grads);
     /* NULL: the rule is for rows only, or has together */
     void (*update)(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
-    /* Update of a row of a sparse table, for the rows named by the ids of a step only, which
-     * includes weight decay; the arguments are as in update. One thread works on a row. Both are
-     * NULL if the rule cannot update rows. */
+    /* row_update updates one row of a sparse table, with weight decay. It is called only for rows
+     * whose ids occur in the step, by one thread for each row. row_state returns the layout of a
+     * row's state. Both are NULL if the rule cannot update rows. */
     RowState (*row_state)(const OptimConfig *constants, int width);
     void (*row_update)(const OptimRule *rule, const OptimRowArgs *args);
 };
@@ -223,8 +229,8 @@ struct Optim {
     /* borrowed */
     Backend *backend;
     int rule_count;
-    /* the configuration's rules, then a copy for each other learning rate that ranges have with
-     * them, [rule_count]; owned */
+    /* the configuration's rules, then copies of them with other learning rates (by lr_scale, or of
+     * biases during the warm-up), [rule_count]; owned */
     OptimRule *rule;
     /* the most state slots of any rule */
     int slots;
@@ -241,32 +247,34 @@ struct Optim {
     float *scratch;
     /* a whole tensor in plain order, then its rule's scratch memory; owned */
     float *whole_floats;
-    /* sums of squares per set and chunk, on the host and in the backend's memory; owned */
+    /* sums of squares, [set][chunk]: on the host (norms) and in the backend's memory (partial);
+     * owned */
     double *norms;
     double *partial;
-    /* the same as exact sums in the backend's memory, and for each range: on the host and in the
-     * backend's memory, [set][range]; owned; NULL if sums are not exact */
+    /* exact sums of squares: [set][chunk] in the backend's memory (exact_chunk), [set][range] on
+     * the host (exact_host) and in the backend's memory (exact_range). Owned; NULL if sums are not
+     * exact. */
     SquareSum *exact_chunk, *exact_host, *exact_range;
     /* sums of squares of whole ranges on the host, [set][range]; owned */
     double *range_squares;
     int64_t scratch_elements, whole_elements;
     /* the most norms per range of any rule */
     int sets;
-    /* some rule needs whole tensors */
+    /* true: some rule needs whole tensors */
     bool any_whole;
-    /* OptimRange.exact */
+    /* true: OptimRange.exact is set for all ranges */
     bool exact;
     /* number of chunks of all ranges */
     int64_t chunks;
     int range_count;
     /* range_count plus the number of ranges of running statistics, which come after the others */
     int averaged_count;
-    /* ranges, their decay flags completed by config, [averaged_count]; owned */
+    /* copies of the ranges, with decay also set by decay_all, [averaged_count]; owned */
     OptimRange *range;
     /* part of each range on this rank, [averaged_count]; owned */
     OptimPiece *piece;
-    /* index of each range's first chunk among all chunks, and their number, [range_count + 1];
-     * owned */
+    /* index of each range's first chunk among all chunks, then the number of all chunks,
+     * [range_count + 1]; owned */
     int64_t *chunk;
     int run_count;
     /* pieces as update gets them, joined where the rule permits, [run_count]; owned */
@@ -280,11 +288,12 @@ struct Optim {
     OptimWhole whole_io;
     /* merge NULL: this rank has whole tensors */
     OptimMerge merge;
-    /* a bit for each state slot that the rule asks for, while its row is checked; else NULL */
+    /* receives a bit for each state slot that the rule uses, while row_check.c checks the rule;
+     * else NULL */
     unsigned *asked;
-    /* updates begun */
+    /* number of updates begun */
     int64_t step;
-    /* the update that has begun is the first one */
+    /* true: the update that has begun is the first one */
     bool first;
     /* learning rate (of rule 0), that of biases, and gradient scale of the update that has begun */
     float lr, bias_lr, scale;
@@ -293,7 +302,7 @@ struct Optim {
     UpdateNumbers *now;
     /* sums of squares of the ranges, [range_count], in the backend's memory; owned */
     double *sums;
-    /* copy of chunk in the backend's memory; owned */
+    /* copy of Optim.chunk in the backend's memory; owned */
     int64_t *first_chunk;
     /* chunks of the gradients on this rank, whose sums of squares go to partial; in the backend's
      * memory; owned */
@@ -304,11 +313,13 @@ struct Optim {
 /* Makes an optimizer for ranges of whole tensors; ranges are copied. Release with optim_free. */
 Status optim_new(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
                  int count, int64_t arena_elements);
-/* Makes an optimizer for this rank's shards. share is copied except for user. */
+/* Makes an optimizer for this rank's shards. share is copied with its arrays; share->user is
+ * borrowed. */
 Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
                        const OptimRange *range, int count, const OptimShard *share);
 void optim_free(Optim **optim);
-/* Called before the first step. */
+/* Set how whole tensors are converted, and how exact sums of squares are completed. Called before
+ * the first step; the argument is copied, its user is borrowed. */
 void optim_use_whole(Optim *optim, OptimWhole whole);
 void optim_use_merge(Optim *optim, OptimMerge merge);
 /* Sets out[i] to the sum of squares of the gradient of range i, in double: sums per FLAT_CHUNK,
@@ -327,17 +338,18 @@ typedef struct UpdateRates {
 void optim_begin(Optim *optim, const UpdateRates *rates, double grad_scale);
 void optim_update(Optim *optim, float *params, const float *grads);
 bool optim_repeats(const Optim *optim);
-/* optim_clip, between optim_begin and optim_update, clips by the norm of all gradients without
- * waiting for the host, if optim_can_clip. All gradients must be on this rank. */
+/* optim_clip clips by the norm of all gradients without waiting for the host. It is called between
+ * optim_begin and optim_update, and only if optim_can_clip is true. All gradients must be on this
+ * rank. */
 bool optim_can_clip(const Optim *optim);
 void optim_clip(Optim *optim, const float *grads, double limit);
-/* An update with one rate, after the warm-up. */
+/* optim_begin and optim_update with one rate for all parameters, as after the warm-up. */
 void optim_step(Optim *optim, float *params, const float *grads, double lr, double grad_scale);
 /* The average of the parameters (train.ema) moves with each update: average += (1 - d) (value -
- * average), where update t has d = ema (1 - exp(-t / ema_ramp)). optim_average_begin sets it to the
- * parameters' values, where a run begins; optim_average_begin_piece does so for one piece.
- * optim_average_swap exchanges the two, for an evaluation, and exchanges them back. params: the
- * arena of parameters. All do nothing without train.ema. */
+ * average), where update t has d = ema (1 - exp(-t / ema_ramp)). optim_average_begin sets the
+ * average to the parameters' values at the start of a run; optim_average_begin_piece does so for
+ * one piece. optim_average_swap exchanges average and parameters, before an evaluation and again
+ * after it. params: the arena of parameters. Without train.ema these functions do nothing. */
 void optim_average_begin(Optim *optim, const float *params);
 void optim_average_begin_piece(Optim *optim, int piece, const float *params);
 void optim_average_swap(Optim *optim, float *params);
@@ -353,8 +365,7 @@ size_t optim_bytes(const Optim *optim);
 int optim_slots(const Config *config);
 /* True if some rule needs norms of whole tensors (lars, lamb). */
 bool optim_has_norms(const Config *config);
-/* True if rule 0 needs scratch memory, which is as large as a slot of state where ranges are
- * sharded. */
+/* True if rule 0 needs scratch memory. If ranges are sharded, it is as large as a slot of state. */
 bool optim_scratch(const Config *config);
 /* True if state is packed even without shards, because rules differ between tensors or rule 0 needs
  * whole tensors. OptimNeed has the size for each tensor. */
@@ -364,12 +375,12 @@ void optim_use_stateless(Config *config);
 /* Memory that the update of one tensor needs, for planning. */
 typedef struct OptimNeed {
     int slots;
-    /* scratch memory as large as a slot, where ranges are sharded */
+    /* true: the update needs scratch memory, as large as a slot if ranges are sharded */
     bool scratch;
-    /* the tensor must be on one rank */
+    /* true: the tensor must be on one rank */
     bool whole;
-    /* memory for the whole tensor and the rule's scratch, needed once for the tensor that needs
-     * most; one more copy of the tensor as stored is needed in addition */
+    /* bytes for the whole tensor and the rule's scratch memory, allocated once, for the tensor that
+     * needs most; in addition the update needs a copy of the tensor as stored */
     size_t whole_bytes;
 } OptimNeed;
 OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
@@ -377,8 +388,8 @@ OptimNeed optim_need(const Config *config, const OptimTensor *tensor, int rule);
 /* ERR_BUG, naming the row, if a rule or a curve lacks something or contradicts itself. */
 Status optim_check(void);
 /* Values of optim.name, optim.lr_schedule, optim.lr_adjust, optim.decay_shape,
- * optim.anneal_strategy and optim.groups.roles. A row's position in its list is the number in
- * Config. */
+ * optim.anneal_strategy and optim.groups.roles. Config stores a word as its position in its
+ * list. */
 enum { OPTIM_WORDS = 6 };
 extern const ConfigWords optim_words[OPTIM_WORDS];
 
@@ -387,8 +398,8 @@ typedef struct LrState {
     /* replaces optim.lr from now on, and scales the curve's end and groups' rates in proportion; 0:
      * the configuration's value */
     double lr;
-    /* plateau: the best evaluation so far (NaN: none), evaluations since without improvement,
-     * number of times that the rate has fallen */
+    /* for curve plateau. best: the best evaluation so far (NaN: none); bad: number of evaluations
+     * since then without improvement; falls: number of times that the rate has fallen */
     double best;
     int64_t bad, falls;
 } LrState;
@@ -402,10 +413,10 @@ double lr_base(const Config *config, const LrState *state);
 typedef struct LrSteps {
     /* steps made so far, and the number of steps of the run */
     double step, steps;
-    /* in steps of the batch size at the start */
+    /* length of an epoch, in steps of the batch size at the start */
     int64_t steps_per_epoch;
-    /* step + data_ahead is the position in the data, in steps of the batch size at the start; 0 if
-     * train.epochs sets the run's length */
+    /* step + data_ahead is the position in the data, in steps of the batch size at the start;
+     * data_ahead is 0 if train.epochs sets the run's length */
     double data_ahead;
 } LrSteps;
 /* Learning rate of a step. Warm-up rises linearly, (step + 1) / warmup; the curve covers the
@@ -419,7 +430,7 @@ UpdateRates rates_at(const Config *config, const LrState *state, const LrSteps *
 const char *lr_text_if_end_moves(const Config *config);
 /* True if the rate depends on evaluations. */
 bool lr_by_evaluations(const Config *config);
-/* Notes the value of an evaluation after at->step steps; rises: larger values are better.
+/* Records the value of an evaluation after at->step steps; rises: larger values are better.
  * Evaluations during warm-up are ignored. */
 void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, double value,
                   bool rises);

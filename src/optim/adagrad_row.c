@@ -1,7 +1,7 @@
 /* Adagrad with one state value per row of a sparse table: the sum of the mean squares of its
  * gradients (torchrec's "row-wise Adagrad"; Mudigere et al. 2022, "Software-hardware co-design for
- * fast and scalable training of deep learning recommendation models", section 4). Refuses other
- * parameters. */
+ * fast and scalable training of deep learning recommendation models", section 4). The rule refuses
+ * parameters that are not sparse tables. */
 #include "rules.h"
 
 #include <math.h>
@@ -33,11 +33,12 @@ static Status check_tensor(const OptimConfig *constants, const OptimTensor *tens
 {
     (void)constants;
     if (tensor->role == PARAM_SPARSE_TABLE) return OK;
-    return fail(ERR_CONFIG,
-                "adagrad_row is for the rows of sparse tables, which %s is not: give it to them "
-                "alone, by a group {roles: table, name: adagrad_row}, and another rule to the "
-                "rest, such as adagrad",
-                tensor->name);
+    return fail(
+        ERR_CONFIG,
+        "adagrad_row is only for the rows of sparse tables, and %s is none: use it in a group "
+        "{roles: table, name: adagrad_row}, and choose another rule for the other "
+        "parameters, such as adagrad",
+        tensor->name);
 }
 
 static RowState row_state(const OptimConfig *constants, int width)

@@ -3,9 +3,10 @@
 
 #include <math.h>
 
-/* Sets first and second to 1 - beta1^step and 1 - beta2^step. beta is rounded to float as in the
- * kernels: for 0.999 the relative error of 1 - beta is 1e-5, and it must cancel. While beta1 warms
- * up, its present value stands for those of all updates, as in PyTorch's OneCycleLR. */
+/* Sets first and second to 1 - beta1^step and 1 - beta2^step. beta is rounded to float, as in the
+ * kernels, so that the rounding error cancels; for 0.999 the relative error of 1 - beta is 1e-5.
+ * While beta1 warms up, its current value is used as if all updates had it, as with PyTorch's
+ * OneCycleLR. */
 static void corrections(const OptimRule *rule, float beta1, double step, float *first,
                         float *second)
 {
@@ -58,8 +59,8 @@ RowState adam_row_state(const OptimConfig *constants, int width)
     return (RowState){.slots = 3, .floats = {width, width, 1}, .name = {"m", "v", "updates"}};
 }
 
-/* The corrections depend on the number of the row's updates. As a float it is exact up to 2^24; the
- * corrections are 1 long before that. */
+/* The corrections depend on the number of the row's updates. A float counts exactly up to 2^24, and
+ * the corrections are 1 long before. */
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *a, bool decoupled)
 {
     float *m = a->state, *v = m + a->width, *count = v + a->width;

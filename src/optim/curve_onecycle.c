@@ -1,6 +1,6 @@
 /* onecycle: the rate rises from lr / div_factor to lr and falls far below its first value (Smith &
- * Topin 2018, "Super-Convergence"), with the values of PyTorch's OneCycleLR of two phases. Refuses
- * a warm-up, which the curve contains. */
+ * Topin 2018, "Super-Convergence"), with the same values as PyTorch's OneCycleLR with two phases.
+ * The curve contains a warm-up, so optim.warmup_steps and warmup_epochs are refused. */
 #include "curves.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ static double rate(const CurveAt *at)
 {
     const OptimConfig *keys = at->keys;
     const double first = keys->lr / keys->div_factor, last = first / keys->final_div_factor;
-    /* steps with the highest rate and with the last one */
+    /* number of the step with the highest rate, and of the last step */
     const double top = keys->pct_start * at->steps - 1, end = at->steps - 1;
     if (top > 0 && at->step <= top) return anneal(keys, first, keys->lr, at->step / top);
     return anneal(keys, keys->lr, last, fmin((at->step - top) / (end - top), 1));

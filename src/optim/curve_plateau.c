@@ -1,6 +1,7 @@
 /* plateau: the rate is multiplied by gamma, down to lr_end, when more than `patience` evaluations
- * in a row were no better than the best one. Like PyTorch's ReduceLROnPlateau with threshold_mode
- * rel, without cooldown and eps. A pure function of the evaluations, which LrState summarizes. */
+ * in a row were no better than the best one. The curve is PyTorch's ReduceLROnPlateau with
+ * threshold_mode rel, without cooldown and eps. The rate is a pure function of the evaluations,
+ * which LrState summarizes. */
 #include "curves.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The learning rate of a step: warm-up, then a curve. The curves are listed in the order of the
- * help, the default first. A new curve is a file with its row, and one line here. */
+ * help, the default first. A new curve is a file with its Curve, and one line here. */
 #include "curves.h"
 
 #include <math.h>
@@ -73,7 +73,8 @@ void lr_evaluated(const Config *config, LrState *state, const LrSteps *at, doubl
         curve->evaluated(keys, state, value, rises);
 }
 
-/* Keys of optim with the learning rate in effect, to which other rates are in proportion. */
+/* Returns optim's keys with the learning rate in effect; the other rates are scaled in
+ * proportion. */
 static OptimConfig keys_in_effect(const Config *config, const LrState *state)
 {
     OptimConfig keys = config->optim;

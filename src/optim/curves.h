@@ -11,8 +11,8 @@ typedef struct CurveAt {
     /* state of the run so far */
     const LrState *state;
     /* Position in the data since the start of the run, warm-up included, in steps of the batch size
-     * at the start; steps_per_epoch of them make an epoch. LrSteps.step differs from it once the
-     * batch size has changed, if train.steps sets the length of the run. */
+     * at the start, of which steps_per_epoch make an epoch. If train.steps sets the length of the
+     * run, the position differs from LrSteps.step once the batch size has changed. */
     double data_position;
     int64_t steps_per_epoch;
     /* steps made since the end of warm-up, and steps from there to the end of the run; both may be
@@ -36,7 +36,7 @@ typedef struct Curve {
     Status (*check)(const Config *config);
 } Curve;
 
-/* Row i of the curves, or NULL. */
+/* Curve number i of the list; NULL: there is none. */
 const Curve *optim_curve_at(int i);
 /* row_check.c: ERR_BUG if the row lacks something. */
 Status curve_check(const Curve *curve);

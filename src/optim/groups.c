@@ -33,7 +33,8 @@ static Status check_pattern(const Config *config, const OptimGroup *group, const
         pattern, count ? tensor[0].name : "none");
 }
 
-/* Every pattern must match a tensor, and the group must get at least one. */
+/* Fails unless every pattern of the group matches a tensor and the group gets at least one
+ * tensor. */
 static Status check_group(const Config *config, int g, const OptimTensor *tensor, int count,
                           const int *rule)
 {
@@ -76,7 +77,7 @@ static Status check_rule(const Config *config, const OptimTensor *tensor, int ru
     return status;
 }
 
-/* A rule for all parameters together is the only one. */
+/* Refuses groups if a rule updates all parameters together. */
 static Status check_together(const Config *config)
 {
     for (int i = 0; i < optim_rule_count(config) && config->optim.group_count > 0; ++i) {

@@ -1,11 +1,11 @@
 /* lbfgs: limited-memory BFGS (Nocedal & Wright 2006, algorithms 7.4 and 7.5) without a line search,
  * as PyTorch's LBFGS(max_iter=1): each update moves by lr times the direction -H g, the first one
- * by min(1, 1 / |g|_1) lr. H is made of the last pairs of a step s and the change y of the
- * gradient, from s.y / y.y times the identity. A pair whose curvature s.y is not above CURVATURE is
- * left out. All state is elementwise: the gradient and the step of the update before, and the
- * pairs, the newest first; a pair of zeros is none. Sums go over ranges and their chunks in order,
- * in double precision. The caller sees to it that this rank has all parameters whole, and that the
- * gradient is that of all samples. */
+ * by min(1, 1 / |g|_1) lr. H begins as s.y / y.y times the identity and is corrected by the last
+ * pairs, each a step s and the change y of the gradient over it. A pair whose curvature s.y is not
+ * above CURVATURE is left out. All state is elementwise: the gradient and the step of the previous
+ * update, and the pairs, the newest first; a pair of zeros is an unused entry. Sums go over ranges
+ * and their chunks in order, in double precision. The caller ensures that this rank has all
+ * parameters undivided, and that the gradient is over all samples. */
 #include "rules.h"
 
 #include <math.h>
@@ -78,7 +78,7 @@ typedef struct Update {
     Optim *optim;
     float *params;
     const float *grads;
-    /* pairs that are kept */
+    /* number of pairs that are kept */
     int pairs;
 } Update;
 
@@ -89,7 +89,7 @@ static float gradient_at(const Update *u, const OptimPiece *piece, int64_t i)
            optim_decay(piece) * u->params[piece->value + i];
 }
 
-/* Returns s.y of the step before and the change of the gradient since then. */
+/* Returns s.y, with s the previous step and y the change of the gradient since then. */
 static double curvature(const Update *u)
 {
     double sum = 0;
@@ -107,7 +107,8 @@ static double curvature(const Update *u)
     return sum;
 }
 
-/* Makes the step before and the change of the gradient the newest pair; the oldest one is lost. */
+/* Makes the previous step and the change of the gradient the newest pair, and drops the oldest
+ * pair. */
 static void add_pair(const Update *u)
 {
     Optim *optim = u->optim;
@@ -134,7 +135,7 @@ static void take_gradient(const Update *u)
     }
 }
 
-/* Sets slot STEP to -H g (algorithm 7.4). */
+/* Sets slot STEP to -H g (algorithm 7.4, the two-loop recursion). */
 static void find_direction(const Update *u)
 {
     const Optim *optim = u->optim;
@@ -187,13 +188,14 @@ static void together(Optim *optim, float *params, const float *grads)
     if (optim->range_count == 0) return;
     const int slots = optim->piece[0].rule->slots;
     const Update u = {optim, params, grads, (slots - PAIRS) / 2};
-    /* row_check.c counts the slots that an update asks for, also those of pairs to come */
+    /* Access every slot, because row_check.c counts the slots that an update uses, and the first
+     * updates have no pairs yet. */
     for (int k = 0; k < slots; ++k) vector(optim, k, 0);
     if (!optim->first && curvature(&u) > CURVATURE) add_pair(&u);
     take_gradient(&u);
     find_direction(&u);
     if (optim->first) factor = fmin(1, 1 / gradient_sum(optim));
-    /* -H g may point uphill once rounding exceeds what the gradient says */
+    /* If the gradient is smaller than rounding errors, -H g may point uphill: do not move then. */
     if (dot(optim, GRADIENT, STEP) >= 0) factor = 0;
     move(&u, factor);
 }

@@ -1,8 +1,8 @@
-/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the
- * momentum of a weight matrix, made nearly orthogonal by five Newton-Schulz steps; as in PyTorch,
- * but in fp32. A convolution's weight is treated as an (out x rest) matrix. Sums of products are in
- * an order that depends on the shape alone. Refuses everything but weights of hidden layers:
- * embeddings, the last layer and vectors need another rule. */
+/* Muon (Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural networks"): the update
+ * is the momentum of a weight matrix, made nearly orthogonal by five Newton-Schulz steps. The rule
+ * is PyTorch's, but in fp32. A convolution's weight is treated as an (out x rest) matrix. Products
+ * are added in an order that depends on the shape alone. The rule refuses all parameters but
+ * weights of hidden layers: embeddings, the last layer and vectors need another rule. */
 #include "rules.h"
 
 #include <math.h>
@@ -28,8 +28,8 @@ static int64_t padded(int64_t n)
     return (n + MATRIX_PAD - 1) / MATRIX_PAD * MATRIX_PAD;
 }
 
-/* Shape of X: short side x long side, since the iterations are on the shorter side; padded with
- * zeros, which the iterations preserve. */
+/* Shape of X: short side x long side, since X X^T is then the smaller square matrix; padded with
+ * zeros, which the iteration preserves. */
 static Matrix short_first(Matrix m)
 {
     bool turned = m.rows > m.columns;
@@ -100,8 +100,9 @@ static void direction(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_each(optim, piece, momentum_elements, &args, array);
 }
 
-/* Returns the factor on the learning rate. "original": Jordan's. "match_rms": gives updates a root
- * mean square like AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section 2.2). */
+/* Returns the factor on the learning rate. "original" is Jordan's factor. "match_rms" gives updates
+ * a root mean square like AdamW's (Liu et al. 2025, "Muon is scalable for LLM training", section
+ * 2.2). */
 static double adjust(const OptimConfig *constants, Matrix m)
 {
     double rows = (double)m.rows, columns = (double)m.columns;

@@ -1,11 +1,11 @@
-/* The optimizer's memory: the pieces that this rank updates, and the place of their state.
- * Elementwise rules treat adjacent ranges as one, which is possible because the padding between
+/* Makes an optimizer: the pieces that this rank updates, and the memory for their state.
+ * Elementwise rules update adjacent ranges as one. This is possible because the padding between
  * tensors is zero in parameters, gradients and state, and stays zero. */
 #include "rules.h"
 
 #include <string.h>
 
-/* ranges begin at multiples of this */
+/* offsets of ranges are multiples of this */
 enum { ALIGN_FLOATS = 16 };
 
 static int64_t chunks(int64_t n)
@@ -40,9 +40,9 @@ static bool can_join(const OptimPiece *a, const OptimPiece *b)
     return adjacent && updated_alike(a, b);
 }
 
-/* True if one update of a piece and its neighbours takes less time. If a large tensor is updated by
- * itself on a CPU, each thread updates the part whose gradient it has computed, which is in its
- * cache (two threads, 670,000 parameters: 2 % of a step). */
+/* True if a piece should be updated together with its neighbours. On a CPU a large tensor is faster
+ * by itself: each thread updates the part whose gradient it has computed and still has in its cache
+ * (measured with two threads and 670,000 parameters: 2 % of a step). */
 static bool joins_others(const Optim *optim, const OptimPiece *piece)
 {
     enum { LARGE_ELEMENTS = 65536 };
@@ -68,7 +68,7 @@ static OptimPiece *join_pieces(const Optim *optim, int first, int last, int *cou
     return run;
 }
 
-/* Makes the pieces that updates and averages get. */
+/* Makes the joined pieces, of parameters and of running statistics. */
 static void make_runs(Optim *optim)
 {
     const int trained = optim->range_count;
@@ -77,9 +77,9 @@ static void make_runs(Optim *optim)
         join_pieces(optim, trained, optim->averaged_count, &optim->statistic_run_count);
 }
 
-/* Places a piece's scratch memory. With shards all are measured before the first is updated, so
- * each has a separate place (*used: floats placed so far); otherwise tensors go one by one and
- * share one place. */
+/* Assigns a piece its scratch memory. With shards all pieces are measured before the first is
+ * updated, so each has its own scratch memory (*used: floats assigned so far). Without shards
+ * pieces are updated one by one and share the memory. */
 static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
 {
     const OptimTable *table = piece->rule->table;
@@ -132,8 +132,8 @@ static void make_pieces(Optim *optim, int64_t arena_elements)
             .rule = range->statistic ? NULL : rule_of_range(optim, range),
             .tensor = &range->tensor,
         };
-        /* state and average lie at the parameters' offset or, with shards or different rules,
-         * packed */
+        /* State and average have the parameters' offset; with shards or different rules they are
+         * packed. */
         piece->average = packed ? optim->average_elements : piece->offset;
         if (averages && packed) optim->average_elements += align(piece->elements);
         if (range->statistic) continue;
@@ -254,7 +254,7 @@ static void free_sums(Optim *optim)
     if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
-/* Returns the floats for whole_floats: those of the tensor that needs most. */
+/* Returns the size of whole_floats, in floats: what the tensor with the largest need requires. */
 static int64_t whole_elements(const Optim *optim)
 {
     int64_t most = 0;
@@ -315,7 +315,7 @@ static Status check_rule(const Config *config, int number, Backend *backend)
                            t->word.word, backend->table->name);
 }
 
-/* Checks that a rule that needs whole tensors gets no part of one. */
+/* Checks that rules on whole tensors get undivided tensors. */
 static Status check_whole(const Optim *o)
 {
     for (int i = 0; i < o->range_count; ++i) {

@@ -1,5 +1,6 @@
-/* Checks of the rows of update rules and learning-rate curves. optim_check is made at every start;
- * optim_slots_check runs a rule, and is made for the rules of a run when its optimizer is made. */
+/* Checks the const tables of update rules and learning-rate curves. optim_check runs at every
+ * start. optim_slots_check runs a rule's update; it is called for the rules of a run when the
+ * optimizer is made. */
 #include "curves.h"
 #include "rules.h"
 

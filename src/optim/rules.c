@@ -1,5 +1,5 @@
-/* The update rules, in the order of the help, the default first. A new rule is a file with its row,
- * and one line here. */
+/* The list of update rules, in the order of the help, the default first, and what a configuration's
+ * rules need. A new rule is a file with its OptimTable, and one line here. */
 #include "rules.h"
 
 /* clang-format off: one per line, a new one above the last */

@@ -6,19 +6,20 @@
 
 /* Start of the piece in state arena `slot`; NULL if its rule does not use the slot. */
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece);
-/* Scratch memory of the piece, which is kept between measure, direction and update. */
+/* Scratch memory of the piece; its content is kept between measure, direction and update. */
 float *optim_scratch_of(const Optim *optim, const OptimPiece *piece);
 /* Learning rate of the rule in the update that has begun. */
 float optim_lr_of(const Optim *optim, const OptimRule *rule);
 /* The rule's weight decay, or 0 for a piece without weight decay. */
 float optim_decay(const OptimPiece *piece);
-/* Momentum of the rule, without rounding, when the fraction `warm` of the warm-up is done; 0: it
- * has none. */
+/* Momentum of the rule, not rounded to float, when the fraction `warm` of the warm-up is done; 0:
+ * the rule has no momentum. */
 double optim_momentum_at(const OptimRule *rule, double warm);
 /* ERR_CONFIG if optim.warmup_bias_lr or warmup_momentum would have no effect: there is no warm-up,
  * or no rule has momentum (curves.c). */
 Status warmup_check(const Config *config);
-/* average.c. The piece's average, for a rule with .averages; .to is NULL without train.ema. */
+/* Returns the piece's average, for a rule with .averages; .to is NULL without train.ema
+ * (average.c). */
 Average optim_average_of(const Optim *optim, const OptimPiece *piece);
 /* Moves the average of a piece that has been updated without it. */
 void optim_average_piece(Optim *optim, const OptimPiece *piece, const float *params);
@@ -47,15 +48,17 @@ AdamArgs adam_args(const Optim *optim, const OptimPiece *piece, const OptimArgs 
                    bool decoupled);
 /* An update by Adam or AdamW. */
 void adam_step(Optim *optim, const OptimPiece *piece, const OptimArgs *args, bool decoupled);
-/* The same for a row. Its state is m, v and the number of its updates. */
+/* State and update of a row of a sparse table by Adam or AdamW. The state is m, v and the number of
+ * the row's updates. */
 RowState adam_row_state(const OptimConfig *constants, int width);
 void adam_row_step(const OptimRule *rule, const OptimRowArgs *args, bool decoupled);
 
-/* Row i of the rules, or NULL; its word, for ConfigWords. */
+/* Rule number i of the list, or NULL after the last; its word, for ConfigWords. */
 const OptimTable *optim_rule_at(int i);
 ConfigWord optim_rule_word(int i);
-/* row_check.c: ERR_BUG if a rule's row lacks something or contradicts itself; if its update, run on
- * no elements in host memory, asks for other state slots than .slots. */
+/* row_check.c. optim_rule_check: ERR_BUG if a rule's table lacks something or contradicts itself.
+ * optim_slots_check: ERR_BUG if the rule's update, run on zero elements in host memory, uses other
+ * state slots than .slots. */
 Status optim_rule_check(const OptimTable *table);
 Status optim_slots_check(const OptimTable *table, Backend *backend);
 /* "sgd, adam, ...": the rules that can update rows. The caller owns the text. */
@@ -63,8 +66,9 @@ char *optim_row_rules(void);
 /* The word of curve i, for ConfigWords (curves.c). */
 ConfigWord optim_curve_word(int i);
 
-/* Direction, whole and update for one piece; and the floats that it needs in addition to those
- * stored (whole_tensor.c). */
+/* whole_tensor.c. optim_step_whole calls direction, whole and update for one piece.
+ * optim_whole_floats returns the floats of memory for the whole tensor in plain order and for the
+ * rule's scratch. */
 void optim_step_whole(Optim *optim, const OptimPiece *piece, const OptimArgs *args);
 int64_t optim_whole_floats(const OptimTable *table, const OptimTensor *tensor);
 

@@ -24,13 +24,14 @@ static void update(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
                                      piece->elements);
 }
 
-/* Refuses momentum for sparse tables: it would move rows that no id of the step names. */
+/* Refuses momentum for sparse tables: momentum would move rows whose ids do not occur in the
+ * step. */
 static Status check_tensor(const OptimConfig *constants, const OptimTensor *tensor)
 {
     if (tensor->role != PARAM_SPARSE_TABLE || constants->momentum == 0) return OK;
     return fail(ERR_CONFIG,
-                "sgd updates the rows of a sparse table, and %s is one, without momentum only: "
-                "leave optim.momentum out, or give tables a group of their own, as {roles: table, "
+                "%s is a sparse table, whose rows sgd updates only without momentum: "
+                "leave optim.momentum out, or give tables their own group, such as {roles: table, "
                 "name: adagrad_row, lr: 0.01}",
                 tensor->name);
 }

@@ -1,5 +1,5 @@
 /* optim.slim: adds the subgradient of the sum of the channel scales' absolute values to their
- * gradient. Elementwise, so it does not matter how the scales are distributed over ranks. */
+ * gradient. The operation is elementwise, so each rank does it for the scales that it has. */
 #include "rules.h"
 
 /* arrays: gradient, parameters */

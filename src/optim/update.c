@@ -1,8 +1,8 @@
-/* One update of all pieces, and the squares of the gradient. Norms are sums of squares per
- * FLAT_CHUNK of each tensor, added in order on every rank, whichever rank computed them. All
- * tensors are measured before the first is updated, so that the host waits once and ranks exchange
- * sums once; but tensor by tensor if measured values lie in scratch memory for a single tensor
- * (lamb without shards). */
+/* Performs one update of all pieces, and sums the squares of the gradient. A norm is computed from
+ * sums of squares per FLAT_CHUNK of the tensor; every rank adds the sums of all ranks in the same
+ * order. All tensors are measured before the first is updated, so that the host waits once and
+ * ranks exchange sums once. Exception: lamb without shards has scratch memory for one tensor only,
+ * so each tensor is updated before the next is measured. */
 #include "rules.h"
 
 #include <math.h>
@@ -24,8 +24,8 @@ void optim_add_squares(Optim *optim, int set, const OptimPiece *piece, const flo
         flat->squares(s, optim->partial + at, x, piece->elements);
 }
 
-/* Adds the exact sums of the chunks of ranges first .. last - 1, then those of all ranks, and
- * writes their values to optim->range_squares. */
+/* Adds up the exact sums of each of the ranges first .. last - 1, over its chunks and then over the
+ * ranks, and writes the results to optim->range_squares. */
 static void join_exact(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;
@@ -47,8 +47,8 @@ static void join_exact(Optim *optim, int sets, int first, int last)
                 square_sum_value(&optim->exact_host[set * ranges + i]);
 }
 
-/* Copies the sums of ranges first .. last - 1 to the host and, with shards, gathers those of the
- * other ranks. */
+/* Copies the chunk sums of ranges first .. last - 1 to the host and, with shards, gathers the chunk
+ * sums of the other ranks. */
 static void gather_squares(Optim *optim, int sets, int first, int last)
 {
     const BackendTable *table = optim->backend->table;
@@ -167,8 +167,8 @@ static bool has_norms(const Optim *optim, int range)
     return optim->piece[range].rule->table->norms > 0;
 }
 
-/* Adds the sums of the chunks of ranges first .. last - 1, those of all ranks, to
- * optim->range_squares. */
+/* Adds up the chunk sums of each of the ranges first .. last - 1, over all ranks, and writes the
+ * results to optim->range_squares. */
 static void join_squares(Optim *optim, int first, int last)
 {
     gather_squares(optim, optim->sets, first, last);
@@ -272,7 +272,7 @@ void optim_update(Optim *optim, float *params, const float *grads)
         return;
     }
     step_runs(&step);
-    /* pieces with norms are updated together, or one by one */
+    /* all pieces with norms in one call, or one piece a call: see the top of this file */
     bool all = optim->share.gather || optim->scratch_elements == 0;
     int together = all ? optim->range_count : 1;
     for (int i = 0; i < optim->range_count && optim->sets > 0; i += together)

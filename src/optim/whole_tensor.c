@@ -1,6 +1,7 @@
-/* Rules on whole tensors, and their memory for planning. The direction is left in the scratch
- * memory in the stored layout, assembled as one tensor in plain order, changed, and written back;
- * state, gradients and parameters stay where they are. */
+/* Updates by rules on whole tensors, and the memory that they need, for planning. The rule writes
+ * its direction to the scratch memory in the stored layout. The direction is assembled as one
+ * tensor in plain order, changed by the rule, and written back; state, gradients and parameters
+ * keep their layout. */
 #include "rules.h"
 
 #include <string.h>
