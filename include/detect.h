@@ -1,7 +1,7 @@
-/* The part of object detection that needs neither networks nor files: the evaluation of COCO, and
- * non-maximum suppression. A box is (x, y, width, height) in pixels, x and y of its top left
- * corner. Everything is computed in double and gives the same bits for any number of threads and
- * ranks. The module knows neither MPI nor data sets. Not collective. */
+/* The parts of object detection that do not depend on a network: COCO's evaluation and file of
+ * results, non-maximum suppression, and drawing of boxes. A box is (x, y, width, height) in pixels,
+ * x and y of its top left corner. Everything is computed in double and gives the same bits for any
+ * number of threads and ranks. The module uses neither MPI nor data sets. Not collective. */
 #ifndef WEFT_DETECT_H
 #define WEFT_DETECT_H
 
@@ -13,12 +13,13 @@ typedef struct TruthBox {
     double box[4];
     /* decides to which range of areas the box belongs; COCO: area of the polygon, not of the box */
     double area;
-    /* number of the annotation; from 1, since COCO counts a match with number 0 as none */
+    /* number of the annotation, from 1: COCO treats a match with annotation 0 as no match */
     int64_t id;
     /* number of the image, by rising image id; and class, from 0 */
     int64_t image;
     int32_t category;
-    /* the box is around a group: it may be matched several times, and matches do not count */
+    /* true: the box is around a group of objects; it may be matched several times, and its matches
+     * do not count */
     bool crowd;
 } TruthBox;
 
@@ -37,7 +38,7 @@ double box_iou(const double box[4], const double truth[4], bool crowd);
 /* ---- COCO's evaluation, as pycocotools 2.0.11 does it for boxes ---- */
 
 /* IoU thresholds 0.50, 0.55, ..., 0.95; ranges of areas: all, small (to 32 x 32), medium (to 96 x
- * 96), large; detections per image and class that count */
+ * 96), large; number of detections per image and class that are evaluated */
 enum { COCO_THRESHOLDS = 10, COCO_AREAS = 4, COCO_DETECTIONS = 100 };
 /* the printed numbers, in pycocotools' order, with the names that weft gives them */
 #define COCO_NUMBERS_LIST(W)                                                                       \
@@ -57,19 +58,20 @@ typedef enum CocoNumber { COCO_NUMBERS_LIST(LIST_CONSTANT) COCO_NUMBERS } CocoNu
 /* Returns "AP50". Static. */
 const char *coco_number_name(CocoNumber number);
 
-/* A detection after its image is matched: all that evaluation still needs. Plain bytes, which ranks
+/* The part of a detection that evaluation needs once its image is matched. Plain bytes, which ranks
  * may send to each other. */
 typedef struct CocoMatch {
     double score;
     int64_t image;
-    /* bit area * COCO_THRESHOLDS + threshold: the detection has a truth; it does not count */
+    /* bit area * COCO_THRESHOLDS + threshold; set in `matched`: the detection has a truth; set in
+     * `ignored`: the detection does not count */
     uint64_t matched, ignored;
     int32_t category;
     /* number among the detections of its image and class, by falling score */
     int32_t place;
 } CocoMatch;
 
-/* Collects the matches of images. One thread at a time. */
+/* Collects the matches of images. Used by one thread at a time. */
 typedef struct CocoEval CocoEval;
 CocoEval *coco_eval_new(int categories);
 void coco_eval_free(CocoEval **eval);
@@ -78,11 +80,11 @@ void coco_eval_free(CocoEval **eval);
  * below `categories`, a number is NaN or infinite, a width, height or area is negative. */
 Status coco_eval_add_image(CocoEval *eval, int64_t image, const TruthBox *truth, int64_t truths,
                            const DetectedBox *detected, int64_t count);
-/* Returns the matches so far; borrowed. *truths: of each class and range of areas the number of
- * truths that count, int64_t[categories][COCO_AREAS]. */
+/* Returns the matches so far; borrowed. *truths: number of truths that count in each class and
+ * range of areas, int64_t[categories][COCO_AREAS]. */
 const CocoMatch *coco_eval_matches(const CocoEval *eval, int64_t *count, const int64_t **truths);
-/* Adds what coco_eval_matches returned for other images, as on another rank. The order in which
- * images are added changes no bit of the result. */
+/* Adds matches and truths that coco_eval_matches returned for other images, for example on another
+ * rank. The order in which images are added changes no bit of the result. */
 void coco_eval_add_matches(CocoEval *eval, const CocoMatch *match, int64_t count,
                            const int64_t *truths);
 
@@ -90,7 +92,8 @@ typedef struct CocoResult {
     /* -1: there are no truths that count */
     double number[COCO_NUMBERS];
     int categories;
-    /* owned: of each class AP, AP50 and number of truths that count; AP -1: it has none */
+    /* owned, [categories]: AP, AP50 and number of truths that count of each class; AP is -1 if the
+     * class has no truths */
     double *ap, *ap50;
     int64_t *truths;
 } CocoResult;
@@ -103,17 +106,18 @@ void coco_result_fini(CocoResult *result);
 typedef struct CocoBoxes {
     int64_t images;
     int categories;
-    /* borrowed; images in any order, boxes of an image in the order of coco_eval_add_image */
+    /* borrowed; images may be in any order; boxes of an image are taken in the given order */
     const TruthBox *truth;
     const DetectedBox *detected;
     int64_t truths, detections;
 } CocoBoxes;
-/* Evaluates them on `threads` threads: all of the above in one call. ERR_DATA, also for an image
- * that is not below `images`. */
+/* Evaluates all images of `boxes` on `threads` threads: coco_eval_new to coco_eval_finish in one
+ * call. ERR_DATA as from these functions, or if an image is not below `images`. */
 Status coco_evaluate(const CocoBoxes *boxes, int threads, CocoResult *result);
 
-/* Writes detections as COCO's file of results (JSON), over an existing file: boxes with 3 decimals,
- * scores with 5. image_id, category_id: ids by number of image and of class. ERR_IO. */
+/* Writes detections as COCO's file of results (JSON), replacing an existing file: boxes with 3
+ * decimals, scores with 5. image_id[i], category_id[i]: COCO's ids of image i and of class i.
+ * ERR_IO. */
 Status coco_results_write(const char *path, const DetectedBox *detected, int64_t count,
                           const int64_t *image_id, const int64_t *category_id);
 
@@ -131,15 +135,15 @@ void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, cons
 /* ---- non-maximum suppression ---- */
 
 typedef struct NmsOptions {
-    /* a box whose IoU with a better one of its class is larger is dropped */
+    /* a box is dropped if its IoU with a kept box of the same class is larger than this */
     double iou;
-    /* number of boxes with the highest scores that take part, and number kept; of all classes
-     * together */
+    /* numbers over all classes: of boxes that are considered, the highest scores first, and of
+     * boxes that are kept at most */
     int64_t candidates, most;
 } NmsOptions;
-/* Sorts boxes of one image by falling score, equal scores by their order before, and moves those
- * that are kept to the front, in this order; returns their number. The field `image` is not read.
- * ERR_DATA: a number is NaN or infinite. */
+/* Non-maximum suppression of the boxes of one image. Moves the kept boxes to the front, by falling
+ * score, equal scores in input order, and sets *kept to their number. The field `image` is not
+ * read. ERR_DATA: a number is NaN or infinite. */
 Status nms(DetectedBox *box, int64_t count, const NmsOptions *options, int64_t *kept);
 
 #endif

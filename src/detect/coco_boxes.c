@@ -4,18 +4,18 @@
 
 #include <string.h>
 
-/* boxes grouped by image */
+/* Boxes sorted by image. */
 typedef struct Grouped {
     const CocoBoxes *boxes;
-    /* owned: the boxes, and where those of each image begin, images + 1 entries */
+    /* owned: the boxes, and the index of the first box of each image, [images + 1] */
     TruthBox *truth;
     DetectedBox *detected;
     int64_t *truth_begin, *detected_begin;
 } Grouped;
 
-/* Returns where the elements of each image begin in an order by image. image: field of element i,
- * `stride` bytes after that of element i - 1. *place: where element i goes, in that order. Both are
- * owned by the caller. */
+/* Returns the index of the first element of each image after a sort by image, [images + 1]; *place:
+ * index of each element after this sort. The caller owns both. image: the image of element 0; the
+ * image of the next element is `stride` bytes further. */
 static int64_t *count_images(const void *image, size_t stride, int64_t count, int64_t images,
                              int64_t **place)
 {

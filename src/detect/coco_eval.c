@@ -2,8 +2,8 @@
  * class:
  *
  *   matches of the class by falling score, then by image, then by place in the image
- *   for each range of areas and threshold: precision after each true positive, made falling from
- *   the right, and read at 101 recalls
+ *   for each range of areas and threshold: precision after each true positive, made monotonically
+ *   falling, and read at 101 recalls
  *
  * The order of matches is total, so that the order in which images were added changes no bit. The
  * rules are those of pycocotools' accumulate and summarize. */
@@ -70,8 +70,8 @@ static int by_score(const void *left, const void *right)
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-/* Returns the mean of the precisions at 101 recalls. precision: after each of `found` true
- * positives, of `truths`; made falling here. */
+/* Returns the mean of the precisions at 101 recalls. precision[found]: precision after each true
+ * positive, made monotonically falling here; truths: number of truths. */
 static double mean_precision(double *precision, int64_t found, int64_t truths)
 {
     double sum = 0;
@@ -131,8 +131,8 @@ static void evaluate_class(CocoClass *c, CocoMatch *match, int64_t count, const 
 
 /* ---- all classes ---- */
 
-/* Orders the matches by class; returns where each class begins, categories + 1 entries. Owner: the
- * caller. */
+/* Sorts the matches by class. Returns the index of each class's first match, [categories + 1];
+ * owned by the caller. */
 static int64_t *sort_by_class(CocoEval *eval)
 {
     size_t classes = (size_t)eval->categories;

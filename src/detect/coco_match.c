@@ -2,18 +2,19 @@
  *
  *   detections of the class by falling score, the first 100
  *   for each range of areas: truths that count first, then those that are ignored
- *     for each threshold: each detection in turn takes the free truth with the largest IoU; the
- *     later one of equals; an ignored one only if no other reaches the threshold
+ *     for each threshold: each detection in turn is matched with the free truth of the largest IoU
+ *     (of equal IoUs with the later truth; with an ignored truth only if no other reaches the
+ *     threshold)
  *
- * The rules are those of pycocotools' evaluateImg. A detection is ignored if its truth is, or if it
- * has none and its own area is out of range. */
+ * The rules are those of pycocotools' evaluateImg. A detection is ignored if its truth is ignored,
+ * or if it has no truth and its own area is out of range. */
 #include "coco_private.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* a box while boxes are sorted by class; then by falling score; then by their order in the input */
+/* Sort key of a box: class, then falling score, then position in the input. */
 typedef struct Key {
     double score;
     int64_t index;
@@ -24,8 +25,8 @@ struct CocoScratch {
     /* owned: keys of the truths and of the detections */
     Key *truth_key, *detection_key;
     int64_t truth_room, detection_room;
-    /* owned: of one class: IoU [detections][truths]; order of truths, and whether they are ignored
-     * and taken */
+    /* owned, for one class: iou[detections][truths]; order: truths, those that count first;
+     * ignored[t], taken[t]: 1 if truth t is ignored, taken */
     double *iou;
     int64_t iou_room, order_room;
     int64_t *order;
@@ -135,7 +136,7 @@ static Status sort_detections(const CocoEval *eval, int64_t image, const Detecte
 
 /* ---- matching ---- */
 
-/* Fills iou; returns whether any detection reaches the lowest threshold. */
+/* Fills iou; returns true if any detection reaches the lowest threshold. */
 static bool compute_iou(CocoScratch *s, const Group *g)
 {
     bool any = false;
@@ -174,7 +175,7 @@ static int64_t order_truths(CocoScratch *s, const Group *g, int area)
     return counting;
 }
 
-/* Returns the truth that detection d takes at this threshold; -1: none. */
+/* Returns the truth that detection d is matched with at this threshold; -1: none. */
 static int64_t choose_truth(const CocoScratch *s, const Group *g, int64_t d, double threshold)
 {
     const double *iou = s->iou + d * g->truths;
@@ -228,7 +229,7 @@ static void match_group(CocoEval *eval, int64_t image, const Group *g)
     eval->count += g->detections;
 }
 
-/* Returns the number of keys from `at` on with the same class. */
+/* Returns the index after the last of the keys with this class, which begin at `at`. */
 static int64_t class_end(const Key *key, int64_t at, int64_t count, int32_t category)
 {
     while (at < count && key[at].category == category) ++at;

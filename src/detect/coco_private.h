@@ -18,7 +18,7 @@ static inline double coco_threshold(int t)
     return t == COCO_THRESHOLDS - 1 ? 0.95 : t * step + 0.5;
 }
 
-/* memory of the matching of one image, which grows */
+/* memory for matching one image, which grows as needed */
 typedef struct CocoScratch CocoScratch;
 
 struct CocoEval {
@@ -39,8 +39,9 @@ void coco_eval_reserve(CocoEval *eval, int64_t more);
 /* Result of one class: average precision per range and threshold; -1: no truths. */
 typedef struct CocoClass {
     double ap[COCO_AREAS][COCO_THRESHOLDS];
-    /* recall per threshold: the ranges with COCO_DETECTIONS detections; then all with 1 and with 10
-     */
+    /* recall per threshold: for each range of areas with COCO_DETECTIONS detections per image; then
+     * for all areas with 1 and with 10 detections
+     * */
     double recall[COCO_AREAS + 2][COCO_THRESHOLDS];
 } CocoClass;
 

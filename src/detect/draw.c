@@ -32,7 +32,7 @@ static Colour text_colour(Colour on)
     return luma > 128000 ? (Colour){{0, 0, 0}} : (Colour){{255, 255, 255}};
 }
 
-/* Returns a number that is near the picture as a pixel; NaN becomes 0. */
+/* Rounds a coordinate to a pixel, limited to -side .. 2 * side; NaN becomes 0. */
 static int to_pixel(double value, int side)
 {
     if (!(value > -side)) return value <= -side ? -side : 0;
@@ -54,8 +54,8 @@ static Frame frame_of(const Image *image, const double box[4])
                    .line = longer < 2 * PIXELS_PER_LINE ? 1 : longer / PIXELS_PER_LINE};
 }
 
-/* Writes a text on a strip of a colour whose lower left corner is at (x, bottom), but inside of the
- * picture's sides. */
+/* Writes a text on a strip of a colour whose lower left corner is at (x, bottom), shifted to be
+ * between the picture's left and right sides. */
 static void draw_strip(Image *image, const char *text, int x, int bottom, int line, Colour colour)
 {
     const int height = (FONT_HEIGHT + 2) * line, y = bottom - height;
@@ -82,7 +82,7 @@ static void draw_box(Image *image, const DetectedBox *box, const char *name)
     draw_strip(image, text, f.x, bottom, f.line, colour);
 }
 
-/* Returns the name of a class, or writes its number to `number` and returns that. */
+/* Returns the name of a class, or its number, written to `number`, if it has no name. */
 static const char *name_of(int32_t class, const char *const *name, int64_t names, char number[24])
 {
     snprintf(number, 24, "%d", class);
@@ -93,7 +93,7 @@ void detect_draw(Image *image, const DetectedBox *box, int64_t count, const char
                  int64_t names)
 {
     char number[24];
-    /* the best, which are the first, on top */
+    /* the best boxes come first and are drawn last, on top */
     for (int64_t i = count - 1; i >= 0; --i)
         draw_box(image, &box[i], name_of(box[i].category, name, names, number));
 }

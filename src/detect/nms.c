@@ -1,6 +1,6 @@
-/* Non-maximum suppression: boxes by falling score; each is kept unless one that is kept already is
- * of its class and overlaps it by more than a threshold. Classes are compared by number, so that
- * boxes of different classes never meet, whatever their coordinates. */
+/* Non-maximum suppression. Goes through the boxes by falling score and drops a box if its IoU with
+ * a kept box of the same class is above a threshold. Boxes of different classes never suppress each
+ * other. */
 #include "detect.h"
 
 #include <math.h>

@@ -11,7 +11,7 @@ static void put_rounded(FILE *file, double value, int decimals)
     char text[400];
     snprintf(text, sizeof text, "%.*f", decimals, value);
     double rounded = strtod(text, NULL);
-    /* without the sign of a negative zero */
+    /* negative zero is written as 0 */
     text_real(file, rounded == 0 ? 0 : rounded);
 }
 
