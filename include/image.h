@@ -1,5 +1,5 @@
 /* Pictures in memory: decoders of JPEG, PNG and WebP, a writer of PNG, the EXIF orientation,
- * resampling with the same bits as Pillow, and colour changes. The module knows neither data sets
+ * resampling with the same bits as Pillow, and colour changes. The module uses neither data sets
  * nor configurations, keeps no state between calls except in its handles, and gives the same bits
  * on every machine. Not collective. */
 #ifndef WEFT_IMAGE_H
@@ -56,7 +56,7 @@ void image_decoder_free(ImageDecoder **decoder);
 Status image_decode(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                     const char *name);
 /* Decodes a region *part of a picture whose header has been read. *part contains `need`, and may be
- * the whole picture. The image becomes *part; its pixels within `need` are those of image_decode.
+ * the whole picture. The image becomes *part; its pixels within `need` equal those of image_decode.
  * Damage in skipped regions is not detected. */
 Status image_decode_part(ImageDecoder *decoder, Image *image, const void *bytes, size_t count,
                          const ImageHeader *head, ImageBox need, ImageBox *part, const char *name);
@@ -81,14 +81,14 @@ void image_resample_part(ImageResampler *resampler, const Image *from, ImageBox 
 
 /* Returns an image as the bytes of a PNG file. Owner: the caller. */
 uint8_t *image_encode_png(const Image *image, size_t *count);
-/* Writes an image as a PNG file, over an existing one. ERR_IO. */
+/* Writes an image as a PNG file, replacing an existing file. ERR_IO. */
 Status image_write_png(const Image *image, const char *path);
 
 /* ---- colours: in place, with the same bytes as Pillow ---- */
 
 /* Blend the picture with black (brightness), with the mean of its grey values (contrast), or with
- * its grey picture (saturation). factor: 0 gives only that, 1 only the picture; above 1 moves the
- * picture away from it. */
+ * its grey picture (saturation). factor 0 gives only the black, mean or grey picture, factor 1
+ * leaves the picture as it is; above 1 the picture moves away from the black, mean or grey one. */
 void image_brightness(Image *image, float factor);
 void image_contrast(Image *image, float factor);
 void image_saturation(Image *image, float factor);

@@ -5,13 +5,14 @@
 
 #include "image/paint.h"
 
-/* The least and the largest value of a colour map. diverging: from blue over white to red, with
- * white in the middle; else from dark violet over green to yellow, of rising lightness. */
+/* The least and the largest value of a colour map. diverging, true: colours from blue through
+ * white, in the middle, to red; false: from dark violet through green to yellow, with rising
+ * lightness. */
 typedef struct ColourRange {
     double low, high;
     bool diverging;
-    /* above 0: values are classes, 0 to categories - 1, each with a colour of its own, and -1,
-     * which is white; colours repeat, darker, after 8 */
+    /* above 0: values are classes from 0 to categories - 1, each with its own colour, or -1, drawn
+     * white; after 8 classes the colours repeat, darker */
     int categories;
 } ColourRange;
 /* Returns the colour of a value; values outside of the range get the colour of its end, NaN a
@@ -30,16 +31,16 @@ typedef struct FieldPanel {
 typedef struct FieldSheet {
     const char *title, *units;
     int rows, columns;
-    /* the first row is drawn at the bottom: rows are latitudes from south to north */
+    /* true: the first row is drawn at the bottom, because rows are latitudes from south to north */
     bool flip;
-    /* panels, and how many stand side by side */
+    /* number of panels, and number of panels in a row */
     const FieldPanel *panel;
     int panels, across;
     /* names of the categories; NULL: their numbers */
     const char *const *category;
 } FieldSheet;
-/* Draws a sheet; a value becomes several pixels if the grid is small, and if it is large, only some
- * values are drawn. */
+/* Draws a sheet. In a small grid each value becomes several pixels; of a large grid only every n-th
+ * row and column is drawn. */
 void field_sheet_draw(Image *image, const FieldSheet *sheet);
 
 #endif

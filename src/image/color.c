@@ -70,14 +70,14 @@ static inline void to_hsv(const uint8_t *p, int most, int least, int *hue, int *
         h = (float)(2.0 + r - b);
     else
         h = (float)(4.0 + g - r);
-    /* the remainder of 1: h is from -1 to 5 */
+    /* h / 6 modulo 1; h is from -1 to 5 */
     double turn = h / 6.0 + 1.0;
     h = (float)(turn >= 1 ? turn - 1 : turn);
     *hue = clip8((int)(h * 255.0));
     *saturation = clip8((int)(s * 255.0));
 }
 
-/* A hue as a sector of the circle and the part of it that lies before the hue. */
+/* A hue as one of six sectors of the colour circle and a position in this sector, from 0 to 1. */
 typedef struct Hue {
     double part;
     int sector;
@@ -100,7 +100,7 @@ static inline uint8_t to_byte(double v)
 
 static inline void from_hsv(uint8_t *out, Hue hue, double saturation, int value)
 {
-    /* the channel of each of v, t, p and q in a sector */
+    /* for each sector: the level, v, t, p or q, of red, green and blue */
     enum { V, T, P, Q };
     static const uint8_t channel[6][3] = {{V, T, P}, {Q, V, P}, {P, V, T},
                                           {P, Q, V}, {T, P, V}, {V, P, Q}};

@@ -19,14 +19,14 @@ static const FormatRow formats[] = {
 };
 enum { FORMATS = sizeof formats / sizeof *formats };
 
-/* Has the file this text, which may be NULL, at offset `at`? */
+/* True if the file has this text at offset `at`, or if text is NULL. */
 static bool has_text(const uint8_t *bytes, size_t count, size_t at, const char *text)
 {
     size_t length = text ? strlen(text) : 0;
     return length == 0 || (at + length <= count && memcmp(bytes + at, text, length) == 0);
 }
 
-/* Returns the file's format; NULL: it has none of them. */
+/* Returns the file's format; NULL: none of the known formats. */
 static const FormatRow *find_format(const uint8_t *bytes, size_t count)
 {
     for (int i = 0; i < FORMATS; ++i)
@@ -42,7 +42,7 @@ Status image_fail_broken(const char *name, const char *format, const char *why)
                 why);
 }
 
-/* Finds the format, and reads the header and checks its size. */
+/* Finds the format, reads the header, and checks the picture's size. */
 static Status read_header(const FormatRow **row, ImageHeader *head, const void *bytes, size_t count,
                           const char *name)
 {

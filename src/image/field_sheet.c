@@ -1,20 +1,22 @@
-/* Draws sheets of fields. Colour maps are straight lines between a few colours; of the
- * sequential one the lightness rises evenly, so that it can also be read in grey and by colour-
- * blind people. */
+/* Draws sheets of fields. A colour map interpolates linearly between a few colours. In the
+ * sequential map the lightness rises evenly, so that it can be read in grey and by colour-blind
+ * people, too. */
 #include "image/field_sheet.h"
 
 #include <math.h>
 #include <string.h>
 
 enum {
-    /* width that a panel has at least, and at most */
+    /* minimum and maximum width of a panel, in pixels */
     PANEL_LEAST = 360,
     PANEL_MOST = 1200,
+    /* pixels between panels; height of a colour bar */
     GAP = 16,
     BAR = 14,
-    /* pixels of a pixel of the font, in titles and at colour bars */
+    /* size of letters: pixels of the picture for each pixel of the font */
     LARGE = 2,
     SMALL = 1,
+    /* bytes of a text */
     TEXT = 160
 };
 
@@ -69,8 +71,8 @@ void colour_range_add(ColourRange *range, const float *value, int64_t count)
     }
 }
 
-/* Sizes of a sheet in pixels. A panel has `width` x `height`; a value has `zoom` pixels, or every
- * skip-th value has one. */
+/* Sizes of a sheet in pixels. A panel has `width` x `height`. A value is drawn as zoom x zoom
+ * pixels; or every skip-th value of every skip-th row as one pixel. */
 typedef struct Sizes {
     int zoom, skip, width, height, cell_height, title_height;
 } Sizes;
@@ -99,11 +101,11 @@ static void put_text(Image *image, const char *text, int x, int y, int width)
 typedef struct BarNumbers {
     char text[3][TEXT];
     int width[3], scale;
-    /* there is room for the number of the middle */
+    /* true: there is room for the number of the middle */
     bool has_middle;
 } BarNumbers;
 
-/* Chooses the largest letters with which the numbers stand apart, by two characters. */
+/* Chooses the largest letters that leave a gap of two characters between the numbers. */
 static BarNumbers bar_numbers(const ColourRange *range, const char *units, int width)
 {
     const double width_value = range->high - range->low, middle = (range->low + range->high) / 2;

@@ -1,8 +1,9 @@
-/* A font of 5 x 7 pixels for labels in pictures, drawn for weft: a line for each character of ASCII
- * from the blank to the tilde, rows from the top, then one for all other characters. */
+/* A font of 5 x 7 pixels for labels in pictures, drawn for weft: one string for each ASCII
+ * character from the blank to the tilde, its rows from the top, then one string for all other
+ * characters. */
 #include "image/paint.h"
 
-/* clang-format off: a glyph a line */
+/* clang-format off: two glyphs a line */
 static const char glyph[][FONT_WIDTH * FONT_HEIGHT + 1] = {
     "                                   ", "  #    #    #    #         #       ",
     " # #  # #                          ", " # # ##### # #  # # ##### # #      ",

@@ -48,7 +48,7 @@ static void on_warning(j_common_ptr lib, int level)
     }
 }
 
-/* Fails if there are too many scans; the library's progress callback. */
+/* Progress callback of the library: fails if the picture has too many scans. */
 static void check_scans(j_common_ptr lib)
 {
     Jpeg *jpeg = lib->client_data;
@@ -57,7 +57,7 @@ static void check_scans(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Starts decoding and reads the header. exif: keeps the EXIF data. */
+/* Starts decoding and reads the header. exif: true to keep the EXIF data. */
 static void begin(Jpeg *jpeg, const uint8_t *bytes, size_t count, bool exif)
 {
     jpeg_create_decompress(&jpeg->lib);
@@ -161,8 +161,9 @@ static Status jpeg_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
     return OK;
 }
 
-/* Adds a margin to `need`, within the picture. Upsampling reads neighbours of each pixel, and
- * replicates pixels at the edge of the decoded region, so those differ from the whole picture's. */
+/* Adds a margin to `need`, within the picture. Upsampling reads neighbours of each pixel and
+ * replicates pixels at the edge of the decoded region, so pixels near this edge differ from those
+ * of the whole picture. */
 static ImageBox with_margin(ImageBox need, int width, int height)
 {
     int x = need.x < MARGIN ? 0 : need.x - MARGIN, y = need.y < MARGIN ? 0 : need.y - MARGIN;

@@ -1,13 +1,13 @@
 /* Decodes PNG with libspng. Alpha is dropped, and of 16 bits per colour the higher eight are kept.
- * 16-bit grey is divided by 257, since Pillow's conversion makes it white nearly everywhere. All
- * chunks are read, so a file without its end is refused. */
+ * 16-bit grey is divided by 257; Pillow's conversion is not copied, because it makes nearly all of
+ * such a picture white. All chunks are read, so a file without its end is refused. */
 #include "codec.h"
 
 #include <stdio.h>
 
 #include <spng.h>
 
-/* Returns a decoder of the `count` bytes, which finish releases. */
+/* Returns a decoder of the `count` bytes. Release with finish. */
 static spng_ctx *open_png(const uint8_t *bytes, size_t count)
 {
     spng_ctx *png = spng_ctx_new(0);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-/* bytes of a chunk besides its data */
+/* bytes of a chunk in addition to its data: length, type, CRC */
 enum { CHUNK_EXTRA = 12 };
 
 static void put_32(uint8_t *to, uint32_t value)
@@ -41,7 +41,7 @@ static uint8_t *filter_rows(const Image *image, size_t *bytes)
 uint8_t *image_encode_png(const Image *image, size_t *count)
 {
     static const uint8_t mark[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    /* 8 bits a sample, RGB, and the only methods of compression, filter and interlacing */
+    /* bit depth 8, colour type 2 (RGB); 0 for the methods of compression, filter and interlacing */
     uint8_t head[13] = {[8] = 8, [9] = 2};
     size_t bytes;
     uint8_t *rows = filter_rows(image, &bytes);

@@ -1,6 +1,6 @@
 /* Resamples with the same bits as Pillow, written from its description: a pass along the rows and a
  * pass down the columns, each rounded to bytes. The filter is widened if the picture shrinks
- * (antialiasing): its support is the kernel's times max(scale, 1). Its window for output i is
+ * (antialiasing): its support is the kernel's times max(scale, 1). The window of output i is
  * centred at (i + 1/2) * scale and cut at the edge of the picture; weights add up to one and are
  * rounded to 22 bits. All sums are sums of integers, so every machine, with and without AVX2, gives
  * the same bytes. A pass that would keep the size is skipped. */
@@ -195,8 +195,8 @@ static Rows pass_down(const ImageResampler *r, Rows from, int width, uint8_t *to
     return (Rows){to, step};
 }
 
-/* Does the pass down the columns come first? The bytes depend on the order, since each pass rounds.
- * This is the rule of Pillow 13, found by comparing both orders with its results. */
+/* True if the pass down the columns comes first. The bytes depend on the order, since each pass
+ * rounds. The rule is Pillow 13's, found by comparing both orders with Pillow's results. */
 static bool is_down_first(ImageBox box, int width, int height)
 {
     int removed_columns = box.width - width, removed_rows = box.height - height;

@@ -11,7 +11,7 @@
 
 #define AVX2 __attribute__((target("avx2")))
 
-/* Combines the sums of the halves to values that are then clamped to bytes. */
+/* Combines the sums of the low and the high halves; the caller clamps the results to bytes. */
 AVX2 static inline __m256i sum_bytes(__m256i low, __m256i high)
 {
     return _mm256_srai_epi32(_mm256_add_epi32(_mm256_slli_epi32(high, SPLIT_BITS), low),
