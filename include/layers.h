@@ -1,6 +1,6 @@
 /* layers: the kinds of layer. A kind is one const table in its own file: attributes, shape rule,
- * and parameters with their initialisers. The shape rule fills an OpSpec; a backend's Op computes
- * it. */
+ * and parameters with their initialisers. The shape rule fills an OpSpec, the request for an
+ * operation, which a backend computes. */
 #ifndef WEFT_LAYERS_H
 #define WEFT_LAYERS_H
 
@@ -8,11 +8,11 @@
 #include "layers/onnx.h"
 #include "tensor.h"
 
-/* Initialisers; INIT_UNSET is refused. The defaults are PyTorch's where it has the layer. fan is
- * computed from the shape. INIT_UNIFORM: U(-1/sqrt(fan_in), +1/sqrt(fan_in)) (PyTorch's Linear and
- * Conv2d, weight and bias). INIT_UNIFORM_FP16: the same, rounded to fp16. INIT_HE_NORMAL: N(0,
- * 2/fan_out) (He et al. 2015; torchvision's ResNet and MobileNetV2 convolutions). INIT_NORMAL: N(0,
- * scale^2). INIT_ZERO, INIT_ONE: constants. */
+/* Initialisers; INIT_UNSET is refused. If PyTorch has the layer, the default is PyTorch's. fan_in
+ * and fan_out are computed from the shape. INIT_UNIFORM: U(-1/sqrt(fan_in), +1/sqrt(fan_in))
+ * (PyTorch's Linear and Conv2d, weight and bias). INIT_UNIFORM_FP16: the same, rounded to fp16.
+ * INIT_HE_NORMAL: N(0, 2/fan_out) (He et al. 2015; torchvision's ResNet and MobileNetV2
+ * convolutions). INIT_NORMAL: N(0, scale^2). INIT_ZERO, INIT_ONE: constants. */
 typedef enum Init {
     INIT_UNSET,
     INIT_ZERO,
@@ -45,10 +45,10 @@ typedef struct LayerParam {
     Init init;
     /* INIT_NORMAL: standard deviation; INIT_UNIFORM and INIT_UNIFORM_FP16: fan_in if > 0 */
     float scale;
-    /* returns what is added to the initial value of element i; NULL: nothing */
+    /* returns a number that is added to the initial value of element i; NULL: nothing is added */
     double (*add)(const OpSpec *spec, int64_t i);
     LayerParamUse use;
-    /* use is USE_STATISTIC, USE_DECAYED, USE_CHANNEL_SCALE; set by layer_infer */
+    /* true: use is USE_STATISTIC, USE_DECAYED, USE_CHANNEL_SCALE; set by layer_infer */
     bool buffer, decay, channel_scale;
 } LayerParam;
 
@@ -60,18 +60,18 @@ typedef enum LayerChannels {
     CHANNELS_UNSET,
     /* The layer has LayerSize.width new channels: rows of w[0] and elements of w[1]. Its input
      * channels are dimension 1 of w[0]. With OpSpec.groups, each group of outputs reads its group
-     * of inputs; if groups, inputs and outputs are equal in number, it keeps its input's
-     * channels. */
+     * of inputs. If the numbers of groups, inputs and outputs are equal (depthwise), the layer
+     * keeps its input's channels. */
     CHANNELS_NEW,
     /* The layer keeps its input's channels, each by itself or in OpSpec.groups equal groups of
      * neighbours; its parameters have one element per channel. */
     CHANNELS_KEEP,
-    /* channel i of the output combines channel i of all inputs, which are therefore pruned
+    /* channel i of the output combines channel i of all inputs, so these channels are pruned
      * together */
     CHANNELS_UNITE,
-    /* the channels of all inputs, one input after the other */
+    /* the output has the channels of all inputs, one input after the other */
     CHANNELS_CONCAT,
-    /* each channel becomes as many channels as it has numbers in a sample */
+    /* each number that a sample has in a channel becomes a channel */
     CHANNELS_FLATTEN,
     /* channel i of the first half and channel i of the second half become channel i */
     CHANNELS_HALVES,
@@ -85,24 +85,27 @@ typedef enum TableUse { TABLES_SHARED, TABLES_EACH } TableUse;
 /* Sizes and choices of a layer that are not in its OpSpec. Each attribute of a configured layer
  * sets one field of OpSpec or of LayerSize. */
 typedef struct LayerSize {
-    /* dense: outputs; conv2d: output channels; embedding: C; bag: floats per row */
+    /* dense: number of outputs; conv2d: number of output channels; embedding: length of a vector;
+     * bag: floats per row */
     int64_t width;
-    /* embedding: V; positions: rows of its table (context); bag: rows of each table, 0: any id */
+    /* embedding: number of tokens; positions: rows of its table (context); bag: rows of each table,
+     * 0: a row for every id */
     int64_t vocab;
-    /* dense, conv2d: the layer has a bias */
+    /* true: dense or conv2d has a bias */
     bool bias;
-    /* instance_norm: the layer has a weight and a bias */
+    /* true: instance_norm has a weight and a bias */
     bool affine;
-    /* dense, conv2d: initialiser of the weight; the bias is 0 unless it is uniform, too */
+    /* dense, conv2d: initialiser of the weight. A uniform initialiser is also that of the bias;
+     * otherwise the bias begins at 0. */
     Init init;
     /* INIT_NORMAL: standard deviation; bag with INIT_UNIFORM: U(-init_std, init_std) */
     float init_std;
-    /* bag: ids are hashed to numbers below vocab */
+    /* true: a bag hashes ids to numbers below vocab */
     bool hashed;
     /* bag: one table for all fields, or one for each */
     TableUse tables;
-    /* layers that read ids: fields of ids per sample in the data; all ids are below id_rows, 0: any
-     * id */
+    /* for layers that read ids: number of fields of ids per sample in the data; all ids are below
+     * id_rows (0: no bound) */
     int64_t fields;
     uint64_t id_rows;
 } LayerSize;
@@ -125,11 +128,14 @@ typedef enum LossColumns {
     LOSS_COLUMNS_UNSET,
     /* both columns are 0 */
     LOSS_COLUMNS_NONE,
-    /* the number of logits above the label's, -1 without a label; the class of the largest logit */
+    /* column 1: number of logits above the label's, -1 without a label; column 2: class of the
+     * largest logit */
     LOSS_COLUMNS_BEST,
-    /* 0 if the logit is on the label's side, else 1; the logit of label 1 */
+    /* column 1: 0 if the sign of the logit predicts the label, else 1; column 2: the logit of label
+     * 1 */
     LOSS_COLUMNS_LOGIT,
-    /* the parts of the loss that boxes and objects have; the rest is that of classes */
+    /* the parts of the loss for boxes (column 1) and for objects (column 2); the rest of the loss
+     * is for classes */
     LOSS_COLUMNS_PARTS,
 } LossColumns;
 
@@ -137,8 +143,8 @@ typedef enum LossColumns {
 enum { OUTPUTS_UNSET, OUTPUTS_PER_CLASS = -1, OUTPUTS_GRIDS = -2 };
 /* Requirements of a loss on the model and the data, and the meaning of its results. */
 typedef struct LossInfo {
-    /* value of train.loss. Its help is the layer's; uses: keys of section train that the loss uses;
-     * label_smoothing becomes OpSpec.smoothing */
+    /* value of train.loss. `help` is taken from the layer; `uses` lists the keys of section train
+     * that the loss uses; label_smoothing becomes OpSpec.smoothing. */
     ConfigWord word;
     LossReads reads;
     LossColumns columns;
@@ -173,15 +179,16 @@ struct LayerKind {
     const char *help;
     /* sets non-zero defaults; NULL: all fields start as 0 */
     void (*defaults)(OpSpec *spec, LayerSize *size);
-    /* Returns the kind of a layer that goes before this one, or NULL: called once, after the
-     * attributes are set. Moves from spec to *padding what that layer does. NULL: none. */
+    /* Returns the kind of a layer that must be inserted before this layer, or NULL, and moves the
+     * padding that the inserted layer does from spec to *padding. Called once, after the attributes
+     * are set. NULL: no layer is ever inserted. */
     const LayerKind *(*before)(OpSpec *spec, Padding *padding);
     /* The shape rule: sets y.shape, w[], w_count and param[] from the shapes of spec->x and from
      * size. If shapes do not fit, fails with ERR_CONFIG and a message with the shapes that the
      * layer got and needs; the caller adds file and line. */
     Status (*infer)(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS]);
-    /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL: not available, and a model
-     * with this layer cannot be exported. */
+    /* Adds the layer's ONNX nodes for evaluation (layers/onnx.h). NULL: a model with this layer
+     * cannot be exported. */
     OnnxValue (*onnx)(const OnnxLayer *layer);
     /* NULL: the layer is no loss */
     const LossInfo *loss;
@@ -192,11 +199,11 @@ struct LayerKind {
 const LayerKind *layer_kind_at(int i);
 /* Returns the kind of that name, or NULL. */
 const LayerKind *layer_kind(const char *name);
-/* The exchange between the ranks of a tensor group. graph_split inserts it and sets its shapes; it
- * cannot be configured. */
+/* The exchange between the ranks of a tensor-parallel group. graph_split inserts this layer and
+ * sets its shapes; it cannot be configured. */
 extern const LayerKind layer_exchange;
-/* Sums of channels of several layers. A rollout inserts it and sets its sums; it cannot be
- * configured. */
+/* Sums of channels of several layers. A rollout, or a model that reads only some channels, inserts
+ * this layer and sets its sums; it cannot be configured. */
 extern const LayerKind layer_channel_sum;
 
 /* Returns the layer of the loss that train.loss selects. */
@@ -210,9 +217,9 @@ const char *activation_layer(const Config *config);
 enum { LAYERS_WORDS = 2 };
 extern const ConfigWords layers_words[LAYERS_WORDS];
 
-/* ERR_BUG, naming the row, if a kind's row is incomplete or contradicts its operation. */
+/* ERR_BUG, naming the kind, if its table is incomplete or contradicts its operation. */
 Status layer_kind_check(const LayerKind *kind);
-/* Checks the rows of all kinds and of their attributes. */
+/* Checks the const tables of all kinds and the rows of their attributes. */
 Status layers_check(void);
 
 /* Starts a layer of this kind: sets its operation and its defaults, before attributes and inputs.
@@ -233,9 +240,9 @@ typedef struct AttrDifference {
     const char *name;
     char value[2][ATTR_VALUE];
 } AttrDifference;
-/* Compares two layers of one kind after layer_infer. Returns true and the first attribute that
- * makes them compute different outputs from the same tensors. Attributes that only training uses
- * are not compared, nor those that change the shape of a tensor. */
+/* Compares two layers of one kind after layer_infer. Returns true, and sets *difference, if an
+ * attribute makes them compute different outputs from the same tensors. Attributes that only
+ * training uses, and attributes that change the shape of a tensor, are not compared. */
 bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference);
 

@@ -19,7 +19,7 @@ typedef enum OnnxType { ONNX_FLOAT = 1, ONNX_INT64 = 7 } OnnxType;
 typedef struct OnnxName {
     /* unique in the graph; owned */
     char *name;
-    /* key under which other layers can reuse the value; NULL: not shared. owned */
+    /* key under which other layers can reuse the value; NULL: the value is not shared. Owned. */
     char *key;
 } OnnxName;
 typedef struct OnnxNode {
@@ -39,7 +39,7 @@ typedef struct OnnxTensor {
     Shape shape;
     /* index of the parameter; -1: constant numbers */
     int param;
-    /* the parameter is stored with its two dimensions swapped */
+    /* true: the parameter is stored with its two dimensions swapped */
     bool transposed;
     /* the constant numbers, owned; else NULL */
     void *data;
@@ -73,8 +73,9 @@ typedef struct OnnxLayer {
     const char *param_name[SPEC_PARAMS];
 } OnnxLayer;
 
-/* Adds a node for ONNX operator `op` and returns its output, named LAYER/step; step NULL: it is the
- * layer's result, named LAYER. An optional input that is not given is ONNX_NONE. */
+/* Adds a node for ONNX operator `op` and returns its output, named LAYER/step. step NULL: the
+ * output is the layer's result, named LAYER. Pass ONNX_NONE for an optional input that is not
+ * used. */
 OnnxValue onnx_add_node(const OnnxLayer *layer, const char *op, const char *step,
                         const OnnxValue *in, int in_count);
 #define onnx_add(layer, op, step, ...)                                                             \
@@ -92,9 +93,10 @@ void onnx_attr_text(const OnnxLayer *layer, const char *name, const char *value)
 OnnxValue onnx_param(const OnnxLayer *layer, int slot);
 /* Returns parameter `slot` with its two dimensions swapped. */
 OnnxValue onnx_param_transposed(const OnnxLayer *layer, int slot);
-/* Adds the layer's result, computed from its first input and all its parameters in order. */
+/* Adds a node for `op` that computes the layer's result from its first input and all its parameters
+ * in order. */
 OnnxValue onnx_with_params(const OnnxLayer *layer, const char *op);
-/* Returns a constant: a float. */
+/* Returns a constant float, a scalar. */
 OnnxValue onnx_float(const OnnxLayer *layer, float value);
 /* Returns a constant vector of `count` floats. */
 OnnxValue onnx_floats(const OnnxLayer *layer, int count, const float *value);
@@ -103,12 +105,12 @@ OnnxValue onnx_int64s(const OnnxLayer *layer, int count, const int64_t *value);
 #define onnx_vector(layer, ...)                                                                    \
     onnx_int64s(layer, (int)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),            \
                 (const int64_t[]){__VA_ARGS__})
-/* Values that several layers share, by key. Returns the value, or ONNX_NONE if there is none
- * yet. */
+/* Returns the value that layers share under a key, or ONNX_NONE if none is registered yet. */
 OnnxValue onnx_find_shared(const OnnxLayer *layer, const char *key);
 /* Registers a value under a key and returns it. */
 OnnxValue onnx_share(const OnnxLayer *layer, const char *key, OnnxValue value);
-/* Returns a layer for nodes that are shared: their names begin with `name`. */
+/* Returns a layer with which nodes are added that several layers share; their names begin with
+ * `name`. */
 OnnxLayer onnx_shared_layer(const OnnxLayer *layer, const char *name);
 /* Adds a constant of rows x columns and registers it under a key. Takes ownership of data. */
 OnnxValue onnx_table(const OnnxLayer *layer, const char *key, int64_t rows, int64_t columns,

@@ -1,4 +1,4 @@
-/* Layers that apply one activation: y = act(x), any shape. Also the words of model.activation. */
+/* Layers that apply one activation, y = act(x), to any shape; and the words of model.activation. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -21,8 +21,7 @@ static OnnxValue relu6_onnx(const OnnxLayer *l)
     return onnx_add(l, "Clip", NULL, l->x[0], low, high);
 }
 
-/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). ONNX has an operator for it only from opset 20
- * on. */
+/* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). ONNX has a Gelu operator only from opset 20 on. */
 static OnnxValue gelu_onnx(const OnnxLayer *l)
 {
     OnnxValue x = l->x[0], y = onnx_add(l, "Mul", "square", x, x);
@@ -73,7 +72,7 @@ static OnnxValue softplus_onnx(const OnnxLayer *l)
     return onnx_add(l, "Softplus", NULL, l->x[0]);
 }
 
-/* ONNX has an operator for it only from opset 18 on. */
+/* ONNX has a Mish operator only from opset 18 on. */
 static OnnxValue mish_onnx(const OnnxLayer *l)
 {
     OnnxValue gate = onnx_add(l, "Tanh", "gate", onnx_add(l, "Softplus", "softplus", l->x[0]));
@@ -88,8 +87,8 @@ static OnnxValue hardswish_onnx(const OnnxLayer *l)
 static const char *const elu_attrs[] = {"alpha", NULL};
 static const char *const leaky_relu_attrs[] = {"slope", NULL};
 
-/* The layer `word` that applies ACT, with the default of OpSpec.act_factor and the attribute that
- * sets it (NULL: none). */
+/* Defines the layer `word` that applies ACT. factor: default of OpSpec.act_factor; words: list with
+ * the attribute that sets act_factor, NULL: none. */
 #define ACTIVATION(ACT, word, factor, words, text)                                                 \
     static void word##_defaults(OpSpec *spec, LayerSize *size)                                     \
     {                                                                                              \

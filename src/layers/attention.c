@@ -1,7 +1,7 @@
-/* attention (Vaswani et al. 2017), causal, or with `full` over all tokens: reads queries, keys
- * and values side by side, (N,T,3C) -> (N,T,C); with kv_heads there are fewer heads of keys and
- * values (Ainslie et al. 2023). It has no parameters: the dense layers before and after it are
- * the projections. */
+/* attention (Vaswani et al. 2017) over earlier tokens (causal), or with `full` over all tokens. The
+ * layer reads queries, keys and values side by side, (N,T,3C) -> (N,T,C); with kv_heads there are
+ * fewer heads of keys and values (Ainslie et al. 2023). The layer has no parameters: dense layers
+ * before and after it are the projections. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"heads",
@@ -29,7 +29,8 @@ static void defaults(OpSpec *spec, LayerSize *size)
     spec->rotary_scaling.truncate = true;
 }
 
-/* Fails if a number that rope_type needs is not set, or one that it does not accept is set. */
+/* Fails if a number that rope_type needs is missing, or if a number is set that rope_type does not
+ * use. */
 static Status check_scaling(const OpSpec *spec)
 {
 #define NAME(ROTARY, name) name,
@@ -46,7 +47,7 @@ static Status check_scaling(const OpSpec *spec)
     const struct {
         const char *name;
         bool set;
-        /* bits of the types that need the number, and of the types that accept it */
+        /* bits of the types that need the number, and of the types that use it */
         int needed_by, accepted_by;
     } number[] = {
         {"factor", r->factor > 0, ALL_SCALINGS, ALL_SCALINGS},

@@ -1,12 +1,12 @@
-/* Adds attention as ONNX nodes; ONNX has an operator for it only from opset 23 on. Shapes: N
- * samples, T tokens, K heads of keys and values, W width of a head. Tables of cosines and sines are
- * as long as the model's context; the first T rows are used. */
+/* Adds attention as several ONNX nodes, because ONNX has an Attention operator only from opset 23
+ * on. Shapes: N samples, T tokens, K heads of keys and values, W width of a head. Tables of cosines
+ * and sines are as long as the model's context; the first T rows are used. */
 #include "kinds.h"
 
 #include <math.h>
 
-/* Returns the mask (T,T) of the keys that each query attends to; layers with the same window share
- * it. */
+/* Returns the mask (T,T), true for the keys that each query attends to. Layers with the same window
+ * share a mask. */
 static OnnxValue causal_mask(const OnnxLayer *l)
 {
     const int window = l->spec->window;
@@ -30,8 +30,8 @@ static OnnxValue causal_mask(const OnnxLayer *l)
     return onnx_share(l, key, onnx_add(&shared, "And", NULL, past, near));
 }
 
-/* Returns the table (T,W) of cosines or sines of the angles: each twice, for both halves of a head.
- * name: "cos" or "sin". */
+/* Returns the table (T,W) of cosines or sines of the rotary angles. Each value is in a row twice,
+ * for the two halves of a head. name: "cos" or "sin". */
 static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*function)(double),
                              int64_t width)
 {
@@ -62,7 +62,7 @@ static OnnxValue angle_table(const OnnxLayer *l, const char *name, double (*func
         l, rows, onnx_add(&shared, "Slice", "rows", table, zero, onnx_sequence_length(l), zero));
 }
 
-/* Returns x cos + (-second half, first half) sin. */
+/* Returns the rotated x: x cos + (-second half of x, first half of x) sin. */
 static OnnxValue rotate(const OnnxLayer *l, OnnxValue x, int64_t width)
 {
     OnnxValue cosine = angle_table(l, "cos", cos, width);

@@ -1,5 +1,5 @@
-/* Reads and compares attributes of layers, by one table with the field, the type, the effect and
- * the range of each. Values are text, from a configuration's list of layers or from the zoo;
+/* Reads and compares attributes of layers. One table has the field, the type, the effect and the
+ * range of each attribute. Values are text, from a configuration's list of layers or from the zoo;
  * callers add file and line to error messages. */
 #include "attr.h"
 #include "kinds.h"
@@ -168,15 +168,16 @@ Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, cons
 bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference)
 {
-    /* such a layer has other tensors if an attribute of EFFECT_SHAPE differs; a hashed table has
-     * the same tensors with any number of rows */
+    /* true: if an attribute with EFFECT_SHAPE differs, the tensors differ, too, so it need not be
+     * compared. The rows of a hashed table are stored in the same way for any vocab, which must be
+     * compared. */
     const bool has_tensors = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i) {
         const Attr *attr = attr_find(kind->op, kind->attrs[i]);
         if (attr->effect == EFFECT_TRAINING || (attr->effect == EFFECT_SHAPE && has_tensors))
             continue;
         for (int k = 0; k < 2; ++k) {
-            /* 0 stands for the default of kv_heads and rotary_base */
+            /* replace 0 by the default that it means */
             OpSpec s = *spec[k];
             s.kv_heads = attention_kv_heads(&s);
             s.rotary_base = attention_rotary_base(&s);

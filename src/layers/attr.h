@@ -1,4 +1,5 @@
-/* Rows of the table of attributes, and their values as text: attr.c and attr_value.c. */
+/* The rows of the table of attributes (attr.c), and functions that read and write their values as
+ * text (attr_value.c). */
 #ifndef WEFT_LAYERS_ATTR_H
 #define WEFT_LAYERS_ATTR_H
 
@@ -48,16 +49,17 @@ typedef struct Attr {
     const char *name;
     AttrType type;
     AttrEffect effect;
-    /* the field is in LayerSize, not in OpSpec */
+    /* true: the field is in LayerSize, not in OpSpec */
     bool in_size;
     /* offset of the field */
     size_t offset;
     double low, high;
-    /* high itself is out of range */
+    /* true: high itself is out of range */
     bool high_open;
-    /* ATTR_WORD: the values; the last entry has no word */
+    /* ATTR_WORD, ATTR_WORD_PAIR: the values; the last entry has no word */
     const AttrWord *words;
-    /* the row is for layers of this operation; OP_NONE: for all others */
+    /* the row is for layers with this operation; OP_NONE: for all layers that have no row of their
+     * own */
     OpKind op;
 } Attr;
 

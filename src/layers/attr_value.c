@@ -1,5 +1,4 @@
-/* Values of attributes as text: one reader for each type, which checks the range, and the texts
- * of values. */
+/* Converts values of attributes from text, with a check of their range, and to text. */
 #include "attr.h"
 #include "kinds.h"
 
@@ -38,8 +37,8 @@ static Status set_int(const Attr *attr, const char *value, int64_t *out)
     return OK;
 }
 
-/* Reads "3", "3,5" and so on, at most `most` numbers, in their range. Sets *count to 0 if the text
- * is something else. */
+/* Reads whole numbers, "3" or "3,5", at most `most`, and checks their range. Sets *count to 0 if
+ * the text is not such a list. */
 static Status read_ints(const Attr *attr, const char *value, int most, int *out, int *count)
 {
     const char *text = value;
@@ -119,7 +118,7 @@ static Status set_word(const Attr *attr, const char *value, int *out)
     return find_word(attr, value, strlen(value), out);
 }
 
-/* Reads one word for both directions, or two: for height, width. */
+/* Reads one word for both directions, or two words, for height and width. */
 static Status set_word_pair(const Attr *attr, const char *value, int out[2])
 {
     const size_t first = strcspn(value, ",");

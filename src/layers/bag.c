@@ -1,5 +1,5 @@
-/* bag: looks up the data's ids in sparse tables. The result is (N, fields*width), with mode concat
- * (N, fields*ids*width), and (N, width) if all fields are combined (together). It has no
+/* bag: looks up the data's ids in sparse tables. The result is (N, fields*width); with mode concat
+ * (N, fields*ids*width); with `together`, which combines all fields, (N, width). The layer has no
  * parameters: its tables belong to the graph (SparseTable). */
 #include "kinds.h"
 
@@ -9,7 +9,8 @@ static const char *const attrs[] = {"width", "vocab",    "hashed", "fields", "fi
 static void defaults(OpSpec *spec, LayerSize *size)
 {
     (void)spec;
-    /* rows are initialised during steps, and uniform numbers need no logarithms */
+    /* Rows are initialised during steps; uniform numbers are fast because they need no
+     * logarithms. */
     size->init = INIT_UNIFORM;
     size->init_std = 0.01f;
 }
@@ -54,7 +55,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     TRY(check_floats(spec, "bag", 2, 4, "the data"));
     TRY(set_fields(spec, size));
     TRY(check_attrs(spec, size));
-    /* vectors of a sample: bags, and rows in each */
+    /* number of bags of a sample, and number of vectors in each bag */
     int64_t bags = spec->bag_together ? 1 : spec->bag_fields;
     int64_t rows = spec->bag_mode == BAG_CONCAT ? spec->bag_ids : 1;
     spec->row_width = (int)size->width;

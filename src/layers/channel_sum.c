@@ -1,5 +1,5 @@
-/* channel_sum: channels that are sums of channels of the inputs. Rollouts insert it, and models
- * that read some channels only; both set its sums. */
+/* channel_sum: channels that are sums of channels of the inputs. Rollouts, and models that read
+ * only some channels, insert this layer and set its sums. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -13,8 +13,8 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Sums of one channel, which are a selection; others are in graphs of rollouts only, which are not
- * exported. */
+/* Supports only sums of one channel, that is, a selection of channels. Other sums occur only in
+ * graphs of rollouts, which are not exported. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const OpSpec *s = l->spec;

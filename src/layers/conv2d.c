@@ -13,7 +13,7 @@ static void defaults(OpSpec *spec, LayerSize *size)
     size->init = INIT_UNIFORM;
 }
 
-/* Padding of another mode than zero is a layer by itself. */
+/* Moves padding with another mode than zero to a pad layer before the convolution. */
 static const LayerKind *before(OpSpec *spec, Padding *padding)
 {
     bool moved = false;

@@ -1,6 +1,7 @@
 /* detect: the head of a detector on one level (YOLOv5's Detect): a 1x1 convolution whose channels
- * are x, y, w, h, object and each class, anchor after anchor. Its biases begin such that a cell
- * expects 8 objects in a picture of 640 x 640 pixels, and a class 0.6 of them. */
+ * are x, y, w, h, object and each class, anchor after anchor. Initial values of its biases
+ * correspond to 8 objects in a picture of 640 x 640 pixels, and to a probability of 0.6 / classes
+ * for each class, as in YOLOv5. */
 #include "kinds.h"
 
 #include <math.h>

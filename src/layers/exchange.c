@@ -1,5 +1,5 @@
-/* exchange: sums, gathers or scatters a tensor among the ranks of a tensor group. graph_split
- * inserts it and sets its shapes. */
+/* exchange: sums, gathers or scatters a tensor among the ranks of a tensor-parallel group.
+ * graph_split inserts this layer and sets its shapes. */
 #include "kinds.h"
 
 const LayerKind layer_exchange = {

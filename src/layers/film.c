@@ -1,6 +1,6 @@
-/* film (Perez et al. 2018): scales and shifts each channel of images by the numbers of a second
- * input, which depends on something else, such as a time step: y = x (1 + s) + t. The second input
- * has s and t side by side. */
+/* film (Perez et al. 2018): scales and shifts each channel of images by numbers of a second input:
+ * y = x (1 + s) + t. The second input has s and t side by side; it is computed, for example, from a
+ * time step. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

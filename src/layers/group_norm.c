@@ -1,6 +1,6 @@
 /* group_norm (Wu & He 2018): normalises each sample's channels in `groups` equal groups of
- * neighbours. instance_norm (Ulyanov et al. 2016): each channel is a group, and without `affine`
- * there are no parameters. Parameters have PyTorch's names. */
+ * neighbours. instance_norm (Ulyanov et al. 2016): each channel is a group; the layer has
+ * parameters only with `affine`. Parameters have PyTorch's names. */
 #include "kinds.h"
 
 static const char *const group_attrs[] = {"groups", "eps", NULL};
@@ -55,8 +55,8 @@ static Status instance_infer(OpSpec *spec, const LayerSize *size, LayerParam par
     return OK;
 }
 
-/* Sets table to vectors of n ones and of n zeros, which layers share: scale and shift of an
- * instance normalisation without parameters. */
+/* Sets table to a vector of n ones and a vector of n zeros: scale and shift of an instance
+ * normalisation without parameters. Layers share these vectors. */
 static void constants(const OnnxLayer *l, int64_t n, OnnxValue table[2])
 {
     const OnnxLayer shared = onnx_shared_layer(l, "group_norm");
@@ -71,8 +71,9 @@ static void constants(const OnnxLayer *l, int64_t n, OnnxValue table[2])
     }
 }
 
-/* ONNX has this operator only from opset 18 on. Instance normalisation replaces it: each group is
- * one of its channels, and the model's scale and shift follow. */
+/* ONNX has a GroupNormalization operator only from opset 18 on. InstanceNormalization replaces it:
+ * each group becomes a channel, and scale and shift of the model's channels are applied after
+ * it. */
 static OnnxValue group_onnx(const OnnxLayer *l)
 {
     const Shape x = l->spec->x[0].shape;

@@ -36,8 +36,8 @@ static void fill_uniform(float *out, int64_t n, RngKey key, float bound)
     }
 }
 
-/* Sets the four numbers of a block, out[4 * block] and the following ones, except those from out[n]
- * on. */
+/* Sets the four numbers of a block, out[4 * block] .. out[4 * block + 3], or fewer if n is
+ * smaller. */
 static void normal_block(float *out, int64_t n, RngKey key, int64_t block, float deviation)
 {
     float normal[4];

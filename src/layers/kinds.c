@@ -1,5 +1,5 @@
-/* The list of all kinds of layer, checks of their rows, and helpers that their shape rules share. A
- * new kind is a file with its row, kind_NAME, and one line in the list. */
+/* The list of all kinds of layer, checks of their tables, and helpers that their shape rules share.
+ * A new kind is a file with its table, kind_NAME, and one line in the list. */
 #include "kinds.h"
 
 #include <string.h>
@@ -90,7 +90,7 @@ static OnnxValue op_layer_onnx(const OnnxLayer *l)
 
 static const LayerKind *op_layer_kind(OpKind op)
 {
-    /* filled when first asked for */
+    /* filled at the first call for an operation */
     static LayerKind kind_of_op[OP_KINDS];
     const OpInfo *info = op_info(op);
     kind_of_op[op] =

@@ -8,15 +8,16 @@
 /* value of OpSpec.pad for `pad: same` until the shape rule replaces it by (kernel - 1) / 2 */
 enum { PAD_SAME = -1 };
 
-/* Inserted before a convolution with pad_mode. */
+/* The layer that is inserted before a convolution with pad_mode. */
 extern const LayerKind kind_pad;
 
 /* Fails unless all inputs are floats with lowest .. highest dimensions; `needs` is the text for the
  * message ("(N,C,H,W)"). */
 Status check_floats(const OpSpec *spec, const char *kind, int lowest, int highest,
                     const char *needs);
-/* Fails if there are weights of classes, unless x is (N,C,H,W) with as many channels: a sample with
- * a single label has the same mean with any weights. */
+/* Checks the weights of classes, if there are any: x must be (N,C,H,W) with a weight for each
+ * channel. Other shapes have one label a sample, whose weighted mean does not depend on the
+ * weights. */
 Status check_class_weights(const OpSpec *spec, const char *kind);
 /* Fails unless a convolution's input is an image, its number of output channels (size->width) is
  * given, and spec->groups divides the channels in and out. */
@@ -33,15 +34,15 @@ void window_onnx(const OnnxLayer *layer);
 OnnxValue conv_onnx(const OnnxLayer *layer);
 /* Adds the ONNX nodes of attention (LayerKind.onnx). */
 OnnxValue attention_onnx(const OnnxLayer *layer);
-/* Sets the parameters of dense and conv2d: the weight (w[0]) and, if size->bias, the bias (w[1], n
- * elements). */
+/* Sets the parameters of a dense layer or a convolution: the weight (w[0]) and, if size->bias, the
+ * bias (w[1], n elements). */
 void set_weight_and_bias(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS],
                          Shape weight, int64_t n);
 
-/* Word i of model.activation: an activation's layer. */
+/* Word i of model.activation: the name of an activation's layer. */
 ConfigWord activation_word(int i);
-/* Returns what is wrong with the row of an attribute of layers of this operation in attr.c, or
- * NULL. */
+/* Checks the row in attr.c of an attribute of layers with this operation. Returns the fault as
+ * text, or NULL. */
 const char *layer_attr_fault(OpKind op, const char *name);
 /* Sets the parameters of a normalisation of n channels: the weight (w[0]) and, if shift, the bias
  * (w[1]). */

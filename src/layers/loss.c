@@ -1,5 +1,5 @@
 /* softmax_loss (cross-entropy with label smoothing) and sigmoid_loss (cross-entropy of one logit).
- * Each gives (rows, LOSS_COLUMNS) results. train.loss selects the loss of a model. */
+ * The result of a loss is (labels, LOSS_COLUMNS). train.loss selects the loss of a model. */
 #include "kinds.h"
 
 static const char *const softmax_attrs[] = {"smoothing", "class_weights", NULL};

@@ -1,5 +1,5 @@
-/* numeric_embedding: (N,D) -> (N,D*width): a learned vector for each column, scaled by the column's
- * number, as bag gives a vector for each id. */
+/* numeric_embedding: (N,D) -> (N,D*width): a learned vector for each column, multiplied by the
+ * column's number. The layer is to numbers what bag is to ids. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"width", "init", "init_std", NULL};

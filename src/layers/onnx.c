@@ -25,7 +25,7 @@ void onnx_graph_fini(OnnxGraph *g)
     mem_free(&g->tensor);
 }
 
-/* Returns the list with memory for one more element. Its capacity doubles whenever its length is a
+/* Returns the list with memory for one more element. The capacity doubles when the length is a
  * power of two. */
 static void *grow(void *list, int count, size_t element_bytes)
 {
@@ -177,8 +177,8 @@ static OnnxTensor *add_tensor(OnnxGraph *g, OnnxValue value, OnnxType type, Shap
     return t;
 }
 
-/* Returns the parameter, transposed or not. It is stored once, as it is first asked for; a node
- * transposes it for later uses of the other form. */
+/* Returns the parameter, transposed or not. The first use decides in which form the parameter is
+ * stored; for later uses in the other form a Transpose node is added. */
 static OnnxValue param_value(const OnnxLayer *l, int slot, bool transposed)
 {
     OnnxGraph *g = l->graph;

@@ -1,5 +1,5 @@
-/* pad: rows and columns around an image. crop: an image cut to the size of another one, in its
- * middle (Ronneberger et al. 2015, "U-Net"). */
+/* pad: adds rows and columns around an image. crop: cuts out the middle of an image, in the size of
+ * another image (Ronneberger et al. 2015, "U-Net"). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"pad", "mode", NULL};
@@ -15,8 +15,9 @@ static Status pad_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SP
     return OK;
 }
 
-/* Only the shape of the second input is needed: it is no input of the operation. The shape rule may
- * run again without it, and then keeps the numbers of rows and columns. */
+/* Only the shape of the second input is used, so the rule removes this input from the operation. If
+ * the rule runs again, without the second input, the numbers of rows and columns stay as they
+ * are. */
 static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];
@@ -40,8 +41,8 @@ static Status crop_infer(OpSpec *spec, const LayerSize *size, LayerParam param[S
     return OK;
 }
 
-/* Adds rows (d 0) or columns (d 1) of the other end of the image on both sides. step: name of the
- * result, NULL for the layer's own. */
+/* Pads with rows (d 0) or columns (d 1) from the opposite side of the image. step: name of the
+ * result; NULL: the layer's name. */
 static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const int *edge = &l->spec->padding.edge[2 * d];
@@ -61,7 +62,7 @@ static OnnxValue wrap_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *s
     return y;
 }
 
-/* Pads rows (d 0), columns (d 1) or both (d 2) with a mode of ONNX's Pad. */
+/* Pads rows (d 0), columns (d 1) or both (d 2) with ONNX's Pad. */
 static OnnxValue edges_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *step)
 {
     const Padding *p = &l->spec->padding;
@@ -77,7 +78,7 @@ static OnnxValue edges_onnx(const OnnxLayer *l, OnnxValue x, int d, const char *
     return y;
 }
 
-/* In opset 17 Pad has no mode that wraps. */
+/* Pad has no circular mode in opset 17, so wrap_onnx does circular padding. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const PadMode *mode = l->spec->padding.mode;

@@ -1,4 +1,5 @@
-/* pixel_shuffle: channels become pixels, scale x scale of them for each. */
+/* pixel_shuffle: scale x scale channels become one channel with scale x scale pixels for each
+ * pixel. */
 #include "kinds.h"
 
 static const char *const attrs[] = {"scale", NULL};

@@ -1,5 +1,5 @@
-/* pixels_to_tokens: an image as a sequence with a token for each pixel, row by row, for attention
- * and dense layers. tokens_to_pixels: such a sequence as an image again. */
+/* pixels_to_tokens: converts an image to a sequence with a token for each pixel, row by row, for
+ * attention and dense layers. tokens_to_pixels: converts such a sequence back to an image. */
 #include "kinds.h"
 
 static Status pixels_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
@@ -22,8 +22,8 @@ static OnnxValue pixels_onnx(const OnnxLayer *l)
     return y;
 }
 
-/* Only the shape of the second input is needed: it is no input of the operation. The shape rule may
- * run again without it, and then keeps the numbers of rows and columns. */
+/* Only the shape of the second input is used, so the rule removes this input from the operation. If
+ * the rule runs again, without the second input, the image's height and width stay as they are. */
 static Status tokens_infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])
 {
     char a[64], b[64];

@@ -25,7 +25,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* ONNX has an operator for it only from opset 23 on. */
+/* ONNX has an RMSNormalization operator only from opset 23 on. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     OnnxValue mean =

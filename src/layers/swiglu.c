@@ -1,6 +1,6 @@
 /* swiglu (Shazeer 2020): silu(gate) * value, with gate and value side by side in the input: (N,2F)
- * -> (N,F) or (N,T,2F) -> (N,T,F). It has no parameters: one dense layer before it computes
- * both. */
+ * -> (N,F) or (N,T,2F) -> (N,T,F). The layer has no parameters: one dense layer before it computes
+ * gate and value. */
 #include "kinds.h"
 
 static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_PARAMS])

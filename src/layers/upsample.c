@@ -1,5 +1,5 @@
-/* upsample: each pixel becomes scale x scale pixels, equal ones or interpolated between it and its
- * neighbours. */
+/* upsample: each pixel becomes scale x scale pixels, which are copies (nearest) or interpolated
+ * (bilinear). */
 #include "kinds.h"
 
 static const char *const attrs[] = {"scale", "mode", "align_corners", NULL};
@@ -23,8 +23,9 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Resize's defaults compare centres of pixels (half_pixel) and take the nearest one: with whole
- * scales pixel (i / scale, j / scale), rounded down. Its second input is not used here. */
+/* By default Resize compares centres of pixels (half_pixel) and copies the nearest pixel. With a
+ * whole scale that is pixel (i / scale, j / scale), rounded down. The second input of Resize is not
+ * used. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const float scale = (float)l->spec->scale;
