@@ -27,11 +27,11 @@ typedef struct Node {
     Op *op;
 } Node;
 
-/* How a parameter is divided among the ranks of a tensor group. Dimension `dim` consists of `parts`
- * parts side by side (queries, keys, values). A part has `units` units (heads) of `unit` rows each;
- * in the first part a unit has `lead` times as many rows (all query heads that share a key head).
- * Each part's units are divided among the ranks by slice_first. parts 0: the parameter is not
- * divided. */
+/* How a parameter is divided among the ranks of a tensor-parallel group. Dimension `dim` consists
+ * of `parts` parts side by side (queries, keys, values). A part has `units` units (heads) of `unit`
+ * rows each; in the first part a unit has `lead` times as many rows (all query heads that share a
+ * key head). Each part's units are divided among the ranks by slice_first. parts 0: the parameter
+ * is not divided. */
 typedef struct ParamCut {
     int dim, parts;
     int64_t units, unit, lead;
@@ -46,15 +46,15 @@ typedef struct Param {
     /* the node that uses it, as Graph.node[node].spec.w[slot] */
     int node, slot;
     LayerParam info;
-    /* index of the earlier parameter whose value it shares, or -1. A tied parameter has a separate
-     * gradient, which is added to the other's at the end of a step, but no value, optimizer state
-     * or entry in checkpoints. */
+    /* index of the earlier parameter whose value it shares, or -1. A tied parameter has its own
+     * gradient, which is added to that of the earlier parameter at the end of a step. It has no
+     * value, no optimizer state and no entry in checkpoints of its own. */
     int tied;
     ParamCut cut;
-    /* not trained: it has no gradient and no optimizer state; a running statistic does not change.
-     * Tied parameters are frozen together. */
+    /* true: the parameter is not trained and has neither gradient nor optimizer state; a frozen
+     * running statistic does not change. Tied parameters are frozen together. */
     bool frozen;
-    /* the gradient is the sum of the gradients of all ranks of the tensor group */
+    /* true: the gradient is the sum of the gradients of all ranks of the tensor-parallel group */
     bool partial;
     /* position and length in the parameter arena, in floats, as stored; set by graph_plan. offset
      * is a multiple of 16. The gradient arena has the same offsets. */
@@ -68,7 +68,8 @@ typedef struct SparseTable {
     char *name;
     /* the bag's node; the field, counted from 0 within the bag, or -1 for all fields */
     int node, field;
-    /* number of rows; ids are below it. 0: any id, and a row for each id that occurs */
+    /* number of rows; ids are below it. 0: any id is allowed, and each id that occurs gets a
+     * row. */
     uint64_t rows;
     /* true: a hash maps ids to rows, so ids may share a row; false: an id that is not below `rows`
      * is ERR_DATA */
@@ -94,13 +95,14 @@ typedef struct GraphIds {
 typedef struct NodeNames {
     /* owned */
     int *slot;
-    /* slots: a power of two, at least twice the number of names; 0: no name was added */
+    /* slots: number of slots, a power of two, at least twice the number of names; 0: no name was
+     * added. count: number of names. */
     int slots, count;
 } NodeNames;
 
 typedef struct Graph {
     int node_count, param_count;
-    /* allocated nodes and parameters */
+    /* number of allocated nodes and parameters */
     int node_capacity, param_capacity;
     /* number of bags; number of sparse tables */
     int bag_count, table_count;
@@ -119,12 +121,13 @@ typedef struct Graph {
     int64_t box_rows;
     /* floats in the parameter arena, padding included; set by graph_plan */
     int64_t arena_elements;
-    /* description of what the model reads: `input`, or in a rollout what each step reads */
+    /* description of the input of one application of the model: `input`, or in a rollout the input
+     * of each step */
     Desc step_input;
     /* number of times that the model is applied; names of steps 2, 3, ... begin with "step2." */
     int steps;
-    /* While a step is added: name prefix (borrowed; NULL: none), and index + 1 of the node that
-     * NODE_INPUT stands for; 0: the data. */
+    /* Used while a step of a rollout is added. prefix: prefix of names (borrowed; NULL: none);
+     * source: index + 1 of the node that NODE_INPUT means, 0: the data. */
     const char *prefix;
     int source;
     /* arrays that OpSpec.channel_sums borrow; owned */
@@ -138,7 +141,8 @@ typedef struct Graph {
      * same parameters in the same order and is never planned. Owned; NULL if the graph is not
      * divided. */
     struct Graph *whole;
-    /* rank in the tensor group, and its size; 0 and 0 if the graph is not divided */
+    /* rank in the tensor-parallel group, and size of the group; 0 and 0 if the graph is not
+     * divided */
     int rank, ranks;
 } Graph;
 
@@ -146,27 +150,27 @@ typedef struct Graph {
  * models) and `classes` classes. Errors are ERR_CONFIG with file:line:column. The caller owns
  * *graph. */
 Status graph_build(Graph **graph, const Config *config, Desc input, int64_t classes);
-/* Does the same for data with ids. */
+/* Does the same as graph_build for data with ids. */
 Status graph_build_ids(Graph **graph, const Config *config, Desc input, GraphIds ids,
                        int64_t classes);
 /* A model that is applied several times, to its own outputs (src/model/rollout.c). z of a step is
- * what it adds to the outputs of the graph. All arrays are borrowed for the call. */
+ * the part of the graph's output that belongs to the step. All arrays are borrowed for the call. */
 enum { ROLLOUT_STEPS = 32, GRAPH_PREFIX = 24 };
 typedef struct GraphRollout {
     int steps;
-    /* channels that a step reads, and channels that it gives */
+    /* number of channels that a step reads, and number of channels of its output */
     int inputs, targets;
-    /* (steps, inputs): the channels that each step reads; input 0 of a term is the data, input k is
-     * z of step k, which is an earlier one */
+    /* (steps, inputs): the channels that each step reads. Input 0 of a term is the data; input k is
+     * z of the earlier step k. */
     const ChannelSum *state;
-    /* (targets): z of each step but the first, whose z is its output; input 0 of a term is the
-     * step's output, input 1 is z of the step before */
+    /* (targets): z of each step after the first. Input 0 of a term is the step's output; input 1 is
+     * z of the step before. z of the first step is its output. */
     const ChannelSum *output;
 } GraphRollout;
-/* Builds a model that is applied several times. input: micro-batches of data; classes: channels
- * that a step gives. The loss reads z of all steps, one after the other along the channels. All
- * steps have the parameters of the first one: those of later steps are tied to them. ERR_CONFIG:
- * the model has running statistics, sparse tables or several outputs. */
+/* Builds a model that is applied several times. input: micro-batches of data; classes: number of
+ * channels of a step's output. The loss reads z of all steps, one after the other along the
+ * channels. The parameters of later steps are tied to those of the first step. ERR_CONFIG: the
+ * model has running statistics, sparse tables or several outputs. */
 Status graph_build_rollout(Graph **graph, const Config *config, Desc input,
                            const GraphRollout *rollout, int64_t classes);
 /* Returns a node's or parameter's name without the prefix of its step. */
@@ -186,33 +190,33 @@ enum { GRAPH_FAILED = -2 };
 int graph_add(Graph *graph, const char *kind, const char *name, const int *in, int in_count, ...);
 
 /* Ties parameter `slot` of node to the earlier parameter `name` (GPT-2's head to its embedding).
- * Both layers then store it in plain order, which only dense, embedding and positions can do.
- * ERR_CONFIG if the shapes differ. */
+ * Both layers then store the parameter in plain order, which only dense, embedding and positions
+ * can do. ERR_CONFIG if the shapes differ. */
 Status graph_tie(Graph *graph, int node, int slot, const char *name);
 
 /* True if one of the patterns "a,b" (fnmatch) matches the parameter's name or its layer's name. */
 bool param_matches(const char *patterns, const char *name);
 /* Returns the length of the layer's name in a parameter's name: all before the last dot. */
 int param_layer_chars(const char *name);
-/* Is the parameter trained, and by the gradient of one use: neither tied to another one nor another
- * one to it? */
+/* True if the parameter is trained and only one layer uses it: it is not tied to another parameter,
+ * and no parameter is tied to it. */
 bool graph_has_one_use(const Graph *graph, int param);
 /* Sets depth_group[i] to the depth group of parameter i, for optim.layer_decay: 0 for the stem,
  * then one for each block (names up to their first number: layer1.0, h.3), the last for the head.
  * Without blocks, each layer with parameters is a group. A tied parameter is in the group of the
- * one that it is tied to. Returns the number of groups. */
+ * parameter that it is tied to. Returns the number of groups. */
 int graph_depth_groups(const Graph *graph, int *depth_group);
 
-/* Replaces *graph by the slice of rank `rank` in a tensor group of `ranks`: pairs of dense layers
- * are divided by columns and rows, attention between them by heads, embedding and softmax loss by
- * vocabulary, and the rest by the sequence if every layer allows it. slices: every sum that a group
- * can cut is cut into this number of slices, a power of two, or fewer if a layer has fewer units
- * (OpSpec.slices, tokens), so results do not depend on `ranks`; 0: each rank adds its slice. With
- * one rank the graph stays whole, and only its sums are cut, if it can be divided. Call it after
- * graph_build and before graph_fuse, on every rank with the same arguments but rank. ERR_CONFIG if
- * nothing, or too little, can be divided among several ranks. */
+/* Replaces *graph by the slice of rank `rank` in a tensor-parallel group of `ranks`. Pairs of dense
+ * layers are divided by columns and rows, attention between them by heads, embedding and softmax
+ * loss by vocabulary, and the other layers by the sequence if all of them allow it. slices: number
+ * of slices, a power of two, into which every sum over a divided dimension is cut (OpSpec.slices,
+ * tokens), so that results do not depend on `ranks`; fewer if a layer has fewer units; 0: each rank
+ * sums its own slice. With one rank the graph stays whole, and its sums are cut if it could be
+ * divided. Call it after graph_build and before graph_fuse, on every rank with the same arguments
+ * but rank. ERR_CONFIG if nothing, or too little, can be divided among several ranks. */
 Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int slices);
-/* If there are several replicas, lets all layers that can do so take their statistics over the
+/* If there are several replicas, makes all layers that can do so compute their statistics over the
  * micro-batches of all replicas (OpSpec.synced). Call it before graph_plan. ERR_CONFIG, naming
  * train.sync_batch_norm, if there is no such layer. */
 Status graph_sync_statistics(Graph *graph, const Config *config, int replicas);
@@ -220,20 +224,21 @@ Status graph_sync_statistics(Graph *graph, const Config *config, int replicas);
 bool graph_is_output(const Graph *graph, int node);
 /* Returns the number of values in a rank's slice of a parameter. */
 int64_t param_slice_count(const Graph *graph, int param, int rank);
-/* Copy a rank's slice from the whole parameter, and into it; both are in plain order. */
+/* Copy a rank's slice from the whole parameter (get) or into it (put); slice and whole are in plain
+ * order. */
 void param_slice_get(const Graph *graph, int param, int rank, const float *whole, float *slice);
 void param_slice_put(const Graph *graph, int param, int rank, const float *slice, float *whole);
 /* Returns the undivided graph, which is `graph` itself without tensor parallelism. */
 const Graph *graph_whole(const Graph *graph);
 
-/* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as
- * possible; of several such cuts it takes the one with the fewest bytes over its boundaries.
- * Chunk k is nodes first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is
- * node_cost. The data never crosses a boundary: a node whose output is the data's own memory
- * stays with its readers. The loss stays with the logits. If the model is applied several times
- * and chunks is a multiple of that, each step is cut before the same layers. grid.cuts may name
- * the first layer of each chunk except the first. ERR_CONFIG if the graph cannot be cut into
- * that many chunks, or grid.cuts does not name layers that can begin a chunk. A pure function. */
+/* Cuts a planned graph into contiguous chunks so that the costliest chunk is as cheap as possible;
+ * of several such cuts, the cut with the fewest bytes over its boundaries is chosen. Chunk k is
+ * nodes first[k] .. first[k+1]-1 (first[0..chunks], first[0] = 0). A node's cost is node_cost. The
+ * data never crosses a boundary: a node whose output is the data's own memory is in the same chunk
+ * as its readers. The loss is in the chunk of the logits. If chunks is a multiple of Graph.steps,
+ * each step is cut before the same layers. grid.cuts may name the first layer of each chunk except
+ * the first. ERR_CONFIG if the graph cannot be cut into that many chunks, or grid.cuts does not
+ * name layers that can begin a chunk. A pure function. */
 Status graph_partition(const Graph *graph, const Config *config, int chunks, int *first);
 /* Returns ERR_CONFIG if a planned graph cannot be cut into that many chunks. A pure function. */
 Status graph_check_cut(const Graph *graph, const Config *config, int chunks);
@@ -258,35 +263,37 @@ double graph_forward_macs(const Graph *graph);
  * Names, parameters and results do not change. */
 Status graph_fuse(Graph *graph, const BackendTable *table);
 /* Sets closed[i] for all node_count + 1 boundaries: true if a boundary before node i would separate
- * a dense layer from the one that computes the gradient of its activation (OpSpec.x_act). Neither a
- * chunk nor a recomputed block may begin there. */
+ * two dense layers of which the second computes the gradient of the activation between them
+ * (OpSpec.x_act). Neither a chunk nor a recomputed block may begin at node i. */
 void graph_close_act_boundaries(const Graph *graph, bool *closed);
 /* Plans every node's operation, inserts reorders where a node prefers another layout, and sets the
  * offsets in the parameter table. */
 Status graph_plan(Graph *graph, Backend *backend);
 /* Prints the layers with shapes, parameters and flops. */
 void graph_print(const Graph *graph, FILE *out);
-/* Does the same with another column at the end: `title`, and the text mark[i] for node i. */
+/* Does the same as graph_print with another column at the end: `title`, and the text mark[i] for
+ * node i. */
 void graph_print_marked(const Graph *graph, const char *title, const char *const *mark, FILE *out);
 /* Writes the initial values of this rank's slice of a parameter, in plain order. */
 void param_init(const Graph *graph, int param, uint64_t seed, float *plain);
 
 typedef struct ZooEntry {
     const char *name, *help;
-    /* keys of section model that this model uses, besides those of all models: "width heads";
-     * "blocks" stands for model.layers as a number. May be NULL. */
+    /* keys of section model that this model uses, in addition to the keys that all models use:
+     * "width heads"; "blocks" stands for model.layers as a number. May be NULL. */
     const char *uses;
     /* defaults of the keys in `uses`: "width=10 hidden=[400,400]". May be NULL. */
     const char *defaults;
-    /* names of the layers that the loss reads, "a,b"; NULL: the one that `build` returns */
+    /* names of the layers that the loss reads, "a,b"; NULL: the layer that `build` returns */
     const char *outputs;
-    /* the model maps fields to fields of the same size, with a channel for each target */
+    /* true: the model maps fields to fields of the same size, with a channel for each target */
     bool fields;
     /* Adds the layers from the data (NODE_INPUT) to the logits. Returns the index of the logits'
      * node, which is the last one, or GRAPH_FAILED. */
     int (*build)(Graph *graph, const Config *config);
 } ZooEntry;
-/* ERR_BUG, naming the row, if the row of a model or of a pruning method is incomplete. */
+/* model_check: ERR_BUG, naming the row, if the row of a model or of a pruning method is incomplete.
+ * zoo_row_check: the same for one model. */
 Status model_check(void);
 Status zoo_row_check(const ZooEntry *row);
 /* All models of the zoo, NULL-terminated. */

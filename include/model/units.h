@@ -6,9 +6,9 @@
 
 #include "model.h"
 
-/* A unit is a set of channels that can only be removed together: those that are added to each
- * other, or a gate's channel and the one that it scales. A group is all units of layers that share
- * units, in the order of its first layer. */
+/* A unit is a set of channels that can only be removed together: channels that are added to each
+ * other, or a gate's channel and the channel that it scales. A group contains all units of layers
+ * that share units; its units are in the order of its first layer's channels. */
 typedef struct UnitGroup {
     /* the group is units first .. first + count - 1 */
     int first, count;
@@ -17,9 +17,9 @@ typedef struct UnitGroup {
     int parts;
     /* index of a layer with these parts; valid only if parts > 1 */
     int divided_by;
-    /* no unit can be removed */
+    /* true: no unit of the group can be removed */
     bool kept;
-    /* if kept is set: index of the layer that needs all units; -1: the caller asked to keep
+    /* if kept is set: index of the layer that needs all units; -1: the caller's patterns keep
      * them */
     int kept_by;
     /* layers that introduce channels of this group, in the order of the graph; owned */
@@ -41,8 +41,8 @@ typedef struct Units {
 } Units;
 
 /* Finds units and groups. keep: `keep_count` patterns (fnmatch) on names of layers whose channels
- * are all kept; ERR_USAGE if one matches no layer. The graph is borrowed until units_free. The
- * caller owns *units. */
+ * are all kept; ERR_USAGE if a pattern matches no layer. The graph is borrowed until units_free.
+ * The caller owns *units. */
 Status units_new(Units **units, const Graph *graph, const char *const *keep, int keep_count);
 void units_free(Units **units);
 /* Returns the unit of each output channel of a node, or of the data for NODE_INPUT. */
@@ -56,8 +56,8 @@ int64_t units_channels_left(const Units *units, int node, const bool *removed);
 
 /* Returns the shape of a parameter after pruning. */
 Shape units_param_shape(const Units *units, int param, const bool *removed);
-/* Copies the values of a parameter that remain from `before` to out, both in plain order. before
- * may be anything with the parameter's shape, such as optimizer state. */
+/* Copies the remaining values of a parameter from `before` to out, both in plain order. before may
+ * be any array of the parameter's shape, such as optimizer state. */
 void units_param_gather(const Units *units, int param, const bool *removed, const float *before,
                         float *out);
 
@@ -86,11 +86,11 @@ typedef struct PruneOptions {
 } PruneOptions;
 
 /* Chooses the units to remove: in each group the int(sparsity x units) units with the lowest scores
- * or, by channel scales, the lowest of all groups together. A unit's score is the sum over its rows
- * in all layers that have a weight for it; of equal scores the first unit is removed. Every layer
- * keeps at least one channel. removed (the caller's, units->unit_count flags): set for each unit.
- * ERR_CONFIG if the method needs channel scales and there are none, or if sparsity is above 0 and
- * no channel can be removed. */
+ * or, if scores are channel scales, the units with the lowest scores of all groups together. A
+ * unit's score is the sum over its rows in all layers that have a weight for it; of equal scores
+ * the first unit is removed. Every layer keeps at least one channel. removed (the caller's,
+ * units->unit_count flags): set for each unit. ERR_CONFIG if the method needs channel scales and
+ * there are none, or if sparsity is above 0 and no channel can be removed. */
 Status prune_choose(const Units *units, const PruneOptions *options, bool *removed);
 /* Sets model.widths to the numbers of channels that remain. */
 void prune_set_widths(const Units *units, const bool *removed, Config *config);

@@ -108,13 +108,14 @@ static Status add_named_model(Graph *graph, const Config *config, int *logits)
 
 /* ---- the loss ---- */
 
-/* The nodes that the loss reads, in its order. */
+/* The nodes that the loss reads, in the order of its inputs. */
 typedef struct Outputs {
     int count;
     int node[SPEC_INPUTS];
 } Outputs;
 
-/* Finds the outputs that model.outputs or the model's row names; else `last` is the only one. */
+/* Finds the outputs that model.outputs or the model's row in the zoo names; without names, `last`
+ * is the only output. */
 static Status find_outputs(const Graph *graph, const Config *config, int last, Outputs *out)
 {
     const bool list = config->model.layer_count > 0;
@@ -138,8 +139,8 @@ static Status find_outputs(const Graph *graph, const Config *config, int last, O
     return st;
 }
 
-/* Checks that the last layer gives one number for each class, or as many as a sample has targets,
- * or fields with a channel for each target or class. */
+/* Checks that the last layer has one output for each class or target of a sample; for fields, one
+ * channel for each class or target. */
 static Status check_logits(const Graph *graph, const Config *config, int logits)
 {
     char text[64];
@@ -171,7 +172,8 @@ static Status check_logits(const Graph *graph, const Config *config, int logits)
     return OK;
 }
 
-/* Checks that each output is a grid with 5 channels and one for each class in each anchor. */
+/* Checks that each output is a grid that has, for each anchor, 5 channels and a channel for each
+ * class. */
 static Status check_grids(const Graph *graph, const Config *config, const Outputs *out,
                           int64_t anchors)
 {
@@ -201,16 +203,18 @@ static Status describe_grids(const Graph *graph, const Config *config, const Out
     return check_grids(graph, config, out, spec->anchors.count / out->count);
 }
 
-/* Fails unless the loss reads as many outputs as the model has, each with as many anchors. */
+/* Fails unless the loss can read the model's number of outputs, and model.anchors gives each output
+ * the same number of anchors. */
 static Status check_outputs(const Config *config, int count)
 {
     const LayerKind *kind = loss_kind(config);
     const int anchors = config->model.anchors.count;
     if (anchors > 2 * ANCHORS_MOST || anchors % (2 * count) != 0)
-        return config_fail_key(config, "model.anchors",
-                               "%d numbers: each of the %d outputs needs as many anchors, each of "
-                               "a width and a height, at most %d anchors in all",
-                               anchors, count, ANCHORS_MOST);
+        return config_fail_key(
+            config, "model.anchors",
+            "%d numbers: each of the %d outputs needs the same number of anchors, each with "
+            "a width and a height; at most %d anchors in all",
+            anchors, count, ANCHORS_MOST);
     if (kind->inputs < 0 ? count > 1 : count == kind->inputs) return OK;
     if (count > 1)
         return config_fail_key(config, "train.loss",
@@ -222,7 +226,7 @@ static Status check_outputs(const Config *config, int count)
                            loss_name(config));
 }
 
-/* Copies the keys that the loss uses. */
+/* Copies the keys of section train that the loss uses. */
 static Status describe_loss(const Config *config, OpSpec *spec)
 {
     const ConfigWord word = loss_info(config)->word;

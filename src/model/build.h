@@ -1,5 +1,5 @@
-/* Private header of the model module: adding nodes one by one, the passes over a graph, and helpers
- * of the zoo. */
+/* Private header of the model module: adding nodes one by one, passes over a graph, and helpers of
+ * the zoo. */
 #ifndef WEFT_MODEL_BUILD_H
 #define WEFT_MODEL_BUILD_H
 
@@ -17,17 +17,17 @@ typedef struct Draft {
     int in[SPEC_INPUTS];
 } Draft;
 
-/* Checks the number of inputs and fills in their shapes and the kind's defaults. */
+/* Begins a draft: checks the number of inputs, and sets their shapes and the kind's defaults. */
 Status draft_begin(const Graph *graph, Draft *draft, const LayerKind *kind, const char *name,
                    const int *in, int in_count);
-/* Runs the shape rule and appends the node and its parameters, after a node that its kind puts
- * before it. *index: the node's index. */
+/* Runs the shape rule and appends the node and its parameters. If the kind needs a layer before it
+ * (LayerKind.before), appends that layer first. *index: the node's index. */
 Status draft_finish(Graph *graph, Draft *draft, int *index);
 
 /* rollout.c. Adds a model's layers from NODE_INPUT to its only output, *output. */
 typedef Status (*StepAdd)(Graph *graph, const Config *config, int *output);
-/* Adds the model once for each step, with what joins the steps. *leads: the node that has the
- * outputs of all steps side by side. Sets no field of graph but those that nodes need. */
+/* Adds the model once for each step, and the nodes that connect the steps. *leads: index of the
+ * node that has the outputs of all steps side by side. */
 Status graph_add_steps(Graph *graph, const Config *config, const GraphRollout *rollout, StepAdd add,
                        int *leads);
 
@@ -43,7 +43,7 @@ int names_find(const NodeNames *names, const Node *node, const char *name);
 /* Adds node[index], unless an earlier node has its name. */
 void names_add(NodeNames *names, const Node *node, int index);
 void names_fini(NodeNames *names);
-/* Makes graph->names again after nodes have moved. */
+/* Rebuilds graph->names after nodes have moved. */
 void graph_index_names(Graph *graph);
 
 /* Returns the node's index, or GRAPH_FAILED. */
@@ -51,7 +51,7 @@ int graph_find(const Graph *graph, const char *name);
 bool graph_name_taken(const Graph *graph, const char *name);
 /* Description of a node's output, or of the data for NODE_INPUT. */
 Desc graph_output(const Graph *graph, int node);
-/* Number of channels of that output. */
+/* Number of channels of a node's output, or of the data for NODE_INPUT. */
 int64_t graph_channels(const Graph *graph, int node);
 /* Sets uses[node] to the number of inputs that read the node's output. */
 void graph_count_uses(const Graph *graph, int *uses);
@@ -84,14 +84,14 @@ static inline bool node_is_depthwise(const Node *node)
     return node_has_single_groups(node) && node->kind->channels == CHANNELS_NEW;
 }
 
-/* True if the layer's own attribute decides its number of channels, not another layer's. */
+/* True if the layer's own attribute decides its number of channels, not another layer. */
 static inline bool node_has_own_width(const Node *node)
 {
     return node->kind && node->kind->channels == CHANNELS_NEW && !node_is_depthwise(node);
 }
 
 /* Sets the channels of the layers that model.widths names, and the shapes of all layers after them.
- * The set of layers does not change. ERR_CONFIG if there is no such layer or another layer decides
+ * No layers are added or removed. ERR_CONFIG if there is no such layer, or if another layer decides
  * its channels. */
 Status graph_set_widths(Graph *graph, const Config *config);
 
@@ -109,9 +109,9 @@ int zoo_dense(Graph *graph, const char *name, int x, int64_t width);
 int zoo_hidden(Graph *graph, const Config *config, const char *name, int x,
                const ConfigList *widths);
 /* Zoo: adds a bag of all fields of the data, with one more attribute key=value. Its tables have
- * model.vocab rows, to which ids are hashed unless all ids are known to be smaller. Without
- * model.vocab they have a row for each id that the data can have, or, if that is unknown, for each
- * id that occurs. */
+ * model.vocab rows, to which ids are hashed unless all ids are known to be below model.vocab.
+ * Without model.vocab the tables have a row for each possible id or, if the range of ids is
+ * unknown, for each id that occurs. */
 int zoo_bag(Graph *graph, const Config *config, const char *name, int64_t width, const char *key,
             const char *value);
 /* Write a number as text, the form of attributes, to out and return it. */

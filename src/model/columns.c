@@ -1,6 +1,6 @@
-/* columns: a perceptron on each column of a grid by itself, such as a closure of a model of the
- * atmosphere: the channels of a pixel, which are variables and levels, are its inputs. It is a
- * fieldresnet's 1x1 convolutions, as dense layers on a sequence of pixels. */
+/* columns: applies a perceptron to each column of a grid by itself, for example as a closure in a
+ * model of the atmosphere. Its inputs are the channels of a pixel, which are variables and levels.
+ * It consists of dense layers on a sequence of pixels, equivalent to 1x1 convolutions. */
 #include "build.h"
 
 enum { LAYERS = 3 };
@@ -12,7 +12,7 @@ static int build(Graph *graph, const Config *config)
     const int64_t layers = config->model.depth > 0 ? config->model.depth : LAYERS;
     const char *act = activation_layer(config);
     if (norm != FIELD_NORM_NONE && norm != FIELD_NORM_LAYER) {
-        fail(ERR_CONFIG, "columns: each is computed by itself, without the others' means: set "
+        fail(ERR_CONFIG, "columns: each column is computed without means over other columns: set "
                          "model.norm to layer or none");
         return GRAPH_FAILED;
     }

@@ -1,7 +1,6 @@
 /* deepfm (Guo et al. 2017): a factorization machine and a perceptron read the same vectors. Ids
  * give rows of one table for all fields; each dense number gives a separate vector, scaled by the
- * number. This is PaddleRec's form, in which the first-order term has a separate table of rows of
- * width 1. */
+ * number. As in PaddleRec, the first-order term has a separate table with rows of width 1. */
 #include "build.h"
 
 /* Adds the sum of two nodes. */

@@ -1,4 +1,4 @@
-/* dlrm (Naumov et al. 2019): a bottom perceptron makes a vector of the dense numbers, and each
+/* dlrm (Naumov et al. 2019): a bottom perceptron computes a vector from the dense numbers, and each
  * field of ids has its own table. A top perceptron reads the bottom's vector and the dot products
  * of all pairs of vectors. The defaults are those of the authors' configuration for Kaggle's Criteo
  * set. */

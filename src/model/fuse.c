@@ -1,5 +1,6 @@
-/* Fuses neighbours that a backend runs as one operation. A node is merged into its producer (or a
- * relu before max_pool into its reader) only if it is the producer's single reader. */
+/* Fuses neighbours that a backend runs as one operation. A node is merged into its producer only if
+ * the producer has no other reader; a relu is merged into the max_pool after it only if the
+ * max_pool is its only reader. */
 #include "build.h"
 
 #include <string.h>
@@ -8,17 +9,18 @@ typedef struct Fuser {
     /* both borrowed */
     Graph *graph;
     const BackendTable *table;
-    /* the node that gives node i's output after merging; i itself if it was not merged; owned */
+    /* index of the node that computes node i's output after merging; i itself if node i was not
+     * merged; owned */
     int *merged_into;
     /* number of readers of node i's output; owned */
     int *uses;
     /* last reader of node i's output; owned */
     int *reader;
-    /* owned */
+    /* true: node i is merged into another node; owned */
     bool *merged;
 } Fuser;
 
-/* Returns the node that gives the output of `node` after all merges so far. */
+/* Returns the node that computes the output of `node` after all merges so far. */
 static int current_node(const Fuser *f, int node)
 {
     while (node >= 0 && f->merged_into[node] != node) node = f->merged_into[node];
@@ -37,7 +39,7 @@ static bool is_max_pool(const Node *node)
     return node_info(node)->fuse == FUSE_MAX && node->spec.pool == POOL_MAX;
 }
 
-/* Merges node i into `into`, which takes over its readers. */
+/* Merges node i into `into`, which gets node i's readers. */
 static void merge(Fuser *f, int i, int into)
 {
     f->merged_into[i] = into;
@@ -82,7 +84,7 @@ static bool can_fuse_add(const Fuser *f, const Node *node)
 }
 
 /* Fuses an add into the batch_norm or dense layer that gives one of its inputs; that layer adds the
- * other input. Of two candidates it takes the later one, since the other input must be computed
+ * other input. Of two candidates the later layer is used, because the other input must be computed
  * before it. */
 static void fuse_add(Fuser *f, int i)
 {

@@ -20,7 +20,8 @@ typedef struct Gpt2 {
     int64_t depth, width, heads, context;
 } Gpt2;
 
-/* Returns the sizes of model.size (the first row: of "own"), replaced by the keys that are set. */
+/* Returns the sizes that model.size selects; keys that are set replace them. Row GPT_OWN has the
+ * defaults for models that are not a published size. */
 static Gpt2 gpt2_sizes(Graph *graph, const Config *config)
 {
     static const Gpt2 published[] = {

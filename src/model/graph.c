@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Largest number of elements of a tensor: a larger one comes from a typing error. */
+/* Largest number of elements of a tensor: a larger number is a typing error. */
 static const double ELEMENTS_MAX = 0x1p40;
 /* Largest number of nodes. A node needs 5 to 40 KB even before the plan can check the memory limit,
  * so a list that is too long by mistake is refused early. */
@@ -126,7 +126,8 @@ static void add_tables(Graph *graph, Node *node, int index)
         };
 }
 
-/* Adds the layer that goes before this one (LayerKind.before), NAME.pad, and makes it the input. */
+/* Adds the layer that the kind needs before this layer (LayerKind.before), NAME.pad, and makes it
+ * the input. */
 static Status add_before(Graph *graph, Draft *draft)
 {
     Draft first;
@@ -274,7 +275,7 @@ void graph_need_dx(Graph *graph)
 void graph_close_act_boundaries(const Graph *graph, bool *closed)
 {
     memset(closed, 0, (size_t)(graph->node_count + 1) * sizeof *closed);
-    /* lowest node that must be in the same chunk as a node from i on */
+    /* lowest index of a node that must be in the same chunk as one of the nodes from i on */
     int lowest = graph->node_count;
     for (int i = graph->node_count - 1; i >= 0; --i) {
         const Node *node = &graph->node[i];

@@ -8,7 +8,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Number of layers of one kind so far, and the highest number used in a default name. */
+/* Number of layers of one kind so far, and the highest number in a default name so far. */
 typedef struct KindCount {
     int layers, number;
 } KindCount;
@@ -31,7 +31,7 @@ static Status attr_fail(const Config *config, const ConfigAttr *attr, Status sta
     return status;
 }
 
-/* Sets entry->kind. The message for an unknown kind suggests one. */
+/* Sets entry->kind. The message for an unknown kind suggests a known kind. */
 static Status find_kind(const Config *config, ListEntry *entry)
 {
     enum { KINDS_MAX = 64 };
@@ -189,7 +189,8 @@ static Status entry_add(Graph *graph, const Config *config, const ConfigLayer *l
     return status;
 }
 
-/* True if the loss reads the layer: it is in model.outputs, or the last one if that is empty. */
+/* True if the loss reads the layer: it is in model.outputs or, if that key is empty, it is the last
+ * layer. */
 static bool is_output(const Graph *graph, const Config *config, int node)
 {
     const char *name = graph_step_name(graph, graph->node[node].name);

@@ -2,7 +2,7 @@
  * hidden), after LeCun et al. 1998 but with relu and max-pooling. */
 #include "build.h"
 
-/* Adds convolution, relu and pooling, and returns the last one. */
+/* Adds convolution, relu and pooling, and returns the pooling. */
 static int conv_block(Graph *graph, int x, int number, const char *channels)
 {
     char name[32];

@@ -23,7 +23,7 @@ typedef struct Llama {
     int64_t depth, width, heads, kv_heads, ffn;
 } Llama;
 
-/* Returns the value of a key, or its default if the value is 0, which stands for "not set". */
+/* Returns the value of a key, or its default if the value is 0, which means "not set". */
 static int64_t value_or(int64_t value, int64_t default_value)
 {
     return value > 0 ? value : default_value;

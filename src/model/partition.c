@@ -1,7 +1,7 @@
 /* Cuts a planned graph into contiguous chunks for the stages of a pipeline: by names, or so that
  * the costliest chunk is as cheap as possible, by dynamic programming over the possible boundaries.
- * The data never crosses a boundary, and the loss stays with the last layer that it reads. A pure
- * function of the graph: every rank finds the same cut. */
+ * The data never crosses a boundary, and the loss stays with the last layer that it reads. The cut
+ * is a pure function of the graph, so every rank finds the same cut. */
 #include "build.h"
 
 #include <string.h>
@@ -71,15 +71,15 @@ double node_cost(const Node *node)
            (trains ? roofline_s(op->flops_backward, backward) : 0);
 }
 
-/* Sets closed[i] if there can be no boundary before node i, and crossing_bytes[i] to the bytes that
- * cross one there. Both have node_count + 1 entries. */
+/* Sets closed[i] to true if there can be no boundary before node i, and crossing_bytes[i] to the
+ * bytes that would cross a boundary there. Both have node_count + 1 entries. */
 static void find_boundaries(const Graph *g, bool *closed, int64_t *crossing_bytes)
 {
     size_t n = (size_t)g->node_count + 1;
     int *last = mem_new(n * sizeof *last);
     /* data[i + 1]: node i's output is the data's memory; data[0]: the data itself */
     bool *data = mem_new(n * sizeof *data);
-    /* last reader so far of an output that may not cross a boundary */
+    /* last reader of all outputs so far that may not cross a boundary */
     int reach = 0;
     data[0] = true;
     for (int i = 0; i < g->node_count; ++i)
@@ -138,9 +138,10 @@ static double chunk_cost(const Cutter *c, int from, int to)
 }
 
 /* Returns the lowest possible cost of the costliest chunk if the nodes before at[to] are cut into
- * `chunks` chunks. before[i]: the same for the nodes before at[i] and one chunk less. With a later
- * last boundary i, before[i] rises and the cost of the last chunk falls, so the best i is the first
- * at which before[i] is at least that cost, or the one before it. */
+ * `chunks` chunks. before[i]: this result for the nodes before at[i] and one chunk less. As the
+ * last boundary i moves up, before[i] rises and the cost of the last chunk falls. So the best i is
+ * the first at which before[i] is at least the cost of the last chunk, or the boundary before
+ * that. */
 static double best_bottleneck(const Cutter *c, const double *before, int chunks, int to)
 {
     int low = chunks - 1, high = to - 1;
@@ -216,8 +217,8 @@ static void find_ends(const Cutter *c, double limit, int *low, int *high)
     }
 }
 
-/* Among the cuts with the lowest cost of the costliest chunk, takes the one with the fewest bytes
- * over its boundaries, then the most even one. */
+/* Among the cuts with the lowest cost of the costliest chunk, chooses the cut with the fewest bytes
+ * over its boundaries; of several such cuts, the most even. */
 static void cut_by_cost(const Cutter *c, int *first)
 {
     size_t row = (size_t)c->pieces + 1, ends = (size_t)c->chunks + 1;
@@ -243,7 +244,7 @@ static void cut_by_cost(const Cutter *c, int *first)
 
 /* ---- by steps of a rollout ---- */
 
-/* Returns the index in c->at of a node that can begin a chunk; -1: it cannot, or is none. */
+/* Returns the index of a node in c->at; -1: the node cannot begin a chunk, or does not exist. */
 static int piece_of(const Cutter *c, int node)
 {
     for (int i = 0; i < c->pieces; ++i)
@@ -251,9 +252,9 @@ static int piece_of(const Cutter *c, int node)
     return -1;
 }
 
-/* Cuts the first step by cost, and the others before the same layers, so that with interleaved
- * chunks each stage has the same layers of all steps, which share their parameters. Returns
- * false if the layers of a step cannot be cut like those of the first. */
+/* Cuts the first step by cost, and the other steps before the same layers. With interleaved chunks
+ * each stage then has the same layers of all steps, and these layers share their parameters.
+ * Returns false if the layers of a step cannot be cut like those of the first. */
 static bool cut_by_steps(const Cutter *c, int *first)
 {
     const Graph *g = c->graph;

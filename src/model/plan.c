@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* alignment of parameters; most attempts to plan one node */
+/* alignment of parameters in floats; maximum number of attempts to plan a node */
 enum { ALIGN_FLOATS = 16, LAYOUT_ROUNDS_MAX = 4 };
 
 typedef struct Planner {
@@ -151,8 +151,9 @@ static Status plan_nodes(Planner *p, int *done)
     return status;
 }
 
-/* Fails unless a parameter and the one that it is tied to have the same stored order, for nodes
- * that keep an order of their own: both pack the same numbers, all different, to the same array. */
+/* Fails if a parameter and its original (Param.tied) are stored in different orders, which is
+ * possible if nodes pack them (OpTable.pack). Packs the same numbers, which are different up to
+ * 2^24 elements, for both nodes and compares the results. */
 static Status check_order(const Graph *g, const Param *param)
 {
     const Param *original = &g->param[param->tied];

@@ -44,8 +44,8 @@ static char *with_commas(int64_t n, char *out)
     return out;
 }
 
-/* Writes the number of values in the node's parameters or tables, with "tied" if a weight is
- * another node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is
+/* Writes the number of values in the node's parameters or tables, with "tied" if a weight is tied
+ * to another node's, "grows" if a table gets a row for each id, "frozen" if nothing of the node is
  * trained. */
 static char *trained_text(const Graph *graph, const Node *node, char *out)
 {
@@ -106,7 +106,8 @@ static void print_kernels(const Graph *graph, FILE *out)
     }
 }
 
-/* Prints the tables, those of one bag together: they have the same number of rows. */
+/* Prints the tables. The tables of one bag are one line, because they have the same number of
+ * rows. */
 static void print_tables(const Graph *graph, FILE *out)
 {
     char rows[CELL_BYTES];
@@ -128,7 +129,7 @@ static void print_tables(const Graph *graph, FILE *out)
 }
 
 /* Prints the number of trained parameters, the part of them in tables, and the number of frozen
- * ones. */
+ * parameters. */
 static void print_counts(const Graph *graph, FILE *out)
 {
     char count[CELL_BYTES], part[CELL_BYTES];

@@ -66,12 +66,12 @@ const PruneMethod prune_methods[PRUNE_METHODS] = {
 typedef struct Choice {
     const Units *units;
     const PruneOptions *options;
-    /* for each unit: is it removed; the caller's */
+    /* for each unit, true if it is removed; borrowed from the caller */
     bool *removed;
-    /* for each unit its score, and the number of terms added to it; owned */
+    /* for each unit: its score, and the number of terms of the score; owned */
     double *score;
     int64_t *terms;
-    /* for each group the number of units to remove; owned */
+    /* for each group: number of units to remove; owned */
     int64_t *removals;
 } Choice;
 
@@ -96,8 +96,8 @@ static Status add_rows(Choice *c, int param, const int *unit)
     return st;
 }
 
-/* True for a parameter that is scored: the weight of a convolution or dense layer, depthwise ones
- * included; or with channel scales a batch norm's scale. */
+/* True for a parameter that is scored: the weight of a convolution (also a depthwise one) or of a
+ * dense layer or, if scores are channel scales, the scale of a batch norm. */
 static bool is_scored(const Choice *c, int param)
 {
     const Param *p = &c->units->graph->param[param];
@@ -191,8 +191,8 @@ static void remove_from_group(Choice *c, int i)
     }
 }
 
-/* Keeps the best channel of a layer if no other would remain. This happens if the layer has only
- * some of its group's units. */
+/* Keeps the channel of a layer with the highest score if no channel would remain, which is possible
+ * if the layer has only some of its group's units. */
 static void keep_best_channel(Choice *c, int node)
 {
     const Units *units = c->units;
@@ -205,7 +205,7 @@ static void keep_best_channel(Choice *c, int node)
     c->removed[best] = false;
 }
 
-/* Fails if no channel can be removed; the message names the largest group that was considered. */
+/* Fails because no channel is removed; the message names the largest group that was considered. */
 static Status none_removed_fail(const Choice *c)
 {
     const Units *units = c->units;

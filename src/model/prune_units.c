@@ -1,13 +1,12 @@
-/* Finds the channels that can only be removed together. Every layer that introduces channels has
- * one element for each; a node's map gives the element of each channel of its output:
+/* Finds the channels that can only be removed together. Every channel that a layer introduces is an
+ * element. A node's map gives the element of each channel of its output:
  *
  *     conv1      0 1 2 3
  *     conv2      4 5 6 7         add(conv1, conv2): 0=4 1=5 2=6 3=7
  *     concat     0 1 2 3 4 5 6 7
  *     flatten    0 0 0 1 1 1 ... with three pixels
  *
- * Elements that are united form a unit. The units of one layer, and all units of layers that share
- * one with it, form a group. */
+ * Elements that are united form a unit. All units of layers that share units form a group. */
 #include "build.h"
 #include "model/units.h"
 
@@ -23,10 +22,10 @@ typedef struct Finder {
     /* parents in a disjoint-set forest over elements, whose sets are units; the root is the
      * smallest element; owned */
     int *unit;
-    /* the same for groups */
+    /* a forest of the same form, whose sets are groups; owned */
     int *group;
-    /* for each root of `group`: index + 1 of the node that needs all channels of the group; 0:
-     * none, CALLER: the caller; owned */
+    /* for each root of `group`: index + 1 of the node that needs all channels of the group; 0: no
+     * node needs them all; CALLER: the caller asked to keep them; owned */
     int *needed_by;
     int elements;
 } Finder;
@@ -277,7 +276,8 @@ static int common_multiple(int a, int b)
 }
 
 /* Records that node `by` needs the channels of `node` in a number of equal parts. If the group does
- * not consist of exactly these channels in this order, all channels of their groups are kept. */
+ * not consist of exactly these channels in this order, all units of every group with such a channel
+ * are kept. */
 static void divide(Units *units, int node, int parts, int by)
 {
     const int *unit = units_of_channels(units, node);

@@ -5,8 +5,8 @@
  *       |----> step2.state <--------------------------------- z1    |--> leads --> loss
  *       |           `--------> model (step2.*) --> y2 --(+ z1)--> z2 --+
  *
- * z of a step is its output, in which changes are added up from the first step on: a field is the
- * data's field plus such a change. */
+ * z of a step is its output. For a channel whose output is the change of a field, z is the sum of
+ * the changes of all steps so far, so that the field is the data's field plus z. */
 #include "build.h"
 
 #include <string.h>
@@ -52,7 +52,8 @@ static int add_state(Graph *graph, const GraphRollout *r, int step, const int *z
                           step);
 }
 
-/* Adds z of a step with output y; y itself unless a channel is a change. */
+/* Returns z of a step with output y: y itself or, if a channel is a change, y plus z of the step
+ * before (node `before`). */
 static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int before)
 {
     char name[GRAPH_PREFIX + 8];
@@ -63,7 +64,7 @@ static int add_output(Graph *graph, const GraphRollout *r, int step, int y, int 
     return graph_add_sums(graph, name, r->output, r->targets, (int[]){y, before}, 2);
 }
 
-/* Ties the parameters from `first` on to those of the first step, which are as many. */
+/* Ties `count` parameters, from `first` on, to the parameters of the first step. */
 static Status tie_step(Graph *graph, int first, int count)
 {
     char a[64], b[64];
@@ -73,7 +74,7 @@ static Status tie_step(Graph *graph, int first, int count)
         if (p->info.buffer)
             return fail(ERR_CONFIG,
                         "%s: the running statistics of a batch norm would be those of fields of "
-                        "several steps: choose another norm (model.norm: group), or 1",
+                        "several steps: choose another norm (model.norm: group), or set it to 1",
                         like->name);
         if (!shape_equal(p->shape, like->shape))
             return fail(ERR_BUG, "%s is %s, but %s is %s", p->name, shape_text(p->shape, a),
@@ -112,7 +113,7 @@ static Status add_step(Graph *graph, const Config *config, int step, int state, 
     return st;
 }
 
-/* Fails with the last message, as one about train.rollout. */
+/* Fails with the last message, preceded by the key train.rollout. */
 static Status steps_fail(const Config *config)
 {
     char *message = mem_text(fail_message());

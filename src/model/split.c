@@ -1,12 +1,12 @@
 /* Makes one rank's slice of a graph, for tensor parallelism (Shoeybi et al. 2019, "Megatron-LM";
- * Korthikanti et al. 2022). A dense layer is divided by its outputs and the next one by its
- * inputs; layers between them (activations, swiglu, dropout, attention by heads) work on the
- * slice, and a sum over the ranks follows the second dense layer. Embedding and softmax loss are
- * divided by vocabulary. Every rank runs all other layers on its slice of the sequence or, if one
- * of them does not allow that, on the whole sequence. Slices need not be equal. ERR_CONFIG for
- * models without such pairs, or if a rank would get nothing. The sums that a group can cut are
- * marked in the whole graph and cut into the same slices on any number of ranks, unless only runs
- * on one grid are to agree. */
+ * Korthikanti et al. 2022). A dense layer is divided by its outputs and the next dense layer by its
+ * inputs; layers between them (activations, swiglu, dropout, attention by heads) work on the slice,
+ * and a sum over the ranks follows the second dense layer. Embedding and softmax loss are divided
+ * by vocabulary. Every rank runs all other layers on its slice of the sequence or, if one such
+ * layer does not allow that, on the whole sequence. Slices need not be equal. ERR_CONFIG for models
+ * without such pairs, or if a rank would get nothing. With graph_split's `slices`, sums over a
+ * divided dimension are cut into the same slices on any number of ranks, so that results do not
+ * depend on that number. */
 #include "split.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ static TensorSlice slice_of(const Splitter *s, int dim, int64_t items, int64_t u
                          .whole = items * unit};
 }
 
-/* Returns the slices that this rank computes of a sum over `units` units. */
+/* Returns the slices of a sum over `units` units that this rank computes. */
 static SumSlices sum_slices(const Splitter *s, int64_t units)
 {
     return (SumSlices){.total = s->slices,
@@ -67,9 +67,10 @@ static int add_exchange(Splitter *s, const char *name, const char *suffix, int i
     return s->to->node_count - 1;
 }
 
-/* Returns the node of the new graph that gives input k of node i. For divided layers it is an
- * exchange, which all readers of the same output share; but if sums are cut into slices, the
- * gradients of two readers must not be added before the ranks' parts of each are. */
+/* Returns the node of the new graph that gives input k of node i. For divided layers that node is
+ * an exchange. All readers of an output share one exchange, but if sums are cut into slices, each
+ * reader has its own: a gradient must be summed over the ranks before gradients of two readers are
+ * added. */
 static int input_of(Splitter *s, int i, int k)
 {
     int from = s->from->node[i].in[k];
@@ -153,15 +154,15 @@ static void split_rest(Splitter *s, Node *node)
     TensorSlice slice = sequence_slice(s);
     node->spec.y.shape.dim[1] = slice.count;
     if (node_info(node)->tokens == TOKENS_BY_POSITION) node->spec.slice = slice;
-    /* The executor adds the ranks' gradients of positions, and of other parameters if there are no
-     * slices: with slices the operation adds them. */
+    /* partial: the executor sums the gradient over the ranks. It does so for positions and, without
+     * slices, for all parameters; with slices the operations sum the other gradients themselves. */
     for (int k = 0; k < node->spec.w_count; ++k)
         s->to->param[node->param[k]].partial =
             s->slices == 0 || node_info(node)->tokens == TOKENS_BY_POSITION;
 }
 
-/* Adds the exchange that sums a row layer's or an embedding's output; the layer's bias moves to it,
- * to be added after the sum. */
+/* Adds the exchange that sums the output of a row layer or of an embedding. The layer's bias moves
+ * to the exchange, which adds it after the sum. */
 static void add_sum_exchange(Splitter *s, int i, int bias)
 {
     int exchange =
@@ -217,7 +218,7 @@ static void split_node(Splitter *s, int i)
     if (s->role[i] == ROLE_ROW || s->role[i] == ROLE_EMBED) add_sum_exchange(s, i, bias);
 }
 
-/* Marks the sums of node i that a tensor group can cut. */
+/* Sets the slices into which the sums of node i are cut. */
 static void cut_sums(Splitter *s, int i, OpSpec *spec)
 {
     const Role role = s->role[i];
@@ -275,7 +276,7 @@ Status graph_split(Graph **graph, const Config *config, int rank, int ranks, int
     s.exchanged = mem_new(n * sizeof *s.exchanged);
     for (size_t i = 0; i < n; ++i) s.exchanged[i] = -1;
     Status st = split_assign_roles(&s);
-    /* a graph that one rank has alone need not be divisible */
+    /* with one rank the graph need not be divisible */
     const bool cuts = st == OK && s.slices > 0;
     for (int i = 0; i < from->node_count && cuts; ++i) cut_sums(&s, i, &(*graph)->node[i].spec);
     if (ranks == 1) st = OK;

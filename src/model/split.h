@@ -1,5 +1,5 @@
-/* Shared by the files that divide a graph among the ranks of a tensor group: split_roles.c decides
- * how each node is divided, split.c makes the new graph. */
+/* Shared by the files that divide a graph among the ranks of a tensor-parallel group: split_roles.c
+ * decides how each node is divided, split.c makes the new graph. */
 #ifndef WEFT_MODEL_SPLIT_H
 #define WEFT_MODEL_SPLIT_H
 
@@ -31,10 +31,10 @@ typedef struct Splitter {
     /* the new graph; the caller's once it is complete */
     Graph *to;
     int rank, ranks;
-    /* slices of each sum that a group can cut, on all ranks together; 0: one for each rank, which
-     * nothing marks */
+    /* number of slices, over all ranks, into which each sum over a divided dimension is cut; 0:
+     * sums are not cut, and each rank sums its own slice */
     int slices;
-    /* undivided layers work on slices of the sequence */
+    /* true: undivided layers work on slices of the sequence */
     bool sequence;
     /* role of each node; owned, as are all arrays here */
     Role *role;
@@ -55,8 +55,8 @@ static inline bool splits_by(const Node *node, OpSplit split)
     return node_info(node)->split == split;
 }
 
-/* ERR_CONFIG if the number of ranks is no power of two or more than the slices, and sums are cut
- * into slices. */
+/* ERR_CONFIG if sums are cut into slices and the number of ranks is no power of two or exceeds the
+ * number of slices. */
 Status split_check_slices(const Splitter *s);
 /* Sets role, units, uses, reader and sequence; may lower slices. ERR_CONFIG if nothing, or too
  * little, can be divided. */

@@ -1,5 +1,5 @@
-/* Decides how each node of a graph is divided among the ranks of a tensor group (split.h), and into
- * how many slices the sums that a group can divide are cut. */
+/* Decides how each node of a graph is divided among the ranks of a tensor-parallel group (split.h),
+ * and into how many slices sums over divided dimensions are cut. */
 #include "split.h"
 
 /* Fails because a layer has fewer units ("heads") than there are ranks. */
@@ -11,7 +11,8 @@ static Status too_few_fail(const Splitter *s, const char *layer, const char *uni
                            s->ranks, layer, (long long)count, units, (long long)count);
 }
 
-/* True if the parameter is tied to another, or another to it; *node: the node of the other one. */
+/* True if the parameter is tied to another parameter, or another parameter to it; *node: the node
+ * of the other parameter. */
 static bool is_tied(const Graph *g, int param, int *node)
 {
     int other = g->param[param].tied;
@@ -29,13 +30,13 @@ static bool has_tied_param(const Graph *g, const Node *node)
     return false;
 }
 
-/* The layers between two dense layers, as far as slicing depends on them. */
+/* Facts about the layers between two dense layers on which slicing depends. */
 typedef struct Between {
     /* number of key heads of an attention; 0: there is none */
     int heads;
-    /* several query heads share a key head */
+    /* true: several query heads share a key head */
     bool shared;
-    /* there is a layer that combines two halves */
+    /* true: there is a layer that combines two halves */
     bool halves;
 } Between;
 
@@ -106,7 +107,7 @@ static Status assign_pairs(Splitter *s, int *pairs)
 }
 
 /* Sets the roles of layers that are divided by vocabulary: embedding, head and loss. If embedding
- * and head share a weight, both are divided or none. */
+ * and head share a weight, both are divided or neither. */
 static Status assign_vocabulary(Splitter *s)
 {
     const Graph *g = s->from;
@@ -162,12 +163,12 @@ static void limit_slices(Splitter *s)
 Status split_check_slices(const Splitter *s)
 {
     static const char *const other =
-        "with train.sum_slices: 1 bits depend on grid.tp, and it may be "
-        "any number";
+        "with train.sum_slices: 1 grid.tp may be any number, but results "
+        "then depend on it";
     if (s->slices > 0 && (s->ranks & (s->ranks - 1)) != 0)
         return config_fail_key(s->config, "grid.tp",
-                               "%d is no power of two, and only with one are the bits those of any "
-                               "other grid: choose 2, 4 or 8; %s",
+                               "%d is no power of two, which is needed for the same bits on every "
+                               "grid: choose 2, 4 or 8; %s",
                                s->ranks, other);
     if (s->slices > 0 && s->ranks > s->slices)
         return config_fail_key(s->config, "grid.tp",

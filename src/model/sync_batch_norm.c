@@ -1,4 +1,4 @@
-/* Applies train.sync_batch_norm: layers take their statistics over the micro-batches of all
+/* Applies train.sync_batch_norm: layers compute their statistics over the micro-batches of all
  * replicas. */
 #include "build.h"
 

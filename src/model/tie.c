@@ -1,5 +1,5 @@
-/* Ties parameters: two layers use one value, each with a separate gradient. Both must be able to
- * store the weight in plain order, so that one stored value serves both. */
+/* Ties parameters: two layers use one value, each with its own gradient. Both layers must be able
+ * to store the weight in plain order, so that they can share the stored value. */
 #include "build.h"
 
 #include <string.h>

@@ -1,7 +1,8 @@
-/* Models from fields to fields of the same size. unet (Ronneberger et al. 2015): levels that halve
- * the size, and back, with connections from each level to its mirror image. fieldresnet: residual
- * blocks (He et al. 2015) at full size. Both end with a 1x1 convolution to the targets. The blocks'
- * channels may be scaled and shifted by functions of scalars (Perez et al. 2018). */
+/* Models from fields to fields of the same size. unet (Ronneberger et al. 2015): each level halves
+ * the size, then each level doubles it again, with a connection between levels of the same size.
+ * fieldresnet: residual blocks (He et al. 2015) at full size. Both end with a 1x1 convolution to
+ * the targets. The blocks' channels may be scaled and shifted by functions of scalars (Perez et al.
+ * 2018). */
 #include "build.h"
 #include "data/fields.h"
 
@@ -12,9 +13,9 @@ enum { NAME_CHARS = 48, LEVELS_MOST = 12, GROUP_CHANNELS = 8, LEVEL_BLOCKS = 1, 
 typedef struct Net {
     Graph *graph;
     const Config *config;
-    /* blocks of a level, or of the whole net */
+    /* number of blocks of a level (unet), or of the whole net (fieldresnet) */
     int64_t blocks;
-    /* node of the scalars' perceptron; NODE_INPUT: there is none */
+    /* last node of the perceptron of the scalars; NODE_INPUT: there is none */
     int film;
 } Net;
 
@@ -30,7 +31,8 @@ static const char *name_of(const char *prefix, const char *part, char out[2 * NA
     return out;
 }
 
-/* Returns the number of groups of a group norm: channels / 8, or the largest divisor below. */
+/* Returns the number of groups of a group norm: channels / 8, or the next smaller divisor of
+ * channels. */
 static int64_t norm_groups(int64_t channels)
 {
     int64_t groups = channels / GROUP_CHANNELS;
@@ -71,8 +73,8 @@ static int add_act(const Net *n, int x, const char *name)
 
 /* ---- scalars ---- */
 
-/* Adds the values of the channels that are constant over space, the last ones of the data:
- * (N,S). */
+/* Adds nodes that give the values of the S channels that are constant over space, which are the
+ * last channels of the data: (N,S). */
 static int add_scalars(const Net *n)
 {
     const int count = field_constants(n->config);
@@ -104,7 +106,8 @@ static int add_film_mlp(const Net *n)
     return add_act(n, x, "film.act2");
 }
 
-/* Scales and shifts the channels of a block, which is unchanged at first. */
+/* Adds a film layer that scales and shifts the channels of a block. Its initial weights leave the
+ * block's output unchanged. */
 static int add_film(const Net *n, int x, const char *prefix, int64_t channels)
 {
     char width[ZOO_NUMBER], name[2 * NAME_CHARS];
@@ -116,8 +119,8 @@ static int add_film(const Net *n, int x, const char *prefix, int64_t channels)
 
 /* ---- blocks ---- */
 
-/* Adds convolution `number` of a block, with its norm, and its activation where `act`; after the
- * first norm of a block come the scales of the scalars. */
+/* Adds convolution `number` of a block, its norm and, if act, its activation. The film layer
+ * follows the first norm of a block. */
 static int conv_norm(const Net *n, int x, const char *prefix, int number, int64_t channels,
                      bool act)
 {
@@ -132,8 +135,8 @@ static int conv_norm(const Net *n, int x, const char *prefix, int number, int64_
     return act ? add_act(n, x, name_of(prefix, part, name)) : x;
 }
 
-/* Adds a block of two convolutions. residual: its input is added before the last activation,
- * through a 1x1 convolution if the number of channels changes. */
+/* Adds a block of two convolutions. residual: the block's input is added before the last
+ * activation, through a 1x1 convolution if the number of channels changes. */
 static int add_block(const Net *n, int x, const char *prefix, int64_t channels, bool residual)
 {
     char name[2 * NAME_CHARS];
@@ -189,7 +192,8 @@ static int last_conv(const Net *n, int x)
     return add_conv(n, x, "head", n->graph->classes, 1, true);
 }
 
-/* Fails if there are too many levels, or the size cannot be halved for each further one. */
+/* Fails if there are too many levels, or the size cannot be halved for each level after the
+ * first. */
 static Status check_levels(const Net *n, int levels)
 {
     const Shape x = n->graph->input.shape;
@@ -204,7 +208,7 @@ static Status check_levels(const Net *n, int levels)
         levels, levels - 1, (long long)step);
 }
 
-/* Checks the norm, and adds what all blocks read. */
+/* Checks the norm, and adds the perceptron of the scalars, which all blocks read. */
 static Status start(Net *n)
 {
     if (n->config->model.norm == FIELD_NORM_LAYER)

@@ -1,6 +1,6 @@
 /* wide_deep (Cheng et al. 2016): the sum of a linear layer of the dense numbers and a perceptron,
- * which reads these numbers and the ids' rows from one table for all fields. This is FleetX's form,
- * without crosses; PaddleRec's has width 9 and hidden [512,256,128,32]. */
+ * which reads these numbers and the ids' rows from one table for all fields. The model is FleetX's,
+ * without crossed features; PaddleRec's model has width 9 and hidden [512,256,128,32]. */
 #include "build.h"
 
 static int build(Graph *graph, const Config *config)

@@ -1,7 +1,8 @@
 /* Sets the widths of layers in model.widths. The graph is first built with the model's own widths,
- * then its shape rules run again, so no model has to know this option. A model's decisions by shape
- * (whether a shortcut has a projection) are made with its own widths. A depthwise convolution keeps
- * its input's channels, and a group norm with one channel per group keeps one channel per group. */
+ * then its shape rules run again, so that the models need not handle this option. A model's
+ * decisions by shape (whether a shortcut has a projection) are made with its own widths. A
+ * depthwise convolution keeps its input's channels, and a group norm with one channel per group
+ * keeps one channel per group. */
 #include "build.h"
 
 #include <string.h>

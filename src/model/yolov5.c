@@ -14,7 +14,7 @@ typedef struct Net {
     int module;
 } Net;
 
-/* Name of a part of the module that is being added: "model.2.m.0.cv1". */
+/* Returns the name of a part of the module that is being added: "model.2.m.0.cv1". */
 static char *part(const Net *n, const char *suffix, char out[NAME_CHARS])
 {
     snprintf(out, NAME_CHARS, "model.%d%s", n->module, suffix);
@@ -26,7 +26,7 @@ static int64_t scaled(const Net *n, int64_t channels)
     return (int64_t)ceil((double)channels * n->width / CHANNEL_STEP) * CHANNEL_STEP;
 }
 
-/* Repeats of a block: rounded to the nearest number, of two equally near ones to the even one. */
+/* Returns the number of repeats of a block, rounded to the nearest whole number, ties to even. */
 static int repeats(const Net *n, int count)
 {
     const int times = (int)rint(count * n->depth);
@@ -38,7 +38,7 @@ typedef struct ConvSpec {
     int kernel, stride, pad;
 } ConvSpec;
 
-/* Convolution, batch norm and silu, named NAME.conv, NAME.bn, NAME.act. */
+/* Adds a convolution, batch norm and silu, named NAME.conv, NAME.bn, NAME.act. */
 static int conv(const Net *n, int x, const char *suffix, ConvSpec c)
 {
     char name[NAME_CHARS], full[NAME_CHARS + 8], channels[ZOO_NUMBER], kernel[ZOO_NUMBER],
@@ -61,8 +61,9 @@ static int conv_module(Net *n, int x, int64_t channels, int kernel, int stride, 
     return x;
 }
 
-/* Two branches of half of the channels, `count` bottlenecks on the first, joined by a 1x1
- * convolution. shortcut: a bottleneck's input is added to its output. */
+/* Adds a C3 module: two branches with half of the channels each, the first with `count`
+ * bottlenecks, joined by a 1x1 convolution. shortcut: a bottleneck's input is added to its
+ * output. */
 static int c3(Net *n, int x, int64_t channels, int count, bool shortcut)
 {
     char suffix[NAME_CHARS / 2], name[NAME_CHARS];
@@ -84,7 +85,8 @@ static int c3(Net *n, int x, int64_t channels, int count, bool shortcut)
     return x;
 }
 
-/* Three 5x5 maxima in a row, all joined (SPPF). */
+/* Adds an SPPF module: three 5x5 max pools in a row; their outputs and their input are
+ * concatenated. */
 static int pools(Net *n, int x, int64_t channels)
 {
     char suffix[16], name[NAME_CHARS];
@@ -117,7 +119,7 @@ static int join(Net *n, int a, int b)
     return a;
 }
 
-/* Heads of the three levels. Returns the last one. */
+/* Adds the heads of the three levels. Returns the last head. */
 static int detect(Net *n, const int level[LEVELS], int anchors)
 {
     char suffix[16], name[NAME_CHARS], channels[ZOO_NUMBER], classes[ZOO_NUMBER], cell[ZOO_NUMBER];
@@ -173,7 +175,7 @@ static int build(Graph *graph, const Config *config)
     level[1] = x = c3(&n, x, 512, 3, false);
     x = join(&n, conv_module(&n, x, 512, 3, 2, 1), top5);
     level[2] = c3(&n, x, 1024, 3, false);
-    /* a number that does not fit is refused with the loss */
+    /* check_outputs (build.c) refuses a number of anchors that does not fit */
     return detect(&n, level, numbers >= 2 * LEVELS ? numbers / (2 * LEVELS) : 3);
 }
 

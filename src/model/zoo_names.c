@@ -1,4 +1,4 @@
-/* Finds models by name, and suggests names for one that the zoo does not have. */
+/* Finds models by name, and suggests names of models for an unknown name. */
 #include "config/foreign.h"
 #include "model.h"
 
@@ -26,8 +26,8 @@ static bool same_family(const char *a, const char *b)
     return n >= 3 && n == family_length(b) && !strncasecmp(a, b, n);
 }
 
-/* Returns all models, or if only_family those of the name's family, "resnet18, resnet34". The
- * caller owns it. */
+/* Returns the names of all models or, if only_family, of the models in the name's family:
+ * "resnet18, resnet34". The caller owns the text. */
 static char *models_text(const char *name, bool only_family)
 {
     char *all = mem_text("");
