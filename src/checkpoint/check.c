@@ -1,7 +1,7 @@
 /* `weft ckpt check`: verifies one checkpoint, or all in a folder. A folder is a run's, or the
- * checkpoints/ in it; its files are listed newest first, and a bad one does not end the list. Files
- * of a save that died (*.part) are only named: they are never loaded. Tensors are read one at a
- * time. */
+ * checkpoints/ in it; its files are listed newest first, and a bad file does not end the list.
+ * Files of a save that died (*.part) are only named: they are never loaded. Tensors are read one at
+ * a time. */
 #include "folder.h"
 #include "stored.h"
 
@@ -49,7 +49,7 @@ static bool is_folder(const char *path)
     return stat(path, &about) == 0 && S_ISDIR(about.st_mode);
 }
 
-/* Returns the message of the last failure, without path where the message begins with it. */
+/* Returns the message of the last failure, without path if the message begins with it. */
 static const char *reason_of(const char *path)
 {
     const char *why = fail_message();
@@ -61,7 +61,8 @@ typedef struct Tally {
     int good, bad;
     /* borrowed: the newest good step-*.h5, from which a run resumes */
     const char *next;
-    /* borrowed: a newer one that cannot be read at all, at which a run would end */
+    /* borrowed: a step-*.h5 newer than `next` that cannot be read at all, so that a run would fail
+     * and not resume */
     const char *stop;
 } Tally;
 

@@ -1,9 +1,9 @@
 /* Compares the model of the configuration in a checkpoint with the run's. Fails if both have the
  * same tensors but compute different results from them: another number of heads, another stride or
- * activation, other inputs. Layers are matched by name; one without tensors that has another name,
- * by its kind and inputs. Layers with tensors that only one model has are left to checkpoint_load,
- * which names their missing or surplus tensors. Dropout is ignored, because evaluation does not
- * have it. */
+ * activation, other inputs. Layers are matched by name, or, if a layer without tensors has another
+ * name, by kind and inputs. Layers with tensors that only one model has are left to
+ * checkpoint_load, which names their missing or surplus tensors. Dropout is ignored, because
+ * evaluation does not have it. */
 #include "checkpoint.h"
 #include "model.h"
 
@@ -16,7 +16,7 @@ typedef struct Comparison {
     const Graph *ours, *theirs;
     /* for each node of ours its counterpart in theirs, or NO_MATCH; owned */
     int *match;
-    /* whether each node of theirs is a counterpart; owned */
+    /* for each node of theirs: true if it is a counterpart; owned */
     bool *matched;
     TextList list;
 } Comparison;
@@ -34,14 +34,14 @@ static int find_node(const Graph *graph, const char *name)
     return NO_MATCH;
 }
 
-/* Whether an evaluation copies the node's input: dropout, the only operation that needs the numbers
- * of samples. */
+/* True if the node only copies its input in an evaluation: dropout, the only operation that reads
+ * the numbers of samples. */
 static bool is_copied(const Node *node)
 {
     return op_info(node->kind->op)->reads == READS_SAMPLES;
 }
 
-/* The node, or NODE_INPUT, that input i of `node` reads, before any dropout. */
+/* Returns the node, or NODE_INPUT, that input i of `node` reads; dropout in between is skipped. */
 static int read_node(const Graph *graph, const Node *node, int i)
 {
     int in = node->in[i];
@@ -54,15 +54,15 @@ static const char *node_name(const Graph *graph, int node)
     return node == NODE_INPUT ? "data" : graph->node[node].name;
 }
 
-/* Whether input i of our node a has its counterpart as input k of their node b. */
+/* True if input i of our node a and input k of their node b are counterparts. */
 static bool same_input(const Comparison *c, const Node *a, int i, const Node *b, int k)
 {
     const int ours = read_node(c->ours, a, i), theirs = read_node(c->theirs, b, k);
     return ours == NODE_INPUT ? theirs == NODE_INPUT : c->match[ours] == theirs;
 }
 
-/* The first input of a without a counterpart in b, or -1. If the layer unites its inputs (add),
- * their order has no effect. */
+/* Returns the first input of a without a counterpart in b, or -1. If the layer unites its inputs
+ * (add), their order has no effect. */
 static int find_other_input(const Comparison *c, const Node *a, const Node *b)
 {
     const bool any_order = a->kind->channels == CHANNELS_UNITE;
@@ -75,7 +75,7 @@ static int find_other_input(const Comparison *c, const Node *a, const Node *b)
     return -1;
 }
 
-/* The counterpart of our node a, which has no tensors and whose name theirs lacks. */
+/* Returns the counterpart of our node a, which has no tensors and a name that is not in theirs. */
 static int find_alike(const Comparison *c, const Node *a)
 {
     for (int k = 0; k < c->theirs->node_count; ++k) {
@@ -100,7 +100,7 @@ static void match_nodes(Comparison *c)
     }
 }
 
-/* Whether each layer with tensors has a counterpart. */
+/* True if each layer with tensors has a counterpart. */
 static bool tensors_match(const Comparison *c)
 {
     for (int i = 0; i < c->ours->node_count; ++i)
@@ -144,7 +144,8 @@ static void compare_layers(Comparison *c)
 }
 
 /* Builds the graph of the checkpoint's configuration with this run's input shape and classes. NULL:
- * there is no configuration, or it does not fit them. Owner: the caller. */
+ * the checkpoint has no configuration, or its model cannot be built for this input. Owner: the
+ * caller. */
 static Graph *build_theirs(const char *path, const CheckpointMeta *meta, const Graph *ours)
 {
     Config *config = NULL;

@@ -1,3 +1,4 @@
+/* Collects tensors that do not fit a model, for one message (fit.h). */
 #include "fit.h"
 
 #include "checkpoint.h"

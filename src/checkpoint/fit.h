@@ -6,7 +6,7 @@
 
 typedef struct Fit {
     TextList missing, sizes, surplus;
-    /* true where no tensor is larger in the file than in the model */
+    /* true if no tensor is larger in the file than in the model */
     bool narrower;
     /* owned: "conv1: 8", the first layer with fewer channels in the file; NULL: none */
     char *narrow;
@@ -19,9 +19,9 @@ void fit_size(Fit *fit, const char *path, Shape stored, Shape wanted);
 void fit_surplus(Fit *fit, const char *path);
 /* Returns the number of tensors that have been added. */
 int fit_count(const Fit *fit);
-/* Releases fit. If tensors were added, fails with ERR_DATA: "PATH: WHY; missing there: a, b; of
- * another size: c (3 there, 4 here); not in this model: d". Where the file has fewer channels and
- * nothing else differs, the message suggests model.widths. */
+/* Releases fit. If tensors were added, fails with ERR_DATA: "PATH: WHY; missing in the file: a, b;
+ * of another size: c (3 in the file, 4 in the model); not in this model: d". If the file has fewer
+ * channels and nothing else differs, the message suggests model.widths. */
 Status fit_end(Fit *fit, const char *path, const char *why);
 
 #endif

@@ -1,7 +1,7 @@
-/* A folder of checkpoints: step-<number>.h5, of which the largest number is the newest. Anything
- * else there (best.h5, .part files of a save that died) is never loaded when a run resumes. A
- * folder that cannot be read is an error and not an empty folder, and old files are only removed
- * once newer ones have been read back as good. */
+/* Lists, verifies and prunes a folder of checkpoints. Its files are step-<number>.h5; the largest
+ * number is the newest. Other files in it (best.h5, .part files of a save that died) are never
+ * loaded when a run resumes. A folder that cannot be read is an error, not an empty folder, and old
+ * files are only removed once newer files have been read back as good. */
 #include "folder.h"
 #include "stored.h"
 
@@ -169,7 +169,7 @@ static Status verify_once(KnownFiles *good, const char *path)
 
 /* ---- the newest ---- */
 
-/* Returns "; PATH is good" for the newest good file from entry `first` on, or for best.h5; "" where
+/* Returns "; PATH is good" for the newest good file from entry `first` on, or for best.h5; "" if
  * there is none. Owner: the caller. */
 static char *other_good(const FolderList *list, int first)
 {
@@ -182,8 +182,8 @@ static char *other_good(const FolderList *list, int first)
     return mem_text("");
 }
 
-/* Appends a good file among the entries from `next` on, or best.h5, to the last failure's
- * message. */
+/* Fails with the last failure's message, to which a good file among the entries from `next` on, or
+ * best.h5, is appended. */
 static Status name_good(const FolderList *list, Status status, int next)
 {
     char *why = mem_text(fail_message()), *others = other_good(list, next);
@@ -246,7 +246,7 @@ Status checkpoint_check_best(const char *dir, const char *path)
     return status;
 }
 
-/* Returns whether the file's table and attributes are undamaged. */
+/* Returns true if the file's table and attributes are undamaged. */
 static bool opens(const char *path)
 {
     CheckpointMeta meta = {0};

@@ -14,7 +14,7 @@ typedef struct FolderList {
     int count;
     /* owned: step-<number>.h5, newest first */
     FolderEntry *entry;
-    /* number of files that unfinished saves left */
+    /* number of .part files, which unfinished saves left */
     int part_count;
     /* owned, and so are its texts; in no order */
     char **part;
@@ -22,12 +22,12 @@ typedef struct FolderList {
     char *best;
 } FolderList;
 
-/* Lists a folder; one that does not exist has no checkpoints. ERR_IO where it cannot be listed
+/* Lists a folder; a folder that does not exist has no checkpoints. ERR_IO if it cannot be listed
  * completely. Release with folder_list_fini in every case. */
 Status folder_list_init(FolderList *list, const char *dir);
 void folder_list_fini(FolderList *list);
-/* True for a FIFO, a folder or a device: no checkpoint whatever its name is, and a run that resumes
- * skips it like a damaged file. */
+/* True for a FIFO, a folder or a device: whatever its name is, it is no checkpoint, and a run that
+ * resumes skips it like a damaged file. */
 bool folder_entry_special(const char *path);
 
 #endif

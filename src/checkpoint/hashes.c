@@ -1,5 +1,5 @@
-/* A checkpoint as a list of hashes, to compare many files without keeping any. Every tensor is read
- * and its checksum verified, one at a time. */
+/* Computes hashes of all tensors of a checkpoint, with which callers compare many files without
+ * keeping them. Tensors are read, and their checksums verified, one at a time. */
 #include "stored.h"
 
 static Status read_hashes(StoredFile *file, CheckpointHashes *out)

@@ -15,9 +15,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+/* upper bounds of HDF5's metadata for each tensor and for the file */
 enum { TENSOR_OVERHEAD_BYTES = 2048, FILE_OVERHEAD_BYTES = 65536 };
 
-/* Describes the file system of path (which, or its folder, must exist); false: unknown. */
+/* Describes the file system of path, or of its folder if path does not exist; false: unknown. */
 static bool find_room(const char *path, struct statvfs *fs)
 {
     if (statvfs(path, fs) == 0) return true;
@@ -46,8 +47,8 @@ static const char *cure_of(int error)
     }
 }
 
-/* A file system may run out of inodes before it runs out of space; f_files is 0 where it has no
- * limit on them. */
+/* A file system may run out of inodes before it runs out of space; f_files is 0 if the file system
+ * does not limit inodes. */
 Status write_failed(const char *path, const char *what, int error)
 {
     struct statvfs fs;
@@ -85,7 +86,7 @@ static Status reserve(const char *part, int64_t bytes, int flags)
     return full ? write_failed(part, "reserving the file's space", error) : OK;
 }
 
-/* Fills the holes of the laid-out file, where tensors go, with disk blocks. */
+/* Allocates disk blocks for the holes of the laid-out file, which tensors will fill. */
 static Status reserve_all(const char *part)
 {
     struct stat st;
@@ -105,7 +106,7 @@ static Status check_space(const char *part, int64_t bytes)
     return reserve(part, bytes, O_EXCL);
 }
 
-/* Property lists for creating data sets. */
+/* HDF5 property lists for creating data sets. */
 typedef struct Recipe {
     hid_t link, create;
 } Recipe;
@@ -176,7 +177,7 @@ static bool put_set(hid_t file, const Recipe *recipe, const CheckpointTensor *t,
     return good;
 }
 
-/* Gets the offset of a data set's bytes. Its space must be allocated, and it must have elements. */
+/* Gets the offset of a data set's bytes. The data set must have elements and allocated space. */
 static bool get_offset(hid_t file, const char *path, int64_t *offset)
 {
     hid_t set = H5Dopen2(file, path, H5P_DEFAULT);
@@ -210,7 +211,8 @@ static Recipe recipe_new(void)
     return recipe;
 }
 
-/* Creates the data set that begins with tensor *i, and moves *i to the tensor after it. */
+/* Creates the data set that begins with tensor *i, and moves *i to the tensor after the data set's
+ * last. */
 static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io, int *i,
                         const uint64_t *hash, int64_t *offset)
 {
@@ -230,7 +232,7 @@ static bool put_tensors(hid_t file, const Recipe *recipe, const CheckpointIo *io
     return good;
 }
 
-/* Does all work of HDF5 for a new file. */
+/* Creates the file with its attributes and data sets through HDF5. */
 static Status write_layout(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                            const uint64_t *hash, int64_t *offset)
 {

@@ -9,12 +9,12 @@ enum { PAGE_BYTES = 4096 };
 
 /* Creates the file `part` with all attributes and a contiguous, allocated data set per tensor;
  * hash[i] is written with tensor i. offset[i]: file offset of tensor i's bytes. Space for the whole
- * file is reserved where the file system can, so that a full disk shows here. ERR_IO. Called on one
- * rank. */
+ * file is reserved if the file system can do so, so that a full disk is an error here. ERR_IO.
+ * Called on one rank. */
 Status layout_create(const char *part, const CheckpointMeta *meta, const CheckpointIo *io,
                      const uint64_t *hash, int64_t *offset);
 /* Fails with ERR_IO: "PATH: WHAT failed: REASON", with the free space of path's file system, and
- * CHECKPOINT_MAKE_ROOM where that is full. */
+ * CHECKPOINT_MAKE_ROOM if it is full. */
 Status write_failed(const char *path, const char *what, int error);
 
 #endif

@@ -1,7 +1,7 @@
 /* Loads a checkpoint on any grid. Rank 0 reads the metadata, compares the tensors with the caller's
- * and broadcasts where each lies. Each tensor has one rank that reads and verifies it (readers.c)
- * and sends it to the other ranks that want it (share.c). Where the caller does not take tensors at
- * once, the same ranks verify all tensors before that. */
+ * and broadcasts their locations in the file. Each tensor has one rank that reads and verifies it
+ * (readers.c) and sends it to the other ranks that want it (share.c). Without CheckpointIo.at_once,
+ * the same ranks verify all tensors before any is sent. */
 #include "load.h"
 #include "fit.h"
 #include "owners.h"
@@ -27,8 +27,8 @@ static bool has_averages(const CheckpointIo *io)
     return has;
 }
 
-/* Takes tensor i from the file if the shapes are equal. A difference is added to `fit`, or to
- * `state` for a tensor of the optimizer's state. */
+/* Finds tensor i in the file, and sets its location if the shapes are equal. A difference is added
+ * to `fit`, or to `state` for a tensor of the optimizer's state. */
 static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
 {
     const StoredFile *file = &load->file;
@@ -61,7 +61,8 @@ static Status match_all(Load *load, bool *used)
         fit_surplus(is_state(path) ? &state : &fit, path);
     }
     const bool params = fit_count(&fit) > 0;
-    /* fail_message is that of the last fit_end: a difference in parameters takes precedence */
+    /* The message is that of the last fit_end that fails, so a difference in parameters takes
+     * precedence. */
     Status status = fit_end(&state, file->path,
                             "its optimizer was another one (optim.name, optim.groups or "
                             "model.freeze; `weft ckpt info` shows what state it holds)");
@@ -123,7 +124,7 @@ static Status read_table(Load *load, const char *path, CheckpointMeta *meta)
     return OK;
 }
 
-/* Broadcasts what rank 0 has read. Collective. */
+/* Broadcasts the locations and attributes that rank 0 has read. Collective. */
 static void share_table(const Load *load, CheckpointMeta *meta)
 {
     const World *world = load->world;
@@ -135,7 +136,7 @@ static void share_table(const Load *load, CheckpointMeta *meta)
     char *algorithms = meta->algorithms, *data_files = meta->data_files;
     DataRanges ranges = meta->ranges;
     world_bcast(world, meta, sizeof *meta, 0);
-    /* texts are broadcast separately, because pointers are valid on one rank only */
+    /* texts are broadcast separately, because pointers are valid on their own rank only */
     meta->ranges = ranges;
     meta->config = world_bcast_text(world, config);
     meta->version = world_bcast_text(world, version);
@@ -180,8 +181,8 @@ static void assign(Load *load)
     mem_free(&taken);
 }
 
-/* Opens the file on the ranks that read, and checks that it is the one whose table rank 0 has read:
- * a host may still see an older file of that name. Collective. */
+/* Opens the file on the ranks that read, and checks that it is the file whose table rank 0 has
+ * read, because a host may still see an older file of that name. Collective. */
 static Status open_same(Load *load, const char *path)
 {
     uint64_t inode = load->file.inode;

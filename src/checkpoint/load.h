@@ -1,11 +1,11 @@
-/* A checkpoint that is being loaded. */
+/* State of a checkpoint that is being loaded, shared by load.c and share.c. */
 #ifndef WEFT_CHECKPOINT_LOAD_H
 #define WEFT_CHECKPOINT_LOAD_H
 
 #include "readers.h"
 #include "stored.h"
 
-/* offset of a tensor that is not taken from the file */
+/* offset of a tensor that is not read from the file */
 enum { NOT_TAKEN = -2 };
 /* Location of a tensor in the file, which rank 0 broadcasts; plain bytes. */
 typedef struct Location {
@@ -20,7 +20,7 @@ typedef struct Load {
     /* owned, [count] */
     Location *location;
     /* owned, [count], and so are its texts: name of the tensor in the file; NULL: the name in
-     * io->tensor, or the tensor is not taken */
+     * io->tensor, or the tensor is not read */
     char **name;
     Readers readers;
     /* owned: two times `largest` floats; largest: elements of the largest tensor */

@@ -1,5 +1,5 @@
-/* Makes a checkpoint of tensors that are read while it is saved. checkpoint_save's get cannot fail,
- * so the first error of reading is kept here and fails the save before its file takes its name. */
+/* Makes a checkpoint from tensors that are read while it is saved. CheckpointIo.get cannot fail, so
+ * the first error of reading is kept here, and got_all fails with it before the file is renamed. */
 #include "make.h"
 
 typedef struct Making {

@@ -1,5 +1,5 @@
-/* The attributes of a checkpoint. Strings are written with a fixed length, because HDF5's
- * variable-length strings lie in a heap without checksums, and read in either form, because other
+/* The attributes of a checkpoint. Strings are written with a fixed length, because HDF5 keeps
+ * variable-length strings in a heap without checksums. They are read in either form, because other
  * programs may have rewritten them. */
 #include "meta.h"
 
@@ -265,7 +265,8 @@ static void read_columns(hid_t root, DataColumns *columns)
     read_line(root, "data_column_names", columns->lines, sizeof columns->lines);
 }
 
-/* Returns the name of an attribute that is missing or invalid, or NULL. */
+/* Reads the progress of the epoch. Returns the name of an attribute that is missing or invalid, or
+ * NULL. */
 static const char *get_position(hid_t root, CheckpointMeta *meta)
 {
     if (H5Aexists(root, "batch") <= 0) return NULL;

@@ -54,7 +54,7 @@ static bool put_range(hid_t root, const char *name, const DataRange *range)
     return attr_put_floats(root, name, value, range->values > 0 ? RANGE_NUMBERS : 0);
 }
 
-/* Returns false where the attribute is damaged. */
+/* Returns false if the attribute is damaged. */
 static bool get_range(hid_t root, const char *name, DataRange *range)
 {
     float value[RANGE_NUMBERS];
@@ -70,7 +70,7 @@ static bool get_range(hid_t root, const char *name, DataRange *range)
 
 _Static_assert(sizeof(ColumnRange) == COLUMN_RANGE_NUMBERS * sizeof(float), "stored as floats");
 
-/* Reads the ranges of columns. Returns false where the attribute is damaged. */
+/* Reads the ranges of columns. Returns false if the attribute is damaged. */
 static bool get_columns(hid_t root, DataRanges *ranges)
 {
     enum { MOST = DATA_COLUMNS_RANGED * COLUMN_RANGE_NUMBERS };

@@ -1,3 +1,4 @@
+/* Writes a file as NAME.part and renames it once it is complete and synced (new_file.h). */
 #include "new_file.h"
 
 #include <errno.h>

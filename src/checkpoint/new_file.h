@@ -15,7 +15,7 @@ typedef struct NewFile {
 /* ERR_IO. Release with new_file_end in every case. */
 Status new_file_begin(NewFile *file, const char *path);
 Status new_file_put(NewFile *file, const void *from, size_t bytes);
-/* Where st is OK, syncs the file and renames it. Otherwise, and where that fails, removes the part.
+/* If st is OK, syncs the file and renames it. Otherwise, or if that fails, removes the part.
  * Returns st, or ERR_IO. */
 Status new_file_end(NewFile *file, Status st);
 

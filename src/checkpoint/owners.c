@@ -1,4 +1,4 @@
-/* Assigns tensors to ranks by bytes, greedily, largest first. */
+/* Assigns tensors to ranks by bytes, greedily, largest first, and divides them into turns. */
 #include "owners.h"
 
 #include <stdlib.h>
@@ -32,7 +32,7 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner)
         bool some = tensor->rank_count > 0;
         int least = some ? tensor->rank_first : 0;
         int end = some ? least + tensor->rank_count : ranks;
-        /* a rank without load is the answer */
+        /* a rank without tensors so far cannot be improved upon */
         for (int r = least + 1; r < end && load[least] > 0; ++r)
             if (load[r] < load[least]) least = r;
         load[least] += piece[i].elements;
@@ -74,8 +74,8 @@ int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order
             if (at == turns) ++turns;
         }
     }
-    /* first[t] is the end of turn t after the sums, and its begin after the loop that counts
-     * down */
+    /* After the sums first[t] is the end of turn t; the loop that counts down moves it to the
+     * turn's beginning. */
     memset(first, 0, room * sizeof *first);
     for (int i = 0; i < io->count; ++i) ++first[turn[i]];
     for (int t = 1; t <= turns; ++t) first[t] += first[t - 1];

@@ -9,8 +9,8 @@
  * collect their tensor, and then all work at once. order[count]: tensors, turn by turn; turn t
  * begins at first[t], and first[turns] is count (first has room for count + 1). Returns the number
  * of turns, which is the least possible, except that blocks of rows begin a new turn because rows
- * are sorted for one table after the other. A rank has its largest tensor first, so that those of a
- * turn take about as long. A pure function. */
+ * are sorted for one table after the other. A rank's largest tensor comes first, so that the
+ * tensors of a turn take about the same time. A pure function. */
 int owners_turns(const CheckpointIo *io, const int *owner, int ranks, int *order, int *first);
 /* Returns the number of floats of the largest tensor of `rank` (owner NULL: of all ranks), at least
  * 1. */

@@ -1,5 +1,5 @@
-/* Reads a checkpoint's tensors: with pread where they are contiguous fp32 in the file, through HDF5
- * in a separate process where another program made them chunked, compressed or of another type.
+/* Reads a checkpoint's tensors: with pread if they are contiguous fp32 in the file, or through HDF5
+ * in a separate process if another program made them chunked, compressed or of another type.
  * Checksums are verified in both cases. */
 #include "stored.h"
 
@@ -69,7 +69,7 @@ static void unpack(const void *input, size_t input_bytes, FILE *answer)
     (void)input_bytes;
     memcpy(&count, input, sizeof count);
     float *plain = mem_new((size_t)count * sizeof *plain);
-    /* not read: behind an external link H5Dopen2 fails */
+    /* unused: H5Dopen2 fails at an external link */
     bool is_external;
     hdf5_lock();
     hid_t access = file_access(), inside = hdf5_access_without_links(&is_external);
@@ -96,8 +96,8 @@ static Status unpack_isolated(const char *path, const char *name, int64_t count,
     return status;
 }
 
-/* Reads through HDF5. The separate process protects from a manipulated file, over whose bytes
- * HDF5's filters and chunk indices run. */
+/* Reads through HDF5. The separate process protects against manipulated files, because HDF5's
+ * filters and chunk indices trust the file's bytes. */
 static Status read_hdf5(const StoredFile *file, const StoredTensor *tensor, float *plain,
                         uint64_t *hash)
 {

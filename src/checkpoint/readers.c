@@ -1,5 +1,5 @@
-/* Assigns a reader to each tensor of a checkpoint: every rank knows what all ranks want, and so
- * computes the same readers. */
+/* Assigns a reader to each tensor of a checkpoint: every rank has the table of the tensors that
+ * each rank wants, and computes the same readers from it. */
 #include "readers.h"
 
 bool readers_want(const Readers *r, int rank, int i)
@@ -100,7 +100,7 @@ int readers_members(const Readers *r, int i, int *member)
     for (int left = r->ranks; left > 0;) {
         int width = node_width(r, first);
         for (int k = 0; k < width; ++k) {
-            /* the member that forwards most differs from tensor to tensor */
+            /* begins at another rank for each tensor, because the first member forwards most */
             int rank = r->order[first + (k + i) % width];
             if (rank != reader && readers_want(r, rank, i)) member[count++] = rank;
         }

@@ -8,15 +8,15 @@ typedef struct Readers {
     int ranks;
     /* owned. node[ranks]: the first rank of each rank's node; order[ranks]: ranks, node by node */
     int *node, *order;
-    /* owned: a bit matrix, a row of row_bytes bytes for each rank and a bit for each tensor: does
-     * the rank want the tensor? */
+    /* owned: a bit matrix, a row of row_bytes bytes for each rank with a bit for each tensor, set
+     * if the rank wants the tensor */
     uint8_t *wants;
     size_t row_bytes;
     /* owned, [count]: rank that reads the tensor; -1: no rank does */
     int *reader;
 } Readers;
 
-/* How a tensor is taken from the file: not at all, by any rank, or by rank 0, whose reading process
+/* Which rank may read a tensor from the file: none, any, or only rank 0, whose reading process
  * (isolated_begin) unpacks it. */
 typedef enum ReadBy { READ_NOT, READ_BY_ANY, READ_BY_FIRST } ReadBy;
 
@@ -25,15 +25,14 @@ typedef enum ReadBy { READ_NOT, READ_BY_ANY, READ_BY_FIRST } ReadBy;
 void readers_init(Readers *readers, const World *world, const CheckpointIo *io,
                   const ReadBy *taken);
 void readers_fini(Readers *readers);
-/* Assigns a reader to each tensor that is taken: rank 0 where only rank 0 may read it; else a rank
- * that wants it; or any rank, which verifies it, where none does. Among candidates it chooses the
- * rank with the fewest bytes to read, then the rank whose node has the fewest. Tensors that come
- * early in io->tensor come early for their reader. All fields but `reader` must be set. A pure
- * function. */
+/* Assigns a reader to each tensor that is read: rank 0 if only rank 0 may read it; else a rank that
+ * wants it; or, if no rank wants it, any rank, which only verifies it. Among candidates the rank
+ * with the fewest bytes to read is chosen, then the rank whose node has the fewest. A reader reads
+ * its tensors in the order of io->tensor. All fields but `reader` must be set. A pure function. */
 void readers_assign(Readers *readers, const CheckpointIo *io, const ReadBy *taken);
 bool readers_want(const Readers *readers, int rank, int i);
 /* Lists the ranks that take part in the transfer of tensor i, in the order of multicast_place: its
- * reader and those that want it. member: room for all ranks. Returns their number. A pure
+ * reader, and the ranks that want it. member: room for all ranks. Returns their number. A pure
  * function. */
 int readers_members(const Readers *readers, int i, int *member);
 

@@ -1,6 +1,6 @@
-/* Saves a checkpoint in stages. Ranks divide the tensors among themselves by bytes, and get each of
- * theirs twice (to hash, to write), so that a rank buffers no more than its largest one. Tensors
- * that are distributed over ranks are collected in turns (owners.h).
+/* Saves a checkpoint in stages. Ranks divide the tensors among themselves by bytes. A rank gets
+ * each of its tensors twice, to hash and to write it, so that its buffer is no larger than its
+ * largest tensor. Tensors that are distributed over ranks are collected in turns (owners.h).
  *
  *      collective               on each rank
  *      -                        hash its tensors
@@ -10,9 +10,9 @@
  *      -                        read back what another rank has written
  *      -                        rank 0 renames the file
  *
- * In a background save a thread does the work of the right column, which then sends no messages,
- * and the collective part runs between two steps. A stage that fails on any rank is the last.
- * Existing files do not change before the rename. */
+ * In a background save a thread does the work of the right column, which then sends no messages;
+ * the collective part runs between two steps. If a stage fails on any rank, the save ends. Existing
+ * files do not change before the rename. */
 #include "layout.h"
 #include "owners.h"
 #include "write.h"
@@ -46,6 +46,7 @@ struct CheckpointSave {
     char *message;
     /* seconds spent by this rank so far */
     double seconds;
+    /* threaded: the stage runs on `thread`, which has not been joined yet */
     bool in_background, threaded;
     pthread_t thread;
     atomic_bool busy;
@@ -97,12 +98,12 @@ static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 typedef struct Hashing {
     const Save *save;
     Status status;
-    /* index of the tensor that status is about: the lowest of this rank's bad tensors; count:
+    /* index of the tensor that status is about: the lowest of this rank's bad tensors; io->count:
      * none */
     int bad;
 } Hashing;
 
-/* Reports the tensor with the lowest index where several are not finite. */
+/* Hashes a tensor. If several tensors are not finite, the error is that of the lowest index. */
 static void hash_tensor(void *user, int i, const float *plain)
 {
     Hashing *h = user;
@@ -147,8 +148,9 @@ static Status rename_to(const Save *save, const char *part, const char *path)
     return error ? write_failed(path, "syncing its folder", error) : OK;
 }
 
-/* Copies the part file to the second path, a separate file so that damage to one leaves the other.
- * This comes first, because a save is complete once its own file has its name. */
+/* Copies the part file to the second path. It is a separate file, so that damage to one leaves the
+ * other. The copy is made before the first file is renamed, because the rename completes the
+ * save. */
 static Status publish_also(const Save *save, const char *also)
 {
     char *part = part_name(also);

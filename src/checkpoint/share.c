@@ -4,10 +4,10 @@
  *     read by (readers.c)          rank 0     rank 5     rank 3     rank 0
  *     sent to                      1 2 3 5    -          0          ...
  *
- * All ranks walk the tensors in this one order, and those that want a tensor join its multicast
- * (multicast.h). Meanwhile a thread of each reading rank reads its next tensors, as far ahead as
- * there is room: into their final memory (io->place), or into a ring, from which io->set copies
- * them. A tensor that no rank wants is still verified. */
+ * All ranks go through the tensors in this order, and the ranks that want a tensor join its
+ * multicast (multicast.h). Meanwhile a thread of each reading rank reads its next tensors, as far
+ * ahead as memory allows: into their final memory (io->place), or into a ring, from which io->set
+ * copies them. A tensor that no rank wants is still verified. */
 #include "load.h"
 
 #include <fcntl.h>
@@ -67,7 +67,7 @@ static int64_t bytes_of(const Load *load, int i)
     return elements_of(load, i) * (int64_t)sizeof(float);
 }
 
-/* Returns the memory in which this rank's tensor i is to lie; NULL: set has to copy it. */
+/* Returns the caller's memory for tensor i (io->place); NULL: io->set has to copy the tensor. */
 static float *place_of(const Load *load, int i)
 {
     const CheckpointIo *io = load->io;
@@ -75,8 +75,8 @@ static float *place_of(const Load *load, int i)
     return io->place && io->at_once && wanted ? io->place(io->user, i) : NULL;
 }
 
-/* Reserves one piece of the ring; a tensor that would cross its end begins the next round. False:
- * no room. */
+/* Reserves a piece of the ring for a tensor; a tensor that would cross the ring's end is placed at
+ * its beginning, in the next round. false: there is no room. */
 static bool place_in_ring(Sharing *s, Reading *r)
 {
     const int64_t room = 2 * s->load->largest, elements = elements_of(s->load, r->i);
@@ -106,7 +106,7 @@ static void place_next(Sharing *s)
     }
 }
 
-/* Lets the disk start on the values of tensor i. */
+/* Asks the kernel to start reading the values of tensor i. */
 static void read_ahead(const Load *load, int i)
 {
     if (load->location[i].offset < 0) return;
@@ -194,8 +194,8 @@ static void reading_done(Sharing *s)
 
 /* ---- sending ---- */
 
-/* Sends tensor i from its reader to the ranks that want it, after a flag that says whether it is
- * good. Ranks that want it set it while they forward it. */
+/* Sends tensor i from its reader to the ranks that want it, after a flag that is true if it is
+ * good. Ranks that want the tensor set it while they forward it. */
 static void pass_on(Sharing *s, int i, bool good, float *plain)
 {
     const Load *load = s->load;

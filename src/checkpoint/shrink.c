@@ -1,5 +1,5 @@
-/* Removes channels of the model from a checkpoint: parameters, running statistics and optimizer
- * state lose the rows and columns that their parameter loses. */
+/* Removes channels of the model from a checkpoint: every parameter loses rows and columns, and its
+ * average and optimizer state lose the same. */
 #include "fit.h"
 #include "make.h"
 #include "stored.h"
@@ -99,7 +99,7 @@ static Status save(Shrink *s, const Config *config)
         .count = s->file.count, .tensor = s->tensor, .user = s, .read = read_tensor};
     meta.config = config_text(config);
     meta.version = NULL;
-    /* measured with the larger model, so unknown for this one */
+    /* measured with the larger model, and unknown for the smaller one */
     if (s->any_removed) {
         meta.best_metric = meta.lr.best = meta.stop_best = NAN;
         meta.losses = meta.lr.bad = meta.stop_bad = 0;
@@ -128,7 +128,7 @@ static Status shrink(Shrink *s, Config *config, bool *removed, Graph **after)
     prune_set_widths(c, removed, config);
     TRY(graph_build_ids(after, config, c->graph->input, c->graph->ids, c->graph->classes));
     TRY(check_after(s, *after));
-    /* finds a tensor that cannot be read before anything is written */
+    /* a tensor that cannot be read is found before anything is written */
     TRY(stored_verify(&s->file, NULL));
     return save(s, config);
 }

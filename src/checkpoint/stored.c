@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* limits of the reading process: memory, seconds of computing and of waiting, size of its answer */
 enum { MEMORY_BYTES = 1 << 30, BUSY_S = 30, CLOCK_S = 300, ANSWER_BYTES = 256 << 20 };
 
 void stored_lock(StoredFile *file)
@@ -60,8 +61,8 @@ static void take(Answer *a, void *to, size_t bytes)
     if (a->good) a->at += bytes;
 }
 
-/* Takes a text; NULL: there is none. Control characters, which could move a terminal's cursor,
- * become '?'; line ends and tabs are kept where `lines` is true. Owner: the caller. */
+/* Parses a text; NULL: there is none. Control characters, which could move a terminal's cursor,
+ * become '?'; line ends and tabs are kept if `lines` is true. Owner: the caller. */
 static char *take_text(Answer *a, bool lines)
 {
     int64_t bytes;
@@ -76,7 +77,7 @@ static char *take_text(Answer *a, bool lines)
     return text;
 }
 
-/* Takes the result of a part, with its message. */
+/* Parses the status and message of a part. */
 static StoredPart take_part(Answer *a)
 {
     StoredPart part;

@@ -16,14 +16,15 @@ typedef struct StoredTensor {
     /* "/params/conv1.weight"; owned */
     char *path;
     Shape shape;
-    /* path in the file if it is another one: that of an average (stored_use_averages); owned */
+    /* path in the file if it differs from `path`: the average that is read instead
+     * (stored_use_averages); owned */
     char *source;
     /* file offset of the values; -1: chunked, compressed or not fp32, so that HDF5 must unpack
      * them */
     int64_t offset;
     /* XXH64 of its plain fp32 bytes */
     uint64_t hash;
-    /* false where another program wrote the tensor without a checksum */
+    /* false if another program wrote the tensor without a checksum */
     bool has_hash;
     /* see CheckpointTensor */
     bool ids, block;
@@ -50,7 +51,7 @@ typedef struct StoredFile {
     /* true once stored_lock was called */
     bool locked;
     StoredPart list, attributes;
-    /* 0 where the tensors could not be listed */
+    /* number of tensors; 0 if they could not be listed */
     int count;
     /* owned, sorted by path */
     StoredTensor *tensor;
@@ -60,30 +61,32 @@ typedef struct StoredFile {
 
 /* Opens path for pread and reads its table and attributes through HDF5 in a separate process.
  * ERR_NOINPUT: no such file; ERR_IO: it cannot be read for now; ERR_DATA: empty, not HDF5,
- * truncated, not a checkpoint of weft's, or it has crashed that process. Release with stored_close
- * in every case. */
+ * truncated, not a checkpoint of weft's, or it crashed the separate process. Release with
+ * stored_close in every case. */
 Status stored_open(StoredFile *file, const char *path);
-/* stored_open in this process, for a file that it has just written itself. */
+/* Does the same as stored_open without a separate process, for a file that this process has just
+ * written. */
 Status stored_open_trusted(StoredFile *file, const char *path);
-/* Parses the answer of the process that stored_open starts. ERR_DATA where it makes no sense. */
+/* Parses the answer of the process that stored_open starts. ERR_DATA if the answer is
+ * impossible. */
 Status stored_take(StoredFile *file, const char *answer, size_t bytes);
 /* Opens for pread only. */
 Status stored_open_plain(StoredFile *file, const char *path);
 void stored_close(StoredFile *file);
 /* Returns the status of listing the tensors. */
 Status stored_list(const StoredFile *file);
-/* Return NULL where the file has no such tensor. */
+/* Return NULL if the file has no such tensor. */
 const StoredTensor *stored_find(const StoredFile *file, const char *path);
 const StoredTensor *stored_param(const StoredFile *file, const Param *param);
-/* Is this the path of an average (CHECKPOINT_EMA)? path may be NULL. */
+/* True if path is that of an average (CHECKPOINT_EMA). path may be NULL. */
 bool stored_is_average(const char *path);
-/* Puts the averages in /ema in the place of the parameters and running statistics of the same name
- * and shape. Returns their number. */
+/* Makes reads of parameters and running statistics return the averages in /ema of the same name and
+ * shape. Returns the number of averages used. */
 int stored_use_averages(StoredFile *file);
 /* Copies the attributes to *meta, owned by the caller; *meta is empty on error. */
 Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
 /* Reads a tensor into plain, shape_count floats. A wrong checksum is ERR_DATA naming file and
- * tensor. Where MPI runs, only rank 0 may read a tensor without offset, and only rank 0 may call
+ * tensor. While MPI runs, only rank 0 may read a tensor without offset, and only rank 0 may call
  * stored_open (isolated_begin). Callable from any thread. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
 /* Reads and verifies all tensors in a temporary buffer. With out, prints a line for each bad tensor
@@ -92,8 +95,9 @@ Status stored_verify(StoredFile *file, FILE *out);
 /* Returns a buffer for the largest tensor; owner: the caller. */
 float *stored_buffer(const StoredFile *file);
 
-/* Returns the file access list of every checkpoint file: no file locks (network file systems often
- * lack them), and the format of HDF5 1.8, which has a checksum on every piece of metadata. */
+/* Returns HDF5's file access property list for checkpoint files: no file locks (network file
+ * systems often lack them), and the format of HDF5 1.8, which has a checksum on every piece of
+ * metadata. */
 hid_t file_access(void);
 /* Call it before HDF5 first uses file: this thread holds hdf5_lock (data.h) until stored_close. */
 void stored_lock(StoredFile *file);

@@ -1,8 +1,9 @@
 /* Reads a checkpoint's tensor table and attributes through HDF5, and writes them as bytes for
- * stored.c. It runs in a separate process (base/isolated.h), because HDF5 trusts what it parses.
- * Only /params, /optim, /buffers and /tables count; whatever else another program put into the file
- * is ignored. Refuses tensors that are neither floats nor 64-bit ids of a table's rows, that have
- * other than 1 to 4 dimensions, that are in another file, or larger than this file can hold. */
+ * stored.c. This code runs in a separate process (base/isolated.h), because HDF5 trusts what it
+ * parses. Only /params, /optim, /buffers, /tables and /ema are read; anything else that another
+ * program put into the file is ignored. Tensors are refused if they are neither floats nor 64-bit
+ * ids of a table's rows, do not have 1 to 4 dimensions, are in another file, or are larger than
+ * this file can hold. */
 #include "table.h"
 
 #include "foreign/safe_set.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 
 enum {
-    /* levels of groups, with /params */
+    /* levels of groups, including /params */
     GROUP_DEPTH = 4,
     TENSORS_MAX = 1 << 20,
     PATH_MAX_BYTES = 1024,
@@ -21,8 +22,8 @@ enum {
     BLOCKS_MAX = 1 << 16
 };
 
-/* HDF5 reports failure without a reason. Where the file system returned an error (errno was 0
- * before), the file may be undamaged and must not be reported as damaged. */
+/* HDF5 reports failure without a reason. If the file system returned an error (callers set errno to
+ * 0 before), the file may be undamaged and must not be reported as damaged. */
 static Status hdf5_status(const StoredFile *file, Status status)
 {
     static const int file_system_errors[] = {EIO,    ESTALE, ETIMEDOUT, EACCES,
@@ -82,7 +83,7 @@ static Status fail_tensor(const Walk *walk, const char *path, const char *what)
     return fail(ERR_DATA, "%s: tensor %s %s; use another checkpoint", walk->file->path, path, what);
 }
 
-/* A shape of more than SHAPE_DIMS dimensions needs changes here, in shape_made (foreign/import.c)
+/* Support for more than SHAPE_DIMS dimensions needs changes here, in shape_made (foreign/import.c)
  * and in this message; shape_of and tensor_is_possible (stored.c) set unused dimensions to 1. */
 static Status read_shape(const Walk *walk, const char *path, hid_t set, Shape *shape)
 {
@@ -164,7 +165,7 @@ static Status check_binding(const Walk *walk, hid_t set, const StoredTensor *t,
 }
 
 /* Checks the checksums of the last entry of the table. If its tensor was written in blocks of rows,
- * each with its own checksum, puts one entry per block in place of that entry. The blocks must
+ * each with its own checksum, replaces that entry by one entry for each block. The blocks must
  * cover all rows. */
 static Status add_blocks(const Walk *walk, hid_t set)
 {
@@ -363,7 +364,7 @@ void table_read(const void *input, size_t input_bytes, FILE *answer)
     CheckpointMeta meta = {0};
     (void)input_bytes;
     Status status = stored_open_plain(&file, input);
-    /* also after a failure; stored_close releases it */
+    /* taken after a failure, too; stored_close releases it */
     stored_lock(&file);
     errno = 0;
     if (status == OK) status = hdf5_status(&file, open_hdf5(&file));

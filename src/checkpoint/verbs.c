@@ -1,5 +1,5 @@
-/* `weft ckpt info` and `weft ckpt diff`: prints attributes and tensors of a file, and where two
- * files differ. Tensors are read one at a time. */
+/* `weft ckpt info` prints attributes and tensors of a file; `weft ckpt diff` prints where two files
+ * differ. Tensors are read one at a time. */
 #include "stored.h"
 
 #include <inttypes.h>
@@ -249,8 +249,8 @@ static Status diff_values(Diff *diff, const StoredTensor *ta, const StoredTensor
     return OK;
 }
 
-/* Compares one pair of tensors by name; ta or tb is NULL where that file has no more. *same: they
- * are equal. */
+/* Compares one pair of tensors by name; ta or tb is NULL if that file has no more tensors. *same:
+ * they are equal. */
 static Status diff_pair(Diff *diff, const StoredTensor *ta, const StoredTensor *tb, bool *same)
 {
     char sa[64], sb[64];
@@ -269,7 +269,7 @@ static Status diff_pair(Diff *diff, const StoredTensor *ta, const StoredTensor *
     return diff_values(diff, ta, tb, same);
 }
 
-/* Stops at the first tensor that only one file has or whose shape or bits differ. */
+/* Compares the tensors up to the first that only one file has, or whose shape or bits differ. */
 static Status diff_tensors(Diff *diff)
 {
     bool same = true;

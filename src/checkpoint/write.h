@@ -19,8 +19,8 @@ typedef struct Save {
     ino_t inode;
     /* owned, [count]: rank that hashes and writes each tensor */
     int *owner;
-    /* owned. order[count]: tensors in turns (owners_turns); turn[turns + 1]: where each turn
-     * begins */
+    /* owned. order[count]: tensors in turns (owners_turns); turn[turns + 1]: index in `order` of
+     * each turn's first tensor */
     int *order, *turn;
     int turns;
     /* owned, [count] */
@@ -31,28 +31,27 @@ typedef struct Save {
     float *plain;
     size_t plain_bytes;
     /* owned. edges: the bytes of this rank's tensors that do not fill a page, kept when its pages
-     * are written; all_edges, on rank 0: those of all ranks */
+     * are written; all_edges, on rank 0: the edges of all ranks */
     char *edges, *all_edges;
 } Save;
 
 /* Calls visit for each of this rank's tensors, in the order of turns. In each turn all ranks
  * collect their tensors at the same time before they visit them, so that no rank waits for
- * another's work. Collective where tensors are collected. */
+ * another's work. Collective if tensors are collected. */
 typedef void (*SaveVisit)(void *user, int i, const float *plain);
 void save_visit(const Save *save, SaveVisit visit, void *user);
-/* Opens the part file, which rank 0 has created, with open's flags: ERR_IO where this host sees
+/* Opens the part file, which rank 0 has created, with open's flags. ERR_IO if this host sees
  * another file under its name. *fd is -1 on error. */
 Status save_open(const Save *save, int flags, int *fd);
-/* Writes the whole pages of this rank's tensors and syncs; keeps their edges. Collective where
- * tensors are collected. */
+/* Writes the whole pages of this rank's tensors and syncs; keeps their edges. Collective if tensors
+ * are collected. */
 Status save_write_pages(Save *save);
 /* Gathers all edges on rank 0. Collective. */
 void save_collect_edges(Save *save);
 /* Writes all edges on rank 0 and syncs. */
 Status save_write_edges(Save *save);
-/* Reads the file back: rank 0 its table, each rank a share of the tensors, which ranks of another
- * node have written where there are several nodes. ERR_IO where the content is not what was
- * written. */
+/* Reads the file back: rank 0 its table, each rank a share of the tensors; if there are several
+ * nodes, ranks of another node have written them. ERR_IO if the content is not what was written. */
 Status save_read_back(Save *save);
 
 /* Writes a second file of the same bytes, syncs it and reads it back. */

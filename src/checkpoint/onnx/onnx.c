@@ -25,7 +25,7 @@ typedef struct OnnxExport {
 
 /* ---- which model ---- */
 
-/* Checks that the file has exactly the model's tensors. *misfits: number of those that do not
+/* Checks that the file has exactly the model's tensors. *misfits: number of tensors that do not
  * fit. */
 static Status check_params(const OnnxExport *e, const Graph *graph, int *misfits)
 {
@@ -85,8 +85,8 @@ static bool fits(OnnxExport *e, int64_t classes, BestTry *best)
     return false;
 }
 
-/* Tries the numbers of classes for which `length` can be the first dimension of a tensor: that
- * number, or in a detector 5 more for each of one or more anchors. */
+/* Tries the numbers of classes for which `length` can be the first dimension of a tensor: classes =
+ * length or, in a detector, classes = length / anchors - 5 with 1 to 6 anchors. */
 static bool length_fits(OnnxExport *e, int64_t length, BestTry *best)
 {
     enum { ANCHORS = 6 };
@@ -98,9 +98,9 @@ static bool length_fits(OnnxExport *e, int64_t length, BestTry *best)
     return false;
 }
 
-/* Finds the number of classes or tokens where the configuration leaves it to the data, from the
- * first dimensions of the file's tensors: each is tried, largest first, until the model has exactly
- * the file's tensors. Where none fits, the message is that of the try with the fewest misfits. */
+/* Finds the number of classes or tokens. If the configuration does not set it, the first dimensions
+ * of the file's tensors are tried, largest first, until the model has exactly the file's tensors.
+ * If none fits, the message is that of the try with the fewest misfits. */
 static Status find_classes(OnnxExport *e)
 {
     const Config *c = e->model->config;
@@ -149,7 +149,7 @@ static Status add_layer(OnnxExport *e, int index)
     return OK;
 }
 
-/* Adds nodes that turn data as stored into the model's input. */
+/* Adds nodes that convert data as stored to the model's input. */
 static void add_normalization(OnnxExport *e, OnnxValue *x)
 {
     const DataSet *set = e->model->set;
@@ -172,7 +172,8 @@ static void add_normalization(OnnxExport *e, OnnxValue *x)
 
 /* ---- the file ---- */
 
-/* Returns whether a layer makes one vector of a whole sequence, whose length is then fixed. */
+/* Returns true if a layer makes one vector of a whole sequence; sequences then have a fixed
+ * length. */
 static bool fixed_length(const Graph *graph)
 {
     for (int i = 0; i <= graph->logits_node; ++i) {
@@ -207,8 +208,7 @@ static char *numbers_text(const float *value, int count)
     return all;
 }
 
-/* Adds metadata: the step, and the normalization that the caller has to do where the file does
- * not. */
+/* Adds metadata: the step, and the normalization that the caller has to do if the file does not. */
 static void add_texts(OnnxExport *e)
 {
     const DataSet *set = e->model->set;
@@ -220,7 +220,7 @@ static void add_texts(OnnxExport *e)
     add_text(e, "std", numbers_text(set->std, set->stats_count));
 }
 
-/* Names output k of the file, which is what the loss reads: logits, or logits.0 and so on. */
+/* Names output k of the file, which is input k of the loss: logits, or logits.0 and so on. */
 static void add_output(OnnxExport *e, OnnxFile *out, int k)
 {
     const Node *loss = &e->graph->node[e->graph->loss_node];

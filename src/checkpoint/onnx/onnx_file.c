@@ -27,7 +27,7 @@ typedef struct Writer {
     const OnnxFile *file;
     const OnnxGraph *graph;
     const char *location;
-    /* owned: buffers for the largest tensor, as read and transposed */
+    /* owned: buffers for the largest tensor, as read (plain) and transposed (turned) */
     float *plain, *turned;
 } Writer;
 
@@ -37,7 +37,7 @@ static int64_t bytes_of(const OnnxTensor *t)
     return shape_count(t->shape) * (int64_t)each;
 }
 
-/* Returns the value's name; "" for an optional input that is not given. */
+/* Returns the value's name; "" for an optional input that is not used. */
 static const char *name_of(const Writer *w, OnnxValue value)
 {
     return value == ONNX_NONE ? "" : w->graph->value[value].name;
@@ -111,8 +111,8 @@ static void put_tensor(const Writer *w, Proto *p, const OnnxTensor *t, int64_t a
 }
 
 /* Returns the bytes before a tensor's values, from the graph's field on. *inside: number of bytes
- * of values that follow them in the file, 0 where they are in OUT.data. *at: offset in OUT.data,
- * which moves to that of the next tensor. */
+ * of values that follow in the file, 0 if they are in OUT.data. *at: offset of the values in
+ * OUT.data; moved to that of the next tensor. */
 static Proto tensor_head(const Writer *w, const OnnxTensor *t, int64_t *inside, int64_t *at)
 {
     Proto head = {0}, body = {0};

@@ -1,5 +1,5 @@
 /* Writes an OnnxGraph as a file: ModelProto of IR 8, opset 17 (onnx.proto), fields in the order of
- * their numbers. This file knows nothing of models. */
+ * their numbers. The writer does not depend on models. */
 #ifndef WEFT_CHECKPOINT_ONNX_FILE_H
 #define WEFT_CHECKPOINT_ONNX_FILE_H
 
@@ -10,7 +10,7 @@ typedef struct OnnxPort {
     OnnxValue value;
     OnnxType type;
     Shape shape;
-    /* names of dimensions of any length; NULL: the length is in shape */
+    /* name of each dimension that may have any length; NULL: the length is in shape */
     const char *dim_name[SHAPE_DIMS];
 } OnnxPort;
 typedef struct OnnxText {
@@ -35,9 +35,9 @@ typedef struct OnnxFile {
 } OnnxFile;
 enum { ONNX_MOST_BYTES = INT32_MAX };
 
-/* Writes path.part, syncs and renames it, and does so with path.data first where it is needed
- * (*external: true). An existing path.data is ERR_USAGE where it is needed and force is false;
- * where it is not needed, force is true and path existed, it is removed. ERR_IO; errors of get. */
+/* Writes path.part, syncs and renames it. If path.data is needed (*external: true), it is written
+ * in the same way before; ERR_USAGE if it exists and force is false. A path.data that is not needed
+ * is removed if force is true and path existed. ERR_IO; errors of get. */
 Status onnx_write(const char *path, const OnnxFile *file, bool *external);
 
 #endif
