@@ -12,7 +12,7 @@ static int build(Graph *graph, const Config *config)
     const int64_t layers = config->model.depth > 0 ? config->model.depth : LAYERS;
     const char *act = activation_layer(config);
     if (norm != FIELD_NORM_NONE && norm != FIELD_NORM_LAYER) {
-        fail(ERR_CONFIG, "columns: each column is computed without means over other columns: set "
+        fail(ERR_CONFIG, "columns: each is computed by itself, without the others' means: set "
                          "model.norm to layer or none");
         return GRAPH_FAILED;
     }

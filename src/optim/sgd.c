@@ -30,8 +30,8 @@ static Status check_tensor(const OptimConfig *constants, const OptimTensor *tens
 {
     if (tensor->role != PARAM_SPARSE_TABLE || constants->momentum == 0) return OK;
     return fail(ERR_CONFIG,
-                "%s is a sparse table, whose rows sgd updates only without momentum: "
-                "leave optim.momentum out, or give tables their own group, such as {roles: table, "
+                "sgd updates the rows of a sparse table, and %s is one, without momentum only: "
+                "leave optim.momentum out, or give tables a group of their own, as {roles: table, "
                 "name: adagrad_row, lr: 0.01}",
                 tensor->name);
 }

@@ -8,7 +8,7 @@
 
 /* Source of one entry of the output. */
 typedef struct Source {
-    /* the checkpoint's tensor; NULL: the entry is a counter */
+    /* the checkpoint's tensor; NULL: the entry is a counter (num_batches_tracked) */
     const StoredTensor *tensor;
     int64_t first_row;
     bool transposed;
@@ -18,7 +18,8 @@ typedef struct Export {
     StoredFile file;
     const Family *family;
     SafeOut out;
-    /* owned: buffer for the largest tensor; in_plain: the tensor in it, NULL: none */
+    /* plain: owned buffer for the largest tensor; in_plain: the tensor whose values it has; NULL:
+     * none */
     float *plain;
     const StoredTensor *in_plain;
 } Export;
@@ -34,8 +35,8 @@ static const Family *guess(const StoredFile *file)
     return &families[family_count - 1];
 }
 
-/* Adds an entry; takes ownership of name. The source is attached to the entry, so that both are
- * sorted together. */
+/* Adds an entry; takes ownership of name. A copy of the source is attached to the entry, because
+ * safe_write sorts entries. */
 static SafeEntry *add(Export *e, char *name, const Source *source)
 {
     SafeOut *out = &e->out;
@@ -52,9 +53,9 @@ static char *foreign_name(const Export *e, const char *name)
     return mem_format("%s%s", bare ? "" : e->family->prefix, name);
 }
 
-/* Splits the rows of a packed tensor: query, key and value where there are three parts, of which
- * the query has as many rows as columns and the rest is divided evenly; two equal parts
- * otherwise. */
+/* Adds an entry for each part of a packed tensor. Three parts are query, key and value: the query
+ * has as many rows as columns, and key and value share the other rows equally. Two parts are
+ * equal. */
 static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack, const char *at)
 {
     const char *name = checkpoint_leaf(t->path);
@@ -66,7 +67,7 @@ static Status add_parts(Export *e, const StoredTensor *t, const FamilyPack *pack
     int64_t rows = t->shape.dim[0], columns = whole ? whole->shape.dim[1] : 0, row = 0;
     int64_t first = parts == 3 ? columns : rows / 2;
     if (!whole || rows <= first || (rows - first) % (parts - 1))
-        return fail(ERR_DATA, "%s: tensor %s cannot be divided into what it is elsewhere",
+        return fail(ERR_DATA, "%s: tensor %s cannot be divided into the family's separate tensors",
                     e->file.path, t->path);
     for (int k = 0; k < parts; ++k) {
         char *part = mem_format("%.*s%s%s", (int)(at - name), name, pack->part[k],

@@ -1,5 +1,5 @@
-/* Sources of names and layouts: the state dicts of torchvision (resnet, mobilenet_v2) and of
- * Hugging Face's transformers (GPT2LMHeadModel, LlamaForCausalLM). */
+/* The table of families of models. Names and layouts are from the state dicts of torchvision
+ * (resnet, mobilenet_v2) and of Hugging Face's transformers (GPT2LMHeadModel, LlamaForCausalLM). */
 #include "families.h"
 
 #include <fnmatch.h>

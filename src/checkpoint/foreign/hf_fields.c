@@ -1,3 +1,4 @@
+/* Reads a JSON file as a flat list of fields (hf_fields.h). */
 #include "hf_fields.h"
 
 #include <stdarg.h>
@@ -21,7 +22,7 @@ static HfField *add(HfFields *f, char *name, HfKind kind, char *value)
     return &f->field[f->count++];
 }
 
-/* Reads a number, true, false, null, or a list as written; *kind: which of them it is. */
+/* Reads a number, true, false, null, or a list as written, and sets *kind. */
 static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
 {
     const char *begin = s->at;
@@ -44,7 +45,7 @@ static Status scan_plain(JsonScan *s, HfKind *kind, char **value)
     return OK;
 }
 
-/* Turns a list of texts into "a,b". */
+/* Rewrites the value of a list of texts as "a,b". */
 static void join_texts(HfField *field)
 {
     char *to = field->value;
@@ -163,7 +164,7 @@ Status hf_refuse(const HfFields *f, const HfField *field, const char *fmt, ...)
     return fail(ERR_DATA, "%s: %s is %.80s: %s", f->path, field->name, field->value, why);
 }
 
-/* Returns the value with the quotes or brackets that hf_open has removed. */
+/* Returns the value with the quotes or brackets that hf_open has removed. Owner: the caller. */
 static char *written(const HfField *field)
 {
     if (field->kind == HF_TEXT) return mem_format("\"%.80s\"", field->value);

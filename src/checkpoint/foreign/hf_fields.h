@@ -1,6 +1,6 @@
 /* Reads the fields of a model description in JSON (config.json of Hugging Face's models) as a flat
- * list: an object in the description gives a field itself, and one for each of its members,
- * NAME.MEMBER. */
+ * list. An object in the description becomes a field NAME, and a field NAME.MEMBER for each of its
+ * members. */
 #ifndef WEFT_CHECKPOINT_HF_FIELDS_H
 #define WEFT_CHECKPOINT_HF_FIELDS_H
 
@@ -29,7 +29,7 @@ Status hf_open(HfFields *fields, const char *path);
 void hf_close(HfFields *fields);
 /* Returns the field of that name and marks it as known; NULL: there is none. */
 const HfField *hf_find(HfFields *fields, const char *name);
-/* hf_find, but NULL also where the value is null or an empty object. */
+/* Does the same as hf_find, but returns NULL also if the value is null or an empty object. */
 const HfField *hf_value(HfFields *fields, const char *name);
 /* Fails with ERR_DATA, naming the description, the field and its value: "config.json: hidden_act is
  * gelu: why". */

@@ -1,16 +1,17 @@
 /* Translates descriptions of transformers 5 (llama, mistral, qwen2, gpt2), after its configuration
- * and modeling files. An absent field has the default of its class there. */
+ * and modeling files. An absent field has the default of its class in transformers. */
 #include "hf_model.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* bits of model types; KIN: all types of family llama */
 enum { LLAMA = 1, MISTRAL = 2, QWEN2 = 4, KIN = 7, GPT2 = 8, ALL = 15 };
 
 typedef struct HfType {
-    /* model_type of the description; weft's name of the family and of the model; architectures that
-     * have these tensors */
+    /* type: model_type of the description; family, name: weft's names of the family and of the
+     * model; architectures: classes of transformers with these tensors, "A|B" */
     const char *type, *family, *name, *architectures;
     int bit;
 } HfType;
@@ -29,7 +30,7 @@ typedef enum HfUse {
     USE_COUNT,
     USE_REAL,
     USE_BOOL,
-    /* must be one of `values`; null and absent are accepted */
+    /* the value must be one of `values`; null and absent fields are accepted */
     USE_ONLY
 } HfUse;
 
@@ -40,7 +41,7 @@ typedef struct HfRow {
     const char *values;
     /* offset of the field in HfModel */
     size_t offset;
-    /* value of an absent field, one for each model type */
+    /* value of an absent field, for each model type in the order of `types` */
     const char *default_text[TYPES];
 } HfRow;
 
@@ -127,7 +128,7 @@ static const HfRow rows[] = {
     ONLY(ALL, "compression_config", "null"),
 };
 
-/* Fields, by name or pattern, that do not change the model's results: they concern training,
+/* Names and patterns of fields that do not change the model's results: they concern training,
  * storage and sampling. */
 static const char *const neutral[] = {"attention_dropout",
                                       "attn_pdrop",
@@ -216,7 +217,7 @@ Status hf_count(const HfFields *f, const HfField *field, int64_t *value)
     double real;
     TRY(hf_number(f, field, &real));
     if (real < 0 || real > INT32_MAX || real != floor(real))
-        return hf_refuse(f, field, "a whole number from 0 to %d is wanted", INT32_MAX);
+        return hf_refuse(f, field, "expected a whole number from 0 to %d", INT32_MAX);
     *value = (int64_t)real;
     return OK;
 }
@@ -229,7 +230,7 @@ Status hf_bool(const HfFields *f, const HfField *field, bool *value)
 
 /* ---- which model it is ---- */
 
-/* Returns whether the field's value is one of "a|b|c". Numbers are compared by value. */
+/* Returns true if the field's value is one of "a|b|c". Numbers are compared by value. */
 static bool is_one_of(const HfField *field, const char *values)
 {
     const size_t length = strlen(field->value);
@@ -266,10 +267,10 @@ static Status read_type(HfFields *f, const Family *family, const HfType **type)
     if (classes) TRY(hf_check_kind(f, classes, HF_LIST));
     *type = find_type(f);
     if (!given && !classes)
-        return fail(ERR_DATA, "%s: says neither model_type nor architectures: %s", f->path, known);
+        return fail(ERR_DATA, "%s: has neither model_type nor architectures: %s", f->path, known);
     if (!*type) return hf_refuse(f, given ? given : classes, "%s", known);
     if (classes && !is_one_of(classes, (*type)->architectures))
-        return hf_refuse(f, classes, "of %s models weft has %s", (*type)->type,
+        return hf_refuse(f, classes, "for model_type %s weft has %s", (*type)->type,
                          (*type)->architectures);
     if (strcmp((*type)->family, family->name) != 0)
         return hf_refuse(f, given ? given : classes, "but the tensors have the names of %s",
@@ -308,8 +309,8 @@ static Status read_rows(HfModel *m, HfFields *f, const HfType *type)
         if (!(row->types & type->bit) || !is_read(row)) continue;
         const HfField *given = hf_find(f, row->name);
         const bool null = given && given->kind == HF_NULL;
-        /* an explicit null means as many key heads as query heads, whatever the class's default
-         * is */
+        /* an explicit null for kv_heads means as many key heads as query heads, even if the class's
+         * default differs */
         const char *absent = null && row->offset == offsetof(HfModel, kv_heads)
                                  ? "0"
                                  : row->default_text[type - types];
@@ -328,16 +329,16 @@ static HfKind kind_of(const char *values)
     return strspn(values, "+-.0123456789eE|") == strlen(values) ? HF_NUMBER : HF_TEXT;
 }
 
-/* Checks that the value is one of row->values. "null" as values stands for a feature that weft
- * lacks: any value but null is refused. */
+/* Checks that the value is one of row->values. If row->values is "null", the field is for a feature
+ * that weft lacks, and any other value is refused. */
 static Status check_values(HfFields *f, const HfType *type, const HfRow *row, const HfField *field)
 {
     const bool none = strcmp(row->values, "null") == 0;
     if (none ? !hf_value(f, field->name) : field->kind == HF_NULL) return OK;
     if (!none) TRY(hf_check_kind(f, field, kind_of(row->values)));
     if (!none && is_one_of(field, row->values)) return OK;
-    return hf_refuse(f, field, "%s here has only %s", type->type,
-                     none ? "none of it" : row->values);
+    return hf_refuse(f, field, "weft supports %s only with %s", type->type,
+                     none ? "null or without the field" : row->values);
 }
 
 static Status check_only(HfFields *f, const HfType *type)
@@ -353,8 +354,8 @@ static Status check_only(HfFields *f, const HfType *type)
     return OK;
 }
 
-/* Names the fields that are unknown. A member of an object counts as known with its object, except
- * those that hf_rope_read reads. */
+/* Warns of unknown fields. A member of an object is known if its object is, except for members of
+ * the objects that hf_rope_read reads. */
 static void warn_of_unknown(const HfFields *f)
 {
     TextList names;

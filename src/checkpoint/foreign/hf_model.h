@@ -1,13 +1,13 @@
-/* Translates a model description of Hugging Face's (config.json in the folder of the tensors) to
- * weft's own configuration. */
+/* Translates a Hugging Face model description (config.json in the folder of the tensors) to weft's
+ * configuration. */
 #ifndef WEFT_CHECKPOINT_HF_MODEL_H
 #define WEFT_CHECKPOINT_HF_MODEL_H
 
 #include "families.h"
 #include "hf_fields.h"
 
-/* Numbers read from a description. Counts are 0 and real numbers NaN where the description does not
- * give them. */
+/* Numbers read from a description. A count is 0 and a real number NaN if the description does not
+ * give it. */
 typedef struct HfModel {
     int64_t layers, width, heads, kv_heads, head_width, ffn, context, vocab;
     int64_t window, window_from;
@@ -21,22 +21,23 @@ typedef struct HfModel {
     char *text;
 } HfModel;
 
-/* Reads and checks all fields. ERR_DATA names the first one that changes results and is not
+/* Reads and checks all fields. ERR_DATA names the first field that changes results and is not
  * supported. Unknown fields are named in one warning. family: the family of the tensors. Release
  * with hf_model_fini in every case. */
 Status hf_model_read(HfModel *model, HfFields *fields, const Family *family);
 void hf_model_fini(HfModel *model);
-/* Returns whether weft knows the description's model family. */
+/* Returns true if weft has the description's model type. */
 bool hf_model_known(HfFields *fields);
 
-/* Reads model.rope_scaling, from rope_scaling or rope_parameters, and the base of the angles. */
+/* Reads model.rope_scaling, from rope_scaling or rope_parameters, and model.rotary_base, the base
+ * of the rotary angles. */
 Status hf_rope_read(HfModel *model, HfFields *fields);
-/* Reads the attention window and the first block that has it, from sliding_window and the fields
- * that qualify it. */
+/* Reads the attention window and the first block with a window, from sliding_window and the fields
+ * that modify it. */
 Status hf_window_read(HfModel *model, HfFields *fields, const char *type);
-/* Reads a finite number; ERR_DATA where the field is not one. */
+/* Reads a finite number; ERR_DATA if the field is no number. */
 Status hf_number(const HfFields *fields, const HfField *field, double *value);
-/* Reads a whole number of at least 0; ERR_DATA where the field is not one. */
+/* Reads a whole number of at least 0; ERR_DATA if the field is another value. */
 Status hf_count(const HfFields *fields, const HfField *field, int64_t *value);
 Status hf_bool(const HfFields *fields, const HfField *field, bool *value);
 

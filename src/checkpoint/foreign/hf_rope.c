@@ -1,11 +1,11 @@
 /* Reads rotary scaling and sliding windows from a description, in all spellings: rope_theta and
- * rope_scaling with type or rope_type, or rope_parameters, which holds both. */
+ * rope_scaling with type or rope_type, or rope_parameters, which contains both. */
 #include "hf_model.h"
 
 #include <string.h>
 
-/* Members of rope_scaling that a type reads, in weft's order; needed: the type is refused without
- * it. */
+/* Members of rope_scaling that a type uses, in the order in which weft writes them; needed: true if
+ * the type is refused without the member. */
 typedef struct Scaling {
     const char *type;
     struct {
@@ -30,7 +30,8 @@ static const Scaling scalings[] = {
       {"truncate", false}}},
 };
 
-/* Returns a member of `object`, which is rope_scaling or rope_parameters; NULL: absent or null. */
+/* Returns a member of `object`, which is rope_scaling or rope_parameters; NULL: the member is
+ * absent or null. */
 static const HfField *member(HfFields *f, const HfField *object, const char *name)
 {
     if (!object) return NULL;
@@ -51,7 +52,8 @@ static Status find_object(HfFields *f, const HfField **object)
         if (f->field[i].kind == HF_OBJECT &&
             strncmp(f->field[i].name, (*object)->name, chars) == 0 &&
             f->field[i].name[chars] == '.')
-            return hf_refuse(f, &f->field[i], "weft turns the heads of all blocks alike");
+            return hf_refuse(f, &f->field[i],
+                             "weft rotates the heads of all blocks in the same way");
     }
     return OK;
 }
@@ -62,15 +64,15 @@ static Status read_base(HfModel *m, HfFields *f, const HfField *object)
     m->rotary_base = 10000;
     if (inner || outer) TRY(hf_number(f, inner ? inner : outer, &m->rotary_base));
     if (m->rotary_base < 1 || m->rotary_base > 1e12)
-        return hf_refuse(f, inner ? inner : outer, "from 1 to 1e12 is wanted");
+        return hf_refuse(f, inner ? inner : outer, "expected a number from 1 to 1e12");
     const HfField *part = member(f, object, "partial_rotary_factor");
     double share = 1;
     if (part) TRY(hf_number(f, part, &share));
-    return share == 1 ? OK : hf_refuse(f, part, "weft turns whole heads");
+    return share == 1 ? OK : hf_refuse(f, part, "weft rotates whole heads");
 }
 
-/* Reads the original context length: for type dynamic always max_position_embeddings; for other
- * types a field outside of the object takes precedence over one inside. */
+/* Reads the original context length. For type dynamic it is always max_position_embeddings; for
+ * other types a field outside of the object takes precedence over a member of the object. */
 static Status read_original(const HfModel *m, HfFields *f, const HfField *object, const char *type,
                             int64_t *original)
 {
@@ -78,7 +80,7 @@ static Status read_original(const HfModel *m, HfFields *f, const HfField *object
     *original = m->context;
     if (strcmp(type, "dynamic") == 0 || (!inner && !outer)) return OK;
     TRY(hf_count(f, outer ? outer : inner, original));
-    return *original > 0 ? OK : hf_refuse(f, outer ? outer : inner, "at least 1 is wanted");
+    return *original > 0 ? OK : hf_refuse(f, outer ? outer : inner, "expected at least 1");
 }
 
 static Status put_members(HfModel *m, HfFields *f, const HfField *object, const Scaling *s,
@@ -100,7 +102,7 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
         if (!field) continue;
         TRY(truth ? hf_check_kind(f, field, HF_BOOL) : hf_number(f, field, &number));
         if (strcmp(s->member[i].name, "factor") == 0 && number < 1)
-            return hf_refuse(f, field, "at least 1 is wanted");
+            return hf_refuse(f, field, "expected at least 1");
         /* a member that is 0 means the default */
         if (number == 0) continue;
         fprintf(out, ", %s: %s", s->member[i].name, field->value);
@@ -110,8 +112,8 @@ static Status put_members(HfModel *m, HfFields *f, const HfField *object, const 
     return OK;
 }
 
-/* Reads rope_type, or its old name type; where both are present, they must agree. *type NULL:
- * neither is. */
+/* Reads rope_type, or its old name `type`; if both are present, they must agree. *type NULL:
+ * neither is present. */
 static Status read_rope_type(HfFields *f, const HfField *object, const HfField **type)
 {
     const HfField *new = member(f, object, "rope_type"), *old = member(f, object, "type");
@@ -119,8 +121,8 @@ static Status read_rope_type(HfFields *f, const HfField *object, const HfField *
     if (new) TRY(hf_check_kind(f, new, HF_TEXT));
     if (old) TRY(hf_check_kind(f, old, HF_TEXT));
     if (!new || !old || strcmp(new->value, old->value) == 0) return OK;
-    return hf_refuse(f, old, "%s is %s: keep the one that the model was trained with", new->name,
-                     new->value);
+    return hf_refuse(f, old, "but %s is %s: keep the field with which the model was trained",
+                     new->name, new->value);
 }
 
 Status hf_rope_read(HfModel *m, HfFields *f)
@@ -150,7 +152,7 @@ Status hf_rope_read(HfModel *m, HfFields *f)
 
 /* ---- windows ---- */
 
-/* Checks layer_types: full, ..., full, sliding, ..., sliding; from: the first block with a
+/* Checks that layer_types are full, ..., full, sliding, ..., sliding. *from: the first block with a
  * window. */
 static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *list, int64_t *from)
 {
@@ -168,12 +170,12 @@ static Status read_layer_types(const HfModel *m, HfFields *f, const HfField *lis
         at += chars + (at[chars] == ',');
     }
     if (fits && count == m->layers) return OK;
-    return hf_refuse(f, list, "weft has blocks of %s and behind them blocks of %s, %lld in all",
-                     full, sliding, (long long)m->layers);
+    return hf_refuse(f, list, "weft has first blocks of %s, then blocks of %s, %lld in all", full,
+                     sliding, (long long)m->layers);
 }
 
-/* Reads the window's size; 0: no window. A size of 0 in the description also means none, as in
- * other programs; transformers would mask all keys, and its loss is NaN. */
+/* Reads the window's size; 0: no window. A size of 0 in the description also means no window, as in
+ * other programs; transformers would mask all keys, so that its loss is NaN. */
 static Status read_size(HfModel *m, HfFields *f, const char *type)
 {
     const bool qwen2 = strcmp(type, "qwen2") == 0, llama = strcmp(type, "llama") == 0;
@@ -202,7 +204,7 @@ Status hf_window_read(HfModel *m, HfFields *f, const char *type)
     if (first && qwen2) TRY(hf_count(f, first, &from));
     if (list) TRY(read_layer_types(m, f, list, &said));
     if (list && said < m->layers && m->window == 0)
-        return hf_refuse(f, list, "and there is no sliding_window in use");
+        return hf_refuse(f, list, "but no sliding_window is in use");
     if (list && !qwen2 && m->window > 0 && said > 0)
         return hf_refuse(f, list, "%s has the window in all blocks", type);
     if (list && qwen2) from = said;

@@ -1,6 +1,6 @@
-/* `weft ckpt import`: makes a checkpoint of another program's tensors. Their names determine which
- * parameters they are (families.c); whether they fit a model is checked when a run loads them, or
- * here if there is a description of the model. */
+/* `weft ckpt import`: makes a checkpoint from another program's tensors. Names determine which
+ * parameters the tensors become (families.c). If there is a description of the model, the tensors
+ * are checked against it here; otherwise they are checked when a run loads the checkpoint. */
 #include "../fit.h"
 #include "hf_model.h"
 #include "../make.h"
@@ -20,9 +20,9 @@ typedef struct Made {
     /* owned: "/params/conv1.weight" */
     char *path;
     Shape shape;
-    /* borrowed: tensors of the file that become its rows, one below the other */
+    /* borrowed: tensors of the file whose rows, one after the other, become its rows */
     const SafeTensor *part[PACKED];
-    /* number of parts that there must be */
+    /* number of parts that the tensor needs */
     int parts;
     bool transposed;
 } Made;
@@ -31,14 +31,15 @@ typedef struct Import {
     const CheckpointImport *what;
     SafeSet set;
     const Family *family;
-    /* owned: path of the description (NULL: there is none); model: its content */
+    /* description: owned path of the description, NULL: there is none; model: its content */
     char *description;
     HfModel model;
     /* owned: resolved configuration of the described model; NULL: there is none */
     char *config;
-    /* true where the head is the embedding, so that a head in the file is left out */
+    /* true: the head is tied to the embedding, so that a head in the file is left out */
     bool tied;
-    /* owned: tensors of the checkpoint, at most set.count; tensor: the same for checkpoint_make */
+    /* owned: tensors of the checkpoint, [count]; made has room for set.count; tensor: the same
+     * tensors for checkpoint_make */
     Made *made;
     CheckpointTensor *tensor;
     int count;
@@ -67,8 +68,8 @@ static Status refuse(const Import *m, const SafeTensor *t, const char *why)
                 safe_shape_text(t, shape), why);
 }
 
-/* Returns the index of the part of a packed tensor that `name` is. *whole: name of the packed
- * tensor, owned by the caller; NULL: it is part of none. */
+/* Returns which part of a packed tensor has this name, from 0. *whole: name of the packed tensor,
+ * owned by the caller; NULL: the tensor is no part. *parts: number of parts. */
 static int pack_of(const Family *family, const char *name, char **whole, int *parts)
 {
     *whole = NULL;
@@ -85,8 +86,8 @@ static int pack_of(const Family *family, const char *name, char **whole, int *pa
     return 0;
 }
 
-/* Returns the packed tensor of that path if it was begun already, else a new one. Takes ownership
- * of path. */
+/* Returns the packed tensor with that path if a part of it was added already, else a new tensor.
+ * Takes ownership of path. */
 static Made *find_made(Import *m, char *path, bool packed)
 {
     for (int i = 0; packed && i < m->count; ++i) {
@@ -128,7 +129,7 @@ static Status take(Import *m, const SafeTensor *t)
     return OK;
 }
 
-/* Computes the shape from the parts, all of which must be there and of one width. */
+/* Computes the shape from the parts. All parts must be present and have the same width. */
 static Status shape_made(const Import *m, Made *made)
 {
     int64_t dim[SHAPE_DIMS] = {1, 1, 1, 1}, rows = 0;
@@ -136,11 +137,11 @@ static Status shape_made(const Import *m, Made *made)
     for (int k = 0; k < made->parts; ++k) {
         const SafeTensor *t = made->part[k];
         if (!t)
-            return fail(ERR_DATA, "%s: %s needs %d tensors there, and one of them is missing",
+            return fail(ERR_DATA, "%s: %s needs %d tensors of the file, and one of them is missing",
                         m->set.path, made->path, made->parts);
         if (t->ndim != first->ndim ||
             (t->ndim > 1 && t->elements / t->dim[0] != first->elements / first->dim[0]))
-            return refuse(m, t, "has another width than those that it belongs to");
+            return refuse(m, t, "has another width than the other parts of the same tensor");
         rows += t->dim[0];
     }
     for (int d = 0; d < first->ndim; ++d) dim[d] = first->dim[d];
@@ -194,7 +195,7 @@ static Status check_values(const Import *m, const Made *made, const float *plain
     return OK;
 }
 
-/* *equal: the two have the same values. */
+/* *equal: true if the two tensors have the same values. */
 static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool *equal)
 {
     *equal = a->elements == b->elements && safe_is_float(a) && safe_is_float(b);
@@ -209,8 +210,9 @@ static Status compare(Import *m, const SafeTensor *a, const SafeTensor *b, bool 
     return st;
 }
 
-/* Finds out whether the head is tied to the embedding. Where it is, a head in the file must have
- * the embedding's values; where nothing says so, a head with the embedding's values is tied. */
+/* Sets m->tied. If the family or the description says that the head is tied to the embedding, a
+ * head in the file must have the embedding's values. Without either, the head is tied if it has the
+ * embedding's values. */
 static Status check_head(Import *m)
 {
     const Family *family = m->family;
@@ -255,24 +257,24 @@ static Status find_description(Import *m)
                           : OK;
 }
 
-/* Reads the description. Some families are not models of transformers: a config.json that happens
- * to be in their folder is ignored with a message. */
+/* Reads the description. If the family is not of transformers' models, a config.json that happens
+ * to be in the folder is ignored with a message. */
 static Status describe(Import *m)
 {
     HfFields fields = {0};
     TRY(find_description(m));
     if (!m->description) {
         if (m->family->foreign_mark)
-            log_info(
-                "%s: its folder has no config.json (--hf-config names one): heads, angles, windows "
-                "and the like are not checked, they are those of the CONFIG that you use it with",
-                m->set.path);
+            log_info("%s: its folder has no config.json (--hf-config names one): heads, angles and "
+                     "windows "
+                     "are not checked; the CONFIG with which you use the checkpoint sets them",
+                     m->set.path);
         return OK;
     }
     Status st = hf_open(&fields, m->description);
     const bool other = st == OK && !m->family->foreign_mark && !hf_model_known(&fields);
     if (other && !m->what->description) {
-        log_info("%s: is not read: the tensors are not of a model that weft has descriptions of",
+        log_info("%s: is not read: the tensors are not of a family with descriptions",
                  m->description);
         mem_free(&m->description);
     } else if (st == OK) {
@@ -304,7 +306,8 @@ static Status check_tensors(Import *m, const Graph *graph)
     for (int k = 0; k < m->count; ++k)
         if (!used[k]) fit_surplus(&fit, m->made[k].path);
     mem_free(&used);
-    char *why = mem_format("its tensors are not those of the model that %s says", m->description);
+    char *why =
+        mem_format("its tensors are not those of the model that %s describes", m->description);
     Status st = fit_end(&fit, m->set.path, why);
     mem_free(&why);
     return st;
@@ -323,7 +326,8 @@ static Status check_model(Import *m)
                          m->model.vocab);
     if (st == ERR_CONFIG) {
         char *why = mem_text(fail_message());
-        st = fail(ERR_DATA, "%s: says a model that weft does not have: %s", m->description, why);
+        st = fail(ERR_DATA, "%s: describes a model that weft does not have: %s", m->description,
+                  why);
         mem_free(&why);
     }
     if (st == OK) st = check_tensors(m, graph);

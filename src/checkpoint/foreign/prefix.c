@@ -1,13 +1,12 @@
-/* Removes one prefix from all names: DistributedDataParallel's "module.", torch.compile's
- * "_orig_mod.", a Lightning module's "model.", or any prefix without which a known model's names
- * remain. Where a wrapper's prefix is on some names only, as for a model of which one part is
- * wrapped, it is removed from those. Names that would become equal are refused. */
+/* Removes a prefix from all names: DistributedDataParallel's "module.", torch.compile's
+ * "_orig_mod.", a Lightning module's "model.", or any prefix before the names of a known model. If
+ * only some names have a wrapper's prefix, because a part of the model was wrapped, it is removed
+ * from these names. Names that would become equal are refused. */
 #include "prefix.h"
 
 #include <string.h>
 
-/* Names that only a model's outermost module has: once the right prefix is removed, one of them is
- * present. */
+/* Names relative to a model's outermost module: if one of them is present, no prefix is left. */
 static const char *const marks[] = {
     "layer1.0.conv1.weight",     "features.0.0.weight", "embed_tokens.weight",
     "model.embed_tokens.weight", "wte.weight",          "transformer.wte.weight",
@@ -21,7 +20,7 @@ enum {
     WRAPPERS = (int)(sizeof wrappers / sizeof *wrappers)
 };
 
-/* Returns whether all names begin with these bytes and continue after them. */
+/* Returns true if all names begin with these bytes and continue after them. */
 static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)
@@ -30,7 +29,7 @@ static bool all_begin(const SafeSet *set, const char *prefix, size_t bytes)
     return set->count > 0;
 }
 
-/* Returns whether any name, without its first `bytes` bytes, is one of the marks. */
+/* Returns true if any name, without its first `bytes` bytes, is one of the marks. */
 static bool marked(const SafeSet *set, size_t bytes)
 {
     for (int i = 0; i < set->count; ++i)
@@ -39,7 +38,7 @@ static bool marked(const SafeSet *set, size_t bytes)
     return false;
 }
 
-/* Returns the length of the prefix without which a known model's names remain; 0: there is none. */
+/* Returns the length of the prefix before the names of a known model; 0: there is none. */
 static size_t known_prefix(const SafeSet *set)
 {
     const char *first = set->tensor[0].name;

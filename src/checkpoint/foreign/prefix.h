@@ -4,8 +4,8 @@
 
 #include "safe_set.h"
 
-/* Removes the prefix that a wrapper has put before every name ("module.", or the one in front of a
- * known model's names), or before some of them, and logs it. ERR_DATA: two names would become
+/* Removes the prefix that a wrapper has put before every name ("module.", or any prefix before a
+ * known model's names) or before some names, and logs it. ERR_DATA: two names would become
  * equal. */
 Status prefix_strip(SafeSet *set);
 

@@ -1,3 +1,4 @@
+/* Renames and drops tensors by --rename and --drop (rename.h). */
 #include "rename.h"
 
 #include <fnmatch.h>

@@ -4,8 +4,8 @@
 
 #include "safe_set.h"
 
-/* Renames tensors by prefixes OLD:NEW, of which the first that fits a name counts. ERR_USAGE: no
- * colon; ERR_DATA: a prefix fits no name, or two tensors would get the same one. */
+/* Renames tensors by prefixes OLD:NEW, of which the first that fits a name is applied. ERR_USAGE:
+ * no colon; ERR_DATA: a prefix fits no name, or two tensors would get the same name. */
 Status safe_rename(SafeSet *set, char *const *rename, int count);
 /* Removes the tensors whose names fit a pattern. ERR_DATA: a pattern fits no name, or all tensors
  * are removed. */

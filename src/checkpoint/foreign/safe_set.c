@@ -105,8 +105,8 @@ bool safe_begins(const char *path)
     return found;
 }
 
-/* Refuses a compressed file with ERR_DATA and the command that unpacks it. The ninth byte of a
- * safetensors file is '{', which no compressed format has there. */
+/* Refuses a compressed file with ERR_DATA and the command that unpacks it. A file whose ninth byte
+ * is '{' is not compressed but safetensors. */
 static Status check_packed(const SafeFile *file, const uint8_t *head, size_t bytes)
 {
     static const struct {
@@ -160,8 +160,8 @@ static Status add_shard(SafeSet *set, const char *name)
     return add_file(set, path);
 }
 
-/* Reads {tensor: shard} and adds the shards. Their own headers list their tensors; *named counts
- * the entries here, and the two numbers must agree. */
+/* Reads {tensor: shard} and adds the shards, whose own headers list their tensors. *named: number
+ * of entries here, which must be the number of tensors in the shards. */
 static Status scan_map(JsonScan *s, SafeSet *set, int *named)
 {
     bool more;
@@ -267,7 +267,7 @@ static float float_of_bits(uint32_t bits)
     return value;
 }
 
-/* IEEE 754 binary16: 1, 5 and 10 bits. */
+/* Converts IEEE 754 binary16 (1 bit of sign, 5 of exponent, 10 of fraction). */
 static float float_of_half(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = half >> 10 & 31, rest = half & 1023;
@@ -287,7 +287,7 @@ static void widen(SafeType type, const void *from, float *to, int64_t n)
                                     : (float)wide[i];
 }
 
-/* Reads n consecutive values from byte `at` on. */
+/* Reads n consecutive values from byte `at` on, as floats. */
 static Status read_floats(const SafeFile *file, SafeType type, int64_t at, int64_t n, float *to)
 {
     enum { BLOCK = 1 << 16 };

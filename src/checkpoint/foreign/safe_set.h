@@ -1,13 +1,13 @@
 /* Tensors in other programs' files, read without running any code: one file, or the shards that an
- * index names. Each format is one file and one row of safe_formats. Nothing here depends on
- * models. */
+ * index names. Each format is one source file and one row of safe_formats. This interface does not
+ * depend on models. */
 #ifndef WEFT_CHECKPOINT_SAFE_SET_H
 #define WEFT_CHECKPOINT_SAFE_SET_H
 
 #include "base.h"
 
 enum { SAFE_DIMS = 8, SAFE_TENSORS = 1 << 20, SAFE_NAME_BYTES = 1024 };
-/* element types: name, bytes of an element, and whether it can be read as a float */
+/* element types: name, bytes of an element, and true if elements can be read as floats */
 #define SAFE_TYPES(_)                                                                              \
     _(BOOL, 1, false)                                                                              \
     _(U8, 1, false)                                                                                \
@@ -36,8 +36,8 @@ typedef struct SafeTensor {
     int64_t dim[SAFE_DIMS], elements;
     /* range of bytes that holds all values, counted from SafeFile.data */
     int64_t begin, end;
-    /* true where the values are not in row-major order without gaps: stride[d] elements lie between
-     * two neighbours along dimension d */
+    /* true: the values are not in row-major order without gaps; two neighbours along dimension d
+     * are stride[d] elements apart */
     bool strided;
     int64_t stride[SAFE_DIMS];
     /* index of its file in the set */
@@ -51,8 +51,8 @@ typedef struct SafeFile {
     int64_t data, bytes;
 } SafeFile;
 typedef struct SafeSet {
-    /* borrowed. path: as the user wrote it; key: group of tensors to read, NULL: the only or
-     * obvious one */
+    /* borrowed. path: as the user wrote it; key: group of tensors to read, NULL: the only group, or
+     * the obvious one */
     const char *path, *key;
     int files, count;
     /* owned, both; tensors sorted by name */
@@ -64,7 +64,7 @@ typedef struct SafeSet {
 typedef struct SafeFormat {
     /* name of the format, and its line in a table of formats */
     const char *name, *help;
-    /* Returns whether such a file begins with these bytes (at most SAFE_HEAD). */
+    /* Returns true if a file of this format begins with these bytes (at most SAFE_HEAD). */
     bool (*begins)(const uint8_t *head, size_t bytes);
     /* Adds the tensors of an open file, which is the last one of the set. ERR_DATA; ERR_IO. */
     Status (*add)(SafeSet *set, SafeFile *file);
@@ -76,13 +76,13 @@ extern const int safe_format_count;
 extern const SafeFormat safe_format_safetensors, safe_format_torch, safe_format_pickle;
 
 /* Opens a file of one of the formats, or an .index.json and the shards in its folder. key: see
- * SafeSet. ERR_NOINPUT; ERR_IO; ERR_DATA: a violation of the format, two tensors of one name, or
- * something out of bounds. Release with safe_close in every case. */
+ * SafeSet. ERR_NOINPUT; ERR_IO; ERR_DATA: a violation of the format, two tensors of one name, or an
+ * offset or length out of bounds. Release with safe_close in every case. */
 Status safe_open(SafeSet *set, const char *path, const char *key);
 void safe_close(SafeSet *set);
-/* Returns whether the file begins like one of the known formats. Preserves errno. */
+/* Returns true if the file begins like one of the known formats. Preserves errno. */
 bool safe_begins(const char *path);
-/* Sorts tensors after their names have been changed; ERR_DATA where two have one name. */
+/* Sorts tensors after their names have been changed; ERR_DATA if two have the same name. */
 Status safe_sort(SafeSet *set);
 /* Returns the tensor of that name, borrowed; NULL: there is none. */
 const SafeTensor *safe_find(const SafeSet *set, const char *name);
@@ -98,8 +98,8 @@ const char *safe_shape_text(const SafeTensor *tensor, char text[128]);
 Status safe_read(const SafeSet *set, const SafeTensor *tensor, float *plain);
 
 /* Helpers of the formats. safe_new_tensor adds a zeroed tensor to the set's last file; NULL: the
- * set has SAFE_TENSORS. safe_read_at reads `bytes` bytes at offset `at` of a file; ERR_IO; ERR_DATA
- * where the file ends before. */
+ * set has SAFE_TENSORS already. safe_read_at reads `bytes` bytes at offset `at` of a file; ERR_IO;
+ * ERR_DATA if the file is shorter. */
 SafeTensor *safe_new_tensor(SafeSet *set);
 Status safe_read_at(const SafeFile *file, void *to, int64_t bytes, int64_t at);
 

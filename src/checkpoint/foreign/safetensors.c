@@ -1,6 +1,5 @@
-/* Reads safetensors. The header comes from a stranger: it is parsed by a parser for exactly the
- * permitted content, with bounds on everything, and memory is only allocated for what the file can
- * hold. */
+/* Reads safetensors. The header is not trusted: its parser accepts only the permitted content,
+ * bounds every number, and allocates no more memory than the file's size justifies. */
 #include "safetensors.h"
 
 #include <stdlib.h>
@@ -146,14 +145,14 @@ static Status check_layout(const SafeSet *set, const SafeFile *file, int first)
         const SafeTensor *t = &set->tensor[i];
         if (t->begin != at)
             return fail(ERR_DATA,
-                        "%s: tensor %s begins at %lld, and what lies before it ends at "
-                        "%lld: not a good safetensors file",
+                        "%s: tensor %s begins at %lld, and the tensor before it ends at "
+                        "%lld: not a valid safetensors file",
                         file->path, t->name, (long long)t->begin, (long long)at);
         at = t->end;
     }
     if (at == file->bytes) return OK;
     return fail(ERR_DATA,
-                "%s: its tensors have %lld bytes, the file %lld: truncated, or not a good "
+                "%s: its tensors have %lld bytes, the file %lld: truncated, or not a valid "
                 "safetensors file",
                 file->path, (long long)at, (long long)file->bytes);
 }

@@ -1,11 +1,13 @@
-/* Writes tensors in safetensors, the format of Hugging Face's tools (2022): eight bytes of length,
- * a header in JSON, the values. Reading it is safe_format_safetensors (safe_set.h). */
+/* Writes tensors in safetensors, the format of Hugging Face's tools (2022): eight bytes with the
+ * header's length, the header in JSON, the values. safe_format_safetensors (safe_set.h) reads the
+ * format. */
 #ifndef WEFT_CHECKPOINT_SAFETENSORS_H
 #define WEFT_CHECKPOINT_SAFETENSORS_H
 
 #include "safe_set.h"
 
-/* One tensor to write. counter: a single I64 with this value, and no floats. */
+/* One tensor to write. counter true: the tensor is a single I64, `value`; false: it has floats,
+ * from SafeOut.get. */
 typedef struct SafeEntry {
     /* borrowed */
     const char *name;
@@ -13,7 +15,7 @@ typedef struct SafeEntry {
     int64_t dim[SAFE_DIMS];
     bool counter;
     int64_t value;
-    /* pointer of the caller's, which stays with the entry when entries are sorted */
+    /* the caller's pointer, which stays with the entry when entries are sorted */
     const void *source;
 } SafeEntry;
 typedef struct SafeOut {
@@ -23,8 +25,8 @@ typedef struct SafeOut {
     /* fills plain with entry i */
     Status (*get)(void *user, int i, float *plain);
 } SafeOut;
-/* Writes path.part, syncs and renames it. Entries are sorted as the format's own library orders
- * them: by the bytes of a value, falling, then by name. ERR_IO; what get returns. */
+/* Writes path.part, syncs and renames it. Sorts the entries as the format's own library does: by
+ * the bytes of an element, descending, then by name. ERR_IO; errors of get. */
 Status safe_write(const char *path, SafeOut *out);
 
 #endif

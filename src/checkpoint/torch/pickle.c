@@ -1,4 +1,4 @@
-/* Interprets Python's pickles (PEP 307, 3154, 574) as far as a state_dict needs it:
+/* Interprets Python's pickles (PEP 307, 3154, 574) as far as a state_dict needs them:
  *
  *     bytes -> operation -> stack of values      marks: where a list of arguments begins
  *                              |                 memo:  values to be used again, by number
@@ -6,7 +6,7 @@
  *                      the value that remains is the tree
  *
  * An operation that could run code has no function in `operations`. Every length is compared with
- * the bytes that remain, and each operation takes memory in proportion to its own bytes. */
+ * the bytes that remain, and each operation allocates memory in proportion to its own bytes. */
 #include "pickle_machine.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static Status op_mark(Machine *m, int unused)
     return OK;
 }
 
-/* Pushes a value that has only a kind: NONE, an empty container, BINFLOAT. */
+/* Pushes a value that has only a kind: NONE, an empty container, or a value that is not read. */
 static Status op_plain(Machine *m, int kind)
 {
     PickleValue *value;
@@ -110,7 +110,7 @@ static Status op_bytes(Machine *m, int bytes_of_length)
     return op_plain(m, PICKLE_OTHER);
 }
 
-/* Replaces the stack's values from `first` on by a tuple of them. */
+/* Replaces the stack's values from index `first` on by a tuple with the same values. */
 static Status push_tuple(Machine *m, int first)
 {
     int count = m->stack.count - first;
@@ -266,7 +266,7 @@ static Status fill_dict(Machine *m, PickleValue *dict, const PickleValue *argume
     return OK;
 }
 
-/* REDUCE and NEWOBJ: calls a listed name, which becomes what its role says. */
+/* REDUCE and NEWOBJ: a call of a listed name becomes the value that the name's role determines. */
 static Status op_call(Machine *m, int unused)
 {
     int arguments = 0, called = 0;
@@ -293,7 +293,7 @@ static Status op_call(Machine *m, int unused)
     return OK;
 }
 
-/* BUILD: drops an object's attributes; those of a dictionary (OrderedDict's _metadata) are not
+/* BUILD: drops an object's attributes. A dictionary's attributes (OrderedDict's _metadata) are not
  * needed, and other objects are not read. */
 static Status op_build(Machine *m, int unused)
 {
@@ -376,7 +376,7 @@ static const Operation operations[256] = {
     ['b'] = {"BUILD", op_build, 0},
     ['Q'] = {"BINPERSID", op_persistent, 0},
     ['.'] = {"STOP", op_stop, 0},
-    /* operations that are refused, by name */
+    /* operations that are refused; the message has their names */
     ['i'] = {"INST", NULL, 0},
     ['o'] = {"OBJ", NULL, 0},
     [0x92] = {"NEWOBJ_EX", NULL, 0},

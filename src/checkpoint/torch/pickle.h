@@ -1,6 +1,6 @@
-/* Reads a pickle as a tree of values without running anything: no object is made and nothing is
- * called. A call appears in the tree as the name of the callee and its arguments, and only names
- * that the caller lists may appear. */
+/* Reads a pickle as a tree of values without running any code: no Python object is made and no
+ * function is called. A call appears in the tree as the name of the callee and its arguments, and
+ * only names that the caller lists may appear. */
 #ifndef WEFT_CHECKPOINT_PICKLE_H
 #define WEFT_CHECKPOINT_PICKLE_H
 
@@ -35,13 +35,13 @@ typedef enum PickleKind {
 /* Values refer to others by their index in Pickle.value. */
 typedef struct PickleValue {
     PickleKind kind;
-    /* TUPLE, LIST: its values; DICT: keys and values in turn; CALL: arguments (one TUPLE);
-     * PERSISTENT: its identifier. owned */
+    /* TUPLE, LIST: the values; DICT: keys and values in turn; CALL: the arguments, one TUPLE;
+     * PERSISTENT: the identifier. Owned. */
     int count, room;
     int *item;
     /* WHOLE, BOOL */
     int64_t whole;
-    /* TEXT: bytes of the pickle, without a zero behind them */
+    /* TEXT: borrowed bytes of the pickle, without a terminating zero */
     const char *text;
     int64_t bytes;
     /* NAME, CALL: the row of the caller's list */
@@ -55,18 +55,19 @@ typedef struct Pickle {
     int count, room;
     /* owned */
     PickleValue *value;
+    /* index of the tree's root */
     int root;
-    /* true where the pickle was refused for a name or an operation that could run code */
+    /* true: the pickle was refused for a name or an operation that could run code */
     bool foreign;
 } Pickle;
 
-/* Reads a whole pickle of protocol 2 to 5. ERR_DATA: an operation or a name that is not allowed, by
- * name; what does not end, is nested wrongly, or has more than 2^22 values. bytes is borrowed until
- * pickle_fini, which releases it in every case. */
+/* Reads a whole pickle of protocol 2 to 5. ERR_DATA: an operation or a name that is not allowed
+ * (the message names it), a pickle that is truncated or wrongly nested, or more than 2^22 values.
+ * bytes is borrowed until pickle_fini. Release pickle with pickle_fini in every case. */
 Status pickle_read(Pickle *pickle, const char *path, const PickleName *names, const uint8_t *bytes,
                    size_t length);
 void pickle_fini(Pickle *pickle);
-/* Returns whether a text has exactly these characters. */
+/* Returns true if the value is exactly this text. */
 bool pickle_is_text(const PickleValue *value, const char *text);
 
 #endif

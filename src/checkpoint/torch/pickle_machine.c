@@ -70,7 +70,6 @@ Status machine_pop(Machine *m, int *value)
     return OK;
 }
 
-/* Removes the last mark; the values above it begin at *first of the stack. */
 Status machine_pop_mark(Machine *m, int *first)
 {
     if (m->marks.count == 0) return machine_refuse(m, "an operation finds no mark");

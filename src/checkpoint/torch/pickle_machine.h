@@ -16,12 +16,14 @@ typedef struct Indices {
 void indices_push(Indices *list, int value);
 
 typedef struct Machine {
-    /* borrowed: the tree that is built; the bytes of the pickle, and the next one to read */
+    /* borrowed: the tree that is built; begin, end of the pickle's bytes, and `at`, the next byte
+     * to read */
     Pickle *pickle;
     const uint8_t *begin, *at, *end;
-    /* values by their index; a mark is a height of the stack */
+    /* stack and memo have indices of values; a mark is the number of values on the stack at that
+     * time */
     Indices stack, marks, memo;
-    /* items that calls have copied so far */
+    /* number of items that calls have copied so far */
     int64_t copied;
     bool stopped;
 } Machine;
@@ -29,19 +31,19 @@ typedef struct Machine {
 /* Fails with ERR_DATA and the position in the pickle. */
 Status machine_refuse(const Machine *m, const char *fmt, ...) BASE_PRINTF(2, 3);
 PickleValue *machine_value(const Machine *m, int i);
-/* Pushes a new value. The pointer holds until the next one. */
+/* Pushes a new value. *value is valid until the next push. */
 Status machine_push(Machine *m, PickleKind kind, PickleValue **value);
 void pickle_add_item(PickleValue *value, int item);
-/* Number of values above the last mark. */
+/* Returns the number of values above the last mark. */
 int machine_above_mark(const Machine *m);
-/* Takes the topmost value above the last mark. */
+/* Pops the topmost value above the last mark. */
 Status machine_pop(Machine *m, int *value);
-/* Forgets the last mark; the values above it begin at *first of the stack. */
+/* Removes the last mark; the values above it begin at index *first of the stack. */
 Status machine_pop_mark(Machine *m, int *first);
 /* Moves the values from `first` of the stack on into the container below them. */
 Status machine_move(Machine *m, int first, PickleKind kind);
 
-/* Arguments behind an operation: bytes, a number without sign, a line. */
+/* Read an argument after an operation: bytes, an unsigned number, a line. */
 Status machine_bytes(Machine *m, uint64_t count, const uint8_t **bytes);
 Status machine_number(Machine *m, int bytes, uint64_t *value);
 Status machine_line(Machine *m, const char **text, int64_t *bytes);

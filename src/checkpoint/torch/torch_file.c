@@ -1,8 +1,9 @@
-/* Files of torch.save (.pth, .pt, .bin; PyTorch 1.6 and later): a zip of a pickle, data.pkl, and of
- * one member for each storage. The pickle is read as a tree (pickle.c); no code is run.
+/* Files of torch.save (.pth, .pt, .bin; PyTorch 1.6 and later): a zip archive with a pickle,
+ * data.pkl, and one member for each storage. The pickle is read as a tree (pickle.c); no code is
+ * run.
  *
  *     {"epoch": 3, "model": {"conv1.weight": tensor, ...}, "optimizer": {...}, "best_acc": tensor}
- *                   group: a dictionary of tensors; one of them is the parameters */
+ *                   group: a dictionary of tensors; one group is the parameters */
 #include "torch_tensor.h"
 
 #include <ctype.h>
@@ -27,7 +28,7 @@ static Status refuse_with_line(const char *path, const char *why)
 
 /* A dictionary of tensors. */
 typedef struct Group {
-    /* owned: keys that lead to it, joined by dots; "." is the outermost */
+    /* owned: keys that lead to it, joined by dots; "." for the outermost dictionary */
     char *path;
     int dict, tensors;
 } Group;
@@ -37,7 +38,7 @@ typedef struct Groups {
     bool weights;
     int count;
     Group group[GROUPS];
-    /* owned, one for each value of the pickle: has it been visited? */
+    /* owned, for each value of the pickle: true if it has been visited */
     bool *seen;
 } Groups;
 
@@ -72,7 +73,8 @@ static void add_group(const TorchFile *torch, Groups *groups, int dict, const ch
     groups->group[groups->count++] = (Group){mem_text(*path ? path : "."), dict, tensors};
 }
 
-/* Follows only text keys: numbers are the keys of an optimizer's parameters. */
+/* Adds a dictionary and the dictionaries in it. Only text keys are followed, because keys that are
+ * numbers belong to an optimizer. */
 static void find_groups(const TorchFile *torch, Groups *groups, int dict, const char *path,
                         int depth)
 {
@@ -212,7 +214,7 @@ static Status add_group_tensors(TorchFile *torch, const Group *group)
 
 /* ---- the file ---- */
 
-/* Finds the folder of the only member called FOLDER/data.pkl. */
+/* Returns the member FOLDER/data.pkl, and sets torch->folder; NULL: there is none. */
 static ZipMember *find_pickle(TorchFile *torch)
 {
     for (int i = 0; i < torch->zip.count; ++i) {
@@ -295,8 +297,8 @@ static Status add_torch(SafeSet *set, SafeFile *file)
     return st;
 }
 
-/* Recognizes a zip. The ninth byte of a safetensors file is '{', whatever its length; a zip has
- * another value there. */
+/* Recognizes a zip. A safetensors file, which may begin with any length, has '{' as its ninth byte;
+ * a zip does not. */
 static bool begins_zip(const uint8_t *head, size_t bytes)
 {
     return bytes > 8 && head[8] != '{' &&

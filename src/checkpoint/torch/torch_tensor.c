@@ -164,7 +164,7 @@ bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call)
 
 /* ---- a storage ---- */
 
-/* A storage, ('storage', type, key, device, elements or bytes) in the pickle. */
+/* A storage; in the pickle it is ('storage', type, key, device, number of elements or bytes). */
 typedef struct Storage {
     SafeType type;
     ZipMember *member;
@@ -176,8 +176,8 @@ static Status refuse(const TorchFile *torch, const SafeTensor *t, const char *wh
     return fail(ERR_DATA, "%s: tensor %s %s", torch->file->path, t->name, why);
 }
 
-/* Reads the element type from the storage, or from the call's seventh argument where the storage is
- * untyped. */
+/* Reads the element type from the storage or, if the storage is untyped, from the call's seventh
+ * argument. *typed: the storage has a type. */
 static bool read_type(const TorchFile *torch, const TorchCall *call, SafeType *type, bool *typed)
 {
     const PickleValue *storage = item_of(torch, call->arguments, 0);
@@ -237,7 +237,7 @@ static bool read_sizes(const TorchFile *torch, const PickleValue *tuple, int64_t
     return true;
 }
 
-/* Returns whether a view is lazily conjugated or negated, so that its values differ from the
+/* Returns true if a view is lazily conjugated or negated, so that its values differ from the
  * storage's. */
 static bool is_lazy(const TorchFile *torch, const TorchCall *call)
 {
@@ -252,8 +252,8 @@ static bool is_lazy(const TorchFile *torch, const TorchCall *call)
     return false;
 }
 
-/* Computes the number of elements, and *span: elements of the storage from the view's first to its
- * last. False: too many. */
+/* Computes the number of elements, and *span: number of elements of the storage from the view's
+ * first to its last. false: the numbers overflow. */
 static bool measure(SafeTensor *t, int64_t *span)
 {
     int64_t last = 0, step;
@@ -279,8 +279,8 @@ static bool is_contiguous(const SafeTensor *t)
     return true;
 }
 
-/* Bounds the sum of all tensors' values, because a small file may claim many tensors that share
- * values. */
+/* Limits the sum of all tensors' values, because a small file may have many tensors that share
+ * values of a storage. */
 static Status count_values(TorchFile *torch, const SafeTensor *t, int64_t span)
 {
     int64_t more = t->elements > span ? t->elements : span;

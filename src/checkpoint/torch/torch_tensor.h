@@ -1,5 +1,5 @@
-/* Tensors in a file of torch.save: the calls in its pickle that make one, and the location of its
- * values. */
+/* Tensors in a file of torch.save: the calls in its pickle that make a tensor, and the location of
+ * the tensor's values. */
 #ifndef WEFT_CHECKPOINT_TORCH_TENSOR_H
 #define WEFT_CHECKPOINT_TORCH_TENSOR_H
 
@@ -14,8 +14,8 @@ typedef struct TorchFile {
     Pickle pickle;
     /* owned: the folder in the zip that contains all members ("archive") */
     char *folder;
-    /* number of values of the tensors read so far, counted in the tensor or its storage, whichever
-     * is more */
+    /* sum over the tensors so far of the number of their values, or of the elements that they span
+     * in their storage if that is larger */
     int64_t values;
 } TorchFile;
 
@@ -28,11 +28,11 @@ typedef struct TorchCall {
     const PickleValue *arguments;
 } TorchCall;
 
-/* Returns whether the value is a tensor. *call: the call that makes it, inside wrappers such as
+/* Returns true if the value is a tensor. *call: the call that makes it, inside wrappers such as
  * torch.nn.Parameter. */
 bool torch_tensor_call(const TorchFile *torch, int value, TorchCall *call);
-/* Returns whether the tensor has floats, and not exactly one element, unlike counters, losses and
- * random states. */
+/* Returns true if the tensor has floats and more than one element. Counters, losses and random
+ * states do not. */
 bool torch_tensor_is_weight(const TorchFile *torch, const TorchCall *call);
 /* Fills in type, shape, strides and location of the values, which must be within the storage, and
  * verifies the storage's checksum. t->name must be set. ERR_DATA; ERR_IO. */

@@ -1,5 +1,5 @@
-/* Reads a zip file's directory (APPNOTE 6.3.9, sections 4.3 to 4.5). The file comes from a
- * stranger: every offset and length is compared with the file's size before it is used. */
+/* Reads a zip file's directory (APPNOTE 6.3.9, sections 4.3 to 4.5). The file is not trusted: every
+ * offset and length is compared with the file's size before it is used. */
 #include "zip.h"
 
 #include <ctype.h>
@@ -43,7 +43,7 @@ static Status broken(const Zip *zip, const char *why)
 
 /* ---- the end of the file ---- */
 
-/* Reads the zip64 end record, in front of the plain end record at end_at. */
+/* Reads the zip64 end record, which precedes the plain end record at end_at. */
 static Status read_end64(const Zip *zip, int64_t end_at, Directory *d)
 {
     uint8_t locator[LOCATOR_BYTES], end[END64_BYTES];
@@ -99,14 +99,14 @@ static Status find_end(const Zip *zip, Directory *d)
 
 /* ---- the directory ---- */
 
-/* Fields of an entry of the directory, before they are checked. */
+/* Unchecked fields of an entry of the directory. */
 typedef struct Entry {
     uint64_t flags, method, packed, bytes, local;
     uint32_t crc;
 } Entry;
 
 /* Replaces fields that are UINT32_MAX by the 64-bit numbers in the extra field with tag 1, which
- * lists them in this order. */
+ * has the replaced fields in the order of `wide`. */
 static bool read_extra64(Entry *e, const uint8_t *extra, uint64_t length)
 {
     uint64_t *const wide[] = {&e->bytes, &e->packed, &e->local};
@@ -133,7 +133,8 @@ static Status member_fail(const Zip *zip, const ZipMember *m, const char *why)
     return fail(ERR_DATA, "%s: its member %s %s", zip->file->path, m->name, why);
 }
 
-/* Locates the member's bytes, behind its own header, which must agree with the directory. */
+/* Finds the member's bytes, which follow its own header; this header must agree with the
+ * directory. */
 static Status place_member(const Zip *zip, ZipMember *m, const Entry *e, int64_t directory)
 {
     uint8_t local[LOCAL_BYTES], name[SAFE_NAME_BYTES];
@@ -155,7 +156,7 @@ static Status place_member(const Zip *zip, ZipMember *m, const Entry *e, int64_t
     return OK;
 }
 
-/* Adds the entry at *at and moves *at behind it. */
+/* Adds the entry at *at and moves *at to the next entry. */
 static Status read_entry(Zip *zip, const Directory *d, const uint8_t **at, const uint8_t *end)
 {
     const uint8_t *p = *at;
@@ -200,7 +201,7 @@ static Status check_members(Zip *zip)
     qsort(zip->member, count, sizeof *zip->member, by_begin);
     for (int i = 1; i < zip->count; ++i)
         if (zip->member[i].begin < zip->member[i - 1].begin + zip->member[i - 1].bytes)
-            return member_fail(zip, &zip->member[i], "overlaps another one");
+            return member_fail(zip, &zip->member[i], "overlaps another member");
     qsort(zip->member, count, sizeof *zip->member, by_name);
     for (int i = 1; i < zip->count; ++i)
         if (!strcmp(zip->member[i].name, zip->member[i - 1].name))

@@ -8,10 +8,10 @@
 typedef struct ZipMember {
     /* owned */
     char *name;
-    /* offset in the file and number of the member's bytes; crc: their expected checksum */
+    /* offset and number of the member's bytes in the file; crc: their expected CRC-32 */
     int64_t begin, bytes;
     uint32_t crc;
-    /* true where the member is compressed or encrypted, so that it cannot be read */
+    /* true: the member is compressed or encrypted, and cannot be read */
     bool packed;
     /* true once the bytes have been found to match crc */
     bool checked;
@@ -25,13 +25,13 @@ typedef struct Zip {
 } Zip;
 
 /* Reads the directory and every member's own header. ERR_DATA: truncated, spanned; members that
- * overlap, lie outside the file or have one name; more than 2^21 of them. Release with zip_close in
- * every case. */
+ * overlap, are outside the file or have the same name; more than 2^21 members. Release with
+ * zip_close in every case. */
 Status zip_open(Zip *zip, const SafeFile *file);
 void zip_close(Zip *zip);
 /* Returns the member of that name, borrowed; NULL: there is none. */
 ZipMember *zip_find(const Zip *zip, const char *name);
-/* Verifies the member's bytes, once. ERR_DATA, also where it is packed; ERR_IO. */
+/* Verifies the member's bytes, once. ERR_DATA: a wrong checksum, or a packed member; ERR_IO. */
 Status zip_check(const Zip *zip, ZipMember *member);
 /* Reads and verifies all bytes of a member, at most `most`. Owner of *bytes: the caller. */
 Status zip_read(const Zip *zip, ZipMember *member, int64_t most, uint8_t **bytes);
