@@ -32,7 +32,7 @@ typedef struct CheckpointInput {
      * that the model learns */
     int targets;
     float target_mean[FIELD_CHANNELS], target_std[FIELD_CHANNELS];
-    /* factor on raw values, applied before mean and std */
+    /* factor on stored values, applied before mean and std */
     float scale;
     /* DataSet.turned and DataSet.bicubic; false if the file lacks them */
     int64_t turned, bicubic;
@@ -47,7 +47,7 @@ typedef struct CheckpointMeta {
      * in whose steps the learning rate's curve counts. All are 0 in files of earlier versions. */
     int64_t samples, batch, schedule_batch;
     int64_t seed;
-    /* NaN: no evaluation yet */
+    /* best value of an evaluation so far; NaN: no evaluation yet */
     double best_metric;
     /* value of checkpoint.best_metric that best_metric was measured by; "": unknown */
     char best_of[16];
@@ -76,8 +76,8 @@ typedef struct CheckpointMeta {
     char *config, *version;
     /* names of classes, one per line, by class number; NULL: none. Owned after a load. */
     char *classes;
-    /* files of the training set that grows (data.refresh), as data_set_list_files; NULL: none.
-     * Owned after a load. */
+    /* list of the files of a training set that grows (data.refresh), in the form of
+     * data_set_list_files; NULL: none. Owned after a load. */
     char *data_files;
     /* record of the algorithms that train.cuda_tune chose (tensor/algorithm_record.h); NULL: the
      * libraries' own first choice, or a run on CPUs. Owned after a load. */
@@ -90,6 +90,7 @@ typedef struct CheckpointMeta {
     char data_train[DATA_FINGERPRINT], data_test[DATA_FINGERPRINT];
     /* meaning of the training set's ids; all 0: unknown, or none */
     DataIds data_ids;
+    /* names of the training set's columns, and hashes of the names and of their scaling */
     DataColumns columns;
     /* ranges of the training set's values; 0: unknown. ranges.column is owned after a load and set
      * on rank 0 only. */
@@ -125,7 +126,7 @@ enum { CHECKPOINT_BLOCK = '#' };
 #define CHECKPOINT_EMA "/ema/"
 /* Returns "/params/NAME", or "/buffers/NAME" for a running statistic. Owner: the caller. */
 char *checkpoint_path(const Param *param);
-/* Returns a pointer to NAME inside such a path; NULL: a path outside /params and /buffers. */
+/* Returns a pointer to NAME in a path that checkpoint_path can return; NULL: another path. */
 const char *checkpoint_leaf(const char *path);
 /* A tensor of a file, as it is passed to match: path (borrowed), shape, and checksum (0: none). */
 typedef struct CheckpointStored {
@@ -181,18 +182,18 @@ typedef struct CheckpointIo {
      * must have the same tensors. */
     Status (*match)(void *user, const CheckpointMeta *meta, const CheckpointStored *stored,
                     int count, int *from);
-    /* Load: sets each tensor as soon as it has been verified, so that it is read only once. After
-     * ERR_DATA for a checksum some tensors may have been set, so that the caller must load another
-     * file or end. If false, all tensors are verified before any is set. */
+    /* Load: true to set each tensor as soon as it has been verified, so that it is read only once.
+     * After ERR_DATA for a checksum some tensors may have been set, so that the caller must load
+     * another file or end. If false, all tensors are verified before any is set. */
     bool at_once;
 } CheckpointIo;
 
 /* Part of the message of a save that found no free space, by which callers recognize this error. */
 #define CHECKPOINT_MAKE_ROOM "make room there"
-/* Writes path. Ranks divide the tensors among themselves by bytes. The file is read back, from the
- * disk where the kernel allows, before it gets its name. After a full disk or any other failure
- * earlier files are unchanged, the .part is removed, and every rank returns ERR_IO. A tensor with a
- * NaN or an infinity is not saved: ERR_DATA naming it. Collective. */
+/* Writes path. Ranks divide the tensors among themselves by bytes. The file is read back before it
+ * is renamed, from the disk if the kernel permits. After a full disk or any other failure earlier
+ * files are unchanged, the .part is removed, and every rank returns ERR_IO. A tensor with a NaN or
+ * an infinity is not saved: ERR_DATA with its name. Collective. */
 Status checkpoint_save(const World *world, const char *path, const CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* checkpoint_save in the background: a thread hashes, writes, syncs and reads back without sending
@@ -221,11 +222,11 @@ void checkpoint_save_free(CheckpointSave **save);
  * first, each to the rank with the fewest bytes so far (the lowest rank of several) among the ranks
  * that can supply it. A pure function, so that every rank computes the same owners. */
 void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner);
-/* Loads path on every rank. ERR_DATA naming file and tensor: not a checkpoint, truncated, or a
- * tensor with a wrong checksum. ERR_DATA naming the differences, with nothing set: another model
- * (missing, surplus or differently shaped tensors). Tensors that another program rewrote (chunked,
- * compressed, other float types) are unpacked in a separate process; a warning names tensors
- * without a checksum. meta may be NULL. Collective. */
+/* Loads path on every rank. ERR_DATA that names file and tensor: not a checkpoint, truncated, or a
+ * wrong checksum. ERR_DATA that lists the differences, before any tensor is set: the file is of
+ * another model (missing, surplus or differently shaped tensors). Tensors that another program
+ * rewrote (chunked, compressed, other float types) are unpacked in a separate process; a warning
+ * names tensors without a checksum. meta may be NULL. Collective. */
 Status checkpoint_load(const World *world, const char *path, CheckpointMeta *meta,
                        const CheckpointIo *io);
 /* Verifies attributes, table and every checksum: ERR_DATA if path is not a good checkpoint. meta
@@ -257,7 +258,7 @@ void known_files_free(KnownFiles **known);
 void known_files_add(KnownFiles *known, const char *path);
 /* Returns true if path is an unchanged file of the set, under this or another name. */
 bool known_files_have(const KnownFiles *known, const char *path);
-/* Finds the newest good "step-*.h5" in dir and verifies its checksums; damaged ones are named in a
+/* Finds the newest good "step-*.h5" in dir and verifies its checksums; damaged files are named in a
  * warning and skipped. *path: NULL if dir has none; else owned by the caller. ERR_IO or
  * ERR_NOINPUT: the folder cannot be listed, or a file cannot be read for now. ERR_DATA: there are
  * files and none loads. If there is another good file, the message names it. good may be NULL. Not
@@ -276,7 +277,7 @@ char *checkpoint_newest_unread(const char *dir);
 Status checkpoint_new_step(const char *dir, KnownFiles *seen, int64_t *step);
 /* Removes step-*.h5 older than the newest `keep` good ones (keep 0: removes none; files not in
  * `good` are verified by reading), and the ".part" files of saves that died. A file that does not
- * load is not counted; best.h5 stays. saved: a file that has just been saved and is kept, and
+ * load is not counted; best.h5 stays. saved: a file that has just been saved; it is kept and
  * counted, whatever its step; may be NULL. Not collective. */
 Status checkpoint_prune(const char *dir, int64_t keep, KnownFiles *good, const char *saved);
 
@@ -356,10 +357,10 @@ typedef struct CheckpointShrink {
     int64_t round;
 } CheckpointShrink;
 /* Chooses the units to remove (removed, bool[unit_count], by prune_choose), sets the remaining
- * widths in config, and writes parameters, running statistics and optimizer state without those
- * channels to `out`, with config as its configuration, at the same step; its best metric and losses
- * are unknown. *after: the graph of the smaller model; owner: the caller. ERR_DATA: tensors that do
- * not fit the model. Not collective. */
+ * widths in config, and writes parameters, running statistics and optimizer state without the
+ * removed channels to `out`, with config as its configuration, at the same step. If channels are
+ * removed, the new file's best metric and losses are unknown. *after: the graph of the smaller
+ * model; owner: the caller. ERR_DATA: tensors that do not fit the model. Not collective. */
 Status checkpoint_shrink(const CheckpointShrink *what, Config *config, bool *removed,
                          Graph **after);
 
@@ -371,7 +372,8 @@ typedef struct OnnxModel {
     Desc input;
     /* borrowed: data set with scale, mean and deviation; NULL: unknown */
     const DataSet *set;
-    /* normalize: the model takes data as it is stored; softmax: it returns probabilities */
+    /* normalize true: the model reads data as it is stored; softmax true: it returns
+     * probabilities */
     bool normalize, softmax;
     /* true: averages (train.ema) are exported instead of parameters, as far as the file has them */
     bool averages;

@@ -137,8 +137,8 @@ void detect_draw_truths(Image *image, const TruthBox *truth, int64_t count, cons
 typedef struct NmsOptions {
     /* a box is dropped if its IoU with a kept box of the same class is larger than this */
     double iou;
-    /* numbers over all classes: of boxes that are considered, the highest scores first, and of
-     * boxes that are kept at most */
+    /* candidates: number of boxes that are considered, the highest scores first; most: maximum
+     * number of boxes that are kept; both over all classes */
     int64_t candidates, most;
 } NmsOptions;
 /* Non-maximum suppression of the boxes of one image. Moves the kept boxes to the front, by falling

@@ -31,9 +31,9 @@ typedef enum LayerParamUse {
     USE_DECAYED,
     /* trained, without weight decay: biases and norms */
     USE_UNDECAYED,
-    /* trained, without weight decay; it scales each channel after normalisation over the batch, so
-     * that its absolute value measures the channel's importance (Liu et al. 2017, "Network
-     * slimming") */
+    /* trained, without weight decay; the parameter scales each channel after normalisation over the
+     * batch, so that its absolute value measures the channel's importance (Liu et al. 2017,
+     * "Network slimming") */
     USE_CHANNEL_SCALE,
     /* running statistic: not trained, no gradient */
     USE_STATISTIC,
@@ -53,8 +53,8 @@ typedef struct LayerParam {
 } LayerParam;
 
 /* How a layer's output channels depend on its input channels. Channels are dimension 1 of (N,C) and
- * (N,C,H,W), and the last dimension of (N,T,C). This decides which values of parameters are removed
- * with a channel (model/units.h), and which layers model.widths can name. */
+ * (N,C,H,W), and the last dimension of (N,T,C). This value decides which values of parameters are
+ * removed with a channel (model/units.h), and which layers model.widths can name. */
 typedef enum LayerChannels {
     /* not set: an error at start */
     CHANNELS_UNSET,
@@ -223,14 +223,14 @@ Status layer_kind_check(const LayerKind *kind);
 Status layers_check(void);
 
 /* Starts a layer of this kind: sets its operation and its defaults, before attributes and inputs.
- * ERR_BUG if the kind's row is incomplete. */
+ * ERR_BUG if the kind's table is incomplete. */
 Status layer_begin(const LayerKind *kind, OpSpec *spec, LayerSize *size);
-/* Runs kind->infer on cleared results. ERR_BUG names what the shape rule did not set. */
+/* Runs kind->infer on cleared results. ERR_BUG names a result that the shape rule did not set. */
 Status layer_infer(const LayerKind *kind, OpSpec *spec, const LayerSize *size,
                    LayerParam param[SPEC_PARAMS]);
 /* Sets one attribute from text ("kernel" = "3" or "3,5", "channels" = "32", "bias" = "false").
- * ERR_CONFIG, without file and line, for an unknown attribute (the message suggests one), a wrong
- * type or range. */
+ * ERR_CONFIG, without file and line, for an unknown attribute (the message suggests a known one), a
+ * wrong type or range. */
 Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, const char *key,
                       const char *value);
 /* An attribute with different values in two layers. Values are texts: "4", "true", "[3, 5]". */

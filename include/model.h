@@ -61,8 +61,8 @@ typedef struct Param {
     int64_t offset, elements;
 } Param;
 
-/* A sparse table: the rows of a bag, by 64-bit ids. It is not a parameter: it is not in the arenas,
- * and ranks have different rows of it. */
+/* A sparse table: the rows of a bag, by 64-bit ids. A table is no parameter: it is not in the
+ * arenas, and ranks have different rows of it. */
 typedef struct SparseTable {
     /* the bag's name, or "NAME.3" for field 3 if each field has its own table; owned */
     char *name;
@@ -79,6 +79,7 @@ typedef struct SparseTable {
     Init init;
     /* meaning as in LayerParam; INIT_UNIFORM: U(-scale, scale) */
     float scale;
+    /* true: its rows are not trained */
     bool frozen;
 } SparseTable;
 
@@ -116,6 +117,7 @@ typedef struct Graph {
     /* description of one micro-batch of data */
     Desc input;
     GraphIds ids;
+    /* number of classes, tokens or targets of a sample */
     int64_t classes;
     /* losses for boxes: largest number of boxes in a micro-batch */
     int64_t box_rows;
@@ -247,15 +249,15 @@ double node_cost(const Node *node);
 
 /* True if the node has a parameter or a table that is trained. */
 bool node_is_trained(const Graph *graph, const Node *node);
-/* Return the number of elements of all parameters, and of those that are trained. Running
- * statistics and tables are not counted. */
+/* Return the number of elements of all parameters, and of trained parameters. Running statistics
+ * and tables are not counted. */
 int64_t graph_param_count(const Graph *graph);
 int64_t graph_trained_count(const Graph *graph);
 /* Returns the number of elements of tables with a known number of rows, either of the frozen or of
  * the trained tables. */
 int64_t graph_table_values(const Graph *graph, bool frozen);
 /* Returns the multiply-adds of forward for one sample, in convolutions, dense layers and attention
- * (its causal half). */
+ * (of causal attention only the half that is not masked). */
 double graph_forward_macs(const Graph *graph);
 /* Fuses neighbours that the backend runs as one operation: batch_norm+relu(6),
  * batch_norm+add+relu, conv/dense+relu, add+relu, relu+max_pool (as max_pool+relu: max and relu

@@ -35,9 +35,9 @@ typedef enum DecayShape { DECAY_SHAPE_WORDS(LIST_CONSTANT) } DecayShape;
 #define ANNEAL_WORDS(W) W(ANNEAL_COS, "cos") W(ANNEAL_LINEAR, "linear")
 typedef enum AnnealStrategy { ANNEAL_WORDS(LIST_CONSTANT) } AnnealStrategy;
 
-/* One whole tensor of the model, whatever part of it this rank has. */
+/* One whole tensor of the model; this rank may have a part of it only. */
 typedef struct OptimTensor {
-    /* "layer1.0.conv2.weight"; borrowed; NULL where it is not needed */
+    /* "layer1.0.conv2.weight"; borrowed; NULL if no caller needs it */
     const char *name;
     /* shape in the model's order: out x in, OIHW; ndim 0: a vector of unknown length */
     Shape shape;
@@ -110,6 +110,7 @@ typedef struct OptimPiece {
     int64_t average;
     /* first element in the scratch memory */
     int64_t scratch;
+    /* same meaning as OptimRange.decay */
     bool decay;
     /* borrowed from Optim; NULL: running statistics */
     const OptimRule *rule;
@@ -277,20 +278,20 @@ struct Optim {
      * [range_count + 1]; owned */
     int64_t *chunk;
     int run_count;
-    /* pieces as update gets them, joined where the rule permits, [run_count]; owned */
+    /* pieces as they are passed to update, joined if the rule permits, [run_count]; owned */
     OptimPiece *run;
-    /* pieces of running statistics, joined where they are adjacent, [statistic_run_count]; owned */
+    /* pieces of running statistics, joined if they are adjacent, [statistic_run_count]; owned */
     int statistic_run_count;
     OptimPiece *statistic_run;
     /* gather NULL: nothing is sharded */
-    OptimShard share;
+    OptimShard shard;
     /* get NULL: tensors are stored whole and in plain order */
     OptimWhole whole_io;
     /* merge NULL: this rank has whole tensors */
     OptimMerge merge;
     /* receives a bit for each state slot that the rule uses, while row_check.c checks the rule;
      * else NULL */
-    unsigned *asked;
+    unsigned *used_slots;
     /* number of updates begun */
     int64_t step;
     /* true: the update that has begun is the first one */
@@ -313,10 +314,10 @@ struct Optim {
 /* Makes an optimizer for ranges of whole tensors; ranges are copied. Release with optim_free. */
 Status optim_new(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
                  int count, int64_t arena_elements);
-/* Makes an optimizer for this rank's shards. share is copied with its arrays; share->user is
+/* Makes an optimizer for this rank's shards. shard is copied with its arrays; shard->user is
  * borrowed. */
 Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
-                       const OptimRange *range, int count, const OptimShard *share);
+                       const OptimRange *range, int count, const OptimShard *shard);
 void optim_free(Optim **optim);
 /* Set how whole tensors are converted, and how exact sums of squares are completed. Called before
  * the first step; the argument is copied, its user is borrowed. */
@@ -331,7 +332,7 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out);
 typedef struct UpdateRates {
     double lr, bias_lr, warm;
 } UpdateRates;
-/* One update of all pieces on this rank. rates: as from rates_at; grad_scale: factor on the
+/* One update of all pieces on this rank. rates: result of rates_at; grad_scale: factor on the
  * gradients (clipping: limit / norm). optim_begin sets the numbers of the update, optim_update
  * performs it. optim_repeats returns true if optim_update makes the same backend calls from now on,
  * so that they can be captured and replayed. */

@@ -1,11 +1,11 @@
-/* Pictures of fields: panels with a colour for each value, a colour bar with numbers and a unit
- * below each of them. */
+/* Pictures of fields: panels with a colour for each value, and below each panel a colour bar with
+ * numbers and a unit. */
 #ifndef WEFT_IMAGE_FIELD_SHEET_H
 #define WEFT_IMAGE_FIELD_SHEET_H
 
 #include "image/paint.h"
 
-/* The least and the largest value of a colour map. diverging, true: colours from blue through
+/* The smallest and the largest value of a colour map. diverging, true: colours from blue through
  * white, in the middle, to red; false: from dark violet through green to yellow, with rising
  * lightness. */
 typedef struct ColourRange {
@@ -18,7 +18,7 @@ typedef struct ColourRange {
 /* Returns the colour of a value; values outside of the range get the colour of its end, NaN a
  * grey. */
 Colour colour_of(const ColourRange *range, double value);
-/* Extends the range by finite values; low > high: the range is empty. */
+/* Extends the range so that it contains all finite values. A range with low > high is empty. */
 void colour_range_add(ColourRange *range, const float *value, int64_t count);
 
 /* One panel; everything is borrowed. */

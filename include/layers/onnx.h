@@ -68,7 +68,7 @@ typedef struct OnnxLayer {
     const char *name;
     const OpSpec *spec;
     OnnxValue x[SPEC_INPUTS];
-    /* index and name of each parameter; for a tied parameter, those of its original */
+    /* index and name of each parameter; for a tied parameter, index and name of its original */
     int param[SPEC_PARAMS];
     const char *param_name[SPEC_PARAMS];
 } OnnxLayer;

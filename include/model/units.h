@@ -1,6 +1,6 @@
-/* Pruning: finds the channels of a model that can only be removed together, and chooses those to
- * remove. All decisions depend on LayerChannels, never on a layer's kind. The graph is that of
- * graph_build, neither sliced nor fused. Not collective. */
+/* Pruning: finds the channels of a model that can only be removed together, and chooses the
+ * channels to remove. All decisions depend on LayerChannels, never on a layer's kind. The graph is
+ * that of graph_build, neither sliced nor fused. Not collective. */
 #ifndef WEFT_MODEL_UNITS_H
 #define WEFT_MODEL_UNITS_H
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-static void take(Load *load, int i, const StoredTensor *t)
+static void set_location(Load *load, int i, const StoredTensor *t)
 {
     load->location[i] = (Location){t->offset, t->has_hash, t->hash};
     if (t->source) load->name[i] = mem_text(t->source);
@@ -43,7 +43,7 @@ static void match(Load *load, int i, bool *used, Fit *fit, Fit *state)
     else if (!shape_equal(t->shape, mine->shape))
         fit_size(to, mine->path, t->shape, mine->shape);
     else
-        take(load, i, t);
+        set_location(load, i, t);
 }
 
 static Status match_all(Load *load, bool *used)
@@ -87,7 +87,7 @@ static Status match_by_caller(Load *load)
     for (int i = 0; i < io->count; ++i) {
         load->location[i].offset = NOT_TAKEN;
         if (from[i] < 0) continue;
-        take(load, i, &file->tensor[from[i]]);
+        set_location(load, i, &file->tensor[from[i]]);
         if (!load->name[i]) load->name[i] = mem_text(file->tensor[from[i]].path);
     }
     mem_free(&from);

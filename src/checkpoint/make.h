@@ -12,8 +12,8 @@ typedef struct CheckpointSource {
     /* fills plain with tensor i; not called again once it has failed */
     Status (*read)(void *user, int i, float *plain);
 } CheckpointSource;
-/* Writes a checkpoint. Errors: those of checkpoint_save and those of read; after an error path is
- * unchanged. Not collective. */
+/* Writes a checkpoint. Returns errors of checkpoint_save and of read; after an error the file at
+ * path is unchanged. Not collective. */
 Status checkpoint_make(const char *path, const CheckpointMeta *meta,
                        const CheckpointSource *source);
 

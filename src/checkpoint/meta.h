@@ -1,4 +1,4 @@
-/* Attributes of HDF5 objects, and those of a checkpoint's root. */
+/* Functions for attributes of HDF5 objects, and the attributes of a checkpoint's root. */
 #ifndef WEFT_CHECKPOINT_META_H
 #define WEFT_CHECKPOINT_META_H
 

@@ -32,7 +32,7 @@ void checkpoint_owners(const CheckpointIo *io, int ranks, int *owner)
         bool some = tensor->rank_count > 0;
         int least = some ? tensor->rank_first : 0;
         int end = some ? least + tensor->rank_count : ranks;
-        /* a rank without tensors so far cannot be improved upon */
+        /* stops at a rank without tensors, because no rank has less */
         for (int r = least + 1; r < end && load[least] > 0; ++r)
             if (load[r] < load[least]) least = r;
         load[least] += piece[i].elements;

@@ -61,7 +61,7 @@ static bool read_values(hid_t set, int64_t count, float *plain)
 }
 
 /* Runs in the separate process. input: int64 number of elements, the file's path, the tensor's
- * path. Answers with the values, or with nothing on an error. */
+ * path. Writes the values to answer, or nothing if there is an error. */
 static void unpack(const void *input, size_t input_bytes, FILE *answer)
 {
     int64_t count;

@@ -199,7 +199,7 @@ static void share_layout(Save *save)
 typedef struct Stage {
     /* collective part; NULL: none */
     void (*exchange)(Save *save);
-    /* work of each rank; sends no messages except those that collect tensors */
+    /* work of each rank; sends no messages except to collect tensors */
     Status (*work)(Save *save);
 } Stage;
 

@@ -41,8 +41,9 @@ typedef struct Sharing {
     float *other;
     /* owned: ranks that take part in the transfer of one tensor */
     int *member;
-    /* The thread that reads. placed, read, done: number of entries of `mine` that have a
-     * destination, have been read, and have been sent; placed and read are guarded by lock. */
+    /* threaded: the thread that reads is running. placed, read, done: number of entries of `mine`
+     * that have a destination, have been read, and have been sent; placed and read are guarded by
+     * lock. */
     bool threaded;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -194,8 +195,8 @@ static void reading_done(Sharing *s)
 
 /* ---- sending ---- */
 
-/* Sends tensor i from its reader to the ranks that want it, after a flag that is true if it is
- * good. Ranks that want the tensor set it while they forward it. */
+/* Sends tensor i from its reader to the ranks that want it, after a flag that is true if the tensor
+ * is good. Ranks that want the tensor set it while they forward it. */
 static void pass_on(Sharing *s, int i, bool good, float *plain)
 {
     const Load *load = s->load;
@@ -203,12 +204,12 @@ static void pass_on(Sharing *s, int i, bool good, float *plain)
     const Readers *readers = &load->readers;
     int members = readers_members(readers, i, s->member);
     MulticastPlace place = multicast_place(s->member, members, readers->node, world->rank);
-    Multicast said, values;
-    multicast_begin(&said, world, place, &good, sizeof good);
+    Multicast flag, values;
+    multicast_begin(&flag, world, place, &good, sizeof good);
     size_t bytes = good ? (size_t)bytes_of(load, i) : 0;
     multicast_begin(&values, world, place, plain, bytes);
     if (good && readers_want(readers, world->rank, i)) load->io->set(load->io->user, i, plain);
-    multicast_wait(&said);
+    multicast_wait(&flag);
     multicast_wait(&values);
 }
 
@@ -234,8 +235,8 @@ Status load_share_tensors(Load *load)
     sharing_begin(&s);
     for (int i = 0; i < load->io->count; ++i) transfer_tensor(&s, i);
     /* report the first failed tensor, whichever rank reads it */
-    bool said = world_least(load->world, s.failed) == s.failed && s.status != OK;
-    Status status = said ? fail(s.status, "%s", s.why) : OK;
+    bool reports = world_least(load->world, s.failed) == s.failed && s.status != OK;
+    Status status = reports ? fail(s.status, "%s", s.why) : OK;
     sharing_end(&s);
     return status;
 }

@@ -11,6 +11,7 @@ typedef struct Shrink {
     const CheckpointShrink *what;
     /* borrowed, [unit_count]: true for units that are removed */
     const bool *removed;
+    /* true: any unit is removed */
     bool any_removed;
     StoredFile file;
     CheckpointMeta meta;

@@ -24,9 +24,9 @@ typedef struct StoredTensor {
     int64_t offset;
     /* XXH64 of its plain fp32 bytes */
     uint64_t hash;
-    /* false if another program wrote the tensor without a checksum */
+    /* true: the file has a checksum of the tensor; false: another program wrote it without */
     bool has_hash;
-    /* see CheckpointTensor */
+    /* same meaning as in CheckpointTensor */
     bool ids, block;
 } StoredTensor;
 
@@ -89,8 +89,9 @@ Status stored_meta(const StoredFile *file, CheckpointMeta *meta);
  * tensor. While MPI runs, only rank 0 may read a tensor without offset, and only rank 0 may call
  * stored_open (isolated_begin). Callable from any thread. */
 Status stored_read(StoredFile *file, const StoredTensor *tensor, float *plain);
-/* Reads and verifies all tensors in a temporary buffer. With out, prints a line for each bad tensor
- * and returns the first error after the last tensor; without it, stops at the first error. */
+/* Reads and verifies all tensors in a temporary buffer. If out is given, prints a line for each bad
+ * tensor and, after the last tensor, returns the first error; if out is NULL, stops at the first
+ * error. */
 Status stored_verify(StoredFile *file, FILE *out);
 /* Returns a buffer for the largest tensor; owner: the caller. */
 float *stored_buffer(const StoredFile *file);

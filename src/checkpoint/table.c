@@ -234,7 +234,8 @@ static Status add_tensor(const Walk *walk, hid_t set, char *path)
     hid_t type = H5Dget_type(set);
     bool floats = type >= 0 && H5Tget_class(type) == H5T_FLOAT;
     t->ids = type >= 0 && t->shape.ndim == 1 && H5Tequal(type, H5T_STD_U64LE) > 0;
-    /* an id of 64 bits counts as two floats from here on, so that the same code reads both */
+    /* an id of 64 bits counts as two floats from here on, so that the same code reads ids and
+     * floats */
     if (t->ids) t->shape = shape_of(2, t->shape.dim[0], 2, 1, 1);
     if (floats || t->ids)
         t->offset = contiguous_offset(set, type, t->ids ? H5T_STD_U64LE : H5T_IEEE_F32LE, t->shape);
@@ -357,7 +358,7 @@ static void put_meta(FILE *out, const CheckpointMeta *meta)
         fwrite(ranges->column, sizeof *ranges->column, (size_t)ranges->columns, out);
 }
 
-/* The table and the attributes are read independently; both need only that the file opens. */
+/* The table and the attributes are read independently of each other, if the file opens. */
 void table_read(const void *input, size_t input_bytes, FILE *answer)
 {
     StoredFile file = {.id = -1};

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Opens and reads attributes and table. Release with close_both in every case. */
+/* Opens a file and reads its attributes and table. Release with close_both in every case. */
 static Status open_both(StoredFile *file, CheckpointMeta *meta, const char *path)
 {
     *meta = (CheckpointMeta){0};
@@ -31,7 +31,7 @@ static double total_bytes(const StoredFile *file)
 
 /* ---- print ---- */
 
-/* Returns the shape in the file, where ids have one dimension. */
+/* Returns the tensor's shape in the file; there ids have one dimension. */
 static Shape stored_shape(const StoredTensor *t)
 {
     return t->ids ? shape_of(1, t->shape.dim[0], 1, 1, 1) : t->shape;
@@ -250,7 +250,7 @@ static Status diff_values(Diff *diff, const StoredTensor *ta, const StoredTensor
 }
 
 /* Compares one pair of tensors by name; ta or tb is NULL if that file has no more tensors. *same:
- * they are equal. */
+ * true if the tensors are equal. */
 static Status diff_pair(Diff *diff, const StoredTensor *ta, const StoredTensor *tb, bool *same)
 {
     char sa[64], sb[64];

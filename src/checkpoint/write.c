@@ -123,7 +123,7 @@ void save_collect_edges(Save *save)
     mem_free(&bytes);
 }
 
-/* Syncs, unless error is set, and closes. */
+/* Syncs the file, unless error is set, and closes it. */
 static Status written(const Save *save, int fd, int error)
 {
     if (!error && fsync(fd) != 0) error = errno;
@@ -205,7 +205,7 @@ static Status check_table(const Save *save, StoredFile *file)
     return OK;
 }
 
-/* Returns the rank that reads tensor i back; it is on the node after its owner's. */
+/* Returns the rank that reads tensor i back; this rank is on the node after the owner's. */
 static int reader_of(const Save *save, int i)
 {
     return (save->owner[i] + save->world->node_size) % save->world->size;

@@ -1,7 +1,7 @@
 /* Matches the detections of an image with its truths, class by class:
  *
  *   detections of the class by falling score, the first 100
- *   for each range of areas: truths that count first, then those that are ignored
+ *   for each range of areas: truths that count come before truths that are ignored
  *     for each threshold: each detection in turn is matched with the free truth of the largest IoU
  *     (of equal IoUs with the later truth; with an ignored truth only if no other reaches the
  *     threshold)
@@ -25,7 +25,7 @@ struct CocoScratch {
     /* owned: keys of the truths and of the detections */
     Key *truth_key, *detection_key;
     int64_t truth_room, detection_room;
-    /* owned, for one class: iou[detections][truths]; order: truths, those that count first;
+    /* owned, for one class: iou[detections][truths]; order: truths, counting truths first;
      * ignored[t], taken[t]: 1 if truth t is ignored, taken */
     double *iou;
     int64_t iou_room, order_room;

@@ -25,7 +25,7 @@ static Colour class_colour(int32_t class)
     return c;
 }
 
-/* Returns black or white, whichever is seen better on a colour. */
+/* Returns black or white, whichever has more contrast to the colour. */
 static Colour text_colour(Colour on)
 {
     int luma = 299 * on.rgb[0] + 587 * on.rgb[1] + 114 * on.rgb[2];

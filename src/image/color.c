@@ -1,5 +1,5 @@
 /* Changes brightness, contrast, saturation and hue, with the same bytes as Pillow; written from the
- * description of its enhancers and its HSV conversion. A blend is computed in single precision,
+ * description of Pillow's enhancers and HSV conversion. A blend is computed in single precision,
  * clamped and truncated; the grey of a pixel is a sum in fixed point; hue, saturation and value
  * have one byte each. */
 #include "image.h"

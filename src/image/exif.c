@@ -11,7 +11,7 @@ typedef struct Tiff {
     bool big_endian;
 } Tiff;
 
-/* Reads a number of `bytes` bytes at offset `at`; returns 0 if the data end before. */
+/* Reads a number of `bytes` bytes at offset `at`; returns 0 if the data are too short. */
 static uint32_t read_number(const Tiff *tiff, size_t at, int bytes)
 {
     uint32_t value = 0;

@@ -38,7 +38,7 @@ static _Noreturn void on_error(j_common_ptr lib)
     longjmp(jpeg->failed, 1);
 }
 
-/* Treats one warning as an error: that the data end early. */
+/* Treats the warning that the data end early as an error. */
 static void on_warning(j_common_ptr lib, int level)
 {
     if (level < 0 && lib->err->msg_code == JWRN_JPEG_EOF) {
@@ -162,8 +162,8 @@ static Status jpeg_decode(ImageDecoder *decoder, Image *image, const uint8_t *by
 }
 
 /* Adds a margin to `need`, within the picture. Upsampling reads neighbours of each pixel and
- * replicates pixels at the edge of the decoded region, so pixels near this edge differ from those
- * of the whole picture. */
+ * replicates pixels at the edge of the decoded region, so pixels near this edge differ from the
+ * pixels of the whole picture. */
 static ImageBox with_margin(ImageBox need, int width, int height)
 {
     int x = need.x < MARGIN ? 0 : need.x - MARGIN, y = need.y < MARGIN ? 0 : need.y - MARGIN;

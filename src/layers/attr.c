@@ -168,9 +168,8 @@ Status layer_set_attr(const LayerKind *kind, OpSpec *spec, LayerSize *size, cons
 bool layer_attr_differs(const LayerKind *kind, const OpSpec *const spec[2],
                         const LayerSize *const size[2], AttrDifference *difference)
 {
-    /* true: if an attribute with EFFECT_SHAPE differs, the tensors differ, too, so it need not be
-     * compared. The rows of a hashed table are stored in the same way for any vocab, which must be
-     * compared. */
+    /* true: attributes with EFFECT_SHAPE need not be compared, because other values give tensors of
+     * other shapes. Hashed tables are an exception: vocab does not change their tensors. */
     const bool has_tensors = op_has_values(spec[0]) && !size[0]->hashed && !size[1]->hashed;
     for (int i = 0; kind->attrs && kind->attrs[i]; ++i) {
         const Attr *attr = attr_find(kind->op, kind->attrs[i]);

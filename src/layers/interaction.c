@@ -14,7 +14,7 @@ static Status infer(OpSpec *spec, const LayerSize *size, LayerParam param[SPEC_P
     return OK;
 }
 
-/* Multiplies all pairs (i, j), and selects those with j < i. */
+/* Multiplies all pairs (i, j), and selects the pairs with j < i. */
 static OnnxValue to_onnx(const OnnxLayer *l)
 {
     const int64_t width = l->spec->row_width, n = l->spec->x[0].shape.dim[1] / width;

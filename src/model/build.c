@@ -7,7 +7,8 @@
 /* defaults of model.rotary_base and model.rms_eps */
 static const double ROTARY_BASE = 10000, RMS_EPS = 1e-5;
 
-/* Adds file and line to the last failure: those of the list's last layer, or of model.name. */
+/* Adds a place to the last failure's message: file and line of the list's last layer, or of
+ * model.name. */
 static Status add_place(const Config *config, Status status)
 {
     if (status != ERR_CONFIG) return status;

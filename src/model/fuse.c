@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef struct Fuser {
-    /* both borrowed */
+    /* graph and table: borrowed */
     Graph *graph;
     const BackendTable *table;
     /* index of the node that computes node i's output after merging; i itself if node i was not
@@ -60,7 +60,7 @@ static void pass_act(Fuser *f, int producer, int i)
 }
 
 /* Fuses an activation into batch_norm, conv2d, dense or add. A relu that only a max_pool reads is
- * left for the pool, where it works on fewer values. */
+ * left to fuse_pool, because it is applied to fewer values after the pool. */
 static void fuse_act(Fuser *f, int i)
 {
     Node *node = &f->graph->node[i];

@@ -1,6 +1,6 @@
-/* Builds a configuration's list of layers. A layer reads the one before it (a layer of ids reads
- * the data), or the layers that its `input:` names ("data" is the data). `name:` names a layer and
- * its parameters; the default name is the kind and a number, counted for each kind: conv2d1. */
+/* Builds a configuration's list of layers. A layer reads the layer before it (a layer of ids reads
+ * the data), or the layers that its `input:` names ("data" means the data). `name:` names a layer
+ * and its parameters; the default name is the kind and a number, counted for each kind: conv2d1. */
 #include "build.h"
 
 #include "config/foreign.h"

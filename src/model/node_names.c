@@ -1,4 +1,4 @@
-/* Finds nodes by name with a hash table, because each new name is checked against those of up to
+/* Finds nodes by name with a hash table, because each new name is compared with the names of up to
  * thousands of earlier nodes. */
 #include "build.h"
 

@@ -254,7 +254,7 @@ static int piece_of(const Cutter *c, int node)
 
 /* Cuts the first step by cost, and the other steps before the same layers. With interleaved chunks
  * each stage then has the same layers of all steps, and these layers share their parameters.
- * Returns false if the layers of a step cannot be cut like those of the first. */
+ * Returns false if a step cannot be cut like the first. */
 static bool cut_by_steps(const Cutter *c, int *first)
 {
     const Graph *g = c->graph;

@@ -1,6 +1,6 @@
 /* Plans every node's operation, in order. If an operation prefers another layout of its input, a
- * reorder node is inserted before it; readers that prefer the same layout share one reorder. Then
- * the parameters get their offsets in the arena. */
+ * reorder node is inserted before it; readers that prefer the same layout share one reorder. After
+ * all nodes are planned, the parameters get their offsets in the arena. */
 #include "build.h"
 
 #include <string.h>

@@ -27,8 +27,8 @@ static void score_l2(const float *w, int64_t rows, int64_t columns, double *out)
     }
 }
 
-/* Returns the Euclidean distance. It has four partial sums, so that the order of additions depends
- * only on n. */
+/* Returns the Euclidean distance. There are four partial sums, so that the order of additions
+ * depends only on n. */
 static double distance(const float *a, const float *b, int64_t n)
 {
     enum { LANES = 4 };
@@ -75,7 +75,8 @@ typedef struct Choice {
     int64_t *removals;
 } Choice;
 
-/* Adds the scores of a parameter's rows to those of their units. unit: unit of each row. */
+/* Adds the score of each row of a parameter to the score of the row's unit. unit: unit of each
+ * row. */
 static Status add_rows(Choice *c, int param, const int *unit)
 {
     const Param *p = &c->units->graph->param[param];
@@ -191,8 +192,8 @@ static void remove_from_group(Choice *c, int i)
     }
 }
 
-/* Keeps the channel of a layer with the highest score if no channel would remain, which is possible
- * if the layer has only some of its group's units. */
+/* Keeps the highest-scored channel of a layer if no channel would remain. This is possible if the
+ * layer has only some of its group's units. */
 static void keep_best_channel(Choice *c, int node)
 {
     const Units *units = c->units;

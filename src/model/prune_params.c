@@ -56,7 +56,7 @@ Shape units_param_shape(const Units *units, int param, const bool *removed)
     ParamLayout layout = layout_of(units, param);
     Shape shape = units->graph->param[param].shape;
     for (int64_t r = 0; r < layout.rows; ++r) shape.dim[0] -= !row_remains(&layout, r, removed);
-    /* each part of the rows loses the same number of columns, so row 0 stands for all */
+    /* every part of the rows loses the same number of columns, so row 0 is enough */
     for (int64_t k = 0; layout.column_unit && k < layout.columns; ++k)
         shape.dim[1] -= !column_remains(&layout, 0, k, removed);
     return shape;

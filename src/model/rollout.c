@@ -1,5 +1,5 @@
 /* Adds a model several times, for a rollout: each step reads the fields that the steps before it
- * gave, and has the parameters of the first one.
+ * gave, and has the parameters of the first step.
  *
  *     data --> step1.state --> model --> y1 ------------------> z1 --+
  *       |----> step2.state <--------------------------------- z1    |--> leads --> loss

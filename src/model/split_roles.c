@@ -40,10 +40,10 @@ typedef struct Between {
     bool halves;
 } Between;
 
-/* Follows single readers from a dense layer to the next dense layer and returns it, or -1. It stops
- * at attention or swiglu after dropout, and at swiglu after attention or the reverse: on a rank,
- * the input of the later layer would be several slices of the whole side by side, but a TensorSlice
- * describes only one. */
+/* Follows single readers from a dense layer to the next dense layer and returns it, or -1. The
+ * search stops at attention or swiglu after dropout, and at swiglu after attention or the reverse:
+ * on a rank, the input of the later layer would be several slices of the whole side by side, but a
+ * TensorSlice describes only one. */
 static int find_row_layer(const Splitter *s, int column, Between *between)
 {
     const Graph *g = s->from;

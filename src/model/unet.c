@@ -1,8 +1,8 @@
 /* Models from fields to fields of the same size. unet (Ronneberger et al. 2015): each level halves
  * the size, then each level doubles it again, with a connection between levels of the same size.
- * fieldresnet: residual blocks (He et al. 2015) at full size. Both end with a 1x1 convolution to
- * the targets. The blocks' channels may be scaled and shifted by functions of scalars (Perez et al.
- * 2018). */
+ * fieldresnet: residual blocks (He et al. 2015) at full size. Both models end with a 1x1
+ * convolution to the targets. The blocks' channels may be scaled and shifted by functions of
+ * scalars (Perez et al. 2018). */
 #include "build.h"
 #include "data/fields.h"
 
@@ -56,7 +56,7 @@ static int add_norm(const Net *n, int x, const char *name, int64_t channels)
     }
 }
 
-/* Adds a convolution that keeps the size. It has a bias unless a norm follows. */
+/* Adds a convolution that keeps the size. bias: false if a norm follows. */
 static int add_conv(const Net *n, int x, const char *name, int64_t channels, int kernel, bool bias)
 {
     char width[ZOO_NUMBER], size[ZOO_NUMBER];

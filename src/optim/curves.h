@@ -16,7 +16,7 @@ typedef struct CurveAt {
     double data_position;
     int64_t steps_per_epoch;
     /* steps made since the end of warm-up, and steps from there to the end of the run; both may be
-     * fractions, as LrSteps */
+     * fractions, as in LrSteps */
     double step, steps;
     /* fraction of the curve: 0 at the end of warm-up, 1 after the last step */
     double done;
@@ -29,10 +29,10 @@ typedef struct Curve {
     const char *if_end_moves;
     /* rate after the warm-up */
     double (*rate)(const CurveAt *at);
-    /* Notes the value of an evaluation after the warm-up; rises: larger values are better. NULL:
+    /* Records the value of an evaluation after the warm-up; rises: larger values are better. NULL:
      * the curve does not use evaluations. */
     void (*evaluated)(const OptimConfig *keys, LrState *state, double value, bool rises);
-    /* ERR_CONFIG if the curve's keys contradict each other; NULL: they never do */
+    /* ERR_CONFIG if the curve's keys contradict each other; NULL: they cannot */
     Status (*check)(const Config *config);
 } Curve;
 

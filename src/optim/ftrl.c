@@ -4,8 +4,8 @@
  *     w = 0 where |z| <= l1, else -(z - sign(z) l1) / ((beta + sqrt(n)) / lr + l2).
  *
  * In the paper weights begin at 0 and the rate is constant. Here weights may begin elsewhere and
- * the rate may change, so z is recomputed from w where w is not 0; with a constant rate this z is
- * the paper's except for rounding. An element without a gradient is not changed. */
+ * the rate may change, so z is recomputed from w if w is not 0; with a constant rate this z is the
+ * paper's except for rounding. An element without a gradient is not changed. */
 #include "rules.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@ static void measure(Optim *optim, const OptimPiece *piece, const OptimArgs *a)
     optim_add_squares(optim, 1, piece, a->g);
 }
 
-/* Returns trust |w| / (|g| + wd |w|) for tensors with weight decay; 1 for the others and where a
+/* Returns trust |w| / (|g| + wd |w|) for tensors with weight decay; 1 for other tensors, and if a
  * norm is 0. */
 static double local_rate(const OptimPiece *piece, const OptimArgs *a)
 {

@@ -126,7 +126,7 @@ static void add_pair(const Update *u)
     }
 }
 
-static void take_gradient(const Update *u)
+static void store_gradient(const Update *u)
 {
     for (int r = 0; r < u->optim->range_count; ++r) {
         const OptimPiece *piece = &u->optim->piece[r];
@@ -192,7 +192,7 @@ static void together(Optim *optim, float *params, const float *grads)
      * updates have no pairs yet. */
     for (int k = 0; k < slots; ++k) vector(optim, k, 0);
     if (!optim->first && curvature(&u) > CURVATURE) add_pair(&u);
-    take_gradient(&u);
+    store_gradient(&u);
     find_direction(&u);
     if (optim->first) factor = fmin(1, 1 / gradient_sum(optim));
     /* If the gradient is smaller than rounding errors, -H g may point uphill: do not move then. */

@@ -28,8 +28,8 @@ static int64_t padded(int64_t n)
     return (n + MATRIX_PAD - 1) / MATRIX_PAD * MATRIX_PAD;
 }
 
-/* Shape of X: short side x long side, since X X^T is then the smaller square matrix; padded with
- * zeros, which the iteration preserves. */
+/* Returns the shape of X, the matrix that is iterated: short side x long side, since X X^T is then
+ * the smaller square matrix; padded with zeros, which the iteration preserves. */
 static Matrix short_first(Matrix m)
 {
     bool turned = m.rows > m.columns;

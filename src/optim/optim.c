@@ -85,7 +85,7 @@ static void place_scratch(Optim *optim, OptimPiece *piece, int64_t *used)
     const OptimTable *table = piece->rule->table;
     int64_t end = piece->elements;
     if ((!table->scratch && !table->whole) || piece->elements == 0) return;
-    if (optim->share.gather && table->scratch) {
+    if (optim->shard.gather && table->scratch) {
         piece->scratch = *used;
         end = *used += align(piece->elements);
     }
@@ -110,24 +110,24 @@ static const OptimRule *rule_of_range(Optim *optim, const OptimRange *range)
 
 static void make_pieces(Optim *optim, int64_t arena_elements)
 {
-    const OptimShard *share = &optim->share;
+    const OptimShard *shard = &optim->shard;
     const bool averages = optim->config->train.ema > 0;
     size_t room = (size_t)optim->averaged_count + 1;
     int64_t scratch = 0;
-    bool packed = share->gather || optim_packs(optim->config);
+    bool packed = shard->gather || optim_packs(optim->config);
     optim->piece = mem_new(room * sizeof *optim->piece);
     optim->chunk = mem_new(room * sizeof *optim->chunk);
     for (int s = 0; s < optim->slots; ++s) optim->slot_elements[s] = packed ? 0 : arena_elements;
     if (averages && !packed) optim->average_elements = arena_elements;
     for (int i = 0; i < optim->averaged_count; ++i) {
         const OptimRange *range = &optim->range[i];
-        int64_t first = share->gather ? share->first[i] : 0;
+        int64_t first = shard->gather ? shard->first[i] : 0;
         OptimPiece *piece = &optim->piece[i];
         *piece = (OptimPiece){
             .offset = range->offset + first,
-            .elements = share->gather ? share->count[i] : range->elements,
-            .value = share->gather ? share->value[i] : range->offset,
-            .gradient = share->gather ? share->gradient[i] : range->offset,
+            .elements = shard->gather ? shard->count[i] : range->elements,
+            .value = shard->gather ? shard->value[i] : range->offset,
+            .gradient = shard->gather ? shard->gradient[i] : range->offset,
             .decay = range->decay,
             .rule = range->statistic ? NULL : rule_of_range(optim, range),
             .tensor = &range->tensor,
@@ -254,7 +254,7 @@ static void free_sums(Optim *optim)
     if (optim->grad_chunk) b->table->release(b, optim->grad_chunk, grad_chunk_bytes(optim));
 }
 
-/* Returns the size of whole_floats, in floats: what the tensor with the largest need requires. */
+/* Returns the size of whole_floats, in floats: the largest need of any tensor. */
 static int64_t whole_elements(const Optim *optim)
 {
     int64_t most = 0;
@@ -285,15 +285,15 @@ static void make_memory(Optim *optim)
 /* ---- making an optimizer ---- */
 
 static Status check_ranges(const OptimRange *range, int count, int rules, int64_t arena_elements,
-                           const OptimShard *share)
+                           const OptimShard *shard)
 {
     for (int i = 0; i < count; ++i) {
         const OptimRange *r = &range[i];
         if (r->offset % ALIGN_FLOATS || r->elements < 1 ||
-            (!share && r->offset + r->elements > arena_elements))
+            (!shard && r->offset + r->elements > arena_elements))
             return fail(ERR_BUG, "optimizer: range %d is misplaced", i);
-        if (share && (share->first[i] % FLAT_CHUNK || share->first[i] < 0 || share->count[i] < 0 ||
-                      share->first[i] + share->count[i] > r->elements))
+        if (shard && (shard->first[i] % FLAT_CHUNK || shard->first[i] < 0 || shard->count[i] < 0 ||
+                      shard->first[i] + shard->count[i] > r->elements))
             return fail(ERR_BUG, "optimizer: the shard of range %d is misplaced", i);
         if (r->rule < 0 || r->rule >= rules)
             return fail(ERR_BUG, "optimizer: range %d has no rule number %d", i, r->rule);
@@ -301,7 +301,7 @@ static Status check_ranges(const OptimRange *range, int count, int rules, int64_
     return OK;
 }
 
-/* Checks a rule's row: a fault in it is a bug, and a rule that cannot work on this backend is a
+/* Checks a rule's table: a fault in it is a bug, and a rule that cannot work on this backend is a
  * configuration error. */
 static Status check_rule(const Config *config, int number, Backend *backend)
 {
@@ -329,7 +329,7 @@ static Status check_whole(const Optim *o)
     return OK;
 }
 
-static void take_rules(Optim *o)
+static void copy_rules(Optim *o)
 {
     o->rule_count = optim_rule_count(o->config);
     o->rule = mem_new((size_t)(o->rule_count + o->range_count) * sizeof *o->rule);
@@ -358,10 +358,10 @@ static void free_lists(Optim **optim)
 }
 
 static Status make(Optim **optim, const Config *config, Backend *backend, const OptimRange *range,
-                   int count, int64_t arena_elements, const OptimShard *share)
+                   int count, int64_t arena_elements, const OptimShard *shard)
 {
     *optim = NULL;
-    TRY(check_ranges(range, count, optim_rule_count(config), arena_elements, share));
+    TRY(check_ranges(range, count, optim_rule_count(config), arena_elements, shard));
     for (int i = 0; i < optim_rule_count(config); ++i) TRY(check_rule(config, i, backend));
     if (config->optim.slim > 0 && !backend->table->flat->each)
         return config_fail_key(config, "optim.slim",
@@ -375,12 +375,12 @@ static Status make(Optim **optim, const Config *config, Backend *backend, const 
     while (o->range_count > 0 && range[o->range_count - 1].statistic) --o->range_count;
     o->range = mem_new((size_t)(count + 1) * sizeof *o->range);
     memcpy(o->range, range, (size_t)count * sizeof *range);
-    take_rules(o);
-    if (share) o->share = *share;
+    copy_rules(o);
+    if (shard) o->shard = *shard;
     make_pieces(o, arena_elements);
     /* borrowed arrays, now copied into the pieces */
-    o->share.first = o->share.count = NULL;
-    o->share.value = o->share.gradient = NULL;
+    o->shard.first = o->shard.count = NULL;
+    o->shard.value = o->shard.gradient = NULL;
     Status st = check_whole(o);
     if (st != OK) free_lists(optim);
     TRY(st);
@@ -396,9 +396,9 @@ Status optim_new(Optim **optim, const Config *config, Backend *backend, const Op
 }
 
 Status optim_new_shard(Optim **optim, const Config *config, Backend *backend,
-                       const OptimRange *range, int count, const OptimShard *share)
+                       const OptimRange *range, int count, const OptimShard *shard)
 {
-    return make(optim, config, backend, range, count, 0, share);
+    return make(optim, config, backend, range, count, 0, shard);
 }
 
 void optim_free(Optim **optim)
@@ -445,11 +445,11 @@ size_t optim_bytes(const Optim *optim)
 float *optim_slot(const Optim *optim, int slot, const OptimPiece *piece)
 {
     const OptimTable *table = piece->rule->table;
-    if (slot >= (optim->asked ? OPTIM_SLOTS : table->slots))
+    if (slot >= (optim->used_slots ? OPTIM_SLOTS : table->slots))
         die("optimizer %s: update uses state slot %d, but .slots is %d", table->word.word, slot,
             table->slots);
-    if (optim->asked) *optim->asked |= 1u << slot;
-    if (optim->asked || slot >= piece->rule->slots) return NULL;
+    if (optim->used_slots) *optim->used_slots |= 1u << slot;
+    if (optim->used_slots || slot >= piece->rule->slots) return NULL;
     return optim->state[slot] + piece->state[slot];
 }
 

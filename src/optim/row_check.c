@@ -43,7 +43,7 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
 {
     if ((!t->update && !t->together) || !backend->table->host_memory) return OK;
     enum { FLOATS = 16 };
-    unsigned asked = 0;
+    unsigned used_slots = 0;
     float w[FLOATS] = {0}, g[FLOATS] = {0};
     double sums[OPTIM_NORMS] = {0}, norm[OPTIM_NORMS] = {1, 1};
     int64_t chunk[2] = {0};
@@ -56,7 +56,7 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
                    .backend = backend,
                    .rule_count = 1,
                    .rule = &rule,
-                   .asked = &asked,
+                   .used_slots = &used_slots,
                    .scratch = w,
                    .partial = sums,
                    .norms = sums,
@@ -75,7 +75,7 @@ Status optim_slots_check(const OptimTable *t, Backend *backend)
     else
         t->update(&optim, &piece, &args);
     for (int slot = 0; slot < OPTIM_SLOTS; ++slot)
-        if ((slot < t->slots) != (asked >> slot & 1))
+        if ((slot < t->slots) != (used_slots >> slot & 1))
             return fail(ERR_BUG, "optimizer %s: .slots is %d, but update uses %s slot %d",
                         t->word.word, t->slots, slot < t->slots ? "no" : "state", slot);
     return OK;

@@ -57,7 +57,7 @@ static void gather_squares(Optim *optim, int sets, int first, int last)
     for (int set = 0; set < sets; ++set, at += optim->chunks)
         table->copy(s, optim->norms + at, optim->partial + at, (size_t)count * sizeof(double));
     table->sync(s);
-    if (optim->share.gather) optim->share.gather(optim->share.user, optim->norms, sets);
+    if (optim->shard.gather) optim->shard.gather(optim->shard.user, optim->norms, sets);
 }
 
 static double sum_squares(const Optim *optim, int set, int range)
@@ -103,7 +103,7 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
         memcpy(out, optim->range_squares, (size_t)optim->range_count * sizeof *out);
         return;
     }
-    if (optim->share.gather) {
+    if (optim->shard.gather) {
         measure_gradients(optim, grads);
         gather_squares(optim, 1, 0, optim->range_count);
         for (int i = 0; i < optim->range_count; ++i) out[i] = sum_squares(optim, 0, i);
@@ -117,7 +117,7 @@ void optim_grad_squares(Optim *optim, const float *grads, double *out)
 /* True if every update reads its gradient scale from optim->now, where optim_clip changes it. */
 bool optim_can_clip(const Optim *optim)
 {
-    return optim->now && optim->sets == 0 && !optim->any_whole && !optim->share.gather;
+    return optim->now && optim->sets == 0 && !optim->any_whole && !optim->shard.gather;
 }
 
 void optim_clip(Optim *optim, const float *grads, double limit)
@@ -176,7 +176,7 @@ static void join_squares(Optim *optim, int first, int last)
         for (int i = first; i < last; ++i)
             optim->range_squares[set * optim->range_count + i] =
                 has_norms(optim, i) ? sum_squares(optim, set, i) : 0;
-    if (optim->share.join) optim->share.join(optim->share.user, optim->range_squares, optim->sets);
+    if (optim->shard.join) optim->shard.join(optim->shard.user, optim->range_squares, optim->sets);
 }
 
 /* Updates the ranges first .. last - 1 whose rule has norms. If other ranks have slices, the call
@@ -273,7 +273,7 @@ void optim_update(Optim *optim, float *params, const float *grads)
     }
     step_runs(&step);
     /* all pieces with norms in one call, or one piece a call: see the top of this file */
-    bool all = optim->share.gather || optim->scratch_elements == 0;
+    bool all = optim->shard.gather || optim->scratch_elements == 0;
     int together = all ? optim->range_count : 1;
     for (int i = 0; i < optim->range_count && optim->sets > 0; i += together)
         if (all || has_norms(optim, i)) step_ranges(&step, i, i + together);

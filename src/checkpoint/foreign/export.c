@@ -10,7 +10,9 @@
 typedef struct Source {
     /* the checkpoint's tensor; NULL: the entry is a counter (num_batches_tracked) */
     const StoredTensor *tensor;
+    /* row of `tensor` with which the entry begins */
     int64_t first_row;
+    /* true: the entry is the transposed tensor */
     bool transposed;
 } Source;
 

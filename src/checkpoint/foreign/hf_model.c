@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* bits of model types; KIN: all types of family llama */
-enum { LLAMA = 1, MISTRAL = 2, QWEN2 = 4, KIN = 7, GPT2 = 8, ALL = 15 };
+/* bits of model types; LLAMAS: all types of family llama */
+enum { LLAMA = 1, MISTRAL = 2, QWEN2 = 4, LLAMAS = 7, GPT2 = 8, ALL = 15 };
 
 typedef struct HfType {
     /* type: model_type of the description; family, name: weft's names of the family and of the
@@ -57,16 +57,16 @@ typedef struct HfRow {
     }
 
 static const HfRow rows[] = {
-    {READ(KIN, "hidden_size", COUNT, width), .default_text = {"4096", "4096", "4096"}},
-    {READ(KIN, "num_hidden_layers", COUNT, layers), .default_text = {"32", "32", "32"}},
-    {READ(KIN, "num_attention_heads", COUNT, heads), .default_text = {"32", "32", "32"}},
-    {READ(KIN, "num_key_value_heads", COUNT, kv_heads), .default_text = {"0", "8", "32"}},
-    {READ(KIN, "head_dim", COUNT, head_width), .default_text = {"0", "0", "0"}},
-    {READ(KIN, "intermediate_size", COUNT, ffn), .default_text = {"11008", "14336", "22016"}},
+    {READ(LLAMAS, "hidden_size", COUNT, width), .default_text = {"4096", "4096", "4096"}},
+    {READ(LLAMAS, "num_hidden_layers", COUNT, layers), .default_text = {"32", "32", "32"}},
+    {READ(LLAMAS, "num_attention_heads", COUNT, heads), .default_text = {"32", "32", "32"}},
+    {READ(LLAMAS, "num_key_value_heads", COUNT, kv_heads), .default_text = {"0", "8", "32"}},
+    {READ(LLAMAS, "head_dim", COUNT, head_width), .default_text = {"0", "0", "0"}},
+    {READ(LLAMAS, "intermediate_size", COUNT, ffn), .default_text = {"11008", "14336", "22016"}},
     {READ(ALL, "vocab_size", COUNT, vocab), .default_text = {"32000", "32000", "151936", "50257"}},
-    {READ(KIN, "max_position_embeddings", COUNT, context),
+    {READ(LLAMAS, "max_position_embeddings", COUNT, context),
      .default_text = {"2048", "131072", "32768"}},
-    {READ(KIN, "rms_norm_eps", REAL, rms_eps), .default_text = {"1e-6", "1e-6", "1e-6"}},
+    {READ(LLAMAS, "rms_norm_eps", REAL, rms_eps), .default_text = {"1e-6", "1e-6", "1e-6"}},
     {READ(ALL, "tie_word_embeddings", BOOL, tied),
      .default_text = {"false", "false", "false", "true"}},
     {READ(GPT2, "n_embd", COUNT, width), .default_text = {[3] = "768"}},
@@ -76,15 +76,15 @@ static const HfRow rows[] = {
     {READ(GPT2, "n_positions", COUNT, context), .default_text = {[3] = "1024"}},
     HANDLED(ALL, "model_type"),
     HANDLED(ALL, "architectures"),
-    HANDLED(KIN, "rope_theta"),
-    HANDLED(KIN, "rope_scaling"),
-    HANDLED(KIN, "rope_parameters"),
-    HANDLED(KIN, "original_max_position_embeddings"),
-    HANDLED(KIN, "sliding_window"),
-    HANDLED(KIN, "use_sliding_window"),
-    HANDLED(KIN, "max_window_layers"),
-    HANDLED(KIN, "layer_types"),
-    ONLY(KIN, "hidden_act", "silu|swish"),
+    HANDLED(LLAMAS, "rope_theta"),
+    HANDLED(LLAMAS, "rope_scaling"),
+    HANDLED(LLAMAS, "rope_parameters"),
+    HANDLED(LLAMAS, "original_max_position_embeddings"),
+    HANDLED(LLAMAS, "sliding_window"),
+    HANDLED(LLAMAS, "use_sliding_window"),
+    HANDLED(LLAMAS, "max_window_layers"),
+    HANDLED(LLAMAS, "layer_types"),
+    ONLY(LLAMAS, "hidden_act", "silu|swish"),
     ONLY(GPT2, "activation_function", "gelu_new|gelu_pytorch_tanh|gelu_fast"),
     ONLY(GPT2, "layer_norm_epsilon", "1e-5"),
     ONLY(GPT2, "scale_attn_weights", "true"),

@@ -199,15 +199,15 @@ Status hf_window_read(HfModel *m, HfFields *f, const char *type)
 {
     const bool qwen2 = strcmp(type, "qwen2") == 0;
     const HfField *first = hf_value(f, "max_window_layers"), *list = hf_value(f, "layer_types");
-    int64_t from = qwen2 ? 28 : 0, said = m->layers;
+    int64_t from = qwen2 ? 28 : 0, listed = m->layers;
     TRY(read_size(m, f, type));
     if (first && qwen2) TRY(hf_count(f, first, &from));
-    if (list) TRY(read_layer_types(m, f, list, &said));
-    if (list && said < m->layers && m->window == 0)
+    if (list) TRY(read_layer_types(m, f, list, &listed));
+    if (list && listed < m->layers && m->window == 0)
         return hf_refuse(f, list, "but no sliding_window is in use");
-    if (list && !qwen2 && m->window > 0 && said > 0)
+    if (list && !qwen2 && m->window > 0 && listed > 0)
         return hf_refuse(f, list, "%s has the window in all blocks", type);
-    if (list && qwen2) from = said;
+    if (list && qwen2) from = listed;
     if (m->window == 0 || from >= m->layers) m->window = from = 0;
     m->window_from = from;
     return OK;

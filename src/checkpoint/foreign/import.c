@@ -24,6 +24,7 @@ typedef struct Made {
     const SafeTensor *part[PACKED];
     /* number of parts that the tensor needs */
     int parts;
+    /* true: the tensor is stored transposed in the file */
     bool transposed;
 } Made;
 
@@ -101,7 +102,7 @@ static Made *find_made(Import *m, char *path, bool packed)
 
 static const char TWICE[] = "appears twice, with its family's prefix and without";
 
-static Status take(Import *m, const SafeTensor *t)
+static Status add_source(Import *m, const SafeTensor *t)
 {
     static const char *const statistics[] = {"*.running_mean", "*.running_var", NULL};
     const char *name = without_prefix(m->family, t->name);
@@ -284,7 +285,7 @@ static Status describe(Import *m)
     return st;
 }
 
-/* Checks that the tensors are those of the described model. */
+/* Checks that the tensors fit the described model. */
 static Status check_tensors(Import *m, const Graph *graph)
 {
     Fit fit;
@@ -344,7 +345,7 @@ static Status prepare(Import *m)
     TRY(check_head(m));
     m->made = mem_new((size_t)m->set.count * sizeof *m->made);
     for (int i = 0; i < m->set.count; ++i) {
-        TRY(take(m, &m->set.tensor[i]));
+        TRY(add_source(m, &m->set.tensor[i]));
         if (m->set.tensor[i].elements > largest) largest = m->set.tensor[i].elements;
     }
     if (m->count == 0) return fail(ERR_DATA, "%s: holds no parameter", m->set.path);

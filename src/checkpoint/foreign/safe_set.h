@@ -66,7 +66,7 @@ typedef struct SafeFormat {
     const char *name, *help;
     /* Returns true if a file of this format begins with these bytes (at most SAFE_HEAD). */
     bool (*begins)(const uint8_t *head, size_t bytes);
-    /* Adds the tensors of an open file, which is the last one of the set. ERR_DATA; ERR_IO. */
+    /* Adds the tensors of an open file, which is the last file of the set. ERR_DATA; ERR_IO. */
     Status (*add)(SafeSet *set, SafeFile *file);
 } SafeFormat;
 enum { SAFE_HEAD = 512 };

@@ -18,8 +18,8 @@ enum { TENSOR_DIM = 1, TENSOR_TYPE = 2, TENSOR_NAME = 8, TENSOR_RAW = 9 };
 enum { TENSOR_EXTERNAL = 13, TENSOR_LOCATION = 14, LOCATION_EXTERNAL = 1 };
 enum { VALUE_NAME = 1, VALUE_TYPE = 2, TYPE_TENSOR = 1, TENSOR_ELEMENT = 1, TENSOR_SHAPE = 2 };
 enum { SHAPE_DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
-/* Tensors of fewer bytes stay in the file; larger ones are stored in OUT.data, where each begins at
- * a page. */
+/* If there is an OUT.data, tensors of at least EXTERNAL_LEAST bytes are stored in it, each at the
+ * beginning of a page; smaller tensors stay in the file. */
 enum { EXTERNAL_LEAST = 1024, EXTERNAL_PAGE = 4096 };
 
 typedef struct Writer {

@@ -28,6 +28,7 @@ typedef struct OnnxFile {
     const OnnxText *text;
     /* A file of more bytes than this stores the values of its tensors separately in OUT.data. */
     int64_t most;
+    /* true: an existing OUT.data may be overwritten or removed (OnnxModel) */
     bool force;
     void *user;
     /* fills plain with parameter `param` of the model, in row-major order */

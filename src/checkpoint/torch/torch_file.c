@@ -13,7 +13,7 @@
 
 enum { PICKLE_BYTES = 64 << 20, GROUPS = 64, DEPTH = 8 };
 
-/* Refuses a file that torch can read and weft does not, with a line that converts it. */
+/* Refuses a file that torch can read and weft does not, with the command that converts the file. */
 static Status refuse_with_line(const char *path, const char *why)
 {
     return fail(
