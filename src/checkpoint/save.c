@@ -82,6 +82,7 @@ static void save_fini(Save *save)
     mem_free(&save->path);
 }
 
+/* Fails if a value is not finite. A run appends "at step N" to the message (run_save.c). */
 static Status check_finite(const CheckpointTensor *tensor, const float *plain)
 {
     int64_t count = shape_count(tensor->shape);

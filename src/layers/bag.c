@@ -41,9 +41,8 @@ static Status check_attrs(const OpSpec *spec, const LayerSize *size)
             "row per id, or set hashed: true",
             (unsigned long long)(size->id_rows - 1), (long long)size->vocab);
     if ((spec->bag_mode == BAG_CONCAT) != (spec->bag_ids > 0))
-        return fail(
-            ERR_CONFIG,
-            "bag: mode: concat needs ids, the most that a field has, and ids needs mode: concat");
+        return fail(ERR_CONFIG, "bag: mode: concat needs ids, the largest number in a field, and "
+                                "ids needs mode: concat");
     if (size->init == INIT_HE_NORMAL)
         return fail(ERR_CONFIG, "bag: init: 'he' is none of uniform, normal, zero");
     return OK;
