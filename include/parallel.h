@@ -1,7 +1,7 @@
 /* parallel: the world of ranks, the process grid, communicators with ordered sums, channels,
- * gradient buckets. Only this module and those that include it may call MPI. All MPI calls of a
- * rank come from its main thread or from the thread that keeps its sums moving (src/parallel/mpi),
- * one at a time. */
+ * gradient buckets. Only this module and modules that include this header may call MPI. A rank
+ * calls MPI from its main thread and from the thread that moves its messages
+ * (src/parallel/mpi/progress_thread.h), never from two threads at the same time. */
 #ifndef WEFT_PARALLEL_H
 #define WEFT_PARALLEL_H
 

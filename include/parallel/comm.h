@@ -13,8 +13,8 @@
  * progress in comm_progress and comm_wait. */
 typedef struct Comm Comm;
 typedef struct CommTable CommTable;
-/* Where the whole sum of a tree of pushes goes: to level[0] of each shard's owner, to the place of
- * the last leaf in the owner's arena, or to that place in the arenas of all ranks. */
+/* Destination of the whole sum of a tree of pushes: level[0] of each shard's owner, the range of
+ * the last leaf in the owner's arena, or the range of the last leaf in the arenas of all ranks. */
 typedef enum PushTo { PUSH_TO_LEVEL, PUSH_TO_OWNER, PUSH_TO_ALL } PushTo;
 /* One push: every rank adds one leaf to a tree of sums that grows from push to push. The leaf is a
  * range of the rank's arena; each rank keeps the partial sums of its shard only. The range begins
@@ -24,12 +24,12 @@ typedef struct CommPush {
      * push is done */
     const Bounds *bounds;
     int64_t shift;
-    /* this rank's partial sums, one array per level of tree_step's stack; those of its shard begin
-     * at level[k] + at */
+    /* this rank's partial sums, one array per level of tree_step's stack; the sums of its shard
+     * begin at level[k] + at */
     float *const *level;
     int64_t at;
     /* rank r's leaf is number first + r of `leaves`; both are multiples of the number of ranks, and
-     * the pushes of a tree come in ascending order of first */
+     * the pushes of a tree are begun in ascending order of first */
     int first, leaves;
     PushTo to;
 } CommPush;
@@ -45,7 +45,7 @@ struct Comm {
     CommWay way;
     /* ranks per group of comm_nodes (comm_group_width); 1 for other transports */
     int group_width;
-    /* the memory in which sums are made, float[arena_elements] of the backend; owned */
+    /* the memory in which sums are computed, float[arena_elements] of the backend; owned */
     float *arena;
     int64_t arena_elements;
     /* backend in whose memory the partial sums of pushes lie; borrowed */
@@ -53,28 +53,28 @@ struct Comm {
     /* parameters, float[param_elements] of the backend; owned; NULL before comm_params_new */
     float *params;
     int64_t param_elements;
-    /* true if params is one piece of memory that all ranks map */
+    /* true if all ranks map the same memory as params */
     bool params_shared;
     /* operations begun so far */
     int64_t sums, pushes, gathers;
     /* messages that this rank has sent over MPI so far, and their bytes */
     int64_t messages, message_bytes;
-    /* receives a lap for each time that the compute stream waits for sums; borrowed; NULL: not
-     * measured */
+    /* measures each wait of the compute stream for sums; borrowed; NULL: waits are not measured */
     Stopwatch *waits;
     void *impl;
 };
-/* Prints one line with the NCCL version built against and the one found at run time. */
+/* Prints one line with two NCCL versions: that of the headers in the build, and that of the
+ * library found at run time. */
 void comm_versions(FILE *out);
-/* comm_nodes: shared memory inside groups of a node's ranks, MPI between the groups. comm_staged:
- * sums of GPU memory that are copied through host memory. */
+/* Transports. comm_nodes uses shared memory inside groups of a node's ranks and MPI between the
+ * groups. comm_staged copies GPU memory to host memory to sum it there. */
 extern const CommTable comm_self, comm_shm, comm_mpi, comm_nodes, comm_nccl, comm_staged;
 /* Makes a communicator on world. A single rank uses comm_self, whatever the transport.
- * TRANSPORT_AUTO is NCCL where world's GPUs are joined, shared memory where all ranks are on one
- * node, and otherwise MPI, with shared memory inside the nodes first (comm_group_width). Sums of
- * GPU memory over shared memory or MPI are copied to the host and back (comm_staged). A transport
- * that cannot serve is ERR_CONFIG with the reason; there is no silent replacement. Release with
- * comm_free. Collective on world. */
+ * TRANSPORT_AUTO chooses NCCL where world's GPUs are joined, shared memory where all ranks are on
+ * one node, and otherwise MPI; then ranks of a node sum in shared memory first (comm_group_width).
+ * Sums of GPU memory over shared memory or MPI are copied to the host and back (comm_staged). A
+ * requested transport that cannot connect these ranks is ERR_CONFIG with the reason; it is not
+ * replaced by another. Release with comm_free. Collective on world. */
 Status comm_new(Comm **comm, const World *world, Backend *backend, int transport,
                 int64_t arena_elements);
 /* Collective. */
@@ -85,10 +85,10 @@ const char *comm_name(const Comm *comm);
  * unchanged. */
 int comm_transport(int transport, bool one_node, bool host_memory);
 /* Number of ranks of a node that sum in shared memory before messages leave it: the largest power
- * of two that divides the number of ranks of every node and the rank with which it begins. 1 unless
- * the transport is auto and world spans several nodes. Collective. */
+ * of two that divides the number of ranks of every node and the rank with which it begins. 1 if
+ * the transport is not auto or world is on one node. Collective. */
 int comm_group_width(const World *world, int transport);
-/* Sets the way (grid.sums) of all communicators made from now on; the same on all ranks. */
+/* Sets the way (grid.sums) of all communicators made from now on; way is the same on all ranks. */
 void comm_set_way(CommWay way);
 /* Bytes of the staging memory in which comm_mpi and comm_nodes receive messages, in addition to the
  * arena of `elements` floats. */
@@ -103,24 +103,25 @@ void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count);
  * shard only, and the rest of the range in its arena is undefined afterwards. bounds are the same
  * on all ranks and borrowed until comm_wait. Collective. */
 void comm_reduce_scatter_begin(Comm *comm, const Bounds *bounds);
-/* Allocates comm->params, zeroed, of which each rank changes its shards: one copy per node where
- * the ranks share memory (then comm_wait after comm_allgather_begin waits for all of them, and
- * nothing is copied). ERR_CONFIG where the transport does not support it. comm_free releases it.
- * Collective; every rank returns the same Status. */
+/* Allocates comm->params, zeroed; each rank changes its own shards only. With comm_shm all ranks
+ * share one copy: an all-gather then copies nothing, and comm_wait waits until every rank has begun
+ * it. ERR_CONFIG where the transport does not support it. comm_free releases it. Collective; every
+ * rank returns the same Status. */
 Status comm_params_new(Comm *comm, int64_t elements);
-/* Begins to send every rank's shard of params to all ranks. The shards are cut by bounds as in
- * comm_reduce_scatter_begin and begin `shift` elements after them. Returns the number of this
- * all-gather. Until comm_wait, or comm_allgather_wait with that number, nobody may read or change
- * params between the first and the last bound, + shift. Collective. */
+/* Begins to send every rank's shard of params to all ranks. bounds cut the shards as in
+ * comm_reduce_scatter_begin; each shard begins `shift` elements after its bound. Returns the
+ * number of this all-gather. Until comm_wait, or comm_allgather_wait with that number, no rank may
+ * read or change the range of params from the first bound + shift to the last bound + shift.
+ * Collective. */
 int64_t comm_allgather_begin(Comm *comm, const Bounds *bounds, int64_t shift);
-/* True if all all-gathers up to this number are done on this rank, so that their ranges may be used
- * again. Waits at most about a millisecond, like comm_push_wait. */
+/* True if all all-gathers up to this number are done on this rank; then their ranges may be read
+ * and changed. Waits at most about a millisecond, as comm_push_wait does. */
 bool comm_allgather_wait(Comm *comm, int64_t number);
 /* Begins a push and returns its number, from 1 on. The leaf may be overwritten once comm_push_wait
- * returns true for it. level may be read after the comm_wait that follows the last push.
+ * returns true for that number. level may be read after the comm_wait that follows the last push.
  * Collective. */
 int64_t comm_push_begin(Comm *comm, const CommPush *push);
-/* True if all ranks have finished all pushes up to this number, so that the leaves may be
+/* True if all ranks have finished all pushes up to this number; then the leaves may be
  * overwritten. Waits a millisecond at most and may be called in a loop. Not collective, but it can
  * only succeed once every rank has begun those pushes. */
 bool comm_push_wait(Comm *comm, int64_t number);

@@ -1,5 +1,4 @@
-/* Words of the configuration keys that choose a transport, a way of summing, and which sums have
- * the same bits. */
+/* Values of the configuration keys grid.transport, grid.sums and train.reproducible. */
 #ifndef WEFT_PARALLEL_CONFIG_WORDS_H
 #define WEFT_PARALLEL_CONFIG_WORDS_H
 

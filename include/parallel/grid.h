@@ -17,24 +17,25 @@ typedef struct Grid {
     int dp_rank, pp_rank, tp_rank;
     /* all ranks; borrowed */
     const World *world;
-    /* the ranks that differ from this one in that coordinate only; owned */
+    /* worlds of the ranks that differ from this one only in dp_rank, pp_rank or tp_rank; owned */
     World dp_world, pp_world, tp_world;
-    /* joined GPUs of all ranks, then of dp_world, pp_world and tp_world, which are split from the
-     * first; owned; NULL: not joined */
+    /* NCCL communicators of all ranks' GPUs, then of dp_world, pp_world and tp_world; the last
+     * three are split from the first; owned; NULL: the GPUs are not joined */
     struct Gpus *gpus[4];
 } Grid;
 
-/* The grid that config requests for `ranks` ranks. ERR_CONFIG, with shapes that would fit, where it
- * does not use every rank. A pure function. */
+/* The grid that config requests for `ranks` ranks. ERR_CONFIG, with shapes that would fit, if the
+ * grid does not use every rank. A pure function. */
 Status grid_shape(GridShape *shape, const Config *config, int ranks);
 /* Collective on world; every rank returns the same Status. Release with grid_fini (collective). */
 Status grid_init(Grid *grid, const World *world, GridShape shape);
-/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds. Does nothing for
- * one rank or in host memory. With transport shm or mpi nothing is joined, and data go through host
- * memory; the same with auto, and a warning, where ranks share a GPU, which NCCL cannot serve (with
- * nccl that is ERR_CONFIG). GPUs of several models, whose results differ, are ERR_CONFIG under
- * REPRODUCIBLE_ANY_GRID and a warning otherwise. Collective on grid->world; every rank returns the
- * same Status. grid_fini releases it. */
+/* Joins the GPUs of all ranks by NCCL, for the sums and messages of grid's worlds. Does nothing
+ * for one rank or in host memory. With transport shm or mpi nothing is joined, and data are copied
+ * through host memory. NCCL cannot join ranks that share a GPU: with transport auto these ranks
+ * get a warning and use host memory, with nccl this is ERR_CONFIG. Different models of GPU compute
+ * different results: a mixture is ERR_CONFIG if bits is REPRODUCIBLE_ANY_GRID and a warning
+ * otherwise. Collective on grid->world; every rank returns the same Status. grid_fini releases
+ * it. */
 Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits);
 void grid_fini(Grid *grid);
 

@@ -34,14 +34,15 @@ typedef struct Multicast {
     MulticastPlace place;
     char *data;
     size_t bytes;
-    /* requests of one piece each, used in turn: from the parent, and to the children */
+    /* requests of one piece each, used in turn: `in` receives from the parent, `out` sends to the
+     * children */
     MPI_Request in[MULTICAST_PIECES], out[MULTICAST_PIECES][2];
 } Multicast;
 /* Sends the root's data to all members, in pieces that are passed on while later ones arrive: each
- * rank sends at most twice the bytes that it receives. After begin all of data has arrived and may
- * be read; after wait it has been passed on, too, and may be changed. Any number of bytes. world
- * and data are borrowed until wait. Both are collective on the members, who call them in the same
- * order. */
+ * rank sends at most twice the bytes that it receives. When multicast_begin returns, all of data
+ * has arrived and may be read; when multicast_wait returns, data has been passed on and may be
+ * changed. bytes may exceed 2^31. world and data are borrowed until multicast_wait returns. Both
+ * functions are collective on the members, and all members call them in the same order. */
 void multicast_begin(Multicast *multicast, const World *world, MulticastPlace place, void *data,
                      size_t bytes);
 void multicast_wait(Multicast *multicast);

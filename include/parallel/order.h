@@ -12,8 +12,8 @@ typedef struct Buckets {
     int count;
     /* first element and number of elements of each bucket, [count]; owned */
     int64_t *offset, *elements;
-    /* lowest tensor of each bucket, [count]: the bucket is complete once this tensor's gradient is;
-     * owned */
+    /* lowest tensor of each bucket, [count]: the bucket is complete once the gradient of this
+     * tensor is complete; owned */
     int *first_tensor;
 } Buckets;
 void buckets_init(Buckets *buckets, const int64_t *tensor_offset, int tensors, int64_t elements,
@@ -34,32 +34,33 @@ void bounds_init(Bounds *bounds, const int64_t *bound, int ranks);
 void bounds_fini(Bounds *bounds);
 /* Index of the first stored shard whose rank is not below `rank`. */
 int bounds_find(const Bounds *bounds, int rank);
-/* True if the stored shard with index `shard` is rank's; false: rank's shard is empty. */
+/* True if the stored shard with index `shard` belongs to `rank`. `shard` is bounds_find's result,
+ * so false means that the rank's shard is empty. */
 bool bounds_has(const Bounds *bounds, int shard, int rank);
-/* First element of the rank's shard; with rank = ranks the end of the whole range. */
+/* First element of the rank's shard; for rank = ranks, the end of the whole range. */
 int64_t bounds_at(const Bounds *bounds, int rank);
 int64_t bounds_length(const Bounds *bounds, int rank);
 int64_t bounds_longest(const Bounds *bounds);
 /* Cuts [offset, offset + elements) evenly, at multiples of 64 bytes. */
 void bounds_init_even(Bounds *bounds, int64_t offset, int64_t elements, int ranks);
 
-/* The sum over the micro-batches of a rank: a stack of equal arenas (a binary counter) in which k
- * micro-batches end as the fixed tree's sum, in arena 0. tree_levels(k) is the number of arenas
- * needed: 1 for k = 1, else ceil(log2(k)) + 1. */
+/* The sum over the micro-batches of a rank: a stack of arenas of the same size, used like a binary
+ * counter. After k micro-batches arena 0 has their sum in the order of the fixed tree.
+ * tree_levels(k) is the number of arenas needed: 1 for k = 1, else ceil(log2(k)) + 1. */
 int tree_levels(int micros);
 typedef struct TreeStep {
     /* arena into which this micro-batch's gradient is written */
     int write;
-    /* additions that follow, in order: arena[to] = arena[to] + arena[to + 1] */
+    /* number of additions that follow; the additions in order: arena[to] += arena[to + 1] */
     int join_count;
     int to[32];
 } TreeStep;
 /* The step for micro-batch `micro` (0-based, on this rank) of `micros`. After the last one the
  * whole sum is in arena 0. */
 TreeStep tree_step(int micro, int micros);
-/* Micro-batches per replica, where dp replicas share micros_global of them. If they do not divide
- * evenly, those numbered micros_global and above are padding: they have no samples and add -0, so
- * they do not change the sum. */
+/* Micro-batches per replica, if dp replicas share micros_global micro-batches. If dp does not
+ * divide micros_global, micro-batches numbered micros_global and above are padding: they have no
+ * samples and add -0, which does not change the sum. */
 int micros_a_replica(int micros_global, int dp);
 
 /* How the micro-batches of a step are dealt to the replicas; all have the same number of them. */
@@ -68,14 +69,15 @@ typedef enum Deal {
      * leaves of a tree over the replicas. */
     DEAL_BLOCKS,
     /* Subtrees: for each power of two in the binary form of a replica's number of micro-batches,
-     * the largest first, each replica gets that many consecutive micro-batches. Three are two, and
-     * one after the twos of all replicas; four are one block. */
+     * the largest first, each replica gets that many consecutive micro-batches. With three
+     * micro-batches each replica gets two, and after the pairs of all replicas one more; with four
+     * it gets one block. */
     DEAL_SUBTREES,
     /* one micro-batch for each replica in turn */
     DEAL_TURNS
 } Deal;
-/* Micro-batches of a replica that are added there before other replicas' sums are added: `count`
- * of them from number `first` of the replica on. */
+/* Micro-batches of a replica that it adds before other replicas' sums are added: `count`
+ * micro-batches, beginning with the replica's micro-batch number `first`. */
 typedef struct MicroRun {
     int first, count;
 } MicroRun;

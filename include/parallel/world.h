@@ -6,14 +6,15 @@
 
 #include <mpi.h>
 
-/* A set of ranks. In a process that no launcher started (no mpirun, no srun), MPI is never
- * initialised: size 1, comm MPI_COMM_NULL. */
+/* A set of ranks. A process that was started without a launcher (mpirun, srun) never initialises
+ * MPI: size is 1 and comm is MPI_COMM_NULL. */
 typedef struct World {
     int rank, size;
     /* rank and size among the ranks of this node */
     int node_rank, node_size;
     bool one_node;
-    /* MPI_COMM_WORLD or that of a part; MPI_COMM_NULL: one rank, which calls no MPI */
+    /* MPI_COMM_WORLD, or the communicator of a part of it; MPI_COMM_NULL: a single rank, without
+     * MPI */
     MPI_Comm comm;
     /* communicator of this node's ranks; owned */
     MPI_Comm node;
@@ -23,23 +24,24 @@ typedef struct World {
 
 /* A world of this process alone, whatever launched it; needs no world_fini. */
 World world_alone(void);
-/* True if, by the environment, a launcher started this process. Call before MPI_Init. *local_size:
- * the launcher's number of ranks on this node, 1 if unknown. */
+/* True if the environment shows that a launcher started this process. Call before MPI_Init.
+ * *local_size: the launcher's number of ranks on this node, 1 if unknown. */
 bool world_launched(int *local_size);
 /* Both are collective on all started processes. */
 Status world_init(World *world, int *argc, char ***argv);
 void world_fini(World *world);
-/* Returns the worst status of all ranks on every rank; the message of the lowest rank that has it
- * becomes every rank's fail_message, prefixed by "rank R: ", R being its number in the job, where R
- * > 0. Collective. */
+/* Returns the worst status of all ranks on every rank; the message of the lowest rank with that
+ * status becomes every rank's fail_message. The prefix "rank R: " names that rank by its number in
+ * the job; rank 0's message has no prefix. Collective. */
 Status status_agree(const World *world, Status mine);
 /* Minimum of all ranks' numbers. Collective. */
 int world_least(const World *world, int mine);
-/* Sums data over all ranks, element by element, in place. Integers, so the order of additions
- * cannot change the bits. Takes log2(ranks) rounds of two messages and no memory that grows with
- * the ranks; use it instead of summing a gather. Collective; counts above 2^31 work. */
+/* Sums data over all ranks, element by element, in place. The order of additions cannot change the
+ * bits, because the numbers are integers. Needs log2(ranks) rounds of two messages and memory that
+ * does not grow with the number of ranks; use it instead of summing the result of world_gather.
+ * Collective; counts above 2^31 work. */
 void world_add(const World *world, int64_t *data, int64_t count);
-/* The same for floating-point numbers of which one rank has each and the others have zero: other
+/* world_add for floating-point numbers; each number may be nonzero on one rank only, because other
  * sums would depend on MPI's order of additions. */
 void world_merge(const World *world, double *data, int64_t count);
 /* Broadcasts data from rank root. Collective; counts above 2^31 work. */
@@ -54,9 +56,10 @@ void world_gather(const World *world, const void *mine, size_t bytes, void *out)
 /* Gathers every rank's part, bytes[r] of rank r, one after the other into out on rank root; out is
  * untouched elsewhere. mine must not lie in out. Collective; counts above 2^31 work. */
 void world_collect(const World *world, const void *mine, const size_t *bytes, int root, void *out);
-/* world_collect in two halves; mine and out must not be touched until wait returns. Several may be
- * in flight, begun in the same order by all ranks; each rank is the root of at most one of them and
- * waits for that one first. The caller owns the result; world is borrowed. */
+/* world_collect in two halves; mine and out must not be touched until world_collect_wait returns.
+ * Several collects may be in flight: all ranks begin them in the same order, and each rank is the
+ * root of at most one of them and waits for that one first. The caller owns the result; world is
+ * borrowed. */
 typedef struct WorldCollect WorldCollect;
 WorldCollect *world_collect_begin(const World *world, const void *mine, const size_t *bytes,
                                   int root, void *out);
@@ -73,32 +76,32 @@ typedef struct WorldPart {
  * itself is ignored. Fewer than 2^31 bytes each. Collective. */
 void world_swap(const World *world, const WorldPart *to, const WorldPart *from);
 
-/* world_swap in two halves, which can be repeated. The memory sent and received must not be touched
- * in between. All ranks begin the swaps of a world in the same order. */
+/* world_swap in two halves, which can be repeated. The memory sent and received must not be
+ * touched between begin and wait. All ranks begin the swaps of a world in the same order. */
 typedef struct WorldSwap WorldSwap;
 /* The caller owns the result; world is borrowed. sleeps: while it waits, the rank sleeps between
- * polls and leaves its core to others. */
+ * polls and leaves its core to other threads. */
 WorldSwap *world_swap_new(const World *world, bool sleeps);
 void world_swap_free(WorldSwap **swap);
-/* Both are collective; nothing to do for a world of one rank. */
+/* Both are collective. They do nothing in a world of one rank. */
 void world_swap_begin(WorldSwap *swap, const WorldPart *to, const WorldPart *from);
 void world_swap_wait(WorldSwap *swap);
 
-/* A swap in two halves in which only the sender knows the receivers and sizes: a rank sends nothing
- * to most others, and no message announces that (Hoefler, Siebert, Lumsdaine, "Scalable
- * communication protocols for dynamic sparse data exchange", PPoPP 2010, the protocol with a
- * nonblocking barrier). */
+/* A swap in two halves for sparse traffic: most ranks send nothing to most others, a receiver does
+ * not know in advance who sends to it or how many bytes, and no message announces it (Hoefler,
+ * Siebert, Lumsdaine, "Scalable communication protocols for dynamic sparse data exchange", PPoPP
+ * 2010, the protocol with a nonblocking barrier). */
 typedef struct WorldSparse WorldSparse;
 /* Arguments as in world_swap_new. The first swap duplicates the world's communicator. */
 WorldSparse *world_sparse_new(const World *world, bool sleeps);
 /* Collective. */
 void world_sparse_free(WorldSparse **swap);
-/* Begins to send to[size], fewer than 2^31 bytes each; this rank's entry and empty ones are
- * ignored. The memory sent must not be touched until world_sparse_wait, which alone receives
- * messages. Both are collective. */
+/* Begins to send to[size], fewer than 2^31 bytes each; this rank's entry and empty entries are
+ * ignored. The memory sent must not be touched until world_sparse_wait returns; messages are
+ * received only there. Both are collective. */
 void world_sparse_begin(WorldSparse *swap, const WorldPart *to);
-/* Returns the messages received, [size], with no bytes where a rank sent none. They belong to the
- * swap and stay valid until its next wait. */
+/* Returns the messages received, [size], with 0 bytes for a rank that sent nothing. The messages
+ * belong to the swap and stay valid until its next wait. */
 const WorldPart *world_sparse_wait(WorldSparse *swap);
 
 /* Sends and receives short messages of fewer than 2^31 bytes. world_receive returns the sender;
@@ -106,7 +109,7 @@ const WorldPart *world_sparse_wait(WorldSparse *swap);
  * millisecond at a time. Not collective. */
 void world_send(const World *world, int rank, const void *data, size_t bytes);
 /* world_send without waiting until the message has left: data must stay unchanged until
- * world_send_wait returns, which does nothing for a zeroed WorldSend. */
+ * world_send_wait returns. world_send_wait does nothing for a zeroed WorldSend. */
 typedef struct WorldSend {
     bool begun;
     MPI_Request request;
@@ -116,18 +119,18 @@ void world_send_begin(WorldSend *send, const World *world, int rank, const void 
 void world_send_wait(WorldSend *send);
 int world_receive(const World *world, int rank, void *data, size_t bytes);
 /* Control messages have a separate tag, which world_receive does not receive. world_receive_control
- * receives the next one from any rank; it returns false where there is none and waits is false.
- * world_receive_any receives the next control message, or else the one that world_receive would;
- * *control says which. */
+ * receives the next one from any rank; if none has arrived, it waits if `waits` is set, and
+ * returns false otherwise. world_receive_any receives the next control message or, if there is
+ * none, the message that world_receive would receive; *control is true for a control message. */
 void world_send_control(const World *world, int rank, const void *data, size_t bytes);
 bool world_receive_control(const World *world, void *data, size_t bytes, bool waits);
 int world_receive_any(const World *world, int rank, void *data, size_t bytes, bool *control);
-/* Waits for a message of `rank` or a control message. Returns false if neither has come although
- * another rank's message has been waiting for patience_s seconds; time in which this process did
- * not run is not counted. */
+/* Waits for a message of `rank` or a control message. Returns false if neither arrives while a
+ * message of another rank has been waiting for patience_s seconds. Time in which this process was
+ * suspended is not counted. */
 bool world_wait_for(const World *world, int rank, double patience_s);
 
-/* Seconds that this process has slept while it waited for messages, or in swaps that sleep. */
+/* Seconds that this process has slept in waits for messages and in swaps made with `sleeps`. */
 double world_slept_s(void);
 
 /* Returns the number in the job of each of world's ranks, int[world->size]. The caller owns it.
@@ -137,7 +140,7 @@ int *world_job_ranks(const World *world);
  * no communicator and calls no MPI. Release with world_part_fini. Collective on world;
  * world_part_fini on part. */
 Status world_split(World *part, const World *world, int color);
-/* Makes a world of the same processes, in which this one has number `rank`: a permutation. Release
+/* Makes a world of the same processes in another order: this process gets number `rank`. Release
  * with world_part_fini. Collective on both. */
 Status world_order(World *ordered, const World *world, int rank);
 /* Makes a world of the ranks of this rank's node. Release with world_part_fini. Collective on

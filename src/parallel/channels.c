@@ -1,7 +1,8 @@
 /* Channels: chooses the transport for each pair of ranks, makes the checks that all transports
- * share, and decides how a rank waits. Reports as bugs: lists that differ between ranks, a channel
- * from a rank to itself, a call on the wrong end or without a slot or a message, and channels that
- * are freed with messages in flight. */
+ * share, and decides how a waiting rank yields and sleeps. Messages themselves are moved by shm/,
+ * mpi/ and nccl/. Reports as bugs: lists that differ between ranks, a channel from a rank to
+ * itself, a call on the wrong end or without a slot or a message, and channels that are freed with
+ * messages in flight. */
 #include "mpi/channel_mpi.h"
 #include "nccl/channel_nccl.h"
 #include "shm/channel_shm.h"
@@ -11,24 +12,24 @@
 #include <time.h>
 
 /* A waiting rank spins for SPIN_S, yields until YIELD_S, and then sleeps an eighth of the time
- * waited so far, at most NAP_S; at most MPI_NAP_S where messages go by MPI, which progresses only
- * inside its calls. Every CHECK_S it checks whether its peers live. */
+ * waited so far, at most NAP_S; at most MPI_NAP_S if a channel uses MPI, because MPI progresses
+ * only inside its calls. Every CHECK_S the rank checks that its peers are alive. */
 static const double SPIN_S = 5e-6, YIELD_S = 50e-6, NAP_S = 1e-3, MPI_NAP_S = 1e-4, CHECK_S = 0.1;
 
 struct Channels {
     /* borrowed */
     const World *world;
     int count;
-    /* [count]; owned */
+    /* the channels, [count]; owned */
     Channel *channel;
     /* number in the job of each of world's ranks, [world->size]; owned */
     int *job_rank;
-    /* memory of the pipes inside this node */
+    /* shared memory of the channels inside this node */
     PipeNode pipes;
     /* duplicate of world's communicator, so that tags are not shared; owned; MPI_COMM_NULL where no
      * channel uses MPI */
     MPI_Comm comm;
-    /* time of the last check whether peers live (clock_s) */
+    /* time (clock_s) of the last check that peers are alive */
     double checked_s;
 };
 
@@ -88,8 +89,8 @@ static void fill_channel(Channel *channel, const ChannelSpec *spec, const World 
                                              : END_ELSEWHERE;
 }
 
-/* Number of channels before channel i from the same sender to the same receiver; used as its
- * tag. */
+/* Number of channels before channel i with the same sender and receiver; used as the tag of
+ * channel i. */
 static int count_same_ends(const Channel *channel, int i)
 {
     int count = 0;
@@ -181,7 +182,7 @@ void channels_free(Channels **channels)
     release(channels);
 }
 
-/* Dies unless this rank is that end of the channel. */
+/* Returns the channel. Dies if this rank is not that end of it. */
 static Channel *end_of(Channels *c, int channel, ChannelEnd end)
 {
     if (channel < 0 || channel >= c->count || c->channel[channel].end != end)

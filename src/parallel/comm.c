@@ -1,6 +1,5 @@
 /* Communicators: chooses the transport, and does what is the same for all transports: checks,
- * counting, waiting. Also has comm_self, the transport of a single rank, which has nothing to
- * sum. */
+ * counting, waiting. Also contains comm_self, the transport of a world of one rank. */
 #include "mpi/node_group.h"
 #include "order/tree_sum.h"
 #include "shm/shm_segments.h"
@@ -9,7 +8,8 @@
 #include <sched.h>
 #include <time.h>
 
-/* A waiting rank yields between polls for POLL_YIELD_S, and then sleeps between them. */
+/* A waiting rank yields between polls for the first POLL_YIELD_S; after that it sleeps
+ * POLL_SLEEP_NS between polls. */
 static const double POLL_YIELD_S = 5e-3;
 static const long POLL_SLEEP_NS = 50 * 1000;
 
@@ -98,14 +98,14 @@ int comm_group_width(const World *world, int transport)
 
 int comm_transport(int transport, bool one_node, bool host_memory)
 {
-    /* device memory staged through the host does not use shared segments either */
+    /* Neither NCCL nor staging through the host sums device memory in shared segments. */
     if (!host_memory) return TRANSPORT_NCCL;
     if (transport != TRANSPORT_AUTO) return transport;
     return one_node ? TRANSPORT_SHM : TRANSPORT_MPI;
 }
 
-/* Chooses for device memory: NCCL where the GPUs are joined, otherwise staging through host
- * memory. */
+/* Chooses the transport for device memory: NCCL where the GPUs are joined, otherwise staging
+ * through host memory. */
 static Status choose_device(Comm *comm)
 {
     bool joined = comm->world->gpus != NULL;
@@ -200,8 +200,8 @@ void comm_allreduce_begin(Comm *comm, int64_t offset, int64_t count)
     comm->table->sum_begin(comm, offset, count);
 }
 
-/* Dies if bounds are for another number of ranks, descend, or leave the arena: they would reach
- * other memory. */
+/* Dies if the bounds are for another number of ranks, descend, or leave the arena: a sum would
+ * overwrite other memory. */
 static void check_bounds(const Comm *comm, const char *what, const Bounds *b, int64_t shift,
                          int64_t end)
 {
@@ -245,7 +245,7 @@ int64_t comm_push_begin(Comm *comm, const CommPush *push)
 
 static bool wait_for(Comm *comm, bool (*wait)(Comm *, int64_t), int64_t number)
 {
-    /* No operation was begun, and `wait` may be NULL. */
+    /* number 0: no operation was begun, and `wait` may be NULL */
     if (number == 0) return true;
     if (comm->waits) stopwatch_start(comm->waits);
     bool done = wait(comm, number);

@@ -1,5 +1,5 @@
-/* Values of the configuration keys that choose a transport, the way in which sums move, and the
- * grids on which results must have the same bits. */
+/* Tables of the values of grid.transport, grid.sums and train.reproducible, for the parser of
+ * configurations. */
 #include "parallel/config_words.h"
 
 const ConfigWords parallel_words[PARALLEL_WORDS] = {

@@ -21,7 +21,7 @@ Status grid_join_gpus(Grid *grid, Backend *backend, int transport, int bits)
     (void)backend;
     (void)transport;
     (void)bits;
-    /* all memory is host memory */
+    /* without CUDA all memory is host memory, so there are no GPUs to join */
     return OK;
 }
 

@@ -1,15 +1,16 @@
 /* Channels by MPI messages, for ranks on different nodes. Both ends have `depth` slots. The
  * receiver posts a receive into each slot before a message can arrive, so nothing is copied; the
  * sender's slots are free again when MPI has finished the send. A receiver that releases a slot
- * sends an empty message, the credit for a further one, so that a sender does not run further ahead
- * than the slots of both ends:
+ * sends an empty message, a credit for one more message. Credits keep a sender from running
+ * further ahead than the slots of both ends:
  *
- *     sender      message k from slot k % depth; from k = depth on it ends with a credit
+ *     sender      message k from slot k % depth; from k = depth on each send waits for a credit
  *     receiver    message k into slot k % depth; its release posts k + depth and sends a credit
  *
- * Synchronous sends would do the same, but with two TCP connections between two ranks
- * (btl_tcp_links) Open MPI 4.1.4 never ends a short one if no message goes the other way. MPI
- * counts stay below 2^31: longer messages are sent in pieces. */
+ * Synchronous sends would limit the sender as well, but Open MPI 4.1.4 with two TCP connections
+ * between two ranks (btl_tcp_links) never ends a short synchronous send if no message goes the
+ * other way. MPI counts must be below 2^31, so longer messages are sent in pieces of
+ * PIECE_BYTES. */
 #include "channel_mpi.h"
 #include "../world/mpi_check.h"
 #include "progress_thread.h"
@@ -19,13 +20,14 @@ static const size_t PIECE_BYTES = (size_t)1 << 30;
 typedef struct MpiEnd {
     /* borrowed */
     MPI_Comm comm;
-    /* tags of messages and of credits */
+    /* the rank at the other end; tags of messages and of credits */
     int peer, tag, credit_tag;
-    /* messages of MPI per message of the channel */
+    /* MPI messages per message of the channel */
     int pieces;
-    /* sender: number of messages that still need no credit, for the receiver has posted them */
+    /* sender: number of messages that may still be sent without a credit, because the receiver has
+     * posted their receives */
     int free_sends;
-    /* requests of each slot, [depth][pieces + 1], of which the last is the credit's;
+    /* requests of each slot, [depth][pieces + 1]: one for each piece, then one for the credit;
      * MPI_REQUEST_NULL where nothing is in flight; owned */
     MPI_Request *request;
     /* bytes of all slots */
@@ -44,7 +46,7 @@ static MPI_Request *slot_requests(const Channel *channel, int at)
     return end->request + (size_t)at * (size_t)(end->pieces + 1);
 }
 
-/* Begins to send a credit, or to receive one, with the message of slot `at`. */
+/* Begins to send (receiver) or to receive (sender) the credit of slot `at`. */
 static void begin_credit(Channel *channel, int at)
 {
     const MpiEnd *end = channel->impl;
@@ -106,7 +108,7 @@ static void progress(Channel *channel)
 {
     const MpiEnd *end = channel->impl;
     int done = 0;
-    /* another thread is calling MPI, which moves these messages, too */
+    /* If another thread has the lock, its MPI calls move these messages as well. */
     if (!mpi_try_lock()) return;
     MPI_CHECK(MPI_Testall(requests_of(channel), end->request, &done, MPI_STATUSES_IGNORE));
     mpi_unlock();
@@ -128,8 +130,8 @@ void channel_mpi_open(Channel *channel, MPI_Comm comm, int tag)
     for (int i = 0; i < depth && channel->end == END_RECEIVER; ++i) begin_slot(channel, i);
 }
 
-/* Closes an end. All messages have been received and released, so sends complete, the last credits
- * arrive, and receives still posted are cancelled. */
+/* Closes an end. All messages have been received and released. The receiver cancels its posted
+ * receives; the sender receives the credits that it has not used. */
 static void close_end(Channel *channel)
 {
     MpiEnd *end = channel->impl;

@@ -3,17 +3,18 @@
  * and at given bounds) a consecutive range with the shards that lie there; see sum_by_slices. A
  * piece has two phases. Collect: every rank sends each peer that peer's slice, and sums its own
  * slice over all ranks in tree order. Spread: every rank sends the sum of its slice to all peers.
- * The bytes on the wire are those of a ring, but in a fixed order of additions. A reduce-scatter is
- * only the first phase, an all-gather only the second. A push is the first phase, and adds the
- * slices to the partial sums of a tree, piece after piece in the order in which they were begun.
- * Between many ranks both phases go in rounds instead (order/halving.h); those of a push may go
- * partly in rounds and partly all to all.
+ * It sends as many bytes as a ring would, but the order of additions is fixed. A reduce-scatter is
+ * only the first phase, an all-gather only the second. A push is the first phase, after which each
+ * rank adds its slices to the partial sums of a tree, piece after piece in the order in which the
+ * pieces were begun. Between many ranks both phases consist of rounds instead (order/halving.h); a
+ * push may use rounds first and all to all afterwards.
  *
- * Ranks of a node form groups (node_group.h): of one rank in comm_mpi, of as many as the nodes
- * allow in comm_nodes. A rank's peers are the ranks of the same number in the other groups, its
- * rail. A rank handles the slices of all ranks of its rail: it sums them over its group in shared
- * memory before the messages, and copies to its group what the messages bring. Therefore each byte
- * crosses the network once per group, and a rank has as many peers as there are other groups.
+ * Ranks of a node form groups (node_group.h). A group has one rank in comm_mpi, and
+ * comm_group_width ranks in comm_nodes. A rank's peers are the ranks of the same number in the
+ * other groups, its rail. A rank handles the slices of all ranks of its rail: it sums them over
+ * its group in shared memory before messages are sent, and copies received sums to its group.
+ * Therefore each byte crosses the network once per group, and a rank has as many peers as there
+ * are other groups.
  *
  * A few pieces are in flight at a time, each in a slot with staging memory, so memory is bounded
  * for any range and MPI counts stay far below 2^31. A progress thread (progress_thread.h) moves and
@@ -24,10 +25,10 @@
 #include <sched.h>
 #include <string.h>
 
-/* A waiting rank polls for POLL_S, and then leaves polling to the progress thread and sleeps, at
+/* A waiting rank polls for POLL_S. Then it leaves polling to the progress thread and sleeps, at
  * most SLEEP_S at a time. */
 static const double POLL_S = 2e-4, SLEEP_S = 1e-3;
-/* interval between checks whether the group's ranks live */
+/* interval between checks that the group's ranks are alive */
 static const double CHECK_S = 0.1;
 
 static ProgressPoll poll(void *user);
@@ -117,7 +118,8 @@ static void mpi_close(Comm *comm)
     comm->arena = comm->params = NULL;
 }
 
-/* Decides whether the operation moves by halving, and what its pieces are. */
+/* Decides whether the operation uses halving, and whether its pieces are slices or consecutive
+ * ranges. */
 static void choose_way(const Comm *comm, Operation *op)
 {
     const Messages *m = comm->impl;
@@ -191,14 +193,15 @@ static void mpi_push_begin(Comm *comm, const CommPush *push)
                             .number = comm->pushes});
 }
 
-/* True if all ranks of the group have begun the oldest operation that is not wholly in slots. */
+/* True if all ranks of the group have begun the oldest operation that still has pieces without a
+ * slot. */
 static bool can_start(const Messages *m)
 {
     return m->op_first < m->op_count &&
            m->op[m->op_first].id <= node_group_least(&m->group, MARK_BEGUN);
 }
 
-/* The largest number up to which all operations begun (or, with gathers, all all-gathers) are done
+/* The largest number such that all operations (with `gathers`, all all-gathers) up to it are done
  * on this rank. */
 static int64_t done_up_to(const Messages *m, bool gathers)
 {
@@ -215,14 +218,14 @@ static int64_t done_up_to(const Messages *m, bool gathers)
     return done;
 }
 
-/* Publishes to the group how far this rank is, and reads how far all are. Returns true if that has
- * changed. */
+/* Publishes to the group the numbers of this rank's finished operations and reads the least
+ * numbers of the group. Returns true if a least number has changed. */
 static bool exchange_marks(Messages *m)
 {
     bool moved = false;
     node_group_mark(&m->group, MARK_GATHERED, done_up_to(m, true));
     node_group_mark(&m->group, MARK_PUSHED, m->pushed);
-    /* last of all, as NodeMark demands */
+    /* MARK_FINISHED is set last, as NodeMark requires */
     node_group_mark(&m->group, MARK_FINISHED, done_up_to(m, false));
     for (int i = 0; i < MARKS; ++i) {
         int64_t least = node_group_least(&m->group, i);

@@ -1,12 +1,13 @@
-/* Groups of ranks of one node: their width and their memory. */
+/* Groups of ranks of one node: how wide they may be, their shared memory, and the marks of progress
+ * in it. Sums inside a group are in pieces.c. */
 #include "node_group.h"
 #include "../world/mpi_check.h"
 
 #include <stdatomic.h>
 
-/* If the ranks of a node are consecutive, from `first` on, its groups may be as wide as the largest
- * power of two that divides both first and the number of ranks; otherwise they have one rank. The
- * node with the narrowest groups decides for all. */
+/* If a node's ranks are consecutive and begin at `first`, its groups may be as wide as the largest
+ * power of two that divides both first and the number of ranks. Otherwise its groups have one rank.
+ * All nodes use the width of the node with the narrowest groups. */
 int node_group_width(const World *world)
 {
     if (world->comm == MPI_COMM_NULL || world->node == MPI_COMM_NULL) return 1;
@@ -14,7 +15,7 @@ int node_group_width(const World *world)
     MPI_CHECK(MPI_Allreduce(&world->rank, &first, 1, MPI_INT, MPI_MIN, world->node));
     MPI_CHECK(MPI_Allreduce(&world->rank, &last, 1, MPI_INT, MPI_MAX, world->node));
     int ranks = last - first + 1, both = first | ranks;
-    /* both & -both: lowest set bit */
+    /* both & -both is the lowest set bit of both */
     int mine = ranks == world->node_size ? both & -both : 1;
     MPI_CHECK(MPI_Allreduce(&mine, &width, 1, MPI_INT, MPI_MIN, world->comm));
     return width;

@@ -1,9 +1,9 @@
-/* The ranks of one node that sum in shared memory before messages leave it, and the progress that
- * each of them publishes to the others.
+/* Groups of ranks of one node that sum in shared memory before they send messages to other nodes,
+ * and the progress that each rank publishes to its group.
  *
- * A group is `size` consecutive ranks, a power of two, and begins at a multiple of it. Its sum is
- * therefore a subtree of the tree of all ranks, and the groups' sums are added by the rest of that
- * tree. */
+ * A group is `size` consecutive ranks; size is a power of two, and the first rank is a multiple of
+ * it. Its sum is therefore a subtree of the tree of all ranks, and the rest of that tree adds the
+ * groups' sums. */
 #ifndef WEFT_PARALLEL_NODE_GROUP_H
 #define WEFT_PARALLEL_NODE_GROUP_H
 
@@ -11,16 +11,16 @@
 
 #include <stdalign.h>
 
-/* Counters of one rank's progress, which only grow. A rank that reads MARK_FINISHED, and then the
- * two marks that follow it, finds those at least as far, because MARK_FINISHED is written last. */
+/* Counters of one rank's progress, which only grow. MARK_FINISHED is written last. A rank that
+ * reads it first therefore finds MARK_PUSHED and MARK_GATHERED at least as far advanced. */
 typedef enum NodeMark {
-    /* sums, pushes and all-gathers that the rank has begun */
+    /* number of the last operation (sum, push, all-gather) that the rank has begun */
     MARK_BEGUN,
-    /* all of them up to this one are done on the rank */
+    /* all operations up to this number are done on the rank */
     MARK_FINISHED,
-    /* all pushes up to this one are done on the rank */
+    /* all pushes up to this number are done on the rank */
     MARK_PUSHED,
-    /* all all-gathers up to this one are done on the rank */
+    /* all all-gathers up to this number are done on the rank */
     MARK_GATHERED,
     MARKS
 } NodeMark;
@@ -36,10 +36,10 @@ typedef struct NodeGroup {
     float **params;
     /* each rank's marks, [size]; the array is owned */
     NodeMarks **marks;
-    /* world of the group; owned; unused for one rank */
+    /* world of the group; owned; unused for a group of one rank */
     World world;
-    /* [0]: segments with the arenas and marks; [1]: with the parameters; owned; unused for one
-     * rank */
+    /* [0]: segments with the arenas and marks; [1]: segments with the parameters; owned; unused for
+     * a group of one rank */
     ShmSegments shared[2];
     /* marks of a group of one rank */
     NodeMarks single_marks;
@@ -48,17 +48,17 @@ typedef struct NodeGroup {
 /* The widest groups that the placement of world's ranks on nodes allows. Collective. */
 int node_group_width(const World *world);
 /* Makes the groups, with an arena of arena_bytes for each of `width` ranks; for width 1 the caller
- * sets arena[0]. Errors as from shm_segments_init; only the ranks of one group are sure to return
- * the same Status. On an error there is nothing to release. group must not move. Collective on
- * world. */
+ * sets arena[0]. Errors as from shm_segments_init; ranks of different groups may return different
+ * Statuses. On an error there is nothing to release. The NodeGroup must stay at its address,
+ * because marks[0] may point into it. Collective on world. */
 Status node_group_init(NodeGroup *group, const World *world, int width, size_t arena_bytes);
-/* Makes the memory of parameters for a group that has its arenas. Collective. */
+/* Makes the shared memory of the parameters; call it after node_group_init. Collective. */
 Status node_group_params(NodeGroup *group, size_t bytes);
 /* Collective. */
 void node_group_fini(NodeGroup *group);
 /* Sets a mark of this rank. A rank that reads the mark sees what this rank wrote before. */
 void node_group_mark(NodeGroup *group, NodeMark mark, int64_t value);
-/* Minimum of all ranks' marks. */
+/* Minimum of a mark over the group's ranks. */
 int64_t node_group_least(const NodeGroup *group, NodeMark mark);
 
 #endif

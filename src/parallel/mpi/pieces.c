@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* pieces with different tags; the tags stay below 32767, which every MPI allows */
+/* number of consecutive pieces with different tags; all tags are below 32767, the least upper limit
+ * that MPI guarantees */
 enum { TAG_PIECES = 1 << 13 };
 
 /* The part of a piece that lies in one rank's shard: position in the arena or the parameters, and
@@ -16,9 +17,9 @@ typedef struct Slice {
     int count;
 } Slice;
 
-/* Which part of the cut belongs to rank rail_rank of the rail. In an even cut the order of the
- * parts is free: the parts of a rail are adjacent and in the order of Halving.position, so that
- * those of a message are adjacent, too. */
+/* Index of the part of the cut that belongs to rank rail_rank of the rail. In an even cut the order
+ * of the parts is free: the parts of a rail are adjacent and in the order of Halving.position, so
+ * the parts that one message of halving carries are adjacent. */
 static int part_of(const Messages *m, const Operation *op, int rail_rank)
 {
     if (op->cut.bounds) return rail_rank * m->group.size + m->group.rank;
@@ -61,8 +62,9 @@ static void receive(const Messages *m, Slot *slot, float *into, int count, int f
                             &slot->request[slot->request_count++]));
 }
 
-/* Sums the slices of all ranks of the rail over the group (before the messages), or copies them to
- * the group (after). No other rank of the group has these slices. */
+/* before: sums the slices of all ranks of the rail over the group. Otherwise, after the messages:
+ * copies these slices to the group's other ranks. No other rank of the group handles these
+ * slices. */
 static void join_group(Comm *comm, const Slot *slot, bool before)
 {
     const Messages *m = comm->impl;
@@ -77,7 +79,8 @@ static void join_group(Comm *comm, const Slot *slot, bool before)
     }
 }
 
-/* Ranks of the rail that halving adds before others; their sum is one leaf of an all to all. */
+/* Number of ranks of the rail whose sum halving computes; this sum is one leaf of the all to all
+ * that follows. */
 static int leaf_ranks(const Messages *m, const Operation *op)
 {
     if (!op->halves) return 1;
@@ -89,7 +92,8 @@ static int leaf_ranks(const Messages *m, const Operation *op)
 /* Begins the messages of one phase between the ranks whose numbers differ from this one's by a
  * multiple of `stride`. To collect, a rank sends each peer that peer's slice and receives its own
  * slice from all peers; to spread, it sends its sum to all peers and receives theirs. Every rank
- * sends to the next higher rank first, so that not all send to the same rank. */
+ * sends to the next higher rank first, so that the ranks do not all send to the same rank at
+ * once. */
 static void start_all(Comm *comm, Slot *slot, int tag)
 {
     const Messages *m = comm->impl;
@@ -131,8 +135,8 @@ static Block block_of(const Comm *comm, const Slot *slot, HalvingMessage message
     return (Block){comm, slot, message, slot->shard};
 }
 
-/* True if the shard's owner is on this rail and its slice is in the message. *rank: the owner's
- * number on the rail. */
+/* True if the shard's owner is on this rail and the owner's slice is in the message. *rank: the
+ * owner's number on the rail. */
 static bool owner_in(const Block *block, int shard, int *rank)
 {
     const Messages *m = block->comm->impl;
@@ -171,7 +175,7 @@ static int block_count(Block block)
     return count;
 }
 
-/* Address of a block that is contiguous in the arena, otherwise NULL. */
+/* Address of a block in the arena, or NULL if the block is not contiguous there. */
 static float *block_whole(Block block)
 {
     Slice slice, other;
@@ -224,8 +228,8 @@ static float *send_block(Comm *comm, Slot *slot, HalvingMessage message, int tag
     return staging + count;
 }
 
-/* Receives a block. One that is to be added, or is not contiguous, goes to the staging memory.
- * Returns the staging memory for the round's next block. */
+/* Receives a block. A block that will be added, or is not contiguous in the arena, is received into
+ * the staging memory. Returns the staging memory for the round's next block. */
 static float *receive_block(Comm *comm, Slot *slot, HalvingMessage message, int tag, float *staging)
 {
     Block block = block_of(comm, slot, message);
@@ -266,7 +270,7 @@ static void end_round(const Comm *comm, const Slot *slot)
 
 /* ---- phases ---- */
 
-/* Rounds of halving. An all to all follows if they do not join all ranks. */
+/* Number of rounds of halving. If these rounds do not add all ranks, an all to all follows them. */
 static int rounds_of(const Messages *m, const Operation *op)
 {
     int joined = leaf_ranks(m, op);
@@ -314,8 +318,8 @@ static bool next_round(Comm *comm, Slot *slot)
 
 /* ---- sums ---- */
 
-/* Adds the collected slices to the push's partial sums. The sum of a node's group counts as one
- * leaf of a tree with fewer leaves, and so does the sum of the ranks that halving has added. */
+/* Adds the collected slices to the push's partial sums. The sum of a group, or of the ranks that
+ * halving has added, is one leaf of a tree with correspondingly fewer leaves. */
 static void push_slice(const Comm *comm, const Slot *slot)
 {
     const Messages *m = comm->impl;
@@ -336,8 +340,8 @@ static void push_slice(const Comm *comm, const Slot *slot)
     tree_push(&leaves, mine.count, 1);
 }
 
-/* True if this piece of a push is collecting and an older one is, too: leaves are added to a
- * tree in order. */
+/* True if this piece of a push and an older piece of a push are both collecting. The older one must
+ * be added first, because leaves are added to a tree in order. */
 static bool must_wait_for_older(const Messages *m, const Slot *slot)
 {
     bool collects = slot->state == SLOT_COLLECT && slot->op.push.level;
@@ -391,7 +395,7 @@ bool piece_advance(Comm *comm, Slot *slot)
     return moved;
 }
 
-/* Finds the shards that overlap the slot's cut: slot->shard up to slot->shard_end. */
+/* Sets slot->shard and slot->shard_end to the range of shards that overlap the slot's cut. */
 static void find_shards(Operation *op, Slot *slot)
 {
     const Cut *cut = &slot->op.cut;

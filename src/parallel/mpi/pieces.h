@@ -1,5 +1,6 @@
-/* Pieces of sums, pushes and all-gathers that move by messages. Each is in a slot, and a few are in
- * flight at a time. Private to comm_mpi.c, which holds mpi_lock in all calls. */
+/* Pieces of sums, pushes and all-gathers that move by messages. Each piece is in a slot, and a few
+ * pieces are in flight at a time. Private to comm_mpi.c, which calls these functions with mpi_lock
+ * locked. */
 #ifndef WEFT_PARALLEL_PIECES_H
 #define WEFT_PARALLEL_PIECES_H
 
@@ -20,17 +21,18 @@ typedef struct Operation {
     /* the data begin this many elements after the bounds */
     int64_t shift;
     Cut cut;
-    /* phases of the operation */
+    /* phases that the operation has */
     bool collect, spread;
-    /* true: phases go in rounds of halving; false: with all peers at once */
+    /* true: phases consist of rounds of halving; false: a phase exchanges with all peers at once */
     bool halves;
     /* true: pieces are the next slices of all shards; false: consecutive ranges */
     bool slices;
-    /* elements already in pieces: of every shard, or of the range */
+    /* elements that earlier pieces have: of each shard if pieces are slices, of the whole range
+     * otherwise */
     int64_t done;
-    /* first shard that may have something left, where bounds are given */
+    /* if bounds are given: the first shard that may have elements left */
     int shard;
-    /* the push; level NULL: the operation is no push */
+    /* the push; level is NULL if the operation is not a push */
     CommPush push;
     /* number among all operations begun, from 1 on */
     int64_t id;
@@ -44,7 +46,7 @@ typedef struct Slot {
     /* Copy of the operation. If pieces are slices, op.done is the offset of the piece in every
      * shard; if they are ranges, op.cut is the cut of the piece. */
     Operation op;
-    /* shards that may have elements in the piece, where bounds are given: shard .. shard_end - 1 */
+    /* if bounds are given: shards that may have elements in the piece, shard .. shard_end - 1 */
     int shard, shard_end;
     /* number among all pieces started; wraps */
     uint32_t piece;
@@ -52,10 +54,10 @@ typedef struct Slot {
     bool last;
     /* current round of halving */
     int round;
-    /* all messages of the phase have been received */
+    /* true: all messages of the phase have been received */
     bool received;
-    /* slices received from each peer, Messages.slice elements each; with halving, messages received
-     * and sent in a round that are not contiguous in the arena; owned */
+    /* received slices, Messages.slice elements for each peer; with halving, received messages that
+     * will be added, and messages that are not contiguous in the arena; owned */
     float *staging;
     /* contribution of each rank of the rail to this rank's slice, in rank order; the array is
      * owned */
@@ -67,7 +69,8 @@ typedef struct Slot {
 
 typedef struct Messages {
     NodeGroup group;
-    /* communicator of the rail, whose tags are not shared; owned */
+    /* communicator of the rail, separate so that its tags are not shared with other messages;
+     * owned */
     MPI_Comm comm;
     /* number of ranks of the rail, which is the number of groups, and this rank's number among
      * them */
@@ -78,15 +81,15 @@ typedef struct Messages {
     int64_t even;
     /* most elements of a piece that is a range at given bounds */
     int64_t uneven;
-    /* owned */
+    /* rounds of halving on the rail; owned */
     Halving *halving;
     /* staging memory of one slot */
     size_t staging_bytes;
     /* pieces in flight, in the first `slots` slots */
     Slot slot[SUM_PIECES_IN_FLIGHT];
     int slots;
-    /* operations begun and not yet wholly in slots, oldest first, from op_first to op_count;
-     * owned */
+    /* operations begun that still have pieces without a slot, op_first .. op_count - 1, oldest
+     * first; owned */
     Operation *op;
     int op_first, op_count, op_capacity;
     /* pieces started so far */
@@ -95,13 +98,13 @@ typedef struct Messages {
     int64_t begun;
     /* number of the last all-gather begun */
     int64_t gathers;
-    /* number of the last push done here */
+    /* number of the last push that is done on this rank */
     int64_t pushed;
     /* minimum of each mark over the group at the last poll */
     int64_t seen[MARKS];
-    /* time of the last check whether the group's ranks live (clock_s) */
+    /* time (clock_s) of the last check that the group's ranks are alive */
     double checked_s;
-    /* owned; mpi_lock guards all fields except comm, slice and this one */
+    /* The progress thread; owned. mpi_lock guards all fields except comm, slice and progress. */
     ProgressThread *progress;
 } Messages;
 

@@ -1,5 +1,5 @@
-/* The progress thread, and the lock around MPI. There is one lock per process because MPI is
- * global. */
+/* The progress thread, and the lock around MPI calls. The process has one lock because MPI is one
+ * library for the whole process. */
 #include "progress_thread.h"
 
 #include <pthread.h>
@@ -10,7 +10,7 @@
 
 /* shortest and longest pause between two polls; a pause is doubled while nothing arrives */
 static const long PAUSE_NS = 20 * 1000, LONGEST_PAUSE_NS = 80 * 1000;
-/* how late the kernel may end a pause; its default is about as long as the pause */
+/* how late the kernel may end a pause; the default, 50 us, is about as long as a pause */
 static const unsigned long TIMER_SLACK_NS = 1;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -25,7 +25,8 @@ struct ProgressThread {
     bool awake, end;
 };
 
-/* Pauses after a poll with this result. Returns the length of the next pause. */
+/* Pauses after a poll with this result; sleep_ns is the length of the pause if nothing arrived.
+ * Returns the length for the next pause. */
 static long pause_after(ProgressPoll result, long sleep_ns)
 {
     if (result != PROGRESS_WAITING) {

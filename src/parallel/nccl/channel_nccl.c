@@ -1,7 +1,8 @@
 /* Channels between GPUs. Both ends have `depth` slots in their GPU's memory. The compute stream
- * fills and empties slots; a message moves when both ranks call channel_nccl_move, on the
- * communicator's stream. Each slot has two events: the compute stream has finished with it, and its
- * message has moved. The host never waits, except inside NCCL's calls. */
+ * fills and empties slots; a message moves on the communicator's stream when both ranks call
+ * channel_nccl_move. Each slot has two events: `computed` is recorded when the compute stream has
+ * filled or emptied the slot, `moved` when its message has moved. The host waits only inside NCCL's
+ * calls. */
 #include "channel_nccl.h"
 #include "nccl.h"
 
@@ -110,7 +111,7 @@ void channel_nccl_move(Channel *channel, const int *which, int count)
     for (int i = 0; i < count; ++i) record_moves(&channel[which[i]]);
 }
 
-/* A slot of a message without bytes must still be allocated. */
+/* Bytes of the slots, at least 1: slots of messages without bytes are allocated, too. */
 static size_t slots_bytes(const Channel *channel)
 {
     size_t bytes = (size_t)channel->spec.depth * channel->spec.bytes;

@@ -1,11 +1,11 @@
 /* comm_nccl: sums between GPUs. An ordered sum cuts a range into one shard per rank: shards are
- * sent to their rank by grouped sends, added there in the tree's order, and sent back. It moves the
- * bytes of a ring and has the bits of the tree. Where any order is allowed, NCCL's all-reduce is
- * used. A reduce-scatter leaves out the way back, an all-gather is only the way back, and a push
- * adds what arrives to the tree's partial sums. Between many ranks both ways go in rounds of
- * halving, one group of sends each (halving.h). All work is queued on the communicator's stream,
- * which first waits for the compute stream; comm_wait makes the compute stream wait in turn, never
- * the host. */
+ * sent to their rank by grouped sends, added there in the tree's order, and sent back. It sends as
+ * many bytes as a ring, and its bits are those of the tree. If any order of additions is allowed,
+ * NCCL's all-reduce is used instead. A reduce-scatter has only the first exchange, an all-gather
+ * only the second; a push has the first and adds the received shards to the tree's partial sums.
+ * Between many ranks both exchanges are rounds of halving (halving.h), each one group of sends. All
+ * work is queued on the communicator's stream, which first waits for the compute stream. comm_wait
+ * makes the compute stream wait for that stream; the host does not wait. */
 #include "nccl.h"
 #include "../order/cut.h"
 #include "../order/halving.h"
@@ -14,25 +14,28 @@
 
 #include <cuda_runtime_api.h>
 
-/* Longer ranges are summed in pieces of this many elements, each with a slice of every shard, so
- * that the scratch memory stays at 32 MB. */
+/* Longer ranges are summed in pieces of PIECE_ELEMENTS floats, each with a slice of every shard.
+ * This limits the scratch memory to 32 MB. */
 static const int64_t PIECE_ELEMENTS = 8 << 20;
-/* all in floats, except LEVELS, the levels of a tree; shards begin on multiples of LINE_FLOATS */
+/* SLICE_ALIGN_FLOATS and SLICE_SLACK: alignment and reserve of a slice's capacity, in floats.
+ * LINE_FLOATS: shards begin at multiples of it, one cache line. LEVELS: the most levels of a
+ * tree. */
 enum { SLICE_ALIGN_FLOATS = 32, SLICE_SLACK = 64, LINE_FLOATS = 16, LEVELS = 33 };
 
 typedef struct NcclState {
     /* recorded on the compute stream before an operation, and on the communicator's after it;
      * owned */
     Event *computed, *summed;
-    /* one slice from each other rank; owned */
+    /* memory for one received slice of each other rank; owned */
     float *scratch;
-    /* owned */
+    /* rounds of halving; owned */
     Halving *halving;
-    /* true: sums and all-gathers go by halving; pushes never do */
+    /* true: sums and all-gathers use halving; pushes never do */
     bool halves;
     size_t scratch_bytes;
-    /* capacity for one slice */
+    /* capacity for one slice, in floats */
     int64_t slice_elements;
+    /* an operation has been queued for which the compute stream does not wait yet */
     bool in_flight;
 } NcclState;
 
@@ -66,7 +69,8 @@ static Status nccl_open(Comm *comm, Backend *backend, size_t arena_bytes)
     state->scratch_bytes = comm_nccl_scratch(comm->size, comm->arena_elements);
     state->scratch = backend->table->alloc(backend, state->scratch_bytes);
     state->halving = halving_new(comm->rank, comm->size);
-    /* pieces follow each other on one stream, so each is costed as a sum of one piece */
+    /* Pieces run one after the other on one stream, so the cost of each is that of a sum of one
+     * piece. */
     const SumShape piece = {
         .ranks = comm->size, .width = 1, .arena_elements = comm->arena_elements, .elements = 1};
     state->halves = sum_way(&piece, comm->way) == COMM_HALVING;
@@ -125,8 +129,8 @@ static size_t bytes_of(Slice slice)
     return (size_t)slice.elements * sizeof(float);
 }
 
-/* Address of rank `peer`'s part of my slice: in the arena for this rank, in the scratch memory for
- * others. */
+/* Address of rank `peer`'s contribution to this rank's slice: this rank's own is in the arena, the
+ * others are in the scratch memory. */
 static float *part_of(const Comm *comm, Slice mine, int peer)
 {
     const NcclState *state = comm->impl;
@@ -134,8 +138,8 @@ static float *part_of(const Comm *comm, Slice mine, int peer)
     return state->scratch + state->slice_elements * (peer < comm->rank ? peer : peer - 1);
 }
 
-/* SCATTER: every rank receives all parts of its slice. GATHER: every rank's slice is sent to
- * all. */
+/* SCATTER: every rank receives the other ranks' contributions to its slice. GATHER: every rank
+ * sends its slice to all others. */
 typedef enum Direction { SCATTER, GATHER } Direction;
 static void exchange(const Comm *comm, const Range *range, int64_t done, Direction direction)
 {
@@ -157,7 +161,7 @@ static void exchange(const Comm *comm, const Range *range, int64_t done, Directi
 /* ---- halving ---- */
 
 /* The slices of a halving message that have not been visited. In an even cut, slices at consecutive
- * places are contiguous and count as one. */
+ * positions are contiguous and count as one. */
 typedef struct Block {
     const Comm *comm;
     const Range *range;
@@ -177,8 +181,8 @@ static bool next_slice(Block *block, Slice *slice)
     return true;
 }
 
-/* Sends a block from its place or receives it there; with scratch, receives it into the scratch
- * memory for a later addition. */
+/* Sends a block from its range in the arena or receives it there. If scratch is not NULL, receives
+ * the block into scratch, where add_block adds it later. */
 static void move_block(Block block, bool sends, float *scratch)
 {
     const Gpus *gpus = gpus_of(block.comm);
@@ -228,8 +232,8 @@ static void halve(const Comm *comm, const Range *range, int64_t done, Direction 
 
 /* ---- sums ---- */
 
-/* Adds the ranks' parts, as leaves `first` and following of `leaves`, to the partial sums part[].
- * Sums are made where the parts lie. */
+/* Adds the ranks' contributions to the partial sums part[]; they are leaves first, first + 1, ...
+ * of `leaves`. Each sum overwrites its left operand. */
 static void grow(const Comm *comm, float **part, Slice mine, int first, int leaves)
 {
     for (int rank = 0; rank < comm->size; ++rank) {
@@ -243,13 +247,13 @@ static void grow(const Comm *comm, float **part, Slice mine, int first, int leav
     }
 }
 
-/* Copies a sum to its destination, unless it is there. */
+/* Copies a sum to its destination if it is not there already. */
 static void settle_part(const Comm *comm, float *to, const float *part, Slice mine)
 {
     if (part != to) comm->backend->table->copy(stream_of(comm), to, part, bytes_of(mine));
 }
 
-/* Sums the ranks' parts into this rank's slice. */
+/* Sums the ranks' contributions into this rank's slice. */
 static void add_in_order(const Comm *comm, const Range *range, int64_t done)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -259,7 +263,8 @@ static void add_in_order(const Comm *comm, const Range *range, int64_t done)
     settle_part(comm, mine.at, part[0], mine);
 }
 
-/* Adds the ranks' parts as the next leaves of the push's tree, whose partial sums are kept. */
+/* Adds the ranks' contributions as the next leaves of the push's tree. Keeps the tree's partial
+ * sums in push->level for the next push. */
 static void add_to_tree(const Comm *comm, const Range *range, int64_t done, const CommPush *push)
 {
     Slice mine = slice_of(comm, range, done, comm->rank);
@@ -291,16 +296,17 @@ static void end(const Comm *comm)
     state->in_flight = true;
 }
 
-/* An operation that is to be queued. */
+/* Description of an operation to be queued. */
 typedef struct Work {
     Range range;
-    /* ranks sum their slices; ranks send their slices to all */
+    /* sum: ranks sum their slices; spread: ranks send their slices to all */
     bool sum, spread;
     /* the push, or NULL */
     const CommPush *push;
 } Work;
 
-/* Queues one piece; in an even cut that is all of range. */
+/* Queues one piece: the slices that begin `done` elements into each shard or, if pieces are not
+ * slices, all of range. */
 static void queue_piece(const Comm *comm, const Work *work, const Range *range, int64_t done)
 {
     const NcclState *state = comm->impl;
@@ -312,10 +318,10 @@ static void queue_piece(const Comm *comm, const Work *work, const Range *range, 
     if (work->spread) move(comm, range, done, GATHER);
 }
 
-/* Queues an operation in pieces. The scratch memory has room for all slices of a piece: of slices
- * of shards at given bounds, and of an even cut, whose slices exceed an even share by at most one
- * cache line. At given bounds a piece may also be a consecutive range; since one round of halving
- * may receive all of it, it is limited to the scratch memory. Chooses what needs fewer pieces. */
+/* Queues an operation in pieces. All slices of a piece fit into the scratch memory; in an even cut
+ * a slice exceeds an even share by at most one cache line. With given bounds a piece is a slice of
+ * every shard or a consecutive range, whichever gives fewer pieces. One round of halving may
+ * receive a whole range, so a range is at most as large as the scratch memory. */
 static void queue(const Comm *comm, const Work *work)
 {
     const NcclState *state = comm->impl;
@@ -391,7 +397,8 @@ static void nccl_wait(Comm *comm)
     state->in_flight = false;
 }
 
-/* A send is complete when its peer has the data, so what is complete here is complete there. */
+/* A send is complete when its peer has the data. Therefore an operation that is complete on this
+ * rank is complete on all ranks. */
 static bool nccl_collective_wait(Comm *comm, int64_t number)
 {
     (void)number;

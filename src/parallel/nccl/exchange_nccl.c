@@ -12,17 +12,18 @@ typedef struct GpuExchange {
     Exchange base;
     /* borrowed */
     const Gpus *gpus;
-    /* parts of sums are added by the binary tree of neighbours */
+    /* true: fp32 parts are added by the binary tree of neighbours; false: in rank order */
     bool tree;
-    /* capacity for one part */
+    /* capacity for one part, in bytes */
     size_t part_bytes;
     /* staging memory for the received parts of all ranks, in rank order; owned */
     char *in;
-    /* the same for parts to send: the second half of that allocation */
+    /* staging memory for parts to send, in rank order: the second half of the allocation at `in` */
     char *out;
 } GpuExchange;
 
 typedef struct Piece {
+    /* the tensor's division into slices; borrowed */
     const Slices *s;
     /* first run of the piece, and number of runs */
     int64_t run, runs;
@@ -30,7 +31,8 @@ typedef struct Piece {
     size_t begin, bytes;
 } Piece;
 
-/* A rank's part of a piece: `runs` runs of `bytes` bytes, one every `pitch` bytes. */
+/* A rank's part of a piece: `runs` runs of `bytes` bytes; each begins `pitch` bytes after the
+ * previous one. */
 typedef struct Part {
     char *at;
     size_t bytes, pitch, runs;
@@ -54,7 +56,7 @@ static Part part_of_whole(const Piece *p, int ranks, int rank, const void *whole
                   .runs = (size_t)p->runs};
 }
 
-/* The same part without gaps. */
+/* The part `like` without gaps between its runs, at address `at`. */
 static Part packed_at(char *at, Part like)
 {
     return (Part){.at = at, .bytes = like.bytes, .pitch = like.bytes, .runs = like.runs};
@@ -82,8 +84,8 @@ static void move(const GpuExchange *ex, Part to, Part from)
                                         from.bytes, from.runs);
 }
 
-/* The memory that a part is sent from or received into: in the tensor, or in the staging memory if
- * it has gaps there. */
+/* The memory that a part is sent from or received into: its place in the tensor if it is contiguous
+ * there, otherwise the staging memory. */
 static Part through(const GpuExchange *ex, char *packed, Part part, int rank)
 {
     return is_packed(&part) ? part : packed_at(packed + (size_t)rank * ex->part_bytes, part);
@@ -110,7 +112,7 @@ static void gather_piece(const GpuExchange *ex, const Piece *p, const void *mine
 }
 
 /* Adds the received parts, n elements each, to `sum`: by the tree, or in the order of the ranks.
- * Parts in 16 bits are never rounded sums: at most one is not 0. */
+ * A sum of 16-bit parts is exact, because at most one of the parts is not 0. */
 static void add_parts(const GpuExchange *ex, DType type, void *sum, int64_t n)
 {
     const FlatTable *flat = ex->gpus->backend->table->flat;
@@ -150,8 +152,8 @@ static void reduce_piece(const GpuExchange *ex, const Piece *p, const void *whol
     add_parts(ex, p->s->type, sum.at, (int64_t)(bytes_of(&local) / element));
 }
 
-/* Moves on to the next piece: whole runs if their parts fit, otherwise bytes of one run. Returns
- * false if there are no more. */
+/* Advances *p to the next piece: several whole runs if one run's part fits into part_bytes,
+ * otherwise some bytes of one run. Returns false after the last piece. */
 static bool next_piece(const GpuExchange *ex, Piece *p)
 {
     size_t most = slices_run(p->s, ex->base.size, 0);
@@ -183,7 +185,7 @@ static void reduce(const Exchange *x, Slices s, const void *whole, void *mine)
     phase_enter(outer);
 }
 
-/* Slices need not be equal: the largest is smaller than two even parts. */
+/* Slices may have different sizes: the largest is smaller than twice an even part. */
 static size_t part_capacity(int ranks, size_t most)
 {
     size_t piece = most < PIECE_BYTES ? most : PIECE_BYTES;

@@ -1,7 +1,8 @@
 /* Finds out which GPU each rank has and whether NCCL can join them, and makes the communicators:
- * one of all ranks, its id sent by broadcast, and those of the grid's replicas, stages and
- * tensor-parallel groups, split from it. Refuses GPUs of several models if results must be the same
- * on any grid, and transport nccl if ranks share a GPU, except in tests (WEFT_TEST_SHARED_GPU). */
+ * one of all ranks, whose id rank 0 broadcasts, and those of the grid's replicas, stages and
+ * tensor-parallel groups, which are split from it. Refuses GPUs of several models if results must
+ * be the same on any grid, and transport nccl if ranks share a GPU, except in tests
+ * (WEFT_TEST_SHARED_GPU). */
 #include "nccl.h"
 #include "../world/abort.h"
 
@@ -10,22 +11,24 @@
 #include <string.h>
 #include <time.h>
 
-/* time in which all ranks must have joined */
+/* time within which all ranks must have joined */
 static const double INIT_LIMIT_S = 120;
-/* Environment variable; "1": NCCL joins ranks of one node even if they share a GPU. For tests. */
+/* Environment variable for tests; "1": NCCL joins ranks of one node even if they share a GPU. */
 static const char SHARED_GPU[] = "WEFT_TEST_SHARED_GPU";
 
 /* ---- identities ---- */
 
-/* One rank's GPU; plain bytes, gathered from all ranks. */
+/* One rank's GPU. Contains no pointers, because it is gathered from all ranks as bytes. */
 typedef struct Gpu {
     /* first rank of the node */
     int node;
     /* number of GPUs that the process may use */
     int visible;
+    /* multiprocessors of the GPU */
     int processors;
-    /* SHARED_GPU is "1" */
+    /* true: this rank's SHARED_GPU is "1" */
     bool may_share;
+    /* PCI bus id, and name of the model */
     char bus[32], model[256];
 } Gpu;
 
@@ -77,7 +80,7 @@ static Status check_models(const Gpu *gpu, int ranks, int bits)
     return st;
 }
 
-/* Finds two ranks that share a GPU. */
+/* True if two ranks share a GPU. *a, *b: the first such pair. */
 static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
 {
     for (*b = 1; *b < ranks; ++*b)
@@ -86,8 +89,8 @@ static bool find_sharers(const Gpu *gpu, int ranks, int *a, int *b)
     return false;
 }
 
-/* Warns if the launcher shows each rank only one GPU, which hides those that NCCL could reach
- * directly. */
+/* Warns if two ranks of a node can use only one GPU each: the launcher then hides the other GPUs,
+ * which NCCL could reach directly. */
 static void warn_hidden(const Gpu *gpu, int ranks)
 {
     for (int b = 1; b < ranks; ++b)
@@ -103,8 +106,8 @@ static void warn_hidden(const Gpu *gpu, int ranks)
             }
 }
 
-/* True in tests that may join ranks which share a GPU: all ranks are on one node and have
- * SHARED_GPU. */
+/* True if ranks that share a GPU may be joined, as tests need: all ranks are on one node and
+ * SHARED_GPU is "1" for all. */
 static bool sharing_is_allowed(const Gpu *gpu, int ranks)
 {
     for (int r = 0; r < ranks; ++r)
@@ -153,9 +156,9 @@ static Status decide(const Gpu *gpu, int ranks, int transport, int bits, Verdict
 
 /* ---- communicators ---- */
 
-/* Waits at set-up until comm's last call, which returned `result`, is complete and, if child is not
- * NULL, NCCL has set *child: NCCL 2.28.9 reports the parent as done before its thread sets the
- * child. ERR_CONFIG if the call fails, or is not complete after INIT_LIMIT_S. */
+/* Waits at set-up until comm's last call, which returned `result`, is complete. If child is not
+ * NULL, also waits until NCCL has set *child: NCCL 2.28.9 reports a split as complete before its
+ * thread sets the child. ERR_CONFIG if the call fails or is not complete after INIT_LIMIT_S. */
 static Status await(ncclComm_t comm, ncclResult_t result, const char *call, int ranks,
                     ncclComm_t *child)
 {
@@ -189,8 +192,8 @@ static Status make_id(const World *world, ncclUniqueId *id)
                 nccl.error_string(result), nccl.last_error(NULL));
 }
 
-/* Aborts the communicator if a rank could not make it, since finalizing would wait for the others.
- * st: the status on which all ranks agree; returned. */
+/* Aborts the communicator if st, the status on which all ranks agree, is an error: comm_finalize
+ * would wait for ranks that have no communicator. Returns st. */
 static Status abort_if_failed(ncclComm_t *comm, Status st)
 {
     if (st != OK && *comm) {
@@ -213,7 +216,8 @@ static Status connect(ncclComm_t *comm, const World *world)
     return abort_if_failed(comm, status_agree(world, st));
 }
 
-/* Makes the communicator of the parent's ranks that have one color. Collective on parent. */
+/* Splits grid->gpus[0]: makes the communicator of the ranks that pass the same color. Collective on
+ * grid->world. */
 static Status split(ncclComm_t *comm, const Grid *grid, const World *part, int color)
 {
     ncclComm_t parent = grid->gpus[0]->comm;
@@ -272,8 +276,9 @@ static Status watch_new(Grid *grid, const Gpu *mine)
     return status_agree(world, nccl_watch_start(watch));
 }
 
-/* NCCL_LAUNCH_ORDER_IMPLICIT, which newer versions support, makes a GPU start the work of several
- * communicators in the order in which the host issued it. */
+/* Warns if NCCL is older than 2.26, the first version with NCCL_LAUNCH_ORDER_IMPLICIT. With this
+ * variable a GPU starts the work of several communicators in the order in which the host issued
+ * it. */
 static void warn_unordered(void)
 {
     int running = 0;
@@ -285,9 +290,9 @@ static void warn_unordered(void)
         running / 10000, running / 100 % 100);
 }
 
-/* Makes NCCL accept several ranks of one host on one GPU, which it otherwise refuses. It takes
- * ranks with different NCCL_HOSTID for different hosts, and they reach each other here over the
- * interface lo. NCCL reads both variables when its first communicator is made. */
+/* Makes NCCL accept several ranks of one host on one GPU, which it otherwise refuses. NCCL treats
+ * ranks with different NCCL_HOSTID as ranks of different hosts; here they connect over the
+ * interface lo. NCCL reads both variables when it makes its first communicator. */
 static void pose_as_host(int rank)
 {
     char name[32];
@@ -311,7 +316,7 @@ static Status join(Grid *grid, Backend *backend, int bits, const Gpu *mine)
     grid->gpus[0] = gpus_new(backend, bits, false);
     TRY(connect(&grid->gpus[0]->comm, grid->world));
     for (int i = 1; i < WATCH_COMMS; ++i) {
-        /* the same on every rank */
+        /* part[i]->size is the same on every rank, so all ranks skip the same splits */
         if (part[i]->size == 1) continue;
         grid->gpus[i] = gpus_new(backend, bits, part[i] == &grid->tp_world);
         TRY(split(&grid->gpus[i]->comm, grid, part[i], color[i]));
@@ -350,7 +355,8 @@ void grid_release_gpus(Grid *grid)
     }
     for (int i = 1; i < WATCH_COMMS; ++i)
         if (grid->gpus[i]) grid->gpus[i]->watch = NULL;
-    /* no rank destroys its communicators while another still watches them */
+    /* Waits until all ranks have stopped their watch threads, before any rank destroys its
+     * communicators. */
     world_barrier(grid->world);
     for (int i = WATCH_COMMS - 1; i >= 0; --i) gpus_free(&grid->gpus[i]);
     grid->dp_world.gpus = grid->pp_world.gpus = grid->tp_world.gpus = NULL;

@@ -1,6 +1,5 @@
-/* NCCL, the GPUs that it joins, and the thread that watches them. The library is bound when the
- * first communicator opens, because linking it would slow down the start of runs that never use
- * it. */
+/* NCCL, the GPUs that it joins, and the thread that watches them. The library is loaded when the
+ * first communicator is made: linking it would slow down the start of runs that never use it. */
 #ifndef WEFT_PARALLEL_NCCL_H
 #define WEFT_PARALLEL_NCCL_H
 
@@ -9,6 +8,7 @@
 #include <nccl.h>
 #include <pthread.h>
 
+/* The functions of NCCL that weft uses; set by nccl_load. */
 typedef struct Nccl {
     __typeof__(ncclGetUniqueId) *get_unique_id;
     __typeof__(ncclCommInitRankConfig) *comm_init;
@@ -27,36 +27,40 @@ typedef struct Nccl {
     __typeof__(ncclGetVersion) *get_version;
 } Nccl;
 extern Nccl nccl;
+/* Loads the library and sets nccl; does nothing if it is loaded. Errors as from library_bind. */
 Status nccl_load(void);
 
-/* A thread that checks a few times per second whether the communicators have failed, and whether
- * the processes of this node's ranks live. If not, it ends the job. Over NVLink NCCL does not
- * notice a dead process, and the host would wait for a stream that never ends. */
+/* A thread that checks a few times per second whether the communicators have failed, and whether a
+ * process of this node's ranks has ended. In both cases it ends the job. Over NVLink NCCL does not
+ * notice a dead process: without the thread the host would wait for ever for a stream. */
 enum { WATCH_COMMS = 4 };
 typedef struct NcclWatch {
-    /* borrowed; NULL: none */
+    /* communicators in the order of Grid.gpus; borrowed; NULL: none */
     ncclComm_t comm[WATCH_COMMS];
     /* description of this rank's GPU, for messages */
     char gpu[128];
-    /* segment of this node's ranks, if there are several; owned */
+    /* segments by which ranks of this node see each other's end; set if the node has several ranks;
+     * owned */
     ShmSegments node;
-    /* node is set */
+    /* true: node is set */
     bool has_node;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool running, stop;
 } NcclWatch;
-/* Starts the thread; comm, gpu and has_node (then also node) are set. Not collective. */
+/* Starts the thread. The caller has set comm, gpu and has_node, and node if has_node is true. Not
+ * collective. */
 Status nccl_watch_start(NcclWatch *watch);
 void nccl_watch_stop(NcclWatch *watch);
-/* Ends the job with a message that names this GPU, and the dead rank if there is one on this node.
- * watch may be NULL. */
+/* Ends the job with a message that names a dead rank of this node, or else this rank's GPU and the
+ * failed call. watch may be NULL. */
 _Noreturn void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words,
                            const char *call);
 
-/* The ranks of a world, joined by a nonblocking communicator. Its work is queued on one stream: a
- * separate one or, where results are needed at once, the compute stream. */
+/* The ranks of a world, joined by a nonblocking communicator. Its work is queued on one stream: the
+ * compute stream for tensor-parallel groups, whose results the next layer needs at once, and a
+ * separate stream otherwise. */
 typedef struct Gpus {
     ncclComm_t comm;
     /* borrowed */
@@ -65,20 +69,20 @@ typedef struct Gpus {
     Stream *stream;
     /* the same stream if it is not the compute stream, else NULL; owned */
     Stream *separate;
-    /* true: sums need not follow the tree */
+    /* true: sums may be added in any order; false: in the order of the tree */
     bool any_order;
     /* shared by all Gpus of a Grid, and owned by grid->gpus[0], which joins all ranks; NULL before
      * it is made */
     NcclWatch *watch;
 } Gpus;
-/* Waits until a call is complete, and ends the job if it failed. Calls on a communicator must be
- * completed one after the other. */
+/* Waits until a call is complete, and ends the job if it failed. A call on a communicator must be
+ * complete before the next call begins. */
 void nccl_settle(const Gpus *gpus, ncclResult_t result, const char *call);
 /* Checks the result of a call inside a group, which NCCL only records. */
 void nccl_noted(const Gpus *gpus, ncclResult_t result, const char *call);
 void nccl_group_begin(const Gpus *gpus);
 void nccl_group_end(const Gpus *gpus);
-/* Between nccl_group_begin and nccl_group_end. With 0 bytes they do nothing. */
+/* Both are called between nccl_group_begin and nccl_group_end. They do nothing if bytes is 0. */
 void nccl_send(const Gpus *gpus, const void *from, size_t bytes, int peer);
 void nccl_receive(const Gpus *gpus, void *to, size_t bytes, int peer);
 

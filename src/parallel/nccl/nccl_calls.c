@@ -1,5 +1,5 @@
-/* Calls NCCL inside a step: polls a nonblocking communicator until a call is complete, and ends the
- * job if a call fails. */
+/* The calls of NCCL inside a step: groups, sends and receives. Polls the nonblocking communicator
+ * until a call is complete, and ends the job if a call fails. */
 #include "nccl.h"
 
 #include <sched.h>

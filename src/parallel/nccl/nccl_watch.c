@@ -1,5 +1,5 @@
-/* A thread that notices asynchronous errors of the communicators and peers whose process has ended.
- * It calls no MPI except for the abort that ends the job. */
+/* A thread that notices asynchronous errors of the communicators, and peers whose process has
+ * ended, and then ends the job. It calls MPI only for the abort that ends the job. */
 #include "nccl.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@ static void check_peers(const NcclWatch *watch)
 
 void nccl_failed(const NcclWatch *watch, ncclResult_t result, const char *words, const char *call)
 {
-    /* ends the job here if a peer is dead, naming it */
+    /* if a peer is dead, this call ends the job with a message that names the peer */
     if (watch) check_peers(watch);
     const char *gpu = watch ? watch->gpu : "NCCL", *what = nccl.error_string(result);
     if (result == ncclInvalidArgument || result == ncclInvalidUsage)
@@ -34,7 +34,7 @@ static void check_comm(const NcclWatch *watch, ncclComm_t comm)
     if (state == ncclSuccess || state == ncclInProgress) return;
     char words[1024];
     snprintf(words, sizeof words, "%s", nccl.last_error(comm));
-    /* lets the kernels on the GPU end */
+    /* makes NCCL's kernels on the GPU end */
     nccl.comm_abort(comm);
     nccl_failed(watch, state, words, "ncclCommGetAsyncError");
 }

@@ -1,6 +1,7 @@
-/* Bounds of shards; only shards that are not empty are stored. A search starts at the entry that a
- * rank would have if the shards were evenly spread over the ranks. That is nearly right: a bucket
- * is cut evenly, though with many ranks some get no shard. */
+/* Bounds of shards; only shards that are not empty are stored. A search for a rank starts at the
+ * entry that the rank would have if the shards were spread evenly over the ranks. This entry is
+ * near the right one, because buckets are cut evenly; only with many ranks some ranks have no
+ * shard. */
 #include "cut.h"
 #include "parallel.h"
 

@@ -1,6 +1,7 @@
-/* Gradient buckets: the ranges of the gradient arena that are summed together. Tensors are taken
- * from the last to the first, as backward finishes them, and are never cut. Elements after the last
- * tensor belong to the first bucket, elements before the first tensor to the last one. */
+/* Gradient buckets: the ranges of the gradient arena that are summed together. Buckets are filled
+ * with tensors from the last to the first, the order in which backward finishes them; a tensor is
+ * never cut. Elements after the last tensor belong to the first bucket, elements before the first
+ * tensor to the last one. */
 #include "parallel.h"
 
 /* True if a bucket of `have` bytes is closer to the size `want` without the next tensor, of `more`

@@ -1,4 +1,4 @@
-/* How a range of an arena is cut among ranks, one shard each: at given bounds, or evenly. */
+/* The cut of a range of an arena into one part per rank: at given bounds, or evenly. */
 #ifndef WEFT_PARALLEL_CUT_H
 #define WEFT_PARALLEL_CUT_H
 
@@ -12,6 +12,7 @@ int64_t slice_bound(int64_t offset, int64_t count, int parts, int part);
 /* A range of an arena and its cut among ranks: at given bounds, which may begin before the range
  * and end after it, or evenly by slice_bound. */
 typedef struct Cut {
+    /* first element of the range in the arena, and number of elements */
     int64_t offset, count;
     /* borrowed; NULL: an even cut */
     const Bounds *bounds;
@@ -20,8 +21,8 @@ typedef struct Cut {
 Cut cut_at(const Bounds *bounds);
 /* First element of part `part` (0..parts) of the range; part == parts: the end of the range. */
 int64_t cut_bound(const Cut *cut, int parts, int part);
-/* Elements of the longest part. With given bounds, of all shards, including any outside the
- * range. */
+/* Elements of the longest part. With given bounds: elements of the longest shard, also if it is
+ * outside the range. */
 int64_t cut_longest(const Cut *cut, int parts);
 
 #endif

@@ -1,4 +1,5 @@
-/* Plans which slices each rank exchanges with which peers; sends no messages itself. */
+/* The plan of recursive halving: which slices each rank exchanges with which peers in each round,
+ * and how many messages ranks send. The transports send the messages. */
 #include "halving.h"
 
 #include "base.h"
@@ -13,15 +14,15 @@ typedef struct Block {
     int first, size;
 } Block;
 
-/* The block of 2^level neighbours that starts at `first`; fewer if it is the last one. Size 0: it
- * does not exist. */
+/* The block of 2^level neighbours that starts at `first`; the last block may have fewer. Size 0:
+ * there is no such block. */
 static Block block_from(int first, int level, int ranks)
 {
     int left = ranks > first ? ranks - first : 0;
     return (Block){first, left < 1 << level ? left : 1 << level};
 }
 
-/* The rank of the block that keeps a slice: see halving.h. */
+/* The rank of the block that keeps a slice, by the rule in halving.h. */
 static int keeper(Block block, int slice)
 {
     while (slice >= block.size) slice &= ~(1 << floor_log2(slice));
@@ -34,8 +35,8 @@ int halving_rounds(int ranks)
 }
 
 /* Number of slices in 0 .. whole - 1 (whole is a power of two) that member `kept` of a block of
- * `size` ranks keeps: those whose lowest bits equal `kept`, compared in as many bits as distinguish
- * it from the other members. */
+ * `size` ranks keeps: the slices whose lowest bits equal those of `kept`. As many bits are compared
+ * as are needed to distinguish `kept` from the other members. */
 static int kept_of_whole(int whole, int size, int kept)
 {
     int bits = floor_log2(size);
@@ -69,7 +70,7 @@ static int spread_sends(int rank, int ranks)
 
 int halving_most_sent(int ranks, bool collect, bool spread)
 {
-    /* all ranks of a power of two send as many */
+    /* if ranks is a power of two, all ranks send the same number of messages */
     int most = 0, different = ranks & (ranks - 1) ? ranks : 1;
     for (int r = 0; r < different; ++r) {
         int sends = (collect ? halving_sends(r, ranks) : 0) + (spread ? spread_sends(r, ranks) : 0);
@@ -78,9 +79,10 @@ int halving_most_sent(int ranks, bool collect, bool spread)
     return most;
 }
 
-/* Follows the chain of incomplete last blocks: a whole block of 2^level ranks, and the `rest` ranks
- * after it. Two members of the rest that have the same lowest bits share their slices, so each
- * sends half as many messages in that round as a member that has no such counterpart. */
+/* Follows the chain of incomplete last blocks: ranks are a whole block of 2^level ranks and `rest`
+ * ranks after it, and the rest is divided in the same way. Two members of the rest with the same
+ * lowest bits share the slices with these bits; each therefore sends half as many messages in the
+ * round with the whole block as a member that shares with no other. */
 int halving_most_sends(int ranks)
 {
     int level = floor_log2(ranks), rest = ranks - (1 << level), outer = 0;
@@ -128,7 +130,7 @@ static void grow(HalvingMessage *message, int peer, int position)
     message->end = position + 1;
 }
 
-/* Plans the round in which the blocks mine and theirs are joined. */
+/* Plans the round that joins the blocks mine and theirs. */
 static void plan_round(Halving *h, int rank, Block mine, Block theirs)
 {
     Block both = {mine.first < theirs.first ? mine.first : theirs.first, mine.size + theirs.size};
@@ -154,7 +156,7 @@ Halving *halving_new(int rank, int ranks)
     h->round = mem_new((size_t)(levels + 1) * sizeof *h->round);
     h->slice_at = mem_new((size_t)ranks * sizeof *h->slice_at);
     h->position = mem_new((size_t)ranks * sizeof *h->position);
-    /* each slice but the one that the rank keeps is sent at most once */
+    /* the rank sends each slice at most once, and never the slice that it keeps to the end */
     h->sent = mem_new((size_t)ranks * sizeof *h->sent);
     order_slices(h);
     for (int level = 0; level < levels; ++level) {

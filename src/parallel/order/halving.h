@@ -4,25 +4,26 @@
  *
  * A piece is cut into one slice per rank. The tree's nodes of level q are blocks of 2^q
  * neighbouring ranks; the last block may have fewer. The ranks of a block share its sum: each has
- * some of the slices. In round q a block and its neighbour, if it has one, are joined: each rank
+ * some of the slices. In round q each block is joined with its neighbour, if it has one: each rank
  * keeps some of its slices, sends the others to the ranks that keep them in the joined block, and
- * adds what it receives.
+ * adds the slices that it receives.
  *
  *     collect   round 0   with r ^ 1: half of the slices are sent, half are received and added
  *               round 1   with r ^ 2: a quarter, sums of two ranks each
  *               ..        at the end each rank has one slice, summed over all ranks
  *     spread    the same rounds backwards: the summed part doubles each time
  *
- * In a block of c ranks, slice t is kept by the rank whose number in the block is t without its
- * highest bits, as many as bring it below c. Therefore a rank sends each slice at most once while
- * collecting, and all ranks together move as many bytes as all to all would. With a power of two of
- * ranks, each has one message per round and the same number of bytes; with other numbers some ranks
- * receive, and send back, up to half more than the mean, and others less. A block of b ranks that
- * is joined with a whole one of 2^q sends 2^q / b messages per rank (with 2^q + 1 ranks the last
- * one sends 2^q, every other one at most q + 1).
+ * In a block of c ranks, the highest bits of slice number t are cleared until the number is below
+ * c; the rank with the resulting number in the block keeps slice t. Therefore a rank sends each
+ * slice at most once while collecting, and all ranks together move as many bytes as all to all
+ * would. With a power of two of ranks, each has one message per round and the same number of bytes;
+ * with other numbers of ranks some ranks receive, and send back, up to half more than the mean, and
+ * others less. If a block of b ranks is joined with a whole block of 2^q ranks, each of the b ranks
+ * sends 2^q / b messages. For example, with 2^q + 1 ranks the last rank sends 2^q messages, and
+ * every other rank at most q + 1.
  *
- * Slices are stored in an order in which those of each message are adjacent: by their reversed
- * bits, the lowest bit first. Private to the transports. */
+ * Slices are stored in the order of their numbers with reversed bits; in this order the slices of
+ * each message are adjacent. Private to the transports. */
 #ifndef WEFT_PARALLEL_HALVING_H
 #define WEFT_PARALLEL_HALVING_H
 
@@ -35,11 +36,12 @@ typedef struct HalvingMessage {
     int peer, begin, end;
 } HalvingMessage;
 
-/* One round of collecting. Spreading plays it backwards: what was received is sent, and what was
- * sent is received. */
+/* One round of collecting. Spreading reverses a round: the rank sends the received message and
+ * receives the sent ones. */
 typedef struct HalvingRound {
     HalvingMessage received;
-    /* messages sent, [sends]; none where the rank keeps all of its slices; borrowed from Halving */
+    /* messages sent, [sends]; sends is 0 if the rank keeps all of its slices; borrowed from
+     * Halving.sent */
     const HalvingMessage *sent;
     int sends;
     /* true: this rank's block is the lower of the two, so its sum is the left operand */
@@ -51,7 +53,7 @@ typedef struct Halving {
     int ranks;
     /* rounds in which this rank's block has a neighbour; at most log2(ranks), rounded up */
     int rounds;
-    /* [rounds]; owned */
+    /* the rounds in order, [rounds]; owned */
     HalvingRound *round;
     /* slice at each position of the stored order, [ranks]; owned */
     int *slice_at;
@@ -62,27 +64,28 @@ typedef struct Halving {
     int sent_count;
 } Halving;
 Halving *halving_new(int rank, int ranks);
-/* Rounds of the rank that has most: log2(ranks), rounded up. */
+/* Largest number of rounds of any rank: log2(ranks), rounded up. */
 int halving_rounds(int ranks);
-/* The largest power of two that divides the number of ranks. A push halves in groups of that many
- * neighbours, whose sum is a node of any tree of pushes; the groups then exchange their sums all to
- * all, slice t between the ranks that have t's lowest bits. */
+/* The largest power of two that divides the number of ranks. A push uses halving in groups of that
+ * many neighbours, because a group's sum is a node of any tree of pushes. The groups then exchange
+ * their sums all to all: slice t between the ranks whose lowest bits are those of t. */
 static inline int halving_group(int ranks)
 {
     return ranks & -ranks;
 }
-/* Number of messages that a rank sends to collect, which is also the number that it receives to
- * spread. The rank exchanges messages with at least as many other ranks. O(log ranks). */
+/* Number of messages that a rank sends while collecting; it receives the same number while
+ * spreading. The rank exchanges messages with at least that many other ranks. O(log ranks). */
 int halving_sends(int rank, int ranks);
-/* Number of messages that the busiest rank sends: to collect, to spread, or both. O(ranks log
- * ranks). */
+/* Number of messages that the busiest rank sends while collecting, while spreading, or in both
+ * phases. O(ranks log ranks). */
 int halving_most_sent(int ranks, bool collect, bool spread);
 /* halving_sends of the busiest rank. O(log ranks). */
 int halving_most_sends(int ranks);
 /* Sum of halving_sends over all ranks. O(log ranks). */
 int64_t halving_all_sends(int ranks);
-/* Removes the next contiguous slices, *first to *last, from the front of a message: all slices left
- * in an even cut, where they are contiguous, otherwise one slice. Returns false if none is left. */
+/* Removes the next contiguous slices, *first to *last, from the front of a message. In an even cut
+ * all remaining slices are contiguous; otherwise removes one slice. Returns false if no slice is
+ * left. */
 static inline bool halving_next(const Halving *h, HalvingMessage *left, bool even, int *first,
                                 int *last)
 {

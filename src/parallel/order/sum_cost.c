@@ -1,11 +1,11 @@
-/* The cost of sums by messages, and the choice of the cheaper way. It counts the same pieces that
- * src/parallel/mpi moves. */
+/* The cost of sums by messages, and the choice of the cheaper way. Counts pieces as
+ * src/parallel/mpi moves them; calls no MPI. */
 #include "halving.h"
 #include "parallel/sums.h"
 
-/* PIECE: most floats of a piece per rail, about; small enough that pieces overlap and memory is
- * bounded. PIECE_LEAST: fewer floats are not worth the messages of a piece. LINE_FLOATS: floats of
- * a cache line. */
+/* PIECE: approximate upper limit for the floats of a piece per rail; several such pieces fit into
+ * memory and overlap. PIECE_LEAST: lower limit; the messages of a smaller piece cost more than they
+ * gain. LINE_FLOATS: floats of a cache line. */
 enum { PIECE = 1 << 19, PIECE_LEAST = 1 << 16, LINE_FLOATS = 16 };
 
 int sum_pieces_in_flight(int width, int64_t arena_elements)
@@ -30,14 +30,14 @@ int64_t sum_piece_elements(int ranks, int width, int64_t arena_elements)
     return (slice > LINE_FLOATS + 1 ? slice - LINE_FLOATS : 1) * ranks;
 }
 
-/* With two ranks halving is the same as all to all, and a push by an odd number of them is, too. */
+/* Halving is the same as all to all with two ranks, and for a push with an odd number of ranks. */
 static bool can_halve(const SumShape *shape)
 {
     int rail = shape->ranks / shape->width;
     return rail > 2 && (!shape->push || halving_group(rail) > 1);
 }
 
-/* Messages that the ranks of a rail send in one phase of a piece. */
+/* Messages and rounds of the ranks of a rail in one phase of a piece. */
 typedef struct Load {
     /* messages of the busiest rank */
     int most;

@@ -1,7 +1,7 @@
-/* Sums blocks that fit in the first-level cache, with a stack of partial sums as in tree.c, one
- * block per level. Two ranks, the most common case and limited by memory bandwidth, have a loop
- * without the stack. The loops are compiled for two vector widths, and the CPU's is chosen at run
- * time: both add the same numbers in the same order. */
+/* Sums a range in blocks that fit into the first-level cache. Partial sums are on a stack as in
+ * tree.c, one block per level. For two ranks, the most common case, loops without the stack need
+ * less memory bandwidth. All loops are compiled for two vector widths, of which one is chosen for
+ * the CPU at run time: both add the same numbers in the same order. */
 #include "tree_sum.h"
 #include "cut.h"
 
@@ -17,7 +17,7 @@ enum { PARALLEL_ELEMENTS = 1 << 17 };
 /* Inlined into one function per vector width, so that it is compiled for that width. */
 #define INLINE static inline __attribute__((always_inline))
 
-/* `to` may equal a. */
+/* Adds a and b into `to`, which may equal a. */
 INLINE void add_two(float *to, const float *a, const float *b, int n)
 {
 #pragma omp simd
@@ -60,7 +60,7 @@ int tree_depth_at(int leaf, int leaves)
     return leaf == leaves ? 1 : __builtin_popcount((unsigned)leaf);
 }
 
-/* Copies a sum to its destination, unless it is there. */
+/* Copies a sum to its destination if it is not there already. */
 INLINE void settle(float *to, const float *sum, int n)
 {
     if (sum != to) memcpy(to, sum, (size_t)n * sizeof *to);

@@ -1,8 +1,8 @@
-/* Channels in shared memory. A pipe lies in its receiver's segment: two counters, each on a
- * separate cache line and written by one side only, followed by the slots. There are no locks: the
- * sender's release store of `sent` publishes a message, and the receiver's release store of
- * `released` frees its slot. Each rank also has a bell, a counter that its peers increment after
- * either, so that it can sleep on one word whatever it waits for. */
+/* Channels in shared memory. A pipe is in its receiver's segment: two counters, each on a separate
+ * cache line and written by one side only, and after them the slots. Instead of locks, the sender's
+ * release store of `sent` publishes a message, and the receiver's release store of `released` frees
+ * its slot. Each rank also has a bell: a counter that its peers increment after each send and each
+ * release. A rank that waits for several channels sleeps on this one word. */
 #include "channel_shm.h"
 #include "futex.h"
 
@@ -15,6 +15,7 @@ typedef struct Pipe {
     alignas(64) _Atomic uint32_t released;
 } Pipe;
 
+/* rung: the counter; sleepers: number of processes asleep on it (futex.h). */
 struct Bell {
     alignas(64) _Atomic uint32_t rung;
     _Atomic uint32_t sleepers;
@@ -23,7 +24,7 @@ struct Bell {
 /* One end of a channel; both fields are borrowed from shared memory. */
 typedef struct PipeEnd {
     Pipe *pipe;
-    /* bell of the rank at the other end */
+    /* bell that this end rings: that of the rank at the other end */
     struct Bell *peer;
 } PipeEnd;
 
@@ -77,7 +78,7 @@ const ChannelTable channel_pipe = {
 };
 
 /* Computes each pipe's offset in its receiver's segment, after the bell, and the bytes of each
- * segment. All ranks go through the same list and get the same result. Returns the number of
+ * segment. All ranks compute it from the same list and get the same result. Returns the number of
  * pipes. */
 static int lay_out(const Channel *channel, int count, const int *node_rank, size_t *offset,
                    size_t *bytes, int ranks)
@@ -135,6 +136,6 @@ void pipes_sleep(PipeNode *pipes, double limit_s)
     uint32_t rung = atomic_load_explicit(&pipes->bell->rung, memory_order_acquire);
     if (rung == pipes->seen)
         futex_sleep(&pipes->bell->rung, &pipes->bell->sleepers, rung, limit_s);
-    else /* the bell may have been rung after the caller looked */
+    else /* a peer may have rung after the caller last looked for messages: it must look again */
         pipes->seen = rung;
 }

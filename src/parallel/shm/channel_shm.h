@@ -7,23 +7,24 @@
 
 extern const ChannelTable channel_pipe;
 
-/* The memory of all pipes between the ranks of a node. Without pipes nothing is shared, and bell is
- * NULL. */
+/* The memory of all pipes between the ranks of a node. If there are no pipes, no memory is shared,
+ * and bell is NULL. */
 typedef struct PipeNode {
+    /* one segment per rank: its bell and the pipes that it receives from; owned */
     ShmSegments shared;
     /* bell of this rank; borrowed from shared */
     struct Bell *bell;
-    /* value of the bell when this rank last looked for messages */
+    /* value of bell->rung when this rank last looked for messages */
     uint32_t seen;
 } PipeNode;
 /* Opens this rank's ends of the channels whose table is channel_pipe. node: a world of the ranks of
- * this node; node_rank[r]: rank r's rank in it, or -1. Collective on node. On error there is
- * nothing to release. */
+ * this node; node_rank[r]: number in `node` of the channels' rank r, -1 if that rank is on another
+ * node. Collective on node. On error there is nothing to release. */
 Status pipes_open(PipeNode *pipes, const World *node, const int *node_rank, Channel *channel,
                   int count);
 void pipes_close(PipeNode *pipes);
-/* Sleeps until a peer has sent or released a message since the last call, at most limit_s (below 1
- * second). */
+/* Sleeps at most limit_s (below 1 second). Returns early, or at once, if a peer has sent or
+ * released a message since the last call. */
 void pipes_sleep(PipeNode *pipes, double limit_s);
 
 #endif

@@ -1,15 +1,15 @@
-/* comm_shm: ordered sums between the ranks of one node. Every rank's arena lies in memory that all
- * of them map, so a sum needs no messages: once all ranks have posted a range, it is read from all
- * arenas and the result is written to all of them, each byte once, as in a memcpy.
+/* comm_shm: ordered sums between the ranks of one node. Every rank's arena is in memory that all
+ * ranks map, so a sum needs no messages: once all ranks have posted a range, its elements are read
+ * from all arenas and the sum is written to all arenas. Each byte is read and written once.
  *
- * A range is cut into one shard per rank, and a shard into tickets (shm_sum.c). Between layers
- * (comm_progress) a rank does the tickets of its shard that are due; a rank in comm_wait does those
- * of all shards, so a fast rank helps a slow one. The bits do not depend on which rank sums an
- * element.
+ * A range is cut into one shard per rank, and a shard into tickets (shm_sum.c). A ticket is due
+ * once all ranks have posted its range. In comm_progress, between layers, a rank does the due
+ * tickets of its own shard; in comm_wait it does the due tickets of all shards, so a fast rank
+ * helps a slow one. The bits do not depend on which rank sums an element.
  *
- * A push is read from all arenas, too, by each rank for its shard (shm_push.c); the partial sums
- * are in memory of that rank only. Parameters lie in one segment that all ranks map, so an
- * all-gather only waits until every rank has begun it. */
+ * In a push each rank reads its shard from all arenas (shm_push.c) and keeps the partial sums in
+ * its own memory. Parameters are in one segment that all ranks map, so an all-gather copies nothing
+ * and only waits until every rank has begun it. */
 #include "comm_shm.h"
 #include "futex.h"
 
@@ -90,8 +90,8 @@ static void shm_gather_begin(Comm *comm, const Bounds *bounds, int64_t shift)
     futex_wake(&mine->gathers, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun all-gather `number`, or -1. Memory that the ranks
- * before it have written is visible afterwards. */
+/* Returns the first rank that has not begun all-gather `number`, or -1. Afterwards, memory that the
+ * ranks with lower numbers wrote before they began it is visible. */
 static int find_not_gathering(const Shm *shm, int size, uint32_t number)
 {
     for (int r = 0; r < size; ++r)

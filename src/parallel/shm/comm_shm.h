@@ -1,4 +1,5 @@
-/* State of comm_shm in and outside shared memory, and its parts: sums, pushes, all-gathers. */
+/* The state of comm_shm, in shared memory (Control) and in the process (Shm), and the functions of
+ * its sums and pushes. */
 #ifndef WEFT_PARALLEL_COMM_SHM_H
 #define WEFT_PARALLEL_COMM_SHM_H
 
@@ -10,8 +11,8 @@
 #include <stdatomic.h>
 
 /* One rank's counters, in shared memory after its arena, each on a separate cache line. They only
- * grow, and wrap around. All ranks begin all operations in the same order, so counters suffice to
- * tell which operation has come how far. */
+ * grow, and wrap around. All ranks begin all operations in the same order, so these counts show how
+ * far each operation has progressed. */
 typedef struct Control {
     /* sums that this rank has begun */
     alignas(64) _Atomic uint32_t posted;
@@ -25,22 +26,24 @@ typedef struct Control {
     alignas(64) _Atomic uint32_t pushed;
     /* pushes whose leaves this rank has added to its partial sums */
     alignas(64) _Atomic uint32_t added;
-    /* ranks in futex wait on any word of Control except claimed */
+    /* number of ranks asleep (futex.h) on any word of this Control except claimed */
     alignas(64) _Atomic uint32_t sleepers;
 } Control;
 
 /* A sum in flight. All shards have the same number of tickets; some tickets may be empty. */
 typedef struct Sum {
     Cut cut;
-    /* true: all ranks get the sum; false: only the shard's rank */
+    /* true: all ranks get the sum; false: only the owner of each shard gets the shard's sum */
     bool to_all;
     /* number among all sums begun, from 0 on */
     uint32_t number;
-    /* tickets of each shard: the first one, counted over all sums, and their number */
+    /* tickets of each shard: number of the first one, counted over all sums, and how many there
+     * are */
     uint32_t first_ticket, tickets;
 } Sum;
 
 typedef struct Shm {
+    /* each rank's segment: its arena, then its Control; owned */
     ShmSegments shared;
     /* arena and counters of every rank, [size]; the arrays are owned */
     float **arena;
@@ -52,14 +55,16 @@ typedef struct Shm {
     uint32_t begun;
     /* tickets per shard of all sums that this rank has begun */
     uint32_t tickets;
-    /* tickets per shard of all sums that every rank has begun, which may be done now */
+    /* tickets per shard of all sums that every rank has begun: tickets below this number may be
+     * done now */
     uint32_t due;
-    /* pushes begun here and not yet added, oldest first, from push_first to push_end; owned */
+    /* pushes that this rank has begun and not yet added, push_first .. push_end - 1, oldest first;
+     * owned */
     CommPush *push;
     int push_first, push_end, push_capacity;
-    /* time of the last check whether peers live (clock_s) */
+    /* time (clock_s) of the last check that peers are alive */
     double checked_s;
-    /* segment[0] has the parameters of all ranks; count 0: there are none */
+    /* segment[0] has the parameters of all ranks; owned; count is 0 before comm_params_new */
     ShmSegments params;
 } Shm;
 
@@ -69,13 +74,13 @@ static inline bool before(uint32_t a, uint32_t b)
     return (int32_t)(a - b) < 0;
 }
 
-/* Longest sleep of a rank in comm_wait, which is also the interval between checks whether its peers
- * live. */
+/* Longest sleep of a rank in comm_wait, which is also the interval between checks that its peers
+ * are alive. */
 static const double SHM_SLEEP_S = 0.1;
 /* Longest sleep in comm_allgather_wait and comm_push_wait. */
 static const double SHM_SHORT_SLEEP_S = 1e-3;
-/* Waits until *word, one of control's, is no longer `seen`, for about sleep_s at most. Ends the job
- * if a peer's process has ended. */
+/* Waits until *word, a counter of `control`, is no longer `seen`, for about sleep_s at most. Ends
+ * the job if a peer's process has ended. */
 void shm_sleep_on(const Comm *comm, Control *control, _Atomic uint32_t *word, uint32_t seen,
                   double sleep_s);
 

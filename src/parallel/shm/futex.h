@@ -1,6 +1,6 @@
 /* Sleeps on a word of shared memory until another process changes it, with the kernel's futex;
- * waking calls the kernel only if a process sleeps. `sleepers` counts the processes asleep on the
- * word; one counter may be shared by several words. */
+ * a wake-up calls the kernel only if a process sleeps. *sleepers is the number of processes asleep
+ * on the word; several words may share one such counter. */
 #ifndef WEFT_PARALLEL_FUTEX_H
 #define WEFT_PARALLEL_FUTEX_H
 
@@ -10,7 +10,7 @@
 /* Sleeps until *word is no longer `seen`; may also return spuriously. Returns false if limit_s
  * (below 1 second) has passed. */
 bool futex_sleep(_Atomic uint32_t *word, _Atomic uint32_t *sleepers, uint32_t seen, double limit_s);
-/* Wakes all that sleep on *word; called after *word was changed. */
+/* Wakes all processes asleep on *word. Call it after *word has been changed. */
 void futex_wake(_Atomic uint32_t *word, _Atomic uint32_t *sleepers);
 
 #endif

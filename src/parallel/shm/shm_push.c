@@ -18,8 +18,9 @@ void shm_push_begin(Comm *comm, const CommPush *push)
     futex_wake(&mine->pushed, &mine->sleepers);
 }
 
-/* Returns the first rank that has not begun (or, with added, not added) push `number`, or -1.
- * Memory that the ranks before it have written is visible afterwards. */
+/* Returns the first rank that has not begun push `number`, or -1; with added = true, the first rank
+ * that has not added it. Afterwards, memory that the ranks with lower numbers wrote before that is
+ * visible. */
 static int find_behind(const Shm *shm, int size, bool added, uint32_t number)
 {
     for (int r = 0; r < size; ++r) {
@@ -47,15 +48,16 @@ static void add_push(Comm *comm, const CommPush *push)
     tree_push(&leaves, bounds_length(push->bounds, comm->rank), comm->backend->options.threads);
 }
 
-/* Number of the oldest push not yet added here; one more than the pushes begun if there is none. */
+/* Number of the oldest push that this rank has not added yet; if it has added all, one more than
+ * the number of pushes begun. */
 static uint32_t oldest_push(const Comm *comm)
 {
     const Shm *shm = comm->impl;
     return (uint32_t)(comm->pushes + 1 - (shm->push_end - shm->push_first));
 }
 
-/* Adds the pushes that all ranks have begun. Returns the first rank that has not begun the oldest
- * one left here, or -1. */
+/* Adds the pushes that all ranks have begun. Returns -1 if none is left, otherwise the first rank
+ * that has not begun the oldest push left. */
 static int add_pushes(Comm *comm)
 {
     Shm *shm = comm->impl;

@@ -1,7 +1,7 @@
-/* Shared segments made by memfd_create: unlike files in /dev/shm they need no name to clean up and
- * are not limited by the size of a mount (64 MB in many containers). A peer opens /proc/PID/fd/FD
- * and checks by device and inode that PID and descriptor were not reused. All pages are reserved at
- * once, so that a lack of memory fails at set-up, not with SIGBUS during training. */
+/* Shared segments made by memfd_create. Unlike files in /dev/shm they have no name that must be
+ * removed, and the size of a mount (64 MB in many containers) does not limit them. A peer opens
+ * /proc/PID/fd/FD and compares device and inode, in case PID and descriptor have been reused. All
+ * pages are reserved at set-up: otherwise a lack of memory would end training with SIGBUS. */
 #include "shm_segments.h"
 #include "../world/mpi_check.h"
 
@@ -56,20 +56,20 @@ static char *map_file(int fd, size_t bytes)
     return base;
 }
 
-/* Requests huge pages, with which set-up takes a tenth of the time and reductions are faster. It is
- * only a hint: posix_fallocate then reserves what is left as 4 KiB pages. */
+/* Requests huge pages; with them set-up takes a tenth of the time, and sums are faster. The request
+ * is only a hint: posix_fallocate later reserves the remaining memory as 4 KiB pages. */
 static void advise_huge_pages(char *base, size_t bytes)
 {
     size_t whole = bytes / HUGE_BYTES * HUGE_BYTES;
     if (whole == 0) return;
     madvise(base, whole, MADV_HUGEPAGE);
-    /* MADV_COLLAPSE needs at least one resident page per 2 MiB. */
+    /* MADV_COLLAPSE needs at least one resident page in each 2 MiB. */
     for (size_t at = 0; at < whole; at += HUGE_BYTES) ((volatile char *)base)[at] = 0;
     madvise(base, whole, MADV_COLLAPSE);
 }
 
-/* Checks that the segments of all ranks of the node fit. The kernel overcommits; the OOM killer
- * would strike later. */
+/* Checks that the segments of all ranks of the node fit into free memory. The kernel grants more
+ * memory than there is, and its OOM killer would end processes later. */
 static Status check_memory(const char *what, double bytes)
 {
     double available = proc_bytes("/proc/meminfo", "MemAvailable:");
@@ -136,14 +136,15 @@ static Status map_peers(ShmSegments *shared, const World *world, const Handle *h
     return OK;
 }
 
-/* Exit code slot at the end of the segment; 0: the rank has not ended the job. */
+/* Address of the exit code at the end of a rank's segment; 0 there: the rank has not ended the
+ * job. */
 static _Atomic uint32_t *exit_code_of(const ShmSegments *shared, int rank)
 {
     return (_Atomic uint32_t *)(shared->segment[rank] + shared->bytes[rank] - LINE_BYTES);
 }
 
 /* Bytes of the segments of all ranks of the node. If world has only some of the node's ranks, the
- * estimate assumes that the others need as much each. */
+ * estimate assumes that each of the others needs as much as the mean. */
 static double node_bytes(const ShmSegments *shared, const World *world)
 {
     double sum = 0;
@@ -153,8 +154,8 @@ static double node_bytes(const ShmSegments *shared, const World *world)
     return local > world->size ? sum / world->size * local : sum;
 }
 
-/* Makes and maps every rank's segment; shared->bytes is set. The caller closes *fd, also on
- * error. */
+/* Makes this rank's segment and maps those of all ranks. The caller has set shared->bytes, and
+ * closes *fd afterwards, also on error. */
 static Status make_and_map(ShmSegments *shared, const World *world, const char *what, int *fd)
 {
     TRY(status_agree(world, check_memory(what, node_bytes(shared, world))));

@@ -1,5 +1,5 @@
 /* Memory that all ranks of a node map: each rank makes one segment, and every rank maps all of
- * them. Segments have no name in any file system, so nothing is left after a crash. */
+ * them. Segments have no name in any file system, so the system frees them after a crash. */
 #ifndef WEFT_PARALLEL_SHM_SEGMENTS_H
 #define WEFT_PARALLEL_SHM_SEGMENTS_H
 
@@ -13,28 +13,31 @@ typedef struct ShmSegments {
     int count;
     /* bytes of each rank's segment, including the trailing exit code; owned */
     size_t *bytes;
-    /* each rank's segment as mapped here, aligned to a huge page, zeroed when made; owned */
+    /* address at which each rank's segment is mapped, aligned to a huge page; zeroed when made;
+     * owned */
     char **segment;
     /* PID of each rank; owned */
     pid_t *pid;
     /* each rank's number in the job; owned */
     int *job_rank;
+    /* makes world_abort store the exit code in this rank's segment */
     ExitNotice exit_notice;
 } ShmSegments;
 
 /* Makes and maps the segments. bytes: size of this rank's segment. what: its purpose, for messages,
- * for example "the gradients". ERR_CONFIG or ERR_MEMORY with the call that the system refused.
+ * for example "the gradients". ERR_CONFIG or ERR_MEMORY, with the system call that failed.
  * Collective on world, whose ranks are all on one node; every rank returns the same Status, and on
- * error there is nothing to release. shared must not move until shm_segments_fini releases it. */
+ * error there is nothing to release. The ShmSegments must stay at its address until
+ * shm_segments_fini releases it, because world_abort has a pointer to exit_notice. */
 Status shm_segments_init(ShmSegments *shared, const World *world, size_t bytes, const char *what);
 void shm_segments_fini(ShmSegments *shared);
 /* ERR_CONFIG if world's ranks are on several nodes. */
 Status shm_segments_needs_one_node(const World *world);
-/* False if the rank's process has ended (a zombie has). */
+/* False if the rank's process has ended; a zombie has ended. */
 bool shm_segments_rank_is_alive(const ShmSegments *shared, int rank);
 /* Exit code that the rank stored before it ended the job; 0: none. */
 uint32_t shm_segments_exit_code(const ShmSegments *shared, int rank);
-/* Ends the job if a rank's process has ended. doing: the activity that waits for it, for the
+/* Ends the job if a rank's process has ended. doing: the activity of this rank that waits, for the
  * message. Called by a rank that has waited for a long time. */
 void shm_segments_abort_if_peer_ended(const ShmSegments *shared, const char *doing);
 

@@ -3,17 +3,17 @@
  *     range     | shard of rank 0 | shard of rank 1 | ...
  *     tickets   | 0 | 1 | 2 | 3 ..| 0 | 1 | 2 | 3 ..|
  *
- * A ticket is TICKET elements of a range, which lies in the arenas of all ranks. The tickets of a
+ * A ticket is TICKET consecutive elements of a shard, in the arenas of all ranks. The tickets of a
  * range are due once all ranks have posted it. The rank that claims a ticket reads its elements
- * from all arenas and writes their sum to all arenas, or to that of the shard's rank. Tickets are
- * claimed by a counter per shard in shared memory. */
+ * from all arenas and writes their sum to all arenas or, in a reduce-scatter, to the arena of the
+ * shard's owner. Tickets are claimed by a counter per shard in shared memory. */
 #include "comm_shm.h"
 #include "futex.h"
 #include "../order/tree_sum.h"
 
 /* elements of a ticket: 256 KiB of each arena */
 enum { TICKET = 1 << 16 };
-/* fewer tickets are done by one thread */
+/* fewer tickets than this are done by one thread */
 enum { PARALLEL_TICKETS = 4 };
 
 static void post(Comm *comm, Cut cut, bool to_all)
@@ -45,7 +45,7 @@ void shm_reduce_begin(Comm *comm, const Bounds *bounds)
     post(comm, cut_at(bounds), false);
 }
 
-/* Updates shm->due. Returns the first rank that has posted fewer sums than this one, or -1. */
+/* Updates shm->due. Returns the first rank that has posted fewer sums than this rank, or -1. */
 static int update_due(Shm *shm, int size)
 {
     uint32_t posted = shm->begun;
@@ -102,7 +102,7 @@ static void do_due_tickets(Comm *comm, int first, int shards)
     }
     if (open == 0) return;
     int threads = open < PARALLEL_TICKETS ? 1 : comm->backend->options.threads;
-    /* used by the pragma; ignored by compilers without OpenMP */
+    /* compilers without OpenMP ignore the pragma and would find the variable unused */
     (void)threads;
 #pragma omp parallel num_threads(threads) if (threads > 1)
     for (int i = 0; i < shards; ++i) {
@@ -112,8 +112,8 @@ static void do_due_tickets(Comm *comm, int first, int shards)
     }
 }
 
-/* Returns the first rank whose shard is not finished for all sums begun here, or -1. The sums of
- * the shards before it are visible afterwards. */
+/* Returns the first rank whose shard is not finished for all sums that this rank has begun, or -1.
+ * Afterwards, the sums of the shards with lower numbers are visible. */
 static int find_unfinished(Shm *shm, int size)
 {
     for (int r = 0; r < size; ++r)

@@ -8,14 +8,14 @@
 typedef enum ChannelEnd { END_ELSEWHERE, END_SENDER, END_RECEIVER } ChannelEnd;
 typedef struct Channel Channel;
 
-/* Functions of a transport. Each acts on the next message in order; see channels.h. slot and
- * message return NULL while the caller has to wait. */
+/* Functions of a transport. Each function acts on the next message in order; channels.h describes
+ * the functions. slot and message return NULL while the caller has to wait. */
 typedef struct ChannelTable {
     void *(*slot)(Channel *channel);
     void (*send)(Channel *channel);
     const void *(*message)(Channel *channel);
     void (*release)(Channel *channel);
-    /* NULL: nothing to do */
+    /* NULL: the transport needs no calls to make progress */
     void (*progress)(Channel *channel);
     /* called when no message is in flight */
     void (*close)(Channel *channel);
@@ -28,11 +28,11 @@ struct Channel {
     ChannelEnd end;
     /* index of the next message's slot */
     int at;
-    /* spec.depth slots of spec.bytes each; NULL where this rank is no end */
+    /* spec.depth slots of spec.bytes each; NULL if this rank is not an end of the channel */
     char *slots;
     /* messages that this rank has sent or released so far; wraps */
     uint32_t passed;
-    /* the transport's state, owned by it; NULL where this rank is no end */
+    /* state of the transport, which owns it; NULL if this rank is not an end of the channel */
     void *impl;
 };
 
@@ -42,7 +42,7 @@ static inline void *channel_at(const Channel *channel)
     return channel->slots + (size_t)channel->at * channel->spec.bytes;
 }
 
-/* Moves on to the next message after a send or a release. */
+/* Advances to the next message after a send or a release. */
 static inline void channel_step(Channel *channel)
 {
     ++channel->passed;

@@ -1,4 +1,4 @@
-/* Parameters of a communicator that each rank allocates in its own memory. */
+/* Allocates and releases the parameters of a communicator whose ranks do not share them. */
 #include "comm_table.h"
 
 Status comm_params_alloc(Comm *comm, size_t bytes)

@@ -12,20 +12,20 @@ struct CommTable {
     Status (*open)(Comm *comm, Backend *backend, size_t arena_bytes);
     void (*close)(Comm *comm);
     void (*sum_begin)(Comm *comm, int64_t offset, int64_t count);
-    /* Sets comm->params and comm->params_shared. This and the three functions that follow are NULL
-     * where the transport cannot shard (comm_staged). */
+    /* Sets comm->params and comm->params_shared. params_open, reduce_begin, gather_begin and
+     * gather_wait are NULL in transports that cannot shard (comm_staged). */
     Status (*params_open)(Comm *comm, size_t bytes);
     void (*reduce_begin)(Comm *comm, const Bounds *bounds);
     void (*gather_begin)(Comm *comm, const Bounds *bounds, int64_t shift);
     bool (*gather_wait)(Comm *comm, int64_t number);
     void (*push_begin)(Comm *comm, const CommPush *push);
     bool (*push_wait)(Comm *comm, int64_t number);
-    /* Returns true if nothing is in flight. NULL: everything progresses by itself, and wait is
+    /* Returns true if nothing is in flight. NULL: operations progress without calls, and wait is
      * set. */
     bool (*progress)(Comm *comm);
-    /* Waits until nothing is in flight. Where work is queued on a stream, the compute stream waits
-     * instead of the host; where a progress thread moves messages, this one sleeps. NULL: comm_wait
-     * polls progress. */
+    /* Waits until nothing is in flight. If operations are queued on a stream, the compute stream
+     * waits instead of the host; if a progress thread moves messages, the calling thread sleeps.
+     * NULL: comm_wait polls progress. */
     void (*wait)(Comm *comm);
 };
 
@@ -37,7 +37,7 @@ static inline bool push_is_last(const Comm *comm, const CommPush *push)
 
 /* A params_open that allocates from the backend's memory. */
 Status comm_params_alloc(Comm *comm, size_t bytes);
-/* Releases comm->params if comm_params_alloc allocated them. */
+/* Releases comm->params, which comm_params_alloc allocated; does nothing if they are NULL. */
 void comm_params_release(Comm *comm);
 
 #endif

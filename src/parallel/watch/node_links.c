@@ -1,6 +1,6 @@
-/* UDP between nodes. The first node's watchdog does not know by which of its addresses the others
- * can reach it, so they try one after the other until it answers; it answers to the address that a
- * datagram came from. */
+/* Datagrams (UDP) between nodes. It is not known in advance which of the first node's addresses the
+ * other nodes can reach, so they try its addresses one after the other until it answers. It answers
+ * to the address from which a datagram arrived. */
 #include "node_links.h"
 
 #include <ifaddrs.h>
@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 /* DATAGRAM_BYTES: payload limit of a datagram. SOCKET_BYTES: receive buffer that is requested; the
- * kernel may grant less. SOCKET_HOLDS: datagrams of a kilobyte that fit in any case (Linux's
- * default buffer is 208 KB, of which each takes 2.3 KB). */
+ * kernel may grant less. SOCKET_HOLDS: number of datagrams of 1 KB that fit even into Linux's
+ * default receive buffer of 208 KB, where each occupies 2.3 KB. */
 enum { DATAGRAM_BYTES = 65000, SOCKET_BYTES = 4 << 20, SOCKET_HOLDS = 64 };
-/* Datagrams per second to the first node, of all nodes together: a twentieth of a core at 10 us
- * each. */
+/* Limit for the datagrams per second that all nodes together send to the first node; at 10 us each
+ * they need a twentieth of a core. */
 static const double DATAGRAMS_PER_S = 4096;
 /* longest time in which node_links_end tries to send */
 static const double END_S = 1;
@@ -25,8 +25,9 @@ static const double END_S = 1;
 typedef enum NewsKind { NEWS_STATES, NEWS_ANSWER, NEWS_END } NewsKind;
 /* The beginning of every datagram. NEWS_STATES is followed by `count` RankStates. */
 typedef struct News {
+    /* number of this job; datagrams with another token are ignored */
     uint64_t token;
-    /* kind: a NewsKind; node: the sender's; code: exit code of NEWS_END */
+    /* kind: a NewsKind; node: number of the sender's node; code: exit code, with NEWS_END */
     int32_t kind, node, count, code;
 } News;
 
@@ -98,7 +99,8 @@ static int open_socket(int family, in_port_t *port)
     return file;
 }
 
-/* The addresses of the first node's watchdog, and the token; broadcast at the start. */
+/* The addresses of the first node's watchdog, and the job's token; rank 0 broadcasts them at
+ * set-up. */
 typedef struct FirstNode {
     uint64_t token;
     int32_t count, family;
@@ -167,7 +169,7 @@ static News news_of(const NodeLinks *links, NewsKind kind)
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count)
 {
     if (links->socket < 0 || links->node == 0) return;
-    /* calls are not exactly periodic */
+    /* half an interval of tolerance, because calls are not exactly periodic */
     if (now_s - links->sent_s < node_links_period_s(links->nodes) - LOOK_S / 2) return;
     links->sent_s = now_s;
     News news = news_of(links, NEWS_STATES);

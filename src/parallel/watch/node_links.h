@@ -1,8 +1,8 @@
-/* Datagrams between the watchdogs of different nodes: the first rank of each node sends the state
- * of its ranks to the first node's, which answers. Losing a datagram is no error. All of them
- * arrive at one socket, whose buffer may hold as few as 64; therefore each node sends once per
- * period, nodes one after the other, and the first node's watchdog reads after pauses in which no
- * more than that arrive.
+/* Datagrams between the watchdogs of different nodes: the first rank of each node sends the states
+ * of its node's ranks to the first node's watchdog, which answers. A lost datagram is not an error.
+ * All datagrams to the first node arrive at one socket, whose buffer may hold as few as 64.
+ * Therefore each node sends once per period, nodes one after the other, and the first node's
+ * watchdog reads often enough that at most 64 datagrams arrive between two reads.
  *
  *      node 0        reads  |  reads  |  reads  |  reads  |  reads  | ...
  *      nodes 1..           1 2       3 4       5 6       1 2       3 4
@@ -28,7 +28,7 @@ enum { LINK_ADDRESSES = 8 };
 #define LOOK_S 0.5
 
 typedef struct NodeLinks {
-    /* -1: none */
+    /* UDP socket; -1: this rank does not send or receive */
     int socket;
     /* number of this node, and number of nodes */
     int node, nodes;
@@ -38,22 +38,23 @@ typedef struct NodeLinks {
     struct sockaddr_storage first[LINK_ADDRESSES];
     /* bytes of each address */
     socklen_t length;
-    /* number of addresses, and index of the one in use */
+    /* number of addresses, and index of the address in use */
     int first_count, tried;
     /* time of the last datagram sent, by clock_s */
     double sent_s;
-    /* on other nodes link[0], the first node; on the first node link[1..], the others; owned */
+    /* links to other nodes, [nodes]: on the first node link[i] is node i, i > 0; on other nodes
+     * only link[0], the first node, is used; owned */
     NodeLink *link;
     /* exit code with which another node's watchdog ends the job; 0: none */
     int end_code;
 } NodeLinks;
 
-/* Seconds between two datagrams of a node: LOOK_S, or a multiple of it if nodes are so numerous
- * that the first one would otherwise spend its time reading. */
+/* Seconds between two datagrams of a node: LOOK_S, or with thousands of nodes a multiple of LOOK_S,
+ * which limits the time that the first node spends on reading. */
 double node_links_period_s(int nodes);
 /* Seconds after the start of a period at which a node sends. */
 double node_links_phase_s(int node, int nodes);
-/* Seconds between two reads of the first node. */
+/* Seconds between two reads of the first node's watchdog. */
 double node_links_pause_s(int nodes);
 
 /* Opens a socket on the rank that sends for its node (speaks); other ranks have none. Collective on
@@ -63,10 +64,11 @@ void node_links_fini(NodeLinks *links);
 /* Sends the state of this node's ranks, once per period; does nothing on the first node. now_s: by
  * clock_s. */
 void node_links_send(NodeLinks *links, double now_s, const RankState *state, int count);
-/* Reads all datagrams that have arrived; on the first node other nodes' states go to all[rank] (of
- * `ranks`). */
+/* Reads all datagrams that have arrived; on the first node, stores the states of other nodes' ranks
+ * in all[rank], [ranks]. */
 void node_links_receive(NodeLinks *links, RankState *all, int ranks);
-/* Announces to all known nodes that the job ends with this code; takes a second at most. */
+/* Announces to all nodes whose address is known that the job ends with this code. Returns after a
+ * second at most. */
 void node_links_end(NodeLinks *links, int code);
 
 #endif

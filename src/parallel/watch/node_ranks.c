@@ -1,4 +1,5 @@
-/* The ranks' marks in shared memory, and the state of their processes in /proc. */
+/* Reads the ranks' marks in shared memory and the states of their processes in /proc, and writes
+ * the last marks to a file. */
 #include "node_ranks.h"
 
 #include <errno.h>
@@ -6,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Uses the shared segments. */
+/* Sets count, mine and each rank's marks and numbers from the shared segments. */
 static void use_segments(NodeRanks *node)
 {
     node->count = node->world.size;
@@ -67,7 +68,8 @@ int node_ranks_first(const NodeRanks *node)
     return node->mine;
 }
 
-/* Sets *since_s to the time at which a condition was first seen to hold; 0: it does not hold. */
+/* Updates the time since when a condition has held, as seen by these checks; 0 while it does not
+ * hold. */
 static void note_since(double *since_s, bool holds, double now_s)
 {
     if (!holds)
@@ -93,7 +95,8 @@ static void look_at(const NodeRanks *node, int rank, double now_s)
     state->still_s = now_s - (marked_s > awake_s ? marked_s : awake_s);
     double *stopped_s = &node->times[rank].stopped_s;
     note_since(stopped_s, is_stopped(state->process_state), now_s);
-    /* a rank that has made a mark since then ran in between, and is stopped anew */
+    /* A rank that has made a mark since it was seen stopped has run in between: its time starts
+     * again. */
     if (marked_s > *stopped_s) note_since(stopped_s, false, now_s);
     note_since(&node->times[rank].dead_s, state->process_state == PROCESS_ENDED, now_s);
 }

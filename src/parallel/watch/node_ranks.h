@@ -1,4 +1,4 @@
-/* The ranks of this node, whose marks lie in memory that all of them share. */
+/* The ranks of this node, with their marks of progress in memory that all of them map. */
 #ifndef WEFT_PARALLEL_NODE_RANKS_H
 #define WEFT_PARALLEL_NODE_RANKS_H
 
@@ -7,32 +7,34 @@
 #include "../shm/shm_segments.h"
 
 typedef struct RankTimes {
-    /* clock_s when the condition was first seen; 0: it does not hold */
+    /* time (clock_s) at which the rank was first seen stopped, or dead; 0: it is not */
     double stopped_s, dead_s;
 } RankTimes;
 
 typedef struct NodeRanks {
+    /* world of the node's ranks; owned */
     World world;
-    /* has no segments where memory cannot be shared */
+    /* one segment per rank for its marks; owned; count is 0 if memory cannot be shared or the node
+     * has one rank */
     ShmSegments shared;
-    /* number of ranks known here, and the index of this one */
+    /* number of ranks whose state can be read, and index of this rank among them */
     int count, mine;
-    /* for each rank, [count]; the arrays are owned */
+    /* marks, state and times of each rank, [count]; the arrays are owned */
     Beat **beat;
     RankState *state;
     RankTimes *times;
-    /* Time (clock_s) from which on this process has watched without interruption. Waiting before it
-     * does not count, because this process or the whole job was suspended, or because another rank
-     * watched. */
+    /* Time (clock_s) since when this process has watched without interruption. Waiting times are
+     * counted from then on only: earlier, this process or the whole job was suspended, or another
+     * rank watched. */
     double awake_s;
 } NodeRanks;
 
 /* Puts this rank's marks into shared memory. color: the same on the ranks of a node, different on
- * each node. Returns false with a fail_message if memory cannot be shared; the watchdog then knows
- * this rank only. Both are collective on world. */
+ * each node. Returns false with a fail_message if memory cannot be shared; then the watchdog can
+ * watch this rank only. node_ranks_init and node_ranks_fini are collective on world. */
 bool node_ranks_init(NodeRanks *node, const World *world, int color);
 void node_ranks_fini(NodeRanks *node);
-/* The rank that watches all the others: the first that is neither stopped nor dead. */
+/* Index of the rank that watches the node: the first that is neither stopped nor dead. */
 int node_ranks_first(const NodeRanks *node);
 /* Fills state and times. now_s: by clock_s. */
 void node_ranks_look(NodeRanks *node, double now_s);

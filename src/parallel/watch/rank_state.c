@@ -1,4 +1,4 @@
-/* Describes a rank's state in words. */
+/* Describes a rank's state, or one mark, in words for the watchdog's messages. */
 #include "rank_state.h"
 
 /* fewer swapped bytes are not reported */

@@ -1,5 +1,5 @@
-/* A watchdog's knowledge of one rank. Sent between nodes as bytes, since all run the same
- * program. */
+/* The state of one rank, as watchdogs see it. Nodes send it to each other as bytes, since all run
+ * the same program. */
 #ifndef WEFT_PARALLEL_RANK_STATE_H
 #define WEFT_PARALLEL_RANK_STATE_H
 
@@ -10,15 +10,17 @@ typedef struct RankState {
     int32_t rank, process;
     /* letter as returned by process_state */
     char process_state;
-    /* the rank is in a step; the rank is a server */
+    /* stepping: the rank is in a step; serves: the rank is a server */
     bool stepping, serves;
-    /* seconds spent in this step */
+    /* seconds since the rank's current step began; 0 outside a step */
     double late_s;
     /* seconds since the newest mark */
     double still_s;
     /* seconds of a usual step; 0: unknown */
     double usual_s;
+    /* bytes of the process's memory that are swapped out */
     double swapped_bytes;
+    /* the rank's last mark */
     BeatMark newest;
 } RankState;
 

@@ -1,6 +1,6 @@
-/* The watchdog's thread. It calls no MPI except for the abort that ends the job. On each node the
- * first rank that is neither stopped nor dead watches all ranks of the node; rank 0's, which
- * receives the states of all nodes, watches all ranks. */
+/* The watchdog's thread. On each node the first rank that is neither stopped nor dead watches all
+ * ranks of the node. Rank 0's thread receives the states of all nodes and watches all ranks. The
+ * thread calls MPI only for the abort that ends the job. */
 #include "node_links.h"
 #include "node_ranks.h"
 
@@ -9,25 +9,26 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A longer pause between two checks means that this process was suspended. */
+/* If two checks are further apart than this, this process was suspended between them. */
 static const double ASLEEP_S = 3;
-/* Time for which a rank must be stopped, or dead, before the job ends. For a dead rank this lets
- * another rank that notices it print the reason first. */
+/* The job ends when a rank has been stopped for STOPPED_S or dead for DEAD_S. The delay for a dead
+ * rank gives another rank that notices the death the time to print the reason. */
 static const double STOPPED_S = 4, DEAD_S = 2;
-/* Time, and number of sending periods, for which a node must be silent before it is named, and
- * before the job ends. The longer of the two counts. */
+/* A node that is silent for SILENT_S and for SILENT_PERIODS sending periods is named in a warning;
+ * after SILENT_END_S and SILENT_END_PERIODS periods the job ends. */
 static const double SILENT_S = 5, SILENT_PERIODS = 3, SILENT_END_S = 20, SILENT_END_PERIODS = 6;
-/* A step is late after LATE_STEPS usual steps, and LATE_S at least; after LATE_UNKNOWN_S if the
- * usual time is unknown. */
+/* A step is late when it has taken LATE_STEPS times as long as a usual step, and at least LATE_S;
+ * if the usual time is unknown, after LATE_UNKNOWN_S. */
 static const double LATE_STEPS = 3, LATE_S = 5, LATE_UNKNOWN_S = 30;
 /* longest time that writing the ranks' last marks may take */
 static const double DUMP_S = 2;
-/* OTHERS_S: time that the watchdog which ends the job gives those of other nodes to write their
- * ranks' last marks. ABORT_S: time that those wait for its abort before they end their node
- * themselves. */
+/* OTHERS_S: time that the watchdog which ends the job leaves the other nodes' watchdogs to write
+ * their ranks' last marks. ABORT_S: time that the other watchdogs wait for its abort before they
+ * end their node themselves. */
 enum { OTHERS_S = 2, ABORT_S = 7 };
 
-/* WORDS: chars of a message. NAMED: ranks that a message describes; it counts the others. */
+/* WORDS: chars of a message. NAMED: number of ranks that a message describes; of further ranks it
+ * gives only the number. */
 enum { WORDS = 2048, NAMED = 8 };
 
 struct Watchdog {
@@ -53,7 +54,7 @@ struct Watchdog {
     int64_t late_step;
     /* time of the next report of that step, and interval between that report and the one after */
     double next_report_s, pause_s;
-    /* whether each node has been reported as silent, [nodes]; owned */
+    /* true for nodes that have been reported as silent, [nodes]; owned */
     bool *silence_reported;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -78,9 +79,9 @@ static void add_state(const Watchdog *w, char *words, const RankState *state)
     add_part(words, text);
 }
 
-/* Adds the states of ranks that are in a step and of servers; only of those that wait (waits), or
- * only of those that do not: NAMED of them, and the number of the rest. Returns how many there
- * are. */
+/* Adds the states of ranks in a step and of servers: with `waits` of those that wait, otherwise of
+ * those that do not wait. Describes NAMED ranks and adds the number of further ones. Returns the
+ * number of all. */
 static int add_states(const Watchdog *w, char *words, const RankState *all, int count, bool waits)
 {
     int found = 0;
@@ -94,8 +95,8 @@ static int add_states(const Watchdog *w, char *words, const RankState *all, int 
     return found;
 }
 
-/* Adds the states of the node's other ranks, including those between two steps, since a save waits
- * for all ranks. */
+/* Adds the states of the node's other ranks. Ranks between two steps are included, because they may
+ * be in a save, which waits for all ranks. */
 static void add_others(const Watchdog *w, char *words, int local)
 {
     char more[32];
@@ -131,8 +132,8 @@ static void *dump_run(void *user)
     return NULL;
 }
 
-/* Writes the ranks' last marks in a thread, and gives up after DUMP_S, since the file system may be
- * what hangs. */
+/* Writes the ranks' last marks in a thread and gives up after DUMP_S, because the cause of the hang
+ * may be the file system. */
 static void write_dump(const Watchdog *w)
 {
     static Dump dump;
@@ -155,7 +156,7 @@ static void prepare_end(Watchdog *w)
         if (r != w->node.mine) world_abort_also_kill((pid_t)w->node.state[r].process);
 }
 
-/* Ends the job and prints why. */
+/* Writes the last marks, prints why the job ends, and ends it. */
 static _Noreturn void end_job(Watchdog *w, const char *why)
 {
     prepare_end(w);
@@ -165,8 +166,8 @@ static _Noreturn void end_job(Watchdog *w, const char *why)
     die_lost("%s; what each rank did last is in %s", why, w->dump);
 }
 
-/* Ends this process after another node's watchdog has announced that it ends the job; that one
- * prints the reason. */
+/* Ends this process after another node's watchdog has announced the end of the job and its exit
+ * code. The other watchdog prints the reason. */
 static _Noreturn void end_with_others(Watchdog *w)
 {
     int code = w->links.end_code;
@@ -179,8 +180,8 @@ static _Noreturn void end_with_others(Watchdog *w)
 
 /* ---- checks ---- */
 
-/* True if a condition that began at since_s (0: it does not hold) has lasted for limit_s while this
- * process was awake. */
+/* True if a condition that began at since_s has lasted for limit_s while this process was awake;
+ * since_s 0: the condition does not hold. */
 static bool has_lasted(double since_s, double awake_s, double now_s, double limit_s)
 {
     if (since_s == 0) return false;
@@ -217,8 +218,8 @@ static void check_processes(Watchdog *w, double now_s)
     }
 }
 
-/* Nodes from which nothing has ever arrived are not checked: the network may block all
- * datagrams. */
+/* Warns of silent nodes, and ends the job when a node has been silent for too long. Ignores nodes
+ * from which no datagram has ever arrived: the network may block all datagrams. */
 static void check_nodes(Watchdog *w, double now_s)
 {
     NodeLinks *links = &w->links;
@@ -241,16 +242,17 @@ static void check_nodes(Watchdog *w, double now_s)
     }
 }
 
-/* Summary of all known ranks: of all nodes on the first node, if it receives datagrams, otherwise
- * of this node. */
+/* Summary of ranks: of all nodes' ranks on the first node if it receives datagrams, otherwise of
+ * this node's ranks. */
 typedef struct Overview {
-    /* number of ranks, of those in a step, and of servers */
+    /* number of ranks, number of ranks in a step, and number of servers */
     int count, stepping, serving;
-    /* states of all ranks, and of the one that has been longest in its step; borrowed */
+    /* states of the ranks, [count], and the state of the rank that has been in its step for the
+     * longest time; borrowed */
     const RankState *state, *latest;
-    /* longest usual step of any rank */
+    /* largest usual_s of any rank */
     double usual_s;
-    /* shortest time since a mark of any rank */
+    /* seconds since the newest mark of any rank */
     double still_s;
 } Overview;
 
@@ -296,8 +298,8 @@ static _Noreturn void end_hang(Watchdog *w, const Overview *o)
     end_job(w, why);
 }
 
-/* Checks for late steps and hangs only while all ranks are in a step: a rank that saves or
- * evaluates between two steps may keep the others waiting. */
+/* Checks for late steps and hangs. Does so only while all ranks are in a step or are servers:
+ * between two steps a rank that saves or evaluates may keep the others waiting. */
 static void check_steps(Watchdog *w, double now_s)
 {
     Overview o = overview(w);
@@ -327,8 +329,7 @@ static void check_all(Watchdog *w)
     if (now_s - w->looked_s > ASLEEP_S) w->node.awake_s = now_s;
     w->looked_s = now_s;
     if (node_ranks_first(&w->node) != w->node.mine) {
-        /* another rank watches the node, and the times that this one has measured are out of
-         * date */
+        /* another rank watches the node, so the times measured by this rank are out of date */
         w->node.awake_s = now_s;
         return;
     }
@@ -354,8 +355,8 @@ static void rest(Watchdog *w, double seconds)
     }
 }
 
-/* All threads start at the same time; each node begins at its phase, so that nodes check, and send,
- * one after the other. */
+/* All threads start at the same time and then wait for their node's phase, so that nodes check and
+ * send one after the other. */
 static void *watch_run(void *user)
 {
     Watchdog *w = user;
@@ -442,7 +443,7 @@ void watchdog_free(Watchdog **watchdog)
     }
     pthread_cond_destroy(&w->wake);
     pthread_mutex_destroy(&w->lock);
-    /* after this no rank reads another rank's memory */
+    /* After this barrier no rank reads another rank's memory, so the segments can be released. */
     world_barrier(w->world);
     node_ranks_fini(&w->node);
     node_links_fini(&w->links);

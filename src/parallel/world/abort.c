@@ -1,5 +1,6 @@
-/* Ends a job that cannot go on: writes the exit code where the peers read it, calls MPI_Abort, and
- * ends the processes itself if MPI_Abort hangs, as it does if a host is dead. */
+/* Ends a job that cannot go on: writes the exit code to shared memory, where peers read it, and
+ * calls MPI_Abort. If MPI_Abort hangs, as it does when a host is dead, ends the processes
+ * itself. */
 #include "abort.h"
 
 #include <signal.h>
@@ -7,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* time in which MPI_Abort must have ended this process */
+/* time after which this process exits if MPI_Abort has not ended it */
 enum { ABORT_LIMIT_S = 5 };
 
-/* linked list; borrowed */
+/* linked list of exit notices; borrowed */
 static ExitNotice *notices;
 
 void exit_notice_add(ExitNotice *notice)

@@ -1,4 +1,5 @@
-/* How a rank ends the whole job, and how its peers learn why. */
+/* Ends the whole job, and leaves the exit code where the node's other ranks read it. Also declares
+ * two functions that other files of this module share: grid_release_gpus and world_context. */
 #ifndef WEFT_PARALLEL_ABORT_H
 #define WEFT_PARALLEL_ABORT_H
 
@@ -7,8 +8,9 @@
 #include <sys/types.h>
 
 /* A word of shared memory to which this rank writes its exit code after it has printed why it ends
- * the job, so that its peers need not report its death. There may be several notices: the code is
- * written to all of them. An ExitNotice and its code are borrowed until it is removed. */
+ * the job. Peers that find a code there do not report this rank's death. If there are several
+ * notices, the code is written to all of them. The ExitNotice and *code are borrowed until
+ * exit_notice_remove. */
 typedef struct ExitNotice {
     _Atomic uint32_t *code;
     struct ExitNotice *next;
@@ -16,13 +18,14 @@ typedef struct ExitNotice {
 void exit_notice_add(ExitNotice *notice);
 void exit_notice_remove(ExitNotice *notice);
 /* Writes code to all exit notices and ends the whole job (MPI_COMM_WORLD). If MPI_Abort has not
- * ended this process after five seconds, it exits by itself. */
+ * ended this process after five seconds, the process exits by itself. */
 void world_abort(int code);
-/* Makes world_abort kill this process of the same node just before it exits by itself, since a
- * process that is stopped, or that waits for a dead rank, would remain. */
+/* Makes world_abort also kill `process`, on the same node, just before this process exits by
+ * itself: a process that is stopped, or that waits for a dead rank, would otherwise remain. */
 void world_abort_also_kill(pid_t process);
 
-/* Releases what grid_join_gpus made, if anything (nccl/gpus.c). Collective on grid->world. */
+/* Releases the communicators of GPUs that grid_join_gpus has made (nccl/gpus.c); does nothing if
+ * there are none. Collective on grid->world. */
 void grid_release_gpus(Grid *grid);
 
 /* Sets the description of this rank that die prints: "rank 3 of 8 (dp 1, pp 0, tp 1) on node07".

@@ -1,14 +1,15 @@
-/* Gathers parts of different sizes on one rank, in pieces and without a buffer, for callers that
- * are short of memory; also gathers the ranks' numbers in the job (world_job_ranks). */
+/* Gathers parts of different sizes on one rank. Parts are received in pieces directly into their
+ * destination, because callers may have no memory for a buffer. Also gathers the ranks' numbers in
+ * the job (world_job_ranks). */
 #include "mpi_check.h"
 #include "parallel.h"
 
 #include <string.h>
 
-/* largest message, since MPI counts are ints */
+/* bytes of the largest message; MPI counts are ints */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
-/* Receives that a root has posted at a time: enough to hide latency without a flood of messages
- * from thousands of ranks. */
+/* RECEIVES: number of receives that a root has posted at a time; enough to hide latency, and few
+ * enough that thousands of ranks do not flood the root with messages. */
 enum { TAG_COLLECT = 17, RECEIVES = 16 };
 
 struct WorldCollect {
@@ -18,7 +19,7 @@ struct WorldCollect {
     MPI_Request *request;
     int count;
     /* The next fields are used on the root only. */
-    /* source and destination of the root's part */
+    /* source and destination of the root's own part */
     const void *mine;
     char *my_destination;
     /* size of each rank's part, [world->size]; owned; NULL on other ranks */
@@ -84,7 +85,7 @@ WorldCollect *world_collect_begin(const World *world, const void *mine, const si
 
 static void receive_wait(WorldCollect *c)
 {
-    /* index of a finished request; MPI_UNDEFINED: none is left */
+    /* index of a finished request; MPI_UNDEFINED: no request is active */
     int over = 0;
     size_t bytes = c->bytes[c->world->rank];
     if (bytes > 0) memcpy(c->my_destination, c->mine, bytes);

@@ -1,6 +1,6 @@
-/* The process grid: its shape, and the coordinates of each rank in it. Ranks that differ in one
- * coordinate only form a World, so transports need not know the grid. Refuses shapes that do not
- * use every rank. */
+/* The process grid: its shape, and the coordinates of each rank in it. Ranks that differ in only
+ * one coordinate form a World; transports work on Worlds and do not use the grid. Refuses shapes
+ * that do not use every rank. */
 #include "abort.h"
 
 /* The largest d < below for which ranks is a multiple of d * others, or 0. */
@@ -20,7 +20,8 @@ static const char *with_servers(const Config *config, char text[48])
     return text;
 }
 
-/* Fails: the number of computing ranks is no multiple of pp x tp, the ranks of a replica. */
+/* Reports that the number of computing ranks is not a multiple of pp x tp, the ranks of a
+ * replica. */
 static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     bool by_tp = pp == 1 || ranks % tp != 0;
@@ -41,7 +42,7 @@ static Status refuse_replica(const Config *config, int64_t pp, int64_t tp, int64
                            with_servers(config, with), (long long)(ranks + servers), start, other);
 }
 
-/* Fails: grid.dp x pp x tp is not the number of computing ranks. */
+/* Reports that grid.dp x pp x tp is not the number of computing ranks. */
 static Status refuse_dp(const Config *config, int64_t pp, int64_t tp, int64_t ranks)
 {
     int64_t dp = config->grid.dp, need = dp * pp * tp, servers = config->grid.servers;

@@ -1,6 +1,7 @@
 /* Reads the variables that Open MPI, MPICH's and Intel's Hydra, PMIx servers and Slurm set in the
  * environment of every process they start. Slurm's job-wide variables (SLURM_NTASKS, SLURM_PROCID)
- * are also set in a batch script that starts weft alone, so only those of a job step count. */
+ * are also set in a batch script that starts weft without srun, so only the variables of a job step
+ * are used. */
 #include "launcher.h"
 
 #include <limits.h>
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A positive number from the environment, or 0. */
+/* Value of an environment variable that has a positive number, otherwise 0. */
 static int env_count(const char *name)
 {
     const char *text = getenv(name);
@@ -53,8 +54,8 @@ Launcher launcher_find(void)
         return (Launcher){.name = "mpirun",
                           .size = env_count("OMPI_COMM_WORLD_SIZE"),
                           .local_size = env_count("OMPI_COMM_WORLD_LOCAL_SIZE")};
-    /* Hydra may use srun to start its own daemons; then the step counts nodes and PMI_SIZE counts
-     * ranks. */
+    /* Hydra may start its daemons by srun; then the size of the job step is the number of nodes,
+     * and PMI_SIZE is the number of ranks. */
     int pmi_size = env_count("PMI_SIZE"), step_size = env_count("SLURM_STEP_NUM_TASKS");
     if (step_size && (!pmi_size || pmi_size == step_size)) return find_slurm();
     if (pmi_size)
@@ -71,7 +72,8 @@ void launcher_tune_mpi(const Launcher *launcher)
     if (MPI_Get_library_version(version, &length) != MPI_SUCCESS) return;
     const char *number = strstr(version, "Open MPI v");
     if (!number) return;
-    /* A waiting rank must not starve its neighbour's loader thread. */
+    /* A waiting rank that polls without a pause would slow down the loader threads of its
+     * neighbours. */
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     /* With one TCP connection between two nodes, the short messages that begin and end a transfer
      * wait behind the bytes of other transfers. */

@@ -8,17 +8,18 @@
 typedef struct Launcher {
     /* "mpirun", "srun", ...; NULL: no launcher */
     const char *name;
-    /* number of ranks; 0: launched, number unknown */
+    /* number of ranks; 0: a launcher started the process, but the number is unknown */
     int size;
     /* number of ranks on this node; 0: unknown */
     int local_size;
 } Launcher;
 
+/* Reads the environment. name points to a constant. */
 Launcher launcher_find(void);
-/* Sets variables of Open MPI that the user has not set, before MPI_Init. Waiting ranks yield their
- * core, and there are two TCP connections between two ranks. If all ranks share a node, only the
- * transports inside a node are chosen, since MPI_Init otherwise probes every network library
- * (measured: 240 ms instead of 30 ms). */
+/* Sets variables of Open MPI that the user has not set, before MPI_Init. Waiting ranks then yield
+ * their core, and two ranks have two TCP connections. If all ranks share a node, only transports
+ * inside a node are enabled: MPI_Init otherwise probes every network library and takes 240 ms
+ * instead of 30 ms (measured). */
 void launcher_tune_mpi(const Launcher *launcher);
 
 #endif

@@ -1,6 +1,7 @@
-/* Limits the leak checker (AddressSanitizer builds; does nothing elsewhere) to weft's leaks: MPI
- * never frees some of what MPI_Init allocates, and MPI_Finalize unloads plugins that still have
- * memory allocated, which cannot be distinguished from weft's leaks afterwards. */
+/* Limits the leak checker of AddressSanitizer builds to weft's leaks; does nothing in other builds.
+ * MPI never frees some memory that MPI_Init allocates. MPI_Finalize unloads plugins that still have
+ * memory allocated; these leaks cannot be distinguished from weft's afterwards, so the check is
+ * made before MPI_Finalize. */
 #ifndef WEFT_PARALLEL_LEAKS_H
 #define WEFT_PARALLEL_LEAKS_H
 

@@ -1,6 +1,6 @@
-/* Messages between two ranks, and swaps: messages between all ranks. They can be begun and waited
- * for separately, so that computation overlaps them, and a rank that waits for long can sleep and
- * leave its core to others. */
+/* Messages between two ranks, and swaps: messages between all ranks. A swap can be begun and waited
+ * for separately, so that computation overlaps with it. A rank that waits for a long time can sleep
+ * and leave its core to other threads. */
 #include "mpi_check.h"
 #include "parallel.h"
 
@@ -12,7 +12,7 @@
  * TAG_SPARSE and TAG_SPARSE + 1. */
 enum { TAG_SWAP = 18, TAG_MESSAGE, TAG_CONTROL, TAG_SPARSE, TAG_RECEIPT = TAG_SPARSE + 2 };
 
-/* Returns bytes as an int, in which MPI counts; dies if it does not fit. */
+/* Returns bytes as an int, the type of MPI's counts; dies if it does not fit. */
 static int message_bytes(size_t bytes)
 {
     if (bytes > INT_MAX)
@@ -23,8 +23,9 @@ static int message_bytes(size_t bytes)
     return (int)bytes;
 }
 
-/* Back-off of a waiting rank. MPI polls without a pause and takes a core from computing ranks;
- * therefore a rank that waits for long sleeps between polls, longer and longer. */
+/* Back-off of a waiting rank. MPI's own waits poll without a pause and so occupy a core that
+ * computing ranks need. A rank that waits for a long time therefore sleeps between polls, longer
+ * each time. */
 typedef struct Pause {
     int polls;
     /* length of the last sleep */
@@ -34,7 +35,7 @@ typedef struct Pause {
 /* time that this rank has slept so far, returned by world_slept_s */
 static double slept_s;
 
-/* Marks for the watchdog that this rank waits, until beat_mark_again. */
+/* Tells the watchdog that this rank waits, until beat_mark_again is called. */
 static void mark_wait(void)
 {
     beat_mark_plain("messages of other ranks", true);
@@ -74,7 +75,7 @@ void mpi_await(MPI_Request *request)
 struct WorldSwap {
     const World *world;
     bool sleeps;
-    /* room for one send and one receive per rank, [2 * size]; owned */
+    /* requests of one send and one receive per rank, [2 * size]; owned */
     MPI_Request *request;
     int count;
 };
@@ -139,18 +140,19 @@ void world_swap(const World *world, const WorldPart *to, const WorldPart *from)
 /* ---- sparse swaps ---- */
 
 /* State of a sparse swap. The receiver of a message sends an empty receipt (channel_mpi.c says why
- * sends are not synchronous). A rank enters the barrier once it has the receipts of all that it has
- * sent; a rank that has passed the barrier has therefore received everything sent to it. A rank may
- * begin the next swap while another still probes for messages of this one, so consecutive
- * swaps use different tags. */
+ * sends are not synchronous). A rank enters the barrier once it has the receipts of all messages
+ * that it has sent; a rank that has passed the barrier has therefore received all messages sent to
+ * it. A rank may begin the next swap while another rank still probes for messages of this swap, so
+ * consecutive swaps use different tags. */
 struct WorldSparse {
     const World *world;
     bool sleeps, begun;
     /* duplicate of world's communicator, for the barriers; made by the first swap; owned */
     MPI_Comm comm;
     int tag;
-    /* sends and receipts in flight, room for [size][2]; owned */
+    /* requests of sends and of their receipts, [2 * size]; owned */
     MPI_Request *request;
+    /* number of requests in flight */
     int requests;
     /* messages received, one after the other, [in_capacity]; owned */
     char *in;
@@ -196,8 +198,8 @@ void world_sparse_begin(WorldSparse *swap, const WorldPart *to)
     }
 }
 
-/* Receives one message, if one has arrived. Until all have arrived, from[].at is an offset into
- * `in`, which may be reallocated. */
+/* Receives a message if one has arrived; otherwise returns false. Until all messages have arrived,
+ * from[].at is an offset into `in`, because `in` may be reallocated. */
 static bool sparse_receive(WorldSparse *swap)
 {
     MPI_Message message;
@@ -212,7 +214,7 @@ static bool sparse_receive(WorldSparse *swap)
         swap->in = mem_resize(swap->in, swap->in_capacity);
     }
     MPI_CHECK(MPI_Mrecv(swap->in + swap->in_bytes, bytes, MPI_BYTE, &message, MPI_STATUS_IGNORE));
-    /* MPI buffers an empty message, so that the send does not wait */
+    /* MPI buffers an empty message, so this send does not wait */
     MPI_CHECK(MPI_Send(NULL, 0, MPI_BYTE, status.MPI_SOURCE, TAG_RECEIPT, swap->comm));
     swap->from[status.MPI_SOURCE] = (WorldPart){(void *)swap->in_bytes, (size_t)bytes};
     swap->in_bytes = end;
@@ -251,7 +253,7 @@ const WorldPart *world_sparse_wait(WorldSparse *swap)
 
 void world_send(const World *world, int rank, const void *data, size_t bytes)
 {
-    /* MPI buffers smaller ones, so that the send does not wait */
+    /* MPI buffers messages below WAITS_BYTES, so their sends do not wait */
     enum { WAITS_BYTES = 1024 };
     if (bytes >= WAITS_BYTES) mark_wait();
     MPI_CHECK(MPI_Send(data, message_bytes(bytes), MPI_BYTE, rank, TAG_MESSAGE, world->comm));
@@ -276,7 +278,7 @@ void world_send_wait(WorldSend *send)
     send->begun = false;
 }
 
-/* True if a message of `rank` with this tag has arrived; rank -1: of any rank. */
+/* True if a message with this tag has arrived from `rank`, or with rank -1 from any rank. */
 static bool has_arrived(const World *world, int rank, int tag, MPI_Status *status)
 {
     int found = 0;
@@ -286,8 +288,9 @@ static bool has_arrived(const World *world, int rank, int tag, MPI_Status *statu
 
 bool world_wait_for(const World *world, int rank, double patience_s)
 {
-    /* A poll that took longer counts as this long: the process may have been stopped meanwhile.
-     * Time counts only while another rank's message waits, which shows that `rank` is behind. */
+    /* Upper limit for the time that one poll adds to the wait: in a longer poll the process was
+     * probably stopped. Time is counted only while another rank's message is waiting, which shows
+     * that `rank` is behind. */
     const double most_s = 1;
     Pause pause = {0};
     bool found = false;

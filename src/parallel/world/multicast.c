@@ -3,7 +3,7 @@
 #include "mpi_check.h"
 #include "parallel.h"
 
-/* distinct from the tags of the other files of this folder */
+/* different from the tags of the other files of this folder */
 enum { TAG_MULTICAST = 24 };
 
 int *world_nodes(const World *world)
@@ -16,6 +16,8 @@ int *world_nodes(const World *world)
 
 /* ---- the tree ---- */
 
+/* The members of a multicast in order, and the node of each rank of the world; as in
+ * multicast_place. */
 typedef struct Members {
     const int *rank, *node;
 } Members;
@@ -26,8 +28,8 @@ static int node_at(const Members *m, int at)
 }
 
 /* Returns the index at which the members after `root` are cut into two parts; the first member of
- * each part is a child of root. All members on one node other than root's stay in one part, so that
- * the bytes enter the node once. */
+ * each part is a child of root. The members on any node other than root's stay in one part, so that
+ * the bytes enter each node once. */
 static int cut(const Members *m, int root, int end)
 {
     int first = root + 1, middle = first + (end - first + 1) / 2;
@@ -62,8 +64,8 @@ MulticastPlace multicast_place(const int *member, int count, const int *node, in
 
 /* ---- bytes ---- */
 
-/* 4 MB where the tree is low and the number of messages matters most; 80 KB between 16,384 ranks,
- * so that a tensor of a few MB keeps all levels busy early. */
+/* Size of a piece: 4 MB with two levels, where few messages are best; 80 KB for 16,384 ranks, so
+ * that all levels of the tree soon have pieces of a tensor of a few MB. */
 static size_t piece_bytes(const Multicast *m)
 {
     return ((size_t)16 << 20) / (size_t)(m->place.levels * m->place.levels);
@@ -86,7 +88,7 @@ static void receive_begin(Multicast *m, size_t piece)
 static void send_begin(Multicast *m, size_t piece)
 {
     MPI_Request *out = m->out[piece % MULTICAST_PIECES];
-    /* an earlier piece used these requests */
+    /* waits for the sends of the earlier piece that used these requests */
     MPI_CHECK(MPI_Waitall(2, out, MPI_STATUSES_IGNORE));
     for (int c = 0; c < 2; ++c)
         if (m->place.child[c] >= 0)

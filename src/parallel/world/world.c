@@ -1,7 +1,7 @@
-/* The world of ranks: starts and ends MPI, and offers the few collectives that set-up needs. A
- * process that no launcher started never calls MPI. Refuses a world whose size differs between the
- * launcher and MPI: then the launcher belongs to another MPI, and every process would act as rank
- * 0. */
+/* The world of ranks: starts and ends MPI, and provides the few collectives that set-up needs. A
+ * process that was started without a launcher never calls MPI. Refuses a world if launcher and MPI
+ * disagree about its size: then the launcher belongs to another MPI, and every process would act as
+ * rank 0. */
 #include "launcher.h"
 #include "leaks.h"
 #include "mpi_check.h"
@@ -13,12 +13,13 @@
 #include <string.h>
 
 enum { MESSAGE_BYTES = 2048 };
-/* largest message, since MPI counts are ints */
+/* bytes of the largest message; MPI counts are ints */
 static const size_t PIECE_BYTES = (size_t)1 << 30;
 static const World ALONE = {
     .size = 1, .node_size = 1, .one_node = true, .comm = MPI_COMM_NULL, .node = MPI_COMM_NULL};
 
-/* True if the arguments of the call are wrong; false if a message or a peer failed. */
+/* True for classes of errors in a call's arguments; false for errors of a message, a link or a
+ * peer. */
 static bool is_argument_error(int class)
 {
     static const int classes[] = {
@@ -125,14 +126,14 @@ void world_fini(World *world)
     die_context("", NULL);
 }
 
-/* Ranks of a color are in the order of their keys. */
+/* Makes the world of the ranks with the same color, in the order of their keys. */
 static Status split(World *part, const World *world, int color, int key)
 {
     *part = ALONE;
     if (world->comm == MPI_COMM_NULL) return OK;
     MPI_CHECK(MPI_Comm_split(world->comm, color, key, &part->comm));
     MPI_CHECK(MPI_Comm_size(part->comm, &part->size));
-    /* MPI sets a freed communicator to MPI_COMM_NULL */
+    /* MPI_Comm_free sets part->comm to MPI_COMM_NULL, the value for a single rank */
     if (part->size == 1) {
         MPI_CHECK(MPI_Comm_free(&part->comm));
         return OK;
@@ -173,7 +174,8 @@ void world_part_fini(World *part)
 Status status_agree(const World *world, Status mine)
 {
     if (world->comm == MPI_COMM_NULL) return mine;
-    /* The worst code wins; among the ranks that have it, the lowest rank. */
+    /* The largest vote is that of the worst status and, among ranks with this status, of the lowest
+     * rank. */
     int64_t vote = ((int64_t)mine << 32) | (INT_MAX - world->rank), worst = 0;
     MPI_Request request;
     MPI_CHECK(MPI_Iallreduce(&vote, &worst, 1, MPI_INT64_T, MPI_MAX, world->comm, &request));
@@ -236,8 +238,8 @@ int world_least(const World *world, int mine)
     return least;
 }
 
-/* Sums integers or doubles, 8 bytes each, in place. MPI_Iallreduce could add doubles in another
- * order than MPI_Allreduce, and so change results. */
+/* Sums integers or doubles, 8 bytes each, in place. Calls MPI_Allreduce and not MPI_Iallreduce,
+ * which may add doubles in another order and so change results. */
 static void sum(const World *world, void *data, int64_t count, MPI_Datatype type)
 {
     const int64_t most = (int64_t)(PIECE_BYTES / sizeof(int64_t));
