@@ -1,11 +1,11 @@
 /* pipeline: plans what one rank does in a step (memory, messages, lists of actions) from a planned
  * graph, a cut of the model and a schedule, and runs that plan. A plan is read-only data: it can be
  * printed and measured without running, for any stage of any grid. Planning is not collective;
- * running is, over the ranks of the grid. A rank's stage has one or more chunks of the model. A
- * chunk has up to three passes (forward, backward, and a separate weight-gradient pass if the
- * schedule splits backward), each a list of actions on nodes. Tensors that one pass leaves for a
- * later one lie in a slot, one slot for each micro-batch in flight; all other tensors lie in
- * scratch memory that all chunks share. */
+ * running is collective over the ranks of the grid. A rank's stage has one or more chunks of the
+ * model. A chunk has up to three passes (forward, backward, and a separate weight-gradient pass if
+ * the schedule splits backward), each a list of actions on nodes. Tensors that a later pass reads
+ * are in a slot, one slot for each micro-batch in flight; all other tensors are in scratch memory
+ * that all chunks share. */
 #ifndef WEFT_PIPELINE_H
 #define WEFT_PIPELINE_H
 

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 
-/* The parts of an operation that a schedule may run at different times. The gradients of inputs
- * include op_backward_begin. */
+/* The parts of an operation that a schedule may run at different times: forward, the gradients of
+ * inputs (data, which includes op_backward_begin), and the gradients of weights. */
 #define OPERATION_PARTS(W) W(PART_FORWARD, "forward") W(PART_DATA, "data") W(PART_WEIGHT, "weight")
 typedef enum OperationPart { OPERATION_PARTS(LIST_CONSTANT) OPERATION_PART_COUNT } OperationPart;
 extern const char *const operation_part_names[OPERATION_PART_COUNT];
@@ -24,22 +24,24 @@ typedef struct TimeRange {
 TimeRange time_range(double *s, int count);
 
 typedef struct OperationTimes OperationTimes;
-/* nodes: of the graph. capacity: number of times that are kept of each part of a node; later ones
- * are left out. Owner: the caller. */
+/* nodes: number of nodes of the graph. capacity: number of times that are kept for each part of a
+ * node; later times are dropped. Owner: the caller. */
 OperationTimes *operation_times_new(int nodes, int capacity);
 void operation_times_free(OperationTimes **times);
 void operation_times_add(OperationTimes *times, int node, OperationPart part, double seconds);
-/* Adds seconds of copies and additions between operations, that moved this number of bytes. */
+/* Adds the seconds of copies and additions between operations, which moved `bytes` bytes. */
 void operation_times_add_move(OperationTimes *times, double seconds, double bytes);
-/* Adds seconds in which sums and messages made progress between operations. */
+/* Adds the seconds that the rank has spent between operations on the progress of sums and
+ * messages. */
 void operation_times_add_poll(OperationTimes *times, double seconds);
-/* False if a part of a node has never run. */
+/* Sets *range to the range of a part's times. Returns false if the part has never run. */
 bool operation_times_range(const OperationTimes *times, int node, OperationPart part,
                            TimeRange *range);
-/* Sums of what was added. */
+/* Totals of all added times. */
 typedef struct OperationTotals {
+    /* seconds of operations, moves and polls; bytes of moves */
     double operations_s, moves_s, moved_bytes, polls_s;
-    /* number of times of operations and moves */
+    /* number of times added for operations and moves */
     double actions;
 } OperationTotals;
 OperationTotals operation_times_totals(const OperationTimes *times);

@@ -9,8 +9,8 @@
 #include "pipeline/operation_times.h"
 #include "schedule.h"
 
-/* Values of grid.zero (what replicas shard; each level includes those before it) and of
- * grid.recompute. */
+/* Values of grid.zero (0: nothing is sharded; 1: optimizer state; 2: gradients, too; 3: parameters,
+ * too) and of grid.recompute. */
 #define ZERO_WORDS(W)                                                                              \
     W(ZERO_NONE, "0") W(ZERO_STATE, "1") W(ZERO_GRADIENTS, "2") W(ZERO_PARAMS, "3")
 #define RECOMPUTE_WORDS(W)                                                                         \
@@ -28,21 +28,22 @@ typedef enum ActionKind {
     ACTION_BACKWARD,
     /* runs backward without backward_weight if that can wait for PASS_WEIGHT */
     ACTION_BACKWARD_DATA,
-    /* runs the delayed backward_weight; or copies gradients from RunOffsets.dw to the gradient
-     * arena; or only passes on statistics, for a node that no gradient reaches */
+    /* does the node's work of PASS_WEIGHT: runs the delayed backward_weight, or copies gradients
+     * from RunOffsets.dw to the gradient arena; for a node that no gradient reaches, only passes on
+     * its statistics */
     ACTION_BACKWARD_WEIGHT,
     /* dst = src */
     ACTION_COPY,
-    /* dst += src; sums the gradients from several consumers in node order */
+    /* dst += src; adds the gradients that a tensor gets from several readers, in node order */
     ACTION_ADD,
     /* waits until the memory of bucket `index` is free; later actions write gradients to it */
     ACTION_OPEN,
-    /* waits until the parameters of use `index`, which the next actions read, are gathered, and
-     * begins to gather those needed soon after (only if the plan gathers parameters) */
+    /* only if the plan gathers parameters: waits until the parameters of use `index`, which the
+     * next actions read, have been gathered, and begins to gather those of the uses soon after */
     ACTION_GATHER,
     /* adds this micro-batch's gradients of bucket `index` to the partial sums; after the last
-     * micro-batch the sum over the replicas begins. With sharded gradients each micro-batch begins
-     * a push. */
+     * micro-batch the sum over the replicas begins. With sharded gradients, begins a push for each
+     * micro-batch instead. */
     ACTION_BUCKET,
 } ActionKind;
 typedef struct Action {
@@ -56,8 +57,8 @@ typedef struct Action {
 } Action;
 /* Bytes that a copy or an addition reads and writes. */
 double action_moved_bytes(const Action *action);
-/* Bytes that adding the gradients of one micro-batch in a bucket of `elements` floats to the
- * partial sums reads and writes, the mean over the `micros` micro-batches of a replica. */
+/* Bytes that are read and written to add one micro-batch's gradients in a bucket of `elements`
+ * floats to the partial sums: the mean over the `micros` micro-batches of a replica. */
 double bucket_moved_bytes(double elements, double micros);
 typedef enum Pass { PASS_FORWARD, PASS_BACKWARD, PASS_WEIGHT, PASSES } Pass;
 typedef struct ActionList {
@@ -66,10 +67,10 @@ typedef struct ActionList {
     Action *action;
 } ActionList;
 
-/* A place is a byte offset. Below kept_bytes it counts from the start of the chunk's slot, from
- * kept_bytes on it lies in scratch memory, and from OFFSET_BEFORE on it lies in the slot that the
- * same micro-batch has in the previous chunk of the same stage. OFFSET_INPUT stands for the input
- * data. */
+/* A place is a byte offset that also tells the memory. Below kept_bytes it is an offset in the
+ * chunk's slot. From kept_bytes on, place - kept_bytes is an offset in scratch memory. From
+ * OFFSET_BEFORE on, place - OFFSET_BEFORE is an offset in the slot that the same micro-batch has in
+ * the previous chunk of the same stage. OFFSET_INPUT denotes the input data. */
 enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
 #define OFFSET_BEFORE ((int64_t)1 << 60)
 /* Places of the tensors of one run of a node. Tensors that are never alive together share memory. A
@@ -77,23 +78,26 @@ enum { OFFSET_NONE = -1, OFFSET_INPUT = -2 };
  * uses the second run's tensors. */
 typedef struct RunOffsets {
     int node;
+    /* inputs, output, gradient of the output, saved data, saved data of the fused activation of
+     * input 0, gradients of inputs; see OpRun */
     int64_t x[SPEC_INPUTS], y, dy, saved, x_saved, dx[SPEC_INPUTS];
-    /* place of each parameter's gradient. OFFSET_NONE: it is written directly to the gradient
-     * arena, or the parameter is frozen and nothing is written. A frozen parameter has a place if
-     * its operation may write the gradient anyway. */
+    /* place of each parameter's gradient. OFFSET_NONE: backward writes the gradient directly to the
+     * gradient arena or, for a frozen parameter, writes none. A frozen parameter has a place if its
+     * operation may write the gradient anyway. */
     int64_t dw[SPEC_PARAMS];
     /* true: backward_data writes dw too, and PASS_WEIGHT copies it to the gradient arena */
     bool dw_waits;
-    /* true: dx[0] is added to what is there, see OpRun */
+    /* true: backward adds the gradient of input 0 to the content of dx[0] (OpRun) */
     bool dx_add;
 } RunOffsets;
 
 /* One tensor of a message between two chunks. Tensors that cross a boundary together form one
  * message. */
 typedef struct BoundaryTensor {
-    /* node whose output, or whose output's gradient, crosses */
+    /* node whose output crosses (activations), or the gradient of whose output crosses
+     * (gradients) */
     int node;
-    /* place in this chunk */
+    /* place of the tensor in this chunk's memory */
     int64_t offset;
     /* byte offset in the message, and size */
     size_t at, bytes;
@@ -120,11 +124,13 @@ typedef struct ChunkPlan {
     int run_count;
     /* run_count runs; owned */
     RunOffsets *run;
-    /* messages from the previous chunk and to the next one */
+    /* messages of forward: from the previous chunk, and to the next chunk */
     Message activations_in, activations_out;
-    /* messages from the next chunk and to the previous one */
+    /* messages of backward: from the next chunk, and to the previous chunk */
     Message gradients_in, gradients_out;
+    /* bytes of a slot, and bytes of scratch memory that the chunk needs */
     size_t kept_bytes, scratch_bytes;
+    /* number of slots */
     int slots;
     /* gradient buckets in the order in which backward fills them; owned */
     Buckets buckets;
@@ -132,38 +138,39 @@ typedef struct ChunkPlan {
     int *opens;
     /* bucket indices sorted by offset in the gradient arena; int[buckets.count], owned */
     int *bucket_order;
-    /* the chunk's first bucket carries the step's metrics */
+    /* true: the chunk's first bucket includes the step's metrics */
     bool metrics;
-    /* Sharding, one entry for each bucket; owned; NULL if nothing is sharded. shard: the cut among
-     * the replicas. With sharded gradients also ring: the bucket's offset in the arena that
-     * backward writes to. */
+    /* Sharding; arrays with one entry for each bucket; owned; NULL if nothing is sharded. shard:
+     * the cut of the bucket among the replicas. ring (only with sharded gradients): the bucket's
+     * offset in the arena to which backward writes, in floats. */
     Bounds *shard;
     int64_t *ring;
-    /* Pushes, one entry for each bucket; owned; NULL if nothing is pushed. even: the cut among the
-     * replicas if nothing is sharded. shard_offset: each shard's offset in the arenas of partial
-     * sums of the rank that owns it, in the order of the shards in `shard` or `even`. */
+    /* Pushes; arrays with one entry for each bucket; owned; NULL if nothing is pushed. even: the
+     * cut of the bucket among the replicas if nothing is sharded. shard_offset: each shard's offset
+     * in the arenas of partial sums of the rank that owns it, in the order of the shards in `shard`
+     * or `even`. */
     Bounds *even;
     int64_t **shard_offset;
-    /* Groups of buckets that the passes read, if parameters are gathered: pass p reads those from
-     * use_first[p] to use_first[p + 1] - 1. Owned. */
+    /* Groups of buckets that the passes read, if parameters are gathered: pass p reads
+     * use[use_first[p]] to use[use_first[p + 1] - 1]. Owned. */
     ParamUse *use;
     int use_first[PASSES + 1];
 } ChunkPlan;
 
-/* Which parts of its operation an action of the chunk runs. */
+/* For each part of an operation, true if an action runs it. */
 typedef struct ActionParts {
     bool part[OPERATION_PART_COUNT];
 } ActionParts;
 ActionParts action_parts(const ChunkPlan *chunk, const Action *action);
 
-/* Gathering of parameters (zero 3, if the replicas have no memory in common). A rank stores only
- * its shard of the parameters. Before a pass reads a bucket of them, the bucket is gathered from
- * all replicas into its place in a ring, and it is dropped when another bucket needs that memory.
- * The repacked forms of the bucket's weights lie in a second ring and are dropped with it. */
+/* Gathering of parameters (zero 3, if the replicas share no memory). A rank stores only its shard
+ * of the parameters. Before a pass reads a bucket of parameters, the bucket is gathered from all
+ * replicas into its range of a ring; it is dropped when another bucket needs that memory. The
+ * repacked weights of the bucket are in a second ring and are dropped with the bucket. */
 typedef struct ParamBucket {
     /* offset and length among the stage's parameters, in floats */
     int64_t offset, elements;
-    /* bounds of the replicas' shards of the bucket; borrowed from the ChunkPlan */
+    /* bounds of the replicas' shards of the bucket; borrowed from ChunkPlan.shard */
     const Bounds *shard;
     /* offset in the ring of parameters, in floats */
     int64_t ring_offset;
@@ -178,8 +185,8 @@ typedef struct GatherPlan {
     /* bucket that has each parameter's value, or -1 if it is on another stage or frozen;
      * int[param_count], owned */
     int *bucket_of;
-    /* size in floats of the ring of parameters, and of the frozen parameters that lie behind it in
-     * the same memory; every replica stores all frozen parameters */
+    /* floats of the ring of parameters, and of the frozen parameters, which follow the ring in the
+     * same memory; every replica stores all frozen parameters */
     int64_t elements, frozen;
     /* floats gathered in a step */
     double step_elements;
@@ -191,13 +198,13 @@ typedef struct GatherPlan {
 typedef struct ParamUpdate {
     /* optimizer state slots */
     int slots;
-    /* the update needs one more slot as scratch if replicas shard */
+    /* true: if replicas shard, the update needs one more slot as scratch */
     bool scratch;
-    /* the parameter is never cut: one replica has its gradient, state and value */
+    /* true: the parameter is never cut; one replica has all of its gradient, state and value */
     bool whole;
-    /* temporary memory of the update, for the whole tensor and for its slices, in addition to the
-     * state and one copy of the tensor; it is shared, so the plan counts the largest over all
-     * parameters */
+    /* temporary bytes of the update, if it gets the whole tensor and if it gets slices, in addition
+     * to the state and one copy of the tensor. All parameters share this memory, so the plan
+     * includes the largest. */
     size_t whole_bytes, slice_bytes;
 } ParamUpdate;
 
@@ -206,30 +213,30 @@ typedef struct PlanOptions {
     int stage;
     /* schedule with its chunks and one replica's micro-batches; borrowed */
     const Schedule *schedule;
-    /* entries of each channel between stages, from the schedule's simulation */
+    /* slots of each channel between stages, from the schedule's simulation */
     int channel_depth;
     /* nodes where chunks begin, as graph_partition returns them; borrowed */
     const int *first;
     size_t bucket_bytes;
     /* optimizer state slots of each parameter, for the memory estimate */
     int state_slots;
-    /* the optimizer needs one more slot as scratch if its parameters are sharded */
+    /* true: if parameters are sharded, the optimizer needs one more slot as scratch */
     bool state_scratch;
-    /* update of each parameter, replaces state_slots and state_scratch; ParamUpdate[param_count],
-     * borrowed by the plan, or NULL */
+    /* update of each parameter, [param_count]; used instead of state_slots and state_scratch;
+     * borrowed by the plan; may be NULL */
     const ParamUpdate *updates;
-    /* the optimizer averages trained parameters and running statistics (train.ema) */
+    /* true: the optimizer averages trained parameters and running statistics (train.ema) */
     bool averages;
     /* a Zero value; has no effect with one replica */
     int zero;
-    /* how micro-batches are dealt to replicas that do not shard gradients */
+    /* how micro-batches are dealt to replicas if gradients are not sharded */
     Deal deal;
-    /* NCCL connects the ranks' GPUs; has no effect if operations use host memory */
+    /* true: NCCL connects the ranks' GPUs; has no effect if operations use host memory */
     bool joined;
-    /* ranks that share one parameter arena; 0: each rank has one */
+    /* number of ranks that share one parameter arena; 0: each rank has its own */
     int param_sharers;
-    /* block of each node, as graph_blocks returns it: activations inside a block are recomputed for
-     * its backward. NULL: nothing is recomputed. Borrowed for the call. */
+    /* block of each node, as graph_blocks returns it. Activations inside a block are recomputed
+     * before the block's backward. NULL: nothing is recomputed. Borrowed for the call. */
     const int *block;
 } PlanOptions;
 
@@ -252,27 +259,31 @@ typedef struct Plan {
     int *slot;
     /* index of the last task of each micro-batch in this stage's list; owned */
     int *last_task;
-    /* most micro-batches of data in use at once */
+    /* the most micro-batches of data that are in use at the same time */
     int batches_out;
+    /* the stage reads input data; the stage reads labels */
     bool reads_data, reads_labels;
     /* Offset of each parameter's value in this stage's arena, in floats; -1: on another stage.
      * Frozen parameters come after all others. Owned. */
     int64_t *param_offset;
     /* Offset of each parameter's gradient in the gradient arena. It equals param_offset except for
-     * a parameter tied to another one of this stage; -1: frozen, no gradient. Owned. */
+     * a parameter that is tied to another one of this stage; -1: the parameter is frozen and has no
+     * gradient. Owned. */
     int64_t *gradient_offset;
-    /* Offset at which backward writes each gradient. It equals gradient_offset, or with sharded
-     * gradients it is an offset in the ring of buckets. Owned. */
+    /* Offset at which backward writes each gradient. With sharded gradients it is an offset in the
+     * ring of buckets, otherwise it equals gradient_offset. Owned. */
     int64_t *micro_grad_offset;
-    /* Offset at which operations read each parameter. It equals param_offset, or with gathered
-     * parameters it is an offset in their ring. Owned. */
+    /* Offset at which operations read each parameter. With gathered parameters it is an offset in
+     * their ring, otherwise it equals param_offset. Owned. */
     int64_t *weight_offset;
     /* sizes of the parameter and gradient arenas, in floats */
     int64_t param_elements, gradient_elements;
-    /* parameters that are not frozen, at the front of the parameter arena, in floats */
+    /* floats of the parameters that are not frozen, which are at the front of the parameter
+     * arena */
     int64_t trained_elements;
-    /* size of the arena that backward writes to, in floats */
+    /* floats of the arena to which backward writes gradients */
     int64_t micro_grad_elements;
+    /* offset of the step's metrics in the gradient arena, in floats */
     int64_t metrics_offset;
     /* offset of each node's repacked weights in the cache arena, in bytes; size_t[node_count],
      * owned */
@@ -283,49 +294,52 @@ typedef struct Plan {
     /* how the gradients of micro-batches are added: DEAL_TURNS if they are sharded, and DEAL_BLOCKS
      * with one replica */
     Deal deal;
-    /* true for a parameter that a parameter of another stage is tied to; bool[param_count],
+    /* true for a parameter to which a parameter of another stage is tied; bool[param_count],
      * owned */
     bool *tied_across;
-    /* for each parameter, the bounds of the replicas' shards of the bucket that has its value,
-     * borrowed from its ChunkPlan; NULL: the parameter is on another stage or frozen, or nothing is
-     * sharded. The array is owned */
+    /* For each parameter, the bounds of the replicas' shards of the bucket that has its value,
+     * borrowed from its ChunkPlan. NULL: the parameter is on another stage or frozen, or nothing is
+     * sharded. The array is owned. */
     const Bounds **param_shard;
-    /* parameters are gathered: zero 3, and replicas have no memory in common */
+    /* true: parameters are gathered, with zero 3 and replicas that share no memory */
     bool gathers;
     /* only filled if `gathers` */
     GatherPlan gather;
-    /* sizes of a whole parameter arena and a whole gradient arena */
+    /* bytes of a whole parameter arena and of a whole gradient arena */
     size_t param_bytes, gradient_bytes;
     /* Number of arenas in which backward's gradients are added on this rank. */
     size_t sum_levels;
     /* Number of arenas of partial sums of this rank's shards between pushes; 0: nothing is
      * pushed. */
     size_t push_levels;
-    /* This rank's part of the parameter arena, including the ring into which shards are
+    /* Bytes of this rank's part of the parameter arena, including the ring into which shards are
      * gathered. */
     size_t param_part_bytes;
-    /* All gradient arenas, the optimizer state, and the average of parameters and running
-     * statistics (0: there is none); if sharded, of the rank with the largest part. */
+    /* Bytes of all gradient arenas, of the optimizer state, and of the average of parameters and
+     * running statistics (0: there is no average). If they are sharded: bytes of the rank with the
+     * largest part. */
     size_t gradient_part_bytes, state_bytes, average_bytes;
+    /* Bytes of slots and scratch memory, of repacked weights, and of the operations' workspace. */
     size_t activation_bytes, cache_bytes, workspace_bytes;
-    /* Entries of the channels from other stages, and buffers for exchanging slices. */
+    /* Bytes of the slots of channels from other stages, and of the buffers for exchanging
+     * slices. */
     size_t message_bytes;
-    /* Entries of the channels to other stages, for transports that keep them on both ends (MPI,
+    /* Bytes of the slots of channels to other stages, for transports with slots on both ends (MPI,
      * NCCL). */
     size_t sent_bytes;
-    /* Host memory through which a GPU's slices and messages pass if NCCL does not connect the
-     * GPUs. */
+    /* Bytes of host memory through which a GPU's slices and messages are copied if NCCL does not
+     * connect the GPUs. */
     size_t staged_bytes;
 } Plan;
 
-/* Sums of a step over all ranks, as floats, so counts are exact up to 2^24. The first ones are
- * FlatTable's loss_sums. */
+/* Sums of a step over all ranks. They are floats, so counts are exact up to 2^24. The first ones
+ * are those of FlatTable.loss_sums. */
 enum {
     /* sum of the loss over its rows (samples or tokens) */
     METRIC_LOSS = LOSS_SUM,
     /* number of rows */
     METRIC_ROWS = LOSS_LINES,
-    /* rows whose label is the likeliest class, and among the five likeliest */
+    /* rows whose label is the likeliest class; rows whose label is among the five likeliest */
     METRIC_TOP1 = LOSS_TOP1,
     METRIC_TOP5 = LOSS_TOP5,
     /* micro-batches that contained a sample */
@@ -333,57 +347,59 @@ enum {
     /* sums of the loss's columns 1 and 2 over its rows (LossColumns) */
     METRIC_COLUMN1 = LOSS_COLUMN1,
     METRIC_COLUMN2 = LOSS_COLUMN2,
-    /* ranks that request a stop, ranks that request a checkpoint, ranks that are still writing one,
-     * and ranks with a pending request from a hook; see executor_request */
+    /* number of ranks that request a stop, that request a checkpoint, that are still writing a
+     * checkpoint, and that have a pending request from a hook; see executor_request */
     METRIC_STOP = LOSS_SUMS,
     METRIC_SAVE,
     METRIC_SAVING,
     METRIC_REQUEST,
-    /* ranks that have set their times, and seconds in each phase (Phase) */
+    /* number of ranks that have set their times, and seconds in each phase (Phase) */
     METRIC_TIMED,
     METRIC_PHASES,
     METRIC_COUNT = METRIC_PHASES + PHASE_COUNT,
     /* number of values that each rank sets */
     METRIC_REQUESTS = METRIC_COUNT - METRIC_STOP,
+    /* floats that the metrics occupy in the gradient arena */
     METRIC_PAD = 32
 };
 /* The gradient arena holds the gradients of this stage's parameters at the offsets of their values
  * (for running statistics, the batch values), METRIC_PAD floats of metrics, and the gradients of
- * tied parameters. All are summed by the same tree. deal_number tells which micro-batches a replica
- * has. With sharded gradients (zero 2) no rank stores the whole arena:
- * backward writes each bucket to its place in a ring, and a push brings it into its owners' partial
- * sums. With gathered parameters a rank's shard of them has the same layout as its sums. */
+ * tied parameters. All are summed by the same tree. deal_number gives the micro-batches of each
+ * replica. With sharded gradients (zero 2) no rank stores the whole arena: backward writes each
+ * bucket to its place in a ring, and a push adds it to the partial sums of the shards' owners. With
+ * gathered parameters, a rank's shard of the parameters has the same layout as its sums. */
 
-/* Chooses the blocks to recompute, in the chunks that begin at first[0..chunks]. Returns for each
- * node the number of its block in its chunk, or -1. The choice depends on tensor sizes: ranks with
- * unequal slices of a model may choose differently and must agree on one rank's result. Owner: the
- * caller. */
+/* Chooses the blocks to recompute. Chunk i has nodes first[i] .. first[i + 1] - 1. Returns for each
+ * node the number of its block in its chunk, or -1. The choice depends on tensor sizes, so
+ * tensor-parallel ranks with slices of different sizes may choose differently: the caller must use
+ * one rank's result on all of them. Owner: the caller. */
 int *graph_blocks(const Graph *graph, const int *first, int chunks);
 
 /* Plans stage options->stage of the grid. Owner: the caller; graph and schedule are borrowed. */
 Status plan_new(Plan **plan, const Graph *graph, const PlanOptions *options);
 void plan_free(Plan **plan);
-/* all memory that this rank uses */
+/* Bytes of all memory that this rank uses. */
 size_t plan_bytes(const Plan *plan);
 /* The part of a parameter of this stage that replica dp_rank updates: elements *first .. *first +
  * *count - 1, where *first is a multiple of FLAT_CHUNK; all elements if nothing is sharded. A tied
- * parameter has the same part as the one that it is tied to. */
+ * parameter has the same part as the parameter to which it is tied. */
 void plan_shard(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
 /* Offset, in arena 0 of replica dp_rank's partial sums, of the sum of element `at` of the gradient
- * arena. The element must lie in that replica's shard. */
+ * arena. The element must be in that replica's shard. */
 int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank);
-/* floats in the arena of sums of replica dp_rank */
+/* Number of floats in the arena of sums of replica dp_rank. */
 int64_t plan_sum_elements(const Plan *plan, int dp_rank);
-/* floats of replica dp_rank's shards of all buckets that are pushed; 0: nothing is pushed */
+/* Number of floats of replica dp_rank's shards of all buckets that are pushed; 0: nothing is
+ * pushed. */
 int64_t plan_push_elements(const Plan *plan, int dp_rank);
-/* The same for parameters: the offset of element `at` in executor_params, and the number of floats
- * there. */
+/* Offset of element `at` of the parameter arena in executor_params of replica dp_rank, and the
+ * number of floats there. */
 int64_t plan_local_offset(const Plan *plan, int64_t at, int dp_rank);
 int64_t plan_local_elements(const Plan *plan, int dp_rank);
-/* Returns true if replicas shard gradients, so that their micro-batches take turns. */
+/* True if replicas shard gradients; their micro-batches are then dealt by DEAL_TURNS. */
 bool plan_shards_gradients(const Plan *plan);
-/* Sums over the replicas for one micro-batch that a rank of the stage must wait for: how many, and
- * bytes in all. */
+/* Sums over the replicas for which a rank of the stage must wait in each micro-batch: their number,
+ * and their bytes together. */
 typedef struct ReplicaSums {
     int count;
     size_t bytes;

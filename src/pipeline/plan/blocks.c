@@ -1,14 +1,15 @@
 /* Chooses which activations are recomputed instead of kept (Chen et al. 2016). A block begins and
- * ends where a single tensor crosses, and is chosen only if its tensors are several times as large
- * as that one: then only that tensor is kept, and the block is computed twice. The end of the model
- * is never chosen because backward needs its activations at once. The choice depends on shapes
- * alone. */
+ * ends at places that only one tensor crosses. It is chosen only if its tensors are several times
+ * as large as the tensor that crosses its end: then only that tensor is kept, and the block is
+ * computed twice. The end of the model is never chosen, because backward needs its activations at
+ * once. The choice depends on shapes alone. */
 #include "plan.h"
 
 /* least size of a block's tensors, as a multiple of the tensor that crosses its end */
 enum { BLOCK_RATIO_LEAST = 4 };
 
-/* Numbers the blocks of a chunk, nodes first .. last - 1. single: as boundary_singles returns. */
+/* Sets block[i] for the nodes i of a chunk, first .. last - 1. single: as boundary_singles returns
+ * it. */
 static void find_blocks(const Graph *graph, int first, int last, const size_t *single, int *block)
 {
     int begin = first, number = 0;

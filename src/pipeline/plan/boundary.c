@@ -1,7 +1,7 @@
-/* Finds what crosses a boundary between chunks. Forward: every output that a node after the
- * boundary reads, including skip connections over several boundaries. Backward: the gradients of
- * those outputs that need one. Both sides of a boundary compute the same message without
- * communication. */
+/* Finds the tensors that cross a boundary between chunks. Forward: every output that a node after
+ * the boundary reads, including skip connections over several boundaries. Backward: the gradients
+ * of those among these outputs that need a gradient. Both sides of a boundary compute the same
+ * message without communication. */
 #include "plan.h"
 
 enum { MESSAGE_ALIGN = 64 };
@@ -54,7 +54,7 @@ size_t *boundary_singles(const Graph *graph)
     for (int i = 0; i < graph->node_count; ++i)
         for (int k = 0; k < graph->node[i].spec.x_count; ++k)
             if (graph->node[i].in[k] >= 0) last[graph->node[i].in[k]] = i;
-    /* first the changes at each boundary, then their running sums */
+    /* count and bytes: first the changes at each boundary, then, by running sums, the totals */
     for (int i = 0; i < graph->node_count; ++i) {
         if (last[i] == 0) continue;
         size_t more = padded(desc_bytes(graph->node[i].op->spec.y));

@@ -1,7 +1,7 @@
 /* Turns a chunk of a planned graph into the action lists of its passes. Each tensor becomes a
- * storage; aliases and in-place operations share one. The planner looks only at the chunk's nodes
- * and at the outputs that cross its boundaries, so operations compute the same however the graph is
- * cut. Every planned graph can be run, so nothing is refused here. */
+ * storage; aliases and in-place operations share a storage. The planner uses only the chunk's nodes
+ * and the outputs that cross its boundaries, so operations compute the same values for every cut of
+ * the graph. Every planned graph can be run, so no graph is refused here. */
 #include "chunk.h"
 
 #include <stdlib.h>
@@ -42,7 +42,7 @@ bool planner_owns(const Planner *p, int node)
 
 /* ---- forward ---- */
 
-/* Creates the storages that a run's forward writes; run->x is set already. */
+/* Creates the storages that a run's forward writes; the caller has set run->x. */
 static void make_outputs(Planner *p, RunStorage *run, bool inplace)
 {
     const Op *op = p->graph->node[run->node].op;
@@ -70,8 +70,8 @@ static void plan_forward(Planner *p, int i)
 
 /* ---- recomputation of a block before its backward ---- */
 
-/* Sets again[i - from] if node i of the block from .. to - 1 must run a second time for the
- * backward of the block's nodes. */
+/* The block has nodes from .. to - 1. Sets again[i - from] to true if node i must run a second time
+ * for the backward of the block's nodes. */
 static void find_recomputed(Planner *p, int from, int to, bool *again)
 {
     const Graph *g = p->graph;
@@ -89,7 +89,7 @@ static void find_recomputed(Planner *p, int from, int to, bool *again)
     }
 }
 
-/* Plans the second run of block from .. to - 1. */
+/* Plans the second run of the block with nodes from .. to - 1. */
 static void plan_recompute(Planner *p, int from, int to)
 {
     const Graph *g = p->graph;
@@ -140,7 +140,7 @@ static bool is_frozen(const Planner *p, int i, int k)
     return p->graph->param[p->graph->node[i].param[k]].frozen;
 }
 
-/* Gives parameter k's gradient a storage that backward writes instead of the gradient arena. */
+/* Gives parameter k's gradient a storage; backward writes to it instead of the gradient arena. */
 static void keep_gradient(Planner *p, int i, int k)
 {
     int s = storage_new(p, (size_t)p->graph->node[i].op->w_elements[k] * sizeof(float));
@@ -148,8 +148,8 @@ static void keep_gradient(Planner *p, int i, int k)
     storage_use(p, s);
 }
 
-/* Gives frozen parameters' gradients a storage that nobody reads, if the node's operation may
- * compute them together with other gradients. */
+/* Gives the gradients of frozen parameters storages that no action reads, if the node's operation
+ * may compute them together with other gradients. */
 static void discard_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -158,8 +158,8 @@ static void discard_gradients(Planner *p, int i)
         if (is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
-/* With a split backward, weight gradients that cannot be delayed are computed together with dx;
- * gives them storages from which PASS_WEIGHT copies them to the gradient arena. */
+/* Gives weight gradients that cannot be delayed storages, if backward is split: they are computed
+ * together with dx, and PASS_WEIGHT copies them to the gradient arena. */
 static void keep_weight_gradients(Planner *p, int i)
 {
     const Op *op = p->graph->node[i].op;
@@ -170,8 +170,8 @@ static void keep_weight_gradients(Planner *p, int i)
         if (!is_frozen(p, i, k)) keep_gradient(p, i, k);
 }
 
-/* Lists the update of running statistics for a batch norm that gets no gradient, because it is
- * before all trained layers: forward has saved its batch statistics. */
+/* Lists the update of running statistics for a batch norm before all trained layers. No gradient
+ * reaches it, but its forward has saved its batch statistics. */
 static void plan_statistics(Planner *p, int i)
 {
     if (!planner_updates_statistics(p, i)) return;
@@ -246,7 +246,7 @@ static void begin_block(Planner *p, int i)
     plan_recompute(p, first + from, i + 1);
 }
 
-/* Sorts buckets by the node that opens them, last nodes first. */
+/* Orders openings by node, last nodes first; for qsort. */
 static int by_opening(const void *a, const void *b)
 {
     const Opening *x = a, *y = b;
@@ -254,8 +254,8 @@ static int by_opening(const void *a, const void *b)
     return x->bucket - y->bucket;
 }
 
-/* Plans the nodes in reverse order with `plan`. buckets: also lists when buckets open and when they
- * are complete, which is after the node of their first tensor. */
+/* Calls `plan` for the nodes in reverse order. buckets: also lists the actions that open buckets
+ * and those that end them; a bucket is complete after the node of its first tensor. */
 static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool buckets)
 {
     const Graph *g = p->graph;
@@ -276,10 +276,10 @@ static void list_gradients(Planner *p, void (*plan)(Planner *, int), bool bucket
 
 /* ---- boundaries ---- */
 
-/* Gives the tensors of a message that arrives before the pass their storages. early: other tasks
- * may run between the message and the pass, so the tensors lie in the slot. If the stage also has
- * the next chunk, that chunk copies activations when it begins, and copies gradients back when it
- * ends. */
+/* Creates storages for the tensors of a message that arrives before the pass. early: other tasks
+ * may run between the message and the pass, so the tensors are in the slot. If this stage also has
+ * the next chunk, the next chunk copies this chunk's activations when it begins, and copies
+ * gradients back when it ends. */
 static void receive_message(Planner *p, const Message *message, int *storage, bool early)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -291,8 +291,8 @@ static void receive_message(Planner *p, const Message *message, int *storage, bo
     ++p->tick;
 }
 
-/* Marks the tensors of a message that leaves after the pass. late: other tasks may run between the
- * pass and the message, so the tensors lie in the slot. */
+/* Marks the tensors of a message that is sent after the pass as used. late: other tasks may run
+ * between the pass and the message, so the tensors are in the slot. */
 static void send_message(Planner *p, const Message *message, const int *storage, bool late)
 {
     for (int i = 0; i < message->count; ++i) {
@@ -303,8 +303,8 @@ static void send_message(Planner *p, const Message *message, const int *storage,
     ++p->tick;
 }
 
-/* Makes this chunk read its incoming activations in the previous chunk's slot, except those that
- * the previous chunk itself reads in the slot of the chunk before it. */
+/* Makes this chunk read its incoming activations in the previous chunk's slot. The exception are
+ * activations that the previous chunk itself reads in the slot of the chunk before it. */
 static void read_in_previous_slot(Planner *p)
 {
     const Message *in = &p->chunk->activations_in, *out = &p->previous->activations_out;
@@ -412,7 +412,8 @@ static RunStorage run_none(int node)
     return run;
 }
 
-/* block: for each node of the graph its block, or NULL if nothing is recomputed. */
+/* Allocates and fills p's arrays. block: for each node of the graph its block, or NULL if nothing
+ * is recomputed. */
 static void planner_init(Planner *p, const int *block)
 {
     size_t nodes = (size_t)p->graph->node_count;

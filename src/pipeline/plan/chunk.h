@@ -1,6 +1,6 @@
 /* State of the planner while it turns one chunk of a graph into a ChunkPlan. Each tensor becomes a
- * storage that is alive from a first to a last tick; one clock of ticks runs through all of the
- * chunk's passes, one tick for each action. */
+ * storage that is alive from a first to a last tick. A tick is the time of one action; ticks are
+ * counted through all passes of the chunk. */
 #ifndef WEFT_PIPELINE_CHUNK_H
 #define WEFT_PIPELINE_CHUNK_H
 
@@ -14,23 +14,24 @@ enum { STORAGE_NONE = -1, STORAGE_INPUT = -2, NO_NODE = -1 };
 /* Memory of one tensor, or of several that share it (aliases, in-place outputs). */
 typedef struct Storage {
     size_t bytes;
-    /* first and last tick at which the content is needed */
+    /* first and last tick at which the content is used */
     int first, last;
-    /* true: lies in the slot; false: in scratch memory */
+    /* true: the storage is in the slot; false: in scratch memory */
     bool kept;
-    /* lies in the slot of the previous chunk, which has set the place */
+    /* true: the storage is in the slot of the previous chunk, whose plan has set its place */
     bool in_previous;
-    /* the next chunk reads it in this chunk's slot */
+    /* true: the next chunk reads it in this chunk's slot */
     bool read_by_next;
-    /* no output may overwrite it, because a node's backward or a recomputed block reads it again */
+    /* true: no output may overwrite it, because a node's backward or a recomputed block reads it
+     * again */
     bool must_stay;
     /* last node whose forward reads it, or NO_NODE */
     int reader;
     /* first node whose backward reads it, or INT_MAX */
     int back_first;
-    /* last node that has it as an input in the run that its backward uses, or NO_NODE */
+    /* last node that has it as an input, in the run that the node's backward uses; or NO_NODE */
     int input_last;
-    /* offset in the arena (pipeline.h, OFFSET_*), once it is set */
+    /* place (pipeline.h, OFFSET_*); set by storages_lay */
     int64_t offset;
 } Storage;
 
@@ -52,9 +53,10 @@ typedef struct Planner {
     ChunkPlan *chunk;
     /* plan of the previous chunk if this stage has it, else NULL; borrowed */
     const ChunkPlan *previous;
-    /* other tasks may run between a message and the work on it, so tensors of messages lie in
-     * slots */
+    /* true: other tasks may run between a message and the pass that uses it, so tensors of messages
+     * are in slots */
     bool messages_wait;
+    /* all storages; owned */
     Storage *storage;
     int storage_count, storage_capacity;
     /* storage of each node's output and of its gradient; int[node_count], owned */
@@ -64,15 +66,16 @@ typedef struct Planner {
     /* true: the node's gradient shares memory with another node's, which must not change;
      * bool[node_count], owned */
     bool *borrows_gradient;
-    /* first the chunk's runs in node order, then the second runs of recomputed nodes; owned */
+    /* the chunk's runs in node order, then the second runs of its nodes in the same order; owned */
     RunStorage *run;
-    /* block that each of the chunk's nodes is recomputed with, or -1; owned */
+    /* number of the block with which each of the chunk's nodes is recomputed, or -1; owned */
     int *block;
     /* last node that reads each node's output, or NO_NODE; int[node_count], owned */
     int *reader;
-    /* the same among nodes of the recomputed block that is planned */
+    /* last node of the recomputed block being planned that reads each node's output, or NO_NODE;
+     * int[node_count], owned */
     int *block_reader;
-    /* for each input of the chunk's nodes, the node before it that reads the same output, or
+    /* for each input of each of the chunk's nodes, the previous node that reads the same output, or
      * NO_NODE; owned */
     int (*previous_reader)[SPEC_INPUTS];
     /* buckets in the order in which backward opens them; owned */
@@ -94,7 +97,7 @@ void storages_lay(Planner *p);
 /* Returns the place of a storage, OFFSET_INPUT for STORAGE_INPUT, or OFFSET_NONE. */
 int64_t storage_offset(const Planner *p, int storage);
 
-/* places.c: which bytes are used at which ticks. */
+/* places.c: a tree that records which bytes are used at which ticks. */
 typedef struct PlaceTree PlaceTree;
 /* Makes a tree for ticks 0 to ticks - 1. Owner: the caller. */
 PlaceTree *place_tree_new(int ticks);
@@ -107,37 +110,39 @@ int64_t place_tree_lowest(const PlaceTree *tree, int first, int last, int64_t fr
 
 /* chunk.c. True if the node is in this chunk. */
 bool planner_owns(const Planner *p, int node);
-/* The run whose tensors the node's backward uses: the second one in a recomputed block. */
+/* The run whose tensors the node's backward uses: in a recomputed block the second run, otherwise
+ * the only one. */
 RunStorage *planner_back_run(const Planner *p, int node);
 /* True if the node's backward_weight is delayed to PASS_WEIGHT. */
 bool planner_delays_weight(const Planner *p, int node);
 /* trained.c. True if the node has running statistics that training updates. */
 bool planner_updates_statistics(const Planner *p, int node);
-/* True if the node's backward runs, because a gradient there reaches a trained parameter. */
+/* True if the node's backward runs: its gradients are needed for a trained parameter. */
 bool planner_runs_backward(const Planner *p, int node);
 /* True if the node's backward runs and reads its input k. */
 bool planner_reads_x(const Planner *p, int node, int k);
 /* True if the node's backward runs and reads its output. */
 bool planner_reads_y(const Planner *p, int node);
-/* Excludes blocks without any backward work from recomputation. */
+/* Removes blocks in which no node has backward work from recomputation. */
 void planner_drop_blocks(Planner *p);
 
 /* inplace.c. Fills reader and previous_reader. */
 void inplace_find_readers(Planner *p);
-/* Records that the node's output lies in a storage. last: Planner.reader or block_reader. */
+/* Records that the node's output is in a storage. last: Planner.reader or Planner.block_reader. */
 void inplace_record_output(Planner *p, int node, int storage, const int *last);
-/* Call before node i's forward is planned: protects tensors from outside of i's block that i reads,
- * because the block runs a second time. */
+/* Call it before node i's forward is planned. Protects the tensors from outside of i's block that i
+ * reads, because the block reads them again in its second run. */
 void inplace_keep_block_inputs(Planner *p, int i);
 /* True if a run may write its output over its first input: no later node reads that storage, and it
  * is not the input data, which the loader owns. */
 bool inplace_allowed(const Planner *p, const RunStorage *run);
-/* Call after the run's output has a storage: records which tensors the run's backward will read. */
+/* Call it after the run's output has got a storage. Records which tensors the run's backward will
+ * read. */
 void inplace_record_run(Planner *p, const RunStorage *run);
 
 /* gradient.c: chooses where node i's backward writes the gradients of its inputs, once the storage
- * of its dy is known. Sets to_add[k] to the storage that must be added afterwards to the gradient
- * of input k, or copied if that input has no gradient yet; STORAGE_NONE: nothing to add. */
+ * of its dy is known. Sets to_add[k] to the storage that must be added to the gradient of input k
+ * afterwards, or copied if the input has no gradient yet; STORAGE_NONE: nothing must be added. */
 void gradients_route(Planner *p, int i, int to_add[SPEC_INPUTS]);
 
 #endif

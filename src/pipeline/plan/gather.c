@@ -1,15 +1,15 @@
-/* Plans the gathering of parameters (zero 3 if replicas have no memory in common; Rajbhandari et
- * al. 2020, section 5.3): which buckets, when, and where to. Each pass's list marks the actions
- * from which on other buckets are read. Visiting the uses of a schedule's passes in order gives, at
- * each use, the buckets that are read now and the next few; these are in memory together, so their
- * places do not overlap. A bucket stays until another one needs its place, so the buckets that end
- * a forward pass are still there when backward begins. Backward reads weights only for the
- * gradients of inputs, so a layer without these (an embedding) is not gathered for it. */
+/* Plans the gathering of parameters (zero 3 if replicas share no memory; Rajbhandari et al. 2020,
+ * section 5.3): which buckets are gathered, when, and to which places. A use is a run of actions
+ * that read the same buckets; an ACTION_GATHER in the pass's list marks its beginning. At each use,
+ * the buckets that it reads and the next few are in memory together, so their places do not
+ * overlap. A bucket stays until another bucket needs its place, so the last buckets of a forward
+ * pass are still there when backward begins. Backward reads weights only for the gradients of
+ * inputs, so it gathers no bucket for a layer without these, such as an embedding. */
 #include "plan.h"
 
 #include <string.h>
 
-/* ---- what is read, and when ---- */
+/* ---- the buckets that actions read ---- */
 
 /* Numbers the buckets that contain parameters and sets the bucket of each parameter. */
 static void find_buckets(Plan *plan)
@@ -69,7 +69,8 @@ static ParamUse use_of(const Plan *plan, const ChunkPlan *c, const Action *a)
     return use;
 }
 
-/* Inserts an ACTION_GATHER before each action that reads other buckets than the previous one. */
+/* Inserts an ACTION_GATHER before each action that reads other buckets than the previous reading
+ * action. */
 static void mark_pass(const Plan *plan, ChunkPlan *c, ActionList *list, int *uses)
 {
     Action *marked = mem_new((size_t)(2 * list->count + 1) * sizeof *marked);
@@ -128,7 +129,8 @@ static int pass_of(TaskKind kind)
     return pass[kind];
 }
 
-/* Returns the first use at or after (*task, *use), and its position there; NULL: there is none. */
+/* Returns the first use at or after position (*task, *use) and sets these to its position; NULL:
+ * there is none. */
 static const ParamUse *seek(const Window *w, int *task, int *use)
 {
     const Schedule *s = w->schedule;
@@ -143,8 +145,9 @@ static const ParamUse *seek(const Window *w, int *task, int *use)
     return NULL;
 }
 
-/* Lists the buckets of the next use and of the uses after it, until GATHER_AHEAD buckets in
- * addition to those of the next use are included, or the list ends. Returns their number. */
+/* Lists the buckets of the next use and of the uses after it. Stops when GATHER_AHEAD buckets
+ * besides those of the next use are listed, or when the schedule ends. Returns the number of
+ * buckets. */
 static int look_ahead(const Window *w, int bucket[WINDOW_MOST])
 {
     int task = w->task, use = w->use, count = 0, enough = 1;
@@ -208,7 +211,8 @@ static void near_add(Near *near, int b)
     near->count = add_bucket(near->bucket, near->count, b);
 }
 
-/* Adds to each bucket's list those that are in memory together with it in the schedule. */
+/* Adds to each bucket's list the buckets that are in memory together with it when the schedule
+ * runs. */
 static void find_near(const Plan *plan, const Schedule *schedule, Near *near)
 {
     Window w;
@@ -224,7 +228,7 @@ static void find_near(const Plan *plan, const Schedule *schedule, Near *near)
     window_fini(&w);
 }
 
-/* Places bucket b; those with lower numbers are placed already. */
+/* Places bucket b. Buckets with lower numbers are already placed. */
 static void place_bucket(GatherPlan *f, const Near *near, int b)
 {
     ParamBucket *mine = &f->bucket[b];
@@ -275,7 +279,7 @@ int gather_bucket_of(const Plan *plan, const Node *node)
 }
 
 /* A node's repacked weights belong to the first bucket that is gathered for the node. Called twice:
- * first it sums the bytes of each bucket, then (placed) it sets offsets. */
+ * first to sum the bytes of each bucket, then, with placed = true, to set the offsets. */
 static void place_caches(Plan *plan, bool placed)
 {
     GatherPlan *f = &plan->gather;
@@ -292,7 +296,8 @@ static void place_caches(Plan *plan, bool placed)
     mem_free(&end);
 }
 
-/* Repacked weights of a node without gathered weights are made once and stay. */
+/* Places the repacked weights of nodes without gathered weights behind the ring: they are made once
+ * and stay. */
 static void place_constants(Plan *plan)
 {
     for (int k = 0; k < plan->chunk_count; ++k)

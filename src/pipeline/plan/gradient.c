@@ -1,11 +1,12 @@
-/* Chooses where a node's backward writes the gradients of its inputs: to separate memory, or over
- * dy, over x, or onto the gradient that other readers have contributed to. The first contribution
- * to a node becomes its gradient; later ones are added in the order of the list. */
+/* Chooses where a node's backward writes the gradients of its inputs: to separate memory, over dy,
+ * over x, or added to the gradient that other readers of the input have already contributed to. The
+ * first contribution to a node's gradient becomes its storage; later ones are added in the order of
+ * the list of actions. */
 #include "chunk.h"
 
-/* True if the gradient of i's input k may be written over that input. It may not if the input is
- * read after i's forward by this chunk, by the previous chunk (in whose slot it may lie), or by the
- * next chunk's weight-gradient pass. */
+/* True if the gradient of i's input k may be written over that input. False if the input is still
+ * read after i's forward: by this chunk, by the previous chunk (the input may be in its slot), or
+ * by the next chunk's weight-gradient pass. */
 static bool can_overwrite_x(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
@@ -19,8 +20,8 @@ static bool can_overwrite_x(const Planner *p, int i, int k)
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= x->bytes;
 }
 
-/* True if the gradient of i's input k may be written over dy. It may not if dy is borrowed from, or
- * will become, another node's gradient. */
+/* True if the gradient of i's input k may be written over dy. False if dy is also the gradient of
+ * another node, or will become it. */
 static bool can_overwrite_dy(const Planner *p, int i, int k)
 {
     const Node *node = &p->graph->node[i];
@@ -33,9 +34,10 @@ static bool can_overwrite_dy(const Planner *p, int i, int k)
     return desc_bytes(p->graph->node[node->in[k]].op->spec.y) <= p->storage[dy].bytes;
 }
 
-/* dy becomes the gradient of node `early`. Returns true if it may also serve as the gradient of
- * `late` until late's backward, which runs first. It may not if anything changes it until then:
- * another reader of late or early (late must not be a reader of early), or late itself. */
+/* dy becomes the gradient of node `early`. Returns true if it may also be the gradient of `late`
+ * until late's backward, which runs before early's. False if dy could change before that: by the
+ * contribution of another reader of late or early (also of late, if it reads early), or by late's
+ * own backward. */
 static bool can_lend_dy(const Planner *p, int i, int early, int late)
 {
     const Node *node = p->graph->node;
@@ -47,9 +49,9 @@ static bool can_lend_dy(const Planner *p, int i, int early, int late)
     return true;
 }
 
-/* Makes dy the gradient of v, which has none yet, and returns true if that is possible. It is not
- * if dy is borrowed or the weight-gradient pass will read it. *keeper: input of which dy is the
- * gradient already, or NO_NODE; with two inputs the earlier node keeps it. */
+/* Makes dy the gradient of v, which has none yet. Returns false, and changes nothing, if dy is
+ * borrowed or the weight-gradient pass will read it. *keeper: input whose gradient dy already is,
+ * or NO_NODE; of two inputs, the earlier node keeps dy and the later one borrows it. */
 static bool share_dy(Planner *p, int i, int v, int *keeper)
 {
     if (p->borrows_gradient[i] || planner_delays_weight(p, i)) return false;

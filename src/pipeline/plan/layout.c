@@ -1,7 +1,7 @@
-/* Places storages in memory. A storage that one pass leaves for a later one lies in its
- * micro-batch's slot. Any other lies in a part of the slot that is free during its life, or else in
- * scratch memory. Placement is first-fit, largest first, among storages that are alive at the same
- * time. With a single slot all storages may lie in it, which packs best. */
+/* Places storages in memory. A storage that is alive in several passes is in its micro-batch's
+ * slot. Any other storage is in a part of the slot that is free during its life or, if there is
+ * none, in scratch memory. Storages are placed largest first, each at the lowest free offset. With
+ * a single slot all storages are in the slot, which needs the least memory. */
 #include "chunk.h"
 
 #include <stdlib.h>
@@ -36,14 +36,15 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : 1;
 }
 
-/* Returns the lowest offset >= from at which s overlaps no placed storage that is alive at the same
- * time. */
+/* Returns the lowest offset >= from at which s does not overlap a placed storage that is alive at
+ * the same time. */
 static int64_t first_fit(const PlaceTree *placed, const Storage *s, int64_t from)
 {
     return place_tree_lowest(placed, s->first + 1, s->last + 1, from, (int64_t)s->bytes);
 }
 
-/* The tree's ticks are shifted by 1 because unused storages have tick -1. */
+/* Places s at offset `at` and returns the end of its bytes. The tree's ticks are larger by 1,
+ * because unused storages have tick -1. */
 static int64_t place(PlaceTree *placed, Storage *s, int64_t at)
 {
     int64_t end = at + (int64_t)s->bytes;

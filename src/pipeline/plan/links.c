@@ -1,5 +1,5 @@
-/* Lists the channels that join the stages of a replica, as a pure function of the plan. The runtime
- * opens them, and the plan counts their memory. */
+/* Lists the channels between the stages of a replica, as a pure function of the plan, and adds
+ * their memory to the plan. run/boundary_links.c opens them. */
 #include "plan.h"
 
 enum { LINK_ALIGN = 64, TIE_PIECE_BYTES = 1 << 20, TIE_DEPTH = 2 };
@@ -39,8 +39,8 @@ bool plan_ties_stages(const Plan *plan, int param)
            stage_of(plan, all[owner].node) != stage_of(plan, all[param].node);
 }
 
-/* True if an earlier parameter of another stage is tied to the same owner, which is not supported:
- * sums of tied gradients connect two stages only. */
+/* True if an earlier parameter of another stage is tied to the same owner. This is not supported,
+ * because sums of tied gradients connect only two stages. */
 static bool third_stage(const Plan *plan, int param)
 {
     const Param *all = plan->graph->param;

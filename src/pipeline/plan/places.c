@@ -1,7 +1,7 @@
 /* Finds the lowest free place in memory for a tensor that is alive from one tick to another. A
- * binary tree divides the ticks. A tensor is stored at the largest nodes whose ticks lie in its
- * life, so a search visits a number of nodes proportional to the tree's depth instead of all placed
- * tensors. A node stores the union of byte spans; adjacent spans are merged.
+ * binary tree divides the ticks. A tensor is stored at the largest nodes whose ticks are all in its
+ * life, so a search visits only some nodes of each level instead of all placed tensors. A node
+ * stores the union of its tensors' byte spans; adjacent spans are merged.
  *
  *     ticks   0 1 2 3 4 5 6 7        a tensor of ticks 2 to 7 is in `across` of [2 3] and [4 7],
  *             [      0 7     ]       and in `inside` of [0 7] and [0 3]
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-/* A set of bytes as sorted spans, no two of which touch. */
+/* A set of bytes as sorted spans, with gaps between them. */
 typedef struct SpanSet {
-    /* [capacity]; owned */
+    /* the spans, [capacity]; owned */
     Span *span;
     int count, capacity;
 } SpanSet;
@@ -21,21 +21,23 @@ typedef struct SpanSet {
 struct PlaceTree {
     /* number of ticks, a power of two */
     int ticks;
-    /* For each tree node, of which 1 is the root; owned. */
+    /* The two arrays have an entry for each tree node; node 1 is the root, 2n and 2n + 1 are the
+     * children of n; owned. */
     /* bytes of tensors that are alive at all ticks of the node, but not at all of its parent's */
     SpanSet *across;
-    /* bytes of tensors that are alive at some of the node's ticks only */
+    /* bytes of tensors that are alive at some, but not all, of the node's ticks */
     SpanSet *inside;
 };
 
-/* The sets whose bytes a search must avoid: at most four for each level of the tree. */
+/* A search for ticks first .. last, and the sets whose bytes it must avoid: at most four for each
+ * level of the tree. */
 enum { SETS_MOST = 4 * 32 };
 typedef struct Search {
     int first, last, count;
     const SpanSet *set[SETS_MOST];
 } Search;
 
-/* Returns the first span that ends at or after `end`. */
+/* Returns the index of the first span that ends at or after `end`. */
 static int find_span(const SpanSet *set, int64_t end)
 {
     int low = 0, high = set->count;
@@ -85,7 +87,7 @@ void place_tree_free(PlaceTree **tree)
     mem_free(tree);
 }
 
-/* node: tree node with ticks low to low + ticks - 1 */
+/* Adds a span to the subtree of `node`, which has ticks low to low + ticks - 1. */
 static void add_below(PlaceTree *tree, int node, int low, int ticks, int first, int last, Span span)
 {
     if (last < low || first >= low + ticks) return;

@@ -1,6 +1,6 @@
 /* Plans one stage of a grid: offsets of its parameters, its chunks' passes, slots and buckets, and
- * the bytes of all memory. The plan follows from the graph, the cut and the schedule; nothing is
- * measured and no memory of the run is allocated. */
+ * the bytes of all memory. The plan depends only on the graph, the cut, the schedule and the
+ * options. Planning measures nothing and allocates no memory of the run. */
 #include "plan.h"
 
 #include <stdlib.h>
@@ -25,8 +25,8 @@ bool param_shares_memory(const Plan *plan, int param)
     return p->tied >= 0 && chunk_of(plan, plan->graph->param[p->tied].node);
 }
 
-/* Places either the frozen or the trained values that this stage stores (a value shared with a tied
- * parameter is stored once), from offset `end` on. Returns the new end. */
+/* Places the values that this stage stores, either the frozen or the trained ones, from offset
+ * `end` on. A value that tied parameters share is stored once. Returns the new end. */
 static int64_t place_values(Plan *plan, bool frozen, int64_t end)
 {
     const Graph *g = plan->graph;
@@ -61,7 +61,7 @@ static void place_params(Plan *plan)
     plan->gradient_elements = end;
 }
 
-/* Sets plan->tied_across: parameters of this stage to which one of another stage is tied. */
+/* Sets plan->tied_across for parameters to which a parameter of another stage is tied. */
 static void find_tied_across(Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -90,8 +90,8 @@ static void bucket_insert(Buckets *b, int at, int64_t offset, int64_t elements, 
     b->first_tensor[at] = tensor;
 }
 
-/* Inserts a bucket for the gradient of each parameter that shares its value with another one, where
- * it belongs in backward's order of nodes. */
+/* Inserts a bucket for the gradient of each parameter that shares its value with another parameter,
+ * at the parameter's position in backward's order of nodes. */
 static void insert_tied(const Plan *plan, ChunkPlan *c)
 {
     const Graph *g = plan->graph;
@@ -120,8 +120,9 @@ static void bucket_cut(Buckets *b, int64_t at, int tensor)
     bucket_insert(b, i, at, upper, tensor);
 }
 
-/* Converts buckets that were cut by weight (shard_weight) to ranges of the gradient arena. param:
- * the chunk's `count` parameters whose values this stage stores. end: end of the first bucket. */
+/* Converts buckets, made from weights (shard_weight) as if these were elements, to ranges of the
+ * gradient arena. param: numbers of the chunk's parameters whose values this stage stores, [count].
+ * end: end of the first bucket. */
 static void place_buckets(const Plan *plan, Buckets *b, const int *param, int count, int64_t end)
 {
     for (int i = 0; i < b->count; ++i) {
@@ -157,8 +158,8 @@ static void plan_buckets(const Plan *plan, ChunkPlan *c, size_t bucket_bytes)
     place_buckets(plan, &c->buckets, param, count, end);
     for (int i = 0; i < count; ++i) {
         if (!plan->zero || !plan_tied_across(plan, param[i])) continue;
-        /* the parameter gets a bucket of one tensor, so that both stages cut it into the same
-         * shards */
+        /* A parameter that is tied to one of another stage gets a bucket of its own, so that both
+         * stages cut it into the same shards. */
         bucket_cut(&c->buckets, plan->param_offset[param[i]], param[i]);
         if (i + 1 < count) bucket_cut(&c->buckets, plan->param_offset[param[i + 1]], param[i + 1]);
     }
@@ -232,7 +233,7 @@ static void find_openings(const Plan *plan, ChunkPlan *c)
 
 /* ---- memory ---- */
 
-/* Bytes of optimizer state of the rank with the most. */
+/* Bytes of optimizer state of the rank that has most. */
 static size_t state_bytes(const Plan *plan, const PlanOptions *o)
 {
     bool scratch = o->state_scratch && (plan->zero || plan->shape.tp > 1);
@@ -246,7 +247,7 @@ static size_t state_bytes(const Plan *plan, const PlanOptions *o)
     return arenas * most * sizeof(float);
 }
 
-/* Bytes of the average of the rank with the most. */
+/* Bytes of the average (train.ema) of the rank that has most. */
 static size_t average_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t most = 0;
@@ -267,7 +268,7 @@ static void sum_gradients(Plan *plan, bool joined)
     for (int r = 0; plan_pushes(plan) && r < dp; ++r)
         if (plan_push_elements(plan, r) > most) most = plan_push_elements(plan, r);
     plan->gradient_bytes = (size_t)plan->gradient_elements * sizeof(float);
-    /* the first run is the longest */
+    /* the first run of micro-batches is the longest */
     plan->sum_levels = (size_t)tree_levels(plan_run(plan, 0).count);
     if (plan_pushes(plan)) plan->push_levels = (size_t)deal_levels(plan->deal, micros, dp);
     plan->gradient_part_bytes =
@@ -279,8 +280,8 @@ static void sum_gradients(Plan *plan, bool joined)
         plan->staged_bytes += partial;
 }
 
-/* Weights are read where they are stored, and repacked weights lie one after another, unless
- * parameters are gathered. */
+/* Sets the offsets at which operations read weights, and places repacked weights. If parameters are
+ * not gathered, weights are read where they are stored, and repacked weights follow each other. */
 static Status plan_weights(Plan *plan)
 {
     size_t params = (size_t)(plan->graph->param_count + 1);
@@ -296,8 +297,8 @@ static Status plan_weights(Plan *plan)
     return OK;
 }
 
-/* Bytes of parameters that count for this rank: the whole arena, or its part of a shared one; with
- * gathering the largest shard, the ring and the frozen parameters. */
+/* Bytes of parameters for this rank: the whole arena, or an equal part of a shared arena; with
+ * gathering, the largest shard, the ring and the frozen parameters. */
 static size_t param_bytes(const Plan *plan, const PlanOptions *o)
 {
     size_t sharers = plan->zero && o->param_sharers > 1 ? (size_t)o->param_sharers : 1;
@@ -456,7 +457,7 @@ double action_moved_bytes(const Action *action)
     return (double)tensors * (double)action->count * (double)dtype_bytes(action->type);
 }
 
-/* A tree over n leaves has n - 1 additions. */
+/* A tree over n leaves has n - 1 additions, each of which reads two floats and writes one. */
 double bucket_moved_bytes(double elements, double micros)
 {
     return 3 * elements * (double)sizeof(float) * (micros - 1) / micros;

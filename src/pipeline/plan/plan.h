@@ -1,12 +1,11 @@
-/* Functions that the files of the planner, and the files of run/, call in addition to pipeline.h.
- * Planning is a pure function from numbers to a plan: nothing here computes, waits or allocates the
- * memory of a step. */
+/* Functions of the planner that its files and those of run/ call, in addition to pipeline.h. They
+ * only compute offsets, sizes and lists; they do not wait or allocate the memory of a step. */
 #ifndef WEFT_PIPELINE_PLAN_H
 #define WEFT_PIPELINE_PLAN_H
 
 #include "pipeline.h"
 
-/* bytes */
+/* Alignment of places in slots and scratch memory, in bytes. */
 enum { PLACE_ALIGN = 256 };
 
 static inline size_t place_align(size_t bytes)
@@ -21,62 +20,64 @@ static inline int64_t align_floats(int64_t n)
     return (n + ALIGN_FLOATS - 1) / ALIGN_FLOATS * ALIGN_FLOATS;
 }
 
-/* chunk.c: fills a ChunkPlan, whose slots and buckets must be set already. previous: plan of the
- * previous chunk if this stage has it, else NULL. messages_wait: as messages_may_wait returns.
- * block: as graph_blocks returns, or NULL. */
+/* chunk.c: fills a ChunkPlan; the caller has set its number of slots and its buckets. previous:
+ * plan of the previous chunk if this stage has it, else NULL. messages_wait: the result of
+ * messages_may_wait. block: the result of graph_blocks, or NULL. */
 Status chunk_plan(ChunkPlan *chunk, const ChunkPlan *previous, const Graph *graph,
                   const Schedule *schedule, bool messages_wait, const int *block);
 
 /* boundary.c: finds the tensors of the messages that cross the boundary before node `boundary`;
- * their places are not set yet. */
+ * the tensors' places are OFFSET_NONE; chunk_plan sets them. */
 void boundary_activations(Message *message, const Graph *graph, int boundary);
 void boundary_gradients(Message *message, const Graph *graph, int boundary);
-/* Returns for each boundary the bytes of its message of activations if that is a single tensor and
- * no layer after the boundary reads the saved tensor of a layer before it; else 0. Owner: the
- * caller. */
+/* Returns for each boundary the bytes of its message of activations. The value is 0 if not exactly
+ * one tensor crosses, or if a layer after the boundary reads the saved tensor of a layer before it.
+ * Owner: the caller. */
 size_t *boundary_singles(const Graph *graph);
 
-/* ring.c: plans where backward writes gradients and where their sums lie. Call it after buckets and
- * shards are planned. */
+/* ring.c: plans the offsets at which backward writes gradients, and those of their sums. Call it
+ * after buckets and shards have been planned. */
 void plan_micro_grads(Plan *plan);
-/* How a bucket is cut among the replicas for pushes. */
+/* The cut of a bucket among the replicas for pushes. */
 static inline const Bounds *push_bounds(const ChunkPlan *chunk, int bucket)
 {
     return chunk->shard ? &chunk->shard[bucket] : &chunk->even[bucket];
 }
-/* The run of micro-batches, added on the rank, that has micro-batch `micro`. */
+/* The run of micro-batches that contains micro-batch `micro`; the rank adds the gradients of a run
+ * before other ranks' are added. */
 static inline MicroRun plan_run(const Plan *plan, int micro)
 {
     return deal_run(plan->deal, micro, plan->schedule->shape.micros);
 }
-/* True if the sums of runs are pushed to their owners. Otherwise there is one run, whose sum goes
- * into one all-reduce or reduce-scatter. */
+/* True if the sums of runs are pushed to their owners. Otherwise there is one run, and its sum is
+ * all-reduced or reduce-scattered. */
 static inline bool plan_pushes(const Plan *plan)
 {
     return plan_shards_gradients(plan) || deal_runs(plan->deal, plan->schedule->shape.micros) > 1;
 }
-/* Offset of replica dp_rank's shard of a bucket in its arenas of partial sums; unspecified if it
- * has no shard of it. */
+/* Offset of replica dp_rank's shard of a bucket in its arenas of partial sums; unspecified if the
+ * replica has no shard of the bucket. */
 int64_t shard_offset(const ChunkPlan *chunk, int bucket, int dp_rank);
+/* Offsets from begin to end - 1. */
 typedef struct Span {
     int64_t begin, end;
 } Span;
-/* Returns the lowest offset for `length` elements that overlaps none of the spans taken. */
+/* Returns the lowest offset at which `length` elements do not overlap any span of taken[count]. */
 int64_t place_lowest(const Span *taken, int count, int64_t length);
-/* True if the bucket contains parameters whose values this stage stores, not only tied gradients or
- * metrics. */
+/* True if the bucket contains parameters whose values this stage stores; false if it contains only
+ * tied gradients or metrics. */
 bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int bucket);
 
 /* gather.c: plans which buckets of parameters are gathered, when, and to which places. Call it
  * after shards and action lists are planned. Sets plan->cache and plan->weight_offset. */
 Status plan_gather(Plan *plan);
-/* Returns the bucket whose gathering makes a node repack its weights; -1: they are repacked only
- * after updates. */
+/* Returns the bucket after whose gathering the node's weights must be repacked; -1: they are
+ * repacked only after updates. */
 int gather_bucket_of(const Plan *plan, const Node *node);
 /* True if the action reads values of parameters. */
 bool action_reads_params(const Plan *plan, const ChunkPlan *chunk, const Action *action);
-/* Position in the list of parameter uses of a schedule, and the buckets that are in memory there.
- * All replicas visit the same uses in the same order, because they gather together. */
+/* Position in the list of parameter uses of a schedule, and the buckets that are in memory at this
+ * position. All replicas visit the same uses in the same order, because they gather together. */
 typedef struct Window {
     /* borrowed */
     const Plan *plan;
@@ -87,30 +88,29 @@ typedef struct Window {
     /* buckets in memory or being gathered; int[here_count], owned */
     int here_count, *here;
 } Window;
-/* GATHER_AHEAD: buckets that are gathered before they are needed. WINDOW_MOST: most buckets that
- * one use and the uses after it can add. */
+/* GATHER_AHEAD: number of buckets that are gathered in advance. WINDOW_MOST: the most buckets that
+ * window_next can return. */
 enum { GATHER_AHEAD = 2, WINDOW_MOST = GATHER_AHEAD + 2 * SPEC_PARAMS };
 void window_init(Window *window, const Plan *plan);
 void window_fini(Window *window);
-/* Goes to the start of a schedule's list; the buckets in memory stay. */
+/* Moves to the start of a schedule's list. The buckets in memory do not change. */
 void window_start(Window *window, const Schedule *schedule);
-/* Advances to the next use; returns NULL at the end. Sets gather to the buckets whose gathering
- * must begin now, for this use or the ones after it. */
+/* Advances to the next use; returns NULL at the end. Sets gather[*count] to the buckets whose
+ * gathering must begin now, for this use or later ones. */
 const ParamUse *window_next(Window *window, int gather[WINDOW_MOST], int *count);
 
 /* shards.c: cuts the buckets of all chunks among the replicas, after the buckets are planned. */
 void plan_shards(Plan *plan);
-/* Returns the chunk of this stage that has element `at` of the gradient arena, and its bucket;
- * NULL: none. */
+/* Returns the chunk of this stage that has element `at` of the gradient arena, or NULL. *bucket:
+ * index of the bucket with the element. */
 const ChunkPlan *plan_bucket_at(const Plan *plan, int64_t at, int *bucket);
-/* Elements of optimizer state arenas for replica dp_rank's shards, each tensor padded; statistics:
- * also those of running statistics. */
+/* Floats of one optimizer state slot for replica dp_rank's shards, each tensor padded. statistics:
+ * includes shards of running statistics. */
 size_t shard_elements(const Plan *plan, int dp_rank, bool statistics);
-/* Weight of a parameter when buckets are made and cut: its elements, or for a parameter sliced over
- * a tensor-parallel group, those of the first rank's slice. */
+/* Weight of a parameter when buckets are made and cut: its padded elements; if it is sliced over a
+ * tensor-parallel group, those of the first rank's slice. */
 int64_t shard_weight(const Plan *plan, int param);
-/* A bucket with the parameters in it whose values this stage stores, in the order of their
- * numbers. */
+/* A bucket and its parameters whose values this stage stores, in ascending order. */
 typedef struct BucketParams {
     /* numbers of the parameters, [count]; borrowed */
     int *param;
@@ -120,23 +120,24 @@ typedef struct BucketParams {
     /* the bucket's range in the gradient arena */
     int64_t begin, end;
 } BucketParams;
-/* Returns the offset in the gradient arena, among those at which a shard of the bucket may begin,
- * that is nearest to having `weight` before it. *below: the weight that does lie before it. */
+/* Returns an offset in the gradient arena at which a shard of the bucket may begin: the one with
+ * the weight before it nearest to `weight`. *below: the weight before it. */
 int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight, int64_t *below);
-/* True if the parameter is tied to one of another stage. */
+/* True if the parameter is tied to a parameter of another stage, or that one to it. */
 bool plan_tied_across(const Plan *plan, int param);
 /* True if the parameter shares the value of another parameter of this stage. */
 bool param_shares_memory(const Plan *plan, int param);
 
 /* whole.c: sharding for updates that need whole tensors. */
-/* True if one replica must have the whole parameter; true if that holds for any parameter. */
+/* param_is_whole: true if one replica must have the whole parameter. any_param_is_whole: true if
+ * there is such a parameter. */
 bool param_is_whole(const Plan *plan, int param);
 bool any_param_is_whole(const Plan *plan);
-/* Computes the boundaries of a bucket's shards, and adds their elements to load[r], those that
- * replica r has so far. Returns false if the bucket is to be cut as in shards.c. Call it only if
- * any_param_is_whole. */
+/* Computes the boundaries of a bucket's shards, boundary[dp + 1], and adds the weight of replica
+ * r's shard to load[r], the weight of its shards so far. Returns false, and does nothing, if the
+ * bucket must be cut as in shards.c. Call it only if any_param_is_whole. */
 bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int64_t *boundary);
-/* Bytes of optimizer state of the rank with the most. */
+/* Bytes of optimizer state of the rank that has most. */
 size_t whole_state_bytes(const Plan *plan);
 
 /* Returns true if operations use host memory. */
@@ -146,41 +147,43 @@ static inline bool plan_in_host_memory(const Plan *plan)
 }
 
 /* tensor_group.c: the floats that the ranks of a tensor-parallel group add up at the end of a step:
- * METRIC_REQUESTS request flags (METRIC_STOP and after), and gradients of which each rank has only
- * a partial sum. */
-/* Returns true if replica dp_rank must add up elements of the parameter's gradient over the group:
- * *first .. *first + *count - 1. */
+ * the METRIC_REQUESTS metrics from METRIC_STOP on, and gradients of which each rank has only a
+ * partial sum. */
+/* Returns true if replica dp_rank must add up a part of the parameter's gradient over the group:
+ * elements *first .. *first + *count - 1. */
 bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count);
 /* Number of floats that replica dp_rank adds up over the group. */
 int64_t plan_group_floats(const Plan *plan, int dp_rank);
 /* Bytes of the largest tensor that the group exchanges. summed: bytes of the floats that it adds
  * up. */
 size_t plan_largest_exchange(const Plan *plan, size_t summed);
-/* Size of a piece in which slices pass through host memory, and entries of each channel between two
- * ranks. */
+/* Bytes of the pieces in which slices are copied through host memory, and slots of each channel
+ * between two ranks. */
 enum { EXCHANGE_PIECE_BYTES = 128 << 10, EXCHANGE_DEPTH = 2 };
 /* True if the ranks of a tensor group add their parts of a sum by the binary tree. */
 bool plan_sums_by_tree(const Plan *plan);
-/* Bytes of the sums that an exchange in host memory keeps of one piece. */
+/* Bytes of the partial sums of one piece that an exchange in host memory keeps. */
 size_t exchange_sum_bytes(int ranks);
 /* Adds the group's exchange buffers to the plan's memory. joined: see PlanOptions. */
 void tensor_group_memory(Plan *plan, bool joined);
 
-/* replicas.c: sums over the replicas within a micro-batch, for synced operations. They go up a tree
- * of the ranks and down again, in pieces of this size; each channel has this number of entries. */
+/* replicas.c: sums over the replicas within a micro-batch, for synced operations. They move up a
+ * tree of the ranks and down again, in pieces of REPLICA_PIECE_BYTES; each channel has
+ * REPLICA_DEPTH slots. */
 enum { REPLICA_PIECE_BYTES = 8 << 10, REPLICA_DEPTH = 2 };
 /* Number of children of `rank` in a tree of `size` ranks; they are rank + 1, rank + 2, rank + 4,
  * ... */
 int replica_children(int rank, int size);
-/* Adds the channels' entries to the plan's memory. */
+/* Adds the channels' slots to the plan's memory. */
 void replica_sums_memory(Plan *plan);
 
-/* links.c: the channels between the stages of a replica, the same list on all ranks: for each
- * boundary in front of chunk 1, 2, ... one channel for activations, then one for gradients; then
- * for each parameter that is tied to one of another stage, in order, one channel from the owner's
- * stage and one to it. Empty with one stage. */
+/* links.c: the channels between the stages of a replica, the same list on all ranks. First, for
+ * each boundary before chunk 1, 2, ... whose sides are on different stages: one channel for
+ * activations, then one for gradients. Then, for each parameter that is tied to a parameter of
+ * another stage, in order: one channel from the owner's stage, then one to it. Empty with one
+ * stage. */
 typedef struct Links {
-    /* count channels; owned */
+    /* the channels, [count]; owned */
     ChannelSpec *spec;
     int count;
 } Links;
@@ -188,18 +191,18 @@ typedef struct Links {
  * Release with links_fini, also after an error. */
 Status links_init(Links *links, const Plan *plan);
 void links_fini(Links *links);
-/* Returns true if the parameter is tied to one of another stage and is trained. */
+/* Returns true if the parameter is tied to a parameter of another stage and is trained. */
 bool plan_ties_stages(const Plan *plan, int param);
 /* Adds the memory of the channels to the plan. joined: see PlanOptions. */
 Status links_memory(Plan *plan, bool joined);
 
 /* slots.c: sets the slot of each micro-batch, the number of slots, and batches_out. */
 void plan_slots(Plan *plan);
-/* Returns true if another task may run between a message of the stage and the computation that it
- * belongs to. */
+/* Returns true if another task may run between a message of the stage and the pass that produces or
+ * reads it. */
 bool messages_may_wait(const Schedule *schedule, int stage);
 /* Fills last_task[micro] with the index of the micro-batch's last task in the stage's list. Returns
- * the most micro-batches of data in use at once. */
+ * the most micro-batches of data that are in use at the same time. */
 int tasks_batches_out(const Schedule *schedule, int stage, int *last_task);
 
 #endif

@@ -1,5 +1,5 @@
 /* Plans the sums over a stage's replicas within a micro-batch, for statistics of synced layers.
- * Sums go up a binary tree of the replicas and back down. */
+ * Sums move up a binary tree of the replicas and back down; run/replica_sum.c makes them. */
 #include "plan.h"
 
 ReplicaSums plan_replica_sums(const Plan *plan)
@@ -29,7 +29,7 @@ int replica_children(int rank, int size)
     return children;
 }
 
-/* Every rank counts the channels of rank 0, which has the most children. */
+/* Every rank reserves the memory that rank 0 needs, which has the most children. */
 void replica_sums_memory(Plan *plan)
 {
     if (plan_replica_sums(plan).count == 0) return;

@@ -1,13 +1,14 @@
-/* Plans where gradients lie until they are summed. Without sharded gradients, backward writes to
- * the arena of partial sums that the summation tree names, and there is nothing to plan. With
- * sharded gradients (zero 2), backward writes buckets to a ring, from which their owners fetch them
- * while backward goes on. Then memory holds only the buckets being written or sent, and only this
- * rank's shard of the sums. Two buckets may overlap in the ring if at least IN_TRANSIT buckets
- * lie between them and the first is complete before the second is opened. */
+/* Plans the offsets of gradients until they are summed, and of the shards of their sums. Without
+ * sharded gradients, backward writes to the arena of partial sums that the summation tree chooses
+ * (tree_step), at gradient_offset. With sharded gradients (zero 2), backward writes buckets to a
+ * ring, from which their owners fetch them while backward continues. Memory then contains only the
+ * buckets being written or sent, and only this rank's shards of the sums. Two buckets may overlap
+ * in the ring if at least IN_TRANSIT buckets are between them and the first is complete before the
+ * second is opened. */
 #include "plan.h"
 
-/* Buckets that may be on their way to their owners while another is written, without a rank having
- * to wait. */
+/* Number of buckets that may be in transit to their owners while another bucket is written, before
+ * a rank must wait. */
 enum { IN_TRANSIT = 3 };
 
 bool plan_shards_gradients(const Plan *plan)
@@ -43,7 +44,7 @@ static void plan_ring(Plan *plan, ChunkPlan *c)
     c->ring = mem_new((size_t)(buckets->count + 1) * sizeof *c->ring);
     for (int b = 0; b < buckets->count; ++b) {
         int count = 0;
-        /* Buckets leave in order: if one has left, all before it have, too. */
+        /* Buckets are sent in order: if one has been sent, all buckets before it have been sent. */
         for (int a = b - 1; a >= 0 && must_not_overlap(plan, c, a, b); --a)
             taken[count++] = (Span){c->ring[a], c->ring[a] + buckets->elements[a]};
         c->ring[b] = place_lowest(taken, count, buckets->elements[b]);
@@ -59,8 +60,8 @@ bool bucket_has_params(const Plan *plan, const ChunkPlan *c, int b)
     return c->buckets.offset[b] < plan->metrics_offset;
 }
 
-/* Places each rank's shards one after another: either those of buckets with parameters, or the
- * others. end: float offset after each rank's last shard, int64_t[dp]. */
+/* Places each rank's shards one after another: those of buckets with parameters (params), or those
+ * of the other buckets. end: offset after each rank's last shard, in floats, [dp]. */
 static void lay_shards(const Plan *plan, bool params, int64_t *end)
 {
     for (int k = 0; k < plan->chunk_count; ++k) {
@@ -77,7 +78,7 @@ static void lay_shards(const Plan *plan, bool params, int64_t *end)
     }
 }
 
-/* Cuts the buckets for pushes if no shards do. */
+/* Cuts the buckets evenly for pushes; used if they are not cut into shards. */
 static void cut_evenly(const Plan *plan, ChunkPlan *c)
 {
     const Buckets *buckets = &c->buckets;
@@ -130,7 +131,8 @@ int64_t plan_sum_offset(const Plan *plan, int64_t at, int dp_rank)
     return shard_offset(c, b, dp_rank) + at - bounds_at(&c->shard[b], dp_rank);
 }
 
-/* Sums the lengths of a rank's shards of all buckets, or only of those with parameters. */
+/* Sums the lengths of a rank's shards of all buckets or, with params_only, of the buckets with
+ * parameters. */
 static int64_t shared_elements(const Plan *plan, bool params_only, int dp_rank)
 {
     int64_t sum = 0;

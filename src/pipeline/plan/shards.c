@@ -1,11 +1,11 @@
 /* ZeRO: cuts a stage's buckets among its replicas (Rajbhandari et al. 2020, section 5.1). A shard
- * begins at the start of a tensor or at a multiple of FLAT_CHUNK after it, so that each chunk's
- * partial norm is computed by one rank. A tied gradient is cut like the gradient of the parameter
- * that it is tied to, so that one rank of each stage has both parts of the sum. The last replica
- * has the metrics and sends them to the others. Frozen parameters are not cut: all replicas store
- * them. The ranks of a tensor-parallel group must cut unsliced parameters alike because they add up
- * partial gradients of them; therefore all of them cut as if they had the slices of the group's
- * first rank. */
+ * begins at the start of a tensor or a multiple of FLAT_CHUNK elements after it, so that one rank
+ * computes the partial norm of each FLAT_CHUNK elements. A tied gradient is cut like the gradient
+ * of the parameter to which it is tied, so that the same rank has both parts of their sum. The last
+ * replica has the metrics and sends them to the others. Frozen parameters are not cut: all replicas
+ * store them. The ranks of a tensor-parallel group add up partial gradients of unsliced parameters
+ * and must therefore cut these alike: all ranks cut as if they had the slices of the group's first
+ * rank. */
 #include "plan.h"
 
 static int64_t padded(const Param *p)
@@ -18,8 +18,8 @@ static int64_t clamp(int64_t n, int64_t least, int64_t most)
     return n < least ? least : n > most ? most : n;
 }
 
-/* Returns true if this stage stores a value for the parameter (not one shared with a tied
- * parameter) and trains it. */
+/* Returns true if this stage trains the parameter and stores its value for this parameter, not for
+ * another one to which it is tied. */
 static bool owns_value(const Plan *plan, int param)
 {
     return plan->gradient_offset[param] >= 0 && !param_shares_memory(plan, param);
@@ -41,7 +41,7 @@ static int *owned_params(const Plan *plan, int *count)
     return param;
 }
 
-/* param: the array that owned_params returns; borrowed. */
+/* Returns bucket b with its parameters. param: the array that owned_params returns; borrowed. */
 static BucketParams bucket_params(const Plan *plan, const Buckets *buckets, int b, int *param,
                                   int count)
 {
@@ -84,11 +84,11 @@ int64_t shard_bound(const Plan *plan, const BucketParams *bucket, int64_t weight
 }
 
 /* Chooses the owners of shards if there are more ranks than offsets at which a shard may begin. The
- * candidates for a shard are the rank that gets it by weight and the ranks after it that got
- * nothing. The choice rotates from shard to shard and from bucket to bucket, so that over all
- * buckets the ranks, and the halves of a bucket that ranks exchange (parallel/order/halving.h), get
- * about equal amounts. below: weight before each rank, which is the same on all ranks of a
- * tensor-parallel group, even if a rank has no elements of it. */
+ * candidates for a shard are the rank that gets it by weight and the ranks directly after it that
+ * get nothing. The choice rotates from shard to shard and from bucket to bucket. Over all buckets,
+ * the ranks therefore get about equal amounts, and so do the halves that ranks exchange
+ * (parallel/order/halving.h). below: weight before each rank's shard, [dp + 1]; it is the same on
+ * all ranks of a tensor-parallel group. */
 static void choose_owners(int64_t *boundary, const int64_t *below, int dp, int bucket)
 {
     int shard = bucket;
@@ -100,8 +100,9 @@ static void choose_owners(int64_t *boundary, const int64_t *below, int dp, int b
     }
 }
 
-/* Cuts a bucket into shards of about equal weight. number: index of the bucket; for a bucket that
- * two stages share it is replaced by 0, so that both cut it alike. */
+/* Cuts a bucket into shards of about equal weight. number: index of the bucket among those of the
+ * stage. For a bucket of a parameter tied to another stage, 0 is used instead, so that both stages
+ * cut it alike. */
 static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number, int64_t *boundary)
 {
     int dp = plan->shape.dp;
@@ -119,7 +120,7 @@ static void cut_bucket(const Plan *plan, const BucketParams *bucket, int number,
     mem_free(&below);
 }
 
-/* Returns how the bucket of this stage with element `at` of the gradient arena is cut, or NULL. */
+/* Returns the cut of this stage's bucket with element `at` of the gradient arena, or NULL. */
 static const Bounds *shards_at(const Plan *plan, int64_t at)
 {
     int b;
@@ -127,7 +128,7 @@ static const Bounds *shards_at(const Plan *plan, int64_t at)
     return c ? &c->shard[b] : NULL;
 }
 
-/* True if the bucket has a tied gradient, which lies after the metrics. */
+/* True if the bucket has a tied gradient; tied gradients are after the metrics in the arena. */
 static bool is_tied(const Plan *plan, const Buckets *buckets, int b)
 {
     return buckets->offset[b] > plan->metrics_offset;

@@ -1,6 +1,5 @@
-/* Derives memory needs from a stage's list of tasks, before anything runs: the slot of each
- * micro-batch in each chunk, the number of slots, and the most micro-batches of data in use at
- * once. */
+/* Derives from a stage's list of tasks: the slot of each micro-batch in each chunk, the number of
+ * slots, and the most micro-batches of data that are in use at the same time. */
 #include "plan.h"
 
 static bool is_message(TaskKind kind)
@@ -8,7 +7,7 @@ static bool is_message(TaskKind kind)
     return kind >= TASK_SEND_FORWARD;
 }
 
-/* True if `work` makes what message m sends, or reads what it receives. */
+/* True if `work` is the pass that produces the tensors of message m, or reads them. */
 static bool is_work_of(const Task *m, const Task *work)
 {
     if (m->chunk != work->chunk || m->micro != work->micro) return false;
@@ -31,8 +30,9 @@ bool messages_may_wait(const Schedule *schedule, int stage)
     return false;
 }
 
-/* Finds the life of each slot, one for each chunk and micro-batch: index in the stage's list of its
- * first and last task. The last one may be a task of the next chunk that reads from the slot. */
+/* Finds, for each chunk and micro-batch, the time for which it needs a slot: the indices of its
+ * first and last task in the stage's list. The last one may be a task of the next chunk, which
+ * reads from this slot. */
 static void find_lives(const Plan *plan, int *first, int *last)
 {
     const Schedule *s = plan->schedule;
@@ -50,8 +50,8 @@ static void find_lives(const Plan *plan, int *first, int *last)
                 last[(k - 1) * micros + m] = last[k * micros + m];
 }
 
-/* Gives each micro-batch the lowest slot that is free from its first task in the chunk to its
- * last. */
+/* Gives each micro-batch the lowest slot that is free from the micro-batch's first task in the
+ * chunk to its last. */
 static void assign_slots(Plan *plan, const int *first, const int *last)
 {
     const Schedule *s = plan->schedule;

@@ -1,5 +1,5 @@
-/* Counts a rank's memory for its tensor-parallel group: the floats that the ranks add up at the end
- * of a step, and the buffers for exchanging slices. */
+/* Adds to the plan a rank's memory for its tensor-parallel group: the floats that the ranks add up
+ * at the end of a step, and the buffers for exchanging slices. */
 #include "plan.h"
 
 bool plan_group_part(const Plan *plan, int param, int dp_rank, int64_t *first, int64_t *count)
@@ -51,8 +51,8 @@ size_t exchange_sum_bytes(int ranks)
     return levels * 2 * EXCHANGE_PIECE_BYTES;
 }
 
-/* Bytes of a rank's channel entries and of its buffers: sums of a piece, and a packed piece of its
- * slice. */
+/* Bytes of a rank's channel slots and of its buffers: the partial sums of a piece, and a packed
+ * piece of its slice. */
 static size_t pieces_bytes(int ranks)
 {
     return exchange_sum_bytes(ranks) +

@@ -1,5 +1,5 @@
-/* Finds the nodes that take part in backward. Gradients go back to the first trained parameter and
- * no further; a node before it keeps nothing for backward and is not recomputed. */
+/* Finds the nodes that take part in backward. Backward ends at the first trained parameter: nodes
+ * before it keep nothing for backward and are not recomputed. */
 #include "chunk.h"
 
 bool planner_updates_statistics(const Planner *p, int i)

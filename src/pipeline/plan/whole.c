@@ -1,10 +1,10 @@
 /* ZeRO for updates that need whole tensors (like the ZeRO-1 of "Muon is scalable for LLM training",
- * Liu et al. 2025, section 2.3, but without gathering): one replica has such a tensor's whole
- * gradient, state and value, so no message is added. In each
- * bucket, in rank order, the replicas that have least so far get most, and a shard boundary that
- * would cut such a tensor moves to the tensor's nearer end. Tensors that may be cut are cut as in
- * shards.c. All ranks of a tensor-parallel group choose alike because they count the slices of the
- * group's first rank. */
+ * Liu et al. 2025, section 2.3, but without gathering): one replica has the whole gradient, state
+ * and value of such a tensor, so no messages are added. Each bucket is divided in rank order so
+ * that the replicas with the least weight so far get most of it. A shard boundary that would cut
+ * such a tensor moves to the tensor's nearer end; other tensors are cut as in shards.c. All ranks
+ * of a tensor-parallel group make the same choice, because they use the weights of the group's
+ * first rank. */
 #include "plan.h"
 
 bool param_is_whole(const Plan *plan, int param)
@@ -19,7 +19,8 @@ bool any_param_is_whole(const Plan *plan)
     return false;
 }
 
-/* Sets quota[r] to replica r's part of `weight`, so that the loads become as equal as possible. */
+/* Sets quota[r] to replica r's part of `weight`, chosen so that the sums load[r] + quota[r] are as
+ * equal as possible. */
 static void fill_up(const int64_t *load, int dp, int64_t weight, int64_t *quota)
 {
     int64_t low = 0, high = weight;
@@ -49,7 +50,8 @@ bool whole_cut(const Plan *plan, const BucketParams *bucket, int64_t *load, int6
     if (plan_tied_across(plan, bucket->param[0])) {
         int param = bucket->param[0], tied = plan->graph->param[param].tied;
         if (!param_is_whole(plan, param)) return false;
-        /* both stages choose the same owner, whatever else they store */
+        /* both stages must choose the same owner, so the choice depends only on the parameter's
+         * number */
         int owner = (tied >= 0 ? tied : param) % dp;
         for (int r = 0; r <= dp; ++r) boundary[r] = r > owner ? bucket->end : bucket->begin;
         return true;
@@ -84,8 +86,9 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* Bytes of a rank's update: its state; scratch, for all its parameters if they are sharded, else
- * for the largest one; and the temporary memory of whole tensors and slices. */
+/* Bytes of a rank's update: its state, scratch, and the temporary memory of whole tensors and
+ * slices. If parameters are sharded, scratch has a place for each; otherwise it is as large as the
+ * largest parameter. */
 static size_t update_bytes(const Plan *plan, int dp_rank)
 {
     size_t state = 0, scratch = 0, largest = 0, whole = 0, slices = 0;

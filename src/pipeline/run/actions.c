@@ -1,5 +1,5 @@
 /* Runs a pass's actions on a micro-batch, one by one. The sum of a bucket begins while backward
- * still runs; after every action messages and sums make progress. */
+ * still runs. After each action, calls the progress functions of messages and sums. */
 #include "executor.h"
 
 static Op *op_of(const Context *c, const ChunkRun *chunk, int run)
@@ -14,7 +14,7 @@ static bool weight_gradients_in_slot(const ChunkRun *chunk, int run)
     return chunk->plan->run[run].dw_waits;
 }
 
-/* Address of the gradient of a run's parameter k in an arena; NULL: it is frozen. */
+/* Address of the gradient of a run's parameter k in an arena; NULL: the parameter is frozen. */
 static float *gradient_of(const Context *c, const ChunkRun *chunk, int run, int k, float *arena)
 {
     const Node *node = &c->plan->graph->node[chunk->plan->run[run].node];
@@ -36,7 +36,8 @@ static void run_backward_weight(const Context *c, const ChunkRun *chunk, int run
     }
 }
 
-/* Sleeps for the time of a part of the run's operation. False: the part is to be computed. */
+/* Sleeps for the pretended time of a part of the run's operation (executor_pretend) and returns
+ * true. Returns false if the part must be computed. */
 static bool pretended(Executor *e, const ChunkRun *chunk, int run, OperationPart part)
 {
     if (!e->pretend_s || op_waits_for_ranks(&op_of(&e->context, chunk, run)->spec)) return false;
@@ -78,7 +79,8 @@ static void add_gradient(const Context *c, const Action *a, void *dst, const voi
         flat->add(c->stream, dst, dst, src, a->count);
 }
 
-/* Runs backward without backward_weight if that waits for PASS_WEIGHT. */
+/* Runs the action's parts of backward: always the gradients of inputs, and backward_weight if it is
+ * not delayed to PASS_WEIGHT. */
 static void run_backward(Executor *e, const ChunkRun *chunk, const Action *a, const OpRun *run,
                          double begin_s)
 {
@@ -138,7 +140,8 @@ static void run_action(Executor *e, const ChunkRun *chunk, const Slot *slot, con
 }
 
 /* Runs an action of a micro-batch without samples. Only synced operations run: other replicas may
- * have samples in the same turn and wait for this rank's part of the statistics, which is zero. */
+ * have samples in their micro-batch of the same number, and wait for this rank's part of the
+ * statistics, which is zero. */
 static void run_empty(const Context *c, const ChunkRun *chunk, const Slot *slot, const Action *a)
 {
     bool backward = a->kind == ACTION_BACKWARD || a->kind == ACTION_BACKWARD_DATA;
@@ -185,7 +188,8 @@ bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pas
     }
 }
 
-/* With several replicas, the time includes work on their sum. */
+/* Runs ACTION_BUCKET. With several replicas the measured time includes work on the sum over
+ * replicas. */
 static void run_bucket(Executor *e, const ChunkRun *chunk, int bucket, int micro)
 {
     double begin_s = part_begin(e);

@@ -1,10 +1,11 @@
-/* Messages between stages: one channel for each boundary and direction, in the same order on all
- * ranks (plan/links.c). */
+/* Messages between stages, through one channel for each boundary and direction (plan/links.c),
+ * copies between two chunks of this stage, and sums of gradients that are tied across stages. */
 #include "boundary_links.h"
 
 /* ---- set-up ---- */
 
-/* Links of the chunk of this stage that has this index in the model, or NULL. */
+/* Returns the ChunkLinks of chunk number `chunk` of the model, or NULL if it is not on this
+ * stage. */
 static ChunkLinks *chunk_here(const BoundaryLinks *l, int chunk)
 {
     const Plan *plan = l->context->plan;
@@ -13,7 +14,8 @@ static ChunkLinks *chunk_here(const BoundaryLinks *l, int chunk)
     return NULL;
 }
 
-/* Sets the channels of the boundary before a chunk. up: of activations; down: of gradients. */
+/* Sets the channels of the boundary before a chunk. up: channel of activations; down: channel of
+ * gradients. */
 static void bind_boundary(const BoundaryLinks *l, int chunk, int up, int down)
 {
     ChunkLinks *from = chunk_here(l, chunk - 1), *to = chunk_here(l, chunk);
@@ -27,7 +29,8 @@ static void bind_boundary(const BoundaryLinks *l, int chunk, int up, int down)
     }
 }
 
-/* Adds a tied parameter whose channels are from_owner, from the owner's stage, and the next one. */
+/* Adds a parameter that is tied across stages. from_owner: channel from the owner's stage;
+ * from_owner + 1 is the channel to it. */
 static void bind_tie(BoundaryLinks *l, const GradSync *sync, const Links *links, int param,
                      int from_owner)
 {
@@ -62,8 +65,8 @@ static void bind_links(BoundaryLinks *l, const GradSync *sync, const Links *link
     }
 }
 
-/* Removes the moves of channels for empty messages: no gradients cross a boundary if nothing before
- * it is trained. */
+/* Removes the moves of channels for empty messages. Messages of gradients are empty if no layer
+ * before the boundary is trained. */
 static void drop_empty(Moves *moves, const Links *links)
 {
     int count = 0;
@@ -72,7 +75,8 @@ static void drop_empty(Moves *moves, const Links *links)
     moves->count = count;
 }
 
-/* The channels of boundaries come first in links, in the order of Move.channel. */
+/* Plans when messages move, if the channels need that. The channels of boundaries are the first in
+ * links, numbered as in Move.channel. */
 static Status plan_moves(BoundaryLinks *l, const Links *links, const Schedule *evaluation)
 {
     const Plan *plan = l->context->plan;
@@ -127,7 +131,7 @@ void links_move(const BoundaryLinks *l, const Moves *moves, int *next, int task)
     if (count > 0) channels_move(l->channels, channel, count);
 }
 
-/* Waits until the copies to or from a channel's entry are done, if the entry is in host memory and
+/* Waits until the copies to or from a channel's slot are done, if the slot is in host memory and
  * the copies were queued on a GPU. */
 static void finish_copies(const BoundaryLinks *l)
 {
@@ -181,8 +185,8 @@ void links_message(const BoundaryLinks *l, const SlotMemory *memory, const Chunk
     phase_enter(outer);
 }
 
-/* Copies a message between two chunks of this stage, except tensors that are read in the other
- * chunk's slot. */
+/* Copies the tensors of a message between two chunks of this stage, except those that the later
+ * chunk reads in the earlier one's slot. */
 static void copy_message(const SlotMemory *memory, MessageEnd from, const Message *out,
                          MessageEnd to, const Message *in)
 {
@@ -208,8 +212,8 @@ void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd 
 
 /* ---- tied parameters ---- */
 
-/* Adds the other stage's part of a tied gradient. Both stages add the same two numbers, so they get
- * the same sum. */
+/* Exchanges a tied gradient with the other stage and adds the two. Both stages add the same two
+ * numbers, so they get the same sum. */
 static void tie_exchange(const BoundaryLinks *l, const TieLink *tie)
 {
     const Context *c = l->context;

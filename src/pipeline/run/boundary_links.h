@@ -5,14 +5,13 @@
 
 #include "grad_sync.h"
 
-/* Indices of the channels of a chunk's boundaries; -1: no message, because the model begins or ends
- * there or the neighbouring chunk is on this stage. */
+/* Indices of the channels of a chunk's boundaries. -1: there is no channel, because the model
+ * begins or ends at the boundary or the neighbouring chunk is on this stage. */
 typedef struct ChunkLinks {
     int activations_in, activations_out, gradients_in, gradients_out;
 } ChunkLinks;
 
-/* A parameter that is tied to one of another stage; the two stages exchange its gradients in
- * pieces. */
+/* A pair of tied parameters on two stages, which exchange their gradients in pieces. */
 typedef struct TieLink {
     /* this rank's shard of the gradient's sum, float[elements]; borrowed */
     float *sum;
@@ -30,10 +29,10 @@ typedef struct BoundaryLinks {
     Channels *channels;
     /* channels of each chunk of this stage; owned */
     ChunkLinks *chunk;
-    /* points in the task list at which messages move, for transports that need it
-     * (channels_on_device); owned */
+    /* positions in the task lists of training and of evaluation at which messages move; only for
+     * channels_on_device; owned */
     Moves moves, evaluation_moves;
-    /* tie_count ties of this stage; owned */
+    /* ties of this stage, [tie_count]; owned */
     TieLink *tie;
     int tie_count;
 } BoundaryLinks;
@@ -44,8 +43,8 @@ Status boundary_links_init(BoundaryLinks *links, Context *context, const GradSyn
                            const Schedule *evaluation);
 /* Collective. */
 void boundary_links_fini(BoundaryLinks *links);
-/* Runs a send or receive task of a chunk for the micro-batch in slot: waits for a free entry, or
- * for the message. */
+/* Runs a send or receive task of a chunk for the micro-batch in slot: waits for a free slot of the
+ * channel, or for the message. */
 void links_message(const BoundaryLinks *links, const SlotMemory *memory, const ChunkRun *chunk,
                    const Slot *slot, TaskKind kind);
 /* One of two consecutive chunks of a stage, and a micro-batch's slot in it. */
@@ -53,12 +52,12 @@ typedef struct MessageEnd {
     const ChunkRun *chunk;
     const Slot *slot;
 } MessageEnd;
-/* Copies between two consecutive chunks of one stage the tensors that would be a message between
- * two stages: activations to the later chunk, gradients to the earlier one. */
+/* Copies, between two consecutive chunks of one stage, the tensors that would form a message if
+ * they were on two stages: activations to the later chunk, gradients to the earlier one. */
 void links_copy_activations(const SlotMemory *memory, MessageEnd from, MessageEnd to);
 void links_copy_gradients(const SlotMemory *memory, MessageEnd from, MessageEnd to);
-/* Moves the messages that are due before task number `task` of a list. *next: index of the next
- * move; set it to 0 before a list. */
+/* Moves the messages that must move before task number `task` of a list. *next: index of the next
+ * move; set it to 0 at the start of a list. */
 void links_move(const BoundaryLinks *links, const Moves *moves, int *next, int task);
 /* Adds up the gradients of tied parameters, within the stage and across stages. Collective on the
  * stages. */

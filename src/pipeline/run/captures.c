@@ -1,8 +1,9 @@
-/* Finds captures by task and by place in the input ring. */
+/* Stores captures and finds them by task and by place in the input ring. tasks.c makes and replays
+ * them. */
 #include "captures.h"
 
-/* With gathered parameters nothing is captured: weights are repacked when their bucket arrives, so
- * the work differs from step to step. */
+/* With gathered parameters nothing is captured: weights are repacked after their bucket has been
+ * gathered, so the work of a task differs from step to step. */
 void captures_init(Captures *c, const Context *context, int places)
 {
     const Plan *plan = context->plan;

@@ -17,8 +17,8 @@ typedef struct Captures {
     int tasks;
     /* number of places in the input ring */
     int places;
-    /* captures that begin with each task on each place of the ring, [tasks][places]; NULL: nothing
-     * is captured; owned */
+    /* captures of the work that begins with each task, for each place of the ring, [tasks][places];
+     * NULL: nothing is captured; owned */
     CaptureList *list;
     /* number of captures in all lists */
     int count;
@@ -29,7 +29,7 @@ typedef struct Captures {
 void captures_init(Captures *captures, const Context *context, int places);
 void captures_fini(Captures *captures);
 /* Returns capture `number` of the work that begins with task `task` on a micro-batch in this place
- * of the ring. Captures use device memory, so their number is limited; NULL: the limit is
+ * of the ring. Captures use device memory, so their number is limited. Returns NULL if the limit is
  * reached. */
 Capture *capture_at(Captures *captures, int task, int place, int number);
 

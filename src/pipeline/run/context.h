@@ -1,5 +1,5 @@
-/* The plan, and the ranks and the device that it runs on, which every part of the executor knows.
- * All fields are borrowed and do not change until the executor is freed. */
+/* The plan, the ranks and the device of an executor, which all of its parts use. All fields are
+ * borrowed. Only set-up changes them. */
 #ifndef WEFT_PIPELINE_CONTEXT_H
 #define WEFT_PIPELINE_CONTEXT_H
 

@@ -1,5 +1,6 @@
-/* Creates and frees the executor's parts. Each is set up after the parts that it needs, and freed
- * in the opposite order. */
+/* Creates and frees the executor's parts, and implements the functions of the public header that
+ * only set or read a part. A part is set up after the parts that it needs; parts are freed in the
+ * opposite order. */
 #include "executor.h"
 
 static Status check(const Context *c)
@@ -14,7 +15,8 @@ static Status check(const Context *c)
     return OK;
 }
 
-/* Returns the size of the input ring: the most micro-batches that are out of the loader at once. */
+/* Returns the size of the input ring: the most micro-batches of data that are in use at the same
+ * time, and on a device those copied in advance. evaluation_out: the most in an evaluation. */
 static int input_places(const Executor *e, int evaluation_out)
 {
     const Plan *plan = e->context.plan;

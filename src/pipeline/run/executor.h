@@ -26,7 +26,7 @@ struct Executor {
     StepReport report;
     Outputs outputs;
     Captures captures;
-    /* schedule of forwards only; owned */
+    /* schedule of an evaluation, which has only forwards; owned */
     Schedule *evaluation;
     /* like plan->last_task, for the evaluation schedule; int[micros], owned */
     int *evaluation_last;
@@ -36,19 +36,21 @@ struct Executor {
     OperationTimes *times;
     /* see executor_pretend; NULL: operations are computed; borrowed */
     const PartSeconds *pretend_s;
-    /* time by which sleeps have been too long so far; the next ones are shorter */
+    /* seconds by which the sleeps of executor_pretend have been too long so far; later sleeps are
+     * shorter by this time */
     double overslept_s;
-    /* [plan->chunk_count]; owned */
+    /* times of this stage's chunks, [plan->chunk_count]; owned */
     ChunkTime *chunk_time;
 };
 
-/* actions.c. Points the slot's runs to the gradient arena of the micro-batch. */
+/* actions.c. Sets the addresses of the weight gradients in the slot's runs to the gradient arena of
+ * the micro-batch. */
 void actions_bind(Executor *e, const ChunkRun *chunk, const Slot *slot, int micro);
-/* Runs actions from .. to-1 of a pass. */
+/* Runs actions from .. to - 1 of a pass. */
 void actions_run(Executor *e, const ChunkRun *chunk, const Slot *slot, Pass pass, int micro,
                  int from, int to);
-/* Returns true if the action communicates with other ranks: begins a sum, waits for one, or
- * exchanges slices. */
+/* Returns true if the action communicates with other ranks: if it begins a sum, waits for a sum or
+ * a gathering, or exchanges slices. */
 bool action_communicates(const Context *context, const ChunkRun *chunk, Pass pass, int micro,
                          int action);
 

@@ -1,4 +1,5 @@
-/* Runs a step (forward and backward, the end of the sums, running statistics) and an evaluation. */
+/* Runs a step (forward and backward, the end of the sums, running statistics) and an evaluation.
+ * The tasks themselves are run by tasks.c. */
 #include "tasks.h"
 
 /* ---- running statistics ---- */
@@ -10,9 +11,9 @@ typedef struct Moving {
 } Moving;
 
 /* Returns the number of micro-batches in a batch norm's sum of statistics. A micro-batch with a
- * single value for each channel has no variance; the operation returns zeros for it and it is not
- * counted. With synced statistics the last micro-batch is such a one only if no other replica has a
- * sample in the same turn. */
+ * single value for each channel has no variance: the operation returns zeros, and the micro-batch
+ * is not counted. Only the last micro-batch can have a single value; with synced statistics only if
+ * no other replica has a sample in its micro-batch of the same number. */
 static int counted_micros(const Moving *m, const OpSpec *spec)
 {
     const Shape x = spec->x[0].shape;
@@ -23,7 +24,7 @@ static int counted_micros(const Moving *m, const OpSpec *spec)
     return one && alone ? micros - 1 : micros;
 }
 
-/* running = (1 - momentum) running + momentum * mean of the micro-batches' values. */
+/* running = (1 - momentum) * running + momentum * mean of the micro-batches' values */
 static void move_statistics(void *user)
 {
     const Moving *m = user;
@@ -54,7 +55,7 @@ static bool has_statistics(const Plan *plan)
     return false;
 }
 
-/* A full batch has the same work at every step, so it is captured. */
+/* The work for a full batch is the same at every step, so it is captured. */
 void executor_move_statistics(Executor *e, const StepBatch *batch)
 {
     const Plan *plan = e->context.plan;

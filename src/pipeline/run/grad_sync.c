@@ -1,12 +1,13 @@
-/* Summation of gradient buckets. Backward writes to the arena that the summation tree names, and
- * partial sums of a run of micro-batches (parallel/order.h) are joined here. If a replica has one
- * run, its last micro-batch begins the sum over the replicas. Otherwise each run's sum is pushed to
- * the owners of its shards, who add it to their partial sums; after the last run the whole sum is
- * where an ordinary sum would be. With sharded gradients (zero 2) every micro-batch is a run,
- * backward writes to a ring of buckets, and sums stay with their owners. */
+/* Summation of gradient buckets. Backward writes a micro-batch's gradients to the arena that the
+ * summation tree chooses, and the partial sums of a run of micro-batches (parallel/order.h) are
+ * added here. If a replica has one run, the sum over the replicas begins after its last
+ * micro-batch. Otherwise each run's sum is pushed to the owners of its shards, which add it to
+ * their partial sums; after the last run the whole sum is at the same place as with one run. With
+ * sharded gradients (zero 2) every micro-batch is a run, backward writes to a ring of buckets, and
+ * each owner keeps the sums of its shards. */
 #include "grad_sync.h"
 
-/* Bytes of one of the arenas in which runs are added, except the Comm's. */
+/* Bytes of each arena level[k], k > 0, in which a run is added. */
 static size_t level_bytes(const Context *c)
 {
     return (size_t)c->plan->gradient_elements * sizeof(float);
@@ -71,14 +72,14 @@ bool bucket_leaves(const Plan *plan, int micro)
     return micro == run.first + run.count - 1;
 }
 
-/* Offset of the bucket in the arena that backward writes to. */
+/* Offset of the bucket in the arena to which backward writes. */
 static int64_t bucket_offset(const ChunkPlan *chunk, int bucket)
 {
     return chunk->ring ? chunk->ring[bucket] : chunk->buckets.offset[bucket];
 }
 
-/* Waits until the pushes of the buckets that overlap this one are done: of this bucket, and of
- * others in the ring. */
+/* Waits until the bucket's memory is free: until the pushes of this bucket, and of buckets that
+ * overlap it in the ring, are done. */
 static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket)
 {
     const Plan *plan = s->context->plan;
@@ -95,8 +96,8 @@ static void wait_for_place(const GradSync *s, const ChunkPlan *chunk, int bucket
     collective_wait(&s->context->progress, comm_push_wait, last);
 }
 
-/* A micro-batch without samples must not change the sums, so it fills the bucket with -0: x + -0 is
- * x for every x, while adding 0 would turn -0 into 0. */
+/* A micro-batch without samples must not change the sums, so its bucket is filled with -0: x + -0
+ * is x for every x, while x + 0 turns -0 into 0. */
 void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int bucket, int micro,
                  float **metrics)
 {
@@ -110,7 +111,8 @@ void bucket_open(const GradSync *s, const ChunkRun *chunk, const Slot *slot, int
     *metrics = at >= 0 && at < count ? place + at : NULL;
 }
 
-/* Hashes the first values of each tensor in the bucket, as this rank contributes them. */
+/* Adds to the hash the first values of each tensor in the bucket, before they are summed over the
+ * replicas. */
 static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
 {
     enum { FIRST = 256 };
@@ -124,7 +126,7 @@ static void bucket_hash(GradSync *s, const ChunkPlan *chunk, int bucket)
     }
 }
 
-/* Begins a push: the bucket of one run of each replica is added to the owners' partial sums. */
+/* Begins a push, which adds the bucket of one run of each replica to the owners' partial sums. */
 static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, MicroRun run)
 {
     const Context *c = s->context;
@@ -134,7 +136,8 @@ static void bucket_push(GradSync *s, const ChunkPlan *chunk, int bucket, MicroRu
                      .shift = bucket_offset(chunk, bucket) - chunk->buckets.offset[bucket],
                      .level = s->partial,
                      .at = shard_offset(chunk, bucket, c->grid->dp_rank),
-                     /* in leaves of the run's size; the last run of all ends at the last leaf */
+                     /* the unit of first and leaves is a leaf of the run's size; the last run ends
+                      * at the last leaf */
                      .first = run.first / run.count * dp,
                      .leaves = ((micros - 1) / run.count + 1) * dp,
                      .to = plan_shards_gradients(plan) ? PUSH_TO_LEVEL

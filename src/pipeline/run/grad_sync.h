@@ -14,36 +14,38 @@ typedef struct GradSync {
     /* partial sums of this rank's shards between pushes, one arena for each level; owned, in memory
      * of comm->partial_backend */
     float *partial[33];
-    /* the sums: the Comm's arena, or partial[0] if gradients are sharded */
+    /* the whole sums: in the Comm's arena, or in partial[0] if gradients are sharded; borrowed */
     float *sum;
     /* number of each bucket's last push, [chunk][bucket]; owned */
     int64_t **pushed;
-    /* steps are hashed (executor_hash_steps) */
+    /* true: steps are hashed (executor_hash_steps) */
     bool hashes;
     /* hash of this step so far */
     uint64_t hash;
-    /* see executor_measure_micros */
+    /* sums of squares of micro-batches, if executor_measure_micros was called */
     MicroSquares squares;
 } GradSync;
 
 void grad_sync_init(GradSync *sync, const Context *context);
 void grad_sync_fini(GradSync *sync);
-/* Returns the arena that backward writes a micro-batch's gradients to. */
+/* Returns the arena to which backward writes a micro-batch's gradients. */
 float *grad_arena(const GradSync *sync, int micro);
-/* Returns the address of the sum of element `at` of the gradient arena, which must lie in this
+/* Returns the address of the sum of element `at` of the gradient arena, which must be in this
  * rank's shard. */
 float *grad_sum(const GradSync *sync, int64_t at);
-/* True if bucket_open may wait for other ranks, and if bucket_done begins a sum over them. */
+/* bucket_waits: true if bucket_open may wait for other ranks. bucket_leaves: true if bucket_done
+ * begins a sum over other ranks. */
 bool bucket_waits(const Plan *plan, int micro);
 bool bucket_leaves(const Plan *plan, int micro);
-/* Call before a micro-batch writes to the bucket: waits until the memory is free. Sets *metrics to
- * the address of the micro-batch's metrics if the bucket carries them, else to NULL. */
+/* Call it before a micro-batch writes to the bucket: waits until the memory is free. Sets *metrics
+ * to the address of the micro-batch's metrics if the bucket includes them, else to NULL. */
 void bucket_open(const GradSync *sync, const ChunkRun *chunk, const Slot *slot, int bucket,
                  int micro, float **metrics);
-/* Call when the micro-batch's gradients in the bucket are complete: adds them to the partial sums;
- * after the last one of a run a sum over the replicas begins. Collective on the replicas. */
+/* Call it when the micro-batch's gradients in the bucket are complete: adds them to the partial
+ * sums, and after the last micro-batch of a run begins a sum over the replicas. Collective on the
+ * replicas. */
 void bucket_done(GradSync *sync, const ChunkRun *chunk, int bucket, int micro);
-/* Waits for all sums that were begun. Collective on the replicas. */
+/* Waits for all sums that have been begun. Collective on the replicas. */
 void grad_sync_wait(const GradSync *sync);
 
 #endif

@@ -1,8 +1,9 @@
-/* The input ring: micro-batches of data that are acquired from the loader and not released yet.
- * Data arrives in host memory. If the backend has its own memory, each place of the ring has a copy
- * there, made on a separate stream. The copy waits, on the device, for the work that read the place
- * before, and new work waits for the copy. The host waits only before it releases a batch to the
- * loader, for a copy that began when the ring was last at the same place. */
+/* The input ring: micro-batches of data that have been acquired from a source and not released yet.
+ * Sources deliver data in host memory. If operations cannot read host memory, each place of the
+ * ring has a copy on the device, made on a separate stream. On the device, the copy waits for the
+ * work that read the place before, and new work waits for the copy. The host waits only before it
+ * releases a batch to its source: for the copy of that batch, which began when the ring last used
+ * the place. */
 #include "input_ring.h"
 
 static Status next_batch(void *user, const Batch **batch, double *wait_s)
@@ -36,8 +37,8 @@ void input_restart(InputRing *ring)
     ring->first = ring->next = 0;
 }
 
-/* Bytes of a micro-batch's labels, targets and sample numbers, each 0 if no operation reads
- * them. */
+/* Bytes of a micro-batch's labels; 0 if the loss does not read labels. targets_bytes and
+ * samples_bytes do the same for targets and sample numbers. */
 static size_t labels_bytes(const Plan *plan)
 {
     const Graph *g = plan->graph;
@@ -58,7 +59,7 @@ static size_t weights_bytes(const Plan *plan)
     return targets_bytes(plan) / (size_t)plan->graph->input.shape.dim[0];
 }
 
-/* Bytes of the arrays of BoxTargets, each 0 with a loss that reads no boxes. */
+/* Bytes of the arrays of BoxTargets; all 0 if the loss does not read boxes. */
 typedef struct BoxBytes {
     size_t start, row, matches;
 } BoxBytes;
@@ -109,7 +110,7 @@ void input_ring_init(InputRing *ring, const Context *context, int size)
 void input_ring_fini(InputRing *ring)
 {
     const Context *c = ring->context;
-    /* set-up has failed before */
+    /* set-up has failed before input_ring_init */
     if (!c) return;
     for (int i = 0; i < ring->size; ++i) {
         Input *in = &ring->input[i];
@@ -208,7 +209,7 @@ void input_return(InputRing *ring, const BatchSource *source, const int *last_ta
     }
 }
 
-/* Releases the oldest batch first. */
+/* Releases batches in order, the oldest first. */
 void input_settle(InputRing *ring)
 {
     input_restart(ring);

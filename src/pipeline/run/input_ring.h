@@ -1,4 +1,4 @@
-/* The input ring holds micro-batches of data from the first task that needs one to the last. */
+/* The input ring: keeps each micro-batch of data from the first task that reads it to the last. */
 #ifndef WEFT_PIPELINE_INPUT_RING_H
 #define WEFT_PIPELINE_INPUT_RING_H
 
@@ -12,11 +12,11 @@ typedef struct StepValues {
     int micros;
 } StepValues;
 
-/* One place of the ring: a micro-batch of data that is out of the loader. */
+/* One place of the ring, for a micro-batch of data that has been acquired from its source. */
 typedef struct Input {
     const Batch *batch;
-    /* The copies and events are used only if operations cannot read host memory. */
-    /* copies in the backend's memory; owned */
+    /* Copies of the batch's arrays in the backend's memory; owned. The copies and the events are
+     * used only if operations cannot read host memory. */
     void *data;
     int32_t *labels;
     float *targets;
@@ -30,21 +30,21 @@ typedef struct Input {
     Event *used;
     /* source to which batch is released once it has been copied */
     BatchSource source;
-    /* batch has not been released yet */
+    /* true: a copied batch has not been released yet */
     bool acquired;
 } Input;
 
 typedef struct InputRing {
     const Context *context;
-    /* `size` places; micro-batches first .. next-1 of the list are in use; owned */
+    /* places, [size]; micro-batches first .. next - 1 of the list are in use; owned */
     Input *input;
     int size, first, next;
     /* place in the ring of the list's micro-batch 0 */
     int base;
     /* stream that copies micro-batches to the device; NULL if operations read host memory; owned */
     Stream *copies;
-    /* Weights of targets in the memory of a device, owned, and the array on the host that they
-     * were copied from; NULL: the host's memory is used */
+    /* weights: weights of targets in the memory of a device; owned; NULL if operations read host
+     * memory. weights_of: array on the host from which they were copied; borrowed. */
     float *weights;
     const float *weights_of;
 } InputRing;
@@ -53,12 +53,11 @@ void input_ring_init(InputRing *ring, const Context *context, int size);
 void input_ring_fini(InputRing *ring);
 /* Starts a new list of tasks, whose micro-batches count from 0. */
 void input_restart(InputRing *ring);
-/* Takes micro-batches from the source up to number `micro`; work that is queued afterwards may read
- * it. wait_s: as in loader_next. */
+/* Takes micro-batches from the source up to number `micro`. Work that is queued afterwards may read
+ * them. wait_s: as in loader_next. */
 Status input_take(InputRing *ring, const BatchSource *source, int micro, double *wait_s);
-/* Frees the oldest places of the ring, as long as the last task of their micro-batch,
- * last_task[micro], comes before task `end`. Without copies this releases the batch to the
- * source. */
+/* Frees the places of the oldest micro-batches whose last task, last_task[micro], is before task
+ * `end`. If batches are not copied, this releases them to the source. */
 void input_return(InputRing *ring, const BatchSource *source, const int *last_task, int end);
 /* Releases all batches to their sources. */
 void input_settle(InputRing *ring);
@@ -66,8 +65,8 @@ void input_settle(InputRing *ring);
 const Input *input_of(const InputRing *ring, int micro);
 /* Index of the micro-batch's place in the ring. */
 int input_slot(const InputRing *ring, int micro);
-/* Points the slot's runs to micro-batch `micro`. numbers: the step's numbers in the backend's
- * memory, for queued work. */
+/* Sets the input data and the step's values in the slot's runs for micro-batch `micro`. numbers:
+ * the step's numbers in the backend's memory, which queued work reads. */
 void input_bind(const InputRing *ring, ChunkRun *chunk, Slot *slot, int micro,
                 const StepValues *values, const StepNumbers *numbers);
 

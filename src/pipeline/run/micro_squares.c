@@ -1,7 +1,7 @@
 /* Sums the squares of each micro-batch's gradient, parameter by parameter, in chunks of FLAT_CHUNK
- * elements that are added in their order: the bits do not depend on the grid. Parameters with
- * several uses are left out, for the gradients of their uses are added at the end of a step only.
- * Only in host memory. */
+ * elements. The chunks' sums are added in order, so the bits do not depend on the grid. Parameters
+ * with several uses are left out, because the gradients of their uses are added only at the end of
+ * a step. Works only in host memory. */
 #include "micro_squares.h"
 
 static int64_t chunks_of(int64_t elements)

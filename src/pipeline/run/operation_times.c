@@ -10,13 +10,13 @@ const char *const operation_part_names[OPERATION_PART_COUNT] = {OPERATION_PARTS(
 
 typedef struct PartTimes {
     int count;
-    /* float[capacity], NULL before the first time; owned */
+    /* seconds, [capacity]; NULL before the first time is added; owned */
     float *s;
 } PartTimes;
 
 struct OperationTimes {
     int nodes, capacity;
-    /* [nodes][OPERATION_PART_COUNT]; owned */
+    /* times of each part, [nodes][OPERATION_PART_COUNT]; owned */
     PartTimes *part;
     OperationTotals totals;
 };
@@ -27,7 +27,8 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Interpolates between the two sorted values around the position. */
+/* Quantile of sorted values: interpolates between the two values around position fraction * (count
+ * - 1). */
 static double at_fraction(const double *s, int count, double fraction)
 {
     double place = fraction * (count - 1);

@@ -1,4 +1,5 @@
-/* Copies the loss's results and its inputs to host memory, unless they are there already. */
+/* Copies the loss's results and its inputs to host memory if they are not there already, and
+ * converts the inputs to floats in plain order. */
 #include "outputs.h"
 
 #include <string.h>
@@ -24,7 +25,8 @@ void outputs_evaluated(Outputs *o, const Slot *slot)
     memset(o->converted, 0, sizeof o->converted);
 }
 
-/* Copies `bytes` bytes to *host and waits, or returns `from` if it is host memory already. */
+/* Returns `from` if it is in host memory. Otherwise copies `bytes` bytes to host, waits, and
+ * returns host. */
 static const void *host_read(const Context *c, const void *from, void *host, size_t bytes)
 {
     if (c->backend->table->host_memory) return from;
@@ -40,7 +42,7 @@ const float *outputs_columns(const Outputs *o, const SlotMemory *memory, const C
                      (size_t)(rows * o->columns_per_sample) * sizeof *o->columns);
 }
 
-/* Index in memory of element i of the plain order. */
+/* Index in memory of the element that has index i in plain order. */
 static int64_t index_of(Desc x, int64_t i)
 {
     const int64_t *d = x.shape.dim, width = d[x.shape.ndim - 1];
@@ -50,7 +52,7 @@ static int64_t index_of(Desc x, int64_t i)
     return ((n * blocks + c / x.block) * pixels + i % pixels) * x.block + c % x.block;
 }
 
-/* Converts to floats in plain order; `to` and `from` are different memory. */
+/* Converts a tensor to floats in plain order; `to` and `from` must not overlap. */
 static void to_plain(float *to, const void *from, Desc x)
 {
     for (int64_t i = 0; i < shape_count(x.shape); ++i) {

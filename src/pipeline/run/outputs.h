@@ -8,18 +8,19 @@ typedef struct Outputs {
     const Context *context;
     /* results of the loss; owned */
     float *columns;
-    /* columns of one sample */
+    /* number of columns of one sample */
     int64_t columns_per_sample;
     /* inputs of the loss as floats, each allocated at its first use; owned */
     float *logits[SPEC_INPUTS];
-    /* slot of the micro-batch that was evaluated last, borrowed; its inputs that `logits` holds */
+    /* slot: slot of the micro-batch that was evaluated last; borrowed. converted: true for inputs
+     * of this micro-batch that are in `logits`. */
     const Slot *slot;
     bool converted[SPEC_INPUTS];
 } Outputs;
 
 void outputs_init(Outputs *outputs, const Context *context);
 void outputs_fini(Outputs *outputs);
-/* Says that the forward pass of an evaluation has ended in slot. */
+/* Call it when the forward pass of an evaluation has ended in slot. */
 void outputs_evaluated(Outputs *outputs, const Slot *slot);
 /* Returns the loss's columns, (rows, LOSS_COLUMNS), of the micro-batch whose forward pass in slot
  * has just ended, in host memory. */

@@ -1,5 +1,5 @@
 /* The arena of parameters, and the gathering of shards. plan/gather.c plans which buckets are
- * gathered, when, and where to. */
+ * gathered, when, and to which places. */
 #include "param_gather.h"
 
 static size_t local_bytes(const Context *c)
@@ -7,7 +7,7 @@ static size_t local_bytes(const Context *c)
     return (size_t)plan_local_elements(c->plan, c->grid->dp_rank) * sizeof(float);
 }
 
-/* True if this rank allocates its arena of parameters; else the arena is the Comm's. */
+/* True if this rank allocates its arena of parameters; false if it uses the Comm's. */
 static bool owns_params(const Plan *plan)
 {
     return !plan->zero || plan->gathers;
@@ -61,7 +61,8 @@ float *param_local(const ParamGather *g, int param, int64_t *first, int64_t *cou
     return g->params + plan_local_offset(plan, plan->param_offset[param] + *first, rank);
 }
 
-/* Gathers all parameters after an update, if each replica stores all of them. */
+/* Gathers all parameters after an update; for zero 1 and 2, where each replica stores all
+ * parameters. */
 static void gather_shards(const Context *c)
 {
     const Plan *plan = c->plan;
@@ -95,7 +96,8 @@ void gather_start(ParamGather *g, const Schedule *schedule)
     if (g->context->plan->gathers) window_start(&g->window, schedule);
 }
 
-/* Copies this rank's shard to the bucket's place in the ring and begins to gather the others. */
+/* Copies this rank's shard of a bucket to its place in the ring and begins to gather the other
+ * replicas' shards. */
 static void gather_bucket(ParamGather *g, int b)
 {
     const Context *c = g->context;

@@ -1,6 +1,6 @@
 /* Parameters as this rank stores them and as operations read them. With gathering (zero 3, if the
- * replicas have no memory in common), buckets are gathered ahead of their use. All replicas run the
- * same lists, so they gather the same buckets in the same order, even for micro-batches without
+ * replicas share no memory), buckets are gathered before they are used. All replicas run the same
+ * lists, so they gather the same buckets in the same order, even for micro-batches without
  * samples. */
 #ifndef WEFT_PIPELINE_PARAM_GATHER_H
 #define WEFT_PIPELINE_PARAM_GATHER_H
@@ -9,7 +9,8 @@
 
 typedef struct ParamGather {
     const Context *context;
-    /* arena of parameters; owned, or the Comm's (with zero 1 and 2, and with common memory) */
+    /* arena of parameters; owned; with zero 1 and 2, and with zero 3 if replicas share memory, the
+     * Comm's and borrowed */
     float *params;
     /* parameters as operations read them: `params`, or the Comm's ring of parameters; borrowed */
     float *weights;
@@ -26,16 +27,16 @@ Status param_gather_init(ParamGather *gather, const Context *context);
 void param_gather_fini(ParamGather *gather);
 /* Returns this rank's part of a parameter, elements *first .. *first + *count - 1. */
 float *param_local(const ParamGather *gather, int param, int64_t *first, int64_t *count);
-/* Call after the parameters changed: fetches the other replicas' shards, or drops gathered buckets,
- * and repacks weights. Collective on the replicas. */
+/* Call it after the parameters have changed. Fetches the other replicas' shards, or drops gathered
+ * buckets, and repacks weights. Collective on the replicas. */
 void params_changed(ParamGather *gather, const SlotMemory *memory);
-/* Call at the start of a schedule's list. */
+/* Call it at the start of a schedule's list. */
 void gather_start(ParamGather *gather, const Schedule *schedule);
-/* Advances to the next parameter use of the list: waits until its buckets are gathered, and begins
- * to gather those needed soon. Collective on the replicas. */
+/* Advances to the next parameter use of the list: begins to gather the buckets that are needed
+ * soon, and waits until this use's buckets have been gathered. Collective on the replicas. */
 void gather_next(ParamGather *gather);
-/* Call before an action that reads parameters: repacks its node's weights if their bucket has been
- * gathered since the last repacking. */
+/* Call it before an action that reads parameters. Repacks the node's weights if their bucket has
+ * been gathered since the last repacking. */
 void gather_repack(ParamGather *gather, const OpRun *run, int node);
 
 #endif

@@ -1,8 +1,9 @@
 /* Checks every output and gradient of a step on the host as soon as it is written. This is slow,
- * and meant for a step that is repeated to find out what went wrong. Forward faults sort before
- * backward faults, and micro-batches in order, so that the fault found is a cause rather than a
- * consequence. With synced layers all micro-batches of a turn share a layer's statistics, so faults
- * sort by turn, then by layer. */
+ * and used when a bad step is repeated to find the cause. The first fault is reported, because
+ * later ones are consequences: faults are ordered by pass (forward, then backward), then by
+ * micro-batch, then by layer. With synced layers the micro-batches with the same number on all
+ * replicas share statistics and have the same turn; faults are then ordered by turn instead of
+ * micro-batch. */
 #include "probe.h"
 
 #include <math.h>
@@ -24,7 +25,7 @@ static int turn_of(const Context *c, const Batch *batch)
     return batch->micro;
 }
 
-/* Returns true if a fault here would come before the one found so far. */
+/* Returns true if a fault of this node would come before the fault found so far. */
 static bool earlier(const StepFault *f, const Context *c, bool backward, int node,
                     const Batch *batch)
 {
@@ -67,7 +68,8 @@ static void set_fault(StepFault *f, const Context *c, bool backward, int node, i
     f->sample_count = 0;
 }
 
-/* Checks a tensor of the micro-batch; its samples lie one after another in every layout. */
+/* Checks a tensor of the micro-batch, sample by sample. In every layout the samples follow each
+ * other in memory. */
 static void look_at_samples(StepFault *f, const Context *c, bool backward, int node,
                             const void *tensor, Desc desc, const Batch *batch)
 {

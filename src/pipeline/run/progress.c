@@ -1,4 +1,4 @@
-/* Loops that wait for messages and sums. */
+/* Waits for messages and sums, and calls the progress functions of all communication meanwhile. */
 #include "progress.h"
 
 static void poll_channels(const Progress *p)

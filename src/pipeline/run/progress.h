@@ -1,5 +1,5 @@
-/* Waiting with progress: while a rank waits for one thing, all other communication that it has
- * begun moves on. This file knows only the communicator and the channels, not their users. */
+/* Waiting with progress: while a rank waits for one message or sum, all other communication that it
+ * has begun makes progress. Uses only the communicator and the channels. */
 #ifndef WEFT_PIPELINE_PROGRESS_H
 #define WEFT_PIPELINE_PROGRESS_H
 
@@ -18,12 +18,12 @@ typedef struct Progress {
 
 /* Makes progress without waiting. Cheap. */
 void progress_poll(const Progress *progress);
-/* Returns the channel's entry for the next message; waits until one is free. */
+/* Returns the channel's slot for the next message; waits until one is free. */
 char *await_slot(const Progress *progress, Channels *channels, int channel);
 /* Returns the channel's oldest message; waits until there is one. */
 const char *await_message(const Progress *progress, Channels *channels, int channel);
-/* Waits for a push or a gathering. wait: comm_push_wait or comm_allgather_wait; number: the return
- * value of its begin function. */
+/* Waits for a push or an all-gather. wait: comm_push_wait or comm_allgather_wait; number: the
+ * result of comm_push_begin or comm_allgather_begin. */
 void collective_wait(const Progress *progress, bool (*wait)(Comm *, int64_t), int64_t number);
 
 #endif

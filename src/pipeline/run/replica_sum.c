@@ -1,11 +1,12 @@
 /* Sums over the replicas within a micro-batch, in host memory, for operations (tensor.h, Replicas).
- * Neighbours 2i and 2i+1 are added, then their sums, and so on; the total goes back the same way.
+ * Neighbours 2i and 2i+1 are added, then their sums, and so on; the total is sent back along the
+ * same tree.
  *
  *     0 <- 1   2 <- 3   4            r's parent is r without its lowest bit; its children are
  *     0 <----- 2        4            r + 1, r + 2, r + 4, ... below that bit, added in this order
  *     0 <-------------- 4
  *
- * A channel joins each rank and its parent in each direction. Numbers are sent in pieces of PIECE
+ * Each rank has a channel to its parent and one from it. Numbers are sent in pieces of PIECE
  * doubles. While a rank waits, gradient sums and other messages make progress. The replicas of a
  * stage have the same list of tasks, so they all reach the same sums in the same order. */
 #include "replica_sum.h"
@@ -15,11 +16,13 @@
 enum { PIECE = REPLICA_PIECE_BYTES / (int)sizeof(double), LEVELS = 31 };
 
 struct ReplicaSum {
+    /* the interface for operations, with a pointer to this struct */
     Replicas interface;
     /* borrowed */
     const Context *context;
-    /* owned */
+    /* channels of the tree; owned */
     Channels *channels;
+    /* number of children of this rank */
     int children;
     /* channels from and to each child */
     int child_in[LEVELS], child_out[LEVELS];
@@ -75,7 +78,8 @@ static void sum(const Replicas *replicas, double *sums, int64_t count)
 
 /* ---- set-up ---- */
 
-/* Channel 2 (r - 1) goes from rank r to its parent, the next one back. */
+/* Channel 2 * (r - 1) is from rank r to its parent, channel 2 * (r - 1) + 1 from the parent to rank
+ * r. */
 static Status open_channels(ReplicaSum *s, const World *world, int transport)
 {
     int count = 2 * (world->size - 1), rank = world->rank;

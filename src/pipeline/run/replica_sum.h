@@ -10,7 +10,7 @@ typedef struct ReplicaSum ReplicaSum;
 Status replica_sum_new(ReplicaSum **sum, Context *context);
 /* Collective. */
 void replica_sum_free(ReplicaSum **sum);
-/* Returns the interface that operations use; NULL for NULL. */
+/* Returns the interface that operations use; NULL if sum is NULL. */
 const Replicas *replica_sum_interface(const ReplicaSum *sum);
 
 #endif

@@ -1,31 +1,34 @@
 /* Exchanges slices between the ranks of a tensor-parallel group in host memory, for operations
- * (tensor.h, Exchange). A channel joins every two ranks of the group in each direction. Slices are
- * sent in pieces, so that all ranks write, read and add at the same time. Parts are added in the
- * order of ranks, or by the binary tree of neighbours if a graph's sums are cut into slices,
- * whatever the order of arrival. */
+ * (tensor.h, Exchange). Each pair of ranks of the group has a channel in each direction. Slices are
+ * sent in pieces, so that all ranks write, read and add at the same time. Parts are added in a
+ * fixed order, which does not depend on their arrival: in the order of ranks, or by the binary tree
+ * of neighbours if the graph's sums are cut into slices (plan_sums_by_tree). */
 #include "slice_exchange.h"
 
 #include <string.h>
 
-/* LEVEL: elements of a piece, at most */
+/* PIECE_BYTES: bytes of a piece. LEVEL: the most elements of a piece. */
 enum { PIECE_BYTES = EXCHANGE_PIECE_BYTES, LEVEL = PIECE_BYTES / (int)sizeof(Bf16) };
 
 struct HostExchange {
     Exchange interface;
     /* borrowed */
     const Context *context;
+    /* owned */
     Channels *channels;
     /* indices of the channels to and from each rank; int[size], owned */
     int *out, *in;
-    /* parts are added by the binary tree */
+    /* true: parts are added by the binary tree; false: in the order of ranks */
     bool tree;
-    /* sums of one piece in fp32, one for each level of the tree, LEVEL floats apart; owned */
+    /* partial sums of one piece in fp32, one for each level of the tree; level k begins at sum + k
+     * * LEVEL; owned */
     float *sum;
     /* packed piece of this rank's slice; owned */
     char *local;
 };
 
-/* One rank's slice within a whole tensor: runs of `run` bytes, `stride` bytes apart. */
+/* One rank's slice within a whole tensor: runs of `run` bytes, each of which begins `stride` bytes
+ * after the previous one; `bytes` bytes in all. */
 typedef struct Part {
     char *base;
     size_t run, stride, bytes;
@@ -42,7 +45,8 @@ static Part part_of(const Slices *s, int size, int rank, const void *whole)
     return p;
 }
 
-/* Copies n bytes, from byte `at` of the packed slice on, out of the tensor or into it. */
+/* Copies bytes at .. at + n - 1 of a slice from the tensor to `packed` or, with into = true, from
+ * `packed` into the tensor. */
 static void part_move(const Part *p, size_t at, size_t n, char *packed, bool into)
 {
     while (n > 0) {
@@ -55,7 +59,7 @@ static void part_move(const Part *p, size_t at, size_t n, char *packed, bool int
     }
 }
 
-/* Bytes of the piece at byte `at` of a slice of `bytes` bytes. */
+/* Bytes of the piece that begins at byte `at` of a slice of `bytes` bytes. */
 static size_t piece_of(size_t bytes, size_t at)
 {
     return at >= bytes ? 0 : bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
@@ -103,7 +107,7 @@ static void gather(const Exchange *x, Slices s, const void *mine, void *whole)
     phase_enter(outer);
 }
 
-/* Sets or adds to sum: sum = x for the first part, else sum += x. */
+/* sum = x for the first part, sum += x for later ones */
 static void add_floats(float *sum, const float *x, size_t n, bool first)
 {
     if (first)
@@ -140,8 +144,8 @@ static void round_piece(DType type, void *to, const float *sum, size_t n)
     for (size_t i = 0; i < n && type == DTYPE_F16; ++i) f16[i] = f16_of(sum[i]);
 }
 
-/* Adds rank r's piece to the sums of the ranks before it, which are on `depth` levels; level 0 is
- * at `sum`. Returns the new depth. */
+/* Adds rank r's piece to the partial sums of the ranks before it, which are on `depth` levels;
+ * level 0 is at `sum`, the others are in g->sum. Returns the new depth. */
 static int join_piece(const HostExchange *g, const Slices *s, float *sum, int depth, int r,
                       const void *piece, size_t n)
 {
@@ -159,7 +163,7 @@ static int join_piece(const HostExchange *g, const Slices *s, float *sum, int de
     return depth;
 }
 
-/* Adds the piece at byte `at` of every rank into mine. */
+/* Adds the pieces of all ranks that begin at byte `at`, and writes the sum to mine + at. */
 static void sum_piece(HostExchange *g, const Slices *s, const Part *local, size_t at, char *mine)
 {
     const Exchange *x = &g->interface;

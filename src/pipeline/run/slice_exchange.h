@@ -1,5 +1,5 @@
-/* Exchange of slices between the ranks of a tensor-parallel group in host memory, and of slices in
- * GPU memory through host memory. */
+/* Exchanges slices between the ranks of a tensor-parallel group: slices in host memory directly,
+ * and slices in GPU memory through host memory. */
 #ifndef WEFT_PIPELINE_SLICE_EXCHANGE_H
 #define WEFT_PIPELINE_SLICE_EXCHANGE_H
 
@@ -15,9 +15,10 @@ const Exchange *host_exchange_interface(const HostExchange *exchange);
 /* The channels are borrowed. */
 Channels *host_exchange_channels(const HostExchange *exchange);
 
+/* Exchange of slices in GPU memory, through host memory. */
 typedef struct StagedExchange StagedExchange;
-/* Exchange of slices in GPU memory through `host`. most: bytes of the largest tensor. host is
- * borrowed. Owner: the caller. */
+/* host: the exchange in host memory; borrowed. most: bytes of the largest tensor. Owner: the
+ * caller. */
 StagedExchange *staged_exchange_new(const Context *context, const Exchange *host, size_t most);
 /* Does nothing for NULL. */
 void staged_exchange_free(StagedExchange **exchange);

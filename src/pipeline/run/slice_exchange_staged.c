@@ -1,6 +1,6 @@
 /* Exchanges slices in GPU memory through host memory, if NCCL does not connect the ranks: a slice
  * is copied to host memory, sent through the channels that ranks without GPUs use, and copied back.
- * The host waits for the first copy. */
+ * The host waits for the copy to host memory, but not for the copy back. */
 #include "slice_exchange.h"
 
 struct StagedExchange {

@@ -1,5 +1,6 @@
-/* Slots. Most pointers of a run are set once, here; only data, labels and the gradient arena change
- * from micro-batch to micro-batch. */
+/* Slots and the addresses of places in them. Sets those arguments of operations that do not depend
+ * on the micro-batch; input_ring.c and actions.c set the data, the labels and the gradient
+ * arena. */
 #include "slot_memory.h"
 
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot, int64_t place)
@@ -56,7 +57,8 @@ static void bind_run(const SlotMemory *m, const ChunkRun *chunk, const Slot *slo
     }
 }
 
-/* Divides the activation arena into the slots of each chunk, followed by shared scratch memory. */
+/* Divides the activation arena into the slots of each chunk; the rest is scratch memory, which all
+ * chunks share. */
 static void lay_slots(SlotMemory *m)
 {
     const Plan *plan = m->context->plan;

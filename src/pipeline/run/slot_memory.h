@@ -1,42 +1,44 @@
 /* Memory for the tensors of a step: the slots of each chunk, one for each micro-batch in flight,
- * followed by scratch memory that all share. Pointers are computed once. */
+ * followed by scratch memory that all chunks share. */
 #ifndef WEFT_PIPELINE_SLOT_MEMORY_H
 #define WEFT_PIPELINE_SLOT_MEMORY_H
 
 #include "context.h"
 
-/* The memory of a micro-batch in flight, and the runs that point into it. */
+/* The memory of a micro-batch in flight, and the arguments of the operations that run on it. */
 typedef struct Slot {
     /* memory in the activation arena */
     char *memory;
-    /* the micro-batch's slot memory in the previous chunk, if this stage has that chunk */
+    /* memory of the micro-batch's slot in the previous chunk; NULL if that chunk is on another
+     * stage; borrowed */
     char *before;
     /* arguments of each run of the chunk, in the order of ChunkPlan.run; owned */
     OpRun *run;
-    /* the micro-batch has no samples, so only synced operations run */
+    /* true: the micro-batch has no samples, so only synced operations run */
     bool empty;
-    /* METRIC_PAD floats in StepReport.metrics */
+    /* metrics of the micro-batch, METRIC_PAD floats in StepReport.metrics; borrowed */
     float *metrics;
 } Slot;
 
 typedef struct ChunkRun {
     const ChunkPlan *plan;
-    /* plan->slots slots; owned */
+    /* slots, [plan->slots]; owned */
     Slot *slot;
 } ChunkRun;
 
 typedef struct SlotMemory {
     const Context *context;
-    /* arenas; owned */
+    /* arenas of slots and scratch memory, of repacked weights, and of the operations' workspace;
+     * owned */
     char *activations, *cache, *workspace;
     /* start of scratch memory in activations */
     char *scratch;
-    /* plan->chunk_count chunks; owned */
+    /* chunks of this stage, [plan->chunk_count]; owned */
     ChunkRun *chunk;
 } SlotMemory;
 
-/* Arguments that operations need besides slots: parameters, and exchanges with the tensor-parallel
- * group and with the other replicas, or NULL. All borrowed. */
+/* Arguments of operations that are not in slots: the parameters, and the exchanges with the
+ * tensor-parallel group and with the other replicas, which may be NULL. All are borrowed. */
 typedef struct SlotLinks {
     float *weights;
     const Exchange *exchange;
@@ -48,8 +50,8 @@ void slot_memory_fini(SlotMemory *memory);
  * OFFSET_NONE and OFFSET_INPUT. */
 void *slot_address(const SlotMemory *memory, const ChunkRun *chunk, const Slot *slot,
                    int64_t place);
-/* Points the slot's runs to the tensors that they read in `before`, the same micro-batch's slot in
- * the previous chunk. */
+/* Sets the addresses of the tensors that the slot's runs read in `before`, the same micro-batch's
+ * slot in the previous chunk. */
 void slot_bind_before(const SlotMemory *memory, const ChunkRun *chunk, Slot *slot,
                       const Slot *before);
 /* Returns the run of the loss for the micro-batch in slot; the chunk must contain the loss. */

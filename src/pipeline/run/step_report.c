@@ -1,4 +1,5 @@
-/* Copies the statistics of the loss to the host, and adds those of all stages. */
+/* Copies the statistics of the loss to the host and adds those of all stages. Also checks gradients
+ * for overflow. */
 #include "step_report.h"
 
 #include <string.h>
@@ -75,7 +76,7 @@ void step_report_copy(const StepReport *r, const Slot *slot, int micro, float *p
                      sizeof r->block->requests);
 }
 
-/* With sharded parameters the last replica has the sums. */
+/* If replicas shard (plan->zero), the last replica has the sums. */
 float *step_report_sum(const StepReport *r, const GradSync *sync)
 {
     const Plan *plan = r->context->plan;
@@ -92,8 +93,9 @@ static float *stats_of(const StepReport *r, int behind, Event **arrived)
     return r->host + (int64_t)at * METRIC_PAD;
 }
 
-/* Checks the sums in this rank's shard, tensor by tensor: between tensors there may be values that
- * another bucket left in the ring in an earlier step. */
+/* Checks the sums in this rank's shard, tensor by tensor. The padding between tensors is not
+ * checked, because it may contain values that another bucket of an earlier step has left in the
+ * ring. */
 static void find_not_finite(const StepReport *r, const GradSync *sync)
 {
     const Context *c = r->context;
@@ -109,7 +111,8 @@ static void find_not_finite(const StepReport *r, const GradSync *sync)
     }
 }
 
-/* Waits on the host for the statistics of a step. */
+/* Waits until the host has the statistics of the step `behind` steps before the last one, and
+ * returns them. */
 static const float *stats_await(const StepReport *r, int behind)
 {
     Event *arrived;
@@ -119,8 +122,8 @@ static const float *stats_await(const StepReport *r, int behind)
     return stats;
 }
 
-/* Returns true if any rank found an overflow; a rank may have only a part of the gradients.
- * Collective on the grid. */
+/* Returns true if any rank has found an overflow; each rank may have checked only a part of the
+ * gradients. Collective on the grid. */
 static bool anyone_overflowed(const StepReport *r)
 {
     int64_t ranks = stats_await(r, 0)[STAT_OVERFLOW] > 0;
@@ -141,8 +144,8 @@ void step_report_end(StepReport *r, const GradSync *sync)
     r->overflow = finds && anyone_overflowed(r);
 }
 
-/* Adds the metrics of all stages: only the stage with the loss has statistics, but every stage may
- * set values. */
+/* Adds the metrics of all stages: the stage with the loss has the statistics, and every stage may
+ * have set values (executor_request). */
 static void add_stages(StepReport *r)
 {
     const Grid *grid = r->context->grid;

@@ -1,6 +1,6 @@
-/* Statistics of a step. They stay in the backend's memory until they are read, and are summed with
- * the gradients: the metrics of each micro-batch lie in one of its buckets of gradients, and the
- * sum of that bucket contains the metrics of the step. */
+/* Statistics of a step. They stay in the backend's memory until they are read. They are summed with
+ * the gradients: one bucket of a micro-batch's gradients contains its metrics, and the sum of that
+ * bucket contains the metrics of the step. */
 #ifndef WEFT_PIPELINE_STEP_REPORT_H
 #define WEFT_PIPELINE_STEP_REPORT_H
 
@@ -18,14 +18,14 @@ typedef struct StepBlock {
 
 typedef struct StepReport {
     const Context *context;
-    /* in the backend's memory; owned */
+    /* numbers of the current step, in the backend's memory; owned */
     StepBlock *block;
     /* metrics of each slot, METRIC_PAD floats each, in the backend's memory; owned */
     float *metrics;
     /* rows of the loss per sample */
     int64_t rows_per_sample;
-    /* statistics of the last two steps, METRIC_PAD floats each, one of which is the overflow flag,
-     * in host memory to which a device can copy; owned */
+    /* statistics of the last two steps, METRIC_PAD floats each, with the overflow flag after the
+     * metrics; in host memory to which a device can copy; owned */
     float *host;
     /* recorded when a step's statistics have arrived in `host`; owned */
     Event *arrived[2];
@@ -33,11 +33,11 @@ typedef struct StepReport {
     int64_t steps;
     /* result of the last executor_metrics */
     float sums[METRIC_COUNT];
-    /* values for the coming step, see StepBlock.requests */
+    /* values for the next step, see StepBlock.requests */
     float requests[METRIC_REQUESTS];
-    /* steps are checked for overflow (executor_find_overflow) */
+    /* true: steps are checked for overflow (executor_find_overflow) */
     bool finds_overflow;
-    /* the last step overflowed (executor_overflowed) */
+    /* true: the last step overflowed (executor_overflowed) */
     bool overflow;
 } StepReport;
 

@@ -1,8 +1,9 @@
-/* Runs a schedule's tasks in order. Work that is the same at every step and does not communicate
- * with other ranks is captured and replayed (tensor.h), in pieces as long as possible. */
+/* Runs a schedule's tasks in order. On a GPU, work that is the same at every step and does not
+ * communicate with other ranks is captured and replayed (tensor.h), in sections that are as long as
+ * possible. */
 #include "tasks.h"
 
-/* A task with the memory and the actions that it runs on. */
+/* A task with its chunk, its slot and its actions. */
 typedef struct BoundTask {
     const Task *task;
     ChunkRun *chunk;
@@ -40,8 +41,8 @@ static BoundTask task_at(const Executor *e, const Playing *p, int number)
                        .actions = is_message(t) ? 1 : chunk->plan->pass[pass].count};
 }
 
-/* Points the task's runs to the data of its micro-batch, to its slot in the previous chunk, and to
- * the arena for its gradients. */
+/* Sets the addresses that the task's runs use: the data of its micro-batch, its slot in the
+ * previous chunk, and the arena for its gradients. */
 static void task_bind(Executor *e, const Playing *p, int number)
 {
     BoundTask at = task_at(e, p, number);
@@ -69,9 +70,9 @@ static void finish_forward(Executor *e, const Playing *p, const BoundTask *at)
                  outputs_columns(&e->outputs, &e->memory, at->chunk, at->slot, batch->rows));
 }
 
-/* If this stage also has the previous chunk: before the forward pass, copies the activations that
- * are not read in the previous chunk's slot; after the backward pass, copies their gradients
- * back. */
+/* Copies between this chunk and the previous one if this stage has both: before the forward pass,
+ * the activations that are not read in the previous chunk's slot; after the backward pass, the
+ * gradients. */
 static void copy_previous_chunk(Executor *e, const Playing *p, const BoundTask *at)
 {
     int before = at->task->chunk - 1;
@@ -85,7 +86,8 @@ static void copy_previous_chunk(Executor *e, const Playing *p, const BoundTask *
         links_copy_gradients(&e->memory, here, other);
 }
 
-/* Runs actions from .. to-1 of a task; the task ends with its last action. */
+/* Runs actions from .. to - 1 of a task, or its message. from = 0 begins the task; its last action
+ * ends it. */
 static void play_task(Executor *e, const Playing *p, int number, int from, int to)
 {
     BoundTask at = task_at(e, p, number);
@@ -113,12 +115,12 @@ static void play_task(Executor *e, const Playing *p, int number, int from, int t
 
 /* ---- captures ---- */
 
-/* A position in the list: before this action of this task. */
+/* A position in the list: before action number `action` of task number `task`. */
 typedef struct Position {
     int task, action;
 } Position;
 
-/* A part of the list that runs as one. */
+/* The part of a list between two positions, which is run or captured as a unit. */
 typedef struct Section {
     Executor *e;
     const Playing *p;
@@ -148,8 +150,8 @@ static void play_section(void *user)
     if (begin < s->to.action) play_task(s->e, s->p, s->to.task, begin, s->to.action);
 }
 
-/* Runs tasks from .. end-1 of one full micro-batch, whose work is the same at every step, in
- * captures. */
+/* Runs tasks from .. end - 1 of one full micro-batch, whose work is the same at every step.
+ * Sections that do not communicate are captured or replayed. */
 static void play_captures(Executor *e, const Playing *p, int from, int end)
 {
     const Task *first = &p->schedule->task[e->context.plan->stage][from];
@@ -176,8 +178,8 @@ static void play_captures(Executor *e, const Playing *p, int from, int end)
     }
 }
 
-/* With several stages messages move between tasks, so each task runs separately. With one stage,
- * consecutive tasks of a micro-batch run as one piece. */
+/* With several stages each task runs separately, because messages move between tasks. With one
+ * stage, consecutive tasks of a micro-batch run together. */
 Status tasks_play(Executor *e, const Playing *p)
 {
     const Plan *plan = e->context.plan;

@@ -7,15 +7,16 @@
 /* A list of tasks, and the arguments with which it runs. Pointers are borrowed. */
 typedef struct Playing {
     const Schedule *schedule;
-    /* points at which messages move between GPUs */
+    /* positions in the list at which messages move between GPUs */
     const Moves *moves;
     /* index of the last task of each micro-batch */
     const int *last_task;
     const BatchSource *source;
-    /* receives the time waited for data, see loader_next */
+    /* gets the seconds waited for data, as in loader_next */
     double *wait_s;
     StepValues values;
-    /* for evaluations, see executor_evaluate; NULL: results are not read */
+    /* called with the results of an evaluation, as in executor_evaluate; NULL: results are not
+     * read */
     void (*visit)(void *user, const Batch *batch, const float *columns);
     void *user;
 } Playing;

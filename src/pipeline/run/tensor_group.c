@@ -1,12 +1,13 @@
-/* The tensor-parallel group of a rank. Slices are exchanged by NCCL if it connects the ranks' GPUs,
- * else through host memory. */
+/* The tensor-parallel group of a rank: chooses the exchange of slices, and adds up partial
+ * gradients with it. Slices are exchanged by NCCL if it connects the ranks' GPUs, else through host
+ * memory. */
 #include "tensor_group.h"
 
 #include "slice_exchange.h"
 
 struct TensorGroup {
     const Context *context;
-    /* the exchange in use, one of the next three; borrowed */
+    /* the exchange in use: that of gpus, host or staged; borrowed */
     const Exchange *exchange;
     /* NULL: NCCL does not connect the ranks' GPUs; owned */
     Exchange *gpus;
@@ -16,7 +17,7 @@ struct TensorGroup {
     StagedExchange *staged;
     /* number of floats that the ranks add up at the end of a step */
     int64_t part_floats;
-    /* those floats of this rank, packed, in the backend's memory; owned */
+    /* this rank's floats to be added up, packed, [part_floats], in the backend's memory; owned */
     float *parts;
     /* this rank's slice of their sums, in the backend's memory; owned */
     float *slice;
@@ -27,7 +28,7 @@ static void part_copy(const Context *c, float *at, float *packed, int64_t count,
     context_copy(c, back ? at : packed, back ? packed : at, (size_t)count * sizeof *at);
 }
 
-/* Packs the floats that the group adds up, or with back unpacks their sums. */
+/* Packs the floats that the group adds up or, with back = true, unpacks their sums. */
 static void parts_move(const TensorGroup *g, const GradSync *sync, float *metrics, bool back)
 {
     const Context *c = g->context;
@@ -59,10 +60,10 @@ const Exchange *tensor_group_exchange(const TensorGroup *group)
 }
 
 /* Hash of the positions of the elements that this rank adds up, which must be the same on all ranks
- * of a group. */
+ * of a tensor-parallel group. */
 static uint64_t parts_hash(const Context *c)
 {
-    /* hash so far, parameter, first, count */
+    /* the hash so far, the parameter's number, and its first element and count to add up */
     int64_t field[4] = {0};
     for (int i = 0; i < c->plan->graph->param_count; ++i) {
         if (!plan_group_part(c->plan, i, c->grid->dp_rank, &field[2], &field[3])) continue;

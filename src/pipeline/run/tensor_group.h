@@ -11,11 +11,11 @@ typedef struct TensorGroup TensorGroup;
 Status tensor_group_new(TensorGroup **group, Context *context);
 /* Collective. */
 void tensor_group_free(TensorGroup **group);
-/* Returns the exchange that operations use; NULL for NULL. */
+/* Returns the exchange that operations use; NULL if group is NULL. */
 const Exchange *tensor_group_exchange(const TensorGroup *group);
-/* Adds up, over the group, the gradients of which each rank has a part, and the values that ranks
- * have set (METRIC_STOP and after). metrics: the step's sums, or NULL if another replica has them.
- * Collective on the group. */
+/* Adds up over the group the gradients of which each rank has a partial sum, and the values that
+ * ranks have set (metrics from METRIC_STOP on). metrics: the step's sums, or NULL if another
+ * replica has them. Collective on the group. */
 void tensor_group_sum(TensorGroup *group, const GradSync *sync, float *metrics);
 
 #endif
